@@ -56,7 +56,7 @@ func (b *storedBarrier) enterCuratorOnSession(ctx, settling context.Context, s *
 	return nil, err
 }
 
-// waitUntilReady waits until enough members are listed, or the round has begun.
+// waitUntilReady waits until the round has begun. If enough members are listed, it begins the round: it creates the ready node.
 func (b *storedBarrier) waitUntilReady(ctx context.Context, s *framework.Session) error {
 	ready := znode.Join(b.path, readyName)
 	for {
@@ -77,7 +77,7 @@ func (b *storedBarrier) waitUntilReady(ctx context.Context, s *framework.Session
 			}
 		}
 		if err == nil {
-			var event framework.Event // the node may be gone again already
+			var event framework.Event // its kind counts, since the node may be gone again already
 			if event, err = recipe.WaitForWatch(ctx, s, w); err == nil && event.Kind == framework.NodeCreated {
 				return nil
 			}

@@ -1,5 +1,5 @@
-// Package barrier lets processes wait for one another: a [Gate] that is up or down, a [DoubleBarrier] barrier that
-// its members enter and leave together, round after round, and a [Latch] that counts down to zero.
+// Package barrier lets processes wait for one another: at a [Gate], until it is lowered; in a [DoubleBarrier], which
+// its members enter and leave together, round after round; and at a [Latch], until it was counted down to zero.
 //
 // # Guarantee
 //
@@ -10,7 +10,7 @@
 // others leave. A wait that ends with its context leaves no node. Waits survive a suspended connection, a
 // server's restart and the loss of the session.
 //
-// A member with a number that differs from the barrier's gets a [*MismatchError]. One member too many gets
+// A member gets a [*MismatchError] if its number of members differs from the barrier's. One member too many gets
 // [ErrTooMany].
 //
 // # Not guaranteed
@@ -26,7 +26,7 @@
 //	<path>                 a double barrier, persistent: its number as JSON; its version counts the phases
 //	<path>/in              persistent
 //	<path>/in/m-#          ephemeral sequential: one member, waiting or inside
-//	<path>/round           persistent: the numbers of the members of the last round, as JSON
+//	<path>/round           persistent: the numbers of the members of the last round that has begun, as JSON
 //
 //	<path>                 a latch, persistent: its number as JSON
 //	<path>/by/<id>         persistent: this caller has counted

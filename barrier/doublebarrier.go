@@ -35,8 +35,8 @@ type DoubleBarrier struct {
 	err     error // of the arguments
 }
 
-// NewDoubleBarrier returns a double barrier of so many members at path, 1 to 1000. The first Enter creates its
-// nodes. If an argument is invalid, every call returns an error that says so.
+// NewDoubleBarrier returns a double barrier of so many members at path, 1 to 1000 (less if the path is longer than some 790 bytes, since one
+// transaction begins a round). It sends no request; the first Enter creates the nodes. If an argument is invalid, every call returns an error that says so.
 func NewDoubleBarrier(client *framework.Client, path string, members int, opts ...Option) *DoubleBarrier {
 	b := &DoubleBarrier{stored: storedBarrier{client: client, path: path, size: members}}
 	if b.err = recipe.CheckClientAndPath(client, path, "a barrier"); b.err != nil {
@@ -51,7 +51,7 @@ func NewDoubleBarrier(client *framework.Client, path string, members int, opts .
 	return b
 }
 
-// maxMembers is the number of members that one transaction can check.
+// maxSize is how many members the barrier may have: one transaction must be able to check all their nodes.
 func (b *DoubleBarrier) maxSize() int {
 	return min(maxMembers, transactionBytes/(nodeBytes+len(b.stored.path)+len(b.stored.client.Config().Root)))
 }

@@ -27,7 +27,7 @@ func TestOneTooMany(t *testing.T) {
 		leaveAll(t, rs...)
 		err = late.failed()
 		require.ErrorIs(t, err, barrier.ErrTooMany)
-		require.ErrorContains(t, err, "passed beside this member")
+		require.ErrorContains(t, err, "taken place without this member")
 		w.nobody()
 	})
 }

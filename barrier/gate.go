@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// Gate is up while its node exists. Waiters go on when it falls. Its layout is that of Apache
+// Gate is up while its node exists. Waiters continue when it falls. Its layout is that of Apache
 // Curator's DistributedBarrier. It holds no state but its arguments, and may be used by many goroutines at once.
 //
 //	<path>   exists while the gate is up; ephemeral if a lease holds it, else persistent
@@ -41,7 +41,8 @@ func NewGate(client *framework.Client, path string) *Gate {
 func (g *Gate) Path() string { return g.path }
 
 // Raise raises the gate. It stays up until Lower, also when this process dies. If the gate is up already and no lease
-// holds it, Raise changes nothing. The error wraps ErrRaised if a lease holds the gate, or ErrForeign.
+// holds it, Raise changes nothing. The error wraps ErrRaised if a lease holds the gate, or ErrForeign. If a reply is lost, and another client lowers the
+// gate before Raise has looked again, Raise raises it again.
 func (g *Gate) Raise(ctx context.Context) error {
 	return g.onSessions(ctx, "raise", func(s *framework.Session) error {
 		err := s.Create(ctx, g.path, ownedRecord(g.client, gateKind).encode(), framework.Persistent)
@@ -73,7 +74,7 @@ func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// Hold raises the gate until the lease ends: the gate falls when the lease is released, and when
+// Hold raises the gate until the lease ends: the gate falls when the lease is released, when its session is lost, and when
 // this process dies. The error wraps ErrRaised if the gate is up already, or ErrForeign.
 func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 	err = g.onSessions(ctx, "hold", func(s *framework.Session) error {
@@ -127,7 +128,7 @@ func (g *Gate) Lower(ctx context.Context) error {
 	})
 }
 
-// Raised reports whether the gate is up. It may have changed by the time Raised returns.
+// Raised reports whether the gate was up at a moment during the call. It reads behind a sync.
 func (g *Gate) Raised(ctx context.Context) (up bool, err error) {
 	err = g.onSessions(ctx, "look at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, g.path); err != nil {
@@ -152,7 +153,7 @@ func (g *Gate) Wait(ctx context.Context) (err error) {
 	}
 	ctx, end := g.tel.startWaitSpan(ctx, "gate.wait", g.path)
 	defer func() { end(err) }()
-	var first int64 // the gate that this wait is for
+	var first int64 // the transaction that has created the gate for which this call waits
 	return g.onSessions(ctx, "wait at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, g.path); err != nil { // another client may have raised it on another server
 			return err
@@ -166,7 +167,7 @@ func (g *Gate) Wait(ctx context.Context) (err error) {
 	})
 }
 
-// waitForChange reads once, and waits for a change.
+// waitForChange reads the gate once, and waits for a change if it is up. It reports whether the gate is or was down.
 func (g *Gate) waitForChange(ctx context.Context, s *framework.Session, first *int64) (down bool, err error) {
 	data, st, w, err := s.WatchData(ctx, g.path)
 	if errors.Is(err, framework.ErrNoNode) {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Kind is which of the barriers a path holds.
+// Kind is the kind of a barrier.
 type Kind string
 
 // The kinds that Inspect tells apart.
@@ -28,48 +28,49 @@ const (
 	LatchReport Kind = latchKind
 )
 
-// Report is what a look has seen of a barrier. Times are the ensemble's.
+// Report describes a barrier as Inspect has read it. Times are the ensemble's.
 type Report struct {
 	Path string
 	Kind Kind
 	// Needed is the number of a double barrier's members or of a latch's counts.
 	Needed int
-	// Missing is how many have to come until the next round begins, or to count until the latch opens. While a round is inside it is 0. Who is missing is not known: members and callers
-	// are not announced.
+	// Missing is how many members have to enter until the next round begins, or how many callers have to count until the latch opens. It is 0 while a round is inside. The servers do
+	// not know the names of members and callers that have not come yet.
 	Missing int
 	// Rounds is the number of rounds that have begun.
 	Rounds int64
-	// Inside are the members of the round that goes on, in order, without those that have left or died, whose number is Left.
+	// Inside are the members that are inside the present round, in order.
 	Inside []Member
-	Left   int
+	// Left is the number of members of the present round that have left or died.
+	Left int
 	// Waiting are the members that wait for the next round, in order.
 	Waiting []Member
 	// Counted are the ids of the callers that have counted a latch down, by name.
 	Counted []string
 	// Open reports whether a latch has opened.
 	Open bool
-	// RaisedBy is who has raised a gate. Session is 0 if the gate stays up until it is lowered. A gate of Curator's tells an address alone.
+	// RaisedBy describes the process that has raised a gate. Session is 0 if the gate stays up until it is lowered. A gate of Curator's has only a host address.
 	RaisedBy Member
 }
 
-// Member is a member of a double barrier, or the one who has raised a gate, as it describes itself.
+// Member is a member of a double barrier, or the process that has raised a gate, as it describes itself.
 type Member struct {
 	Node  string
 	Owner string
-	// Host and PID are those of who has raised a gate. A member of a double barrier does not store them.
+	// Host and PID belong to the process that has raised a gate. A member of a double barrier does not store them.
 	Host string
 	PID  int
-	// Since is when it came, or raised the gate.
+	// Since is when the member's node or the gate was created.
 	Since   time.Time
 	Session int64
 }
 
-// maxLooks is how often a double barrier is read again whose phase has changed meanwhile.
-const maxLooks = 10
+// maxReads bounds how often Inspect reads a double barrier whose phase changes during each read.
+const maxReads = 10
 
-// Inspect reports on the barrier of any kind at path, without an effect on it. What is reported of a double barrier was true at one moment, unless ten rounds have begun or ended during
-// the call. Waiters of gates and latches leave no nodes, so they are not known. Double barriers in Curator's layout are not recognized. The error wraps
-// framework.ErrNoNode if there is nothing, which is what a gate that is down looks like, ErrForeign if there is something else, ErrNewer, or framework.ErrNoAuth.
+// Inspect reports on the barrier of any kind at path. It only reads. Its report of a double barrier was true at one moment, unless ten rounds have begun or ended during
+// the call. Waiters of gates and latches leave no nodes, so the report does not have them. Double barriers in Curator's layout are not recognized. The error wraps
+// framework.ErrNoNode if the path has no node, as for a gate that is down, ErrForeign if the node is no barrier, ErrNewer, or framework.ErrNoAuth.
 func Inspect(ctx context.Context, client *framework.Client, path string) (r *Report, err error) {
 	if err := recipe.CheckClientAndPath(client, path, "a barrier"); err != nil {
 		return nil, failure.Wrap("inspect", path, err)
@@ -85,7 +86,7 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (r *Rep
 }
 
 func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*Report, error) {
-	for look := 1; ; look++ {
+	for reads := 1; ; reads++ {
 		data, st, err := s.Get(ctx, path)
 		if err != nil {
 			return nil, err
@@ -101,7 +102,7 @@ func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*
 			err = r.addCounts(ctx, s)
 		}
 		switch {
-		case err == nil, errors.Is(err, recipe.ErrAgain) && look == maxLooks:
+		case err == nil, errors.Is(err, recipe.ErrAgain) && reads == maxReads:
 			return r, nil
 		case !errors.Is(err, recipe.ErrAgain):
 			return nil, err
@@ -109,7 +110,7 @@ func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*
 	}
 }
 
-// newReport reads what a barrier's own node tells.
+// newReport decodes a barrier's own node.
 func newReport(path string, data []byte, st framework.Stat) (*Report, error) {
 	r := &Report{Path: path}
 	if address, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 && st.NumChildren == 0 {
@@ -178,7 +179,7 @@ func (r *Report) addMembers(ctx context.Context, s *framework.Session, at framew
 		if node.Err != nil {
 			return node.Err
 		}
-		described, _ := parseRecord(nodes[i], memberKind, node.Data) // what a member tells of itself is for people
+		described, _ := parseRecord(nodes[i], memberKind, node.Data) // a record that cannot be read only lacks the member's name
 		m := newMember(nodes[i], described, node.Stat)
 		if phase.roundIsInside() && slices.Contains(last.Numbers, number) {
 			present++
@@ -215,7 +216,7 @@ func (r *Report) addCounts(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// orPartIsMissing tells a barrier that was deleted from one that lacks a part.
+// orPartIsMissing returns the error for a part that could not be read: framework.ErrNoNode if the whole barrier was deleted, ErrForeign if only the part is missing.
 func (r *Report) orPartIsMissing(ctx context.Context, s *framework.Session, part string, err error) error {
 	if !errors.Is(err, framework.ErrNoNode) {
 		return err
@@ -229,23 +230,29 @@ func (r *Report) orPartIsMissing(ctx context.Context, s *framework.Session, part
 // maxListed is how many nodes List looks at.
 const maxListed = 20_000
 
-// List yields reports on the gates that are up, the double barriers and the latches at and below root, which may be "/", each as Inspect does. It passes over what is no barrier, and what
-// was deleted meanwhile. Below other programs' nodes, a persistent one without children that holds an IP address is taken for a gate of Curator's.
+// List yields reports on the gates that are up, the double barriers and the latches at and below root, which may be "/", each as Inspect does. It leaves out nodes that are no barriers, and
+// barriers that were deleted meanwhile. It takes a persistent node without children that holds an IP address for a gate of Curator's, also if another program has made the node.
 //
-// It yields an error for what it may not read (framework.ErrNoAuth) and for a barrier that cannot be read (ErrForeign, ErrNewer), and goes on. Otherwise an error is the last: it wraps
-// framework.ErrTooLarge when more than 20,000 nodes lie below root, the rest of which is left out.
+// It yields an error for a node that the client may not read (framework.ErrNoAuth) and for a barrier that cannot be decoded (ErrForeign, ErrNewer), and goes on. Any other error is the last:
+// it wraps framework.ErrTooLarge when more than 20,000 nodes lie below root. List leaves out the nodes beyond that number.
 func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
 	everything := func([]string) bool { return true }
 	return func(yield func(*Report, error) bool) {
 		var batch []string
-		for path, err := range recipe.Find(ctx, client, root, maxListed, everything, nil) {
-			if err != nil {
+		for found, err := range recipe.Find(ctx, client, []string{root}, maxListed, recipe.Layout{Recognize: everything}) {
+			switch {
+			case errors.Is(err, framework.ErrNoAuth):
 				if !yield(nil, err) {
 					return
 				}
 				continue
+			case err != nil: // the search has ended: the error comes behind the nodes that were found before
+				if listBatch(ctx, client, batch, yield) {
+					yield(nil, err)
+				}
+				return
 			}
-			if batch = append(batch, path); len(batch) == maxListedAtOnce {
+			if batch = append(batch, found.Path); len(batch) == maxListedAtOnce {
 				if !listBatch(ctx, client, batch, yield) {
 					return
 				}
@@ -256,11 +263,14 @@ func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 	}
 }
 
-// maxListedAtOnce is how many nodes List reads in one request. A record of a barrier is short, but what others store is not.
+// maxListedAtOnce is how many nodes List reads in one request. A barrier's record is short, but other programs' nodes may be large.
 const maxListedAtOnce = 100
 
-// listBatch yields the reports on some paths, and reports whether to go on.
+// listBatch yields the reports on some paths. It returns false if List must end.
 func listBatch(ctx context.Context, client *framework.Client, paths []string, yield func(*Report, error) bool) bool {
+	if len(paths) == 0 {
+		return true
+	}
 	nodes, err := recipe.GetAll(ctx, client, paths...)
 	if errors.Is(err, framework.ErrTooLarge) && len(paths) > 1 {
 		half := len(paths) / 2

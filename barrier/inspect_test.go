@@ -206,3 +206,26 @@ func TestInspectSeesOneMoment(t *testing.T) {
 		}
 	})
 }
+
+// An error of the search is the last, also when no node was found before.
+func TestListEndsWithTheErrorOfItsSearch(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("a").Client
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		list := func(ctx context.Context) (errs []error) {
+			for r, err := range barrier.List(ctx, c, "/") {
+				require.Nil(t, r)
+				errs = append(errs, err)
+			}
+			return errs
+		}
+		errs := list(ended)
+		require.Len(t, errs, 1)
+		require.ErrorIs(t, errs[0], context.Canceled)
+		require.NoError(t, c.Close(t.Context()))
+		errs = list(t.Context())
+		require.Len(t, errs, 1)
+		require.ErrorIs(t, errs[0], framework.ErrClosed)
+	})
+}

@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 //	<path>/by/<id>   persistent: this caller has counted
 //	<path>/at/c-#    persistent sequential: one count; the last one's name opens the latch
 //
-// Guarantee: a count is one transaction, and a caller's second count has no effect, so a caller may
+// Guarantee: a count is one transaction, and a caller's second count has no effect until Reset, so a caller may
 // repeat it until it succeeds. The last count opens the latch by itself, also if all callers die afterwards.
 // Each waiter is woken once, for any number of counts.
 type Latch struct {
@@ -31,7 +32,7 @@ type Latch struct {
 }
 
 // NewLatch returns a latch of so many counts at path, 1 to 1000 (less if the path is longer than some 280 bytes,
-// since one transaction resets it). The first call creates its nodes. If an
+// since one transaction resets it). It sends no request. The first call of a method creates the nodes, also of Wait and Remaining. If an
 // argument is invalid, every call returns an error that says so.
 func NewLatch(client *framework.Client, path string, counts int) *Latch {
 	l := &Latch{client: client, path: path, size: counts}
@@ -46,29 +47,45 @@ func NewLatch(client *framework.Client, path string, counts int) *Latch {
 // Path is the latch's path.
 func (l *Latch) Path() string { return l.path }
 
-// CountDown counts for the caller id, unless it has counted already. An id is a node's name, such as a host's
-// or a task's. One transaction must be able to reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of
+// CountDown counts for the caller with this id, unless that caller has counted already. An id is the name of a node: of a host or a task,
+// say, without a slash. One transaction must be able to reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of
 // 150. The error wraps ErrTooMany if others have counted the latch down to zero, ErrCaller,
 // ErrMismatch or ErrForeign, or is that of ctx: then it is unknown whether the call counted; repeat it.
+//
+// A call counts at most once, also if replies are lost. If a reply is lost, and the latch was reset before the call has found out, the call does not count
+// in the new count. The error then wraps framework.ErrOutcomeUnknown: the call may have counted in the former count. A call after the reset can get this error, too, if its
+// server lags behind and the reply is lost. If the call knows that others have counted the latch down to zero before it, the error wraps ErrTooMany instead.
 func (l *Latch) CountDown(ctx context.Context, id string) error {
 	if err := l.checkCaller(id); err != nil {
 		return failure.Wrap("count down", l.path, err)
 	}
-	return l.onSessions(ctx, "count down", func(s *framework.Session) error {
-		rs, err := s.Multi(ctx, framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
+	sent := int32(-1) // the version of the record at which a try was sent that may have counted: the call counts in no later count
+	var tooMany error // set once a count of this call was one too many
+	return l.onSessions(ctx, "count down", func(s *framework.Session, version int32) error {
+		if sent >= 0 && version-sent > 0 { // a server that lags behind shows a lower version, for which the transaction is refused
+			return cmp.Or(tooMany, fmt.Errorf("%w: the latch was reset before the servers' answer to the count of %q came", framework.ErrOutcomeUnknown, id))
+		}
+		rs, err := s.Multi(ctx, framework.CheckOp(l.path, version), framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
 			framework.CreateOp(znode.Join(l.at, countName), []byte(id), framework.PersistentSequential))
+		if err == nil || errors.Is(err, framework.ErrOutcomeUnknown) {
+			sent = version
+		}
+		extra := "" // the path of a count that came after the last one
 		switch {
+		case errors.Is(err, framework.ErrBadVersion): // the latch was reset meanwhile
+			return recipe.ErrAgain
 		case errors.Is(err, framework.ErrNodeExists):
-			return l.checkEarlierCount(ctx, s, id)
+			extra, err = l.checkEarlierCount(ctx, s, id)
 		case errors.Is(err, framework.ErrSuspended):
 			return recipe.ErrAgain
-		case err != nil:
+		case err == nil && rs[2].Path > l.lastCountNode():
+			extra = rs[2].Path
+		}
+		if err != nil || extra == "" {
 			return err
 		}
-		if rs[1].Path > l.lastCountNode() {
-			return l.undoCount(ctx, s, id, rs[1].Path)
-		}
-		return nil
+		tooMany = fmt.Errorf("%w: others have counted all %d counts before %q", ErrTooMany, l.size, id)
+		return cmp.Or(l.undoCount(ctx, s, id, extra), tooMany)
 	})
 }
 
@@ -87,33 +104,29 @@ func (l *Latch) checkCaller(id string) error {
 }
 
 // checkEarlierCount checks the count that a caller has already made. If it came after the last count, it was one too many, and the reply
-// was lost.
-func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id string) error {
+// was lost. Then checkEarlierCount returns the count's path.
+func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id string) (extra string, err error) {
 	if err := s.Sync(ctx, l.path); err != nil { // another server may have said that the count exists
-		return err
+		return "", err
 	}
 	own, err := s.Exists(ctx, znode.Join(l.by, id))
 	if errors.Is(err, framework.ErrNoNode) { // taken back, or the latch was reset
-		return recipe.ErrAgain
+		return "", recipe.ErrAgain
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	last, err := s.Exists(ctx, l.lastCountNode())
 	switch {
 	case errors.Is(err, framework.ErrNoNode), err == nil && own.Czxid <= last.Czxid:
-		return nil
+		return "", nil
 	case err != nil:
-		return err
+		return "", err
 	}
-	count, err := l.countMadeBy(ctx, s, own.Czxid)
-	if err != nil {
-		return err
-	}
-	return l.undoCount(ctx, s, id, count)
+	return l.countMadeBy(ctx, s, own.Czxid)
 }
 
-// countMadeBy returns the count after the last one that this transaction has created.
+// countMadeBy returns the path of the count that this transaction has created. The count came after the one that opened the latch.
 func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int64) (string, error) {
 	names, _, err := s.Children(ctx, l.at)
 	if err != nil {
@@ -141,10 +154,10 @@ func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count s
 	switch {
 	case errors.Is(err, framework.ErrSuspended):
 		return recipe.ErrAgain
-	case err != nil && !errors.Is(err, framework.ErrNoNode):
-		return err
+	case errors.Is(err, framework.ErrNoNode): // undone by an earlier try, or the latch was reset
+		return nil
 	}
-	return fmt.Errorf("%w: all %d counts were counted by others than %q", ErrTooMany, l.size, id)
+	return err
 }
 
 // Wait waits until the latch has opened. Its error is that of ctx if ctx ended the wait, or wraps
@@ -155,8 +168,8 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	}
 	ctx, end := l.tel.startWaitSpan(ctx, "latch.wait", l.path)
 	defer func() { end(err) }()
-	first := int32(-1) // the count that this wait is for
-	return l.onSessions(ctx, "wait at", func(s *framework.Session) error {
+	first := int32(-1) // the version of the record when this call began to wait: a reset raises it
+	return l.onSessions(ctx, "wait at", func(s *framework.Session, _ int32) error {
 		if err := s.Sync(ctx, l.path); err != nil { // another client may have reset it on another server
 			return err
 		}
@@ -169,7 +182,7 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	})
 }
 
-// waitForChange reads once, and waits for a change.
+// waitForChange reads the latch once, and waits for a change if it has not opened. It reports whether the latch has opened since first was read.
 func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *int32) (open bool, err error) {
 	if *first < 0 {
 		if *first, err = l.readRecord(ctx, s); err != nil {
@@ -193,11 +206,11 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 	return event.Kind == framework.NodeCreated, err
 }
 
-// Reset begins a new count on a latch that has opened. Waiters for the former count go on all the
-// same. The error wraps ErrCounting if the latch has not opened.
+// Reset begins a new count on a latch that has opened, in one transaction. Waiters for the former count return as if the latch had not been reset. If other clients
+// reset the latch at the same time, it is reset once. The error wraps ErrCounting if the latch has not opened.
 func (l *Latch) Reset(ctx context.Context) error {
 	first := int32(-1)
-	return l.onSessions(ctx, "reset", func(s *framework.Session) error {
+	return l.onSessions(ctx, "reset", func(s *framework.Session, _ int32) error {
 		if err := s.Sync(ctx, l.path); err != nil {
 			return err
 		}
@@ -217,9 +230,9 @@ func (l *Latch) Reset(ctx context.Context) error {
 	})
 }
 
-// deleteCounts deletes all counts in one transaction, if this is still the count.
-func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, count int32) error {
-	ops := []framework.Op{framework.SetOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), count)}
+// deleteCounts deletes all counts in one transaction, if the latch was not reset since its record had this version.
+func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, version int32) error {
+	ops := []framework.Op{framework.SetOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), version)}
 	for _, dir := range []string{l.by, l.at} {
 		names, _, err := s.Children(ctx, dir)
 		if err != nil {
@@ -238,9 +251,9 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, count in
 	return err
 }
 
-// Remaining returns the number of missing counts.
+// Remaining returns the number of counts that are missing until the latch opens. It reads behind a sync.
 func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
-	err = l.onSessions(ctx, "look at", func(s *framework.Session) error {
+	err = l.onSessions(ctx, "look at", func(s *framework.Session, _ int32) error {
 		if err := s.Sync(ctx, l.by); err != nil {
 			return err
 		}
@@ -251,24 +264,25 @@ func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// onSessions runs f on session after session until it is done. It creates the latch first if it is missing.
-func (l *Latch) onSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
+// onSessions runs f on session after session until it is done, with the version of the latch's record. It creates the latch first if it is missing.
+func (l *Latch) onSessions(ctx context.Context, op string, f func(s *framework.Session, version int32) error) error {
 	if l.err != nil {
 		return failure.Wrap(op, l.path, l.err)
 	}
 	return failure.Wrap(op, l.path, recipe.OnSession(ctx, l.client, func(s *framework.Session) error {
-		if err := l.createOrCheck(ctx, s); err != nil {
+		version, err := l.createOrCheck(ctx, s)
+		if err != nil {
 			return err
 		}
-		return f(s)
+		return f(s, version)
 	}))
 }
 
-// createOrCheck creates the latch, or checks the existing one.
-func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) error {
-	_, err := l.readRecord(ctx, s)
+// createOrCheck creates the latch, or checks the existing one. It returns the version of the record.
+func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) (int32, error) {
+	version, err := l.readRecord(ctx, s)
 	if !errors.Is(err, framework.ErrNoNode) {
-		return err
+		return version, err
 	}
 	_, err = s.Multi(ctx, framework.CreateOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), framework.Persistent),
 		framework.CreateOp(l.by, nil, framework.Persistent), framework.CreateOp(l.at, nil, framework.Persistent))
@@ -276,13 +290,13 @@ func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) error {
 	case errors.Is(err, framework.ErrNoNode):
 		dir, _ := znode.Split(l.path)
 		if err := s.MakeDirs(ctx, dir); err != nil {
-			return err
+			return 0, err
 		}
-		return recipe.ErrAgain
+		return 0, recipe.ErrAgain
 	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrSuspended):
-		return recipe.ErrAgain
+		return 0, recipe.ErrAgain
 	}
-	return err
+	return 0, err
 }
 
 // readRecord reads the record, and returns its version: it changes with each reset.
@@ -301,7 +315,7 @@ func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (int32, er
 // countName is the name of a count's node, without its number.
 const countName = "c-"
 
-// lastCountNode is the node whose creation opens the latch.
+// lastCountNode is the node that opens the latch when it is created.
 func (l *Latch) lastCountNode() string {
 	return znode.Join(l.at, fmt.Sprintf("%s%010d", countName, l.size-1))
 }

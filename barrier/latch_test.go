@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -116,7 +117,44 @@ func TestALateResetLeavesTheNextCountAlone(t *testing.T) {
 	})
 }
 
-// TestTooManyCountsAreReportedAfterLostReply, be it that to the count or that to its being taken back.
+// The reply to the last count is lost, and the latch is reset before the caller asks again.
+func TestACountIsNotRepeatedInTheNextCount(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, n := w.member("a"), w.member("b")
+		a, b := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
+		require.NoError(t, b.CountDown(t.Context(), "y"))
+		require.Equal(t, 1, remaining(t, a))
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID()})
+		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
+		<-lost.Hit()
+		m.Link.Cut()
+		require.NoError(t, b.Wait(t.Context()))
+		require.NoError(t, b.Reset(t.Context()))
+		m.Link.Heal()
+		require.ErrorIs(t, counted(), framework.ErrOutcomeUnknown)
+		require.Equal(t, 2, remaining(t, b))
+		require.NoError(t, a.CountDown(t.Context(), "x"))
+		require.Equal(t, 1, remaining(t, b))
+	})
+}
+
+// A count that reaches the servers behind a reset, of which its caller does not know, counts in the new count.
+func TestACountBesideAReset(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, n := w.member("a"), w.member("b")
+		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
+		require.NoError(t, b.CountDown(t.Context(), "y"))
+		read := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: w.session(m).ID(), Path: path})
+		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
+		<-read.Hit()
+		read.Cancel()
+		require.NoError(t, b.Reset(t.Context()))
+		require.NoError(t, counted())
+		require.Zero(t, remaining(t, b))
+	})
+}
+
+// TestTooManyCountsAreReportedAfterLostReply, to the count or to the transaction that deletes it.
 func TestTooManyCountsAreReportedAfterLostReply(t *testing.T) {
 	for nth := 1; nth <= 2; nth++ {
 		in(t, func(t *testing.T, w *world) {
@@ -130,6 +168,24 @@ func TestTooManyCountsAreReportedAfterLostReply(t *testing.T) {
 			require.NoError(t, l.CountDown(t.Context(), "x"), "it has counted")
 		})
 	}
+}
+
+// The reply to the transaction that deletes a count too many is lost, and the latch is reset before the caller asks again.
+func TestACountTooManyIsReportedAfterAReset(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, n := w.member("a"), w.member("b")
+		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
+		require.NoError(t, b.CountDown(t.Context(), "y"))
+		require.Zero(t, remaining(t, a))
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID()})
+		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
+		<-lost.Hit()
+		m.Link.Cut()
+		require.NoError(t, b.Reset(t.Context()))
+		m.Link.Heal()
+		require.ErrorIs(t, counted(), barrier.ErrTooMany)
+		require.Equal(t, 1, remaining(t, b))
+	})
 }
 
 // TestALatchOfManyLongIdsCanBeReset: all of its nodes go in one transaction, so an id that is too long for that is refused.

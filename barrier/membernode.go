@@ -11,9 +11,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// memberNode is a member's node. When it is gone, another member may get its name, but not its data.
+// memberNode is a member's node. After it is gone, another member's node may get the same name, but has other data.
 type memberNode struct {
-	data     []byte // of the node that was requested last
+	data     []byte // of the node whose create was sent last
 	node     string // "" while there is none
 	number   int32
 	mayExist bool // its create was requested, and its outcome is unknown
@@ -48,7 +48,7 @@ func (p memberNode) discardIfOwn(s *framework.Session) {
 	}()
 }
 
-// createMemberNode creates a member's node. It survives lost replies, and tries until the session ends.
+// createMemberNode creates a member's node. After a lost reply it looks for the node. It tries until the session ends or the servers refuse it.
 func (b *storedBarrier) createMemberNode(s *framework.Session, data []byte) (memberNode, error) {
 	ctx := s.Context()
 	for {
@@ -80,7 +80,7 @@ func (b *storedBarrier) createMemberNode(s *framework.Session, data []byte) (mem
 	}
 }
 
-// findMemberNode finds the node that holds data, or returns "": the servers may have applied a create whose reply was lost.
+// findMemberNode finds the node that holds data, or returns "". The servers may have applied a create although its reply was lost.
 func (b *storedBarrier) findMemberNode(ctx context.Context, s *framework.Session, data []byte) (string, error) {
 	if err := s.Sync(ctx, b.in); err != nil {
 		return "", err

@@ -31,13 +31,13 @@ func WithCuratorLayout() Option {
 // maxMembers bounds the nodes that one transaction checks and one list shows.
 const maxMembers = 1000
 
-// Limits of a transaction, and the bytes that each node takes in it beside its path.
+// The bytes that a transaction may have, and those that each node takes in it beside its path.
 const (
 	transactionBytes = 900 << 10
 	nodeBytes        = 128
 )
 
-// checkSize refuses an impossible number.
+// checkSize returns ErrSize for a number that is not from 1 to most.
 func checkSize(n, most int) error {
 	if n < 1 || n > most {
 		return fmt.Errorf("%w: %d, there must be 1 to %d", ErrSize, n, most)

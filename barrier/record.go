@@ -79,7 +79,7 @@ func (r nodeRecord) encode() []byte {
 	return data
 }
 
-// withSize changes the number in a double barrier's record.
+// withSize returns a double barrier's record with another number of members, and with its other fields.
 func withSize(data []byte, n int) []byte {
 	r, err := parseRecord("", doubleKind, data)
 	if err != nil { // it was read before

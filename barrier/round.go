@@ -56,7 +56,7 @@ func (r *Round) Guard() framework.Op {
 	return primitives.When(framework.CheckOp(r.node, framework.AnyVersion), r.Err)
 }
 
-// Leave leaves, and waits until all others have left or are dead.
+// Leave leaves the round, and waits until all other members have left or are dead.
 //
 // The member has left even if Leave returns an error. If ctx ends first, the error is that of ctx, and the
 // others no longer wait for this member. A second call waits again. A session loss
@@ -150,8 +150,8 @@ func (b *storedBarrier) hasSeenRoundEnd(st barrierState) bool {
 	return known.czxid == st.czxid && known.phase-st.phase > 0
 }
 
-// deadMemberCheckDelay is how long a member that has left waits for the last of the others to end the round, before it
-// looks whether any of them is dead.
+// deadMemberCheckDelay is how long a member that has left waits for the last member to end the round, before it
+// checks whether the members that are still inside are dead.
 const deadMemberCheckDelay = 50 * time.Millisecond
 
 // waitForRoundEnd waits for the end of the round on one session.
@@ -174,9 +174,9 @@ func (d *lockstepLeaver) waitForRoundEnd(ctx context.Context, s *framework.Sessi
 	switch {
 	case err != nil:
 		return err
-	case source == recipe.Timer:
+	case source == recipe.FromTimer:
 		return d.endRoundIfEmpty(ctx, s, w, seen)
-	case event.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase: // it may tell of a former change
+	case event.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase: // the event may be that of an earlier change
 		return recipe.ErrAgain
 	}
 	d.b.cacheState(d.st.afterEnd())

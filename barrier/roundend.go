@@ -18,7 +18,7 @@ func (b *storedBarrier) listInside(ctx context.Context, s *framework.Session, st
 	return rest, listed, err
 }
 
-// roundChange lists what waitForRoundChange waits for: a change of the phase, the end of a member, or a time unless it is
+// roundChange is what waitForRoundChange waits for: a change of the phase, the end of the member with this number, or the end of the timeout unless that is
 // negative.
 type roundChange struct {
 	phase   *framework.Watch
@@ -26,7 +26,7 @@ type roundChange struct {
 	timeout time.Duration
 }
 
-// waitForRoundChange returns recipe.ErrAgain after a change, or an error when one of two contexts ends.
+// waitForRoundChange returns recipe.ErrAgain after a change or the timeout, and another error when one of the two contexts ends.
 func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framework.Session, a roundChange) error {
 	_, _, gone, err := s.WatchData(ctx, b.memberPath(a.number))
 	if errors.Is(err, framework.ErrNoNode) {
@@ -42,13 +42,13 @@ func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framew
 		defer t.Stop()
 		late = t.C
 	}
-	if _, _, err := recipe.WaitForFirst(ctx, place, recipe.Sources{Watch: a.phase, Second: gone, Timer: late}); err != nil {
+	if _, _, err := recipe.WaitForFirst(ctx, place, recipe.Sources{Watch: a.phase, SecondWatch: gone, Timer: late}); err != nil {
 		return err
 	}
 	return recipe.ErrAgain
 }
 
-// endRound ends a round without members. It returns recipe.ErrAgain when the round has ended.
+// endRound ends a round in which no member is left. It returns recipe.ErrAgain when the round has ended, or may have ended.
 func (b *storedBarrier) endRound(ctx context.Context, s *framework.Session, st barrierState) error {
 	_, err := s.Set(ctx, b.path, st.recordData, st.phase)
 	if err == nil {

@@ -18,11 +18,11 @@ type roundMember struct {
 	b *storedBarrier
 	s *framework.Session
 	memberNode
-	known barrierState // of the barrier, when the node was requested
+	known barrierState // of the barrier, when the create of the node was sent
 }
 
 // errMayBeInside is the error of a member that lost its node when it may have been inside already.
-var errMayBeInside = errors.New("the place was lost as a round began with it")
+var errMayBeInside = errors.New("the member's node was lost, and a round may have begun with it")
 
 // enterOnSession creates the member's node in the session and waits for a round. If it fails, it deletes the node.
 func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
@@ -159,7 +159,7 @@ func (m *roundMember) deleteNodeAtPhase(ctx context.Context, s *framework.Sessio
 	return err
 }
 
-// recoverPlace removes the node of a lost session, which may outlast it for a while. It
+// recoverPlace removes the node of a lost session, which may exist for a while after the loss. It
 // fails if a round may have begun with the node.
 func (m *roundMember) recoverPlace(ctx context.Context, s *framework.Session) error {
 	if m.mayExist {
@@ -211,7 +211,7 @@ func diedInside() error { return fmt.Errorf("%w: %w", errMayBeInside, framework.
 // removeOldNode deletes the member's node, and reports whether a round may have begun with the member.
 func (m *roundMember) removeOldNode(ctx context.Context, s *framework.Session) (inside bool, err error) {
 	st, own, err := m.readStateAndNode(ctx, s, m.b.readStateUncached)
-	if err == nil && !own { // a round may have begun with it before it was gone
+	if err == nil && !own { // a round may have begun with the node before the node was gone
 		st, err = m.b.readStateUncached(ctx, s)
 		return st.directoryNumbering != m.directoryNumbering || m.number-st.base < 0, err
 	}

@@ -19,7 +19,7 @@ type roundWait struct {
 	number int32 // of the member
 	directoryNumbering
 	exists context.Context // done when the member's node is gone
-	missed missedRound     // the full round that this member waits beside, or the next one if that begins without it
+	missed missedRound     // the full round without this member that is inside, or the next round in case it begins without this member
 }
 
 // waitForRound waits for a round with this member. It begins the round itself if it finds enough members.
@@ -37,8 +37,8 @@ func (m *roundWait) waitForRound(ctx context.Context) (barrierState, error) {
 	}
 }
 
-// expectedNumbers are the numbers from the first of the next round to this member's own. The n-th member
-// need not list the others, since the transaction checks that they exist.
+// expectedNumbers are the numbers from the lowest of the next round to this member's own, if no number is missing. So the last of n members
+// need not list the others: the transaction checks that they exist.
 func (m *roundWait) expectedNumbers(st barrierState) []int32 {
 	numbers := make([]int32, m.b.size)
 	for i := range numbers {
@@ -145,7 +145,7 @@ func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []i
 			return begun, nil
 		}
 		return barrierState{}, recipe.ErrAgain
-	case errors.Is(err, framework.ErrNoNode): // a server that lags behind lists the dead
+	case errors.Is(err, framework.ErrNoNode): // a server that lags behind has listed dead members
 		if err := m.s.Sync(ctx, m.b.path); err != nil {
 			return barrierState{}, err
 		}
@@ -183,11 +183,11 @@ func (m *roundWait) checkPassedRound(ctx context.Context, st barrierState) error
 }
 
 func (m *roundWait) tooManyError() error {
-	return fmt.Errorf("%w: a round of %d has passed beside this member", ErrTooMany, m.b.size)
+	return fmt.Errorf("%w: a round of %d members has taken place without this member", ErrTooMany, m.b.size)
 }
 
-// waitForRoundInside waits while a round without this member is inside. The member came early, because one of
-// those inside is dead, or it is one too many.
+// waitForRoundInside waits while a round without this member is inside. The member has come early for the next round, one of the
+// members inside is dead, or this member is one too many.
 func (m *roundWait) waitForRoundInside(ctx context.Context, st barrierState, w *framework.Watch) error {
 	rest, listed, err := m.b.listInside(ctx, m.s, st)
 	switch {

@@ -30,7 +30,7 @@ type barrierState struct {
 	recordData []byte // its record, to be written again
 	size       int    // the number of members in it
 	phase      int32  // the record's version
-	epoch      int64  // of the session that it was learnt in
+	epoch      int64  // of the session in which the state was read
 
 	// base is a lower bound of the numbers in later rounds. Right after a read it is one more than the highest number
 	// of all rounds so far; a state that was derived without a read may have a lower base.
@@ -325,5 +325,5 @@ func waitForWatchOrTimeout(ctx context.Context, s *framework.Session, w *framewo
 	if err == nil && event.Kind == framework.Reconnected {
 		err = recipe.ErrAgain
 	}
-	return source == recipe.Watch, err
+	return source == recipe.FromWatch, err
 }

@@ -31,7 +31,7 @@ func newTelemetry(c *framework.Client) telemetry {
 // countRound counts a round that a member has entered.
 func (t telemetry) countRound() { t.rounds.Add(context.Background(), 1) }
 
-// startWaitSpan begins a span that lasts as long as a wait. Giving up is an outcome, not an error.
+// startWaitSpan begins the span of a wait. The function that it returns ends the span. A wait that ended with its context has the outcome "given up" and no error status.
 func (t telemetry) startWaitSpan(ctx context.Context, op, path string) (context.Context, func(error)) {
 	began := time.Now()
 	ctx, span := t.tracer.Start(ctx, "lockstep."+op, trace.WithAttributes(attribute.String("lockstep.path", path)))

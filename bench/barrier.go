@@ -12,12 +12,12 @@ import (
 
 // barrierRounds is W7.
 func barrierRounds(s settings) error {
-	clients, err := openAll(s, or(s.c, 8))
+	clients, err := openAll(s, orDefault(s.c, 8))
 	if err != nil {
 		return err
 	}
 	defer closeAll(clients...)
-	p := &barrierMembers{s: s, members: int64(len(clients)), warm: int64(or(s.n, 300)) / 3, rounds: int64(or(s.n, 300))}
+	p := &barrierMembers{s: s, members: int64(len(clients)), warm: int64(orDefault(s.n, 300)) / 3, rounds: int64(orDefault(s.n, 300))}
 	p.starts = make([]time.Time, p.rounds)
 	errs := make(chan error, len(clients))
 	var wg sync.WaitGroup
@@ -50,7 +50,7 @@ type barrierMembers struct {
 
 var errEarly = errors.New("a member passed the barrier before all had entered")
 
-// pass runs all rounds of one member. The first member measures.
+// pass runs all rounds of one member. The first member measures the rounds.
 func (p *barrierMembers) pass(b *barrier.DoubleBarrier, first bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // so that the others end too if one fails
 	defer cancel()
@@ -80,7 +80,7 @@ func (p *barrierMembers) pass(b *barrier.DoubleBarrier, first bool) error {
 	return nil
 }
 
-// laps are the times from the start of one round to the next.
+// laps returns the times from the start of one round to the start of the next.
 func (p *barrierMembers) laps() []time.Duration {
 	var laps []time.Duration
 	for i, t := range p.starts[1:] {

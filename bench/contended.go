@@ -10,7 +10,7 @@ import (
 
 // contended is W2.
 func contended(s settings) error {
-	clients, err := openAll(s, or(s.c, 32))
+	clients, err := openAll(s, orDefault(s.c, 32))
 	if err != nil {
 		return err
 	}
@@ -19,39 +19,39 @@ func contended(s settings) error {
 	for i, c := range clients {
 		mutexes[i] = locks.NewMutex(c, root+"/w2", s.options()...)
 	}
-	var g guarded
+	var g criticalSection
 	t, err := contend(s, &g, mutexes)
 	if err != nil {
 		return err
 	}
-	return contentionOf(s, &g, t).print()
+	return contentionResult(s, &g, t).print()
 }
 
-// shared is W3.
-func shared(s settings) error {
+// contendedInProcess is W3.
+func contendedInProcess(s settings) error {
 	if s.procs > 1 {
-		return sharedByProcesses(s)
+		return contendedByProcesses(s)
 	}
 	c, err := open(s)
 	if err != nil {
 		return err
 	}
 	defer closeAll(c)
-	var g guarded
-	t, err := contend(s, &g, sharing(s, c, root+"/w3"))
+	var g criticalSection
+	t, err := contend(s, &g, sharedMutexes(s, c, root+"/w3"))
 	if err != nil {
 		return err
 	}
-	return contentionOf(s, &g, t).print()
+	return contentionResult(s, &g, t).print()
 }
 
-// sharing is one mutex for all goroutines of a client.
-func sharing(s settings, c *framework.Client, path string) []locks.Locker {
-	return slices.Repeat([]locks.Locker{locks.NewMutex(c, path, s.options()...)}, or(s.c, 32))
+// sharedMutexes returns the same mutex for each goroutine of a client.
+func sharedMutexes(s settings, c *framework.Client, path string) []locks.Locker {
+	return slices.Repeat([]locks.Locker{locks.NewMutex(c, path, s.options()...)}, orDefault(s.c, 32))
 }
 
 // contend runs one contender for each locker.
-func contend(s settings, g *guarded, lockers []locks.Locker) (tally, error) {
+func contend(s settings, g *criticalSection, lockers []locks.Locker) (tally, error) {
 	ctx := context.Background()
 	t, err := loop(s, len(lockers), func(who int, measured func() bool) error {
 		return g.pass(ctx, lockers[who], who, measured)
@@ -62,10 +62,10 @@ func contend(s settings, g *guarded, lockers []locks.Locker) (tally, error) {
 	return t, err
 }
 
-// contentionOf makes the result of one process.
-func contentionOf(s settings, g *guarded, t tally) *result {
+// contentionResult returns the result of one process.
+func contentionResult(s settings, g *criticalSection, t tally) *result {
 	params := s.params(map[string]any{"c": len(t.counts)})
 	r := newResult(s, "lockstep", params, sum(t.counts), t.took, g.handoffs).requests(t.traffic)
-	r.Self, r.Least, r.Most = &g.self, of(slices.Min(t.counts)), of(slices.Max(t.counts))
+	r.Self, r.Least, r.Most = &g.self, ptr(slices.Min(t.counts)), ptr(slices.Max(t.counts))
 	return r
 }

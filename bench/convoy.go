@@ -11,7 +11,7 @@ import (
 
 // convoyHandoffs is W4.
 func convoyHandoffs(s settings) error {
-	ctx, n := context.Background(), or(s.c, 1000)
+	ctx, n := context.Background(), orDefault(s.c, 1000)
 	c, err := open(s)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func convoyHandoffs(s settings) error {
 		return errViolated
 	}
 	r := newResult(s, "lockstep", s.params(map[string]any{"c": n}), n, took, q.g.handoffs).requests(sent)
-	r.PerHand, r.QueueingS = of(ms(took)/float64(n)), of(queueing.Seconds())
+	r.PerHandoff, r.QueueingS = ptr(ms(took)/float64(n)), ptr(queueing.Seconds())
 	return r.print()
 }
 
@@ -46,7 +46,7 @@ type waiterQueue struct {
 	m      *locks.Mutex
 	holder *locks.Lease
 	paced  bool
-	g      guarded
+	g      criticalSection
 	former <-chan struct{} // closed when the former release has returned; guarded by the lock
 	errs   chan error
 	wg     sync.WaitGroup
@@ -69,7 +69,7 @@ func (q *waiterQueue) grow(ctx context.Context, c *framework.Client, n int) erro
 			}
 		})
 	}
-	return await(ctx, c, q.m.Path(), n+1)
+	return awaitChildren(q.holder.Context(), c, q.m.Path(), n+1)
 }
 
 // releaseAll releases the holder and waits until all waiters have passed.
@@ -105,8 +105,8 @@ func (q *waiterQueue) pass(ctx context.Context, who int) error {
 	return lease.Release(ctx)
 }
 
-// await polls until path has n children.
-func await(ctx context.Context, c *framework.Client, path string, n int) error {
+// awaitChildren polls until path has n children. ctx is that of the holder's lease: without the holder there are never so many.
+func awaitChildren(ctx context.Context, c *framework.Client, path string, n int) error {
 	for {
 		st, err := c.Exists(ctx, path)
 		if err != nil {

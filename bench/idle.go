@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,11 +16,12 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// idleClients is S: what -c clients cost the servers, idle or waiting in the line of one lock, beside as many idle sessions of
-// go-zookeeper (bare). Each group is measured for -t, after 2 session timeouts in which its clients come to rest. Then
-// each of -n idle clients acquires a lock of its own twice: the first acquire finds the client at rest.
+// idleClients is S: what -c clients cost the servers, idle or waiting in the line of one lock. As many idle sessions of go-zookeeper
+// (bare sessions) are measured before and after each group of clients, because servers that have run for longer need less time for the same
+// requests. Each group is measured for -t, after a pause of 2 session timeouts in which its clients become dormant. Then each of -n idle
+// clients acquires a lock of its own twice. The first acquire wakes the dormant session.
 func idleClients(s settings) error {
-	n := or(s.c, 1000)
+	n := orDefault(s.c, 1000)
 	cpu := findServerProcesses(s.servers)
 	groups := []struct {
 		peer, doing string
@@ -28,6 +29,7 @@ func idleClients(s settings) error {
 	}{
 		{"go-zookeeper", "idle", startBareSessions},
 		{"lockstep", "idle", startIdleClients},
+		{"go-zookeeper", "idle", startBareSessions},
 		{"lockstep", "waiting", startWaiters},
 		{"go-zookeeper", "idle", startBareSessions},
 	}
@@ -59,17 +61,17 @@ func measureGroup(s settings, cpu serverProcesses, n int, peer, doing string, st
 	}
 	r := newResult(s, peer, map[string]any{"c": n, "doing": doing}, n, took, nil).requests(requestsAfter)
 	r.OpsPerS = nil
-	r.Writes = of(float64(writesAfter-writesBefore) / took.Seconds() / float64(n))
+	r.Writes = ptr(float64(writesAfter-writesBefore) / took.Seconds() / float64(n))
 	if len(cpu) > 0 {
-		r.ServerCPU = of(ms(cpuAfter-cpuBefore) / took.Seconds())
+		r.ServerCPU = ptr(ms(cpuAfter-cpuBefore) / took.Seconds())
 	}
 	if err := r.print(); err != nil || g.clients == nil || doing != "idle" {
 		return err
 	}
-	return measureWaking(s, g.clients[:min(n, or(s.n, 100))])
+	return measureWaking(s, g.clients[:min(n, orDefault(s.n, 100))])
 }
 
-// measureWaking measures how long the first acquire of an idle client takes, and the second.
+// measureWaking measures how long the first and the second acquire of an idle client take.
 func measureWaking(s settings, clients []*framework.Client) error {
 	var first, second []time.Duration
 	for i, c := range clients {
@@ -102,7 +104,7 @@ func totalOf(laps []time.Duration) (total time.Duration) {
 	return total
 }
 
-// idleGroup is a group of clients at rest.
+// idleGroup is a group of clients that are idle or wait.
 type idleGroup struct {
 	clients []*framework.Client // nil for sessions of go-zookeeper
 	close   func()
@@ -125,7 +127,7 @@ func startBareSessions(s settings, n int) (*idleGroup, error) {
 			return nil, err
 		}
 		conns = append(conns, c)
-		if err := waitForSession(events); err != nil {
+		if err := waitForSession(s, events); err != nil {
 			closeConns()
 			return nil, err
 		}
@@ -133,16 +135,18 @@ func startBareSessions(s settings, n int) (*idleGroup, error) {
 	return &idleGroup{close: closeConns}, nil
 }
 
-func waitForSession(events <-chan zk.Event) error {
-	timeout := time.After(15 * time.Second)
+// waitForSession waits until a connection of go-zookeeper has its session. go-zookeeper itself would try for ever, and says nothing about the servers.
+func waitForSession(s settings, events <-chan zk.Event) error {
+	timeout := time.NewTimer(connectPatience)
+	defer timeout.Stop()
 	for {
 		select {
 		case e := <-events:
 			if e.State == zk.StateHasSession {
 				return nil
 			}
-		case <-timeout:
-			return errors.New("no session within 15 s")
+		case <-timeout.C:
+			return fmt.Errorf("no session within %v: none of the servers %s answers; start them, or name others with -zk", connectPatience, strings.Join(s.servers, ", "))
 		}
 	}
 }
@@ -155,7 +159,7 @@ func startIdleClients(s settings, n int) (*idleGroup, error) {
 	return &idleGroup{clients: clients, close: func() { closeAll(clients...) }}, nil
 }
 
-// startWaiters starts n clients that wait for one lock, behind a holder that is a client of its own.
+// startWaiters starts n clients that wait for one lock, which another client holds.
 func startWaiters(s settings, n int) (*idleGroup, error) {
 	clients, err := openAll(s, n+1)
 	if err != nil {
@@ -163,7 +167,8 @@ func startWaiters(s settings, n int) (*idleGroup, error) {
 	}
 	holder, waiters := clients[n], clients[:n]
 	m := locks.NewMutex(holder, root+"/s-line", s.options()...)
-	if _, err := m.Lock(context.Background()); err != nil {
+	lease, err := m.Lock(context.Background())
+	if err != nil {
 		closeAll(clients...)
 		return nil, err
 	}
@@ -177,7 +182,7 @@ func startWaiters(s settings, n int) (*idleGroup, error) {
 		wg.Wait()
 		closeAll(clients...)
 	}}
-	if err := await(ctx, holder, m.Path(), n+1); err != nil {
+	if err := awaitChildren(lease.Context(), holder, m.Path(), n+1); err != nil {
 		g.close()
 		return nil, err
 	}

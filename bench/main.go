@@ -1,29 +1,37 @@
-// Bench measures Lockstep's recipes on real servers. Each workload prints one JSON line per result, with
-// the fields and meanings that are usual among peers' benchmarks, so that lines can be compared when both were
-// measured in one run on the same servers:
+// Bench measures Lockstep's recipes on real servers. Each workload prints one JSON line per result. The fields and their meanings are
+// those of other libraries' benchmarks, so that lines can be compared if both were measured in one run on the same servers:
 //
 //	W0  raw requests through go-zookeeper: the floor
-//	W1  one client, acquire and release of a free lock
-//	W2  -c contenders with own sessions, for -t after a warm-up
-//	W3  as W2, but -c goroutines of one client; -procs processes of as many each
+//	W1  one client acquires and releases a free lock
+//	W2  -c contenders with a session each, for -t after a warm-up
+//	W3  as W2, but the contenders are -c goroutines of one client; with -procs, in each of several processes
 //	W4  -c waiters of one client behind a holder, from its release until all have passed;
-//	    -paced: each releases only after the release before it has returned
-//	W5  takeover by the second of two processes after the leader's end (-how kill or close); its servers should
-//	    have a tick of 2 s, or they do not grant 30 s; -watchdog=false waits for that time
-//	W6  a queue of items of 100 bytes: put one by one and in the background, taken in strict order and by -c
-//	    consumers with own sessions, by turns with a fifth of the items given back once and without, and both at
-//	    a depth of 10 and of -depth; -n items each
-//	W7  -c members with own sessions enter and leave one double barrier, -n rounds after a third as many to
+//	    with -paced, each waiter releases only after the previous release has returned
+//	W5  the second of two processes takes over after the leader's end (-how kill or close). The tick of the servers
+//	    should be 2 s: with a shorter one they do not grant a session timeout of 30 s. Without a watchdog
+//	    (-watchdog=false) the takeover takes that long
+//	W6  a queue with items of 100 bytes: put one by one and in the background; taken in strict order and by -c
+//	    consumers with a session each, by turns with every fifth item given back once and with none; put and taken
+//	    at a depth of 10 and of -depth; -n items in each part
+//	W7  -c members with a session each enter and leave one double barrier, for -n rounds after a third as many to
 //	    warm up
-//	W8  -readers and -writers of one read-write lock, with own sessions, for -t after a warm-up
+//	W8  -readers and -writers of one read-write lock, with a session each, for -t after a warm-up
+//	R   workflows, beside bare writes of the same clients: steps of a ledger; -n runs of 5 empty steps, from their
+//	    start to their end, by -c members; -depth runs that wait, for -t, and a list of them
 //	T   -n jobs spread over -c members: how late their ticks start, and what they cost, for -t
-//	S   -c clients that do nothing, or that wait for one lock, beside as many sessions of go-zookeeper: the writes that the
-//	    ensemble agrees on and the processor time of its servers, for -t; then the first and the second acquire of -n clients
+//	S   -c clients that do nothing, or that wait for one lock, beside as many sessions of go-zookeeper: the writes that
+//	    the ensemble agrees on and the processor time of its servers, for -t; then the first and the second acquire of
+//	    -n clients
+//	O   W1 and W2 by turns, without a telemetry provider, with providers that measure nothing, and with a reader in
+//	    memory: for -t each, and the ratio of each to the providers that measure nothing
 //	M   the memory that -c waiters of one client take
 //
-// A hand-off runs from the start of one contender's release to the return of another's acquire; the
-// quantiles are those of the first million. W2, W3, W4 and W8 check mutual exclusion and that fencing
-// tokens rise, and fail on a violation. With -trace, a line has the requests of a cycle by operation.
+// A hand-off is the time from the start of one contender's release to the return of another's acquire. The quantiles
+// are those of the first million hand-offs. W2, W3, W4 and W8 check mutual exclusion and that fencing tokens rise, and fail on a
+// violation. With -trace, a line has the requests of a cycle by operation.
+//
+// To add a workload, write a function of settings that prints its results (newResult, print), add it to workloads and to
+// this list, and add its defaults of -c and -n to the help of these flags. main_test.go runs each workload on a server in memory.
 package main
 
 import (
@@ -59,11 +67,11 @@ type settings struct {
 }
 
 var workloads = map[string]func(settings) error{
-	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoyHandoffs, "W5": takeover, "W6": queueing, "W7": barrierRounds, "W8": readWrite, "T": ticks, "M": memory, "S": idleClients,
+	"W0": rawRequests, "W1": uncontended, "W2": contended, "W3": contendedInProcess, "W4": convoyHandoffs, "W5": takeover, "W6": queues, "W7": barrierRounds, "W8": readWrite, "R": workflowRuns, "T": ticks, "M": memory, "S": idleClients, "O": telemetryOverhead,
 }
 
-// members are the main functions of the processes that a workload starts.
-var members = map[string]func(settings) error{"W3": sharer, "W5": candidate}
+// members are the main functions of the processes that W3 and W5 start.
+var members = map[string]func(settings) error{"W3": contenderProcess, "W5": candidateProcess}
 
 func main() {
 	framework.WatchdogMain()
@@ -89,20 +97,20 @@ func parse(args []string) (s settings, err error) {
 	var trace bool
 	f := flag.NewFlagSet("bench", flag.ExitOnError)
 	f.StringVar(&s.workload, "w", "W1", "workload: "+names())
-	f.IntVar(&s.c, "c", 0, "contenders of W2 and W3 (default 32), waiters of W4 (default 1000) and M (default 10000), clients of S (default 1000), members of W7 (default 8) and T (default 10)")
-	f.IntVar(&s.n, "n", 0, "cycles of W0 and W1 (default 3000), runs of W5 (default 20), rounds of W7 (default 300), jobs of T (default 10000), acquiring clients of S (default 100)")
+	f.IntVar(&s.c, "c", 0, "contenders of W2, W3 and O (default 32), waiters of W4 (default 1000) and M (default 10000), consumers of W6 (default 8), members of W7 and R (default 8) and T (default 10), clients of S (default 1000)")
+	f.IntVar(&s.n, "n", 0, "cycles of W0, W1 and R (default 3000), takeovers of W5 (default 20), items of W6 (default 1500 to 20000 by part), rounds of W7 (default 300), jobs of T (default 10000), acquiring clients of S (default 100)")
 	f.IntVar(&s.procs, "procs", 1, "processes of W3")
 	f.IntVar(&s.readers, "readers", 8, "readers of W8")
 	f.IntVar(&s.writers, "writers", 1, "writers of W8")
 	f.StringVar(&servers, "zk", "127.0.0.1:2181", "servers, host:port,host:port")
 	f.DurationVar(&s.session, "session", 10*time.Second, "session timeout (W5: default 30s)")
-	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2, W3, W8, T and each group of S")
+	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2, W3, W8 and T, of the waiting runs of R, of each group of S, and of each kind of O")
 	f.DurationVar(&s.warmup, "warmup", time.Second, "time before the measured time")
-	f.StringVar(&s.release, "release", "strict", "when a release returns: strict (the node is gone) or write (its deletion is on its way)")
-	f.DurationVar(&s.slice, "slice", 0, "how long the goroutines of W3 may take turns with one node (0: each has its own)")
-	f.IntVar(&s.depth, "depth", 100_000, "the great depth of W6")
-	f.BoolVar(&s.paced, "paced", false, "W4: each waiter releases after the former release has returned")
-	f.BoolVar(&trace, "trace", false, "tell the requests of a cycle by operation")
+	f.StringVar(&s.release, "release", "strict", "when a release returns: strict (the server has deleted the node) or write (the deletion is sent)")
+	f.DurationVar(&s.slice, "slice", 0, "W3: how long the goroutines may hand the lock on without a new node (0: not at all)")
+	f.IntVar(&s.depth, "depth", 100_000, "the greater depth of W6, and the number of waiting runs of R")
+	f.BoolVar(&s.paced, "paced", false, "W4: each waiter releases only after the previous release has returned")
+	f.BoolVar(&trace, "trace", false, "print the requests of a cycle by operation")
 	f.StringVar(&s.how, "how", "kill", "how the leader of W5 ends: kill or close")
 	f.BoolVar(&s.watchdog, "watchdog", true, "W5: the leader has a watchdog")
 	f.StringVar(&s.member, "member", "", "be a process of W3 or W5 at this path (used by the benchmark itself)")
@@ -130,7 +138,7 @@ func (s settings) check() error {
 	case s.member != "" && members[s.workload] == nil:
 		return fmt.Errorf("-member: %s starts no processes", s.workload)
 	case s.c < 0 || s.n < 0 || s.span <= 0 || s.warmup < 0:
-		return fmt.Errorf("-c %d, -n %d, -t %v, -warmup %v: none may be negative", s.c, s.n, s.span, s.warmup)
+		return fmt.Errorf("-c %d, -n %d, -t %v, -warmup %v: none may be negative, and -t must be above 0", s.c, s.n, s.span, s.warmup)
 	case s.procs < 1:
 		return fmt.Errorf("-procs %d: at least 1", s.procs)
 	case s.readers < 0 || s.writers < 0 || s.readers+s.writers == 0:
@@ -138,7 +146,7 @@ func (s settings) check() error {
 	case s.sent != nil && s.watchdog && s.workload == "W5":
 		return errors.New("-trace counts in a dialer, which a watchdog cannot have: add -watchdog=false")
 	case s.slice < 0:
-		return fmt.Errorf("-slice %v: it may not be negative", s.slice)
+		return fmt.Errorf("-slice %v: want 0 or more", s.slice)
 	case s.release != "strict" && s.release != "write":
 		return fmt.Errorf("-release %q: want strict or write", s.release)
 	}

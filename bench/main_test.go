@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestMain is a member of W5's election when it is started as one.
+// TestMain is a process of W3 or W5 if the arguments say so: these workloads start this binary again.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
 	if slices.Contains(os.Args, "-member") {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// measure runs one workload on a server in memory, requires that it has measured something, and returns its lines.
+// measure runs one workload on a server in memory, requires that each line has measured cycles, and returns the lines.
 func measure(t *testing.T, args ...string) []map[string]any {
 	t.Helper()
 	lines, err := runWorkload(t, args...)
@@ -42,7 +42,7 @@ func measure(t *testing.T, args ...string) []map[string]any {
 	return lines
 }
 
-// measureFor is measure for a span in which each line has this number of cycles at least, and each contender one. On a slow machine it has to be longer.
+// measureFor runs a workload as measure does, for a span in which each line has at least this many cycles, and each contender at least one. A slow machine needs a longer span.
 func measureFor(t *testing.T, span time.Duration, cycles float64, args ...string) []map[string]any {
 	t.Helper()
 	for ; ; span *= 4 {
@@ -59,7 +59,7 @@ func measureFor(t *testing.T, span time.Duration, cycles float64, args ...string
 // runWorkload runs one workload on a server in memory and returns its lines.
 func runWorkload(t *testing.T, args ...string) (lines []map[string]any, err error) {
 	t.Helper()
-	zk := zktest.Start(t)
+	zk := zktest.Start(t, zktest.WithSessionTimeouts(4*time.Second, time.Hour))
 	addr, err := zk.ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
 	var out bytes.Buffer
@@ -81,7 +81,7 @@ func TestIdleClients(t *testing.T) {
 	for session := 400 * time.Millisecond; ; session *= 4 { // on a slow machine a session has to be longer to stay
 		lines, err := runWorkload(t, "-w", "S", "-c", "5", "-n", "2", "-session", session.String(), "-t", "300ms")
 		if err == nil {
-			require.Len(t, lines, 6, "four groups, and the first and the second acquire")
+			require.Len(t, lines, 7, "five groups, and the first and the second acquire")
 			first, last := lines[0], lines[len(lines)-1]
 			require.Equal(t, []any{"go-zookeeper", "go-zookeeper"}, []any{first["peer"], last["peer"]})
 			if first["writes_per_client_s"] == 0.0 && last["writes_per_client_s"] == 0.0 {
@@ -92,7 +92,7 @@ func TestIdleClients(t *testing.T) {
 	}
 }
 
-func TestFloorAndUncontended(t *testing.T) {
+func TestRawRequestsAndUncontended(t *testing.T) {
 	require.Len(t, measure(t, "-w", "W0", "-n", "30"), 4, "one for each request")
 
 	w1 := measure(t, "-w", "W1", "-n", "50", "-trace")
@@ -102,6 +102,22 @@ func TestFloorAndUncontended(t *testing.T) {
 	sent := w1[0]["requests_by_operation"].(map[string]any)
 	require.Equal(t, 1.0, sent["create"])
 	require.Equal(t, 1.0, sent["delete"])
+}
+
+func TestWorkflowRuns(t *testing.T) {
+	// A heartbeat is a transaction, too. With this session timeout none is due during the test, so that steps can be counted exactly.
+	lines, err := runWorkload(t, "-w", "R", "-n", "30", "-c", "2", "-depth", "20", "-t", "100ms", "-session", "1h")
+	require.NoError(t, err)
+	byName := map[string]map[string]any{}
+	for _, r := range lines {
+		byName[r["params"].(map[string]any)["op"].(string)] = r
+	}
+	require.Len(t, byName, 8, "setData is measured by one client and by several")
+	require.Len(t, lines, 10, "and quiet members are with and without runs")
+	sent := byName["run of 5 steps"]["requests_by_operation"].(map[string]any)
+	require.InDelta(t, 8, sent["multi"], 1.5, "start, claim, five records, end, and now and then another one")
+	require.Equal(t, 5.0, byName["list"]["n"])
+	require.Equal(t, 1.0, byName["step of a ledger"]["requests_by_operation"].(map[string]any)["multi"])
 }
 
 func TestContended(t *testing.T) {
@@ -115,8 +131,8 @@ func TestContended(t *testing.T) {
 	require.Positive(t, w3[0]["least"])
 }
 
-// TestContendedBySlices: a slice of some cycles costs less than a request for each. On a slow machine a slice must be longer to have some cycles.
-func TestContendedBySlices(t *testing.T) {
+// TestContendedWithLocalHandoff checks that a slice of several cycles costs less than one request for each cycle. A slow machine needs a longer slice for several cycles.
+func TestContendedWithLocalHandoff(t *testing.T) {
 	for _, more := range [][]string{nil, {"-procs", "2"}} {
 		perCycle := 1.0
 		for slice := 5 * time.Millisecond; perCycle >= 1; slice *= 4 {
@@ -145,6 +161,7 @@ func TestConvoy(t *testing.T) {
 	require.Equal(t, map[string]any{"c": 20.0, "paced": true}, paced[0]["params"])
 }
 
+// TestTakeover checks what W5 reports. How long a takeover takes is measured, not asserted.
 func TestTakeover(t *testing.T) {
 	w5 := measure(t, "-w", "W5", "-how", "close", "-n", "1", "-watchdog=false")
 	require.Nil(t, w5[0]["ops_per_s"])
@@ -152,7 +169,6 @@ func TestTakeover(t *testing.T) {
 
 	killed := measure(t, "-w", "W5", "-n", "2")
 	require.Equal(t, map[string]any{"how": "kill", "session": 30.0, "watchdog": true}, killed[0]["params"])
-	require.Less(t, killed[0]["max_ms"], 15000.0, "not after the session timeout")
 	require.Positive(t, killed[0]["watchdog_armed_p50_ms"])
 }
 
@@ -194,6 +210,22 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
+// TestServersThatDoNotAnswer checks that workloads of either library end when no server answers, with an error that names the servers and says what to do.
+func TestServersThatDoNotAnswer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // which accepts connections, and answers nothing
+	require.NoError(t, err)
+	silent := listener.Addr().String()
+	defer func(d time.Duration) { connectPatience = d }(connectPatience)
+	connectPatience = 50 * time.Millisecond
+	for _, workload := range []string{"W0", "W1"} {
+		err := run([]string{"-w", workload, "-n", "1", "-zk", silent})
+		require.ErrorContains(t, err, silent)
+		require.ErrorContains(t, err, "name others with -zk")
+	}
+	require.NoError(t, listener.Close())
+	require.ErrorContains(t, run([]string{"-w", "W0", "-zk", silent}), silent, "nothing listens there")
+}
+
 func TestConcurrentHoldersInProcessesAreDetected(t *testing.T) {
 	handoffs, err := handoffsOf([]holdPeriod{{3, 50, 60, true}, {1, 10, 20, false}, {2, 25, 40, true}})
 	require.NoError(t, err)
@@ -205,10 +237,10 @@ func TestConcurrentHoldersInProcessesAreDetected(t *testing.T) {
 	}
 }
 
-func TestGuardedDetectsTwoHolders(t *testing.T) {
-	var g guarded
+func TestCriticalSectionDetectsTwoHolders(t *testing.T) {
+	var g criticalSection
 	require.NoError(t, g.enter(1, fence{5, 0}, true))
-	require.NoError(t, g.enter(1, fence{5, 1}, true), "a slice goes on")
+	require.NoError(t, g.enter(1, fence{5, 1}, true), "a slice continues")
 	require.NoError(t, g.enter(2, fence{6, 0}, true))
 	require.Equal(t, 1, g.self)
 	require.Len(t, g.handoffs, 1)
@@ -221,7 +253,7 @@ func TestGuardedDetectsTwoHolders(t *testing.T) {
 	require.ErrorIs(t, b.write(fence{1, 0}), errViolated)
 }
 
-// TestRequestCounterCountsSplitFrames writes a connect request and two reads byte by byte, and at once.
+// TestRequestCounterCountsSplitFrames writes a connect request and two reads, once byte by byte and once in a single write.
 func TestRequestCounterCountsSplitFrames(t *testing.T) {
 	frames := []byte{0, 0, 0, 1, 9}
 	frames = append(frames, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 4, '/', 1)

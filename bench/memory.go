@@ -11,33 +11,33 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// memory is M: what a waiter takes beyond the goroutine that its caller has parked in Lock.
+// memory is M: how much memory a waiter takes, beside that of a goroutine that waits on a channel.
 //
 // It compares n goroutines that wait in Lock with n that wait on a channel. The heap is what is reachable
 // after a collection: the waiter with its node's path and its place among its client's waiters, contexts,
-// and what the connection keeps; the stacks are what goroutines have in use, of which Lock's are deeper
-// than a bare one's. Left out is what only the queueing took, such as goroutines that have ended: a first round goes
-// before the measured one. What the servers keep is not in it.
+// and the state of the connection. The stacks are those that goroutines have in use; Lock's are deeper
+// than those of goroutines that wait on a channel. A first round that is not measured takes the memory that only
+// the start of the waiters needs, such as that of goroutines that have ended. The memory of the servers is not included.
 func memory(s settings) error {
 	c, err := open(s)
 	if err != nil {
 		return err
 	}
 	defer closeAll(c)
-	n := or(s.c, 10_000)
-	if _, _, err := queued(s, c, n); err != nil {
+	n := orDefault(s.c, 10_000)
+	if _, _, err := measureQueued(s, c, n); err != nil {
 		return err
 	}
 	bare := parkedWaiters(n)
 	start := time.Now()
-	waiting, goroutines, err := queued(s, c, n)
+	waiting, goroutines, err := measureQueued(s, c, n)
 	if err != nil {
 		return err
 	}
 	r := newResult(s, "lockstep", s.params(map[string]any{"c": n}), n, time.Since(start), nil)
 	r.OpsPerS = nil
-	r.HeapBytes, r.StackBytes = of((waiting.heap-bare.heap)/n), of((waiting.stack-bare.stack)/n)
-	r.Bytes = of(*r.HeapBytes + *r.StackBytes)
+	r.HeapBytes, r.StackBytes = ptr((waiting.heap-bare.heap)/n), ptr((waiting.stack-bare.stack)/n)
+	r.Bytes = ptr(*r.HeapBytes + *r.StackBytes)
 	r.Goroutines = &goroutines
 	return r.print()
 }
@@ -66,8 +66,8 @@ func parkedWaiters(n int) footprint {
 	return measureMemory()
 }
 
-// queued measures n waiters behind a holder, who then give up, and how many goroutines there are.
-func queued(s settings, c *framework.Client, n int) (f footprint, goroutines int, err error) {
+// measureQueued measures n waiters behind a holder, and counts the goroutines. Then the waiters give up.
+func measureQueued(s settings, c *framework.Client, n int) (f footprint, goroutines int, err error) {
 	m := locks.NewMutex(c, root+"/m", s.options()...)
 	holder, err := m.Lock(context.Background())
 	if err != nil {
@@ -81,7 +81,7 @@ func queued(s settings, c *framework.Client, n int) (f footprint, goroutines int
 	for range n {
 		wg.Go(func() { _, _ = m.Lock(ctx) }) // it is given up
 	}
-	if err := await(ctx, c, m.Path(), n+1); err != nil {
+	if err := awaitChildren(holder.Context(), c, m.Path(), n+1); err != nil {
 		return f, 0, err
 	}
 	settle(s)

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// process is a member that a workload has started. Both sides send lines of words.
+// process is a process that a workload has started. It writes lines that begin with a word, as the kind of the message.
 type process struct {
 	cmd   *exec.Cmd
 	lines *bufio.Reader
-	tell  interface{ Close() error }
+	stdin interface{ Close() error }
 }
 
-// startProcess starts a member with the settings of this process.
+// startProcess starts a process with the settings of this one.
 func startProcess(s settings, path string) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -40,8 +40,8 @@ func startProcess(s settings, path string) (*process, error) {
 	return &process{cmd, bufio.NewReader(out), in}, cmd.Start()
 }
 
-// said reads until the member sends a word, and returns its value.
-func (p *process) said(word string) (string, error) {
+// readWord reads lines until one begins with a word, and returns the rest of that line.
+func (p *process) readWord(word string) (string, error) {
 	for {
 		line, err := p.lines.ReadString('\n')
 		if err != nil {
@@ -53,9 +53,9 @@ func (p *process) said(word string) (string, error) {
 	}
 }
 
-// await waits for a word, and returns its time stamp.
-func (p *process) await(word string) (time.Time, error) {
-	at, err := p.said(word)
+// readTime waits for a word, and returns its time stamp.
+func (p *process) readTime(word string) (time.Time, error) {
+	at, err := p.readWord(word)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -63,21 +63,21 @@ func (p *process) await(word string) (time.Time, error) {
 	return time.Unix(0, ns), err
 }
 
-// hear waits for a word, and decodes the JSON that follows.
-func (p *process) hear(word string, into any) error {
-	text, err := p.said(word)
+// readJSON waits for a word, and decodes the JSON that follows.
+func (p *process) readJSON(word string, into any) error {
+	text, err := p.readWord(word)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal([]byte(text), into)
 }
 
-// resign closes the member's standard input, so that it resigns.
+// resign closes the process's standard input, so that it resigns.
 func (p *process) resign() (time.Time, error) {
-	if err := p.tell.Close(); err != nil {
+	if err := p.stdin.Close(); err != nil {
 		return time.Time{}, err
 	}
-	return p.await("RESIGN")
+	return p.readTime("RESIGN")
 }
 
 func (p *process) end() {
@@ -85,5 +85,5 @@ func (p *process) end() {
 	_ = p.cmd.Wait()
 }
 
-// say sends a word with a time stamp.
-func say(word string) { fmt.Println(word, time.Now().UnixNano()) }
+// printTime prints a word with a time stamp.
+func printTime(word string) { fmt.Println(word, time.Now().UnixNano()) }

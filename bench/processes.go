@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// share is the result of one process of W3.
-type share struct {
-	Counts  []int
-	Took    time.Duration
-	Traffic traffic
-	Tenures []holdPeriod
+// processResult is the result of one process of W3.
+type processResult struct {
+	Counts      []int
+	Took        time.Duration
+	Traffic     traffic
+	HoldPeriods []holdPeriod
 }
 
-// sharedByProcesses is W3 with several processes on one path.
-func sharedByProcesses(s settings) error {
+// contendedByProcesses is W3 with several processes on one path.
+func contendedByProcesses(s settings) error {
 	all, err := startProcesses(s, root+"/w3")
 	defer func() {
 		for _, p := range all {
@@ -29,25 +29,25 @@ func sharedByProcesses(s settings) error {
 	}()
 	for _, p := range all {
 		if err == nil {
-			_, err = p.await("UP")
+			_, err = p.readTime("UP")
 		}
 	}
 	for _, p := range all {
-		err = errors.Join(err, p.tell.Close()) // begin
+		err = errors.Join(err, p.stdin.Close()) // begin
 	}
-	shares := make([]share, len(all))
+	results := make([]processResult, len(all))
 	for i, p := range all {
 		if err == nil {
-			err = p.hear("SHARE", &shares[i])
+			err = p.readJSON("RESULT", &results[i])
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return compare(s, shares)
+	return combine(s, results)
 }
 
-// startProcesses starts a workload's members. What has started is returned beside an error too.
+// startProcesses starts a workload's processes. If it returns an error, it also returns the processes that it has started.
 func startProcesses(s settings, path string) (all []*process, err error) {
 	for range s.procs {
 		p, err := startProcess(s, path)
@@ -59,38 +59,39 @@ func startProcesses(s settings, path string) (all []*process, err error) {
 	return all, nil
 }
 
-// compare checks that the processes excluded each other, and prints what they did together. The
-// quantiles are those of hand-offs between tokens, in one process or between two.
-func compare(s settings, shares []share) error {
+// combine checks that the processes excluded each other, and prints their common result. Its quantiles are those
+// of the hand-offs from one token to the next, in one process or between two.
+func combine(s settings, results []processResult) error {
 	var counts []int
-	var tenures []holdPeriod
+	var periods []holdPeriod
 	var sent traffic
-	for _, sh := range shares {
+	for _, sh := range results {
 		counts = append(counts, sh.Counts...)
-		tenures = append(tenures, sh.Tenures...)
+		periods = append(periods, sh.HoldPeriods...)
 		sent = sent.plus(sh.Traffic)
 	}
-	handoffs, err := handoffsOf(tenures)
+	handoffs, err := handoffsOf(periods)
 	if err != nil {
 		return err
 	}
 	total := sum(counts)
-	sent.Received /= len(shares) // each process has read the count of all
-	params := s.params(map[string]any{"c": len(shares[0].Counts)})
-	r := newResult(s, "lockstep", params, total, shares[0].Took, handoffs).requests(sent)
-	r.Least, r.Most = of(slices.Min(counts)), of(slices.Max(counts))
-	for _, sh := range shares {
+	sent.Received /= len(results) // each process has read the count of all
+	params := s.params(map[string]any{"c": len(results[0].Counts)})
+	r := newResult(s, "lockstep", params, total, results[0].Took, handoffs).requests(sent)
+	r.Least, r.Most = ptr(slices.Min(counts)), ptr(slices.Max(counts))
+	for _, sh := range results {
 		r.Shares = append(r.Shares, float64(sum(sh.Counts))/float64(max(total, 1)))
 	}
 	return r.print()
 }
 
-// handoffsOf returns the times between tenures, in the order of their tokens, and an error if two overlap.
-func handoffsOf(tenures []holdPeriod) ([]time.Duration, error) {
-	slices.SortFunc(tenures, func(a, b holdPeriod) int { return cmp.Compare(a.Token, b.Token) })
+// handoffsOf returns the times between one hold period and the next, in the order of their tokens. It returns an error if
+// two periods overlap.
+func handoffsOf(periods []holdPeriod) ([]time.Duration, error) {
+	slices.SortFunc(periods, func(a, b holdPeriod) int { return cmp.Compare(a.Token, b.Token) })
 	var handoffs []time.Duration
-	for i := 1; i < len(tenures); i++ {
-		before, t := tenures[i-1], tenures[i]
+	for i := 1; i < len(periods); i++ {
+		before, t := periods[i-1], periods[i]
 		if t.From < before.To || t.Token == before.Token {
 			return nil, fmt.Errorf("%w: token %#x was held from %d, token %#x until %d",
 				errViolated, t.Token, t.From, before.Token, before.To)
@@ -102,24 +103,24 @@ func handoffsOf(tenures []holdPeriod) ([]time.Duration, error) {
 	return handoffs, nil
 }
 
-// sharer is one process of W3. It begins when its standard input is closed.
-func sharer(s settings) error {
+// contenderProcess is one process of W3. It begins when its standard input is closed.
+func contenderProcess(s settings) error {
 	c, err := open(s)
 	if err != nil {
 		return err
 	}
 	defer closeAll(c)
-	lockers := sharing(s, c, s.member)
-	say("UP")
+	lockers := sharedMutexes(s, c, s.member)
+	printTime("UP")
 	bufio.NewScanner(os.Stdin).Scan()
-	g := guarded{keep: true}
+	g := criticalSection{keepHoldPeriods: true}
 	t, err := contend(s, &g, lockers)
 	if err != nil {
 		return err
 	}
-	said, err := json.Marshal(share{t.counts, t.took, t.traffic, g.tenures})
+	text, err := json.Marshal(processResult{t.counts, t.took, t.traffic, g.holdPeriods})
 	if err == nil {
-		_, err = fmt.Printf("SHARE %s\n", said)
+		_, err = fmt.Printf("RESULT %s\n", text)
 	}
 	return err
 }

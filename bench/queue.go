@@ -12,8 +12,8 @@ import (
 	fifo "github.com/lockstep-go/lockstep/queue"
 )
 
-// queueing is W6: items of 100 bytes.
-func queueing(s settings) error {
+// queues is W6: items of 100 bytes.
+func queues(s settings) error {
 	for _, step := range []func(settings) error{putOneByOne, putBackground, takeStrict, takeStrictMany, takeParallel, takeAndGiveBack, takeAtDepths} {
 		if err := step(s); err != nil {
 			return err
@@ -24,7 +24,7 @@ func queueing(s settings) error {
 
 var item = make([]byte, 100)
 
-// newItems returns a queue of its own at a path of its own.
+// newItems returns a queue at a new path.
 func newItems(c *framework.Client, opts ...fifo.Option) *fifo.Queue[[]byte] {
 	return fifo.New(c, fmt.Sprintf("%s/w6/%d", root, time.Now().UnixNano()), fifo.Bytes(), opts...)
 }
@@ -50,8 +50,8 @@ func putOneByOne(s settings) error {
 	}
 	defer closeAll(c)
 	ctx, q := context.Background(), newItems(c)
-	defer q.Close(ctx) //nolint:errcheck // the client goes too
-	return series(s, "lockstep", s.params(map[string]any{"op": "put"}), or(s.n, 3000), func() error { return q.Put(ctx, item) })
+	defer q.Close(ctx) //nolint:errcheck // the client is closed, too
+	return series(s, "lockstep", s.params(map[string]any{"op": "put"}), orDefault(s.n, 3000), func() error { return q.Put(ctx, item) })
 }
 
 func putBackground(s settings) error {
@@ -60,8 +60,8 @@ func putBackground(s settings) error {
 		return err
 	}
 	defer closeAll(c)
-	ctx, q, n := context.Background(), newItems(c), or(s.n, 20_000)
-	defer q.Close(ctx) //nolint:errcheck // the client goes too
+	ctx, q, n := context.Background(), newItems(c), orDefault(s.n, 20_000)
+	defer q.Close(ctx) //nolint:errcheck // the client is closed, too
 	if err := q.Put(ctx, item); err != nil {
 		return err
 	}
@@ -80,17 +80,17 @@ func putBackground(s settings) error {
 	return newResult(s, "lockstep", s.params(map[string]any{"op": "put background"}), n, took, laps).requests(s.traffic().since(before)).print()
 }
 
-// takeStrict takes and acknowledges one item after the other; the next is claimed with the acknowledgement.
+// takeStrict takes and acknowledges one item after the other. The acknowledgement claims the next item.
 func takeStrict(s settings) error {
-	n := or(s.n, 3000)
+	n := orDefault(s.n, 3000)
 	return consume(s, map[string]any{"op": "take", "order": "strict", "window": 2}, n, 1,
 		[]fifo.Option{fifo.WithOrder(fifo.Strict), fifo.WithMaxInFlight(2), fifo.WithPrefetch(1)}, false)
 }
 
-// takeStrictMany acknowledges without waiting.
+// takeStrictMany takes items and acknowledges them without waiting for the answer.
 func takeStrictMany(s settings) error {
 	for _, window := range []int{10, 100, 500} {
-		err := consume(s, map[string]any{"op": "take", "order": "strict", "window": window}, or(s.n, 20_000), 1,
+		err := consume(s, map[string]any{"op": "take", "order": "strict", "window": window}, orDefault(s.n, 20_000), 1,
 			[]fifo.Option{fifo.WithOrder(fifo.Strict), fifo.WithMaxInFlight(window), fifo.WithPrefetch(window)}, true)
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func takeStrictMany(s settings) error {
 
 func takeParallel(s settings) error {
 	for _, window := range []int{1, 4, 16} {
-		err := consume(s, map[string]any{"op": "take", "order": "parallel", "c": or(s.c, 8), "window": window}, or(s.n, 20_000), or(s.c, 8),
+		err := consume(s, map[string]any{"op": "take", "order": "parallel", "c": orDefault(s.c, 8), "window": window}, orDefault(s.n, 20_000), orDefault(s.c, 8),
 			[]fifo.Option{fifo.WithMaxInFlight(window), fifo.WithPrefetch(window - 1)}, window > 1)
 		if err != nil {
 			return err
@@ -110,16 +110,16 @@ func takeParallel(s settings) error {
 	return nil
 }
 
-// takeAndGiveBack takes items of which a fifth is given back once, and by turns items of which none is.
+// takeAndGiveBack takes items, by turns with none of them given back and with a fifth of them given back once.
 func takeAndGiveBack(s settings) error {
 	const window, turns, share = 8, 2, 5
 	for range turns {
 		for _, giveBack := range []int{0, share} {
-			params := map[string]any{"op": "take", "order": "parallel", "c": or(s.c, 8), "window": window, "given back": 0.0}
+			params := map[string]any{"op": "take", "order": "parallel", "c": orDefault(s.c, 8), "window": window, "given back": 0.0}
 			if giveBack > 0 {
 				params["given back"] = 1 / float64(giveBack)
 			}
-			err := consumeAndGiveBack(s, params, or(s.n, 20_000), or(s.c, 8), giveBack,
+			err := consumeAndGiveBack(s, params, orDefault(s.n, 20_000), orDefault(s.c, 8), giveBack,
 				[]fifo.Option{fifo.WithMaxInFlight(window), fifo.WithPrefetch(window - 1)}, true)
 			if err != nil {
 				return err
@@ -129,12 +129,12 @@ func takeAndGiveBack(s settings) error {
 	return nil
 }
 
-// consume lets consumers with own sessions empty a queue of n items.
+// consume lets consumers with a session each take all items of a queue of n items.
 func consume(s settings, params map[string]any, n, consumers int, opts []fifo.Option, async bool) error {
 	return consumeAndGiveBack(s, params, n, consumers, 0, opts, async)
 }
 
-// consumeAndGiveBack is consume, and each consumer gives one of so many items back once; 0 for none.
+// consumeAndGiveBack does what consume does, and each consumer gives one of giveBack items back once. It gives none back if giveBack is 0.
 func consumeAndGiveBack(s settings, params map[string]any, n, consumers, giveBack int, opts []fifo.Option, async bool) error {
 	clients, err := openAll(s, consumers)
 	if err != nil {
@@ -170,16 +170,16 @@ func consumeAndGiveBack(s settings, params map[string]any, n, consumers, giveBac
 
 var errCountedWrong = errors.New("items were lost or delivered twice")
 
-// drain takes n items with all queues together, and returns the times from one item of a consumer to its next.
+// drain takes n items in total with all queues, and returns the times from one item of a consumer to its next.
 func drain(ctx context.Context, qs []*fifo.Queue[[]byte], n, giveBack int, async bool) ([]time.Duration, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	drains := make([]drainer, len(qs))
+	drains := make([]consumer, len(qs))
 	var left atomic.Int64
 	left.Store(int64(n))
 	var wg sync.WaitGroup
 	for i, q := range qs {
-		drains[i] = drainer{q: q, left: &left, done: done, async: async, giveBack: giveBack}
+		drains[i] = consumer{q: q, left: &left, done: done, async: async, giveBack: giveBack}
 		wg.Go(func() { drains[i].run(ctx) })
 	}
 	wg.Wait()
@@ -197,8 +197,8 @@ func drain(ctx context.Context, qs []*fifo.Queue[[]byte], n, giveBack int, async
 	return laps, nil
 }
 
-// drainer is one consumer.
-type drainer struct {
+// consumer is one consumer of drain.
+type consumer struct {
 	q     *fifo.Queue[[]byte]
 	left  *atomic.Int64
 	done  func()
@@ -212,63 +212,63 @@ type drainer struct {
 	refused  atomic.Pointer[error] // why an item could not be given back, or nil
 }
 
-func (d *drainer) run(ctx context.Context) {
-	defer d.done() // the first to end has taken the last item, or failed
+func (c *consumer) run(ctx context.Context) {
+	defer c.done() // the first to end has taken the last item, or failed
 	var acks []*fifo.Pending
 	last := time.Now()
-	for item, err := range d.q.Messages(ctx) {
+	for item, err := range c.q.Messages(ctx) {
 		if err != nil {
-			d.err = err
+			c.err = err
 			return
 		}
-		if item.Attempt > d.maxAttempt() {
-			d.err = fmt.Errorf("%w: attempt %d of an item", errCountedWrong, item.Attempt)
+		if item.Attempt > c.maxAttempt() {
+			c.err = fmt.Errorf("%w: attempt %d of an item", errCountedWrong, item.Attempt)
 			return
 		}
 		if item.Attempt == 1 {
-			if d.taken++; d.giveBack > 0 && d.taken%d.giveBack == 0 {
-				d.returns.Go(func() { d.returnItem(item) })
+			if c.taken++; c.giveBack > 0 && c.taken%c.giveBack == 0 {
+				c.returns.Go(func() { c.returnItem(item) })
 				continue
 			}
 		}
 		acks = append(acks, item.AckAsync())
-		if !d.async {
+		if !c.async {
 			<-acks[len(acks)-1].Done()
 		}
-		d.laps = append(d.laps, time.Since(last))
+		c.laps = append(c.laps, time.Since(last))
 		last = time.Now()
-		if d.left.Add(-1) == 0 {
+		if c.left.Add(-1) == 0 {
 			break
 		}
 	}
-	d.returns.Wait()
-	if err := d.refused.Load(); err != nil {
-		d.err = *err
+	c.returns.Wait()
+	if err := c.refused.Load(); err != nil {
+		c.err = *err
 	}
 	for _, a := range acks {
 		if err := a.Wait(context.Background()); err != nil {
-			d.err = err
+			c.err = err
 		}
 	}
 }
 
-// maxAttempt is the greatest attempt that a queue may count here: one for each time that an item is delivered, and one more for each time that it was put or given
-// back, when a claim that was made ahead was given up about then (docs/guarantees.md).
-func (d *drainer) maxAttempt() int {
-	if d.giveBack > 0 {
+// maxAttempt returns the highest attempt that a queue may count here: one for each delivery of an item, and one more for each time that the item was put or given
+// back, because a claim that was made ahead may have been given up at that time (docs/guarantees.md).
+func (c *consumer) maxAttempt() int {
+	if c.giveBack > 0 {
 		return 4
 	}
 	return 2
 }
 
 // returnItem gives an item back.
-func (d *drainer) returnItem(item *fifo.Delivery[[]byte]) {
+func (c *consumer) returnItem(item *fifo.Delivery[[]byte]) {
 	if err := item.Nack(context.Background(), 0, nil); err != nil {
-		d.refused.Store(&err)
+		c.refused.Store(&err)
 	}
 }
 
-// takeAtDepths puts and takes at a depth of 10, and at a great one.
+// takeAtDepths puts and takes at a depth of 10, and at that of -depth.
 func takeAtDepths(s settings) error {
 	for _, depth := range []int{10, s.depth} {
 		if err := atDepth(s, depth); err != nil {
@@ -285,13 +285,13 @@ func atDepth(s settings, depth int) error {
 	}
 	defer closeAll(c)
 	ctx, q := context.Background(), newItems(c)
-	defer q.Close(ctx) //nolint:errcheck // the client goes too
+	defer q.Close(ctx) //nolint:errcheck // the client is closed, too
 	if err := fill(ctx, q, depth); err != nil {
 		return err
 	}
 	settle(s)
 	params := s.params(map[string]any{"op": "put and take", "depth": depth})
-	return series(s, "lockstep", params, or(s.n, 1500), func() error {
+	return series(s, "lockstep", params, orDefault(s.n, 1500), func() error {
 		if err := q.Put(ctx, item); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func readWrite(s settings) error {
 	return nil
 }
 
-// sharedRegister is read and written under one lock. Its last users are the writers.
+// sharedRegister is read and written under one lock. Readers have the first indexes, writers the last ones.
 type sharedRegister struct {
 	readers int
 	lockers []locks.Locker
@@ -62,39 +62,39 @@ func newSharedRegister(s settings, clients []*framework.Client) *sharedRegister 
 	return b
 }
 
-func (b *sharedRegister) turn(who int, measured func() bool) error {
+func (r *sharedRegister) turn(who int, measured func() bool) error {
 	ctx, start := context.Background(), time.Now()
-	lease, err := b.lockers[who].Lock(ctx)
+	lease, err := r.lockers[who].Lock(ctx)
 	if err != nil {
 		return err
 	}
 	took := time.Since(start)
-	use := b.write
-	if who < b.readers {
-		use = b.read
+	use := r.write
+	if who < r.readers {
+		use = r.read
 	}
 	if err := use(fenceOf(lease)); err != nil {
 		return err
 	}
 	if measured() {
-		b.laps[who] = append(b.laps[who], took)
+		r.laps[who] = append(r.laps[who], took)
 	}
 	return lease.Release(ctx)
 }
 
-func (b *sharedRegister) read(fence) error {
-	if b.inside.Add(1) < 1 {
+func (r *sharedRegister) read(fence) error {
+	if r.inside.Add(1) < 1 {
 		return errViolated
 	}
-	b.inside.Add(-1)
+	r.inside.Add(-1)
 	return nil
 }
 
-func (b *sharedRegister) write(f fence) error {
-	if !b.inside.CompareAndSwap(0, -1) || !f.after(b.fence) {
+func (r *sharedRegister) write(f fence) error {
+	if !r.inside.CompareAndSwap(0, -1) || !f.after(r.fence) {
 		return errViolated
 	}
-	b.fence = f
-	b.inside.Store(0)
+	r.fence = f
+	r.inside.Store(0)
 	return nil
 }

@@ -22,12 +22,12 @@ type result struct {
 	Requests    *float64           `json:"requests_per_cycle,omitempty"`
 	ByOperation map[string]float64 `json:"requests_by_operation,omitempty"` // per cycle, with -trace
 
-	Self      *int      `json:"self,omitempty"`   // acquires by the last holder
-	Least     *int      `json:"least,omitempty"`  // cycles of the least served contender
-	Most      *int      `json:"most,omitempty"`   // and of the most served one
-	Shares    []float64 `json:"shares,omitempty"` // of the cycles, by process
-	PerHand   *float64  `json:"ms_per_handoff,omitempty"`
-	QueueingS *float64  `json:"queueing_s,omitempty"`
+	Self       *int      `json:"self,omitempty"`   // acquires by the last holder
+	Least      *int      `json:"least,omitempty"`  // cycles of the least served contender
+	Most       *int      `json:"most,omitempty"`   // and of the most served one
+	Shares     []float64 `json:"shares,omitempty"` // of the cycles, by process
+	PerHandoff *float64  `json:"ms_per_handoff,omitempty"`
+	QueueingS  *float64  `json:"queueing_s,omitempty"`
 
 	Bytes      *int `json:"bytes_per_waiter,omitempty"` // heap and stack
 	HeapBytes  *int `json:"heap_bytes_per_waiter,omitempty"`
@@ -38,35 +38,35 @@ type result struct {
 	Writes    *float64 `json:"writes_per_client_s,omitempty"` // that the ensemble agreed on
 	ServerCPU *float64 `json:"server_cpu_ms_per_s,omitempty"` // of all servers; on Linux, if they run on this machine
 
-	Worst  *float64 `json:"max_ms,omitempty"`
-	Arming *float64 `json:"watchdog_armed_p50_ms,omitempty"`    // from its start
-	DogKiB *int     `json:"watchdog_rss_anon_kib,omitempty"`    // the most of one
-	DogCPU *float64 `json:"watchdog_idle_cpu_max_ms,omitempty"` // in the second or two before the leader's end
+	Worst       *float64 `json:"max_ms,omitempty"`
+	Arming      *float64 `json:"watchdog_armed_p50_ms,omitempty"`    // from its start
+	WatchdogKiB *int     `json:"watchdog_rss_anon_kib,omitempty"`    // the most of one
+	WatchdogCPU *float64 `json:"watchdog_idle_cpu_max_ms,omitempty"` // in the second or two before the leader's end
 }
 
 // newResult fills in what every workload has.
 func newResult(s settings, peer string, params map[string]any, n int, took time.Duration, laps []time.Duration) *result {
 	r := &result{Peer: peer, Workload: s.workload, Params: params, N: n, Seconds: took.Seconds()}
 	if n > 0 && took > 0 {
-		r.OpsPerS = of(float64(n) / took.Seconds())
+		r.OpsPerS = ptr(float64(n) / took.Seconds())
 	}
 	slices.Sort(laps)
 	if len(laps) > 0 {
-		r.P50, r.P99 = of(ms(laps[len(laps)/2])), of(ms(laps[min(len(laps)*99/100, len(laps)-1)]))
+		r.P50, r.P99 = ptr(ms(laps[len(laps)/2])), ptr(ms(laps[min(len(laps)*99/100, len(laps)-1)]))
 	}
 	return r
 }
 
-// requests adds the requests per cycle.
+// requests adds the requests per cycle to the result.
 func (r *result) requests(t traffic) *result { return r.requestsOf(t, r.N) }
 
-// requestsOf adds the requests per cycle of n cycles, of which the result may have a part only.
+// requestsOf adds the requests per cycle to the result. The traffic is that of n cycles; the result may be about a part of them.
 func (r *result) requestsOf(t traffic, n int) *result {
 	if n == 0 {
 		return r
 	}
 	if t.Received >= 0 {
-		r.Requests = of(float64(t.Received) / float64(n))
+		r.Requests = ptr(float64(t.Received) / float64(n))
 	}
 	for op, sent := range t.Sent {
 		if sent == 0 {
@@ -85,6 +85,6 @@ var stdout io.Writer = os.Stdout
 
 func (r *result) print() error { return json.NewEncoder(stdout).Encode(r) }
 
-func of[T any](v T) *T { return &v }
+func ptr[T any](v T) *T { return &v }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

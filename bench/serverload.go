@@ -14,7 +14,7 @@ import (
 
 var zxidLine = regexp.MustCompile(`Zxid: 0x([0-9a-f]+)`)
 
-// newestZxid is the number of the newest write that one of the servers has applied.
+// newestZxid returns the highest zxid that a server reports.
 func newestZxid(s settings) (newest int64, err error) {
 	for _, server := range s.servers {
 		text, err := askServer(server, "srvr")
@@ -34,8 +34,8 @@ func newestZxid(s settings) (newest int64, err error) {
 	return newest, nil
 }
 
-// serverProcesses are the servers' processes on this machine, by their numbers. It is empty where they cannot be found: on other systems than Linux, on other machines,
-// without permission.
+// serverProcesses are the process ids of the servers on this machine. It is empty if they cannot be found: on systems other than Linux, if the servers run on other machines,
+// or without permission.
 type serverProcesses []int
 
 // findServerProcesses finds the processes that listen on the servers' ports.
@@ -66,7 +66,7 @@ func findServerProcesses(servers []string) (pids serverProcesses) {
 	return pids
 }
 
-// listeningSockets are the inodes of the sockets that listen on a port.
+// listeningSockets returns the inodes of the sockets that listen on a port.
 func listeningSockets(port string) (inodes []string) {
 	number, err := strconv.Atoi(port)
 	if err != nil {
@@ -88,7 +88,7 @@ func listeningSockets(port string) (inodes []string) {
 // clockTick is the unit of times in /proc/PID/stat on Linux.
 const clockTick = 10 * time.Millisecond
 
-// used is the processor time that the processes have used until now.
+// used returns the processor time that the processes have used so far.
 func (p serverProcesses) used() (total time.Duration) {
 	for _, pid := range p {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,15 +15,22 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// open connects one client, with more options than all have.
+// connectPatience bounds the wait for each session. The tests of servers that do not answer shorten it.
+var connectPatience = 15 * time.Second
+
+// open connects one client, with the common options and more.
 func open(s settings, more ...framework.Option) (*framework.Client, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
 	defer cancel()
 	opts := []framework.Option{framework.WithLogger(slog.New(slog.DiscardHandler))}
 	if s.sent != nil {
 		opts = append(opts, s.sent.dialer())
 	}
-	return framework.Connect(ctx, framework.Config{Servers: s.servers, SessionTimeout: s.session}, append(opts, more...)...)
+	c, err := framework.Connect(ctx, framework.Config{Servers: s.servers, SessionTimeout: s.session}, append(opts, more...)...)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: start the servers, or name others with -zk", err) // it lists the servers
+	}
+	return c, err
 }
 
 func openAll(s settings, n int) ([]*framework.Client, error) {
@@ -47,7 +55,7 @@ func closeAll(clients ...*framework.Client) {
 
 var received = regexp.MustCompile(`zk_packets_received\t(\d+)`)
 
-// requests is how many packets the servers have received; ok is false when one does not tell (mntr must
+// requests returns how many packets the servers have received. ok is false if a server does not report it (mntr must
 // be in its 4lw.commands.whitelist).
 func requests(s settings) (total int, ok bool) {
 	for _, server := range s.servers {
@@ -79,13 +87,16 @@ func askServer(server, word string) ([]byte, error) {
 		return nil, err
 	}
 	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(connectPatience)); err != nil {
+		return nil, err
+	}
 	if _, err := c.Write([]byte(word)); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(c)
 }
 
-// settle waits until the servers see little more than pings.
+// settle waits until the servers receive little more than pings.
 func settle(s settings) {
 	for range 20 {
 		before, ok := requests(s)

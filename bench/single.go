@@ -43,7 +43,7 @@ func uncontended(s settings) error {
 	ctx := context.Background()
 	defer closeAll(c)
 	m := locks.NewMutex(c, root+"/w1", s.options()...)
-	return series(s, "lockstep", s.params(map[string]any{}), or(s.n, 3000), func() error {
+	return series(s, "lockstep", s.params(map[string]any{}), orDefault(s.n, 3000), func() error {
 		lease, err := m.Lock(ctx)
 		if err != nil {
 			return err
@@ -52,17 +52,15 @@ func uncontended(s settings) error {
 	})
 }
 
-// floor is W0: what the requests alone cost through go-zookeeper. They are not traced.
-func floor(s settings) error {
+// rawRequests is W0: the cost of the bare requests through go-zookeeper. -trace does not count them.
+func rawRequests(s settings) error {
 	conn, events, err := zk.Connect(s.servers, s.session, zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	for e := range events {
-		if e.State == zk.StateHasSession {
-			break
-		}
+	if err := waitForSession(s, events); err != nil {
+		return err
 	}
 	acl, data, path := zk.WorldACL(zk.PermAll), make([]byte, 100), root+"-floor"
 	if _, err := conn.Create(path, data, 0, acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
@@ -83,14 +81,14 @@ func floor(s settings) error {
 		{"getData", func() error { _, _, err := conn.Get(path); return err }},
 		{"getChildren", func() error { _, _, err := conn.Children(path); return err }},
 	} {
-		if err := series(s, "go-zookeeper raw", map[string]any{"op": op.name}, or(s.n, 3000), op.run); err != nil {
+		if err := series(s, "go-zookeeper raw", map[string]any{"op": op.name}, orDefault(s.n, 3000), op.run); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func or(n, otherwise int) int {
+func orDefault(n, otherwise int) int {
 	if n == 0 {
 		return otherwise
 	}

@@ -19,32 +19,32 @@ func takeover(s settings) error {
 	if s.how != "kill" && s.how != "close" {
 		return fmt.Errorf("-how %q: want kill or close", s.how)
 	}
-	n := or(s.n, 20)
+	n := orDefault(s.n, 20)
 	laps := make([]time.Duration, 0, n)
 	var total time.Duration
-	var dogs watchdogs
+	var stats watchdogs
 	for range n {
-		d, err := takeoverOnce(s, &dogs)
+		d, err := takeoverOnce(s, &stats)
 		if err != nil {
 			return err
 		}
 		laps, total = append(laps, d), total+d
 	}
-	params := map[string]any{"how": s.how, "session": dogs.session.Seconds(), "watchdog": s.watchdog}
+	params := map[string]any{"how": s.how, "session": stats.session.Seconds(), "watchdog": s.watchdog}
 	r := newResult(s, "lockstep", params, n, total, laps)
-	r.OpsPerS, r.Worst = nil, of(ms(slices.Max(laps)))
-	dogs.tell(r)
+	r.OpsPerS, r.Worst = nil, ptr(ms(slices.Max(laps)))
+	stats.addTo(r)
 	return r.print()
 }
 
-func takeoverOnce(s settings, dogs *watchdogs) (time.Duration, error) {
+func takeoverOnce(s settings, stats *watchdogs) (time.Duration, error) {
 	path := fmt.Sprintf("%s/w5-%d", root, rand.Int64())
 	a, err := startProcess(s, path)
 	if err != nil {
 		return 0, err
 	}
 	defer a.end()
-	dog, err := dogs.add(s, a)
+	watchdog, err := stats.awaitArmed(s, a)
 	if err != nil {
 		return 0, err
 	}
@@ -53,19 +53,19 @@ func takeoverOnce(s settings, dogs *watchdogs) (time.Duration, error) {
 		return 0, err
 	}
 	defer b.end()
-	if _, err := b.await("UP"); err != nil {
+	if _, err := b.readTime("UP"); err != nil {
 		return 0, err
 	}
-	before := dog.cpu()
+	before := watchdog.cpu()
 	time.Sleep(time.Second + rand.N(time.Second))
-	dogs.measure(dog, before)
+	stats.measure(watchdog, before)
 	gone := time.Now()
 	if s.how == "kill" {
 		a.end()
 	} else if gone, err = a.resign(); err != nil {
 		return 0, err
 	}
-	led, err := b.await("LEADER")
+	led, err := b.readTime("LEADER")
 	if err != nil {
 		return 0, err
 	}
@@ -80,21 +80,21 @@ type watchdogs struct {
 	rss, cpu int64 // the most memory of one, in KiB, and the most processor time while it was idle
 }
 
-// add waits until a leader leads and, if it is to have one, its watchdog is armed.
-func (d *watchdogs) add(s settings, leader *process) (watchdogProcess, error) {
-	granted, err := leader.said("SESSION")
+// awaitArmed waits until a leader leads and, if it has a watchdog, until that is armed.
+func (d *watchdogs) awaitArmed(s settings, leader *process) (watchdogProcess, error) {
+	granted, err := leader.readWord("SESSION")
 	if err != nil {
 		return 0, err
 	}
 	if d.session, err = time.ParseDuration(granted); err != nil {
 		return 0, err
 	}
-	if _, err = leader.await("LEADER"); err != nil || !s.watchdog {
+	if _, err = leader.readTime("LEADER"); err != nil || !s.watchdog {
 		return 0, err
 	}
 	var pid int64
 	var took time.Duration
-	line, err := leader.said("ARMED")
+	line, err := leader.readWord("ARMED")
 	if err == nil {
 		_, err = fmt.Sscan(line, &pid, (*int64)(&took))
 	}
@@ -102,31 +102,31 @@ func (d *watchdogs) add(s settings, leader *process) (watchdogProcess, error) {
 	return watchdogProcess(pid), err
 }
 
-// measure adds the memory of a watchdog, and the processor time that it used while idle.
+// measure records the memory of a watchdog, and the processor time that it used while idle.
 func (d *watchdogs) measure(w watchdogProcess, before time.Duration) {
 	if w != 0 {
 		d.rss, d.cpu = max(d.rss, w.rss()), max(d.cpu, int64(w.cpu()-before))
 	}
 }
 
-func (d *watchdogs) tell(r *result) {
+func (d *watchdogs) addTo(r *result) {
 	if len(d.arming) == 0 {
 		return
 	}
 	slices.Sort(d.arming)
-	r.Arming = of(ms(d.arming[len(d.arming)/2]))
+	r.Arming = ptr(ms(d.arming[len(d.arming)/2]))
 	if d.rss > 0 {
-		r.DogKiB, r.DogCPU = of(int(d.rss)), of(ms(time.Duration(d.cpu)))
+		r.WatchdogKiB, r.WatchdogCPU = ptr(int(d.rss)), ptr(ms(time.Duration(d.cpu)))
 	}
 }
 
-// candidate is one process of W5: it campaigns, and resigns when its standard input ends.
-func candidate(s settings) error {
+// candidateProcess is one process of W5: it campaigns, and resigns when its standard input ends.
+func candidateProcess(s settings) error {
 	ctx := context.Background()
 	var opts []framework.Option
 	armed := make(chan string, 1)
 	if s.watchdog {
-		opts = append(opts, framework.WithWatchdog(), framework.WithLogger(listener(armed)))
+		opts = append(opts, framework.WithWatchdog(), framework.WithLogger(armedLogger(armed)))
 	}
 	c, err := open(s, opts...)
 	if err != nil {
@@ -138,29 +138,29 @@ func candidate(s settings) error {
 		return err
 	}
 	fmt.Println("SESSION", session.Timeout())
-	say("UP")
+	printTime("UP")
 	term, err := election.New(c, s.member).Campaign(ctx)
 	if err != nil {
 		return err
 	}
-	say("LEADER")
+	printTime("LEADER")
 	if s.watchdog {
 		fmt.Println("ARMED", <-armed)
 	}
 	bufio.NewScanner(os.Stdin).Scan()
-	say("RESIGN")
+	printTime("RESIGN")
 	return term.Resign(ctx)
 }
 
 // watchdogProcess is the process id of a watchdog, or 0.
 type watchdogProcess int
 
-// rss is its own memory, in KiB; 0 where that cannot be known.
+// rss returns the memory of the watchdog's own, in KiB, or 0 if the system does not report it.
 func (d watchdogProcess) rss() int64 {
 	return d.field("status", "RssAnon:")
 }
 
-// cpu is the time that it has spent on a processor.
+// cpu returns the processor time that the watchdog has used.
 func (d watchdogProcess) cpu() (total time.Duration) {
 	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", d)) // none where that cannot be known
 	for _, t := range threads {
@@ -169,7 +169,7 @@ func (d watchdogProcess) cpu() (total time.Duration) {
 	return total
 }
 
-// field is the number behind a word, or the first one.
+// field returns the number after a word of a file, or the first number if word is "".
 func (d watchdogProcess) field(file, word string) int64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/%s", d, file))
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// traffic is how many requests there were.
+// traffic is a number of requests.
 type traffic struct {
 	Received int            // by the servers, from all clients; -1 if a server does not report it
 	Sent     map[string]int // by this process, by operation; nil without -trace
 }
 
-// traffic is the number of requests until now.
+// traffic returns the number of requests so far.
 func (s settings) traffic() traffic {
 	t := traffic{Received: -1, Sent: s.sent.snapshot()}
 	if n, ok := requests(s); ok {
@@ -53,33 +53,33 @@ type requestCounter struct {
 
 func newRequestCounter() *requestCounter { return &requestCounter{counts: map[string]int{}} }
 
-func (o *requestCounter) snapshot() map[string]int {
-	if o == nil {
+func (c *requestCounter) snapshot() map[string]int {
+	if c == nil {
 		return nil
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return maps.Clone(o.counts)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.counts)
 }
 
 // dialer counts the requests of a client's connections.
-func (o *requestCounter) dialer() framework.Option {
+func (c *requestCounter) dialer() framework.Option {
 	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		var d net.Dialer
-		c, err := d.DialContext(ctx, network, address)
+		conn, err := d.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &countedConn{Conn: c, sent: o}, nil
+		return &countedConn{Conn: conn, sent: c}, nil
 	})
 }
 
-// countedConn is a connection that counts the frames that are written to it. One write may have several.
+// countedConn is a connection that counts the frames that are written to it. One write may have several frames.
 type countedConn struct {
 	net.Conn
-	sent    *requestCounter
-	rest    []byte // of the frame under way
-	greeted bool   // the first frame is the session's and no request
+	sent      *requestCounter
+	rest      []byte // of the frame under way
+	connected bool   // the first frame is the session's and no request
 }
 
 // Write counts before it writes: the answer may arrive before the write returns.
@@ -90,22 +90,22 @@ func (c *countedConn) Write(b []byte) (int, error) {
 		if len(c.rest) < end {
 			break
 		}
-		if c.greeted && end >= 12 {
+		if c.connected && end >= 12 {
 			c.sent.count(c.rest[8:end])
 		}
-		c.greeted = true
+		c.connected = true
 		c.rest = c.rest[end:]
 	}
 	return c.Conn.Write(b)
 }
 
-// operations are ZooKeeper's, by their code in a request's head.
+// operations are the names of ZooKeeper's operations, by their code in a request's header.
 var operations = map[uint32]string{
-	1: "create", 2: "delete", 3: "exists", 4: "get", 5: "set", 8: "list", 9: "sync", 11: "ping", 12: "list", 14: "multi", 19: "create container",
+	1: "create", 2: "delete", 3: "exists", 4: "get", 5: "set", 8: "list", 9: "sync", 11: "ping", 12: "list", 14: "multi", 22: "multi read", 19: "create container",
 }
 
-// count counts one request, which begins with its operation. A read that watches says so in its last byte.
-func (o *requestCounter) count(request []byte) {
+// count counts one request, which begins with its operation. The last byte of a read says whether it sets a watch.
+func (c *requestCounter) count(request []byte) {
 	code := binary.BigEndian.Uint32(request)
 	name, known := operations[code]
 	switch {
@@ -114,7 +114,7 @@ func (o *requestCounter) count(request []byte) {
 	case (name == "exists" || name == "get" || name == "list") && request[len(request)-1] == 1:
 		name += "+watch"
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.counts[name]++
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[name]++
 }

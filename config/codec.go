@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Codec turns values into a node's bytes and back. Its functions may be called from several goroutines. A value that Decode returns is
-// shared by all readers.
+// Codec turns values into a node's bytes and back. Several goroutines may call its functions at once. All readers share a value that Decode has
+// returned.
 type Codec[T any] struct {
 	Encode func(T) ([]byte, error)
 	Decode func([]byte) (T, error)
@@ -28,7 +28,7 @@ func Text() Codec[string] {
 	}
 }
 
-// Bytes returns the codec that leaves the node's bytes unchanged. Do not change a value that was read.
+// Bytes returns the codec that leaves the node's bytes unchanged. Do not modify a value that was read: all readers share it.
 func Bytes() Codec[[]byte] {
 	return Codec[[]byte]{
 		Encode: func(v []byte) ([]byte, error) { return bytes.Clone(v), nil },

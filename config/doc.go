@@ -14,10 +14,10 @@
 // # Not guaranteed
 //
 // That every value is seen: a slow reader skips to the latest. That all programs change at one moment. That two nodes change together: put what belongs
-// together into one struct. [Tree] shows many nodes as one struct, as all were at one moment. If another program deletes and creates the node between Set's read and its write, and writes it as often as before, Set does not
-// notice.
+// together into one struct. [Tree] shows many nodes as one struct, as all were at one moment. If, between the read and the write of a Set, another program deletes the node, creates it and
+// writes it as often as before, Set does not notice.
 //
-// This is no place for secrets: values are in the servers' logs, in the history and in files.
+// Secrecy. Do not store secrets here: values are in the servers' logs, in the history and in files.
 //
 // # Nodes
 //
@@ -29,5 +29,5 @@
 // # Failure
 //
 // A missing node has the default value; without [WithDefault] the last good value stays. Calls wait until transient errors, such as a lost connection, have
-// passed. A wrong path or option makes every call fail with an error that says so, and [Value.Err] returns it at once.
+// passed. A wrong path or option makes every call that returns an error fail with one that says so, and [Value.Err] returns it at once.
 package config

@@ -11,7 +11,7 @@ import (
 var (
 	// ErrConflict is returned when the value has another version than If asks for; see ConflictError.
 	ErrConflict = errors.New("the value was changed")
-	// ErrNoValue is returned when there is no node and no default, and for a version that is not in the history.
+	// ErrNoValue is returned when the node is missing and there is no default, and by Rollback for a version that is not in the history.
 	ErrNoValue = errors.New("no value")
 	// ErrRefused is returned for a value that cannot be encoded or decoded, or that WithValidate refuses.
 	ErrRefused = errors.New("value refused")
@@ -23,11 +23,11 @@ var (
 	ErrNewerRecord = recipe.ErrNewer
 )
 
-// ConflictError reports which version the value has. It wraps ErrConflict.
+// ConflictError reports the value's version. It wraps ErrConflict.
 type ConflictError struct {
 	// Path is the value's path.
 	Path string
-	// Version is its present version, 0 if there is no node. Wanted is the version of If.
+	// Version is the value's present version, 0 if there is no node. Wanted is the version that If asks for.
 	Version, Wanted int64
 }
 

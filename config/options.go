@@ -31,7 +31,7 @@ func applyOptions[T any](opts []Option[T]) (o valueOptions[T], first error) {
 	return o, first
 }
 
-// WithDefault gives the value of a node that does not exist, and of a program that has not reached the servers yet and has no file.
+// WithDefault sets the value that is shown while the node does not exist, and until the servers are reached if there is no file. WithValidate does not check it.
 func WithDefault[T any](value T) Option[T] {
 	return func(o *valueOptions[T]) error {
 		o.fallback, o.hasDefault = value, true
@@ -39,7 +39,8 @@ func WithDefault[T any](value T) Option[T] {
 	}
 }
 
-// WithValidate refuses values: in Set before they are written, and in each reader before they are shown. It must not block.
+// WithValidate refuses the values for which validate returns an error: in Set before they are written, and in each reader before they are shown. validate must not block, and several
+// goroutines may call it at once.
 func WithValidate[T any](validate func(T) error) Option[T] {
 	return func(o *valueOptions[T]) error {
 		if validate == nil {
@@ -51,8 +52,8 @@ func WithValidate[T any](validate func(T) error) Option[T] {
 }
 
 // WithFile keeps the last good value in a file, which New reads: so a program starts with it while the servers cannot be reached. Its directory must exist.
-// The file is replaced at once (written beside it, synced, renamed), has the mode 0600, and is ignored with a warning if it is damaged or of another path.
-// Each value needs a file of its own.
+// Each good value of the servers replaces the file atomically (written beside it, synced, renamed), with the mode 0600. A file that is damaged or of another path is ignored with a
+// warning. Each value needs a file of its own.
 func WithFile[T any](name string) Option[T] {
 	return func(o *valueOptions[T]) error {
 		if name == "" {
@@ -64,7 +65,7 @@ func WithFile[T any](name string) Option[T] {
 	}
 }
 
-// pendingWrite is one Set.
+// pendingWrite is one call of Set or Rollback.
 type pendingWrite struct {
 	data        []byte
 	note        string
@@ -73,7 +74,7 @@ type pendingWrite struct {
 
 	id      string
 	unknown bool   // a try was sent, and its reply was lost
-	newest  string // the newest record before that try
+	newest  string // the newest record before the first such try
 }
 
 func newWrite(data []byte, opts []SetOption) (*pendingWrite, error) {
@@ -92,7 +93,7 @@ func newWrite(data []byte, opts []SetOption) (*pendingWrite, error) {
 // SetOption changes one Set or Rollback.
 type SetOption func(*pendingWrite) error
 
-// If writes only if the value has this version, which a Snapshot or a Record tells; 0 only if there is no node. Otherwise the error is a *ConflictError.
+// If makes Set write only over this version, which a Snapshot or a Record has. 0 stands for a missing node. If the node has another version, Set returns a *ConflictError.
 func If(version int64) SetOption {
 	return func(w *pendingWrite) error {
 		if version < 0 {
@@ -103,7 +104,7 @@ func If(version int64) SetOption {
 	}
 }
 
-// Note stores a text with the value's record, such as the reason of the change.
+// Note stores a text in the value's record, such as the reason for the change.
 func Note(text string) SetOption {
 	return func(w *pendingWrite) error {
 		w.note = text

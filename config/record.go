@@ -12,21 +12,21 @@ import (
 type Record struct {
 	// Version is the value's: the transaction that wrote it.
 	Version int64
-	// Written is when, by the clock of the ensemble's leader.
+	// Written is the time of the write, by the clock of the ensemble's leader.
 	Written time.Time
-	// By is the Identity of the client that wrote it, Note what Set was given. Both are what that client told.
+	// By is the Identity of the client that wrote it, Note the text of the option Note. The servers do not check either.
 	By, Note string
 	// Foreign is true for a value that another program wrote, such as zkCli. Such a program writes no record: the next Set makes one, and until then History adds the node's present value.
 	Foreign bool
 	// Data are the value's bytes.
 	Data []byte
-	// Err is why the record cannot be read; it wraps ErrBadRecord or ErrNewerRecord. Then there is no more than Version and Written.
+	// Err is why the record cannot be read; it wraps ErrBadRecord or ErrNewerRecord. Then only Version and Written are set.
 	Err error
 }
 
 const recordVersion = 1
 
-// storedRecord is what is stored of a value. A value of Lockstep and its record are of one transaction, so the record's node tells its version and time.
+// storedRecord is the data of a record's node. One transaction writes a value and creates its record, so the creation of the record's node has the value's version and time.
 type storedRecord struct {
 	ID      string    `json:"id"`
 	By      string    `json:"by,omitempty"`

@@ -86,7 +86,7 @@ func (s valueStore) tryWrite(ctx context.Context, session *framework.Session, w 
 	return err
 }
 
-// writeOps returns the transaction.
+// writeOps returns the transaction: the write of the value, its record, a record of the present value if another program wrote that, and deletions of records beyond historySize.
 func (s valueStore) writeOps(ctx context.Context, session *framework.Session, w *pendingWrite, now framework.NodeValue, names []string) ([]framework.Op, error) {
 	records := []storedRecord{{ID: w.id, By: s.client.Config().Identity, Note: w.note}}
 	records[0].setData(w.data)
@@ -131,7 +131,7 @@ func (s valueStore) isRecorded(ctx context.Context, session *framework.Session, 
 	return st.Czxid == now.Zxid, err
 }
 
-// wasApplied reports whether the record of a try without a reply exists.
+// wasApplied reports whether a try without a reply was applied: its record exists. If later writes may have deleted the record, it returns framework.ErrOutcomeUnknown.
 func (s valueStore) wasApplied(ctx context.Context, session *framework.Session, w *pendingWrite, names []string) (bool, error) {
 	for _, name := range slices.Backward(names) {
 		if name <= w.newest {
@@ -148,13 +148,13 @@ func (s valueStore) wasApplied(ctx context.Context, session *framework.Session, 
 			return true, nil
 		}
 	}
-	if len(names) >= historySize-1 { // the records of that time are gone
+	if len(names) >= historySize-1 { // later writes may have deleted the try's record
 		return false, framework.ErrOutcomeUnknown
 	}
 	return false, nil
 }
 
-// readValue reads the node; a missing one is a value.
+// readValue reads the node. For a missing node it returns a value that does not exist, and no error.
 func (s valueStore) readValue(ctx context.Context, session *framework.Session) (framework.NodeValue, error) {
 	data, st, err := session.Get(ctx, s.path)
 	if errors.Is(err, framework.ErrNoNode) {

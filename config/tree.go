@@ -25,8 +25,8 @@ type Tree[T any] struct{ value *Value[T] }
 // NewTree returns the value of the keys below directories. If several directories have a key, the first directory's value counts. SpringContexts returns the
 // directories of a Spring application. NewTree does not wait for ZooKeeper. Its options are those of New.
 //
-// T is a struct. A node's path below its directory names a field, with dots for slashes: db/pool/max and db.pool.max are DB.Pool.Max. Fields are named by their json tags or their
-// own names; case, dashes and underscores do not count. A field is text, a number, a bool, a time.Duration, an encoding.TextUnmarshaler, a struct, a pointer, a map by text, or a slice, whose
+// T is a struct. A node's path below its directory names a field, with dots for slashes: db/pool/max and db.pool.max are DB.Pool.Max. A field has the name in its json tag, or its
+// own name; case, dashes and underscores do not count. A field is text, a number, a bool, a time.Duration, an encoding.TextUnmarshaler, a struct, a pointer, a map by text, or a slice, whose
 // elements are separated by commas. A field without a key has the value of WithDefault; a node without data is no key; keys without a field are ignored.
 //
 // The client needs two watches for each node.
@@ -37,9 +37,12 @@ func NewTree[T any](client *framework.Client, dirs []string, opts ...Option[T]) 
 		err = checkTree[T](dirs)
 	}
 	codec := keysCodec(func() T { return o.fallback })
-	return &Tree[T]{newValue(client, strings.Join(dirs, "+"), codec, o, err, func(ctx context.Context) iter.Seq2[framework.NodeValue, error] {
+	v := newValue(client, strings.Join(dirs, "+"), codec, o, err)
+	v.ofKeys = true
+	v.source = func(ctx context.Context) iter.Seq2[framework.NodeValue, error] {
 		return followTree(ctx, client, dirs, o.quiet)
-	})}
+	}
+	return &Tree[T]{v}
 }
 
 func checkTree[T any](dirs []string) (err error) {
@@ -81,13 +84,14 @@ func WithQuietTime[T any](quiet time.Duration) Option[T] {
 	}
 }
 
-// Err is why the tree cannot be used, or nil; see Value.Err.
+// Err returns why the tree cannot be used, or nil; see Value.Err.
 func (t *Tree[T]) Err() error { return t.value.Err() }
 
 // Get returns the current value. It is an atomic load, without blocking or allocation. All callers share the maps, slices and pointers in the value: do not modify them.
 func (t *Tree[T]) Get() T { return t.value.Get() }
 
-// Current returns the current value, its version and its source. Version is the newest transaction on the nodes. It rises with each change.
+// Current returns the current value, its version and its source. Version is the newest transaction on the nodes when this value was read. It rises with each change of
+// a key. It stays if a transaction leaves all keys as they were, such as one that writes the same bytes or creates an empty node.
 func (t *Tree[T]) Current() Snapshot[T] { return t.value.Current() }
 
 // Refused returns why the servers' newest value is not the current one, or nil; see Value.Refused.

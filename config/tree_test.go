@@ -165,9 +165,9 @@ func TestATreeFollowsKeysThatComeAndGo(t *testing.T) {
 		w.a.Link.Heal()
 		time.Sleep(timeout)
 		shows(3)
-		for _, node := range []string{"/config/billing/x", "/config/billing"} {
-			require.NoError(t, w.b.Delete(t.Context(), node, framework.AnyVersion))
-		}
+		// Both go at once: a reader that saw the empty directory first would keep the version that it had then.
+		_, err := w.b.Multi(t.Context(), framework.DeleteOp("/config/billing/x", framework.AnyVersion), framework.DeleteOp("/config/billing", framework.AnyVersion))
+		require.NoError(t, err)
 		shows(1)
 		for _, node := range []string{"/config/application/x", "/config/application", "/config"} {
 			require.NoError(t, w.b.Delete(t.Context(), node, framework.AnyVersion))
@@ -176,6 +176,33 @@ func TestATreeFollowsKeysThatComeAndGo(t *testing.T) {
 		w.writeKeys(map[string]string{"billing/x": "4"})
 		w.writeKeys(map[string]string{"billing/x/below": "5"})
 		shows(4)
+	})
+}
+
+// TestATreeGoesBackToWhatItsFollowerShowedLast: Load takes a newer value while the follower, whose session is new, waits before it reads. Then the keys become what
+// they were before.
+func TestATreeGoesBackToWhatItsFollowerShowedLast(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		tree := w.tree(w.a)
+		w.writeKeys(map[string]string{"billing/x": "1"})
+		w.runTree(tree)
+		for range 10 {
+			require.Equal(t, 1, tree.Get().X)
+			session, err := w.a.Session(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, w.Expire(session.ID()))
+			<-session.Context().Done()
+			w.writeKeys(map[string]string{"billing/x": "2"})
+			loaded, err := tree.Load(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 2, loaded.Value.X)
+			w.writeKeys(map[string]string{"billing/x": "1"})
+			time.Sleep(2 * timeout)
+		}
+		version := tree.Current().Version
+		require.NoError(t, w.b.MakeDirs(t.Context(), "/config/billing/db"))
+		time.Sleep(2 * timeout)
+		require.Equal(t, version, tree.Current().Version, "no key has changed")
 	})
 }
 

@@ -25,7 +25,7 @@ func keysCodec[T any](fallback func() T) Codec[T] {
 	}
 }
 
-// keyNode is a key: its value, and the keys below it by their names.
+// keyNode is a key: its value, or nil if it has none, and the keys below it by their names.
 type keyNode struct {
 	value *string
 	below map[string]*keyNode
@@ -69,7 +69,7 @@ func (n *keyNode) childLike(field, path string) (found *keyNode, err error) {
 	return found, nil
 }
 
-// setByKeys sets the fields that the keys name, and leaves the other fields. It copies what pointers refer to before it writes: that may belong to the default.
+// setByKeys sets the fields that the keys name, and leaves the other fields. It copies what a pointer refers to before it writes, since that may belong to the default.
 func setByKeys(v reflect.Value, n *keyNode, path string) error {
 	if v.Kind() == reflect.Pointer {
 		fresh := reflect.New(v.Type().Elem())
@@ -162,7 +162,7 @@ func setEntries(v reflect.Value, n *keyNode, path string) error {
 	return nil
 }
 
-// setText sets a value of one key. A list is separated by commas.
+// setText sets a value from the text of one key. The elements of a slice are separated by commas.
 func setText(v reflect.Value, text string) error {
 	if v.Type() == reflect.TypeFor[time.Duration]() {
 		d, err := time.ParseDuration(text)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +41,7 @@ type treeReader struct {
 	dirs   []string
 	quiet  time.Duration
 	yield  func(framework.NodeValue, error) bool
-	shown  []byte // the data of the value that was yielded last, or nil
+	read   bool // a value was yielded
 
 	nodes  map[string]*treeNode // by path
 	wake   chan struct{}        // has room for one: a watch has fired
@@ -55,12 +54,12 @@ type treeNode struct {
 	data   []byte
 	names  []string       // of the children
 	stat   framework.Stat // Czxid and Mzxid of the data's read, Pzxid of the children's
-	above  int64          // of a missing directory: the newest change of the names in the nearest one above
+	above  int64          // of a missing directory: the transaction that last changed the names in the nearest directory above it that exists
 	fired  atomic.Bool
 	gone   chan struct{} // closed when the watches are not needed any more
 }
 
-// newestZxid is the newest transaction that the node tells of.
+// newestZxid is the newest transaction that has changed the node, as far as is known.
 func (n *treeNode) newestZxid() int64 { return max(n.above, n.stat.Czxid, n.stat.Mzxid, n.stat.Pzxid) }
 
 // followSession yields values until the session is lost.
@@ -71,7 +70,7 @@ func (r *treeReader) followSession(ctx context.Context, s *framework.Session) er
 			close(n.gone)
 		}
 	}()
-	if r.shown != nil {
+	if r.read {
 		if err := r.waitToSpreadReads(ctx, s); err != nil {
 			return err
 		}
@@ -81,11 +80,9 @@ func (r *treeReader) followSession(ctx context.Context, s *framework.Session) er
 		if err := r.readAll(ctx, s); err != nil {
 			return err
 		}
-		if value := r.wholeValue(); !bytes.Equal(value.Data, r.shown) {
-			r.shown = value.Data
-			if !r.yield(value, nil) {
-				return failure.ErrLoopLeft
-			}
+		r.read = true
+		if !r.yield(r.wholeValue(), nil) {
+			return failure.ErrLoopLeft
 		}
 		if _, _, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Signal: r.wake}); err != nil {
 			return err
@@ -116,7 +113,7 @@ func (r *treeReader) readAll(ctx context.Context, s *framework.Session) error {
 			}
 		}
 		if r.resync.Swap(false) {
-			if err := s.Sync(ctx, r.dirs[0]); err != nil {
+			if err := s.Primitives().SyncForWatch(ctx, r.dirs[0], !r.read); err != nil {
 				r.resync.Store(true)
 				return err
 			}
@@ -158,7 +155,7 @@ func (r *treeReader) readBelow(ctx context.Context, s *framework.Session, path s
 	return nil
 }
 
-// replaceNode stores a node's new state, or forgets a deleted node and all nodes below. Those below it that are not listed any more are forgotten, too.
+// replaceNode stores a node's new state, or forgets a deleted node, for which n is nil. It also forgets all nodes below that are not listed any more.
 func (r *treeReader) replaceNode(path string, n *treeNode) {
 	if before := r.nodes[path]; before != nil {
 		close(before.gone)
@@ -247,7 +244,7 @@ func (r *treeReader) awaitEvent(n *treeNode, w *framework.Watch) {
 // readBatch is how many nodes one request reads.
 const readBatch = 500
 
-// isSame reads all nodes again, and reports whether all are unchanged. Those that have are read anew.
+// isSame reads all nodes again, and reports whether all are unchanged. It marks the changed nodes, so that readBelow reads them again.
 func (r *treeReader) isSame(ctx context.Context, s *framework.Session) (bool, error) {
 	paths := make([]string, 0, len(r.nodes))
 	for path := range r.nodes {
@@ -273,7 +270,7 @@ func (r *treeReader) isSame(ctx context.Context, s *framework.Session) (bool, er
 	return same, nil
 }
 
-// wholeValue is what the nodes are, as one value.
+// wholeValue returns the keys of all nodes as one value.
 func (r *treeReader) wholeValue() (value framework.NodeValue) {
 	var newest framework.Stat
 	for _, n := range r.nodes {
@@ -290,7 +287,7 @@ func (r *treeReader) wholeValue() (value framework.NodeValue) {
 	return value
 }
 
-// addKeys adds the keys below a node. A node without data is no key, as in Spring. Of a/b and a.b the first one counts.
+// addKeys adds the keys below a node, and replaces keys of the same name. A node without data is no key, as in Spring. Of the nodes a/b and a.b, a/b counts.
 func (r *treeReader) addKeys(keys map[string]string, path, prefix string) {
 	n := r.nodes[path]
 	if n == nil {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,25 +18,25 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Source is where a value is from.
+// Source says where a value comes from.
 type Source string
 
 // The sources of a value.
 const (
 	FromDefault Source = "default" // WithDefault, or the zero value
-	FromFile    Source = "file"    // WithFile: the servers have not been reached yet
+	FromFile    Source = "file"    // WithFile: no value of the servers was accepted yet
 	FromServers Source = "servers"
 )
 
-// Snapshot is a value and where it is from. All readers share the value: do not change what it refers to.
+// Snapshot is a value and where it comes from. All readers share the value: do not modify what it refers to.
 type Snapshot[T any] struct {
 	// Value is the value.
 	Value T
 	// Version is the transaction that wrote it (mzxid), which rises with each change, also when the node is deleted and created again. It is 0 for the default.
 	Version int64
-	// Source is where it is from.
+	// Source says where the value comes from.
 	Source Source
-	// Since is when it was written, by the clock of the ensemble's leader. It is zero for the default.
+	// Since is the time of the write, by the clock of the ensemble's leader. It is zero for the default.
 	Since time.Time
 }
 
@@ -43,6 +44,7 @@ type Snapshot[T any] struct {
 type Value[T any] struct {
 	store  valueStore
 	source func(context.Context) iter.Seq2[framework.NodeValue, error] // of the node's values
+	ofKeys bool                                                        // the nodes of a tree change without its keys: the same bytes are no change
 	codec  Codec[T]
 	opts   valueOptions[T]
 	tel    telemetry
@@ -51,21 +53,23 @@ type Value[T any] struct {
 	current atomic.Pointer[Snapshot[T]]
 
 	mu      sync.Mutex
-	seen    bool
-	taken   int64 // the newest transaction in the servers' answers so far
-	refused error // why the newest value is not the current one
+	seen    bool                // the servers have shown a value, or that there is no node
+	taken   framework.NodeValue // the newest value that the servers have shown, accepted or refused
+	refused error               // why the newest value is not the current one
 }
 
 // New returns the value at a path. It reads the file of WithFile, and does not wait for ZooKeeper. Without Run or a loop over Changes, it does
 // not follow the node.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option[T]) *Value[T] {
 	o, err := applyOptions(opts)
-	return newValue(client, path, codec, o, err, func(ctx context.Context) iter.Seq2[framework.NodeValue, error] { return client.Follow(ctx, path) })
+	v := newValue(client, path, codec, o, err)
+	v.source = func(ctx context.Context) iter.Seq2[framework.NodeValue, error] { return client.Follow(ctx, path) }
+	return v
 }
 
-// newValue returns a value that follows the node values of source. err is the error of wrong arguments, or nil.
-func newValue[T any](client *framework.Client, path string, codec Codec[T], o valueOptions[T], err error, source func(context.Context) iter.Seq2[framework.NodeValue, error]) *Value[T] {
-	v := &Value[T]{store: valueStore{client, path}, source: source, codec: codec, opts: o, err: err}
+// newValue returns a value that still needs a source of node values. err is the error of wrong arguments, or nil.
+func newValue[T any](client *framework.Client, path string, codec Codec[T], o valueOptions[T], err error) *Value[T] {
+	v := &Value[T]{store: valueStore{client, path}, codec: codec, opts: o, err: err}
 	v.current.Store(&Snapshot[T]{Value: v.opts.fallback, Source: FromDefault})
 	switch {
 	case v.err != nil:
@@ -87,7 +91,7 @@ func newValue[T any](client *framework.Client, path string, codec Codec[T], o va
 	return v
 }
 
-// Err is why the value cannot be used, or nil: a wrong path or option. Every call but Get and Current returns it too.
+// Err returns why the value cannot be used, or nil: a wrong path or option. Every call but Get, Current and Refused returns it too.
 func (v *Value[T]) Err() error { return v.err }
 
 // Get returns the current value. It is an atomic load, without blocking or allocation. All callers share the maps, slices and pointers in the value: do not modify them.
@@ -169,7 +173,7 @@ func (v *Value[T]) Load(ctx context.Context) (Snapshot[T], error) {
 	return v.Current(), nil
 }
 
-// followNode takes the node's values, and calls taken after each, until taken returns false, which is no error.
+// followNode takes the node's values, and calls taken after each, until taken returns false. Then it returns nil.
 func (v *Value[T]) followNode(ctx context.Context, taken func() bool) error {
 	for node, err := range v.source(ctx) {
 		if err != nil {
@@ -187,10 +191,14 @@ func (v *Value[T]) followNode(ctx context.Context, taken func() bool) error {
 func (v *Value[T]) takeValue(node framework.NodeValue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.seen && node.Zxid <= v.taken { // another loop was faster
+	if v.seen && node.Zxid <= v.taken.Zxid { // another loop of this Value has taken it, or a newer one
 		return
 	}
-	v.seen, v.taken = true, node.Zxid
+	isKnown := v.seen && v.ofKeys && bytes.Equal(node.Data, v.taken.Data)
+	v.seen, v.taken = true, node
+	if isKnown {
+		return
+	}
 	next, err := v.decodeValue(node)
 	v.refused = err
 	if err != nil {
@@ -237,9 +245,10 @@ func (v *Value[T]) validateValue(value T) error {
 	return v.opts.validate(value)
 }
 
-// Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its bytes do not decode to a valid value, the error wraps ErrRefused
-// and Set writes nothing. With If, the error may be a *ConflictError. When a reply was lost, Set finds out whether the servers have written the value, and otherwise
-// tries again; if ctx ends first, the error wraps framework.ErrOutcomeUnknown. Without If, the last Set wins.
+// Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its bytes do not decode to a valid value, the error wraps ErrRefused and Set
+// writes nothing. With If, the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the value and its record are too large for one request. When a reply
+// was lost, Set finds out whether the servers have written the value, and otherwise tries again; if ctx ends first, the error wraps framework.ErrOutcomeUnknown. Without
+// If, the last Set wins.
 func (v *Value[T]) Set(ctx context.Context, value T, opts ...SetOption) (err error) {
 	if v.err != nil {
 		return v.err
@@ -266,7 +275,8 @@ func (v *Value[T]) setBytes(ctx context.Context, data []byte, opts []SetOption) 
 	return failure.Wrap("set", v.store.path, err)
 }
 
-// History returns the latest values, at most 20 and the present one, newest first.
+// History returns the records of the latest values, at most 20, the newest first; and before them the present value if another program wrote it, without a record. It reads behind
+// a sync.
 func (v *Value[T]) History(ctx context.Context) ([]Record, error) {
 	if v.err != nil {
 		return nil, v.err
@@ -304,7 +314,7 @@ func (v *Value[T]) filePath() string {
 }
 
 // lastGoodFile is the kind of files with a last good value. It may be larger than a node.
-var lastGoodFile = lastgood.Kind{Name: "config", Most: 2 << 20}
+var lastGoodFile = lastgood.Kind{Name: "config", MaxBytes: 2 << 20}
 
 // readFile reads the last good value from the file, and makes it the current value.
 func (v *Value[T]) readFile() {

@@ -20,7 +20,8 @@ import (
 // also pauses after a term of less than a second that was not transferred, so that a function that returns at once does not campaign in
 // a tight loop. WithMinTerm makes terms last.
 //
-// ErrStop makes Lead return nil, and Lead returns an error of Permanent. Otherwise it returns the error of ctx, or that of Campaign.
+// ErrStop makes Lead return nil. An error of Permanent makes Lead return the error that was given to Permanent. Otherwise Lead returns the error of
+// Campaign, which is that of ctx when ctx has ended.
 func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
 	err := e.err
 	if err == nil && lead == nil {
@@ -64,8 +65,9 @@ func (e *Election) leadRepeatedly(ctx context.Context, lead func(context.Context
 // WithHealth fails, it joins again. Call Resign for each term, even if the term has ended otherwise: the place is kept until then, unless
 // the session is lost.
 //
-// The error is that of ctx when that ended the wait, or wraps framework.ErrClosed, framework.ErrNoAuth, framework.ErrInvalidPath,
-// locks.ErrKindMixed, ErrBadRecord or ErrNewerRecord. No node stays behind then.
+// The error is that of ctx when that ended the wait. Otherwise it wraps locks.ErrHeld if ctx belongs to a term of this election, locks.ErrKindMixed,
+// ErrBadRecord, ErrNewerRecord, framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath, or a refusal of the servers or of the client, such
+// as framework.ErrNoAuth. No node stays behind then: Campaign deletes its node, if need be in the background.
 func (e *Election) Campaign(ctx context.Context) (term *Term, err error) {
 	if e.err != nil {
 		return nil, failure.Wrap("campaign", e.path, e.err)
@@ -123,6 +125,7 @@ func (e *Election) waitAndBegin(ctx context.Context) (*Term, error) {
 	t := e.newTerm(p)
 	t.trace = waitline.TraceContext(ctx, e.client)
 	if err := t.beginTerm(ctx); err != nil {
+		p.endHold(err)
 		p.releaseNode(context.WithoutCancel(ctx))
 		return nil, err
 	}

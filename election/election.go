@@ -25,7 +25,7 @@ type Election struct {
 	key     any           // finds a term's place in its contexts
 	waits   *waitline.Telemetry
 	tel     telemetry
-	current atomic.Pointer[Term]
+	current atomic.Pointer[Term] // the latest term of this value, or nil
 }
 
 // The nodes beside the line. They are not in its directory, since Apache Curator takes all children there for contenders.
@@ -34,13 +34,10 @@ const (
 	waitingSuffix = "~waiting"
 )
 
-// New returns an election at path.
+// New returns an election at path. It creates no nodes. Err says what is wrong with the arguments.
 func New(client *framework.Client, path string, opts ...Option) *Election {
 	e := &Election{client: client, path: path}
-	if e.err = recipe.CheckClientAndPath(client, path, "an election"); e.err == nil {
-		e.err = waitline.CheckPath(client, path)
-	}
-	if e.err != nil {
+	if e.err = recipe.CheckClientAndPath(client, path, "an election"); e.err != nil {
 		return e
 	}
 	e.config, e.err = configOf(opts)
@@ -84,13 +81,13 @@ type Candidate struct {
 	Node string
 	// Session is the number of its session.
 	Session int64
-	// Number counts the election's terms. It is 0 unless the candidate is a leader that has recorded its term, and for Java's.
+	// Number counts the election's terms. It is 0 for waiting candidates, for a leader that has not recorded its term yet, and for Java leaders.
 	Number int64
-	// Since is when the term began, by the leader's clock.
+	// Since is when the term began, by the leader's clock. It is zero while Number is 0.
 	Since time.Time
 	// Metadata is how the candidate describes itself.
 	Metadata Metadata
-	// Priority is that of WithPriority, of a waiting candidate.
+	// Priority is that of WithPriority for a waiting candidate, and 0 for a leader.
 	Priority int
 	// Trace is the trace context of the campaign that a leader has won, in the form of its propagators, or nil.
 	Trace map[string]string
@@ -124,8 +121,8 @@ func (e *Election) readLeader(ctx context.Context) (Candidate, error) {
 	return e.withTermRecord(ctx, candidateOf(*first))
 }
 
-// Candidates lists the candidates in the order in which they lead: the leader is the first. A missing directory is an empty list. Candidates
-// of one session and one id differ by their order alone.
+// Candidates lists the candidates in the order of the line: the leader is the first. A missing directory is an empty list. The list is the view of the
+// connected server, and its nodes were not read at one moment. Of candidates with one session and one id, Metadata and Priority may be each other's.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	all, err := e.listCandidates(ctx)
 	return all, failure.Wrap("candidates", e.path, err)

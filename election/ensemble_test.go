@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // TestTermsOnRealServers lets members with own sessions lead in turn while another observes.
@@ -103,12 +104,22 @@ func TestTransfersOnRealServers(t *testing.T) {
 				if err := term.Update(ctx, election.Metadata{"i": term.ID(), "since": term.Since().String()}); err != nil && ctx.Err() == nil {
 					t.Errorf("update: %v", err)
 				}
-				line, err := e.Candidates(ctx)
-				if err == nil && len(line) > 2 && term.TransferTo(ctx, line[len(line)-1].ID) == nil {
-					handed.Add(1)
-				}
-				if led.Add(1) >= terms && handed.Load() > terms/4 { // on a slow machine the others may be late to stand again
+				n := led.Add(1)
+				if n >= terms && handed.Load() > terms/4 {
 					enough()
+				}
+				if n%4 == 0 { // this term ends without a successor
+					return nil
+				}
+				for ctx.Err() == nil {
+					line, err := e.Candidates(ctx)
+					if err == nil && len(line) > 2 {
+						if term.TransferTo(ctx, line[len(line)-1].ID) == nil {
+							handed.Add(1)
+						}
+						return nil
+					}
+					_ = recipe.Pause(ctx, 10*time.Millisecond) // after brief terms, the others pause for seconds before they stand again
 				}
 				return nil
 			})

@@ -27,7 +27,7 @@ var (
 	// ErrTransferred is the cause of a term's end when it was handed to another candidate.
 	ErrTransferred = errors.New("leadership was handed on")
 	// ErrMaxTerm is the cause of a term's end when it has lasted as long as WithMaxTerm allows.
-	ErrMaxTerm = errors.New("the term is over")
+	ErrMaxTerm = errors.New("the term has lasted as long as it may")
 	// ErrUnhealthy is the cause of a term's end when the check of WithHealth failed.
 	ErrUnhealthy = errors.New("not healthy")
 	// ErrDisconnected is the cause of a term's end when the connection was lost, with WithStepDown(AtSuspended).

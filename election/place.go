@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -64,12 +65,15 @@ func (p *leaderPlace) timeLeft() time.Duration {
 	return p.session().LeaseRemaining()
 }
 
-// endHold ends the hold and then deletes the node in the background; only the first call counts.
+// endHold ends the hold and then deletes the node in the background; only the first call counts. A nil cause is for a hold that has ended.
 func (p *leaderPlace) endHold(cause error) primitives.Discarded {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.deletion == nil {
 		p.hold.End(cause)
+		if errors.Is(p.Err(), framework.ErrNodeGone) {
+			p.contender.Unlink()
+		}
 		p.deletion = p.contender.Leave(nil)
 	}
 	return p.deletion

@@ -120,7 +120,7 @@ func (w *preferredWatch) waitForChangeOrDue(ctx context.Context, s *framework.Se
 			from.Timer = time.After(wait)
 		}
 		source, _, err := recipe.WaitForFirst(ctx, s.Context(), from)
-		if err != nil || source == recipe.Watch {
+		if err != nil || source == recipe.FromWatch {
 			return err
 		}
 	}

@@ -28,7 +28,8 @@ func newTelemetry(c *framework.Client) telemetry {
 	return telemetry{c.TracerProvider().Tracer(scope), metrics.TermDuration.Histogram(p), metrics.Leading.UpDown(p)}
 }
 
-// startCampaign starts a span that lasts until end is called: the candidate leads or has given up. Package waitline measures the wait.
+// startCampaign starts the span of a campaign. It lasts until end is called, when the candidate leads or its campaign has failed. Package waitline
+// measures the wait in line.
 func (t telemetry) startCampaign(ctx context.Context, path, id string) (within context.Context, end func(token, number int64, err error)) {
 	ctx, span := t.tracer.Start(ctx, "lockstep.election.campaign",
 		trace.WithAttributes(attribute.String("lockstep.path", path), attribute.String("lockstep.election.id", id)))

@@ -9,13 +9,14 @@ import (
 )
 
 // RequestTransfer asks the leader to hand leadership to the first candidate in line with this id, and waits until that candidate leads. Any
-// client with write permission may ask. It returns at once if the candidate leads already.
+// client that may create nodes below <path>~waiting may ask. It returns at once if the candidate leads already.
 //
 // The leader ends its term as with Term.TransferTo: its function's context ends, and leadership goes over once the function has returned.
 // Only leaders of this package heed requests; one of Java's leads on. The request lasts as long as the call: an ephemeral node
 // <path>~waiting/_c_<uuid>-transfer, whose data is JSON {"v":1,"id"}.
 //
-// The error wraps ErrNoLeader, ErrNoCandidate when no candidate with this id is in line, or is that of ctx; then the leader may have seen the request.
+// The error wraps ErrNoLeader, ErrNoCandidate when no candidate with this id is in line, framework.ErrNoAuth when the client may not create that node, or
+// framework.ErrClosed. Otherwise it is that of ctx; then the leader may have seen the request.
 func (e *Election) RequestTransfer(ctx context.Context, id string) error {
 	return failure.Wrap("transfer", e.path, e.requestTransfer(ctx, id))
 }
@@ -37,13 +38,25 @@ func (e *Election) requestTransfer(ctx context.Context, id string) error {
 		return err
 	}
 	defer m.leaveAndWait(context.WithoutCancel(ctx))
-	for leader, err := range e.Observe(ctx) {
+	observing, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-m.gone: // the servers refuse the request
+			stop()
+		case <-observing.Done():
+		}
+	}()
+	for leader, err := range e.Observe(observing) {
 		if err != nil {
 			return err
 		}
 		if leader != nil && leader.ID == id {
 			return nil
 		}
+	}
+	if ctx.Err() == nil {
+		return m.err
 	}
 	return failure.Ended(ctx)
 }

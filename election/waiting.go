@@ -53,7 +53,7 @@ const requestName = "transfer"
 
 func isRequest(name string) bool { return strings.HasSuffix(name, "-"+requestName) }
 
-// cutAtLast is strings.Cut around the last instance of sep.
+// cutAtLast is strings.Cut, but around the last instance of sep.
 func cutAtLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
@@ -117,6 +117,7 @@ type waitingPresence struct {
 	leave  context.CancelFunc
 	listed bool          // the node was created at least once
 	gone   chan struct{} // closed when it has ended
+	err    error         // once gone is closed: why it has ended, or nil after leave
 }
 
 // startPresence begins a presence in the background. name is the end of its node's name.
@@ -140,14 +141,24 @@ func (m *waitingPresence) leaveAndWait(ctx context.Context) {
 	}
 }
 
-// keepListed keeps the node there, on session after session, until ctx ends or the client is closed.
+// keepListed keeps the node there, on session after session, until ctx ends or the client is closed. It gives up when the first create is refused.
 func (m *waitingPresence) keepListed(ctx context.Context) {
 	defer close(m.gone)
 	c := m.group.client
 	pauses := recipe.NewBackoff(c)
 	for {
 		err := recipe.OnSession(ctx, c, func(s *framework.Session) error { return m.stayOnSession(ctx, s) })
-		if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !m.listed {
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed):
+			m.err = err
+			return
+		case !m.listed:
+			m.err = err
+			if m.name != requestName { // RequestTransfer returns the error
+				c.Logger().Warn("a waiting candidate cannot show its metadata and priority to others", "path", m.group.path, "error", err)
+			}
 			return
 		}
 		c.Logger().Warn("the node of a waiting candidate was removed and is created again", "path", m.group.path, "error", err)

@@ -1,5 +1,7 @@
 package framework
 
+import "strings"
+
 // Perms is a set of permissions on a node.
 type Perms int32
 
@@ -13,12 +15,43 @@ const (
 	PermAll = PermRead | PermWrite | PermCreate | PermDelete | PermAdmin
 )
 
-// ACL gives one identity permissions on a node.
+var permNames = [...]string{"read", "write", "create", "delete", "admin"}
+
+// String names the permissions: "read, create", "all" or "none".
+func (p Perms) String() string {
+	switch p & PermAll {
+	case PermAll:
+		return "all"
+	case 0:
+		return "none"
+	}
+	var names []string
+	for i, name := range permNames {
+		if p&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// ACL gives one identity permissions on a node. PermRead, PermWrite and PermAdmin are for the node itself; PermCreate and PermDelete are for its children.
 type ACL struct {
 	Perms  Perms
 	Scheme string
 	ID     string
 }
+
+// Identity names who has the permissions, as "world:anyone" or "digest:user". It leaves out the hash of a digest.
+func (a ACL) Identity() string {
+	id := a.ID
+	if a.Scheme == "digest" {
+		id, _, _ = strings.Cut(id, ":")
+	}
+	return a.Scheme + ":" + id
+}
+
+// String names who has which permissions: "digest:user: read, create". It leaves out the hash of a digest.
+func (a ACL) String() string { return a.Identity() + ": " + a.Perms.String() }
 
 // Credential is what a client authenticates with. Its fields do not appear in errors and logs.
 type Credential struct {

@@ -6,11 +6,65 @@ import (
 	"encoding/json"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/metricstest"
+	"github.com/lockstep-go/lockstep/zktest"
 )
+
+func withAuth(cfg framework.Config, credentials string) framework.Config {
+	cfg.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte(credentials)}}
+	return cfg
+}
+
+// TestAnACLIsRead: as the servers store it to those who may change it, without hashes to those who may read the node, and not at all to others. internal/conformance
+// has the servers' side of it, on real ones too.
+func TestAnACLIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, zk := t.Context(), zktest.Start(t)
+		cfg := config
+		cfg.Root = "/team"
+		anyone := framework.ACL{Perms: framework.PermRead | framework.PermCreate, Scheme: "world", ID: "anyone"}
+		cfg.ACL = append(framework.CreatorOnly(), anyone)
+		owner := zk.Member(t, "owner", withAuth(cfg, "ann:secret"))
+		require.NoError(t, owner.MakeDirs(ctx, "/closed"))
+		require.NoError(t, owner.Create(ctx, "/readable", []byte("x"), framework.Persistent))
+
+		acl, st, err := owner.ACL(ctx, "/readable")
+		require.NoError(t, err)
+		require.EqualValues(t, 1, st.DataLength)
+		require.Len(t, acl, 2)
+		require.Equal(t, anyone, acl[1])
+		require.Equal(t, framework.PermAll, acl[0].Perms)
+		require.Regexp(t, `^ann:\S{27}=$`, acl[0].ID)
+		require.Equal(t, "digest:ann: all", acl[0].String())
+		require.Equal(t, "world:anyone: read, create", acl[1].String())
+		require.Equal(t, "world:anyone: none", framework.ACL{Scheme: "world", ID: "anyone"}.String())
+
+		reader := sdkmetric.NewManualReader()
+		stranger := zk.Member(t, "stranger", withAuth(cfg, "bob:secret"), framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		zk.DropReply(1, zktest.Match{Func: func(r zktest.Request) bool { return r.Op.String() == "getACL" }})
+		acl, _, err = stranger.ACL(ctx, "/readable")
+		require.NoError(t, err, "it is read again when its answer is lost")
+		require.Equal(t, []framework.ACL{{Perms: framework.PermAll, Scheme: "digest", ID: "ann:x"}, anyone}, acl)
+
+		_, _, err = stranger.ACL(ctx, "/closed")
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+		require.EqualError(t, err, "read ACL of /closed: no permission")
+		_, _, err = stranger.ACL(ctx, "/none")
+		require.ErrorIs(t, err, framework.ErrNoNode)
+		_, _, err = stranger.ACL(ctx, "none")
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		counted := metricstest.Read(t, reader)
+		require.EqualValues(t, 1, counted["lockstep.requests getACL answered"])
+		require.EqualValues(t, 1, counted["lockstep.requests getACL lost"])
+		require.EqualValues(t, 2, counted["lockstep.requests getACL refused"])
+	})
+}
 
 // TestACredentialIsHiddenInJSONToo: a program may log its whole Config.
 func TestACredentialIsHiddenInJSONToo(t *testing.T) {

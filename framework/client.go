@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
@@ -18,14 +17,13 @@ import (
 // Client keeps a ZooKeeper session for a program and its recipes, and opens a new one when one is lost.
 // It is safe for concurrent use.
 type Client struct {
-	cfg            Config
-	log            *slog.Logger
-	clock          clock.Clock
-	servers        *serverList
-	tel            *telemetry
-	changes        *broadcast[StateChange]
-	sent           atomic.Int64 // requests
-	timeoutWarning sync.Once
+	cfg     Config
+	log     *slog.Logger
+	clock   clock.Clock
+	servers *serverList
+	tel     *telemetry
+	changes *broadcast[StateChange]
+	sent    atomic.Int64 // requests
 
 	setup    sessionSetup // of each session
 	followed followedNodes
@@ -36,6 +34,7 @@ type Client struct {
 	stopped chan struct{} // closed when no goroutine is left
 
 	mu      sync.Mutex
+	granted time.Duration // the smallest session timeout that a server has granted
 	session *Session
 	changed chan struct{} // closed and replaced when session changes
 	cause   error         // of the latest suspension or loss of a session
@@ -271,7 +270,7 @@ func (c *Client) openSessions() {
 	defer c.setup.watchdog.close()
 	var old sync.WaitGroup
 	defer old.Wait()
-	back := backoff.New(c.cfg.RetryBase, c.cfg.RetryMax)
+	back := newConnectPauses(c.cfg)
 	for epoch := int64(1); c.ctx.Err() == nil; epoch++ {
 		s, err := newSession(c.setup, epoch)
 		if err != nil {
@@ -306,23 +305,30 @@ func (c *Client) removeSession(s *Session) {
 	}
 }
 
-// checkGrantedTimeout logs once how the granted session timeout differs from the configured one.
+// checkGrantedTimeout logs how the granted session timeout differs from the configured one: for the first connection, and when a server grants less than the others before.
 func (c *Client) checkGrantedTimeout(t time.Duration) {
-	c.timeoutWarning.Do(func() {
-		switch asked := c.cfg.SessionTimeout; {
-		case t < asked:
-			c.log.Warn("the servers grant a shorter session timeout", "asked", asked, "granted", t, "survived", longestInterruption(t, c.cfg.furtherBack()).Truncate(time.Millisecond),
-				"advice", "longer interruptions end holds: raise the servers' maxSessionTimeout, or configure a shorter SessionTimeout")
-		case t > asked:
-			c.log.Info("the servers grant a longer session timeout, so they will notice a crash later", "asked", asked, "granted", t)
-		}
-		if t < 8*time.Second {
-			c.log.Warn("the session timeout is short: it should be at least 4 server ticks, 8 s with the usual tick", "granted", t)
-		}
-	})
+	c.mu.Lock()
+	isSmallest := c.granted == 0 || t < c.granted
+	if isSmallest {
+		c.granted = t
+	}
+	c.mu.Unlock()
+	if !isSmallest {
+		return
+	}
+	switch asked := c.cfg.SessionTimeout; {
+	case t < asked:
+		c.log.Warn("the servers grant a shorter session timeout", "asked", asked, "granted", t, "survived", longestInterruption(t, c.cfg.furtherBack()).Truncate(time.Millisecond),
+			"advice", "longer interruptions end holds: raise the servers' maxSessionTimeout, or configure a shorter SessionTimeout")
+	case t > asked:
+		c.log.Info("the servers grant a longer session timeout, so they will notice a crash later", "asked", asked, "granted", t)
+	}
+	if t < 8*time.Second {
+		c.log.Warn("the session timeout is short: it should be at least 4 server ticks, 8 s with the usual tick", "granted", t)
+	}
 }
 
-// Get reads a node's data, on the present session.
+// Get reads a node's data and Stat; see Session.Get. When the session is lost meanwhile, Get reads on the next one, and so do the client's other reads.
 func (c *Client) Get(ctx context.Context, path string) (data []byte, st Stat, err error) {
 	err = c.repeatOnSessions(ctx, func(s *Session) error { data, st, err = s.Get(ctx, path); return err })
 	return data, st, failure.Wrap("get", path, err)
@@ -334,10 +340,16 @@ func (c *Client) Exists(ctx context.Context, path string) (st Stat, err error) {
 	return st, failure.Wrap("exists", path, err)
 }
 
-// Children lists the names below a node, in no order.
+// Children lists the names below a node, in no order; see Session.Children.
 func (c *Client) Children(ctx context.Context, path string) (names []string, st Stat, err error) {
 	err = c.repeatOnSessions(ctx, func(s *Session) error { names, st, err = s.Children(ctx, path); return err })
 	return names, st, failure.Wrap("list", path, err)
+}
+
+// ACL reads who may do what with a node; see Session.ACL.
+func (c *Client) ACL(ctx context.Context, path string) (acl []ACL, st Stat, err error) {
+	err = c.repeatOnSessions(ctx, func(s *Session) error { acl, st, err = s.ACL(ctx, path); return err })
+	return acl, st, failure.Wrap("read ACL of", path, err)
 }
 
 // CreateIfMissing creates a node unless it exists; see Session.CreateIfMissing.
@@ -377,8 +389,8 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.onceOnSession(ctx, "delete", path, func(s *Session) error { return s.Delete(ctx, path, version) })
 }
 
-// Multi runs a transaction; see Session.Multi. It fails without waiting for a session when a guard's condition
-// in this process refuses the transaction already.
+// Multi runs a transaction on the present session; see Session.Multi. A session lost meanwhile is ErrSessionLost, and ErrOutcomeUnknown if the request
+// was sent. When a guard's hold has ended, Multi returns a *TxError without waiting for a session.
 func (c *Client) Multi(ctx context.Context, ops ...Op) (rs []OpResult, err error) {
 	if err := checkConditions(ops); err != nil {
 		return nil, err

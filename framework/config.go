@@ -44,7 +44,7 @@ type Config struct {
 	// DialTimeout bounds one attempt to reach one server. Default 1 s.
 	DialTimeout time.Duration
 	// RetryBase is the first pause after every server has failed once, RetryMax the longest. Pauses
-	// double, with random jitter. Defaults 50 ms and 5 s.
+	// double, with random jitter. Defaults 50 ms and 5 s. The pauses between attempts to connect grow to a quarter of SessionTimeout at most.
 	RetryBase, RetryMax time.Duration
 	// FollowSpread bounds how long Follow waits before it reads a node again, after a reconnect and on a new session. Each client draws a shorter time
 	// at random, so that the many clients of a lost server do not all read at once. A quarter of the session timeout is another bound. Default 1 s.
@@ -57,7 +57,7 @@ type Config struct {
 	Root string
 	// Auth is presented to the servers on every connection.
 	Auth []Credential
-	// ACL is that of the nodes that the client creates, ParentACL that of the directories above them.
+	// ACL is that of the nodes that the client creates, ParentACL that of the directories that MakeDirs and the recipes make.
 	// Default: Open without Auth, CreatorOnly with Auth.
 	ACL, ParentACL []ACL
 	// TLS, when not nil, encrypts the connections. ServerName defaults to each server's host.

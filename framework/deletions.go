@@ -141,12 +141,13 @@ func (ds *pendingDeletions) resendAll(admit func(first []*link.Call)) {
 // ownershipRequest prepares the question whether the own node is still this session's. Guarded by mu. Its Done function does not lock mu when the connection is lost, since
 // mu may be held then.
 //
-// A sync comes before each question but the first. The answer to a former deletion may have been lost: this server may not have seen yet that the node was deleted, and
+// A transaction without effect (see requester.order) comes before each question but the first. The answer to a former deletion may have been lost: this server may not have seen yet that the node was deleted, and
 // created again by another session.
 func (ds *pendingDeletions) ownershipRequest(d *backgroundDeletion) (calls []*link.Call) {
 	var unsynced error
 	if d.try > 0 {
-		calls = append(calls, &link.Call{Op: wire.OpSync, Body: &wire.PathRequest{Path: ds.transport.ns.serverPath("/")}, Done: func(r link.Reply) {
+		check := []wire.MultiPart{checkOpPart(ds.transport.ns.serverPath("/"), AnyVersion)}
+		calls = append(calls, &link.Call{Op: wire.OpMulti, Body: &wire.MultiRequest{Parts: check}, Done: func(r link.Reply) {
 			unsynced = replyError(r)
 		}})
 	}
@@ -193,7 +194,7 @@ func (ds *pendingDeletions) deleteRequest(d *backgroundDeletion) *link.Call {
 	case 1:
 		return &link.Call{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: paths[0], Number: AnyVersion}, Done: func(r link.Reply) {
 			if r.Err == nil {
-				ds.tryAnswered(d, try, paths, 0, r.Zxid, replyError(r))
+				ds.tryAnswered(d, try, paths, deletionAnswer{0, r.Zxid, replyError(r)})
 			}
 		}}
 	}
@@ -205,14 +206,21 @@ func (ds *pendingDeletions) deleteRequest(d *backgroundDeletion) *link.Call {
 		if r.Err == nil {
 			o := decodeAnswer(r, decodeResults)
 			culprit := slices.IndexFunc(o.v, func(r OpResult) bool { return r.Err != nil })
-			ds.tryAnswered(d, try, paths, culprit, o.zxid, cmp.Or(o.err, refusalError(o.v)))
+			ds.tryAnswered(d, try, paths, deletionAnswer{culprit, o.zxid, cmp.Or(o.err, refusalError(o.v))})
 		}
 	}}
 }
 
-// tryAnswered takes in the answer to a try to delete these full paths. culprit is the index of the path that the servers have refused to delete, or negative
-// if they have refused the request as a whole.
-func (ds *pendingDeletions) tryAnswered(d *backgroundDeletion, try int, paths []string, culprit int, zxid int64, err error) {
+// deletionAnswer is the servers' answer to a try to delete.
+type deletionAnswer struct {
+	culprit int // the index of the path that the servers have refused to delete, or negative if they have refused the request as a whole
+	zxid    int64
+	err     error
+}
+
+// tryAnswered notes the answer to a try to delete these full paths.
+func (ds *pendingDeletions) tryAnswered(d *backgroundDeletion, try int, paths []string, answer deletionAnswer) {
+	culprit, err := answer.culprit, answer.err
 	missing := errors.Is(err, ErrNoNode) && culprit >= 0 && culprit < len(paths)
 	switch {
 	case err == nil:
@@ -227,7 +235,7 @@ func (ds *pendingDeletions) tryAnswered(d *backgroundDeletion, try int, paths []
 	}
 	switch {
 	case err == nil:
-		d.zxid, d.own, d.paths, d.refused = zxid, primitives.Created{}, d.refused, nil
+		d.zxid, d.own, d.paths, d.refused = answer.zxid, primitives.Created{}, d.refused, nil
 	case missing && culprit == len(d.paths):
 		d.own = primitives.Created{}
 	case missing:

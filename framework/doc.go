@@ -3,7 +3,7 @@
 //
 // # Guarantee
 //
-// The context of a [Session], and of each [Hold] on it, is done before any server can give away what
+// The context of a [Session] on which something is held, and of each hold on it, is done before any server can give away what
 // the session holds, as long as this process is scheduled. The session's lease is proven by writes
 // and syncs of the ensemble. Answers to pings do not suffice: a server that is cut off from its leader still gives them.
 // Fencing tokens let other systems reject the late writes of a process that was stopped and
@@ -27,6 +27,6 @@
 //
 // # Nodes
 //
-// The package itself touches the client's root (a check each T/4 while no node is held) and makes
+// The package itself touches the client's root: while a session is awake and holds no node, each heartbeat checks that node. MakeDirs and the recipes make
 // missing directories as containers.
 package framework

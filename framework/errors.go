@@ -37,13 +37,13 @@ var (
 	ErrNotEmpty = failure.Sentinel("node has children")
 	// ErrNoAuth is returned when the node's ACL does not allow the operation to this client.
 	ErrNoAuth = failure.Sentinel("no permission")
-	// ErrOverloaded is returned when the servers have throttled a transaction because they have too much to do. The transaction has not happened. The client
-	// repeats most calls, with pauses, until their context ends.
+	// ErrOverloaded is returned when the servers have throttled a request because they have too much to do. They have not executed the request. The client
+	// repeats most requests, with pauses, until the context of the call ends.
 	ErrOverloaded = failure.ErrOverloaded
 	// ErrQuotaExceeded is returned when a write would exceed a quota of the servers on a subtree, which they enforce (enforceQuota). The write has not
 	// happened. The same write fails until an operator or a client deletes nodes there, or an operator raises the quota.
 	ErrQuotaExceeded = failure.Sentinel("quota of the servers exceeded")
-	// ErrNodeGone is the cause of a hold's end when another client deleted its node.
+	// ErrNodeGone is the cause of a hold's end when another client has deleted its node.
 	ErrNodeGone = failure.Sentinel("node was deleted")
 )
 
@@ -53,8 +53,9 @@ var (
 	ErrInvalidConfig = failure.Sentinel("invalid configuration")
 	// ErrInvalidPath is returned when a znode path is empty, relative or malformed.
 	ErrInvalidPath = failure.Sentinel("invalid path")
-	// ErrTooLarge is returned when a request is larger than a server accepts, or when a session would own more ephemeral nodes than the servers can
-	// delete in one transaction (Config.MaxEphemeralBytes). In the latter case release some nodes, or use several clients.
+	// ErrTooLarge is returned when a request is larger than a server accepts, when an answer is larger than 64 MiB, or when a session would own more
+	// ephemeral nodes than the servers can delete in one transaction (Config.MaxEphemeralBytes). In the last case release some nodes, or use several
+	// clients. Recipes also return it for a search that would read more nodes than its limit.
 	ErrTooLarge = failure.Sentinel("too large")
 )
 

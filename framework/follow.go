@@ -166,7 +166,7 @@ func (n *followedNode) followSession(ctx context.Context, s *Session) error {
 	for sync := true; ; {
 		reads := n.readsToAnswer()
 		if sync || reads.isReadDue() {
-			if err := s.Sync(ctx, n.path); err != nil {
+			if err := s.Primitives().SyncForWatch(ctx, n.path, reads.isReadDue()); err != nil {
 				return err
 			}
 		}

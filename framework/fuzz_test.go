@@ -1,7 +1,6 @@
 package framework
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -115,10 +114,7 @@ func FuzzNodes(f *testing.F) {
 	}))
 	f.Add([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a := decodeAnswer(link.Reply{Body: b}, func(d *wire.Decoder) []Node {
-			return readParts(d, wire.OpGetData, func(d *wire.Decoder) Node { return Node{Data: bytes.Clone(d.Buffer()), Stat: decodeStat(d)} },
-				func(err error) Node { return Node{Err: err} })
-		})
+		a := decodeAnswer(link.Reply{Body: b}, dataReads.decodeParts)
 		if a.err != nil {
 			require.True(t, errors.Is(a.err, wire.ErrMalformed), a.err)
 			return

@@ -48,17 +48,37 @@ func TestADeletionByAnOperatorIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAClosedClientsHoldsEndWithIt, although the servers tell of their nodes' deletion, too.
+// TestAClosedClientsHoldsEndWithIt, although the servers tell of their nodes' deletion, too. Which of the two a hold hears of first is chance.
 func TestAClosedClientsHoldsEndWithIt(t *testing.T) {
+	for range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			m := zktest.Start(t).Member(t, "a", sleepy)
+			_, holds := heldLong(t, session(t, m), 100)
+			time.Sleep(timeout)
+			require.NoError(t, m.Client.Close(t.Context()))
+			synctest.Wait()
+			for _, h := range holds {
+				require.ErrorIs(t, h.Err(), framework.ErrClosed)
+			}
+		})
+	}
+}
+
+// TestAHoldOfALostSessionEndsWithIt, although a heartbeat finds that its node was deleted, too: the process was stopped before it read the answer.
+func TestAHoldOfALostSessionEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := zktest.Start(t).Member(t, "a", sleepy)
-		_, holds := heldLong(t, session(t, m), 100)
-		time.Sleep(timeout)
-		require.NoError(t, m.Client.Close(t.Context()))
-		synctest.Wait()
-		for _, h := range holds {
-			require.ErrorIs(t, h.Err(), framework.ErrClosed)
-		}
+		zk, clock := zktest.Start(t), &jumping{Clock: framework.TimeClock()}
+		s := session(t, zk.Member(t, "a", sleepy, framework.WithClock(clock)))
+		h := held(t, s, "/a")
+		require.NoError(t, session(t, zk.Member(t, "operator", sleepy)).Delete(t.Context(), "/a", framework.AnyVersion))
+		defer zk.Observe(func(r zktest.Request) {
+			if r.Session == s.ID() && r.Op == zktest.OpMulti {
+				clock.ahead.Store(int64(timeout))
+			}
+		})()
+		time.Sleep(timeout/4 + time.Second)
+		require.Positive(t, clock.ahead.Load())
+		require.ErrorIs(t, h.Err(), framework.ErrSessionLost)
 	})
 }
 

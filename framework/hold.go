@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -161,20 +162,17 @@ func (s *Session) watchHeldNodes() {
 // watchEnded takes in the event of a node's watch. It must not block, and holds the mutex of the watches.
 func (n *heldNode) watchEnded(ev Event) {
 	if ev.Kind == NodeDeleted {
-		go n.endHold()
+		go n.endHold(ErrNoNode)
 		return
 	}
 	n.hold.s.holds.markUnwatched(n)
 }
 
-// endHold ends the hold, since its node was deleted. If the session has ended before, as when the client is closed, that is why the hold ended: the end of the
-// session deletes the node, too.
-func (n *heldNode) endHold() {
-	cause := n.hold.Err()
-	if cause == nil {
-		cause = n.goneError()
+// endHold ends the hold because the servers have told or answered something about its node: ErrNoNode if the node was deleted. If the session has ended before,
+// as when the client is closed or its process was stopped, the cause is the session's error: the end of the session deletes the node, too.
+func (n *heldNode) endHold(err error) {
+	if errors.Is(err, ErrNoNode) {
+		err = fmt.Errorf("%w: %s", ErrNodeGone, n.path)
 	}
-	n.hold.End(cause)
+	n.hold.End(err)
 }
-
-func (n *heldNode) goneError() error { return fmt.Errorf("%w: %s", ErrNodeGone, n.path) }

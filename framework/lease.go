@@ -21,7 +21,7 @@ import (
 // A session without a lease is dormant. Heartbeats do not begin a lease: a connect request does, or a pair of pings, with the writes that
 // wakingPacket asks for.
 //
-// Times are readings of one clock. A lease only grows. The session ensures that a lapsed lease is not revived.
+// Times are readings of one clock. A lease grows, unless a server grants a smaller timeout. The session ensures that a lapsed lease is not revived.
 type sessionLease struct {
 	timeout          time.Duration
 	until            time.Duration    // 0 while the session is dormant
@@ -37,22 +37,33 @@ type sessionLease struct {
 // nextHeartbeat returns how long to wait before the next heartbeat. It comes early when the lease has begun from old pings, and newer pings can extend the lease
 // soon. An early heartbeat counts the pings only: the former heartbeat counts only with a quarter of T between its end and the next one.
 func (l *sessionLease) nextHeartbeat(pairs []link.PingPair, now time.Duration) time.Duration {
-	wait := heartbeatInterval(l.timeout)
-	if l.furtherBack == 0 && l.until-now < l.timeout/2 {
-		for _, p := range pairs {
-			if l.endFrom(p.SentAt) > l.until+l.timeout/8 {
-				wait = min(wait, max(0, p.AnsweredAt+heartbeatInterval(l.timeout)-now))
-			}
-		}
-	}
+	wait := l.waitOfLease(l.until, pairs, now)
 	l.nextIsEarly = wait < heartbeatInterval(l.timeout)
 	return wait
 }
 
-// beginConnection begins a new connection. Heartbeats of former connections do not count on it.
+// waitOfLease is how long a lease that stands until then waits before its next heartbeat.
+func (l *sessionLease) waitOfLease(until time.Duration, pairs []link.PingPair, now time.Duration) time.Duration {
+	wait := heartbeatInterval(l.timeout)
+	if l.furtherBack > 0 || until-now >= l.timeout/2 {
+		return wait
+	}
+	for _, p := range pairs {
+		if l.endFrom(p.SentAt) > until+l.timeout/8 {
+			wait = min(wait, max(0, p.AnsweredAt+heartbeatInterval(l.timeout)-now))
+		}
+	}
+	return wait
+}
+
+// beginConnection begins a new connection. Heartbeats of former connections do not count on it. The servers move a session's expiry to an earlier time when it connects with a
+// smaller timeout, and a lease that stands ends no later than that.
 func (l *sessionLease) beginConnection(sentAt, timeout time.Duration) {
 	if l.timeout == 0 || timeout < l.timeout {
 		l.timeout = timeout
+		if l.until != 0 {
+			l.until = min(l.until, l.endFrom(sentAt))
+		}
 	}
 	l.connectSentAt, l.awaitsWrite, l.heartbeatsDone = sentAt, true, 0
 }
@@ -115,26 +126,31 @@ type wakingPacket struct {
 	writes int           // that must be acknowledged on that connection, one after the other
 }
 
-// wakingPackets returns the packets that a lease may begin from, the best first. The answer to the connect request came from the leader, if one write
-// shows that it leads. The pings of a pair were answered by the server: a quarter of T later, the first write's acknowledgement comes behind a
-// ping of the leader, whose answer names the session; the second write reaches the leader behind that answer.
-func (l *sessionLease) wakingPackets(pairs []link.PingPair) []wakingPacket {
-	packets := []wakingPacket{{sentAt: l.connectSentAt, writes: 1}}
-	if l.furtherBack > 0 {
-		return packets
+// wakingPackets returns the packets that a lease may begin from, the youngest first. The pings of a pair were answered by the server: a quarter of T later, the first
+// write's acknowledgement comes behind a ping of the leader, whose answer names the session; the second write reaches the leader behind that answer. The answer
+// to the connect request came from the leader, if one write shows that it leads.
+func (l *sessionLease) wakingPackets(pairs []link.PingPair) (packets []wakingPacket) {
+	if l.furtherBack == 0 {
+		for _, p := range slices.Backward(pairs) {
+			packets = append(packets, wakingPacket{sentAt: p.SentAt, from: p.AnsweredAt + heartbeatInterval(l.timeout), writes: 2})
+		}
 	}
-	for _, p := range slices.Backward(pairs) {
-		packets = append(packets, wakingPacket{sentAt: p.SentAt, from: p.AnsweredAt + heartbeatInterval(l.timeout), writes: 2})
-	}
-	return packets
+	return append(packets, wakingPacket{sentAt: l.connectSentAt, writes: 1})
 }
 
 // nextPacket returns the packet to begin a lease from, and how long to wait before the first write. Without a packet of use, found is false. A
-// lease that has just begun must last for a heartbeat's interval and the answers to another heartbeat.
+// lease that has just begun must last until its next heartbeat and the answers to that.
 func (l *sessionLease) nextPacket(pairs []link.PingPair, now time.Duration) (packet wakingPacket, wait time.Duration, found bool) {
+	roundTrip := time.Duration(0)
+	for _, p := range pairs {
+		roundTrip = max(roundTrip, p.AnsweredAt-p.SentAt)
+	}
 	for _, p := range l.wakingPackets(pairs) {
 		delay := max(0, p.from-now)
-		if l.endFrom(p.sentAt)-now-delay < l.timeout/3 || found && delay >= wait {
+		begins, until := now+delay, l.endFrom(p.sentAt)
+		answers := time.Duration(p.writes+3) * roundTrip // to the writes, a sync, and the next heartbeat's write and sync
+		left := until - begins - l.waitOfLease(until, pairs, begins)
+		if left < min(max(l.timeout/12, answers), l.timeout/4) || found && delay >= wait {
 			continue
 		}
 		packet, wait, found = p, delay, true

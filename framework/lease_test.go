@@ -89,6 +89,18 @@ func TestLeaseKeepsTheSmallestTimeout(t *testing.T) {
 	require.Equal(t, t0+4*time.Second-clockMargin(4*time.Second), l.until)
 }
 
+// TestASmallerTimeoutShortensALease: the servers move the session's expiry when it connects with the smaller timeout.
+func TestASmallerTimeoutShortensALease(t *testing.T) {
+	var l sessionLease
+	l.beginConnection(t0, leaseT)
+	l.beginFromConnect(t, t0)
+	const smaller = leaseT / 4
+	l.beginConnection(t0+time.Second, smaller)
+	require.Equal(t, t0+time.Second+smaller-clockMargin(smaller), l.until)
+	l.beginConnection(t0+2*time.Second, leaseT)
+	require.Equal(t, t0+time.Second+smaller-clockMargin(smaller), l.until)
+}
+
 // TestHeartbeatsDoNotBeginALease: neither those from before the session fell asleep nor later ones.
 func TestHeartbeatsDoNotBeginALease(t *testing.T) {
 	var l sessionLease
@@ -115,11 +127,13 @@ func TestHeartbeatsDoNotBeginALease(t *testing.T) {
 func TestLeaseStartsFromPacketOfRightAge(t *testing.T) {
 	var l sessionLease
 	l.beginConnection(t0, leaseT)
-	const third, quarter, answer = leaseT / 3, leaseT / 4, 100 * time.Millisecond
+	const quarter, answer = leaseT / 4, 100 * time.Millisecond
+	interval := link.PingInterval(leaseT)
 	var pairs []link.PingPair
 	for i := time.Duration(1); i <= 3; i++ {
-		pairs = append(pairs, link.PingPair{SentAt: t0 + i*third, AnsweredAt: t0 + i*third + answer})
+		pairs = append(pairs, link.PingPair{SentAt: t0 + i*interval, AnsweredAt: t0 + i*interval + answer})
 	}
+	first := wakingPacket{sentAt: pairs[0].SentAt, from: pairs[0].AnsweredAt + quarter, writes: 2}
 	second := wakingPacket{sentAt: pairs[1].SentAt, from: pairs[1].AnsweredAt + quarter, writes: 2}
 	for name, c := range map[string]struct {
 		age    time.Duration   // of the connection
@@ -128,13 +142,17 @@ func TestLeaseStartsFromPacketOfRightAge(t *testing.T) {
 		wait   time.Duration
 		found  bool
 	}{
-		"the connect request":                       {5 * time.Second, pairs[:1], wakingPacket{sentAt: t0, writes: 1}, 0, true},
-		"a pair that is too young, to be awaited":   {6500 * time.Millisecond, pairs[:2], wakingPacket{sentAt: pairs[0].SentAt, from: pairs[0].AnsweredAt + quarter, writes: 2}, 0, true},
-		"the second pair, once it is a quarter old": {2*third + answer + quarter, pairs[:2], second, 0, true},
-		"the second pair, soon":                     {2*third + answer + quarter - time.Second/10, pairs[1:2], second, time.Second / 10, true},
-		"the second pair, beside a younger one":     {3*third + answer, pairs[:3], second, 0, true},
-		"no pair":                                   {8 * time.Second, pairs[:0], wakingPacket{}, 0, false},
-		"pairs that are too old":                    {leaseT + third, pairs[:1], wakingPacket{}, 0, false},
+		"the connect request": {5 * time.Second, pairs[:1], wakingPacket{sentAt: t0, writes: 1}, 0, true},
+		"the connect request, whose lease the first pair extends in time": {6800 * time.Millisecond, pairs[:1], wakingPacket{sentAt: t0, writes: 1}, 0, true},
+		"a connect request that is too old, without a pair":               {6800 * time.Millisecond, pairs[:0], wakingPacket{}, 0, false},
+		"the first pair, once it is a quarter old":                        {interval + answer + quarter, pairs[:1], first, 0, true},
+		"an old pair, whose lease the next pair extends in time":          {2*interval + answer + quarter - time.Second/10, pairs[:2], first, 0, true},
+		"an old pair without a next one, later than it can wait":          {2*interval + answer + quarter - time.Second/10, pairs[:1], wakingPacket{}, 0, false},
+		"the second pair, once it is a quarter old":                       {2*interval + answer + quarter, pairs[:2], second, 0, true},
+		"the second pair, soon":                                           {2*interval + answer + quarter - time.Second/10, pairs[1:2], second, time.Second / 10, true},
+		"the second pair, beside a younger one":                           {3*interval + answer, pairs[:3], second, 0, true},
+		"no pair":                                                         {8 * time.Second, pairs[:0], wakingPacket{}, 0, false},
+		"pairs that are too old":                                          {leaseT + interval, pairs[:1], wakingPacket{}, 0, false},
 	} {
 		packet, wait, found := l.nextPacket(c.pairs, t0+c.age)
 		require.Equal(t, c.found, found, name)
@@ -143,11 +161,46 @@ func TestLeaseStartsFromPacketOfRightAge(t *testing.T) {
 	}
 }
 
+// TestALeaseThatBeginsOnASlowLinkLasts: a lease that begins from old pings lasts until the answers to its next heartbeat, however slow the link may be, up to a round trip of T/15.
+func TestALeaseThatBeginsOnASlowLinkLasts(t *testing.T) {
+	for _, roundTrip := range []time.Duration{leaseT / 1000, leaseT / 60, leaseT / 30, leaseT / 20, leaseT / 15} {
+		for age := roundTrip; age < 3*leaseT; age += leaseT / 250 {
+			var l sessionLease
+			l.beginConnection(t0, leaseT)
+			pairs := func(now time.Duration) (pairs []link.PingPair) {
+				for sentAt := t0 + roundTrip + link.PingInterval(leaseT); sentAt+roundTrip <= now; sentAt += link.PingInterval(leaseT) {
+					pairs = append(pairs, link.PingPair{SentAt: sentAt, AnsweredAt: sentAt + roundTrip})
+				}
+				return pairs[max(0, len(pairs)-3):]
+			}
+			now := t0 + age
+			packet, wait, found := l.nextPacket(pairs(now), now)
+			for !found || wait > 0 {
+				now += max(wait, leaseT/1000)
+				require.Less(t, now, t0+age+leaseT, "it does not begin")
+				packet, wait, found = l.nextPacket(pairs(now), now)
+			}
+			now += time.Duration(packet.writes-1) * roundTrip
+			for heartbeat := range 20 {
+				sentAt := now
+				now += roundTrip
+				if heartbeat == 0 {
+					l.beginFrom(packet, now)
+				}
+				now += roundTrip
+				require.Less(t, now, l.until, "heartbeat %d after a wake-up at %v with round trips of %v", heartbeat, age, roundTrip)
+				l.syncAcknowledged(sentAt, pairs(now))
+				now += l.nextHeartbeat(pairs(now), now)
+			}
+		}
+	}
+}
+
 // TestAYoungLeaseIsExtendedByTheNextPings is of a session that woke by pings which leave it little time.
 func TestAYoungLeaseIsExtendedByTheNextPings(t *testing.T) {
 	const quarter, ms = leaseT / 4, time.Millisecond
 	old := link.PingPair{SentAt: t0, AnsweredAt: t0 + 10*ms}
-	next := link.PingPair{SentAt: t0 + leaseT/3, AnsweredAt: t0 + leaseT/3 + 10*ms}
+	next := link.PingPair{SentAt: t0 + link.PingInterval(leaseT), AnsweredAt: t0 + link.PingInterval(leaseT) + 10*ms}
 	pairs := []link.PingPair{old, next}
 	l := sessionLease{timeout: leaseT, connectSentAt: t0 - 10*leaseT}
 	now := next.AnsweredAt + quarter - 100*ms

@@ -15,10 +15,12 @@ type Stat struct {
 	Ctime, Mtime time.Time
 	// Version, Cversion and Aversion count changes of the data, the children and the ACL.
 	Version, Cversion, Aversion int32
-	// EphemeralOwner is the session with which the node is deleted, or 0.
+	// EphemeralOwner is the ID of the session with which the node is deleted, or 0.
 	EphemeralOwner int64
-	DataLength     int32
-	NumChildren    int32
+	// DataLength is the number of bytes of the node's data.
+	DataLength int32
+	// NumChildren is the number of the node's children.
+	NumChildren int32
 }
 
 // Mode is a created node's kind.
@@ -30,7 +32,7 @@ const (
 	Persistent Mode = Mode(wire.FlagPersistent)
 	// Ephemeral is deleted when the creator's session ends.
 	Ephemeral Mode = Mode(wire.FlagEphemeral)
-	// PersistentSequential gets a rising number at the end of its name.
+	// PersistentSequential is persistent, and the server adds a number at the end of its name, which rises from node to node of a directory.
 	PersistentSequential Mode = Mode(wire.FlagSequential)
 	// EphemeralSequential is ephemeral and sequential.
 	EphemeralSequential Mode = Mode(wire.FlagEphemeralSequential)
@@ -66,9 +68,13 @@ type EventKind int
 
 // The kinds of events.
 const (
+	// NodeCreated says that a missing node was created.
 	NodeCreated EventKind = iota + 1
+	// NodeDeleted says that the node was deleted.
 	NodeDeleted
+	// NodeChanged says that the node's data was written.
 	NodeChanged
+	// ChildrenChanged says that a child was created or deleted.
 	ChildrenChanged
 	// Reconnected says that the connection was replaced, and that the watch may have missed a change: read the node again.
 	Reconnected
@@ -76,7 +82,9 @@ const (
 
 // Event is a change that a watch has seen.
 type Event struct {
+	// Kind is the kind of the change.
 	Kind EventKind
+	// Path is the node's path, below the client's root.
 	Path string
 	// Err is why a node is not watched; Kind is 0 then.
 	Err error

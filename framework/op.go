@@ -17,7 +17,7 @@ func CheckOp(path string, version int32) Op {
 	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpCheck, Path: path, Version: version})
 }
 
-// CreateOp creates a node with the client's ACL. OpResult.Path is the name of a sequential node.
+// CreateOp creates a node with the client's ACL. OpResult.Path is its path, with the number of a sequential node.
 func CreateOp(path string, data []byte, mode Mode) Op {
 	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpCreate, Path: path, Data: bytes.Clone(data), Mode: int32(mode)}) // may be kept
 }

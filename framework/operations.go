@@ -9,7 +9,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Get reads a node's data. When the connection is lost, it reads again on the next one.
+// Get reads a node's data and Stat. A missing node is ErrNoNode.
+//
+// The session's server answers reads, and may lag behind the other servers: call Sync before to see every earlier write. When the connection is lost, Get
+// reads again on the next one, and so do the other reads.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	r, err := readChecked(ctx, s, "get", path, requester.get)
 	return r.data, r.stat, err
@@ -20,14 +23,30 @@ func (s *Session) Exists(ctx context.Context, path string) (Stat, error) {
 	return readChecked(ctx, s, "exists", path, requester.exists)
 }
 
-// Children lists the names below a node, in no order.
+// Children lists the names below a node, in no order. A missing node is ErrNoNode.
 func (s *Session) Children(ctx context.Context, path string) ([]string, Stat, error) {
 	r, err := readChecked(ctx, s, "list", path, requester.children)
 	return r.names, r.stat, err
 }
 
-// Sync waits until this session's server has seen everything that was committed before the call.
+// ACL reads who may do what with a node. It takes PermRead or PermAdmin on the node: without them the error is ErrNoAuth. A missing node is ErrNoNode. To
+// clients without PermAdmin, servers show the ID of a digest as "user:x", without the hash of the password.
+func (s *Session) ACL(ctx context.Context, path string) ([]ACL, Stat, error) {
+	r, err := readChecked(ctx, s, "read ACL of", path, requester.acl)
+	return r.acl, r.stat, err
+}
+
+// Sync waits until this session's server has applied everything that was committed before the call. The path may be any, also that of a missing node.
+//
+// It is a transaction without effect, which costs what a write costs. ZooKeeper's own sync does not keep this promise (ZOOKEEPER-1675): the leader answers it from its own state,
+// while a follower may have acknowledged a later transaction, and a leader that has lost its quorum answers it too.
 func (s *Session) Sync(ctx context.Context, path string) error {
+	_, err := readChecked(ctx, s, "sync", path, func(a requester, full string) (struct{}, error) { return struct{}{}, a.order(full) })
+	return err
+}
+
+// syncServer sends ZooKeeper's own sync: see requester.sync.
+func (s *Session) syncServer(ctx context.Context, path string) error {
 	_, err := readChecked(ctx, s, "sync", path, func(a requester, full string) (struct{}, error) { return struct{}{}, a.sync(full) })
 	return err
 }

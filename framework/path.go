@@ -16,7 +16,7 @@ func ValidatePath(path string) error {
 	return nil
 }
 
-// namespace maps the client's paths to those of the server.
+// namespace maps the client's paths to those of the servers. It is the client's root.
 type namespace string
 
 func (n namespace) serverPath(path string) string {

@@ -64,6 +64,13 @@ func (s *Session) startDeletion(d *backgroundDeletion) *backgroundDeletion {
 	return d
 }
 
+func (p operations) SyncForWatch(ctx context.Context, path string, first bool) error {
+	if first {
+		return p.s.Sync(ctx, path)
+	}
+	return p.s.syncServer(ctx, path)
+}
+
 func (p operations) Share(key any, start func() any) any { return p.s.shared.share(key, start) }
 
 func (p operations) Unshare(key any) { p.s.shared.unshare(key) }

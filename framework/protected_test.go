@@ -42,9 +42,9 @@ func TestProtectedCreateListsAfterCreate(t *testing.T) {
 func TestNoOrphanWhenRepliesAreLost(t *testing.T) {
 	for _, lost := range [][]zktest.Op{
 		{zktest.OpCreate},
-		{zktest.OpCreate, zktest.OpSync},
+		{zktest.OpCreate, zktest.OpMulti}, // the sync before the list
 		{zktest.OpCreate, zktest.OpGetChildren2},
-		{zktest.OpCreate, zktest.OpSync, zktest.OpGetChildren2, zktest.OpExists},
+		{zktest.OpCreate, zktest.OpMulti, zktest.OpGetChildren2, zktest.OpExists},
 		{zktest.OpGetChildren2},
 	} {
 		synctest.Test(t, func(t *testing.T) {

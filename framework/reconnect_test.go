@@ -114,6 +114,32 @@ func TestOneLossCostsOneDial(t *testing.T) {
 	require.LessOrEqual(t, m.Link.Dials()-before, rounds+rounds/10)
 }
 
+// TestConnectionComesBackSoonAfterAnOutage, also with a short session timeout: the pauses between attempts stay within it, and a server that says that the
+// session has expired is asked for a new one at once.
+func TestConnectionComesBackSoonAfterAnOutage(t *testing.T) {
+	const short = 6 * time.Second
+	for name, outage := range map[string]time.Duration{"the session ends": 5 * time.Minute, "the servers expire it": short / 2} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				zk := zktest.Start(t)
+				m := zk.Member(t, "a", framework.Config{SessionTimeout: short})
+				for range 50 {
+					s := session(t, m)
+					time.Sleep(2 * short)
+					m.Link.Cut()
+					_ = zk.Expire(s.ID())
+					time.Sleep(outage)
+					m.Link.Heal()
+					began := time.Now()
+					<-s.Done()
+					session(t, m)
+					require.LessOrEqual(t, time.Since(began), short/2)
+				}
+			})
+		})
+	}
+}
+
 // TestServerClosingAfterHandshakeIsRetriedWithPauses counts connections in two seconds or more.
 func TestServerClosingAfterHandshakeIsRetriedWithPauses(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

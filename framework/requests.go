@@ -14,7 +14,7 @@ import (
 // outcome is the outcome of a request.
 type outcome[T any] struct {
 	v    T
-	zxid int64
+	zxid int64 // of the answer
 	err  error
 	lost bool // it was queued and has no answer: the servers may have executed it, or may still execute it
 }
@@ -99,6 +99,10 @@ func (a requester) children(path string) (readResult, error) {
 	return sendAndWait(a, wire.OpGetChildren2, &wire.WatchRequest{Path: path}, decodeNames).asRead()
 }
 
+func (a requester) acl(path string) (aclResult, error) {
+	return sendAndWait(a, wire.OpGetACL, &wire.PathRequest{Path: path}, decodeACL).asRead()
+}
+
 func (a requester) create(path string, data []byte, mode Mode, acl []ACL) error {
 	op, body := createRequest(path, data, mode, acl)
 	_, err := sendAndWait(a, op, body, decodePath).asWrite()
@@ -118,9 +122,17 @@ func (a requester) delete(path string, version int32) error {
 	return err
 }
 
+// sync sends ZooKeeper's own sync. A leader may answer it before it has applied what a follower has acknowledged: see order.
 func (a requester) sync(path string) error {
 	_, err := sendAndWait(a, wire.OpSync, &wire.PathRequest{Path: path}, decodePath).asRead()
 	return err
+}
+
+// order sends a transaction without effect: a check of a node, which may also be missing or forbidden. Servers apply all transactions in one order, so an answer shows that this
+// server has applied everything that was committed before.
+func (a requester) order(path string) error {
+	rs, err := a.multi([]wire.MultiPart{checkOpPart(path, AnyVersion)}).asRead()
+	return errorUnlessOrdered(rs, err)
 }
 
 // multi runs a transaction. After a refusal, the results show which operation was refused.
@@ -158,6 +170,12 @@ type readResult struct {
 	zxid  int64 // of a read that sets a watch: the newest transaction that the server knew, also for a missing node
 }
 
+// aclResult is what a read of an ACL returned.
+type aclResult struct {
+	acl  []ACL
+	stat Stat
+}
+
 func ignoreAnswer(*wire.Decoder) struct{} { return struct{}{} }
 
 func decodePath(d *wire.Decoder) string { return d.String() }
@@ -170,6 +188,14 @@ func decodeData(d *wire.Decoder) (r readResult) {
 
 func decodeNames(d *wire.Decoder) (r readResult) {
 	r.names = d.Strings()
+	r.stat = decodeStat(d)
+	return r
+}
+
+func decodeACL(d *wire.Decoder) (r aclResult) {
+	for _, a := range d.ACLs() {
+		r.acl = append(r.acl, ACL{Perms: Perms(a.Perms), Scheme: a.Scheme, ID: a.ID})
+	}
 	r.stat = decodeStat(d)
 	return r
 }

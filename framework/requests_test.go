@@ -61,9 +61,11 @@ func FuzzAnswers(f *testing.F) {
 		wire.MultiHeader{Op: wire.OpDelete}.Encode(e)
 		wire.MultiEnd.Encode(e)
 	}))
+	f.Add(encoded(func(e *wire.Encoder) { e.ACLs(wire.WorldACL(wire.PermAll)); new(wire.Stat).Encode(e) }))
 	f.Add([]byte{0x7f, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := link.Reply{Body: b}
+		require.LessOrEqual(t, len(decodeAnswer(r, decodeACL).v.acl), len(b)/12)
 		require.LessOrEqual(t, len(decodeAnswer(r, decodeData).v.data), len(b))
 		require.LessOrEqual(t, len(decodeAnswer(r, decodeNames).v.names), len(b)/4)
 		require.LessOrEqual(t, len(decodeAnswer(r, decodeResults).v), len(b)/9)

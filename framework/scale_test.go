@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/link"
 )
 
 // TestTheTablesOfScale computes the tables of docs/scale.md from the interval of heartbeats.
@@ -63,7 +64,7 @@ func loadRow(clients, holdingPercent int, timeout time.Duration) string {
 	if writes > 0 {
 		rollover = fmt.Sprintf("%.0f days", math.MaxUint32/writes/day)
 	}
-	pings := 2 * float64(clients) / (timeout.Seconds() / 3)
+	pings := 2 * float64(clients) / link.PingInterval(timeout).Seconds()
 	return fmt.Sprintf("| %s | %s | %.0f s | %s | %s | %s | %s |",
 		grouped(clients), grouped(holding), timeout.Seconds(), grouped(int(math.Round(writes))), grouped(int(math.Round(pings))), gigabytes(writes*logBytes*day), rollover)
 }

@@ -25,13 +25,14 @@ type serverList struct {
 	log           *slog.Logger
 
 	mu                sync.Mutex
-	list              []string // as configured
-	round             []string // labels, see label
-	nextInRound       int      // in round
-	lastTried         string   // the label that was tried last
-	connectionProven  bool     // the present connection was proven; the next round begins when it is lost
-	failedSinceProven bool     // and no server was proven since
-	failures          map[string]error
+	list              []string         // as configured
+	replacements      int              // how often list was replaced
+	round             []string         // labels, see addressLabel
+	nextInRound       int              // in round
+	lastTried         string           // the label that was tried last
+	connectionProven  bool             // the present connection was proven; the next round begins when it is lost
+	failedSinceProven bool             // and no server was proven since
+	failures          map[string]error // by label
 	pauses            *backoff.Backoff
 	retryBase         time.Duration
 	outage            time.Time // since when no server could be used and a warning tells of it; zero while there is none
@@ -45,8 +46,13 @@ func init() { resolver.Store(net.DefaultResolver) }
 // DialFunc opens a connection to a server, as net.Dialer.DialContext does.
 type DialFunc = link.DialFunc
 
-func newServerList(cfg Config, expands bool, log *slog.Logger) *serverList {
-	return &serverList{resolvesNames: expands, log: log, list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: backoff.New(cfg.RetryBase, cfg.RetryMax), retryBase: cfg.RetryBase}
+func newServerList(cfg Config, resolvesNames bool, log *slog.Logger) *serverList {
+	return &serverList{resolvesNames: resolvesNames, log: log, list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: newConnectPauses(cfg), retryBase: cfg.RetryBase}
+}
+
+// newConnectPauses returns the pauses between attempts to connect, and between sessions. A session that waits for a server has some tries before it ends.
+func newConnectPauses(cfg Config) *backoff.Backoff {
+	return backoff.New(cfg.RetryBase, max(cfg.RetryBase, min(cfg.RetryMax, cfg.SessionTimeout/pauseFraction)))
 }
 
 // addressLabel names an address of a server by both, or the server alone if that is its address.
@@ -65,12 +71,14 @@ func splitLabel(label string) (server, address string) {
 func (s *serverList) nextAddress(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nextInRound >= len(s.round) {
-		list := s.list
+	for s.nextInRound >= len(s.round) {
+		list, replacements := s.list, s.replacements
 		s.mu.Unlock()
 		round := s.resolveAll(ctx, list)
 		s.mu.Lock()
-		s.beginRound(round)
+		if s.replacements == replacements { // else look up the new servers
+			s.beginRound(round)
+		}
 	}
 	s.lastTried = s.round[s.nextInRound]
 	s.nextInRound++
@@ -130,6 +138,7 @@ func (s *serverList) replaceServers(list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list, s.nextInRound = list, len(s.round)
+	s.replacements++
 }
 
 // markProven takes in that a session has proven its life on the address that was tried last.
@@ -143,6 +152,14 @@ func (s *serverList) markProven() {
 		s.outage = time.Time{}
 	}
 	s.pauses.Reset()
+}
+
+// markAnswered takes in that the address that was tried last has said that the session has expired. The ensemble works, so a new session is opened soon. The pauses go on
+// growing if that fails.
+func (s *serverList) markAnswered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failedSinceProven, s.connectionProven = false, true
 }
 
 // recordFailure records why an address could not be used.

@@ -67,7 +67,7 @@ type sessionSetup struct {
 
 	stateChanged     func(StateChange)
 	sessionConnected func(*Session)      // called each time that the session is connected
-	timeoutGranted   func(time.Duration) // called for the first connection
+	timeoutGranted   func(time.Duration) // called for each connection
 }
 
 // sessionMeasures is the telemetry of sessions.
@@ -88,16 +88,16 @@ func newSession(setup sessionSetup, epoch int64) (*Session, error) {
 	s.shared.init()
 	mon := link.New(link.Config{
 		Dial: setup.dial, Now: setup.clock.Now, Failed: setup.servers.recordFailure,
-		HandshakeTimeout: handshakeTimeout(setup.cfg), Answered: setup.measures.countRequest,
+		HandshakeTimeout: s.handshakeTimeout, Answered: setup.measures.countRequest, Event: s.watches.onWatchEvent,
 	})
 	s.transport = &transport{mon: mon, ns: setup.ns, cfg: setup.cfg, session: s.ctx, whenConnected: s.connectedChannel, sessionID: s.ID, deleted: s.owned.removeDeleted, requests: setup.requests}
 	s.watches.init(s.transport)
 	s.owned.init(s.transport, setup.clock, s.Timeout)
 	s.deletions.init(s.transport, &s.owned, setup.log)
-	s.alarm = setup.clock.NewAlarm(func() { s.checkLease() })
+	s.alarm = setup.clock.NewAlarm(s.onAlarm)
 	pause := func() error { return setup.servers.pauseBetweenRounds(s.ctx, mon.Context(), s.LeaseRemaining()) }
 	var err error
-	if s.zk, err = openZK(setup.cfg, mon, setup.servers, setup.log, pause, s.watches.onLibraryEvent); err != nil {
+	if s.zk, err = openZK(setup.cfg, mon, setup.servers, setup.log, pause); err != nil {
 		s.alarm.Stop()
 		return nil, fmt.Errorf("framework: open a session: %w", err)
 	}
@@ -107,8 +107,12 @@ func newSession(setup sessionSetup, epoch int64) (*Session, error) {
 
 // handshakeTimeout bounds the wait for a server that accepts a connection and then does not answer. Only a quarter of T may be left of a suspended session's
 // lease, and there must be time for another server.
-func handshakeTimeout(cfg Config) time.Duration {
-	return max(cfg.DialTimeout, min(cfg.SessionTimeout/3, 3*time.Second), cfg.SessionTimeout/8)
+func (s *Session) handshakeTimeout() time.Duration {
+	timeout := s.Timeout()
+	if timeout == 0 { // none was granted yet
+		timeout = s.setup.cfg.SessionTimeout
+	}
+	return max(s.setup.cfg.DialTimeout, min(timeout/3, 3*time.Second), timeout/8)
 }
 
 // Epoch counts the client's sessions from 1. The grants of earlier epochs have ended.
@@ -158,7 +162,7 @@ func (s *Session) Err() error {
 // LeaseRemaining is the time until the lease lapses and the session's context is done, unless
 // the ensemble acknowledges another proof of life before that. It is 0 for an ended and for a dormant session.
 func (s *Session) LeaseRemaining() time.Duration {
-	if !s.checkLease() {
+	if s.Err() != nil {
 		return 0
 	}
 	now := s.setup.clock.Now()
@@ -167,8 +171,8 @@ func (s *Session) LeaseRemaining() time.Duration {
 	return max(0, s.lease.until-now)
 }
 
-// checkLease reports whether the session stands. If its lease has lapsed, it ends the session, or makes a session without holds dormant.
-func (s *Session) checkLease() bool {
+// checkLease ends a session whose lease has lapsed, or makes it dormant if it has no holds.
+func (s *Session) checkLease() {
 	s.mu.Lock()
 	now := s.setup.clock.Now()
 	lapsed := s.lease.until != 0 && now >= s.lease.until
@@ -181,7 +185,26 @@ func (s *Session) checkLease() bool {
 	if lapsed {
 		s.endWith(fmt.Errorf("%w: its proof of life lapsed %v ago", ErrSessionLost, late))
 	}
-	return !lapsed
+}
+
+// onAlarm checks the lease when the alarm rings. An alarm that has rung before the end of the lease is set again.
+func (s *Session) onAlarm() {
+	s.checkLease()
+	s.setAlarm()
+}
+
+// setAlarm sets the alarm to the end of the lease, also if that changes meanwhile.
+func (s *Session) setAlarm() {
+	for set := time.Duration(0); ; {
+		s.mu.Lock()
+		until := s.lease.until
+		s.mu.Unlock()
+		if until == set || until == 0 {
+			return
+		}
+		s.alarm.Set(until)
+		set = until
+	}
 }
 
 // endWith ends the session with a cause; only the first call counts.
@@ -207,7 +230,7 @@ func (s *Session) extendLease(move func(l *sessionLease, now time.Duration)) {
 	}
 	s.mu.Unlock()
 	if until != before {
-		s.alarm.Set(until)
+		s.setAlarm()
 		s.setup.watchdog.leaseExtended(s.epoch, until)
 		if before != 0 && until != 0 {
 			s.setup.measures.leaseExtended(before - now)
@@ -332,6 +355,12 @@ func (s *Session) GuardCommand() *CommandGuard {
 	until := s.lease.until
 	s.mu.Unlock()
 	g.feed.leaseExtended(s.epoch, until)
+	s.mu.Lock()
+	now := s.lease.until
+	s.mu.Unlock()
+	if now < until { // meanwhile a server has granted a smaller timeout
+		g.feed.leaseShortened(s.epoch, now)
+	}
 	return g
 }
 

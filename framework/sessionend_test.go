@@ -39,3 +39,28 @@ func TestEndedSessionDeletesNoSingleNode(t *testing.T) {
 		require.Equal(t, []string{"zookeeper"}, zk.Children("/"))
 	})
 }
+
+// TestEndedSessionHasNoLease: a session that a server has expired, or that was closed, has no time left, although its last proof of life would last longer.
+func TestEndedSessionHasNoLease(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *zktest.Server, *zktest.Member, int64){
+		"expired": func(t *testing.T, zk *zktest.Server, _ *zktest.Member, id int64) { require.NoError(t, zk.Expire(id)) },
+		"closed": func(t *testing.T, _ *zktest.Server, m *zktest.Member, _ int64) {
+			require.NoError(t, m.Client.Close(t.Context()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				zk := zktest.Start(t)
+				m := zk.Member(t, "a", config)
+				s := session(t, m)
+				require.NoError(t, s.Create(t.Context(), "/held", nil, framework.Ephemeral))
+				_, err := s.Primitives().Hold(t.Context(), "/held")
+				require.NoError(t, err)
+				require.Positive(t, s.LeaseRemaining())
+				end(t, zk, m, s.ID())
+				<-s.Done()
+				require.Zero(t, s.LeaseRemaining())
+			})
+		})
+	}
+}

@@ -9,9 +9,9 @@ type State int
 const (
 	// Connecting: no server has confirmed the session yet.
 	Connecting State = iota
-	// Connected: a server is connected and the proof of life stands.
+	// Connected: a server is connected, and has answered a proof of life, or a sync while the session is dormant.
 	Connected
-	// Suspended: the connection is gone; the session may come back. Holds still stand.
+	// Suspended: the connection is gone; the session may come back. Holds stand until the session's lease ends.
 	Suspended
 	// Lost: the session has ended, and with it everything that was granted to the session.
 	Lost
@@ -43,7 +43,7 @@ type StateChange struct {
 	Cause error
 }
 
-// broadcast hands every value to every subscriber, in order, however slow it is.
+// broadcast hands every value to every subscriber, in order. It keeps the values that a slow subscriber has not taken yet.
 type broadcast[T any] struct {
 	mu   sync.Mutex
 	tail *broadcastEntry[T]

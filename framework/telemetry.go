@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// telemetry is where a client and its recipes send traces and metrics. Frequent measurements first ask whether their instrument is enabled, since
+// telemetry is what a client and its recipes send traces and metrics with. Frequent measurements first ask whether their instrument is enabled, since
 // attributes cost an allocation, also without a provider.
 type telemetry struct {
 	tracers     trace.TracerProvider
@@ -89,7 +89,7 @@ type requestKey struct {
 	outcome string
 }
 
-var requestSets sync.Map // of requestKey: metric.MeasurementOption; as many as there are
+var requestSets sync.Map // of requestKey: metric.MeasurementOption; one for each operation and outcome that has occurred
 
 // countRequest counts a request.
 func (t *telemetry) countRequest(op wire.Op, r link.Reply) {

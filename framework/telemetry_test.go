@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -43,4 +45,21 @@ func TestRequestsAreCountedByOutcome(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int64{"create answered": 1, "create refused": 2, "create overloaded": 1, "create lost": 1, "create not sent": 1}, outcomes)
+}
+
+// BenchmarkTelemetryOfARequest is what one request pays for telemetry.
+func BenchmarkTelemetryOfARequest(b *testing.B) {
+	for name, meters := range map[string]metric.MeterProvider{
+		"no provider":      otel.GetMeterProvider(),
+		"reader in memory": sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())),
+	} {
+		b.Run(name, func(b *testing.B) {
+			tel := newTelemetry()
+			tel.useMeters(meters)
+			b.ReportAllocs()
+			for b.Loop() {
+				tel.countRequest(wire.OpCreate, link.Reply{})
+			}
+		})
+	}
 }

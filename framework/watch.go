@@ -17,6 +17,11 @@ const (
 	watchChildren
 )
 
+var eventKinds = map[wire.EventType]EventKind{
+	wire.EventNodeCreated: NodeCreated, wire.EventNodeDeleted: NodeDeleted,
+	wire.EventNodeDataChanged: NodeChanged, wire.EventNodeChildrenChanged: ChildrenChanged,
+}
+
 // endedKinds are the kinds of watches that an event ends.
 var endedKinds = map[EventKind][]watchKind{
 	NodeCreated:     {watchExists, watchData},
@@ -156,8 +161,9 @@ func (e *watchEntry) armOnce() bool {
 	return true
 }
 
-// onLibraryEvent is the library's callback: it must not block.
-func (ws *sharedWatches) onLibraryEvent(ev Event) {
+// onWatchEvent takes a server's event in. The receiving goroutine calls it: it must not block. The event's path is the servers'.
+func (ws *sharedWatches) onWatchEvent(event wire.WatchEvent) {
+	ev := Event{Kind: eventKinds[event.Type], Path: event.Path}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, kind := range endedKinds[ev.Kind] {
@@ -167,18 +173,19 @@ func (ws *sharedWatches) onLibraryEvent(ev Event) {
 	}
 }
 
-// onReconnect ends all watches with the event Reconnected, so that waiters read again: a watch that the library re-arms on a new connection may
-// have missed a change.
+// onReconnect ends all watches with the event Reconnected, so that waiters read again: the watches of the former connection are gone, and a change may have been
+// missed.
 func (ws *sharedWatches) onReconnect() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for key, e := range ws.entries {
-		e.endWithEvent(Event{Kind: Reconnected, Path: key.full})
+	for _, e := range ws.entries {
+		e.endWithEvent(Event{Kind: Reconnected})
 	}
 }
 
-// endWithEvent hands an event to all waiters. Guarded by watches.mu.
+// endWithEvent hands an event, with the client's path, to all waiters. Guarded by watches.mu.
 func (e *watchEntry) endWithEvent(ev Event) {
+	ev.Path = e.watches.transport.ns.clientPath(e.key.full)
 	for w := range e.waiting {
 		if w.tell != nil {
 			w.tell(ev)
@@ -249,9 +256,9 @@ func (e *watchEntry) noteOutcome(err error) {
 	case errors.Is(err, ErrSuspended):
 		e.forgetIfUnused()
 	case errors.Is(err, ErrNoNode):
-		e.endWithEvent(Event{Kind: NodeDeleted, Path: e.key.full})
+		e.endWithEvent(Event{Kind: NodeDeleted})
 	default:
-		e.endWithEvent(Event{Path: e.key.full, Err: err})
+		e.endWithEvent(Event{Err: err})
 	}
 }
 

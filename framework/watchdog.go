@@ -75,6 +75,13 @@ func (f *watchdogFeed) leaseExtended(epoch int64, until time.Duration) {
 	}
 }
 
+// leaseShortened is leaseExtended for a lease that ends earlier than before.
+func (f *watchdogFeed) leaseShortened(epoch int64, until time.Duration) {
+	if f != nil && until != 0 {
+		f.keeper.ShortenLease(epoch, func() time.Duration { return until - f.clock.Now() })
+	}
+}
+
 // close ends the watchdog of a client that was closed.
 func (f *watchdogFeed) close() {
 	if f != nil {

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 // TestStoppedWatchWaiterIsForgotten: a waiter that gives up leaves nothing, whether a server knows of the watch or not.
 func TestStoppedWatchWaiterIsForgotten(t *testing.T) {
 	var ws sharedWatches
-	ws.init(nil)
+	ws.init(&transport{ns: "/"})
 	key := watchKey{watchData, "/a"}
 	first, second := ws.addWaiter(key, false), ws.addWaiter(key, false)
 	e := ws.entries[key]
@@ -27,7 +29,7 @@ func TestStoppedWatchWaiterIsForgotten(t *testing.T) {
 	again.Stop()
 	require.Empty(t, again.entry.waiting)
 	require.Len(t, ws.entries, 1, "the server's watch stays")
-	ws.onLibraryEvent(Event{Kind: NodeChanged, Path: "/a"})
+	ws.onWatchEvent(wire.WatchEvent{Type: wire.EventNodeDataChanged, Path: "/a"})
 	require.Empty(t, ws.entries)
 	require.Empty(t, again.C(), "who has stopped hears nothing")
 }

@@ -54,6 +54,19 @@ func (r *rivals) lost(write func() error) {
 	r.link.Cut()
 }
 
+// unwritten has a write that the session queues on a connection that takes no more bytes, and ends that connection: nothing of the write has left.
+func (r *rivals) unwritten(write func() error) {
+	r.link.BlackHole(true, true)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() { _, _ = r.a.Set(ctx, "/large", make([]byte, 900<<10), framework.AnyVersion) }()
+	synctest.Wait() // the connection is full
+	r.ask(write)
+	synctest.Wait()
+	r.link.Reset()
+	r.link.Cut()
+}
+
 // unsent has a write while there is no connection. The session must have noticed the loss before: a write that it makes until then is
 // sent, as far as it knows.
 func (r *rivals) unsent(write func() error) {
@@ -118,6 +131,28 @@ func TestAnUnsentWriteIsNoTry(t *testing.T) {
 			})
 			require.NoError(r, r.outcome(), "it is sent once there is a connection")
 		})
+	})
+}
+
+// TestAWriteThatNeverLeftIsNoTry has b do the very same while a's write waits behind another one on a connection that ends.
+func TestAWriteThatNeverLeftIsNoTry(t *testing.T) {
+	withRivals(t, func(r *rivals) {
+		require.NoError(r, r.create(r.b, "", framework.Persistent))
+		r.unwritten(func() error { return r.set(r.a, "mine", 0) })
+		require.NoError(r, r.set(r.b, "mine", 0))
+		require.ErrorIs(r, r.outcome(), framework.ErrBadVersion)
+	})
+	withRivals(t, func(r *rivals) {
+		r.unwritten(func() error { return r.create(r.a, "", framework.Persistent) })
+		require.NoError(r, r.create(r.b, "", framework.Persistent))
+		require.ErrorIs(r, r.outcome(), framework.ErrNodeExists)
+	})
+	withRivals(t, func(r *rivals) {
+		r.unwritten(func() error {
+			_, err := r.a.Multi(r.Context(), framework.CreateOp("/n", nil, framework.Persistent))
+			return err
+		})
+		require.NoError(r, r.outcome(), "it is sent once there is a connection")
 	})
 }
 

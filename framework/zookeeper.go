@@ -12,39 +12,37 @@ import (
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
-// zkConn is go-zookeeper's connection, kept to one session by a link.Monitor. The library connects,
-// keeps the session and pings; requests go past it, see requests.go.
+// zkConn is go-zookeeper's connection, kept to one session by a link.Monitor. The library connects, and opens and closes the session; requests, pings and watch
+// events go past it, see internal/link.
 type zkConn struct {
 	conn *zk.Conn
 	gone chan struct{} // closed when the library's goroutines have ended
 }
 
-// openZK starts the library on one session. pause is called before each attempt to connect; its error stops the attempt. changed is called for
-// each watch event, from the receiving goroutine, and must not block.
-func openZK(cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger, pause func() error, changed func(Event)) (*zkConn, error) {
+// libraryBuffer is the size of the library's two buffers, and of the longest frame that it takes. It sends a connect request and a close request, and reads their
+// answers and those to pings. Its own buffers of 1.5 MiB each would be most of what a client needs.
+const libraryBuffer = 4 << 10
+
+// openZK starts the library on one session. It calls beforeDial before each dial; an error stops the attempt to connect.
+func openZK(cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger, beforeDial func() error) (*zkConn, error) {
 	dial := func(network, _ string, _ time.Duration) (net.Conn, error) {
-		if err := pause(); err != nil {
+		if err := beforeDial(); err != nil {
 			return nil, err
 		}
 		lookup, cancel := context.WithTimeout(mon.Context(), cfg.DialTimeout)
 		defer cancel()
 		return mon.Dial(network, srv.nextAddress(lookup), cfg.DialTimeout)
 	}
-	tell := func(e zk.Event) {
-		if kind, ok := eventKinds[e.Type]; ok {
-			changed(Event{Kind: kind, Path: e.Path})
-		}
-	}
 	conn, events, err := zk.Connect(cfg.Servers, cfg.SessionTimeout,
 		zk.WithHostProvider(hostProvider{mon}), zk.WithDialer(dial),
-		zk.WithEventCallback(tell), zk.WithLogger(zkLogger{log}), zk.WithLogInfo(false))
+		zk.WithMaxConnBufferSize(libraryBuffer), zk.WithMaxBufferSize(libraryBuffer), zk.WithLogger(zkLogger{log}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}
 	z := &zkConn{conn: conn, gone: make(chan struct{})}
 	go func() {
 		defer close(z.gone)
-		for range events { // the callback has taken them in; the channel is closed when the library has stopped
+		for range events { // they only tell of the connection's state; the channel is closed when the library has stopped
 		}
 	}()
 	return z, nil
@@ -52,11 +50,6 @@ func openZK(cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger, pa
 
 // close asks the server to end the session, if it is reachable, and the library to stop.
 func (z *zkConn) close() { z.conn.Close() }
-
-var eventKinds = map[zk.EventType]EventKind{
-	zk.EventNodeCreated: NodeCreated, zk.EventNodeDeleted: NodeDeleted,
-	zk.EventNodeDataChanged: NodeChanged, zk.EventNodeChildrenChanged: ChildrenChanged,
-}
 
 // hostProvider leaves the choice of a server to the dialer.
 type hostProvider struct{ mon *link.Monitor }

@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// noteAge is how long a writer's note stays after its last write. Later, another writer may delete the note.
+// noteAge is how long a writer's note stays after its last write. Another writer may delete an older note.
 const noteAge = 24 * time.Hour
 
 // Counter is a number that many processes change. It is safe for concurrent use. The node's bytes are those of Apache Curator's
@@ -30,46 +30,46 @@ const noteAge = 24 * time.Hour
 //	<path>~writers/<name>   persistent: this writer's note; its version counts the writer's transactions, its data is the number before the latest one
 //
 // Guarantee: a change that returns without an error has taken effect exactly once, also when replies and sessions were lost: each write of the number
-// is one transaction with a write of the writer's note, at the versions of both that were read. The note shows whether a transaction without a reply was
-// applied. The changes of one Counter that wait at the same time are one transaction. After an error that wraps framework.ErrOutcomeUnknown, the change
+// is one transaction with a write of the writer's note, at the versions of both that were read. The note shows whether a transaction without an answer was
+// applied. The changes of one Counter that wait at the same time are made in one transaction. After an error that wraps framework.ErrOutcomeUnknown, the change
 // may have been made, or may still be made. After any other error it was not made, and will not be.
 //
-// The outcome is unknown when the context ends or the counter is closed while the transaction is under way, and when the note was deleted before this process could
-// look: by hand, or by other writers when the process was cut off for more than a day.
+// The outcome is unknown when the context ends, the counter is closed or the client is closed while the change is under way, and when the note was deleted before this process has read it
+// again: by hand, or by other writers when this process was cut off for more than a day.
 //
-// Not guaranteed: anything about the number when the node is deleted. Then it is 0 again.
+// Not guaranteed: the number when the node is deleted: it is 0 then.
 type Counter struct {
 	client *framework.Client
 	path   string
-	width  int // bytes, or 0 for decimal text
+	width  int // bytes of the node, or 0 for decimal text
 	tel    counterTelemetry
-	err    error
+	err    error // of the arguments of NewCounter
 
 	mu      sync.Mutex
-	waiting []*counterChange // not sent
-	running bool
+	waiting []*counterChange // for a transaction
+	running bool             // runChanges is running
 	closed  bool
-	ctx     context.Context
+	ctx     context.Context // done after Close
 	cancel  context.CancelFunc
 	tasks   background.Tasks
 
-	// Of the run alone.
-	note    string // the note's path; "" if there is none yet
-	version int32  // the note's, when no transaction is under way
-	sent    []*counterChange
-	unsure  bool // the transaction of sent has no answer
+	// Used only by the goroutine of runChanges. After its end Close uses note with mu.
+	note    string           // the note's path, or "" if there is none
+	version int32            // of the note, before the transaction of sent
+	sent    []*counterChange // the changes of the transaction under way
+	unsure  bool             // the transaction of sent has no answer: it may have been applied, or may still be
 }
 
-// counterChange is one call.
+// counterChange is one call of Add, Set or CompareAndSet.
 type counterChange struct {
-	apply func(int64) (int64, error)
-	sent  bool // guarded by Counter.mu
+	apply func(int64) (int64, error) // returns the number after the change, or why it is refused
+	sent  bool                       // its transaction may have been sent; guarded by Counter.mu
 	done  chan struct{}
-	value int64 // valid after done is closed, as is err
+	value int64 // the result; valid after done is closed, as is err
 	err   error
 }
 
-// NewCounter returns the counter at path. It needs no request until the first call. If an argument is invalid, every call returns an error that says so.
+// NewCounter returns the counter at path. It sends no request before the first call. If an argument is invalid, every call returns an error that says so.
 func NewCounter(client *framework.Client, path string, opts ...CounterOption) *Counter {
 	c := &Counter{client: client, path: path}
 	o, err := recipe.ApplyOptions(counterOptions{width: 8}, opts)
@@ -87,7 +87,8 @@ func NewCounter(client *framework.Client, path string, opts ...CounterOption) *C
 // Path is the counter's path.
 func (c *Counter) Path() string { return c.path }
 
-// Get reads the number behind a sync. A missing node counts as 0. The error wraps ErrForeign if the node does not hold a number.
+// Get reads the number after a sync. A missing node counts as 0. The error is that of ctx, or wraps ErrForeign if the node does not hold a number of this kind, framework.ErrInvalidPath,
+// framework.ErrClosed or framework.ErrNoAuth. Get works after Close, too.
 func (c *Counter) Get(ctx context.Context) (value int64, err error) {
 	if c.err != nil {
 		return 0, failure.Wrap("read", c.path, c.err)
@@ -102,24 +103,25 @@ func (c *Counter) Get(ctx context.Context) (value int64, err error) {
 	return value, failure.Wrap("read", c.path, err)
 }
 
-// Add adds delta, which may be negative, and returns the sum. The error wraps ErrOverflow if the sum has no room in the node.
+// Add adds delta, which may be negative, and returns the sum. The error is that of ctx, or wraps ErrOverflow if the sum is outside the counter's range, ErrForeign, ErrClosed,
+// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, and also framework.ErrOutcomeUnknown if the change may have been made.
 func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {
 	return c.applyChange(ctx, "add to", func(value int64) (int64, error) {
 		sum := value + delta
 		if (sum > value) != (delta > 0) && delta != 0 || !c.hasRoom(sum) {
-			return value, fmt.Errorf("%w: %d and %d do not fit %d bytes", ErrOverflow, value, delta, c.width)
+			return value, fmt.Errorf("%w: %d + %d", ErrOverflow, value, delta)
 		}
 		return sum, nil
 	})
 }
 
-// Set writes a number without a look at the present one.
+// Set writes a number in place of the present one. The node must hold a number of this kind or be missing. The error is as that of Add.
 func (c *Counter) Set(ctx context.Context, value int64) error {
 	_, err := c.applyChange(ctx, "set", func(int64) (int64, error) { return value, c.checkRoom(value) })
 	return err
 }
 
-// CompareAndSet writes a number if the present one is old, else the error wraps ErrChanged.
+// CompareAndSet writes a number if the present one is old. If it is not, the error wraps ErrChanged. Other errors are as those of Add.
 func (c *Counter) CompareAndSet(ctx context.Context, old, value int64) error {
 	_, err := c.applyChange(ctx, "set", func(present int64) (int64, error) {
 		if present != old {
@@ -130,7 +132,8 @@ func (c *Counter) CompareAndSet(ctx context.Context, old, value int64) error {
 	return err
 }
 
-// Close ends the calls under way, waits for them, and deletes this writer's note, as long as ctx.
+// Close ends the calls under way, waits for their end, and deletes this writer's note. It waits until ctx ends. If it returns an error, the note may stay: call Close again, or another writer
+// deletes the note after a day.
 func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -141,16 +144,22 @@ func (c *Counter) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return failure.Wrap("close", c.path, failure.Ended(ctx))
 	}
-	if c.note == "" {
+	c.mu.Lock() // another call of Close may be here, too
+	note := c.note
+	c.mu.Unlock()
+	if note == "" {
 		return nil
 	}
-	err := c.client.DeleteIfPresent(ctx, c.note)
+	err := c.client.DeleteIfPresent(ctx, note)
 	if err == nil {
+		c.mu.Lock()
 		c.note = ""
+		c.mu.Unlock()
 	}
 	return failure.Wrap("close", c.path, err)
 }
 
+// applyChange makes one change, and returns the number after it. op names the change in errors.
 func (c *Counter) applyChange(ctx context.Context, op string, apply func(int64) (int64, error)) (value int64, err error) {
 	if c.err != nil {
 		return 0, failure.Wrap(op, c.path, c.err)
@@ -191,13 +200,13 @@ func (c *Counter) applyChange(ctx context.Context, op string, apply func(int64) 
 	return 0, failure.Wrap(op, c.path, err)
 }
 
-// runChanges makes changes until no change waits.
+// runChanges makes the changes that wait, until there is none.
 func (c *Counter) runChanges() {
 	for {
 		err := recipe.OnSession(c.ctx, c.client, c.writeOrSettle, failure.IsTransient, isUnknown)
 		c.mu.Lock()
 		if err != nil {
-			c.failAll(err)
+			c.failAllLocked(err)
 		}
 		if len(c.waiting) == 0 {
 			c.running = false
@@ -208,8 +217,8 @@ func (c *Counter) runChanges() {
 	}
 }
 
-// failAll ends all changes. Guarded by mu.
-func (c *Counter) failAll(err error) {
+// failAllLocked ends all changes with an error. Guarded by mu.
+func (c *Counter) failAllLocked(err error) {
 	if c.ctx.Err() != nil {
 		err = ErrClosed
 	}
@@ -219,18 +228,19 @@ func (c *Counter) failAll(err error) {
 	}
 	c.waiting = nil
 	if c.unsure {
-		c.loseLocked(err)
+		c.failSentLocked(err)
 	}
 }
 
-// failWithUnknownOutcome ends the changes of a transaction without an answer, since the note does not show the outcome. The note's version is unknown, too.
+// failWithUnknownOutcome ends the changes of a transaction without an answer, because the note does not show the outcome.
 func (c *Counter) failWithUnknownOutcome(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.loseLocked(err)
+	c.failSentLocked(err)
 }
 
-func (c *Counter) loseLocked(err error) {
+// failSentLocked ends the changes of a transaction without an answer with framework.ErrOutcomeUnknown, and gives the note up, since its version is not known. Guarded by mu.
+func (c *Counter) failSentLocked(err error) {
 	for _, one := range c.sent {
 		one.err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 		close(one.done)
@@ -238,7 +248,8 @@ func (c *Counter) loseLocked(err error) {
 	c.sent, c.unsure, c.note = nil, false, ""
 }
 
-// writeOrSettle makes one transaction of all changes that wait, or finds out what became of the former one.
+// writeOrSettle makes one transaction of all changes that wait. If the former transaction has no answer, it finds out first whether that was applied, and sends its changes again if not. It
+// returns nil when a transaction's changes have ended.
 func (c *Counter) writeOrSettle(s *framework.Session) error {
 	if c.unsure {
 		if settled, err := c.settleTransaction(s); settled || err != nil {
@@ -256,7 +267,7 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 	}
 	batch := c.takeBatch()
 	after, refused := applyAll(batch, value)
-	if refused > 0 { // it may be an old number that refuses the change
+	if refused > 0 { // the number may be old: the server may lag behind
 		if err := s.Sync(c.ctx, c.path); err != nil {
 			return c.putBack(batch, err)
 		}
@@ -270,7 +281,7 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 	case refused == len(batch) && !c.unsure:
 		c.finishBatch(batch)
 		return nil
-	case refused == len(batch): // the note's new version keeps the transaction without an answer from taking effect
+	case refused == len(batch): // only the note is written: its new version keeps the transaction without an answer from taking effect
 	case exists:
 		ops = append(ops, framework.SetOp(c.path, c.encodeNumber(after), version))
 	default:
@@ -283,11 +294,11 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 		c.finishBatch(batch)
 		return nil
 	}
-	return c.afterRefusal(s, batch, exists, err)
+	return c.afterFailedTransaction(s, batch, exists, err)
 }
 
-// afterRefusal decides what a transaction's error means.
-func (c *Counter) afterRefusal(s *framework.Session, batch []*counterChange, exists bool, err error) error {
+// afterFailedTransaction keeps or returns the changes of a transaction that has failed with err. exists says whether the transaction would have written an existing counter's node.
+func (c *Counter) afterFailedTransaction(s *framework.Session, batch []*counterChange, exists bool, err error) error {
 	var tx *framework.TxError
 	switch {
 	case isUnknown(err):
@@ -295,7 +306,7 @@ func (c *Counter) afterRefusal(s *framework.Session, batch []*counterChange, exi
 		return err
 	case !errors.As(err, &tx):
 		return c.putBack(batch, err)
-	case tx.Index == 0 && c.unsure: // the former one has taken effect, or the note is gone
+	case tx.Index == 0 && c.unsure: // the former transaction was applied, or the note is gone
 		return recipe.ErrAgain
 	case tx.Index == 0 && (errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrBadVersion)):
 		c.note = "" // another program has deleted or written it
@@ -310,8 +321,8 @@ func (c *Counter) afterRefusal(s *framework.Session, batch []*counterChange, exi
 	return c.putBack(batch, recipe.ErrAgain)
 }
 
-// settleTransaction reads the note to find out whether the transaction without an answer has taken effect. If it has not, it may still do so, until
-// another transaction has raised the note's version.
+// settleTransaction reads the note to find out whether the transaction without an answer was applied. It returns true when the transaction's changes have ended. It returns false if the
+// transaction was not applied: it may still be, until another transaction has raised the note's version.
 func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err error) {
 	if err := s.Sync(c.ctx, c.note); err != nil {
 		return false, err
@@ -325,7 +336,7 @@ func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err err
 	}
 	before, corrupt := strconv.ParseInt(string(data), 10, 64)
 	if err != nil || corrupt != nil || st.Version != c.version+1 {
-		c.failWithUnknownOutcome(fmt.Errorf("%s was deleted or written by somebody else", c.note))
+		c.failWithUnknownOutcome(fmt.Errorf("the note %s was deleted or written by another client", c.note))
 		return true, nil
 	}
 	batch := c.sent
@@ -336,7 +347,7 @@ func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err err
 	return true, nil
 }
 
-// takeBatch returns the changes of the next transaction: those that wait, unless a former transaction has no answer.
+// takeBatch returns the changes of the next transaction: those of a former transaction without an answer, or else those that wait.
 func (c *Counter) takeBatch() []*counterChange {
 	if c.unsure {
 		return c.sent
@@ -351,7 +362,7 @@ func (c *Counter) takeBatch() []*counterChange {
 	return batch
 }
 
-// putBack returns changes that have not been made to those that wait. It returns err.
+// putBack makes the changes of a transaction that was not applied wait again, before the others. The changes of a transaction without an answer stay in sent. It returns err.
 func (c *Counter) putBack(batch []*counterChange, err error) error {
 	if c.unsure {
 		return err
@@ -375,7 +386,7 @@ func (c *Counter) finishBatch(batch []*counterChange) {
 	c.sent = nil
 }
 
-// applyAll applies changes to a value, one after the other. It counts the refused ones.
+// applyAll applies changes to a number, one after the other, sets their results, and returns the number after them and how many were refused.
 func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
 	for _, one := range batch {
 		if one.value, one.err = one.apply(value); one.err != nil {
@@ -387,7 +398,7 @@ func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
 	return value, refused
 }
 
-// createNote creates this writer's note, and deletes the notes of former writers.
+// createNote creates this writer's note, and deletes old notes of other writers.
 func (c *Counter) createNote(s *framework.Session) error {
 	dir := c.path + "~writers"
 	note := znode.Join(dir, rand.Text())
@@ -405,7 +416,7 @@ func (c *Counter) createNote(s *framework.Session) error {
 	return c.deleteOldNotes(s, dir)
 }
 
-// deleteOldNotes deletes notes without a write for noteAge, by the times that the ensemble has stamped on them.
+// deleteOldNotes deletes the notes that were not written for noteAge, by the ensemble's clock.
 func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	names, _, err := s.Children(c.ctx, dir)
 	if err != nil {
@@ -419,7 +430,7 @@ func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 		old := znode.Join(dir, name)
 		st, err := s.Exists(c.ctx, old)
 		if err == nil && own.Ctime.Sub(st.Mtime) > noteAge {
-			err = s.Delete(c.ctx, old, st.Version) // unless it has been written since
+			err = s.Delete(c.ctx, old, st.Version) // refused if it was written since
 		}
 		if err != nil && !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, framework.ErrBadVersion) {
 			return err
@@ -428,7 +439,7 @@ func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	return nil
 }
 
-// readNumber reads the number.
+// readNumber reads the number and the version of its node. The error wraps ErrForeign if the node does not hold a number of this kind.
 func (c *Counter) readNumber(ctx context.Context, s *framework.Session) (value int64, version int32, exists bool, err error) {
 	data, st, err := s.Get(ctx, c.path)
 	switch {
@@ -445,13 +456,14 @@ func (c *Counter) readNumber(ctx context.Context, s *framework.Session) (value i
 		}
 		return value, st.Version, true, err
 	case len(data) != c.width:
-		return 0, 0, false, fmt.Errorf("%w: %s has %d bytes, this counter has %d (DistributedAtomicLong 8, SharedCount 4)", ErrForeign, c.path, len(data), c.width)
+		return 0, 0, false, fmt.Errorf("%w: %s has %d bytes, this counter needs %d (DistributedAtomicLong 8, SharedCount 4)", ErrForeign, c.path, len(data), c.width)
 	case c.width == 4:
 		return int64(int32(binary.BigEndian.Uint32(data))), st.Version, true, nil
 	}
 	return int64(binary.BigEndian.Uint64(data)), st.Version, true, nil
 }
 
+// encodeNumber returns the node's data for a number.
 func (c *Counter) encodeNumber(value int64) []byte {
 	switch c.width {
 	case 0:
@@ -462,13 +474,14 @@ func (c *Counter) encodeNumber(value int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(value))
 }
 
+// hasRoom reports whether the counter's node can hold a number.
 func (c *Counter) hasRoom(value int64) bool {
 	return c.width != 4 || value >= math.MinInt32 && value <= math.MaxInt32
 }
 
 func (c *Counter) checkRoom(value int64) error {
 	if !c.hasRoom(value) {
-		return fmt.Errorf("%w: %d does not fit %d bytes", ErrOverflow, value, c.width)
+		return fmt.Errorf("%w: %d needs more than %d bytes", ErrOverflow, value, c.width)
 	}
 	return nil
 }

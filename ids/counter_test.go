@@ -18,7 +18,7 @@ import (
 
 const notes = path + "~writers"
 
-// counter is closed at the end of the test.
+// counter returns a counter that is closed at the end of the test.
 func counter(t *testing.T, m *zktest.Member, opts ...ids.CounterOption) *ids.Counter {
 	c := ids.NewCounter(m.Client, path, opts...)
 	t.Cleanup(func() {
@@ -62,11 +62,11 @@ func TestACounterHasCuratorsBytes(t *testing.T) {
 	})
 }
 
-// TestAnAddCountsOnce though its reply is lost, and the session too, and another client adds the same.
+// TestAnAddCountsOnce: its reply, its request or the session is lost, and another client adds the same number.
 func TestAnAddCountsOnce(t *testing.T) {
-	for _, hurt := range []string{"reply", "request", "session", "reply and session"} {
+	for _, lost := range []string{"reply", "request", "session", "reply and session"} {
 		for nth := 1; nth <= 3; nth++ {
-			t.Run(fmt.Sprint(hurt, nth), func(t *testing.T) {
+			t.Run(fmt.Sprint(lost, nth), func(t *testing.T) {
 				in(t, func(t *testing.T, w *world) {
 					m := w.member("a")
 					a, b := counter(t, m), counter(t, w.member("b"))
@@ -74,12 +74,12 @@ func TestAnAddCountsOnce(t *testing.T) {
 					sums := map[int64]bool{1: true}
 					left, own := nth, w.session(m).ID()
 					m.Link.Delay(10 * time.Millisecond)
-					if hurt == "reply" || hurt == "reply and session" {
+					if lost == "reply" || lost == "reply and session" {
 						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: own})
 						defer f.Cancel()
 						go func() {
 							<-f.Hit()
-							if hurt != "reply" {
+							if lost != "reply" {
 								m.Link.Cut()
 								time.Sleep(2 * timeout)
 								m.Link.Heal()
@@ -93,7 +93,7 @@ func TestAnAddCountsOnce(t *testing.T) {
 										m.Link.BlackHole(true, false)
 										time.Sleep(time.Second)
 										m.Link.Cut()
-										if hurt == "session" {
+										if lost == "session" {
 											time.Sleep(2 * timeout)
 										}
 										m.Link.Heal()
@@ -265,12 +265,12 @@ func TestForeignCountersStayAsTheyAre(t *testing.T) {
 			require.ErrorIs(t, err, ids.ErrForeign)
 			require.Equal(t, data, w.data(path))
 			w.put(m, path, "\x00\x00\x00\x00\x00\x00\x00\x07")
-			require.EqualValues(t, 8, add(t, c, 1), "a person has mended it")
+			require.EqualValues(t, 8, add(t, c, 1), "a person has written a number")
 		})
 	}
 }
 
-// TestADeletedNoteMakesAnUnknownOutcome if the reply is missing, and is made anew else.
+// TestADeletedNoteMakesAnUnknownOutcome if a transaction has no answer. Otherwise the counter creates another note.
 func TestADeletedNoteMakesAnUnknownOutcome(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")
@@ -301,7 +301,7 @@ func TestADeletedNoteMakesAnUnknownOutcome(t *testing.T) {
 	})
 }
 
-func TestNotesOfTheDeadAreDeleted(t *testing.T) {
+func TestOldNotesAreDeleted(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		add(t, ids.NewCounter(m.Client, path), 1) // it is not closed
@@ -351,5 +351,20 @@ func TestBadArgumentsOfACounter(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 		_, err = ids.NewCounter(nil, path).Get(t.Context())
 		require.ErrorContains(t, err, "client is nil")
+	})
+}
+
+// TestTwoCloseAtOnce delete one note.
+func TestTwoCloseAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := counter(t, w.member("a"))
+		add(t, c, 1)
+		require.Len(t, w.Children(notes), 1)
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() { require.NoError(t, c.Close(t.Context())) })
+		}
+		all.Wait()
+		require.Empty(t, w.Children(notes))
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Factory makes sequences, workers and counters on one client.
+// Factory makes sequences, workers, counters and names on one client.
 type Factory struct{ client *framework.Client }
 
 // NewFactory returns a factory on client.
@@ -27,7 +27,7 @@ func (f *Factory) Counter(path string, opts ...CounterOption) *Counter {
 	return NewCounter(f.client, path, opts...)
 }
 
-// Name returns a name that is unique in a directory; see NewName.
+// Name makes a name that is unique in a directory; see NewName.
 func (f *Factory) Name(ctx context.Context, dir, prefix string, data []byte) (Name, error) {
 	return NewName(ctx, f.client, dir, prefix, data)
 }

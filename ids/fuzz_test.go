@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzSequence: any data is a sequence that can be written again, or an error.
+// FuzzSequence: any data of a node is a sequence that can be written again, or an error.
 func FuzzSequence(f *testing.F) {
 	for _, data := range []string{"", "null", "{}", `{"v":1,"kind":"sequence","next":5}`, `{"v":1,"kind":"sequence","next":-5}`, `{"v":1,"kind":"sequence","next":5,"x":[1]}`} {
 		f.Add([]byte(data))
@@ -23,7 +23,7 @@ func FuzzSequence(f *testing.F) {
 	})
 }
 
-// FuzzSlot: any data is a slot that can be written again, or an error.
+// FuzzSlot: any data of a node is a slot that can be written again, or an error.
 func FuzzSlot(f *testing.F) {
 	for _, data := range []string{"", "null", "{}", `{"v":1,"kind":"slot","until":5}`, `{"v":1,"kind":"slot","until":-5}`, `{"v":1,"kind":"slot","until":5,"x":[1]}`} {
 		f.Add([]byte(data))

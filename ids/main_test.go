@@ -27,6 +27,7 @@ type world struct {
 	t *testing.T
 }
 
+// in runs a test in a synctest bubble.
 func in(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, &world{zktest.Start(t), t}) })
@@ -41,6 +42,7 @@ func (w *world) session(m *zktest.Member) *framework.Session {
 	return s
 }
 
+// data returns the data of a node.
 func (w *world) data(path string) string {
 	w.t.Helper()
 	n, ok := w.Node(path)
@@ -48,7 +50,7 @@ func (w *world) data(path string) string {
 	return string(n.Data)
 }
 
-// put writes a node as a person would.
+// put creates a node where it is missing, and writes its data, as a person might do by hand.
 func (w *world) put(m *zktest.Member, path, data string) {
 	w.t.Helper()
 	s := w.session(m)

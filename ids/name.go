@@ -14,27 +14,27 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Name is a name that no other call has got.
+// Name is a name that no other call of NewName on the directory has returned.
 type Name struct {
-	// Name is the prefix with a number of ten digits behind it, such as "worker-0000000007".
+	// Name is the prefix, followed by a number of ten digits, such as "worker-0000000007".
 	Name string
-	// Path is the name's node. Delete it when the name is not listed any more.
+	// Path is the path of the name's node. Delete the node when the name is no longer used; NewName does not give the name again.
 	Path string
 }
 
 // NewName returns a name that is unique in a directory, and stores data in the name's node.
 //
-//	<dir>                              persistent; it counts the numbers
+//	<dir>                              persistent: the servers count its children
 //	<dir>/_c_<uuid>-<prefix><number>   persistent: the name
 //
-// Guarantee: no two calls on one directory get the same name, and a call that succeeds has created one node, also when replies and sessions were lost. Numbers rise in the order of
-// creation.
+// Guarantee: no two calls on one directory return the same name, and a call that returns without an error has created one node, also when replies and sessions were lost. Numbers rise in the
+// order in which the nodes were created.
 //
-// Not guaranteed: that there are no gaps, and that names are unique when the directory was deleted: it counts from 0 again. NewName makes it persistent. If you create it yourself, do not make
-// it a container, which the servers delete when it is empty.
+// Not guaranteed: that there are no gaps. That names are unique after the directory was deleted: the servers count from 0 again then. NewName creates the directory as a persistent node. If you
+// create it yourself, do not make it a container, which the servers delete when it is empty.
 //
-// The error is that of ctx or wraps ErrExhausted after 2^31 names, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth. An error that wraps
-// framework.ErrOutcomeUnknown, too, may leave a node that has no user.
+// The error is that of ctx or wraps ErrExhausted after 2^31 names, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth. A node without a user may stay after an error that
+// also wraps framework.ErrOutcomeUnknown, and after ErrExhausted if the error also wraps another one, with which the delete of the node has failed.
 func NewName(ctx context.Context, client *framework.Client, dir, prefix string, data []byte) (Name, error) {
 	if err := recipe.CheckClientAndPath(client, dir, "a name"); err != nil {
 		return Name{}, failure.Wrap("make a name in", dir, err)
@@ -47,6 +47,10 @@ func NewName(ctx context.Context, client *framework.Client, dir, prefix string, 
 	if err != nil && n.unknown && !isUnknown(err) {
 		err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 	}
+	if errors.Is(err, ErrExhausted) {
+		err = errors.Join(err, client.DeleteIfPresent(ctx, n.name.Path))
+		n.name = Name{}
+	}
 	return n.name, failure.Wrap("make a name in", dir, err)
 }
 
@@ -54,9 +58,9 @@ func NewName(ctx context.Context, client *framework.Client, dir, prefix string, 
 type nameMaker struct {
 	client      *framework.Client
 	dir, prefix string
-	node        string // its path, up to the number
+	node        string // the path of the name's node without the number; its UUID belongs to this call
 	data        []byte
-	unknown     bool // a create has no answer
+	unknown     bool // a create has no answer: the node may exist
 	name        Name
 }
 
@@ -90,6 +94,7 @@ func (n *nameMaker) makeName(ctx context.Context, s *framework.Session) error {
 	return n.takeName(rs[0].Path)
 }
 
+// findByUUID returns the path of the node that this call has created, or "". It reads after a sync.
 func (n *nameMaker) findByUUID(ctx context.Context, s *framework.Session) (string, error) {
 	if err := s.Sync(ctx, n.dir); err != nil {
 		return "", err
@@ -106,11 +111,12 @@ func (n *nameMaker) findByUUID(ctx context.Context, s *framework.Session) (strin
 	return "", nil
 }
 
+// takeName makes the node at path the result. After 2^31 names the number is negative: then takeName returns ErrExhausted, too.
 func (n *nameMaker) takeName(path string) error {
 	number := strings.TrimPrefix(path, n.node)
+	n.name = Name{n.prefix + number, path}
 	if strings.HasPrefix(number, "-") {
 		return fmt.Errorf("%w: %s counts no further than 2147483647", ErrExhausted, n.dir)
 	}
-	n.name = Name{n.prefix + number, path}
 	return nil
 }

@@ -9,16 +9,16 @@ import (
 type SequenceOption func(*sequenceOptions) error
 
 type sequenceOptions struct {
-	first       int64 // of a sequence whose node is missing
+	first       int64 // the first number of a sequence whose node is missing
 	last        int64
-	least, most int64 // of a block
+	least, most int64 // numbers in a block
 }
 
 func sequenceDefaults() sequenceOptions {
 	return sequenceOptions{first: 1, last: 1<<63 - 2, least: 128, most: 1 << 30}
 }
 
-// WithFirst begins a sequence at another number than 1 if its node is missing. It must not be negative.
+// WithFirst sets the number at which a sequence begins if its node is missing, by default 1. It must be 0 to 2^63-2.
 func WithFirst(first int64) SequenceOption {
 	return func(o *sequenceOptions) error {
 		if first < 0 || first > 1<<63-2 {
@@ -29,8 +29,8 @@ func WithFirst(first int64) SequenceOption {
 	}
 }
 
-// WithLast ends a sequence at this number: then Next returns ErrExhausted. 1<<53-1 keeps ids exact in JavaScript. All users of the path
-// should have the same; it is not stored.
+// WithLast sets the last number of a sequence, 1 to 2^63-2, which is the default. After it Next returns ErrExhausted. JavaScript keeps integers up to 1<<53-1 exact. Give all sequences
+// at the path the same last number: it is not stored.
 func WithLast(last int64) SequenceOption {
 	return func(o *sequenceOptions) error {
 		if last < 1 || last > 1<<63-2 {
@@ -41,7 +41,7 @@ func WithLast(last int64) SequenceOption {
 	}
 }
 
-// WithBlocks bounds how many numbers are reserved at a time, by default 128 to 2^30. A process that ends loses at most two blocks.
+// WithBlocks sets the smallest and the largest block: how many numbers are reserved with one write, by default 128 to 2^30, at most 2^40. A process that ends loses at most two blocks.
 func WithBlocks(least, most int64) SequenceOption {
 	return func(o *sequenceOptions) error {
 		if least < 1 || most < least || most > 1<<40 {
@@ -57,7 +57,7 @@ type CounterOption func(*counterOptions) error
 
 type counterOptions struct{ width int }
 
-// WithSharedCount gives a counter the bytes of Curator's SharedCount: 4 instead of 8.
+// WithSharedCount makes a counter use the bytes of Curator's SharedCount: 4 instead of 8, for numbers from -2^31 to 2^31-1.
 func WithSharedCount() CounterOption {
 	return func(o *counterOptions) error {
 		o.width = 4
@@ -65,7 +65,7 @@ func WithSharedCount() CounterOption {
 	}
 }
 
-// WithText gives a counter the bytes of kazoo's Counter: the number as decimal text. An empty node is 0, as for kazoo.
+// WithText makes a counter use the bytes of kazoo's Counter: the number as decimal text. An empty node is 0, as for kazoo.
 func WithText() CounterOption {
 	return func(o *counterOptions) error {
 		o.width = 0
@@ -85,8 +85,8 @@ func workerDefaults(slots int) workerOptions {
 	return workerOptions{slots: slots, epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()}
 }
 
-// WithEpoch sets the time that ids count from, by default the beginning of 2025; they last for 69 years from then. All workers of the path must have
-// the same one, which is stored there. It must lie in the years 1970 to 2100.
+// WithEpoch sets the time from which ids count, by default the beginning of 2025 (UTC), to the millisecond. The ids last for 69 years from then. It must lie in the years 1970 to 2100. All
+// workers of the path must have the same epoch, which the path's node stores.
 func WithEpoch(epoch time.Time) WorkerOption {
 	return func(o *workerOptions) error {
 		if y := epoch.UTC().Year(); y < 1970 || y > 2100 {

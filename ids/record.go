@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
+// recordVersion is the version of the records that this release writes.
 const recordVersion = 1
 
 // The kinds of records.
@@ -25,13 +26,14 @@ type sequenceRecord struct {
 	unknown recipe.Unknown
 }
 
+// parseSequence decodes the data of a sequence's node. The error wraps ErrForeign or ErrNewer.
 func parseSequence(path string, data []byte) (r sequenceRecord, err error) {
 	r.unknown, err = recipe.Decode(data, recordVersion, &r)
 	if err := checkRecord(path, sequenceKind, r.Kind, err); err != nil {
 		return sequenceRecord{}, err
 	}
 	if r.Next < 0 {
-		return sequenceRecord{}, fmt.Errorf("%w: %s has the number %d, a sequence has none below 0", ErrForeign, path, r.Next)
+		return sequenceRecord{}, fmt.Errorf("%w: %s has the number %d, which a sequence cannot have", ErrForeign, path, r.Next)
 	}
 	return r, nil
 }
@@ -41,13 +43,14 @@ func (r sequenceRecord) encode() []byte {
 	return encodeRecord(r.unknown, r)
 }
 
-// workersRecord is the data of a worker's path.
+// workersRecord is the data of the node at the path of workers.
 type workersRecord struct {
 	Kind  string `json:"kind"`
 	Slots int    `json:"slots"`
 	Epoch int64  `json:"epoch"` // in milliseconds of Unix time
 }
 
+// parseWorkers decodes the data of the node at the path of workers. The error wraps ErrForeign or ErrNewer.
 func parseWorkers(path string, data []byte) (r workersRecord, err error) {
 	_, err = recipe.Decode(data, recordVersion, &r)
 	return r, checkRecord(path, workersKind, r.Kind, err)
@@ -66,13 +69,14 @@ type slotRecord struct {
 	unknown recipe.Unknown
 }
 
+// parseSlot decodes the data of a slot's node. The error wraps ErrForeign or ErrNewer.
 func parseSlot(path string, data []byte) (r slotRecord, err error) {
 	r.unknown, err = recipe.Decode(data, recordVersion, &r)
 	if err := checkRecord(path, slotKind, r.Kind, err); err != nil {
 		return slotRecord{}, err
 	}
 	if r.Until < 0 {
-		return slotRecord{}, fmt.Errorf("%w: %s has the time %d, a slot has none below 0", ErrForeign, path, r.Until)
+		return slotRecord{}, fmt.Errorf("%w: %s has the time %d, which a slot cannot have", ErrForeign, path, r.Until)
 	}
 	return r, nil
 }
@@ -82,10 +86,10 @@ func (r slotRecord) encode() []byte {
 	return encodeRecord(r.unknown, r)
 }
 
-// ownerRecord is the data of an owner node. It is for people.
+// ownerRecord is the data of an owner node, for people to read.
 type ownerRecord struct {
 	Kind string `json:"kind"`
-	By   string `json:"by,omitempty"`
+	By   string `json:"by,omitempty"` // the Identity of the worker's client
 }
 
 func (r ownerRecord) encode() []byte {
@@ -93,13 +97,13 @@ func (r ownerRecord) encode() []byte {
 	return encodeRecord(nil, r)
 }
 
-// checkRecord returns what is wrong with a record, by its kind and the error of its decoding.
+// checkRecord returns ErrForeign if the record could not be decoded with err, or has another kind than want, and else err.
 func checkRecord(path, want, kind string, err error) error {
 	switch {
 	case errors.Is(err, recipe.ErrCorrupt):
-		return fmt.Errorf("%w: %s holds no %s", ErrForeign, path, want)
+		return fmt.Errorf("%w: %s does not hold a record of kind %q", ErrForeign, path, want)
 	case kind != want:
-		return fmt.Errorf("%w: %s holds a %.40q and no %s", ErrForeign, path, kind, want)
+		return fmt.Errorf("%w: %s holds a record of kind %.40q, not %q", ErrForeign, path, kind, want)
 	case err != nil:
 		return fmt.Errorf("the record of %s: %w", path, err)
 	}

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// The next block has double the size if the present one has lasted less than shortLasting, and half the size if it has lasted more than longLasting.
+// The next block has double the size of the present one if that has lasted less than shortLasting when four fifths of it are given, and half the size if more than longLasting.
 const (
 	shortLasting = time.Second
 	longLasting  = 10 * time.Second
@@ -26,58 +24,36 @@ const (
 //	<path>   persistent: the first number that no block contains
 //
 // Guarantee: a number is given at most once, also when replies are lost, sessions end, and processes die or stand still, unless somebody deletes the node or
-// sets it back by hand. The numbers of one Sequence rise. If the node shows a lower number than before, Next fails with ErrSetBack.
+// sets it back by hand. The numbers of one Sequence rise. If the node has a lower number than this Sequence has written, Next returns ErrSetBack.
 //
 // Not guaranteed: that there are no gaps. A process reserves blocks of numbers. It loses the rest of its blocks when it ends, and a block whose write got
-// no answer. Numbers of several processes rise by block only: a later number may be lower than one that another process gave before.
+// no answer. The numbers of several processes rise by block only: a later number may be lower than one that another process gave before.
 //
 // Next gives the numbers of a reserved block from memory, also while the session is suspended or lost: a block does not belong to a session.
 type Sequence struct {
 	client *framework.Client
 	path   string
 	opts   sequenceOptions
-	tel    reserveTelemetry
 	err    error // of the arguments
 
 	block atomic.Pointer[numberBlock] // the present block; nil before the first, and after Close
 
-	mu        sync.Mutex
-	ready     *numberBlock        // reserved ahead
-	reserving *pendingReservation // under way
-	closed    bool
-	size      int64 // of the latest block
-	ctx       context.Context
-	cancel    context.CancelFunc
-	tasks     background.Tasks
+	reservations
+	ready *numberBlock // the next block, or nil if it is not reserved yet; guarded by mu
+	size  int64        // of the latest reserved block; guarded by mu
 
-	highestSeen int64 // the highest number that the node has shown; used by the reservation under way alone
+	written int64 // the number that this Sequence has last written into the node; used only by the reservation under way
 }
 
-// numberBlock is numbers that this process alone may give.
+// numberBlock is a block of numbers that only this Sequence may give.
 type numberBlock struct {
 	first, size int64
-	ahead       int64        // the number given, counted from 1, at which the next block is reserved
-	began       time.Time    // when the first was given
-	given       atomic.Int64 // how many numbers callers have asked for, which may be more than size
+	reserveAt   int64        // how many numbers are given when the next block is reserved
+	began       time.Time    // when the block became the present one
+	asked       atomic.Int64 // how many numbers callers have asked for, which may be more than size
 }
 
-// pendingReservation is a reservation under way. err is valid after done is closed.
-type pendingReservation struct {
-	done chan struct{}
-	err  error
-}
-
-// waitForEnd waits for the end of the reservation, until ctx ends.
-func (r *pendingReservation) waitForEnd(ctx context.Context) error {
-	select {
-	case <-r.done:
-		return r.err
-	case <-ctx.Done():
-		return failure.Ended(ctx)
-	}
-}
-
-// NewSequence returns the sequence at path. It needs no request until the first Next. If an argument is invalid, every call returns an error that
+// NewSequence returns the sequence at path. It sends no request before the first Next. If an argument is invalid, Next returns an error that
 // says so.
 func NewSequence(client *framework.Client, path string, opts ...SequenceOption) *Sequence {
 	s := &Sequence{client: client, path: path}
@@ -96,13 +72,13 @@ func NewSequence(client *framework.Client, path string, opts ...SequenceOption) 
 func (s *Sequence) Path() string { return s.path }
 
 // Next returns the next number. It takes a reserved number from memory, also when ctx has ended. Without a reserved number it waits for a reservation until
-// ctx ends. The error is that of ctx or wraps ErrForeign, ErrNewer, ErrSetBack, ErrExhausted, ErrClosed, framework.ErrClosed or framework.ErrNoAuth. Next may
-// be called again after any error.
+// ctx ends. The error is that of ctx or wraps ErrForeign, ErrNewer, ErrSetBack, ErrExhausted, ErrClosed, ErrOption, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
+// Next may be called again after any error.
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	for {
 		if b := s.block.Load(); b != nil {
-			n := b.given.Add(1)
-			if n == b.ahead {
+			n := b.asked.Add(1)
+			if n == b.reserveAt {
 				s.reserveAhead()
 			}
 			if n <= b.size {
@@ -115,7 +91,7 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	}
 }
 
-// Close ends a reservation that is under way and waits for its end, until ctx ends. It drops the rest of the reserved blocks.
+// Close drops the rest of the reserved blocks, ends a reservation that is under way, and waits for its end until ctx ends. Later calls of Next return ErrClosed.
 func (s *Sequence) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed, s.ready = true, nil
@@ -130,7 +106,7 @@ func (s *Sequence) Close(ctx context.Context) error {
 	}
 }
 
-// waitForBlock waits until a block may have a number to give.
+// waitForBlock waits until the present block may have a number to give. It makes the next block the present one when that is used up.
 func (s *Sequence) waitForBlock(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
@@ -140,7 +116,7 @@ func (s *Sequence) waitForBlock(ctx context.Context) error {
 		s.mu.Unlock()
 		return ErrClosed
 	}
-	if b := s.block.Load(); b != nil && b.given.Load() < b.size { // another caller was here before
+	if b := s.block.Load(); b != nil && b.asked.Load() < b.size { // another caller has made this block the present one
 		s.mu.Unlock()
 		return nil
 	}
@@ -151,14 +127,12 @@ func (s *Sequence) waitForBlock(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	under, began := s.beginReservation(), time.Now()
+	next := s.beginReservation()
 	s.mu.Unlock()
-	err := under.waitForEnd(ctx)
-	s.tel.recordWait(began, err)
-	return err
+	return s.waitFor(ctx, next)
 }
 
-// reserveAhead reserves the next block before the present one is used up. After a failure, the next caller that needs the block tries again.
+// reserveAhead begins to reserve the next block before the present one is used up. If that fails, the next caller that needs the block tries again.
 func (s *Sequence) reserveAhead() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,33 +141,21 @@ func (s *Sequence) reserveAhead() {
 	}
 }
 
-// beginReservation begins to reserve the next block, unless that is under way. Guarded by mu.
+// beginReservation begins to reserve the next block, unless a reservation is under way. Guarded by mu.
 func (s *Sequence) beginReservation() *pendingReservation {
-	if s.reserving != nil {
-		return s.reserving
-	}
-	r, size := &pendingReservation{done: make(chan struct{})}, s.nextSize()
-	s.reserving = r
-	s.tasks.Start(func() {
-		b, err := s.reserveInNode(size)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if err == nil && s.closed {
-			err = ErrClosed
-		}
+	var b *numberBlock
+	size := s.nextSize()
+	return s.begin(func() (err error) {
+		b, err = s.reserveInNode(size)
+		return err
+	}, func(err error) {
 		if err == nil {
 			s.ready, s.size = b, size
-		} else if s.ctx.Err() != nil {
-			err = ErrClosed
 		}
-		s.tel.countReservation(err)
-		r.err, s.reserving = err, nil
-		close(r.done)
 	})
-	return r
 }
 
-// nextSize is the size of the next block, by how long the present one has lasted. Guarded by mu.
+// nextSize returns the size for the next block, by how long the present one has lasted. Guarded by mu.
 func (s *Sequence) nextSize() int64 {
 	b := s.block.Load()
 	if b == nil {
@@ -208,7 +170,8 @@ func (s *Sequence) nextSize() int64 {
 	return s.size
 }
 
-// reserveInNode moves the node's number past a block. Only a write that was answered gives the block to this process.
+// reserveInNode reserves a block: it raises the node's number past the block. Only a write that was answered gives the block to this Sequence; after a write without an answer it reserves
+// another block.
 func (s *Sequence) reserveInNode(size int64) (b *numberBlock, err error) {
 	err = recipe.OnSession(s.ctx, s.client, func(session *framework.Session) error {
 		b, err = s.tryToReserve(session, size)
@@ -217,9 +180,10 @@ func (s *Sequence) reserveInNode(size int64) (b *numberBlock, err error) {
 	return b, err
 }
 
-// isUnknown reports whether an error says that a write has no answer. OnSession repeats the step then, which reads the node again.
+// isUnknown reports whether the outcome of a write is unknown. OnSession repeats the step then, which reads the node again.
 func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) }
 
+// tryToReserve reserves a block of this size, or of fewer numbers at the end of the sequence. It returns recipe.ErrAgain if another client has changed the node meanwhile.
 func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*numberBlock, error) {
 	data, st, err := session.Get(s.ctx, s.path)
 	missing := errors.Is(err, framework.ErrNoNode)
@@ -232,7 +196,7 @@ func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*number
 			return nil, err
 		}
 	}
-	if missing && s.highestSeen > 0 || r.Next < s.highestSeen {
+	if missing && s.written > 0 || r.Next < s.written {
 		return nil, s.checkSetBack(session)
 	}
 	first := r.Next
@@ -254,22 +218,22 @@ func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*number
 		}
 		return nil, recipe.ErrAgain
 	case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrBadVersion):
-		return nil, recipe.ErrAgain // with its refusal the server shows what was written before
+		return nil, recipe.ErrAgain // the server that refuses the write knows what another client has written before
 	case err != nil:
 		return nil, err
 	}
-	s.highestSeen = r.Next
-	return &numberBlock{first: first, size: size, ahead: max(1, size*4/5)}, nil
+	s.written = r.Next
+	return &numberBlock{first: first, size: size, reserveAt: max(1, size*4/5)}, nil
 }
 
-// checkSetBack looks again behind a sync, since a server that is behind shows a lower number, too.
+// checkSetBack reads the node again after a sync, since a server that lags behind shows a lower number or no node, too. It returns ErrSetBack, or recipe.ErrAgain if the node is not set back.
 func (s *Sequence) checkSetBack(session *framework.Session) error {
 	if err := session.Sync(s.ctx, s.path); err != nil {
 		return err
 	}
 	data, _, err := session.Get(s.ctx, s.path)
 	if errors.Is(err, framework.ErrNoNode) {
-		return fmt.Errorf("%w: there is no node, it had %d", ErrSetBack, s.highestSeen)
+		return fmt.Errorf("%w: there is no node, it had %d", ErrSetBack, s.written)
 	}
 	if err != nil {
 		return err
@@ -278,8 +242,8 @@ func (s *Sequence) checkSetBack(session *framework.Session) error {
 	switch {
 	case err != nil:
 		return err
-	case r.Next < s.highestSeen:
-		return fmt.Errorf("%w: it has %d, it had %d", ErrSetBack, r.Next, s.highestSeen)
+	case r.Next < s.written:
+		return fmt.Errorf("%w: it has %d, it had %d", ErrSetBack, r.Next, s.written)
 	}
 	return recipe.ErrAgain
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// sequence is closed at the end of the test.
+// sequence returns a sequence that is closed at the end of the test.
 func sequence(t *testing.T, m *zktest.Member, opts ...ids.SequenceOption) *ids.Sequence {
 	s := ids.NewSequence(m.Client, path, opts...)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }
 
-// given notes numbers and fails at one that was given before.
+// given records numbers, and fails the test at a number that was given before.
 type given struct {
 	t    *testing.T
 	mu   sync.Mutex
@@ -43,7 +43,7 @@ type source interface {
 	Next(ctx context.Context) (int64, error)
 }
 
-// take takes so many numbers, which must rise.
+// take takes n numbers, which must rise.
 func (g *given) take(s source, n int) {
 	last := int64(-1)
 	for range n {
@@ -71,7 +71,7 @@ func TestNumbersAreUniqueAndRise(t *testing.T) {
 	})
 }
 
-// TestALostReplyLosesABlock, and gives none twice.
+// TestALostReplyLosesABlock: no number is given twice.
 func TestALostReplyLosesABlock(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpSetData, zktest.OpGetData} {
 		for nth := 1; nth <= 3; nth++ {
@@ -89,8 +89,7 @@ func TestALostReplyLosesABlock(t *testing.T) {
 	}
 }
 
-// TestAReservationWithoutAnAnswerIsNotUsed has another process reserve just what was asked for, at the same version, so that the node does not tell whose block it
-// is.
+// TestAReservationWithoutAnAnswerIsNotUsed: another process reserves the same block at the same version, so that the node does not show whose block it is.
 func TestAReservationWithoutAnAnswerIsNotUsed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -194,13 +193,13 @@ func TestASequenceThatWasSetBackIsRefused(t *testing.T) {
 		require.False(t, exists)
 		w.put(m, path, `{"v":1,"kind":"sequence","next":100,"colour":"red"}`)
 		n, err := s.Next(t.Context())
-		require.NoError(t, err, "a person has mended it")
+		require.NoError(t, err, "a person has written a higher number")
 		require.EqualValues(t, 100, n)
 		require.Equal(t, `{"v":1,"kind":"sequence","next":105,"colour":"red"}`, w.data(path), "fields of later releases stay")
 	})
 }
 
-// TestASequenceBehindALaggingServer: reads show an older number, and no missing node or lower number is believed behind no sync.
+// TestASequenceBehindALaggingServer: reads show an older number, which is not taken for a sequence that was set back.
 func TestASequenceBehindALaggingServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -241,7 +240,7 @@ func TestForeignNodesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestASequenceEnds(t *testing.T) {
+func TestASequenceEndsAtItsLastNumber(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		s := sequence(t, m, ids.WithFirst(100), ids.WithLast(109), ids.WithBlocks(4, 4))
@@ -276,7 +275,7 @@ func TestBadArgumentsOfASequence(t *testing.T) {
 	})
 }
 
-// writes counts the writes of a node while f runs.
+// writes counts the writes of nodes' data while f runs.
 func (w *world) writes(f func()) (n int) {
 	stop := w.Observe(func(r zktest.Request) {
 		if r.Op == zktest.OpSetData {
@@ -307,8 +306,8 @@ func TestBlocksFollowTheRate(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForTheNextBlock: it is reserved before the present one is used up.
-func TestNobodyWaitsForTheNextBlock(t *testing.T) {
+// TestNextDoesNotWaitForTheNextBlock: it is reserved before the present one is used up.
+func TestNextDoesNotWaitForTheNextBlock(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		s := sequence(t, m, ids.WithBlocks(100, 100))

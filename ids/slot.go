@@ -16,49 +16,48 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// An id has 63 bits: the time in milliseconds since the epoch, the slot, and a count within the millisecond. Slot and count share 22.
+// An id has 63 bits. From the highest they are: the time in milliseconds since the epoch, the slot, and a count within the millisecond. Slot and count share 22 bits.
 const (
 	timeBits = 41
 	lowBits  = 22
 )
 
-// workerSlot is the slot of a worker, with the times that the worker has reserved. One goroutine at a time may use it.
+// workerSlot claims a slot for a worker, and reserves times in it. One goroutine at a time may use it.
 type workerSlot struct {
 	client *framework.Client
-	path   string // the worker's
+	path   string // of the workers
 	opts   workerOptions
 	clock  recipe.EnsembleClock
 
-	owned *ownedSlot // nil if there is none
+	owned *ownedSlot // nil if the worker has no slot
 }
 
 // ownedSlot is a slot with an owner node of this worker.
 type ownedSlot struct {
-	session *framework.Session
+	session *framework.Session // that has created the owner node
 	number  int
-	owner   string // path of the owner node, whose name no other worker uses
-	record  slotRecord
-	version int32 // of the slot's node with that record
-	unsure  bool  // the node may have been written since
+	owner   string     // the path of the owner node; no other worker uses its name
+	record  slotRecord // of the slot's node, as this worker has last written or read it
+	version int32      // of the slot's node with that record
+	unsure  bool       // the slot's node may have been written since
 }
 
-// reservedTimes are times that this worker alone may use, in milliseconds of Unix time.
+// reservedTimes are times that only this worker may use in its slot, in milliseconds of Unix time.
 type reservedTimes struct {
-	number     int
-	from, till int64     // the first, and the first one behind the last
+	number     int       // of the slot
+	from, till int64     // the first time, and the first one after the last
 	now        int64     // the ensemble's time
-	at         time.Time // when that was
+	at         time.Time // the local time at which now was estimated
 }
 
-// claimChoice is the number of free slots from which a worker picks one at random: workers that begin together try different slots.
+// claimChoice is how many free slots a worker chooses from at random, so that workers that begin together try different slots.
 const claimChoice = 16
 
-// reserveTimes reserves a window of times in the slot, from the ensemble's time or from floor, whichever is later. If the worker has no slot in this
+// reserveTimes reserves a window of times in the slot. The window begins at the latest of the ensemble's time, the slot's until, floor and the epoch. If the worker has no slot on this
 // session, it claims one first.
 //
-// Only a transaction at the version that was read, and that was answered with success, reserves times: from the former until to the new one. No other
-// transaction can have reserved these times. The argument needs no clock and no session. The check of the owner node keeps two workers from
-// alternating in one slot.
+// Only an answered transaction at the version that was read reserves times: from the slot's former until, or later, up to the new one. No other transaction can have reserved these times.
+// This holds also when clocks are wrong and sessions are lost. The transaction also checks that the owner node exists, so that two workers do not use one slot in turns.
 func (o *workerSlot) reserveTimes(ctx context.Context, s *framework.Session, floor int64, window time.Duration) (reservedTimes, error) {
 	if o.owned == nil || o.owned.session != s {
 		if err := o.claimSlot(ctx, s); err != nil {
@@ -70,7 +69,7 @@ func (o *workerSlot) reserveTimes(ctx context.Context, s *framework.Session, flo
 			return reservedTimes{}, err
 		}
 	}
-	if !o.clock.Known() { // a write of the same value tells the ensemble's time
+	if !o.clock.Known() { // a write of the same until shows the ensemble's time
 		if err := o.writeUntil(ctx, s, o.owned.record.Until); err != nil {
 			return reservedTimes{}, err
 		}
@@ -87,7 +86,8 @@ func (o *workerSlot) reserveTimes(ctx context.Context, s *framework.Session, flo
 	return reservedTimes{o.owned.number, from, till, o.clock.Now().UnixMilli(), time.Now()}, nil
 }
 
-// writeUntil sets the slot's until if the slot's node still has the known version and the owner node exists.
+// writeUntil sets the slot's until, if the slot's node still has the known version and the owner node exists. It notes the ensemble's time of the write. After recipe.ErrAgain, or an error
+// of a write without an answer, the slot must be claimed or read again.
 func (o *workerSlot) writeUntil(ctx context.Context, s *framework.Session, until int64) error {
 	next := o.owned.record
 	next.Until = until
@@ -98,10 +98,10 @@ func (o *workerSlot) writeUntil(ctx context.Context, s *framework.Session, until
 	case err == nil:
 		st := rs[1].Stat
 		o.owned.record, o.owned.version = next, st.Version
-		o.clock.Note(st.Mtime, requested)
+		o.clock.AddStamp(st.Mtime, requested)
 		return nil
 	case errors.As(err, &tx) && errors.Is(err, framework.ErrNoNode):
-		o.owned = nil // an operator has deleted it
+		o.owned = nil // an operator has deleted the owner node or the slot's node
 		return recipe.ErrAgain
 	case errors.As(err, &tx) && errors.Is(err, framework.ErrBadVersion):
 		o.owned.unsure = true
@@ -111,7 +111,7 @@ func (o *workerSlot) writeUntil(ctx context.Context, s *framework.Session, until
 	return err
 }
 
-// readBack reads the slot's node after a write without an answer. The worker does not use the times that this write may have reserved.
+// readBack reads the slot's node after a write without an answer or a refused one. The worker does not use the times that a write without an answer may have reserved.
 func (o *workerSlot) readBack(ctx context.Context, s *framework.Session) error {
 	path := o.slotPath(o.owned.number)
 	if err := s.Sync(ctx, path); err != nil {
@@ -133,8 +133,8 @@ func (o *workerSlot) readBack(ctx context.Context, s *framework.Session) error {
 	return nil
 }
 
-// claimSlot claims a free slot, whose node has no child. One transaction creates the owner node and writes the slot's node at the version that was read
-// without a child, so only one of several workers succeeds.
+// claimSlot claims a free slot: one whose node is missing or has no child. One transaction creates the owner node and writes the slot's node, at the version at which that had no child. So
+// only one of several workers succeeds; the others get recipe.ErrAgain. The error wraps ErrNoSlot if no slot is free, after a sync.
 func (o *workerSlot) claimSlot(ctx context.Context, s *framework.Session) error {
 	o.owned = nil
 	if err := o.checkSlots(ctx, s); err != nil {
@@ -152,16 +152,16 @@ func (o *workerSlot) claimSlot(ctx context.Context, s *framework.Session) error 
 	if len(free) == 0 {
 		return fmt.Errorf("%w: %s has %d", ErrNoSlot, o.path, o.opts.slots)
 	}
-	one := free[rand.N(min(len(free), claimChoice))]
-	path := o.slotPath(one.number)
-	if !one.exists {
-		if one, err = o.createSlot(ctx, s, one.number); err != nil {
+	chosen := free[rand.N(min(len(free), claimChoice))]
+	path := o.slotPath(chosen.number)
+	if !chosen.exists {
+		if chosen, err = o.createSlot(ctx, s, chosen.number); err != nil {
 			return err
 		}
 	}
 	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: path, Name: "owner", Unnumbered: true, Data: ownerRecord{By: o.client.Config().Identity}.encode(),
-		With: []framework.Op{framework.SetOp(path, one.record.encode(), one.version)},
+		With: []framework.Op{framework.SetOp(path, chosen.record.encode(), chosen.version)},
 	})
 	if errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode) {
 		return recipe.ErrAgain
@@ -169,11 +169,11 @@ func (o *workerSlot) claimSlot(ctx context.Context, s *framework.Session) error 
 	if err != nil {
 		return err
 	}
-	o.owned = &ownedSlot{session: s, number: one.number, owner: created.Nodes[0].Path, record: one.record, version: one.version + 1}
+	o.owned = &ownedSlot{session: s, number: chosen.number, owner: created.Nodes[0].Path, record: chosen.record, version: chosen.version + 1}
 	return nil
 }
 
-// createSlot creates a slot's node and reads it: another worker may have created and used it before.
+// createSlot creates a slot's node if it is missing, and reads it: another worker may have created and used it meanwhile. It returns recipe.ErrAgain if the slot is not free.
 func (o *workerSlot) createSlot(ctx context.Context, s *framework.Session, number int) (freeSlot, error) {
 	path := o.slotPath(number)
 	if err := s.CreateIfMissing(ctx, path, slotRecord{}.encode(), framework.Persistent); err != nil {
@@ -190,7 +190,7 @@ func (o *workerSlot) createSlot(ctx context.Context, s *framework.Session, numbe
 	return freeSlot{number, true, r, st.Version}, err
 }
 
-// releaseSlot deletes the owner node in the background, and returns a channel that is closed when that is done.
+// releaseSlot deletes the owner node in the background. It returns a channel that is closed when the node is gone or its session has ended.
 func (o *workerSlot) releaseSlot() <-chan struct{} {
 	if o.owned == nil {
 		done := make(chan struct{})
@@ -200,7 +200,7 @@ func (o *workerSlot) releaseSlot() <-chan struct{} {
 	return o.owned.session.Primitives().Discard(nil, o.owned.owner).Done()
 }
 
-// checkSlots compares the number of slots and the epoch with the stored ones, or stores them as the first user of the path.
+// checkSlots compares this worker's number of slots and epoch with those of the path's node, or creates that node. The error wraps ErrMismatch if they differ.
 func (o *workerSlot) checkSlots(ctx context.Context, s *framework.Session) error {
 	own := workersRecord{Slots: o.opts.slots, Epoch: o.opts.epoch}
 	data, _, err := s.Get(ctx, o.path)
@@ -222,7 +222,7 @@ func (o *workerSlot) checkSlots(ctx context.Context, s *framework.Session) error
 		return err
 	}
 	if r.Slots != own.Slots || r.Epoch != own.Epoch {
-		return fmt.Errorf("%w: %s has %d slots and the epoch %v, this worker %d and %v", ErrMismatch,
+		return fmt.Errorf("%w: %s has %d slots and the epoch %v, this worker has %d and %v", ErrMismatch,
 			o.path, r.Slots, time.UnixMilli(r.Epoch).UTC(), own.Slots, time.UnixMilli(own.Epoch).UTC())
 	}
 	return nil
@@ -231,26 +231,27 @@ func (o *workerSlot) checkSlots(ctx context.Context, s *framework.Session) error
 // freeSlot is a slot without an owner, as it was read.
 type freeSlot struct {
 	number  int
-	exists  bool
+	exists  bool // the slot has a node, with this record and version
 	record  slotRecord
 	version int32
 }
 
-// freeSlots returns the free slots with the lowest numbers, with and without a node. A node's data, version and number of children are of one moment.
+// freeSlots returns the claimChoice free slots with the lowest numbers, or all if there are fewer: those without a node, and those whose node has no child. The data, version and number of
+// children of a node are of one moment.
 func (o *workerSlot) freeSlots(ctx context.Context, s *framework.Session) (free []freeSlot, err error) {
 	names, _, err := s.Children(ctx, o.path)
 	if err != nil {
 		return nil, err
 	}
-	there := make([]int, 0, len(names))
+	existing := make([]int, 0, len(names))
 	for _, name := range names {
 		if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < o.opts.slots && strconv.Itoa(n) == name {
-			there = append(there, n)
+			existing = append(existing, n)
 		}
 	}
-	slices.Sort(there)
-	paths := make([]string, len(there))
-	for i, n := range there {
+	slices.Sort(existing)
+	paths := make([]string, len(existing))
+	for i, n := range existing {
 		paths[i] = o.slotPath(n)
 	}
 	nodes, err := s.GetAll(ctx, paths...)
@@ -258,7 +259,7 @@ func (o *workerSlot) freeSlots(ctx context.Context, s *framework.Session) (free 
 		return nil, err
 	}
 	for n := 0; n < o.opts.slots && len(free) < claimChoice; n++ {
-		i, exists := slices.BinarySearch(there, n)
+		i, exists := slices.BinarySearch(existing, n)
 		if !exists {
 			free = append(free, freeSlot{number: n})
 			continue

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
-// reserveTelemetry measures the reservations of a sequence or a worker. Ids that come from memory are not measured: they cost less than that.
+// reserveTelemetry measures the reservations of a sequence or a worker. It does not measure ids from memory: a measurement would cost more than the id.
 type reserveTelemetry struct {
 	reservations metric.Int64Counter
 	waits        metric.Float64Histogram
@@ -35,7 +35,7 @@ func (t reserveTelemetry) countReservation(err error) {
 	t.reservations.Add(context.Background(), 1, metric.WithAttributes(t.kind, attribute.String(metrics.Outcome, outcome)))
 }
 
-// recordWait measures a call that waited for a reservation.
+// recordWait measures a wait of a call for a reservation.
 func (t reserveTelemetry) recordWait(began time.Time, err error) {
 	outcome := "error"
 	switch {

@@ -2,6 +2,7 @@ package ids_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,10 +19,10 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// epoch is the time at which a bubble begins.
+// epoch is the time at which a synctest bubble begins.
 var epoch = ids.WithEpoch(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 
-// worker is closed at the end of the test.
+// worker returns a worker that is closed at the end of the test.
 func worker(t *testing.T, m *zktest.Member, slots int, opts ...ids.WorkerOption) *ids.Worker {
 	w := ids.NewWorker(m.Client, path, slots, append([]ids.WorkerOption{epoch}, opts...)...)
 	t.Cleanup(func() { _ = w.Close(context.Background()) })
@@ -61,8 +62,8 @@ func TestWorkersIDsAreUniqueAndRise(t *testing.T) {
 	})
 }
 
-// TestAnIDTellsTheEnsemblesTime: within the pace of a millisecond it is exact, and whatever is beyond goes ahead.
-func TestAnIDTellsTheEnsemblesTime(t *testing.T) {
+// TestAnIDHasTheEnsemblesTime: the time is exact while a millisecond has room for the ids, and later for the ids beyond that.
+func TestAnIDHasTheEnsemblesTime(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.Skew(5 * time.Hour)
 		one, g := worker(t, w.member("a"), 4), newGiven(t)
@@ -107,7 +108,7 @@ func TestAClockThatIsSetBackRepeatsNoID(t *testing.T) {
 	})
 }
 
-// TestAFrozenWorkerRepeatsNoID: its successor in the slot uses later times than those that it has reserved.
+// TestAFrozenWorkerRepeatsNoID: the next user of its slot uses later times than the frozen worker has reserved.
 func TestAFrozenWorkerRepeatsNoID(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, g := w.member("a"), newGiven(t)
@@ -135,7 +136,7 @@ func TestAFrozenWorkerRepeatsNoID(t *testing.T) {
 	})
 }
 
-// TestALostReplyRepeatsNoID: of a claim or of a window.
+// TestALostReplyRepeatsNoID: the reply to a claim of a slot or to a reservation may be lost.
 func TestALostReplyRepeatsNoID(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreate, zktest.OpGetData} {
 		for nth := 1; nth <= 6; nth++ {
@@ -155,7 +156,7 @@ func TestALostReplyRepeatsNoID(t *testing.T) {
 	}
 }
 
-// TestAWindowWithoutAnAnswerIsNotUsed: the write has not arrived, and another worker has reserved the same times.
+// TestAWindowWithoutAnAnswerIsNotUsed: the write does not arrive, and another worker reserves the same times.
 func TestAWindowWithoutAnAnswerIsNotUsed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, g := w.member("a"), newGiven(t)
@@ -206,7 +207,27 @@ func TestAllSlotsTaken(t *testing.T) {
 	})
 }
 
-// TestOneOfTwoClaimantsGetsASlot: both have seen it free.
+// TestAFailedReservationDoesNotLengthenTheNextOne: a worker that calls Next again and again gets a short window when a slot is free.
+func TestAFailedReservationDoesNotLengthenTheNextOne(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := worker(t, w.member("a"), 1), worker(t, w.member("b"), 1)
+		_, err := a.Next(t.Context())
+		require.NoError(t, err)
+		for range 20 {
+			_, err := b.Next(t.Context())
+			require.ErrorIs(t, err, ids.ErrNoSlot)
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.NoError(t, a.Close(t.Context()))
+		_, err = b.Next(t.Context())
+		require.NoError(t, err)
+		var slot struct{ Until int64 }
+		require.NoError(t, json.Unmarshal([]byte(w.data(path+"/0")), &slot))
+		require.WithinDuration(t, time.Now(), time.UnixMilli(slot.Until), 10*time.Second)
+	})
+}
+
+// TestOneOfTwoClaimantsGetsASlot: both have read the slot as free.
 func TestOneOfTwoClaimantsGetsASlot(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		first := w.member("first")
@@ -231,8 +252,8 @@ func TestOneOfTwoClaimantsGetsASlot(t *testing.T) {
 	})
 }
 
-// TestAWorkerWhoseOwnerNodeWasDeletedTakesAnotherSlot, and shares none.
-func TestAWorkerWhoseOwnerNodeWasDeletedTakesAnotherSlot(t *testing.T) {
+// TestAWorkerWithADeletedOwnerNodeClaimsAnotherSlot: two workers do not share a slot.
+func TestAWorkerWithADeletedOwnerNodeClaimsAnotherSlot(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, g := w.member("a"), newGiven(t)
 		a, b := worker(t, m, 2), worker(t, w.member("b"), 2)
@@ -283,6 +304,25 @@ func TestAWorkerOutlivesSessionsAndServers(t *testing.T) {
 	})
 }
 
+// TestCloseFreesTheSlotInTheBackground when its context has ended. Each packet takes 10 ms, so that Close returns before the deletion is answered.
+func TestCloseFreesTheSlotInTheBackground(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		m.Link.Delay(10 * time.Millisecond)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 20 {
+			one := worker(t, m, 1)
+			_, err := one.Next(t.Context())
+			require.NoError(t, err)
+			require.ErrorIs(t, one.Close(ended), context.Canceled)
+			require.NotEmpty(t, w.Children(path+"/0"))
+			time.Sleep(time.Second)
+			require.Empty(t, w.Children(path+"/0"))
+		}
+	})
+}
+
 func TestNoIDAfterClose(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, g := w.member("a"), newGiven(t)
@@ -313,7 +353,7 @@ func TestNoIDAfterClose(t *testing.T) {
 	})
 }
 
-// TestWorkersOfOnePathAgree, and leave what is something else as it is.
+// TestWorkersOfOnePathAgree on slots and epoch, and leave a node of another kind as it is.
 func TestWorkersOfOnePathAgree(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -347,7 +387,7 @@ func TestForeignSlotsStayAsTheyAre(t *testing.T) {
 			newGiven(t).take(worker(t, m, 1), 1)
 			require.NoError(t, m.Close(t.Context()))
 			b := w.member("b")
-			for _, name := range []string{"x", "1", "00"} { // what is not a slot does no harm
+			for _, name := range []string{"x", "1", "00"} { // nodes that are not slots are ignored
 				w.put(b, path+"/"+name, "hello")
 			}
 			w.put(b, path+"/0", data)
@@ -381,7 +421,7 @@ func TestBadArgumentsOfAWorker(t *testing.T) {
 	})
 }
 
-// windowWrites counts the writes of slots while f runs.
+// windowWrites counts the transactions that write slots while f runs.
 func (w *world) windowWrites(f func()) (n int) {
 	stop := w.Observe(func(r zktest.Request) {
 		if r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(part zktest.Request) bool { return part.Op == zktest.OpSetData }) {
@@ -411,12 +451,12 @@ func TestAWorkerWritesLittle(t *testing.T) {
 		require.LessOrEqual(t, w.windowWrites(func() { run(time.Minute, 100*time.Millisecond, 1) }), 21)
 		id, err := one.Next(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, time.Now().Truncate(time.Millisecond).UTC(), one.Parse(id).Time, "it is back at the present")
+		require.Equal(t, time.Now().Truncate(time.Millisecond).UTC(), one.Parse(id).Time, "the present time again")
 	})
 }
 
-// TestATakerDoesNotWaitForTheNextWindow: it is reserved before the present one is used up.
-func TestATakerDoesNotWaitForTheNextWindow(t *testing.T) {
+// TestNextDoesNotWaitForTheNextWindow: it is reserved before the present one is used up.
+func TestNextDoesNotWaitForTheNextWindow(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		one := worker(t, m, 2)
@@ -471,7 +511,7 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-func TestNamesEnd(t *testing.T) {
+func TestNamesEndAfter2To31(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		_, err := ids.NewName(t.Context(), m.Client, "/names", "", nil)
@@ -479,13 +519,19 @@ func TestNamesEnd(t *testing.T) {
 		require.NoError(t, w.Number("/names", -2147483648))
 		_, err = ids.NewName(t.Context(), m.Client, "/names", "n", nil)
 		require.ErrorIs(t, err, ids.ErrExhausted)
+		require.Len(t, w.Children("/names"), 1, "the node without a user is deleted")
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpDelete})
+		_, err = ids.NewName(t.Context(), m.Client, "/names", "n", nil)
+		f.Cancel()
+		require.ErrorIs(t, err, ids.ErrExhausted)
+		require.Len(t, w.Children("/names"), 1, "also when the reply to the delete is lost")
 		for _, dir := range []string{"", "/", "a"} {
 			_, err = ids.NewName(t.Context(), m.Client, dir, "n", nil)
 			require.ErrorIs(t, err, framework.ErrInvalidPath)
 		}
 		_, err = ids.NewName(t.Context(), m.Client, "/names", "a/b", nil)
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
-		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		f = w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
 		defer f.Cancel()
 		ctx, cancel := context.WithCancel(t.Context())
 		w.Observe(func(r zktest.Request) {

@@ -204,7 +204,7 @@ func (a *activeAsk) lookForDeadlock(ctx context.Context, s *framework.Session, n
 	if moved { // the graph shows this ask at its former place
 		return true, nil
 	}
-	if certain := g.certainCycle(me, cycle, true); len(certain) > 0 && youngestAsk(certain) == me {
+	if certain := g.certainCycle(me, cycle, true); len(certain) > 0 && g.youngestAsk(certain) == me {
 		return a.handleDeadlock(ctx, g, me, certain), nil
 	}
 	return len(cycle) > 0, nil

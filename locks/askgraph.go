@@ -36,11 +36,13 @@ type seenAsk struct {
 	carried bool // it names locks of another session as held (WithHeldLocks)
 }
 
+// seenContender is a contender of a graph's line.
 type seenContender struct {
 	waitline.Position
-	zxid int64
+	zxid int64 // the transaction that created its node
 }
 
+// seenPermitRecord is the number of permits of a graph's semaphore.
 type seenPermitRecord struct {
 	permits int
 	zxid    int64 // of the last change
@@ -241,11 +243,25 @@ func (g *askGraph) certainCycle(me *seenAsk, cycle askSet, waitsNow bool) askSet
 	return nil
 }
 
-// youngestAsk returns the ask of a cycle that has to fail. It prefers asks that name locks of other sessions as held: a wrong text of WithHeldLocks
-// harms no other ask then. It chooses an ask that only reports if there is no other.
-func youngestAsk(cycle askSet) *seenAsk {
-	var found *seenAsk
+// awaitedAsks returns the asks of a cycle whose callers hold a lock that another one waits for. Every cycle has such asks. The others only stand in a semaphore's line
+// before one of them: their failure would end nothing.
+func (g *askGraph) awaitedAsks(cycle askSet) askSet {
+	awaited := askSet{}
 	for a := range cycle {
+		for b := range cycle {
+			if g.waitsForHolder(a, b) != 0 {
+				awaited[b] = true
+			}
+		}
+	}
+	return awaited
+}
+
+// youngestAsk returns the ask of a cycle that has to fail, one of the awaited ones. It prefers asks that name locks of other sessions as held: a wrong text of
+// WithHeldLocks harms no other ask then. It chooses an ask that only reports if there is no other.
+func (g *askGraph) youngestAsk(cycle askSet) *seenAsk {
+	var found *seenAsk
+	for a := range g.awaitedAsks(cycle) {
 		if found == nil || compareByTurn(a, found) > 0 {
 			found = a
 		}
@@ -268,11 +284,11 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// describeCycle lists a cycle from one of its asks on: the shortest way back to that ask, and the other asks too if one waits for permits.
+// describeCycle lists a cycle from one of its asks on: the shortest way back to that ask, and the other awaited asks too if one waits for permits.
 func (g *askGraph) describeCycle(from *seenAsk, cycle askSet) []DeadlockedAsk {
 	path := g.shortestCycle(from, cycle)
 	rest := []*seenAsk{}
-	for a := range cycle {
+	for a := range g.awaitedAsks(cycle) {
 		if !slices.Contains(path, a) {
 			rest = append(rest, a)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// MaxEntries is how many nodes Inspect reads of one lock.
+// MaxEntries is how many nodes Inspect reads of one lock at most.
 const MaxEntries = 1000
 
 // maxChildren is how many children a directory may have to be listed: a list is one answer, and all of it is held in memory.
@@ -28,17 +28,17 @@ const (
 // bulkReader reads the nodes that inspections need, many in one request. It reads a node that it has not read ahead when an inspection needs it.
 type bulkReader struct {
 	client *framework.Client
-	read   map[string]framework.Node
-	listed map[string][]string
-	atOnce int // nodes in the next request, so that an answer has about dataAtOnce bytes
+	read   map[string]framework.Node // by path
+	listed map[string][]string       // the names of children, by path
+	atOnce int                       // nodes in the next request, so that an answer has about dataAtOnce bytes
 }
 
 func newBulkReader(client *framework.Client) *bulkReader {
 	return &bulkReader{client: client, read: map[string]framework.Node{}, listed: map[string][]string{}, atOnce: firstAtOnce}
 }
 
-// readAhead reads what inspections of these paths need: a node, its children's names, and contenders. It returns how many paths, from the first
-// on, were prepared: locks with many contenders are not read all at once.
+// readAhead reads what inspections of these paths need: the nodes, the names of their children, and the contenders. It returns how many paths it has
+// prepared, from the first on: it does not read many locks with many contenders at once.
 func (b *bulkReader) readAhead(ctx context.Context, paths []string) (prepared int, err error) {
 	if err := b.readNodes(ctx, paths, len(paths)); err != nil {
 		return 0, err
@@ -98,7 +98,7 @@ func semaphoreNodes(dir string, names []string) (nodes []string) {
 	return nodes
 }
 
-// readNodes reads the first nodes of a list, at most so many.
+// readNodes reads the first nodes of a list, no more than most of them.
 func (b *bulkReader) readNodes(ctx context.Context, paths []string, most int) error {
 	paths = paths[:min(most, len(paths))]
 	for len(paths) > 0 {
@@ -150,7 +150,7 @@ func (b *bulkReader) listAll(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// countWithin is how many of the paths fit into one request: at least one.
+// countWithin returns how many of the first paths go into one request: at least one, no more than most, and no more than cost total together.
 func countWithin(paths []string, most, total int, cost func(path string) int) int {
 	for n, path := range paths[:min(most, len(paths))] {
 		if total -= cost(path); total < 0 && n > 0 {

@@ -17,8 +17,8 @@ import (
 
 // Claim is the simplest exclusive lock: one ephemeral node, held by its creator.
 //
-//	<path>                     ephemeral; its directory is a container
-//	<path's dir>/_c_<uuid>-<path's name>-hold   ephemeral; a name of this hold alone, which Lease.Guard checks
+//	<path>                             ephemeral; its directory is a container
+//	<path's dir>/_c_<uuid>-<name>-hold ephemeral; <name> is that of <path>, and no other hold has the UUID; Lease.Guard checks this node
 //
 // Guarantee: one holder at a time. Not guaranteed: any order of the waiters, all of which wake at the holder's end; prefer a Mutex for many
 // waiters. When another client deletes <path>, the servers refuse the holder's guard only after the holder has noticed, which is at once
@@ -53,7 +53,8 @@ func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 	})
 }
 
-// TryLock creates the node at once. If any node is there already, it returns an error that wraps ErrNotAcquired.
+// TryLock creates the node at once. If any node is there already, or another goroutine of this session holds the claim or is acquiring it, it returns an error
+// that wraps ErrNotAcquired. Its other errors are those of Mutex.Lock.
 func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
 	return c.lock.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
 		m := pathMutexOf(s, c.lock.path)

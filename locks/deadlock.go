@@ -21,7 +21,7 @@ const (
 	DeadlockOff
 )
 
-// DeadlockError is returned by the youngest ask of a deadlock: holders of locks that wait for each other. Release the leases under which you
+// DeadlockError is returned to the youngest ask of a deadlock: holders of locks that wait for each other. Release the leases under which you
 // asked, and the other asks go on. It wraps ErrDeadlock.
 //
 // Guarantee: there was a moment at which all asks of the cycle waited, and each lock that an ask waited for was held by the next. Deadlocks through

@@ -281,6 +281,53 @@ func TestAllHoldersOfPermitsInADeadlock(t *testing.T) {
 	})
 }
 
+// TestAskThatHoldsNothingOfADeadlockDoesNotFail: it was told of a lock that was released since, and stands in line before an ask of a deadlock. Its failure would end
+// nothing, though its record is the youngest.
+func TestAskThatHoldsNothingOfADeadlockDoesNotFail(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		const path = "/locks/s"
+		c, d, holders := w.member("c"), w.member("d"), []*zktest.Member{w.member("a"), w.member("b")}
+		former, err := locks.NewMutex(d.Client, "/locks/m").Lock(t.Context())
+		require.NoError(t, err)
+		outdated, err := locks.WithHeldLocks(t.Context(), locks.HeldLocks(former.Context()))
+		require.NoError(t, err)
+		require.NoError(t, former.Release(t.Context()))
+		lc, err := locks.NewMutex(c.Client, "/locks/m").Lock(t.Context())
+		require.NoError(t, err)
+		var permits []*locks.Lease
+		for _, m := range holders {
+			l, err := locks.NewSemaphore(m.Client, path, 2).Lock(t.Context())
+			require.NoError(t, err)
+			permits = append(permits, l)
+		}
+		ahead := waitsOn(outdated, locks.NewSemaphore(d.Client, path, 2))
+		time.Sleep(300 * time.Millisecond) // the holders look behind it
+		var older []<-chan nested
+		for i, m := range holders {
+			older = append(older, askUnder(permits[i], locks.NewMutex(m.Client, "/locks/m")))
+			synctest.Wait() // it stands in line, before the next one
+		}
+		time.Sleep(200 * time.Millisecond)
+		behind := askUnder(lc, locks.NewSemaphore(c.Client, path, 2))
+		time.Sleep(700 * time.Millisecond)
+		for _, node := range waitsLeft(w) {
+			if strings.HasPrefix(node, path) { // that of the ask ahead, which creates it again behind the other's
+				require.NoError(t, c.Delete(t.Context(), node, framework.AnyVersion))
+			}
+		}
+		failed := <-behind
+		var found *locks.DeadlockError
+		require.ErrorAs(t, failed.err, &found)
+		require.Len(t, found.Cycle, 3, "without the ask ahead of it: %v", found)
+		require.Empty(t, ahead)
+		require.NoError(t, lc.Release(t.Context()))
+		got := <-older[0]
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+		require.NoError(t, (<-older[1]).err)
+	})
+}
+
 // TestPermitHolderDeadlocksWithItself, which no second process is needed for.
 func TestPermitHolderDeadlocksWithItself(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

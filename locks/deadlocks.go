@@ -95,13 +95,13 @@ func awaitedLocks(ctx context.Context, s *framework.Session, root string) (locks
 
 // deadlocks returns the certain deadlocks of the graph. uncertain says that there may be more.
 func (g *askGraph) deadlocks() (found []Deadlock, uncertain bool) {
-	all, told := askSet{}, askSet{}
+	all, reported := askSet{}, askSet{}
 	for _, a := range g.asks {
 		all[a] = true
 	}
 	for _, a := range g.asks {
 		cycle := g.cycleOf(a, all)
-		if len(cycle) == 0 || told[a] {
+		if len(cycle) == 0 || reported[a] {
 			continue
 		}
 		certain := g.certainCycle(a, cycle, false)
@@ -110,9 +110,9 @@ func (g *askGraph) deadlocks() (found []Deadlock, uncertain bool) {
 			continue
 		}
 		for b := range certain {
-			told[b] = true
+			reported[b] = true
 		}
-		found = append(found, Deadlock{g.describeCycle(youngestAsk(certain), certain)})
+		found = append(found, Deadlock{g.describeCycle(g.youngestAsk(certain), certain)})
 	}
 	return found, uncertain
 }

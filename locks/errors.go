@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	// ErrNotAcquired is returned when a try finds another holder or waiter.
+	// ErrNotAcquired is returned by TryLock and its like when another contender holds or waits.
 	ErrNotAcquired = waitline.ErrNotAcquired
-	// ErrReleased is the cause of a lease's end by Release. It is returned when a released lease is used.
+	// ErrReleased is the cause of a lease's end by Release. It is also returned for a use of a released lease, such as a transaction with its Guard.
 	ErrReleased = errors.New("lease released")
 	// ErrKindMixed is returned when a directory holds contenders of another kind. Each kind would see only itself, and both would hold.
 	ErrKindMixed = waitline.ErrKindMixed

@@ -21,13 +21,13 @@ type localHandoff struct {
 
 	mu             sync.Mutex      // taken behind a turn's own and before the node's
 	waiting        list.List       // of *handoffWaiter, in the order of their calls
-	acquiring      bool            // the node
+	acquiring      bool            // the node is being acquired
 	stopAcquiring  func()          // ends the acquisition when no goroutine waits any more; nil during a try
 	acquiringPlace *contenderPlace // where the acquisition waits in line
 	node           *Lease          // nil while there is none
 	until          time.Time       // the end of the slice
-	turns          int64
-	current        *Lease // the lease of the turn that a goroutine has, or nil
+	turns          int64           // of the slice so far
+	current        *Lease          // the lease of the turn that a goroutine has, or nil
 }
 
 func newLocalHandoff(l *commonLock) *localHandoff {

@@ -42,22 +42,22 @@ type Lease struct {
 	session *framework.Session
 	key     any // finds the lease in its contexts; nil: it cannot be found
 
-	life  *lifetime.Lifetime // how long the lease stands
-	hold  primitives.Hold    // of the lease's own nodes; nil if they belong to other leases
-	outer *Lease             // the lease that has the node, of a nested lease or a turn
-	held  waitline.Held      // measures the hold
+	life  *lifetime.Lifetime       // how long the lease stands
+	hold  primitives.Hold          // of the lease's own nodes; nil if they belong to other leases
+	outer *Lease                   // the lease that has the node, of a nested lease or a turn
+	held  waitline.HoldMeasurement // measures the hold
 
 	contender *waitline.Contender                // of a lease in a line, and of leases within it
 	giveBack  func(written bool) releaseProgress // deletes the nodes; written asks for releaseProgress.written
 	guarded   atomic.Bool                        // Guard was called: the node must go with the lease
 
 	mu      sync.Mutex
-	ended   bool
-	release releaseProgress
-	limit   *time.Timer // of WithMaxHold, or nil
-	expires time.Time   // when limit fires
-	unwatch func() bool
-	revoked chan struct{}
+	ended   bool            // endLease was called
+	release releaseProgress // once ended
+	limit   *time.Timer     // of WithMaxHold, or nil
+	expires time.Time       // when limit fires
+	unwatch func() bool     // stops what watchEnd has begun; nil for a turn
+	revoked chan struct{}   // the channel of Revoked; nil before its first call
 }
 
 // releaseProgress tells how far the deletion of a lease's nodes has come.
@@ -76,7 +76,8 @@ type releaseProgress struct {
 func (l *Lease) Context() context.Context { return l.life.Context() }
 
 // Token is the fencing token: it rises with every exclusive grant on the path. What the lock protects should remember the highest token
-// that it has seen and refuse lower ones. The token of a semaphore or a claim tells grants apart, but is no fence.
+// that it has seen and refuse lower ones. A nested lease has the token of its outer lease, a reader that was a writer that of the writer, and the turns of a
+// slice share one: see Turn. The token of a semaphore or a claim tells grants apart, but is no fence.
 func (l *Lease) Token() int64 { return l.token }
 
 // Turn counts the leases of one slice, which share a token: compare token and turn as a pair. It is 0 without WithLocalHandoff.
@@ -155,9 +156,10 @@ func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 	}
 }
 
-// Release ends the lease's context, then deletes its node. It waits for the deletion until ctx ends. After that the deletion goes on in the
-// background, until the node is gone or the session has ended, and Client.Close waits for the deletion. The error is nil in either case. A second
-// call is harmless.
+// Release ends the lease's context, then deletes its nodes. It waits for the deletion until ctx ends. After that the deletion goes on in the
+// background, until the nodes are gone or the session has ended, and Client.Close waits for the deletion. The error is nil in either case. A second
+// call is harmless. With WithAsyncRelease it does not wait for the deletion's answer. The release of a nested lease deletes no node, nor does that of a
+// turn which another turn of its slice follows.
 func (l *Lease) Release(ctx context.Context) error {
 	l.endLease(ErrReleased)
 	select {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // maxList is how many nodes List looks at, beside those of the locks themselves.
@@ -19,7 +21,8 @@ const listedAtOnce = 1000
 
 // List yields a report of every lock at and below root: a directory before its children, names in their order. It reads up to a thousand
 // paths together, with few requests: about 10 for 1,000 locks of 5 nodes. It does not descend into the nodes of a lock. It descends
-// into other nodes in the lock's directory, and reports their locks apart.
+// into other nodes in the lock's directory, and reports their locks apart. It does not descend into the directories in which a queue keeps its items:
+// "items", "lanes", "dead", "later" and "ids" beside each other, as package queue makes them. A lock with one of these names is reported all the same.
 //
 // The servers do not know what an ephemeral node is for: List reports a single one as a claim.
 //
@@ -64,10 +67,11 @@ func listUpTo(ctx context.Context, client *framework.Client, root string, most i
 
 // listedPath is a path to inspect, and the report of its lock once it was inspected.
 type listedPath struct {
-	path   string
-	done   bool
-	report *Report
-	err    error
+	path       string
+	queueItems bool // it has the name and the place of a directory with a queue's items
+	done       bool
+	report     *Report
+	err        error
 }
 
 // yieldTo yields what was found, and reports whether to go on.
@@ -86,10 +90,10 @@ func (l listedPath) yieldTo(yield func(*Report, error) bool) bool {
 type lockLister struct {
 	client *framework.Client
 	ahead  []listedPath // the next one is the last
-	looked int
+	looked int          // how many paths were inspected
 }
 
-// inspectNext inspects the next paths together, at most so many, and adds the paths below each of them behind it.
+// inspectNext inspects the next paths together, no more than most of them, and adds the paths below each of them behind it.
 func (l *lockLister) inspectNext(ctx context.Context, most int) error {
 	var paths []string
 	first := len(l.ahead)
@@ -114,11 +118,26 @@ func (l *lockLister) inspectNext(ctx context.Context, most int) error {
 		i := newInspection(nodes, next.path)
 		err := i.inspectPath(ctx)
 		found = append(found, listedPath{path: next.path, done: true, report: i.report, err: err})
-		for _, path := range i.below {
-			found = append(found, listedPath{path: path})
+		if next.queueItems && i.report.Kind == NoLock {
+			continue // a long queue would use up the nodes that are looked at, and hide the locks behind it
 		}
+		found = append(found, pathsBelow(i)...)
 	}
 	slices.Reverse(found)
 	l.ahead = append(l.ahead[:first], found...)
 	return nil
+}
+
+// pathsBelow returns the paths to inspect below one that was inspected.
+func pathsBelow(i *pathInspection) (paths []listedPath) {
+	var names []string
+	for _, path := range i.below {
+		_, name := znode.Split(path)
+		names = append(names, name)
+	}
+	isQueue := recipe.HasQueueLayout(names)
+	for n, path := range i.below {
+		paths = append(paths, listedPath{path: path, queueItems: isQueue && recipe.HoldsQueueItems(names[n])})
+	}
+	return paths
 }

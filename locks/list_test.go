@@ -3,6 +3,8 @@ package locks_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
+	itemqueue "github.com/lockstep-go/lockstep/queue" // queue is a function of these tests
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -161,5 +164,40 @@ func TestAListOfManyLocksIsFewRequests(t *testing.T) {
 		after := w.zk.Requests()
 		require.LessOrEqual(t, after[zktest.OpMultiRead]-before[zktest.OpMultiRead], int64(20))
 		require.Equal(t, before[zktest.OpGetData], after[zktest.OpGetData])
+	})
+}
+
+// TestAListDoesNotReadTheItemsOfAQueue has a queue that grows. Each look takes as many requests as the first, and finds what lies behind the
+// queue, and locks that have the names of a queue's directories.
+func TestAListDoesNotReadTheItemsOfAQueue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a").Client, w.member("b").Client
+		q := itemqueue.New(a, "/jobs", itemqueue.Bytes(), itemqueue.WithDedup(time.Hour))
+		defer func() { require.NoError(t, q.Close(context.Background())) }()
+		putEach := func(n int) {
+			for i := range n {
+				require.NoError(t, q.Put(t.Context(), nil, itemqueue.WithID(fmt.Sprint(n, "/", i))))
+				require.NoError(t, q.Put(t.Context(), nil, itemqueue.WithPriority(7)))
+				require.NoError(t, q.Put(t.Context(), nil, itemqueue.WithDelay(time.Duration(i+1)*time.Hour)))
+			}
+		}
+		putEach(1)
+		_, err := locks.NewMutex(a, "/team/deploy").Lock(t.Context())
+		require.NoError(t, err)
+		for _, path := range []string{"/team/items", "/team/items/below", "/team/dead", "/team/other/lock"} {
+			_, err := locks.NewMutex(a, path).Lock(t.Context())
+			require.NoError(t, err)
+		}
+		look := func() int64 {
+			before := w.zk.Requests()
+			found := slices.DeleteFunc(survey(t, b, "/"), func(lock string) bool { return strings.HasPrefix(lock, "/jobs/writers/") }) // claims of those who put
+			require.Equal(t, []string{"/team/dead mutex", "/team/deploy mutex", "/team/items mutex", "/team/items/below mutex", "/team/other/lock mutex"}, found)
+			after := w.zk.Requests()
+			require.Equal(t, before[zktest.OpGetData], after[zktest.OpGetData])
+			return after[zktest.OpMultiRead] - before[zktest.OpMultiRead]
+		}
+		first := look()
+		putEach(300)
+		require.Equal(t, first, look())
 	})
 }

@@ -26,7 +26,7 @@ type commonLock struct {
 // newLock returns a lock without a line.
 func newLock(client *framework.Client, path string, k telemetryKind, opts lockOptions, err error) commonLock {
 	l := commonLock{client: client, path: path, kind: k, opts: opts}
-	if l.err = waitline.CheckPath(client, path); l.err != nil {
+	if l.err = recipe.CheckClientAndPath(client, path, "a lock"); l.err != nil {
 		return l
 	}
 	l.err = err
@@ -35,10 +35,9 @@ func newLock(client *framework.Client, path string, k telemetryKind, opts lockOp
 	return l
 }
 
-// newLineLock returns a lock with a line at its path.
-func newLineLock(client *framework.Client, path string, k telemetryKind, names waitline.Kind, opts lockOptions, err error) commonLock {
-	l := newLock(client, path, k, opts, err)
-	l.line = waitline.New(path, waitline.Filter{Kind: names, Kazoo: opts.kazoo}, opts.onWait)
+// withLine returns the lock with a line at its path. Its contenders have names of a kind.
+func (l commonLock) withLine(names waitline.Kind) commonLock {
+	l.line = waitline.New(l.path, waitline.Filter{Kind: names, Kazoo: l.opts.kazoo}, l.opts.onWait)
 	return l
 }
 
@@ -170,6 +169,9 @@ func (l *commonLock) downgrade(ctx context.Context, writer *Lease) (*Lease, erro
 func (l *commonLock) newLeaseInLine(ctx context.Context, c *waitline.Contender, token int64) (*Lease, error) {
 	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: c.Node().Path, token: token, session: c.Session(), key: l.key, contender: c}
 	lease.giveBack = func(written bool) releaseProgress {
+		if errors.Is(lease.Err(), framework.ErrNodeGone) {
+			c.Unlink()
+		}
 		p, deletion := l.deleteInBackground(written, c.Leave)
 		p.afterGone = func() { c.RecordRelease(deletion.Zxid()) }
 		return p

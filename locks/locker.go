@@ -9,7 +9,7 @@ import (
 type Locker interface {
 	// Path is the lock's path.
 	Path() string
-	// Lock waits until the lock is granted. Its error is that of ctx, or says why the lock cannot be granted.
+	// Lock waits until the lock is granted. Its error is that of ctx when that ended the wait, or says why the lock cannot be granted. See Mutex.Lock.
 	Lock(ctx context.Context) (*Lease, error)
 	// TryLock acquires the lock at once, or returns an error that wraps ErrNotAcquired.
 	TryLock(ctx context.Context) (*Lease, error)

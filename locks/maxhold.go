@@ -5,17 +5,18 @@ import (
 	"sync"
 )
 
-// heldTogether delays the greatest holds (WithMaxHold) of leases that a Multi acquires one after the other: they count from the moment when
-// all are held, or the Multi has failed.
+// heldTogether delays the time of WithMaxHold for leases that a Multi acquires one after the other: the time counts from the moment when all are held,
+// or the Multi has failed.
 type heldTogether struct {
 	mu      sync.Mutex
 	done    bool
-	waiting []func()
+	waiting []func() // each starts the time of one lease
 }
 
+// heldTogetherKey is the context key of the heldTogether.
 type heldTogetherKey struct{}
 
-// acquiringTogether returns a context for the acquisition of several leases. The caller calls finish when all are held.
+// acquiringTogether returns a context for the acquisition of several leases. The caller calls finish when all are held, or the acquisition has failed.
 func acquiringTogether(ctx context.Context) (within context.Context, finish func()) {
 	h := new(heldTogether)
 	return context.WithValue(ctx, heldTogetherKey{}, h), h.finishOnce

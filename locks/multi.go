@@ -21,10 +21,10 @@ import (
 // It acquires them one after the other in the order of their paths, not of the arguments, so that two multi-locks cannot wait for each
 // other. Keep to one Root for all clients. While you wait for a multi-lock, hold no other lock that a multi-lock may acquire.
 // The lease ends when one of the parts does, and its release releases all parts, last first. Its token is the highest of theirs, which
-// rises with every grant of the same exclusive locks. A greatest hold (WithMaxHold) of a part counts from the moment when all are held.
+// rises with every grant of the same exclusive locks. The time of a part's WithMaxHold counts from the moment when all are held.
 type Multi struct {
-	lockers []Locker
-	err     error
+	lockers []Locker // in the order of their paths
+	err     error    // of the arguments; every call returns it
 }
 
 // NewMulti returns a lock of all lockers. There must be at least one, and each must have a path of its own.

@@ -22,7 +22,7 @@ type Mutex struct {
 // NewMutex returns a mutex at path.
 func NewMutex(client *framework.Client, path string, opts ...MutexOption) *Mutex {
 	all, err := optionsOf(opts, MutexOption.applyToMutex)
-	m := &Mutex{lock: newLineLock(client, path, mutexKind, waitline.Mutex, all, err)}
+	m := &Mutex{lock: newLock(client, path, mutexKind, all, err).withLine(waitline.Mutex)}
 	if all.handoff > 0 {
 		m.handoff = newLocalHandoff(&m.lock)
 	}
@@ -33,8 +33,9 @@ func NewMutex(client *framework.Client, path string, opts ...MutexOption) *Mutex
 func (m *Mutex) Path() string { return m.lock.path }
 
 // Lock waits in line until the lock is granted. A suspended connection keeps the waiter's place; when the session is lost, the waiter
-// joins again at the end. Its error is that of ctx when that ended the wait, or wraps framework.ErrClosed, framework.ErrNoAuth,
-// framework.ErrInvalidPath, ErrKindMixed or ErrHeld. No node stays behind then.
+// joins again at the end. Its error is that of ctx when that ended the wait. Otherwise it wraps ErrHeld, ErrDeadlock, ErrKindMixed, framework.ErrClosed,
+// framework.ErrAuthFailed, framework.ErrInvalidPath, or a refusal of the servers or of the client, such as framework.ErrNoAuth or framework.ErrTooLarge. No
+// node stays behind then: Lock deletes its node, if need be in the background.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 	if m.handoff != nil && m.lock.holderOf(ctx) == nil {
 		return m.handoff.waitForTurn(ctx)
@@ -43,7 +44,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 }
 
 // TryLock acquires the lock at once or returns an error that wraps ErrNotAcquired. It waits for a session and for the servers' answers
-// until ctx ends.
+// until ctx ends. Its other errors are those of Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 	if m.handoff != nil && m.lock.holderOf(ctx) == nil {
 		return m.handoff.tryTurn(ctx)

@@ -60,7 +60,7 @@ func optionsOf[O comparable](opts []O, apply func(O, *lockOptions) error) (all l
 	return all, err
 }
 
-// WithData writes data into the contender's node instead of the owner's description, which is JSON. 64 KiB are the most.
+// WithData writes data into the contender's node instead of the owner's description, which is JSON. data may have up to 64 KiB.
 func WithData(data []byte) Option {
 	return anyOption(func(o *lockOptions) error {
 		if len(data) > maxData {
@@ -75,7 +75,8 @@ func WithData(data []byte) Option {
 const maxData = 64 << 10
 
 // WithMaxHold ends each lease after d, with ErrMaxHold as its cause, and grants the lock to the next waiter. So a hold that its holder
-// forgot to release ends, too. The holder must heed the lease's context.
+// forgot to release ends, too. The holder must heed the lease's context. With WithLocalHandoff, d is the longest time of a whole slice: it counts from
+// the grant of the node, and the turn that has the node then ends.
 func WithMaxHold(d time.Duration) Option {
 	return anyOption(func(o *lockOptions) error {
 		if d <= 0 {

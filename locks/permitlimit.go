@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -126,22 +127,30 @@ func (l *permitLimit) watchRecord(ctx context.Context, s *framework.Session, n i
 	}
 }
 
-// setPermits changes the number of permits for all members.
+// setPermits changes the number of permits for all members. If another member changes it at the same time, the other number may be the one that stays.
+// The record must permit this member's number at the first read. Later it may not: this call, or another one at the same time, has set a number since.
 func (l *permitLimit) setPermits(ctx context.Context, n int) error {
+	accepted := int64(0) // the transaction that created the record that permitted this member's number
 	for {
 		p, err := l.readRecord(ctx)
-		if err != nil {
+		if err != nil && !(errors.Is(err, ErrPermits) && p.created == accepted) {
 			return err
 		}
-		p.Permits = n
-		_, err = l.client.Set(ctx, l.node, p.encode(), p.version)
+		accepted = p.created
+		changed := p
+		changed.Permits = n
+		_, err = l.client.Set(ctx, l.node, changed.encode(), p.version)
 		l.rememberRecord(nil)
-		if errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil {
-			if now, failed := l.readRecord(ctx); failed == nil && now.Permits == n {
-				return nil
+		switch {
+		case errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil:
+			now, failed := l.readRecord(ctx)
+			if failed != nil && !errors.Is(failed, ErrPermits) {
+				return fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, failed)
 			}
-		}
-		if !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
+			if now.created != p.created || now.version != p.version {
+				return nil // this number was set, or another one by another member: it is as if this one had been set just before
+			}
+		case !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode):
 			return err
 		}
 	}

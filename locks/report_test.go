@@ -2,6 +2,7 @@ package locks
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -120,5 +121,29 @@ func TestListReportsOmittedNodes(t *testing.T) {
 		require.Equal(t, []string{"/a/1", "/a/2"}, found)
 		require.ErrorIs(t, last, framework.ErrTooLarge)
 		require.ErrorContains(t, last, "of more than 3 nodes the others are left out, from /a/3 on")
+	})
+}
+
+// TestALongQueueHidesNoLocks has more items than are looked at, and a lock behind them.
+func TestALongQueueHidesNoLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := zktest.Start(t).Member(t, "look", framework.Config{})
+		for _, path := range []string{"/jobs/items/0000000000", "/jobs/tickets", "/jobs/lanes/redo/0000000000", "/jobs/dead/0000000000", "/jobs/later/0000000000/0000000000"} {
+			require.NoError(t, m.MakeDirs(t.Context(), path))
+			var items []framework.Op
+			for i := range 20 {
+				items = append(items, framework.CreateOp(fmt.Sprintf("%s/i-%010d", path, i), nil, framework.Persistent))
+			}
+			_, err := m.Multi(t.Context(), items...)
+			require.NoError(t, err)
+		}
+		_, err := NewMutex(m.Client, "/z").Lock(t.Context())
+		require.NoError(t, err)
+		var found []string
+		for r, err := range listUpTo(t.Context(), m.Client, "/", 40) {
+			require.NoError(t, err)
+			found = append(found, r.Path)
+		}
+		require.Equal(t, []string{"/z"}, found)
 	})
 }

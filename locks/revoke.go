@@ -37,12 +37,13 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	return failure.Wrap("revoke", node, err)
 }
 
-// Evict takes a node out of a lock, and with it its owner's hold or place. The token is the one that Inspect has reported for the node: a
-// node of the same name that is newer stays.
+// Evict deletes the node of a holder or a waiter, and so takes its owner out of the lock. The token is the one that Inspect has reported for the
+// node: a newer node of the same name stays.
 //
 // Not guaranteed: that the owner stops. Its lease ends when it notices that its node is gone, which may be after the next holder was
-// granted: a fence on the tokens keeps it from doing harm. Evict is for operators: for an owner that hangs, or a node without a session. If a claim
-// is released and claimed again between Evict's read and its deletion, Evict may delete the new one.
+// granted: a fence on the tokens keeps it from doing harm. A waiter whose node is gone may be granted beside the next one when its predecessor leaves,
+// until it notices that. Evict is for operators: for an owner that hangs, or a node that belongs to no session. If a claim is released and claimed again
+// between Evict's read and its deletion, Evict may delete the new one.
 //
 // The error wraps ErrHolderGone when there is no such node, framework.ErrBadVersion when its data was changed meanwhile, or
 // framework.ErrNoAuth.

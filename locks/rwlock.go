@@ -25,8 +25,8 @@ type RWLock struct{ reader, writer commonLock }
 func NewRWLock(client *framework.Client, path string, opts ...RWLockOption) *RWLock {
 	all, err := optionsOf(opts, RWLockOption.applyToRWLock)
 	return &RWLock{
-		reader: newLineLock(client, path, readKind, waitline.Read, all, err),
-		writer: newLineLock(client, path, writeKind, waitline.Write, all, err),
+		reader: newLock(client, path, readKind, all, err).withLine(waitline.Read),
+		writer: newLock(client, path, writeKind, all, err).withLine(waitline.Write),
 	}
 }
 
@@ -36,13 +36,15 @@ func (l *RWLock) Path() string { return l.writer.path }
 // Lock waits in line until this is the only holder. Its errors are those of Mutex.Lock, and ErrUpgrade.
 func (l *RWLock) Lock(ctx context.Context) (*Lease, error) { return l.writer.waitUntilGranted(ctx) }
 
-// TryLock acquires the lock for writing at once or returns an error that wraps ErrNotAcquired.
+// TryLock acquires the lock for writing at once or returns an error that wraps ErrNotAcquired. Its other errors are those of Lock.
 func (l *RWLock) TryLock(ctx context.Context) (*Lease, error) { return l.writer.tryAcquire(ctx) }
 
-// RLock waits for all earlier writers. Its errors are those of Mutex.Lock.
+// RLock waits until no writer that has joined before holds or waits. Its errors are those of Mutex.Lock, or wrap ErrReleased if ctx is of a write
+// lease that ends meanwhile.
 func (l *RWLock) RLock(ctx context.Context) (*Lease, error) { return l.reader.waitUntilGranted(ctx) }
 
-// TryRLock acquires the lock for reading at once or returns an error that wraps ErrNotAcquired.
+// TryRLock acquires the lock for reading at once or returns an error that wraps ErrNotAcquired, also while a writer only waits. Its other errors are
+// those of RLock.
 func (l *RWLock) TryRLock(ctx context.Context) (*Lease, error) { return l.reader.tryAcquire(ctx) }
 
 // RLocker returns the lock's reading half, for Do and NewMulti.

@@ -17,7 +17,7 @@ import (
 func TestTheFormerContextIsDoneAtTheGrant(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := locks.NewMutex(w.member("a").Client, path, locks.WithMaxHold(time.Second))
-		for range 2000 {
+		for range 20_000 { // the goroutine of the next one must run in a moment that is short
 			former := held(t, t.Context(), m)
 			done := make(chan bool)
 			go func() {

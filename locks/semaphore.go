@@ -21,8 +21,8 @@ import (
 //	<path>/permits                    persistent: the number of permits, as JSON
 //
 // Guarantee: the holders together do not have more permits than the limit. Waiters are served in order. A waiter for several permits gets them
-// together, and does not hold some while it waits for the rest. The members agree on the number: a member that was made with another number fails with a
-// *PermitsError. Curator's members do not read the record: keep them at the same number.
+// together, and does not hold some while it waits for the rest. The members agree on the number: the calls of a member that was made with another number fail
+// with a *PermitsError. Curator's members do not read the record: keep them at the same number.
 //
 // Not guaranteed: that the leases' tokens fence. They tell grants apart.
 type Semaphore struct {
@@ -82,7 +82,8 @@ func (p permitLocker) TryLock(ctx context.Context) (*Lease, error) {
 	return p.semaphore.TryAcquire(ctx, p.n)
 }
 
-// Limit is the number of permits at present.
+// Limit is the number of permits at present. It creates <path>/permits if that is missing. The error wraps ErrPermits if this Semaphore was made with
+// a wrong number; see Resize.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.lock.err != nil {
 		return 0, failure.Wrap("limit", s.lock.path, s.lock.err)
@@ -91,9 +92,13 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	return p.Permits, failure.Wrap("limit", s.lock.path, err)
 }
 
-// Resize changes the number of permits for all members, even those that were made with another number. More permits let waiters in at once.
-// With fewer permits, no waiter is let in until enough were released. Waiters that wait for more permits than are left fail with
-// ErrPermits.
+// Resize changes the number of permits for all members. A member may be made with the number from before the first Resize, or with the present one; with
+// any other number its calls fail. More permits let waiters in at once. With fewer permits, no waiter is let in until enough were released. A waiter that asks for more
+// permits than there are then fails with ErrPermits.
+//
+// Of two calls at the same time, the number stays that the servers have taken last, also when a connection is lost meanwhile; neither call fails
+// because of the other. The error wraps ErrPermits for a number that is not possible, or if this Semaphore was made with a wrong number. Otherwise it is
+// that of ctx, wraps framework.ErrSessionLost, or is a refusal of the servers. It wraps framework.ErrOutcomeUnknown too if the number may have been written.
 func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	err := s.lock.err
 	if err == nil {
@@ -105,7 +110,7 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	return failure.Wrap("resize", s.lock.path, err)
 }
 
-// Acquire waits in line until it can acquire n permits at once. Its errors are those of Mutex.Lock, or wrap ErrPermits.
+// Acquire waits in line until it can acquire n permits at once. Its errors are those of Mutex.Lock without ErrHeld, or wrap ErrPermits.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 	return s.acquire(ctx, "acquire", n, func(ctx context.Context, sess *framework.Session, data []byte) (*waitline.Contender, error) {
 		waits := noteContender(ctx)
@@ -118,7 +123,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 }
 
 // TryAcquire acquires n permits at once. If they are not free, or if another contender waits, it returns an error that wraps
-// ErrNotAcquired.
+// ErrNotAcquired. Its other errors are those of Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 	return s.acquire(ctx, "try", n, s.lock.line.Try, s.findRoom)
 }
@@ -143,7 +148,8 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int,
 		}
 		granted := false
 		defer func() { // the function of WithOnWait may panic
-			if !granted {
+			if !granted { // while it waited for permits, nobody has looked at its node
+				c.Unlink()
 				c.Leave(nil)
 			}
 		}()
@@ -317,6 +323,6 @@ func (s *Semaphore) findRoomOrWait(ctx context.Context, sess *framework.Session,
 	if len(names)+n <= p.Permits {
 		return p, true, nil
 	}
-	_, _, err = recipe.WaitForFirst(ctx, sess.Context(), recipe.Sources{Watch: leases, Second: record})
+	_, _, err = recipe.WaitForFirst(ctx, sess.Context(), recipe.Sources{Watch: leases, SecondWatch: record})
 	return p, false, err
 }

@@ -88,6 +88,103 @@ func TestResizingLetsWaitersIn(t *testing.T) {
 	})
 }
 
+// TestResizeBesideAnother loses the connection of a member that resizes, while another one resizes: what was lost does not come back, and is no error.
+func TestResizeBesideAnother(t *testing.T) {
+	for name, arrives := range map[string]bool{"the answer is lost": true, "the request is lost": false} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b := w.member("a"), locks.NewSemaphore(w.member("b").Client, pool, 2)
+				sem := locks.NewSemaphore(a.Client, pool, 2)
+				require.NoError(t, sem.Resize(t.Context(), 1))
+				a.Link.Delay(50 * time.Millisecond) // so that the other one comes before a looks again
+				writes := w.zk.DropReply(1, zktest.Match{Op: zktest.OpSetData, Path: pool})
+				resized := make(chan error, 1)
+				go func() { resized <- sem.Resize(t.Context(), 3) }()
+				if arrives {
+					<-writes.Hit()
+				} else {
+					time.Sleep(120 * time.Millisecond) // the record is read, and the write is on its way
+					a.Link.Reset()
+					require.NoError(t, b.Resize(t.Context(), 4)) // its answer is dropped instead
+				}
+				require.NoError(t, b.Resize(t.Context(), 5))
+				require.NoError(t, <-resized)
+				n, err := b.Limit(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, 5, n)
+			})
+		})
+	}
+}
+
+// TestResizeByAMemberWithTheNumberBeforeAnotherResize: the record does not permit the member's number any more after its own write, or after that of another member.
+func TestResizeByAMemberWithTheNumberBeforeAnotherResize(t *testing.T) {
+	start := func(t *testing.T, w *world) (a *zktest.Member, sem, other *locks.Semaphore) {
+		a, other = w.member("a"), locks.NewSemaphore(w.member("b").Client, pool, 2)
+		require.NoError(t, other.Resize(t.Context(), 5))
+		return a, locks.NewSemaphore(a.Client, pool, 5), other
+	}
+	permits := func(t *testing.T, s *locks.Semaphore) int {
+		n, err := s.Limit(t.Context())
+		require.NoError(t, err)
+		return n
+	}
+	t.Run("its reply is lost", func(t *testing.T) {
+		in(t, func(t *testing.T, w *world) {
+			_, sem, other := start(t, w)
+			w.zk.DropReply(1, zktest.Match{Op: zktest.OpSetData, Path: pool})
+			require.NoError(t, sem.Resize(t.Context(), 7))
+			require.Equal(t, 7, permits(t, other))
+		})
+	})
+	t.Run("another member resizes", func(t *testing.T) {
+		in(t, func(t *testing.T, w *world) {
+			a, sem, other := start(t, w)
+			a.Link.Delay(50 * time.Millisecond)
+			resized := make(chan error, 1)
+			go func() { resized <- sem.Resize(t.Context(), 3) }()
+			time.Sleep(120 * time.Millisecond) // the record is read, and the write is on its way
+			require.NoError(t, other.Resize(t.Context(), 7))
+			require.NoError(t, <-resized)
+			require.Equal(t, 3, permits(t, other))
+		})
+	})
+	t.Run("another record takes its place", func(t *testing.T) {
+		in(t, func(t *testing.T, w *world) {
+			a, sem, _ := start(t, w)
+			c := w.member("c").Client
+			a.Link.Delay(50 * time.Millisecond)
+			resized := make(chan error, 1)
+			go func() { resized <- sem.Resize(t.Context(), 3) }()
+			time.Sleep(120 * time.Millisecond)
+			require.NoError(t, c.Delete(t.Context(), pool+"/permits", framework.AnyVersion))
+			require.Equal(t, 7, permits(t, locks.NewSemaphore(c, pool, 7)))
+			require.ErrorIs(t, <-resized, locks.ErrPermits)
+		})
+	})
+}
+
+// TestResizeThatIsGivenUpTellsWhy ends the context while a member finds out whether its number was set before another's.
+func TestResizeThatIsGivenUpTellsWhy(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		sem, b := locks.NewSemaphore(w.member("a").Client, pool, 2), locks.NewSemaphore(w.member("b").Client, pool, 2)
+		require.NoError(t, sem.Resize(t.Context(), 1))
+		session := w.zk.Sessions()[0].ID
+		written := w.zk.DropReply(1, zktest.Match{Op: zktest.OpSetData, Path: pool})
+		looked := w.zk.DropReply(3, zktest.Match{Op: zktest.OpGetData, Path: pool, Session: session})
+		ctx, cancel := context.WithCancel(t.Context())
+		resized := make(chan error, 1)
+		go func() { resized <- sem.Resize(ctx, 3) }()
+		<-written.Hit()
+		require.NoError(t, b.Resize(t.Context(), 5))
+		<-looked.Hit()
+		cancel()
+		err := <-resized
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+	})
+}
+
 func TestShrinkingBelowAnAskRefusesIt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		s := locks.NewSemaphore(w.member("m").Client, pool, 3)

@@ -15,22 +15,23 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Cordon asks a member to take no new work. Anyone with write permission may. It returns when the servers have the request: the member's State becomes Cordoned when it has answered. A
-// member that is cordoned or drained already stays so.
+// Cordon asks a member to take no new work. Any client with write permission may ask. Cordon returns when the servers have the request; the member's State becomes Cordoned when the member
+// has answered. It changes nothing, also not the reason, if the ID has a cordon or a drain already.
 //
-// The error wraps ErrNotFound, ErrInvalid or framework.ErrNoAuth, or is that of ctx; then the request may have been written.
+// The error wraps ErrNotFound, ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the request may have been written.
 func (g *Group) Cordon(ctx context.Context, id string, opts ...CordonOption) error {
 	return failure.Wrap("cordon", g.path, g.requestCordon(ctx, id, false, opts))
 }
 
-// Drain asks a member to take no new work and to finish what it has, and waits until it acknowledges that. If a drain is asked for already, Drain waits for that one; one that has
-// failed is begun again.
+// Drain asks a member to take no new work and to finish its work, and waits until the member acknowledges that. If an earlier drain has not ended, Drain waits for that one. If an
+// earlier drain has failed, Drain makes a new request, and the member calls its drain function again.
 //
-// It returns nil once all processes with the ID that are listed have acknowledged, or none is listed and one has acknowledged before it left. A member that loses its session
-// goes on with its work, and acknowledges on the next session. A process that is started again under the drain has to acknowledge, too.
+// Drain returns nil once all listed processes with the ID have acknowledged. If no process with the ID is listed any more, it returns nil if one had acknowledged before it left, and
+// otherwise an error that wraps ErrLeft, after a session timeout of this client. A member that loses its session goes on with its work, and acknowledges on the next session. A process
+// that is started again under the drain must acknowledge, too.
 //
-// The error is a *DrainError, wraps ErrWithdrawn, ErrLeft, ErrNotFound, ErrInvalid or framework.ErrNoAuth, or is that of ctx. The member stays cordoned and the drain stays asked for, until
-// Uncordon withdraws it.
+// The error wraps a *DrainError, ErrWithdrawn, ErrLeft, ErrNotFound, ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. After any
+// error but ErrWithdrawn the member stays cordoned, and the request to drain stands until Uncordon withdraws it.
 func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) error {
 	err := g.requestCordon(ctx, id, true, opts)
 	if err == nil {
@@ -39,13 +40,14 @@ func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) erro
 	return failure.Wrap("drain", g.path, err)
 }
 
-// Uncordon lets a member take work again, and withdraws a drain. Without a cordon it does nothing.
+// Uncordon lets a member take work again, and withdraws a drain. It returns nil, and changes no node, if there is no cordon. The error wraps ErrInvalid, framework.ErrInvalidPath,
+// framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the cordon may have been removed.
 func (g *Group) Uncordon(ctx context.Context, id string) error {
 	err := errors.Join(g.err, checkID(id))
 	if err == nil {
 		err = recipe.OnSession(ctx, g.client, func(s *framework.Session) error {
 			_, err := s.Multi(ctx, framework.DeleteOp(g.nodePath(cordonName(id)), framework.AnyVersion), g.announceOp())
-			if isRaced(err) {
+			if isConflict(err) {
 				return nil
 			}
 			return err
@@ -54,13 +56,13 @@ func (g *Group) Uncordon(ctx context.Context, id string) error {
 	return failure.Wrap("uncordon", g.path, err)
 }
 
-// requestCordon writes a request, unless one that asks for as much is there.
+// requestCordon writes a request, unless the ID has one that asks for as much.
 func (g *Group) requestCordon(ctx context.Context, id string, drain bool, opts []CordonOption) error {
 	o, err := recipe.ApplyOptions(cordonOptions{}, opts)
 	if err = errors.Join(g.err, checkID(id), err); err != nil {
 		return err
 	}
-	if !o.absent {
+	if !o.evenIfAbsent {
 		view, err := g.List(ctx)
 		if err != nil {
 			return err
@@ -70,11 +72,11 @@ func (g *Group) requestCordon(ctx context.Context, id string, drain bool, opts [
 		}
 	}
 	wanted := cordonRecord{ID: id, Request: uuid.NewString(), Drain: drain, Reason: o.reason, By: g.client.Config().Identity}
-	return recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return g.tryAsk(ctx, s, wanted) }, failure.IsTransient, isUnknown)
+	return recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return g.writeRequest(ctx, s, wanted) }, failure.IsTransient, isUnknown)
 }
 
-// tryAsk writes a request over what is there. When a reply was lost, the next try finds the request by its id.
-func (g *Group) tryAsk(ctx context.Context, s *framework.Session, wanted cordonRecord) error {
+// writeRequest writes a request, in place of an earlier one. After a lost reply, the next try recognizes its own request by the UUID.
+func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted cordonRecord) error {
 	if err := s.Sync(ctx, g.path); err != nil {
 		return err
 	}
@@ -101,7 +103,7 @@ func (g *Group) tryAsk(ctx context.Context, s *framework.Session, wanted cordonR
 		op = framework.CreateOp(node, data, framework.Persistent)
 	}
 	_, err = s.Multi(ctx, op, g.announceOp())
-	if !isRaced(err) {
+	if !isConflict(err) {
 		return err
 	}
 	if errors.Is(err, framework.ErrNoNode) {
@@ -112,7 +114,7 @@ func (g *Group) tryAsk(ctx context.Context, s *framework.Session, wanted cordonR
 	return recipe.ErrAgain
 }
 
-// asksFor reports whether a request asks for as much as a cordon or a drain would. A drain that has failed is to be asked for again.
+// asksFor reports whether the request asks for a cordon, or with drain for a drain that has not failed. A new request is needed otherwise.
 func (c *Cordon) asksFor(drain bool) bool {
 	failed := false
 	for _, answer := range c.Answers {
@@ -121,11 +123,28 @@ func (c *Cordon) asksFor(drain bool) bool {
 	return c.request != "" && (!drain || c.Drain && !failed)
 }
 
-// waitUntilDrained waits for the acknowledgement of the drain that is asked for.
+// waitUntilDrained waits until the member has acknowledged the drain, or until an error of Drain is certain.
 func (g *Group) waitUntilDrained(ctx context.Context, id string) error {
+	for {
+		err := g.watchDrain(ctx, id)
+		if !errors.Is(err, ErrLeft) {
+			return err
+		}
+		view, listErr := g.List(ctx) // the member may have joined again while this client had no connection
+		if listErr != nil {
+			return listErr
+		}
+		if member, cordon := view.findMember(id); member == nil && cordon != nil && !cordon.isDrained() {
+			return err
+		}
+	}
+}
+
+// watchDrain watches the group until the member has acknowledged the drain, or returns why that does not happen. It returns ErrLeft when the latest view of a session timeout lacks the member.
+func (g *Group) watchDrain(ctx context.Context, id string) error {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var absent *time.Timer // runs while the member is not listed
+	var absent *time.Timer // ends the wait with ErrLeft; it runs while no member with the ID is listed
 	defer func() { stopTimer(absent) }()
 	for view, err := range g.Watch(waiting) {
 		if err != nil {
@@ -139,7 +158,7 @@ func (g *Group) waitUntilDrained(ctx context.Context, id string) error {
 			return nil
 		case member != nil && member.State == Failed:
 			return &DrainError{ID: id, Reason: cordon.failureText()}
-		case member == nil && absent == nil: // it may be on its way to another session
+		case member == nil && absent == nil: // the member may join again on its next session
 			absent = time.AfterFunc(g.client.Config().SessionTimeout, func() { stop(ErrLeft) })
 		case member != nil:
 			stopTimer(absent)
@@ -152,13 +171,14 @@ func (g *Group) waitUntilDrained(ctx context.Context, id string) error {
 	return failure.Ended(ctx)
 }
 
+// stopTimer stops a timer, which may be nil.
 func stopTimer(t *time.Timer) {
 	if t != nil {
 		t.Stop()
 	}
 }
 
-// failureText is why a drain has failed.
+// failureText returns the error of a failed answer; there is at least one. Of several it returns the first in the order of their texts.
 func (c *Cordon) failureText() string {
 	var reasons []string
 	for _, answer := range c.Answers {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// drained is a drain function that ends when the test says so.
+// drained is a drain function that returns when the test sends to end, or when its context ends.
 type drained struct {
 	began chan members.Cordon
 	end   chan error
@@ -34,18 +34,19 @@ func (d *drained) option() members.JoinOption {
 			return err
 		case <-ctx.Done():
 			d.ended <- context.Cause(ctx)
-			return nil // too late to count
+			return nil // the drain was withdrawn: this is no acknowledgement
 		}
 	})
 }
 
-// drain drains in the background.
+// drain calls Drain in the background.
 func (p *peer) drain(id string, opts ...members.CordonOption) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- p.Drain(p.t.Context(), id, opts...) }()
 	return done
 }
 
+// isOpen reports whether a call in the background has not returned yet. It takes the call's result if it has.
 func isOpen(c <-chan error) bool {
 	synctest.Wait()
 	select {
@@ -88,7 +89,7 @@ func TestACordonOutlivesItsMember(t *testing.T) {
 		a, o := w.peer("a"), w.peer("o")
 		require.NoError(t, o.Cordon(t.Context(), "a/b c", members.EvenIfAbsent()))
 		m := a.join("a/b c")
-		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned, "it is known when Join returns")
+		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned, "the member knows its cordon when Join returns")
 		synctest.Wait()
 		require.Equal(t, members.Cordoned, o.member("a/b c").State)
 		require.NoError(t, w.Expire(a.sessionID()))
@@ -96,11 +97,11 @@ func TestACordonOutlivesItsMember(t *testing.T) {
 		require.Equal(t, members.Cordoned, o.member("a/b c").State, "the next session answers")
 		require.NoError(t, m.Leave(t.Context()))
 		time.Sleep(time.Minute)
-		require.ErrorIs(t, w.peer("b").join("a/b c").Healthy(t.Context()), members.ErrCordoned, "so does the next process")
+		require.ErrorIs(t, w.peer("b").join("a/b c").Healthy(t.Context()), members.ErrCordoned, "the next process knows it, too")
 	})
 }
 
-// TestAMemberIsListedAfterItKnowsItsCordon: others that see the member may trust that it knows what they ask of it.
+// TestAMemberIsListedAfterItKnowsItsCordon: a client that sees the member in a list may rely on that it knows its cordon.
 func TestAMemberIsListedAfterItKnowsItsCordon(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")
@@ -197,8 +198,8 @@ func TestADrainThatIsWithdrawn(t *testing.T) {
 	})
 }
 
-// TestASessionThatIsLostInADrain: the function goes on, and the next session answers.
-func TestASessionThatIsLostInADrain(t *testing.T) {
+// TestASessionIsLostDuringADrain: the drain function goes on, and the member answers on its next session.
+func TestASessionIsLostDuringADrain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
 		d := newDrained()
@@ -208,14 +209,14 @@ func TestASessionThatIsLostInADrain(t *testing.T) {
 		a.Link.Cut()
 		require.NoError(t, w.Expire(a.sessionID()))
 		time.Sleep(time.Second)
-		require.True(t, isOpen(done), "it may be on its way to another session")
+		require.True(t, isOpen(done), "the member may join again on another session")
 		a.Link.Heal()
 		time.Sleep(timeout / 2)
 		require.True(t, isOpen(done))
 		a.Link.Cut()
 		d.end <- nil
 		time.Sleep(timeout / 2)
-		require.True(t, isOpen(done), "nobody has told so")
+		require.True(t, isOpen(done), "the answer was not written")
 		a.Link.Heal()
 		require.NoError(t, <-done)
 		require.Empty(t, d.began, "the function was called once")
@@ -225,8 +226,8 @@ func TestASessionThatIsLostInADrain(t *testing.T) {
 	})
 }
 
-// TestAMemberThatDiesInADrain is not drained: it may still run. Its successor has to answer.
-func TestAMemberThatDiesInADrain(t *testing.T) {
+// TestAMemberDiesDuringADrain: Drain returns ErrLeft, since the process may still run. Another process with the ID must answer, too.
+func TestAMemberDiesDuringADrain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
 		first, second := newDrained(), newDrained()
@@ -236,7 +237,7 @@ func TestAMemberThatDiesInADrain(t *testing.T) {
 		a.Link.Cut()
 		began := time.Now()
 		require.ErrorIs(t, <-done, members.ErrLeft)
-		require.GreaterOrEqual(t, time.Since(began), 2*timeout-time.Second, "it may be on its way to another session")
+		require.GreaterOrEqual(t, time.Since(began), 2*timeout-time.Second, "the member may join again on another session")
 		done = o.drain("a")
 		b := w.peer("b")
 		b.join("a", second.option())
@@ -252,7 +253,41 @@ func TestAMemberThatDiesInADrain(t *testing.T) {
 	})
 }
 
-// TestALostReplyOfADrain: whichever reply is lost, the request is written once, the function is called once, and its end is told.
+// TestAMemberJoinsAgainWhileDrainIsCutOff: the caller of Drain has seen the group without the member, and has no connection while the member joins again.
+func TestAMemberJoinsAgainWhileDrainIsCutOff(t *testing.T) {
+	for _, acknowledges := range []bool{false, true} {
+		in(t, func(t *testing.T, w *world) {
+			a, o := w.peer("a"), w.peer("o")
+			d := newDrained()
+			m := a.join("a", d.option())
+			done := o.drain("a")
+			<-d.began
+			a.Link.Cut()
+			require.NoError(t, w.Expire(a.sessionID()))
+			time.Sleep(time.Second)
+			o.Link.Cut()
+			a.Link.Heal()
+			time.Sleep(timeout / 2)
+			require.Equal(t, members.Draining, w.peer("b").member("a").State, "it has joined again")
+			if acknowledges { // and leaves
+				d.end <- nil
+				synctest.Wait()
+				require.NoError(t, m.Leave(t.Context()))
+			}
+			time.Sleep(timeout)
+			require.True(t, isOpen(done))
+			o.Link.Heal()
+			time.Sleep(timeout)
+			if !acknowledges {
+				require.True(t, isOpen(done), "the member is listed")
+				d.end <- nil
+			}
+			require.NoError(t, <-done)
+		})
+	}
+}
+
+// TestALostReplyOfADrain: any reply may be lost. The drain function is called once, and Drain returns when it has ended.
 func TestALostReplyOfADrain(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpSync, zktest.OpGetChildren2} {
 		for nth := 1; nth <= 4; nth++ {
@@ -285,15 +320,15 @@ func TestACallOfDrainEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, o.Drain(ctx, "a"), context.DeadlineExceeded)
 		<-d.began
-		require.Equal(t, members.Draining, o.member("a").State, "it stays asked for")
+		require.Equal(t, members.Draining, o.member("a").State, "the request stands")
 		require.NoError(t, m.Leave(t.Context()))
 		require.ErrorIs(t, <-d.ended, members.ErrLeft)
 		require.ErrorIs(t, o.Drain(t.Context(), "a"), members.ErrLeft)
 	})
 }
 
-// TestACordonThatCannotBeRead keeps its member out of service all the same.
-func TestACordonThatCannotBeRead(t *testing.T) {
+// TestAnUnreadableCordonCordons: a cordon's node with unreadable data keeps the member out of service.
+func TestAnUnreadableCordonCordons(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
 		m := a.join("a")
@@ -308,4 +343,41 @@ func TestACordonThatCannotBeRead(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, m.Healthy(t.Context()))
 	})
+}
+
+// TestAnAnswerToAWithdrawnRequestReplacesNoOther: a member has no connection when its drain function ends. Meanwhile the drain is withdrawn, and requested again so that the versions of the cordon's
+// nodes are the same. The member must not write its answer over the other request, and its drain function runs again.
+func TestAnAnswerToAWithdrawnRequestReplacesNoOther(t *testing.T) {
+	for _, away := range []time.Duration{3 * time.Second, 30 * time.Second} { // the session goes on, or is lost
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{zktest.Start(t), t}
+			m, o := w.peer("m"), w.peer("o")
+			d := newDrained()
+			m.join("web-1", d.option())
+			first := o.drain("web-1")
+			synctest.Wait()
+			<-d.began
+			time.Sleep(time.Second)
+			m.Link.Cut()
+			d.end <- nil
+			synctest.Wait()
+			require.NoError(t, o.Uncordon(t.Context(), "web-1"))
+			<-first // withdrawn
+			require.NoError(t, o.Cordon(t.Context(), "web-1", members.EvenIfAbsent()))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			require.ErrorIs(t, o.Drain(ctx, "web-1", members.EvenIfAbsent()), context.DeadlineExceeded)
+			cancel()
+			time.Sleep(away)
+			m.Link.Heal()
+			second := o.drain("web-1", members.EvenIfAbsent())
+			select {
+			case <-d.began:
+			case <-time.After(time.Minute):
+				require.Fail(t, "the drain function does not run again")
+			}
+			require.True(t, isOpen(second), "the former drain is no answer")
+			d.end <- nil
+			require.NoError(t, <-second)
+		})
+	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/members"
 )
 
-// TestMembersOnRealServers has a client on each server: what one does, the watchers on all servers are told in one order.
+// TestMembersOnRealServers has a client on each server. The watchers on all servers receive the changes of each client in one order.
 func TestMembersOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

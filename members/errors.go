@@ -9,14 +9,15 @@ import (
 )
 
 var (
-	// ErrNotFound is returned when no member with the ID is listed, and none is cordoned. List the members; EvenIfAbsent cordons one that is yet to come.
+	// ErrNotFound is returned by Cordon and Drain when the group has neither a member nor a cordon with the ID. List the members; EvenIfAbsent cordons an ID that has not joined yet.
 	ErrNotFound = failure.Sentinel("no such member")
-	// ErrLeft is returned by Update when the membership has ended, and by Drain when the member has been absent for a session timeout without an
-	// acknowledgement. Its process may still run. Its cordon stays.
+	// ErrLeft is returned by Update when the membership has ended, and by Drain when no member with the ID was listed for a session timeout of the caller's client, and none
+	// has acknowledged the drain. The member's process may still run. Its cordon stays. The context of the drain function ends with ErrLeft as its cause when the membership ends.
 	ErrLeft = failure.Sentinel("the member has left")
-	// ErrWithdrawn is returned by Drain when somebody has removed the cordon or replaced the request. It is the cause with which the context of a drain function ends then.
+	// ErrWithdrawn is returned by Drain when it sees that the cordon was removed, or replaced by one that asks for no drain. The context of the drain function ends with it as its cause
+	// when the cordon was removed or the request replaced.
 	ErrWithdrawn = failure.Sentinel("the drain was withdrawn")
-	// ErrDrainFailed is returned by Drain when the member answers that it cannot be drained; see DrainError.
+	// ErrDrainFailed is returned by Drain when the member answers that its drain has failed; see DrainError.
 	ErrDrainFailed = failure.Sentinel("the drain has failed")
 	// ErrCordoned is returned by Membership.Healthy while the member is cordoned.
 	ErrCordoned = failure.Sentinel("the member is cordoned")
@@ -24,11 +25,11 @@ var (
 	ErrInvalid = failure.Sentinel("invalid member")
 )
 
-// DrainError reports why a member was not drained, in its own words. It wraps ErrDrainFailed.
+// DrainError says why a member's drain has failed. It wraps ErrDrainFailed.
 type DrainError struct {
-	// ID is the member's.
+	// ID is the member's ID.
 	ID string
-	// Reason is the text of the error that its drain function returned.
+	// Reason is the text of the error that the member's drain function returned, cut to 4,096 bytes, or says that the member has no drain function.
 	Reason string
 }
 
@@ -39,11 +40,11 @@ func (e *DrainError) Error() string {
 // Unwrap returns ErrDrainFailed.
 func (e *DrainError) Unwrap() error { return ErrDrainFailed }
 
-// isRaced tells a transaction that was refused because somebody else has changed a node meanwhile.
-func isRaced(err error) bool {
+// isConflict reports whether the servers refused a transaction because another client has changed, created or deleted one of its nodes.
+func isConflict(err error) bool {
 	var refused *framework.TxError
 	return errors.As(err, &refused) && (errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNodeExists))
 }
 
-// isUnknown tells a write without an answer. What is to be written is compared with what is there then.
+// isUnknown reports whether the outcome of a write is unknown. The caller reads the node again then, and repeats the write if the node has not its data.
 func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) }

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// FuzzRecords: any data is a member with a name, and any node of a cordon keeps its member out of service.
+// FuzzRecords: any data of a member's node is a member with an ID, and any data of a cordon's node keeps the member out of service.
 func FuzzRecords(f *testing.F) {
 	for _, data := range []string{"", "null", "{}", `{"v":1,"id":"a","load":1}`, `{"v":9,"id":"a"}`, `{"v":1,"id":"a","request":"r","drain":true,"answers":{"n":{"state":"drained"}}}`} {
 		f.Add("_c_1-member", []byte(data))
@@ -30,8 +30,8 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// TestNamesOfCordons can be nodes, and tell the ID.
-func TestNamesOfCordons(t *testing.T) {
+// TestNamesOfCordonsAreValid: a cordon of any ID has a valid node name, from which the ID can be read.
+func TestNamesOfCordonsAreValid(t *testing.T) {
 	for _, id := range []string{"a", "a/b", ".", "..", "ü\u202e\x01", "_cordon_x", "100%", " "} {
 		require.NoError(t, framework.ValidatePath("/g/"+cordonName(id)), "%q", id)
 		require.Equal(t, id, decodeCordon(cordonName(id), nil, framework.Stat{}).ID)

@@ -56,7 +56,7 @@ func TestMembersJoinAndLeave(t *testing.T) {
 		a.join("again")
 		synctest.Wait()
 		require.Equal(t, "again: joined again", seen.last())
-		require.Equal(t, 6, seen.count(), "nothing is told twice")
+		require.Equal(t, 6, seen.count(), "each change makes one view")
 	})
 }
 
@@ -74,11 +74,11 @@ func TestAMemberJoinsAgainOnItsNextSession(t *testing.T) {
 		a.Link.Heal()
 		time.Sleep(2 * timeout)
 		require.Equal(t, "a: joined a", seen.last())
-		require.Equal(t, 7.0, o.member("a").Info.Load, "what it told last")
+		require.Equal(t, 7.0, o.member("a").Info.Load, "the latest description")
 
 		require.NoError(t, a.Client.Delete(t.Context(), o.member("a").Node, framework.AnyVersion))
 		time.Sleep(timeout)
-		require.Equal(t, "a: joined a", seen.last(), "somebody deleted its node")
+		require.Equal(t, "a: joined a", seen.last(), "another client deleted its node")
 		require.NoError(t, a.Client.Close(t.Context()))
 		time.Sleep(time.Second)
 		require.Equal(t, ": left a", seen.last())
@@ -88,8 +88,8 @@ func TestAMemberJoinsAgainOnItsNextSession(t *testing.T) {
 	})
 }
 
-// TestAFormerSessionShowsNothing: the servers keep a session that its client has given up, because they were restarted meanwhile. What the member told there must not be shown, neither
-// beside what it tells now nor when it has left.
+// TestAFormerSessionShowsNothing: the servers keep a session that its client has given up, because they were restarted meanwhile. No view shows the member's description of that session,
+// neither beside the present one nor after the member has left.
 func TestAFormerSessionShowsNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -149,7 +149,7 @@ func TestANodeThatWasCreatedWithoutAnAnswerShowsNothing(t *testing.T) {
 	})
 }
 
-func TestAMemberIsThereOnceAndLeavesNothing(t *testing.T) {
+func TestAMemberIsListedOnceAndLeavesNoNode(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")
 		for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreate, zktest.OpCreateContainer} {
@@ -183,8 +183,8 @@ func TestAMemberIsThereOnceAndLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestUpdatesSurvive every lost reply, and a node that somebody overwrites.
-func TestUpdatesSurvive(t *testing.T) {
+// TestUpdatesSurviveLostReplies, and a node that another client overwrites.
+func TestUpdatesSurviveLostReplies(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpCreate} {
 		for nth := 1; nth <= 3; nth++ {
 			in(t, func(t *testing.T, w *world) {
@@ -202,14 +202,14 @@ func TestUpdatesSurvive(t *testing.T) {
 				_, err := o.Client.Set(t.Context(), o.member("a").Node, []byte(`{"v":1,"id":"b"}`), framework.AnyVersion)
 				require.NoError(t, err)
 				time.Sleep(timeout)
-				require.Equal(t, "a: changed a", seen.last(), "a member alone says what it is")
+				require.Equal(t, "a: changed a", seen.last(), "the member overwrites what another client has written")
 				require.Equal(t, 4.0, o.member("a").Info.Load)
 			})
 		}
 	}
 }
 
-// TestConcurrentUpdatesAllCount: each changes what the one before has left.
+// TestConcurrentUpdatesAllCount: each update changes the result of the one before.
 func TestConcurrentUpdatesAllCount(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")
@@ -233,7 +233,7 @@ func TestForeignMembersAreShownByTheirNames(t *testing.T) {
 		require.NoError(t, a.Client.Create(t.Context(), path+"/later", []byte(`{"v":9,"id":"x","load":3,"new":true}`), framework.Ephemeral))
 		require.NoError(t, a.Client.Create(t.Context(), path+"/null", nil, framework.Ephemeral))
 		require.Equal(t, path+"/java-1", a.member("java-1").Node)
-		require.Equal(t, 3.0, a.member("x").Info.Load, "what this release knows of a newer one")
+		require.Equal(t, 3.0, a.member("x").Info.Load, "the fields of a newer release's record that this one knows")
 		require.Equal(t, path+"/null", a.member("null").Node)
 	})
 }

@@ -30,12 +30,13 @@ type world struct {
 	t *testing.T
 }
 
+// in runs a test in a synctest bubble.
 func in(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, &world{zktest.Start(t), t}) })
 }
 
-// peer is one client on a link of its own, and its view of the group.
+// peer is a client on a link of its own, and the group on that client.
 type peer struct {
 	*members.Group
 	*zktest.Member
@@ -76,17 +77,17 @@ func (p *peer) member(id string) members.Member {
 	return members.Member{}
 }
 
-// watched is what one watcher has been told.
+// watched are the views that one watcher has received.
 type watched struct {
 	mu     sync.Mutex
 	t      *testing.T
 	views  []*members.View
-	newest int64 // transaction that was told
+	newest int64 // transaction of a change
 	err    error
 	done   chan struct{}
 }
 
-// watch watches until ctx or the test ends, and checks the order of what is told.
+// watch watches until ctx or the test ends, and checks the order of the changes.
 func (p *peer) watch(ctx context.Context) *watched {
 	w := &watched{t: p.t, done: make(chan struct{})}
 	go func() {
@@ -102,10 +103,11 @@ func (p *peer) watch(ctx context.Context) *watched {
 	return w
 }
 
+// add adds a view, and checks that no change comes after a newer one.
 func (w *watched) add(view *members.View) {
 	for _, c := range view.Changes {
 		if c.Zxid != 0 && c.Zxid < w.newest {
-			w.t.Errorf("%s %s of transaction %d is told behind %d", c.Kind, c.Member.ID, c.Zxid, w.newest)
+			w.t.Errorf("%s %s of transaction %d comes after transaction %d", c.Kind, c.Member.ID, c.Zxid, w.newest)
 		}
 		w.newest = max(w.newest, c.Zxid)
 	}

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Info is what a member tells of itself.
+// Info is a member's description of itself.
 type Info struct {
 	// Metadata describes the member to others, such as its address and its zone.
 	Metadata Metadata
-	// Version is that of the program.
+	// Version is the version of the member's program, in UTF-8.
 	Version string
-	// Load tells how busy the member is, in a unit that the group's programs agree on. It is finite.
+	// Load says how busy the member is, in a unit that the group's programs agree on. It is finite.
 	Load float64
 }
 
-// Metadata describes a member. Keys are not empty, keys and values are UTF-8.
+// Metadata describes a member. Keys are not empty; keys and values are UTF-8.
 type Metadata map[string]string
 
 // MaxInfo is how many bytes an Info may have, encoded as JSON.
@@ -55,7 +55,7 @@ func (i Info) checkInfo() error {
 	return nil
 }
 
-// maxID bounds an ID, which is a part of a node's name.
+// maxID is how many bytes an ID may have. It is a part of the name of the cordon's node.
 const maxID = 1 << 10
 
 func checkID(id string) error {
@@ -74,13 +74,13 @@ func checkID(id string) error {
 type Member struct {
 	// ID is the member's name.
 	ID string
-	// Info is what it tells of itself.
+	// Info is the member's description of itself.
 	Info Info
 	// Node is the path of its node, which stays the same until the member leaves or its session ends.
 	Node string
 	// Session is the number of its session.
 	Session int64
-	// Joined is when it joined, and Changed when it last told something, both by the clock of the ensemble's leader.
+	// Joined is when its node was created, by the clock of the ensemble's leader: each session of a member creates another node. Changed is when the node was last written.
 	Joined, Changed time.Time
 	// Zxid is the newest transaction that wrote the member or its cordon.
 	Zxid int64
@@ -88,10 +88,10 @@ type Member struct {
 	Others int
 	// State says whether the member is in service.
 	State State
-	// Cordon is what an operator has asked of it, or nil.
+	// Cordon is an operator's request to the member, or nil.
 	Cordon *Cordon
 
-	order int64 // of joining
+	czxid int64 // the transaction that created its node
 }
 
 // State says whether a member is in service.
@@ -101,28 +101,28 @@ type State string
 const (
 	Active    State = "active"
 	Cordoning State = "cordoning" // it was asked to take no new work, and has not answered yet
-	Cordoned  State = "cordoned"  // it takes no new work
+	Cordoned  State = "cordoned"  // it has answered that it takes no new work
 	Draining  State = "draining"  // it was asked to finish its work, and has not answered yet
-	Drained   State = "drained"   // it has finished its work
-	Failed    State = "failed"    // it has answered that it cannot be drained
+	Drained   State = "drained"   // it has answered that it has finished its work
+	Failed    State = "failed"    // it has answered that its drain has failed
 )
 
-// Cordon is what an operator has asked of a member.
+// Cordon is an operator's request to a member.
 type Cordon struct {
-	// ID is the member's. It need not be listed.
+	// ID is the member's ID. The member need not be listed.
 	ID string
-	// Drain is true if the member is to finish its work, too.
+	// Drain is true if the member is asked to finish its work, too.
 	Drain bool
-	// Reason and By are what the asker told: why, and the Identity of its client.
+	// Reason is the text of the option Reason. By is the Identity of the client that wrote the request.
 	Reason, By string
-	// Since is when the member was cordoned, by the clock of the ensemble's leader.
+	// Since is when the ID was cordoned, by the clock of the ensemble's leader. A drain of a cordoned member does not change it.
 	Since time.Time
-	// Answers are the answers to this request, by the name of the member's node.
+	// Answers are the answers to this request, by the names of the members' nodes.
 	Answers map[string]Answer
 
-	request string // tells this request from an earlier or a later one
-	zxid    int64  // that wrote it last
-	version int32
+	request string // a UUID that no other request has; "" if the node's data cannot be read
+	zxid    int64  // the transaction that last wrote the node
+	version int32  // of the node
 }
 
 // Answer is a member's answer to a request.
@@ -133,7 +133,7 @@ type Answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// stateOf finds the state of a member with these nodes, of which there is at least one.
+// stateOf returns the state of a member with these nodes, by their names; there is at least one. The member is cordoned or drained once all its nodes have answered so.
 func (c *Cordon) stateOf(nodes []string) State {
 	if c == nil {
 		return Active
@@ -154,7 +154,7 @@ func (c *Cordon) stateOf(nodes []string) State {
 	return state
 }
 
-// isDrained reports whether somebody has answered that it is drained.
+// isDrained reports whether one of the answers is Drained.
 func (c *Cordon) isDrained() bool {
 	for _, answer := range c.Answers {
 		if answer.State == Drained {

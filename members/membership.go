@@ -18,33 +18,34 @@ import (
 
 // Membership is one process's membership of a group. It lasts until Leave, or until the client is closed. It is safe for concurrent use.
 type Membership struct {
-	group *Group
-	id    string
-	duty  *cordonDuty
-	tel   telemetry
+	group         *Group
+	id            string
+	cordonHandler *cordonHandler
+	tel           telemetry
 
 	ctx   context.Context
-	leave context.CancelCauseFunc
-	wake  chan struct{} // has room for one: there is something to write
+	leave context.CancelCauseFunc // ends ctx
+	wake  chan struct{}           // holds one value while there may be something to write
 
 	mu       sync.Mutex
 	info     Info
 	revision int64         // counts the changes of info, from 1
-	stored   int64         // the revision that the servers have
+	stored   int64         // the newest revision that the servers are known to have
 	changed  chan struct{} // closed and replaced when stored rises
 
 	first  sync.Once
 	listed chan struct{} // closed once the member is listed
 	gone   chan struct{} // closed when the membership has ended
-	err    error         // why; read it after gone
+	err    error         // why the membership has ended; read it after gone
 
-	former []string // nodes that may be there, of sessions before; of the goroutine of stayListed alone
+	former []string // nodes of former sessions that may still exist; used only by the goroutine of stayListed
 }
 
-// Join joins the group under an ID and returns once the member is listed and knows whether it is cordoned. The membership survives lost sessions. Several processes should not have one ID: they
-// would be shown as one member.
+// Join joins the group under an ID, and returns once the member is listed and knows whether it is cordoned. ctx bounds this call only. The membership survives lost sessions: the member
+// joins again by itself. Give each process an ID of its own: several with one ID are shown as one member.
 //
-// The error wraps ErrInvalid, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. No node stays behind then.
+// The error wraps ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed or framework.ErrNoAuth, or is that of ctx. Then no node stays; if a create is under
+// way, its node is deleted in the background.
 func (g *Group) Join(ctx context.Context, id string, info Info, opts ...JoinOption) (*Membership, error) {
 	o, err := recipe.ApplyOptions(joinOptions{}, opts)
 	if err = errors.Join(g.err, checkID(id), info.checkInfo(), err); err != nil {
@@ -56,8 +57,8 @@ func (g *Group) Join(ctx context.Context, id string, info Info, opts ...JoinOpti
 	}
 	m.ctx, m.leave = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.tel = newTelemetry(g.client)
-	m.duty = newDuty(g, id, o.drain, m.signalChange, m.tel)
-	go m.stayOnSessions()
+	m.cordonHandler = newCordonHandler(g, id, o.drain, m.signalChange, m.tel)
+	go m.runMembership()
 	select {
 	case <-m.listed:
 		return m, nil
@@ -73,17 +74,17 @@ func (g *Group) Join(ctx context.Context, id string, info Info, opts ...JoinOpti
 // ID is the member's name.
 func (m *Membership) ID() string { return m.id }
 
-// Info is what the member tells of itself, as it was joined with or changed last.
+// Info returns the member's description of itself, with the latest Update, also one that the servers do not have yet.
 func (m *Membership) Info() Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.info.cloneInfo()
 }
 
-// Update changes what the member tells of itself, and returns when the servers have that, or something later. The latest change counts, also on the next session. Each update is a
-// write that all watchers read: tell a load every few seconds, not with every request. change must not call Update.
+// Update changes the member's description of itself, and returns when the servers have the change, or a later one. It calls change once. The next session has the description, too. Each
+// update is a write that all watchers read: update a load every few seconds, not with every request. change must not call Update or Info.
 //
-// The error wraps ErrInvalid, ErrLeft or framework.ErrClosed, or is that of ctx. When ctx ends, the change may still be made, and on the next session it is.
+// The error wraps ErrInvalid, ErrLeft or framework.ErrClosed, or is that of ctx. When ctx ends, the change stays: it is written later, unless the membership ends before.
 func (m *Membership) Update(ctx context.Context, change func(*Info)) error {
 	m.mu.Lock()
 	next := m.info.cloneInfo()
@@ -114,19 +115,19 @@ func (m *Membership) Update(ctx context.Context, change func(*Info)) error {
 	}
 }
 
-// Cordon returns what an operator asks of this member, or false. It reads memory. After a lost connection it is what was known before, until the servers answer again.
+// Cordon returns the operator's request to this member, or false if there is none. It reads memory. While the connection is lost, it returns the last known state.
 func (m *Membership) Cordon() (Cordon, bool) {
-	c := m.duty.cordon.Load()
+	c := m.cordonHandler.cordon.Load()
 	if c == nil {
 		return Cordon{}, false
 	}
 	return *c.cloneCordon(), true
 }
 
-// Healthy returns an error that wraps ErrCordoned while the member is cordoned. It is for the health checks of others: election.WithHealth keeps a cordoned member from
-// leading, and registry.WithHealth keeps calls away from it.
+// Healthy returns an error that wraps ErrCordoned while the member is cordoned. Pass it to the health checks of other packages: with election.WithHealth a cordoned member does not lead,
+// and with registry.WithHealth its instance gets no calls. Like Cordon it reads memory.
 func (m *Membership) Healthy(context.Context) error {
-	c := m.duty.cordon.Load()
+	c := m.cordonHandler.cordon.Load()
 	switch {
 	case c == nil:
 		return nil
@@ -136,8 +137,9 @@ func (m *Membership) Healthy(context.Context) error {
 	return ErrCordoned
 }
 
-// Leave takes the member out of the group. It waits until its node is gone and its drain function has ended, or ctx ends. After that the deletion goes on in the background,
-// and Client.Close waits for it. The error is nil in either case. A second call is harmless. A cordon of the member stays.
+// Leave takes the member out of the group. It waits until the member's node is gone and the drain function has returned, or until ctx ends. If ctx ends first, the deletion goes on in the
+// background, and Client.Close waits for it. If the client has no session at that moment, Leave does not wait for the node: the servers delete it when they end the lost session. The error is
+// always nil. A second call only waits. A cordon of the member stays.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.leave(ErrLeft)
 	select {
@@ -147,7 +149,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 	return nil
 }
 
-// signalChange has the membership look for something to write.
+// signalChange wakes keepNode, which writes a changed description or answer.
 func (m *Membership) signalChange() {
 	select {
 	case m.wake <- struct{}{}:
@@ -155,19 +157,19 @@ func (m *Membership) signalChange() {
 	}
 }
 
-// stayOnSessions keeps the member listed, on session after session, until it leaves or the client is closed.
-func (m *Membership) stayOnSessions() {
+// runMembership follows the cordon, and keeps the member listed once the cordon is known, until the member leaves or the client is closed.
+func (m *Membership) runMembership() {
 	defer close(m.gone)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		m.duty.followCordon(m.ctx)
+		m.cordonHandler.followCordon(m.ctx)
 	}()
 	select {
-	case <-m.duty.known:
+	case <-m.cordonHandler.known:
 		m.err = m.stayListed()
 	case <-ended:
-		m.err = m.duty.err
+		m.err = m.cordonHandler.err
 	}
 	if m.ctx.Err() != nil && !errors.Is(m.err, framework.ErrClosed) {
 		m.err = ErrLeft
@@ -176,6 +178,7 @@ func (m *Membership) stayOnSessions() {
 	<-ended
 }
 
+// stayListed keeps the member listed, on session after session. It returns why the membership has ended, or why the member could not be listed for the first time.
 func (m *Membership) stayListed() error {
 	c := m.group.client
 	pauses := recipe.NewBackoff(c)
@@ -184,7 +187,7 @@ func (m *Membership) stayListed() error {
 		if m.ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !m.wasListed() {
 			return err
 		}
-		c.Logger().Warn("a member was removed from its group and joins again", "path", m.group.path, "error", err)
+		c.Logger().Warn("a member is no longer listed in its group; it joins again", "path", m.group.path, "error", err)
 		if err := pauses.Pause(m.ctx); err != nil {
 			return err
 		}
@@ -200,8 +203,8 @@ func (m *Membership) wasListed() bool {
 	}
 }
 
-// stayOnSession is the membership on one session. It ends with the membership, the session, or the node. Each session has a node of its own name, so a late write of a
-// former session cannot change what this one tells.
+// stayOnSession keeps the member listed on one session. It ends with the membership, the session, or the node, and deletes the node. Each session creates a node with another name, so a
+// late write of a former session cannot change this session's description.
 func (m *Membership) stayOnSession(s *framework.Session) error {
 	data, revision, err := m.nodeRecord()
 	if err != nil {
@@ -228,7 +231,7 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 	}
 }
 
-// deleteFormer deletes the nodes of the membership's former sessions, which the servers may keep for another session timeout: when the member leaves, they would show it as it was.
+// deleteFormer deletes the nodes of the membership's former sessions, which the servers may keep for another session timeout. After Leave they would still list the member.
 func (m *Membership) deleteFormer(s *framework.Session) error {
 	for len(m.former) > 0 {
 		if err := s.DeleteIfPresent(m.ctx, m.former[0]); err != nil {
@@ -239,7 +242,7 @@ func (m *Membership) deleteFormer(s *framework.Session) error {
 	return nil
 }
 
-// nodeRecord is what the member's node is to have, and its revision.
+// nodeRecord returns the data for the member's node, and its revision.
 func (m *Membership) nodeRecord() (data []byte, revision int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,7 +261,8 @@ func (m *Membership) confirmRevision(revision int64) {
 	}
 }
 
-// keepNode writes what is to be told, and waits until there is something new. A write whose reply was lost is found by reading the node again.
+// keepNode writes the member's description and its answer to a cordon, if the nodes have others, and waits until there may be something to write. It returns nil to be called again: it
+// reads the node then, also to find out whether a write without an answer was applied. Its error is framework.ErrNodeGone if the node was deleted.
 func (m *Membership) keepNode(s *framework.Session, node string) error {
 	present, st, changed, err := s.WatchData(m.ctx, node)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -274,7 +278,7 @@ func (m *Membership) keepNode(s *framework.Session, node string) error {
 	}
 	if !bytes.Equal(present, data) {
 		_, err := s.Multi(m.ctx, framework.SetOp(node, data, st.Version), m.group.announceOp())
-		if isRaced(err) || isUnknown(err) || failure.IsTransient(err) && s.Err() == nil {
+		if isConflict(err) || isUnknown(err) || failure.IsTransient(err) && s.Err() == nil {
 			return nil
 		}
 		if err != nil {
@@ -283,7 +287,7 @@ func (m *Membership) keepNode(s *framework.Session, node string) error {
 		m.tel.countUpdate()
 	}
 	m.confirmRevision(revision)
-	if err := m.duty.writeAnswer(m.ctx, s, node); err != nil {
+	if err := m.cordonHandler.writeAnswer(m.ctx, s, node); err != nil {
 		return err
 	}
 	_, _, err = recipe.WaitForFirst(m.ctx, s.Context(), recipe.Sources{Watch: changed, Signal: m.wake})

@@ -12,16 +12,16 @@ import (
 // recordVersion is the version of the records that this release writes.
 const recordVersion = 1
 
-// memberName is what the name of a member's node ends with.
+// memberName ends the name of a member's node.
 const memberName = "member"
 
 // cordonPrefix begins the name of a cordon's node.
 const cordonPrefix = "_cordon_"
 
-// cordonName is the name of a cordon's node. What a path must not have is escaped.
+// cordonName returns the name of a cordon's node. Characters that a path must not have are escaped as in a URL.
 func cordonName(id string) string { return cordonPrefix + url.PathEscape(id) }
 
-// memberRecord is what a member stores in its node.
+// memberRecord is the data of a member's node.
 type memberRecord struct {
 	ID       string   `json:"id"`
 	Metadata Metadata `json:"metadata,omitempty"`
@@ -31,7 +31,7 @@ type memberRecord struct {
 
 func (r memberRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, r) }
 
-// decodeMember reads a member's node. What another program has written is a member with the node's name. Of a newer release's record it reads what it knows.
+// decodeMember decodes the data of a member's node. If another program has written it, the member's ID is the node's name. Of a newer release's record it decodes the fields that it knows.
 func decodeMember(name string, data []byte) memberRecord {
 	var r memberRecord
 	if _, err := recipe.Decode(data, recordVersion, &r); err != nil && !errors.Is(err, recipe.ErrNewer) || r.ID == "" {
@@ -40,7 +40,7 @@ func decodeMember(name string, data []byte) memberRecord {
 	return r
 }
 
-// cordonRecord is what is stored of a cordon.
+// cordonRecord is the data of a cordon's node.
 type cordonRecord struct {
 	ID      string            `json:"id"`
 	Request string            `json:"request"`
@@ -52,7 +52,7 @@ type cordonRecord struct {
 
 func (r cordonRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, r) }
 
-// decodeCordon reads a cordon's node. One that cannot be read still is a cordon, whose request is not known: members take no new work, and answer nothing.
+// decodeCordon decodes a cordon's node. Data that cannot be decoded is a cordon with an unknown request all the same: the member takes no new work, and does not answer.
 func decodeCordon(name string, data []byte, st framework.Stat) *Cordon {
 	var r cordonRecord
 	if _, err := recipe.Decode(data, recordVersion, &r); err != nil && !errors.Is(err, recipe.ErrNewer) {
@@ -68,7 +68,7 @@ func decodeCordon(name string, data []byte, st framework.Stat) *Cordon {
 	}
 }
 
-// storedRecord is what is stored of a cordon; see decodeCordon.
+// storedRecord returns the record that decodeCordon has read the cordon from.
 func (c *Cordon) storedRecord() cordonRecord {
 	return cordonRecord{ID: c.ID, Request: c.request, Drain: c.Drain, Reason: c.Reason, By: c.By, Answers: c.Answers}
 }

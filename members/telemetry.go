@@ -24,7 +24,7 @@ func newTelemetry(c *framework.Client) telemetry {
 		metrics.MembersUpdates.Counter(p), metrics.MembersDrains.Histogram(p)}
 }
 
-// countJoin counts a node that was created for the member. Call left when it is not listed any more.
+// countJoin counts a node that was created for the member. Call left when the member is no longer listed.
 func (t telemetry) countJoin(first bool) (left func()) {
 	ctx, reason := context.Background(), "again"
 	if first {
@@ -37,7 +37,7 @@ func (t telemetry) countJoin(first bool) (left func()) {
 
 func (t telemetry) countUpdate() { t.updates.Add(context.Background(), 1) }
 
-// changeCordoned tells that the member is cordoned, or not any more.
+// changeCordoned counts the member as cordoned now, or as no longer cordoned.
 func (t telemetry) changeCordoned(before, now bool) {
 	switch {
 	case now && !before:
@@ -47,12 +47,12 @@ func (t telemetry) changeCordoned(before, now bool) {
 	}
 }
 
-// recordDrain measures a drain function that has ended.
+// recordDrain measures a drain function that has returned.
 func (t telemetry) recordDrain(took time.Duration, outcome string) {
 	t.drains.Record(context.Background(), took.Seconds(), metric.WithAttributes(attribute.String(metrics.Outcome, outcome)))
 }
 
-// watchTelemetry counts what one watcher is told.
+// watchTelemetry counts the changes that one watcher has received.
 type watchTelemetry struct {
 	changes metric.Int64Counter
 	kinds   map[string]metric.MeasurementOption

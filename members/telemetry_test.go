@@ -23,11 +23,12 @@ func TestMembershipsAreMeasured(t *testing.T) {
 		one := a.join("one", members.WithDrain(func(context.Context, members.Cordon) error { return nil }))
 		a.join("two")
 		require.NoError(t, one.Update(t.Context(), func(i *members.Info) { i.Load = 1 }))
-		time.Sleep(time.Second) // until the watcher was told of both: it calls them joined again only then
+		time.Sleep(time.Second) // until the watcher has seen both: only then does it see them join again
 		require.NoError(t, w.Expire(a.sessionID()))
 		time.Sleep(time.Minute)
 		require.NoError(t, a.Cordon(t.Context(), "two"))
 		require.NoError(t, a.Drain(t.Context(), "one"))
+		time.Sleep(time.Second) // until the watcher, which reads at most ten times a second, has seen the changes
 		synctest.Wait()
 		got := metricstest.Read(t, reader)
 		require.EqualValues(t, 2, got["lockstep.members.listed"])

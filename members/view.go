@@ -13,56 +13,56 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// View is a group at one moment, and what has changed since the view that was yielded before.
+// View is a group at one moment, and the changes since the view that the watch yielded before.
 type View struct {
 	// Members are all members, in the order of joining.
 	Members []Member
 	// Cordons are all cordons, ordered by ID, also those of members that are absent.
 	Cordons []Cordon
-	// Changes are what happened to members since the view before, in the order in which it happened. In the first view, all have joined.
+	// Changes are the changes of members since the view before, in the order in which the servers made them. In the first view of a watch, all members have joined. A view of List has none.
 	Changes []Change
-	// Zxid is the moment: the newest transaction on the group that the view knows of. It rises from view to view. A member or a cordon that changed while it was read is shown as it was
-	// before, and the change is told in the next view.
+	// Zxid is the moment of the view: the newest transaction on the group's directory that was read. It does not fall from view to view. A watch shows a member or a cordon that changed
+	// after that moment, while it was read, in its former state; the next view has the change.
 	Zxid int64
 }
 
-// Change is what happened to one member between two views. Several changes of one member between two views are one.
+// Change is a change of one member between two views. Several changes of one member between two views are one Change.
 type Change struct {
-	// Kind is what happened.
+	// Kind says whether the member has joined, left or changed.
 	Kind Kind
-	// Member is the member as it is in the view; if it has left, as it was.
+	// Member is the member as it is in the view; if it has left, as it was in the view before.
 	Member Member
-	// Before is the member as it was in the view before; zero if it was not there.
+	// Before is the member as it was in the view before, or zero if it was not listed.
 	Before Member
-	// Zxid is the transaction that made Member what it is. It is 0 when no read tells it: of a member that has left, and of a cordon that was removed. Those come first in their
-	// view. The others rise, from change to change and from view to view.
+	// Zxid is the transaction that made the change. It is 0 if the nodes do not show that transaction: when a member has left, and when a cordon was removed. Those changes come first in
+	// their view. The other values do not fall, from change to change and from view to view.
 	Zxid int64
 }
 
-// Kind is what happened to a member.
+// Kind is the kind of a change.
 type Kind string
 
 // The kinds of changes.
 const (
 	Joined   Kind = "joined"
-	Rejoined Kind = "rejoined" // it has left and come back: another session, or another process with its ID
+	Rejoined Kind = "rejoined" // it has another node than before: it has another session, or another process has joined with its ID
 	Changed  Kind = "changed"
 	Left     Kind = "left"
 )
 
 // groupReader reads a group as of one moment.
 //
-// A list of the directory is of one moment: the newest transaction that its Stat tells. Each change of a member or a cordon by this package writes the directory in its transaction, so a
-// node with a later transaction than that has changed since. Then the reader keeps what it knew of the node until the next list, so that no change is told before an older one. Of a
-// node that it did not know, it needs another list.
+// A list of the directory has a moment: the newest transaction in the directory's Stat. Each change of a member or a cordon by this package writes the directory in the same transaction.
+// So a node with a newer transaction than the moment has changed after the list. The reader keeps the former state of such a node until the next list, so that no watch shows a change
+// before an older one. If it does not know the node's former state, it lists again.
 type groupReader struct {
-	group *Group
-	any   bool // take nodes as they are read, whatever their moment
+	group     *Group
+	anyMoment bool // take nodes in the state in which they are read, also a later one than the list's
 
-	moment  int64                // of the latest list
-	written int64                // the directory's Mzxid at that moment: later than any change of a known node
-	nodes   map[string]groupNode // by name, as of the moment
-	early   map[string]groupNode // nodes that were not known before and were read in a later state than that of their list
+	moment      int64                // of the latest list
+	dirMzxid    int64                // the directory's Mzxid in the latest list: while it is the same, no known node has changed
+	nodes       map[string]groupNode // by name, as of the moment
+	laterStates map[string]groupNode // nodes without a known former state, which were read in a later state than the list's: the next list may be as late
 }
 
 // groupNode is a node of the group's directory.
@@ -71,13 +71,13 @@ type groupNode struct {
 	stat framework.Stat
 }
 
-// errListAgain says that a node that was not known has changed since the list.
+// errListAgain says that a node has changed since the list, and that its state at the list is not known.
 var errListAgain = errors.New("the group has changed while it was read")
 
-// errOlder says that a list is older than one before.
+// errOlder says that a list is older than a former one.
 var errOlder = errors.New("the server shows an older state of the group than was seen before")
 
-// readGroup lists the directory and reads the nodes that may have changed.
+// readGroup lists the directory and reads the nodes that may have changed. Without a directory the group is empty.
 func (r *groupReader) readGroup(ctx context.Context, s *framework.Session) error {
 	names, st, err := s.Children(ctx, r.group.path)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -90,16 +90,17 @@ func (r *groupReader) readGroup(ctx context.Context, s *framework.Session) error
 	return r.readNodes(ctx, s, names, st)
 }
 
-// clearGroup takes in that there is no directory.
-func (r *groupReader) clearGroup() { r.nodes, r.written = nil, 0 }
+// clearGroup makes the group empty: there is no directory.
+func (r *groupReader) clearGroup() { r.nodes, r.dirMzxid = nil, 0 }
 
-// momentOf is the newest transaction on the directory.
+// momentOf returns the newest transaction that a directory's Stat has.
 func momentOf(st framework.Stat) int64 { return max(st.Czxid, st.Mzxid, st.Pzxid) }
 
 // readBatch is how many nodes one request reads.
 const readBatch = 500
 
-// readNodes takes in a list of the directory. It reads what is new, or everything if the directory was written since.
+// readNodes reads the nodes of a list of the directory: the new ones, or all of them if the directory was written after the list before. It returns errOlder or errListAgain if another
+// list is needed; the reader's state is that of the list before then.
 func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names []string, st framework.Stat) error {
 	moment := momentOf(st)
 	if moment < r.moment {
@@ -107,14 +108,14 @@ func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names
 	}
 	now, unread := make(map[string]groupNode, len(names)), []string(nil)
 	for _, name := range names {
-		if known, ok := r.nodes[name]; ok && st.Mzxid == r.written {
+		if known, ok := r.nodes[name]; ok && st.Mzxid == r.dirMzxid {
 			now[name] = known
 		} else {
 			unread = append(unread, name)
 		}
 	}
 	slices.Sort(unread)
-	var later []string // read in a later state
+	var later []string // nodes that were read in a later state than the list's
 	found := map[string]groupNode{}
 	for batch := range slices.Chunk(unread, readBatch) {
 		paths := make([]string, len(batch))
@@ -127,7 +128,7 @@ func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names
 		}
 		for i, n := range all {
 			switch {
-			case errors.Is(n.Err, framework.ErrNoNode): // since the list
+			case errors.Is(n.Err, framework.ErrNoNode): // deleted after the list
 				later = append(later, batch[i])
 				continue
 			case n.Err != nil:
@@ -140,16 +141,17 @@ func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names
 		}
 	}
 	maps.Copy(now, found)
-	if len(later) > 0 && !r.any {
+	if len(later) > 0 && !r.anyMoment {
 		if err := r.restoreEarlier(ctx, s, now, later, moment); err != nil {
 			return err
 		}
 	}
-	r.nodes, r.moment, r.written = now, moment, st.Mzxid
+	r.nodes, r.moment, r.dirMzxid = now, moment, st.Mzxid
 	return nil
 }
 
-// restoreEarlier puts back what was known of nodes that have changed since the list, unless another program has changed them: that does not write the directory.
+// restoreEarlier puts the states at the moment back into now, for the nodes that were read in a later state. It does nothing if the directory still has that moment: then another program,
+// which does not write the directory, has changed the nodes.
 func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, now map[string]groupNode, later []string, moment int64) error {
 	st, err := s.Exists(ctx, r.group.path)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
@@ -161,26 +163,26 @@ func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, 
 	again := map[string]groupNode{}
 	for _, name := range later {
 		known, ok := r.nodes[name]
-		if early, seen := r.early[name]; !ok && seen && early.stat.Mzxid <= moment {
-			known, ok = early, true
+		if former, seen := r.laterStates[name]; !ok && seen && former.stat.Mzxid <= moment {
+			known, ok = former, true
 		}
 		switch found, exists := now[name]; {
 		case ok:
 			now[name] = known
 		case exists && found.stat.Czxid <= moment:
 			again[name] = found
-		default: // deleted, and another may have its name: the next list tells
+		default: // deleted after the list, perhaps created again: the next list shows it
 			delete(now, name)
 		}
 	}
-	r.early = again
+	r.laterStates = again
 	if len(again) > 0 {
 		return errListAgain
 	}
 	return nil
 }
 
-// makeView makes a view of what was read, without changes.
+// makeView returns the view of the nodes that were read, without changes.
 func (r *groupReader) makeView() *View {
 	v := &View{Zxid: r.moment}
 	for name, n := range r.nodes {
@@ -191,16 +193,16 @@ func (r *groupReader) makeView() *View {
 		record := decodeMember(name, n.data)
 		v.Members = append(v.Members, Member{
 			ID: record.ID, Info: Info{record.Metadata, record.Version, record.Load}, Node: r.group.nodePath(name), Session: n.stat.EphemeralOwner,
-			Joined: n.stat.Ctime.UTC(), Changed: n.stat.Mtime.UTC(), Zxid: n.stat.Mzxid, order: n.stat.Czxid,
+			Joined: n.stat.Ctime.UTC(), Changed: n.stat.Mtime.UTC(), Zxid: n.stat.Mzxid, czxid: n.stat.Czxid,
 		})
 	}
 	slices.SortFunc(v.Cordons, func(a, b Cordon) int { return cmp.Compare(a.ID, b.ID) })
-	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.Node, b.Node)) })
+	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.Node, b.Node)) })
 	v.mergeNodes()
 	return v
 }
 
-// mergeNodes leaves the newest node of each ID, and adds the member's cordon.
+// mergeNodes keeps the newest node of each ID, counts the others, and adds the member's cordon and state.
 func (v *View) mergeNodes() {
 	nodes := map[string][]string{}
 	for _, m := range v.Members {
@@ -228,7 +230,7 @@ func (v *View) mergeNodes() {
 	}
 }
 
-// addChanges adds what has changed since another view, which may be nil.
+// addChanges adds the changes since a former view. before is nil in the first view of a watch.
 func (v *View) addChanges(before *View) {
 	known := map[string]Member{}
 	since := int64(0)
@@ -245,7 +247,7 @@ func (v *View) addChanges(before *View) {
 		switch {
 		case !there:
 			change.Kind = Joined
-		case m.order > was.order:
+		case m.czxid > was.czxid:
 			change.Kind = Rejoined
 		case reflect.DeepEqual(m, was):
 			continue
@@ -259,11 +261,11 @@ func (v *View) addChanges(before *View) {
 		v.Changes = append(v.Changes, Change{Kind: Left, Member: m.cloneMember(), Before: m.cloneMember()})
 	}
 	slices.SortFunc(v.Changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(a.Member.order, b.Member.order), cmp.Compare(a.Member.Node, b.Member.Node))
+		return cmp.Or(cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(a.Member.czxid, b.Member.czxid), cmp.Compare(a.Member.Node, b.Member.Node))
 	})
 }
 
-// cloneView is a copy that a reader may change.
+// cloneView returns a copy, which the caller may change.
 func (v *View) cloneView() *View {
 	copied := *v
 	copied.Members, copied.Cordons = slices.Clone(v.Members), slices.Clone(v.Cordons)

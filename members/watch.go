@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// List returns the group as it is now, behind a sync.
+// List returns the group in its present state: it reads after a sync. If the group changes while it is read, the states of two members may be of different moments. The error is that of ctx, or
+// wraps framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
 func (g *Group) List(ctx context.Context) (*View, error) {
 	if g.err != nil {
 		return nil, failure.Wrap("list members of", g.path, g.err)
@@ -22,7 +23,7 @@ func (g *Group) List(ctx context.Context) (*View, error) {
 		if err := s.Sync(ctx, g.path); err != nil {
 			return err
 		}
-		r := groupReader{group: g, any: true}
+		r := groupReader{group: g, anyMoment: true}
 		if err := r.readGroup(ctx, s); err != nil {
 			return err
 		}
@@ -34,12 +35,12 @@ func (g *Group) List(ctx context.Context) (*View, error) {
 
 // Watch yields the group, now and after each change of a member or a cordon.
 //
-// Changes are told in the order in which the servers made them, within a view and from view to view, also across lost connections and sessions: none is older than one before. A slow reader
-// skips to the latest view: of each member it gets the latest state, and it does not learn of members that have joined and left in between. Watch
-// ends silently when ctx ends. Any other error that ends it is yielded last: it wraps framework.ErrClosed or framework.ErrNoAuth.
+// Changes have the order in which the servers made them, within a view and from view to view, also across lost connections and sessions: no change comes after a newer one. A slow reader
+// skips to the latest view: it gets the latest state of each member, and does not see members that have joined and left in between. When ctx ends, Watch ends without an error. Any other
+// error is yielded last: it wraps framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed or framework.ErrNoAuth.
 //
-// A watcher watches the directory, and none of the members. It reads a member that has joined, and all members when one has told something new, at most ten times a
-// second: 500 members a request.
+// A watcher watches the directory only: its data and its children. It reads a member that has joined at once. It reads all members, 500 in a request, after a member or a cordon has
+// changed, at most ten times a second.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[*View, error] {
 	return func(yield func(*View, error) bool) {
 		w := &viewWatcher{reader: groupReader{group: g}, yield: yield}
@@ -57,16 +58,16 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[*View, error] {
 // readInterval is the shortest time between two reads of all members.
 const readInterval = 100 * time.Millisecond
 
-// viewWatcher is one loop over a group's views.
+// viewWatcher is one call of Watch.
 type viewWatcher struct {
 	reader groupReader
 	tel    watchTelemetry
 	yield  func(*View, error) bool
-	last   *View // as yielded, or nil
-	readAt time.Time
+	last   *View     // the view that was yielded last, or nil
+	readAt time.Time // when all members were read last
 }
 
-// watchSession watches until the session is lost. It begins with a sync, and makes another after a reconnect: the server may not know yet what another one has shown.
+// watchSession watches until ctx or the session ends. It begins with a sync, and syncs again after a reconnect: the new server may lag behind the former one.
 func (w *viewWatcher) watchSession(ctx context.Context, s *framework.Session) error {
 	back := recipe.NewBackoff(w.reader.group.client)
 	if w.last != nil {
@@ -76,7 +77,7 @@ func (w *viewWatcher) watchSession(ctx context.Context, s *framework.Session) er
 	}
 	for sync := true; ; {
 		if sync {
-			if err := s.Sync(ctx, w.reader.group.path); err != nil {
+			if err := s.Primitives().SyncForWatch(ctx, w.reader.group.path, w.last == nil); err != nil {
 				return err
 			}
 		}
@@ -102,12 +103,12 @@ func (w *viewWatcher) watchSession(ctx context.Context, s *framework.Session) er
 	}
 }
 
-// spreadRead waits at random, so that the watchers of a lost server do not all read at once.
+// spreadRead waits for a random time below Config.FollowSpread, so that the watchers that a lost server has disconnected do not all read at once.
 func (w *viewWatcher) spreadRead(ctx context.Context) error {
 	return recipe.Pause(ctx, rand.N(max(1, w.reader.group.client.Config().FollowSpread)))
 }
 
-// watchOnce reads the group, yields it if it has changed, and waits for the next change.
+// watchOnce reads the group, yields a view if it has changed, and waits for the next event.
 func (w *viewWatcher) watchOnce(ctx context.Context, s *framework.Session) (framework.Event, error) {
 	path := w.reader.group.path
 	_, st, written, err := s.WatchData(ctx, path)
@@ -118,7 +119,7 @@ func (w *viewWatcher) watchOnce(ctx context.Context, s *framework.Session) (fram
 		return framework.Event{}, err
 	}
 	defer written.Stop()
-	if st.Mzxid != w.reader.written {
+	if st.Mzxid != w.reader.dirMzxid {
 		if err := recipe.Pause(ctx, readInterval-time.Since(w.readAt)); err != nil {
 			return framework.Event{}, err
 		}
@@ -142,11 +143,11 @@ func (w *viewWatcher) watchOnce(ctx context.Context, s *framework.Session) (fram
 	if err := w.yieldView(); err != nil {
 		return framework.Event{}, err
 	}
-	_, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: written, Second: listed})
+	_, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: written, SecondWatch: listed})
 	return event, err
 }
 
-// waitForDirectory waits until there is a directory. Without one there are no members.
+// waitForDirectory yields an empty view, unless the last one was empty, and waits until the directory is created.
 func (w *viewWatcher) waitForDirectory(ctx context.Context, s *framework.Session) (framework.Event, error) {
 	_, created, err := s.WatchExists(ctx, w.reader.group.path)
 	if !errors.Is(err, framework.ErrNoNode) {
@@ -163,7 +164,7 @@ func (w *viewWatcher) waitForDirectory(ctx context.Context, s *framework.Session
 	return recipe.WaitForWatch(ctx, s, created)
 }
 
-// yieldView yields the group if it has changed.
+// yieldView yields a view if a member or a cordon has changed since the last one.
 func (w *viewWatcher) yieldView() error {
 	view := w.reader.makeView()
 	view.addChanges(w.last)
@@ -181,6 +182,7 @@ func (w *viewWatcher) yieldView() error {
 	return nil
 }
 
+// sameCordons reports whether two views have the same cordons in the same states.
 func sameCordons(a, b *View) bool {
 	if len(a.Cordons) != len(b.Cordons) {
 		return false

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestWatchersAreToldOfChanges(t *testing.T) {
+func TestWatchersReceiveChanges(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, o := w.peer("a"), w.peer("b"), w.peer("o")
 		m := a.join("a")
@@ -40,12 +40,12 @@ func TestWatchersAreToldOfChanges(t *testing.T) {
 		count := seen.count()
 		require.NoError(t, o.Cordon(t.Context(), "c", members.EvenIfAbsent()))
 		time.Sleep(time.Second)
-		require.Equal(t, count+1, seen.count(), "the cordon of an absent member is told")
+		require.Equal(t, count+1, seen.count(), "a cordon of an absent member makes a view")
 	})
 }
 
-// TestASlowReaderGetsTheLatest of each member, and changes of the same member as one.
-func TestASlowReaderGetsTheLatest(t *testing.T) {
+// TestASlowReaderGetsTheLatestStates: several changes of one member are one change.
+func TestASlowReaderGetsTheLatestStates(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c, o := w.peer("a"), w.peer("b"), w.peer("c"), w.peer("o")
 		first := a.join("a")
@@ -83,7 +83,7 @@ func TestASlowReaderGetsTheLatest(t *testing.T) {
 	})
 }
 
-// TestTheNewestNodeOfAnIDCounts: what a former session's node tells is not shown over what the newer one tells.
+// TestTheNewestNodeOfAnIDCounts: of two nodes with one ID, a view shows the newer one's description.
 func TestTheNewestNodeOfAnIDCounts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		former, next, o := w.peer("former"), w.peer("next"), w.peer("o")
@@ -107,8 +107,7 @@ func TestTheNewestNodeOfAnIDCounts(t *testing.T) {
 	})
 }
 
-// TestWatchesAreInOrder while members come and go, tell new things and lose their sessions, and the watchers' servers lag behind, replies are lost and connections cut. watched.add checks
-// the order.
+// TestWatchesAreInOrder while members update their descriptions and lose their sessions, servers lag behind, replies are lost and connections are cut. watched.add checks the order.
 func TestWatchesAreInOrder(t *testing.T) {
 	for seed := range uint64(20) {
 		in(t, func(t *testing.T, w *world) {
@@ -155,7 +154,7 @@ func TestWatchesAreInOrder(t *testing.T) {
 	}
 }
 
-// TestAWatcherCostsFewRequests: none when idle, a bounded number when all members tell something at once, and one small read when a member joins.
+// TestAWatcherCostsFewRequests: none when idle, a bounded number when all members update at once, and one small read when a member joins.
 func TestAWatcherCostsFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -192,8 +191,8 @@ func TestAWatcherCostsFewRequests(t *testing.T) {
 	})
 }
 
-// TestAWatchBeginsBehindASync, and so does a list: the server may lag behind.
-func TestAWatchBeginsBehindASync(t *testing.T) {
+// TestAWatchBeginsWithASync, and so does a list: the server may lag behind.
+func TestAWatchBeginsWithASync(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
 		_, err := w.Lag(o.sessionID())
@@ -271,7 +270,7 @@ func TestChangesBetweenTwoReadsAreInOrder(t *testing.T) {
 			change("250")
 			time.Sleep(5 * time.Second)
 			if known {
-				require.Equal(t, 3, seen.count(), "the first and the last member are told together")
+				require.Equal(t, 3, seen.count(), "the changes of the first and the last member are in one view")
 			}
 			last := seen.view().Members
 			require.Equal(t, 3.0, last[0].Info.Load+last[250].Info.Load+last[501].Info.Load)
@@ -279,7 +278,7 @@ func TestChangesBetweenTwoReadsAreInOrder(t *testing.T) {
 	}
 }
 
-// createMany creates the nodes of so many members in one transaction.
+// createMany creates the nodes of n members in one transaction.
 func (p *peer) createMany(t *testing.T, n int) {
 	t.Helper()
 	require.NoError(t, p.Client.MakeDirs(t.Context(), path))
@@ -291,7 +290,7 @@ func (p *peer) createMany(t *testing.T, n int) {
 	require.NoError(t, err)
 }
 
-// TestAWatcherReadsOnlyNewMembers: to read all of 502 members would take two requests.
+// TestAWatcherReadsOnlyNewMembers: a read of all 502 members would take two requests.
 func TestAWatcherReadsOnlyNewMembers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -312,8 +311,8 @@ func TestAWatcherReadsOnlyNewMembers(t *testing.T) {
 	})
 }
 
-// TestACordonThatIsMadeAgainWhileItIsRead is not told before an older change of another member. watched.add checks the order.
-func TestACordonThatIsMadeAgainWhileItIsRead(t *testing.T) {
+// TestACordonIsCreatedAgainWhileItIsRead: no view shows the new cordon before an older change of another member. watched.add checks the order.
+func TestACordonIsCreatedAgainWhileItIsRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
 		require.NoError(t, a.Client.MakeDirs(t.Context(), path))
@@ -349,8 +348,8 @@ func TestACordonThatIsMadeAgainWhileItIsRead(t *testing.T) {
 	})
 }
 
-// TestANodeThatChangesWhileItIsReadIsInTheView: a member that tells something between the list and the read is there all the same.
-func TestANodeThatChangesWhileItIsReadIsInTheView(t *testing.T) {
+// TestANodeChangesWhileItIsRead: a member that updates between the list and the read is in the view.
+func TestANodeChangesWhileItIsRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
 		m := a.join("a")

@@ -7,18 +7,24 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// Report is what one look has found.
+// Report is the outcome of one look.
 type Report struct {
-	// Findings are what is wrong, by problem and path.
+	// Findings are the problems that the look has seen, in the order of Problems and then of paths.
 	Findings []Finding
 	// Locks, Jobs and Queues are how many the look has seen.
 	Locks, Jobs, Queues int
 }
 
-// Check looks once at the locks, jobs and queues at and below root. It writes nothing, and finds what one look can tell: no holds that are too long, and no growth. What cannot
-// be read is a finding. Ages are by this machine's clock. The error is one after which Check could not go on; it wraps ErrOption if an option's value cannot be used.
+// Check looks once at the locks, jobs and queues at and below root, which may be "/". It only reads. It does not find long holds and growing queues, which take several looks. A path
+// that it cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It ignores the options that concern several looks or events.
+//
+// The error is that of ctx, or wraps ErrOption, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or a transient error such as framework.ErrOverloaded: call Check
+// again then.
 func Check(ctx context.Context, client *framework.Client, root string, opts ...Option) (Report, error) {
 	settings, err := newSettings(opts)
 	if err == nil {
@@ -27,11 +33,11 @@ func Check(ctx context.Context, client *framework.Client, root string, opts ...O
 	if err != nil {
 		return Report{}, failure.Wrap("check", root, err)
 	}
-	l, err := newLooker(client, root, settings).look(ctx, time.Now())
+	l, err := newRootLooker(client, root, settings).lookAtRoot(ctx, time.Now())
 	if err != nil {
 		return Report{}, failure.Wrap("check", root, err)
 	}
-	return Report{l.sorted(), l.locks, l.jobs, l.queues}, nil
+	return Report{l.sortedFindings(), l.locks, l.jobs, l.queues}, nil
 }
 
 func checkRoot(client *framework.Client, root string) error {
@@ -44,32 +50,57 @@ func checkRoot(client *framework.Client, root string) error {
 	return framework.ValidatePath(root)
 }
 
-// looker looks at everything below a root, and keeps what later looks compare with.
-type looker struct {
+// rootLooker looks at the locks, jobs and queues below a root. It remembers holders and the lengths of queues, with which later looks compare.
+type rootLooker struct {
 	settings settings
-	locks    lockWatch
-	jobs     jobWatch
-	queues   queueWatch
+	locks    lockLooker
+	jobs     jobLooker
+	queues   queueLooker
 }
 
-func newLooker(client *framework.Client, root string, s settings) *looker {
-	return &looker{
+func newRootLooker(client *framework.Client, root string, s settings) *rootLooker {
+	return &rootLooker{
 		settings: s,
-		locks:    lockWatch{client: client, root: root, settings: s, holders: map[string]time.Time{}},
-		jobs:     jobWatch{client: client, root: root, failedRuns: s.failedRuns},
-		queues:   queueWatch{client: client, root: root, settings: s, growth: map[string]growth{}},
+		locks:    lockLooker{client: client, root: root, settings: s, holders: map[string]time.Time{}},
+		jobs:     jobLooker{client: client, failedRuns: s.failedRuns},
+		queues:   queueLooker{client: client, settings: s, growth: map[string]queueGrowth{}},
 	}
 }
 
-// look looks once.
-func (k *looker) look(ctx context.Context, at time.Time) (*look, error) {
-	l := newLook(at, k.settings.without)
-	queues, err := k.queues.look(ctx, l)
+// lookAtRoot looks once. at is the time of the look.
+func (k *rootLooker) lookAtRoot(ctx context.Context, at time.Time) (*lookResult, error) {
+	l := newLookResult(at, k.settings.without)
+	schedulers, queues, err := k.findSchedulersAndQueues(ctx, l)
 	if err == nil {
-		err = k.jobs.look(ctx, l)
+		err = k.queues.lookAtQueues(ctx, l, queues)
 	}
 	if err == nil {
-		err = k.locks.look(ctx, l, queues)
+		err = k.jobs.lookAtJobs(ctx, l, schedulers)
+	}
+	if err == nil {
+		err = k.locks.lookAtLocks(ctx, l, queues)
 	}
 	return l, err
+}
+
+// maxSearched is how many directories a look searches for schedulers and queues.
+const maxSearched = 100_000
+
+// findSchedulersAndQueues returns the paths of the schedulers and queues at and below the root, and adds what it could not read to l.
+func (k *rootLooker) findSchedulersAndQueues(ctx context.Context, l *lookResult) (schedulers, queues []string, err error) {
+	layouts := []recipe.Layout{{Recognize: queue.HasLayout, Own: queue.OwnNodes()}, {Recognize: scheduler.HasLayout, Own: scheduler.OwnNodes()}}
+	for found, err := range recipe.Find(ctx, k.locks.client, []string{k.locks.root}, maxSearched, layouts...) {
+		switch {
+		case err != nil:
+			err = errors.Join(l.addUnread(ctx, areaJobs, k.locks.root, err), l.addUnread(ctx, areaQueues, k.locks.root, err))
+			if err != nil {
+				return nil, nil, err
+			}
+		case found.Layout == 0:
+			queues = append(queues, found.Path)
+		default:
+			schedulers = append(schedulers, found.Path)
+		}
+	}
+	return schedulers, queues, nil
 }

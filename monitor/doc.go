@@ -1,24 +1,25 @@
-// Package monitor tells when something is wrong with the locks, jobs and queues below a path, and when it is right again.
+// Package monitor reports when a problem with the locks, jobs or queues below a path begins, and when it ends.
 //
-// Every process that should keep watch runs a [Monitor]. One of them leads and looks at an interval; the others stand by. What is wrong is a
-// [Finding]: many waiters, a long hold, an overdue job, a growing queue and so on, see [Problem]. A finding begins after it was seen at several looks in a
-// row and ends after several looks without it ([WithHysteresis]). Its begin and its end are told as an [Event] each: as a log line, in metrics, and to the function of
-// [WithOnEvent]. [Check] looks once.
+// Run a [Monitor] in several processes. One of them leads; the others stand by. At an interval the leader reads all locks, jobs and queues below the path: this is a
+// look. A problem that looks see is a [Finding]: many waiters, a long hold, an overdue job, a growing queue and so on; see [Problem]. A finding begins after several looks
+// in a row have seen it, and ends after several looks in a row without it ([WithHysteresis]). The leader reports each begin and each end as an [Event]: in the log, in
+// metrics, and to the function of [WithOnEvent]. [Check] looks once.
 //
 // # Guarantee
 //
-// At most one process tells at a time. Findings that have begun are recorded, in a transaction that only the leader can make, before they are told. So the
-// next leader goes on where the one before stopped: a finding that persists is not told again, and an end is told although it began under another leader.
-// A look whose reads fail changes nothing, and what a look could not read, or had to leave out, neither begins nor ends.
+// A leader records the findings that have begun before it reports them, in a transaction that only the leader can make. So the next leader continues where the former one
+// stopped: it does not report a finding again that persists, and it reports the end of a finding that began under another leader. A look whose reads fail has no effect. If a
+// look could not read a path, or had to leave it out, the findings there stay as they were.
 //
 // # Not guaranteed
 //
-// That an event is told exactly once. If the leader dies, or its connection is lost, right when it tells an event, the next one tells it again, with the same ID. If the
-// function of WithOnEvent returns an error, the event is told again after the next looks, three times in all.
+// That each event is reported exactly once. If the leader dies or loses its connection while it reports an event, or cannot write the record after that, the event is reported again, with the same ID. If the
+// function of WithOnEvent returns an error, the leader calls it again after the next looks, three times in all. Two processes may call their functions at the same time if the
+// function does not return when its context ends, or if a leader's process stood still while its term ended.
 //
-// A monitor sees what the servers store. ZooKeeper does not tell when another session was heard last, so a process that is stuck while its client
-// still answers the servers is only found if it was asked to let go, see [ProblemSilent]. What lasts less than the looks that
-// begin a finding is not found. Deadlocks are found by the processes themselves; see package locks.
+// A monitor sees what the servers store. ZooKeeper does not say when it last heard from a session. So a monitor does not find a stuck process whose client still answers the
+// servers, unless the process was asked to release a lock; see [ProblemSilent]. It does not find a problem that is over before enough looks have seen it. The waiting processes find
+// deadlocks themselves; see package locks.
 //
 // # Nodes
 //
@@ -26,12 +27,13 @@
 //	<path>/election    the monitors, in the layout of package election; its mtime is the time of the latest look
 //	<path>/findings    persistent: the findings that have begun, JSON {"v":1,"root","findings"}
 //
-// Nothing is written elsewhere.
+// A monitor writes no other nodes.
 //
 // # Cost
 //
-// A look takes about 20 requests for 1,000 locks of 5 nodes, and more for each scheduler, job and queue. It leaves out what lies beyond 100,000 nodes of locks, and beyond 20,000 directories
-// for jobs and queues, and says so by a finding.
+// A look reads up to a thousand nodes in one request: about 20 requests for 1,000 locks of 5 nodes, and about 190 for 10,000 locks, 1,000 jobs and 1,000 queues. It reads at most
+// 100,000 nodes of locks, and 100,000 directories for jobs and queues. If there are more, a finding ([ProblemLeftOut]) says so. A look keeps at most 2,000 findings; after a look that
+// has seen more, no finding ends. At most 500 findings are open at a time.
 //
 // # Failure
 //

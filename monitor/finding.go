@@ -13,14 +13,14 @@ type Problem string
 
 // The problems of locks, elections and claims.
 const (
-	// ProblemWaiters: more wait for a lock than WithWaiters allows. The candidates of an election and the consumers of a strict queue do not count.
+	// ProblemWaiters: more contenders wait for a lock than WithWaiters allows. The candidates of an election and the consumers of a strict queue do not count.
 	ProblemWaiters Problem = "many waiters"
-	// ProblemHold: a lock was held without a break for longer than WithLongHold, and others wait for it. Terms of an election do not count. The
-	// time is counted from the first look of this leader that has seen the holder.
+	// ProblemHold: one holder has held a lock for longer than WithLongHold allows, and others wait for it. Terms of an election do not count. A hold counts from the first look of
+	// this leader that saw the holder, or from the Since of a finding that a former leader has recorded.
 	ProblemHold Problem = "long hold"
-	// ProblemSilent: a holder that was asked to let go (locks.Revoke) still holds.
+	// ProblemSilent: an operator has asked a holder to release the lock (locks.Revoke), and it still holds.
 	ProblemSilent Problem = "silent holder"
-	// ProblemOrphan: a node in a lock's line belongs to no session, so no process stands behind it, and it does not go by itself.
+	// ProblemOrphan: a node in a lock's line belongs to no session, so the servers will not delete it.
 	ProblemOrphan Problem = "orphan"
 	// ProblemMixed: a directory has contenders of several kinds, which do not see each other.
 	ProblemMixed Problem = "mixed kinds"
@@ -28,9 +28,9 @@ const (
 	ProblemSession Problem = "large session"
 )
 
-// The problems of jobs are those of scheduler.Problem. These are the ones of queues.
+// The problems of queues. Those of jobs are the values of scheduler.Problem.
 const (
-	// ProblemGrowing: a queue has grown at each of so many looks in a row; see WithGrowth.
+	// ProblemGrowing: each of several looks in a row has found more items in a queue than the look before; see WithGrowth.
 	ProblemGrowing Problem = "growing queue"
 	// ProblemOldItem: an item at the head of a queue is older than WithOldItem allows.
 	ProblemOldItem Problem = "old item"
@@ -40,23 +40,23 @@ const (
 
 // The problems of looks.
 const (
-	// ProblemUnread: a path cannot be read, for example because these credentials may not.
+	// ProblemUnread: a look could not read a path: the monitor's credentials do not permit it, this release cannot read the data, or the directory has too many children.
 	ProblemUnread Problem = "unread"
-	// ProblemLeftOut: there is more below the root than a look reads.
+	// ProblemLeftOut: there are more nodes below the root than a look reads.
 	ProblemLeftOut Problem = "left out"
 )
 
-// area is what a problem is found in. What is not read of an area neither begins nor ends.
-type area int
+// lookArea is a part of a look. Each problem is found in one area. If a look could not read a path in an area, the area's findings at and below that path stay as they were.
+type lookArea int
 
 const (
-	areaLooks area = iota
+	areaLooks lookArea = iota
 	areaLocks
 	areaJobs
 	areaQueues
 )
 
-func areaOf(p Problem) area {
+func areaOf(p Problem) lookArea {
 	switch p {
 	case ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemSession:
 		return areaLocks
@@ -78,20 +78,21 @@ var problems = []Problem{
 	Problem(scheduler.ProblemMissed), Problem(scheduler.ProblemSchedule), ProblemGrowing, ProblemOldItem, ProblemDeadLetters, ProblemUnread, ProblemLeftOut,
 }
 
-// Finding is one thing that is wrong. Path and Text may hold what other programs have written: escape them before they reach a terminal.
+// Finding is a problem at one path. Path and Text may hold what other programs have written: escape them before they reach a terminal.
 type Finding struct {
 	Problem Problem `json:"problem"`
-	// Path is that of the lock, the queue, the job's node, or what cannot be read. Of ProblemSession it is the session's number.
+	// Path is the path of the lock, the queue or the job, or the path that could not be read. For ProblemSession it is the session's number.
 	Path string `json:"path"`
 	// Node is the node of the holder or contender that the finding is about, or "".
 	Node string `json:"node,omitempty"`
-	// Since is when it began as far as that is known, else the zero time.
+	// Since is when the problem began, as far as a look can tell, or the zero time: for ProblemWaiters when the first waiter joined, for ProblemOrphan when the node was created, for
+	// ProblemOldItem when the item was put.
 	Since time.Time `json:"since,omitzero"`
-	// Text says it in words, without the path.
+	// Text describes the problem, without the path.
 	Text string `json:"text"`
 }
 
-// EventKind is what an event tells.
+// EventKind says whether an event reports the begin or the end of a finding.
 type EventKind string
 
 // The kinds.
@@ -103,17 +104,17 @@ const (
 // Event is the begin or the end of a finding.
 type Event struct {
 	Kind EventKind
-	// ID is the same for the begin and the end, and when an event is told again.
+	// ID is the same for the begin and the end of a finding, and when an event is reported again.
 	ID string
-	// Finding is what it was at its begin.
+	// Finding is as it was at its begin.
 	Finding
-	// Began is the time of the first look that has seen it, by the ensemble's clock.
+	// Began is the time of the first look in the row that has seen the problem, by the ensemble's clock.
 	Began time.Time
-	// Ended is the time of the first look that has not seen it any more, or the zero time at its begin.
+	// Ended is the time of the first look in the row that has not seen it any more, by the ensemble's clock. It is the zero time in an event of Kind Begins.
 	Ended time.Time
 }
 
-// Lasted is how long the finding lasted, or 0 at its begin.
+// Lasted is how long the finding lasted. It is 0 in an event of Kind Begins.
 func (e Event) Lasted() time.Duration {
 	if e.Kind != Ends {
 		return 0

@@ -6,51 +6,51 @@ import (
 	"time"
 )
 
-// streak is how often in a row a finding was seen, or was not seen.
-type streak struct {
-	seen, clean int
-	since       time.Time // the first look of the present row
+// findingStreak counts the latest looks in a row that have seen a problem, or have not seen it.
+type findingStreak struct {
+	seen, notSeen int
+	since         time.Time // of the first look in the row
 }
 
-// hysteresis decides from looks which findings begin and end. Streaks are in memory: the next leader counts anew.
+// hysteresis decides after each look which findings begin and end. Streaks are in memory only: a new leader counts from 0.
 type hysteresis struct {
-	begin, end int
-	streaks    map[key]*streak
-	leftOut    int // findings that would have begun, but the record is full
+	begin, end int // looks in a row
+	streaks    map[findingKey]*findingStreak
+	leftOut    int // findings that have not begun at the latest look because the record is full
 }
 
 func newHysteresis(s settings) *hysteresis {
-	return &hysteresis{begin: s.begin, end: s.end, streaks: map[key]*streak{}}
+	return &hysteresis{begin: s.begin, end: s.end, streaks: map[findingKey]*findingStreak{}}
 }
 
-// apply takes in a look, and returns the findings that are open after it. newID makes an ID from a number that is different in each term.
-func (h *hysteresis) apply(l *look, open []openFinding, newID func() string) (next []openFinding, changed bool) {
+// applyLook counts a look, and returns the findings that are open after it, and whether they differ from open. newID returns another ID at each call.
+func (h *hysteresis) applyLook(l *lookResult, open []openFinding, newID func() string) (next []openFinding, changed bool) {
 	next = slices.Clone(open)
-	at, bytes := map[key]int{}, 0
+	at, bytes := map[findingKey]int{}, 0
 	for i, f := range next {
 		at[f.key()] = i
-		bytes += f.size()
+		bytes += f.encodedSize()
 		if h.streaks[f.key()] == nil {
-			h.streaks[f.key()] = &streak{}
+			h.streaks[f.key()] = &findingStreak{}
 		}
 	}
 	h.leftOut = 0
-	for _, f := range l.sorted() {
+	for _, f := range l.sortedFindings() {
 		s := h.streaks[f.key()]
 		if s == nil {
-			s = &streak{}
+			s = &findingStreak{}
 			h.streaks[f.key()] = s
 		}
 		if s.seen == 0 {
-			s.since, s.clean = l.at, 0
+			s.since, s.notSeen = l.at, 0
 		}
 		s.seen++
 		if _, isOpen := at[f.key()]; isOpen || s.seen < h.begin {
 			continue
 		}
 		begun := openFinding{Finding: f, Began: s.since}
-		if bytes += begun.size() + len(begun.ID); len(next) == mostOpen || bytes > mostBytes {
-			bytes -= begun.size()
+		if bytes += begun.encodedSize() + len(begun.ID); len(next) == maxOpen || bytes > maxOpenBytes {
+			bytes -= begun.encodedSize()
 			h.leftOut++
 			continue
 		}
@@ -58,7 +58,7 @@ func (h *hysteresis) apply(l *look, open []openFinding, newID func() string) (ne
 		next = append(next, begun)
 	}
 	for k, s := range h.streaks {
-		if _, seen := l.findings[k]; seen || l.cannotTell(k) {
+		if _, seen := l.findings[k]; seen || l.isUndecided(k) {
 			continue
 		}
 		i, isOpen := at[k]
@@ -66,18 +66,18 @@ func (h *hysteresis) apply(l *look, open []openFinding, newID func() string) (ne
 			delete(h.streaks, k)
 			continue
 		}
-		if s.clean == 0 {
+		if s.notSeen == 0 {
 			s.since, s.seen = l.at, 0
 		}
-		if s.clean++; s.clean >= h.end && next[i].Ended.IsZero() {
+		if s.notSeen++; s.notSeen >= h.end && next[i].Ended.IsZero() {
 			next[i].Ended, changed = s.since, true
 		}
 	}
 	return next, changed
 }
 
-// ids returns a function that makes an ID at each call.
-func ids(token int64) func() string {
+// newFindingIDs returns a function that returns another ID at each call. token is the term's, so that the IDs of two terms differ.
+func newFindingIDs(token int64) func() string {
 	n := 0
 	return func() string {
 		n++

@@ -2,88 +2,71 @@ package monitor
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// schedulersAtOnce is how many schedulers are looked at side by side.
-const schedulersAtOnce = 16
-
-// jobWatch looks at jobs.
-type jobWatch struct {
+// jobLooker looks at jobs.
+type jobLooker struct {
 	client     *framework.Client
-	root       string
 	failedRuns int
 }
 
-// look takes over what package scheduler finds wrong.
-func (w *jobWatch) look(ctx context.Context, l *look) error {
-	var paths []string
-	for path, err := range scheduler.Find(ctx, w.client, w.root) {
-		if err == nil {
-			paths = append(paths, path)
-		} else if err := l.addUnread(ctx, areaJobs, w.root, err); err != nil {
+// lookAtJobs adds the problems that package scheduler finds with the jobs of the schedulers at these paths.
+func (w *jobLooker) lookAtJobs(ctx context.Context, l *lookResult, paths []string) error {
+	reports, err := scheduler.InspectAt(ctx, w.client, paths...)
+	if err != nil {
+		if err := l.addUnread(ctx, areaJobs, "/", err); err != nil {
 			return err
 		}
 	}
-	reports, errs := make([][]scheduler.JobReport, len(paths)), make([]error, len(paths))
-	inParallel(len(paths), schedulersAtOnce, func(i int) { reports[i], errs[i] = scheduler.New(w.client, paths[i]).InspectAll(ctx) })
-	for i, path := range paths {
-		if errs[i] != nil {
-			if err := l.addUnread(ctx, areaJobs, path, errs[i]); err != nil {
-				return err
-			}
-		}
-		for _, r := range reports[i] {
-			if err := w.addJob(ctx, l, path, r); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// addJob adds a job's findings.
-func (w *jobWatch) addJob(ctx context.Context, l *look, path string, r scheduler.JobReport) error {
-	l.jobs++
-	node := znode.Join(znode.Join(path, "jobs"), r.Name)
-	for _, f := range r.Findings {
-		if f.Problem == scheduler.ProblemFailed && w.failedRuns > 1 {
-			failed, err := w.hasFailedRuns(ctx, path, r.Name)
-			if err != nil {
-				if err := l.addUnread(ctx, areaJobs, node, err); err != nil {
-					return err
-				}
+	l.jobs = len(reports)
+	var failed []scheduler.JobReport // jobs whose latest run has failed: their history decides
+	for _, r := range reports {
+		for _, f := range r.Findings {
+			if f.Problem == scheduler.ProblemFailed && w.failedRuns > 1 {
+				failed = append(failed, r)
 				continue
 			}
-			if !failed {
-				continue
-			}
+			addJobFinding(l, r, f)
 		}
-		l.add(Finding{Problem: Problem(f.Problem), Path: node, Since: f.Since}, "%s", f.Text)
 	}
-	return nil
-}
-
-// hasFailedRuns reports whether the latest runs that have ended have failed, as many as a finding takes.
-func (w *jobWatch) hasFailedRuns(ctx context.Context, path, job string) (bool, error) {
-	runs, err := scheduler.New(w.client, path).Runs(ctx, job)
+	runs, err := scheduler.RunsOf(ctx, w.client, failed...)
 	if err != nil {
-		return false, err
+		if err := l.addUnread(ctx, areaJobs, "/", err); err != nil {
+			return err
+		}
 	}
+	for i, r := range failed {
+		if i < len(runs) && w.hasFailedRuns(runs[i]) {
+			f := slices.IndexFunc(r.Findings, func(f scheduler.Finding) bool { return f.Problem == scheduler.ProblemFailed })
+			addJobFinding(l, r, r.Findings[f])
+		}
+	}
+	return nil
+}
+
+func addJobFinding(l *lookResult, r scheduler.JobReport, f scheduler.Finding) {
+	l.addFinding(Finding{Problem: Problem(f.Problem), Path: znode.Join(znode.Join(r.Path, "jobs"), r.Name), Since: f.Since}, "%s", f.Text)
+}
+
+// hasFailedRuns reports whether the latest w.failedRuns ended runs have all failed. runs are the latest ones, with those that are under way. It returns false if there are fewer ended
+// runs.
+func (w *jobLooker) hasFailedRuns(runs []scheduler.RunRecord) bool {
 	failed := 0
 	for _, run := range runs {
 		switch {
 		case run.Outcome == scheduler.Running:
 		case !run.Outcome.IsFailure():
-			return false, nil
+			return false
 		default:
 			if failed++; failed == w.failedRuns {
-				return true, nil
+				return true
 			}
 		}
 	}
-	return false, nil
+	return false
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// schedule runs a scheduler with one job each minute, until stop is called.
+// schedule runs a scheduler with one job, which runs each minute, until stop is called.
 func (w *world) schedule(m *zktest.Member, job string, run func() error) (stop func()) {
 	w.t.Helper()
 	s := scheduler.New(m.Client, "/app/cron", scheduler.WithDrain(0))
@@ -38,7 +38,7 @@ func TestJobWithoutMembers(t *testing.T) {
 		w.looks(2)
 		require.Equal(t, []string{"x begins no member runs it /app/cron/jobs/rollup"}, w.news())
 		w.looks(20)
-		require.Empty(t, w.news(), "its text changes")
+		require.Empty(t, w.news(), "a new text is no event")
 		stop = w.schedule(m, "rollup", func() error { return nil })
 		w.looks(3)
 		require.Contains(t, w.news(), "x ends no member runs it /app/cron/jobs/rollup")
@@ -66,5 +66,23 @@ func TestJobThatFailsAgainAndAgain(t *testing.T) {
 		require.Equal(t, []string{"x ends failed /app/cron/jobs/rollup"}, w.news())
 		w.looks(10)
 		require.Empty(t, w.news())
+	})
+}
+
+func TestARunUnderWayDoesNotEndARowOfFailedRuns(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		runs, end := 0, make(chan struct{})
+		defer w.schedule(w.member("app"), "rollup", func() error {
+			if runs++; runs > 2 {
+				<-end
+			}
+			return errors.New("no disk")
+		})()
+		defer close(end)
+		w.watch("x", monitor.WithFailedRuns(2))
+		w.looks(6)
+		require.Equal(t, []string{"x begins failed /app/cron/jobs/rollup"}, w.news())
+		w.looks(4)
+		require.Empty(t, w.news(), "the third run is under way")
 	})
 }

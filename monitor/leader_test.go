@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// orphan is a node that is a finding as long as it is there.
+// orphan is a node that is a finding as long as it exists.
 var orphan = contender("/app/lock", 1)
 
 const (
@@ -26,7 +26,7 @@ const (
 	ends   = " ends orphan /app/lock"
 )
 
-// TestNextLeaderGoesOn: what persists is not told again, and its end is told by another than its begin.
+// TestNextLeaderGoesOn: the next leader does not report a finding again that persists, and reports the end of a finding that began under the former leader.
 func TestNextLeaderGoesOn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -44,9 +44,9 @@ func TestNextLeaderGoesOn(t *testing.T) {
 		began := w.last()
 		w.remove(m, orphan)
 		w.looks(3)
-		told := w.news()
-		require.Len(t, told, 1)
-		require.Contains(t, []string{"y" + ends, "z" + ends}, told[0])
+		reported := w.news()
+		require.Len(t, reported, 1)
+		require.Contains(t, []string{"y" + ends, "z" + ends}, reported[0])
 		require.Equal(t, began.ID, w.last().ID)
 		require.Greater(t, w.last().Lasted(), 14*interval, "from the first leader's begin")
 		y.end(t)
@@ -57,7 +57,7 @@ func TestNextLeaderGoesOn(t *testing.T) {
 	})
 }
 
-// TestNextLeaderKnowsLongHold: it has not seen how long the holder holds.
+// TestNextLeaderKnowsLongHold: the next leader has not seen how long the holder holds, and takes it from the recorded finding.
 func TestNextLeaderKnowsLongHold(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -76,21 +76,21 @@ func TestNextLeaderKnowsLongHold(t *testing.T) {
 	})
 }
 
-// TestLeaderThatDiesWhileItTells: the next one tells it again with the same ID.
-func TestLeaderThatDiesWhileItTells(t *testing.T) {
+// TestLeaderThatDiesWhileItReports: the next leader reports the event again with the same ID.
+func TestLeaderThatDiesWhileItReports(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
 		w.put(m, orphan, "", framework.Persistent)
-		told := make(chan monitor.Event, 9)
+		reported := make(chan monitor.Event, 9)
 		x := w.member("x")
 		w.run(x, monitor.WithOnEvent(time.Second, func(_ context.Context, e monitor.Event) error {
-			told <- e
+			reported <- e
 			return w.Expire(x.Status().SessionID)
 		}))
 		w.watch("y")
 		w.looks(4)
-		first := <-told
-		require.Empty(t, told)
+		first := <-reported
+		require.Empty(t, reported)
 		require.Equal(t, []string{"y" + begins}, w.news())
 		require.Equal(t, first.ID, w.last().ID)
 		w.looks(10)
@@ -98,7 +98,7 @@ func TestLeaderThatDiesWhileItTells(t *testing.T) {
 	})
 }
 
-// TestFaultsInALook: the connection drops or the session expires at each of the looks' requests, one after the other. A finding that persists is told once.
+// TestFaultsInALook: the connection drops or the session expires at each of the looks' requests, one after the other. A finding that persists is reported once.
 func TestFaultsInALook(t *testing.T) {
 	for name, fault := range map[string]func(w *world, x *watcher){
 		"reset":  func(_ *world, x *watcher) { x.Link.Reset() },
@@ -137,7 +137,7 @@ func TestFaultsInALook(t *testing.T) {
 	}
 }
 
-// TestLostRepliesOfTheRecord: the write is known or read again; nothing is lost and nothing told twice.
+// TestLostRepliesOfTheRecord: after a write without an answer the leader reads the record again. Each event is reported once.
 func TestLostRepliesOfTheRecord(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -155,8 +155,8 @@ func TestLostRepliesOfTheRecord(t *testing.T) {
 	})
 }
 
-// TestRecordThatAnotherWrites: it is read again, and nothing is left in it.
-func TestRecordThatAnotherWrites(t *testing.T) {
+// TestRecordThatAnotherClientWrites: the leader reads the record again, and no finding stays in it after its end.
+func TestRecordThatAnotherClientWrites(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
 		w.put(m, orphan, "", framework.Persistent)
@@ -174,7 +174,7 @@ func TestRecordThatAnotherWrites(t *testing.T) {
 	})
 }
 
-// TestUnreadableDirectory: what cannot be read is told with its path, and what lies below does not end.
+// TestUnreadableDirectory: a path that cannot be read is a finding, and findings below it do not end.
 func TestUnreadableDirectory(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -218,7 +218,7 @@ func (j *journal) text() string {
 	return j.lines.String()
 }
 
-// TestFunctionThatFails: an error or a panic is told again three times in all, and harms no others.
+// TestFunctionThatFails: the leader calls the function three times in all with an event for which it fails, and reports other events all the same.
 func TestFunctionThatFails(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"error":  func() error { return errors.New("no answer") },
@@ -244,13 +244,13 @@ func TestFunctionThatFails(t *testing.T) {
 				require.Equal(t, []string{"x begins orphan /app/other"}, w.news())
 				require.Equal(t, 3, calls)
 				require.Equal(t, 2, strings.Count(log.text(), "a finding begins"), log.text())
-				require.Equal(t, 3, strings.Count(log.text(), "an event could not be told"), log.text())
+				require.Equal(t, 3, strings.Count(log.text(), "an event could not be reported"), log.text())
 			})
 		})
 	}
 }
 
-// TestFunctionThatBlocks: looks go on, and what it has missed is told when it returns.
+// TestFunctionThatBlocks: the leader goes on looking, and reports the events of that time when the function has returned.
 func TestFunctionThatBlocks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		log := &journal{}
@@ -277,7 +277,7 @@ func TestFunctionThatBlocks(t *testing.T) {
 	})
 }
 
-// TestManyFindings: the record is bounded, and what has no room begins when there is some.
+// TestManyFindings: the record is bounded, and findings without room begin when others have ended.
 func TestManyFindings(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -297,10 +297,10 @@ func TestManyFindings(t *testing.T) {
 	})
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRunRefusesInvalidArgumentsAndRecords(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("x")
-		for says, of := range map[string]*monitor.Monitor{
+		for text, invalid := range map[string]*monitor.Monitor{
 			"the client is nil":            monitor.New(nil, path, root),
 			"invalid path \"x\"":           monitor.New(m.Client, "x", root),
 			"invalid path \"y\"":           monitor.New(m.Client, path, "y"),
@@ -308,8 +308,8 @@ func TestRunRefuses(t *testing.T) {
 			"WithHysteresis: 0":            monitor.New(m.Client, path, root, monitor.WithHysteresis(2, 0)),
 			"WithOnEvent: a timeout of 0s": monitor.New(m.Client, path, root, monitor.WithOnEvent(0, func(context.Context, monitor.Event) error { return nil })),
 		} {
-			require.ErrorContains(t, of.Err(), says)
-			require.ErrorContains(t, of.Run(t.Context()), says)
+			require.ErrorContains(t, invalid.Err(), text)
+			require.ErrorContains(t, invalid.Run(t.Context()), text)
 		}
 		for data, want := range map[string]error{
 			`{"v":1,"root":"/other","findings":[]}`: monitor.ErrForeign,

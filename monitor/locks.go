@@ -12,26 +12,31 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// perPath is what the servers count for a path beside its bytes when they close a session.
-const perPath = 4
+// pathOverhead is how many bytes a path takes in the servers' transaction that closes a session, beside its text.
+const pathOverhead = 4
 
-// lockWatch looks at locks.
-type lockWatch struct {
+// lockLooker looks at locks, elections and claims.
+type lockLooker struct {
 	client   *framework.Client
 	root     string
 	settings settings
-	holders  map[string]time.Time // by node: since when it holds, as far as the looks have seen
+	holders  map[string]time.Time // by the holder's node: the first look that saw it hold
 }
 
-// resume takes over what the leader before has seen of holds that are findings.
-func (w *lockWatch) resume(f Finding) {
+// resumeHold counts the hold of a finding that a former leader has recorded from the finding's Since. It ignores other findings.
+func (w *lockLooker) resumeHold(f Finding) {
 	if f.Problem == ProblemHold {
 		w.holders[f.Node] = f.Since
 	}
 }
 
-// look looks at all locks. queues are the paths of queues: the locks below them are their consumers' turns.
-func (w *lockWatch) look(ctx context.Context, l *look, queues map[string]bool) error {
+// lookAtLocks looks at all locks below the root. queues are the paths of queues: the consumers of a strict queue stand in the line of a lock in its directory, and do not count as
+// waiters.
+func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []string) error {
+	isQueue := map[string]bool{}
+	for _, path := range queues {
+		isQueue[path] = true
+	}
 	present, sessions := map[string]time.Time{}, map[locks.SessionID]int{}
 	incomplete := false
 	for r, err := range locks.List(ctx, w.client, w.root) {
@@ -46,7 +51,7 @@ func (w *lockWatch) look(ctx context.Context, l *look, queues map[string]bool) e
 		w.countBytes(r, sessions)
 		w.findFaults(l, r)
 		parent, _ := znode.Split(r.Path)
-		if r.Kind == locks.ElectionLock || r.Kind == locks.ClaimLock || queues[parent] {
+		if r.Kind == locks.ElectionLock || r.Kind == locks.ClaimLock || isQueue[parent] {
 			continue
 		}
 		w.findWaits(l, r, present)
@@ -59,75 +64,76 @@ func (w *lockWatch) look(ctx context.Context, l *look, queues map[string]bool) e
 	w.holders = present
 	for session, bytes := range sessions {
 		if bytes > w.settings.sessionBytes {
-			l.add(Finding{Problem: ProblemSession, Path: session.String()}, "the session has nodes with %d bytes of paths: its creates are refused from framework.Config.MaxEphemeralBytes on, 900,000 by default; the servers stop working when they delete too much at once (ZOOKEEPER-4306)", bytes)
+			l.addFinding(Finding{Problem: ProblemSession, Path: session.String()}, "the paths of the session's nodes have %d bytes together: Lockstep refuses creates beyond framework.Config.MaxEphemeralBytes (900,000 by default), because the servers stop working when they close a session with too many (ZOOKEEPER-4306)", bytes)
 		}
 	}
-	slices.SortFunc(l.waiting, func(a, b pathValue) int { return b.value - a.value })
+	slices.SortFunc(l.waiting, func(a, b lockWaiters) int { return b.waiters - a.waiters })
 	return nil
 }
 
-// countBytes adds up the paths of each session's nodes.
-func (w *lockWatch) countBytes(r *locks.Report, sessions map[locks.SessionID]int) {
+// countBytes adds the bytes of a lock's paths to those of the sessions that own the nodes.
+func (w *lockLooker) countBytes(r *locks.Report, sessions map[locks.SessionID]int) {
 	for _, entries := range [][]locks.Entry{r.Holders, r.Waiters, r.Others} {
 		for _, e := range entries {
 			if e.Session != 0 {
-				sessions[e.Session] += (len(e.Node) + perPath) * max(1, e.Permits)
+				sessions[e.Session] += (len(e.Node) + pathOverhead) * max(1, e.Permits)
 			}
 		}
 	}
 }
 
-// findFaults finds what is wrong with a line of any kind.
-func (w *lockWatch) findFaults(l *look, r *locks.Report) {
+// findFaults finds mixed kinds, orphans and silent holders in a lock of any kind.
+func (w *lockLooker) findFaults(l *lookResult, r *locks.Report) {
 	if r.Kind == locks.MixedLock {
-		l.add(Finding{Problem: ProblemMixed, Path: r.Path}, "contenders of several kinds, which do not see each other: each kind has a holder")
+		l.addFinding(Finding{Problem: ProblemMixed, Path: r.Path}, "contenders of several kinds, which do not see each other: each kind has a holder")
 	}
 	for _, e := range slices.Concat(r.Holders, r.Waiters) {
 		if e.Session == 0 {
-			l.add(Finding{Problem: ProblemOrphan, Path: r.Path, Node: e.Node, Since: e.Since}, "%s stands in the line and belongs to no session: it does not go by itself", e.Node)
+			l.addFinding(Finding{Problem: ProblemOrphan, Path: r.Path, Node: e.Node, Since: e.Since}, "%s is in the line and belongs to no session: the servers will not delete it", e.Node)
 		}
 	}
 	for _, e := range r.Holders {
 		if e.Data == locks.RevokeMark {
-			l.add(Finding{Problem: ProblemSilent, Path: r.Path, Node: e.Node}, "%s was asked to let go and still holds; its session is %s", e.Node, e.Session)
+			l.addFinding(Finding{Problem: ProblemSilent, Path: r.Path, Node: e.Node}, "an operator has asked %s to release the lock, and it still holds; its session is %s", e.Node, e.Session)
 		}
 	}
 }
 
-// findWaits finds many waiters and long holds.
-func (w *lockWatch) findWaits(l *look, r *locks.Report, present map[string]time.Time) {
+// findWaits finds many waiters and long holds of one lock. It adds to present since when each holder holds.
+func (w *lockLooker) findWaits(l *lookResult, r *locks.Report, present map[string]time.Time) {
 	waiters := len(r.Waiters)
 	if waiters > 0 {
-		l.waiting = append(l.waiting, pathValue{r.Path, waiters})
+		l.waiting = append(l.waiting, lockWaiters{r.Path, waiters})
 	}
 	if waiters > w.settings.waiters {
 		atLeast := ""
 		if r.Truncated {
 			atLeast = "at least "
 		}
-		l.add(Finding{Problem: ProblemWaiters, Path: r.Path, Since: r.Waiters[0].Since}, "%s%d wait; %s", atLeast, waiters, describeHolders(r))
+		l.addFinding(Finding{Problem: ProblemWaiters, Path: r.Path, Since: r.Waiters[0].Since}, "%s%d wait; %s", atLeast, waiters, describeHolders(r))
 	}
-	longest := l.at
-	var held locks.Entry
+	earliest := l.at
+	var longestHolder locks.Entry
 	for _, e := range r.Holders {
 		since, known := w.holders[e.Node]
 		if !known {
 			since = l.at
 		}
 		present[e.Node] = since
-		if since.Before(longest) {
-			longest, held = since, e
+		if since.Before(earliest) {
+			earliest, longestHolder = since, e
 		}
 	}
-	if waiters > 0 && l.at.Sub(longest) > w.settings.longHold {
-		l.add(Finding{Problem: ProblemHold, Path: r.Path, Node: held.Node, Since: longest}, "%s holds for at least %v, and %d wait", describeEntry(held), l.at.Sub(longest).Round(time.Second), waiters)
+	if waiters > 0 && l.at.Sub(earliest) > w.settings.longHold {
+		l.addFinding(Finding{Problem: ProblemHold, Path: r.Path, Node: longestHolder.Node, Since: earliest}, "%s has held for at least %v, and %d wait", describeEntry(longestHolder), l.at.Sub(earliest).Round(time.Second), waiters)
 	}
 }
 
+// describeHolders names the first holder and counts the others.
 func describeHolders(r *locks.Report) string {
 	switch n := len(r.Holders); n {
 	case 0:
-		return "none holds"
+		return "there is no holder"
 	case 1:
 		return describeEntry(r.Holders[0]) + " holds"
 	default:
@@ -135,7 +141,7 @@ func describeHolders(r *locks.Report) string {
 	}
 }
 
-// describeEntry names a contender by what it says of itself, else by its node.
+// describeEntry names a contender by its own description of its owner and host, or else by its node.
 func describeEntry(e locks.Entry) string {
 	switch {
 	case e.Owner != "" && e.Host != "":

@@ -33,7 +33,7 @@ func TestManyWaiters(t *testing.T) {
 		require.Equal(t, []string{"x begins many waiters /app/a"}, w.news())
 		require.Contains(t, w.last().Text, "11 wait")
 		w.looks(10)
-		require.Empty(t, w.news(), "it is told once")
+		require.Empty(t, w.news(), "it is reported once")
 		w.remove(m, contender("/app/a", 11))
 		w.looks(1)
 		require.Empty(t, w.news(), "one look ends nothing")
@@ -57,7 +57,7 @@ func TestLongHold(t *testing.T) {
 		require.NoError(t, err)
 		w.watch("x")
 		time.Sleep(time.Hour)
-		require.Empty(t, w.news(), "none waits")
+		require.Empty(t, w.news(), "there is no waiter")
 		next := make(chan *locks.Lease, 1)
 		go func() {
 			lease, _ := locks.NewMutex(b.Client, "/app/lock").Lock(t.Context())
@@ -74,7 +74,7 @@ func TestLongHold(t *testing.T) {
 			third <- lease
 		}()
 		w.looks(2)
-		require.Equal(t, []string{"x ends long hold /app/lock"}, w.news(), "the next holder has asked long ago and holds for a short time")
+		require.Equal(t, []string{"x ends long hold /app/lock"}, w.news(), "the next holder has waited for long and held for a short time")
 		w.looks(8)
 		require.Empty(t, w.news())
 		w.looks(4)
@@ -131,7 +131,7 @@ func TestLargeSession(t *testing.T) {
 	})
 }
 
-// TestRequestsOfALook counts what a look at many locks costs.
+// TestRequestsOfALook counts the requests of a look at 1,000 locks.
 func TestRequestsOfALook(t *testing.T) {
 	requireFewRequests(t, 1000, 5, 30)
 }
@@ -140,10 +140,10 @@ func TestRequestsOfALookAtTenThousandLocks(t *testing.T) {
 	requireFewRequests(t, 10_000, 1, 300)
 }
 
-// requireFewRequests looks twice at so many locks with so many contenders each.
+// requireFewRequests requires that two looks at this many locks, with this many contenders each, send fewer than 2*most requests, and that they write no record.
 func requireFewRequests(t *testing.T, locks, contenders int, most int64) {
 	in(t, func(t *testing.T, w *world) {
-		first, second := w.member("app"), w.member("app-2") // one session would own so much that it is a finding
+		first, second := w.member("app"), w.member("app-2") // the paths of one session's nodes would be so long together that it is a finding
 		require.NoError(t, first.MakeDirs(t.Context(), "/app/locks"))
 		for dir := range locks {
 			lock := fmt.Sprintf("/app/locks/l%05d", dir)

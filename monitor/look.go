@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -16,57 +15,58 @@ import (
 )
 
 const (
-	mostFound = 2000 // findings of one look
-	maxText   = 500  // bytes of a finding's text
-	ofMetrics = 20   // paths in metrics
+	maxFound     = 2000 // findings of one look
+	maxText      = 500  // bytes of a finding's text
+	maxInMetrics = 20   // paths that a metric names
 )
 
-// key tells a finding from others.
-type key struct {
+// findingKey identifies a finding. A look has one finding of each problem at each path.
+type findingKey struct {
 	problem Problem
 	path    string
 }
 
-func (f Finding) key() key { return key{f.Problem, f.Path} }
+func (f Finding) key() findingKey { return findingKey{f.Problem, f.Path} }
 
-// look is what one look has seen.
-type look struct {
-	at       time.Time
-	without  []Problem
-	findings map[key]Finding
-	unknown  map[key]bool // what this look could not judge
-	unread   []unread
-	overflow bool // there were more findings
+// lookResult is what one look has seen.
+type lookResult struct {
+	at        time.Time
+	without   []Problem
+	findings  map[findingKey]Finding
+	undecided map[findingKey]bool // problems that need more looks: their open findings stay as they are
+	unread    []unreadPath
+	overflow  bool // the look found more than maxFound problems; the rest is not in findings
 
-	locks, jobs, queues int
-	waiting             []pathValue // locks by their waiters
-	items               []queueItems
+	locks, jobs, queues int           // how many were seen
+	waiting             []lockWaiters // the locks with waiters, those with the most first
+	items               []queueItems  // the longest queues first
 }
 
-// unread is what was not read, at and below a path.
-type unread struct {
-	area area
+// unreadPath is a path at and below which a look has not read an area.
+type unreadPath struct {
+	area lookArea
 	path string
 }
 
-type pathValue struct {
-	path  string
-	value int
+// lockWaiters is how many contenders wait for a lock.
+type lockWaiters struct {
+	path    string
+	waiters int
 }
 
-// queueItems are the figures of a queue.
+// queueItems is how many items a queue has, and the age of its oldest.
 type queueItems struct {
 	path                 string
 	items, delayed, dead int
 	oldest               time.Duration
 }
 
-func newLook(at time.Time, without []Problem) *look {
-	return &look{at: at, without: without, findings: map[key]Finding{}, unknown: map[key]bool{}}
+func newLookResult(at time.Time, without []Problem) *lookResult {
+	return &lookResult{at: at, without: without, findings: map[findingKey]Finding{}, undecided: map[findingKey]bool{}}
 }
 
-// add adds a finding. What is no UTF-8 is replaced, since the record is JSON.
-func (l *look) add(f Finding, format string, args ...any) {
+// addFinding adds a finding with this text, unless its problem is one of Without or the look has the finding already. It replaces bytes that are not UTF-8, since the record is JSON.
+func (l *lookResult) addFinding(f Finding, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if len(text) > maxText {
 		cut := maxText
@@ -76,12 +76,12 @@ func (l *look) add(f Finding, format string, args ...any) {
 		text = text[:cut] + "…"
 	}
 	f.Path, f.Node, f.Text = validUTF8(f.Path), validUTF8(f.Node), validUTF8(text)
-	if y := f.Since.Year(); y < 1 || y > 9999 { // JSON has no others
+	if y := f.Since.Year(); y < 1 || y > 9999 { // JSON cannot hold other years
 		f.Since = time.Time{}
 	}
 	switch _, known := l.findings[f.key()]; {
 	case known, slices.Contains(l.without, f.Problem):
-	case len(l.findings) == mostFound:
+	case len(l.findings) == maxFound:
 		l.overflow = true
 	default:
 		l.findings[f.key()] = f
@@ -90,8 +90,9 @@ func (l *look) add(f Finding, format string, args ...any) {
 
 func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// addUnread makes a finding of what cannot be read beside what can. It returns errors that make the whole look void.
-func (l *look) addUnread(ctx context.Context, in area, path string, err error) error {
+// addUnread adds a finding for each path that err, which may be several joined errors, says could not be read; path stands for those that name none. It returns an error if the whole
+// look has failed: ctx has ended, or later reads would fail, too.
+func (l *lookResult) addUnread(ctx context.Context, area lookArea, path string, err error) error {
 	for _, e := range splitJoined(err) {
 		var op *framework.OpError
 		switch {
@@ -100,20 +101,20 @@ func (l *look) addUnread(ctx context.Context, in area, path string, err error) e
 		case failure.IsTransient(e), errors.Is(e, framework.ErrClosed), errors.Is(e, framework.ErrAuthFailed), errors.Is(e, framework.ErrInvalidPath):
 			return e
 		case errors.As(e, &op):
-			l.unread = append(l.unread, unread{in, op.Path})
-			l.add(Finding{Problem: ProblemUnread, Path: op.Path}, "%v", e)
+			l.unread = append(l.unread, unreadPath{area, op.Path})
+			l.addFinding(Finding{Problem: ProblemUnread, Path: op.Path}, "%v", e)
 		case errors.Is(e, framework.ErrTooLarge):
-			l.unread = append(l.unread, unread{in, path})
-			l.add(Finding{Problem: ProblemLeftOut, Path: path}, "%v", e)
+			l.unread = append(l.unread, unreadPath{area, path})
+			l.addFinding(Finding{Problem: ProblemLeftOut, Path: path}, "%v", e)
 		default:
-			l.unread = append(l.unread, unread{in, path})
-			l.add(Finding{Problem: ProblemUnread, Path: path}, "%v", e)
+			l.unread = append(l.unread, unreadPath{area, path})
+			l.addFinding(Finding{Problem: ProblemUnread, Path: path}, "%v", e)
 		}
 	}
 	return nil
 }
 
-// splitJoined returns the errors that errors.Join has joined, also several times.
+// splitJoined returns the errors that err joins by errors.Join, at any depth, or err itself.
 func splitJoined(err error) (all []error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || reflect.TypeOf(err) != reflect.TypeOf(errors.Join(err)) {
@@ -125,15 +126,15 @@ func splitJoined(err error) (all []error) {
 	return all
 }
 
-// cannotTell reports whether the look says nothing about a finding that it has not seen.
-func (l *look) cannotTell(k key) bool {
-	return l.overflow || l.unknown[k] || slices.ContainsFunc(l.unread, func(u unread) bool {
+// isUndecided reports whether a finding that the look has not seen may persist: the look has not read its path, found too much, or needs more looks to decide.
+func (l *lookResult) isUndecided(k findingKey) bool {
+	return l.overflow || l.undecided[k] || slices.ContainsFunc(l.unread, func(u unreadPath) bool {
 		return u.area == areaOf(k.problem) && (u.path == "/" || k.path == u.path || strings.HasPrefix(k.path, u.path+"/") || k.problem == ProblemSession)
 	})
 }
 
-// sorted are the findings by problem and path.
-func (l *look) sorted() []Finding {
+// sortedFindings returns the findings in the order of Problems, and then of paths.
+func (l *lookResult) sortedFindings() []Finding {
 	all := make([]Finding, 0, len(l.findings))
 	for _, f := range l.findings {
 		all = append(all, f)
@@ -147,18 +148,4 @@ func compareFindings(a, b Finding) int {
 		return byProblem
 	}
 	return strings.Compare(a.Path, b.Path)
-}
-
-// inParallel calls f with the numbers below n, so many at once.
-func inParallel(n, atOnce int, f func(i int)) {
-	slots := make(chan struct{}, atOnce)
-	var all sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			f(i)
-		})
-	}
-	all.Wait()
 }

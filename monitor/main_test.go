@@ -26,17 +26,18 @@ const (
 	interval = 30 * time.Second
 )
 
-// world is a server in memory, in virtual time, and what monitors have told.
+// world is a server in memory, in virtual time, and the events that monitors have reported.
 type world struct {
 	*zktest.Server
 	t       *testing.T
 	timeout time.Duration // of sessions
 	mu      sync.Mutex
-	// told are the events as "monitor begins problem path".
-	told []string
-	all  []monitor.Event
+	// unread are the events since the last call of news, as "monitor begins problem path".
+	unread []string
+	all    []monitor.Event
 }
 
+// in runs a test in a synctest bubble.
 func in(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,14 +49,14 @@ func (w *world) member(name string, opts ...framework.Option) *zktest.Member {
 	return w.Member(w.t, name, framework.Config{SessionTimeout: w.timeout}, opts...)
 }
 
-// watcher is a monitor that runs.
+// watcher is a running monitor and its client.
 type watcher struct {
 	*zktest.Member
 	stop context.CancelFunc
 	done chan error
 }
 
-// watch runs a monitor until the end of the test. Half a second later the looks of others are over.
+// watch runs a monitor until the end of the test, and counts its events. It returns a second after the monitor has started.
 func (w *world) watch(name string, opts ...monitor.Option) *watcher {
 	w.t.Helper()
 	m := w.member(name)
@@ -69,8 +70,8 @@ func (w *world) run(m *zktest.Member, opts ...monitor.Option) *watcher {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.t.Context())
 	p := &watcher{m, stop, make(chan error, 1)}
-	of := monitor.New(m.Client, path, root, opts...)
-	go func() { p.done <- of.Run(ctx) }()
+	running := monitor.New(m.Client, path, root, opts...)
+	go func() { p.done <- running.Run(ctx) }()
 	w.t.Cleanup(func() { p.end(w.t) })
 	time.Sleep(time.Second)
 	return p
@@ -89,20 +90,21 @@ func (p *watcher) end(t *testing.T) {
 	}
 }
 
+// note records an event that the monitor with this name has reported.
 func (w *world) note(name string, e monitor.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, fmt.Sprintf("%s %s %s %s", name, e.Kind, e.Problem, e.Path))
+	w.unread = append(w.unread, fmt.Sprintf("%s %s %s %s", name, e.Kind, e.Problem, e.Path))
 	w.all = append(w.all, e)
 }
 
-// news are the events since the last call.
-func (w *world) news() (told []string) {
+// news returns the events since the last call.
+func (w *world) news() (events []string) {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told, w.told = w.told, nil
-	return told
+	events, w.unread = w.unread, nil
+	return events
 }
 
 // last is the latest event.

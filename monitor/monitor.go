@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Monitor is one process's part in watching over a root.
+// Monitor looks at the locks, jobs and queues at and below a root while it leads among the monitors of its path.
 type Monitor struct {
 	client   *framework.Client
 	path     string
@@ -24,8 +24,8 @@ type Monitor struct {
 	tel      *telemetry
 }
 
-// New returns a monitor of what is at and below root, which may be "/". path is where the monitors of this root elect their leader and keep their record; all that are
-// to stand in for each other give the same path and root.
+// New returns a monitor of the locks, jobs and queues at and below root, which may be "/". Below path the monitors of this root elect their leader and keep the record of
+// their findings. Give the same path and root to all monitors that replace each other. New sends no request.
 func New(client *framework.Client, path, root string, opts ...Option) *Monitor {
 	m := &Monitor{client: client, path: path, root: root}
 	m.settings, m.err = newSettings(opts)
@@ -46,60 +46,61 @@ func (m *Monitor) Err() error { return failure.Wrap("monitor", m.path, m.err) }
 // ElectionPath is where the monitors elect their leader; see election.Observe.
 func (m *Monitor) ElectionPath() string { return znode.Join(m.path, "election") }
 
-// Run stands by until this process leads, then looks and tells at the interval, and so on until ctx ends. It waits for a call of the function of WithOnEvent that goes on.
+// Run stands by until this process leads. Then it looks at the interval and reports events, until it loses the lead, and stands by again. It returns when ctx ends or after an
+// error that later looks would meet again. Before it returns, it waits until the last call of the function of WithOnEvent has returned.
 //
-// The error is that of ctx, or wraps ErrOption, ErrForeign, ErrBadRecord, ErrNewerRecord, framework.ErrInvalidPath, framework.ErrClosed, or framework.ErrNoAuth if the
-// monitor's own nodes cannot be written.
+// The error is that of ctx, or wraps ErrOption, ErrForeign, ErrBadRecord, ErrNewerRecord, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or
+// framework.ErrNoAuth if the monitor's own nodes cannot be written.
 func (m *Monitor) Run(ctx context.Context) error {
 	if m.err != nil {
 		return m.Err()
 	}
-	t := newTeller(m.settings, m.client.Logger())
-	defer t.calls.Wait()
-	defer m.tel.register()()
+	caller := newEventCaller(m.settings, m.client.Logger())
+	defer caller.calls.Wait()
+	defer m.tel.registerGauges()()
 	err := election.New(m.client, m.ElectionPath()).Lead(ctx, func(ctx context.Context, term *election.Term) error {
-		w := &watch{
-			Monitor: m, term: term, teller: t, looker: newLooker(m.client, m.root, m.settings), hysteresis: newHysteresis(m.settings),
-			newID: ids(term.Token()), log: m.client.Logger().With("root", m.root), logged: map[string]bool{}, failures: map[string]int{},
+		w := &leaderWork{
+			Monitor: m, term: term, caller: caller, looker: newRootLooker(m.client, m.root, m.settings), hysteresis: newHysteresis(m.settings),
+			newID: newFindingIDs(term.Token()), log: m.client.Logger().With("root", m.root), logged: map[string]bool{}, failures: map[string]int{},
 		}
-		return w.run(ctx)
+		return w.lookUntilDone(ctx)
 	})
 	return failure.Wrap("monitor", m.path, err)
 }
 
-// watch is the work of one leader in its term.
-type watch struct {
+// leaderWork is the work of one leader in one term. One goroutine uses it.
+type leaderWork struct {
 	*Monitor
 	term       *election.Term
-	teller     *teller
-	looker     *looker
+	caller     *eventCaller
+	looker     *rootLooker
 	hysteresis *hysteresis
 	newID      func() string
 	log        *slog.Logger
 
 	record   storedRecord
-	loaded   bool // record is what is stored
-	resumed  bool // looker knows the findings of the leader before
-	logged   map[string]bool
-	failures map[string]int
+	loaded   bool            // record is what the servers store
+	resumed  bool            // looker knows the long holds that former leaders have recorded
+	logged   map[string]bool // events that were logged and counted, by ID and kind
+	failures map[string]int  // calls of WithOnEvent's function that have failed, by the event's ID and kind
 }
 
-// run looks until ctx ends.
-func (w *watch) run(ctx context.Context) error {
+// lookUntilDone looks at the interval and reports events, until ctx ends or a look fails with an error that isFinal.
+func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 	defer w.tel.stopLeading()
-	if _, err := w.client.Exists(ctx, w.root); errors.Is(err, framework.ErrNoNode) {
-		w.log.Warn("there is no such root (yet)")
+	if st, err := w.client.Exists(ctx, w.root); errors.Is(err, framework.ErrNoNode) || err == nil && st.NumChildren == 0 {
+		w.log.Warn("the root has no nodes yet: the monitor looks again at each interval")
 	}
 	for {
 		began := time.Now()
-		err := w.lookAndTell(ctx, began)
+		err := w.lookAndReport(ctx, began)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case isFinal(err):
 			return election.Permanent(err)
 		case err != nil:
-			w.log.Warn("a look failed; the next one comes at the interval", "error", err)
+			w.log.Warn("a look failed; the monitor looks again at the next interval", "error", err)
 		}
 		if recipe.Pause(ctx, max(time.Until(began.Add(w.settings.interval)), w.settings.interval/10)) != nil {
 			return nil
@@ -107,7 +108,8 @@ func (w *watch) run(ctx context.Context) error {
 	}
 }
 
-// isFinal reports whether the next looks would fail, too. What a look may not read is a finding, so ErrNoAuth is of the monitor's own nodes.
+// isFinal reports whether later looks would fail with the same error. A path that the credentials do not permit to read is a finding, not an error. So ErrNoAuth concerns the
+// monitor's own nodes.
 func isFinal(err error) bool {
 	for _, final := range []error{ErrForeign, ErrBadRecord, ErrNewerRecord, framework.ErrNoAuth, framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath} {
 		if errors.Is(err, final) {
@@ -117,48 +119,48 @@ func isFinal(err error) bool {
 	return false
 }
 
-// lookAndTell looks once, and tells what has begun and ended.
-func (w *watch) lookAndTell(ctx context.Context, began time.Time) error {
+// lookAndReport looks once, and reports the findings that have begun and ended. began is when the look begins.
+func (w *leaderWork) lookAndReport(ctx context.Context, began time.Time) error {
 	requests := w.client.Status().Requests
-	seen, err := w.look(ctx)
-	w.tel.looked(ctx, seen, w.record.Findings, time.Since(began), w.client.Status().Requests-requests, err)
+	seen, err := w.lookAndRecord(ctx)
+	w.tel.recordLook(ctx, seen, w.record.Findings, time.Since(began), w.client.Status().Requests-requests, err)
 	if err != nil {
 		return err
 	}
 	if w.hysteresis.leftOut > 0 {
-		w.log.Warn("there are more findings than are kept; they begin when others have ended", "left_out", w.hysteresis.leftOut)
+		w.log.Warn("there are more findings than the record holds; the others begin when some have ended", "left_out", w.hysteresis.leftOut)
 	}
-	return w.tellAll(ctx, began.Add(w.settings.interval))
+	return w.reportEvents(ctx, began.Add(w.settings.interval))
 }
 
-// look looks once, and records what has begun and ended.
-func (w *watch) look(ctx context.Context) (seen *look, err error) {
+// lookAndRecord looks once, and records the findings that have begun and ended.
+func (w *leaderWork) lookAndRecord(ctx context.Context) (seen *lookResult, err error) {
 	var at time.Time
 	err = recipe.OnSession(ctx, w.client, func(s *framework.Session) error {
-		at, err = new(recipe.EnsembleClock).Ask(ctx, s, w.ElectionPath())
+		at, err = new(recipe.EnsembleClock).ReadTime(ctx, s, w.ElectionPath())
 		return err
 	})
 	if err == nil {
-		err = w.load(ctx)
+		err = w.loadRecord(ctx)
 	}
 	if err == nil {
-		seen, err = w.looker.look(ctx, at)
+		seen, err = w.looker.lookAtRoot(ctx, at)
 	}
 	if err != nil {
 		return nil, err
 	}
-	open, changed := w.hysteresis.apply(seen, w.record.Findings, w.newID)
+	open, changed := w.hysteresis.applyLook(seen, w.record.Findings, w.newID)
 	if changed {
 		w.record.Findings = open
-		err = w.save(ctx)
+		err = w.saveRecord(ctx)
 	}
 	return seen, err
 }
 
-func (w *watch) recordPath() string { return znode.Join(w.path, "findings") }
+func (w *leaderWork) recordPath() string { return znode.Join(w.path, "findings") }
 
-// load reads the record unless it is known.
-func (w *watch) load(ctx context.Context) (err error) {
+// loadRecord reads the record, unless w.record is what the servers store.
+func (w *leaderWork) loadRecord(ctx context.Context) (err error) {
 	if w.loaded {
 		return nil
 	}
@@ -168,58 +170,60 @@ func (w *watch) load(ctx context.Context) (err error) {
 	w.loaded = true
 	for _, f := range w.record.Findings {
 		if !w.resumed {
-			w.looker.locks.resume(f.Finding)
+			w.looker.locks.resumeHold(f.Finding)
 		}
 	}
 	w.resumed = true
 	return nil
 }
 
-// save writes the record. Only the leader can.
-func (w *watch) save(ctx context.Context) error {
-	err := w.record.write(ctx, w.client, w.recordPath(), w.term.Guard())
+// saveRecord writes the record. The servers refuse the write once the term has ended.
+func (w *leaderWork) saveRecord(ctx context.Context) error {
+	err := w.record.writeGuarded(ctx, w.client, w.recordPath(), w.term.Guard())
 	w.loaded = err == nil
 	return err
 }
 
-// tellAll tells what the record says is to be told, and records that it was. What is not told until the deadline is told after the next look.
-func (w *watch) tellAll(ctx context.Context, deadline time.Time) error {
+// reportEvents reports the begins and ends that the record has as unreported, and records that they were reported. It begins no call after the deadline; the events that are left are
+// reported after the next look.
+func (w *leaderWork) reportEvents(ctx context.Context, deadline time.Time) error {
 	changed := false
-	left := make([]openFinding, 0, len(w.record.Findings))
+	unfinished := make([]openFinding, 0, len(w.record.Findings))
 	for _, f := range w.record.Findings {
 		e := Event{Kind: Begins, ID: f.ID, Finding: f.Finding, Began: f.Began}
-		if !f.Told && w.tell(ctx, e, deadline) {
-			f.Told, changed = true, true
+		if !f.BeginReported && w.reportEvent(ctx, e, deadline) {
+			f.BeginReported, changed = true, true
 		}
-		if f.Told && !f.Ended.IsZero() {
+		if f.BeginReported && !f.Ended.IsZero() {
 			e.Kind, e.Ended = Ends, f.Ended
-			if w.tell(ctx, e, deadline) {
+			if w.reportEvent(ctx, e, deadline) {
 				changed = true
 				continue
 			}
 		}
-		left = append(left, f)
+		unfinished = append(unfinished, f)
 	}
 	if !changed {
 		return nil
 	}
-	w.record.Findings = slices.Clip(left)
-	return w.save(ctx)
+	w.record.Findings = slices.Clip(unfinished)
+	return w.saveRecord(ctx)
 }
 
-// mostLogged bounds what is kept of what was logged and failed.
-const mostLogged = 4 * mostOpen
+// maxLogged bounds leaderWork.logged, and so leaderWork.failures.
+const maxLogged = 4 * maxOpen
 
-// tell tells one event, and reports whether that is done.
-func (w *watch) tell(ctx context.Context, e Event, deadline time.Time) bool {
+// reportEvent logs and counts an event the first time, and calls the function of WithOnEvent with it. It returns true if the event needs no further call: the function has returned nil,
+// there is none, or the calls have failed often enough.
+func (w *leaderWork) reportEvent(ctx context.Context, e Event, deadline time.Time) bool {
 	id := e.ID + string(e.Kind)
 	if !w.logged[id] {
-		if len(w.logged) == mostLogged {
+		if len(w.logged) == maxLogged {
 			clear(w.logged)
 			clear(w.failures)
 		}
 		w.logged[id] = true
-		w.tel.told(ctx, e)
+		w.tel.countEvent(ctx, e)
 		attributes := []any{"problem", e.Problem, "path", e.Path, "text", e.Text, "id", e.ID}
 		if e.Kind == Begins {
 			w.log.Warn("a finding begins", attributes...)
@@ -227,10 +231,10 @@ func (w *watch) tell(ctx context.Context, e Event, deadline time.Time) bool {
 			w.log.Info("a finding ends", append(attributes, "lasted", e.Lasted())...)
 		}
 	}
-	if ctx.Err() != nil || w.teller.f != nil && time.Now().After(deadline) {
+	if ctx.Err() != nil || w.caller.f != nil && time.Now().After(deadline) {
 		return false
 	}
-	err := w.teller.tell(ctx, e)
+	err := w.caller.callWithEvent(ctx, e)
 	switch {
 	case err == nil:
 		delete(w.failures, id)
@@ -238,10 +242,10 @@ func (w *watch) tell(ctx context.Context, e Event, deadline time.Time) bool {
 	case ctx.Err() != nil:
 		return false
 	case errors.Is(err, errBusy):
-		w.log.Warn("an event is not told yet", "id", e.ID, "error", err)
+		w.log.Warn("an event was not reported; the monitor tries again after the next look", "id", e.ID, "error", err)
 		return false
 	}
 	w.failures[id]++
-	w.log.Error("an event could not be told", "id", e.ID, "attempt", w.failures[id], "error", err)
+	w.log.Error("an event could not be reported", "id", e.ID, "attempt", w.failures[id], "error", err)
 	return w.failures[id] >= w.settings.eventAttempts
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Option changes what a monitor finds and how it tells. Its error wraps ErrOption; Run and Check return it.
+// Option changes which problems a monitor finds and how it reports them. Run and Check return the error of an option; it wraps ErrOption.
 type Option func(*settings) error
 
-// settings are what options set.
+// settings are the values of the options.
 type settings struct {
 	interval      time.Duration
-	begin, end    int // looks
+	begin, end    int // looks in a row
 	waiters       int
 	longHold      time.Duration
 	failedRuns    int
@@ -37,12 +37,13 @@ func newSettings(opts []Option) (settings, error) {
 	}, opts)
 }
 
-// DefaultEventTimeout is a timeout for WithOnEvent that suits most.
+// DefaultEventTimeout is a timeout for WithOnEvent that suits most programs.
 const DefaultEventTimeout = 30 * time.Second
 
 // DefaultSessionBytes is what WithSessionBytes sets by default. framework.Config.MaxEphemeralBytes is 900,000 by default.
 const DefaultSessionBytes = 700_000
 
+// atLeast returns an option that calls set, or an error if value is below least.
 func atLeast[N int | time.Duration](option string, value, least N, set func(*settings)) Option {
 	return func(s *settings) error {
 		if value < least {
@@ -53,17 +54,18 @@ func atLeast[N int | time.Duration](option string, value, least N, set func(*set
 	}
 }
 
-// WithInterval sets the time from the begin of a look to that of the next. Default 30 s, at least 1 s. A look that takes longer delays the next one.
+// WithInterval sets the time from the begin of a look to the begin of the next. Default 30 s, at least 1 s. A look that takes longer delays the next one.
 func WithInterval(d time.Duration) Option {
 	return atLeast("WithInterval", d, time.Second, func(s *settings) { s.interval = d })
 }
 
-// WithHysteresis makes a finding begin after it was seen at so many looks in a row, and end after so many looks in a row without it. Default 2 and 2.
+// WithHysteresis sets how many looks in a row must see a problem before its finding begins, and how many looks in a row must not see it before the finding ends. Default 2 and 2, at
+// least 1.
 func WithHysteresis(begin, end int) Option {
 	return atLeast("WithHysteresis", min(begin, end), 1, func(s *settings) { s.begin, s.end = begin, end })
 }
 
-// WithWaiters sets how many may wait for a lock. Default 10.
+// WithWaiters sets how many contenders may wait for a lock: ProblemWaiters begins with one more. Default 10.
 func WithWaiters(n int) Option {
 	return atLeast("WithWaiters", n, 0, func(s *settings) { s.waiters = n })
 }
@@ -73,7 +75,8 @@ func WithLongHold(d time.Duration) Option {
 	return atLeast("WithLongHold", d, 1, func(s *settings) { s.longHold = d })
 }
 
-// WithFailedRuns makes scheduler.ProblemFailed a finding only when the latest n runs have failed, as far as the job's history goes back. Default 1.
+// WithFailedRuns makes scheduler.ProblemFailed a finding only when the latest n ended runs of the job have all failed. Default 1. Do not set n above the number of runs that the job's
+// scheduler keeps (scheduler.WithHistory, 10 by default): the finding would not begin.
 func WithFailedRuns(n int) Option {
 	return atLeast("WithFailedRuns", n, 1, func(s *settings) { s.failedRuns = n })
 }
@@ -88,17 +91,18 @@ func WithDeadLetters(n int) Option {
 	return atLeast("WithDeadLetters", n, 0, func(s *settings) { s.deadLetters = n })
 }
 
-// WithGrowth makes a queue a finding that has grown at each of so many looks in a row and has at least so many items. Default 10 and 100.
+// WithGrowth sets when a growing queue is a finding: each of this many looks in a row has found more items than the look before, and the queue has at least this many items.
+// Default 10 looks and 100 items.
 func WithGrowth(looks, items int) Option {
 	return atLeast("WithGrowth", min(looks, items), 1, func(s *settings) { s.growthLooks, s.growthItems = looks, items })
 }
 
-// WithSessionBytes sets how many bytes the paths of one session's nodes may have together. Default 700,000.
+// WithSessionBytes sets how many bytes the paths of one session's nodes in locks, elections and claims may have together. Default 700,000.
 func WithSessionBytes(n int) Option {
 	return atLeast("WithSessionBytes", n, 1, func(s *settings) { s.sessionBytes = n })
 }
 
-// Without leaves out problems.
+// Without makes a monitor ignore these problems.
 func Without(problems ...Problem) Option {
 	return func(s *settings) error {
 		s.without = slices.Concat(s.without, problems)
@@ -106,13 +110,14 @@ func Without(problems ...Problem) Option {
 	}
 }
 
-// WithOnEvent calls f with each event, one after the other. Its context ends after the timeout, or when this process leads no longer. An event whose call returns an error
-// or panics is told again after the next look, three times in all. While a call does not return although its context has ended, no other
-// call begins; looks and log lines go on, and the events are told later. Run waits for the call.
+// WithOnEvent makes the leader call f with each event, one event after the other. The context of a call ends after the timeout, or when this process no longer leads. If a call
+// fails (it returns an error, panics, or has not returned at the timeout), the leader calls f with the event again after the next look, three times in all. While a call has not
+// returned although its context has ended, the leader begins no other call; it goes on looking and logging, and reports the events later. Run returns after the last call has
+// returned.
 func WithOnEvent(timeout time.Duration, f func(ctx context.Context, e Event) error) Option {
 	return func(s *settings) error {
 		if f == nil || timeout <= 0 {
-			return fmt.Errorf("%w: WithOnEvent: a timeout of %v, it must be more than 0, and a function", ErrOption, timeout)
+			return fmt.Errorf("%w: WithOnEvent: a timeout of %v: it must be above 0, and the function must not be nil", ErrOption, timeout)
 		}
 		s.onEvent, s.eventTimeout = f, timeout
 		return nil

@@ -1,12 +1,15 @@
 package monitor_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -83,7 +86,7 @@ func findDead(w *world) (found monitor.Finding) {
 	return found
 }
 
-// TestConsumersOfStrictQueueAreNoWaiters: they stand in line for their turn, which may last.
+// TestConsumersOfStrictQueueAreNoWaiters: a consumer of a strict queue stands in the line of its lock for as long as it consumes.
 func TestConsumersOfStrictQueueAreNoWaiters(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.timeout = time.Hour // heartbeats are rare
@@ -99,5 +102,28 @@ func TestConsumersOfStrictQueueAreNoWaiters(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, report.Queues)
 		require.Empty(t, report.Findings)
+	})
+}
+
+// TestAQueueBelowAnUnreadableDirectory: its findings neither begin nor end.
+func TestAQueueBelowAnUnreadableDirectory(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("app")
+		q := queue.New(m.Client, "/app/a/q", queue.Bytes(), queue.WithMaxAttempts(1))
+		require.NoError(t, q.Put(t.Context(), []byte("x")))
+		d, err := q.Take(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, d.Nack(t.Context(), 0, errors.New("it cannot be read")))
+		require.NoError(t, q.Close(t.Context()))
+		w.watch("x", monitor.WithDeadLetters(0))
+		w.looks(2)
+		require.Equal(t, []string{"x begins dead letters /app/a/q"}, w.news())
+		for _, node := range slices.Backward(w.Tree("/app/a")) {
+			w.remove(m, node.Path)
+		}
+		secret := w.Member(t, "secret", framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+		require.NoError(t, secret.MakeDirs(t.Context(), "/app/a/b"))
+		w.looks(4)
+		require.Equal(t, []string{"x begins unread /app/a"}, w.news(), "the other finding neither begins nor ends")
 	})
 }

@@ -13,52 +13,52 @@ import (
 
 const (
 	recordVersion = 1
-	mostOpen      = 500     // findings in the record
-	mostBytes     = 600_000 // of the findings in the record
+	maxOpen       = 500     // findings in the record
+	maxOpenBytes  = 600_000 // of the findings in the record
 )
 
-// openFinding is a finding that has begun, until its end is told.
+// openFinding is a finding that has begun and whose end was not reported yet.
 type openFinding struct {
 	Finding
-	ID    string    `json:"id"`
-	Began time.Time `json:"began"`
-	Told  bool      `json:"told,omitempty"` // its begin
-	Ended time.Time `json:"ended,omitzero"` // its end is to be told
+	ID            string    `json:"id"`
+	Began         time.Time `json:"began"`
+	BeginReported bool      `json:"told,omitempty"`
+	Ended         time.Time `json:"ended,omitzero"` // zero while the finding persists; else its end has to be reported
 }
 
-// findingsRecord is the data of the record.
+// findingsRecord is the data of <path>/findings.
 type findingsRecord struct {
 	Root     string        `json:"root"`
 	Findings []openFinding `json:"findings"`
 }
 
-// storedRecord is the record as it was last read or written.
+// storedRecord is the record as this process has last read or written it.
 type storedRecord struct {
 	findingsRecord
 	unknown recipe.Unknown
-	version int32 // of the node, -1 if there is none
+	version int32 // of the node, -1 if the node is missing
 }
 
-// decodeRecord reads a record's data. Two findings of one problem at one path cannot be.
+// decodeRecord decodes a record's data. It refuses two findings of one problem at one path.
 func decodeRecord(data []byte) (r findingsRecord, unknown recipe.Unknown, err error) {
 	if unknown, err = recipe.Decode(data, recordVersion, &r); err != nil {
 		return findingsRecord{}, nil, err
 	}
-	seen := map[key]bool{}
+	seen := map[findingKey]bool{}
 	for _, f := range r.Findings {
 		if f.Problem == "" || f.Path == "" || f.ID == "" || seen[f.key()] {
-			return findingsRecord{}, nil, fmt.Errorf("%w: a finding without its problem, path or id, or one twice", ErrBadRecord)
+			return findingsRecord{}, nil, fmt.Errorf("%w: a finding lacks its problem, path or id, or is there twice", ErrBadRecord)
 		}
 		seen[f.key()] = true
 	}
 	return r, unknown, nil
 }
 
-func (r storedRecord) encode() ([]byte, error) {
+func (r storedRecord) encodeRecord() ([]byte, error) {
 	return r.unknown.Encode(recordVersion, r.findingsRecord)
 }
 
-// readRecord reads the record at path behind a sync.
+// readRecord reads the record at path after a sync. A missing node is a record without findings. The error wraps ErrForeign, ErrBadRecord or ErrNewerRecord, or is a transient one.
 func readRecord(ctx context.Context, client *framework.Client, path, root string) (r storedRecord, err error) {
 	err = recipe.OnSession(ctx, client, func(s *framework.Session) error {
 		if err := s.Sync(ctx, path); err != nil {
@@ -85,9 +85,10 @@ func readRecord(ctx context.Context, client *framework.Client, path, root string
 	return r, nil
 }
 
-// write replaces the record at path, if it is still the one that was read and guard lets it. After an error the record must be read again: it may have been written.
-func (r *storedRecord) write(ctx context.Context, client *framework.Client, path string, guard framework.Op) error {
-	data, err := r.encode()
+// writeGuarded replaces the record at path, unless another client has changed it or guard refuses the transaction. After an error read the record again: the write may have taken
+// effect.
+func (r *storedRecord) writeGuarded(ctx context.Context, client *framework.Client, path string, guard framework.Op) error {
+	data, err := r.encodeRecord()
 	if err != nil {
 		return err
 	}
@@ -103,11 +104,11 @@ func (r *storedRecord) write(ctx context.Context, client *framework.Client, path
 	return nil
 }
 
-// size is about how many bytes a finding takes in the record.
-func (f openFinding) size() int {
+// encodedSize is about how many bytes a finding takes in the record.
+func (f openFinding) encodedSize() int {
 	data, err := json.Marshal(f)
 	if err != nil {
-		return mostBytes // it has only texts and times, of which some years cannot be written
+		return maxOpenBytes // a time with a year that JSON cannot hold
 	}
 	return len(data)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
-// telemetry is a monitor's instruments. Those that are observed have values only while this process leads.
+// telemetry is a monitor's instruments. The gauges have values only while this process leads.
 type telemetry struct {
 	provider metric.MeterProvider
 	root     attribute.KeyValue
@@ -23,8 +23,8 @@ type telemetry struct {
 	leading bool
 	up      float64
 	open    map[Problem]int
-	seen    *look // the latest that did not fail, or nil
-	asked   int64 // requests of the latest look
+	seen    *lookResult // of the latest look that succeeded in this term, or nil
+	asked   int64       // requests that the client has made during that look
 }
 
 func newTelemetry(client *framework.Client, root string) *telemetry {
@@ -32,8 +32,8 @@ func newTelemetry(client *framework.Client, root string) *telemetry {
 	return &telemetry{provider: p, root: attribute.String(metrics.Root, root), looks: metrics.MonitorLook.Histogram(p), events: metrics.MonitorEvents.Counter(p)}
 }
 
-// register makes the gauges be observed until the function that it returns is called.
-func (t *telemetry) register() (unregister func()) {
+// registerGauges registers the gauges. They are read until unregister is called.
+func (t *telemetry) registerGauges() (unregister func()) {
 	return metrics.Observe(t.provider, func(o metrics.Observer) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -50,16 +50,16 @@ func (t *telemetry) register() (unregister func()) {
 		o.Observe(metrics.MonitorRequests, float64(t.asked), t.root)
 		rest := 0
 		for i, lock := range t.seen.waiting {
-			if i >= ofMetrics {
-				rest += lock.value
+			if i >= maxInMetrics {
+				rest += lock.waiters
 				continue
 			}
-			o.Observe(metrics.MonitorWaiters, float64(lock.value), t.root, attribute.String(metrics.Path, validUTF8(lock.path)))
+			o.Observe(metrics.MonitorWaiters, float64(lock.waiters), t.root, attribute.String(metrics.Path, validUTF8(lock.path)))
 		}
 		o.Observe(metrics.MonitorWaiters, float64(rest), t.root, attribute.String(metrics.Path, "other"))
 		others := queueItems{path: "other"}
 		for i, q := range t.seen.items {
-			if i >= ofMetrics {
+			if i >= maxInMetrics {
 				others.items, others.delayed, others.dead, others.oldest = others.items+q.items, others.delayed+q.delayed, others.dead+q.dead, max(others.oldest, q.oldest)
 				continue
 			}
@@ -77,8 +77,8 @@ func (t *telemetry) observeQueue(o metrics.Observer, q queueItems) {
 	o.Observe(metrics.MonitorOldest, q.oldest.Seconds(), t.root, path)
 }
 
-// looked takes in a look.
-func (t *telemetry) looked(ctx context.Context, seen *look, open []openFinding, took time.Duration, requests int64, err error) {
+// recordLook records how long a look took and whether it failed with err, and sets what the gauges show. After a failed look only the gauge of the monitor's state changes.
+func (t *telemetry) recordLook(ctx context.Context, seen *lookResult, open []openFinding, took time.Duration, requests int64, err error) {
 	outcome := "answered"
 	if err != nil {
 		outcome = "failed"
@@ -97,12 +97,12 @@ func (t *telemetry) looked(ctx context.Context, seen *look, open []openFinding, 
 	}
 }
 
-// told counts an event.
-func (t *telemetry) told(ctx context.Context, e Event) {
+// countEvent counts an event that is reported for the first time.
+func (t *telemetry) countEvent(ctx context.Context, e Event) {
 	t.events.Add(ctx, 1, metric.WithAttributes(t.root, attribute.String(metrics.Problem, string(e.Problem)), attribute.String(metrics.Event, string(e.Kind))))
 }
 
-// stopLeading takes the gauges away.
+// stopLeading makes the gauges have no values.
 func (t *telemetry) stopLeading() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

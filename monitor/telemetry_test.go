@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// gauges are a process's monitor gauges, by name and the attributes beside the root.
+// gauges returns a process's gauges, by name and the attributes except the root.
 func gauges(t *testing.T, r *sdk.ManualReader) map[string]float64 {
 	t.Helper()
 	var found metricdata.ResourceMetrics
@@ -38,7 +38,7 @@ func gauges(t *testing.T, r *sdk.ManualReader) map[string]float64 {
 	return values
 }
 
-// TestGauges: only the leader has them, and of many paths they name twenty.
+// TestGauges: only the leader has them, and they name 20 paths at most.
 func TestGauges(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")

@@ -8,14 +8,15 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // SetCapacity changes the capacity of a bounded queue (WithCapacity) for all its users, now and later. Producers that wait for
 // room continue at once if there is some. If the queue has more than n items, they stay; after SetCapacity has returned nil, no put succeeds
 // until there are fewer.
 //
-// An unbounded queue does not count its items, so it cannot be bounded: ErrOption. Drop it, and make it anew. For a
-// queue that is practically unbounded, n may be up to 2^30. A Queue that was made with WithCapacity continues; one that is made
+// An unbounded queue does not count its items, so SetCapacity refuses it with ErrOption: drop the queue, and make it anew. n may be up to 2^30, for a
+// queue that is practically unbounded. A Queue that was made with WithCapacity before continues with the new capacity. One that is made
 // with another capacity afterwards gets ErrMismatch. Calling SetCapacity again is harmless.
 func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 	err := fmt.Errorf("%w: SetCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
@@ -51,8 +52,9 @@ func (q *Queue[T]) Drop(ctx context.Context) error {
 	return failure.Wrap("drop", q.Path(), err)
 }
 
-// Pause keeps all consumers from handing out items until Resume, prefetched ones too. Open deliveries continue, and
-// puts too. Consumers learn of it a moment later. Pausing again is harmless.
+// Pause keeps all consumers from handing out items until Resume, prefetched ones too. Open deliveries continue, and so do
+// puts. A consumer may hand out items until it has learnt of the pause, a moment after Pause has returned. Pausing again is harmless.
+// After a lost reply Pause pauses again, also if another client has resumed the queue meanwhile.
 func (q *Queue[T]) Pause(ctx context.Context) error {
 	st := q.engine.store
 	err := st.repeatOnSessions(ctx, func(s *framework.Session) error {
@@ -65,14 +67,15 @@ func (q *Queue[T]) Pause(ctx context.Context) error {
 	return failure.Wrap("pause", q.Path(), err)
 }
 
-// Resume ends a pause.
+// Resume ends a pause. Consumers learn of it a moment later. A queue that is not paused stays as it is. After a lost reply Resume resumes again, also if another client has
+// paused the queue meanwhile.
 func (q *Queue[T]) Resume(ctx context.Context) error {
 	st := q.engine.store
 	err := st.repeatOnSessions(ctx, func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.childPath(pausedNode)) })
 	return failure.Wrap("resume", q.Path(), err)
 }
 
-// Paused reports whether the queue is paused. It returns false for a queue that does not exist, and does not create it.
+// Paused reports whether the queue is paused, behind a sync. It returns false for a queue that does not exist, and does not create it.
 func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
 	s, err := q.engine.store.sessionForReads(ctx)
 	if err == nil {
@@ -162,7 +165,7 @@ func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capac
 			}
 			left += p.left
 			_, err := s.Multi(ctx, framework.SetOp(st.nodes.childPath(inNode), encodeIn(c.in-uint32(p.left), c.lineMarked), c.version), framework.DeleteOp(p.path, p.version))
-			if err != nil && !refusedByOthers(err) {
+			if err != nil && !recipe.IsConflict(err) {
 				return err
 			}
 			break // <path>/in has changed

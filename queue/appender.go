@@ -17,11 +17,11 @@ type segmentAppender struct {
 	store        *store
 	segmentSize  int64 // items of a segment
 	lastSegments map[segmentChain]int64
-	full         map[int64]bool // seconds that have as many items as a segment
+	full         map[int64]bool // seconds of delayed items that have segmentSize items
 }
 
-func newAppender(st *store, bound int64) segmentAppender {
-	return segmentAppender{store: st, segmentSize: bound, lastSegments: map[segmentChain]int64{}, full: map[int64]bool{}}
+func newAppender(st *store, segmentSize int64) segmentAppender {
+	return segmentAppender{store: st, segmentSize: segmentSize, lastSegments: map[segmentChain]int64{}, full: map[int64]bool{}}
 }
 
 // forgetSegments forgets all segments and seconds, after the queue was dropped.
@@ -130,7 +130,7 @@ func (a *segmentAppender) makeSecond(ctx context.Context, s *framework.Session, 
 	return nil
 }
 
-// noteApplied closes the segments in which an applied transaction has created an item with a number at the bound or beyond, and
+// noteApplied closes each segment that an applied transaction has filled up: it has created the segment's item with the number segmentSize-1 or a higher one. It
 // remembers the seconds that are full.
 func (a *segmentAppender) noteApplied(ctx context.Context, s *framework.Session, t *transaction, results []framework.OpResult) {
 	full := map[segmentChain]bool{}

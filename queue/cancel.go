@@ -29,6 +29,9 @@ import (
 func (q *Queue[T]) Cancel(ctx context.Context, id string) error {
 	err := checkID("Cancel", id)
 	if err == nil {
+		err = q.engine.checkUsable()
+	}
+	if err == nil {
 		c := &itemCanceller{store: q.engine.store, id: id, call: uuid.NewString(), marks: map[string]markState{}}
 		err = c.cancelOnSessions(ctx)
 	}
@@ -43,7 +46,7 @@ type itemCanceller struct {
 	id    string
 	call  string
 	marks map[string]markState // by the marks' names
-	sent  bool                 // the removal of a delayed item was sent, and its outcome is unknown
+	sent  bool                 // the removal of a delayed item was sent, and its outcome was unknown
 }
 
 // markState is what a canceller knows of its mark.
@@ -230,13 +233,13 @@ func (c *itemCanceller) cancelItem(ctx context.Context, s *framework.Session, it
 	return nil
 }
 
-// checkRefusal returns errItemMoved for a transaction that was refused since the item has gone. It calls unknown if the outcome is unknown.
+// checkRefusal returns errItemMoved for a transaction that was refused because its first operation did not find the item. It calls unknown if the outcome is unknown.
 func (c *itemCanceller) checkRefusal(err error, unknown func()) error {
 	var tx *framework.TxError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &tx) && tx.Index == 0 && refusedByOthers(err):
+	case errors.As(err, &tx) && tx.Index == 0 && recipe.IsConflict(err):
 		return errItemMoved
 	case !errors.As(err, &tx):
 		unknown()
@@ -289,7 +292,7 @@ func (c *itemCanceller) withdrawMark(ctx context.Context, s *framework.Session, 
 	return err
 }
 
-// settleMissing says what has become of an item that is not in the queue any more.
+// settleMissing returns the result of Cancel for an item that it did not find in the queue.
 func (c *itemCanceller) settleMissing(ctx context.Context, s *framework.Session) error {
 	for mark := range c.marks {
 		return c.withdrawMark(ctx, s, mark, ErrDone)

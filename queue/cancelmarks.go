@@ -16,7 +16,7 @@ type cancelMarks struct {
 	s   *framework.Session
 	dir string
 
-	reading chan struct{} // held by the reader; guards the rest
+	reading chan struct{} // has a token while a goroutine reads; guards the rest
 	watch   *framework.Watch
 	names   []string
 	ended   bool
@@ -75,7 +75,7 @@ func (m *cancelMarks) readIfChanged(ctx context.Context) error {
 	return err
 }
 
-// stopWatch makes the next look read the marks. After the end of the consumer session, later reads leave no watch.
+// stopWatch makes the next marksOf read the marks again. ended says that the consumer session has ended: then later reads leave no watch.
 func (m *cancelMarks) stopWatch(ended bool) {
 	m.reading <- struct{}{}
 	defer func() { <-m.reading }()

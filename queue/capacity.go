@@ -24,7 +24,7 @@ import (
 // Both counts are modulo 2^32. Since out only grows, an old reading of it is safe.
 type capacityCounter struct {
 	store       *store
-	known       bool // the fields below are as they were read last
+	known       bool // the fields below were read, and no write has failed since
 	in          uint32
 	lineMarked  bool  // producers stand in line: only the first of them gets places
 	version     int32 // of <path>/in
@@ -42,7 +42,7 @@ type reservedPlaces struct {
 	version int32
 }
 
-// maxAhead is how many places a block has beyond those that are needed at once.
+// maxAhead is how many places a block may have beyond those that are needed at once.
 const maxAhead = 63
 
 // useOp is the operation that goes with a put of n items.
@@ -201,7 +201,7 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 	return 0, nil
 }
 
-// freeAtLeast is how many places are free at least: out may be older than in.
+// freeAtLeast is a lower bound of the free places: out may be older than in.
 func (c *capacityCounter) freeAtLeast() int {
 	return max(0, c.store.record().Capacity-int(int32(c.in-c.out)))
 }
@@ -252,7 +252,7 @@ func (c *capacityCounter) unusedByOthers(ctx context.Context, s *framework.Sessi
 		for i, n := range nodes {
 			left, err := decodePlaces(n.Data)
 			if n.Err != nil || err != nil || paths[i] == c.own.path {
-				continue // it is gone, or another program's
+				continue // it is gone, is another program's, or is this writer's own
 			}
 			p := reservedPlaces{paths[i], left, n.Stat.Version}
 			all = append(all, p)

@@ -32,7 +32,7 @@ type claimedItem struct {
 
 	// Guarded by the takeQueue's mutex.
 	settling bool // it counts as being settled
-	unseen   bool // it returns to the queue without having reached a caller
+	unseen   bool // it returns to the queue, and no caller has had it
 }
 
 // itemHold is the time in which no other consumer can claim the item.
@@ -49,7 +49,8 @@ var (
 	errExpired = errors.New("expired")
 )
 
-// readItem decodes the item's data. It keeps data that is no envelope unchanged. The attempt is the stored one, plus the version, plus one.
+// readItem decodes the item's data. If the data is no envelope, it keeps the data as the payload. The attempt is one more than the attempts that the header stores and
+// those that the version counts, which are all its changes but the header's Unseen.
 func (c *claimedItem) readItem(data []byte, st framework.Stat) {
 	c.stat = st
 	if c.env, c.decodeErr = decodeItem(data, st); c.decodeErr != nil {
@@ -123,7 +124,7 @@ func (c *claimedItem) nack(after time.Duration, reason error, finished func(erro
 	c.session.order.returnItem(c, c.attempt, after, reason, finished)
 }
 
-// bury makes the item a dead letter, even if it has attempts left.
+// bury makes the item a dead letter, also if it has attempts left.
 func (c *claimedItem) bury(reason error, finished func(error)) {
 	if err := c.markSettled(ErrSettled); err != nil {
 		finished(err)
@@ -177,7 +178,7 @@ func (c *claimedItem) endAndReturn(attempts int, given func()) {
 	c.session.order.returnUnsettled(c, attempts, given)
 }
 
-// uncountRequest makes the item's last claim count as no attempt. It is nil if the item cannot be encoded.
+// uncountRequest returns a request after which the item's last claim does not count as an attempt. It is nil if the item cannot be encoded.
 func (c *claimedItem) uncountRequest() *writeRequest {
 	e := c.env
 	e.header.Unseen += 2 // the claim has raised the version, and this write does
@@ -277,7 +278,8 @@ func (c *claimedItem) endWith(r *writeRequest, finished func(error)) {
 	c.session.claims.beginSettling(c)
 }
 
-// settlementError is the error of a settlement after its request has failed with err.
+// settlementError returns the error of a settlement whose request has failed with err. It adds ErrLost if the servers refused the request, or the session, the client
+// or the Queue has ended.
 func settlementError(err error) error {
 	var tx *framework.TxError
 	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) || errors.Is(err, ErrClosed) {
@@ -286,13 +288,15 @@ func settlementError(err error) error {
 	return err
 }
 
-// endDelivery ends the hold and makes room for another delivery. If the item was not settled, endDelivery deletes its ticket, so that the recoverer
-// returns the item.
+// endDelivery ends the hold and makes room for another delivery. If err is not nil, the item was not settled: then endDelivery deletes the ticket, so that the
+// recoverer returns the item.
 func (c *claimedItem) endDelivery(err error) {
 	if err == nil {
 		err = ErrSettled
 	} else if c.ticket != "" {
-		c.session.writeRequests(c.newRequest([]framework.Op{framework.DeleteOp(c.ticket, framework.AnyVersion), c.session.store.nodes.signalRecoverer()}))
+		c.session.writeRequests( // two requests: the servers refuse the first one if an operator has deleted the ticket
+			c.newRequest([]framework.Op{framework.DeleteOp(c.ticket, framework.AnyVersion)}),
+			c.newRequest([]framework.Op{c.session.store.nodes.signalRecoverer()}))
 	}
 	c.hold.End(err)
 	c.session.itemSettled(c.session.store.nodes.segmentOf(c.node))

@@ -5,13 +5,14 @@ import (
 	"fmt"
 )
 
-// Codec turns values into an item's bytes and back. An item that cannot be decoded becomes a dead letter.
+// Codec turns values into an item's bytes and back. Several goroutines may call it at once. If Encode returns an error or panics, the put fails with ErrCodec. If
+// Decode does, the item becomes a dead letter.
 type Codec[T any] interface {
 	Encode(T) ([]byte, error)
 	Decode([]byte) (T, error)
 }
 
-// JSON is a codec by encoding/json.
+// JSON returns the codec of package encoding/json.
 func JSON[T any]() Codec[T] { return jsonCodec[T]{} }
 
 type jsonCodec[T any] struct{}
@@ -23,10 +24,10 @@ func (jsonCodec[T]) Decode(data []byte) (v T, err error) {
 	return v, err
 }
 
-// Bytes is a codec that stores bytes unchanged.
+// Bytes returns the codec that stores bytes unchanged.
 func Bytes() Codec[[]byte] { return plainCodec[[]byte]{} }
 
-// Text is a codec of strings in any encoding.
+// Text returns the codec of strings, which it stores unchanged. They need not be UTF-8.
 func Text() Codec[string] { return plainCodec[string]{} }
 
 type plainCodec[T ~string | ~[]byte] struct{}

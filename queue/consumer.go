@@ -7,14 +7,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// consumer claims items for the calls of Take of one Queue. It takes part in the queue from the first call until the idle timeout after the last, with
-// one consumer session behind the other.
+// consumer claims items for the calls of Take of one Queue. It takes part in the queue from the first call until the idle timeout after the last call, with
+// one consumer session after the other.
 type consumer struct {
 	store    *store
 	settings *settings
@@ -100,12 +102,7 @@ func (c *consumer) runSession(s *framework.Session) error {
 		return err
 	}
 	record := c.store.record()
-	cs := newConsumerSession(c.store, c.settings, c.writer, &c.takes, s, c.openCtx, c.tasks)
-	if record.Order == Strict {
-		cs.order = &strictOrder{cs: cs}
-	} else {
-		cs.order = newParallelOrder(cs)
-	}
+	cs := c.newSession(s, record.Order)
 	c.session.Store(cs)
 	c.takes.setClaims(cs.claims)
 	err := cs.claimUntilEnd()
@@ -124,6 +121,24 @@ func (c *consumer) runSession(s *framework.Session) error {
 		return lost // calls that the end of the session has ended return other errors
 	}
 	return err
+}
+
+// newSession makes the consumer session of a session.
+func (c *consumer) newSession(s *framework.Session, order Order) *consumerSession {
+	cs := &consumerSession{store: c.store, settings: c.settings, writer: c.writer, s: s, id: uuid.NewString()[:8], removals: c.tasks,
+		gate: newPauseGate(), refs: segmentRefs{n: map[segmentID]int{}}}
+	cs.ctx, cs.cancel = context.WithCancelCause(c.openCtx)
+	cs.claims = newSessionClaims(&c.takes, cs.ctx, cs.gate, c.settings, c.settings.windowSize(order))
+	cs.gate.onResume = cs.claims.handOutAfterPause
+	cs.reads = newBatchReader(cs.ctx, s, &cs.tasks)
+	cs.cancels = newCancelMarks(s, c.store.nodes.childPath(cancelsDir))
+	cs.place.ctx, cs.place.leave = context.WithCancel(s.Context())
+	if order == Strict {
+		cs.order = &strictOrder{cs: cs}
+	} else {
+		cs.order = newParallelOrder(cs)
+	}
+	return cs
 }
 
 // releaseAhead gives back what was claimed for calls that have ended, unless other calls wait.

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -64,18 +62,6 @@ var errPlaceLost = fmt.Errorf("the place in line was lost: %w", framework.ErrSes
 // errIdle ends a consumer session that was not used for the idle timeout.
 var errIdle = errors.New("no call of Take for the idle timeout")
 
-func newConsumerSession(st *store, settings *settings, w *writer, takes *takeQueue, s *framework.Session, work context.Context, removals *background.Tasks) *consumerSession {
-	cs := &consumerSession{store: st, settings: settings, writer: w, s: s, id: uuid.NewString()[:8], removals: removals,
-		gate: newPauseGate(), refs: segmentRefs{n: map[segmentID]int{}}}
-	cs.ctx, cs.cancel = context.WithCancelCause(work)
-	cs.claims = newSessionClaims(takes, cs.ctx, cs.gate, settings, settings.windowSize(st.record().Order))
-	cs.gate.onResume = cs.claims.handOutAfterPause
-	cs.reads = newBatchReader(cs.ctx, s, &cs.tasks)
-	cs.cancels = newCancelMarks(s, st.nodes.childPath(cancelsDir))
-	cs.place.ctx, cs.place.leave = context.WithCancel(s.Context())
-	return cs
-}
-
 // claimUntilEnd claims items until the session or the Queue ends, or the idle timeout is over. Then it gives all items back and leaves the line.
 func (cs *consumerSession) claimUntilEnd() error {
 	stop := context.AfterFunc(cs.s.Context(), func() { cs.cancel(context.Cause(cs.s.Context())) })
@@ -98,7 +84,8 @@ func (cs *consumerSession) endOnError(err error) {
 	}
 }
 
-// claimLoop calls claim whenever something may have changed, and rest after the idle timeout without a change, until the consumer session ends.
+// claimLoop calls claim whenever something may have changed, and rest after the idle timeout without a change, until the consumer session ends. It returns errIdle when
+// the consumer session was not used for the idle timeout.
 func (cs *consumerSession) claimLoop(claim, rest func()) error {
 	cs.place.stands.Store(true)
 	for cs.ctx.Err() == nil {
@@ -193,7 +180,7 @@ func (cs *consumerSession) removeIfCancelled(c *claimedItem) (bool, error) {
 		case errors.As(err, &refused) && refused.Index >= len(removal) && errors.Is(err, framework.ErrNoNode):
 			unknown = false
 			cs.cancels.stopWatch(false)
-		case errors.As(err, &refused) && refusedByOthers(err): // the item was purged, or an earlier try has removed it and its reply was lost
+		case errors.As(err, &refused) && recipe.IsConflict(err): // the item was purged, or an earlier try has removed it and its reply was lost
 			return true, fmt.Errorf("%w: %w", ErrLost, err)
 		case !failure.IsTransient(err) || back.Pause(cs.ctx) != nil:
 			return false, err
@@ -227,10 +214,10 @@ func (cs *consumerSession) releaseAhead(after time.Duration) {
 type linePlace struct {
 	ctx    context.Context
 	leave  context.CancelFunc
-	taken  sync.WaitGroup
-	owed   background.Tasks // requests on their way
-	stands atomic.Bool      // in line, and claims items
-	first  atomic.Bool      // in line
+	taken  sync.WaitGroup   // the goroutine that stands in line
+	owed   background.Tasks // requests of the consumer session without an outcome
+	stands atomic.Bool      // it stands in line, and claims items
+	first  atomic.Bool      // it is the first in line
 }
 
 // standInLine joins the queue's line, and calls granted when it is first. It returns when the consumer stands in line; if it is first,

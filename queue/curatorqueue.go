@@ -26,7 +26,7 @@ type CuratorQueue struct {
 	err    error
 }
 
-// NewCuratorQueue returns a queue at path. If an argument is invalid, each call returns an error that says so.
+// NewCuratorQueue returns a queue at path. It sends no request; Put and Take create the path. If an argument is invalid, each call returns an error that says so.
 func NewCuratorQueue(client *framework.Client, path string) *CuratorQueue {
 	q := &CuratorQueue{client: client, path: path}
 	q.err = checkArguments(client, path)
@@ -49,8 +49,8 @@ func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
 	})
 }
 
-// Take waits for an item, removes the first one and returns it. ErrUnknown says that the reply was lost, and the item may
-// be gone.
+// Take waits for an item, removes the first one and returns its data. If the error wraps ErrUnknown, the reply to the removal was lost, and an item may
+// be gone. Other errors wrap framework.ErrNoAuth, framework.ErrClosed or the end of ctx.
 func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 	err = q.doOnSessions(ctx, "take", func(s *framework.Session) error {
 		for {
@@ -82,12 +82,12 @@ func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 	return data, err
 }
 
-// Poll is Take without waiting: it returns ErrEmpty if there is no item.
+// Poll is Take without waiting: it reads behind a sync, and returns ErrEmpty if there is no item.
 func (q *CuratorQueue) Poll(ctx context.Context) (data []byte, err error) {
 	return q.firstNow(ctx, "poll", true)
 }
 
-// Peek returns the first item without removing it, or ErrEmpty.
+// Peek reads behind a sync and returns the first item's data without removing it, or ErrEmpty.
 func (q *CuratorQueue) Peek(ctx context.Context) (data []byte, err error) {
 	return q.firstNow(ctx, "peek", false)
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// dedupBuckets remembers the ids of recent items. <path>/ids holds the number of the present bucket; the version of <path>/ids/<n> is
-// 0 while the bucket is open. A bucket has 64 directories of names, which are hashes. A put with an id creates its name in the
-// present bucket, and creates and deletes it in the bucket before, which the servers refuse if it exists there. When a bucket has
-// been open for the window, the next put opens another one, and buckets before the last are removed.
+// dedupBuckets remembers the ids of recent items. <path>/ids holds the number of the present bucket. The version of <path>/ids/<n> is
+// 0 while bucket n is open. A bucket has 64 directories; in these each id has a node, whose name is the id's hash. A put with an id creates the id's node in the
+// present bucket. It also creates and deletes the node in the bucket before, which the servers refuse if the node exists there. When a bucket has
+// been open for the window, the next put with an id opens another one, and all buckets before the former one are removed.
 type dedupBuckets struct {
 	store   *store
 	tasks   *background.Tasks
 	openCtx context.Context // ends the removal of old ids
-	known   bool            // the fields below are as they were read last
+	known   bool            // the fields below were read, and the bucket was not closed since, as far as this Queue knows
 	version int32           // of <path>/ids
 	bucket  int64
 	opened  time.Time // by the ensemble's clock

@@ -142,3 +142,17 @@ func TestBatchOfTheLargestSize(t *testing.T) {
 		require.ErrorIs(t, q.PutBatch(t.Context(), names(0, maxBatch+1)), framework.ErrTooLarge)
 	})
 }
+
+// A second of more than ten digits has no directory that consumers find: the item would be lost.
+func TestNackForTooLongIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		b := w.member("b")
+		b.put("x")
+		d := b.take()
+		require.ErrorIs(t, d.Nack(t.Context(), 292*365*24*time.Hour, nil), ErrOption)
+		require.NoError(t, d.Nack(t.Context(), maxDelay, nil), "it is open still")
+		c, err := b.Counts(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, Counts{Delayed: 1}, c)
+	})
+}

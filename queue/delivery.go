@@ -21,7 +21,7 @@ type Delivery[T any] struct {
 	// counts too. In a parallel queue a claim that was given up about when the item was put or given back may count: one of a Take that ended
 	// without an item, or one that was made ahead (WithPrefetch). Each put and each return of an item explains at most one such attempt.
 	Attempt int
-	// ID is the producer's name of the item (WithID), or "".
+	// ID is the id that the producer gave the item (WithID), or "".
 	ID string
 	// Priority is the priority that the item was put with (WithPriority).
 	Priority int
@@ -47,8 +47,9 @@ func (d *Delivery[T]) Context() context.Context { return d.ctx }
 func (d *Delivery[T]) Node() string { return d.item.node }
 
 // Ack removes the item from the queue, in one transaction with the claim, and waits for the servers. If it returns nil, the
-// item is gone for good. An error that wraps ErrLost says that the delivery had ended before: another consumer may have
-// the item. ErrSettled: the delivery was settled before. If ctx ends first, the acknowledgement continues.
+// item is gone for good. If the error wraps ErrLost, the delivery had ended before: another consumer may have
+// the item. If it wraps ErrSettled, the delivery was settled before. If it wraps ErrUnknown, the answer was lost and it cannot be found out whether the
+// item is gone. If ctx ends first, the error is that of ctx, and the acknowledgement continues.
 func (d *Delivery[T]) Ack(ctx context.Context) error { return d.AckAsync().Wait(ctx) }
 
 // AckAsync is Ack without waiting. Acknowledgements that are on their way at once share transactions.
@@ -78,13 +79,14 @@ func (d *Delivery[T]) Token() int64 { return d.item.token() }
 // Nack returns the item to the queue because of reason, which may be nil. The item comes again after a time, with a higher Attempt, before the
 // unclaimed items of its priority. A waiting Take has already claimed the next item. If after is 0, the time is
 // that of the queue's retry policy (WithRetry), or 0 without a policy. An item whose attempts are used up (WithMaxAttempts)
-// becomes a dead letter. The errors are those of Ack.
+// becomes a dead letter. The time may be up to 10 years; for another one the error wraps ErrOption, and the delivery is still open. The other errors are
+// those of Ack.
 //
 // In a strict queue no item behind this one comes before it, but items of a higher priority do. Only this Queue keeps the time: if
 // it dies, is closed or leaves after its idle timeout (WithIdleTimeout), the next consumer gets the item at once.
 func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason error) error {
-	if after < 0 {
-		return failure.Wrap("nack", d.Node(), fmt.Errorf("%w: after %v is negative", ErrOption, after))
+	if after < 0 || after > maxDelay {
+		return failure.Wrap("nack", d.Node(), fmt.Errorf("%w: after %v is not between 0 and %v", ErrOption, after, maxDelay))
 	}
 	if after == 0 {
 		after = d.item.session.store.retryDelay(d.Attempt)

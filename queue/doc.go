@@ -24,12 +24,18 @@
 //	<path>                                persistent: the record, JSON {"v":2,"recipe":"queue","order",…}
 //	<path>/items/<seg>/i-#                persistent: an item; see docs/layouts.md for its bytes
 //	<path>/lanes/<lane>/<seg>/i-#         persistent: items that go first: returned ones (redo), and those with a priority
-//	<path>/tickets/<chain>/<seg>/t-<id>-# ephemeral: the claim of the item with its number, of items or a lane (parallel)
+//	<path>/tickets/<chain>/<seg>/t-<id>-# ephemeral: the claim of the item with its number, of items or a lane; data: who has it (parallel)
 //	<path>/lock                           a locks.Mutex: the consumers; the first is the only one (strict), or the recoverer (parallel)
 //	<path>/cancels/<id>-<put>-<call>      persistent: marks of items that were cancelled (Cancel)
 //	<path>/writers/<uuid>                 container: settles lost replies
+//	<path>/dead/<seg>/i-#                 persistent: a dead letter
+//	<path>/later/<hour>/<second>/i-#      persistent: a delayed item, by the second of Unix time at which it is due
+//	<path>/claimed                        persistent: how far the chains of a strict queue were claimed
+//	<path>/ids/<bucket>/<shard>/<hash>    persistent: an id that is remembered (WithDedup)
+//	<path>/in, out, places/<uuid>, room   the counts of a bounded queue (WithCapacity), and the lock of the producers that wait for room
+//	<path>/paused, dropped                persistent: the queue is paused, or is being dropped
 //
-// docs/adr/0021, 0022 and 0038 give the reasons.
+// docs/layouts.md has their data; docs/adr/0021, 0022 and 0038 give the reasons.
 //
 // # Failure
 //

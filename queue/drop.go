@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -51,7 +52,7 @@ func (st *store) dropQueue(ctx context.Context) error {
 			marked = true
 			err = st.finishDrop(ctx, s)
 		}
-		if err == nil || !errors.Is(err, errConflict) && !failure.IsTransient(err) && !refusedByOthers(err) {
+		if err == nil || !errors.Is(err, errConflict) && !failure.IsTransient(err) && !recipe.IsConflict(err) {
 			return err
 		}
 	}
@@ -102,7 +103,7 @@ func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
 	if err == nil {
 		_, err = s.Multi(ctx, framework.DeleteOp(mark, framework.AnyVersion), framework.DeleteOp(st.nodes.path, framework.AnyVersion))
 	}
-	if refusedByOthers(err) {
+	if recipe.IsConflict(err) {
 		return errConflict
 	}
 	return err

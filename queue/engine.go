@@ -47,7 +47,9 @@ func newEngine(client *framework.Client, path string, opts []Option) *engine {
 	}
 	e.store = &store{client: client, nodes: newLayout(path), given: e.settings.record, checkUsable: e.checkUsable}
 	e.putLine = &putLine{store: e.store, openCtx: e.openCtx, tasks: &e.tasks}
-	e.writer = newWriter(e.store, e.settings.segmentSize, e.openCtx, e.writeCtx, &e.tasks, e.putLine.hasPuts)
+	e.writer = newWriter(writerConfig{
+		store: e.store, segmentSize: e.settings.segmentSize, openCtx: e.openCtx, writeCtx: e.writeCtx, tasks: &e.tasks, putsWait: e.putLine.hasPuts,
+	})
 	e.putLine.writer = e.writer
 	e.consumer = newConsumer(e.store, &e.settings, e.writer, e.openCtx, &e.tasks)
 	if e.err == nil {

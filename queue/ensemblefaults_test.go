@@ -111,7 +111,9 @@ func (s *ensembleRun) injectFaults() {
 	isPut := make(chan struct{})
 	go func() { s.producers.Wait(); close(isPut) }()
 	for done := false; !done; {
+		_, before := s.counts()
 		pause(s.t.Context(), time.Duration(s.rand.IntN(700))*time.Millisecond)
+		s.awaitProgress(before)
 		s.injectFault()
 		select {
 		case <-isPut:
@@ -131,6 +133,16 @@ func (s *ensembleRun) injectFaults() {
 		b.links.heal()
 	}
 	require.NoError(s.t, s.Await(context.Background()))
+}
+
+// awaitProgress waits until more than so many items are acknowledged, for two sessions at most: on a busy machine, faults that do not wait come faster than the consumers that they
+// replace can connect, and the run does not end.
+func (s *ensembleRun) awaitProgress(before int) {
+	for end := time.Now().Add(2 * siegeTimeout); time.Now().Before(end) && s.t.Context().Err() == nil; pause(s.t.Context(), 20*time.Millisecond) {
+		if _, acked := s.counts(); acked > before {
+			return
+		}
+	}
 }
 
 // injectFault breaks one server, link, session or process.

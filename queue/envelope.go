@@ -15,7 +15,7 @@ import (
 // envelopeVersion begins every stored item.
 const envelopeVersion = 1
 
-// maxItem is the most bytes of an item that is put. The header may grow later, with attempts and errors, and the item still fits into a
+// maxItem is how many bytes an item may have when it is put. Its header may grow later, by attempts and errors, and the item must still fit into a
 // transaction.
 const maxItem = 500_000
 
@@ -41,7 +41,7 @@ type itemHeader struct {
 	Unseen int `json:"unseen,omitempty"`
 	// Error is why the last attempt failed.
 	Error string `json:"err,omitempty"`
-	// Raw says of a dead letter that its payload is all that was stored.
+	// Raw says that the payload of a dead letter is all that was stored, since that could not be decoded as an item.
 	Raw bool `json:"raw,omitempty"`
 	// Trace is the producer's trace context.
 	Trace map[string]string `json:"trace,omitempty"`
@@ -74,7 +74,7 @@ func (e envelope) encode() ([]byte, error) {
 func (e envelope) encodeNew() ([]byte, error) {
 	out, err := e.encode()
 	if len(out) > maxItem {
-		return nil, fmt.Errorf("%w: the item has %d bytes, at most %d are taken", framework.ErrTooLarge, len(out), maxItem)
+		return nil, fmt.Errorf("%w: the item has %d bytes, at most %d", framework.ErrTooLarge, len(out), maxItem)
 	}
 	return out, err
 }

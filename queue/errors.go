@@ -16,8 +16,8 @@ var (
 	// ErrSettled is returned when a delivery was acknowledged or given back before. It is also the cause with which the
 	// context of a settled delivery ends.
 	ErrSettled = errors.New("delivery settled")
-	// ErrUnknown is returned when the context or the session ended while a put was on its way, and the outcome cannot
-	// be found out any more.
+	// ErrUnknown is returned when a put, an acknowledgement or a cancellation was on its way as the context, the session or the Queue ended, and its outcome cannot
+	// be found out. It may have been done.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrEmpty is returned when the queue has no item, or no item that can be claimed now.
 	ErrEmpty = errors.New("queue is empty")
@@ -29,7 +29,7 @@ var (
 	// ErrUnfinished is returned by Work when handlers had not returned at the end of the grace. Their items were given back. Purge returns it
 	// when consumers have given items back as fast as it has removed them.
 	ErrUnfinished = errors.New("not finished in time")
-	// ErrFull is returned when a bounded queue has no room, or other producers wait for it, and the put does not wait.
+	// ErrFull is returned when a bounded queue has no room, or other producers wait for room, and the put does not wait (WithFailWhenFull, PutAsync, Requeue).
 	ErrFull = errors.New("queue is full")
 	// ErrBacklog is returned by PutAsync when as many bytes wait to be sent as WithBacklog allows. The item was not put.
 	ErrBacklog = errors.New("too many bytes wait to be sent")
@@ -39,12 +39,12 @@ var (
 	ErrTaken = errors.New("a consumer has the item")
 	// ErrDone is returned by Cancel when the item has left the queue: it was acknowledged, cancelled, purged, or is a dead letter.
 	ErrDone = errors.New("the item is not in the queue any more")
-	// ErrUnknownID is returned by Cancel when the queue does not remember the id: no item was put with it, or long ago.
+	// ErrUnknownID is returned by Cancel when the queue does not remember the id: no item was put with it within the time of WithDedup.
 	ErrUnknownID = errors.New("unknown id")
 	// ErrRefused is returned when the servers have refused one of the caller's own operations in a put or an acknowledgement
 	// (WithOps, AckWith). The whole transaction was refused. The error also wraps a *framework.TxError with the operation's index among them.
 	ErrRefused = errors.New("an operation of the caller was refused")
-	// ErrMismatch is returned when the queue's record differs from the options of this Queue.
+	// ErrMismatch is returned when the queue's record differs from the options of this Queue; see MismatchError.
 	ErrMismatch = errors.New("queue differs from the stored one")
 	// ErrNotQueue is returned when the node at the path is not a queue.
 	ErrNotQueue = errors.New("path is not a queue")
@@ -56,11 +56,11 @@ var (
 	ErrOption = errors.New("invalid option")
 )
 
-// MismatchError holds both values. It wraps ErrMismatch.
+// MismatchError says which option differs from the queue's record. It wraps ErrMismatch.
 type MismatchError struct {
-	// What differs, such as "order".
+	// What is the property that differs, such as "order".
 	What string
-	// Stored and Given are the two values.
+	// Stored is the value in the record, Given that of the option.
 	Stored, Given string
 }
 
@@ -84,5 +84,5 @@ const (
 // Unwrap returns ErrMismatch.
 func (e *MismatchError) Unwrap() error { return ErrMismatch }
 
-// errNoDedup refuses ids that the queue would not remember.
+// errNoDedup is the error of a put with an id into a queue that does not remember ids.
 var errNoDedup = fmt.Errorf("%w: WithID: the queue does not remember ids; make it with WithDedup", ErrOption)

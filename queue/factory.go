@@ -16,7 +16,7 @@ type Factory struct {
 	closes []func(context.Context) error
 }
 
-// NewFactory returns a factory on client. Close it, or each of the queues that it makes.
+// NewFactory returns a factory on client. Close the factory, or each of the queues that it makes.
 func NewFactory(client *framework.Client) *Factory { return &Factory{client: client} }
 
 // Make returns a queue of the factory's client; see New.
@@ -28,7 +28,7 @@ func Make[T any](f *Factory, path string, codec Codec[T], opts ...Option) *Queue
 	return q
 }
 
-// Close closes all queues made so far, at the same time; see Queue.Close. Its error joins theirs.
+// Close closes all queues that the factory has made so far, at the same time; see Queue.Close. It joins their errors.
 func (f *Factory) Close(ctx context.Context) error {
 	f.mu.Lock()
 	closes := f.closes

@@ -16,13 +16,13 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// fence settles lost replies of one writer, by a node of its own, the marker <path>/writers/<uuid>. Each transaction
+// fence finds out for one writer whether a transaction with a lost reply was applied, by the writer's own node, the marker <path>/writers/<uuid>. Each transaction
 // sets the marker at the version that the last one left. After a lost reply, fence sets the marker itself at the version from before: if that succeeds, the
 // transaction was not applied and cannot be applied any more (docs/adr/0022-one-writer-and-its-marker.md).
 type fence struct {
 	store   *store
 	marker  string // its node, or ""
-	next    string // a marker that may have been made, with a lost reply; or ""
+	next    string // a marker whose create may have been applied, with a lost reply; or ""
 	version int32  // of the marker
 	count   int64  // transactions so far
 	session *framework.Session
@@ -53,7 +53,7 @@ func (f *fence) makeMarkerWithChild(ctx context.Context, s *framework.Session) e
 		return missing
 	}
 	if err == nil || !f.store.clock.Known() { // a child that existed may be older than the question
-		f.store.clock.Note(st.Ctime, asked)
+		f.store.clock.AddStamp(st.Ctime, asked)
 	}
 	f.session = s
 	return nil
@@ -82,7 +82,7 @@ func (f *fence) makeMarker(ctx context.Context, s *framework.Session) error {
 			}
 		}
 		f.store.stale.Store(true)
-		if !refusedByOthers(err) {
+		if !recipe.IsConflict(err) {
 			return err
 		}
 		if err := f.store.findOrMake(ctx, s); err != nil {
@@ -128,7 +128,7 @@ func (f *fence) setMarker(ctx context.Context, s *framework.Session) (applied bo
 	if !errors.Is(err, framework.ErrBadVersion) {
 		return false, err
 	}
-	found, st, err := s.Get(ctx, f.marker) // maybe the fence that was set on a session that was lost
+	found, st, err := s.Get(ctx, f.marker) // an earlier try may have set the fence, with a lost reply
 	if err != nil {
 		return false, err
 	}

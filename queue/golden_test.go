@@ -96,10 +96,10 @@ places/<uuid> persistent 20
 tickets persistent
 tickets/9 persistent
 tickets/9/0000000000 persistent
-tickets/9/0000000000/t-<id>-0000000000 ephemeral
+tickets/9/0000000000/t-<id>-0000000000 ephemeral a
 tickets/items persistent
 tickets/items/0000000000 persistent
-tickets/items/0000000000/t-<id>-0000000000 ephemeral
+tickets/items/0000000000/t-<id>-0000000000 ephemeral a
 tickets/items/0000000001 persistent
 writers container
 writers/<uuid> container <count>

@@ -60,7 +60,7 @@ func (m delayMover) moveUntilEnd(ctx context.Context) error {
 	}
 }
 
-// idleDelay is how long the mover waits when there are no delayed items.
+// idleDelay is how long the mover waits at most for another delayed item before it looks again.
 const idleDelay = 24 * time.Hour
 
 // moveDue moves all items that are due, and returns how long the next one has to wait.
@@ -208,7 +208,7 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 	return d.expiry, nil // of the dead letters that are buried from now on
 }
 
-// removeSome removes expired dead letters among these, and returns how long the next one has left: 0 if all have expired.
+// removeSome removes the expired dead letters among these. It returns how long to wait until the next one expires, or 0 if all had expired.
 func (d deadRemover) removeSome(ctx context.Context, at segmentID, items []int64) (wait time.Duration, err error) {
 	var ops []framework.Op
 	for _, k := range items {

@@ -12,15 +12,15 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// Claim is an item that a consumer has.
+// Claim is an item that a consumer has claimed; see Queue.InFlight.
 type Claim struct {
 	// Node is the item's node.
 	Node string
-	// ID is the producer's name of the item, or "".
+	// ID is the id that the producer gave the item, or "".
 	ID string
 	// Session is the consumer's session, or 0 if a strict queue has no consumer at present.
 	Session int64
-	// Owner is the identity of a strict queue's consumer. A parallel queue stores no identities.
+	// Owner is the identity of the consumer's client (framework.Config.Identity); in a parallel queue its first 128 bytes, and "" for a consumer of an older release.
 	Owner string
 	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is when the consumer's turn began.
 	Since time.Time
@@ -83,7 +83,7 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 					continue
 				}
 				c := newClaim(node, item)
-				c.Session, c.Since = ticket.Stat.EphemeralOwner, ticket.Stat.Ctime
+				c.Session, c.Owner, c.Since = ticket.Stat.EphemeralOwner, string(ticket.Data), ticket.Stat.Ctime
 				if item.Stat.Ctime.After(c.Since) { // the ticket waited for it
 					c.Since = item.Stat.Ctime
 				}

@@ -23,6 +23,7 @@ func TestInFlightListsWhatConsumersHave(t *testing.T) {
 		require.Len(t, claims, 1)
 		require.Equal(t, "item 0", string(claims[0].Data))
 		require.NotZero(t, claims[0].Session)
+		require.Equal(t, "a", claims[0].Owner)
 		require.False(t, claims[0].Since.IsZero())
 		require.False(t, claims[0].Put.IsZero())
 		a.ack(d)

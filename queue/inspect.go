@@ -42,8 +42,8 @@ func (l *layout) countItems(ctx context.Context, s *framework.Session) (c Counts
 	if err != nil {
 		return c, err
 	}
-	for _, line := range append(chains, l.dead) {
-		segments, err := line.listSegments(ctx, s)
+	for _, chain := range append(chains, l.dead) {
+		segments, err := chain.listSegments(ctx, s)
 		if err != nil {
 			return c, err
 		}
@@ -55,7 +55,7 @@ func (l *layout) countItems(ctx context.Context, s *framework.Session) (c Counts
 		if err != nil {
 			return c, err
 		}
-		if line == l.dead {
+		if chain == l.dead {
 			c.Dead = n
 		} else {
 			c.Items += n
@@ -151,11 +151,7 @@ func (st *store) findOldest(ctx context.Context) (oldest time.Time, err error) {
 			if err != nil {
 				return oldest, err
 			}
-			put := item.node.Stat.Ctime.UTC()
-			if e, err := decodeItem(item.node.Data, item.node.Stat); err == nil {
-				put = e.header.enqueuedAt().UTC()
-			}
-			if oldest.IsZero() || put.Before(oldest) {
+			if put := putTime(item.node); oldest.IsZero() || put.Before(oldest) {
 				oldest = put
 			}
 			break
@@ -168,7 +164,7 @@ func (st *store) findOldest(ctx context.Context) (oldest time.Time, err error) {
 type DeadLetter struct {
 	// Node is the dead letter's node.
 	Node string
-	// ID is the producer's name of the item, or "".
+	// ID is the id that the producer gave the item, or "".
 	ID string
 	// Attempts is how often the item was claimed.
 	Attempts int
@@ -184,7 +180,7 @@ type DeadLetter struct {
 	Buried time.Time
 }
 
-// DeadLetters yields the dead letters, the oldest first. It changes no items.
+// DeadLetters yields the dead letters, the oldest first. It changes no items, but removes empty segments of the dead letters. An error is the last that it yields.
 func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
 		for item, err := range q.engine.store.deadItems(ctx) {
@@ -208,8 +204,8 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 	}
 }
 
-// Requeue puts dead letters at the end of the queue again, without their attempts: those at the given nodes, or all.
-// It returns their number. In a bounded queue without room it stops with ErrFull.
+// Requeue puts dead letters into the queue again, behind the items of the same priority, without their attempts, errors and expiry: the letters at the given nodes, or
+// all. Each is moved in one transaction. It returns the number of letters that it has moved. In a bounded queue without room it stops with ErrFull.
 func (q *Queue[T]) Requeue(ctx context.Context, nodes ...string) (n int, err error) {
 	only := map[string]bool{}
 	for _, node := range nodes {

@@ -8,16 +8,17 @@ import (
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // The names below a queue's node.
 const (
-	itemsDir    = "items"
-	ticketsDir  = "tickets"
-	lanesDir    = "lanes"
-	deadDir     = "dead"
-	laterDir    = "later"
+	itemsDir    = recipe.QueueItems
+	ticketsDir  = recipe.QueueTickets
+	lanesDir    = recipe.QueueLanes
+	deadDir     = recipe.QueueDead
+	laterDir    = recipe.QueueDelayed
 	writersDir  = "writers"
 	lockDir     = "lock"
 	roomDir     = "room"
@@ -25,7 +26,7 @@ const (
 	placesDir   = "places"
 	inNode      = "in"
 	outNode     = "out"
-	idsDir      = "ids"
+	idsDir      = recipe.QueueIDs
 	cancelsDir  = "cancels"
 	claimedNode = "claimed"
 	droppedNode = "dropped"
@@ -34,7 +35,7 @@ const (
 	itemPrefix = "i-"
 )
 
-// layout names the nodes of one queue. It asks no server.
+// layout names the nodes of one queue. It sends no requests.
 type layout struct {
 	path string
 	base segmentChain // the items in the order of their puts

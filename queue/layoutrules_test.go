@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -303,5 +304,39 @@ func TestStrictNackedItemsComeInOrder(t *testing.T) {
 			require.NoError(t, ds[i].Nack(t.Context(), time.Second, errors.New("again")))
 		}
 		require.Equal(t, names(0, 4), a.drain(4))
+	})
+}
+
+// TestNextSegmentIsMadeBehindTheLastOnly: a consumer has listed the segments before the others of these steps, and found the first one closed after them: another client closes a
+// segment and makes the next one, which is used and removed before the first one, since that has tickets.
+func TestNextSegmentIsMadeBehindTheLastOnly(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		require.NoError(t, a.Resume(t.Context())) // makes the queue
+		l := a.engine.store.nodes.base
+		s, err := a.client.Session(t.Context())
+		require.NoError(t, err)
+		for n := range int64(2) {
+			_, err = s.Multi(t.Context(), l.segment(n).closeOps()...)
+			require.NoError(t, err)
+		}
+		require.NoError(t, l.segment(1).removeIfEmpty(t.Context(), s))
+		require.NoError(t, l.segment(0).makeNext(t.Context(), s))
+		require.Equal(t, []string{"0000000000", "0000000002"}, w.Children(testPath+"/items"))
+	})
+}
+
+// TestStraySegmentIsClosed: an open segment before the last one keeps no consumer from the items behind it.
+func TestStraySegmentIsClosed(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		require.NoError(t, a.Resume(t.Context())) // makes the queue
+		l := a.engine.store.nodes.base
+		_, err := a.client.Multi(t.Context(), append(l.segment(0).closeOps(), l.segment(2).makeOps()...)...)
+		require.NoError(t, err)
+		a.put("x")
+		a.ack(a.take())
+		synctest.Wait() // the closed segment is removed in the background
+		require.Equal(t, []string{"0000000002"}, w.Children(testPath+"/items"))
 	})
 }

@@ -37,7 +37,7 @@ type Option func(*settings) error
 // settings are what the options of one Queue say.
 type settings struct {
 	record        queueRecord // what the stored record must agree with
-	window        int         // 0: the default of the queue's order
+	window        int         // WithMaxInFlight; 0: the default of the queue's order
 	prefetch      int
 	prefetchBytes int
 	backlog       int // bytes
@@ -78,7 +78,7 @@ func WithOrder(o Order) Option {
 }
 
 // WithMaxInFlight bounds the open deliveries of this Queue: claimed, handed out or not, and not yet
-// acknowledged or returned. A crash repeats so many items at most. Default: 16 in a parallel queue, 1 in a strict one.
+// acknowledged or returned. After a crash at most n items are delivered again. Default: 16 in a parallel queue, 1 in a strict one.
 func WithMaxInFlight(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 {
@@ -162,7 +162,7 @@ func WithCapacity(n int) Option {
 	}
 }
 
-// WithFailWhenFull makes a Put without room fail with ErrFull instead of waiting.
+// WithFailWhenFull makes a Put into a bounded queue without room fail with ErrFull instead of waiting.
 func WithFailWhenFull() Option {
 	return func(s *settings) error {
 		s.failWhenFull = true
@@ -241,8 +241,8 @@ func WithPriority(n int) PutOption {
 	}
 }
 
-// WithDelay delays the item for at least d, by the ensemble's clock, rounded up to a second. Then the queue's consumers put it at the
-// end. It counts as in the queue meanwhile.
+// WithDelay delays the item for at least d, from 0 to 10 years, by the ensemble's clock, rounded up to a second. Then the first consumer in line moves it behind the
+// items of its priority; without a consumer it waits longer. Meanwhile it counts in Len, and takes room in a bounded queue.
 func WithDelay(d time.Duration) PutOption {
 	return func(p *putSettings) error {
 		if d < 0 || d > maxDelay {
@@ -253,7 +253,7 @@ func WithDelay(d time.Duration) PutOption {
 	}
 }
 
-// WithExpiry expires the item d after its put, by the ensemble's clock as a consumer estimates it: it is not handed out any more,
+// WithExpiry expires the item d after its put, from 1 s to 10 years, by the ensemble's clock as a consumer estimates it. An expired item is not handed out any more,
 // also if it was handed out before and has come back. The consumer that finds it makes it a dead letter with the reason
 // "expired", or removes it (WithDropExpired). That is no attempt. Until a consumer finds it, an expired item stays in the
 // queue and takes room in a bounded one. An open delivery continues. A dead letter that is requeued does not expire again.
@@ -280,7 +280,7 @@ func WithOps(ops ...framework.Op) PutOption {
 	}
 }
 
-// checkOps refuses operations with an invalid path.
+// checkOps returns an error for operations with an invalid path.
 func checkOps(what string, ops []framework.Op) error {
 	for i, op := range ops {
 		if err := framework.ValidatePath(primitives.Path(op)); err != nil {
@@ -310,8 +310,8 @@ func WithHeaders(headers map[string]string) PutOption {
 	}
 }
 
-// WithID names the item. A queue with WithDedup refuses another item with the same id for a time. In a queue without it the
-// put fails with ErrOption, since the id would have no effect.
+// WithID gives the item an id of 1 to 1,024 bytes. A queue with WithDedup refuses another item with the same id for a time, with ErrDuplicate. In a queue that does not
+// remember ids the put fails with ErrOption, since the id would have no effect. A batch of several items cannot have an id.
 func WithID(id string) PutOption {
 	return func(p *putSettings) error {
 		p.header.ID = id

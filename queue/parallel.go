@@ -97,7 +97,7 @@ func (p *parallelOrder) drawRequests(ctx context.Context, n int) (requests []*wr
 			p.endClaims(ctx, len(d.names), context.Cause(p.cs.ctx))
 			continue
 		}
-		requests = append(requests, &writeRequest{session: p.cs.s, ops: d.drawOps(p.cs.store.nodes), then: func(results []framework.OpResult, err error) {
+		requests = append(requests, &writeRequest{session: p.cs.s, ops: d.drawOps(p.cs.store), then: func(results []framework.OpResult, err error) {
 			p.drawAnswered(ctx, d, results, err)
 		}})
 	}
@@ -178,7 +178,7 @@ func (p *parallelOrder) endClaims(ctx context.Context, n int, err error) {
 	}
 }
 
-// redeemTicket waits for a ticket's item and delivers it. In place of a void ticket it draws another one.
+// redeemTicket waits for a ticket's item and delivers it. It replaces a void ticket by another one.
 func (p *parallelOrder) redeemTicket(ctx context.Context, t *segmentTicket) {
 	c, err := p.claimTicketItem(ctx, t)
 	if errors.Is(err, errVoidTicket) {
@@ -203,7 +203,7 @@ func (p *parallelOrder) redeemTicket(ctx context.Context, t *segmentTicket) {
 	p.endClaims(ctx, 1, err)
 }
 
-// replaceTicket gives a void ticket up and draws another one.
+// replaceTicket deletes a void ticket and draws another one.
 func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
 	err := p.views.refreshIfStale(ctx)
 	if err != nil || t.item.at.chain != p.cs.store.nodes.base { // the recoverer has to know
@@ -219,7 +219,7 @@ func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
 	p.drawTickets(ctx, 1)
 }
 
-// errVoidTicket says that a ticket's number will not get an item any more.
+// errVoidTicket says that no item will come with the ticket's number.
 var errVoidTicket = errors.New("void ticket")
 
 // claimTicketItem waits for a ticket's item, or returns errVoidTicket. If it returns an item and an error, the item came as the wait ended. The
@@ -400,7 +400,7 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 		return false
 	}
 	removal, then := slices.Clip(r.ops), r.then
-	r.ops = append(removal, d.drawOps(p.cs.store.nodes)...)
+	r.ops = append(removal, d.drawOps(p.cs.store)...)
 	drawn := primitives.Path(r.ops[len(removal)])
 	r.then = func(results []framework.OpResult, err error) {
 		var refused *framework.TxError

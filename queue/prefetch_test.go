@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,4 +102,22 @@ func TestItemPutAsConsumerLeavesCountsNoAttempt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestManyClaimsAtOnce are more tickets than one transaction can create, each with the consumer's long identity.
+func TestManyClaimsAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		const n = 5000
+		a, p := w.member(strings.Repeat("a", maxOwner), WithMaxInFlight(n), WithPrefetch(n)), w.member("p")
+		for first := 0; first < n; first += 1000 {
+			require.NoError(t, p.PutBatch(t.Context(), names(first, first+1000)))
+		}
+		ds, err := a.TakeBatch(within(t, time.Minute), n)
+		require.NoError(t, err)
+		require.Len(t, ds, n)
+		for i, d := range ds {
+			require.Equal(t, fmt.Sprint("item ", i), d.Value)
+		}
+		require.NoError(t, ds[0].Context().Err(), "the consumer session has not ended")
+	})
 }

@@ -48,7 +48,8 @@ func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
 const maxPurgeRounds = 20
 
 // purgeAll empties all chains and removes the delayed items. Then it empties the lane of returned items and removes the delayed items again, until
-// both are empty: an item may have left a chain before purgeAll emptied that chain.
+// both are empty: an item may have left a chain before purgeAll emptied that chain. They are, once a round finds nothing, and no item came into the segment
+// that the round has made: an item may have been returned from the segment that the round has closed into that one.
 func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
 	chains, err := st.nodes.listChains(ctx, s)
 	if err != nil {
@@ -57,9 +58,10 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 	removed := 0
 	for round := range maxPurgeRounds {
 		removed = 0
+		var next *segmentID
 		for _, chain := range chains {
-			k, err := st.purgeChain(ctx, s, chain)
-			removed += k
+			k, made, err := st.purgeChain(ctx, s, chain)
+			removed, next = removed+k, made
 			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) { // no consumer has ever returned an item
 				return n + removed, err
 			}
@@ -67,8 +69,13 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 		k, err := st.purgeDelayed(ctx, s)
 		removed += k
 		n += removed
-		if err != nil || round > 0 && removed == 0 {
+		if err != nil {
 			return n, err
+		}
+		if round > 0 && removed == 0 {
+			if used, err := next.wasUsed(ctx, s); !used || err != nil {
+				return n, err
+			}
 		}
 		chains = []segmentChain{st.nodes.redo}
 	}
@@ -76,25 +83,39 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 		ErrUnfinished, maxPurgeRounds, removed)
 }
 
-// purgeChain closes a chain's last segment, so that its consumers continue in the next one, and empties all segments up to the closed one.
-func (st *store) purgeChain(ctx context.Context, s *framework.Session, l segmentChain) (n int, err error) {
+// purgeChain closes a chain's last segment, so that its consumers continue in the next one, and empties all segments up to the closed one. It returns the next
+// one, or nil if the chain has no segments.
+func (st *store) purgeChain(ctx context.Context, s *framework.Session, l segmentChain) (n int, next *segmentID, err error) {
 	segments, err := l.listSegments(ctx, s)
 	if err != nil || len(segments) == 0 {
-		return 0, err
+		return 0, nil, err
 	}
 	last := segments[len(segments)-1]
 	if _, err := s.Multi(ctx, last.closeOps()...); err != nil && !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
-		return 0, err
+		return 0, nil, err
 	}
 	for _, at := range segments {
 		removed, err := st.emptyDir(ctx, s, at.dir(), st.purgeMarkOps())
 		n += removed
 		if err != nil {
-			return n, err
+			return n, nil, err
 		}
 		_ = at.removeIfEmpty(ctx, s) // refused while consumers have tickets
 	}
-	return n, nil
+	made := last.nextSegment()
+	return n, &made, nil
+}
+
+// wasUsed reports whether the segment, which existed, has ever had an item. A segment is removed after it was used.
+func (s *segmentID) wasUsed(ctx context.Context, session *framework.Session) (bool, error) {
+	if s == nil {
+		return false, nil
+	}
+	st, err := session.Exists(ctx, s.dir())
+	if errors.Is(err, framework.ErrNoNode) {
+		return true, nil
+	}
+	return st.Cversion > 0, err
 }
 
 // purgeMarkOps go with the removal of unclaimed items of a strict queue: the holder of its lock may have read these items, and must not

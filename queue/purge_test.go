@@ -95,25 +95,42 @@ func TestPurgeEndsOnlyRemovedDeliveries(t *testing.T) {
 	})
 }
 
-// TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment: a purge that dies between its two transactions leaves one, in
-// which no consumer ever draws a ticket.
+// TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment: no consumer ever draws a ticket in the segment that a purge leaves when it dies, between its two
+// transactions or after the second one.
 func TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		a, b, recoverer := w.member("a"), w.member("b"), w.member("recoverer")
-		require.NoError(t, a.Resume(t.Context())) // makes the queue
-		_, err := a.client.Multi(t.Context(), a.engine.store.nodes.base.segment(0).closeOps()...)
-		require.NoError(t, err)
-		a.put(names(0, 2)...)
-		first := recoverer.take()
-		lost := b.take()
-		b.kill()
-		again := recoverer.take()
-		require.Equal(t, lost.Value, again.Value)
-		require.Equal(t, 2, again.Attempt)
-		recoverer.ack(first)
-		recoverer.ack(again)
-		require.Equal(t, []string{"0000000001"}, w.Children(testPath+"/items"), "the empty segment is removed")
-	})
+	for name, purge := range map[string]func(*testing.T, *member){
+		"that never had items": func(t *testing.T, a *member) {
+			require.NoError(t, a.Resume(t.Context())) // makes the queue
+			_, err := a.client.Multi(t.Context(), a.engine.store.nodes.base.segment(0).closeOps()...)
+			require.NoError(t, err)
+		},
+		"whose items were purged": func(t *testing.T, a *member) {
+			a.put("x", "y")
+			at := a.engine.store.nodes.base.segment(0)
+			_, err := a.client.Multi(t.Context(), at.closeOps()...)
+			require.NoError(t, err)
+			for k := range int64(2) {
+				require.NoError(t, a.client.Delete(t.Context(), at.itemNode(k), framework.AnyVersion))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b, recoverer := w.member("a"), w.member("b"), w.member("recoverer")
+				purge(t, a)
+				a.put(names(0, 2)...)
+				first := recoverer.take()
+				lost := b.take()
+				b.kill()
+				again := recoverer.take()
+				require.Equal(t, lost.Value, again.Value)
+				require.Equal(t, 2, again.Attempt)
+				recoverer.ack(first)
+				recoverer.ack(again)
+				require.Equal(t, []string{"0000000001"}, w.Children(testPath+"/items"), "the empty segment is removed")
+			})
+		})
+	}
 }
 
 // TestPurgeRemovesItemsGivenBackMeanwhile: a consumer gives an item back, into the lane redo, while the purge is at the chain that the item came from.
@@ -143,6 +160,39 @@ func TestPurgeRemovesItemsGivenBackMeanwhile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPurgeRemovesItemsGivenBackAgain: a consumer gives an item back while the purge is at its chain, takes it again, and gives it back while the purge is at the lane redo: from
+// the segment that the purge has closed into the one behind it.
+func TestPurgeRemovesItemsGivenBackAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p, purger := w.member("a", WithMaxInFlight(1)), w.member("p"), w.member("purger")
+		p.put("old")
+		d := a.take()
+		_, err := purger.Len(t.Context())
+		require.NoError(t, err)
+		s, err := purger.client.Session(t.Context())
+		require.NoError(t, err)
+		listed := func(dir string) *zktest.Fault {
+			return w.DelayReplies(time.Second, zktest.Match{Session: s.ID(), Func: func(r zktest.Request) bool {
+				return r.Op == zktest.OpGetChildren2 && strings.HasSuffix(r.Path, dir)
+			}})
+		}
+		first, second := listed("/items/0000000000"), listed("/lanes/redo/0000000000")
+		done := make(chan error, 1)
+		go func() { _, err := purger.Purge(t.Context()); done <- err }()
+		<-first.Hit()
+		require.NoError(t, d.Nack(t.Context(), 0, errors.New("not now")))
+		d = a.take()
+		<-second.Hit()
+		require.NoError(t, d.Nack(t.Context(), 0, errors.New("not now")))
+		require.NoError(t, <-done)
+		first.Cancel()
+		second.Cancel()
+		left, err := p.Counts(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, Counts{}, left)
+	})
 }
 
 // TestPurgeThatDoesNotFinishSaysSo: items are given back as fast as the purge removes them.

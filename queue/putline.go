@@ -27,18 +27,18 @@ type putLine struct {
 	puts    []*waitingPut
 	running bool
 	leave   context.CancelFunc // leaves the line
-	trying  int                // puts that the writer has
+	trying  int                // puts that the writer has got and not answered
 	tried   chan struct{}      // closed when trying is 0 again
 }
 
 // waitingPut is a put that waits for room.
 type waitingPut struct {
 	request *writeRequest
-	trying  bool
-	done    chan error // has room
+	trying  bool       // the writer has it
+	done    chan error // buffered: gets the outcome once
 }
 
-// putsInTurn is how many puts a Queue writes when it is first in line.
+// putsInTurn is how many puts a Queue writes at most each time it is first in line.
 const putsInTurn = 64
 
 // hasPuts reports whether puts wait.

@@ -20,7 +20,7 @@ type Queue[T any] struct {
 	codec  Codec[T]
 }
 
-// New returns a queue at path. It creates no nodes: the first Put or Take makes the queue; read-only calls do not. If an
+// New returns a queue at path. It sends no request. The first Put or Take makes the queue, and so do Pause, Resume, SetCapacity and SetDedup; other calls do not. If an
 // argument or an option is invalid, each call returns an error that says so.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
 	q := &Queue[T]{newEngine(client, path, opts), codec}
@@ -33,7 +33,7 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 // Path is the queue's path.
 func (q *Queue[T]) Path() string { return q.engine.queuePath() }
 
-// Close stops taking. Open deliveries end, with ErrClosed as the cause of their contexts, and their items go
+// Close ends this Queue. Waiting calls of Take return ErrClosed. Open deliveries end, with ErrClosed as the cause of their contexts, and their items go
 // to other consumers. Puts and acknowledgements in progress are finished. If ctx ends first, Close returns its error
 // and the rest continues in the background, until the client is closed at the latest. Closing again is harmless.
 func (q *Queue[T]) Close(ctx context.Context) error { return q.engine.close(ctx) }
@@ -137,7 +137,7 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 		r.items = append(r.items, item)
 	}
 	if len(values) > maxBatch || len(values) > 1 && size > maxBatchBytes {
-		return nil, fmt.Errorf("%w: a batch of %d items and %d bytes, at most %d and %d are taken",
+		return nil, fmt.Errorf("%w: a batch of %d items and %d bytes, at most %d and %d",
 			framework.ErrTooLarge, len(values), size, maxBatch, maxBatchBytes)
 	}
 	return r, nil
@@ -287,8 +287,8 @@ func AckAll[T any](ctx context.Context, deliveries ...*Delivery[T]) error {
 	return errors.Join(errs...)
 }
 
-// RetryPolicy returns the policy that is stored with the queue, as this Queue has read it with its last put or take; false if
-// it has no policy.
+// RetryPolicy returns the retry policy that is stored with the queue, as this Queue has read it last, without a request. It returns false if
+// the queue has no policy, or this Queue has not read the record yet.
 func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
 	r := q.engine.store.found.Load()
 	if r == nil || r.Retry == nil {

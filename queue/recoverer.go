@@ -26,16 +26,16 @@ type recoverer struct {
 	tasks        *background.Tasks
 	removeIfDone func(segmentID)
 
-	departed     int64 // places that were ever given up in the line, when it was listed last
+	departed     int64 // how many places in the line had ever been given up when the line was listed last
 	missing      map[segmentID]map[int64]bool
-	wokenForRead int64              // the read of the lanes that consumers were woken for last
+	wokenForRead int64              // the read of the lanes after which consumers were last woken
 	openSegment  segmentID          // the last segment of the base chain, when it was swept last
 	again        chan struct{}      // has a token when there is a reason for another sweep
 	stopWatches  context.CancelFunc // ends the watches for missing numbers
 }
 
-// recoverUntilEnd sweeps when a consumer has left the line, after a notice, and for a missing number. After a sweep, and after a signal, it wakes idle consumers.
-// It calls ready after the first sweep.
+// recoverUntilEnd sweeps the segments when a consumer has left the line, after signalRecoverer, and for a missing number. After a sweep, and after signalLanes, it wakes idle
+// consumers. It calls ready after the first sweep. It returns an error when ctx ends or a request fails.
 func (r *recoverer) recoverUntilEnd(ready func()) error {
 	var members, notices *framework.Watch
 	defer func() {
@@ -99,7 +99,7 @@ func (r *recoverer) hasDeparted(line framework.Stat) bool {
 	return r.departed != before
 }
 
-// sweepSegments looks at all segments in which tickets were drawn.
+// sweepSegments inspects all segments in which tickets were drawn, and recovers their items.
 func (r *recoverer) sweepSegments() error {
 	chains, err := r.store.nodes.listChains(r.ctx, r.s)
 	if err != nil {
@@ -114,10 +114,14 @@ func (r *recoverer) sweepSegments() error {
 		if err != nil {
 			return err
 		}
-		for _, at := range segments {
+		for i, at := range segments {
 			in, err := r.inspectSegment(at)
 			if errors.Is(err, framework.ErrNoNode) {
 				continue // it was removed
+			}
+			if err == nil && !in.closed && i < len(segments)-1 {
+				err = at.closeStray(r.ctx, r.s)
+				in.closed = true
 			}
 			if err != nil {
 				return err
@@ -125,8 +129,8 @@ func (r *recoverer) sweepSegments() error {
 			if chain == r.store.nodes.base {
 				r.openSegment = at
 			}
-			if in.drawn == 0 && (!in.closed || in.put > 0) {
-				break // no consumer has come so far: they pass a segment without a ticket only if it was closed without items
+			if in.drawn == 0 && (!in.closed || in.hasItems) {
+				break // no consumer has come so far: they pass a segment without a ticket only if it is closed and empty, as a purge leaves it
 			}
 			if err := r.recoverSegment(ctx, in, before[at]); err != nil {
 				return err
@@ -138,13 +142,14 @@ func (r *recoverer) sweepSegments() error {
 
 // segmentContents is the state of a segment.
 type segmentContents struct {
-	at      segmentID
-	drawn   int64            // tickets ever
-	changed int64            // the last transaction that has changed the list of tickets
-	tickets map[int64]string // the nodes of the present tickets, by their numbers
-	put     int64            // items ever
-	items   []int64          // the present ones
-	closed  bool
+	at       segmentID
+	drawn    int64            // tickets ever
+	changed  int64            // the last transaction that has changed the list of tickets
+	tickets  map[int64]string // the nodes of the present tickets, by their numbers
+	put      int64            // items ever
+	hasItems bool             // when its counts were read
+	items    []int64          // the present ones
+	closed   bool
 }
 
 // inspectSegment reads the number of tickets, then the tickets, then the number of items, then the items. So a ticket below the first number that is
@@ -161,7 +166,8 @@ func (r *recoverer) inspectSegment(at segmentID) (in segmentContents, err error)
 		}
 	}
 	in.drawn, in.put, in.closed = childrenEver(nodes[0].Stat), childrenEver(nodes[1].Stat), nodes[1].Stat.Version > 0
-	if in.drawn == 0 || nodes[1].Stat.NumChildren == 0 && in.drawn <= in.put {
+	in.hasItems = nodes[1].Stat.NumChildren > 0
+	if in.drawn == 0 || !in.hasItems && in.drawn <= in.put {
 		return in, nil // no ticket is without an item, and no item without a ticket
 	}
 	if _, in.changed, err = r.listTickets(&in); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
-// writeRequest is operations for the writer, which applies all of them or no operation.
+// writeRequest is operations that the writer sends in one transaction: all of them happen, or none.
 type writeRequest struct {
 	session  *framework.Session // the only one to send the request on; nil for any
 	requires []precondition

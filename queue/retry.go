@@ -11,9 +11,9 @@ import (
 // RetryPolicy is how long an item waits after a failed attempt. It is stored with the queue, so it is the same for all
 // consumers. After attempt k the item waits Min × Factor^(k-1), at most Max, made shorter at random by up to the share Jitter.
 type RetryPolicy struct {
-	// Min is the time after the first attempt, from 1ms.
+	// Min is the time after the first attempt, from 1 ms to 10 years.
 	Min time.Duration
-	// Max is the most that an item waits, from Min to 10 years. Default Min × 1,000, at most an hour, at least Min.
+	// Max is the longest time that an item waits, from Min to 10 years. Default Min × 1,000, at most an hour, at least Min.
 	Max time.Duration
 	// Factor is how much longer each wait is than the one before, from 1 to 100. Default 2.
 	Factor float64

@@ -42,12 +42,26 @@ func (s segmentID) removeIfEmpty(ctx context.Context, session *framework.Session
 	return err
 }
 
-// makeNext makes the segment behind this one, which is closed and the last of its line: an operator has closed it, since this package makes the
-// next segment in the transaction that closes one.
+// makeNext makes the segment behind this one, which the caller has found closed, if this one is the last of its chain: an operator has closed it, since this package makes
+// the next segment in the transaction that closes one. The caller may have listed the chain before it was closed, and the next segment may have come and gone since then. So makeNext
+// lists the chain again: a segment that was made between others would stay open for ever, and consumers would wait at it.
 func (s segmentID) makeNext(ctx context.Context, session *framework.Session) error {
-	_, err := session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.nextSegment().makeOps()...)...)
+	segments, err := s.chain.listSegments(ctx, session)
+	if err != nil || len(segments) == 0 || segments[len(segments)-1] != s {
+		return err
+	}
+	_, err = session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.nextSegment().makeOps()...)...)
 	if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode) {
 		return nil // another client was faster, and may have removed the closed one
+	}
+	return err
+}
+
+// closeStray closes a segment behind which there is another one, and which is open nevertheless.
+func (s segmentID) closeStray(ctx context.Context, session *framework.Session) error {
+	_, err := session.Multi(ctx, s.closeOps()[0])
+	if errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode) {
+		return nil
 	}
 	return err
 }
@@ -75,7 +89,7 @@ func (l *layout) listChains(ctx context.Context, s *framework.Session) ([]segmen
 }
 
 // delayedSeconds lists the seconds of Unix time at which delayed items are due, in order, hour by hour. After the last second of an
-// hour it yields that hour's directory with second -1.
+// hour it yields that hour's directory, with endOfHour set.
 func (l *layout) delayedSeconds(ctx context.Context, s *framework.Session) iter.Seq2[delayedSecond, error] {
 	return func(yield func(delayedSecond, error) bool) {
 		hours, err := numbersIn(ctx, s, l.childPath(laterDir), "")
@@ -181,10 +195,4 @@ func removeTree(ctx context.Context, s *framework.Session, path string, with ...
 		return nil
 	}
 	return fmt.Errorf("remove: %w", err)
-}
-
-// refusedByOthers reports whether an error says that another client has changed the nodes meanwhile.
-func refusedByOthers(err error) bool {
-	return errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNotEmpty) || errors.Is(err, framework.ErrBadVersion) ||
-		errors.Is(err, framework.ErrNodeExists)
 }

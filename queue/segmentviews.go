@@ -25,20 +25,29 @@ type ticketDraw struct {
 	names   []string // of the tickets, without their numbers
 	checked bool     // it is refused unless the directory of the tickets has this version
 	version int32
-	brief   bool // the tickets are
+	brief   bool // as that of its tickets
 	signal  bool // tells the other consumers: the items of the chain's next segment can be claimed now
 }
 
-// drawOps are the operations of the draw, the creates last.
-func (d *ticketDraw) drawOps(nodes *layout) (ops []framework.Op) {
+const (
+	// maxOwner is how many bytes of a consumer's identity a ticket has.
+	maxOwner = 128
+	// maxDrawn is how many tickets one draw has at most: a draw must fit into one transaction.
+	maxDrawn = 1000
+)
+
+// drawOps are the operations of the draw, the creates last. Each ticket tells the consumer's identity.
+func (d *ticketDraw) drawOps(st *store) (ops []framework.Op) {
+	owner := []byte(st.client.Config().Identity)
+	owner = owner[:min(len(owner), maxOwner)]
 	if d.checked {
 		ops = append(ops, framework.SetOp(d.at.ticketDir(), nil, d.version))
 	}
 	if d.signal {
-		ops = append(ops, nodes.signalLanes())
+		ops = append(ops, st.nodes.signalLanes())
 	}
 	for _, name := range d.names {
-		ops = append(ops, framework.CreateOp(znode.Join(d.at.ticketDir(), name), nil, framework.EphemeralSequential))
+		ops = append(ops, framework.CreateOp(znode.Join(d.at.ticketDir(), name), owner, framework.EphemeralSequential))
 	}
 	return ops
 }
@@ -55,7 +64,7 @@ func (d *ticketDraw) ticketOf(name string) (*segmentTicket, error) {
 // segmentView is what a consumer knows of the segment of a chain in which it draws tickets.
 type segmentView struct {
 	at      segmentID // n is -1 before a segment was found
-	known   bool      // the rest is
+	known   bool      // the fields below were read
 	put     int64     // items ever created in the segment
 	drawn   int64     // tickets ever created in it
 	closed  bool
@@ -318,13 +327,14 @@ func (v *segmentViews) stopWatch() {
 // consumers can draw at once before there are more tickets than items.
 const plentyFactor = 8
 
-// planDraws divides n tickets among the chains: to each lane, in order, as many as it has unclaimed items, and the rest to the base chain. It
-// returns how many remain to be drawn after another read, since a lane continues in another segment.
+// planDraws divides n tickets among the chains: to each lane, in order, as many as it has unclaimed items, and the rest to the base chain. A draw has at most
+// maxDrawn tickets. planDraws returns how many tickets remain to be drawn after another read, since a lane continues in another segment.
 func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, lane := range v.lanes {
-		if m := min(int64(n), lane.countUnclaimed()); m > 0 {
+		for n > 0 && lane.countUnclaimed() > 0 {
+			m := min(int64(n), lane.countUnclaimed(), maxDrawn)
 			d := v.newDraw(lane, int(m))
 			if d.checked = lane.countUnclaimed() < int64(plentyFactor*v.window); d.checked {
 				d.version = lane.version
@@ -342,8 +352,10 @@ func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 	if v.dirty != v.clean {
 		return draws, n
 	}
-	if n > 0 {
-		draws = append(draws, v.newDraw(&v.base, n))
+	for n > 0 {
+		d := v.newDraw(&v.base, min(n, maxDrawn))
+		n -= len(d.names)
+		draws = append(draws, d)
 	}
 	return draws, 0
 }

@@ -67,21 +67,12 @@ func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 		return err
 	}
 	queue, items := nodes[0], nodes[1]
-	if queue.Err != nil {
-		return queue.Err
-	}
-	if len(queue.Data) == 0 {
+	if queue.Err == nil && len(queue.Data) == 0 {
 		return st.checkVacant(ctx, s, queue.Stat.NumChildren)
 	}
-	r, err := decodeRecord(queue.Data)
+	r, err := st.nodes.storedRecord(queue, items)
 	if err != nil {
 		return err
-	}
-	if r.Dropped {
-		return errDropped
-	}
-	if errors.Is(items.Err, framework.ErrNoNode) {
-		return fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", ErrNotQueue, st.nodes.childPath(itemsDir))
 	}
 	given := st.given
 	if st.found.Load() != nil { // changes since this Queue began are valid for it, too
@@ -96,6 +87,24 @@ func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 	return nil
 }
 
+// storedRecord reads the record in the queue's node. items is the directory of its items.
+func (l *layout) storedRecord(queue, items framework.Node) (queueRecord, error) {
+	if queue.Err != nil {
+		return queueRecord{}, queue.Err
+	}
+	r, err := decodeRecord(queue.Data)
+	if err != nil {
+		return r, err
+	}
+	if r.Dropped {
+		return r, errDropped
+	}
+	if errors.Is(items.Err, framework.ErrNoNode) {
+		return r, fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", ErrNotQueue, l.childPath(itemsDir))
+	}
+	return r, nil
+}
+
 // checkVacant returns errVacant if a node without data can become a queue: it has no children but the directories of locks. Waiters for a
 // lock of a dropped queue make that directory again, and the queue's node above it.
 func (st *store) checkVacant(ctx context.Context, s *framework.Session, children int32) error {
@@ -106,6 +115,10 @@ func (st *store) checkVacant(ctx context.Context, s *framework.Session, children
 	if err != nil {
 		return err
 	}
+	return checkVacantChildren(names)
+}
+
+func checkVacantChildren(names []string) error {
 	for _, name := range names {
 		if name != lockDir && name != roomDir {
 			return fmt.Errorf("%w: it has children and no record", ErrNotQueue)
@@ -206,17 +219,17 @@ func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// wasReplaced reports whether the queue was made anew since the record that the transaction czxid has created. It finds or makes the queue.
-func (st *store) wasReplaced(ctx context.Context, s *framework.Session, born int64) (bool, error) {
+// wasReplaced reports whether the queue is another one than that whose node the transaction created has made. It finds or makes the queue.
+func (st *store) wasReplaced(ctx context.Context, s *framework.Session, created int64) (bool, error) {
 	st.stale.Store(true)
 	if err := st.findOrMake(ctx, s); err != nil {
 		return false, err
 	}
 	now := st.record().czxid // 0 if findOrMake has just made the queue
-	return now == 0 || now != born, nil
+	return now == 0 || now != created, nil
 }
 
-// countLeaving is the operation that counts n items that leave a bounded queue. An unbounded queue counts no items.
+// countLeaving returns the operation that counts one item that leaves a bounded queue. An unbounded queue counts no items.
 func (st *store) countLeaving() []framework.Op {
 	if st.record().Capacity == 0 {
 		return nil
@@ -266,6 +279,9 @@ const maxMissingRetries = 10
 // repeatOnSessions calls f, which may be repeated, on session after session until it has an answer, or ctx ends. If a node is
 // missing, the queue may have been dropped: then f runs again after the queue was made anew.
 func (st *store) repeatOnSessions(ctx context.Context, f func(*framework.Session) error) error {
+	if err := st.checkUsable(); err != nil {
+		return err
+	}
 	missing := 0
 	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
 		err := st.checkUsable()

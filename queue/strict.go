@@ -133,7 +133,7 @@ type lockHolder struct {
 	ctx   context.Context // done when the lease or the consumer session has ended
 	tasks sync.WaitGroup
 
-	before claimProgress // of the holders before this one
+	before claimProgress // how far the holders before this one have claimed
 	purges int32         // the version of the items' directory, before the items were read; a purge raises it
 
 	claiming sync.Mutex     // held while claims are made, so that they are made in order
@@ -146,7 +146,7 @@ type lockHolder struct {
 	reached  claimProgress
 	returned []returnedItem // in order
 	timerAt  time.Time      // the time that a timer is set to
-	solo     bool           // the open delivery goes alone
+	solo     bool           // the item that was claimed last had been claimed before: no other is claimed beside it
 }
 
 // returnedItem is an item that was given back. It goes first once its time has come.

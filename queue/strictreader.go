@@ -15,7 +15,7 @@ const readAhead = 64
 // fetchedItem is an item that a reader has asked for.
 type fetchedItem struct {
 	id      itemID
-	claimed bool          // before
+	claimed bool          // a consumer has claimed it before
 	done    chan struct{} // closed when node is there
 	node    framework.Node
 }
@@ -24,9 +24,9 @@ type fetchedItem struct {
 type strictReader struct {
 	cs           *consumerSession
 	chain        segmentChain
-	before       claimProgress     // of the holders before this one
-	out          chan *fetchedItem // in order; the consumer session is kicked when there is another
-	segment      atomic.Int64      // the number of the segment
+	before       claimProgress     // how far the holders before this one have claimed
+	out          chan *fetchedItem // in order; takes.noteChange makes the consumer session look when another one was read
+	segment      atomic.Int64      // the number of the segment that it reads
 	idle         atomic.Bool       // it has asked for all items
 	bytes        atomic.Int64      // of the items in out; one that is being read counts as much as the largest
 	largest      atomic.Int64      // bytes of the largest item, or an estimate before the first was read
@@ -34,8 +34,8 @@ type strictReader struct {
 	bytesChanged chan struct{}     // has a token after bytes has changed
 }
 
-func newStrictReader(cs *consumerSession, line segmentChain, before claimProgress) *strictReader {
-	r := &strictReader{cs: cs, chain: line, before: before, out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), bytesChanged: make(chan struct{}, 1)}
+func newStrictReader(cs *consumerSession, chain segmentChain, before claimProgress) *strictReader {
+	r := &strictReader{cs: cs, chain: chain, before: before, out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), bytesChanged: make(chan struct{}, 1)}
 	r.largest.Store(int64(max(1, cs.settings.prefetchBytes/firstBatchReads)))
 	return r
 }

@@ -16,12 +16,12 @@ type takeQueue struct {
 	calls   []*takeCall
 	running bool           // the consumer runs
 	claims  *sessionClaims // of the present consumer session, or nil
-	last    time.Time      // a call of Take began or was served
+	last    time.Time      // when a call of Take last began or got an item, or a delivery was last settled
 }
 
 // takeCall is one call of Take.
 type takeCall struct {
-	got chan takeResult // has room
+	got chan takeResult // buffered: gets the result once
 }
 
 type takeResult struct {
@@ -142,7 +142,7 @@ type sessionClaims struct {
 	handedOut map[*claimedItem]bool // handed out, and not settled
 	settling  int                   // being settled
 	largest   int                   // bytes of the largest recent item, or 0
-	expected  int                   // calls of Take to expect, since deliveries were acknowledged
+	expected  int                   // calls of Take that are expected because deliveries were acknowledged
 	waitCtx   context.Context       // of claims that wait for items: done after the idle timeout without a call of Take
 	endWaits  context.CancelFunc    // ends waitCtx
 }
@@ -231,11 +231,11 @@ func (s *sessionClaims) addClaimed(c *claimedItem, handOut bool) {
 func (s *sessionClaims) beginSettling(c *claimedItem) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
-	s.moveToEnding(c)
+	s.moveToSettling(c)
 }
 
-// moveToEnding moves an item from ready or held to those being settled; takes.mu is held.
-func (s *sessionClaims) moveToEnding(c *claimedItem) {
+// moveToSettling removes an item from ready, or moves it from handedOut to those being settled; takes.mu is held.
+func (s *sessionClaims) moveToSettling(c *claimedItem) {
 	s.ready = slices.DeleteFunc(s.ready, func(other *claimedItem) bool { return other == c })
 	if s.handedOut[c] {
 		delete(s.handedOut, c)
@@ -249,7 +249,7 @@ func (s *sessionClaims) moveToEnding(c *claimedItem) {
 func (s *sessionClaims) removeSettled(c *claimedItem) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
-	s.moveToEnding(c)
+	s.moveToSettling(c)
 	if c.settling {
 		s.settling--
 	}

@@ -17,8 +17,8 @@ const (
 	maxTryWait = time.Second
 )
 
-// lookBeforeJoining returns when there is something to claim, or after idlePoll. It looks only for the
-// first call of a consumer that does not stand in line: such a call would write a place, a ticket and more in vain.
+// lookBeforeJoining returns when there may be something to claim, or after idlePoll. It returns at once if the consumer runs already. Otherwise the call would make the
+// consumer join the line, with writes of a place, a ticket and more, which are in vain if the call ends soon.
 func (c *consumer) lookBeforeJoining(ctx context.Context) error {
 	if c.takes.isRunning() {
 		return nil

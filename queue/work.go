@@ -16,7 +16,7 @@ import (
 // DefaultGrace is how long Work lets handlers finish by default; see WithGrace.
 const DefaultGrace = 30 * time.Second
 
-// maxSettleWait is how long Work waits after the grace for the servers' answers to acknowledgements and returns.
+// maxSettleWait is how long Work waits, after the grace, for the servers' answers when items are acknowledged or given back.
 const maxSettleWait = 5 * time.Second
 
 // Handler works on an item. Its result settles the delivery; see Work. It may settle the delivery itself instead.
@@ -223,13 +223,14 @@ func (w *workers[T]) settleByResult(ended error, d *Delivery[T], err error) erro
 
 // retryError is what RetryAfter returns.
 type retryError struct {
-	// after is the time until then.
+	// after is how long the item waits.
 	after time.Duration
 	// err is the reason of the failed attempt, or nil.
 	err error
 }
 
-// RetryAfter returns an error with which a handler of Work gives its item back because of err, to come again after a time. A negative time counts as 0. The attempt counts.
+// RetryAfter returns an error with which a handler of Work gives its item back because of err, which may be nil. The item comes again after a time, from 0 to 10 years; the
+// queue's retry policy has no effect. The attempt counts.
 func RetryAfter(after time.Duration, err error) error {
 	return &retryError{max(0, min(after, maxDelay)), err}
 }
@@ -249,7 +250,7 @@ type buryError struct {
 	err error
 }
 
-// Bury returns an error with which a handler of Work makes its item a dead letter because of err, without further attempts.
+// Bury returns an error with which a handler of Work makes its item a dead letter because of err, which may be nil, without further attempts.
 func Bury(err error) error { return &buryError{err} }
 
 func (e *buryError) Error() string {

@@ -17,11 +17,7 @@ import (
 // writer sends all that a Queue writes, one transaction at a time. All requests that came in during a transaction share the next one.
 // The fence finds out whether a transaction was applied if its reply was lost.
 type writer struct {
-	store     *store
-	openCtx   context.Context // done when the Queue is being closed
-	writeCtx  context.Context // done when writing ends
-	tasks     *background.Tasks
-	putsQueue func() bool // reports whether puts of this Queue stand in line for room
+	writerConfig
 
 	mu      sync.Mutex
 	queue   []*writeRequest
@@ -35,9 +31,19 @@ type writer struct {
 	ids      dedupBuckets
 }
 
-func newWriter(st *store, bound int64, work, life context.Context, tasks *background.Tasks, putsQueue func() bool) *writer {
-	return &writer{store: st, openCtx: work, writeCtx: life, tasks: tasks, putsQueue: putsQueue, fence: fence{store: st}, appender: newAppender(st, bound),
-		room: capacityCounter{store: st}, ids: dedupBuckets{store: st, tasks: tasks, openCtx: work}}
+// writerConfig is what a writer needs of its Queue.
+type writerConfig struct {
+	store       *store
+	segmentSize int64
+	openCtx     context.Context // done when the Queue is being closed
+	writeCtx    context.Context // done when writing ends
+	tasks       *background.Tasks
+	putsWait    func() bool // reports whether puts of this Queue wait for room
+}
+
+func newWriter(c writerConfig) *writer {
+	return &writer{writerConfig: c, fence: fence{store: c.store}, appender: newAppender(c.store, c.segmentSize),
+		room: capacityCounter{store: c.store}, ids: dedupBuckets{store: c.store, tasks: c.tasks, openCtx: c.openCtx}}
 }
 
 // Limits of a transaction.
@@ -53,7 +59,7 @@ func (w *writer) addRequests(requests ...*writeRequest) {
 	}
 }
 
-// addWithin is addRequests with a bound: it returns ErrBacklog if more than most bytes would wait. 0 is no bound.
+// addWithin is addRequests with a bound: it returns ErrBacklog if requests are waiting and more than most bytes would wait. 0 is no bound.
 func (w *writer) addWithin(most int, requests ...*writeRequest) error {
 	size := 0
 	for _, r := range requests {
@@ -206,7 +212,7 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session, requ
 	var refused *framework.TxError
 	switch {
 	case err == nil:
-		w.store.clock.Note(results[0].Stat.Mtime, asked)
+		w.store.clock.AddStamp(results[0].Stat.Mtime, asked)
 		w.fence.noteApplied()
 		w.room.noteUsed(itemsAdded(requests))
 		own := t.resultsByRequest(results)
@@ -254,7 +260,7 @@ func (w *writer) admitRequests(ctx context.Context, s *framework.Session, reques
 	if !w.isBounded() || itemsAdded(requests) == 0 {
 		return requests, nil
 	}
-	fits, err := w.room.reserveFor(ctx, s, w.fence.marker, requests, w.putsQueue())
+	fits, err := w.room.reserveFor(ctx, s, w.fence.marker, requests, w.putsWait())
 	if err != nil {
 		return requests, err
 	}
@@ -396,7 +402,7 @@ func (w *writer) removeOwnNodes() {
 	w.fence.removeMarker()
 }
 
-// readClock makes a write, which tells the ensemble's time.
+// readClock sends an empty request: the stamp of its transaction tells the ensemble's time.
 func (w *writer) readClock(ctx context.Context, s *framework.Session) error {
 	_, err := w.writeAndWait(ctx, &writeRequest{session: s})
 	return err

@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// listMember is an instance of a list, with its load as this process has measured it.
-type listMember struct {
-	instance Instance
-	hash     uint64 // of the id
-	upTo     int    // the sum of the weights of the ready members up to this one
+// listedInstance is an instance of a list, with its load as this process has measured it.
+type listedInstance struct {
+	instance    Instance
+	hash        uint64 // of the id
+	weightsUpTo int    // the sum of the weights of the enabled instances up to and with this one
 	*instanceLoad
 }
 
-// instanceLoad is the load of an instance as this process has measured it. It outlives lists.
+// instanceLoad is the load of an instance as this process has measured it. The lists that have the instance share it.
 type instanceLoad struct {
 	calls    atomic.Int64  // under way
 	latency  atomic.Uint64 // bits of a float64: the moving average in nanoseconds, 0 before the first call
 	failures atomic.Int32  // in a row
-	ejected  atomic.Int64  // the time until which the instance gets no calls; 0: it is not ejected
+	ejected  atomic.Int64  // the end of the ejection, by monotonicNow; 0 if calls have succeeded since
 }
 
-// started is the origin of monotonicNow.
-var started = time.Now()
+// processStart is the origin of monotonicNow.
+var processStart = time.Now()
 
-// monotonicNow is the time since started. It reads the monotonic clock only, in half the time of time.Now.
-func monotonicNow() int64 { return int64(time.Since(started)) }
+// monotonicNow returns the nanoseconds since processStart. It reads the monotonic clock only, in half the time of time.Now.
+func monotonicNow() int64 { return int64(time.Since(processStart)) }
 
-// newest is the weight of the latest call in the average.
-const newest = 0.2
+// latestCallShare is the share of the latest call in the moving average of the latency.
+const latestCallShare = 0.2
 
-// callEnded counts the end of a call. It returns how long the call took, and whether its failure has ejected the instance.
+// callEnded counts the end of a call. It returns how long the call took, and whether its failure has ejected an instance that was not ejected.
 func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length time.Duration, ejected bool) {
 	m.calls.Add(-1)
 	now := monotonicNow()
@@ -45,11 +45,11 @@ func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length
 		if average == 0 {
 			average = took
 		}
-		if m.latency.CompareAndSwap(bits, math.Float64bits(max(1, average+newest*(took-average)))) {
+		if m.latency.CompareAndSwap(bits, math.Float64bits(max(1, average+latestCallShare*(took-average)))) {
 			break
 		}
 	}
-	if err == nil { // a write costs more than a read
+	if err == nil { // an atomic write costs more than a read
 		if m.failures.Load() != 0 {
 			m.failures.Store(0)
 		}
@@ -58,95 +58,95 @@ func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length
 		}
 	} else if m.failures.Add(1) >= o.failures {
 		ejected = !m.isEjected(now)
-		m.ejected.Store(now + int64(o.ejection)) // the first failure behind it ejects it again
+		m.ejected.Store(now + int64(o.ejection)) // failures stays: the first failure after the ejection ejects the instance again
 	}
 	return length, ejected
 }
 
-// isEjected reports whether an instance gets no calls because they have failed.
+// isEjected reports whether an instance is ejected: it gets no calls because calls have failed.
 func (m *instanceLoad) isEjected(now int64) bool {
 	until := m.ejected.Load()
 	return until != 0 && now < until
 }
 
-// nextCallCost estimates the cost of a further call: the average latency, times the calls under way, by the weight. An instance without a call so far
-// is cheap, so that it is tried.
-func (m *listMember) nextCallCost() float64 {
+// nextCallCost estimates the cost of a further call: the average latency, times the calls under way with that one, divided by the weight. The cost of an instance without an ended call is
+// low, so that it gets one.
+func (m *listedInstance) nextCallCost() float64 {
 	return max(1, math.Float64frombits(m.latency.Load())) * float64(m.calls.Load()+1) / float64(m.instance.Weight)
 }
 
-// chooseMember picks one of the ready members; there is at least one. It skips ejected members, unless fewer members than the panic threshold are left.
-func (l *instanceList) chooseMember(p *Pool, key string, now int64) *listMember {
-	m := l.drawMember(p, key, now, false)
+// chooseInstance picks one of the enabled instances, of which there is at least one. It skips ejected instances, unless the share of the others is below the panic threshold.
+func (l *instanceList) chooseInstance(p *Pool, key string, now int64) *listedInstance {
+	m := l.balance(p, key, now, false)
 	if m == nil || !m.isEjected(now) {
 		return m
 	}
-	healthy := 0
-	for _, one := range l.ready {
+	notEjected := 0
+	for _, one := range l.enabled {
 		if !one.isEjected(now) {
-			healthy++
+			notEjected++
 		}
 	}
-	if healthy == 0 || float64(healthy) < p.opts.threshold*float64(len(l.ready)) {
+	if notEjected == 0 || float64(notEjected) < p.opts.threshold*float64(len(l.enabled)) {
 		return m
 	}
-	return l.drawMember(p, key, now, true)
+	return l.balance(p, key, now, true)
 }
 
-// drawMember picks a member by the balancer. With healthyOnly it skips ejected members; at least one must not be ejected.
-func (l *instanceList) drawMember(p *Pool, key string, now int64, healthyOnly bool) *listMember {
-	n := len(l.ready)
+// balance picks one of the enabled instances by the pool's balancer. With skipEjected it skips ejected instances.
+func (l *instanceList) balance(p *Pool, key string, now int64, skipEjected bool) *listedInstance {
+	n := len(l.enabled)
 	switch p.opts.balancer {
 	case RoundRobin:
-		return l.firstUsableFrom(int((p.turn.Add(1)-1)%uint64(n)), now, healthyOnly)
+		return l.firstUsableFrom(int((p.picks.Add(1)-1)%uint64(n)), now, skipEjected)
 	case Weighted:
-		at := rand.IntN(l.total)
-		place, _ := slices.BinarySearchFunc(l.ready, at, func(m *listMember, at int) int {
-			if m.upTo <= at {
+		at := rand.IntN(l.totalWeight)
+		place, _ := slices.BinarySearchFunc(l.enabled, at, func(m *listedInstance, at int) int {
+			if m.weightsUpTo <= at {
 				return -1
 			}
 			return 1
 		})
-		return l.firstUsableFrom(place, now, healthyOnly)
+		return l.firstUsableFrom(place, now, skipEjected)
 	case Rendezvous:
-		return l.highestScore(key, now, healthyOnly)
+		return l.highestScore(key, now, skipEjected)
 	}
-	random := rand.Uint64() // both draws are of one number: n is far below 2^32
+	random := rand.Uint64() // each half draws one instance: n is far below 2^32
 	a := scaleBelow(random>>32, n)
 	b := a + 1 + scaleBelow(random&math.MaxUint32, max(1, n-1))
 	if b >= n {
 		b %= n
 	}
-	first, second := l.firstUsableFrom(a, now, healthyOnly), l.firstUsableFrom(b, now, healthyOnly)
+	first, second := l.firstUsableFrom(a, now, skipEjected), l.firstUsableFrom(b, now, skipEjected)
 	if second.nextCallCost() < first.nextCallCost() {
 		return second
 	}
 	return first
 }
 
-// scaleBelow makes a number below n of a random one below 2^32.
+// scaleBelow scales a random number below 2^32 to one below n.
 func scaleBelow(random uint64, n int) int { return int(random * uint64(n) >> 32) }
 
-// firstUsableFrom is the first usable member from a place on.
-func (l *instanceList) firstUsableFrom(place int, now int64, healthyOnly bool) *listMember {
-	if !healthyOnly {
-		return l.ready[place]
+// firstUsableFrom returns the enabled instance at a place, or with skipEjected the first one from there on that is not ejected, if there is one.
+func (l *instanceList) firstUsableFrom(place int, now int64, skipEjected bool) *listedInstance {
+	if !skipEjected {
+		return l.enabled[place]
 	}
-	n := len(l.ready)
+	n := len(l.enabled)
 	for i := range n {
-		if m := l.ready[(place+i)%n]; !m.isEjected(now) {
+		if m := l.enabled[(place+i)%n]; !m.isEjected(now) {
 			return m
 		}
 	}
-	return l.ready[place] // it was ejected meanwhile
+	return l.enabled[place] // the others were ejected meanwhile, too
 }
 
-// highestScore returns the member with the highest score for a key (rendezvous hashing). A score does not depend on the other members.
-func (l *instanceList) highestScore(key string, now int64, healthyOnly bool) *listMember {
-	var best *listMember
+// highestScore returns the enabled instance with the highest score for a key (rendezvous hashing). An instance's score does not depend on the other instances.
+func (l *instanceList) highestScore(key string, now int64, skipEjected bool) *listedInstance {
+	var best *listedInstance
 	wanted, highest := hashText(key), math.Inf(-1)
-	for _, m := range l.ready {
-		if healthyOnly && m.isEjected(now) {
+	for _, m := range l.enabled {
+		if skipEjected && m.isEjected(now) {
 			continue
 		}
 		mixed := mixBits(wanted ^ m.hash)
@@ -159,12 +159,12 @@ func (l *instanceList) highestScore(key string, now int64, healthyOnly bool) *li
 		}
 	}
 	if best == nil {
-		return l.ready[0] // all were ejected meanwhile
+		return l.enabled[0] // all were ejected meanwhile
 	}
 	return best
 }
 
-// hashText is FNV-1a, mixed. It is the same in all processes, and must not change.
+// hashText returns the FNV-1a hash of a text, mixed. All processes must compute the same hash, so it must not change.
 func hashText(text string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {
@@ -173,7 +173,7 @@ func hashText(text string) uint64 {
 	return mixBits(h)
 }
 
-// mixBits is the last step of MurmurHash3: each bit of h changes all of the result.
+// mixBits is the last step of MurmurHash3: each bit of h affects all bits of the result.
 func mixBits(h uint64) uint64 {
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53

@@ -11,15 +11,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/lastgood"
 )
 
-// listFile is the kind of files with a last list, with room for some 30,000 instances.
-var listFile = lastgood.Kind{Name: "registry", Most: 16 << 20}
+// listFile is the kind of the files of WithFile. Their largest size has room for some 30,000 instances.
+var listFile = lastgood.Kind{Name: "registry", MaxBytes: 16 << 20}
 
-// filePath is the service's path with the client's root, as a file names it.
+// filePath returns the service's path with the client's root, by which a file names its service.
 func (p *Pool) filePath() string {
 	return strings.TrimSuffix(p.registry.client.Config().Root, "/") + p.registry.serviceDir(p.service)
 }
 
-// readFile reads the list of the file, and makes it the present list.
+// readFile makes the list of the file the present one. It ignores a missing file, and logs one that it cannot read.
 func (p *Pool) readFile() {
 	if p.err != nil || p.opts.file == "" {
 		return
@@ -56,7 +56,7 @@ func (p *Pool) readFile() {
 	}
 }
 
-// writeFile stores a list in the file, unless the file has the same list already.
+// writeFile stores a list in the file, unless the file has the same list already. It logs an error.
 func (p *Pool) writeFile(at time.Time, all []Instance) {
 	if p.opts.file == "" {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzInstance: any data is an instance that can be written again, or an error.
+// FuzzInstance: any data of a node is an instance that can be written again, or an error.
 func FuzzInstance(f *testing.F) {
 	for _, data := range []string{"", "null", "{}", `{"address":"a","port":5}`, `{"address":"a","port":5,"payload":{"weight":7,"x":1},"enabled":false}`, `{"address":"::1","sslPort":5,"payload":"text"}`} {
 		f.Add([]byte(data))

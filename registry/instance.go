@@ -16,33 +16,33 @@ import (
 
 // Instance is one instance of a service.
 type Instance struct {
-	// Service is the service's name, which is that of its directory.
+	// Service is the service's name, and the name of its directory.
 	Service string
-	// ID is unique in the service, and the name of the node. Default: a UUID.
+	// ID is unique within the service, and the name of the instance's node. Default: a UUID.
 	ID string
 	// Address is a host name or an IP address.
 	Address string
-	// Port is the port of plain connections, SSLPort the port of TLS; 0: the instance does not listen.
+	// Port is the port of plain connections, SSLPort the port of TLS. 0 means that the instance does not listen there; one of them must not be 0.
 	Port, SSLPort int
-	// Weight is this instance's share of the calls, 1 to 1000. Default 1.
+	// Weight is this instance's share of the calls, relative to the other weights, 1 to 1000. Default 1.
 	Weight int
-	// Metadata is what callers may want to know, such as a version.
+	// Metadata is for callers to read, such as the version of the program.
 	Metadata map[string]string
-	// Disabled is the reason why the registered instance gets no calls; "": it gets calls.
+	// Disabled is the reason why the registered instance gets no calls, or "" if it gets calls.
 	Disabled string
-	// Registered is when it was registered, by its own clock.
+	// Registered is when the instance was registered, by the clock of its machine. Default: the time of Register.
 	Registered time.Time
-	// Payload is the JSON of Curator's payload, or nil. Weight, Metadata and why it is disabled are fields of it if it is an object. Java programs need the field
-	// "@class" to read it as a class of theirs, and take it for a map without that.
+	// Payload is the JSON of Curator's payload, or nil. If it is an object, Weight, Metadata and Disabled are stored as its fields "weight", "metadata" and "disabled". If it is not, the instance
+	// cannot have a weight or metadata. Java programs read it as the class that its field "@class" names, or as a map without that field.
 	Payload json.RawMessage
-	// URISpec is how callers of Java programs build an address, such as "{scheme}://{address}:{port}/v2". This package does not use it.
+	// URISpec is the pattern by which Java programs build the instance's URI, such as "{scheme}://{address}:{port}/v2". This package does not use it.
 	URISpec string
 }
 
 // unhealthy begins Instance.Disabled when the instance's own health check has disabled it.
 const unhealthy = "unhealthy: "
 
-// HostPort is the address for a plain connection, or for TLS.
+// HostPort returns "address:port": for TLS with SSLPort, else with Port. If that port is 0, it uses the other one.
 func (i Instance) HostPort(tls bool) string {
 	port := i.Port
 	if tls && i.SSLPort != 0 || port == 0 {
@@ -51,7 +51,7 @@ func (i Instance) HostPort(tls bool) string {
 	return net.JoinHostPort(i.Address, strconv.Itoa(port))
 }
 
-// checkFields reports why an instance cannot be used. Addresses of the servers are as hostile as any input.
+// checkFields returns why an instance cannot be used, or nil. The error wraps ErrInvalid. Any client with write permission may have written the address.
 func (i Instance) checkFields() error {
 	bad := func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune(`/\@?#%"<>`, r)
@@ -69,14 +69,26 @@ func (i Instance) checkFields() error {
 		return fmt.Errorf("%w: weight %d, it must be 1 to 1000", ErrInvalid, i.Weight)
 	case len(i.Payload) > 0 && !json.Valid(i.Payload):
 		return fmt.Errorf("%w: payload %.100q is not JSON", ErrInvalid, i.Payload)
-	case (i.Weight != 1 || len(i.Metadata) > 0) && !i.ownPayload():
-		return fmt.Errorf("%w: payload %.100q is no object, and cannot hold a weight or metadata", ErrInvalid, i.Payload)
+	case (i.Weight != 1 || len(i.Metadata) > 0) && !i.isPayloadObject():
+		return fmt.Errorf("%w: payload %.100q is not a JSON object, so it cannot hold a weight or metadata", ErrInvalid, i.Payload)
 	}
 	return nil
 }
 
-// ownPayload reports whether the payload can hold what an instance has beyond Curator's fields.
-func (i Instance) ownPayload() bool {
+// reasonAfterCheck returns the reason for which the instance is disabled after a health check that has returned err. disabledByCheck is the reason for which the check has disabled the
+// instance, or "" if it has not. A payload that is not an object does not hold the reason. Then reasonAfterCheck takes any reason for that of the check.
+func (i Instance) reasonAfterCheck(err error, disabledByCheck string) string {
+	switch {
+	case err == nil && disabledByCheck != "" && (i.Disabled == disabledByCheck || !i.isPayloadObject()):
+		return ""
+	case err != nil && i.Disabled == "":
+		return unhealthy + strings.ToValidUTF8(err.Error(), "?") // JSON holds no other text
+	}
+	return i.Disabled
+}
+
+// isPayloadObject reports whether the payload can hold the fields of lockstepPayload: it is a JSON object, or there is none.
+func (i Instance) isPayloadObject() bool {
 	return len(i.Payload) == 0 || json.Unmarshal(i.Payload, new(map[string]json.RawMessage)) == nil
 }
 
@@ -109,7 +121,7 @@ type uriPart struct {
 	Variable bool   `json:"variable"`
 }
 
-// String is the text that Curator's UriSpec is made from: variables have braces.
+// String returns the text from which Curator makes the UriSpec: variables are in braces.
 func (u *uriSpec) String() string {
 	if u == nil {
 		return ""
@@ -148,14 +160,14 @@ func parseURISpec(text string) *uriSpec {
 	return u
 }
 
-// lockstepPayload is what an instance has beyond Curator's fields. Payloads of Java programs have other fields, which stay.
+// lockstepPayload are the fields of an instance that Curator does not have. They are stored in the payload; its other fields belong to Java programs and stay.
 type lockstepPayload struct {
 	Weight   int               `json:"weight,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Disabled string            `json:"disabled,omitempty"`
 }
 
-// decodeInstance reads an instance. The error wraps ErrInvalid.
+// decodeInstance decodes the data of an instance's node. The error wraps ErrInvalid.
 func decodeInstance(service, id string, data []byte) (Instance, error) {
 	var r instanceRecord
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -166,7 +178,7 @@ func decodeInstance(service, id string, data []byte) (Instance, error) {
 		i.Payload = r.Payload
 	}
 	var p lockstepPayload
-	if json.Unmarshal(r.Payload, &p) == nil { // a payload of another shape is a Java program's
+	if json.Unmarshal(r.Payload, &p) == nil { // a payload that is not an object belongs to a Java program
 		i.Metadata, i.Disabled = p.Metadata, p.Disabled
 		if p.Weight > 0 {
 			i.Weight = min(p.Weight, 1000)
@@ -190,15 +202,15 @@ func decodeInstance(service, id string, data []byte) (Instance, error) {
 	return i, i.checkFields()
 }
 
-// encodeInstance writes an instance over the JSON that it had before, whose unknown fields stay. before may be nil.
+// encodeInstance returns the data for an instance's node. before is the node's former data, or nil; its unknown fields stay.
 func encodeInstance(i Instance, before []byte) []byte {
 	var fields, inner map[string]json.RawMessage
-	_ = json.Unmarshal(before, &fields) // what is not an object is replaced
+	_ = json.Unmarshal(before, &fields) // data that is not an object is replaced
 	if fields == nil {
 		fields = map[string]json.RawMessage{}
 	}
-	own := i.ownPayload() // else it is a Java program's text or list
-	if own && len(i.Payload) > 0 {
+	isObject := i.isPayloadObject() // else it is a text or a list of a Java program
+	if isObject && len(i.Payload) > 0 {
 		_ = json.Unmarshal(i.Payload, &inner)
 	}
 	if inner == nil {
@@ -235,7 +247,7 @@ func encodeInstance(i Instance, before []byte) []byte {
 	}
 	set(fields, "uriSpec", spec, true)
 	switch {
-	case !own:
+	case !isObject:
 		fields["payload"] = i.Payload
 	case len(inner) > 0:
 		fields["payload"] = mustEncode(json.Marshal(inner))

@@ -11,8 +11,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// followService calls take with a service's instances, now and after each change, until ctx or the client ends. It reads each list behind a sync, or after an event
-// of the connected server: an empty list means that the service has no instances. It watches only the directory, since each change of an instance writes the directory.
+// followService calls take with a service's instances, now and after each change, until ctx ends or with an error that is not transient. It syncs at the beginning of each session, after
+// each reconnect and before each refresh: so an empty list means that the service has no instances. It watches the directory only, since each change of an instance by this package writes the
+// directory.
 func (r *Registry) followService(ctx context.Context, service string, refresh time.Duration, take func([]Instance, []refusedInstance)) error {
 	f := listFollower{registry: r, dir: r.serviceDir(service), refresh: refresh, take: take}
 	return recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return f.onSession(ctx, s) }, failure.IsTransient)
@@ -24,18 +25,18 @@ type listFollower struct {
 	dir      string
 	refresh  time.Duration
 	take     func([]Instance, []refusedInstance)
-	read     bool      // a list was read
-	due      time.Time // the time of the last read, if each read had come a readInterval after the one before
+	read     bool      // a list was read, perhaps on a former session
+	due      time.Time // when the last read was due, at one read in each readInterval
 }
 
-// A pool reads up to readBurst lists without a pause, and then one in each readInterval. So many changes in a row, as when a service is started, cost few lists.
+// A pool reads up to readBurst lists without a pause, and then one in each readInterval. So many changes in a row, as when a service is started, cost few reads.
 const (
 	readBurst    = 10
 	readInterval = 100 * time.Millisecond
 )
 
-// awaitTurn waits until the next list may be read.
-func (f *listFollower) awaitTurn(ctx context.Context, s *framework.Session) error {
+// waitToRead waits until the limit permits to read the next list.
+func (f *listFollower) waitToRead(ctx context.Context, s *framework.Session) error {
 	now := time.Now()
 	if earliest := now.Add(-readBurst * readInterval); f.due.Before(earliest) {
 		f.due = earliest
@@ -55,16 +56,17 @@ func waitFor(ctx context.Context, s *framework.Session, d time.Duration) error {
 	return err
 }
 
+// onSession follows the service until ctx or the session ends.
 func (f *listFollower) onSession(ctx context.Context, s *framework.Session) error {
 	sync := true
-	if f.read { // all pools of a lost server come here at once
+	if f.read { // the pools that a lost server has disconnected come here at once
 		if err := f.waitToSpreadReads(ctx, s); err != nil {
 			return err
 		}
 	}
 	for {
 		if sync {
-			if err := s.Sync(ctx, f.dir); err != nil {
+			if err := s.Primitives().SyncForWatch(ctx, f.dir, !f.read); err != nil {
 				return err
 			}
 		}
@@ -81,14 +83,14 @@ func (f *listFollower) onSession(ctx context.Context, s *framework.Session) erro
 	}
 }
 
-// waitToSpreadReads waits for a random time, so that the pools that a server's end has disconnected do not all read at once.
+// waitToSpreadReads waits for a random time, below Config.FollowSpread and a quarter of the session timeout, so that the pools that a lost server has disconnected do not all read at once.
 func (f *listFollower) waitToSpreadReads(ctx context.Context, s *framework.Session) error {
 	return waitFor(ctx, s, rand.N(max(1, min(f.registry.client.Config().FollowSpread, s.Timeout()/4))))
 }
 
-// readOnce reads the instances, and waits for the next change. The event's Kind is 0 when it is time for a refresh.
+// readOnce reads the instances, calls take, and waits for the next event. The event's Kind is 0 when a refresh is due, or when a watch has failed.
 func (f *listFollower) readOnce(ctx context.Context, s *framework.Session) (framework.Event, error) {
-	if err := f.awaitTurn(ctx, s); err != nil {
+	if err := f.waitToRead(ctx, s); err != nil {
 		return framework.Event{}, err
 	}
 	_, _, changed, err := s.WatchData(ctx, f.dir)
@@ -115,11 +117,11 @@ func (f *listFollower) readOnce(ctx context.Context, s *framework.Session) (fram
 	f.take(all, refused)
 	timer := time.NewTimer(f.refresh/2 + rand.N(f.refresh))
 	defer timer.Stop()
-	_, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: joined, Second: changed, Timer: timer.C})
+	_, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: joined, SecondWatch: changed, Timer: timer.C})
 	return event, err
 }
 
-// waitForDirectory reports an empty list, and waits until the directory exists.
+// waitForDirectory calls take with no instances, and waits until the service's directory is created.
 func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Session) (framework.Event, error) {
 	_, w, err := s.WatchExists(ctx, f.dir)
 	if !errors.Is(err, framework.ErrNoNode) {

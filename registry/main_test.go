@@ -28,6 +28,7 @@ type world struct {
 	t *testing.T
 }
 
+// in runs a test in a synctest bubble.
 func in(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, &world{zktest.Start(t), t}) })
@@ -53,14 +54,14 @@ func (w *world) register(m *zktest.Member, id string, opts ...registry.RegisterO
 	return g
 }
 
-// pool is closed at the end of the test.
+// pool returns a pool that is closed at the end of the test.
 func (w *world) pool(m *zktest.Member, opts ...registry.PoolOption) *registry.Pool {
 	p := registry.NewPool(m.Client, base, billing, opts...)
 	w.t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }
 
-// listed are the ids of the instances that a pool has, those that get calls.
+// listed returns the ids of the enabled instances in a pool's list.
 func (w *world) listed(p *registry.Pool) []string {
 	w.t.Helper()
 	all, _, err := p.Instances(w.t.Context())
@@ -74,6 +75,7 @@ func (w *world) listed(p *registry.Pool) []string {
 	return ids
 }
 
+// data returns the data of an instance's node.
 func (w *world) data(id string) string {
 	w.t.Helper()
 	n, ok := w.Node(base + "/" + billing + "/" + id)

@@ -16,41 +16,44 @@ type registerOptions struct {
 	linger time.Duration
 }
 
-// WithHealth calls a check at once and then at an interval, with a context that lasts as long as the interval. While the check fails, the instance stays registered and
-// is disabled. A check does not enable an instance that an operator has disabled.
+// WithHealth calls check when the registration begins, and again each time this long after the former call has returned and its result was written. The context of a call ends after the
+// same time. The instance is registered as disabled until check has returned nil. While check fails, it stays registered and is disabled, with a reason that begins with "unhealthy: ". A
+// check does not enable an instance that was disabled by Instance.Disabled of Register, by Disable or by an operator. There is one exception: an instance whose payload is a text or a list
+// has no reasons. If it is disabled once more while it is unhealthy, the next check that succeeds enables it.
 func WithHealth(check func(context.Context) error, every time.Duration) RegisterOption {
 	return func(o *registerOptions) error {
 		if check == nil || every <= 0 {
-			return fmt.Errorf("%w: a health check each %v, it must be a function and a time above 0", ErrOption, every)
+			return fmt.Errorf("%w: WithHealth: an interval of %v: it must be above 0, and the check must not be nil", ErrOption, every)
 		}
 		o.health, o.every = check, every
 		return nil
 	}
 }
 
-// WithLinger sets how long Drain waits for pools to notice, by default 2 s.
+// WithLinger sets how long Drain keeps the disabled instance registered, so that pools notice, by default 2 s.
 func WithLinger(linger time.Duration) RegisterOption {
 	return func(o *registerOptions) error {
 		if linger < 0 {
-			return fmt.Errorf("%w: %v to linger, it must not be below 0", ErrOption, linger)
+			return fmt.Errorf("%w: WithLinger: %v, it must not be below 0", ErrOption, linger)
 		}
 		o.linger = linger
 		return nil
 	}
 }
 
-// Balancer is a way to choose among instances.
+// Balancer is the rule by which a pool picks an instance.
 type Balancer int
 
 // The balancers.
 const (
-	// LeastLoaded draws two instances at random and takes the one with the smaller load: the moving average of its latency, times its calls under way, by its weight.
+	// LeastLoaded draws two instances at random and picks the one with the smaller load: the moving average of its latency, times its calls under way plus one, divided by its weight.
 	LeastLoaded Balancer = iota
-	// RoundRobin takes one after the other.
+	// RoundRobin picks one instance after the other. It ignores weights.
 	RoundRobin
-	// Weighted draws by weight.
+	// Weighted draws an instance at random, by weight.
 	Weighted
-	// Rendezvous takes the same instance for the same key while that instance is registered; see PickFor.
+	// Rendezvous picks an instance by a hash of the key and the ids; see PickFor. A key keeps its instance while that is enabled and not ejected, unless it moves to an instance that is new
+	// or has a higher weight than before. Instances get keys by weight.
 	Rendezvous
 )
 
@@ -59,18 +62,18 @@ type PoolOption func(*poolOptions) error
 
 type poolOptions struct {
 	balancer  Balancer
-	failures  int32
-	ejection  time.Duration
-	threshold float64
+	failures  int32         // in a row, after which an instance is ejected
+	ejection  time.Duration // how long it stays ejected
+	threshold float64       // the panic threshold
 	refresh   time.Duration
-	file      string
+	file      string // its absolute path, or ""
 }
 
 func poolDefaults() poolOptions {
 	return poolOptions{failures: 5, ejection: 10 * time.Second, threshold: 0.5, refresh: 30 * time.Second}
 }
 
-// WithBalancer chooses another balancer than LeastLoaded.
+// WithBalancer sets the balancer, by default LeastLoaded.
 func WithBalancer(b Balancer) PoolOption {
 	return func(o *poolOptions) error {
 		if b < LeastLoaded || b > Rendezvous {
@@ -81,7 +84,8 @@ func WithBalancer(b Balancer) PoolOption {
 	}
 }
 
-// WithEjection sets after how many failures in a row an instance gets no calls, and for how long; by default 5 and 10 s.
+// WithEjection sets after how many failed calls in a row an instance is ejected, and for how long; by default 5 and 10 s. An ejected instance gets no calls. After that time one more failed
+// call ejects it again, until a call succeeds. A pool counts the calls of its own process.
 func WithEjection(failures int, d time.Duration) PoolOption {
 	return func(o *poolOptions) error {
 		if failures < 1 || failures > 1<<20 || d <= 0 {
@@ -92,8 +96,8 @@ func WithEjection(failures int, d time.Duration) PoolOption {
 	}
 }
 
-// WithPanicThreshold sets the least share of instances that are not ejected, 0 to 1, by default a half. If fewer are left, the pool ignores ejections: the cause of
-// so many failures is rather the caller or the network.
+// WithPanicThreshold sets the share of the enabled instances, 0 to 1, that must not be ejected, by default a half. If fewer are left, the pool ignores all ejections: so many failures
+// rather have a cause in the caller or the network.
 func WithPanicThreshold(share float64) PoolOption {
 	return func(o *poolOptions) error {
 		if !(share >= 0 && share <= 1) {
@@ -104,8 +108,8 @@ func WithPanicThreshold(share float64) PoolOption {
 	}
 }
 
-// WithRefresh sets how often a pool reads all instances again, by default 30 s. So it finds changes of instances by other programs. It notices the changes of this package
-// at once.
+// WithRefresh sets after how long a pool reads all instances again without a change, on average, by default 30 s; each time it is drawn between half and one and a half of that. So the pool
+// finds changes that other programs make to instances. It notices changes made by this package, and instances that come or go, at once.
 func WithRefresh(every time.Duration) PoolOption {
 	return func(o *poolOptions) error {
 		if every <= 0 {
@@ -116,13 +120,13 @@ func WithRefresh(every time.Duration) PoolOption {
 	}
 }
 
-// WithFile keeps the last list in a file, which NewPool reads: so a program calls the service while the servers cannot be reached yet. Its directory must exist. The file is replaced at
-// once (written beside it, synced, renamed), has the mode 0600, and is ignored with a warning if it is damaged or of another service. A list without instances is not read: the pool waits for
-// the servers then. Each pool needs a file of its own.
+// WithFile keeps the last list in a file, which NewPool reads: so a program can call the service before it has reached the servers. The file's directory must exist. The file is replaced
+// atomically (a new file is written beside it, synced and renamed) and has the mode 0600. A file that is damaged or of another service is ignored with a warning. A stored list without
+// instances is ignored, too: the pool waits for the servers then. Each pool needs a file of its own.
 func WithFile(name string) PoolOption {
 	return func(o *poolOptions) (err error) {
 		if name == "" {
-			return fmt.Errorf("%w: the file has no name", ErrOption)
+			return fmt.Errorf("%w: WithFile: the file has no name", ErrOption)
 		}
 		o.file, err = filepath.Abs(name)
 		return err

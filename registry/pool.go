@@ -19,41 +19,43 @@ import (
 
 // Pool picks an instance of a service for each call. It is safe for concurrent use.
 //
-// Guarantee: while the servers are away, the pool keeps the last list, until a read behind a sync shows another one. It does not call the service empty meanwhile.
+// Guarantee: while the servers cannot be reached, the pool keeps its last list. It lists no instance only after a read that finds none, on a connection that has synced.
 //
-// A pool counts the calls of its own process only.
+// Not guaranteed: that a picked instance still runs. A pool measures the calls of its own process only.
+//
+// A pool follows the service from the first call on, until Close or until the client is closed.
 type Pool struct {
 	registry *Registry
 	service  string
 	opts     poolOptions
 	tel      *poolTelemetry
-	err      error // of the arguments
+	err      error // of the arguments of NewPool; every call returns it
 
-	list atomic.Pointer[instanceList] // nil before the first answer
-	turn atomic.Uint64                // of RoundRobin
+	list  atomic.Pointer[instanceList] // nil before the first list, and after the end of the pool
+	picks atomic.Uint64                // of RoundRobin: how many there were
 
-	begin  sync.Once
-	mu     sync.Mutex
-	heard  chan struct{} // closed and replaced at each list
-	failed error         // why no other list comes
-	ctx    context.Context
-	cancel context.CancelFunc
-	tasks  background.Tasks
+	begin   sync.Once // starts followLists
+	mu      sync.Mutex
+	updated chan struct{} // closed and replaced at each list and at each failure
+	failed  error         // why the latest read has failed, or nil
+	ctx     context.Context
+	cancel  context.CancelFunc
+	tasks   background.Tasks
 
-	stored []byte // the file's content; used only by the goroutine that follows the lists
+	stored []byte // the file's content; used only by NewPool and the goroutine of followLists
 }
 
 // instanceList is a service's instances at one moment.
 type instanceList struct {
-	at       time.Time
-	all      map[string]*listMember
-	ready    []*listMember // those that are enabled, ordered by id
-	total    int           // of the weights of ready
-	weighted bool          // the weights of ready differ
-	fromFile bool          // the servers have not answered yet
+	at          time.Time // when it was read
+	all         map[string]*listedInstance
+	enabled     []*listedInstance // ordered by id
+	totalWeight int               // of the enabled instances
+	weighted    bool              // the weights of the enabled instances differ
+	fromFile    bool              // the list is that of WithFile: the pool has read none from the servers
 }
 
-// copyInstances are copies of all, ordered by id.
+// copyInstances returns copies of all instances, ordered by id.
 func (l *instanceList) copyInstances() (all []Instance) {
 	for _, id := range slices.Sorted(maps.Keys(l.all)) {
 		all = append(all, l.all[id].instance.cloneInstance())
@@ -61,9 +63,10 @@ func (l *instanceList) copyInstances() (all []Instance) {
 	return all
 }
 
-// NewPool returns a pool of the instances of a service. It reads the file of WithFile, and sends no request before the first call. If an argument is invalid, every call returns an error that says so.
+// NewPool returns a pool of the instances of a service. It reads the file of WithFile. A pool sends no request before its first call. If an argument is invalid, every call returns an error
+// that says so.
 func NewPool(client *framework.Client, base, service string, opts ...PoolOption) *Pool {
-	p := &Pool{registry: New(client, base), service: service, heard: make(chan struct{})}
+	p := &Pool{registry: New(client, base), service: service, updated: make(chan struct{})}
 	p.opts, p.err = recipe.ApplyOptions(poolDefaults(), opts)
 	if err := (Instance{Service: service, ID: "x", Address: "x", Port: 1, Weight: 1}).checkFields(); err != nil {
 		p.err = err
@@ -85,20 +88,20 @@ type Picked struct {
 	Instance *Instance
 
 	pool   *Pool
-	member *listMember
-	began  int64
+	listed *listedInstance
+	began  int64 // by monotonicNow
 }
 
 // Pick picks an instance for one call. Call Done at the end of that call. Pick waits for the first list until ctx ends; with a list it does not wait. The error is that of ctx or wraps
-// ErrNoInstance, ErrInvalid, ErrOption, ErrClosed, framework.ErrClosed or framework.ErrNoAuth.
-func (p *Pool) Pick(ctx context.Context) (Picked, error) { return p.pickMember(ctx, "") }
+// ErrNoInstance, ErrInvalid, ErrOption, ErrClosed, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
+func (p *Pool) Pick(ctx context.Context) (Picked, error) { return p.pickInstance(ctx, "") }
 
-// PickFor is Pick with a key. The balancer Rendezvous takes the same instance for the same key while that instance is registered; other balancers ignore the key.
+// PickFor is Pick with a key, which only the balancer Rendezvous uses: it gives calls with one key to one instance, as far as that is possible; see Rendezvous.
 func (p *Pool) PickFor(ctx context.Context, key string) (Picked, error) {
-	return p.pickMember(ctx, key)
+	return p.pickInstance(ctx, key)
 }
 
-func (p *Pool) pickMember(ctx context.Context, key string) (Picked, error) {
+func (p *Pool) pickInstance(ctx context.Context, key string) (Picked, error) {
 	l := p.list.Load()
 	if l == nil || l.fromFile {
 		var err error
@@ -106,16 +109,16 @@ func (p *Pool) pickMember(ctx context.Context, key string) (Picked, error) {
 			return Picked{}, p.notPicked(err)
 		}
 	}
-	if len(l.ready) == 0 {
+	if len(l.enabled) == 0 {
 		return Picked{}, p.notPicked(p.noInstance())
 	}
 	now := monotonicNow()
-	m := l.chooseMember(p, key, now)
+	m := l.chooseInstance(p, key, now)
 	m.calls.Add(1)
 	return Picked{&m.instance, p, m, now}, nil
 }
 
-// noInstance returns the error of a list without enabled instances: why no newer list comes, or ErrNoInstance.
+// noInstance returns the error of a pick from a list without enabled instances: why the latest read has failed, or ErrNoInstance.
 func (p *Pool) noInstance() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,6 +128,7 @@ func (p *Pool) noInstance() error {
 	return ErrNoInstance
 }
 
+// notPicked counts a pick without an instance, and returns its error.
 func (p *Pool) notPicked(err error) error {
 	if p.tel != nil {
 		p.tel.notPicked(err)
@@ -132,13 +136,20 @@ func (p *Pool) notPicked(err error) error {
 	return failure.Wrap("pick an instance of", p.registry.serviceDir(p.service), err)
 }
 
-// Done ends a call. An error counts as a failure of the instance: do not pass errors that the caller has caused, such as the end of its context. Call Done once.
+// Done ends a call. An error counts as a failure of the instance, nil as a success. An error that wraps context.Canceled counts as neither, since the caller has given up: it does not change
+// the instance's average latency or its failures in a row, and is not measured. The error of an expired deadline counts as a failure: the instance has not answered in time. Do not pass other errors that the
+// caller has caused, such as an invalid request. Call Done once.
 func (c Picked) Done(err error) {
-	took, ejected := c.member.callEnded(&c.pool.opts, c.began, err)
+	if errors.Is(err, context.Canceled) {
+		c.listed.calls.Add(-1)
+		return
+	}
+	took, ejected := c.listed.callEnded(&c.pool.opts, c.began, err)
 	c.pool.tel.recordCall(took, err, ejected)
 }
 
-// Instances returns all instances of the last list, also disabled ones, ordered by id, and when the list was read. It waits for the first list until ctx ends.
+// Instances returns all instances of the last list, also disabled ones, ordered by id, and when the list was read, by this machine's clock. It waits for the first list until ctx ends. Its
+// error is as that of Pick, without ErrNoInstance.
 func (p *Pool) Instances(ctx context.Context) (all []Instance, at time.Time, err error) {
 	l, err := p.waitForList(ctx)
 	if err != nil {
@@ -147,8 +158,8 @@ func (p *Pool) Instances(ctx context.Context) (all []Instance, at time.Time, err
 	return l.copyInstances(), l.at, nil
 }
 
-// Changes yields all instances, also disabled ones, now and after each change; a slow reader skips to the latest. Before the first list, it yields the errors that keep the pool from
-// reading one, such as a missing permission. It ends with the error of ctx, or when the pool is closed.
+// Changes yields all instances, also disabled ones, ordered by id, now and after each change. A slow reader skips to the latest list. Before the first list, it yields the errors of reads,
+// such as a missing permission, and goes on. It ends after it has yielded the error of ctx, ErrClosed, framework.ErrClosed, or an error of NewPool's arguments.
 func (p *Pool) Changes(ctx context.Context) iter.Seq2[[]Instance, error] {
 	return func(yield func([]Instance, error) bool) {
 		if p.err != nil {
@@ -157,11 +168,11 @@ func (p *Pool) Changes(ctx context.Context) iter.Seq2[[]Instance, error] {
 		}
 		p.startOnce()
 		var shown []Instance
-		var told error
+		told := "" // the text of the error that was yielded last: each read returns an error of its own
 		yielded := false
 		for {
 			p.mu.Lock()
-			l, heard, err := p.list.Load(), p.heard, p.failed
+			l, updated, err := p.list.Load(), p.updated, p.failed
 			p.mu.Unlock()
 			closed := errors.Is(err, ErrClosed) || errors.Is(err, framework.ErrClosed)
 			switch {
@@ -172,14 +183,14 @@ func (p *Pool) Changes(ctx context.Context) iter.Seq2[[]Instance, error] {
 						return
 					}
 				}
-			case err != nil && (closed || !errors.Is(err, told)):
-				told = err
+			case err != nil && (closed || err.Error() != told):
+				told = err.Error()
 				if !yield(nil, failure.Wrap("list instances of", p.registry.serviceDir(p.service), err)) || closed {
 					return
 				}
 			}
 			select {
-			case <-heard:
+			case <-updated:
 			case <-ctx.Done():
 				yield(nil, failure.Wrap("list instances of", p.registry.serviceDir(p.service), failure.Ended(ctx)))
 				return
@@ -188,11 +199,12 @@ func (p *Pool) Changes(ctx context.Context) iter.Seq2[[]Instance, error] {
 	}
 }
 
+// startOnce starts followLists at the first call.
 func (p *Pool) startOnce() { p.begin.Do(func() { p.tasks.Start(p.followLists) }) }
 
-// Close ends the pool, as long as ctx.
+// Close ends the pool, and waits until its goroutine has ended or ctx ends. Later calls return ErrClosed. Picked instances stay usable.
 func (p *Pool) Close(ctx context.Context) error {
-	p.begin.Do(func() { p.failFirstList(ErrClosed) })
+	p.begin.Do(func() { p.storeFailure(ErrClosed) })
 	p.cancel()
 	select {
 	case <-p.tasks.Done():
@@ -202,7 +214,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	}
 }
 
-// waitForList returns the last list, and waits for the first one.
+// waitForList returns the last list. It waits for the first one until ctx ends or a read fails.
 func (p *Pool) waitForList(ctx context.Context) (*instanceList, error) {
 	if p.err != nil {
 		return nil, p.err
@@ -210,7 +222,7 @@ func (p *Pool) waitForList(ctx context.Context) (*instanceList, error) {
 	p.startOnce()
 	for {
 		p.mu.Lock()
-		l, heard, err := p.list.Load(), p.heard, p.failed
+		l, updated, err := p.list.Load(), p.updated, p.failed
 		p.mu.Unlock()
 		switch {
 		case l != nil:
@@ -219,14 +231,14 @@ func (p *Pool) waitForList(ctx context.Context) (*instanceList, error) {
 			return nil, err
 		}
 		select {
-		case <-heard:
+		case <-updated:
 		case <-ctx.Done():
 			return nil, failure.Ended(ctx)
 		}
 	}
 }
 
-// followLists follows the service until the pool is closed. It goes on after a refusal, such as a missing permission, which may be mended.
+// followLists follows the service until the pool or the client is closed. It goes on, after a pause, when the servers have refused a read: somebody may grant the missing permission.
 func (p *Pool) followLists() {
 	defer p.tel.showSize(listSize{})
 	pauses := recipe.RetryPauses{Client: p.registry.client}
@@ -236,55 +248,55 @@ func (p *Pool) followLists() {
 		if p.ctx.Err() != nil {
 			err = ErrClosed
 		}
-		p.failFirstList(err)
+		p.storeFailure(err)
 		if errors.Is(err, framework.ErrClosed) || pauses.Wait(p.ctx, began) != nil {
 			return
 		}
 	}
 }
 
-// failFirstList fails the callers that wait for the first list.
-func (p *Pool) failFirstList(err error) {
+// storeFailure stores why a read has failed, and wakes the callers that wait for a list. When the pool or the client was closed, it drops the list.
+func (p *Pool) storeFailure(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = err
 	if errors.Is(err, ErrClosed) || errors.Is(err, framework.ErrClosed) {
 		p.list.Store(nil)
 	}
-	close(p.heard)
-	p.heard = make(chan struct{})
+	close(p.updated)
+	p.updated = make(chan struct{})
 }
 
-// takeList makes a new list the present one, and wakes the callers that wait for a list.
+// takeList makes a new list the present one, logs the nodes that are not valid instances, and stores the list in the file. It wakes the callers that wait for a list when the metrics show it.
 func (p *Pool) takeList(all []Instance, refused []refusedInstance) {
 	for _, one := range refused {
 		p.registry.client.Logger().Warn("a registered instance cannot be used", "path", one.node, "error", one.err)
 	}
 	next := newList(time.Now(), all, p.list.Load())
+	p.tel.countList(listSize{enabled: int64(len(next.enabled)), disabled: int64(len(next.all) - len(next.enabled)), unusable: int64(len(refused))})
 	p.mu.Lock()
 	p.failed = nil
 	p.list.Store(next)
-	close(p.heard)
-	p.heard = make(chan struct{})
+	close(p.updated)
+	p.updated = make(chan struct{})
 	p.mu.Unlock()
-	p.tel.countList(listSize{enabled: int64(len(next.ready)), disabled: int64(len(next.all) - len(next.ready)), unusable: int64(len(refused))})
 	p.writeFile(next.at, all)
 }
 
-// newList makes a list. Instances that were there before keep their counts.
+// newList returns a list of these instances, which are ordered by id. Instances of the list before, which may be nil, keep their loads.
 func newList(at time.Time, all []Instance, before *instanceList) *instanceList {
-	next := &instanceList{at: at, all: make(map[string]*listMember, len(all))}
+	next := &instanceList{at: at, all: make(map[string]*listedInstance, len(all))}
 	for _, i := range all {
-		m := &listMember{instance: i, hash: hashText(i.ID), instanceLoad: new(instanceLoad)}
+		m := &listedInstance{instance: i, hash: hashText(i.ID), instanceLoad: new(instanceLoad)}
 		if before != nil && before.all[i.ID] != nil {
 			m.instanceLoad = before.all[i.ID].instanceLoad
 		}
 		next.all[i.ID] = m
 		if i.Disabled == "" {
-			next.ready = append(next.ready, m)
-			next.weighted = next.weighted || i.Weight != next.ready[0].instance.Weight
-			next.total += i.Weight
-			m.upTo = next.total
+			next.enabled = append(next.enabled, m)
+			next.weighted = next.weighted || i.Weight != next.enabled[0].instance.Weight
+			next.totalWeight += i.Weight
+			m.weightsUpTo = next.totalWeight
 		}
 	}
 	return next

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,8 +58,8 @@ func TestAPoolKeepsItsListWhileTheServersAreAway(t *testing.T) {
 	})
 }
 
-// TestAPoolIsEmptyWhenASyncedReadSaysSo, and when instances have come or gone, it knows at once.
-func TestAPoolIsEmptyWhenASyncedReadSaysSo(t *testing.T) {
+// TestAPoolIsEmptyAfterASyncedRead finds no instance, and notices at once when instances come or go.
+func TestAPoolIsEmptyAfterASyncedRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		p := w.pool(w.member("c"))
 		_, err := p.Pick(t.Context())
@@ -88,8 +87,8 @@ func TestAPoolIsEmptyWhenASyncedReadSaysSo(t *testing.T) {
 	})
 }
 
-// TestAnEmptyListOfAServerThatLagsIsNotBelieved: the pool's new session is on a server that does not know the instances yet.
-func TestAnEmptyListOfAServerThatLagsIsNotBelieved(t *testing.T) {
+// TestAPoolIgnoresAnEmptyListOfALaggingServer: the pool's client is on a server that does not know the instances yet.
+func TestAPoolIgnoresAnEmptyListOfALaggingServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("c")
 		s := w.session(m)
@@ -150,7 +149,7 @@ func TestBalancersFollowTheWeights(t *testing.T) {
 	})
 }
 
-// TestTheSlowInstanceGetsFewerCalls: of two, the one with the smaller load is taken.
+// TestTheSlowInstanceGetsFewerCalls: of two instances, LeastLoaded picks the one with the smaller load.
 func TestTheSlowInstanceGetsFewerCalls(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -181,8 +180,8 @@ func TestTheSlowInstanceGetsFewerCalls(t *testing.T) {
 	})
 }
 
-// TestWhatFailsIsEjected for a while, unless too much fails.
-func TestWhatFailsIsEjected(t *testing.T) {
+// TestAFailingInstanceIsEjected for a while, unless too many instances fail.
+func TestAFailingInstanceIsEjected(t *testing.T) {
 	for _, b := range []registry.Balancer{registry.LeastLoaded, registry.RoundRobin, registry.Weighted, registry.Rendezvous} {
 		in(t, func(t *testing.T, w *world) {
 			m := w.member("a")
@@ -247,7 +246,7 @@ func TestAPoolThatIsClosed(t *testing.T) {
 	})
 }
 
-// TestAPoolCostsFewRequests: an idle one reads with each refresh alone, and each change is one read of the instances.
+// TestAPoolCostsFewRequests: without changes a pool reads only at each refresh, and each change costs one read of the instances.
 func TestAPoolCostsFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -276,8 +275,8 @@ func TestAPoolCostsFewRequests(t *testing.T) {
 	})
 }
 
-// TestAThousandInstancesAndAHundredPools: what they cost the servers is counted and bounded. A pool begins with a sync, two watches and a read of 500 instances at a time; a change
-// costs it the watches and the reads; and however many changes come, it reads ten lists at once and ten a second.
+// TestAThousandInstancesAndAHundredPools counts and bounds their requests. A pool begins with a sync, two watches, and one read for each 500 instances. A change costs the watches and the
+// reads again. If there are many changes, a pool reads ten lists at once, and then ten a second.
 func TestAThousandInstancesAndAHundredPools(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const instances, pools, reads = 1000, 100, 4
@@ -330,7 +329,7 @@ func TestAThousandInstancesAndAHundredPools(t *testing.T) {
 	})
 }
 
-// TestAPoolStartsFromItsFile while the servers cannot be reached, and follows them when they can.
+// TestAPoolStartsFromItsFile while the servers cannot be reached, and follows the service when they can be reached.
 func TestAPoolStartsFromItsFile(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, name := w.member("a"), filepath.Join(t.TempDir(), "billing")
@@ -469,42 +468,21 @@ func TestChangesAreYieldedOnce(t *testing.T) {
 	})
 }
 
-// send is a transport of a test.
-type send func(*http.Request) (*http.Response, error)
-
-func (f send) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func TestTransportSendsToInstances(t *testing.T) {
+// TestChangesYieldsAnErrorOnce although each read returns it again.
+func TestChangesYieldsAnErrorOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		m := w.member("a")
-		one, two := w.register(m, "one"), w.register(m, "two")
-		require.NoError(t, one.Update(t.Context(), func(i *registry.Instance) { i.Address, i.SSLPort = "h1", 8443 }))
-		require.NoError(t, two.Update(t.Context(), func(i *registry.Instance) { i.Address = "h2" }))
-		hosts := map[string]int{}
-		p := w.pool(m, registry.WithBalancer(registry.RoundRobin), registry.WithEjection(2, time.Minute))
-		client := http.Client{Transport: p.Transport(send(func(r *http.Request) (*http.Response, error) {
-			require.Equal(t, "billing.internal", r.Host)
-			hosts[r.URL.Host]++
-			if r.URL.Host == "h2:8080" {
-				return &http.Response{StatusCode: 503, Body: io.NopCloser(strings.NewReader("busy")), Request: r}, nil
-			}
-			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("yes")), Request: r}, nil
-		}))}
-		for range 20 {
-			resp, err := client.Get("http://billing.internal/invoices")
-			require.NoError(t, err)
-			_, err = io.ReadAll(resp.Body)
-			require.NoError(t, err)
-			require.NoError(t, resp.Body.Close())
+		c := w.member("c")
+		owner := w.Member(t, "owner", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+		require.NoError(t, owner.MakeDirs(t.Context(), base+"/"+billing))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var errs []error
+		for _, err := range w.pool(c).Changes(ctx) {
+			errs = append(errs, err)
 		}
-		require.Equal(t, map[string]int{"h1:8080": 18, "h2:8080": 2}, hosts)
-		resp, err := client.Get("https://billing.internal/x")
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, 1, hosts["h1:8443"])
-		require.NoError(t, p.Close(t.Context()))
-		_, err = client.Post("http://billing.internal/x", "text/plain", strings.NewReader("x"))
-		require.ErrorIs(t, err, registry.ErrClosed)
+		require.Len(t, errs, 2)
+		require.ErrorIs(t, errs[0], framework.ErrNoAuth)
+		require.ErrorIs(t, errs[1], context.DeadlineExceeded)
 	})
 }
 

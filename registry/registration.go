@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,39 +24,40 @@ type Registration struct {
 	dir, id  string
 
 	mu       sync.Mutex
-	instance Instance // as the node has it, or will have it
-	changes  []*pendingChange
+	instance Instance         // as the node has it, or the next node will have it
+	changes  []*pendingChange // in the order of the calls of Update
 	closed   bool
-	wake     chan struct{} // has room for one: changes wait
+	wake     chan struct{} // holds one value while changes may wait
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  background.Tasks
-	first  chan struct{} // closed when the instance is registered, or err is set
-	listed sync.Once
-	err    error // why the registration has ended; read it after ended
+	first  chan struct{} // closed when the instance is registered for the first time
+	listed sync.Once     // closes first
+	err    error         // why the registration has ended; read it after ended
 	ended  chan struct{}
 
-	// Of the goroutine alone.
-	data    []byte // the node's, or the next node's
-	session int64  // the latest one that has created the node
-	node    primitives.Created
-	on      *framework.Session // that of node, or nil
-	counted bool               // as listed, by tel
+	// Used only by the goroutine of keepOnSessions.
+	data            []byte             // of the node, or for the next node
+	lastOwner       int64              // the id of the session that last created the node
+	node            primitives.Created // the node that nodeSession has created
+	nodeSession     *framework.Session // nil if the node was deleted or not created yet
+	countedAsListed bool
 }
 
-// pendingChange is one change that waits.
+// pendingChange is a call of Update that waits for the servers.
 type pendingChange struct {
 	apply func(*Instance)
 	done  chan struct{}
-	err   error // valid after done
+	err   error // valid after done is closed
 }
 
-// Register registers an instance and returns once it is listed. The registration survives lost sessions and a deleted node: it registers the instance again in its last state, with the
-// changes of others, and replaces its own node of a former session at once. If another session's node has the same id, Register waits a session timeout and a half for its end, and then
-// returns ErrTaken.
+// Register registers an instance and returns once it is listed. The registration survives lost sessions and a deleted node: it registers the instance again in its last known state, with
+// the changes of other clients, and replaces its own node of a former session at once. If a node of another registration has the same id, Register waits one and a half session timeouts
+// for its end, and then returns ErrTaken. Register an id once with a client: a second registration with the same id and client may take the first one's node for its own when a reply is lost.
 //
-// The error wraps ErrInvalid, ErrOption, ErrTaken, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. Then the instance does not stay registered.
+// The error wraps ErrInvalid, ErrOption, ErrTaken, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. Then the instance does not stay registered:
+// if a create is under way or has created the node, the node is deleted in the background. While the connection is lost, that may last until the session ends.
 func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
 	i = i.cloneInstance()
 	if i.ID == "" {
@@ -79,42 +79,42 @@ func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOpt
 	if err != nil {
 		return nil, failure.Wrap("register in", r.base, err)
 	}
-	if o.health != nil {
-		i.Disabled = unhealthy + "not checked yet"
+	disabledByCheck := ""
+	if o.health != nil && i.Disabled == "" {
+		disabledByCheck = unhealthy + "not checked yet"
+		i.Disabled = disabledByCheck
 	}
 	g := &Registration{registry: r, opts: o, tel: newRegistrationTelemetry(r.client), dir: r.serviceDir(i.Service), id: i.ID, instance: i, wake: make(chan struct{}, 1), first: make(chan struct{}), ended: make(chan struct{}), data: encodeInstance(i, nil)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.tasks.Start(g.keepOnSessions)
 	if o.health != nil {
-		g.tasks.Start(g.checkHealth)
+		g.tasks.Start(func() { g.checkHealth(disabledByCheck) })
 	}
 	select {
 	case <-g.first:
 		return g, nil
 	case <-g.ended:
-		g.cancel()
-		<-g.tasks.Done()
-		return nil, failure.Wrap("register", g.nodePath(), g.err)
+		err = g.err
 	case <-ctx.Done():
-		g.cancel()
-		<-g.tasks.Done()
-		return nil, failure.Wrap("register", g.nodePath(), failure.Ended(ctx))
+		err = failure.Ended(ctx)
 	}
+	g.cancel()
+	return nil, failure.Wrap("register", g.nodePath(), err)
 }
 
 func (g *Registration) nodePath() string { return znode.Join(g.dir, g.id) }
 
-// Instance is the instance as it was registered or changed last, by this process or by others.
+// Instance returns the instance in its last known state: as it was registered, with the changes of Update and those of other clients that this process has read.
 func (g *Registration) Instance() Instance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.instance.cloneInstance()
 }
 
-// Done is closed when the registration has ended.
+// Done returns a channel that is closed when the registration has ended: after Close, when the client is closed, or after an error that Err returns.
 func (g *Registration) Done() <-chan struct{} { return g.ended }
 
-// Err is why the registration has ended, or nil while it lasts.
+// Err returns why the registration has ended, or nil while it lasts.
 func (g *Registration) Err() error {
 	select {
 	case <-g.ended:
@@ -124,7 +124,10 @@ func (g *Registration) Err() error {
 	}
 }
 
-// Update changes the instance, but not its service and id, and returns when the servers have the change. When ctx ends before, the change may still be made.
+// Update applies a change to the instance, except to its service and id, and returns when the servers have the changed instance. apply may be called several times, each time with the
+// instance's present state, also after a reply to a write was lost: set values in it, do not add to them. It must not call methods of the registration.
+//
+// The error wraps ErrInvalid, ErrClosed or why the registration has ended, or is that of ctx; then the change may still be made.
 func (g *Registration) Update(ctx context.Context, apply func(*Instance)) error {
 	one := &pendingChange{done: make(chan struct{}), apply: func(i *Instance) {
 		service, id := i.Service, i.ID
@@ -160,7 +163,8 @@ func (g *Registration) Update(ctx context.Context, apply func(*Instance)) error 
 	}
 }
 
-// Disable takes the instance out of the pools with a reason. It stays registered.
+// Disable makes pools stop picking the instance, and stores the reason, by default "disabled". The instance stays registered. A health check does not enable it again; WithHealth names
+// the exception. The error is as that of Update.
 func (g *Registration) Disable(ctx context.Context, reason string) error {
 	if reason == "" {
 		reason = "disabled"
@@ -168,15 +172,20 @@ func (g *Registration) Disable(ctx context.Context, reason string) error {
 	return g.Update(ctx, func(i *Instance) { i.Disabled = reason })
 }
 
-// Enable undoes Disable.
+// Enable enables the instance. The reason for which it was disabled does not matter. A failing health check disables it again. The error is as that of Update.
 func (g *Registration) Enable(ctx context.Context) error {
 	return g.Update(ctx, func(i *Instance) { i.Disabled = "" })
 }
 
-// Drain ends the registration so that no call fails: it disables the instance, waits for the time of WithLinger, in which pools notice, and closes. Stop serving when it has returned and
-// the calls under way have ended.
+// Drain disables the instance, waits for the time of WithLinger, in which pools notice that, and closes the registration. Stop serving when Drain has returned and the calls under way have
+// ended: then no call fails of pools that have noticed in time. If ctx ends first, the instance stays registered, and may be disabled already. If another client has overwritten the node with
+// data that is not an instance, Drain closes the registration at once, and returns an error that wraps ErrInvalid.
 func (g *Registration) Drain(ctx context.Context) error {
-	if err := g.Disable(ctx, "draining"); err != nil {
+	err := g.Disable(ctx, "draining")
+	if errors.Is(err, ErrInvalid) {
+		return errors.Join(err, g.Close(ctx))
+	}
+	if err != nil {
 		return err
 	}
 	if err := recipe.Pause(ctx, g.opts.linger); err != nil {
@@ -185,7 +194,8 @@ func (g *Registration) Drain(ctx context.Context) error {
 	return g.Close(ctx)
 }
 
-// Close unregisters the instance, and waits until its node is gone, as long as ctx.
+// Close unregisters the instance, and waits until its node is deleted or ctx ends. In the second case it returns the error of ctx; the deletion goes on in the background. If the session
+// that has created the node is lost at that moment, Close does not wait: the servers delete the node when they end the session.
 func (g *Registration) Close(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
@@ -199,12 +209,12 @@ func (g *Registration) Close(ctx context.Context) error {
 	}
 }
 
-// keepOnSessions keeps the instance registered on session after session.
+// keepOnSessions keeps the instance registered, on session after session, until the registration ends, and deletes the node then.
 func (g *Registration) keepOnSessions() {
 	defer close(g.ended)
 	err := recipe.OnSession(g.ctx, g.registry.client, g.keepRegistered, failure.IsTransient, isUnknown)
-	if g.on != nil && g.on.Err() == nil {
-		<-g.on.Primitives().DiscardOwn(nil, g.node).Done()
+	if g.nodeSession != nil && g.nodeSession.Err() == nil {
+		<-g.nodeSession.Primitives().DiscardOwn(nil, g.node).Done()
 	}
 	if g.ctx.Err() != nil {
 		err = ErrClosed
@@ -220,7 +230,7 @@ func (g *Registration) keepOnSessions() {
 	g.changes = nil
 }
 
-// keepRegistered registers the instance on a session, makes the waiting changes, reads the changes of others, and registers the instance again after its node was deleted.
+// keepRegistered registers the instance on a session, makes the waiting changes, reads the changes of other clients, and registers the instance again after its node was deleted.
 func (g *Registration) keepRegistered(s *framework.Session) error {
 	defer g.countListed(false)
 	for {
@@ -230,15 +240,15 @@ func (g *Registration) keepRegistered(s *framework.Session) error {
 		g.countListed(true)
 		data, st, w, err := s.WatchData(g.ctx, g.nodePath())
 		if errors.Is(err, framework.ErrNoNode) {
-			g.on = nil
+			g.nodeSession = nil
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if st.EphemeralOwner != s.ID() { // the node was deleted, and another process has created one of the same name
+		if st.EphemeralOwner != s.ID() { // the node was deleted, and another session has created one of the same name
 			w.Stop()
-			g.on = nil
+			g.nodeSession = nil
 			continue
 		}
 		g.learnData(data)
@@ -257,14 +267,14 @@ func (g *Registration) keepRegistered(s *framework.Session) error {
 	}
 }
 
-// createNode creates the node, unless this session has done so.
+// createNode creates the node, unless this session has created it and the node was not seen to be gone.
 func (g *Registration) createNode(s *framework.Session) error {
-	for g.on != s {
+	for g.nodeSession != s {
 		g.countListed(false)
 		created, err := s.Primitives().CreateProtected(g.ctx, primitives.ProtectedCreate{Dir: g.dir, Name: g.id, Plain: true, Unnumbered: true, Data: g.data})
 		if err == nil {
-			g.tel.countCreate(g.session == 0)
-			g.on, g.node, g.session = s, created.Nodes[0], s.ID()
+			g.tel.countCreate(g.lastOwner == 0)
+			g.nodeSession, g.node, g.lastOwner = s, created.Nodes[0], s.ID()
 			return nil
 		}
 		if !errors.Is(err, framework.ErrNodeExists) {
@@ -279,10 +289,10 @@ func (g *Registration) createNode(s *framework.Session) error {
 
 // countListed counts the instance in the metrics as listed, or as not listed.
 func (g *Registration) countListed(listed bool) {
-	if listed == g.counted {
+	if listed == g.countedAsListed {
 		return
 	}
-	g.counted = listed
+	g.countedAsListed = listed
 	if listed {
 		g.tel.addListed(1)
 	} else {
@@ -290,8 +300,8 @@ func (g *Registration) countListed(listed bool) {
 	}
 }
 
-// replaceFormer deletes the node of this registration's former session, after it has read the changes of others there. If the node belongs to another session, which may be a living process's,
-// replaceFormer only waits for its end.
+// replaceFormer deletes the node of this registration's former session, after it has read the changes of other clients there. If the node belongs to another session, which may be that of a
+// living process, replaceFormer waits one and a half session timeouts for the node's end. It returns ErrTaken after that time if this registration has never created the node.
 func (g *Registration) replaceFormer(s *framework.Session) error {
 	data, st, w, err := s.WatchData(g.ctx, g.nodePath())
 	if errors.Is(err, framework.ErrNoNode) {
@@ -301,7 +311,7 @@ func (g *Registration) replaceFormer(s *framework.Session) error {
 		return err
 	}
 	defer w.Stop()
-	if g.session != 0 && st.EphemeralOwner == g.session {
+	if g.lastOwner != 0 && st.EphemeralOwner == g.lastOwner {
 		g.learnData(data)
 		err := s.Delete(g.ctx, g.nodePath(), st.Version)
 		if errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrBadVersion) {
@@ -312,17 +322,17 @@ func (g *Registration) replaceFormer(s *framework.Session) error {
 	timer := time.NewTimer(s.Timeout() + s.Timeout()/2)
 	defer timer.Stop()
 	from, _, err := recipe.WaitForFirst(g.ctx, s.Context(), recipe.Sources{Watch: w, Timer: timer.C})
-	if from == recipe.Timer && g.session == 0 {
+	if from == recipe.FromTimer && g.lastOwner == 0 {
 		return ErrTaken
 	}
 	return err
 }
 
-// learnData takes over the node's data. It ignores data that is no instance.
+// learnData makes the node's data the registration's latest state. It ignores data that is not a valid instance.
 func (g *Registration) learnData(data []byte) {
 	i, err := decodeInstance(g.instance.Service, g.id, data)
 	if err != nil {
-		g.registry.client.Logger().Warn("the node of a registered instance was overwritten with what is none", "path", g.nodePath(), "error", err)
+		g.registry.client.Logger().Warn("the node of a registered instance was overwritten with data that is not an instance", "path", g.nodePath(), "error", err)
 		return
 	}
 	g.data = data
@@ -331,7 +341,8 @@ func (g *Registration) learnData(data []byte) {
 	g.instance = i
 }
 
-// makeChanges makes the waiting changes. It repeats a change without an answer on the instance's new state.
+// makeChanges makes the waiting changes, one after the other. After an error, such as a write without an answer, the change still waits: the next call applies it to the instance's present
+// state.
 func (g *Registration) makeChanges(s *framework.Session) error {
 	for {
 		g.mu.Lock()
@@ -341,7 +352,7 @@ func (g *Registration) makeChanges(s *framework.Session) error {
 		}
 		one := g.changes[0]
 		g.mu.Unlock()
-		i, data, err := writeChange(g.ctx, s, g.dir, g.instance.Service, g.id, s.ID(), one.apply)
+		i, data, err := writeChange(g.ctx, s, g.dir, g.id, s.ID(), one.apply)
 		if err != nil && !errors.Is(err, ErrInvalid) {
 			return err
 		}
@@ -356,8 +367,9 @@ func (g *Registration) makeChanges(s *framework.Session) error {
 	}
 }
 
-// checkHealth disables and enables the instance by its check.
-func (g *Registration) checkHealth() {
+// checkHealth calls the health check at the interval, and disables and enables the instance by its results. disabledByCheck is the reason for which the check has disabled the instance, or
+// "" if it has not.
+func (g *Registration) checkHealth(disabledByCheck string) {
 	for {
 		ctx, cancel := context.WithTimeout(g.ctx, g.opts.every)
 		err := g.opts.health(ctx)
@@ -366,17 +378,16 @@ func (g *Registration) checkHealth() {
 			return
 		}
 		g.tel.countCheck(err)
-		present := g.Instance().Disabled
-		switch {
-		case err == nil && strings.HasPrefix(present, unhealthy), err != nil && present == "":
-			_ = g.Update(g.ctx, func(i *Instance) {
-				switch { // an operator may have disabled it meanwhile
-				case err == nil && strings.HasPrefix(i.Disabled, unhealthy):
-					i.Disabled = ""
-				case err != nil && i.Disabled == "":
-					i.Disabled = unhealthy + err.Error()
-				}
-			})
+		present := g.Instance()
+		if present.Disabled == "" {
+			disabledByCheck = "" // an operator may have enabled it
+		}
+		after := present.reasonAfterCheck(err, disabledByCheck)
+		if after != present.Disabled {
+			change := func(i *Instance) { i.Disabled = i.reasonAfterCheck(err, disabledByCheck) } // an operator may have changed it meanwhile
+			if g.Update(g.ctx, change) == nil {
+				disabledByCheck = after
+			}
 		}
 		if recipe.Pause(g.ctx, g.opts.every) != nil {
 			return

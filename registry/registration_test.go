@@ -35,8 +35,8 @@ func TestAnInstanceIsRegisteredAgain(t *testing.T) {
 			all, err := r.Instances(t.Context(), billing)
 			require.NoError(t, err)
 			require.Len(t, all, 1)
-			require.Equal(t, "2", all[0].Metadata["version"], "as it was last")
-			require.Equal(t, "debugging", all[0].Disabled, "also what others have changed")
+			require.Equal(t, "2", all[0].Metadata["version"], "the process's own update")
+			require.Equal(t, "debugging", all[0].Disabled, "another client's change")
 			require.Equal(t, all[0], g.Instance())
 			n, _ := w.Node(base + "/billing/one")
 			require.Equal(t, w.session(m).ID(), n.Stat.EphemeralOwner)
@@ -52,7 +52,7 @@ func TestAnInstanceIsRegisteredAgain(t *testing.T) {
 	})
 }
 
-// TestALostReplyRegistersOnce: whichever request of a registration, an update or an end gets no answer.
+// TestALostReplyRegistersOnce: any request of a registration, an update or a close may get no answer.
 func TestALostReplyRegistersOnce(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpMulti, zktest.OpGetData, zktest.OpDelete} {
 		for nth := 1; nth <= 3; nth++ {
@@ -74,7 +74,7 @@ func TestALostReplyRegistersOnce(t *testing.T) {
 	}
 }
 
-// TestAnIDOfAnotherSession is waited for, and not deleted.
+// TestAnIDOfAnotherSession: Register waits for the end of another session's node, and does not delete it.
 func TestAnIDOfAnotherSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -83,7 +83,7 @@ func TestAnIDOfAnotherSession(t *testing.T) {
 		_, err := registry.New(b.Client, base).Register(t.Context(), registry.Instance{Service: billing, ID: "one", Address: "b", Port: 1})
 		require.ErrorIs(t, err, registry.ErrTaken)
 		require.NoError(t, g.Err())
-		m.Link.Cut() // as if it had died; its successor has the same name
+		m.Link.Cut() // as if its process had died; another process takes the same id
 		began := time.Now()
 		_ = w.register(b, "one")
 		require.LessOrEqual(t, time.Since(began), timeout+2*time.Second)
@@ -92,7 +92,7 @@ func TestAnIDOfAnotherSession(t *testing.T) {
 	})
 }
 
-func TestARegistrationThatIsGivenUpLeavesNothing(t *testing.T) {
+func TestARegistrationThatIsGivenUpLeavesNoNode(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		r := registry.New(m.Client, base)
@@ -153,7 +153,7 @@ func TestAnUnhealthyInstanceIsDisabled(t *testing.T) {
 		require.NoError(t, g.Disable(t.Context(), "by hand"))
 		sick.Store(false)
 		time.Sleep(time.Minute)
-		require.Equal(t, "by hand", g.Instance().Disabled, "an operator's wish stays")
+		require.Equal(t, "by hand", g.Instance().Disabled, "the health check does not enable it")
 	})
 }
 
@@ -175,7 +175,7 @@ func TestDrainIsNoticedBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// TestAnInstanceIsCuratorsJSON, and what a Java program has in it stays.
+// TestAnInstanceIsCuratorsJSON, and the fields of Java programs stay.
 func TestAnInstanceIsCuratorsJSON(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -192,7 +192,7 @@ func TestAnInstanceIsCuratorsJSON(t *testing.T) {
 		}
 		all, err := r.Instances(t.Context(), billing)
 		require.NoError(t, err)
-		require.Len(t, all, 2, "what is none is left out")
+		require.Len(t, all, 2, "nodes that are not instances are left out")
 		require.Equal(t, "h:8443", all[0].HostPort(false))
 		require.Empty(t, all[0].Disabled)
 		require.NoError(t, r.Disable(t.Context(), billing, "j", "why"))
@@ -239,5 +239,90 @@ func TestTwoChangesAtOnceBothCount(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 5, all[0].Weight)
 		require.Equal(t, "x", all[0].Disabled)
+	})
+}
+
+// TestAHealthCheckEnablesWhatItHasDisabled, whatever the payload and the error's text are, and nothing that an operator has disabled.
+func TestAHealthCheckEnablesWhatItHasDisabled(t *testing.T) {
+	for _, payload := range []string{``, `{"@class":"com.example.Meta"}`, `"text"`, `[1]`} {
+		in(t, func(t *testing.T, w *world) {
+			var sick atomic.Bool
+			check := registry.WithHealth(func(context.Context) error {
+				if sick.Load() {
+					return errors.New("no disk\xff")
+				}
+				return nil
+			}, time.Second)
+			r := registry.New(w.member("a").Client, base)
+			one := registry.Instance{Service: billing, ID: "one", Address: "a", Port: 1, Payload: []byte(payload)}
+			g, err := r.Register(t.Context(), one, check)
+			require.NoError(t, err)
+			defer func() { _ = g.Close(context.Background()) }()
+			time.Sleep(time.Second / 2) // from here on the test acts between two checks
+			for range 2 {
+				time.Sleep(2 * time.Second)
+				require.Empty(t, g.Instance().Disabled, "the check has succeeded")
+				sick.Store(true)
+				time.Sleep(2 * time.Second)
+				require.NotEmpty(t, g.Instance().Disabled)
+				sick.Store(false)
+			}
+			require.NoError(t, r.Enable(t.Context(), billing, "one"))
+			time.Sleep(2 * time.Second)
+			require.NoError(t, r.Disable(t.Context(), billing, "one", "unhealthy: the operator says so"))
+			time.Sleep(10 * time.Second)
+			require.NotEmpty(t, g.Instance().Disabled, "the check has not disabled it")
+			require.NoError(t, g.Close(t.Context()))
+
+			one.Disabled = "maintenance"
+			g, err = r.Register(t.Context(), one, check)
+			require.NoError(t, err)
+			time.Sleep(10 * time.Second)
+			require.NotEmpty(t, g.Instance().Disabled, "the caller has disabled it")
+			require.NoError(t, g.Close(t.Context()))
+		})
+	}
+}
+
+// TestRegisterEndsWithItsContext, also when the connection is lost after the create, and when the health check ignores its context. The node is deleted in the background.
+func TestRegisterEndsWithItsContext(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, hangs := w.member("a"), make(chan struct{})
+		defer close(hangs)
+		late := w.DelayReplies(time.Minute, zktest.Match{Op: zktest.OpGetData})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := registry.New(m.Client, base).Register(ctx, registry.Instance{Service: billing, Address: "a", Port: 1},
+				registry.WithHealth(func(context.Context) error { <-hangs; return nil }, time.Second))
+			done <- err
+		}()
+		<-late.Hit()
+		late.Cancel()
+		m.Link.Cut()
+		require.Len(t, w.Children(base+"/billing"), 1)
+		cancel()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			require.ErrorIs(t, err, context.Canceled)
+		default:
+			require.Fail(t, "Register waits for the end of the session or of the health check")
+		}
+		m.Link.Heal()
+		time.Sleep(3 * timeout)
+		require.Empty(t, w.Children(base+"/billing"))
+	})
+}
+
+// TestDrainOfAnOverwrittenNode closes the registration, since the node cannot be changed.
+func TestDrainOfAnOverwrittenNode(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		g, other := w.register(w.member("a"), "one"), w.member("b")
+		_, err := other.Set(t.Context(), base+"/billing/one", []byte("junk"), framework.AnyVersion)
+		require.NoError(t, err)
+		require.ErrorIs(t, g.Drain(t.Context()), registry.ErrInvalid)
+		require.ErrorIs(t, g.Err(), registry.ErrClosed)
+		require.Empty(t, w.Children(base+"/billing"))
 	})
 }

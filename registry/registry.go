@@ -5,7 +5,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -13,14 +12,14 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Registry is the services below a directory. It is safe for concurrent use.
+// Registry registers and lists the instances of the services below a directory. It is safe for concurrent use.
 type Registry struct {
 	client *framework.Client
 	base   string
-	err    error // of the arguments; every call returns it
+	err    error // of the arguments of New; every call returns it
 }
 
-// New returns the registry at base.
+// New returns the registry at base. It sends no request. If an argument is invalid, every call returns an error that says so.
 func New(client *framework.Client, base string) *Registry {
 	return &Registry{client, base, recipe.CheckClientAndPath(client, base, "a registry")}
 }
@@ -28,7 +27,8 @@ func New(client *framework.Client, base string) *Registry {
 // Path is the registry's directory.
 func (r *Registry) Path() string { return r.base }
 
-// Services lists the names of all services that have a directory. A service without instances may be among them until the servers remove its directory.
+// Services returns the names of all services that have a directory, sorted, as the connected server knows them. A service without instances is among them until the servers remove its
+// directory. Without a directory at base there are none. The error is that of ctx, or wraps framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
 func (r *Registry) Services(ctx context.Context) (names []string, err error) {
 	if r.err != nil {
 		return nil, failure.Wrap("list services in", r.base, r.err)
@@ -41,7 +41,8 @@ func (r *Registry) Services(ctx context.Context) (names []string, err error) {
 	return names, failure.Wrap("list services in", r.base, err)
 }
 
-// Instances lists a service's instances behind a sync, ordered by id. It leaves out nodes that are no instances.
+// Instances returns all instances of a service, also disabled ones, ordered by id. It reads after a sync. It leaves out nodes whose data is not a valid instance. The error is that of ctx, or
+// wraps framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
 func (r *Registry) Instances(ctx context.Context, service string) (all []Instance, err error) {
 	if r.err != nil {
 		return nil, failure.Wrap("list instances in", r.base, r.err)
@@ -65,7 +66,11 @@ func (r *Registry) Instances(ctx context.Context, service string) (all []Instanc
 	return all, failure.Wrap("list instances in", dir, err)
 }
 
-// Disable takes an instance out of the pools with a reason. It stays registered, also when its session is lost. Anyone may disable an instance, also one of a Java program.
+// Disable makes pools stop picking an instance, and stores the reason, by default "disabled". The instance stays registered. An instance of this package stays disabled when it is registered
+// again on its next session, if its process has noticed. Any client with write permission may disable an instance, also one of a Java program.
+//
+// The error wraps ErrNotFound, ErrInvalid if the node's data is not a valid instance, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the
+// change may have been made.
 func (r *Registry) Disable(ctx context.Context, service, id, reason string) error {
 	if reason == "" {
 		reason = "disabled"
@@ -73,11 +78,12 @@ func (r *Registry) Disable(ctx context.Context, service, id, reason string) erro
 	return failure.Wrap("disable", znode.Join(r.serviceDir(service), id), r.changeInstance(ctx, service, id, func(i *Instance) { i.Disabled = reason }))
 }
 
-// Enable undoes Disable. While an instance's health check fails, its process disables the instance again.
+// Enable enables a disabled instance. The reason for which it was disabled does not matter. If the instance's health check fails, its process disables it again. The error is as that of Disable.
 func (r *Registry) Enable(ctx context.Context, service, id string) error {
 	return failure.Wrap("enable", znode.Join(r.serviceDir(service), id), r.changeInstance(ctx, service, id, func(i *Instance) { i.Disabled = "" }))
 }
 
+// changeInstance changes an instance. change may be called several times.
 func (r *Registry) changeInstance(ctx context.Context, service, id string, change func(*Instance)) error {
 	if r.err != nil {
 		return r.err
@@ -86,16 +92,19 @@ func (r *Registry) changeInstance(ctx context.Context, service, id string, chang
 		return ErrNotFound
 	}
 	return recipe.OnSession(ctx, r.client, func(s *framework.Session) error {
-		_, _, err := writeChange(ctx, s, r.serviceDir(service), service, id, 0, change)
+		_, _, err := writeChange(ctx, s, r.serviceDir(service), id, 0, change)
 		return err
 	}, failure.IsTransient, isUnknown)
 }
 
-// isUnknown reports whether an error says that a write has no answer. The caller repeats the change on the instance's new state.
+// isUnknown reports whether the outcome of a write is unknown. The caller reads the instance again then, and applies the change to its present state.
 func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) }
 
-// writeChange changes an instance at the version that was read, and tells the pools by a write of the directory. With an owner, the node must be that session's. A change that makes no difference is not written.
-func writeChange(ctx context.Context, s *framework.Session, dir, service, id string, owner int64, change func(*Instance)) (Instance, []byte, error) {
+// writeChange reads an instance in a service's directory, applies change, and writes the instance at the version that it has read. The same transaction writes the directory, so that pools
+// read the instances again. If owner is not 0, the node must belong to that session. writeChange does not write if change makes no difference. It returns the instance and the node's data.
+// The error wraps ErrNotFound, ErrInvalid, or recipe.ErrAgain if another client has changed the instance meanwhile.
+func writeChange(ctx context.Context, s *framework.Session, dir, id string, owner int64, change func(*Instance)) (Instance, []byte, error) {
+	_, service := znode.Split(dir)
 	node := znode.Join(dir, id)
 	data, st, err := s.Get(ctx, node)
 	if errors.Is(err, framework.ErrNoNode) || err == nil && owner != 0 && st.EphemeralOwner != owner {
@@ -131,7 +140,7 @@ func writeChange(ctx context.Context, s *framework.Session, dir, service, id str
 
 func (r *Registry) serviceDir(service string) string { return znode.Join(r.base, service) }
 
-// refusedInstance is a node that is no instance, and why.
+// refusedInstance is a node whose data is not a valid instance, and why.
 type refusedInstance struct {
 	node string
 	err  error
@@ -140,11 +149,11 @@ type refusedInstance struct {
 // readBatch is how many instances one request reads.
 const readBatch = 500
 
-// readInstances reads instances, in the order of their ids. It leaves out instances that have gone meanwhile.
+// readInstances reads the instances with these names, and returns them in the order of their ids. It leaves out instances that are gone meanwhile.
 func readInstances(ctx context.Context, s *framework.Session, dir string, names []string) (all []Instance, refused []refusedInstance, err error) {
 	names = slices.Clone(names)
 	slices.Sort(names)
-	service := dir[strings.LastIndexByte(dir, '/')+1:]
+	_, service := znode.Split(dir)
 	for batch := range slices.Chunk(names, readBatch) {
 		paths := make([]string, len(batch))
 		for i, name := range batch {

@@ -24,7 +24,7 @@ func newRegistrationTelemetry(c *framework.Client) registrationTelemetry {
 	return registrationTelemetry{metrics.RegistryRegistered.UpDown(p), metrics.RegistryRegistrations.Counter(p), metrics.RegistryHealth.Counter(p)}
 }
 
-// countCreate counts a node that was created for the instance.
+// countCreate counts a node that was created for the instance: the first one, or another one.
 func (t registrationTelemetry) countCreate(first bool) {
 	reason := "again"
 	if first {
@@ -51,7 +51,7 @@ type poolTelemetry struct {
 	calls                        metric.Float64Histogram
 	service, succeeded, failed   metric.MeasurementOption
 	enabled, disabled, unusables metric.MeasurementOption
-	shown                        listSize // by the latest list; of the pool's goroutine alone
+	shown                        listSize // what instances shows; used only by the pool's goroutine
 }
 
 // listSize is how many instances of each state a list has.
@@ -70,13 +70,13 @@ func newPoolTelemetry(c *framework.Client, service string) *poolTelemetry {
 	}
 }
 
-// countList counts a list that was read, and shows how many instances it has.
+// countList counts a list that was read, and makes the metric show how many instances it has.
 func (t *poolTelemetry) countList(size listSize) {
 	t.lists.Add(context.Background(), 1, t.service)
 	t.showSize(size)
 }
 
-// showSize tells how many instances the latest list has; none when the pool is closed.
+// showSize makes the metric show how many instances the pool's list has.
 func (t *poolTelemetry) showSize(size listSize) {
 	ctx := context.Background()
 	t.instances.Add(ctx, size.enabled-t.shown.enabled, t.enabled)
@@ -85,9 +85,12 @@ func (t *poolTelemetry) showSize(size listSize) {
 	t.shown = size
 }
 
-// recordCall measures a call that has ended.
+// recordCall measures a call that has ended, and counts an ejection.
 func (t *poolTelemetry) recordCall(took time.Duration, err error, ejected bool) {
 	ctx := context.Background()
+	if ejected {
+		t.ejections.Add(ctx, 1, t.service)
+	}
 	if !t.calls.Enabled(ctx) {
 		return
 	}
@@ -96,9 +99,6 @@ func (t *poolTelemetry) recordCall(took time.Duration, err error, ejected bool) 
 		outcome = t.failed
 	}
 	t.calls.Record(ctx, took.Seconds(), outcome)
-	if ejected {
-		t.ejections.Add(ctx, 1, t.service)
-	}
 }
 
 // notPicked counts a pick without an instance.

@@ -1,14 +1,22 @@
 package registry
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
 )
 
-// Transport sends each HTTP request to an instance that the pool picks, whatever the request's host is, over base or http.DefaultTransport. With https it uses
-// Instance.SSLPort. The Host header stays, as does the name that certificates are checked for. An error of the connection and a status of 500, 502, 503 or 504 are failures of the
-// instance. It does not repeat requests.
+// Transport returns a transport that sends each HTTP request to an instance that the pool picks, over base or, if that is nil, http.DefaultTransport. It replaces the host of the request's URL
+// by the instance's Address and port: Port, or with https SSLPort. The Host header stays. The former host and the path of the URL are the key of PickFor.
+//
+// With https an http.Transport checks certificates against the host of the URL, which is the instance's address. Set TLSClientConfig.ServerName in base if the certificates have the
+// service's name.
+//
+// A call lasts until the response's body is closed or a read of it fails. It has failed if base returns an error, if the status is 500, 502, 503 or 504, or if a read of the body fails. This
+// includes the end of the request's deadline: the instance has not answered in the caller's time. If the caller has cancelled the request's context, the call counts neither as a failure nor as
+// a success; see Picked.Done. The transport does not repeat requests.
 func (p *Pool) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -21,12 +29,12 @@ type poolTransport struct {
 	base http.RoundTripper
 }
 
-// statusError is a response that counts as a failure.
+// statusError is the status of a response that counts as a failure.
 type statusError int
 
 func (e statusError) Error() string { return http.StatusText(int(e)) }
 
-// RoundTrip picks an instance and sends the request to it. The call lasts until the response's body is closed.
+// RoundTrip picks an instance and sends the request to it.
 func (t *poolTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	picked, err := t.pool.PickFor(req.Context(), req.URL.Host+req.URL.Path)
 	if err != nil {
@@ -42,30 +50,62 @@ func (t *poolTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	out.URL.Host = picked.Instance.HostPort(req.URL.Scheme == "https")
 	resp, err := t.base.RoundTrip(out)
 	if err != nil {
-		if req.Context().Err() != nil {
-			picked.Done(nil) // the caller has given up
-		} else {
-			picked.Done(err)
-		}
+		picked.Done(orCanceled(req.Context(), err))
 		return nil, err
 	}
+	body := &countedBody{body: resp.Body, picked: picked, ctx: req.Context()}
 	switch resp.StatusCode {
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		err = statusError(resp.StatusCode)
+		body.status = statusError(resp.StatusCode)
 	}
-	resp.Body = &countedBody{body: resp.Body, done: sync.OnceFunc(func() { picked.Done(err) })}
+	resp.Body = body
+	if writer, ok := body.body.(io.Writer); ok { // the connection, after the status 101
+		resp.Body = &writableBody{body, writer}
+	}
 	return resp, nil
 }
 
-// countedBody ends a call with its response's body.
-type countedBody struct {
-	body io.ReadCloser
-	done func()
+// orCanceled returns context.Canceled if a request's caller has cancelled it, and else err. The error of a cancelled request may be the cause that the caller has given.
+func orCanceled(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return context.Canceled
+	}
+	return err
 }
 
-func (b *countedBody) Read(p []byte) (int, error) { return b.body.Read(p) }
+// countedBody is a response's body. It ends the call when the caller closes it or a read fails. Reads and Close may be concurrent.
+type countedBody struct {
+	body   io.ReadCloser
+	picked Picked
+	ctx    context.Context // of the request
+	status error           // the statusError, or nil
+	once   sync.Once       // ends the call
+}
 
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.body.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.endCall(orCanceled(b.ctx, err))
+	}
+	return n, err
+}
+
+// Close ends the call before it closes the body, since a read under way fails then.
 func (b *countedBody) Close() error {
-	defer b.done()
+	b.endCall(nil)
 	return b.body.Close()
+}
+
+// endCall ends the call with the error of its status, or else with err.
+func (b *countedBody) endCall(err error) {
+	if b.status != nil {
+		err = b.status
+	}
+	b.once.Do(func() { b.picked.Done(err) })
+}
+
+// writableBody is the body of a response to a request for another protocol, such as WebSocket.
+type writableBody struct {
+	*countedBody
+	io.Writer
 }

@@ -8,11 +8,11 @@ import (
 
 // activation is one call of Run, and the goroutines that it waits for.
 type activation struct {
-	ctx     context.Context // of the call: no run is started once it is done
-	cut     context.Context // done when the drain time is over
-	cutRuns context.CancelCauseFunc
-	done    context.Context // done when Run waits for no run any more
-	finish  context.CancelFunc
+	ctx       context.Context // of the call: no run is started once it is done
+	drainOver context.Context // done when the drain time is over: runs that still go on must end
+	endRuns   context.CancelCauseFunc
+	done      context.Context // done when Run waits for no run any more
+	finish    context.CancelFunc
 
 	registering     context.Context // done when no job is registered any more
 	stopRegistering context.CancelFunc
@@ -28,7 +28,7 @@ type activation struct {
 
 func newActivation(ctx context.Context) *activation {
 	a := &activation{ctx: ctx, registered: make(chan struct{})}
-	a.cut, a.cutRuns = context.WithCancelCause(context.Background())
+	a.drainOver, a.endRuns = context.WithCancelCause(context.Background())
 	a.done, a.finish = context.WithCancel(context.Background())
 	a.registering, a.stopRegistering = context.WithCancel(ctx)
 	return a
@@ -38,7 +38,7 @@ func newActivation(ctx context.Context) *activation {
 func (a *activation) endContexts() {
 	a.stopRegistering()
 	a.finish()
-	a.cutRuns(ErrDrained)
+	a.endRuns(ErrDrained)
 }
 
 // goRegister runs a registration in the background, and reports false when the activation drains.
@@ -73,7 +73,7 @@ func (a *activation) drainRuns(drain, stuckAfter time.Duration) bool {
 	if waitAtMost(returned, drain) {
 		return true
 	}
-	a.cutRuns(ErrDrained)
+	a.endRuns(ErrDrained)
 	return waitAtMost(returned, stuckAfter)
 }
 

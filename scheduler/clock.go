@@ -28,19 +28,19 @@ type tickClock struct {
 	mu          sync.Mutex
 	first       ensembleTimeAnswer
 	latest      ensembleTimeAnswer
-	behindSince time.Time // since when all answers were more than MaxAhead ahead of this machine's clock; zero: the latest was not
+	behindSince time.Time // when the first of the latest answers came that are all more than MaxAhead ahead of this machine's clock; zero: the latest is not
 }
 
 // ensembleTimeAnswer is a time that the ensemble has given.
 type ensembleTimeAnswer struct {
 	ensemble time.Time
-	local    time.Time // of this machine's clock by then
-	at       time.Time // its monotonic reading counts
+	local    time.Time // by this machine's clock, when the answer came
+	at       time.Time // when the answer came; its monotonic reading counts
 }
 
 // noteAnswer takes in the ensemble's time of a write that was sent at a local time and is answered now.
 func (c *tickClock) noteAnswer(mtime, requested time.Time) {
-	c.ensemble.Note(mtime, requested)
+	c.ensemble.AddStamp(mtime, requested)
 	a := ensembleTimeAnswer{mtime, c.local(), time.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *tickClock) disputeAbout(due time.Time) clockDispute {
 	return clocksAgree
 }
 
-// isStale reports whether to ask the ensemble for its time before a tick waits for its clock.
+// isStale reports whether the ensemble must be asked for its time again before a tick waits because of its clock.
 func (c *tickClock) isStale() bool { return c.ensemble.Age() >= askTimeAfter }
 
 // differenceError says how far the clocks differ, and which of them was set since this member took part.

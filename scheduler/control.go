@@ -11,10 +11,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// Trigger makes a job run once as soon as it may, wherever it belongs: at once, or when the run that goes on has
-// ended, under OverlapForbid and OverlapReplace. If runs follow each other without a pause, at most the tick that
-// is due goes before it. Paused jobs run too. The request is stored and survives
-// the member. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
+// Trigger asks for one run of a job by its owner: at once, or under OverlapForbid and OverlapReplace when the run that goes on has
+// ended. MinHold delays it. If runs follow each other without a pause, at most the tick that is due goes before it. Paused jobs run too. The request is
+// stored, so it survives this member and the owner. It is stored once, also when replies are lost. The error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 	return s.changeState(ctx, "trigger", name, func(st *jobState, now time.Time, request string) (bool, error) {
 		if len(st.Pending) >= maxPending {
@@ -109,7 +108,7 @@ func (s *Scheduler) Remove(ctx context.Context, name string) error {
 
 // changeState changes a job's state once, and announces that to the members in the same transaction. It may call change more than
 // once, each time with the stored state, the ensemble's time and the request, by which it recognizes an earlier try with a lost reply.
-// change returns whether there is anything to write. more, if it is not nil, returns further operations of the transaction.
+// change returns whether there is anything to write. If more is not nil, it returns further operations of the transaction.
 func (s *Scheduler) changeState(ctx context.Context, op, name string,
 	change func(st *jobState, now time.Time, request string) (bool, error),
 	more func(ctx context.Context, session *framework.Session, job string, now time.Time) ([]tolerantOp, error),

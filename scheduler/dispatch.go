@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/background"
 )
 
 const (
@@ -25,14 +27,14 @@ type dispatcher struct {
 	askTime  func(context.Context) error // makes the estimate of the ensemble's clock anew
 
 	wakeUp chan struct{} // buffered
-	tasks  sync.WaitGroup
+	tasks  background.Tasks
 
 	mu             sync.Mutex
 	jobs           map[string]*dueJob
 	due            dueHeap
 	ready          []*dueJob // to be checked
-	waitingForSlot []*dueJob // for a slot, the first that began to wait first
-	reservedSlots  int       // jobs that have left waiting and are about to be checked: a free slot is kept for each
+	waitingForSlot []*dueJob // in the order in which they began to wait
+	reservedSlots  int       // jobs that were taken from waitingForSlot and are about to be checked: a free slot is kept for each
 	workers        int
 	askingTime     bool      // the ensemble is asked for its time
 	lastBehind     time.Time // when this machine's clock was last found to be behind, or zero
@@ -47,7 +49,7 @@ type dueJob struct {
 	checkAgain   bool      // and is to be checked once more
 	waitsForSlot bool      // it waits for a slot
 	slotReserved bool      // a free slot is kept for its next check
-	unassigned   bool      // it belongs to this member no more
+	unassigned   bool      // it does not belong to this member any more
 	stale        bool      // another member has changed the state
 	reportedHeld time.Time // the tick that was last reported as held by the ensemble's clock
 }
@@ -125,7 +127,7 @@ func (d *dispatcher) resolveDispute(j *dueJob, how clockDispute) *Event {
 	if d.clock.isStale() {
 		if !d.askingTime {
 			d.askingTime = true
-			d.tasks.Go(d.refreshClock)
+			d.tasks.Start(d.refreshClock)
 		}
 		return nil // the answer will show which clock is right
 	}
@@ -171,7 +173,7 @@ func (d *dispatcher) enqueueJob(j *dueJob) {
 	d.ready = append(d.ready, j)
 	if d.workers < maxWorkers && d.ctx.Err() == nil {
 		d.workers++
-		d.tasks.Go(d.checkReadyJobs)
+		d.tasks.Start(d.checkReadyJobs) // in vain if the member session has ended meanwhile
 	}
 }
 
@@ -182,15 +184,15 @@ func (d *dispatcher) checkReadyJobs() {
 	for len(d.ready) > 0 && d.ctx.Err() == nil {
 		j := d.ready[0]
 		d.ready = d.ready[1:]
-		stale, turn := j.stale, j.slotReserved
+		stale, reserved := j.stale, j.slotReserved
 		j.checkAgain, j.stale, j.slotReserved = false, false, false
 		// A job that is due again as soon as its run ends must not take the slot for which another one waits.
-		mayTakeSlot := turn || d.slots.freeSlots() > len(d.waitingForSlot)+d.reservedSlots
+		mayTakeSlot := reserved || d.slots.freeSlots() > len(d.waitingForSlot)+d.reservedSlots
 		d.mu.Unlock()
 		next, waits := j.owned.checkJob(stale, mayTakeSlot)
 		d.mu.Lock()
 		j.beingChecked = false
-		if turn {
+		if reserved {
 			d.reservedSlots--
 		}
 		if waits && !j.waitsForSlot {
@@ -297,7 +299,7 @@ func (h *dueHeap) Pop() any {
 	return j
 }
 
-// reschedule puts a job where it belongs; one without a time is taken off.
+// reschedule moves a job to its place by a new due time. A job with the zero time leaves the heap.
 func (h *dueHeap) reschedule(j *dueJob, due time.Time) {
 	h.removeJob(j)
 	if j.due = due; !due.IsZero() {

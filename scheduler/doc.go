@@ -10,7 +10,7 @@
 // another member can take its claim for lost, as long as this process is scheduled. Under OverlapForbid and
 // OverlapReplace, no run of a job starts while another has its claim.
 //
-// If the member dies that runs a job of the guarantee [AtLeastOnce], another member repeats the run as a further attempt.
+// If a member dies while it runs a job with [AtLeastOnce], another member repeats the run as a further attempt.
 //
 // # Not guaranteed
 //
@@ -61,10 +61,10 @@
 //	<path>/members/<member>     ephemeral, one for each member; its id, its labels and the hashes of its jobs' names as JSON
 //	<path>/changes              persistent; which jobs were changed last beside being run. All members watch it
 //	<path>/removed              persistent; which jobs were removed in the last day
-//	<path>/jobs                 container; members write no data to it, to learn the ensemble's time
-//	<path>/jobs/<name>          persistent; the job's State as JSON. Of a job that was removed it stays for a day
+//	<path>/jobs                 container; members set it without data to learn the ensemble's time
+//	<path>/jobs/<name>          persistent; the job's State as JSON. After Remove it stays for a day
 //	<path>/jobs/<name>/run-<n>  ephemeral while run n goes on; data is the id of the member that runs it
-//	<path>/jobs/<name>/past-<k> persistent; the record of a run that has ended, a ring of as many as WithHistory
+//	<path>/jobs/<name>/past-<k> persistent; the record of an ended run. WithHistory is their number: run n is in past-<n modulo WithHistory>
 //
 // Unknown fields survive being rewritten; records of newer versions are refused. To remove a job, use
 // [Scheduler.Remove]. If an operator deletes a job's node by hand, members stop running the job when they notice. A member that is
@@ -73,7 +73,7 @@
 // # Failure
 //
 // While the connection is suspended no run starts; runs go on until the session's proof of life
-// ends. If the reply to a claim is lost, the member reads the state back on the same session. If that session is lost
+// ends. If the reply to a claim is lost, the member reads the state again on the same session. If that session is lost
 // first, the run does not start and counts as lost. A member tries to write a run's outcome until it is known to be written,
 // or the session is lost and the claim with it. In that case the job's next owner records the run as lost, as soon as the servers have
 // noticed.

@@ -10,17 +10,18 @@ var (
 	// ErrInvalidSpec is returned when a cron expression cannot be read, has no tick, or means something
 	// else than it seems to.
 	ErrInvalidSpec = errors.New("invalid schedule")
-	// ErrInvalidJob is returned when a job cannot be scheduled.
+	// ErrInvalidJob is returned when a job's name cannot name a node, or a field of a Job has a value that cannot be used.
 	ErrInvalidJob = errors.New("invalid job")
 	// ErrInvalidOption is returned when an option's value cannot be used.
 	ErrInvalidOption = errors.New("invalid option")
-	// ErrDuplicateJob is returned when a job of that name was added before.
+	// ErrDuplicateJob is returned by Add when this member already has a job of that name.
 	ErrDuplicateJob = errors.New("duplicate job")
 	// ErrNoJobs is returned when a scheduler without jobs is run, unless WithWaitForJobs is given.
 	ErrNoJobs = errors.New("no jobs")
-	// ErrRunning is returned when a scheduler that runs is run again.
+	// ErrRunning is returned by Run while another call of Run goes on.
 	ErrRunning = errors.New("scheduler is running")
-	// ErrUnknownJob is returned when no state is stored for a job.
+	// ErrUnknownJob is returned when no state is stored for a job, or the job was removed. Update and Withdraw return it when this member does not
+	// have the job.
 	ErrUnknownJob = errors.New("unknown job")
 	// ErrTooManyPending is returned when a job is triggered while 10 of its runs wait already.
 	ErrTooManyPending = errors.New("too many runs wait")
@@ -28,7 +29,7 @@ var (
 	ErrBadState = recipe.ErrCorrupt
 	// ErrNewerState is returned when a newer release has written a record that this one cannot read.
 	ErrNewerState = recipe.ErrNewer
-	// ErrStuck is returned when runs have not returned in spite of their contexts' end.
+	// ErrStuck is returned by Run when the functions of runs have not returned although their contexts have ended.
 	ErrStuck = errors.New("run does not return")
 )
 
@@ -39,11 +40,11 @@ var (
 	ErrPanic = errors.New("job panicked")
 	// ErrTimeout is the cause when an attempt took longer than the job's Timeout.
 	ErrTimeout = errors.New("run timed out")
-	// ErrReplaced is the cause when the next run is due and the job's overlap policy is to replace.
+	// ErrReplaced is the cause when the next tick is due and the job's policy is OverlapReplace.
 	ErrReplaced = errors.New("run replaced by the next")
 	// ErrRemoved is the cause when the job was removed.
 	ErrRemoved = errors.New("job removed")
-	// ErrDrained is the cause when the scheduler was stopped and the run had not finished in time. A function that was told
-	// to end in another way returns an error that wraps it: the run is recorded as stopped, not as failed.
+	// ErrDrained is the cause when the scheduler was stopped and the run had not finished within the drain time. A function that learns
+	// of the stop in another way may return an error that wraps ErrDrained: then the run is recorded as Stopped, not as Failed.
 	ErrDrained = errors.New("scheduler stopped")
 )

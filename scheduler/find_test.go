@@ -30,12 +30,12 @@ func TestFindYieldsSchedulersAtAnyDepth(t *testing.T) {
 
 		found = nil
 		var last error
-		for path, err := range findUpTo(t.Context(), client, "/a", 3) {
+		for path, err := range findUpTo(t.Context(), client, []string{"/a"}, 3) {
 			found, last = append(found, path), err
 		}
 		require.Equal(t, []string{"/a/cron", "/a/cron/team", ""}, found)
 		require.ErrorIs(t, last, framework.ErrTooLarge)
-		require.ErrorContains(t, last, "from /a/cron/team/x on")
+		require.ErrorContains(t, last, "ended before /a/cron/team/x")
 		for range Find(t.Context(), client, "/missing") {
 			require.Fail(t, "nothing is there")
 		}

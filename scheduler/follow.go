@@ -3,13 +3,12 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// changeFollower follows the change log with one session: it has changed jobs checked, ends the runs that another member wants to end, and
+// changeFollower follows the change log with one session. It enqueues changed jobs for a check, ends the runs that another member has marked to end, and
 // drops jobs that were removed.
 type changeFollower struct {
 	store   *store
@@ -19,13 +18,13 @@ type changeFollower struct {
 
 	recheck func(job string)      // the job's state was changed
 	owns    func(job string) bool // the job belongs to this member, which checks it anyway
-	revised func()                // members may have changed their descriptions
+	reread  func()                // members may have changed their descriptions
 	removed func(*job)            // the job is gone
 }
 
 // followChanges follows the changes until ctx ends.
 func (f *changeFollower) followChanges(ctx context.Context) {
-	seen := int32(-1) // the first time, everything may have changed: this member may have missed changes
+	seen, created := int32(-1), int64(0) // at first, and in a record that was created again, everything may have changed: this member may have missed changes
 	repeatStep(ctx, f.store.client, f.report, "the changes cannot be read", func() error {
 		data, st, w, err := f.session.WatchData(ctx, f.store.nodes.changes())
 		if errors.Is(err, framework.ErrNoNode) {
@@ -38,6 +37,9 @@ func (f *changeFollower) followChanges(ctx context.Context) {
 		c, err := parseChanges(data)
 		if err != nil {
 			return err
+		}
+		if st.Czxid != created {
+			seen, created = -1, st.Czxid
 		}
 		if st.Version != seen {
 			jobs, all := c.changedSince(seen, st.Version)
@@ -58,7 +60,7 @@ func (f *changeFollower) followChanges(ctx context.Context) {
 func (f *changeFollower) applyChanges(ctx context.Context, jobs []string, all bool) error {
 	if all {
 		jobs = f.jobs.knownNames()
-		f.revised()
+		f.reread()
 	}
 	for _, name := range jobs {
 		f.recheck(name)
@@ -69,14 +71,17 @@ func (f *changeFollower) applyChanges(ctx context.Context, jobs []string, all bo
 	return f.dropRemoved(ctx, jobs, all)
 }
 
-// stopReplacedRuns ends the runs of a job that go on here and are not to: the job was removed, or its next run is due
-// in another member.
+// stopReplacedRuns ends the runs of a job that go on here and must end: the job was removed, or another member waits with the next run of the job.
 func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) error {
 	j, runs := f.jobs.findRuns(name)
 	if j != nil && !j.entered.Load() {
-		j = nil // it is being registered, perhaps in the place of one that was removed
+		j = nil // it is being registered, perhaps in the place of a removed job
 	}
-	if runs == nil || len(runs.allRuns()) == 0 {
+	if runs == nil {
+		return nil
+	}
+	present := runs.allRuns() // before the state is read: a run that begins later may be of a job that is registered meanwhile
+	if len(present) == 0 {
 		return nil
 	}
 	state, err := newStateCache(f.store.nodes.job(name)).readState(ctx, f.session)
@@ -85,10 +90,12 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 		f.removed(j)
 		return nil
 	case errors.Is(err, ErrUnknownJob):
-		runs.endRunsOf(math.MaxInt64 - 1)
+		for _, r := range present {
+			r.stop(ErrRemoved)
+		}
 		return nil
 	case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState):
-		return nil // the job's owner reports it; other jobs' changes are to be followed
+		return nil // the job's owner reports it; go on with the changes of other jobs
 	case err != nil:
 		return err
 	}
@@ -98,7 +105,7 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 	for _, r := range runs.allRuns() {
 		i := state.indexOfRun(r.record.Number)
 		switch {
-		case !state.belongsToRegistration(r.record):
+		case slices.Contains(present, r) && !state.belongsToRegistration(r.record):
 			r.stop(ErrRemoved)
 		case i >= 0 && r.isRun(state.Running[i]) && state.Running[i].Replace:
 			r.stop(ErrReplaced)
@@ -107,8 +114,8 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 	return nil
 }
 
-// dropRemoved drops those of these jobs that were removed and belong to other members, so that they can be added
-// again: this member does not check them. If these are all of its jobs, it reads which may have been removed at once.
+// dropRemoved drops the jobs among names that were removed and belong to other members, so that they can be added
+// again: this member does not check such jobs. all says that names are all of its jobs: then it reads in two requests which of them may have been removed.
 func (f *changeFollower) dropRemoved(ctx context.Context, names []string, all bool) error {
 	var others []*job
 	for _, name := range names {

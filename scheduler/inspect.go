@@ -6,22 +6,24 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // JobReport is a job's state, its members and its problems at one moment.
 type JobReport struct {
 	State
+	// Path is the scheduler's.
+	Path string
 	// At is the time of the report, by this machine's clock.
 	At time.Time
 	// Overdue are the due ticks that were neither run nor recorded as missed, without a known reason. It
 	// has no Reason. For a job without an owner these are all due ticks. Otherwise a tick is overdue 75 s after its start time: members wait
-	// so long when the clocks differ.
+	// that long when the clocks differ.
 	Overdue Gap
 	// Members are the members that have the job and its labels, by ID.
 	Members []Member
@@ -35,20 +37,6 @@ type JobReport struct {
 	Alive time.Time
 	// Findings are what is wrong with the job, the most urgent first. A paused job is not wrong.
 	Findings []Finding
-}
-
-// Member is one scheduler that takes part.
-type Member struct {
-	// ID is its client's identity.
-	ID string
-	// Session is the number of its session.
-	Session int64
-	// Labels are those of WithLabels.
-	Labels map[string]string
-	// Since is when it joined, by the ensemble's clock.
-	Since time.Time
-	// Leads says that it is the leader.
-	Leads bool
 }
 
 // Problem is the kind of what is wrong with a job.
@@ -82,110 +70,150 @@ type Finding struct {
 // overdueAfter is how late a tick may be while its job has an owner: OnTime, and the delay when the clocks differ.
 const overdueAfter = OnTime + MaxAhead + behindAfter
 
-// Inspect reports on a job. Nothing is written. This member need not have the job, and need not run. The report is of the connected
-// server, which may lag behind the others. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
+// Inspect reports on a job. It only reads, from the connected server, which may lag behind the others. This member need not have the job, and need not run. Its error
+// wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
 func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error) {
 	state, err := s.State(ctx, name)
 	if err != nil {
 		return JobReport{}, err
 	}
-	members, err := s.readMembers(ctx)
+	r := newJobsReader(s.store.client, s.settings.now, s.Path())
+	r.found[0].states = []State{state}
+	err = r.readMembers(ctx)
+	if err == nil {
+		err = r.found[0].err
+	}
 	if err != nil {
 		return JobReport{}, failure.Wrap("inspect", s.Path(), err)
 	}
-	report, err := s.newReport(ctx, state, members)
-	return report, failure.Wrap("inspect", s.store.nodes.job(name), err)
+	reports, err := r.report(ctx)
+	if err != nil {
+		return JobReport{}, failure.Wrap("inspect", s.store.nodes.job(name), err)
+	}
+	return reports[0], nil
 }
 
 // InspectAll reports on all jobs that are registered at the path, sorted by name. Of jobs that cannot be read, it returns the errors beside
-// the other jobs' reports, as Jobs does.
+// the other jobs' reports, as Jobs does. It reads them together: about 10 requests for 1,000 jobs.
 func (s *Scheduler) InspectAll(ctx context.Context) ([]JobReport, error) {
-	states, err := s.Jobs(ctx)
-	if len(states) == 0 {
-		return nil, err
+	if s.err != nil {
+		return nil, failure.Wrap("jobs", s.Path(), s.err)
 	}
-	members, errMembers := s.readMembers(ctx)
-	if errMembers != nil {
-		return nil, errors.Join(err, failure.Wrap("inspect", s.Path(), errMembers))
-	}
-	reports, errs := make([]JobReport, len(states)), make([]error, len(states))
-	slots := make(chan struct{}, maxParallel)
-	var all sync.WaitGroup
-	for i, state := range states {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			reports[i], errs[i] = s.newReport(ctx, state, members)
-		})
-	}
-	all.Wait()
-	return reports, errors.Join(append(errs, err)...)
+	return newJobsReader(s.store.client, s.settings.now, s.Path()).inspectAll(ctx)
 }
 
-// presentMember is a member and the description that it has stored.
-type presentMember struct {
-	Member
-	member
+// InspectAt reports on all jobs of the schedulers at some paths, as InspectAll does for one, scheduler after scheduler. It reads them together: about 10
+// requests for 1,000 schedulers of one job. An error that concerns one scheduler or job comes beside the other jobs' reports, joined with the others.
+func InspectAt(ctx context.Context, client *framework.Client, paths ...string) ([]JobReport, error) {
+	if client == nil {
+		return nil, errors.New("inspect: the client is nil")
+	}
+	for _, path := range paths {
+		if err := framework.ValidatePath(path); err != nil {
+			return nil, failure.Wrap("inspect", path, err)
+		}
+	}
+	return newJobsReader(client, time.Now, paths...).inspectAll(ctx)
 }
 
-// readMembers reads the members and the leader.
-func (s *Scheduler) readMembers(ctx context.Context) ([]presentMember, error) {
-	names, _, err := s.store.client.Children(ctx, s.store.nodes.members())
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
+// inspectAll reports on all jobs.
+func (r *jobsReader) inspectAll(ctx context.Context) ([]JobReport, error) {
+	if err := r.readStates(ctx); err != nil {
+		return nil, failure.Wrap("jobs", string(r.found[0].nodes), err)
 	}
+	if err := r.readMembers(ctx); err != nil {
+		return nil, failure.Wrap("inspect", string(r.found[0].nodes), err)
+	}
+	var errs []error
+	for i := range r.found {
+		s := &r.found[i]
+		if len(s.states) > 0 && s.err != nil {
+			s.states, s.errs = nil, append(s.errs, failure.Wrap("inspect", string(s.nodes), s.err))
+		}
+		errs = append(errs, s.errs...)
+	}
+	reports, err := r.report(ctx)
+	if err != nil {
+		return nil, failure.Wrap("inspect", string(r.found[0].nodes), err)
+	}
+	return reports, errors.Join(errs...)
+}
+
+// report adds the members, the claims and the clock to the states.
+func (r *jobsReader) report(ctx context.Context) (reports []JobReport, err error) {
+	var claims []string
+	for _, s := range r.found {
+		for _, state := range s.states {
+			for _, run := range state.Running {
+				claims = append(claims, s.nodes.claim(state.Name, run.Number))
+			}
+		}
+	}
+	claimed, err := recipe.GetMany(ctx, r.client, claims)
 	if err != nil {
 		return nil, err
 	}
-	leader, err := s.leadership.election.Leader(ctx)
-	if err != nil && !errors.Is(err, election.ErrNoLeader) {
-		return nil, err
+	at := r.now()
+	for _, s := range r.found {
+		for _, state := range s.states {
+			report := JobReport{State: state, Path: string(s.nodes), At: at}
+			report.addMembers(s.members)
+			for _, run := range state.Running {
+				if errors.Is(claimed[0].Err, framework.ErrNoNode) { // one that may not be read is there
+					report.Abandoned = append(report.Abandoned, run)
+				}
+				claimed = claimed[1:]
+			}
+			report.Alive = latestOf(state.Registered, state.Last)
+			if state.LastRun != nil {
+				report.Alive = latestOf(report.Alive, state.LastRun.Started, state.LastRun.Ended)
+			}
+			report.findProblems()
+			reports = append(reports, report)
+		}
 	}
-	var present []presentMember
-	for _, name := range names {
-		data, st, err := s.store.client.Get(ctx, s.store.nodes.member(name))
-		if errors.Is(err, framework.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		described, err := decodeMember(name, data)
-		if errors.Is(err, ErrBadState) || errors.Is(err, ErrNewerState) {
-			continue // it gets no jobs from others either
-		}
-		if err != nil {
-			return nil, err
-		}
-		leads := leader.Node != "" && leader.Session == st.EphemeralOwner
-		present = append(present, presentMember{
-			Member{ID: described.id, Session: st.EphemeralOwner, Labels: described.labels, Since: st.Ctime.UTC(), Leads: leads}, described,
-		})
-	}
-	slices.SortFunc(present, func(a, b presentMember) int {
-		return strings.Compare(a.ID+"\x00"+a.node, b.ID+"\x00"+b.node)
-	})
-	return present, nil
+	return reports, nil
 }
 
-// newReport adds the members and the clock to a state.
-func (s *Scheduler) newReport(ctx context.Context, state State, present []presentMember) (JobReport, error) {
-	r := JobReport{State: state, At: s.report.now()}
-	r.addMembers(present)
-	for _, run := range state.Running {
-		_, err := s.store.client.Exists(ctx, s.store.nodes.claim(state.Name, run.Number))
-		if errors.Is(err, framework.ErrNoNode) {
-			r.Abandoned = append(r.Abandoned, run)
-		} else if err != nil {
-			return r, err
+// RunsOf returns the latest runs of the jobs of some reports, in their order, each as Scheduler.Runs does, and read together. Of jobs whose runs cannot be read
+// it returns the errors, joined, beside the others' runs.
+func RunsOf(ctx context.Context, client *framework.Client, reports ...JobReport) ([][]RunRecord, error) {
+	if client == nil {
+		return nil, errors.New("runs: the client is nil")
+	}
+	dirs := make([]string, len(reports))
+	for i, r := range reports {
+		dirs[i] = nodes(r.Path).job(r.Name)
+	}
+	lists, err := recipe.ListMany(ctx, client, dirs)
+	if err != nil {
+		return nil, failure.Wrap("runs", dirs[0], err)
+	}
+	var past []string
+	for i := range lists {
+		lists[i].Names = slices.DeleteFunc(lists[i].Names, func(name string) bool { return !strings.HasPrefix(name, pastPrefix) })
+		for _, name := range lists[i].Names {
+			past = append(past, znode.Join(dirs[i], name))
 		}
 	}
-	r.Alive = latestOf(state.Registered, state.Last)
-	if state.LastRun != nil {
-		r.Alive = latestOf(r.Alive, state.LastRun.Started, state.LastRun.Ended)
+	read, err := recipe.GetMany(ctx, client, past)
+	if err != nil {
+		return nil, failure.Wrap("runs", dirs[0], err)
 	}
-	r.findProblems()
-	return r, nil
+	runs, errs := make([][]RunRecord, len(reports)), make([]error, len(reports))
+	for i, list := range lists {
+		ended, err := storedRuns(read[:len(list.Names)])
+		read = read[len(list.Names):]
+		if list.Err != nil && !errors.Is(list.Err, framework.ErrNoNode) {
+			err = list.Err
+		}
+		if err != nil {
+			errs[i] = failure.Wrap("runs", dirs[i], err)
+			continue
+		}
+		runs[i] = mergeRuns(reports[i].Running, ended)
+	}
+	return runs, errors.Join(errs...)
 }
 
 // findProblems compares the state with the members and the clock.
@@ -238,7 +266,7 @@ func (r *JobReport) addOverdue() {
 		if len(r.Running) > len(r.Abandoned) || r.HoldUntil.After(r.At) {
 			return // they may wait for a run or a hold, by the job's policies
 		}
-		until = r.At.Add(-overdueAfter - r.Jitter)
+		until = r.At.Add(-r.Jitter).Add(-overdueAfter) // not in one sum, which may overflow
 	}
 	if from := latestOf(r.Registered, r.Since, r.Last); until.After(from) {
 		r.Overdue = schedule.findDueTicks(from, until).asGap("")

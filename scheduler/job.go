@@ -15,20 +15,20 @@ import (
 
 // Job is a function that the cluster runs on a schedule.
 type Job struct {
-	// Name identifies the job in the cluster: it names the node of its state.
+	// Name identifies the job in the cluster: it names the node of its state. It has 1 to 200 bytes and no slash.
 	Name string
-	// Spec is its cron expression; see ParseSpec.
+	// Spec is its cron expression, in at most 1,000 bytes; see ParseSpec.
 	Spec string
 	// Location is the time zone that Spec is read in. Default UTC.
 	Location *time.Location
-	// Description says what the job does, for people, in at most 300 bytes, such as its command. It is stored with the schedule. A member that
-	// replaces the stored schedule replaces the description, too. Optional.
+	// Description says what the job does, for people, in at most 300 bytes of UTF-8, such as its command. It is stored with the schedule. A member
+	// that replaces the stored schedule replaces the description, too. Optional.
 	Description string
-	// Revision orders schedules of different releases: a member does not replace the schedule of a higher one. See
+	// Revision orders the schedules of different releases: a member does not replace a stored schedule of a higher revision. It is not negative. See
 	// the package's documentation. Default 0.
 	Revision int64
 	// Run does the work. Its context is done when the run's claim is lost, the run has timed out or is
-	// replaced, or the scheduler was stopped and the run did not finish within its drain time. An error or a
+	// replaced, the job was removed, or the scheduler was stopped and the run did not finish within its drain time. An error or a
 	// panic is recorded as the run's outcome.
 	Run func(ctx context.Context, run Run) error
 
@@ -37,30 +37,30 @@ type Job struct {
 	// Misfire is MisfireLatest, MisfireSkip or MisfireAll.
 	Misfire Misfire
 	// Deadline is how late a tick may be started. By default it is the time to the schedule's next tick, at least
-	// OnTime and at most an hour: a nightly run still starts an hour late, and of a job of each second
-	// at most the ticks of the last seconds.
+	// OnTime and at most an hour. So a nightly run may start an hour late, and a job that is due each second
+	// runs no tick that is more than OnTime old.
 	Deadline time.Duration
 	// Overlap is OverlapForbid, OverlapAllow or OverlapReplace.
 	Overlap Overlap
 
-	// Timeout ends the context of each attempt after so long. Default 0: no limit.
+	// Timeout is how long each attempt may take: then its context ends, with the cause ErrTimeout. Default 0: no limit.
 	Timeout time.Duration
-	// Retries is how often a run that failed is tried again by its member. Default 0.
+	// Retries is how often a run that failed is tried again by its member, 0 to 1,000. Default 0.
 	Retries int
-	// Backoff is the pause before the first retry; it doubles with each, to a minute or itself if that is
-	// longer. Default a second.
+	// Backoff is the pause before the first retry. It doubles with each retry, up to a minute; a longer Backoff stays as it is. Default
+	// a second.
 	Backoff time.Duration
-	// Jitter delays each start by less than so long, and not beyond the next tick. All members agree on a
-	// tick's delay. Default 0.
+	// Jitter is the bound of a delay, in whole milliseconds, by which each tick starts later: less than Jitter, and not beyond the next
+	// tick. All members with the same Jitter agree on a tick's delay. Default 0.
 	Jitter time.Duration
-	// MinHold is the least time between the starts of two runs: ticks that come sooner are missed, with
-	// ReasonHeld. A run that is repeated because its member died or was stopped waits for no MinHold and
+	// MinHold is the least time between the starts of two runs. Ticks that come sooner are missed, with
+	// ReasonHeld; under MisfireAll they wait until the hold or their Deadline is over. A run that is repeated because its member died or was stopped waits for no MinHold and
 	// does not begin another. Default 0.
 	MinHold time.Duration
 
 	// Placement is OnLeader or Spread.
 	Placement Placement
-	// Labels pin a job of Placement Spread to members that have all of them; see WithLabels.
+	// Labels pin a job of Placement Spread to members that have all of them, at most 64; see WithLabels.
 	Labels map[string]string
 }
 
@@ -77,18 +77,19 @@ const (
 	maxName        = 200
 	maxDescription = 300
 	maxRetries     = 1000
-	mostBackoff    = time.Minute
+	maxBackoff     = time.Minute
 )
 
 // job is this member's definition of a job.
 type job struct {
 	Job
-	schedule   Schedule     // as it was added
-	local      *localRuns   // its runs in this member, under any definition
-	updated    bool         // it has replaced another definition
-	entered    atomic.Bool  // its state was found or created; if the state is missing later, the job was removed
-	generation atomic.Int64 // of its registration
-	left       atomic.Bool  // this member has dropped it, or has another definition
+	schedule    Schedule     // as it was added
+	fingerprint fingerprint  // of the declaration
+	local       *localRuns   // its runs in this member, under any definition
+	updated     bool         // it has replaced another definition
+	entered     atomic.Bool  // its state was found or created; if the state is missing later, the job was removed
+	generation  atomic.Int64 // of its registration
+	dropped     atomic.Bool  // this member does not have the job any more, or has another definition of it
 
 	registered chan struct{} // closed when its registration has ended; nil before Run
 }
@@ -106,7 +107,9 @@ func newJob(j Job) (*job, error) {
 		return nil, fmt.Errorf("%w %q: %w", ErrInvalidJob, j.Name, err)
 	}
 	j.Labels = maps.Clone(j.Labels)
-	return &job{Job: j, schedule: schedule}, nil
+	created := &job{Job: j, schedule: schedule}
+	created.fingerprint = fingerprintOf(j.Name, schedule.String(), schedule.Location().String(), j.Description)
+	return created, nil
 }
 
 // completeAndCheck fills in the defaults and refuses values that cannot be used.
@@ -162,9 +165,9 @@ func validName(name string) error {
 	return nil
 }
 
-// retryPause is how long a run waits before it is retried, the first time after one try.
+// retryPause is how long a run waits before its next try, after so many tries.
 func (j *job) retryPause(tries int) time.Duration {
-	most := max(j.Backoff, mostBackoff)
+	most := max(j.Backoff, maxBackoff)
 	d := j.Backoff
 	for ; tries > 1 && d < most; tries-- {
 		d *= 2
@@ -172,7 +175,7 @@ func (j *job) retryPause(tries int) time.Duration {
 	return min(d, most)
 }
 
-// declaration is the schedule that the definition asks for, as it is stored.
+// declaration is the schedule that the definition asks for, in the form in which it is stored.
 func (j *job) declaration() declaration {
 	return declaration{
 		spec: j.schedule.String(), zone: j.schedule.Location().String(), revision: j.Revision, description: j.Description,
@@ -180,7 +183,7 @@ func (j *job) declaration() declaration {
 	}
 }
 
-// scheduleOf is the stored schedule, which is the job's own unless it was changed.
+// scheduleOf is the stored schedule. If that is the definition's own, it need not be parsed again.
 func (j *job) scheduleOf(state jobState) (Schedule, error) {
 	if state.Spec == j.schedule.String() && state.Zone == j.schedule.Location().String() {
 		return j.schedule, nil

@@ -86,6 +86,14 @@ func (l *localRuns) allRuns() []*localRun {
 	return slices.Clone(l.running)
 }
 
+// allowRunsOf lets the runs of a registration that stands begin. An operator who deletes a job's node makes its generations begin at 0 again,
+// so the registration may have a lower generation than one that was removed.
+func (l *localRuns) allowRunsOf(generation int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endBefore = min(l.endBefore, generation)
+}
+
 // endRunsOf ends the runs of a removed registration and of earlier ones, also those that begin later.
 func (l *localRuns) endRunsOf(generation int64) {
 	l.mu.Lock()

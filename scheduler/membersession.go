@@ -13,13 +13,15 @@ import (
 
 // participation is this member's part in the cluster: one member session after another while the scheduler runs.
 type participation struct {
-	settings   *settings
-	store      *store
-	report     *reporter
-	jobs       *jobTable
-	slots      *runSlots
-	leadership *leadership
-	nonce      string // tells members of one session apart
+	settings    *settings
+	store       *store
+	report      *reporter
+	jobs        *jobTable
+	slots       *runSlots
+	leadership  *leadership
+	nonce       string // tells members of one session apart
+	lastMember  string // the name of the latest member node; used by takePart alone
+	differences *differenceTeller
 
 	mu      sync.Mutex
 	current *memberSession // or nil
@@ -28,7 +30,7 @@ type participation struct {
 // memberSession is the time in which this member takes part with one session: it is among the members, and checks the jobs that
 // belong to it.
 type memberSession struct {
-	ctx        context.Context // done when no check may start anything any more
+	ctx        context.Context // done when no check may start a run or a write any more
 	activation *activation
 	session    *framework.Session
 	membership *membership
@@ -81,7 +83,8 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 		return err
 	}
 	m := newMembership(p.store, p.report, session, p.nonce+"-"+strconv.FormatUint(uint64(session.ID()), 16))
-	m.labels, m.keys, m.changed = p.settings.labels, p.memberKeys, p.assignJobs
+	m.labels, m.keys, m.declared, m.conflicts, m.changed = p.settings.labels, p.memberKeys, p.jobs.fingerprints, p.jobs.conflicts.Load, p.membersChanged
+	m.reused, p.lastMember = m.name == p.lastMember, m.name
 	node, err := m.createNode(ctx)
 	if err != nil {
 		return err
@@ -104,11 +107,11 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 			},
 		},
 	})
-	d.tasks.Go(func() { m.updateUntilDone(within) }) // jobs may have been added since the node was created
-	d.tasks.Go(func() { m.watchMembers(within) })
+	d.tasks.Start(func() { m.updateUntilDone(within) }) // jobs may have been added since the node was created
+	d.tasks.Start(func() { m.watchMembers(within) })
 	follower := &changeFollower{
 		store: p.store, report: p.report, jobs: p.jobs, session: session,
-		recheck: func(job string) { p.recheckJob(job, nil) }, owns: d.owns, revised: m.rereadDescriptions, removed: p.dropRemoved,
+		recheck: func(job string) { p.recheckJob(job, nil) }, owns: d.owns, reread: m.rereadDescriptions, removed: p.dropRemoved,
 	}
 	listening, stopListening := context.WithCancel(session.Context())
 	run.activation.listeners.Go(func() { follower.followChanges(listening) })
@@ -122,9 +125,9 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 	p.setCurrent(nil)
 	err = context.Cause(m.exists)
 	m.leave(context.Canceled)
-	left := session.Primitives().DiscardOwn(nil, node)
-	d.tasks.Wait()
-	<-left.Done()
+	deletion := session.Primitives().DiscardOwn(nil, node)
+	<-d.tasks.Done()
+	<-deletion.Done()
 	return err
 }
 
@@ -143,7 +146,7 @@ func (p *participation) currentSession() *memberSession {
 	return p.current
 }
 
-// assignJobs gives this member the jobs that belong to it, and takes the others away.
+// assignJobs assigns to this member the jobs that belong to it, and unassigns the others.
 func (p *participation) assignJobs() {
 	ms := p.currentSession()
 	if ms == nil {
@@ -158,6 +161,14 @@ func (p *participation) assignJobs() {
 			return leads
 		}
 	}, func(j *job) *ownedJob { return newOwnedJob(ms.ownership, j) })
+}
+
+// membersChanged assigns the jobs anew, and reports the jobs that other members have declared differently.
+func (p *participation) membersChanged() {
+	p.assignJobs()
+	if ms := p.currentSession(); ms != nil {
+		p.differences.compare(p.jobs.allJobs(), ms.membership.presentMembers(), p.nonce)
+	}
 }
 
 // recheckJob enqueues a job for a check if it belongs to this member. known is the cache that has the job's present state, or nil if

@@ -16,26 +16,30 @@ import (
 
 // membership is this member's node among the members, with one session, and the descriptions of all members.
 type membership struct {
-	store   *store
-	report  *reporter
-	session *framework.Session
-	labels  map[string]string
-	keys    func(Placement) []uint32 // of this member's jobs
-	changed func()                   // called when the members or their descriptions have changed
+	store     *store
+	report    *reporter
+	session   *framework.Session
+	labels    map[string]string
+	keys      func(Placement) []uint32      // of this member's jobs
+	declared  func() map[uint32]fingerprint // of this member's jobs
+	conflicts func() int64                  // counts jobs that were found stored with another declaration
+	changed   func()                        // called when the members or their descriptions have changed
 
 	name   string          // of the node
-	exists context.Context // done when it is gone, or the session has ended
+	reused bool            // a former node of this member had the same name
+	exists context.Context // done when the node is gone, or the session has ended
 	leave  context.CancelCauseFunc
 
-	writing       chan struct{} // locked while the description is written; a channel, since the holder waits for answers
-	writtenData   []byte        // the description that is stored and announced; nil if that is not known
-	announcedKeys []uint32      // the jobs of Placement Spread in it
+	writing            chan struct{} // has a token while the description is written; a channel, since others that wait for it may give up
+	writtenData        []byte        // the description that is stored and announced; nil if that is not known
+	announcedKeys      []uint32      // the jobs of Placement Spread in it
+	announcedConflicts int64         // how many conflicts had been found then
 
 	descriptionsChanged chan struct{} // buffered: descriptions have changed
 
 	mu       sync.Mutex
 	members  []member // by node
-	outdated bool     // their descriptions are to be read again
+	outdated bool     // their descriptions must be read again
 }
 
 func newMembership(store *store, report *reporter, session *framework.Session, name string) *membership {
@@ -46,7 +50,8 @@ func newMembership(store *store, report *reporter, session *framework.Session, n
 
 // createNode creates the member node.
 func (m *membership) createNode(ctx context.Context) (primitives.Created, error) {
-	data, keys, err := m.describeMember()
+	conflicts := m.conflicts()
+	data, described, err := m.describeMember()
 	if err != nil {
 		return primitives.Created{}, err
 	}
@@ -56,21 +61,25 @@ func (m *membership) createNode(ctx context.Context) (primitives.Created, error)
 	if err != nil {
 		return primitives.Created{}, err
 	}
-	m.writtenData, m.announcedKeys = data, keys
+	if !m.reused { // else updateDescription announces it: other members may know the description of the former node, and not that it was deleted
+		m.writtenData, m.announcedKeys, m.announcedConflicts = data, described.keys, conflicts
+	}
 	node := created.Nodes[0]
 	m.exists, m.leave = recipe.WhileNodeExists(m.session, node.Path, func(_ []byte, st framework.Stat) bool { return st.Czxid == node.Zxid }, 0)
 	return node, nil
 }
 
-// describeMember returns what this member stores of itself, and the jobs of Placement Spread in it.
-func (m *membership) describeMember() (data []byte, keys []uint32, err error) {
-	described := member{id: m.store.client.Config().Identity, labels: m.labels, keys: m.keys(Spread), leads: m.keys(OnLeader)}
+// describeMember returns what this member stores of itself.
+func (m *membership) describeMember() (data []byte, described member, err error) {
+	described = member{id: m.store.client.Config().Identity, labels: m.labels, keys: m.keys(Spread), leads: m.keys(OnLeader), declared: m.declared()}
 	data, err = described.encode()
-	return data, described.keys, err
+	return data, described, err
 }
 
-// updateDescription stores the description if it has changed. It announces the change if the jobs of Placement Spread in it have changed: they decide which
-// member owns a job. One caller at a time writes, since a write is repeated when its reply is lost, and must then store the latest description.
+// updateDescription stores the description if it has changed. It announces the change if the jobs of Placement Spread in it have changed, since they decide which
+// member owns a job; and if a job was found stored with another declaration, since another member may have that declaration. A description may show a job before that was
+// found, so the conflict is announced also if the description has not changed since. One caller at a time writes: a write
+// whose reply was lost is repeated, and must then store the latest description.
 func (m *membership) updateDescription(ctx context.Context) error {
 	select {
 	case m.writing <- struct{}{}:
@@ -78,31 +87,34 @@ func (m *membership) updateDescription(ctx context.Context) error {
 	case <-ctx.Done():
 		return failure.Ended(ctx)
 	}
-	data, keys, err := m.describeMember()
-	if err != nil || bytes.Equal(data, m.writtenData) {
+	conflicts := m.conflicts() // before the description, which may then show more
+	data, described, err := m.describeMember()
+	if err != nil {
 		return err
 	}
-	m.writtenData = nil
-	_, err = m.session.Set(ctx, m.store.nodes.member(m.name), data, framework.AnyVersion)
-	if errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrNoNode) {
-		return nil // the membership is over, and the next one begins with the right description
+	if !bytes.Equal(data, m.writtenData) {
+		m.writtenData = nil
+		_, err = m.session.Set(ctx, m.store.nodes.member(m.name), data, framework.AnyVersion)
+		if errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrNoNode) {
+			return nil // the membership is over, and the next one begins with the right description
+		}
 	}
-	if err == nil && (m.announcedKeys == nil || !slices.Equal(keys, m.announcedKeys)) {
+	if err == nil && (m.announcedKeys == nil || !slices.Equal(described.keys, m.announcedKeys) || conflicts != m.announcedConflicts) {
 		m.announcedKeys = nil
 		err = m.store.announceChanges(ctx)
 	}
 	if err == nil {
-		m.writtenData, m.announcedKeys = data, keys
+		m.writtenData, m.announcedKeys, m.announcedConflicts = data, described.keys, conflicts
 	}
 	return err
 }
 
-// updateUntilDone stores the description until that has succeeded or ctx ends. If it fails, the next member session's is right.
+// updateUntilDone tries to store the description until that has succeeded or ctx ends. If it fails, the next member session begins with the right description.
 func (m *membership) updateUntilDone(ctx context.Context) {
 	_ = m.store.onSession(ctx, func(*framework.Session) error { return m.updateDescription(ctx) })
 }
 
-// watchMembers keeps up with the members until ctx ends.
+// watchMembers follows the members and their descriptions until ctx ends.
 func (m *membership) watchMembers(ctx context.Context) {
 	repeatStep(ctx, m.store.client, m.report, "the members cannot be read", func() error {
 		names, _, w, err := m.session.WatchChildren(ctx, m.store.nodes.members())

@@ -153,7 +153,7 @@ func TestTheDefaultDeadlineIsTheTimeToTheNextTick(t *testing.T) {
 			j := planned(t, func(j *Job) { j.Spec, j.Misfire, j.Deadline = c.spec, c.misfire, 0 })
 			from := noon.Add(-time.Minute)
 			st := jobState{Last: from, Registered: from.Add(-time.Hour)}
-			at := planInput{now: from.Add(c.outage), late: ReasonNoLeader}
+			at := planInput{now: from.Add(c.outage), lateReason: ReasonNoLeader}
 			due := j.schedule.findDueTicks(from, at.now).count
 			for p := j.plan(st, j.schedule, at); !p.isEmpty(); p = j.plan(st, j.schedule, at) {
 				if st = p.state; p.start != nil {

@@ -70,8 +70,8 @@ func WithWaitForJobs() Option {
 	}
 }
 
-// WithStuckAfter reports a run as stuck that has not returned so long after its context has ended, and lets
-// a scheduler that is stopped wait for it no longer. Default 10 s.
+// WithStuckAfter sets when a run counts as stuck: its function has not returned although its context ended d ago. Then the scheduler reports the run (EventStuck,
+// RunRecord.Stuck), and a scheduler that is being stopped waits for the run no longer. Default 10 s.
 func WithStuckAfter(d time.Duration) Option {
 	return func(s *settings) error {
 		if d <= 0 {
@@ -82,8 +82,7 @@ func WithStuckAfter(d time.Duration) Option {
 	}
 }
 
-// WithHistory keeps the latest n runs of each job that have ended, 1 to 100. Default 10. All members should
-// have the same.
+// WithHistory keeps the records of the latest n ended runs of each job, 1 to 100. Default 10. Give all members the same n: it is the size of a ring of nodes.
 func WithHistory(n int) Option {
 	return func(s *settings) error {
 		if n < 1 || n > maxHistory {
@@ -94,8 +93,8 @@ func WithHistory(n int) Option {
 	}
 }
 
-// WithMaxConcurrent lets this member run at most n jobs at once. Ticks that have to wait are run late, as
-// their jobs' misfire policies allow. Default: no bound.
+// WithMaxConcurrent lets this member run at most n runs at once. Ticks that have to wait start late, as far as
+// their jobs' misfire policies allow. A run that was claimed by a transaction with a lost reply starts at once, also beyond n. Default: no bound.
 func WithMaxConcurrent(n int) Option {
 	return func(s *settings) error {
 		if n < 1 {
@@ -106,8 +105,8 @@ func WithMaxConcurrent(n int) Option {
 	}
 }
 
-// WithLabels describes this member, for jobs that are pinned to some by Job.Labels. Names and values have at
-// most 256 bytes.
+// WithLabels describes this member, for jobs that Job.Labels pin to members with certain labels. There may be 64 labels. Names and values have at
+// most 256 bytes each.
 func WithLabels(labels map[string]string) Option {
 	return func(s *settings) error {
 		if err := validLabels(labels); err != nil {
@@ -130,8 +129,8 @@ func WithNow(now func() time.Time) Option {
 	}
 }
 
-// WithObserver calls observe with what happens, from the goroutines in which it happens, several at once.
-// It must be quick.
+// WithObserver calls observe with each Event, from the goroutines in which the events happen, several at once. observe must be quick, since it delays
+// these goroutines. It may call the scheduler's methods.
 func WithObserver(observe func(Event)) Option {
 	return func(s *settings) error {
 		if observe == nil {

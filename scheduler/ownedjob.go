@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
 )
 
 // ownedJob is a job that belongs to this member at present. A check of it reads the state, plans, and does what the plan says: it
@@ -20,12 +21,12 @@ type ownedJob struct {
 
 	// Of the present check.
 	next         time.Time // when to check again
-	mayTakeSlot  bool      // else a slot that is free is kept for other jobs
+	mayTakeSlot  bool      // if false, a free slot is kept for other jobs
 	waitsForSlot bool      // for a slot
 	hasSlot      bool      // it has a slot that no run has taken over
 
 	lastFailure time.Time     // when a check failed last
-	retryPause  time.Duration // after that
+	retryPause  time.Duration // after that failure
 
 	watchMu sync.Mutex
 	watched map[int64]bool // runs of other members, by their watched claims
@@ -39,9 +40,9 @@ type ownership struct {
 	runner  *runner
 	clock   *tickClock
 	session *framework.Session
-	member  string          // this member's node
-	ctx     context.Context // done when no check may start anything any more; calls last as long as the session, so that a transaction is settled
-	watches *sync.WaitGroup
+	member  string            // this member's node
+	ctx     context.Context   // done when no check may start a run or a write any more; requests use the session's context, so that the outcome of a transaction becomes known
+	watches *background.Tasks // the goroutines of watchClaim
 
 	guard   func(*job) (framework.Op, bool) // refuses a transaction unless the job belongs to this member; false if it does not
 	recheck func(job string)                // another member has changed the state
@@ -57,7 +58,7 @@ func newOwnedJob(o *ownership, j *job) *ownedJob {
 // that a run may take a free slot. An error is reported and leads to another check; it does not affect other jobs.
 func (o *ownedJob) checkJob(stale, mayTakeSlot bool) (next time.Time, waits bool) {
 	if !o.jobs.keepRuns(o.job.local) {
-		return time.Time{}, false // the job has left this member
+		return time.Time{}, false // this member has dropped the job
 	}
 	defer o.jobs.releaseRuns(o.job.local)
 	defer o.cache.lock()()
@@ -127,10 +128,10 @@ func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if o.job.left.Load() { // it may have left during the reads above
+	if o.job.dropped.Load() { // it may have been dropped during the reads above
 		return false, nil
 	}
-	p := o.job.plan(state, schedule, planInput{now: o.clock.now(), late: o.lateReason, lost: lost})
+	p := o.job.plan(state, schedule, planInput{now: o.clock.now(), lateReason: o.lateReason, lost: lost})
 	marked := o.endReplacedRuns(&p)
 	o.next = p.wakeAt
 	switch {
@@ -191,7 +192,7 @@ func (o *ownedJob) lostRuns(state jobState) (lost []int64, err error) {
 			return nil, err
 		}
 		o.setWatched(r.Number, true)
-		o.watches.Go(func() { o.watchClaim(r.Number, w) })
+		o.watches.Start(func() { o.watchClaim(r.Number, w) })
 	}
 	return lost, nil
 }
@@ -273,7 +274,7 @@ func (o *ownedJob) saveMissed(p plan, marked bool) (again bool, err error) {
 	return false, nil
 }
 
-// writePlan writes a plan's state, with other operations.
+// writePlan writes a plan's state, with the guard, the records of lost runs, and other operations.
 func (o *ownedJob) writePlan(p plan, ops ...tolerantOp) (framework.Stat, error) {
 	past, err := o.store.historyOps(o.job.Name, p.lost...)
 	if err != nil {
@@ -293,7 +294,7 @@ func (o *ownedJob) writePlan(p plan, ops ...tolerantOp) (framework.Stat, error) 
 	return st, nil
 }
 
-// errNotOwner says that the job belongs to this member no more.
+// errNotOwner says that the job does not belong to this member any more.
 var errNotOwner = errors.New("the job belongs to another member")
 
 // retryAfterRefusal decides whether to plan again after a transaction that was refused or has an unknown outcome. If the guard was refused, the check

@@ -9,13 +9,13 @@ import (
 
 // planInput is what a plan is made from beside the stored state.
 type planInput struct {
-	now  time.Time
-	late Reason  // why ticks were not run when they were due
-	lost []int64 // the runs of members that are gone
+	now        time.Time
+	lateReason Reason  // why ticks were not run when they were due
+	lost       []int64 // the runs of members that are gone
 }
 
-// plan is what is to be done about a job: a state to write, and perhaps a run to start. It depends on
-// the state and the time alone, so that any member would make the same.
+// plan is what a check of a job has to do: a state to write, and perhaps a run to start. It depends on the definition, the state and the input alone, so
+// that members with the same definition make the same plan.
 type plan struct {
 	job      *job
 	schedule Schedule
@@ -27,9 +27,9 @@ type plan struct {
 	droppedRuns   bool        // runs of a former registration have ended
 	holdShortened bool        // the hold was shortened
 	missed        []Gap
-	toReplace     []int64   // runs that are to end, so that the next can start
-	wakeAt        time.Time // when there is something to do next; zero: not by time alone
-	nextTickAt    time.Time // when the next tick is due that is not yet; zero: no tick
+	toReplace     []int64   // runs that must end, so that the next one can start
+	wakeAt        time.Time // when to check the job next; zero: only a change of the state leads to the next check
+	nextTickAt    time.Time // when the next tick that is not due yet should start; zero: there is none
 }
 
 // plan decides what to do.
@@ -100,22 +100,22 @@ func (p *plan) boundHold() {
 	}
 }
 
-// startRepeat starts a run that is to be repeated, before all others. It is not a new run, so MinHold does not
+// startRepeat starts a run that must be repeated, before all others. It is not a new run, so MinHold does not
 // delay it.
 func (p *plan) startRepeat() {
-	if i := p.repeatedRuns(); i >= 0 && !p.isOccupied() {
+	if i := p.firstRepeat(); i >= 0 && !p.isOccupied() {
 		p.addRun(p.state.Pending[i])
 		p.state.Pending = slices.Delete(p.state.Pending, i, i+1)
 	}
 }
 
-// repeatedRuns is the place of the first run among Pending that is to be repeated, or -1. A pause keeps back those of ticks; one that
-// was asked for with Trigger goes on, since Trigger runs a paused job on purpose.
-func (p *plan) repeatedRuns() int {
+// firstRepeat is the index of the first run among Pending that must be repeated, or -1. A pause keeps back the runs of ticks, but not runs that were
+// asked for with Trigger, since Trigger runs a paused job on purpose.
+func (p *plan) firstRepeat() int {
 	return slices.IndexFunc(p.state.Pending, func(w pendingRun) bool { return w.Attempt > 1 && (w.Manual || p.state.Paused.IsZero()) })
 }
 
-// startRequested starts the first run that was asked for.
+// startRequested starts the first run that was asked for with Trigger.
 func (p *plan) startRequested() {
 	if i := p.firstRequested(); i >= 0 && p.hasRoom() {
 		p.addRun(p.state.Pending[i])
@@ -123,7 +123,7 @@ func (p *plan) startRequested() {
 	}
 }
 
-// firstRequested is the place of the first run among Pending that was asked for, or -1.
+// firstRequested is the index of the first run among Pending that was asked for with Trigger, or -1.
 func (p *plan) firstRequested() int {
 	return slices.IndexFunc(p.state.Pending, func(w pendingRun) bool { return w.Attempt == 1 })
 }
@@ -178,16 +178,16 @@ func (p *plan) findDue() dueTicks {
 // fireTick runs one tick, and records the ticks that the misfire policy leaves out as missed.
 func (p *plan) fireTick(d dueTicks) {
 	if p.job.Misfire == MisfireAll {
-		if d = p.dropExpired(d, p.input.late); d.count > 0 {
+		if d = p.dropExpired(d, p.input.lateReason); d.count > 0 {
 			p.beginTickRun(d.first)
 		}
 		return
 	}
 	if p.isTooLate(d.latest) {
-		p.missAll(d.asGap(p.input.late))
+		p.missAll(d.asGap(p.input.lateReason))
 		return
 	}
-	p.missBefore(d.latest, d, p.input.late)
+	p.missBefore(d.latest, d, p.input.lateReason)
 	p.beginTickRun(d.latest)
 }
 
@@ -232,8 +232,8 @@ func (p *plan) dropExpired(d dueTicks, why Reason) dueTicks {
 	if limit == 0 {
 		limit = OnTime
 	}
-	old := p.schedule.findDueTicks(p.state.ticksSeenUntil(), p.input.now.Add(-limit-p.job.Jitter-time.Nanosecond))
-	if p.job.Deadline == 0 && old.count > 0 && !p.isTooLate(old.latest) { // of ticks that are older than OnTime, only the latest may be young enough
+	old := p.schedule.findDueTicks(p.state.ticksSeenUntil(), p.input.now.Add(-limit).Add(-p.job.Jitter-time.Nanosecond)) // not in one sum, which may overflow
+	if p.job.Deadline == 0 && old.count > 0 && !p.isTooLate(old.latest) {                                                // of ticks that are older than OnTime, only the latest may be young enough
 		old = p.schedule.findDueTicks(p.state.ticksSeenUntil(), old.latest.Add(-time.Second))
 	}
 	if old.count == 0 {
@@ -251,7 +251,7 @@ func (p *plan) missBefore(tick time.Time, d dueTicks, why Reason) {
 	p.missAll(p.schedule.findDueTicks(p.state.ticksSeenUntil(), tick.Add(-time.Second)).asGap(why))
 }
 
-// missAll records ticks as missed, and moves on.
+// missAll records ticks as missed. They are not due any more.
 func (p *plan) missAll(g Gap) {
 	p.recordMiss(g)
 	p.state.Last = g.To
@@ -286,7 +286,7 @@ func (p *plan) addRun(of pendingRun) {
 	}
 }
 
-// startTime is when a tick is to be started: it, and its jitter.
+// startTime is when a tick should start: its time plus its jitter.
 func (p *plan) startTime(tick time.Time) time.Time {
 	return tick.Add(p.job.jitterOf(p.schedule, tick))
 }
@@ -327,7 +327,7 @@ func (p *plan) nextWake() (wakeAt, tickAt time.Time) {
 	if late || p.firstRequested() >= 0 {
 		wakeAt = earlierOf(wakeAt, latestOf(p.input.now, p.state.HoldUntil))
 	}
-	if p.repeatedRuns() >= 0 {
+	if p.firstRepeat() >= 0 {
 		wakeAt = earlierOf(wakeAt, p.input.now)
 	}
 	return wakeAt, tickAt

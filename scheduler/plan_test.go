@@ -32,11 +32,11 @@ func gap(from, to, count int, why Reason) Gap {
 func TestHoldEndsAfterTheClockWasSetBack(t *testing.T) {
 	j := planned(t, func(j *Job) { j.MinHold = time.Minute })
 	st := jobState{Last: minute(-10), HoldUntil: minute(90)}
-	p := j.plan(st, j.schedule, planInput{now: noon, late: ReasonNoLeader})
+	p := j.plan(st, j.schedule, planInput{now: noon, lateReason: ReasonNoLeader})
 	require.False(t, p.isEmpty(), "the hold is stored anew")
 	require.Equal(t, minute(1), p.state.HoldUntil)
 	near := jobState{Last: noon, HoldUntil: minute(1).Add(MaxAhead)}
-	p = j.plan(near, j.schedule, planInput{now: noon, late: ReasonNoLeader})
+	p = j.plan(near, j.schedule, planInput{now: noon, lateReason: ReasonNoLeader})
 	require.True(t, p.isEmpty(), "another member's clock may be that far ahead")
 }
 
@@ -44,7 +44,7 @@ func TestHoldEndsAfterTheClockWasSetBack(t *testing.T) {
 func TestRequestOfAClockThatWasSetBackGoesFirst(t *testing.T) {
 	j := planned(t, nil)
 	st := jobState{Last: noon, Pending: []pendingRun{{Tick: minute(75), Manual: true, Attempt: 1}, {Tick: noon, Manual: true, Attempt: 1}}}
-	p := j.plan(st, j.schedule, planInput{now: minute(1), late: ReasonNoLeader})
+	p := j.plan(st, j.schedule, planInput{now: minute(1), lateReason: ReasonNoLeader})
 	require.NotNil(t, p.start)
 	require.True(t, p.start.Manual)
 	require.Equal(t, minute(75), p.start.Tick)
@@ -53,7 +53,7 @@ func TestRequestOfAClockThatWasSetBackGoesFirst(t *testing.T) {
 func TestARepetitionDoesNotProlongTheHold(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Guarantee, j.MinHold = AtLeastOnce, time.Hour })
 	st := jobState{Last: noon, HoldUntil: minute(60), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}
-	p := j.plan(st, j.schedule, planInput{now: minute(1), late: ReasonNoLeader})
+	p := j.plan(st, j.schedule, planInput{now: minute(1), lateReason: ReasonNoLeader})
 	require.NotNil(t, p.start)
 	require.Equal(t, minute(60), p.state.HoldUntil)
 }
@@ -157,7 +157,7 @@ func TestPlans(t *testing.T) {
 				}
 			})
 			before := fmt.Sprint(c.state)
-			p := j.plan(c.state, j.schedule, planInput{now: minute(c.now), late: ReasonNoLeader, lost: c.lost})
+			p := j.plan(c.state, j.schedule, planInput{now: minute(c.now), lateReason: ReasonNoLeader, lost: c.lost})
 			require.Equal(t, before, fmt.Sprint(c.state), "what is planned from stays")
 			require.Equal(t, c.missed, p.missed)
 			require.Equal(t, c.yield, p.toReplace)
@@ -192,7 +192,7 @@ func TestEveryTickIsRunOrMissedUnderAllPolicies(t *testing.T) {
 				now := noon
 				for i := range 150 {
 					now = now.Add(time.Duration(1+i*i*37%200) * time.Second)
-					p := j.plan(st, j.schedule, planInput{now: now, late: ReasonLate})
+					p := j.plan(st, j.schedule, planInput{now: now, lateReason: ReasonLate})
 					st = p.state
 					if i%3 == 0 {
 						for len(st.Running) > 0 {
@@ -245,7 +245,7 @@ func TestPausesBetweenRetriesGrow(t *testing.T) {
 func TestContinuedGapIsOneRowAndRowsAreBounded(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Deadline = time.Minute })
 	s := jobState{Last: noon, Running: []storedRun{{RunRecord: RunRecord{Number: 1}}}}
-	at := func() planInput { return planInput{now: s.Last.Add(time.Minute), late: ReasonLate} }
+	at := func() planInput { return planInput{now: s.Last.Add(time.Minute), lateReason: ReasonLate} }
 	for i := range 30 {
 		s = j.plan(s, j.schedule, at()).state
 		require.Len(t, s.Gaps, 1)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Guarantee is what a run is promised when the member that runs it dies.
+// Guarantee says what happens to a run when the member that runs it dies.
 type Guarantee string
 
 // The guarantees.
@@ -24,7 +24,7 @@ const (
 // each time must not kill the whole cluster for ever. Retries, and orderly stops, do not count.
 const MaxReruns = 10
 
-// Misfire is what becomes of ticks that could not be run when they were due.
+// Misfire says what happens to ticks that could not be run when they were due.
 type Misfire string
 
 // The misfire policies. Ticks that are not run are recorded as missed.
@@ -33,12 +33,12 @@ const (
 	MisfireLatest Misfire = "latest"
 	// MisfireSkip runs only ticks that are at most OnTime late, or the Deadline if that is shorter.
 	MisfireSkip Misfire = "skip"
-	// MisfireAll runs each that is not later than the Deadline, oldest first. Under OverlapForbid they, and
-	// what comes due meanwhile, wait for each other.
+	// MisfireAll runs each tick that is not later than the Deadline, the oldest first. Under OverlapForbid these ticks, and
+	// those that come due meanwhile, wait for each other.
 	MisfireAll Misfire = "all"
 )
 
-// Overlap is what becomes of a tick that is due while a run of its job goes on.
+// Overlap says what happens to a tick that is due while a run of its job goes on.
 type Overlap string
 
 // The overlap policies.
@@ -47,12 +47,12 @@ const (
 	OverlapForbid Overlap = "forbid"
 	// OverlapAllow runs it beside the other.
 	OverlapAllow Overlap = "allow"
-	// OverlapReplace ends the other's context, and runs the tick once that has returned, if it is within the
+	// OverlapReplace ends the context of the other run, and runs the tick once the other run has returned, if the tick is within its
 	// Deadline then. A run that was asked for with Trigger is replaced only by a tick that comes after its start.
 	OverlapReplace Overlap = "replace"
 )
 
-// Placement is where a job runs.
+// Placement selects the member that runs a job.
 type Placement string
 
 // The placements.
@@ -60,7 +60,7 @@ const (
 	// OnLeader runs the job in the member that leads. The default.
 	OnLeader Placement = "leader"
 	// Spread gives each job a member, by rendezvous hashing over those that have the job and its labels: when
-	// a member comes or goes, only jobs of its own move.
+	// a member comes or goes, only the jobs that it gets or had change their owner.
 	Spread Placement = "spread"
 )
 
@@ -83,14 +83,14 @@ const (
 // validLabels refuses labels without a name, and those that are too long or too many.
 func validLabels(labels map[string]string) error {
 	if len(labels) > maxLabels {
-		return fmt.Errorf("%d labels are given, at most %d are taken", len(labels), maxLabels)
+		return fmt.Errorf("%d labels: want at most %d", len(labels), maxLabels)
 	}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		switch value := labels[name]; {
 		case name == "":
 			return fmt.Errorf("the label with the value %q has no name", value)
 		case len(name) > maxLabel || len(value) > maxLabel:
-			return fmt.Errorf("the label %.20q has a name of %d bytes and a value of %d, at most %d are taken", name, len(name), len(value), maxLabel)
+			return fmt.Errorf("the label %.20q has a name of %d bytes and a value of %d: want at most %d for each", name, len(name), len(value), maxLabel)
 		}
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxParallel is how many jobs are registered, or read, at once.
-	maxParallel = 32
+	// registeredAtOnce is how many jobs are registered at the same time.
+	registeredAtOnce = 32
 	// replacedAtOnce is how many schedules are replaced in one transaction: states are small, and each transaction makes
 	// every member check its jobs.
 	replacedAtOnce = 64
@@ -24,14 +24,14 @@ type registrar struct {
 	report  *reporter
 	jobs    *jobTable
 	removed func(*job)                      // the job is gone
-	entered func(ctx context.Context) error // a job can be assigned, and this member's description has to tell of it
+	takeUp  func(ctx context.Context) error // updates this member's description, which must name the job, and assigns the jobs
 }
 
 // outdatedSchedule is a stored schedule that a job's declaration replaces.
 type outdatedSchedule struct {
 	job     *job
 	cache   *stateCache
-	newGaps *[]Gap // what the latest try has recorded as missed
+	newGaps *[]Gap // what the latest transaction that was not refused has recorded as missed
 }
 
 // registerAll registers this member's jobs, and tells the others of what has changed. Its error is that of the first job that cannot be
@@ -64,7 +64,7 @@ func (r *registrar) enterAll(ctx context.Context) (created []string, old []outda
 	jobs := make(chan *job)
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for range maxParallel {
+	for range registeredAtOnce {
 		all.Go(func() {
 			for j := range jobs {
 				fresh, outdated, err := r.enterJob(ctx, j)
@@ -103,7 +103,7 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 			return nil
 		case errors.Is(err, ErrUnknownJob):
 			created = true
-			return r.store.createState(ctx, session, j.Name, j.declaration())
+			return r.createState(ctx, session, j)
 		case unknown:
 			created = true
 			return r.replaceTombstone(ctx, session, j, cache, state)
@@ -112,6 +112,10 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 		}
 		if !j.updated || !j.entered.Load() {
 			j.generation.Store(state.Generation)
+			j.local.allowRunsOf(state.Generation)
+		}
+		if state.declaredFingerprint(j.Name) != j.fingerprint {
+			r.jobs.conflicts.Add(1)
 		}
 		if !state.agreesWith(j.declaration()) {
 			old = []outdatedSchedule{{j, cache, new([]Gap)}}
@@ -122,6 +126,13 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 		j.entered.Store(true)
 	}
 	return created, old, err
+}
+
+// createState registers a job that has no node. Its generation is 0, also if an operator has deleted a node with a higher one.
+func (r *registrar) createState(ctx context.Context, session *framework.Session, j *job) error {
+	j.generation.Store(0)
+	j.local.allowRunsOf(0)
+	return r.store.createState(ctx, session, j.Name, j.declaration())
 }
 
 // replaceTombstone registers a job in the place of a tombstone.
@@ -163,7 +174,7 @@ func (r *registrar) registerInBackground(a *activation, j, before *job) {
 // registerUntilDone registers a job until that has succeeded, the job has left, or ctx ends.
 func (r *registrar) registerUntilDone(ctx context.Context, j *job) {
 	back := recipe.NewBackoff(r.store.client)
-	for ctx.Err() == nil && !j.left.Load() {
+	for ctx.Err() == nil && !j.dropped.Load() {
 		err := r.registerOne(ctx, j)
 		if err == nil {
 			return
@@ -190,15 +201,15 @@ func (r *registrar) registerOne(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	return r.entered(ctx)
+	return r.takeUp(ctx)
 }
 
-// errSplitTransaction says that fewer schedules at once may do.
+// errSplitTransaction says that transactions of fewer schedules may be accepted.
 var errSplitTransaction = errors.New("a transaction of many schedules was refused")
 
-// replaceSchedules stores schedules in the place of others, each in a transaction that tells the members: the owner of a job
-// goes by the old one until it hears of that. It halves what is refused, so that jobs that run all the time, and those that make too large
-// a request, keep no other schedule from being replaced.
+// replaceSchedules stores schedules in the place of others, in a transaction that announces the change: the owner of a job
+// uses the old schedule until it reads the announcement. If the transaction is refused, it tries each half of the schedules on its own. So a job whose state changes all the
+// time, or a request that is too large, keeps no other schedule from being replaced.
 func (r *registrar) replaceSchedules(ctx context.Context, old []outdatedSchedule) error {
 	err := r.store.onSession(ctx, func(session *framework.Session) error {
 		err := r.replaceSchedulesOnce(ctx, session, old)
@@ -233,14 +244,16 @@ func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework
 	}
 	var names []string
 	var ops []framework.Op
+	var replaced []outdatedSchedule // by ops, each with the gaps below
+	var gaps [][]Gap
 	for _, o := range old {
 		declared := o.job.declaration()
 		state, err := o.cache.readState(ctx, session)
 		switch {
-		case o.job.left.Load(), o.job.updated && err == nil && !state.Removed.IsZero():
+		case o.job.dropped.Load(), o.job.updated && err == nil && !state.Removed.IsZero():
 			continue
 		case errors.Is(err, ErrUnknownJob): // it was removed meanwhile
-			err = r.store.createState(ctx, session, o.job.Name, declared)
+			err = r.createState(ctx, session, o.job)
 		case err == nil && !state.Removed.IsZero():
 			err = r.replaceTombstone(ctx, session, o.job, o.cache, state)
 		case err == nil && state.agreesWith(declared):
@@ -248,8 +261,8 @@ func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework
 		case err == nil:
 			var data []byte
 			next := state.withDeclared(declared, now)
-			*o.newGaps = next.newGaps
 			data, err = next.encode()
+			replaced, gaps = append(replaced, o), append(gaps, next.newGaps)
 			ops = append(ops, framework.SetOp(o.cache.node, data, o.cache.version))
 		}
 		if err != nil {
@@ -264,6 +277,15 @@ func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework
 	if err != nil {
 		return err
 	}
+	for i, o := range replaced {
+		*o.newGaps = gaps[i]
+	}
 	_, err = session.Multi(ctx, append(ops, announce)...)
+	var refused *framework.TxError
+	if errors.As(err, &refused) {
+		for _, o := range replaced {
+			*o.newGaps = nil // if another member has replaced the schedule, that member reports them
+		}
+	}
 	return err
 }

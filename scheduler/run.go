@@ -62,7 +62,7 @@ func (n *runner) startUnlessRunning(session *framework.Session, j *job, cache *s
 	})
 }
 
-// describeRun returns what the job's function learns about its run.
+// describeRun returns the Run that the job's function gets.
 func (e *execution) describeRun() Run {
 	r := e.record
 	return Run{Job: e.job.Name, Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt, Token: r.Token, ID: r.ID}
@@ -76,9 +76,6 @@ func (e *execution) runAndRecord(fresh bool) {
 	if !fresh {
 		e.recordOutcome(errRanBefore, nil)
 		return
-	}
-	if latest := e.jobs.latestDefinition(e.job.local); latest.generation.Load() == e.record.Generation {
-		e.job = latest // it may have been updated while the claim was under way
 	}
 	ctx, end := e.report.tel.startRunSpan(context.Background(), e.job.Name, e.record.RunRecord, e.termTrace(e.job, e.session), e.report.now)
 	hold, err := e.session.Primitives().Hold(ctx, e.store.nodes.claim(e.job.Name, e.record.Number))
@@ -98,14 +95,17 @@ func (e *execution) runAndRecord(fresh bool) {
 // runWhileHeld runs the job with a context that ends with the claim, and when the run is stopped. It returns the job's error, and the cause of its
 // context's end, or nil if the context has not ended.
 func (e *execution) runWhileHeld(hold primitives.Hold) (err, why error) {
-	ended, cut := e.local.ended, e.activation.cut
+	ended, drainOver := e.local.ended, e.activation.drainOver
 	defer context.AfterFunc(ended, func() { hold.End(context.Cause(ended)) })()
-	defer context.AfterFunc(cut, func() { e.local.stop(context.Cause(cut)) })()
+	defer context.AfterFunc(drainOver, func() { e.local.stop(context.Cause(drainOver)) })()
 	if ended.Err() != nil { // the job was removed while its claim was under way
 		hold.End(context.Cause(ended))
 	}
 	if err := hold.Err(); err != nil {
 		return err, err
+	}
+	if latest := e.jobs.latestDefinition(e.job.local); latest.generation.Load() == e.record.Generation {
+		e.job = latest // it may have been updated while the claim was under way, or while the session awoke
 	}
 	e.report.passEvent(Event{Kind: EventStarted, Job: e.job.Name, Run: e.describeRun()})
 	err = e.runWithRetries(hold)
@@ -121,7 +121,7 @@ func (e *execution) runWhileHeld(hold primitives.Hold) (err, why error) {
 
 var errStoppedBetweenTries = fmt.Errorf("%w before the next try", ErrDrained)
 
-// runWithRetries calls the job until it succeeds or has no retry left. A scheduler that is stopped begins no other try.
+// runWithRetries calls the job until it succeeds or has no retry left. A scheduler that is being stopped begins no further try.
 func (e *execution) runWithRetries(hold primitives.Hold) error {
 	stopped := e.activation.ctx
 	for try := 1; ; try++ {
@@ -163,12 +163,12 @@ func (e *execution) runOnce(ctx context.Context) error {
 	return err
 }
 
-// callFunction calls the function. A panic, or the end of the goroutine, is an outcome.
+// callFunction calls the function in a goroutine of its own. A panic, and the end of that goroutine, are errors that wrap ErrPanic.
 func (e *execution) callFunction(ctx context.Context) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err = fmt.Errorf("%w: it has ended its goroutine", ErrPanic) // unless it returns
+		err = fmt.Errorf("%w: it has ended its goroutine", ErrPanic) // the error unless the function returns
 		defer func() {
 			if v := recover(); v != nil {
 				err = fmt.Errorf("%w: %v", ErrPanic, v)
@@ -182,8 +182,7 @@ func (e *execution) callFunction(ctx context.Context) (err error) {
 	return err
 }
 
-// watchReturn reports the run if it has not returned some time after a context's end. The function that it returns
-// stops that.
+// watchReturn reports the run as stuck if stop was not called within stuckAfter of the end of a context.
 func (e *execution) watchReturn(ctx context.Context) (stop func()) {
 	returned := make(chan struct{})
 	run := e.describeRun()

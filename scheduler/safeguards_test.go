@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,19 +19,29 @@ func TestCheckBeforeTickDelayStartsNoRun(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Spec, j.Jitter, j.Deadline = "0 * * * *", 50*time.Minute, 0 })
 	delay := j.jitterOf(j.schedule, noon)
 	require.Greater(t, delay, time.Minute)
-	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay - time.Second), late: ReasonLate})
+	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay - time.Second), lateReason: ReasonLate})
 	require.True(t, p.isEmpty())
 	require.Equal(t, noon.Add(delay), p.wakeAt)
-	p = j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay), late: ReasonLate})
+	p = j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay), lateReason: ReasonLate})
 	require.Equal(t, noon, p.start.Tick)
 }
 
 func TestTheJitterProlongsTheDeadlineOfAll(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Spec, j.Jitter, j.Misfire = "0 * * * *", 50*time.Minute, MisfireAll })
 	delay := j.jitterOf(j.schedule, noon)
-	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay + time.Second), late: ReasonLate})
+	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay + time.Second), lateReason: ReasonLate})
 	require.Empty(t, p.missed)
 	require.Equal(t, noon, p.start.Tick)
+}
+
+// A sum of the deadline and the jitter would overflow: all ticks until the year 2318 would be missed.
+func TestDeadlineWithoutLimitBesideJitter(t *testing.T) {
+	j := planned(t, func(j *Job) {
+		j.Spec, j.Jitter, j.Misfire, j.Deadline = "0 * * * *", 50*time.Minute, MisfireAll, math.MaxInt64
+	})
+	p := j.plan(jobState{Last: noon.Add(-5 * time.Hour)}, j.schedule, planInput{now: noon, lateReason: ReasonLate})
+	require.Empty(t, p.missed)
+	require.Equal(t, noon.Add(-4*time.Hour), p.start.Tick)
 }
 
 func TestTheOnlyMemberRepeatsItsOwnLostRun(t *testing.T) {

@@ -26,7 +26,7 @@ func (s Schedule) findDueTicks(from, to time.Time) dueTicks {
 	return dueTicks{count: n, first: s.Next(from).UTC(), latest: s.latestTick(from, to)}
 }
 
-// latestTick is the last tick not after to, of which there is one after from.
+// latestTick is the last tick that is not after to. The caller knows that there is a tick after from and not after to.
 func (s Schedule) latestTick(from, to time.Time) time.Time {
 	seconds := int(to.Unix() - from.Unix())
 	// The first offset from which on the next tick lies after to.
@@ -80,12 +80,11 @@ func (e everySchedule) ticksUntil(t time.Time) int64 {
 // which a clock there shows them.
 //
 // The library's own Next is not used: it drops the whole day when a change of the clocks skips midnight
-// (Cairo, each last Friday of April), and fires twice when one repeats the hour. Here, time is walked in
-// stretches in which the local clock runs evenly; at each change of the clocks everything is looked at
-// anew.
+// (Cairo, each last Friday of April), and fires twice when a change repeats the hour. Here next advances from field to field
+// within a period in which the local clock runs evenly. It stops at each change of the clocks and compares all fields again.
 type calendar struct {
 	second, minute, hour, day, month, weekday uint64 // bit n: the value n
-	bothDays                                  bool   // day and weekday must match: one of them is *
+	bothDays                                  bool   // day and weekday must both match, since one of them is *
 	anyHour                                   bool   // the hour is *
 	zone                                      *time.Location
 }
@@ -123,8 +122,8 @@ func (c calendar) secondAfter(t time.Time) time.Time {
 	return t.In(c.zone).Truncate(time.Second).Add(time.Second)
 }
 
-// advanceLocal goes on by d of the local clock, but not past a change of the clocks. Beyond a zone's table, Go puts
-// the bound at the end of a leap year a day too early, which must not stop the walk.
+// advanceLocal adds d of the local clock, but does not go past a change of the clocks. For years beyond a zone's table, Go puts
+// the bound at the end of a leap year a day too early, which may be before t; such a bound is ignored.
 func advanceLocal(t time.Time, d time.Duration) time.Time {
 	after := t.Add(d)
 	if _, change := t.ZoneBounds(); change.After(t) && change.Before(after) {
@@ -169,8 +168,8 @@ func (c calendar) matchesDay(t time.Time) bool {
 	return day || weekday
 }
 
-// repeatedTime is how much longer the local clock shows what it has shown before it was set back, or not
-// positive.
+// repeatedTime is how much longer the local clock repeats the times that it showed before it was last set back. It is zero or negative if the clock
+// does not repeat them at t.
 func repeatedTime(t time.Time) time.Duration {
 	change, _ := t.ZoneBounds()
 	if change.IsZero() {
@@ -181,7 +180,7 @@ func repeatedTime(t time.Time) time.Duration {
 	return time.Duration(before-now)*time.Second - t.Sub(change)
 }
 
-// countTicks adds up the local days' ticks, each computed.
+// countTicks adds up the ticks of each local day, which it computes from the sets of the fields.
 func (c calendar) countTicks(from, to time.Time) (n int64) {
 	end := c.secondAfter(to)
 	for t := c.secondAfter(from); t.Before(end); {

@@ -50,9 +50,10 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s.leadership = &leadership{election: election.New(client, s.store.nodes.election()), jobs: s.jobs, report: s.report}
 	s.participation = &participation{
 		settings: &s.settings, store: s.store, report: s.report, jobs: s.jobs, slots: s.slots, leadership: s.leadership, nonce: uuid.NewString()[:8],
+		differences: &differenceTeller{report: s.report},
 	}
 	s.leadership.changed = s.participation.assignJobs
-	s.registrar = &registrar{store: s.store, report: s.report, jobs: s.jobs, removed: s.participation.dropRemoved, entered: s.participation.takeUp}
+	s.registrar = &registrar{store: s.store, report: s.report, jobs: s.jobs, removed: s.participation.dropRemoved, takeUp: s.participation.takeUp}
 	return s
 }
 
@@ -88,10 +89,10 @@ func (s *Scheduler) defineJob(j Job) (*job, error) {
 	return newJob(j)
 }
 
-// Update gives a job that this member has another definition: function, policies, placement and labels. Runs that
-// start after it has returned have the new one; those that go on keep the old. A spec, zone or revision that differs
-// replaces the stored schedule as it does when a member is started with it, and in the background as with Add.
-// Other members keep their own definitions.
+// Update replaces this member's definition of a job: function, policies, placement and labels. A run that starts after Update has
+// returned uses the new definition. A run that goes on keeps the old one, and so does a run whose claim was under way when the job was withdrawn. A spec,
+// zone, description or revision that differs replaces the stored schedule as when a member is started with it, and in the background as with Add. Other
+// members keep their own definitions.
 //
 // Its error wraps ErrInvalidJob, ErrInvalidSpec, or ErrUnknownJob if this member does not have the job.
 func (s *Scheduler) Update(j Job) error {
@@ -116,11 +117,10 @@ func (s *Scheduler) replaceDefinition(updated *job) error {
 	return err
 }
 
-// Withdraw takes a job from this member: it claims no run of it any more, except that a claim which is under way may
-// still become a run. The job stays registered, and other members
-// that have it run it. Runs that go on here finish. While no other member has the job, its ticks wait, and are then
-// run or missed by the misfire policy of the member that gets it; so they do while the leader lacks a job of OnLeader.
-// The member may Add the job again.
+// Withdraw takes a job from this member, which then claims no further run of it; a claim that is under way may
+// still become a run. The job stays registered, and other members that have it run it. Runs that go on here finish. While no other
+// member has the job, or the leader lacks a job of OnLeader, its ticks wait. The member that gets the job runs or misses them by its misfire policy.
+// This member may Add the job again.
 //
 // Its error wraps ErrInvalidJob, or ErrUnknownJob if this member does not have the job.
 func (s *Scheduler) Withdraw(name string) error {
@@ -136,13 +136,13 @@ func (s *Scheduler) Withdraw(name string) error {
 	return failure.Wrap("withdraw", s.Path(), err)
 }
 
-// Run registers the jobs, takes part, and runs those that belong to this member, until ctx ends. Then no run is
-// started any more, other members take over at once, and those that go on here may finish within the drain
-// time; after that their contexts end. Run returns once all have returned and are recorded: nil, or an error
-// that wraps ErrStuck and names the runs that do not return.
+// Run registers the jobs, becomes a member, and runs the jobs that belong to this member, until ctx ends. Then it starts no further run, other
+// members take the jobs over at once, and runs that go on here may finish within the drain time (WithDrain); after that their contexts end. Run returns
+// once all runs have returned and their outcomes are stored: nil, or an error that wraps ErrStuck and names the jobs with a run that has not returned
+// within WithStuckAfter.
 //
-// Its error otherwise wraps ErrBadState or ErrNewerState, when a job's stored state does not allow to
-// run it; ErrNoJobs, unless WithWaitForJobs is given; ErrRunning; framework.ErrClosed, framework.ErrNoAuth or framework.ErrInvalidPath.
+// Otherwise its error wraps ErrBadState or ErrNewerState, when a job's stored state cannot be read; ErrNoJobs, unless WithWaitForJobs is
+// given; ErrRunning; framework.ErrClosed, framework.ErrNoAuth or framework.ErrInvalidPath.
 func (s *Scheduler) Run(ctx context.Context) error {
 	for {
 		err := s.runJobs(ctx)
@@ -207,8 +207,8 @@ func (s *Scheduler) endRun() {
 	s.running = nil
 }
 
-// campaignAndTakePart campaigns, if there are jobs of OnLeader, and takes part until the activation's context ends or one of both cannot
-// go on.
+// campaignAndTakePart campaigns while there are jobs of OnLeader, and takes part. It returns when the activation's context ends, or when the campaign or the
+// participation has failed for good.
 func (s *Scheduler) campaignAndTakePart(a *activation) error {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()

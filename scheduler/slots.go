@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// runSlots bound how many runs go on in one member at once.
+// runSlots bounds how many runs go on in one member at once; see WithMaxConcurrent.
 type runSlots struct {
 	most int // 0: no bound
 
@@ -23,7 +23,7 @@ func (s *runSlots) freeSlots() int {
 	return s.most - s.used
 }
 
-// tryTake takes one if there is one.
+// tryTake takes a slot, or returns false if none is free.
 func (s *runSlots) tryTake() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *runSlots) tryTake() bool {
 	return true
 }
 
-// takeAnyway takes one over the bound: the run has been claimed already.
+// takeAnyway takes a slot, also beyond the bound, for a run that has been claimed already.
 func (s *runSlots) takeAnyway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

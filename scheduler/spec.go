@@ -66,7 +66,7 @@ func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 // anyTime is where ParseSpec looks for a first tick.
 var anyTime = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Next returns the first tick after a time, in the schedule's zone; the zero time if there is no tick in the
+// Next returns the first tick after a time, in the schedule's zone. It returns the zero time if a spec of fields has no tick in the
 // next ten years.
 func (s Schedule) Next(after time.Time) time.Time {
 	if s.ticks == nil {

@@ -54,7 +54,7 @@ type storedRun struct {
 	Generation int64  `json:"generation,omitempty"` // of the registration that the run belongs to
 	Reruns     int    `json:"reruns,omitempty"`     // how many members have died that ran it before
 	Request    string `json:"request,omitempty"`    // of a manual run
-	Replace    bool   `json:"replace,omitempty"`    // it is to end
+	Replace    bool   `json:"replace,omitempty"`    // it must end
 
 	unknown recipe.Unknown
 }
@@ -70,7 +70,7 @@ type pendingRun struct {
 	unknown recipe.Unknown
 }
 
-// storedGap is a row of missed ticks.
+// storedGap is a Gap as it is stored.
 type storedGap struct {
 	Gap
 	unknown recipe.Unknown
@@ -199,14 +199,14 @@ func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := err.Error()
+	text := strings.ToValidUTF8(err.Error(), "�")
 	if text == "" {
 		text = "error without text"
 	}
 	if len(text) > maxErrorText {
-		text = text[:maxErrorText-3] + "…"
+		text = strings.ToValidUTF8(text[:maxErrorText-len("…")], "") + "…" // the cut may lie within a character
 	}
-	return strings.ToValidUTF8(text, "�")
+	return text
 }
 
 // schedule reads the stored schedule.
@@ -215,7 +215,7 @@ func (s *jobState) schedule() (Schedule, error) { return readSchedule(s.Spec, s.
 // ticksSeenUntil is the time up to which all ticks were run or missed, or do not count.
 func (s *jobState) ticksSeenUntil() time.Time { return latestOf(s.Registered, s.Since, s.Last) }
 
-// indexOfRun is the place of a run that goes on among Running, or -1.
+// indexOfRun is the index of a run among Running, or -1.
 func (s *jobState) indexOfRun(number int64) int {
 	return slices.IndexFunc(s.Running, func(r storedRun) bool { return r.Number == number })
 }
@@ -239,4 +239,26 @@ func (s jobState) clone() jobState {
 	s.Replaced = slices.Clone(s.Replaced)
 	s.newGaps = nil
 	return s
+}
+
+// publicState is the state as applications see it.
+func (s *jobState) publicState(name string) State {
+	v := State{
+		Name: name, Spec: s.Spec, Zone: s.Zone, Revision: s.Revision, Description: s.Description,
+		Jitter: time.Duration(s.JitterMS) * time.Millisecond, Registered: s.Registered, Since: s.Since, Paused: s.Paused, Last: s.Last,
+		HoldUntil: s.HoldUntil, Number: s.Number, Fired: s.Fired, Failures: s.Failures, Missed: s.Missed,
+	}
+	for _, r := range s.Running {
+		v.Running = append(v.Running, r.RunRecord)
+	}
+	for _, p := range s.Pending {
+		v.Pending = append(v.Pending, Run{Job: name, Tick: p.Tick, Manual: p.Manual, Attempt: p.Attempt})
+	}
+	if s.LastRun != nil {
+		v.LastRun = &s.LastRun.RunRecord
+	}
+	for _, g := range s.Gaps {
+		v.Gaps = append(v.Gaps, g.Gap)
+	}
+	return v
 }

@@ -15,7 +15,7 @@ import (
 // stateCache is a job's stored state as a member knows it. It keeps the state as it is stored, which takes the least
 // memory, and writes by its version, so that a write is refused if another member has changed the state.
 type stateCache struct {
-	locked     chan struct{} // taken from reading until what follows from it is written; a channel, since it is held while waiting
+	locked     chan struct{} // has a token from the read of the state until the write that follows from it; a channel, since its holder waits for the servers
 	node       string
 	known      bool
 	data       []byte
@@ -28,13 +28,13 @@ func newStateCache(node string) *stateCache {
 	return &stateCache{node: node, locked: make(chan struct{}, 1)}
 }
 
-// lock waits for the cache; the function that it returns gives it back.
+// lock waits until no other goroutine uses the cache. The function that it returns unlocks the cache.
 func (c *stateCache) lock() (back func()) {
 	c.locked <- struct{}{}
 	return func() { <-c.locked }
 }
 
-// readState returns the state, which may be a tombstone, and asks the servers only if it is not known. Its error wraps
+// readState returns the state, which may be a tombstone. It asks the servers only if the cache does not have the state. Its error wraps
 // ErrUnknownJob, ErrBadState or ErrNewerState.
 func (c *stateCache) readState(ctx context.Context, session *framework.Session) (jobState, error) {
 	if !c.known {

@@ -36,8 +36,8 @@ func (n nodes) pastRun(job string, slot int64) string {
 	return znode.Join(n.job(job), fmt.Sprintf("%s%d", pastPrefix, slot))
 }
 
-// store reads and writes what all members share. Its methods take the session on which they work, so that callers decide what a lost
-// session means.
+// store reads and writes the nodes that all members share. Its methods take the session on which they work, so that callers decide what to do when the session
+// is lost.
 type store struct {
 	client  *framework.Client
 	nodes   nodes
@@ -56,7 +56,7 @@ func shouldRetry(err error) bool {
 
 // ensembleTime returns the ensemble's time, from a write that has no other effect.
 func (s *store) ensembleTime(ctx context.Context, session *framework.Session) (time.Time, error) {
-	return new(recipe.EnsembleClock).Ask(ctx, session, s.nodes.jobs())
+	return new(recipe.EnsembleClock).ReadTime(ctx, session, s.nodes.jobs())
 }
 
 // createState registers a job that has no node.
@@ -120,30 +120,72 @@ func (s *store) deleteHistoryOps(ctx context.Context, session *framework.Session
 	return ops, claimed, err
 }
 
-// readRuns returns the recorded runs of a job that have ended, in no order.
+// readRuns returns the records of a job's ended runs, in no particular order.
 func (s *store) readRuns(ctx context.Context, job string) (runs []RunRecord, err error) {
 	names, _, err := s.client.Children(ctx, s.nodes.job(job))
 	if err != nil {
 		return nil, err
 	}
+	var past []string
 	for _, child := range names {
-		if !strings.HasPrefix(child, pastPrefix) {
+		if strings.HasPrefix(child, pastPrefix) {
+			past = append(past, znode.Join(s.nodes.job(job), child))
+		}
+	}
+	read, err := recipe.GetMany(ctx, s.client, past)
+	if err != nil {
+		return nil, err
+	}
+	return storedRuns(read)
+}
+
+// storedState decodes the node of a job.
+func storedState(at nodes, name string, n framework.Node) (State, error) {
+	if err := validName(name); err != nil {
+		return State{}, failure.Wrap("state", string(at), err)
+	}
+	if errors.Is(n.Err, framework.ErrNoNode) {
+		return State{}, failure.Wrap("state", string(at), fmt.Errorf("%w %q", ErrUnknownJob, name))
+	}
+	if n.Err != nil {
+		return State{}, failure.Wrap("state", at.job(name), n.Err)
+	}
+	state, err := decodeState(n.Data)
+	if err == nil && !state.Removed.IsZero() {
+		err = fmt.Errorf("%w %q", ErrUnknownJob, name)
+	}
+	if err != nil {
+		return State{}, failure.Wrap("state", at.job(name), err)
+	}
+	if state.Registered = state.Reregistered; state.Registered.IsZero() {
+		state.Registered = n.Stat.Ctime.UTC()
+	}
+	return state.publicState(name), nil
+}
+
+// storedRuns decodes the records of runs that have ended. Those that have been replaced or removed meanwhile are left out.
+func storedRuns(read []framework.Node) (runs []RunRecord, err error) {
+	for _, n := range read {
+		if errors.Is(n.Err, framework.ErrNoNode) {
 			continue
 		}
-		data, _, err := s.client.Get(ctx, znode.Join(s.nodes.job(job), child))
-		if errors.Is(err, framework.ErrNoNode) {
-			continue
+		if n.Err != nil {
+			return nil, n.Err
 		}
-		if err != nil {
-			return nil, err
-		}
-		r, err := decodeRun(data)
+		r, err := decodeRun(n.Data)
 		if err != nil {
 			return nil, err
 		}
 		runs = append(runs, r.RunRecord)
 	}
 	return runs, nil
+}
+
+// mergeRuns puts the runs that go on and those that have ended in order, the newest first.
+func mergeRuns(running, ended []RunRecord) []RunRecord {
+	runs := slices.Concat(running, ended)
+	slices.SortFunc(runs, func(a, b RunRecord) int { return int(b.Number - a.Number) })
+	return slices.CompactFunc(runs, func(a, b RunRecord) bool { return a.Number == b.Number })
 }
 
 // tolerantOp is an operation of a transaction that may be refused. If the servers refuse it with the error refused, the transaction is repeated

@@ -35,9 +35,8 @@ func newTelemetry(client *framework.Client, path string) telemetry {
 		misses: metrics.MissedTicks.Counter(p), stucks: metrics.StuckRuns.Counter(p), successes: metrics.LastSuccess.Gauge(p)}
 }
 
-// startRunSpan begins a run's span, the root of a trace, which links to the campaign of the term in which it runs, by that one's trace context; of a spread job
-// there is no term. The function that it returns ends the span with the run's error, outcome and
-// number of attempts.
+// startRunSpan begins a run's span, which is the root of a trace. It links to the span of the campaign that has won the term: term is that campaign's trace context, or
+// nil for a spread job. The function that it returns ends the span with the run's error, outcome and number of attempts.
 func (t telemetry) startRunSpan(ctx context.Context, job string, r RunRecord, term map[string]string, now func() time.Time) (context.Context, func(error, Outcome, int)) {
 	name, began := attribute.String(metrics.Job, job), now()
 	var links []trace.Link

@@ -116,7 +116,7 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 	if err != nil {
 		return err
 	}
-	var left []removedJob
+	var kept []removedJob
 	for i, r := range list.Jobs {
 		gone := false
 		if now.Sub(r.At) >= keepTombstones || len(list.Jobs)-i > maxTombstones {
@@ -125,13 +125,13 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 			}
 		}
 		if !gone {
-			left = append(left, r)
+			kept = append(kept, r)
 		}
 	}
-	if len(left) == len(list.Jobs) {
+	if len(kept) == len(list.Jobs) {
 		return nil
 	}
-	list.Jobs = left
+	list.Jobs = kept
 	data, err := list.encode()
 	if err != nil {
 		return err
@@ -140,9 +140,9 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 	return err
 }
 
-// deleteTombstone deletes a job's tombstone, unless a run has its claim or a tick that was run lies ahead. It reports
-// whether the tombstone can leave the list: also if the job is registered again, and if somebody has put a node
-// of another kind below it, which keeps it there for good.
+// deleteTombstone deletes a job's tombstone, unless a run still has its claim or the latest tick lies ahead of the ensemble's clock. It reports
+// whether the tombstone can leave the list. That is so, too, if the job is registered again, if the record cannot be read, and if another program has put a node
+// below it, which keeps the servers from deleting it.
 func (s *store) deleteTombstone(ctx context.Context, session *framework.Session, job string, now time.Time) (gone bool, err error) {
 	cache := newStateCache(s.nodes.job(job))
 	state, err := cache.readState(ctx, session)

@@ -294,3 +294,23 @@ func TestJobDuringRegistrationIsNotTakenForRemoved(t *testing.T) {
 		require.EqualValues(t, 1, most.Load())
 	})
 }
+
+// An observer adds a job again, and a run of the new registration begins, while the runs of the removed one are being ended.
+func TestEndOfRemovedRunsEndsNoRunOfTheNextRegistration(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "0 0 1 1 *", quick))
+		session, err := a.client.Session(t.Context())
+		require.NoError(t, err)
+		j, runs := a.jobs.findRuns("j")
+		old, next := newLocalRun(storedRun{}, 1), newLocalRun(storedRun{Generation: 1}, 2)
+		runs.beginRun(old)
+		f := &changeFollower{store: a.store, report: a.report, jobs: a.jobs, session: session, removed: func(*job) {
+			runs.endRunsOf(j.generation.Load())
+			runs.beginRun(next)
+		}}
+		require.NoError(t, w.member("b", nil).Remove(t.Context(), "j"))
+		require.NoError(t, f.stopReplacedRuns(t.Context(), "j"))
+		require.ErrorIs(t, context.Cause(old.ended), ErrRemoved)
+		require.NoError(t, next.ended.Err())
+	})
+}

@@ -115,6 +115,12 @@ func (s jobState) declaredSchedule() (spec, zone string) {
 	return s.Spec, s.Zone
 }
 
+// declaredFingerprint is that of the declaration that was stored last.
+func (s jobState) declaredFingerprint(name string) fingerprint {
+	spec, zone := s.declaredSchedule()
+	return fingerprintOf(name, spec, zone, s.Description)
+}
+
 // agreesWith reports whether a declaration leaves the schedule as it is: the stored schedule comes from the same release, or
 // from one of a higher revision.
 func (s jobState) agreesWith(d declaration) bool {

@@ -175,6 +175,29 @@ func TestPendingClaimRunsUpdatedDefinition(t *testing.T) {
 	})
 }
 
+// TestRunWhoseSessionWakesRunsUpdatedDefinition: a run has been claimed, and begins once its session has a lease again.
+func TestRunWhoseSessionWakesRunsUpdatedDefinition(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var old, updated atomic.Int64
+		count := func(n *atomic.Int64) func(context.Context, Run) error {
+			return func(context.Context, Run) error { n.Add(1); return nil }
+		}
+		a := w.start("a", one(Job{Run: count(&old), Placement: Spread}))
+		time.Sleep(30 * time.Second) // until it sleeps
+		require.False(t, a.client.Status().Awake)
+		a.link.Delay(100 * time.Millisecond)
+		for len(a.jobs.findJob("j").local.allRuns()) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		require.Empty(t, w.log.all(EventStarted))
+		require.NoError(t, a.Update(one(Job{Run: count(&updated), Placement: Spread})[0]))
+		time.Sleep(10 * time.Second)
+		require.Zero(t, old.Load())
+		require.EqualValues(t, 1, updated.Load())
+	})
+}
+
 func TestPendingClaimOfRemovedJobStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Run: quick}))

@@ -36,9 +36,9 @@ type State struct {
 	Fired int64
 	// Failures counts the runs that failed, panicked, timed out or were lost; not those that were stopped or replaced.
 	Failures int64
-	// Missed counts the ticks that were not run.
+	// Missed counts the ticks that were not run, by reason.
 	Missed map[Reason]int64
-	// Gaps are the latest 10 rows of missed ticks, oldest first.
+	// Gaps are the latest 10 gaps, oldest first.
 	Gaps []Gap
 }
 
@@ -65,7 +65,7 @@ func (s State) Next(after time.Time) time.Time {
 	return schedule.Next(latestOf(after, s.Registered, s.Since, s.Last))
 }
 
-// Reason is the reason for which ticks were missed.
+// Reason says why ticks were missed.
 type Reason string
 
 // The reasons.
@@ -118,7 +118,7 @@ const (
 	// Stopped: its scheduler was stopped before it could finish. It returned an error after its context had ended for
 	// that reason, or it had failed and its next retry was not due yet.
 	Stopped Outcome = "stopped"
-	// Replaced: it returned an error after its context ended since the next tick was due, or its job removed.
+	// Replaced: it returned an error after its context had ended because the next tick was due or the job was removed.
 	Replaced Outcome = "replaced"
 	// Lost: the session of its member was lost before an outcome was recorded. It may have run.
 	Lost Outcome = "lost"
@@ -138,8 +138,7 @@ type Run struct {
 	Tick time.Time
 	// Manual says that the run was asked for with Trigger.
 	Manual bool
-	// Attempt counts from 1. It rises with each retry, and when another member repeats the run of one that
-	// died.
+	// Attempt counts from 1. It rises with each retry, and when a member repeats the run of one that died or was stopped.
 	Attempt int
 	// Token is a fencing token: it rises with each run of the job, wherever it runs.
 	Token int64
@@ -151,12 +150,12 @@ type Run struct {
 type RunRecord struct {
 	// Number counts the job's runs from 1.
 	Number int64 `json:"n"`
-	// ID, Tick, Manual and Attempt are those of the Run. Attempt is the latest that was recorded.
+	// ID, Tick, Manual and Attempt are those of the Run. While it runs, and if it was lost, Attempt is that of its start.
 	ID      string    `json:"id"`
 	Tick    time.Time `json:"tick,omitzero"`
 	Manual  bool      `json:"manual,omitempty"`
 	Attempt int       `json:"attempt"`
-	// Token is that of the Run; 0 while it runs.
+	// Token is that of the Run; 0 while it runs, and if it was lost.
 	Token int64 `json:"token,omitempty"`
 	// Runner is the id of the member that runs it.
 	Runner string `json:"runner"`
@@ -169,4 +168,18 @@ type RunRecord struct {
 	Error string `json:"error,omitempty"`
 	// Stuck says that the run has not returned although its context has ended.
 	Stuck bool `json:"stuck,omitempty"`
+}
+
+// Member is one scheduler that takes part.
+type Member struct {
+	// ID is its client's identity.
+	ID string
+	// Session is the number of its session.
+	Session int64
+	// Labels are those of WithLabels.
+	Labels map[string]string
+	// Since is when it joined, by the ensemble's clock.
+	Since time.Time
+	// Leads says that it is the leader.
+	Leads bool
 }

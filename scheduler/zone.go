@@ -12,7 +12,7 @@ import (
 // knownZone is a zone of the time zone database by its name.
 type knownZone struct {
 	zone *time.Location
-	same atomic.Pointer[time.Location] // one that was found to be the same
+	same atomic.Pointer[time.Location] // a given zone that sameZone has found to be the same, to compare only once
 }
 
 // knownZones are the zones that were read, by name. There are as many as the database has at most.
@@ -30,8 +30,8 @@ func zoneNamed(name string) (*knownZone, error) {
 	return known.(*knownZone), nil
 }
 
-// storedZone is the zone of a given one's ticks under a name that every member reads the same: the database's name, or
-// for another zone of a fixed offset Etc/GMT-2, say, or +05:30.
+// storedZone is the given zone under a name that every member reads as the same zone: the database's name, or
+// for another zone with a fixed offset a name such as Etc/GMT-2 or +05:30.
 func storedZone(zone *time.Location) (*time.Location, error) {
 	name := zone.String()
 	if zone == time.UTC {
@@ -58,7 +58,7 @@ func storedZone(zone *time.Location) (*time.Location, error) {
 	return nil, fmt.Errorf("the time zone %q is not the one of that name in this machine's database", name)
 }
 
-// sameZone reports whether the clocks of two zones show the same from 1970 on, as far as tables of zones go.
+// sameZone reports whether the clocks of two zones show the same times from 1970 until 2040.
 func sameZone(a, b *time.Location) bool {
 	const lastYear = 2040
 	for t := time.Unix(0, 0); t.Year() < lastYear; {

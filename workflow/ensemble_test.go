@@ -35,14 +35,14 @@ func TestRunsOnRealServers(t *testing.T) {
 		return func(_ context.Context, key workflow.Key) (string, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if key.Token < tokens[run.Name()] {
-				return "", fmt.Errorf("token %d is below %d", key.Token, tokens[run.Name()])
+			if key.Token < tokens[run.ID()] {
+				return "", fmt.Errorf("token %d is below %d", key.Token, tokens[run.ID()])
 			}
-			tokens[run.Name()] = key.Token
-			if former, ok := keys[run.Name()+"/"+name]; ok && former != key.ID {
+			tokens[run.ID()] = key.Token
+			if former, ok := keys[run.ID()+"/"+name]; ok && former != key.ID {
 				return "", fmt.Errorf("step %s has key %s and %s", name, former, key.ID)
 			}
-			keys[run.Name()+"/"+name] = key.ID
+			keys[run.ID()+"/"+name] = key.ID
 			return name, nil
 		}
 	}

@@ -20,18 +20,18 @@ func ExampleStep() {
 	migration := workflow.NewLedger(client, "/migrations/v7")
 	failing := true
 	migrate := func(ctx context.Context, term *election.Term) error {
-		run, err := migration.Open(ctx, term)
+		opened, err := migration.Open(ctx, term)
 		if err != nil {
 			return err
 		}
-		rows, err := workflow.Step(ctx, run, "copy", func(ctx context.Context, key workflow.Key) (int, error) {
+		rows, err := workflow.Step(ctx, opened, "copy", func(ctx context.Context, key workflow.Key) (int, error) {
 			fmt.Println("copying")
 			return 1000, nil
 		})
 		if err != nil {
 			return err
 		}
-		err = run.Do(ctx, "switch", func(ctx context.Context, key workflow.Key) error {
+		err = opened.Do(ctx, "switch", func(ctx context.Context, key workflow.Key) error {
 			if failing {
 				failing = false
 				return errors.New("the switch failed")

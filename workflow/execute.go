@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -22,14 +21,19 @@ type runner struct {
 	kind  Kind
 }
 
-// handle is the handler of the queue's items. It settles the delivery, except when it returns nil for an item that is over.
+// handle is the handler of the queue's items. When it has executed the run, it has settled the delivery itself. Otherwise queue.Work settles the delivery: it acknowledges an item
+// whose turn is over, for which handle returns nil, and gives the item back after an error.
 func (x *runner) handle(ctx context.Context, d *queue.Delivery[runItem]) error {
 	err := x.handleUntilSettled(ctx, d)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrLost) {
-		return queue.RetryAfter(longestPause, err) // such as a record of a newer release
+	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrLost) { // for example, a newer release has written the record
+		x.store.client.Logger().Warn("a run cannot be executed; this is tried again", "path", x.store.runNode(d.Value.ID), "kind", x.kind.name, "after", longestPause, "error", err)
+		return queue.RetryAfter(longestPause, fmt.Errorf("%s: %w", notExecuted, err))
 	}
 	return err
 }
+
+// notExecuted begins the reason with which handle gives an item back. Items come back for other reasons, too: an executor was lost, or the grace of Work has ended.
+const notExecuted = "the run cannot be executed"
 
 // handleUntilSettled executes the run, and again if somebody has changed its record meanwhile.
 func (x *runner) handleUntilSettled(ctx context.Context, d *queue.Delivery[runItem]) error {
@@ -45,24 +49,26 @@ func (x *runner) handleUntilSettled(ctx context.Context, d *queue.Delivery[runIt
 	}, failure.IsTransient)
 }
 
-// executeOnce looks what is to be done with the item, does it, and settles the delivery. It returns ErrAgain if that has to be decided again.
+// executeOnce reads the run, does what the run's state asks for, and settles the delivery. It returns ErrAgain if the run must be read again.
 func (x *runner) executeOnce(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem]) error {
 	item := d.Value
-	r, err := x.store.read(ctx, s, item.Run)
+	r, err := x.store.read(ctx, s, item.ID)
 	switch {
-	case errors.Is(err, ErrNoRun) || err == nil && (r.ID != item.ID || r.Turn != item.Turn):
+	case errors.Is(err, ErrNoRun) || err == nil && (r.UUID != item.UUID || r.Turn != item.Turn):
 		return nil // the run was removed, or has another item
 	case err != nil:
 		return err
 	case r.State.IsFinished() && r.Held:
-		return x.store.letGo(ctx, s, d, r)
+		return x.store.ackHeldItem(ctx, s, d, r)
 	case r.State.IsFinished():
 		return nil
 	case r.State == Waiting:
-		if err := x.store.takeUp(ctx, s, d, r); err != nil {
+		if err := x.store.resumeAfterTime(ctx, s, d, r); err != nil {
 			return err
 		}
-		return recipe.ErrAgain // it is read as it is stored now
+		return recipe.ErrAgain // read the record that resumeAfterTime has written
+	case strings.HasPrefix(d.LastError, notExecuted): // and so no executor was lost
+		return x.store.renewItem(ctx, s, d, r)
 	}
 	if losses := d.Attempt - 1; losses > x.kind.cfg.losses {
 		next := r.runRecord
@@ -75,13 +81,18 @@ func (x *runner) executeOnce(ctx context.Context, s *framework.Session, d *queue
 // errChanged is the cause with which the context of a run's function ends when the record was changed by someone else.
 var errChanged = errors.New("the run's record was changed")
 
-// execute calls the run's function and writes what has become of the run.
+// execute calls the run's function and writes the outcome.
 func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	run, err := openStoredRun(within, s, x.store, r, &runExecutor{within, d, r.unchanged()}, uuid.NewString())
-	if err != nil {
+	run, err := openStoredRun(within, s, x.store, r, &runExecutor{within, d, r.unchanged()})
+	switch {
+	case err == nil:
+	case ctx.Err() != nil || errors.Is(err, recipe.ErrAgain) || failure.IsTransient(err):
 		return err
+	default: // for example, a newer release has written a step's record
+		x.store.client.Logger().Warn("the steps of a run cannot be read; this is tried again", "path", r.node, "kind", r.Workflow, "after", longestPause, "error", err)
+		return x.pause(ctx, s, d, r, longestPause, err)
 	}
 	watched := make(chan struct{})
 	go func() {
@@ -109,7 +120,7 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 	return settled
 }
 
-// watchRun returns, with an error, when the record is not the one that was read any more.
+// watchRun waits until the record is not the one that was read any more. It always returns an error: ErrCancelled after a change, or why the record cannot be watched.
 func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 	for {
 		_, stat, changed, err := s.WatchData(ctx, r.node)
@@ -137,7 +148,7 @@ func (x *runner) callFunction(ctx context.Context, run *Run, input json.RawMessa
 	return x.kind.run(ctx, run, input)
 }
 
-// settle writes what has become of a run: finished, waiting, or to be tried again.
+// settle writes the outcome of a call of the run's function: the run has finished, waits, or is tried again after a pause.
 func (x *runner) settle(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, run *Run, result json.RawMessage, err error) (outcome string, settled error) {
 	next := r.runRecord
 	waits, checks := run.state.awaited()
@@ -158,12 +169,20 @@ func (x *runner) settle(ctx context.Context, s *framework.Session, d *queue.Deli
 		return "failed", x.store.finish(ctx, s, d, r, next)
 	}
 	x.store.client.Logger().Warn("a run's attempt has failed", "path", r.node, "kind", r.Workflow, "attempt", next.Failures, "error", err)
+	r.Failures = next.Failures
+	return "retried", x.pause(ctx, s, d, r, x.kind.cfg.pauseAfter(next.Failures), err)
+}
+
+// pause lets the run wait after an error, before its function is called again.
+func (x *runner) pause(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, pause time.Duration, reason error) error {
 	now, err := x.store.now(ctx, s)
 	if err != nil {
-		return "retried", err
+		return err
 	}
-	next.Waits = []runWait{{Until: now.Add(x.kind.cfg.pauseAfter(next.Failures)).UnixMilli() + 1, Retry: true}}
-	return "retried", x.store.suspend(ctx, s, d, r, next, nil)
+	next := r.runRecord
+	next.Error = shortenReason(reason.Error())
+	next.Waits = []runWait{{Until: now.Add(pause).UnixMilli() + 1, Retry: true}}
+	return x.store.suspend(ctx, s, d, r, next, nil)
 }
 
 // work executes the runs of the kind until ctx ends.

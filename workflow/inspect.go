@@ -17,37 +17,88 @@ import (
 
 // Info describes a run.
 type Info struct {
-	// ID is the id that Start was given. Kind is the run's kind.
+	// ID is the id that Start was given, as Run.ID. Kind is the run's kind.
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
+	// UUID is the run's random id. The key of a step's effects is the UUID, a hyphen and the step's name.
+	UUID string `json:"uuid"`
 	// State is where the run is in its life.
 	State State `json:"state"`
 	// Input and Result are JSON. Only a run that is Done has a result.
 	Input  json.RawMessage `json:"input"`
 	Result json.RawMessage `json:"result,omitempty"`
-	// Error is that of the latest failed attempt, or why the run has Failed or was Cancelled.
+	// Error is the error of the latest failed attempt, or the reason why the run Failed or was Cancelled.
 	Error string `json:"error,omitempty"`
 	// Failures is how many attempts have failed since the run last waited.
 	Failures int `json:"failures,omitempty"`
-	// Waits is what a Waiting run waits for, in words.
+	// Waits describes each signal, child or time that a Waiting run waits for.
 	Waits []string `json:"waits,omitempty"`
 	// Parent is the id of the run that has started this one, or "".
 	Parent string `json:"parent,omitempty"`
+	// Taken is the member that executes an Active run, or will execute it as soon as one of its workers is free. It is nil while no member has the run. A dead member
+	// is shown until the servers have ended its session: without a watchdog, for about its session timeout.
+	Taken *Taken `json:"taken,omitempty"`
+	// TakenErr is the error of reading the claims of the run's kind, or nil. After an error Taken is nil, although a member may have the run.
+	TakenErr error `json:"-"`
 	// StartedAt and ChangedAt are the times of the start and of the latest change of the record, by the clock of the ensemble's leader. Of a run that has
 	// ended, ChangedAt is the time of the end. Steps do not change the record.
 	StartedAt time.Time `json:"startedAt"`
 	ChangedAt time.Time `json:"changedAt"`
-	// Steps are the finished steps in their order. Only Inspect reads them.
+	// Steps are the finished steps in the order in which they were recorded. Only Inspect reads steps. The servers do not know which step is under way: it is one that follows the last of these.
 	Steps []StepRecord `json:"steps,omitempty"`
-	// Signals are the names of the signals that have come. Only Inspect reads them.
+	// Signals are the names of the signals that have come. Only Inspect reads signals.
 	Signals []string `json:"signals,omitempty"`
+
+	item runItem // of the record's turn
+}
+
+// Taken is a member that has a run.
+type Taken struct {
+	// Member is the identity of the member's client (framework.Config.Identity, by default the host's name and the process's number), cut off after 128 bytes.
+	Member string `json:"member"`
+	// Session is the member's session.
+	Session int64 `json:"session"`
+	// At is the time at which the member took the run, by the ensemble's clock.
+	At time.Time `json:"at"`
+}
+
+// noteTaken sets Taken of active runs, from the claims of their queues, or TakenErr.
+func (w *Workflows) noteTaken(ctx context.Context, runs []Info) {
+	taken, errs := map[string]map[runItem]*Taken{}, map[string]error{} // by kind
+	for i := range runs {
+		if runs[i].State != Active {
+			continue
+		}
+		kind := runs[i].Kind
+		if taken[kind] == nil {
+			taken[kind], errs[kind] = w.readTaken(ctx, kind)
+		}
+		runs[i].Taken, runs[i].TakenErr = taken[kind][runs[i].item], errs[kind]
+	}
+}
+
+// readTaken reads the claims of a kind's queue, by their items.
+func (w *Workflows) readTaken(ctx context.Context, kind string) (map[runItem]*Taken, error) {
+	taken := map[runItem]*Taken{}
+	q, err := w.store.queueOf(kind)
+	if err != nil {
+		return taken, err
+	}
+	claims, err := q.InFlight(ctx)
+	for _, c := range claims {
+		var item runItem
+		if json.Unmarshal(c.Data, &item) == nil && c.Session != 0 {
+			taken[item] = &Taken{c.Owner, c.Session, c.Since}
+		}
+	}
+	return taken, err
 }
 
 func (r storedRun) info() Info {
-	i := Info{ID: r.name, Kind: r.Workflow, State: r.State, Input: r.Input, Result: r.Result, Error: r.Error, Failures: r.Failures,
+	i := Info{item: *r.item(r.id), ID: r.id, Kind: r.Workflow, UUID: r.UUID, State: r.State, Input: r.Input, Result: r.Result, Error: r.Error, Failures: r.Failures,
 		StartedAt: r.stat.Ctime, ChangedAt: r.stat.Mtime}
 	if r.Parent != nil {
-		i.Parent = r.Parent.Run
+		i.Parent = r.Parent.ID
 	}
 	for _, w := range r.Waits {
 		i.Waits = append(i.Waits, w.String())
@@ -72,9 +123,25 @@ func (w runWait) String() string {
 	return what
 }
 
-// Inspect returns a run with its steps. Anyone may call it. A missing run is ErrNoRun.
-func (w *Workflows) Inspect(ctx context.Context, id string) (info Info, err error) {
-	if err = w.orUnusable(checkName(id)); err == nil {
+// InspectOption changes what Inspect reads.
+type InspectOption func(*inspectOptions)
+
+type inspectOptions struct{ withoutTaken bool }
+
+// WithoutTaken makes Inspect leave out Info.Taken. It is for callers that inspect many runs: to find the claim of one run, Inspect reads the claims of all runs of its kind.
+func WithoutTaken() InspectOption { return func(o *inspectOptions) { o.withoutTaken = true } }
+
+// Inspect returns a run with its steps. It only reads, behind a sync; any client may call it. If no run has the id, it returns ErrNoRun. If only the
+// claims of the kind cannot be read, Info.TakenErr says so, and Inspect returns no error. Other errors wrap ErrBadRecord, ErrNewerRecord, ErrForeign, ErrOption, framework.ErrNoAuth or
+// the end of ctx.
+func (w *Workflows) Inspect(ctx context.Context, id string, opts ...InspectOption) (info Info, err error) {
+	var cfg inspectOptions
+	for _, o := range opts {
+		if o != nil {
+			o(&cfg)
+		}
+	}
+	if err = w.argumentErrorOr(checkName(id)); err == nil {
 		err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) error {
 			r, err := w.store.read(ctx, s, id)
 			if err != nil {
@@ -90,6 +157,11 @@ func (w *Workflows) Inspect(ctx context.Context, id string) (info Info, err erro
 			}
 			return err
 		}, failure.IsTransient)
+	}
+	if err == nil && !cfg.withoutTaken {
+		runs := []Info{info}
+		w.noteTaken(ctx, runs)
+		info = runs[0]
 	}
 	return info, failure.Wrap("inspect", w.Path(), err)
 }
@@ -110,23 +182,26 @@ func (i *Info) addChildren(node string, children []childNode) error {
 	return nil
 }
 
-// List returns all runs, the oldest first, without their steps. A run that cannot be read is left out and logged.
+// List returns all runs, the oldest first, without their steps. Of runs that cannot be read, it returns the errors, joined, beside the other runs: each wraps ErrBadRecord,
+// ErrNewerRecord, ErrForeign or framework.ErrNoAuth. After an error by which nothing is known, runs is nil. If only the claims of a kind cannot be read, TakenErr of its active runs says so.
 func (w *Workflows) List(ctx context.Context) (runs []Info, err error) {
+	var unread []error
 	if err = w.err; err == nil {
 		err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) error {
-			runs, err = w.list(ctx, s)
+			runs, unread, err = w.list(ctx, s)
 			return err
 		}, failure.IsTransient)
 	}
-	return runs, failure.Wrap("list", w.Path(), err)
+	if err != nil {
+		return nil, failure.Wrap("list", w.Path(), err)
+	}
+	w.noteTaken(ctx, runs)
+	return runs, errors.Join(unread...)
 }
 
-// readAtOnce is how many runs are read in one request.
-const readAtOnce = 500
-
-func (w *Workflows) list(ctx context.Context, s *framework.Session) ([]Info, error) {
+func (w *Workflows) list(ctx context.Context, s *framework.Session) (runs []Info, unread []error, err error) {
 	if err := s.Sync(ctx, w.Path()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	dirs := make([]string, shards)
 	for n := range dirs {
@@ -134,60 +209,64 @@ func (w *Workflows) list(ctx context.Context, s *framework.Session) ([]Info, err
 	}
 	lists, err := s.Primitives().ListAll(ctx, dirs...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var nodes []string
 	for n, l := range lists {
 		if l.Err != nil && !errors.Is(l.Err, framework.ErrNoNode) {
-			return nil, l.Err
+			return nil, nil, l.Err
 		}
 		for _, name := range l.Names {
 			nodes = append(nodes, znode.Join(dirs[n], name))
 		}
 	}
-	runs := make([]Info, 0, len(nodes))
+	runs = make([]Info, 0, len(nodes))
 	for some := range slices.Chunk(nodes, readAtOnce) {
-		if runs, err = w.appendRuns(ctx, s, runs, some); err != nil {
-			return nil, err
+		more, wrong, err := readRuns(ctx, s, some)
+		if err != nil {
+			return nil, nil, err
 		}
+		runs, unread = append(runs, more...), append(unread, wrong...)
 	}
 	slices.SortFunc(runs, func(a, b Info) int { return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID)) })
-	return runs, nil
+	return runs, unread, nil
 }
 
-func (w *Workflows) appendRuns(ctx context.Context, s *framework.Session, runs []Info, nodes []string) ([]Info, error) {
+// readRuns reads runs in one request, or in several if their inputs are large. An error that concerns one run comes beside the others.
+func readRuns(ctx context.Context, s *framework.Session, nodes []string) (runs []Info, unread []error, err error) {
 	all, err := s.GetAll(ctx, nodes...)
-	if errors.Is(err, framework.ErrTooLarge) && len(nodes) > 1 { // large inputs
-		half := len(nodes) / 2
-		if runs, err = w.appendRuns(ctx, s, runs, nodes[:half]); err == nil {
-			runs, err = w.appendRuns(ctx, s, runs, nodes[half:])
+	if errors.Is(err, framework.ErrTooLarge) && len(nodes) > 1 {
+		for _, half := range [][]string{nodes[:len(nodes)/2], nodes[len(nodes)/2:]} {
+			more, wrong, err := readRuns(ctx, s, half)
+			if err != nil {
+				return nil, nil, err
+			}
+			runs, unread = append(runs, more...), append(unread, wrong...)
 		}
-		return runs, err
+		return runs, unread, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i, n := range all {
-		if errors.Is(n.Err, framework.ErrNoNode) {
-			continue
+		record, err := runRecord{}, n.Err
+		if err == nil {
+			record, err = parseRun(nodes[i], n.Data)
 		}
-		if n.Err != nil {
-			return nil, n.Err
+		switch _, id := znode.Split(nodes[i]); {
+		case errors.Is(err, framework.ErrNoNode): // it was removed meanwhile
+		case err != nil:
+			unread = append(unread, failure.Wrap("read run", nodes[i], err))
+		default:
+			runs = append(runs, storedRun{id: id, node: nodes[i], runRecord: record, stat: n.Stat}.info())
 		}
-		record, err := parseRun(nodes[i], n.Data)
-		if err != nil {
-			w.store.client.Logger().Warn("a run cannot be read", "path", nodes[i], "error", err)
-			continue
-		}
-		_, name := znode.Split(nodes[i])
-		runs = append(runs, storedRun{name: name, node: nodes[i], runRecord: record, stat: n.Stat}.info())
 	}
-	return runs, nil
+	return runs, unread, nil
 }
 
-// Wait waits until a run has finished and returns it, without its steps. A missing run is ErrNoRun.
+// Wait waits until a run has finished and returns it, without its steps. If no run has the id, or the run is removed during the wait, it returns ErrNoRun.
 func (w *Workflows) Wait(ctx context.Context, id string) (info Info, err error) {
-	if err = w.orUnusable(checkName(id)); err == nil {
+	if err = w.argumentErrorOr(checkName(id)); err == nil {
 		info, err = w.wait(ctx, id)
 	}
 	return info, failure.Wrap("wait", w.Path(), err)
@@ -207,22 +286,22 @@ func (w *Workflows) wait(ctx context.Context, id string) (Info, error) {
 			return Info{}, err
 		}
 		if r.State.IsFinished() {
-			return storedRun{name: id, node: node, runRecord: r, stat: value.Stat}.info(), nil
+			return storedRun{id: id, node: node, runRecord: r, stat: value.Stat}.info(), nil
 		}
 	}
 	return Info{}, failure.Ended(ctx)
 }
 
-// Result waits until a run has finished and returns its result. A run that has failed or was cancelled is ErrFailed or ErrCancelled, with the reason. A
-// result that does not decode into O is ErrResult.
+// Result waits until a run has finished and returns its result. For a failed run it returns ErrFailed, for a cancelled one ErrCancelled, both with the reason. If the
+// result does not decode into O, it returns ErrResult. If no run has the id, it returns ErrNoRun.
 func Result[O any](ctx context.Context, w *Workflows, id string) (O, error) {
 	var result, none O
 	info, err := w.Wait(ctx, id)
 	if err == nil {
-		err = storedRun{name: id, runRecord: runRecord{State: info.State, Error: info.Error}}.outcome()
+		err = storedRun{id: id, runRecord: runRecord{State: info.State, Error: info.Error}}.outcome()
 		if err == nil {
 			if err = json.Unmarshal(info.Result, &result); err != nil {
-				err = fmt.Errorf("%w: %s is no %T: %w", ErrResult, shortenResult(info.Result), result, err)
+				err = fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(info.Result), result, err)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	DefaultMaxLosses  = 50
 )
 
-// Kind is a kind of runs: its name and its function. NewKind makes it.
+// Kind is a kind of runs: its name and its function. Make one with NewKind.
 type Kind struct {
 	name string
 	run  func(ctx context.Context, run *Run, input json.RawMessage) (json.RawMessage, error)
@@ -30,11 +30,14 @@ func (k Kind) Name() string { return k.name }
 
 // NewKind returns a kind of runs with a function, to be registered with Workflows.Register.
 //
-// The function is called with the input of Start, and again from its beginning after each wait, failure and loss of its executor. What it does beside
+// The function is called with the input of Start, and again from its beginning after each wait, failure and loss of its executor. What it does outside
 // Step, Sleep, Await and Child is done again then. Its context ends when the delivery of the run is lost, when the run is cancelled, and at the end of the grace of Work;
-// it should return soon after. It returns the run's result; or an error that wraps ErrWaiting, to be called again when a wait is over; or another error, to be
-// called again after a pause, until the attempts of WithAttempts are used up. Permanent's error ends the run at once. A panic is an error. An
-// input that does not decode into I ends the run as failed.
+// it should return soon after.
+//
+// The function returns the run's result; or an error that wraps ErrWaiting, to be called again when a wait is over; or another error, to be
+// called again after a pause, until the attempts of WithAttempts are used up. An error of Permanent ends the run at once. A panic is an error. When Sleep, Await or Child has
+// returned ErrWaiting in this call, the run waits also if the function returns a result, which is then dropped. An input that does not decode into I is a failed attempt: a member with another release may take
+// the next one.
 //
 // Two releases may work side by side: a member takes only runs of kinds that it has registered, and finds steps by their names.
 func NewKind[I, O any](name string, fn func(ctx context.Context, run *Run, input I) (O, error), opts ...KindOption) Kind {
@@ -49,7 +52,7 @@ func NewKind[I, O any](name string, fn func(ctx context.Context, run *Run, input
 	k.run = func(ctx context.Context, run *Run, data json.RawMessage) (json.RawMessage, error) {
 		var input I
 		if err := json.Unmarshal(data, &input); err != nil {
-			return nil, Permanent(fmt.Errorf("%w: the input %s is no %T: %w", ErrResult, shortenResult(data), input, err))
+			return nil, fmt.Errorf("%w: the input %s does not decode into %T: %w", ErrResult, shortenResult(data), input, err) // a member with another release may have the type
 		}
 		result, err := fn(ctx, run, input)
 		if err != nil {
@@ -82,8 +85,8 @@ func WithWorkers(n int) KindOption {
 	}
 }
 
-// WithAttempts sets how often the function may fail since the run last waited, before the run is Failed. Default 10. The pauses begin at firstPause and double up
-// to 5 minutes; they are kept in seconds, rounded up. Default 1 s.
+// WithAttempts sets how many attempts the function has since the run last waited: when so many have failed, the run is Failed. Default 10. The pauses between attempts begin at
+// firstPause and double up to 5 minutes; they are kept in seconds, rounded up. Default 1 s.
 func WithAttempts(attempts int, firstPause time.Duration) KindOption {
 	return func(o *kindOptions) error {
 		if attempts < 1 {
@@ -109,7 +112,7 @@ func WithMaxLosses(n int) KindOption {
 	}
 }
 
-// pauseAfter is the pause after so many failures.
+// pauseAfter is the pause after a number of failures, which is 1 or more.
 func (o kindOptions) pauseAfter(failures int) time.Duration {
 	pause := o.firstPause
 	for range failures - 1 {

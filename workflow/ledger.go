@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Executor is what makes a process the one that executes: a *locks.Lease, an *election.Term or a *queue.Delivery, of a client with the same root as the ledger's.
+// Executor is a hold that permits its process to run steps: a *locks.Lease, an *election.Term or a *queue.Delivery. Its client has the same root as the ledger's client.
 type Executor interface {
 	// Context ends when another process may execute. Its cause says why.
 	Context() context.Context
@@ -46,7 +46,8 @@ func NewLedger(client *framework.Client, path string) *Ledger {
 // Path is the ledger's path.
 func (l *Ledger) Path() string { return l.path }
 
-// Records returns the finished steps in the order in which they were recorded. Anyone may call it. A ledger that is missing has none.
+// Records returns the finished steps in the order in which they were recorded. It reads behind a sync, and needs no executor. A missing ledger has no records. The error wraps ErrBadRecord,
+// ErrNewerRecord, ErrForeign, framework.ErrNoAuth or the end of ctx.
 func (l *Ledger) Records(ctx context.Context) (records []StepRecord, err error) {
 	err = l.err
 	if err == nil {
@@ -117,8 +118,9 @@ func (l *Ledger) stepNodes(ctx context.Context, s *framework.Session) (nodes []s
 
 func (l *Ledger) stepNode(name string) string { return znode.Join(l.path, stepPrefix+name) }
 
-// Forget deletes the records of steps, in one transaction with the executor's guard, so that they are run again: to go back to a step, name it and all that follow it.
-// Names without a record are no error. A Run that is open still knows the records: open the ledger again. Their keys stay the same.
+// Forget deletes the records of steps, in one transaction with the executor's guard, so that the steps are run again. To go back to a step, name that step and all later ones.
+// Names without a record are no error. An OpenLedger still knows the deleted records: open the ledger again. The keys of the steps stay the same. The error wraps ErrEnded if the executor
+// has ended; then the records may be deleted or not.
 func (l *Ledger) Forget(ctx context.Context, e Executor, names ...string) error {
 	err := l.onSession(ctx, e, func(ctx context.Context, s *framework.Session) error {
 		return l.deleteSteps(ctx, s, e, func(node string) bool {
@@ -128,8 +130,8 @@ func (l *Ledger) Forget(ctx context.Context, e Executor, names ...string) error 
 	return failure.Wrap("forget", l.path, err)
 }
 
-// Remove deletes the ledger with all its records, in one transaction with the executor's guard. When it is opened again, its steps have other keys. A
-// ledger that is missing is no error.
+// Remove deletes the ledger with all its records, in one transaction with the executor's guard. When a ledger is opened at the path again, its steps have other keys. If the
+// ledger is missing, Remove does nothing. The error is as for Forget.
 func (l *Ledger) Remove(ctx context.Context, e Executor) error {
 	err := l.onSession(ctx, e, func(ctx context.Context, s *framework.Session) error {
 		return l.deleteSteps(ctx, s, e, func(string) bool { return true }, framework.DeleteOp(l.path, framework.AnyVersion))
@@ -190,7 +192,7 @@ func (l *Ledger) onSession(ctx context.Context, e Executor, step func(ctx contex
 	return err
 }
 
-// whileExecuting returns a context that ends with ctx and with the executor. stop frees what it needs.
+// whileExecuting returns a context that ends with ctx and with the executor. Call stop when it is no longer needed.
 func whileExecuting(ctx context.Context, e Executor) (within context.Context, stop func()) {
 	within, cancel := context.WithCancelCause(ctx)
 	unwatch := context.AfterFunc(e.Context(), func() { cancel(endedError(e)) })
@@ -217,8 +219,8 @@ func isGuardRefusal(e Executor, err error) bool {
 	return errors.As(err, &refused) && refused.Index < len(guardsOf(e))
 }
 
-// isNil reports whether an executor is nil, or a nil pointer.
-func isNil(e Executor) bool {
-	v := reflect.ValueOf(e)
+// isNil reports whether the value of an interface is nil, or a nil pointer.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

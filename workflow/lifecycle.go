@@ -2,15 +2,12 @@ package workflow
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,150 +19,37 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// runStore is the runs on the servers. This file has all changes of a run's record, each of which is one transaction:
-//
-//	<path>/runs/<shard>/<run>                 persistent: the run, JSON {"v":1,"kind":"run","id","workflow","state","turn","input",…}
-//	<path>/runs/<shard>/<run>/step-<name>     persistent: a finished step, as in a Ledger
-//	<path>/runs/<shard>/<run>/timer-<name>    persistent: when a Sleep, or a wait with a limit, has begun, JSON {"v":1,"ms"}
-//	<path>/runs/<shard>/<run>/signal-<name>   persistent: a signal, JSON {"v":1,"data"} or {"v":1,"timedOut":true}
-//	<path>/queues/<kind>                      a queue.Queue in parallel order: items {"run","id","turn"}
-//	<path>/ended/<minute>/<run>,<version>     persistent: finished runs, by the minute in which they ended
-//	<path>/sweeper                            a locks.Mutex: who removes finished runs
+// This file has all changes of a run's record. Each one is one transaction.
 //
 // A run's life:
 //
 //	                    ┌── suspend: Sleep, Await, Child, a failed attempt ──▶ Waiting
-//	start ──▶ Active ◀──┴── signal, the end of a child, the time (takeUp), retry ───┘ │
+//	start ──▶ Active ◀──┴── signal, the end of a child, the time, retry ────────────┘ │
 //	             │ finish                                                             │ cancel
 //	             └──────────▶ Done, Failed, Cancelled ──▶ removed after the retention ◀┘
 //	                             └── retry ──▶ Active
 //
-// The rule that keeps two executors from one run: a run is executed only with the delivery of the item whose turn is that of the record, and an Active run has
+// The rule that keeps two executors from one run: a run is executed only with the delivery of the item of the record's turn, and an Active run has
 // exactly one such item. So a change that puts an item raises the turn in the same transaction, and older items are acknowledged unseen. A run that
-// waits for a time has an item with a delay. Then the executor first writes Active (takeUp), and a signal that comes at the same moment either finds the run active
-// or makes that write fail. A run that is cancelled while Active keeps its item, marked as held: who has the item lets go of it, and a retry before
+// waits for a time has an item with a delay. Then the executor first writes Active (resumeAfterTime), and a signal that comes at the same moment either finds the run active
+// or makes that write fail. A run that is cancelled while Active keeps its item, marked as held: the executor with the item acknowledges it, and a retry before
 // that goes on with the same item.
 //
 // What an executor writes carries the guard of its delivery and the version of the record that it has read. So the servers refuse it after
 // each change of the record by someone else.
-type runStore struct {
-	client *framework.Client
-	path   string
-	tel    telemetry
-	clock  recipe.EnsembleClock
-
-	mu     sync.Mutex
-	queues map[string]*queue.Queue[runItem]
-	closed bool
-}
-
-func newRunStore(client *framework.Client, path string) *runStore {
-	return &runStore{client: client, path: path, queues: map[string]*queue.Queue[runItem]{}}
-}
-
-// The places of nodes.
-const (
-	shards      = 256
-	minuteForm  = "20060102T1504"
-	clockWithin = time.Hour // how old the ensemble's time may be before it is asked again
-)
-
-func (st *runStore) shardDir(n int) string { return fmt.Sprintf("%s/runs/%02x", st.path, n) }
-
-func (st *runStore) runNode(run string) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(run))
-	return znode.Join(st.shardDir(int(h.Sum32()%shards)), run)
-}
-
-func (st *runStore) queuePath(kind string) string { return st.path + "/queues/" + kind }
-
-func (st *runStore) endedDir() string { return st.path + "/ended" }
-
-// queueOf returns the queue of a kind's runs.
-func (st *runStore) queueOf(kind string) (*queue.Queue[runItem], error) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.closed {
-		return nil, ErrClosed
-	}
-	q := st.queues[kind]
-	if q == nil {
-		q = queue.New(st.client, st.queuePath(kind), queue.JSON[runItem](), queue.WithOrder(queue.Parallel), queue.WithMaxInFlight(MaxWorkers))
-		st.queues[kind] = q
-	}
-	return q, nil
-}
-
-// close closes the queues.
-func (st *runStore) close(ctx context.Context) error {
-	st.mu.Lock()
-	st.closed = true
-	queues := st.queues
-	st.mu.Unlock()
-	var errs []error
-	for _, q := range queues {
-		errs = append(errs, q.Close(ctx))
-	}
-	return errors.Join(errs...)
-}
-
-// now is the ensemble's time. It writes at most once an hour.
-func (st *runStore) now(ctx context.Context, s *framework.Session) (time.Time, error) {
-	if !st.clock.Known() || st.clock.Age() > clockWithin {
-		if _, err := st.clock.Ask(ctx, s, st.endedDir()); err != nil {
-			return time.Time{}, err
-		}
-	}
-	return st.clock.Now(), nil
-}
-
-// storedRun is a run as it was read.
-type storedRun struct {
-	name string
-	node string
-	runRecord
-	stat framework.Stat
-}
-
-// read reads a run behind a sync. A missing one is ErrNoRun.
-func (st *runStore) read(ctx context.Context, s *framework.Session, run string) (r storedRun, err error) {
-	r.name, r.node = run, st.runNode(run)
-	if err := s.Sync(ctx, r.node); err != nil {
-		return r, err
-	}
-	data, stat, err := s.Get(ctx, r.node)
-	if errors.Is(err, framework.ErrNoNode) {
-		return r, fmt.Errorf("%w: %q", ErrNoRun, run)
-	}
-	if err != nil {
-		return r, err
-	}
-	r.stat = stat
-	r.runRecord, err = parseRun(r.node, data)
-	return r, err
-}
-
-// write is the operation that replaces the record that was read.
-func (r storedRun) write(next runRecord) (framework.Op, error) {
-	data, err := next.encode()
-	return framework.SetOp(r.node, data, r.stat.Version), err
-}
-
-// unchanged is the operation that refuses a transaction if the record was replaced since it was read.
-func (r storedRun) unchanged() framework.Op { return framework.CheckOp(r.node, r.stat.Version) }
 
 // transition is one change of runs.
 type transition struct {
-	ops      []framework.Op
-	kind     string   // of item
-	item     *runItem // to be put into the queue of its kind, or nil
-	delay    time.Duration
-	delivery *queue.Delivery[runItem] // with which an executor has the run, to be acknowledged; or nil
+	ops       []framework.Op
+	callerOps int      // how many of ops, the last ones, are those of WithOps
+	kind      string   // of item
+	item      *runItem // to be put into the queue of its kind, or nil
+	delay     time.Duration
+	delivery  *queue.Delivery[runItem] // with which an executor has the run, to be acknowledged; or nil
 }
 
-// commit writes a transition in one transaction. With a delivery the servers refuse it once that has ended. ErrAgain says that the transition was refused, since
-// something has changed, or that the outcome is unknown: read again.
+// commit writes a transition in one transaction. With a delivery the servers refuse it once that has ended. ErrAgain says that the transition was refused, since another client
+// has changed something, or that the outcome is unknown: read again. ErrRefused says that the servers refuse one of the caller's own operations.
 func (st *runStore) commit(ctx context.Context, s *framework.Session, t transition) error {
 	for {
 		err := st.commitOnce(ctx, s, t)
@@ -173,12 +57,16 @@ func (st *runStore) commit(ctx context.Context, s *framework.Session, t transiti
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
+		case t.callerOps > 0 && errors.Is(err, queue.ErrRefused) && errors.As(err, &refused) && refused.Index >= len(t.ops)-t.callerOps:
+			own := *refused
+			own.Index -= len(t.ops) - t.callerOps
+			return fmt.Errorf("%w: %w", ErrRefused, &own)
 		case errors.As(err, &refused) && refused.Op == "create" && errors.Is(refused.Err, framework.ErrNoNode): // the first in its directory
 			dir, _ := znode.Split(refused.Path)
 			if err := s.MakeDirs(ctx, dir); err != nil {
 				return err
 			}
-		case errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth), errors.Is(err, queue.ErrUnknown), errors.Is(err, framework.ErrOutcomeUnknown):
+		case errors.As(err, &refused) && recipe.IsConflict(err), errors.Is(err, queue.ErrUnknown), errors.Is(err, framework.ErrOutcomeUnknown):
 			return fmt.Errorf("%w: %w", recipe.ErrAgain, err)
 		default:
 			return err
@@ -227,58 +115,93 @@ func untilSettled(ctx context.Context) (within context.Context, stop func()) {
 	}
 }
 
-// change reads a run and commits what step makes of it, until that is done. A transition without operations is nothing to do.
-func (st *runStore) change(ctx context.Context, run string, step func(s *framework.Session, r storedRun) (transition, error)) error {
+// change reads a run and calls attempt with it, again and again until attempt returns no error or one that a repetition does not help. requestID is the UUID that attempt adds to the
+// record's requests: after a lost answer it shows whether the write was applied. It is "" if attempt sees by itself what an earlier attempt has done.
+func (st *runStore) change(ctx context.Context, id, requestID string, attempt func(s *framework.Session, r storedRun) error) error {
+	var before *storedRun // as it was read before the write whose outcome is unknown, or nil
 	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		r, err := st.read(ctx, s, run)
-		if err != nil {
+		r, err := st.read(ctx, s, id)
+		switch {
+		case errors.Is(err, ErrNoRun) && before != nil:
+			return fmt.Errorf("%w: the run was removed before its record told what was done: %w", framework.ErrOutcomeUnknown, err)
+		case err != nil:
 			return err
+		case before != nil && r.UUID != before.UUID:
+			return fmt.Errorf("%w: the run was removed, and its id is used again, before its record told what was done", framework.ErrOutcomeUnknown)
+		case slices.Contains(r.Requests, requestID):
+			return nil
+		case before != nil && requestID != "" && !r.hasRequestsSince(before.runRecord):
+			return fmt.Errorf("%w: others have cancelled or retried the run so often since that its record does not tell what was done", framework.ErrOutcomeUnknown)
 		}
-		t, err := step(s, r)
-		if err != nil || len(t.ops) == 0 {
-			return err
+		err = attempt(s, r)
+		var refused *framework.TxError
+		if err != nil && !errors.As(err, &refused) {
+			before = &r
 		}
-		return st.commit(ctx, s, t)
+		return err
 	}, failure.IsTransient)
 }
 
-// start makes a run, unless it exists with the same kind, input and parent. It returns what is stored.
-func (st *runStore) start(ctx context.Context, run string, r runRecord) (stored storedRun, err error) {
-	r.Kind, r.ID, r.State, r.Turn = runKind, uuid.NewString(), Active, 1
+// start makes a run, unless it exists with the same kind, input and parent. It returns what is stored. With operations of the caller an existing run is
+// ErrIDInUse, unless this call has made it.
+func (st *runStore) start(ctx context.Context, id string, r runRecord, with ...framework.Op) (stored storedRun, err error) {
+	r = r.begin()
+	err = recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
+		if err := st.checkKnown(ctx, s, r.Workflow); err != nil {
+			return err
+		}
+		stored, err = st.startOnce(ctx, s, id, r, nil, with)
+		return err
+	}, failure.IsTransient)
+	switch {
+	case err != nil || stored.UUID == r.UUID:
+		return stored, err
+	case len(with) > 0:
+		return stored, fmt.Errorf("%w: run %q exists, and the operations of WithOps were not done", ErrIDInUse, id)
+	}
+	return stored, checkSameStart(stored, r)
+}
+
+// startOnce makes a run, or reads the one that exists. guards come before and the caller's operations behind the creation of the run. A *framework.TxError says that the servers
+// refuse one of the guards.
+func (st *runStore) startOnce(ctx context.Context, s *framework.Session, id string, r runRecord, guards, with []framework.Op) (stored storedRun, err error) {
 	data, err := r.encode()
 	if err != nil {
 		return stored, err
 	}
-	node := st.runNode(run)
-	err = recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		err := st.commit(ctx, s, transition{kind: r.Workflow, item: r.item(run), ops: []framework.Op{framework.CreateOp(node, data, framework.Persistent)}})
-		if err == nil {
-			stored = storedRun{name: run, node: node, runRecord: r} // in its first version
-			return nil
-		}
-		if !errors.Is(err, recipe.ErrAgain) {
-			return err
-		}
-		stored, err = st.read(ctx, s, run)
-		if errors.Is(err, ErrNoRun) {
-			return recipe.ErrAgain
-		}
-		return err
-	}, failure.IsTransient)
+	node := st.runNode(id)
+	ops := slices.Concat(guards, []framework.Op{framework.CreateOp(node, data, framework.Persistent)}, with) // with comes last: if the run exists, that is why the servers refuse
+	err = st.commit(ctx, s, transition{kind: r.Workflow, item: r.item(id), ops: ops, callerOps: len(with)})
+	var refused *framework.TxError
 	switch {
-	case err != nil || stored.ID == r.ID:
+	case err == nil:
+		return storedRun{id: id, node: node, runRecord: r}, nil // in its first version
+	case errors.Is(err, queue.ErrRefused) && errors.As(err, &refused) && refused.Index < len(guards):
+		return stored, refused
+	case !errors.Is(err, recipe.ErrAgain):
 		return stored, err
-	case stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input):
-		return stored, fmt.Errorf("%w: run %q is a %s with input %s, not a %s with input %s",
-			ErrIDInUse, run, stored.Workflow, shortenResult(stored.Input), r.Workflow, shortenResult(r.Input))
-	case (stored.Parent == nil) != (r.Parent == nil) || r.Parent != nil && *stored.Parent != *r.Parent:
-		return stored, fmt.Errorf("%w: run %q was not started by the same parent run", ErrIDInUse, run)
 	}
-	return stored, nil
+	stored, err = st.read(ctx, s, id)
+	if errors.Is(err, ErrNoRun) {
+		return stored, recipe.ErrAgain
+	}
+	return stored, err
 }
 
-// takeUp writes that a run is active which has waited for the time that is over now, or was given back after a failure.
-func (st *runStore) takeUp(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
+// checkSameStart returns ErrIDInUse unless a stored run was started with the kind, the input and the parent of r.
+func checkSameStart(stored storedRun, r runRecord) error {
+	switch {
+	case stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input):
+		before, now := shortenDifference(stored.Input, r.Input)
+		return fmt.Errorf("%w: run %q is a %s with input %s, not a %s with input %s", ErrIDInUse, stored.id, stored.Workflow, before, r.Workflow, now)
+	case (stored.Parent == nil) != (r.Parent == nil) || r.Parent != nil && *stored.Parent != *r.Parent:
+		return fmt.Errorf("%w: run %q was not started by the same parent run", ErrIDInUse, stored.id)
+	}
+	return nil
+}
+
+// resumeAfterTime makes a waiting run active: the time is over for which it waited, or the pause after a failed attempt.
+func (st *runStore) resumeAfterTime(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
 	next := r.runRecord
 	next.State, next.Waits = Active, nil
 	write, err := r.write(next)
@@ -288,13 +211,24 @@ func (st *runStore) takeUp(ctx context.Context, s *framework.Session, d *queue.D
 	return err
 }
 
-// letGo acknowledges the item of a run that was cancelled.
-func (st *runStore) letGo(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
+// ackHeldItem acknowledges the item that a run has kept since it was cancelled while Active.
+func (st *runStore) ackHeldItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
 	next := r.runRecord
 	next.Held = false
 	write, err := r.write(next)
 	if err == nil {
 		err = st.commit(ctx, s, transition{ops: []framework.Op{write}, delivery: d})
+	}
+	return err
+}
+
+// renewItem puts another item in the place of one that handle has given back, since the run could not be executed then. The lost executors of the new item are counted from 0.
+func (st *runStore) renewItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
+	next := r.runRecord
+	next.Turn++
+	write, err := r.write(next)
+	if err == nil {
+		err = st.commit(ctx, s, transition{ops: []framework.Op{write}, kind: r.Workflow, item: next.item(r.id), delivery: d})
 	}
 	return err
 }
@@ -315,7 +249,7 @@ func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.
 			return err
 		}
 		next.Turn++
-		t.kind, t.item, t.delay = r.Workflow, next.item(r.name), max(time.Millisecond, time.UnixMilli(until).Sub(now))
+		t.kind, t.item, t.delay = r.Workflow, next.item(r.id), max(time.Millisecond, time.UnixMilli(until).Sub(now))
 	}
 	write, err := r.write(next)
 	if err != nil {
@@ -336,21 +270,25 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 	if err != nil {
 		return err
 	}
-	ended := fmt.Sprintf("%s/%s/%s,%d", st.endedDir(), now.UTC().Format(minuteForm), r.name, r.stat.Version) // a run that is retried ends again
+	dir := st.endedDir()
+	if next.State == Failed {
+		dir = st.failedDir()
+	}
+	ended := fmt.Sprintf("%s/%s/%s,%d", dir, now.UTC().Format(minuteForm), r.id, r.stat.Version) // a run that is retried ends again
 	t := transition{delivery: d, ops: []framework.Op{write, framework.CreateOp(ended, nil, framework.Persistent)}}
 	if r.Parent != nil {
-		parent, err := st.read(ctx, s, r.Parent.Run)
+		parent, err := st.read(ctx, s, r.Parent.ID)
 		switch {
-		case errors.Is(err, ErrNoRun) || err == nil && parent.ID != r.Parent.ID:
+		case errors.Is(err, ErrNoRun) || err == nil && parent.UUID != r.Parent.UUID:
 		case err != nil:
 			return err
-		case parent.waitsFor(func(w runWait) bool { return w.Child == r.name }):
+		case parent.waitsFor(func(w runWait) bool { return w.Child == r.id }):
 			awake := parent.activate()
 			wake, err := parent.write(awake)
 			if err != nil {
 				return err
 			}
-			t.kind, t.item, t.ops = parent.Workflow, awake.item(parent.name), append(t.ops, wake)
+			t.kind, t.item, t.ops = parent.Workflow, awake.item(parent.id), append(t.ops, wake)
 		default:
 			t.ops = append(t.ops, parent.unchanged())
 		}
@@ -358,37 +296,39 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 	return st.commit(ctx, s, t)
 }
 
-// signal makes a signal's node. If the run waits for it, it becomes active.
-func (st *runStore) signal(ctx context.Context, run, name string, data json.RawMessage) error {
+// signal creates a signal's node. If the run waits for the signal, the run becomes active in the same transaction.
+func (st *runStore) signal(ctx context.Context, id, name string, data json.RawMessage) error {
 	record, err := encodeRecord(signalRecord{Data: data})
 	if err != nil {
 		return err
 	}
-	node := znode.Join(st.runNode(run), signalPrefix+name)
-	return st.change(ctx, run, func(s *framework.Session, r storedRun) (t transition, err error) {
+	node := znode.Join(st.runNode(id), signalPrefix+name)
+	return st.change(ctx, id, "", func(s *framework.Session, r storedRun) error {
 		former, _, err := s.Get(ctx, node)
 		switch {
-		case err == nil:
-			return t, checkSameSignal(node, name, former, data)
+		case err == nil: // maybe of an earlier attempt
+			return checkSameSignal(node, name, former, data)
 		case !errors.Is(err, framework.ErrNoNode):
-			return t, err
+			return err
 		case r.State.IsFinished():
-			return t, fmt.Errorf("%w: it is %s", ErrFinished, r.State)
+			return fmt.Errorf("%w: it is %s", ErrFinished, r.State)
 		case r.stat.NumChildren >= maxChildren:
-			return t, fmt.Errorf("%w: the run has %d steps, timers and signals and may have no more", framework.ErrTooLarge, r.stat.NumChildren)
+			return fmt.Errorf("%w: the run has %d steps, timers and signals and may have no more", framework.ErrTooLarge, r.stat.NumChildren)
 		}
 		create := framework.CreateOp(node, record, framework.Persistent)
 		if !r.waitsFor(func(w runWait) bool { return w.Signal == name }) {
-			t.ops = []framework.Op{r.unchanged(), create}
-			return t, nil
+			return st.commit(ctx, s, transition{ops: []framework.Op{r.unchanged(), create}})
 		}
 		next := r.activate()
 		wake, err := r.write(next)
-		return transition{ops: []framework.Op{wake, create}, kind: r.Workflow, item: next.item(run)}, err
+		if err != nil {
+			return err
+		}
+		return st.commit(ctx, s, transition{ops: []framework.Op{wake, create}, kind: r.Workflow, item: next.item(id)})
 	})
 }
 
-// checkSameSignal refuses a signal that the run has had with other data.
+// checkSameSignal returns ErrSignalled if the run has this signal with other data, or its wait for the signal has timed out.
 func checkSameSignal(node, name string, former []byte, data json.RawMessage) error {
 	record, err := parseSignal(node, former)
 	switch {
@@ -403,13 +343,10 @@ func checkSameSignal(node, name string, former []byte, data json.RawMessage) err
 }
 
 // cancel ends a run that has not finished.
-func (st *runStore) cancel(ctx context.Context, run, reason string) error {
-	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		r, err := st.read(ctx, s, run)
-		if err != nil {
-			return err
-		}
-		next := r.runRecord
+func (st *runStore) cancel(ctx context.Context, id, reason string) error {
+	requestID := uuid.NewString()
+	return st.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
+		next := r.withRequest(requestID)
 		next.State, next.Error = Cancelled, shortenReason(reason)
 		switch {
 		case r.State == Cancelled:
@@ -422,44 +359,45 @@ func (st *runStore) cancel(ctx context.Context, run, reason string) error {
 			next.Turn++ // the item of a wait with a time is not this turn's any more
 		}
 		return st.finish(ctx, s, nil, r, next)
-	}, failure.IsTransient)
+	})
 }
 
-// retry makes a run active again that has finished, or waits after a failure. It deletes the records of the step from and of all that were recorded after it.
-func (st *runStore) retry(ctx context.Context, run, from string) error {
-	sent := map[int64]bool{} // the turns for which the outcome may be unknown
-	return st.change(ctx, run, func(s *framework.Session, r storedRun) (t transition, err error) {
+// retry makes a run active again that has finished, or waits after a failure. It deletes the records from the step or wait on that has the name from.
+func (st *runStore) retry(ctx context.Context, id, from string) error {
+	requestID := uuid.NewString()
+	return st.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
 		afterFailure := r.waitsFor(func(w runWait) bool { return w.Retry })
 		switch {
-		case r.State == Active && sent[r.Turn]:
-			return t, nil
 		case !r.State.IsFinished() && !afterFailure:
-			return t, fmt.Errorf("%w: it is %s", ErrUnfinished, r.State)
+			return fmt.Errorf("%w: it is %s", ErrUnfinished, r.State)
 		case r.State == Done && from == "":
-			return t, fmt.Errorf("%w: it is done: name the step to retry from", ErrFinished)
+			return fmt.Errorf("%w: it is done: name the step to retry from", ErrFinished)
 		}
-		next := r.activate()
+		next := r.withRequest(requestID).activate()
 		next.Failures, next.Error, next.Result, next.Held = 0, "", nil, false
+		var t transition
 		if r.Held {
 			next.Turn = r.Turn
 		} else {
-			t.kind, t.item = r.Workflow, next.item(run)
+			t.kind, t.item = r.Workflow, next.item(id)
 		}
 		write, err := r.write(next)
 		if err != nil {
-			return t, err
+			return err
 		}
 		nodes, err := st.nodesFrom(ctx, s, r, from)
+		if err != nil {
+			return err
+		}
 		t.ops = []framework.Op{write}
 		for _, node := range nodes {
 			t.ops = append(t.ops, framework.DeleteOp(node, framework.AnyVersion))
 		}
-		sent[next.Turn] = true
-		return t, err
+		return st.commit(ctx, s, t)
 	})
 }
 
-// nodesFrom are the node of a step and those of steps and timers that were made later. Signals stay.
+// nodesFrom returns the nodes of a step or a wait, and those of the steps, sleeps and expired waits that were recorded later. Signals that have come are not among them.
 func (st *runStore) nodesFrom(ctx context.Context, s *framework.Session, r storedRun, from string) ([]string, error) {
 	if from == "" {
 		return nil, nil
@@ -468,55 +406,30 @@ func (st *runStore) nodesFrom(ctx context.Context, s *framework.Session, r store
 	if err != nil {
 		return nil, err
 	}
-	first := slices.IndexFunc(children, func(c childNode) bool { return c.name == stepPrefix+from })
-	if first < 0 {
-		var steps []string
-		for _, c := range children {
-			if name, ok := strings.CutPrefix(c.name, stepPrefix); ok {
-				steps = append(steps, name)
+	var nodes, names []string
+	found := false
+	for _, c := range children {
+		kind, name := splitChild(c.name)
+		node := znode.Join(r.node, c.name)
+		if kind == signalPrefix {
+			signal, err := parseSignal(node, c.Data)
+			if err != nil {
+				return nil, err
+			}
+			if !signal.TimedOut {
+				continue
 			}
 		}
-		return nil, fmt.Errorf("%w: the run has no record of step %q; it has %q", ErrOption, from, steps)
-	}
-	var nodes []string
-	for _, c := range children[first:] {
-		if !strings.HasPrefix(c.name, signalPrefix) {
-			nodes = append(nodes, znode.Join(r.node, c.name))
+		if found = found || name == from; found {
+			nodes = append(nodes, node)
+		} else if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
+	}
+	if !found {
+		return nil, fmt.Errorf("%w: the run has no record of %q; it has %q", ErrOption, from, names)
 	}
 	return nodes, nil
-}
-
-// childNode is a step, a timer or a signal of a run.
-type childNode struct {
-	name string
-	framework.Node
-}
-
-// children are the nodes below a run, in the order in which they were made.
-func (st *runStore) children(ctx context.Context, s *framework.Session, node string) ([]childNode, error) {
-	names, _, err := s.Children(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = znode.Join(node, name)
-	}
-	all, err := s.GetAll(ctx, paths...)
-	if err != nil {
-		return nil, err
-	}
-	var children []childNode
-	for i, n := range all {
-		if n.Err == nil {
-			children = append(children, childNode{names[i], n})
-		} else if !errors.Is(n.Err, framework.ErrNoNode) {
-			return nil, n.Err
-		}
-	}
-	slices.SortFunc(children, func(a, b childNode) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
-	return children, nil
 }
 
 // shortenReason returns the beginning of a text, for a record.

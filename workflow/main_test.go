@@ -27,9 +27,9 @@ type world struct {
 	t *testing.T
 }
 
-func in(t *testing.T, test func(t *testing.T, w *world)) {
+func in(t *testing.T, test func(t *testing.T, w *world), opts ...zktest.Option) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, &world{zktest.Start(t), t}) })
+	synctest.Test(t, func(t *testing.T) { test(t, &world{zktest.Start(t, opts...), t}) })
 }
 
 func (w *world) member(name string) *zktest.Member {
@@ -41,7 +41,7 @@ type execution struct {
 	*zktest.Member
 	ledger *workflow.Ledger
 	lease  *locks.Lease
-	run    *workflow.Run
+	opened *workflow.OpenLedger
 }
 
 func (w *world) execute(m *zktest.Member) *execution {
@@ -55,9 +55,9 @@ func (w *world) execute(m *zktest.Member) *execution {
 
 func (e *execution) open(t *testing.T) {
 	t.Helper()
-	run, err := e.ledger.Open(t.Context(), e.lease)
+	opened, err := e.ledger.Open(t.Context(), e.lease)
 	require.NoError(t, err)
-	e.run = run
+	e.opened = opened
 }
 
 func (e *execution) release(t *testing.T) {

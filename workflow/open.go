@@ -12,21 +12,28 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Open reads the records, and makes the ledger if it is missing, while the executor stands. It knows each record that an executor before this one has written. Steps of
-// the Run are recorded under the executor's guard.
-func (l *Ledger) Open(ctx context.Context, e Executor) (*Run, error) {
-	var run *Run
+// OpenLedger is a ledger that an executor has opened: it knows the records of all executors before, and records steps under the guard of its own executor.
+type OpenLedger struct{ *stepRecorder }
+
+// Path is the ledger's path.
+func (l *OpenLedger) Path() string { return l.ledger.path }
+
+// Open reads the records while the executor's hold lasts, and creates the ledger if it is missing. It reads each record that an executor before this one has written. Steps of
+// the OpenLedger are recorded under the executor's guard.
+func (l *Ledger) Open(ctx context.Context, e Executor) (*OpenLedger, error) {
+	var opened *OpenLedger
 	err := l.onSession(ctx, e, func(ctx context.Context, s *framework.Session) (err error) {
-		run, err = l.openRun(ctx, s, e)
+		opened, err = l.readOrCreate(ctx, s, e)
 		return err
 	})
 	if err != nil {
 		return nil, failure.Wrap("open", l.path, err)
 	}
-	return run, nil
+	return opened, nil
 }
 
-func (l *Ledger) openRun(ctx context.Context, s *framework.Session, e Executor) (*Run, error) {
+// readOrCreate reads the ledger and its records. If the ledger is missing, it creates the ledger and returns ErrAgain.
+func (l *Ledger) readOrCreate(ctx context.Context, s *framework.Session, e Executor) (*OpenLedger, error) {
 	// The server may lag behind what the former executor has recorded.
 	if err := s.Sync(ctx, l.path); err != nil {
 		return nil, err
@@ -42,20 +49,20 @@ func (l *Ledger) openRun(ctx context.Context, s *framework.Session, e Executor) 
 	if err != nil {
 		return nil, err
 	}
-	run := &Run{ledger: l, executor: e, id: header.ID, own: uuid.NewString(), results: map[string][]byte{}, names: map[string]nameState{}}
-	err = l.eachRecord(ctx, s, func(name string, r stepRecord, _ framework.Stat) {
-		run.results[name] = r.Result
-		run.size += len(r.Result)
-	})
+	opened := &OpenLedger{newStepRecorder(l, e, header.UUID)}
+	err = l.eachRecord(ctx, s, func(name string, r stepRecord, _ framework.Stat) { opened.noteResult(name, r.Result) })
+	if errors.Is(err, framework.ErrNoNode) { // another executor has removed the ledger meanwhile
+		return nil, recipe.ErrAgain
+	}
 	if err != nil {
 		return nil, err
 	}
-	return run, nil
+	return opened, nil
 }
 
-// createLedger makes the ledger. It returns an error: ErrAgain once the ledger can be read.
+// createLedger creates the ledger. It always returns an error: ErrAgain when the ledger can be read.
 func (l *Ledger) createLedger(ctx context.Context, s *framework.Session, e Executor) error {
-	data, err := encodeRecord(ledgerRecord{Kind: ledgerKind, ID: uuid.NewString()})
+	data, err := encodeRecord(ledgerRecord{Kind: ledgerKind, UUID: uuid.NewString()})
 	if err != nil {
 		return err
 	}

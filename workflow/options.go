@@ -16,11 +16,11 @@ type stepOptions struct {
 
 func stepDefaults() stepOptions { return stepOptions{attempts: 1} }
 
-// longestPause bounds the pauses between the attempts of WithRetry.
+// longestPause bounds the pauses between attempts, of steps (WithRetry) and of runs (WithAttempts).
 const longestPause = 5 * time.Minute
 
-// WithRetry runs a step that fails again, up to so many attempts in all, by default 1. The pauses begin at firstPause and double up to 5 minutes; each is between half and one
-// and a half of that, at random. An error that wraps Permanent's is not retried. The next executor counts from 1 again.
+// WithRetry runs a failed step again, up to so many attempts in all. Default 1: no retry. The pauses begin at firstPause and double up to 5 minutes; each is drawn at random between half
+// and one and a half times that. An error that wraps Permanent's is not retried. The next executor counts from 1 again.
 func WithRetry(attempts int, firstPause time.Duration) StepOption {
 	return func(o *stepOptions) error {
 		if attempts < 1 {
@@ -34,8 +34,8 @@ func WithRetry(attempts int, firstPause time.Duration) StepOption {
 	}
 }
 
-// WithTimeout ends the context of each attempt after d. By default only the executor's end and the caller's context end it. A function that does not heed its context
-// runs on, and Step waits for it.
+// WithTimeout ends the context of each attempt after d, with the cause ErrTimeout. By default only the executor and the caller's context limit the time. A function that ignores its
+// context runs on, and Step waits until it returns.
 func WithTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) error {
 		if d <= 0 {

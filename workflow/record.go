@@ -20,7 +20,7 @@ const (
 	MaxResult = 64 << 10
 	// MaxResults is how many bytes all results together may have as JSON.
 	MaxResults = 256 << 10
-	// MaxName is how many bytes a step's name may have.
+	// MaxName is how many bytes the name of a step, a sleep, a signal or a kind may have, and the id of a run. The name of a graph may have 6 less.
 	MaxName = 128
 )
 
@@ -33,7 +33,7 @@ const (
 // ledgerRecord is the data of a ledger's node.
 type ledgerRecord struct {
 	Kind string `json:"kind"`
-	ID   string `json:"id"` // of the run
+	UUID string `json:"id"`
 }
 
 // parseLedger reads the data of the node at path.
@@ -41,7 +41,7 @@ func parseLedger(path string, data []byte) (r ledgerRecord, err error) {
 	if _, err = recipe.Decode(data, recordVersion, &r); err != nil {
 		return ledgerRecord{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if r.Kind != ledgerKind || r.ID == "" {
+	if r.Kind != ledgerKind || r.UUID == "" {
 		return ledgerRecord{}, fmt.Errorf("%w: %s is no ledger", ErrForeign, path)
 	}
 	return r, nil
@@ -53,7 +53,7 @@ type stepRecord struct {
 	Token    int64           `json:"token"`
 	Attempts int             `json:"attempts"`
 	Millis   int64           `json:"ms"` // how long the last attempt took
-	By       string          `json:"by"` // the Run that has recorded the step
+	By       string          `json:"by"` // the opened ledger, or the call of a run's function, that has recorded the step
 }
 
 // parseStep reads the data of the node at path.
@@ -67,7 +67,7 @@ func parseStep(path string, data []byte) (r stepRecord, err error) {
 	return r, nil
 }
 
-// encodeRecord returns a record's data. The records have no fields that JSON does not have.
+// encodeRecord returns the data of a record that is written once, so that it has no unknown fields to keep.
 func encodeRecord(known any) ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, known) }
 
 // StepRecord describes a finished step.
@@ -76,30 +76,43 @@ type StepRecord struct {
 	Name string `json:"name"`
 	// Result is what the step returned, as JSON.
 	Result json.RawMessage `json:"result"`
-	// Token is the fencing token of the executor that recorded it.
+	// Token is the fencing token of the executor that recorded the step.
 	Token int64 `json:"token"`
-	// Attempts is how often that executor ran it. Took is how long the last attempt took, to the millisecond.
+	// Attempts is how often that executor ran the step. Took is how long the last attempt took, to the millisecond.
 	Attempts int           `json:"attempts"`
 	Took     time.Duration `json:"took"`
 	// RecordedAt is the time of the record, by the clock of the ensemble's leader.
 	RecordedAt time.Time `json:"recordedAt"`
 }
 
-// checkName reports why a step cannot have this name, or nil.
+// checkName returns ErrOption for a name that a step, a sleep, a signal, a kind or a run cannot have.
 func checkName(name string) error {
 	if name == "" || len(name) > MaxName {
-		return fmt.Errorf("%w: the name %.*q of a step has %d bytes, it must have 1 to %d", ErrOption, MaxName, name, len(name), MaxName)
+		return fmt.Errorf("%w: the name %.*q has %d bytes, it must have 1 to %d", ErrOption, MaxName, name, len(name), MaxName)
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
-		return fmt.Errorf("%w: the name %q of a step contains a slash or what cannot be printed", ErrOption, name)
+		return fmt.Errorf("%w: the name %q contains a slash or a character that cannot be printed", ErrOption, name)
 	}
 	if err := framework.ValidatePath("/" + stepPrefix + name); err != nil {
-		return fmt.Errorf("%w: the name %q of a step: %w", ErrOption, name, err)
+		return fmt.Errorf("%w: the name %q: %w", ErrOption, name, err)
 	}
 	return nil
 }
 
-// shortenResult returns the beginning of a result, safe to print.
+// shortenDifference returns the parts of two texts where they differ first, quoted and of at most 100 bytes.
+func shortenDifference(a, b []byte) (string, string) {
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	const before = 40 // bytes that are shown before the difference
+	if same <= before {
+		return shortenResult(a), shortenResult(b)
+	}
+	return "…" + shortenResult(a[same-before:]), "…" + shortenResult(b[same-before:])
+}
+
+// shortenResult returns the first 100 bytes of a result, quoted.
 func shortenResult(data []byte) string {
 	if len(data) > 100 {
 		return fmt.Sprintf("%q…", data[:100])

@@ -3,8 +3,11 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -17,11 +20,11 @@ type State string
 const (
 	// Active: an executor has the run, or takes it as soon as one is free.
 	Active State = "active"
-	// Waiting: the run waits for a time, a signal or a child run. No executor has it.
+	// Waiting: the run waits for a time, a signal or a child run. It has no executor.
 	Waiting State = "waiting"
 	// Done: the function has returned a result.
 	Done State = "done"
-	// Failed: the function's attempts are used up, its error was Permanent, or too many executors died. Retry goes on with it.
+	// Failed: the function's attempts are used up, its error was Permanent, or too many executors died. Retry goes on with the run.
 	Failed State = "failed"
 	// Cancelled: Cancel has ended the run.
 	Cancelled State = "cancelled"
@@ -49,7 +52,7 @@ const (
 // runRecord is the data of a run's node.
 type runRecord struct {
 	Kind     string            `json:"kind"`
-	ID       string            `json:"id"` // unique: not the name that Start was given
+	UUID     string            `json:"id"` // made at the start: not the id that Start was given
 	Workflow string            `json:"workflow"`
 	State    State             `json:"state"`
 	Turn     int64             `json:"turn"` // number of the run's latest item in the queue
@@ -58,7 +61,8 @@ type runRecord struct {
 	Error    string            `json:"error,omitempty"`    // of the latest failed attempt, or the reason of the end
 	Failures int               `json:"failures,omitempty"` // failed attempts since the run last waited
 	Waits    []runWait         `json:"waits,omitempty"`
-	Held     bool              `json:"held,omitempty"` // cancelled while the item of this turn is in the queue
+	Held     bool              `json:"held,omitempty"`     // cancelled while the item of this turn is in the queue
+	Requests []string          `json:"requests,omitempty"` // the UUIDs of the latest calls of Cancel and Retry, the latest one last
 	Parent   *parentRun        `json:"parent,omitempty"`
 	Trace    map[string]string `json:"trace,omitempty"`
 
@@ -75,19 +79,19 @@ type runWait struct {
 
 // parentRun is the run that has started a child run.
 type parentRun struct {
-	Run string `json:"run"`
-	ID  string `json:"id"`
+	ID   string `json:"run"`
+	UUID string `json:"id"`
 }
 
 // runItem is an item of the queue. It lets one executor take the run, if the run's turn is still this one.
 type runItem struct {
-	Run  string `json:"run"`
-	ID   string `json:"id"`
+	ID   string `json:"run"`
+	UUID string `json:"id"`
 	Turn int64  `json:"turn"`
 }
 
 // item is the item of the record's turn.
-func (r runRecord) item(run string) *runItem { return &runItem{run, r.ID, r.Turn} }
+func (r runRecord) item(id string) *runItem { return &runItem{id, r.UUID, r.Turn} }
 
 // waitsFor reports whether a run waits for something that matches.
 func (r runRecord) waitsFor(match func(runWait) bool) bool {
@@ -102,10 +106,33 @@ func (r runRecord) waitsFor(match func(runWait) bool) bool {
 	return false
 }
 
+// begin returns the record of a run that is to be started.
+func (r runRecord) begin() runRecord {
+	r.Kind, r.UUID, r.State, r.Turn = runKind, uuid.NewString(), Active, 1
+	return r
+}
+
 // activate returns the record of the next turn.
 func (r runRecord) activate() runRecord {
 	r.State, r.Turn, r.Waits = Active, r.Turn+1, nil
 	return r
+}
+
+// keptRequests is how many UUIDs of requests a record keeps.
+const keptRequests = 4
+
+// withRequest returns the record with the UUID of one more request.
+func (r runRecord) withRequest(request string) runRecord {
+	r.Requests = append(slices.Clone(r.Requests[max(0, len(r.Requests)-keptRequests+1):]), request)
+	return r
+}
+
+// hasRequestsSince reports whether the record has the UUIDs of all requests since an earlier record of the run.
+func (r runRecord) hasRequestsSince(before runRecord) bool {
+	if len(r.Requests) < keptRequests {
+		return true
+	}
+	return len(before.Requests) > 0 && slices.Contains(r.Requests, before.Requests[len(before.Requests)-1])
 }
 
 // parseRun reads the data of the node at path.
@@ -113,7 +140,7 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 	if r.unknown, err = recipe.Decode(data, recordVersion, &r); err != nil {
 		return runRecord{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if r.Kind != runKind || r.ID == "" {
+	if r.Kind != runKind || r.UUID == "" {
 		return runRecord{}, fmt.Errorf("%w: %s is no run", ErrForeign, path)
 	}
 	if r.Turn < 1 || len(r.Input) == 0 || !r.State.isKnown() {
@@ -131,7 +158,7 @@ type timerRecord struct {
 	Millis int64 `json:"ms"`
 }
 
-// until is when the timer is over, by the ensemble's clock, whose stamps leave out what is less than a millisecond.
+// until is when the timer is over, by the ensemble's clock, which stamps whole milliseconds.
 func (r timerRecord) until(node framework.Stat) time.Time {
 	return node.Ctime.Add(time.Duration(r.Millis+1) * time.Millisecond)
 }

@@ -25,15 +25,16 @@ const runsPath = "/runs"
 type worker struct {
 	*zktest.Member
 	*workflow.Workflows
-	t    *testing.T
-	stop context.CancelFunc
-	done chan error
+	t      *testing.T
+	cancel context.CancelFunc // ends Work
+	stop   context.CancelFunc // ends Work, which is to return nil
+	done   chan error
 }
 
 // flows returns a member's workflows, which do not work yet.
 func (w *world) flows(name string, opts ...workflow.Option) *worker {
 	m := w.member(name)
-	f := &worker{m, workflow.New(m.Client, runsPath, opts...), w.t, func() {}, make(chan error, 1)}
+	f := &worker{m, workflow.New(m.Client, runsPath, opts...), w.t, func() {}, func() {}, make(chan error, 1)}
 	w.t.Cleanup(func() {
 		f.stop()
 		_ = f.Workflows.Close(context.Background())
@@ -46,6 +47,7 @@ func (f *worker) work(kinds ...workflow.Kind) *worker {
 	f.t.Helper()
 	require.NoError(f.t, f.Register(kinds...))
 	ctx, cancel := context.WithCancel(context.Background())
+	f.cancel = cancel
 	f.stop = func() {
 		cancel()
 		f.stop = func() {}
@@ -238,6 +240,46 @@ func TestNextMemberGoesOnWhereOneHasDied(t *testing.T) {
 	})
 }
 
+// TestWhoHasARun: a list and an inspection name the member, and the next one when that has died.
+func TestWhoHasARun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		kind := workflow.NewKind("slow", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+			if err := run.Do(ctx, "first", func(context.Context, workflow.Key) error { return nil }); err != nil {
+				return 0, err
+			}
+			<-ctx.Done()
+			return 0, context.Cause(ctx)
+		})
+		watcher := w.flows("watcher")
+		require.NoError(t, watcher.Register(kind))
+		watcher.start("slow", "x", 1)
+		require.Nil(t, watcher.inspect("x").Taken, "no member has it")
+		for _, name := range []string{"a", "b"} {
+			m := w.flows(name).work(kind)
+			settled()
+			info := watcher.inspect("x")
+			require.NotNil(t, info.Taken)
+			require.Equal(t, m.Member.Client.Config().Identity, info.Taken.Member)
+			session, err := m.Member.Client.Session(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, session.ID(), info.Taken.Session)
+			require.WithinDuration(t, time.Now(), info.Taken.At, time.Minute)
+			require.Equal(t, "first", info.Steps[0].Name)
+			runs, err := watcher.List(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, info.Taken, runs[0].Taken)
+			brief, err := watcher.Inspect(t.Context(), "x", workflow.WithoutTaken())
+			require.NoError(t, err)
+			require.Nil(t, brief.Taken)
+			require.Equal(t, info.Steps, brief.Steps)
+			m.kill()
+			time.Sleep(20 * time.Second)
+		}
+		require.NoError(t, watcher.Cancel(t.Context(), "x", ""))
+		require.Nil(t, watcher.inspect("x").Taken)
+	})
+}
+
 func TestUnknownKindsAreLeft(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -347,7 +389,7 @@ func TestSignalsBesideTheSuspension(t *testing.T) {
 		kind := workflow.NewKind("approval", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 			by, err := workflow.Await[string](ctx, run, "approved", 0)
 			if errors.Is(err, workflow.ErrWaiting) {
-				require.NoError(t, m.Signal(context.Background(), run.Name(), "approved", "eve"))
+				require.NoError(t, m.Signal(context.Background(), run.ID(), "approved", "eve"))
 			}
 			return by, err
 		})
@@ -470,7 +512,7 @@ func TestFailedRuns(t *testing.T) {
 		require.Contains(t, m.inspect("panic").Waits[0], "retry until")
 		require.Contains(t, m.await("permanent", workflow.Failed).Error, "boom")
 		require.Contains(t, m.await("panic", workflow.Failed).Error, "panicked: boom")
-		require.Contains(t, m.await("large", workflow.Failed).Error, "store it elsewhere and return its place")
+		require.Contains(t, m.await("large", workflow.Failed).Error, "the result has 65538 bytes")
 		m.await("often", workflow.Done)
 		m.await("swallowed", workflow.Done)
 		require.Equal(t, map[string]int{"permanent": 1, "panic": 3, "large": 1, "often": 3, "swallowed": 1}, calls)
@@ -584,6 +626,7 @@ func TestServersRefuseRecordsOfFormerExecutors(t *testing.T) {
 					}
 					s, err := m.Session(ctx)
 					require.NoError(t, err)
+					settled() // a write that is under way, such as the claim ahead, would bring the server up to date
 					catchUp, err := w.Lag(s.ID())
 					require.NoError(t, err)
 					end(t, w, operator)
@@ -707,6 +750,42 @@ func TestFinishedRunsAreRemoved(t *testing.T) {
 	})
 }
 
+// TestRetryBesideTheRemoval: a run is removed with all its records, or goes on with them.
+func TestRetryBesideTheRemoval(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var done doneLog
+		fails := workflow.NewKind("fails", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+			if err := done.step(ctx, run, "pay"); err != nil {
+				return 0, err
+			}
+			return 0, workflow.Permanent(errors.New("no luck"))
+		})
+		a := w.flows("a", workflow.WithFailedRetention(time.Hour)).work(fails)
+		b := w.flows("b")
+		a.start("fails", "x", 1)
+		a.await("x", workflow.Failed)
+		a.Link.Delay(50 * time.Millisecond) // so that b comes between two of its requests
+		deleted, once := make(chan struct{}), sync.Once{}
+		defer w.Observe(func(q zktest.Request) {
+			for _, part := range q.Parts {
+				if part.Op == zktest.OpDelete && strings.HasSuffix(part.Path, "/step-pay") && part.Err == 0 {
+					once.Do(func() { close(deleted) })
+				}
+			}
+		})()
+		select {
+		case <-deleted:
+		case <-time.After(12 * time.Hour):
+			require.Fail(t, "the run is not removed")
+		}
+		err := b.Retry(t.Context(), "x", "")
+		settled()
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"pay"}, done.all())
+		require.ErrorIs(t, err, workflow.ErrNoRun)
+	})
+}
+
 // TestLostRepliesOfRuns loses the answer of each request of a run in turn, with the connection.
 func TestLostRepliesOfRuns(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren, zktest.OpSync, zktest.OpCreate, zktest.OpMultiRead} {
@@ -764,13 +843,14 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, runs)
 
-		e := w.execute(m.Member)
-		require.ErrorContains(t, e.run.Sleep(t.Context(), "nap", 1), "only runs of Workflows can wait")
-		_, err = workflow.Await[int](t.Context(), e.run, "s", 0)
+		_, waits := any(&workflow.OpenLedger{}).(interface {
+			Sleep(context.Context, string, time.Duration) error
+		})
+		require.False(t, waits, "only a run can wait")
+		_, err = workflow.Await[int](t.Context(), nil, "s", 0)
 		require.ErrorIs(t, err, workflow.ErrOption)
-		_, err = workflow.Child[int](t.Context(), e.run, "s", "a", 0)
+		_, err = workflow.Child[int](t.Context(), nil, "s", "a", 0)
 		require.ErrorIs(t, err, workflow.ErrOption)
-		e.release(t)
 	})
 }
 
@@ -796,10 +876,14 @@ func TestUnreadableRuns(t *testing.T) {
 			_, err = m.Wait(t.Context(), "x")
 			require.ErrorIs(t, err, want, data)
 			require.ErrorIs(t, m.Cancel(t.Context(), "x", ""), want)
+			m.start("five", "y", 1)
 			runs, err := m.List(t.Context())
-			require.NoError(t, err)
-			require.Empty(t, runs)
+			require.ErrorIs(t, err, want, data)
+			require.ErrorContains(t, err, node)
+			require.Len(t, runs, 1, "the other run")
+			require.Equal(t, "y", runs[0].ID)
 		}
+		require.NoError(t, m.Cancel(t.Context(), "y", ""))
 		m.work()
 		settled()
 		require.Empty(t, done.all())

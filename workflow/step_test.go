@@ -36,7 +36,7 @@ func TestNextExecutorGetsRecordedResults(t *testing.T) {
 		var keys []workflow.Key
 		first := w.execute(w.member("a"))
 		want := rows{7, time.Now()}
-		got, err := workflow.Step(t.Context(), first.run, "copy", func(_ context.Context, k workflow.Key) (rows, error) {
+		got, err := workflow.Step(t.Context(), first.opened, "copy", func(_ context.Context, k workflow.Key) (rows, error) {
 			keys = append(keys, k)
 			return want, nil
 		})
@@ -50,20 +50,20 @@ func TestNextExecutorGetsRecordedResults(t *testing.T) {
 			}
 			return nil
 		}
-		err = first.run.Do(t.Context(), "switch", switchOver)
+		err = first.opened.Do(t.Context(), "switch", switchOver)
 		require.ErrorIs(t, err, boom)
 		require.ErrorContains(t, err, path+"/step-switch")
-		require.True(t, first.run.IsRecorded("copy"))
-		require.False(t, first.run.IsRecorded("switch"))
+		require.True(t, first.opened.IsRecorded("copy"))
+		require.False(t, first.opened.IsRecorded("switch"))
 		first.release(t)
 
 		second := w.execute(w.member("b"))
-		require.Equal(t, first.run.ID(), second.run.ID())
-		again, err := workflow.Step(t.Context(), second.run, "copy", returns(&calls, rows{}))
+		require.Equal(t, first.opened.UUID(), second.opened.UUID())
+		again, err := workflow.Step(t.Context(), second.opened, "copy", returns(&calls, rows{}))
 		require.NoError(t, err)
 		require.Equal(t, got, again, "the first call returned what the record says")
 		require.Zero(t, calls)
-		require.NoError(t, second.run.Do(t.Context(), "switch", switchOver))
+		require.NoError(t, second.opened.Do(t.Context(), "switch", switchOver))
 		require.Len(t, keys, 3)
 		require.NotEqual(t, keys[0].ID, keys[1].ID)
 		require.Equal(t, keys[1].ID, keys[2].ID, "each attempt has the same key")
@@ -78,7 +78,7 @@ func TestNextExecutorGetsRecordedResults(t *testing.T) {
 		require.JSONEq(t, `null`, string(records[1].Result))
 		require.NoError(t, second.ledger.Remove(t.Context(), second.lease))
 		second.open(t)
-		require.NoError(t, second.run.Do(t.Context(), "switch", func(_ context.Context, k workflow.Key) error {
+		require.NoError(t, second.opened.Do(t.Context(), "switch", func(_ context.Context, k workflow.Key) error {
 			require.NotEqual(t, keys[2].ID, k.ID, "a removed ledger's keys are not used again")
 			return nil
 		}))
@@ -91,17 +91,17 @@ func TestServersRefuseRecordOfEndedExecutor(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
 		zombie := &executor{context.Background(), framework.CheckOp(e.lease.Node(), framework.AnyVersion), e.lease.Token()}
-		run, err := e.ledger.Open(t.Context(), zombie)
+		opened, err := e.ledger.Open(t.Context(), zombie)
 		require.NoError(t, err)
 		var calls int
-		_, err = workflow.Step(t.Context(), run, "copy", func(context.Context, workflow.Key) (int, error) {
+		_, err = workflow.Step(t.Context(), opened, "copy", func(context.Context, workflow.Key) (int, error) {
 			e.release(t)
 			calls++
 			return 1, nil
 		})
 		require.ErrorIs(t, err, workflow.ErrEnded)
 		require.Empty(t, w.steps())
-		_, err = workflow.Step(t.Context(), run, "copy", returns(&calls, 2))
+		_, err = workflow.Step(t.Context(), opened, "copy", returns(&calls, 2))
 		require.ErrorIs(t, err, workflow.ErrEnded)
 		_, err = e.ledger.Open(t.Context(), zombie)
 		require.NoError(t, err, "there is nothing to write")
@@ -110,6 +110,30 @@ func TestServersRefuseRecordOfEndedExecutor(t *testing.T) {
 		require.ErrorIs(t, err, workflow.ErrEnded)
 		require.Empty(t, w.Children("/work/other"))
 	})
+}
+
+// TestOpenBesideARemoval: the ledger is removed while an executor reads it. One that has not noticed its end is told of that, and not that a node is missing.
+func TestOpenBesideARemoval(t *testing.T) {
+	for name, ended := range map[string]bool{"the executor stands": false, "the executor has ended": true} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				e := w.execute(w.member("a"))
+				zombie := &executor{context.Background(), framework.CheckOp(e.lease.Node(), framework.AnyVersion), e.lease.Token()}
+				read := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: e.lease.Session(), Path: path})
+				opened := make(chan error, 1)
+				go func() { _, err := e.ledger.Open(t.Context(), zombie); opened <- err }()
+				<-read.Hit()
+				other := w.member("b")
+				require.NoError(t, other.Delete(t.Context(), path, framework.AnyVersion))
+				if ended {
+					require.NoError(t, other.Delete(t.Context(), e.lease.Node(), framework.AnyVersion))
+					require.ErrorIs(t, <-opened, workflow.ErrEnded)
+				} else {
+					require.NoError(t, <-opened)
+				}
+			})
+		})
+	}
 }
 
 // executor is one that does not know its end.
@@ -127,7 +151,7 @@ func TestExecutorThatLosesItsSessionRecordsNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		first := w.execute(w.member("a"))
 		var calls int
-		_, err := workflow.Step(t.Context(), first.run, "copy", func(ctx context.Context, _ workflow.Key) (int, error) {
+		_, err := workflow.Step(t.Context(), first.opened, "copy", func(ctx context.Context, _ workflow.Key) (int, error) {
 			first.Link.Cut()
 			<-ctx.Done()
 			require.ErrorIs(t, context.Cause(ctx), workflow.ErrEnded)
@@ -137,10 +161,10 @@ func TestExecutorThatLosesItsSessionRecordsNothing(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrSessionLost)
 		second := w.execute(w.member("b"))
 		first.Link.Heal()
-		got, err := workflow.Step(t.Context(), second.run, "copy", returns(&calls, 2))
+		got, err := workflow.Step(t.Context(), second.opened, "copy", returns(&calls, 2))
 		require.NoError(t, err)
 		require.Equal(t, 2, got)
-		_, err = workflow.Step(t.Context(), first.run, "other", returns(&calls, 3))
+		_, err = workflow.Step(t.Context(), first.opened, "other", returns(&calls, 3))
 		require.ErrorIs(t, err, workflow.ErrEnded)
 		require.Equal(t, 1, calls)
 		require.Equal(t, []string{"step-copy"}, w.steps())
@@ -160,14 +184,14 @@ func TestLostReplies(t *testing.T) {
 				e.open(t)
 				var calls int
 				for i := range 3 {
-					got, err := workflow.Step(t.Context(), e.run, fmt.Sprint(i), returns(&calls, i))
+					got, err := workflow.Step(t.Context(), e.opened, fmt.Sprint(i), returns(&calls, i))
 					require.NoError(t, err)
 					require.Equal(t, i, got)
 				}
 				require.Equal(t, 3, calls)
-				id := e.run.ID()
+				id := e.opened.UUID()
 				e.open(t)
-				require.Equal(t, id, e.run.ID())
+				require.Equal(t, id, e.opened.UUID())
 				require.NoError(t, e.ledger.Forget(t.Context(), e.lease, "1", "2", "9"))
 				require.Equal(t, []string{"step-0"}, w.steps())
 				require.NoError(t, e.ledger.Remove(t.Context(), e.lease))
@@ -176,7 +200,7 @@ func TestLostReplies(t *testing.T) {
 				require.NoError(t, e.ledger.Remove(t.Context(), e.lease))
 				require.NoError(t, e.ledger.Forget(t.Context(), e.lease, "1"))
 				e.open(t)
-				require.NotEqual(t, id, e.run.ID())
+				require.NotEqual(t, id, e.opened.UUID())
 			})
 		}
 	}
@@ -189,7 +213,7 @@ func TestStepAfterUncertainRecordReturnsIt(t *testing.T) {
 		var calls int
 		for _, name := range []string{"written", "unwritten"} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := workflow.Step(ctx, e.run, name, func(context.Context, workflow.Key) (int, error) {
+			_, err := workflow.Step(ctx, e.opened, name, func(context.Context, workflow.Key) (int, error) {
 				calls++
 				e.Link.BlackHole(name == "unwritten", name == "written")
 				return calls, nil
@@ -199,13 +223,13 @@ func TestStepAfterUncertainRecordReturnsIt(t *testing.T) {
 			e.Link.Heal()
 		}
 		e.Link.Reset()
-		got, err := workflow.Step(t.Context(), e.run, "written", returns(&calls, 9))
+		got, err := workflow.Step(t.Context(), e.opened, "written", returns(&calls, 9))
 		require.NoError(t, err)
 		require.Equal(t, 1, got)
 		require.Equal(t, 2, calls, "a step that has its record is not run again")
-		_, err = workflow.Step(t.Context(), e.run, "written", returns(&calls, 9))
+		_, err = workflow.Step(t.Context(), e.opened, "written", returns(&calls, 9))
 		require.ErrorIs(t, err, workflow.ErrRepeated)
-		got, err = workflow.Step(t.Context(), e.run, "unwritten", returns(&calls, 3))
+		got, err = workflow.Step(t.Context(), e.opened, "unwritten", returns(&calls, 3))
 		require.NoError(t, err)
 		require.LessOrEqual(t, got, 3)
 	})
@@ -218,13 +242,13 @@ func TestExecutorsWithDifferentLocksFindOut(t *testing.T) {
 		other := w.member("b")
 		lease, err := locks.NewMutex(other.Client, "/locks/other").Lock(t.Context())
 		require.NoError(t, err)
-		run, err := workflow.NewLedger(other.Client, path).Open(t.Context(), lease)
+		opened, err := workflow.NewLedger(other.Client, path).Open(t.Context(), lease)
 		require.NoError(t, err)
 		var calls int
-		_, err = workflow.Step(t.Context(), run, "copy", returns(&calls, 1))
+		_, err = workflow.Step(t.Context(), opened, "copy", returns(&calls, 1))
 		require.NoError(t, err)
 		for range 2 {
-			_, err = workflow.Step(t.Context(), e.run, "copy", returns(&calls, 2))
+			_, err = workflow.Step(t.Context(), e.opened, "copy", returns(&calls, 2))
 			require.ErrorIs(t, err, workflow.ErrConflict)
 		}
 		require.Equal(t, 2, calls)
@@ -243,14 +267,14 @@ func TestRecordsBehindLaggingServer(t *testing.T) {
 			catchUp, err := w.Lag(s.ID())
 			require.NoError(t, err)
 			var calls int
-			_, err = workflow.Step(t.Context(), e.run, "copy", returns(&calls, 1))
+			_, err = workflow.Step(t.Context(), e.opened, "copy", returns(&calls, 1))
 			require.NoError(t, err)
 			time.AfterFunc(time.Second, catchUp)
 			switch call {
 			case "open":
-				run, err := ledger.Open(t.Context(), other)
+				opened, err := ledger.Open(t.Context(), other)
 				require.NoError(t, err)
-				require.True(t, run.IsRecorded("copy"))
+				require.True(t, opened.IsRecorded("copy"))
 			case "records":
 				records, err := ledger.Records(t.Context())
 				require.NoError(t, err)
@@ -272,7 +296,7 @@ func TestStepsOfOneRunAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {
-				got, err := workflow.Step(t.Context(), e.run, fmt.Sprint(i), func(context.Context, workflow.Key) (int, error) {
+				got, err := workflow.Step(t.Context(), e.opened, fmt.Sprint(i), func(context.Context, workflow.Key) (int, error) {
 					time.Sleep(time.Second)
 					return i, nil
 				})
@@ -284,16 +308,16 @@ func TestStepsOfOneRunAtOnce(t *testing.T) {
 		require.Len(t, w.steps(), 50)
 		under := make(chan struct{})
 		all.Go(func() {
-			require.NoError(t, e.run.Do(t.Context(), "twice", func(context.Context, workflow.Key) error {
+			require.NoError(t, e.opened.Do(t.Context(), "twice", func(context.Context, workflow.Key) error {
 				close(under)
 				time.Sleep(time.Second)
 				return nil
 			}))
 		})
 		<-under
-		require.ErrorIs(t, e.run.Do(t.Context(), "twice", nothing), workflow.ErrRepeated)
+		require.ErrorIs(t, e.opened.Do(t.Context(), "twice", nothing), workflow.ErrRepeated)
 		all.Wait()
-		require.ErrorIs(t, e.run.Do(t.Context(), "twice", nothing), workflow.ErrRepeated)
+		require.ErrorIs(t, e.opened.Do(t.Context(), "twice", nothing), workflow.ErrRepeated)
 	})
 }
 
@@ -312,21 +336,21 @@ func TestRetriesOfAStep(t *testing.T) {
 		}
 		boom := errors.New("boom")
 		began := time.Now()
-		got, err := workflow.Step(t.Context(), e.run, "a", fails(3, boom), workflow.WithRetry(4, time.Second))
+		got, err := workflow.Step(t.Context(), e.opened, "a", fails(3, boom), workflow.WithRetry(4, time.Second))
 		require.NoError(t, err)
 		require.Equal(t, 4, got)
 		require.GreaterOrEqual(t, time.Since(began), 3500*time.Millisecond, "half of 1, 2 and 4 seconds")
-		_, err = workflow.Step(t.Context(), e.run, "b", fails(3, boom), workflow.WithRetry(3, time.Second))
+		_, err = workflow.Step(t.Context(), e.opened, "b", fails(3, boom), workflow.WithRetry(3, time.Second))
 		require.ErrorIs(t, err, boom)
-		_, err = workflow.Step(t.Context(), e.run, "c", fails(1, workflow.Permanent(boom)), workflow.WithRetry(3, time.Second))
+		_, err = workflow.Step(t.Context(), e.opened, "c", fails(1, workflow.Permanent(boom)), workflow.WithRetry(3, time.Second))
 		require.ErrorIs(t, err, boom)
 		require.NoError(t, workflow.Permanent(nil))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = workflow.Step(ctx, e.run, "d", fails(9, boom), workflow.WithRetry(9, time.Minute))
+		_, err = workflow.Step(ctx, e.opened, "d", fails(9, boom), workflow.WithRetry(9, time.Minute))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, boom)
-		got, err = workflow.Step(t.Context(), e.run, "d", fails(0, nil))
+		got, err = workflow.Step(t.Context(), e.opened, "d", fails(0, nil))
 		require.NoError(t, err)
 		require.Equal(t, 1, got, "a step that has failed may be called again")
 		records, err := e.ledger.Records(t.Context())
@@ -338,14 +362,14 @@ func TestRetriesOfAStep(t *testing.T) {
 func TestTimeoutAndPanicOfAStep(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
-		err := e.run.Do(t.Context(), "slow", func(ctx context.Context, _ workflow.Key) error {
+		err := e.opened.Do(t.Context(), "slow", func(ctx context.Context, _ workflow.Key) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, workflow.WithTimeout(time.Minute))
 		require.ErrorIs(t, err, workflow.ErrTimeout)
 		require.ErrorContains(t, err, "1m0s")
-		require.NoError(t, e.run.Do(t.Context(), "slow", nothing, workflow.WithTimeout(time.Minute)))
-		err = e.run.Do(t.Context(), "wild", func(context.Context, workflow.Key) error { panic("no\x1b[2J") })
+		require.NoError(t, e.opened.Do(t.Context(), "slow", nothing, workflow.WithTimeout(time.Minute)))
+		err = e.opened.Do(t.Context(), "wild", func(context.Context, workflow.Key) error { panic("no\x1b[2J") })
 		require.ErrorIs(t, err, workflow.ErrPanic)
 		require.Equal(t, []string{"step-slow"}, w.steps())
 	})
@@ -356,30 +380,30 @@ func TestResultsThatCannotBeRecorded(t *testing.T) {
 		e := w.execute(w.member("a"))
 		var calls int
 		twice := workflow.WithRetry(2, time.Second)
-		_, err := workflow.Step(t.Context(), e.run, "nan", returns(&calls, math.NaN()), twice)
+		_, err := workflow.Step(t.Context(), e.opened, "nan", returns(&calls, math.NaN()), twice)
 		require.ErrorIs(t, err, workflow.ErrResult)
-		_, err = workflow.Step(t.Context(), e.run, "large", returns(&calls, strings.Repeat("x", workflow.MaxResult)), twice)
+		_, err = workflow.Step(t.Context(), e.opened, "large", returns(&calls, strings.Repeat("x", workflow.MaxResult)), twice)
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		require.ErrorContains(t, err, "store it elsewhere")
-		_, err = workflow.Step(t.Context(), e.run, "one-way", returns(&calls, oneWay{}), twice)
+		_, err = workflow.Step(t.Context(), e.opened, "one-way", returns(&calls, oneWay{}), twice)
 		require.ErrorIs(t, err, workflow.ErrResult)
 		require.Equal(t, 3, calls, "another attempt would not help")
 		require.Empty(t, w.steps())
 		for i := range 4 {
-			_, err = workflow.Step(t.Context(), e.run, fmt.Sprint(i), returns(&calls, strings.Repeat("x", workflow.MaxResult-2)))
+			_, err = workflow.Step(t.Context(), e.opened, fmt.Sprint(i), returns(&calls, strings.Repeat("x", workflow.MaxResult-2)))
 			require.NoError(t, err)
 		}
-		_, err = workflow.Step(t.Context(), e.run, "4", returns(&calls, 1))
+		_, err = workflow.Step(t.Context(), e.opened, "4", returns(&calls, 1))
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		e.open(t)
-		_, err = workflow.Step(t.Context(), e.run, "4", returns(&calls, 1))
+		_, err = workflow.Step(t.Context(), e.opened, "4", returns(&calls, 1))
 		require.ErrorIs(t, err, framework.ErrTooLarge)
-		_, err = workflow.Step(t.Context(), e.run, "3", returns(&calls, 1))
+		_, err = workflow.Step(t.Context(), e.opened, "3", returns(&calls, 1))
 		require.ErrorIs(t, err, workflow.ErrResult, "the type has changed")
 		require.ErrorContains(t, err, "step-3")
 		require.NoError(t, e.ledger.Forget(t.Context(), e.lease, "3"))
 		e.open(t)
-		_, err = workflow.Step(t.Context(), e.run, "3", returns(&calls, 1))
+		_, err = workflow.Step(t.Context(), e.opened, "3", returns(&calls, 1))
 		require.NoError(t, err)
 	})
 }
@@ -393,12 +417,12 @@ func TestTooManySteps(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
 		for i := range workflow.MaxSteps {
-			require.NoError(t, e.run.Do(t.Context(), fmt.Sprint(i), nothing))
+			require.NoError(t, e.opened.Do(t.Context(), fmt.Sprint(i), nothing))
 		}
-		require.ErrorIs(t, e.run.Do(t.Context(), "more", nothing), framework.ErrTooLarge)
+		require.ErrorIs(t, e.opened.Do(t.Context(), "more", nothing), framework.ErrTooLarge)
 		e.open(t)
-		require.ErrorIs(t, e.run.Do(t.Context(), "more", nothing), framework.ErrTooLarge)
-		require.NoError(t, e.run.Do(t.Context(), "999", nothing))
+		require.ErrorIs(t, e.opened.Do(t.Context(), "more", nothing), framework.ErrTooLarge)
+		require.NoError(t, e.opened.Do(t.Context(), "999", nothing))
 		records, err := e.ledger.Records(t.Context())
 		require.NoError(t, err)
 		require.Len(t, records, workflow.MaxSteps)
@@ -413,7 +437,7 @@ func TestRemovedLedger(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
 		require.NoError(t, e.ledger.Remove(t.Context(), e.lease))
-		require.ErrorIs(t, e.run.Do(t.Context(), "a", nothing), workflow.ErrRemoved)
+		require.ErrorIs(t, e.opened.Do(t.Context(), "a", nothing), workflow.ErrRemoved)
 		_, there := w.Node(path)
 		require.False(t, there)
 	})
@@ -450,20 +474,24 @@ func TestBadArguments(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
 		for _, name := range []string{"", "a/b", "a\x00", "a\nb", "\u202e", "\xff", strings.Repeat("x", workflow.MaxName+1), "\ufffd"} {
-			err := e.run.Do(t.Context(), name, nothing)
+			err := e.opened.Do(t.Context(), name, nothing)
 			require.ErrorIs(t, err, workflow.ErrOption, "%q", name)
 			require.NotContains(t, err.Error(), "\u202e")
 		}
 		for _, name := range []string{".", "..", "zookeeper", "copy of Ärger", strings.Repeat("x", workflow.MaxName)} {
-			require.NoError(t, e.run.Do(t.Context(), name, nothing))
+			require.NoError(t, e.opened.Do(t.Context(), name, nothing))
 		}
 		for _, option := range []workflow.StepOption{
 			workflow.WithTimeout(0), workflow.WithRetry(0, time.Second), workflow.WithRetry(2, 0), workflow.WithRetry(2, time.Hour),
 		} {
-			require.ErrorIs(t, e.run.Do(t.Context(), "bad", nothing, option), workflow.ErrOption)
+			require.ErrorIs(t, e.opened.Do(t.Context(), "bad", nothing, option), workflow.ErrOption)
 		}
-		require.NoError(t, e.run.Do(t.Context(), "none", nothing, nil))
-		_, err := workflow.Step[int](t.Context(), nil, "a", nil)
+		require.NoError(t, e.opened.Do(t.Context(), "none", nothing, nil))
+		for _, none := range []workflow.Recorder{nil, (*workflow.OpenLedger)(nil), (*workflow.Run)(nil), workflow.OpenLedger{}, &workflow.Run{}} {
+			_, err := workflow.Step(t.Context(), none, "a", func(context.Context, workflow.Key) (int, error) { return 0, nil })
+			require.ErrorIs(t, err, workflow.ErrOption)
+		}
+		_, err := workflow.Step[int](t.Context(), e.opened, "a", nil)
 		require.ErrorIs(t, err, workflow.ErrOption)
 		var lease *locks.Lease
 		for _, none := range []workflow.Executor{nil, lease} {
@@ -480,13 +508,13 @@ func TestBadArguments(t *testing.T) {
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, e.run.Do(ended, "late", nothing), context.Canceled)
+		require.ErrorIs(t, e.opened.Do(ended, "late", nothing), context.Canceled)
 		_, err = e.ledger.Open(ended, e.lease)
 		require.ErrorIs(t, err, context.Canceled)
 		e.release(t)
-		err = e.run.Do(t.Context(), "late", nothing)
+		err = e.opened.Do(t.Context(), "late", nothing)
 		require.ErrorIs(t, err, workflow.ErrEnded)
 		require.ErrorIs(t, err, locks.ErrReleased)
-		require.False(t, e.run.IsRecorded("late"))
+		require.False(t, e.opened.IsRecorded("late"))
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -17,13 +19,15 @@ import (
 
 // sweeper removes runs that have finished longer ago than the retention time.
 type sweeper struct {
-	store     *runStore
-	retention time.Duration
+	store           *runStore
+	retention       time.Duration
+	failedRetention time.Duration
 }
 
-// sweepUntilEnd sweeps now and then: ten times in a retention time, but at least every ten minutes. The members do not meet, since their pauses are drawn at random.
+// sweepUntilEnd sweeps until ctx ends: on average every tenth of the shorter retention time, or every ten minutes if that is shorter. Each pause is drawn at random, so that members
+// seldom sweep at once; of those that do, the lock <path>/sweeper lets one sweep.
 func (w *sweeper) sweepUntilEnd(ctx context.Context) error {
-	every := min(w.retention/10, 10*time.Minute)
+	every := min(w.retention/10, w.failedRetention/10, 10*time.Minute)
 	for {
 		pause := every/2 + rand.N(every)
 		if recipe.Pause(ctx, pause) != nil {
@@ -40,87 +44,175 @@ func (w *sweeper) sweepUntilEnd(ctx context.Context) error {
 	}
 }
 
-// sweep removes what is due now.
+// sweep removes the runs that are due now.
 func (w *sweeper) sweep(ctx context.Context) error {
 	return recipe.OnSession(ctx, w.store.client, func(s *framework.Session) error {
-		now, err := w.store.clock.Ask(ctx, s, w.store.endedDir())
+		now, err := w.store.clock.ReadTime(ctx, s, w.store.endedDir())
 		if err != nil {
 			return err
 		}
-		due := now.Add(-w.retention)
-		minutes, _, err := s.Children(ctx, w.store.endedDir())
-		if err != nil {
+		if err := s.Sync(ctx, w.store.path); err != nil {
 			return err
 		}
-		slices.Sort(minutes)
-		for _, minute := range minutes {
-			began, err := time.Parse(minuteForm, minute)
-			if err != nil || began.After(due) {
-				continue
-			}
-			if err := w.sweepMinute(ctx, s, znode.Join(w.store.endedDir(), minute), due); err != nil {
-				return err
-			}
+		if err := w.sweepDir(ctx, s, endedRuns{w.store.endedDir(), false, now.Add(-w.retention)}); err != nil {
+			return err
 		}
-		return nil
+		return w.sweepDir(ctx, s, endedRuns{w.store.failedDir(), true, now.Add(-w.failedRetention)})
 	}, failure.IsTransient)
 }
 
-// sweepMinute removes the runs that have ended in a minute.
-func (w *sweeper) sweepMinute(ctx context.Context, s *framework.Session, dir string, due time.Time) error {
-	entries, _, err := s.Children(ctx, dir)
+// endedRuns are the runs that have ended in one way.
+type endedRuns struct {
+	dir      string // has a directory for each minute
+	isFailed bool
+	due      time.Time // a run that ended before is removed
+}
+
+func (w *sweeper) sweepDir(ctx context.Context, s *framework.Session, ended endedRuns) error {
+	minutes, _, err := s.Children(ctx, ended.dir)
 	if err != nil {
 		return ignoreNoNode(err)
 	}
-	for _, entry := range entries {
-		comma := strings.LastIndexByte(entry, ',')
-		if comma < 0 {
+	slices.Sort(minutes)
+	for _, minute := range minutes {
+		began, err := time.Parse(minuteForm, minute)
+		if err != nil || began.After(ended.due) {
 			continue
 		}
-		r, err := w.store.read(ctx, s, entry[:comma])
-		keep := false
-		switch {
-		case errors.Is(err, ErrNoRun):
-		case err != nil:
-			w.store.client.Logger().Warn("a run cannot be read", "path", r.node, "error", err)
-			keep = true
-		case !r.State.IsFinished(): // it was retried, and makes another entry when it ends
-		case r.stat.Mtime.After(due):
-			keep = true
-		default:
-			if err := w.remove(ctx, s, r); err != nil {
+		dir := znode.Join(ended.dir, minute)
+		entries, _, err := s.Children(ctx, dir)
+		if err = ignoreNoNode(err); err != nil {
+			return err
+		}
+		for some := range slices.Chunk(entries, readAtOnce) {
+			if err := w.sweepEntries(ctx, s, ended, dir, some); err != nil {
 				return err
 			}
-		}
-		if keep {
-			continue
-		}
-		if err := s.DeleteIfPresent(ctx, znode.Join(dir, entry)); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
-// deletedAtOnce is how many nodes are deleted in one transaction.
-const deletedAtOnce = 500
+// removedAtOnce is how many runs are removed at the same time.
+const removedAtOnce = 16
 
-// remove deletes a run that has not changed since it was read.
+// sweepEntries removes the runs of some entries that are due. It deletes the entries of these runs and of runs that have another entry or will have one.
+func (w *sweeper) sweepEntries(ctx context.Context, s *framework.Session, ended endedRuns, dir string, entries []string) error {
+	runs, err := w.readEntries(ctx, entries)
+	if err != nil {
+		return err
+	}
+	parents, err := w.existingParents(ctx, runs)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(removedAtOnce)
+	for i, entry := range entries {
+		r, remove := runs[i], false
+		switch {
+		case r.node == "": // not a run's entry
+			continue
+		case r.err != nil:
+			w.store.client.Logger().Warn("a run cannot be read", "path", r.node, "error", r.err)
+			continue
+		case !r.exists: // it was removed
+		case !r.State.IsFinished() || (r.State == Failed) != ended.isFailed: // it was retried
+		case r.stat.Mtime.After(ended.due), r.Parent != nil && parents[*r.Parent]:
+			continue
+		default:
+			remove = true
+		}
+		group.Go(func() error {
+			if remove {
+				if err := w.remove(ctx, s, r.storedRun); err != nil {
+					return err
+				}
+			}
+			return s.DeleteIfPresent(ctx, znode.Join(dir, entry))
+		})
+	}
+	return group.Wait()
+}
+
+// endedRun is the run of an entry. It has no node if the entry is not one of a run.
+type endedRun struct {
+	storedRun
+	exists bool
+	err    error // why the run cannot be read
+}
+
+// readEntries reads the runs of entries.
+func (w *sweeper) readEntries(ctx context.Context, entries []string) ([]endedRun, error) {
+	runs := make([]endedRun, len(entries))
+	paths, of := []string{}, []*endedRun{}
+	for i, entry := range entries {
+		if comma := strings.LastIndexByte(entry, ','); comma > 0 {
+			runs[i].id, runs[i].node = entry[:comma], w.store.runNode(entry[:comma])
+			paths, of = append(paths, runs[i].node), append(of, &runs[i])
+		}
+	}
+	nodes, err := recipe.GetMany(ctx, w.store.client, paths)
+	for k, n := range nodes {
+		r := of[k]
+		switch {
+		case n.Err == nil:
+			r.exists, r.stat = true, n.Stat
+			r.runRecord, r.err = parseRun(r.node, n.Data)
+		case !errors.Is(n.Err, framework.ErrNoNode):
+			r.err = n.Err
+		}
+	}
+	return runs, err
+}
+
+// existingParents returns the parents of the runs that exist. Such a parent may call Child again, and needs the child's outcome.
+func (w *sweeper) existingParents(ctx context.Context, runs []endedRun) (map[parentRun]bool, error) {
+	exists := map[parentRun]bool{}
+	var parents []parentRun
+	var paths []string
+	for _, r := range runs {
+		if r.Parent == nil || exists[*r.Parent] {
+			continue
+		}
+		exists[*r.Parent] = true
+		parents, paths = append(parents, *r.Parent), append(paths, w.store.runNode(r.Parent.ID))
+	}
+	nodes, err := recipe.GetMany(ctx, w.store.client, paths)
+	for i, n := range nodes {
+		parent, wrong := parseRun(paths[i], n.Data)
+		isOther := n.Err == nil && wrong == nil && parent.UUID != parents[i].UUID
+		exists[parents[i]] = !errors.Is(n.Err, framework.ErrNoNode) && !isOther // a parent that cannot be read exists
+	}
+	return exists, err
+}
+
+// deletedAtOnce is how many nodes below a run are deleted in one transaction.
+const deletedAtOnce = MaxSteps
+
+// remove deletes a run that has not changed since it was read, in one transaction. So a Retry comes before it and makes it fail, or finds no run: a run does not go on without
+// its records. A run with more than deletedAtOnce nodes needs several transactions, the latest nodes first: a Retry between these goes on at the
+// first step whose record is gone.
 func (w *sweeper) remove(ctx context.Context, s *framework.Session, r storedRun) error {
-	names, _, err := s.Children(ctx, r.node)
+	children, err := w.store.children(ctx, s, r.node)
 	if err != nil {
 		return ignoreNoNode(err)
 	}
-	for some := range slices.Chunk(names, deletedAtOnce) {
+	slices.Reverse(children)
+	for {
+		now := children[:min(len(children), deletedAtOnce)]
+		children = children[len(now):]
 		ops := []framework.Op{r.unchanged()}
-		for _, name := range some {
-			ops = append(ops, framework.DeleteOp(znode.Join(r.node, name), framework.AnyVersion))
+		for _, c := range now {
+			ops = append(ops, framework.DeleteOp(znode.Join(r.node, c.name), framework.AnyVersion))
 		}
-		if err := w.store.commit(ctx, s, transition{ops: ops}); err != nil {
+		if len(children) == 0 {
+			ops = append(ops, framework.DeleteOp(r.node, r.stat.Version))
+		}
+		if err := w.store.commit(ctx, s, transition{ops: ops}); err != nil || len(children) == 0 {
 			return err
 		}
 	}
-	return w.store.commit(ctx, s, transition{ops: []framework.Op{framework.DeleteOp(r.node, r.stat.Version)}})
 }
 
 func ignoreNoNode(err error) error {

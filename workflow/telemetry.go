@@ -31,14 +31,14 @@ func newTelemetry(c *framework.Client) telemetry {
 		executions: metrics.WorkflowExecutions.Histogram(p), steps: metrics.WorkflowSteps.Histogram(p)}
 }
 
-// traceContext is the trace context of who starts a run, for its record.
+// traceContext is the trace context of the caller of Start, for the run's record.
 func (t telemetry) traceContext(ctx context.Context) map[string]string {
 	carrier := propagation.MapCarrier{}
 	t.propagators.Inject(ctx, carrier)
 	return carrier
 }
 
-// startExecution begins the span of one call of a run's function, which links to who has started the run. The function that it returns ends the span.
+// startExecution begins the span of one call of a run's function, which links to the span of Start. The function that it returns ends the span.
 func (t telemetry) startExecution(ctx context.Context, path, kind string, starter map[string]string, token int64) (context.Context, func(outcome string, err error)) {
 	began, name := time.Now(), attribute.String(metrics.WorkflowKind, kind)
 	var links []trace.Link

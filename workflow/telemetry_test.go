@@ -25,7 +25,7 @@ func TestSpansOfARun(t *testing.T) {
 		m := w.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}, framework.WithTracerProvider(provider),
 			framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))), framework.WithPropagators(propagation.TraceContext{}))
 		flows := workflow.New(m.Client, runsPath)
-		f := &worker{m, flows, t, func() {}, make(chan error, 1)}
+		f := &worker{m, flows, t, func() {}, func() {}, make(chan error, 1)}
 		calls := 0
 		f.work(workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			if calls++; calls == 1 {

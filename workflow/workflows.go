@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// Workflows starts and executes runs: functions in steps that go on at the first unfinished step when their executor has died. Many goroutines may use
-// it at once. Close it when it is no longer needed.
+// Workflows starts and executes runs: functions in steps that go on at the first unfinished step when their executor has died. Its methods are safe for concurrent
+// use. Close it when it is no longer needed.
 type Workflows struct {
 	store *runStore
 	cfg   options
@@ -31,18 +31,20 @@ type Workflows struct {
 type Option func(*options) error
 
 type options struct {
-	retention time.Duration
-	grace     time.Duration
+	retention       time.Duration
+	failedRetention time.Duration
+	grace           time.Duration
 }
 
 // Defaults of the options.
 const (
-	DefaultRetention = 24 * time.Hour
-	DefaultGrace     = queue.DefaultGrace
+	DefaultRetention       = 24 * time.Hour
+	DefaultFailedRetention = 14 * 24 * time.Hour
+	DefaultGrace           = queue.DefaultGrace
 )
 
-// WithRetention sets how long finished runs can be looked at, from one minute. Then a member that works removes them some time later, and their ids may be used again. Give
-// it to all members. Default 24 h.
+// WithRetention sets how long runs that are Done or Cancelled are kept: at least one minute, by default 24 h. Some time after that a member in Work removes them, and their ids may be
+// used again. A child run stays as long as its parent, if that is longer. Give all members the same value.
 func WithRetention(d time.Duration) Option {
 	return func(o *options) error {
 		if d < time.Minute {
@@ -53,7 +55,20 @@ func WithRetention(d time.Duration) Option {
 	}
 }
 
-// WithGrace sets how long functions may continue after the context of Work has ended. Then their contexts end, and other members go on with the runs. Default 30 s.
+// WithFailedRetention sets how long runs that have Failed are kept, so that an operator can look at them and retry them: at least one minute, by default 14 days. Otherwise it is as
+// WithRetention.
+func WithFailedRetention(d time.Duration) Option {
+	return func(o *options) error {
+		if d < time.Minute {
+			return fmt.Errorf("%w: retention of failed runs %v, it must be at least a minute", ErrOption, d)
+		}
+		o.failedRetention = d
+		return nil
+	}
+}
+
+// WithGrace sets how long functions may continue after the context of Work has ended. Then their contexts end, and other members go on with the runs once the functions have returned.
+// 0 ends the contexts at once. Default 30 s.
 func WithGrace(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 0 {
@@ -66,9 +81,10 @@ func WithGrace(d time.Duration) Option {
 
 // New returns the workflows at path. It sends no request. If an argument or an option is invalid, every call returns an error that says so.
 func New(client *framework.Client, path string, opts ...Option) *Workflows {
-	w := &Workflows{store: newRunStore(client, path), kinds: map[string]Kind{}}
+	w := &Workflows{kinds: map[string]Kind{}}
+	w.store = newRunStore(client, path, w.isRegistered)
 	var err error
-	w.cfg, err = recipe.ApplyOptions(options{retention: DefaultRetention, grace: DefaultGrace}, opts)
+	w.cfg, err = recipe.ApplyOptions(options{retention: DefaultRetention, failedRetention: DefaultFailedRetention, grace: DefaultGrace}, opts)
 	if w.err = recipe.CheckClientAndPath(client, path, "workflows"); w.err == nil {
 		w.err = err
 	}
@@ -81,16 +97,18 @@ func New(client *framework.Client, path string, opts ...Option) *Workflows {
 // Path is the path of the workflows.
 func (w *Workflows) Path() string { return w.store.path }
 
-// Err is why every call fails, or nil.
+// Err returns the error of New's arguments, which every call returns, or nil.
 func (w *Workflows) Err() error { return w.err }
 
-// Register adds kinds of runs that this process executes in Work, which must not have begun. A name that is registered twice is an error.
+// Register adds kinds of runs that this process executes in Work, which must not have begun. A name that is registered twice is an error. After an error none of the kinds is
+// registered.
 func (w *Workflows) Register(kinds ...Kind) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	registered := maps.Clone(w.kinds)
 	err := w.err
 	for _, k := range kinds {
-		_, twice := w.kinds[k.name]
+		_, twice := registered[k.name]
 		switch {
 		case err != nil:
 		case k.run == nil:
@@ -102,105 +120,136 @@ func (w *Workflows) Register(kinds ...Kind) error {
 		case w.working:
 			err = fmt.Errorf("%w: kind %q is registered after Work has begun", ErrOption, k.name)
 		default:
-			w.kinds[k.name] = k
+			registered[k.name] = k
 		}
 	}
-	return failure.Wrap("register", w.Path(), err)
+	if err != nil {
+		return failure.Wrap("register", w.Path(), err)
+	}
+	w.kinds = registered
+	return nil
 }
 
-// Start starts a run of a kind, with an input that is stored as JSON. It returns once the servers have the run: in one transaction with the item for which a member
-// executes it. A run is known by its id. If a run with this id, kind and input exists, in any state, Start does nothing. With another kind or input it returns ErrIDInUse.
+// Start starts a run of a kind, with an input that is stored as JSON. It returns once the servers have the run, stored in one transaction with the item that a member
+// takes. If Start has made a run with this id, kind and input before, in any state, Start does nothing. If a run with this id and another kind or input exists, or a child run
+// with this id, it returns ErrIDInUse.
 //
-// The errors also wrap ErrUnknownKind, framework.ErrTooLarge for an input of more than MaxResult bytes, ErrResult, ErrOption, or the end of ctx: then call Start again.
-func (w *Workflows) Start(ctx context.Context, kind, id string, input any) error {
-	data, err := encodeResult(input)
+// Other errors wrap ErrUnknownKind, framework.ErrTooLarge for an input of more than MaxResult bytes, ErrResult, ErrOption, or the end of ctx: then the run
+// may exist; call Start again.
+func (w *Workflows) Start(ctx context.Context, kind, id string, input any, opts ...StartOption) error {
+	data, err := encodeValue("input", input, MaxResult)
+	cfg, wrong := recipe.ApplyOptions(startOptions{}, opts)
+	if err == nil {
+		err = wrong
+	}
 	for _, of := range []string{kind, id} {
 		if err == nil {
 			err = checkName(of)
 		}
 	}
-	if err = w.orUnusable(err); err == nil {
-		err = w.checkKnown(ctx, kind)
-	}
-	if err == nil {
-		_, err = w.store.start(ctx, id, runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx)})
+	if err = w.argumentErrorOr(err); err == nil {
+		_, err = w.store.start(ctx, id, runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx)}, cfg.with...)
+		if errors.Is(err, queue.ErrOption) { // an operation with a bad path
+			err = fmt.Errorf("%w: %w", ErrOption, err)
+		}
 	}
 	return failure.Wrap("start", w.Path(), err)
 }
 
-// orUnusable returns the error of New's arguments, if there is one.
-func (w *Workflows) orUnusable(err error) error {
+// StartOption changes how a run is started.
+type StartOption func(*startOptions) error
+
+type startOptions struct{ with []framework.Op }
+
+// WithOps starts the run together with the caller's own operations, in one transaction: all of it happens, or no part. If the servers refuse one of them, Start returns
+// ErrRefused. They must not touch the nodes of the Workflows.
+//
+// If Start returns nil, this call has started the run and done the operations, once: after a lost reply or a lost session it reads first what was done. If a run with this id
+// exists already, in any state, Start returns ErrIDInUse, also for the same kind and input, since the operations were not done by this call. So after the end of ctx, which leaves the
+// outcome open, ErrIDInUse from the next call means that the former one was done, if the id is not used by others.
+func WithOps(ops ...framework.Op) StartOption {
+	return func(o *startOptions) error {
+		o.with = append(o.with, ops...)
+		return nil
+	}
+}
+
+// argumentErrorOr returns the error of New's arguments, if there is one.
+func (w *Workflows) argumentErrorOr(err error) error {
 	if w.err != nil {
 		return w.err
 	}
 	return err
 }
 
-// checkKnown refuses a kind on which nobody has worked.
-func (w *Workflows) checkKnown(ctx context.Context, kind string) error {
+// isRegistered reports whether this process has registered a kind.
+func (w *Workflows) isRegistered(kind string) bool {
 	w.mu.Lock()
-	_, known := w.kinds[kind]
-	w.mu.Unlock()
-	if known {
-		return nil
-	}
-	return recipe.OnSession(ctx, w.store.client, func(s *framework.Session) error {
-		path := w.store.queuePath(kind)
-		err := s.Sync(ctx, path)
-		if err == nil {
-			_, err = s.Exists(ctx, path)
-		}
-		if errors.Is(err, framework.ErrNoNode) {
-			return fmt.Errorf("%w: %q: register it, or start a member that has it", ErrUnknownKind, kind)
-		}
-		return err
-	}, failure.IsTransient)
+	defer w.mu.Unlock()
+	_, ok := w.kinds[kind]
+	return ok
 }
 
-// Signal gives a run a signal with data, stored as JSON. The run's Await returns it, also if it is called later. A signal is given once: with the
-// same data again Signal does nothing, with other data it returns ErrSignalled. For a run that has ended it returns ErrFinished.
+// ofRun names the run in an error.
+func ofRun(id string, err error) error {
+	if err == nil || errors.Is(err, ErrNoRun) { // which names the run
+		return err
+	}
+	return fmt.Errorf("run %q: %w", id, err)
+}
+
+// Signal gives a run a signal with data, stored as JSON of at most MaxSignal bytes. The run's Await returns the data, also if it is called later. A signal is given once: with the
+// same data again Signal does nothing, with other data, or after Await has timed out, it returns ErrSignalled. For a finished run without this signal it returns ErrFinished.
+//
+// After a lost reply or a lost session Signal reads what was done: nil says that the run has the signal, also if the run has finished meanwhile. If the run was removed before
+// that, the error wraps framework.ErrOutcomeUnknown. After the end of ctx the run may have the signal; call Signal again.
 func (w *Workflows) Signal(ctx context.Context, id, signal string, data any) error {
-	encoded, err := encodeResult(data)
+	encoded, err := encodeValue("signal", data, MaxSignal)
 	for _, of := range []string{id, signal} {
 		if err == nil {
 			err = checkName(of)
 		}
 	}
-	if err == nil && len(encoded) > MaxSignal {
-		err = fmt.Errorf("%w: the signal has %d bytes, it may have %d: store it elsewhere and send its place", framework.ErrTooLarge, len(encoded), MaxSignal)
-	}
-	if err = w.orUnusable(err); err == nil {
-		err = w.store.signal(ctx, id, signal, encoded)
+	if err = w.argumentErrorOr(err); err == nil {
+		err = ofRun(id, w.store.signal(ctx, id, signal, encoded))
 	}
 	return failure.Wrap("signal", w.Path(), err)
 }
 
-// Cancel ends a run, with a reason for those who look at it. The context of its function ends soon, with the cause ErrCancelled. A step that is under way may have its effect, but no
-// record. A run that was cancelled before is no error; one that has ended otherwise is ErrFinished. Child runs are not cancelled.
+// Cancel ends a run, and stores the reason. The context of its function ends soon, with the cause ErrCancelled. A step that is under way may have its effect, but no
+// record. Cancel does nothing if the run is Cancelled, and returns ErrFinished if it is Done or Failed. It does not cancel child runs.
+//
+// After a lost reply or a lost session Cancel reads what was done: the record keeps the UUIDs of the latest four requests to cancel or retry the run. So Cancel does not
+// cancel a run again that another caller has retried since. If four other requests have come since, or the run was removed, the error wraps framework.ErrOutcomeUnknown. After
+// the end of ctx the run may be cancelled: Inspect shows it.
 func (w *Workflows) Cancel(ctx context.Context, id, reason string) error {
-	err := w.orUnusable(checkName(id))
+	err := w.argumentErrorOr(checkName(id))
 	if err == nil {
-		err = w.store.cancel(ctx, id, reason)
+		err = ofRun(id, w.store.cancel(ctx, id, reason))
 	}
 	return failure.Wrap("cancel", w.Path(), err)
 }
 
-// Retry lets a run go on that has failed or was cancelled, with all its attempts, or one that waits after a failed attempt without the rest of the pause. If from is not "", Retry deletes the
-// record of that step and those of all steps and sleeps that were recorded after it: they are run again, with the same keys. Signals stay. A run that is
-// Done needs a step. A run that goes on by itself is ErrUnfinished.
+// Retry makes a Failed or Cancelled run Active again, with all its attempts. For a run that waits after a failed attempt it ends the pause. If from is not "", it names a step, a sleep or
+// the signal of a wait with a timeout. Retry deletes this record and all records that were made later, also those of parallel branches; members run these steps
+// again, with the same keys. Signals that have come stay. Child runs stay as they are: to run a child again, retry the child first. If the run has no such record, Retry returns
+// ErrOption. For a run that is Done, from must be given, or Retry returns ErrFinished. For any other run it returns ErrUnfinished.
+//
+// Retry takes effect at most once, also if a reply or a session is lost and the run has finished before it is read again; see Cancel. The error wraps
+// framework.ErrOutcomeUnknown in the same cases. After the end of ctx the run may have been retried: Inspect shows it.
 func (w *Workflows) Retry(ctx context.Context, id, from string) error {
-	err := w.orUnusable(checkName(id))
+	err := w.argumentErrorOr(checkName(id))
 	if err == nil && from != "" {
 		err = checkName(from)
 	}
 	if err == nil {
-		err = w.store.retry(ctx, id, from)
+		err = ofRun(id, w.store.retry(ctx, id, from))
 	}
 	return failure.Wrap("retry", w.Path(), err)
 }
 
-// Work executes runs of the registered kinds, and removes finished ones after the retention time, until ctx ends. It returns nil if all functions have returned within the grace
-// (WithGrace), and else an error that wraps queue.ErrUnfinished. A lasting error, such as framework.ErrNoAuth, ends it too.
+// Work executes runs of the registered kinds, and removes finished runs after the retention time, until ctx ends. Then it takes no more runs. It returns nil if all
+// functions have returned within the grace (WithGrace), and else an error that wraps queue.ErrUnfinished. A lasting error, such as framework.ErrNoAuth, ends it too.
 func (w *Workflows) Work(ctx context.Context) error {
 	w.mu.Lock()
 	kinds := slices.Collect(maps.Values(w.kinds))
@@ -225,7 +274,7 @@ func (w *Workflows) Work(ctx context.Context) error {
 	}
 	working.Go(func() {
 		defer cancel()
-		errs[len(kinds)] = (&sweeper{w.store, w.cfg.retention}).sweepUntilEnd(within)
+		errs[len(kinds)] = (&sweeper{w.store, w.cfg.retention, w.cfg.failedRetention}).sweepUntilEnd(within)
 	})
 	working.Wait()
 	return failure.Wrap("work", w.Path(), errors.Join(errs...))

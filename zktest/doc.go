@@ -19,8 +19,8 @@
 //
 // The server answers as a standalone Apache ZooKeeper 3.8.0. Its tests replay conversations that were recorded with the real
 // server, and compare each answer where a real server is installed. TTL nodes, enforced quotas, the super user and
-// limits of requests and connections have the defaults of a real server: see the options. The
-// order of a listing is not sorted. It is the same in every run that makes the
+// limits of requests and connections have the defaults of a real server: see the options. A
+// list of children is not sorted; its order is the same in every run that makes the
 // same requests in the same order. A session ends its timeout after the last
 // packet that the server read, rounded up to a whole tick as on the real
 // server, or exactly then WithExactExpiry.
@@ -43,6 +43,6 @@
 // mode, local sessions, throttling by load (Server.Throttle is a fault), JMX, the HTTP admin server, metrics beyond those of
 // mntr, digests of the tree, znode.container.maxNeverUsedIntervalMs, ZooKeeper 3.9's request encodings.
 //
-// Where the defaults differ from a real server's, so that tests need no settings: the server answers all four-letter words
-// (there: srvr), and an address may have any number of connections (there: 60).
+// Two defaults differ from a real server's, so that tests need no settings: this server answers all four-letter words, and not only
+// srvr; and it does not limit the connections of an address, which a real server limits to 60.
 package zktest

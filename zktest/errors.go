@@ -6,10 +6,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// ErrOption is returned for an option with an invalid value.
+// ErrOption is wrapped by the error for an option with an invalid value.
 var ErrOption = errors.New("zktest: invalid option")
 
-// ErrClosed is returned when the server has been closed.
+// ErrClosed is returned by ListenTCP when the server has been closed.
 var ErrClosed = errors.New("zktest: server is closed")
 
 // ErrRefused is returned by Dial while the link is cut and when the server is

@@ -23,7 +23,7 @@ import (
 // A program, or an example, runs a server of its own. Tests use Start, which
 // cleans up after itself.
 func Example() {
-	srv, err := zktest.New(zktest.WithTick(100 * time.Millisecond))
+	srv, err := zktest.New(zktest.WithSessionTimeouts(time.Second, time.Minute))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -31,7 +31,7 @@ func Example() {
 	defer srv.Close()
 
 	link := srv.Link("worker")
-	conn, _, err := zk.Connect(srv.Servers(), time.Second, zk.WithDialer(link.Dial), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(srv.Servers(), time.Minute, zk.WithDialer(link.Dial), zk.WithLogInfo(false))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -102,7 +102,7 @@ func (s *Server) Follower(session int64) (hold func(toLeader, fromLeader bool), 
 
 // DropReply lets the server do the n-th matching request from now, counted from one,
 // and then cuts the connection instead of answering. Earlier answers still
-// arrive. For the client, the request may or may not have been done.
+// arrive. The client cannot tell whether the request was done.
 func (s *Server) DropReply(n int, m Match) *Fault { return s.core.DropReply(n, m) }
 
 // DelayReplies delays the answer to every matching request by d, until the fault is
@@ -152,8 +152,8 @@ func (s *Server) Sessions() []Session { return s.core.Sessions() }
 // Watches returns all watches, sorted by path and session.
 func (s *Server) Watches() []Watch { return s.core.Watches() }
 
-// Requests returns the number of requests of each operation that the server received since
-// its start.
+// Requests returns the number of requests of each operation that the server has received since
+// its start, pings included.
 func (s *Server) Requests() map[Op]int64 { return s.core.Requests() }
 
 // Zxid is the number of the last transaction.

@@ -24,10 +24,10 @@ type Link struct {
 	holdToServer bool
 	holdToClient bool
 	delay        time.Duration
-	dialsChanged chan struct{} // closed when a dial should look again
+	dialsChanged chan struct{} // closed and replaced when a dial that waits should try again
 	pairs        map[*connectionPair]struct{}
 	dials        int
-	pairsMade    int // connections
+	pairsMade    int // the number of connections so far
 }
 
 // Link makes a link without faults. The name is part of the connections'
@@ -127,9 +127,9 @@ func (k *Link) Reset() {
 	k.resetPairs(func(*connectionPair) bool { return true })
 }
 
-// BlackHole holds the bytes to the server (up), to the client (down), or both; two falses
-// end it. Neither end gets an error. Held bytes arrive when the direction opens, as
-// TCP would send them again. While a direction is held, dials hang.
+// BlackHole holds the bytes to the server (up), to the client (down), or both. Both ends wait
+// without an error. BlackHole(false, false) ends it: the held bytes arrive, as TCP would send
+// them again. While a direction is held, dials hang.
 func (k *Link) BlackHole(up, down bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// Option changes a default of a server. It returns ErrOption for an invalid value.
+// Option changes a default of a server. Its error wraps ErrOption and says which value is invalid.
 type Option func(*zkserver.Config) error
 
 // WithTick sets the server's tick, 2 s by default. Sessions last between 2 and
@@ -30,8 +30,8 @@ func WithSessionTimeouts(least, most time.Duration) Option {
 }
 
 // WithExactExpiry ends sessions exactly their timeout after the last packet,
-// and not on the next whole tick as a real server does. Tests that compute
-// with times are easier to read with it.
+// and not on the next whole tick as a real server does. It makes
+// tests that compute with times easier to read.
 func WithExactExpiry() Option {
 	return func(c *zkserver.Config) error {
 		c.ExactExpiry = true

@@ -20,9 +20,9 @@ type bytePipe struct {
 	changed sync.Cond
 
 	chunks   []chunk
-	buffered int
-	held     bool
-	delay    time.Duration
+	buffered int           // bytes in chunks
+	held     bool          // by BlackHole: the reader waits
+	delay    time.Duration // of the chunks that are written from now on
 
 	discard       bool  // drop what is written: there is no reader
 	writerClosed  bool  // the writer has closed: EOF after the bytes

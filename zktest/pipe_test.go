@@ -135,6 +135,7 @@ func TestOwnCloseEndsOwnCalls(t *testing.T) {
 		time.AfterFunc(time.Second, p.closeBoth)
 		_, err := p.client.Read(make([]byte, 1))
 		require.ErrorIs(t, err, net.ErrClosed)
+		synctest.Wait() // until closeBoth has returned
 		_, err = p.client.Write([]byte("x"))
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.ErrorContains(t, err, "k#1")

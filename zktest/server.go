@@ -25,7 +25,7 @@ type Server struct {
 	closed bool
 }
 
-// New starts a server. Close ends it. It returns ErrOption for an invalid option.
+// New starts a server. Close ends it. The error wraps ErrOption for an invalid option.
 func New(opts ...Option) (*Server, error) {
 	var config zkserver.Config
 	for _, opt := range opts {

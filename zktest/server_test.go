@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -91,24 +92,26 @@ func TestATestFailsByASessionThatIsTooLarge(t *testing.T) {
 		nodes int
 		fails bool
 	}{{2, false}, {3, true}} {
-		var tb recorder
-		srv := Start(&tb, WithJuteMaxBuffer(500))
-		conn, _, err := zk.Connect(srv.Servers(), 10*time.Second, zk.WithDialer(srv.Link("a").Dial), zk.WithLogInfo(false))
-		require.NoError(t, err)
-		for range c.nodes {
-			_, err := conn.Create("/"+strings.Repeat("x", 350), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		synctest.Test(t, func(t *testing.T) { // in real time, the library gives its close up after a second
+			var tb recorder
+			srv := Start(&tb, WithJuteMaxBuffer(500))
+			conn, _, err := zk.Connect(srv.Servers(), 10*time.Second, zk.WithDialer(srv.Link("a").Dial), zk.WithLogInfo(false))
 			require.NoError(t, err)
-		}
-		conn.Close()
-		require.Empty(t, tb.failure)
-		tb.cleanups[0]()
-		if c.fails {
-			require.ErrorIs(t, srv.Err(), ErrSessionTooLarge)
-			require.Contains(t, tb.failure, srv.Err().Error())
-		} else {
-			require.NoError(t, srv.Err())
+			for range c.nodes {
+				_, err := conn.Create("/"+strings.Repeat("x", 350), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+				require.NoError(t, err)
+			}
+			conn.Close()
 			require.Empty(t, tb.failure)
-		}
+			tb.cleanups[0]()
+			if c.fails {
+				require.ErrorIs(t, srv.Err(), ErrSessionTooLarge)
+				require.Contains(t, tb.failure, srv.Err().Error())
+			} else {
+				require.NoError(t, srv.Err())
+				require.Empty(t, tb.failure)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,6 @@
 package zktest
 
-// TB is the part of testing.TB that Start uses. It is declared here so that
+// TB is the part of testing.TB that Start and Member need. It is declared here so that
 // programs can link this package without package testing.
 type TB interface {
 	Helper()

@@ -149,16 +149,17 @@ func TestSessionMovesToANewConnection(t *testing.T) {
 	})
 }
 
-func TestLostReplyOfAProtectedCreate(t *testing.T) {
+func TestCreateIsAppliedWhenItsReplyIsDropped(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := connect(t, srv, "a", 9*time.Second)
 		a.create("/locks", 0)
 		lost := srv.DropReply(1, zktest.Match{Op: zktest.OpCreate, Path: "/locks/"})
-		path, err := a.CreateProtectedEphemeralSequential("/locks/lock-", nil, openACL)
-		require.NoError(t, err, "the client finds the node by its GUID")
+		_, err := a.Create("/locks/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, openACL)
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
 		<-lost.Hit()
+		a.await(zk.StateDisconnected)
+		a.await(zk.StateHasSession)
 		require.Len(t, srv.Children("/locks"), 1)
-		require.Equal(t, path, srv.Tree("/locks")[1].Path)
 		require.Equal(t, a.SessionID(), srv.Tree("/locks")[1].Stat.EphemeralOwner)
 	})
 }

@@ -7,22 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxtest"
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/barrier/barrierfx"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
-	"github.com/lockstep-go/lockstep/zktest"
+	"github.com/lockstep-go/lockstep/internal/moduletest"
 )
 
 func TestModule(t *testing.T) {
-	zk := zktest.Start(t)
-	addr, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
 	var f *barrier.Factory
-	app := fxtest.New(t, frameworkfx.Module, barrierfx.Module, frameworkfx.WaitForSession,
-		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f))
+	zk, app := moduletest.NewApp(t, framework.Config{}, barrierfx.Module, frameworkfx.WaitForSession, fx.Populate(&f))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

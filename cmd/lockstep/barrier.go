@@ -44,23 +44,23 @@ func newBarrierEnter() *cobra.Command {
 until all have left it. The same NAME may be used again at once, for the next round.
 
 A process that dies while it waits frees its place; one that dies inside lets the others leave.
-All must give the same N, which may change once nobody has been there for a session timeout.
-The command finds the number of the round, the same for all, in LOCKSTEP_TOKEN. If this
-process is taken for dead while the command runs, because the servers have not been reached
-for too long, the command's process group gets SIGTERM, and SIGKILL --kill-after later; the
-exit code is 75. Else it is the command's own, once all have left.
+All must give the same N. N may change when no process has been at the barrier for a session
+timeout. The command finds the number of the round, the same for all, in LOCKSTEP_TOKEN. If the
+servers cannot be reached for too long while the command runs, the others may count this process
+as dead: then the command's process group gets SIGTERM, and SIGKILL --kill-after later, and the
+exit code is 75. Otherwise it is the command's own, once all have left.
 
-Without a command the path and the number of the round are printed once all are there, and
-the process leaves at once.`,
+Without a command lockstep prints the path and the number of the round once all are there, and
+leaves at once.`,
 		Example: `  lockstep barrier enter phase -n 3 -- ./phase.sh    three processes, each phase together
   lockstep barrier enter ready -n 3                  wait until three are there
-  lockstep barrier enter ready -n 3 -w 30            exit with 1 if they are not within 30 seconds`,
+  lockstep barrier enter ready -n 3 -w 30            exit with 1 if fewer come within 30 seconds`,
 		Args: checkNameAnd(true),
 		RunE: withExitCodes(e.enterBarrier),
 	}
 	e.connectionFlags.addConnectionFlags(cmd)
 	e.commandRunner.addRunnerFlags(cmd)
-	cmd.Flags().IntVarP(&e.members, "members", "n", 0, "how many enter together; the same number for all")
+	cmd.Flags().IntVarP(&e.members, "members", "n", 0, "how many processes enter together; all must give the same number")
 	cmd.Flags().VarP(&e.wait, "wait", "w", "wait for the others no longer than this before the round begins; a bare number is seconds")
 	return cmd
 }
@@ -81,7 +81,7 @@ func (e *barrierEnter) enterBarrier(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	if err := e.prepareCommand(cmd.Context(), client, path, command); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (e *barrierEnter) takeRound(ctx context.Context, b *barrier.DoubleBarrier) 
 	defer cancel()
 	round, err := b.Enter(patience)
 	if err != nil {
-		return timedOutError(fmt.Sprintf("barrier %s: %d did not come together", e.path, e.members), e.wait, err)
+		return timedOutError(fmt.Sprintf("barrier %s: fewer than %d processes came", e.path, e.members), e.wait, err)
 	}
 	code, err := e.runInRound(ctx, round)
 	if left := round.Leave(ctx); err == nil {
@@ -109,7 +109,7 @@ func (e *barrierEnter) takeRound(ctx context.Context, b *barrier.DoubleBarrier) 
 	return err
 }
 
-// runInRound runs the command in a round, or prints it.
+// runInRound runs the command in a round. Without a command it prints the round.
 func (e *barrierEnter) runInRound(ctx context.Context, round *barrier.Round) (int, error) {
 	if len(e.command) == 0 {
 		return 0, printResult(os.Stdout, e.json, roundJSON{e.path, round.Number()}, e.path, round.Number())
@@ -127,26 +127,20 @@ type roundJSON struct {
 	Round int64  `json:"round"`
 }
 
-// barrierCode finds the exit codes of a barrier's errors.
+// barrierCode returns an error of barriers with its exit code.
 func barrierCode(err error) error {
-	for _, m := range []struct {
-		err  error
-		code int
-		hint string
-	}{
-		{barrier.ErrRaised, exitNotObtained, "wait until it falls: lockstep gate wait NAME"},
+	if errors.Is(err, procguard.ErrHoldLost) {
+		return err
+	}
+	return findCode(err, []errorCode{
+		{barrier.ErrRaised, exitNotObtained, "wait until it is down: lockstep gate wait NAME"},
 		{barrier.ErrSize, exitUsage, ""},
 		{barrier.ErrMismatch, exitMismatch, "all who use a NAME must give the same -n"},
-		{barrier.ErrTooMany, exitMismatch, "more than -n says use this NAME"},
+		{barrier.ErrTooMany, exitMismatch, "more processes than -n use this NAME"},
 		{barrier.ErrCounting, exitNotObtained, "see who has counted: lockstep latch ls NAME"},
 		{barrier.ErrCaller, exitUsage, ""},
 		{barrier.ErrForeign, exitMismatch, "use another NAME: this one belongs to something else"},
 		{barrier.ErrNewer, exitMismatch, "use a newer lockstep"},
-		{framework.ErrSessionLost, exitLost, "to the others this process has died; run the command again if it is safe to repeat"},
-	} {
-		if errors.Is(err, m.err) && !errors.Is(err, procguard.ErrHoldLost) {
-			return &exitError{m.code, err, m.hint}
-		}
-	}
-	return err
+		{framework.ErrSessionLost, exitLost, "the others count this process as dead; run the command again if it is safe to repeat"},
+	})
 }

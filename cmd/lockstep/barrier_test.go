@@ -39,12 +39,12 @@ func TestBarrierWithoutACommand(t *testing.T) {
 	s.left()
 }
 
-func TestBarrierThatNobodyElseComesTo(t *testing.T) {
+func TestBarrierWithoutOthersTimesOut(t *testing.T) {
 	s := newStage(t)
 	code, out, errs := s.run("barrier", "enter", "ready", "-n", "2", "-w", "0.1", "--", "echo", "ran")
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
-	require.Contains(t, errs, "2 did not come together within 100ms, the time that -w gives\n")
+	require.Contains(t, errs, "fewer than 2 processes came within 100ms (-w)\n")
 	s.left()
 
 	p := s.start("barrier", "enter", "ready", "-n", "2", "--", "echo", "ran")
@@ -62,7 +62,7 @@ func TestBarrierThatNobodyElseComesTo(t *testing.T) {
 func TestAMemberThatIsKilledInsideLetsTheOthersLeave(t *testing.T) {
 	s := newStage(t)
 	script := []string{"--", "sh", "-c", `echo in; [ "$1" = stay ] && exec sleep 1000; exit 0`, "sh"}
-	enter := []string{"barrier", "enter", "phase", "-n", "2", "--session-timeout", "1s"}
+	enter := []string{"barrier", "enter", "phase", "-n", "2", "--session-timeout", "20s"} // on a busy machine, the other member would lose a short session
 	a := s.start(append(append(enter[:len(enter):len(enter)], script...), "go")...)
 	b := s.start(append(append(enter[:len(enter):len(enter)], script...), "stay")...)
 	require.Equal(t, "in", a.line(0))
@@ -94,7 +94,7 @@ func TestGate(t *testing.T) {
 	quiet(0, "wait", "work")
 	quiet(0, "raise", "work")
 	quiet(0, "raise", "work")
-	require.Contains(t, quiet(1, "wait", "work", "-w", "0.1"), "within 100ms, the time that -w gives")
+	require.Contains(t, quiet(1, "wait", "work", "-w", "0.1"), "within 100ms (-w)")
 	require.Contains(t, quiet(1, "raise", "work", "--", "echo", "ran"), "raised already")
 	p := s.start("gate", "wait", "work")
 	s.until("a watch", func() bool { return len(s.zk.Watches()) > 0 })
@@ -146,4 +146,11 @@ func TestBarrierUsageErrors(t *testing.T) {
 	code, _, errs := s.run("gate", "wait", "/shared")
 	require.Equal(t, 65, code)
 	require.Contains(t, errs, "use another NAME")
+}
+
+func TestAGateIsNotRaisedForACommandThatIsNotThere(t *testing.T) {
+	s := newStage(t)
+	code, _, errs := s.run("gate", "raise", "work", "--", "/nowhere/work.sh")
+	require.Equal(t, exitNotFound, code, errs)
+	require.Empty(t, s.zk.Tree("/lockstep"), "nothing was written")
 }

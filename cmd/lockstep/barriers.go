@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// barriersDir, gatesDir and latchesDir are where they live.
+// barriersDir, gatesDir and latchesDir are the directories of barriers, gates and latches.
 const (
 	barriersDir = "/lockstep/barriers"
 	gatesDir    = "/lockstep/gates"
@@ -29,20 +29,22 @@ type barriersView struct {
 	directory string // below /lockstep
 	kind      barrier.Kind
 	plural    string
+	list      string // the command that shows all
 	overview  func() *table
 	row       func(r *barrier.Report) []cell
 	detail    func(r *barrier.Report) *table
 }
 
 func newBarriers() *cobra.Command {
-	v := &barriersView{directory: "barriers", kind: barrier.DoubleBarrierReport, plural: "barriers", row: barrierRow, detail: memberTable,
+	v := &barriersView{directory: "barriers", kind: barrier.DoubleBarrierReport, plural: "barriers", list: "lockstep barriers", row: barrierRow, detail: memberTable,
 		overview: func() *table { return newTable("BARRIER", "MEMBERS", "ROUNDS", "INSIDE", "LEFT", "WAITING", "MISSING") }}
 	return v.newCommand(&cobra.Command{
 		Use:   "barriers [NAME] [flags]",
 		Short: "Show barriers: who is inside, who waits, how many are missing",
 		Long: `Show the double barriers below /lockstep/barriers, or with a NAME one barrier with its members. A
-NAME that is no barrier is a directory. Members are not announced, so it is known how many are
-missing, not who. Barriers in Curator's layout are not shown. Nothing is written.`,
+NAME that is no barrier is a directory; the exit code is 1 if there is no barrier at or below it.
+Members do not register beforehand, so lockstep shows how many are missing and not which. Barriers
+in Curator's layout are not shown. Nothing is written.`,
 		Example: "  lockstep barriers\n  lockstep barriers phase\n  lockstep barriers /apps --json",
 	})
 }
@@ -58,22 +60,22 @@ func newGates() *cobra.Command {
 	return v.newCommand(&cobra.Command{
 		Use:   "gates [NAME] [flags]",
 		Short: "Show which gates are up, and who has raised them",
-		Long: `Show the gates that are up below /lockstep/gates, with who has raised them: until they are lowered,
-or until the session of a command ends. A NAME is one gate, or a directory. A gate that is down
-leaves no trace, and neither do those who wait at a gate. Nothing is written.`,
+		Long: `Show the gates that are up below /lockstep/gates: who has raised each, and whether it stays up until
+it is lowered or until the session of a command ends. A NAME is one gate, or a directory. A gate
+that is down leaves no trace, and neither do processes that wait at a gate. Nothing is written.`,
 		Example: "  lockstep gates\n  lockstep gates maintenance\n  lockstep gates /apps --json",
 	})
 }
 
 func newLatchList() *cobra.Command {
-	v := &barriersView{directory: "latches", kind: barrier.LatchReport, plural: "latches", row: latchRow, detail: countTable,
+	v := &barriersView{directory: "latches", kind: barrier.LatchReport, plural: "latches", list: "lockstep latch ls", row: latchRow, detail: countTable,
 		overview: func() *table { return newTable("LATCH", "COUNTS", "MISSING", "STATE") }}
 	return v.newCommand(&cobra.Command{
 		Use:   "ls [NAME] [flags]",
 		Short: "Show latches, and who has counted",
 		Long: `Show the latches below /lockstep/latches, or with a NAME one latch with the ids that have counted. A
-NAME that is no latch is a directory. Who is missing is not known: callers are not announced.
-Nothing is written.`,
+NAME that is no latch is a directory; the exit code is 1 if there is no latch at or below it.
+Callers do not register beforehand, so lockstep does not know which are missing. Nothing is written.`,
 		Example: "  lockstep latch ls\n  lockstep latch ls started\n  lockstep latch ls /apps --json",
 	})
 }
@@ -81,27 +83,19 @@ Nothing is written.`,
 func (v *barriersView) newCommand(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		root, err := "/lockstep/"+v.directory, error(nil)
-		if len(args) > 0 && args[0] != "/" {
-			root, err = pathOf(v.directory, args[0])
-		} else if len(args) > 0 {
-			root = "/"
-		}
+		root, err := rootOf(v.directory, args)
 		if err != nil {
 			return err
 		}
-		client, err := v.connectClient(cmd)
-		if err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
-		}
-		defer hangUp(client)
-		return endQuietlyOnSignal(cmd.Context(), v.show(cmd.Context(), client, root, len(args) > 0))
+		return v.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+			return v.show(ctx, client, root, len(args) > 0)
+		})
 	})
 	v.connectionFlags.addConnectionFlags(cmd)
 	return cmd
 }
 
-// show prints what is at and below a path: in detail if one was named.
+// show prints the barriers at and below a path. It prints one in detail if the user has named it.
 func (v *barriersView) show(ctx context.Context, client *framework.Client, root string, named bool) error {
 	overview := v.overview()
 	shown := 0
@@ -131,6 +125,9 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 	}
 	if err := overview.printTo(os.Stdout); err != nil {
 		return err
+	}
+	if shown == 0 && named && root != "/" && unread == nil && v.kind != barrier.GateReport { // a gate that is down leaves no trace
+		return nothingFoundError(ctx, client, v.plural, root, v.list)
 	}
 	if shown == 0 && !v.json && unread == nil {
 		printNotice("no %s at or below %s", v.plural, root)
@@ -191,8 +188,8 @@ func barrierMemberView(m barrier.Member) barrierMemberJSON {
 func nameBelow(dir, path string) cell { return boldCell(quoteName(strings.TrimPrefix(path, dir+"/"))) }
 
 func barrierRow(r *barrier.Report) []cell {
-	return []cell{nameBelow(barriersDir, r.Path), plainCell(strconv.Itoa(r.Needed)), plainCell(strconv.FormatInt(r.Rounds, 10)), greenCell(formatPositive(len(r.Inside))),
-		plainCell(formatPositive(r.Left)), yellowCell(formatPositive(len(r.Waiting))), plainCell(formatPositive(r.Missing))}
+	return []cell{nameBelow(barriersDir, r.Path), plainCell(strconv.Itoa(r.Needed)), plainCell(strconv.FormatInt(r.Rounds, 10)), greenCell(formatCount(len(r.Inside))),
+		plainCell(formatCount(r.Left)), yellowCell(formatCount(len(r.Waiting))), plainCell(formatCount(r.Missing))}
 }
 
 func memberTable(r *barrier.Report) *table {
@@ -213,7 +210,7 @@ func memberTable(r *barrier.Report) *table {
 }
 
 func memberCells(role cell, m barrier.Member) []cell {
-	return []cell{role, plainCell(shortenText(m.Owner)), plainCell(shortenText(m.Host)), plainCell(formatPositive(m.PID)), plainCell(formatClock(m.Since, time.Now())),
+	return []cell{role, plainCell(shortenText(m.Owner)), plainCell(shortenText(m.Host)), plainCell(formatCount(m.PID)), plainCell(formatClock(m.Since, time.Now())),
 		dimCell(locks.SessionID(m.Session).String())}
 }
 
@@ -226,7 +223,7 @@ func gateRow(r *barrier.Report) []cell {
 }
 
 func latchRow(r *barrier.Report) []cell {
-	return []cell{nameBelow(latchesDir, r.Path), plainCell(fmt.Sprintf("%d of %d", len(r.Counted), r.Needed)), plainCell(formatPositive(r.Missing)), latchState(r)}
+	return []cell{nameBelow(latchesDir, r.Path), plainCell(fmt.Sprintf("%d of %d", len(r.Counted), r.Needed)), plainCell(formatCount(r.Missing)), latchState(r)}
 }
 
 func latchState(r *barrier.Report) cell {

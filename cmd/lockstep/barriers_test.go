@@ -50,6 +50,8 @@ func TestGatesAreShown(t *testing.T) {
 	require.Regexp(t, `maintenance .* it is lowered\n`, s.ok("gates", "maintenance"))
 	one := decode(t, s.ok("gates", "migration", "--json"))
 	require.NotEmpty(t, one["raised_by"].(map[string]any)["session"])
+	s.ok("latch", "count", "started", "-n", "2", "--id", "web-1")
+	require.NotContains(t, s.ok("gates", "/lockstep"), "started", "a latch is no gate")
 	held.signal(syscall.SIGTERM)
 	held.wait()
 	_, _, errs = s.run("gates", "migration")
@@ -82,7 +84,21 @@ func TestLatchCountsWaitsAndIsShown(t *testing.T) {
 	require.Equal(t, exitMismatch, code)
 	s.ok("latch", "reset", "started", "-n", "2")
 	require.Equal(t, 2.0, decode(t, s.ok("latch", "ls", "started", "--json"))["missing"])
-	code, _, _ = s.run("latch", "count", "started")
+	code, _, errs = s.run("latch", "count", "started")
 	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "-n 0: say how many counts open it")
 	s.ok("latch", "count", "/apps/started", "-n", "1")
+}
+
+// TestABarrierThatCannotBeReadLeavesTheOthers: a private one is warned about, and decides the exit code.
+func TestABarrierThatCannotBeReadLeavesTheOthers(t *testing.T) {
+	s := newStage(t)
+	s.ok("gate", "raise", "open")
+	theirs := *s
+	theirs.env = append(s.env[:len(s.env):len(s.env)], "LOCKSTEP_AUTH=owner:secret")
+	theirs.ok("gate", "raise", "private")
+	code, out, errs := s.run("gates")
+	require.Equal(t, exitNoPermission, code)
+	require.Contains(t, out, "open")
+	require.Contains(t, errs, "/lockstep/gates/private: no permission")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -9,24 +10,24 @@ import (
 	"github.com/lockstep-go/lockstep/monitor"
 )
 
-// checkCommand is the subcommand that reports what is wrong.
+// checkCommand is the subcommand that prints findings.
 type checkCommand struct{ connectionFlags }
 
 func newCheck() *cobra.Command {
 	c := &checkCommand{}
 	cmd := &cobra.Command{
 		Use:   "check [ROOT] [flags]",
-		Short: "Print what is wrong with jobs, locks and queues, for monitoring",
-		Long: `Look once at all jobs, locks and queues below a path (default /, which is --root), and print what
-is wrong, one line for each finding: what, the problem, and a text. The exit code is 1 if anything
-is. Nothing is written.
+		Short: "Print problems of jobs, locks and queues, for a monitoring system",
+		Long: `Look once at all jobs, locks and queues below a path (default /, which is --root), and print one line
+for each finding: the path, the problem, and a text. The exit code is 1 if there is a finding, or if
+the path does not exist. Nothing is written.
 
 Jobs: no member runs it, overdue ticks, runs that are stuck or failed, a latest tick that did
-not run. Locks: more than 10 waiters, a holder that was asked to let go and holds, nodes that
-belong to no session, contenders of kinds that do not see each other, sessions near the size that
-servers cannot delete. Queues: dead letters, items older than an hour. What could not be read, or
-was left out since there is too much, is a finding too. See lockstep monitor for what takes
-several looks, and lockstep doctor for the servers.`,
+not run. Locks: more than 10 waiters, a holder that was asked to let go and still holds, nodes that
+belong to no session, contenders of kinds that do not see each other, sessions with nearly as many
+nodes as servers can delete at once. Queues: dead letters, items older than an hour. Nodes that could not be
+read, or that were left out because there are too many, are findings too. lockstep monitor also
+finds problems that take several looks, and lockstep doctor examines the servers.`,
 		Example: `  lockstep check                       all that these credentials can read
   lockstep check /lockstep/jobs --json
   lockstep check || ./page.sh`,
@@ -37,36 +38,27 @@ several looks, and lockstep doctor for the servers.`,
 	return cmd
 }
 
-// rootArgument is the ROOT of a command line, by default "/".
-func rootArgument(args []string) (string, error) {
-	if len(args) == 0 {
-		return "/", nil
-	}
-	if err := framework.ValidatePath(args[0]); err != nil && args[0] != "/" {
-		return "", usageError("the ROOT %q cannot be used: %w", args[0], err)
-	}
-	return args[0], nil
-}
-
 func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
-	root, err := rootArgument(args)
+	root, err := rootArgument(args, "ROOT", "/")
 	if err != nil {
 		return err
 	}
-	client, err := c.connectClient(cmd)
-	if err != nil {
-		return endQuietlyOnSignal(cmd.Context(), err)
-	}
-	defer hangUp(client)
-	report, err := monitor.Check(cmd.Context(), client, root)
-	if err != nil {
-		return endQuietlyOnSignal(cmd.Context(), err)
-	}
-	found := &findingPrinter{json: c.json}
-	for _, f := range report.Findings {
-		if err := found.add(findingJSON{Subject: f.Path, Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text}); err != nil {
+	return c.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+		report, err := monitor.Check(ctx, client, root)
+		if err != nil {
 			return err
 		}
-	}
-	return found.exitCode(fmt.Sprintf("%d jobs, %d locks and %d queues below %s", report.Jobs, report.Locks, report.Queues, root))
+		if report.Jobs+report.Locks+report.Queues+len(report.Findings) == 0 {
+			if err := requireNode(ctx, client, root, "nothing was checked", "check ROOT and --root"); err != nil {
+				return err
+			}
+		}
+		found := &findingPrinter{json: c.json}
+		for _, f := range report.Findings {
+			if err := found.add(findingJSON{Subject: f.Path, Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text}); err != nil {
+				return err
+			}
+		}
+		return found.exitCode(fmt.Sprintf("%d jobs, %d locks and %d queues below %s", report.Jobs, report.Locks, report.Queues, root))
+	})
 }

@@ -2,29 +2,26 @@ package main
 
 import (
 	"context"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/lockstep-go/lockstep/framework"
 )
 
 const (
-	completionTime  = 1500 * time.Millisecond // a shell waits for it at each press of the key
+	completionTime  = 1500 * time.Millisecond // the shell waits for this time at most
 	maxCompletions  = 500
-	maxNamesToOffer = 10_000 // children of a directory that is listed for a shell
+	maxNamesToOffer = 10_000 // a directory with more children is not listed
 )
 
-// namedKinds are the directories below /lockstep of what commands take as their first NAME.
+// namedKinds maps subcommands to the directory below /lockstep of their first NAME.
 var namedKinds = map[string]string{
 	"lock": "locks", "locks": "locks", "revoke": "locks", "release": "locks",
 	"elect": "elections", "elections": "elections", "elections transfer": "elections",
 	"jobs": "jobs", "jobs run": "jobs", "jobs pause": "jobs", "jobs resume": "jobs", "jobs remove": "jobs", "runs": "jobs", "cron": "jobs",
 	"members": "groups", "members cordon": "groups", "members uncordon": "groups", "members drain": "groups",
+	"services": "services", "register": "services", "disable": "services", "enable": "services", "id next": "ids", "id worker": "ids",
 	"barrier enter": "barriers", "gate raise": "gates", "gate lower": "gates", "gate wait": "gates", "barriers": "barriers", "gates": "gates",
 	"latch count": "latches", "latch wait": "latches", "latch reset": "latches", "latch ls": "latches",
 }
@@ -49,7 +46,7 @@ func completeCommands(root *cobra.Command) {
 	}
 }
 
-// completeNames offers the names below a directory of /lockstep, or below the path that was begun. It is silent when the servers do not
+// completeNames offers the names below a directory of /lockstep, or below the path that was begun. It offers none if the servers do not
 // answer within completionTime.
 func completeNames(kind string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -73,9 +70,9 @@ func completeRoot(cmd *cobra.Command, args []string, begun string) ([]cobra.Comp
 	return completeNames("")(cmd, nil, begun)
 }
 
-// findCompletions are the names in the directory of what was begun, each as a whole NAME.
+// findCompletions returns the names in the directory of what was begun, each as a whole NAME.
 func findCompletions(ctx context.Context, cmd *cobra.Command, base, begun string) (offered []string) {
-	client, err := connectForCompletion(ctx, cmd)
+	client, err := connectSilently(ctx, cmd)
 	if err != nil {
 		return nil
 	}
@@ -108,19 +105,4 @@ func findCompletions(ctx context.Context, cmd *cobra.Command, base, begun string
 // isOfferable reports whether a shell can be offered a name for what was begun.
 func isOfferable(name, begun string) bool {
 	return strings.HasPrefix(name, begun) && !strings.ContainsFunc(name, func(r rune) bool { return isUnprintable(r) || r == ' ' })
-}
-
-// connectForCompletion returns a client with a session that says nothing.
-func connectForCompletion(ctx context.Context, cmd *cobra.Command) (*framework.Client, error) {
-	c := &connectionFlags{}
-	for flag, value := range map[string]*string{"zk": &c.servers, "root": &c.root} {
-		if f := cmd.Flags().Lookup(flag); f != nil {
-			*value = f.Value.String()
-		}
-	}
-	cfg, err := c.clientConfig(cmd)
-	if err != nil {
-		return nil, err
-	}
-	return framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -27,7 +26,7 @@ func newConfig() *cobra.Command {
 		Long: `Read, change and follow a configuration value, which programs read with package config.
 
 The node has the value's bytes and nothing else. The last 20 values are kept beside it, with
-writer, time and note. A version is the transaction that wrote the value.`,
+writer, time and note. A version is the number of the transaction that wrote the value.`,
 		Example: `  lockstep config set limits '{"rate":20}' --note "twice the rate"
   lockstep config get limits
   lockstep config edit limits
@@ -58,13 +57,13 @@ func (c *configCommand) useValue(cmd *cobra.Command, name string, do func(contex
 	}
 	client, err := c.connectClient(cmd)
 	if err != nil {
-		return endQuietlyOnSignal(cmd.Context(), err)
+		return err
 	}
-	defer hangUp(client)
-	return configCode(do(cmd.Context(), client, config.New(client, c.path, config.Bytes())))
+	defer closeClient(client)
+	return configCode(endBySignal(cmd.Context(), do(cmd.Context(), client, config.New(client, c.path, config.Bytes()))))
 }
 
-// configCode finds the exit codes of a value's errors.
+// configCode returns an error of a value with its exit code.
 func configCode(err error) error {
 	switch {
 	case errors.Is(err, config.ErrConflict):
@@ -81,9 +80,9 @@ func configCode(err error) error {
 	return err
 }
 
-// addSetFlags adds the flags of what writes.
+// addSetFlags adds the flags of the subcommands that write.
 func (c *configCommand) addSetFlags(cmd *cobra.Command) {
-	cmd.Flags().Int64Var(&c.version, "if", 0, "write only over this version; 0: only if there is no value")
+	cmd.Flags().Int64Var(&c.version, "if", 0, "write only if the value has this version; 0: only if there is no value")
 	cmd.Flags().StringVar(&c.note, "note", "", "the reason of the change, for the history")
 }
 
@@ -103,14 +102,14 @@ func newConfigGet() *cobra.Command {
 		Use:   "get NAME [flags]",
 		Short: "Print a value",
 		Long: `Print a value: its bytes as they are, or escaped if standard output is a terminal. --json prints
-the version, too. The exit code is 1 if there is none.`,
+the version, too. The exit code is 1 if there is no value.`,
 		Example: "  lockstep config get limits > limits.json",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
 			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
 				now, err := v.Load(ctx)
 				if err != nil {
-					return endQuietlyOnSignal(ctx, err)
+					return err
 				}
 				if c.json {
 					return printResult(os.Stdout, true, valueView(c.path, now.Version, now.Since, now.Value))
@@ -123,7 +122,7 @@ the version, too. The exit code is 1 if there is none.`,
 	return cmd
 }
 
-// printBytes prints bytes as they are, but not at a terminal, which might obey them.
+// printBytes prints bytes as they are, or escaped at a terminal, which could take them for commands.
 func printBytes(data []byte) error {
 	if terminal.Is(os.Stdout) {
 		_, err := fmt.Fprintln(os.Stdout, escapeUnprintable(strings.TrimSuffix(string(data), "\n")))
@@ -143,7 +142,7 @@ type valueJSON struct {
 	Foreign bool      `json:"foreign,omitempty"`
 	Missing bool      `json:"missing,omitempty"`
 	Text    *string   `json:"text,omitempty"`
-	Bytes   []byte    `json:"bytes,omitempty"` // of what is no text, in base64
+	Bytes   []byte    `json:"bytes,omitempty"` // if they are no text, in base64
 	Error   string    `json:"error,omitempty"`
 }
 
@@ -166,12 +165,12 @@ func newConfigSet() *cobra.Command {
 		Long: `Write a value: the argument, or standard input. If the reply is lost, lockstep finds out whether
 the value was written. With --if the exit code is 1 if the value has another version.
 
-Programs validate what they read, lockstep does not: they keep the last good value.`,
+lockstep does not validate the value. Programs validate what they read: they keep the last good value.`,
 		Example: `  lockstep config set limits '{"rate":20}' --note "twice the rate"
   lockstep config set limits --if 4294967312 < limits.json`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
-			data, err := valueOf(args)
+			data, err := valueOf(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -185,18 +184,12 @@ Programs validate what they read, lockstep does not: they keep the last good val
 	return cmd
 }
 
-// maxValue is more than a node can have.
-const maxValue = 1 << 20
-
-func valueOf(args []string) ([]byte, error) {
+// valueOf returns the VALUE of a command line, or standard input if there is none.
+func valueOf(ctx context.Context, args []string) ([]byte, error) {
 	if len(args) == 2 {
 		return []byte(args[1]), nil
 	}
-	data, err := io.ReadAll(io.LimitReader(os.Stdin, maxValue+1))
-	if err == nil && len(data) > maxValue {
-		err = usageError("standard input has more than %d bytes: a node cannot have them", maxValue)
-	}
-	return data, err
+	return readFileOrInput(ctx, "-")
 }
 
 func newConfigEdit() *cobra.Command {
@@ -205,7 +198,7 @@ func newConfigEdit() *cobra.Command {
 		Use:   "edit NAME [flags]",
 		Short: "Change a value in an editor",
 		Long: `Change a value in $VISUAL, $EDITOR or vi. It is written only over the version that was edited: if
-another one has written it meanwhile, the exit code is 1, and the edited text stays in a file.`,
+another client has written the value meanwhile, the exit code is 1, and the edited text stays in a file.`,
 		Example: `  lockstep config edit limits --note "twice the rate"`,
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -219,7 +212,7 @@ another one has written it meanwhile, the exit code is 1, and the edited text st
 	return cmd
 }
 
-// edit has the value edited in a file, and writes it if it was changed.
+// edit lets the user edit the value in a file, and writes it if it was changed.
 func (c *configCommand) edit(ctx context.Context, v *config.Value[[]byte]) error {
 	now, err := v.Load(ctx)
 	if err != nil && !errors.Is(err, config.ErrNoValue) {
@@ -283,13 +276,13 @@ func newConfigWatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch NAME [flags]",
 		Short: "Print a value now and after each change",
-		Long: `Print a value now and after each change, a line each: version, time and value, with what cannot be
-printed escaped; "-" for the version of a missing value. It goes on while the servers cannot be
-reached, skips what has been replaced already, and ends with a signal.`,
+		Long: `Print a value now and after each change, a line each: version, time and value. Unprintable characters
+are escaped; a missing value has "-" for its version. The command goes on while the servers cannot be
+reached, skips values that were replaced meanwhile, and runs until a signal.`,
 		Example: "  lockstep config watch limits --json",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
-			return c.useValue(cmd, args[0], func(ctx context.Context, client *framework.Client, _ *config.Value[[]byte]) error {
+			return endQuietlyOnSignal(cmd.Context(), c.useValue(cmd, args[0], func(ctx context.Context, client *framework.Client, _ *config.Value[[]byte]) error {
 				for node, err := range client.Follow(ctx, c.path) {
 					if err == nil {
 						err = c.printNode(node)
@@ -299,7 +292,7 @@ reached, skips what has been replaced already, and ends with a signal.`,
 					}
 				}
 				return nil
-			})
+			}))
 		}),
 	}
 	c.connectionFlags.addConnectionFlags(cmd)
@@ -311,10 +304,5 @@ func (c *configCommand) printNode(node framework.NodeValue) error {
 		return printResult(os.Stdout, c.json, valueJSON{Path: c.path, Missing: true}, "-")
 	}
 	return printResult(os.Stdout, c.json, valueView(c.path, node.Zxid, node.Stat.Mtime, node.Data),
-		node.Zxid, node.Stat.Mtime.UTC().Format(time.RFC3339), oneLine(node.Data))
-}
-
-// oneLine shows bytes in one line without what a terminal may obey.
-func oneLine(data []byte) string {
-	return strings.ReplaceAll(escapeUnprintable(string(data)), "\n", `\n`)
+		node.Zxid, node.Stat.Mtime.UTC().Format(time.RFC3339), inOneLine(string(node.Data)))
 }

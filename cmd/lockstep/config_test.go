@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 const limitsNode = "/lockstep/config/limits"
@@ -29,6 +31,7 @@ func TestConfigGetAndSet(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "no value")
+	require.NotContains(t, errs, "refused", "no log lines in front of it")
 
 	code, out, errs = s.run("config", "set", "limits", "rate: 1\n", "--note", "first", "--if", "0")
 	require.Equal(t, 0, code, errs)
@@ -160,4 +163,38 @@ func TestConfigEditWritesOverTheVersionThatWasEdited(t *testing.T) {
 	require.NotZero(t, code)
 	require.Contains(t, errs, "set VISUAL or EDITOR")
 	s.left()
+}
+
+// TestASignalEndsAConfigSetThatWaitsForInput from a pipe that stays open.
+func TestASignalEndsAConfigSetThatWaitsForInput(t *testing.T) {
+	s := newStage(t)
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer out.Close()
+	s.in = in
+	p := s.start("config", "set", "limits")
+	require.NoError(t, in.Close())
+	_, err = out.Write(make([]byte, 256<<10)) // more than the pipe can hold: the command reads
+	require.NoError(t, err)
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 143, p.wait())
+	require.Empty(t, read(p.err))
+	s.left()
+}
+
+// TestASignalWhileTheReplyIsOutstanding of a write ends the command with the signal's exit code.
+func TestASignalWhileTheReplyIsOutstanding(t *testing.T) {
+	s := newStage(t)
+	cut := map[string]*process{}
+	for path, command := range map[string][]string{limitsNode: {"config", "set", "limits", "x"}, "/lockstep/queues/mails/items/": {"queue", "put", "mails", "x"}} {
+		s.ok(command...)
+		outstanding := s.zk.DelayReplies(time.Hour, zktest.Match{Path: path, Func: func(r zktest.Request) bool { return r.Op == zktest.OpMulti }})
+		p := s.start(command...)
+		<-outstanding.Hit()
+		p.signal(syscall.SIGTERM)
+		cut[path] = p
+	}
+	for path, p := range cut {
+		require.Equal(t, 143, p.wait(), path)
+	}
 }

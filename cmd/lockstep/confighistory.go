@@ -22,7 +22,7 @@ func newConfigHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history NAME [flags]",
 		Short: "Show who changed a value, when and why",
-		Long: `Show the last 20 values, the newest first. Writer and note come from the writer. A value
+		Long: `Show the last 20 values, the newest first. The writer has given its name and the note itself. A value
 that another program wrote, such as zkCli, is "foreign".`,
 		Example: "  lockstep config history limits",
 		Args:    checkNameAlone,
@@ -30,7 +30,7 @@ that another program wrote, such as zkCli, is "foreign".`,
 			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
 				records, err := v.History(ctx)
 				if err != nil {
-					return endQuietlyOnSignal(ctx, err)
+					return err
 				}
 				return c.printRecords(records)
 			})
@@ -59,7 +59,7 @@ func (c *configCommand) printRecords(records []config.Record) error {
 	}
 	t := newTable("VERSION", "WRITTEN", "BY", "NOTE", "VALUE")
 	for _, r := range records {
-		by, value := plainCell(r.By), plainCell(shorten(oneLine(r.Data)))
+		by, value := plainCell(r.By), plainCell(cutText(inOneLine(string(r.Data))))
 		if r.Foreign {
 			by = yellowCell("foreign")
 		}
@@ -71,24 +71,15 @@ func (c *configCommand) printRecords(records []config.Record) error {
 	return t.printTo(os.Stdout)
 }
 
-// shorten cuts a text that is too long for a table.
-func shorten(text string) string {
-	const most = 60
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
-}
-
 func newConfigDiff() *cobra.Command {
 	c := &configCommand{}
 	cmd := &cobra.Command{
 		Use:   "diff NAME [VERSION [VERSION]] [flags]",
 		Short: "Show the lines in which two values differ",
-		Long: `Show the lines in which two values differ: those that are only in the older one behind "-", those
-that are only in the newer one behind "+". The lines that both begin and end with are left out.
-Without a VERSION these are the present value and the one before, with one it and the present
-value. The exit code is 1 if they differ.`,
+		Long: `Show the lines in which two values differ: the lines of the older value after "-", those of the newer
+one after "+". Lines that both have at the beginning or at the end are left out. Without a
+VERSION lockstep compares the present value with the one before it, with one VERSION the present
+value with that one. The exit code is 1 if they differ.`,
 		Example: `  lockstep config diff limits
   lockstep config diff limits 4294967312 4294967320`,
 		Args: cobra.RangeArgs(1, 3),
@@ -100,7 +91,7 @@ value. The exit code is 1 if they differ.`,
 			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
 				records, err := v.History(ctx)
 				if err != nil {
-					return endQuietlyOnSignal(ctx, err)
+					return err
 				}
 				return c.printDiff(records, versions)
 			})
@@ -166,7 +157,7 @@ func (c *configCommand) printDiff(records []config.Record, versions []int64) err
 	return nil
 }
 
-// differingLines leaves out the lines that both begin and end with.
+// differingLines leaves out the lines that both have at the beginning or at the end.
 func differingLines(older, newer []string) (removed, added []string) {
 	for len(older) > 0 && len(newer) > 0 && older[0] == newer[0] {
 		older, newer = older[1:], newer[1:]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -16,14 +17,14 @@ const (
 	defaultServers        = "127.0.0.1:2181"
 	defaultConnectTimeout = 10 * time.Second
 	closeTimeout          = 5 * time.Second
-	// watchedSessionTimeout is the default with a watchdog, which makes crashes cheap: the most that servers grant at their usual tick. With the time that the
-	// command gets to end, it survives the silent loss of the leading server's machine (docs/timeouts.md).
+	// watchedSessionTimeout is the default with a watchdog, which closes the session of a crashed process at once. Servers with the usual tick grant no more. It
+	// leaves time for the silent loss of the leading server's machine, and for the command to end (docs/timeouts.md).
 	watchedSessionTimeout = 40 * time.Second
-	// briefSessionTimeout is the default of commands that hold nothing: they look or change something, and end.
+	// briefSessionTimeout is the default of commands that hold nothing: they read or change something, and end.
 	briefSessionTimeout = 10 * time.Second
 )
 
-// connectionFlags is the flags that every subcommand with a client has.
+// connectionFlags are the flags of each subcommand that has a client.
 type connectionFlags struct {
 	servers        string
 	root           string
@@ -35,14 +36,14 @@ type connectionFlags struct {
 func (c *connectionFlags) addConnectionFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	c.connectTimeout = durationFlag(defaultConnectTimeout)
-	f.StringVar(&c.servers, "zk", "", "servers, host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
-	f.StringVar(&c.root, "root", "", "every path is below this one (default $LOCKSTEP_ROOT, else /)")
+	f.StringVar(&c.servers, "zk", "", "the servers: host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
+	f.StringVar(&c.root, "root", "", "the path that all other paths are below (default $LOCKSTEP_ROOT, else /)")
 	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
-	f.Var(&c.sessionTimeout, "session-timeout", "holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s, unwatched 30s, 10s to look)")
-	f.BoolVar(&c.json, "json", false, "print JSON, one object a line")
+	f.Var(&c.sessionTimeout, "session-timeout", "holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s; --no-watchdog 30s; no hold 10s)")
+	f.BoolVar(&c.json, "json", false, "print JSON, one object per line")
 }
 
-// clientConfig is the environment's configuration with the flags on top.
+// clientConfig returns the configuration of the environment, changed by the flags.
 func (c *connectionFlags) clientConfig(cmd *cobra.Command) (framework.Config, error) {
 	cfg, err := framework.ConfigFromEnv()
 	if err != nil {
@@ -99,6 +100,21 @@ func (c *connectionFlags) connectClient(cmd *cobra.Command, further ...framework
 	return nil, c.unreachableError(err)
 }
 
+// connectSilently returns a client with a session for a subcommand's flags, and prints and logs nothing. It is for completion, and for the ACL that is read after an error.
+func connectSilently(ctx context.Context, cmd *cobra.Command) (*framework.Client, error) {
+	c := &connectionFlags{}
+	for flag, value := range map[string]*string{"zk": &c.servers, "root": &c.root} {
+		if f := cmd.Flags().Lookup(flag); f != nil {
+			*value = f.Value.String()
+		}
+	}
+	cfg, err := c.clientConfig(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+}
+
 // clientOptions returns the options of a subcommand's client. A subcommand that holds something has a watchdog, unless a flag turns it off.
 func clientOptions(cmd *cobra.Command) []framework.Option {
 	all := []framework.Option{framework.WithLogger(slog.New(peopleLogHandler{}))}
@@ -131,11 +147,21 @@ func (c *connectionFlags) unreachableError(err error) error {
 		reason += "\n  " + s.Error()
 	}
 	return &exitError{exitNoSession, errors.New(reason),
-		"name your servers with --zk or LOCKSTEP_SERVERS, or start one to try things with: lockstep dev"}
+		"name the servers with --zk or LOCKSTEP_SERVERS, or start one to try things: lockstep dev"}
 }
 
-// hangUp closes the session, with which the servers drop all that it holds at once.
-func hangUp(client *framework.Client) {
+// withClient connects, calls do with the client, and closes the client. It is for subcommands that hold nothing.
+func (c *connectionFlags) withClient(cmd *cobra.Command, do func(context.Context, *framework.Client) error) error {
+	client, err := c.connectClient(cmd)
+	if err == nil {
+		defer closeClient(client)
+		err = do(cmd.Context(), client)
+	}
+	return endBySignal(cmd.Context(), err)
+}
+
+// closeClient closes the client and its session. The servers delete the session's ephemeral nodes at once.
+func closeClient(client *framework.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := client.Close(ctx); err != nil {

@@ -18,7 +18,7 @@ func printError(err error, hint string) {
 	}
 }
 
-// printNotice prints what happens to standard error. Standard output belongs to the command.
+// printNotice prints what lockstep does, to standard error: standard output belongs to the command.
 func printNotice(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s %s\n", terminal.For(os.Stderr).Dim("lockstep:"), escapeUnprintable(fmt.Sprintf(format, args...)))
 }

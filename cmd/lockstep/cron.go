@@ -26,7 +26,7 @@ type cronCommand struct {
 	tz string
 
 	schedule scheduler.Schedule
-	last     atomic.Int64 // the exit code of a command that a signal has reached
+	last     atomic.Int64 // the exit code of a command that got a signal
 }
 
 func newCron() *cobra.Command {
@@ -34,19 +34,20 @@ func newCron() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cron NAME 'SPEC' [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command on a schedule, once in the whole cluster",
-		Long: `Run a command once per tick of a schedule, however many processes run this same line.
+		Long: `Run a command once per tick of a schedule, even if many processes run this same line.
 
 SPEC has 5 fields (minute hour day-of-month month day-of-week), or 6 with seconds first, or
 is @hourly, @daily, @weekly, @monthly, @yearly or "@every 90s". One process leads and runs the
-command; when it dies another takes over. A tick never runs twice; one that is not run is
-recorded as missed, and why. Exit codes of the command are recorded, and the schedule goes on.
-"lockstep jobs" shows and controls it, "lockstep runs NAME" what has run.
+command; when it dies, another takes over. A tick runs once at most, unless --retries or
+--at-least-once is given. A tick that does not run is recorded as missed, with the reason. The
+command's exit code is recorded, and the schedule goes on. "lockstep jobs" shows and controls the
+job, "lockstep runs NAME" shows what has run.
 
-The schedule is stored under NAME. A process that is started with another one replaces it for
-all, unless its --revision is lower: among equals, the one that was started last counts. Each
-process whose schedule is not the stored one warns, and so does each whose command is another
-than that of the process that was started last: the command's name and a number that stands for
-its arguments are stored. The other flags are each process's own.`,
+The schedule is stored under NAME. A process that is started with another schedule replaces it for
+all, unless its --revision is lower; among equal revisions the process that was started last wins.
+A process warns if its schedule is not the stored one. It also warns if the process that was started
+last has another command: the command's name and a hash of its arguments are stored. The other flags
+apply to their own process only.`,
 		Example: `  lockstep cron report '0 3 * * *' --tz Europe/Berlin --deadline 6h -- ./report.sh
   lockstep cron poll '*/10 * * * * *' --timeout 8s -- curl -fsS https://example.com/poll
   lockstep cron bill '@daily' --misfire all --deadline 72h --retries 3 -- ./bill.sh
@@ -57,7 +58,7 @@ its arguments are stored. The other flags are each process's own.`,
 	c.connectionFlags.addConnectionFlags(cmd)
 	c.commandRunner.addRunnerFlags(cmd)
 	c.policyFlags.addPolicyFlags(cmd)
-	cmd.Flags().StringVar(&c.tz, "tz", "UTC", "time zone that SPEC is read in, such as Europe/Berlin")
+	cmd.Flags().StringVar(&c.tz, "tz", "UTC", "time zone of SPEC, such as Europe/Berlin")
 	return cmd
 }
 
@@ -78,7 +79,7 @@ func (c *cronCommand) runSchedule(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return endQuietlyOnSignal(ctx, err)
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	if err := c.prepareCommand(ctx, client, path, command); err != nil {
 		return endQuietlyOnSignal(ctx, err)
 	}
@@ -98,7 +99,7 @@ func (c *cronCommand) parseSchedule(spec string) error {
 	return err
 }
 
-// runScheduler schedules until a signal comes, and then waits for the command, which the signal was passed to.
+// runScheduler runs the schedule until a signal, and then waits for the command, which gets the signal, too.
 func (c *cronCommand) runScheduler(ctx context.Context) error {
 	_, name := znode.Split(c.path)
 	stored := &storedSchedule{cron: c, job: name}
@@ -119,17 +120,17 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 	if err := s.Add(job); err != nil {
 		return err
 	}
-	_ = stored.warnIfChanged(ctx) // Run says what is wrong
+	_ = stored.warnIfChanged(ctx) // Run reports the error
 	background.Go(func() { stored.followChanges(following) })
-	stopTelling := tellStandby(following, c.client, znode.Join(c.path, "election"), "runs "+c.path)
-	defer stopTelling()
+	stopPrinting := printLeaderChanges(following, c.client, znode.Join(c.path, "election"), "runs "+c.path)
+	defer stopPrinting()
 	err := s.Run(ctx)
 	stop()
 	background.Wait()
 	return err
 }
 
-// describeCommand names a command for others without showing its arguments, which may be secret: the number distinguishes command lines.
+// describeCommand names a command for other processes without its arguments, which may be secret: a short hash distinguishes command lines.
 func describeCommand(command []string) string {
 	name := []rune(strings.ToValidUTF8(command[0], "?"))
 	if len(name) > 60 {
@@ -158,12 +159,12 @@ func (c *cronCommand) runTick(ctx, held context.Context, run scheduler.Run) erro
 func (c *cronCommand) printEvent(e scheduler.Event) {
 	switch e.Kind {
 	case scheduler.EventFollowing:
-		printNotice("running %s here no more", c.path)
+		printNotice("this process runs %s no longer", c.path)
 	case scheduler.EventRetrying:
 		printWarning("attempt %d for the tick of %s: %v; trying again", e.Run.Attempt, e.Run.Tick.Format(time.RFC3339), e.Err)
 	case scheduler.EventRemoved:
-		printWarning("%s was removed: nothing is run here any more", c.path)
+		printWarning("%s was removed: this process runs it no longer", c.path)
 	case scheduler.EventMissed:
-		printWarning("%d missed from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339), e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
+		printWarning("ticks missed: %d, from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339), e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
 	}
 }

@@ -75,10 +75,15 @@ func TestCronTellsTheNextTickOfTheStoredSchedule(t *testing.T) {
 		require.Equal(t, 0, p.wait())
 	}
 	end(start("0 3 1 1 *", "--revision", "2"), "-01-01T03:00:00Z")
-	end(start("0 4 1 1 *"), "running /lockstep/jobs/demo here, next at "+time.Now().AddDate(1, 0, 0).Format("2006")+"-01-01T03:00:00Z")
+	now := time.Now().UTC()
+	next := time.Date(now.Year(), time.January, 1, 3, 0, 0, 0, time.UTC)
+	if !next.After(now) {
+		next = next.AddDate(1, 0, 0)
+	}
+	end(start("0 4 1 1 *"), "this process runs /lockstep/jobs/demo, next at "+next.Format(time.RFC3339))
 	code, _, _ := s.run("jobs", "pause", "demo")
 	require.Zero(t, code)
-	end(start("0 4 1 1 *"), "running /lockstep/jobs/demo here once it is resumed: it is paused")
+	end(start("0 4 1 1 *"), "this process runs /lockstep/jobs/demo once it is resumed: it is paused")
 }
 
 // TestTwoCronsWithOneNameAreBothTold of the schedule that counts.
@@ -102,8 +107,9 @@ func TestTwoCronsWithOneNameAreBothTold(t *testing.T) {
 	third := begin(4, "0 5 * * *", "--revision", "7")
 	late := begin(5, "0 6 * * *")
 	s.until("the warning", func() bool {
-		return strings.Contains(read(late.err), `stays "0 5 * * *" in UTC, of revision 7, and this process goes by it: --revision 7 or more replaces it by "0 6 * * *" in UTC`)
+		return strings.Contains(read(late.err), `stays "0 5 * * *" in UTC, of revision 7, and this process follows it: --revision 7 or more replaces it by "0 6 * * *" in UTC`)
 	})
+	s.until("the second warning", func() bool { return strings.Count(read(first.err), "warning") >= 2 })
 	require.NotContains(t, read(third.err), "0 6", "it goes on as before")
 	for _, p := range []*process{first, same, second, third, late} {
 		p.signal(syscall.SIGTERM)
@@ -113,7 +119,7 @@ func TestTwoCronsWithOneNameAreBothTold(t *testing.T) {
 	s.left()
 }
 
-func TestBadPoliciesAreUsage(t *testing.T) {
+func TestBadPoliciesAreUsageErrors(t *testing.T) {
 	s := newStage(t)
 	for flag, says := range map[string]string{
 		"--misfire=never": `"never"`, "--overlap=skip": `"skip"`, "--retries=-1": "-1", "--timeout=-1s": "positive", "--revision=-1": "-1",
@@ -158,7 +164,7 @@ func TestJobsAreShownAndControlled(t *testing.T) {
 	require.Equal(t, true, run["manual"])
 	require.Positive(t, run["token"])
 	_, out, _ = s.run("runs", "demo")
-	require.Contains(t, out, "succeeded, asked for")
+	require.Contains(t, out, "succeeded, triggered by hand")
 	require.NotContains(t, out, `""`, "no error")
 	_, out, _ = s.run("jobs", "--scheduler", "/lockstep/jobs/demo")
 	require.Contains(t, out, "NEXT")

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// policyFlags are the flags that say how a job is run.
+// policyFlags are the flags of a job's policies.
 type policyFlags struct {
 	misfire, overlap                            string
 	deadline, timeout, backoff, jitter, minHold durationFlag
@@ -19,19 +19,19 @@ type policyFlags struct {
 
 func (p *policyFlags) addPolicyFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&p.misfire, "misfire", "latest", "of ticks that could not be run in time, run the latest, all, or skip them")
-	f.Var(&p.deadline, "deadline", "how late a tick may be run (default: until the next tick, 5s to 1h)")
-	f.StringVar(&p.overlap, "overlap", "forbid", "while the command runs, forbid the next, allow it, or replace the command by it")
-	f.Var(&p.timeout, "timeout", "end the command after so long (default never)")
-	f.IntVar(&p.retries, "retries", 0, "run a command that failed again, so many times")
-	f.Var(&p.backoff, "backoff", "pause before the first retry; it doubles to a minute (default 1s)")
-	f.Var(&p.jitter, "jitter", "start each tick later by less than so long, the same in all processes")
-	f.Var(&p.minHold, "min-hold", "least time between two starts")
-	f.BoolVar(&p.atLeastOnce, "at-least-once", false, "run a tick again whose process has died")
-	f.Int64Var(&p.revision, "revision", 0, "replace no schedule of a higher one")
+	f.StringVar(&p.misfire, "misfire", "latest", "which ticks to run of those that could not run in time: latest, all or skip")
+	f.Var(&p.deadline, "deadline", "how late a tick may start (default the time to the next tick, at least 5s and at most 1h)")
+	f.StringVar(&p.overlap, "overlap", "forbid", "what to do with a tick while the command runs: forbid it, allow it, or replace the command")
+	f.Var(&p.timeout, "timeout", "end the command after this time (default never)")
+	f.IntVar(&p.retries, "retries", 0, "how many times to run a failed command again")
+	f.Var(&p.backoff, "backoff", "pause before the first retry; it doubles with each retry, up to a minute (default 1s)")
+	f.Var(&p.jitter, "jitter", "start each tick later, by less than this time; all processes use the same delay")
+	f.Var(&p.minHold, "min-hold", "least time between two starts of the command")
+	f.BoolVar(&p.atLeastOnce, "at-least-once", false, "run a tick again if its process has died")
+	f.Int64Var(&p.revision, "revision", 0, "revision of the schedule; it does not replace a schedule of a higher revision")
 }
 
-// newJob is the job without its function.
+// newJob returns the job without its function.
 func (p *policyFlags) newJob(name string, schedule scheduler.Schedule) scheduler.Job {
 	j := scheduler.Job{
 		Name: name, Spec: schedule.String(), Location: schedule.Location(), Revision: p.revision,

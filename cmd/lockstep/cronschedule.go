@@ -16,13 +16,13 @@ type storedSchedule struct {
 	cron  *cronCommand
 	jobs  *scheduler.Scheduler
 	job   string
-	known string // as seen last; "" if none was seen
+	known string // the schedule that was seen last, or ""
 
 	looked       bool   // the state was read before
 	knownCommand string // the last command that was warned about
 }
 
-// warnIfChanged reads the schedule and warns if it is another than before, or than this process's at first.
+// warnIfChanged reads the schedule and warns if it has changed since the last call. The first call compares it with that of this process.
 func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	state, err := s.jobs.State(ctx, s.job)
 	if errors.Is(err, scheduler.ErrUnknownJob) {
@@ -39,7 +39,7 @@ func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	case s.known != "":
 		printWarning("the schedule of %s is now %s instead of %s: a process with another schedule has replaced it for all", s.cron.path, stored, s.known)
 	case state.Revision > s.cron.revision:
-		printWarning("the schedule of %s stays %s, of revision %d, and this process goes by it: --revision %d or more replaces it by %s",
+		printWarning("the schedule of %s stays %s, of revision %d, and this process follows it: --revision %d or more replaces it by %s",
 			s.cron.path, stored, state.Revision, state.Revision, own)
 	default:
 		printWarning("the schedule of %s was %s: this process replaces it by %s for all", s.cron.path, stored, own)
@@ -48,7 +48,7 @@ func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	return nil
 }
 
-// warnIfCommandDiffers warns once of each other command that is stored: the processes with one NAME run different things.
+// warnIfCommandDiffers warns once of each stored command that differs from that of this process.
 func (s *storedSchedule) warnIfCommandDiffers(state scheduler.State) {
 	own, stored := describeCommand(s.cron.command), state.Description
 	first := !s.looked
@@ -70,11 +70,11 @@ func (s *storedSchedule) printNextTick(ctx context.Context, now time.Time) {
 	next := state.Next(now)
 	switch {
 	case err == nil && !state.Paused.IsZero():
-		printNotice("running %s here once it is resumed: it is paused", s.cron.path)
+		printNotice("this process runs %s once it is resumed: it is paused", s.cron.path)
 	case err == nil && !next.IsZero():
-		printNotice("running %s here, next at %s", s.cron.path, next.Format(time.RFC3339))
+		printNotice("this process runs %s, next at %s", s.cron.path, next.Format(time.RFC3339))
 	default:
-		printNotice("running %s here", s.cron.path)
+		printNotice("this process runs %s", s.cron.path)
 	}
 }
 

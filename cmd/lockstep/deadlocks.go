@@ -12,27 +12,32 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// heldLocksVariable carries what lockstep lock holds to the lockstep commands that its own command runs.
+// heldLocksVariable tells the lockstep commands within a command which locks lockstep lock holds around it.
 const heldLocksVariable = "LOCKSTEP_HELD_LOCKS"
 
-// withInheritedLocks returns a context for the asks of this program: what a lockstep lock around it holds, it holds for them. A text that is wrong
-// has no effect.
+// withInheritedLocks returns a context in which the locks that a lockstep lock holds around this program count as held. A wrong value of the variable gives a
+// warning, and has no other effect.
 func withInheritedLocks(ctx context.Context) context.Context {
 	within, err := locks.WithHeldLocks(ctx, os.Getenv(heldLocksVariable))
 	if err != nil {
-		printWarning("%s is left out, and deadlocks with it are not found: %v", heldLocksVariable, err)
+		printWarning("%s is ignored, so that deadlocks with its locks are not found: %v", heldLocksVariable, err)
 		return ctx
 	}
 	return within
 }
 
-// inheritableLocks is the environment variable for the command that runs under a lease.
+// inheritableLocks returns the environment variable for the command that runs under a lease.
 func inheritableLocks(lease *locks.Lease) string {
 	return heldLocksVariable + "=" + locks.HeldLocks(lease.Context())
 }
 
-// showDeadlocks shows the deadlocks below a path. The exit code is 1 if there is one.
-func showDeadlocks(ctx context.Context, client *framework.Client, root string, json bool) error {
+// showDeadlocks shows the deadlocks below a path. The exit code is 1 if there is one, or if a path that was named does not exist.
+func showDeadlocks(ctx context.Context, client *framework.Client, root string, named, json bool) error {
+	if named {
+		if err := requireNode(ctx, client, root, "no lock was looked at", "see which there are: lockstep locks"); err != nil {
+			return err
+		}
+	}
 	found, err := locks.Deadlocks(ctx, client, root)
 	if err != nil && !errors.Is(err, framework.ErrTooLarge) {
 		return err
@@ -53,7 +58,7 @@ func showDeadlocks(ctx context.Context, client *framework.Client, root string, j
 	if len(found) > 0 {
 		return exitSilently(exitNotObtained)
 	}
-	if !json {
+	if !json && err == nil {
 		printNotice("no deadlock below %s", root)
 	}
 	return exitCodeOfPrinted(err)

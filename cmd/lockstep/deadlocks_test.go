@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -78,7 +79,7 @@ func TestAWrongDescriptionOfHeldLocksDoesNoHarm(t *testing.T) {
 		s.env = append(before[:len(before):len(before)], "LOCKSTEP_HELD_LOCKS="+text)
 		code, _, errs := s.run("lock", "b", "-w", "1.5", "--", "true")
 		require.Equal(t, exitNotObtained, code, errs)
-		require.Equal(t, text == "x", strings.Contains(errs, "LOCKSTEP_HELD_LOCKS is left out"), errs)
+		require.Equal(t, text == "x", strings.Contains(errs, "LOCKSTEP_HELD_LOCKS is ignored"), errs)
 	}
 	s.env = before
 	holder.release()
@@ -128,6 +129,27 @@ func TestDeadlocksAreListed(t *testing.T) {
 		}
 	}
 	require.NoError(t, held[1].Release(t.Context()))
+}
+
+// TestTooManyAsksAreNoProofOfNoDeadlock: the looks end at 2000 asks.
+func TestTooManyAsksAreNoProofOfNoDeadlock(t *testing.T) {
+	s := newStage(t)
+	c := s.connected()
+	dir := "/lockstep/locks/a~waits"
+	require.NoError(t, c.MakeDirs(t.Context(), dir))
+	for batch := range 4 {
+		var ops []framework.Op
+		for i := range 500 {
+			ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-ask-", dir, 500*batch+i), []byte(`{"v":1,"lock":"/lockstep/locks/a"}`), framework.Ephemeral))
+		}
+		_, err := c.Multi(t.Context(), ops...)
+		require.NoError(t, err)
+	}
+	code, out, errs := s.run("locks", "--deadlocks")
+	require.Equal(t, exitMismatch, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "more than 2000 asks")
+	require.NotContains(t, errs, "no deadlock")
 }
 
 // connected is a client of this process.

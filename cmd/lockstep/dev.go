@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// devCommand is the subcommand that is a ZooKeeper to try things with.
+// devCommand is the subcommand that runs an in-memory ZooKeeper.
 type devCommand struct {
 	listen string
 	set    []string
@@ -27,10 +27,10 @@ func newDev() *cobra.Command {
 		Long: `Run an in-memory ZooKeeper for development, until a signal comes.
 
 It speaks ZooKeeper's protocol, so that any client can connect: zkCli.sh, kazoo, Curator. It
-is one node in memory: nothing is stored, and nothing outlives it. Production needs an
-Apache ZooKeeper ensemble.
+is one server that keeps everything in memory: nothing is stored, and all data is gone when it
+ends. Production needs an Apache ZooKeeper ensemble.
 
-It answers as ZooKeeper 3.8 does. --set takes what a line of its zoo.cfg sets: tickTime,
+It answers as ZooKeeper 3.8 does. --set takes a setting of zoo.cfg: tickTime,
 minSessionTimeout, maxSessionTimeout, maxClientCnxns, jute.maxbuffer, extendedTypesEnabled,
 enforceQuota, 4lw.commands.whitelist, DigestAuthenticationProvider.superDigest,
 znode.container.checkIntervalMs, nio.sessionlessCnxnTimeout, reconfigEnabled.`,
@@ -74,7 +74,7 @@ func (d *devCommand) serveZooKeeper(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// printWelcome says where the server is, and what.
+// printWelcome prints the address of the server, and what it is for.
 func (d *devCommand) printWelcome(address string) error {
 	if d.json {
 		return printResult(os.Stdout, true, map[string]string{"listen": address})
@@ -87,6 +87,6 @@ func (d *devCommand) printWelcome(address string) error {
   lockstep lock demo --zk %[3]s -- echo "held by one process in the cluster"
 
 Ctrl-C ends it.
-`, style.Bold(address), style.Yellow("One node in memory, for development only: nothing is stored."), address)
+`, style.Bold(address), style.Yellow("One server in memory, for development only: nothing is stored."), address)
 	return err
 }

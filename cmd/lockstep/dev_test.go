@@ -24,7 +24,7 @@ func TestDevServesAnyClient(t *testing.T) {
 	}
 }
 
-func TestDevSaysWhatItIs(t *testing.T) {
+func TestDevPrintsItsAddressAndPurpose(t *testing.T) {
 	s := onServers(t, "")
 	p := s.start("dev", "--listen", "127.0.0.1:0")
 	require.Regexp(t, `^ZooKeeper listens on 127\.0\.0\.1:\d+$`, p.line(0))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -28,10 +29,12 @@ func newDoctor() *cobra.Command {
 		Long: `Examine the servers one by one (role, version), the quorum, the session timeout that they grant,
 round trips of reads and writes, the clocks, the permissions of these credentials, and the nodes
 below a path (default /lockstep): nodes and sessions near their size limits, nodes in locks that
-no session owns, and nodes that other programs have written.
+no session owns, nodes that other programs have written, and the ACLs of the root and of the
+uppermost directories: whether everybody may harm a client that has credentials, and which
+permissions this client lacks.
 
-Each line is a check. What is wrong comes with what to do, and makes the exit code 1. For the
-permissions and the clock an ephemeral node is made and deleted; nothing else is written.`,
+Each line is a check. A problem is printed with what to do, and makes the exit code 1. doctor
+creates and deletes one ephemeral node to examine permissions and clock, and writes nothing else.`,
 		Example: `  lockstep doctor
   lockstep doctor /apps --zk zk1,zk2,zk3 --json`,
 		Args: cobra.MaximumNArgs(1),
@@ -49,10 +52,13 @@ type diagnosis struct {
 	Advice string `json:"advice,omitempty"` // what to do; only if it is not OK
 }
 
-// diagnoses prints diagnoses and counts what is wrong.
+// diagnoses prints diagnoses and counts the problems.
 type diagnoses struct {
-	json  bool
-	wrong int
+	json      bool
+	wrong     int
+	refusedIn string // the directory in which a node could not be created and deleted, or ""
+
+	directories []string // the uppermost ones that the walk has found
 }
 
 func (d *diagnoses) good(check, format string, args ...any) error {
@@ -81,12 +87,9 @@ func (d *diagnoses) print(one diagnosis) error {
 }
 
 func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
-	root := "/lockstep"
-	if len(args) > 0 {
-		root = args[0]
-	}
-	if err := framework.ValidatePath(root); err != nil && root != "/" {
-		return usageError("the ROOT %q cannot be used: %w", root, err)
+	root, err := rootArgument(args, "ROOT", defaultExamined)
+	if err != nil {
+		return err
 	}
 	if d.sessionTimeout == 0 && os.Getenv(framework.EnvSessionTimeout) == "" { // what commands that hold something ask for
 		d.sessionTimeout = durationFlag(watchedSessionTimeout)
@@ -98,13 +101,13 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 	ctx, out := cmd.Context(), &diagnoses{json: d.json}
 	tick, err := out.examineServers(ctx, cfg)
 	if err != nil {
-		return endQuietlyOnSignal(ctx, err)
+		return endBySignal(ctx, err)
 	}
-	client, err := d.connectClient(cmd)
+	client, err := d.connectClient(cmd, framework.WithLogger(slog.New(peopleLogHandler{unsaid: shorterTimeout})))
 	if err != nil {
-		return endQuietlyOnSignal(ctx, err)
+		return endBySignal(ctx, err)
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	err = out.examineSession(ctx, client, tick)
 	if err == nil {
 		err = out.examineAccess(ctx, client)
@@ -112,8 +115,11 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 	if err == nil {
 		err = out.examineTree(ctx, client, root)
 	}
+	if err == nil {
+		err = out.examineACLs(ctx, client, root)
+	}
 	if err != nil {
-		return endQuietlyOnSignal(ctx, err)
+		return endBySignal(ctx, err)
 	}
 	if out.wrong > 0 {
 		return exitSilently(exitNotObtained)
@@ -124,6 +130,7 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 // examineServers asks each server, and returns the tick if a server reports it.
 func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (tick time.Duration, err error) {
 	roles, versions := map[string]int{}, []string{}
+	var silent []string // those that do not report their roles
 	reached := 0
 	for _, address := range cfg.Servers {
 		a := askServer(ctx, cfg, address)
@@ -133,9 +140,10 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 		case errors.Is(a.err, errNotServing):
 			err = d.bad("server", "start more of the ensemble's servers, and look at this one's log", "%s: %v", address, a.err)
 		case a.err != nil:
-			err = d.bad("server", "start it, let this machine through to it, or take it off --zk or LOCKSTEP_SERVERS", "%s: %v", address, a.err)
+			err = d.bad("server", "start it, open the network to it, or remove it from --zk or LOCKSTEP_SERVERS", "%s: %v", address, a.err)
 		case a.mode == "":
 			reached++
+			silent = append(silent, address)
 			err = d.good("server", "%s: it answers in %v and does not report its role (4lw.commands.whitelist lacks srvr)", address, a.roundTrip.Round(time.Microsecond))
 		default:
 			reached++
@@ -160,37 +168,41 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 			return 0, err
 		}
 	}
-	return tick, d.judgeQuorum(len(cfg.Servers), reached, roles)
+	return tick, d.judgeQuorum(len(cfg.Servers), reached, roles, silent)
 }
 
-// adviceOnObservers says how to find out which servers observers follow: clients cannot see it.
+// adviceOnObservers says which setting clients need if observers follow servers other than the leader: clients cannot find that out.
 func adviceOnObservers(observers int, cfg framework.Config) string {
 	if observers == 0 || cfg.ObserverMasters {
 		return ""
 	}
-	return fmt.Sprintf("%d: if a server's zoo.cfg has observerMasterPort, set %s=true for every client, else leases are not safe there", observers, framework.EnvObserverMasters)
+	return fmt.Sprintf("%d: if a server's zoo.cfg has observerMasterPort, set %s=true for every client; otherwise leases are not safe there", observers, framework.EnvObserverMasters)
 }
 
-// judgeQuorum says what the servers' roles mean.
-func (d *diagnoses) judgeQuorum(listed, reached int, roles map[string]int) error {
-	voters := roles["leader"] + roles["follower"]
+// judgeQuorum prints what the servers' roles mean for the quorum. A silent server, which does not report its role, may lead, follow or observe.
+func (d *diagnoses) judgeQuorum(listed, reached int, roles map[string]int, silent []string) error {
+	voters := roles["leader"] + roles["follower"] + len(silent) // at most
 	switch {
 	case roles["standalone"] > 0 && listed > 1:
-		return d.bad("quorum", "list the servers of one ensemble alone", "%d of the servers are alone: they do not belong to one ensemble", roles["standalone"])
+		return d.bad("quorum", "list the servers of one ensemble only", "%d of the servers are standalone: they do not belong to one ensemble", roles["standalone"])
 	case roles["standalone"] > 0:
-		return d.good("quorum", "one server alone: its end is the end of all sessions' service")
+		return d.good("quorum", "one standalone server: when it stops, no client is served")
 	case len(roles) == 0:
 		return nil // reported already, or unknown
 	case roles["leader"] > 1:
-		return d.bad("quorum", "list the servers of one ensemble alone", "%d of the servers lead: they do not belong to one ensemble", roles["leader"])
-	case roles["leader"] == 0 && reached == listed:
-		return d.bad("quorum", "list all servers: a client that knows some has fewer to go to", "none of the servers leads: some of the ensemble are not listed")
+		return d.bad("quorum", "list the servers of one ensemble only", "%d of the servers lead: they do not belong to one ensemble", roles["leader"])
+	case roles["leader"] == 0 && len(silent) == 0 && reached == listed:
+		return d.bad("quorum", "list all servers: a client connects only to servers that it knows", "none of the servers leads: some of the ensemble are not listed")
 	case voters <= 2 && reached == listed:
-		return d.bad("quorum", "list all servers of the ensemble; if these are all, run three: two stop when one does", "%d servers are listed", listed)
+		return d.bad("quorum", "list all servers of the ensemble; if these are all, run three: two serve no client when one of them stops", "%d servers are listed", listed)
 	case voters <= 2:
-		return d.bad("quorum", "bring the other servers back", "%d servers of the ensemble were reached: when one more stops, there may be no quorum", voters)
+		return d.bad("quorum", "start the other servers again", "%d servers of the ensemble were reached: when one more stops, there may be no quorum", voters)
 	}
-	return d.good("quorum", "%d leader, %d followers, %d observers reached", roles["leader"], roles["follower"], roles["observer"])
+	known := fmt.Sprintf("%d leader, %d followers, %d observers reached", roles["leader"], roles["follower"], roles["observer"])
+	if len(silent) > 0 {
+		known += "; the roles of these are not known: " + strings.Join(silent, ", ")
+	}
+	return d.good("quorum", "%s", known)
 }
 
 // examineSession judges the timeout and the round trips.
@@ -208,7 +220,7 @@ func (d *diagnoses) examineSession(ctx context.Context, client *framework.Client
 		err = d.bad("timeout", "raise the servers' maxSessionTimeout or tickTime, or ask for less with --session-timeout",
 			"asked for %v, granted %v: holds survive interruptions of %v", asked, granted, survives)
 	case tick > 0 && granted < 4*tick:
-		err = d.bad("timeout", "ask for 4 ticks or more with --session-timeout", "%v is less than 4 of the servers' ticks of %v: an election of the servers ends sessions", granted, tick)
+		err = d.bad("timeout", "ask for 4 ticks or more with --session-timeout", "%v is less than 4 of the servers' ticks of %v: sessions end when the servers elect a leader", granted, tick)
 	default:
 		err = d.good("timeout", "%v granted: holds survive interruptions of %v", granted, survives)
 	}
@@ -226,10 +238,13 @@ func (d *diagnoses) examineSession(ctx context.Context, client *framework.Client
 	slices.Sort(took)
 	median := took[len(took)/2].Round(time.Microsecond)
 	if median > slowRead {
-		return d.bad("reads", "use servers that are nearer, and look for their load and garbage collection", "%v a read in the median", median)
+		return d.bad("reads", "use nearer servers, and look at their load and garbage collection", "a read takes %v in the median", median)
 	}
-	return d.good("reads", "%v a read in the median, %v at most", median, took[len(took)-1].Round(time.Microsecond))
+	return d.good("reads", "a read takes %v in the median, %v at most", median, took[len(took)-1].Round(time.Microsecond))
 }
+
+// defaultExamined is the path that doctor examines without a ROOT. It need not exist yet.
+const defaultExamined = "/lockstep"
 
 const (
 	slowRead  = 100 * time.Millisecond
@@ -237,7 +252,7 @@ const (
 	badClock  = time.Second // beyond what the writes took
 )
 
-// examineAccess creates an ephemeral node and deletes it: that needs permissions, and shows the leader's clock.
+// examineAccess creates an ephemeral node and deletes it, which needs permissions and shows the leader's clock.
 func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client) error {
 	dir := "/lockstep"
 	_, err := client.Exists(ctx, dir)
@@ -259,7 +274,12 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 		err = client.Delete(ctx, node, framework.AnyVersion)
 	}
 	if errors.Is(err, framework.ErrNoAuth) {
-		return d.bad("access", "give credentials that may in LOCKSTEP_AUTH_FILE (user:password), or have the node's ACL changed", "no permission to create and delete below %s, %s", dir, presented(client))
+		d.refusedIn = dir
+		permitted := ""
+		if access, err := readAccess(ctx, client, dir); err == nil {
+			permitted = "; its ACL has " + access.String()
+		}
+		return d.bad("access", "give credentials that have the permission in LOCKSTEP_AUTH_FILE (user:password), or change the node's ACL", "no permission to create and delete below %s, %s%s", dir, presentedCredentials(client.Config()), permitted)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
 		return d.bad("access", "create it, or use another --root", "the root %s does not exist", client.Config().Root)
@@ -267,7 +287,7 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 	if err != nil {
 		return err
 	}
-	if err := d.good("access", "may create and delete below %s, %s", dir, presented(client)); err != nil {
+	if err := d.good("access", "may create and delete below %s, %s", dir, presentedCredentials(client.Config())); err != nil {
 		return err
 	}
 	if took > slowWrite {
@@ -280,25 +300,10 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 	}
 	switch ahead := began.Add(took / 2).Sub(st.Ctime); {
 	case ahead.Abs() < badClock+took:
-		return d.good("clock", "as the ensemble's, within %v", (time.Second + took).Round(100*time.Millisecond))
+		return d.good("clock", "the same as the ensemble's, within %v", (time.Second + took).Round(100*time.Millisecond))
 	case ahead > 0:
-		return d.bad("clock", "let NTP set this machine's clock and the servers'", "%v ahead of the ensemble's", ahead.Round(100*time.Millisecond))
+		return d.bad("clock", "synchronize this machine's clock and the servers' with NTP", "%v ahead of the ensemble's", ahead.Round(100*time.Millisecond))
 	default:
-		return d.bad("clock", "let NTP set this machine's clock and the servers'", "%v behind the ensemble's", -ahead.Round(100*time.Millisecond))
+		return d.bad("clock", "synchronize this machine's clock and the servers' with NTP", "%v behind the ensemble's", -ahead.Round(100*time.Millisecond))
 	}
-}
-
-// presented says which credentials were presented, without their secrets.
-func presented(client *framework.Client) string {
-	var schemes []string
-	for _, c := range client.Config().Auth {
-		schemes = append(schemes, c.Scheme)
-	}
-	if client.Config().TLS != nil && len(client.Config().TLS.Certificates) > 0 {
-		schemes = append(schemes, "x509")
-	}
-	if len(schemes) == 0 {
-		return "without credentials"
-	}
-	return "with credentials of " + strings.Join(schemes, " and ")
 }

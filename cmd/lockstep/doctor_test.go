@@ -5,6 +5,7 @@ package main
 import (
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,20 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// diagnose runs lockstep doctor and returns what it finds wrong, as "check: text".
+// diagnose runs lockstep doctor and returns what it finds wrong, as "check: text". On a busy machine, doctor rightly finds that a healthy server is slow: then it
+// is run again.
 func (s *stage) diagnose(args ...string) (code int, wrong []string, all string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		code, wrong, all = s.diagnoseOnce(args...)
+		slow := slices.ContainsFunc(wrong, func(w string) bool { return strings.HasPrefix(w, "reads: ") || strings.HasPrefix(w, "writes: ") })
+		if !slow || time.Now().After(deadline) {
+			return code, wrong, all
+		}
+	}
+}
+
+func (s *stage) diagnoseOnce(args ...string) (code int, wrong []string, all string) {
 	s.t.Helper()
 	code, out, errs := s.run(append([]string{"doctor", "--json"}, args...)...)
 	for line := range strings.Lines(out) {
@@ -37,10 +50,22 @@ func TestDoctorOfAHealthyServer(t *testing.T) {
 	for _, check := range []string{`"server"`, `"quorum"`, `"timeout"`, `"reads"`, `"writes"`, `"access"`, `"clock"`, `"nodes"`, `"locks"`} {
 		require.Contains(t, all, `"check":`+check)
 	}
-	code, out, _ := s.run("doctor")
-	require.Zero(t, code)
+	var out string
+	s.until("the exit code 0, unless the machine is busy", func() bool {
+		code, out, _ = s.run("doctor")
+		return code == 0
+	})
 	require.Contains(t, out, "ok    server      "+s.servers+": standalone")
 	s.left()
+}
+
+// TestDoctorTellsOfAShorterTimeoutOnce: as a finding, and not as a warning as well.
+func TestDoctorTellsOfAShorterTimeoutOnce(t *testing.T) {
+	s := newStage(t, zktest.WithSessionTimeouts(time.Second, 10*time.Second))
+	code, out, errs := s.run("doctor")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, "asked for 40s, granted 10s")
+	require.Empty(t, errs)
 }
 
 func TestDoctorFindsWhatIsWrong(t *testing.T) {
@@ -78,7 +103,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	code, out, _ := s.run("doctor", "/lockstep/locks")
 	require.Equal(t, 1, code)
 	require.NotContains(t, out, "bytes of data")
-	require.Contains(t, out, "-> see who made it, and take it away: lockstep release /lockstep/locks/deploy --node ")
+	require.Contains(t, out, "-> find out who created it, and delete it: lockstep release /lockstep/locks/deploy --node ")
 }
 
 func TestDoctorNamesTheServersThatCannotBeReached(t *testing.T) {
@@ -99,32 +124,45 @@ func TestDoctorNamesTheMissingPermission(t *testing.T) {
 	defer c.Close(t.Context())
 	require.NoError(t, c.Create(t.Context(), "/lockstep", nil, framework.Persistent))
 	require.NoError(t, c.Create(t.Context(), "/lockstep/x", nil, framework.Persistent))
-	_, wrong, all := s.diagnose()
+	_, wrong, all := s.diagnose("/none")
+	require.Contains(t, strings.Join(wrong, "\n"), "nodes: there is no node /none: nothing was examined below it", all)
+	_, wrong, all = s.diagnose()
 	require.Contains(t, strings.Join(wrong, "\n"), "access: no permission to create and delete below /lockstep, without credentials", all)
 	s.env = append(s.env, "LOCKSTEP_AUTH=ann:secret")
-	code, wrong, all := s.diagnose()
+	_, wrong, all = s.diagnose()
+	require.NotContains(t, strings.Join(wrong, "\n"), "access:", all)
+	require.NotContains(t, all, "secret")
+	require.NoError(t, connectAs(t, s, "/app", "ann:secret").MakeDirs(t.Context(), "/lockstep/locks"))
+	code, wrong, all := s.diagnose("--root", "/app")
 	require.Zero(t, code, all)
 	require.Empty(t, wrong)
 	require.NotContains(t, all, "secret")
 }
 
-func TestQuorumIsJudgedByRoles(t *testing.T) {
+func TestQuorumFollowsFromTheServersRoles(t *testing.T) {
 	for name, c := range map[string]struct {
 		listed, reached int
 		roles           map[string]int
+		silent          []string
 		wrong           bool
 	}{
-		"all":             {3, 3, map[string]int{"leader": 1, "follower": 2}, false},
-		"one is gone":     {3, 2, map[string]int{"leader": 1, "follower": 1}, true},
-		"no leader":       {2, 2, map[string]int{"follower": 2}, true},
-		"two ensembles":   {2, 2, map[string]int{"leader": 2}, true},
-		"not an ensemble": {2, 2, map[string]int{"standalone": 2}, true},
-		"one alone":       {1, 1, map[string]int{"standalone": 1}, false},
-		"five of seven":   {7, 5, map[string]int{"leader": 1, "follower": 4}, false},
-		"not told":        {3, 3, nil, false},
+		"all":             {3, 3, map[string]int{"leader": 1, "follower": 2}, nil, false},
+		"one is gone":     {3, 2, map[string]int{"leader": 1, "follower": 1}, nil, true},
+		"no leader":       {2, 2, map[string]int{"follower": 2}, nil, true},
+		"two ensembles":   {2, 2, map[string]int{"leader": 2}, nil, true},
+		"not an ensemble": {2, 2, map[string]int{"standalone": 2}, nil, true},
+		"one alone":       {1, 1, map[string]int{"standalone": 1}, nil, false},
+		"five of seven":   {7, 5, map[string]int{"leader": 1, "follower": 4}, nil, false},
+		"not told":        {3, 3, nil, []string{"a", "b", "c"}, false},
+
+		"a silent one may follow":             {3, 3, map[string]int{"leader": 1, "follower": 1}, []string{"c"}, false},
+		"a silent one may lead":               {3, 3, map[string]int{"follower": 2}, []string{"c"}, false},
+		"a silent one beside two leaders":     {3, 3, map[string]int{"leader": 2}, []string{"c"}, true},
+		"two, and one is silent":              {2, 2, map[string]int{"leader": 1}, []string{"b"}, true},
+		"one is gone, and another one silent": {3, 2, map[string]int{"leader": 1}, []string{"b"}, true},
 	} {
 		d := &diagnoses{json: true}
-		require.NoError(t, d.judgeQuorum(c.listed, c.reached, c.roles))
+		require.NoError(t, d.judgeQuorum(c.listed, c.reached, c.roles, c.silent))
 		require.Equal(t, c.wrong, d.wrong > 0, name)
 	}
 }
@@ -175,7 +213,7 @@ func TestNodesOfQueuesAndSchedulersAreNoClaims(t *testing.T) {
 	require.NotContains(t, s.ok("locks", "/"), "claim")
 }
 
-func TestAHoldIsTakenAwayAsItWasShown(t *testing.T) {
+func TestReleaseDeletesANodeOnlyAsItWasShown(t *testing.T) {
 	s := newStage(t)
 	holder := s.start("lock", "deploy", "--", "sleep", "1000")
 	s.queue("/lockstep/locks/deploy", 1)
@@ -199,7 +237,7 @@ func TestAHoldIsTakenAwayAsItWasShown(t *testing.T) {
 	require.Equal(t, 75, holder.wait(), "it notices")
 	code, _, errs = s.run("revoke", "deploy")
 	require.Equal(t, 1, code)
-	require.Contains(t, errs, "no such holder")
+	require.Contains(t, errs, "no holder that could be asked")
 }
 
 func TestVersion(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 type electCommand struct {
 	connectionFlags
 	commandRunner
-	id       string
-	observer bool
-	standing candidateFlags
+	id        string
+	observer  bool
+	candidate candidateFlags
 }
 
 func newElect() *cobra.Command {
@@ -30,16 +30,16 @@ func newElect() *cobra.Command {
 		Long: `Run a command while this process is the leader of an election.
 
 When leadership is lost the command's process group gets SIGTERM, and SIGKILL --kill-after
-later, before anybody else can lead; then this process campaigns again. When the command
+later, before another candidate can lead; then this process campaigns again. When the command
 ends by itself, this process resigns and ends with its exit code.
 
-Without a command the path and the fencing token are printed once this process leads, and
-it leads until a signal comes. With --observe it does not take part but prints who leads,
+Without a command lockstep prints the path and the fencing token once this process leads, and
+leads until a signal comes. With --observe it does not take part but prints who leads,
 now and at each change: time, id (or none), fencing token and the term's number (or 0).
 With --json the leader's metadata is printed too.
 
 A candidate with --priority takes over from a leader of a lower one, once it has waited for
---stable: that leader's command is stopped as if leadership was lost, and it campaigns again.`,
+--stable: that leader's command is stopped as if leadership was lost, and that process campaigns again.`,
 		Example: `  lockstep elect billing -- ./billing-server
   lockstep elect billing --id "$HOSTNAME" --meta address="$HOSTNAME:8080" -- ./billing-server
   lockstep elect billing --priority 10 --stable 1m -- ./billing-server
@@ -49,10 +49,10 @@ A candidate with --priority takes over from a leader of a lower one, once it has
 	}
 	e.connectionFlags.addConnectionFlags(cmd)
 	e.commandRunner.addRunnerFlags(cmd)
-	cmd.Flags().StringVar(&e.id, "id", "", "what this candidate is called (default $LOCKSTEP_IDENTITY, else host name and process id)")
+	cmd.Flags().StringVar(&e.id, "id", "", "the id of this candidate (default $LOCKSTEP_IDENTITY, else host name and process id)")
 	cmd.Flags().BoolVar(&e.observer, "observe", false, "only print who leads")
 	cmd.MarkFlagsMutuallyExclusive("observe", "id")
-	e.standing.addCandidateFlags(cmd)
+	e.candidate.addCandidateFlags(cmd)
 	return cmd
 }
 
@@ -68,7 +68,7 @@ func (e *electCommand) joinElection(cmd *cobra.Command, args []string) error {
 	case e.observer && len(command) > 0:
 		return usageError("--observe takes no command")
 	}
-	options, err := e.standing.candidateOptions(cmd)
+	options, err := e.candidate.candidateOptions(cmd)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (e *electCommand) joinElection(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return endQuietlyOnSignal(cmd.Context(), err)
 	}
-	defer hangUp(client) // resigns
+	defer closeClient(client) // resigns
 	ctx := cmd.Context()
 	if err := e.prepareCommand(ctx, client, path, command); err != nil {
 		return endQuietlyOnSignal(ctx, err)
@@ -97,9 +97,9 @@ func (e *electCommand) joinElection(cmd *cobra.Command, args []string) error {
 // campaignUntilDone leads until the command ends by itself or a signal comes.
 func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *election.Election) error {
 	for {
-		stopTelling := tellStandby(ctx, e.client, e.path, "leads")
+		stopPrinting := printLeaderChanges(ctx, e.client, e.path, "leads")
 		term, err := candidate.Campaign(ctx)
-		stopTelling()
+		stopPrinting()
 		if err != nil {
 			return err
 		}

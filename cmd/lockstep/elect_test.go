@@ -169,13 +169,13 @@ func TestAPreferredCandidateTakesOver(t *testing.T) {
 func TestElectRefusesBadValues(t *testing.T) {
 	s := newStage(t)
 	for says, args := range map[string][]string{
-		"--meta \"x\" is not KEY=VALUE":     {"--meta", "x"},
-		"key of \"x\" is empty":             {"--meta", "=x"},
-		"--meta \"a\" is given twice":       {"--meta", "a=1", "--meta", "a=2"},
-		"WithPriority: 1001 is not between": {"--priority", "1001"},
-		"it must be positive":               {"--priority", "1", "--stable", "-1s"},
-		"--stable has no effect":            {"--stable", "1s"},
-		"--observe takes no --meta":         {"--observe", "--meta", "a=b"},
+		"--meta \"x\" is not KEY=VALUE":       {"--meta", "x"},
+		"key of \"x\" is empty":               {"--meta", "=x"},
+		"--meta \"a\" is given twice":         {"--meta", "a=1", "--meta", "a=2"},
+		"WithPriority: 1001 is not between":   {"--priority", "1001"},
+		"it must be positive":                 {"--priority", "1", "--stable", "-1s"},
+		"--stable has no effect":              {"--stable", "1s"},
+		"--meta has no effect with --observe": {"--observe", "--meta", "a=b"},
 	} {
 		code, _, errs := s.run(append([]string{"elect", "demo"}, args...)...)
 		require.Equal(t, 64, code, says)

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// electionsDir is where elections live.
+// electionsDir is the directory of elections.
 const electionsDir = "/lockstep/elections"
 
 func newElections() *cobra.Command {
@@ -28,27 +28,20 @@ func newElections() *cobra.Command {
 		Short: "Show who leads and who stands by",
 		Long: `Show the elections below /lockstep/elections with their leaders, or with a NAME one election with
 all its candidates in the order in which they lead: ids, priorities, tokens and metadata. A NAME
-that is no election is a directory. Nothing is written. A NAME that is called as a subcommand is
-given as a path: /lockstep/elections/transfer.`,
+that is no election is a directory; the exit code is 1 if there is no candidate at or below it.
+Nothing is written. If the NAME is also that of a subcommand, give the path:
+/lockstep/elections/transfer.`,
 		Example: "  lockstep elections\n  lockstep elections billing\n  lockstep elections transfer billing web-2-711\n  lockstep elections /apps --json",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		root, err := electionsDir, error(nil)
-		if len(args) > 0 && args[0] != "/" {
-			root, err = pathOf("elections", args[0])
-		} else if len(args) > 0 {
-			root = "/"
-		}
+		root, err := rootOf("elections", args)
 		if err != nil {
 			return err
 		}
-		client, err := c.connectClient(cmd)
-		if err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
-		}
-		defer hangUp(client)
-		return endQuietlyOnSignal(cmd.Context(), showElections(cmd.Context(), client, root, len(args) > 0, c.json))
+		return c.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+			return showElections(ctx, client, root, len(args) > 0, c.json)
+		})
 	})
 	c.addConnectionFlags(cmd)
 	cmd.AddCommand(newTransfer())
@@ -73,10 +66,11 @@ type candidateJSON struct {
 	Metadata election.Metadata `json:"metadata,omitempty"`
 }
 
-// showElections prints the elections at and below a path: in detail if one was named.
+// showElections prints the elections at and below a path. It prints one in detail if the user has named it.
 func showElections(ctx context.Context, client *framework.Client, root string, named, asJSON bool) error {
 	overview := newTable("ELECTION", "LEADER", "SINCE", "TERM", "STANDING BY")
 	var unread error
+	found := 0
 	for r, err := range locks.List(ctx, client, root) {
 		switch {
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
@@ -88,6 +82,7 @@ func showElections(ctx context.Context, client *framework.Client, root string, n
 		case r.Kind != locks.ElectionLock:
 			continue
 		}
+		found++
 		all, err := election.New(client, r.Path).Candidates(ctx)
 		switch {
 		case errors.Is(err, election.ErrBadRecord), errors.Is(err, election.ErrNewerRecord):
@@ -108,7 +103,10 @@ func showElections(ctx context.Context, client *framework.Client, root string, n
 	if err := overview.printTo(os.Stdout); err != nil {
 		return err
 	}
-	if len(overview.rows) == 1 && !asJSON && unread == nil {
+	if found == 0 && named && root != "/" && unread == nil {
+		return nothingFoundError(ctx, client, "elections", root, "lockstep elections")
+	}
+	if found == 0 && !asJSON && unread == nil {
 		printNotice("no elections below %s", root)
 	}
 	return exitCodeOfPrinted(unread)
@@ -137,13 +135,13 @@ func candidateTable(path string, all []election.Candidate) *table {
 		if !c.Since.IsZero() {
 			since = formatClock(c.Since, time.Now())
 		}
-		t.addRow(role, plainCell(shortenText(c.ID)), plainCell(formatPositive(c.Priority)), plainCell(since), plainCell(formatCount(c.Number)),
+		t.addRow(role, plainCell(shortenText(c.ID)), plainCell(formatCount(c.Priority)), plainCell(since), plainCell(formatCount(c.Number)),
 			plainCell(strconv.FormatInt(c.Token, 10)), plainCell(locks.SessionID(c.Session).String()), dimCell(formatMetadata(c.Metadata)))
 	}
 	return t
 }
 
-func formatMetadata(m election.Metadata) string {
+func formatMetadata(m map[string]string) string {
 	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		pairs = append(pairs, shortenText(key)+"="+shortenText(m[key]))

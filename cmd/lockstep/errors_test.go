@@ -118,9 +118,58 @@ func TestNoPermission(t *testing.T) {
 		code, _, errs := s.run(append(subcommand, "--", "true")...)
 		require.Equal(t, 77, code, subcommand)
 		require.Contains(t, errs, "no permission")
-		require.Contains(t, errs, "LOCKSTEP_AUTH_FILE")
+		require.Contains(t, errs, "lockstep connected without credentials: give credentials in LOCKSTEP_AUTH_FILE")
 	}
-	s.env = append(s.env, "LOCKSTEP_AUTH=owner:secret")
-	code, _, _ := s.run("lock", "/theirs", "--", "true")
+	before := s.env
+	s.env = append(before[:len(before):len(before)], "LOCKSTEP_AUTH=other:hidden")
+	code, _, errs := s.run("lock", "/theirs", "--", "true")
+	require.Equal(t, 77, code)
+	require.Contains(t, errs, "lockstep connected with the credentials digest:other: ")
+	require.NotContains(t, errs, "hidden")
+	s.env = append(before, "LOCKSTEP_AUTH=owner:secret")
+	code, _, _ = s.run("lock", "/theirs", "--", "true")
 	require.Equal(t, 0, code)
+}
+
+// TestAMistypedSubcommandIsAUsageError of each command that does nothing by itself.
+func TestAMistypedSubcommandIsAUsageError(t *testing.T) {
+	s := onServers(t, "127.0.0.1:1")
+	for _, group := range newRoot().Commands() {
+		if !group.HasSubCommands() || group.Args == nil || group.Args(group, []string{"mistyped"}) == nil {
+			continue // its argument is a NAME
+		}
+		code, out, errs := s.run(group.Name(), "mistyped", "mails", "--", "./send.sh")
+		require.Equal(t, exitUsage, code, group.Name())
+		require.Empty(t, out, group.Name())
+		require.Contains(t, errs, "mistyped", group.Name())
+		s.ok(group.Name()) // its help
+	}
+}
+
+// TestTheOthersAreShownBesideWhatMayNotBeRead and the exit code tells of the permission.
+func TestTheOthersAreShownBesideWhatMayNotBeRead(t *testing.T) {
+	s := newStage(t)
+	everybody := client(t, s)
+	ann := connectAs(t, s, "", "ann:secret", framework.CreatorOnly()...)
+	for _, dir := range []string{locksDir, electionsDir, queuesDir, groupsDir, servicesDir} {
+		require.NoError(t, everybody.MakeDirs(t.Context(), dir+"/open"))
+		require.NoError(t, ann.MakeDirs(t.Context(), dir+"/private/x"))
+	}
+	for _, args := range [][]string{{"members"}, {"services"}} {
+		for _, format := range []string{"", "--json"} {
+			code, out, errs := s.run(strings.Fields(args[0] + " " + format)...)
+			require.Equal(t, exitNoPermission, code, args)
+			require.Contains(t, out, "open", args)
+			require.NotContains(t, out, "private", args)
+			require.Contains(t, errs, "/private: no permission", args)
+			require.Contains(t, errs, "give credentials in LOCKSTEP_AUTH_FILE", args)
+		}
+	}
+	for _, view := range []string{"locks", "elections", "queues"} {
+		for _, format := range []string{"--once", "--json"} {
+			code, _, errs := s.run("top", format, "--view", view)
+			require.Equal(t, exitNoPermission, code, "%s: %s", view, errs)
+			require.Contains(t, errs, "/private: no permission", view)
+		}
+	}
 }

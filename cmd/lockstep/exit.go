@@ -17,12 +17,12 @@ import (
 // The exit codes beside the command's own. Those from 64 on are sysexits.h's, from 126 on the shells'.
 const (
 	exitNotObtained   = 1   // lock: not obtained under -n or -w; -E changes it
-	exitDeadlock      = 35  // lock: it would wait for a lock whose holder waits for one that is held around it
+	exitDeadlock      = 35  // lock: the holder of the lock waits for a lock that is held around this command
 	exitUsage         = 64  // a bad flag, name, schedule or duration
-	exitMismatch      = 65  // the name is taken by another kind of thing, or by what this release cannot read
+	exitMismatch      = 65  // the name is used in another way, or its data is too large, damaged or of a newer release
 	exitNoSession     = 69  // no session within --connect-timeout
 	exitInternal      = 70  // anything that is not listed here
-	exitLost          = 75  // lock: the lock was lost while it was needed
+	exitLost          = 75  // the lock, the item, the round or the gate was lost while the command needed it
 	exitNoPermission  = 77  // the servers refuse access to the name
 	exitNotExecutable = 126 // the command cannot be run
 	exitNotFound      = 127 // there is no such command
@@ -45,7 +45,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.reason }
 
-// exitSilently ends the program with a code: the command has said what there is to say.
+// exitSilently makes the program end with a code and without a message: the command has printed its own.
 func exitSilently(code int) error {
 	if code == 0 {
 		return nil
@@ -53,26 +53,46 @@ func exitSilently(code int) error {
 	return &exitError{code: code}
 }
 
-// exitCodeOfPrinted ends the program with the code of an error that was printed already.
+// exitCodeOfPrinted makes the program end with the code of an error that was printed already.
 func exitCodeOfPrinted(err error) error {
 	var coded *exitError
 	if !errors.As(withCode(err), &coded) {
 		return err
 	}
+	if coded.code == exitNoPermission && coded.hint != "" {
+		printNotice("%s", coded.hint)
+	}
 	return exitSilently(coded.code)
 }
 
-// usageError refuses what was asked for.
+// usageError is the error of a bad flag or argument.
 func usageError(format string, args ...any) error {
 	return &exitError{code: exitUsage, reason: fmt.Errorf(format, args...)}
 }
 
-// meanings are the errors of the packages below and what they mean here.
-var meanings = []struct {
+// errorCode is an error of a library, with its exit code and with what to do next.
+type errorCode struct {
 	err  error
 	code int
 	hint string
-}{
+}
+
+// findCode returns err with the code of the first error in a table that err wraps, or err itself if it wraps none of them or has its exit code.
+func findCode(err error, table []errorCode) error {
+	var coded *exitError
+	if errors.As(err, &coded) {
+		return err
+	}
+	for _, c := range table {
+		if errors.Is(err, c.err) {
+			return &exitError{c.code, err, c.hint}
+		}
+	}
+	return err
+}
+
+// generalCodes are the codes of errors that many commands can return.
+var generalCodes = []errorCode{
 	{framework.ErrInvalidConfig, exitUsage, ""},
 	{framework.ErrInvalidPath, exitUsage, ""},
 	{scheduler.ErrInvalidJob, exitUsage, ""},
@@ -87,14 +107,14 @@ var meanings = []struct {
 	{locks.ErrPermits, exitUsage, ""},
 	{framework.ErrTooLarge, exitMismatch, ""},
 	{framework.ErrNoAuth, exitNoPermission, "give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
-	{locks.ErrDeadlock, exitDeadlock, "the others go on once what is held around this command is released; take locks in one order everywhere, or all at once: lockstep lock A B"},
+	{locks.ErrDeadlock, exitDeadlock, "the others go on when the locks that are held around this command are released; acquire locks in the same order everywhere, or all at once: lockstep lock A B"},
 	{locks.ErrHolderGone, exitNotObtained, "see who holds it now: lockstep locks NAME"},
 	{procguard.ErrNotFound, exitNotFound, ""},
 	{procguard.ErrNotExecutable, exitNotExecutable, ""},
 	{procguard.ErrHoldLost, exitLost, "others may hold it by now; run the command again if it is safe to repeat"},
 }
 
-// withCode finds the exit code of an error.
+// withCode returns an error with its exit code.
 func withCode(err error) error {
 	var known *exitError
 	if err == nil || errors.As(err, &known) {
@@ -108,29 +128,62 @@ func withCode(err error) error {
 	if errors.As(err, &differs) {
 		return &exitError{exitMismatch, err, "all who use a NAME must give the same --permits"}
 	}
-	for _, m := range meanings {
+	for _, m := range generalCodes {
 		if errors.Is(err, m.err) {
-			return &exitError{m.code, err, m.hint}
+			hint := m.hint
+			if m.code == exitNoPermission {
+				hint = presentedByEnvironment() + hint
+			}
+			return &exitError{m.code, err, hint}
 		}
 	}
 	return &exitError{code: exitInternal, reason: err}
 }
 
-// endedBySignal reports whether ctx has ended by a signal.
+// nothingFoundError says that there is nothing of a kind at and below a NAME: the NAME may be mistyped.
+func nothingFoundError(ctx context.Context, client *framework.Client, what, path, list string) error {
+	reason := fmt.Errorf("no %s at or below %s", what, path)
+	if _, err := client.Exists(ctx, path); errors.Is(err, framework.ErrNoNode) {
+		reason = fmt.Errorf("%w: there is no such node", reason)
+	} else if err != nil {
+		return err
+	}
+	return &exitError{exitNotObtained, reason, "see which there are: " + list}
+}
+
+// requireNode returns an error if there is no node at a path that the user named: the path may be mistyped.
+func requireNode(ctx context.Context, client *framework.Client, path, consequence, hint string) error {
+	_, err := client.Exists(ctx, path)
+	if errors.Is(err, framework.ErrNoNode) {
+		return &exitError{exitNotObtained, fmt.Errorf("there is no node %s: %s", path, consequence), hint}
+	}
+	return err
+}
+
+// endedBySignal reports whether a signal has ended ctx.
 func endedBySignal(ctx context.Context) bool {
 	var s signalError
 	return errors.As(context.Cause(ctx), &s)
 }
 
-// withExitCodes makes a function cobra's: its errors get their exit codes, and all others are of usage.
+// withExitCodes makes a function a RunE of cobra. Its errors get their exit codes; an error of cobra has none, and counts as one of usage.
 func withExitCodes(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return withCode(f(cmd, args)) }
 }
 
-// endQuietlyOnSignal makes a signal a way to end well: nothing ran that could have been cut short.
+// endBySignal returns the error of the signal instead of err if a signal has ended ctx: the command was cut short. An error that has its exit code stays.
+func endBySignal(ctx context.Context, err error) error {
+	var coded *exitError
+	if err != nil && !errors.As(err, &coded) && endedBySignal(ctx) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// endQuietlyOnSignal returns no error if a signal has ended ctx. It is for commands that run until a signal. An error that has its exit code stays.
 func endQuietlyOnSignal(ctx context.Context, err error) error {
-	var said *exitError
-	if err != nil && !errors.As(err, &said) && endedBySignal(ctx) {
+	var coded *exitError
+	if err != nil && !errors.As(err, &coded) && endedBySignal(ctx) {
 		return nil
 	}
 	return err

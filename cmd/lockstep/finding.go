@@ -4,23 +4,22 @@ import (
 	"errors"
 	"os"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// findingJSON is something that is wrong, as JSON.
+// findingJSON is a finding as JSON: a problem with a job, a lock or a queue.
 type findingJSON struct {
-	Subject string     `json:"subject,omitempty"` // what it is wrong with: a job's name, a path
+	Subject string     `json:"subject,omitempty"` // what has the problem: a job's name, a path
 	Problem string     `json:"problem"`
 	Since   *time.Time `json:"since,omitempty"`
 	Text    string     `json:"text"`
 	Advice  string     `json:"advice,omitempty"`
 }
 
-// findingPrinter prints what is wrong, a line for each finding, and counts.
+// findingPrinter prints a line for each finding, and counts the findings.
 type findingPrinter struct {
 	json  bool
 	count int
@@ -41,13 +40,13 @@ func (p *findingPrinter) add(f findingJSON) error {
 	return printResult(os.Stdout, p.json, f, style.Bold(inOneLine(f.Subject)), style.Red(inOneLine(f.Problem)), inOneLine(f.Text))
 }
 
-// exitCode ends the program with 1 if something is wrong. Otherwise it prints what was checked.
-func (p *findingPrinter) exitCode(looked string) error {
+// exitCode makes the program end with 1 if there is a finding. Otherwise it prints what was checked.
+func (p *findingPrinter) exitCode(checked string) error {
 	if p.count > 0 {
 		return exitSilently(exitNotObtained)
 	}
 	if !p.json {
-		printNotice("nothing wrong: %s", looked)
+		printNotice("nothing wrong: %s", checked)
 	}
 	return nil
 }
@@ -62,9 +61,4 @@ func splitJoined(err error) (all []error) {
 		all = append(all, splitJoined(e)...)
 	}
 	return all
-}
-
-// inOneLine escapes what a terminal may obey, and the ends of lines.
-func inOneLine(text string) string {
-	return strings.ReplaceAll(escapeUnprintable(text), "\n", `\n`)
 }

@@ -13,22 +13,31 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// durationFlag is a flag's value: 1m30s, or a bare number of seconds. It is positive; 0 means not given.
+// parseDuration parses a duration such as 1m30s, or a bare number of seconds.
+func parseDuration(text string) (time.Duration, error) {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		if !(math.Abs(seconds) < float64(math.MaxInt64)/1e9) { // NaN too
+			return 0, errors.New("it is too large")
+		}
+		return time.Duration(seconds * 1e9), nil
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, errors.New("want a duration such as 90s or 1m30s, or a number of seconds")
+	}
+	return parsed, nil
+}
+
+// durationFlag is the value of a flag for parseDuration. It is positive; 0 means not given.
 type durationFlag time.Duration
 
 func (d *durationFlag) Set(text string) error {
-	parsed, err := time.ParseDuration(text)
-	if seconds, e := strconv.ParseFloat(text, 64); e == nil {
-		if !(math.Abs(seconds) < float64(math.MaxInt64)/1e9) { // NaN too
-			return errors.New("it is too large")
-		}
-		parsed, err = time.Duration(seconds*1e9), nil
+	parsed, err := parseDuration(text)
+	if err == nil && parsed <= 0 {
+		err = errors.New("it must be positive")
 	}
-	switch {
-	case err != nil:
-		return errors.New("want a duration such as 90s or 1m30s, or a number of seconds")
-	case parsed <= 0:
-		return errors.New("it must be positive")
+	if err != nil {
+		return err
 	}
 	*d = durationFlag(parsed)
 	return nil
@@ -43,8 +52,27 @@ func (d *durationFlag) String() string {
 
 func (*durationFlag) Type() string { return "duration" }
 
-// checkNameAnd returns the check of a command line that has a NAME, more arguments so called, and a command
-// after "--", which may be missing if it is optional.
+// ageFlag is the value of a flag for parseDuration. It is 0 or more.
+type ageFlag time.Duration
+
+func (a *ageFlag) Set(text string) error {
+	parsed, err := parseDuration(text)
+	if err == nil && parsed < 0 {
+		err = errors.New("it must not be negative")
+	}
+	if err != nil {
+		return err
+	}
+	*a = ageFlag(parsed)
+	return nil
+}
+
+func (a *ageFlag) String() string { return time.Duration(*a).String() }
+
+func (*ageFlag) Type() string { return "duration" }
+
+// checkNameAnd returns a check of the arguments: a NAME, those that more names, and a command after "--". The command
+// may be missing if it is optional.
 func checkNameAnd(optional bool, more ...string) cobra.PositionalArgs {
 	want := strings.Join(append([]string{"NAME"}, more...), " and ")
 	return func(cmd *cobra.Command, args []string) error {
@@ -66,8 +94,8 @@ func checkNameAnd(optional bool, more ...string) cobra.PositionalArgs {
 	}
 }
 
-// checkNames checks a command line of one or more NAMEs. Several need "--": who forgets it before the command
-// would lock what the command is called.
+// checkNames checks a command line of one or more NAMEs. Several need "--": without it the words of a command
+// would be taken for NAMEs.
 func checkNames(cmd *cobra.Command, args []string) error {
 	own, command := splitAtDash(cmd, args)
 	dash := cmd.ArgsLenAtDash() >= 0
@@ -92,10 +120,10 @@ func splitAtDash(cmd *cobra.Command, args []string) (own, command []string) {
 	return args, nil
 }
 
-// locksDir is where locks live.
+// locksDir is the directory of locks.
 const locksDir = "/lockstep/locks"
 
-// pathOf is where a NAME lives.
+// pathOf returns the path of a NAME.
 func pathOf(kind, name string) (string, error) {
 	path := name
 	if !strings.HasPrefix(name, "/") {
@@ -110,10 +138,32 @@ func pathOf(kind, name string) (string, error) {
 	return path, nil
 }
 
+// rootOf returns the path at and below which a subcommand looks: that of its argument, a NAME or "/", or the directory of the kind without an argument.
+func rootOf(kind string, args []string) (string, error) {
+	switch {
+	case len(args) == 0:
+		return "/lockstep/" + kind, nil
+	case args[0] == "/":
+		return "/", nil
+	}
+	return pathOf(kind, args[0])
+}
+
+// rootArgument returns the path of an optional argument, which need not be below /lockstep, or the default without one.
+func rootArgument(args []string, name, defaultPath string) (string, error) {
+	if len(args) == 0 {
+		return defaultPath, nil
+	}
+	if err := framework.ValidatePath(args[0]); err != nil && args[0] != "/" {
+		return "", usageError("the %s %q cannot be used: %w", name, args[0], err)
+	}
+	return args[0], nil
+}
+
 // checkNameAlone checks a command line of a NAME alone.
 func checkNameAlone(cmd *cobra.Command, args []string) error {
 	if _, command := splitAtDash(cmd, args); len(command) > 0 || cmd.ArgsLenAtDash() >= 0 {
-		return errors.New("it takes no command")
+		return errors.New("this subcommand runs no command")
 	}
 	return checkNameAnd(true)(cmd, args)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// What others have written to the servers may hold anything, also sequences that make a terminal do what they say. Nothing of it
-// reaches a terminal as it is: texts are quoted, and JSON escapes what is not printed. Bytes that are no UTF-8 are in JSON twice,
-// readable as text and exact in base64.
+// Other programs may have written anything to the servers, also sequences that control a terminal. lockstep quotes or escapes their
+// texts before it prints them, and JSON escapes unprintable characters. JSON has bytes that are not UTF-8 twice: readable as text, and
+// exact in base64.
 
-// quoteUnprintable quotes a text that holds what cannot be printed, or that looks quoted already.
+// quoteUnprintable quotes a text that has unprintable characters or begins with a quotation mark.
 func quoteUnprintable(text string) string {
 	if strings.HasPrefix(text, `"`) || strings.ContainsFunc(text, isUnprintable) {
 		return strconv.Quote(text)
@@ -24,7 +24,7 @@ func quoteUnprintable(text string) string {
 	return text
 }
 
-// quoteName quotes an id that could be taken for something else.
+// quoteName quotes as quoteUnprintable does, and also the ids that could be mistaken for no id: the empty one, and none.
 func quoteName(id string) string {
 	if id == "" || id == "none" {
 		return strconv.Quote(id)
@@ -32,10 +32,10 @@ func quoteName(id string) string {
 	return quoteUnprintable(id)
 }
 
-// isUnprintable reports whether a rune is no letter, mark, number, punctuation, symbol or space, or stands for bytes that are no UTF-8.
+// isUnprintable reports whether a rune is no letter, mark, number, punctuation, symbol or space, or stands for bytes that are not UTF-8.
 func isUnprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
 
-// escapeUnprintable escapes what cannot be printed, but not the ends of lines.
+// escapeUnprintable escapes unprintable characters, but not line breaks.
 func escapeUnprintable(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && isUnprintable(r) }) {
 		return text
@@ -54,7 +54,12 @@ func escapeUnprintable(text string) string {
 	return b.String()
 }
 
-// marshalLine returns a value as a line of JSON. Within strings it escapes what the encoder leaves as it is and a terminal may obey.
+// inOneLine escapes unprintable characters and line breaks.
+func inOneLine(text string) string {
+	return strings.ReplaceAll(escapeUnprintable(text), "\n", `\n`)
+}
+
+// marshalLine returns a value as a line of JSON. It escapes the unprintable characters that the encoder leaves in strings.
 func marshalLine(value any) ([]byte, error) {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)

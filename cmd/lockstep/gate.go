@@ -14,8 +14,8 @@ import (
 func newGate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate",
-		Short: "Raise a gate that others wait at until it falls",
-		Long: `Raise a gate that others wait at until it falls.
+		Short: "Raise a gate that others wait for until it is lowered",
+		Long: `Raise a gate that others wait for until it is lowered.
 
 A gate has the layout of Apache Curator's DistributedBarrier.`,
 		Example: `  lockstep gate raise maintenance
@@ -39,12 +39,12 @@ func newGateRaise() *cobra.Command {
 	g := &gateCommand{}
 	cmd := &cobra.Command{
 		Use:   "raise NAME [flags] [-- COMMAND [ARGUMENT...]]",
-		Short: "Raise a gate, for good or while a command runs",
-		Long: `Raise a gate. It stays up until "lockstep gate lower", whatever becomes of this machine.
+		Short: "Raise a gate until it is lowered, or while a command runs",
+		Long: `Raise a gate. It stays up until "lockstep gate lower", also if this machine dies.
 
-With a command the gate is up while the command runs, and falls when it ends or this machine
-dies; the exit code is 1 if the gate is up already. If the gate falls before, because the
-servers have not been reached for too long or somebody has lowered it, the command's
+With a command the gate is up while the command runs, and goes down when the command ends or this
+machine dies; the exit code is 1 if the gate is up already. If the gate goes down earlier, because
+the servers could not be reached for too long or another process has lowered it, the command's
 process group gets SIGTERM, and SIGKILL --kill-after later; the exit code is 75.`,
 		Example: `  lockstep gate raise maintenance
   lockstep gate raise maintenance -- ./migrate.sh`,
@@ -60,8 +60,8 @@ func newGateLower() *cobra.Command {
 	g := &gateCommand{}
 	cmd := &cobra.Command{
 		Use:     "lower NAME [flags]",
-		Short:   "Let a gate fall, whoever has raised it",
-		Long:    "Let a gate fall, whoever has raised it. One that is down stays so.",
+		Short:   "Lower a gate, also one that another process has raised",
+		Long:    "Lower a gate, also one that another process has raised. A gate that is down stays down.",
 		Example: "  lockstep gate lower maintenance",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -77,7 +77,7 @@ func newGateWait() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait NAME [flags]",
 		Short: "Wait until a gate is down",
-		Long:  "Wait until a gate is down, or has been for a moment. It goes on while the servers cannot be reached.",
+		Long:  "Wait until a gate is down, or has been down for a moment. The wait goes on while the servers cannot be reached.",
 		Example: `  lockstep gate wait maintenance
   lockstep gate wait maintenance -w 30     exit with 1 if it is still up after 30 seconds`,
 		Args: checkNameAlone,
@@ -85,7 +85,7 @@ func newGateWait() *cobra.Command {
 			return g.useGate(cmd, args, func(gate *barrier.Gate, ctx context.Context) error {
 				patience, cancel := withWaitLimit(ctx, g.wait)
 				defer cancel()
-				return timedOutError(fmt.Sprintf("gate %s: it did not fall", g.path), g.wait, gate.Wait(patience))
+				return timedOutError(fmt.Sprintf("gate %s: it was not lowered", g.path), g.wait, gate.Wait(patience))
 			})
 		}),
 	}
@@ -108,14 +108,14 @@ func (g *gateCommand) useGate(cmd *cobra.Command, args []string, do func(*barrie
 	if err != nil {
 		return err
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	if err := g.prepareCommand(cmd.Context(), client, path, command); err != nil {
 		return err
 	}
 	return barrierCode(do(barrier.NewGate(client, path), cmd.Context()))
 }
 
-// raiseGate raises the gate, and holds it while the command runs if there is one.
+// raiseGate raises the gate. With a command it holds the gate while the command runs.
 func (g *gateCommand) raiseGate(gate *barrier.Gate, ctx context.Context) error {
 	if len(g.command) == 0 {
 		return gate.Raise(ctx)

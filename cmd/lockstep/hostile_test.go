@@ -57,6 +57,7 @@ var readingCommands = map[string]struct {
 	"services":       {lines: []string{"services", "services NAME"}},
 	"members":        {lines: []string{"members", "members NAME"}},
 	"check":          {lines: []string{"check", "check /lockstep/jobs"}},
+	"clean":          {lines: []string{"clean --older-than 0s", "clean / --older-than 0s", "clean -y --older-than 0s /lockstep/elections"}},
 	"doctor":         {lines: []string{"doctor"}},
 	"top":            {lines: []string{"top", "top / --view elections", "top --view jobs", "top / --view queues --once", "top --filter x"}},
 	"barriers":       {lines: []string{"barriers", "barriers /", "barriers NAME"}},
@@ -166,6 +167,8 @@ func plantHostileRuns(put func(path, data string, mode framework.Mode), name, da
 		put(shard(run), `{"v":1,"kind":"run","id":"x","workflow":"`+kind+`","turn":1,"input":"`+"\xff\u202e"+`","error":"`+hostile+`","parent":{"run":"`+hostile+`"},`+rest+`}`,
 			framework.Persistent)
 		put(shard(run)+"/step-"+name, `{"v":1,"result":"`+"\xff\u202e"+hostile+`","attempts":2}`, framework.Persistent)
+		put(shard(run)+"/step-graph:"+name, `{"v":1,"result":{"v":1,"kind":"graph","steps":[{"name":"b\"","after":["<b>"]},{"name":"<b>"}]},"attempts":1}`, framework.Persistent)
+		put(shard(run)+"/step-graph:bad", `{"v":1,"result":{"v":1,"kind":"graph","steps":[{"name":"`+hostile+`","after":["`+hostile+`"]}]},"attempts":1}`, framework.Persistent)
 		put(shard(run)+"/signal-"+name, data, framework.Persistent)
 	}
 	put(shard("active")+"/step-bad", data, framework.Persistent)

@@ -35,13 +35,13 @@ type idCommand struct {
 	slots int
 }
 
-// mostIDs is how many ids one command prints.
+// mostIDs is how many ids one command prints at most.
 const mostIDs = 1_000_000
 
-// addIDFlags adds the flags of what prints ids.
+// addIDFlags adds the flags of the subcommands that print ids.
 func (c *idCommand) addIDFlags(cmd *cobra.Command) {
 	c.addConnectionFlags(cmd)
-	cmd.Flags().Int64VarP(&c.count, "count", "c", 1, "print so many, a line each")
+	cmd.Flags().Int64VarP(&c.count, "count", "c", 1, "how many to print, one per line")
 }
 
 // printIDs connects and prints ids. use makes the source for a path, and a function that closes it.
@@ -55,9 +55,9 @@ func (c *idCommand) printIDs(cmd *cobra.Command, name string, use func(*framewor
 	}
 	client, err := c.connectClient(cmd)
 	if err != nil {
-		return endQuietlyOnSignal(cmd.Context(), err)
+		return endBySignal(cmd.Context(), err)
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	next, done := use(client, path)
 	for range c.count {
 		id, err := next(cmd.Context())
@@ -65,7 +65,7 @@ func (c *idCommand) printIDs(cmd *cobra.Command, name string, use func(*framewor
 			err = printResult(os.Stdout, c.json, idJSON{path, id}, id)
 		}
 		if err != nil {
-			return idCode(endQuietlyOnSignal(cmd.Context(), err))
+			return idCode(endBySignal(cmd.Context(), err))
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -79,7 +79,7 @@ type idJSON struct {
 	ID   int64  `json:"id"`
 }
 
-// idCode finds the exit codes of the errors of ids.
+// idCode returns an error of ids with its exit code.
 func idCode(err error) error {
 	switch {
 	case errors.Is(err, ids.ErrNoSlot), errors.Is(err, ids.ErrExhausted):
@@ -97,8 +97,8 @@ func newIDNext() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next NAME [flags]",
 		Short: "Print the next numbers of a sequence",
-		Long: `Print the next numbers of a sequence, which begins at 1. No number is printed twice by any program
-that uses the sequence. There are gaps: a command reserves up to twice as many as it prints.`,
+		Long: `Print the next numbers of a sequence, which begins at 1. No two programs that use the sequence get the
+same number. There are gaps: a command reserves up to twice as many numbers as it prints.`,
 		Example: "  lockstep id next orders\n  lockstep id next orders -c 100",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -118,7 +118,7 @@ func newIDWorker() *cobra.Command {
 		Use:   "worker NAME [flags]",
 		Short: "Print ids that are made of a time, a slot and a count",
 		Long: `Print ids of 63 bits that are made of a time, a slot and a count. The command takes a free slot and
-gives it back. No id is printed twice, whatever clocks do. All users of a NAME must give the same
+gives it back. No id is printed twice, even if clocks are wrong. All users of a NAME must give the same
 number of slots. The exit code is 1 if all slots are taken.`,
 		Example: "  lockstep id worker events\n  lockstep id worker events --slots 64 -c 10",
 		Args:    checkNameAlone,
@@ -133,6 +133,6 @@ number of slots. The exit code is 1 if all slots are taken.`,
 		}),
 	}
 	c.addIDFlags(cmd)
-	cmd.Flags().IntVar(&c.slots, "slots", 1024, fmt.Sprintf("how many programs at most use the NAME at a time, up to %d", 1<<16))
+	cmd.Flags().IntVar(&c.slots, "slots", 1024, fmt.Sprintf("how many programs may use the NAME at a time, up to %d; all must give the same number", 1<<16))
 	return cmd
 }

@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -27,20 +25,13 @@ func printJobDetail(w io.Writer, asJSON bool, r scheduler.JobReport, runs []sche
 		}
 		return printResult(w, true, v)
 	}
-	var style terminal.Style
-	if f, ok := w.(*os.File); ok {
-		style = terminal.For(f)
-	}
+	style := styleFor(w)
 	var b strings.Builder
 	b.WriteString(style.Bold(inOneLine(r.Name)) + "\n")
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "  %s\n", style.Red(inOneLine(f.Text)))
 	}
-	for _, line := range jobFacts(r) {
-		if line[1] != "" {
-			fmt.Fprintf(&b, "  %s %s\n", style.Dim(fmt.Sprintf("%-10s", line[0])), inOneLine(line[1]))
-		}
-	}
+	writeFacts(&b, style, jobFacts(r))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
@@ -58,7 +49,7 @@ func printJobDetail(w io.Writer, asJSON bool, r scheduler.JobReport, runs []sche
 	return nil
 }
 
-// jobFacts are a job's facts, each with its name.
+// jobFacts are what is known of a job, as labels and texts.
 func jobFacts(r scheduler.JobReport) [][2]string {
 	schedule := r.Spec + ", in " + r.Zone
 	if parsed, err := r.Schedule(); err == nil {

@@ -18,7 +18,7 @@ import (
 // jobsDir is where "lockstep cron" keeps its schedulers, each with one job of the same name.
 const jobsDir = "/lockstep/jobs"
 
-// jobSelector is where the jobs of a command line are.
+// jobSelector are the flags that say where jobs are.
 type jobSelector struct {
 	connectionFlags
 	scheduler string
@@ -26,10 +26,10 @@ type jobSelector struct {
 
 func (p *jobSelector) addJobFlags(cmd *cobra.Command) {
 	p.connectionFlags.addConnectionFlags(cmd)
-	cmd.Flags().StringVar(&p.scheduler, "scheduler", "", "the path of a service's scheduler, whose job NAME is (default: those of lockstep cron)")
+	cmd.Flags().StringVar(&p.scheduler, "scheduler", "", "the path of a service's scheduler that has the job NAME (default the jobs of lockstep cron)")
 }
 
-// findJob is the scheduler and the name of the job that NAME means.
+// findJob returns the scheduler and the name of the job that NAME means.
 func (p *jobSelector) findJob(name string) (path, job string, err error) {
 	if p.scheduler == "" {
 		if path, err = jobPath(name); err != nil {
@@ -53,31 +53,31 @@ func newJobs() *cobra.Command {
 		Long: `Show the jobs of lockstep cron, or those of a service's scheduler: their schedules, when they
 are due next, what they do, how the last run ended, and how many ticks were run and missed. With
 a NAME one job is shown in detail: its schedule in words, the next ten ticks, the members that
-have it and the one that runs it, the ticks that did not run and why, and the latest runs. A
-NAME that is called as a subcommand is given as a path: /lockstep/jobs/run.
+have it and the one that runs it, the ticks that did not run and why, and the latest runs. If the
+NAME is also that of a subcommand, give the path: /lockstep/jobs/run.
 
-Ticks that are due and were neither run nor missed are found when one looks: no process notices
-a job that no process has. With --check only what is wrong is printed, one line for each
-finding, and the exit code is 1 if there is any. See also lockstep check.
+lockstep jobs computes which ticks are overdue: no process notices a job that no process has. With
+--check it prints one line for each finding only, and the exit code is 1 if there is any. See also
+lockstep check.
 
-The subcommands work wherever the job runs, and whether or not it does at present: what they
-ask for is stored.`,
+The subcommands store their request. They work on any machine, also if no process runs the job at
+present.`,
 		Example: `  lockstep jobs                                   those of lockstep cron
-  lockstep jobs report                            one of them, in detail
+  lockstep jobs report                            one job, in detail
   lockstep jobs --scheduler /lockstep/scheduler   those of a service
-  lockstep jobs --check || ./page.sh              what is wrong, for a monitoring system
-  lockstep jobs run report                        once, now
+  lockstep jobs --check || ./page.sh              the findings, for a monitoring system
+  lockstep jobs run report                        run it once, now
   lockstep jobs pause team/report`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	check := cmd.Flags().Bool("check", false, "print what is wrong, a line for each finding, and end with 1 if anything is")
+	check := cmd.Flags().Bool("check", false, "print a line for each finding, and end with 1 if there is any")
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error { return p.showJobs(cmd, args, *check) })
 	p.addJobFlags(cmd)
 	cmd.AddCommand(
-		newControl("run NAME", "Run a job once, as soon as it may", "to be run", (*scheduler.Scheduler).Trigger),
-		newControl("pause NAME", "Run a job no more until it is resumed", "paused", (*scheduler.Scheduler).Pause),
+		newControl("run NAME", "Run a job once, as soon as its policies permit", "to be run", (*scheduler.Scheduler).Trigger),
+		newControl("pause NAME", "Do not run a job until it is resumed", "paused", (*scheduler.Scheduler).Pause),
 		newControl("resume NAME", "Run a paused job again, from its next tick on", "resumed", (*scheduler.Scheduler).Resume),
-		newControl("remove NAME", "Delete a job, its history and its place, until a process is started with it", "removed", (*scheduler.Scheduler).Remove),
+		newControl("remove NAME", "Delete a job and its history; a process that is started with the job creates it again", "removed", (*scheduler.Scheduler).Remove),
 	)
 	return cmd
 }
@@ -91,19 +91,17 @@ func newControl(use, short, done string, do func(*scheduler.Scheduler, context.C
 		if err != nil {
 			return err
 		}
-		client, err := p.connectClient(cmd)
-		if err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
-		}
-		defer hangUp(client)
-		if err := do(scheduler.New(client, path), cmd.Context(), job); err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
-		}
-		printNotice("%s: %s", args[0], done)
-		if cmd.Name() == "run" || cmd.Name() == "resume" {
-			warnIfNoMemberRuns(cmd.Context(), scheduler.New(client, path), args[0], job)
-		}
-		return nil
+		return p.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+			jobs := scheduler.New(client, path)
+			if err := do(jobs, ctx, job); err != nil {
+				return err
+			}
+			printNotice("%s: %s", args[0], done)
+			if cmd.Name() == "run" || cmd.Name() == "resume" {
+				warnIfNoMemberRuns(ctx, jobs, args[0], job)
+			}
+			return nil
+		})
 	})
 	p.addJobFlags(cmd)
 	return cmd
@@ -116,9 +114,9 @@ func warnIfNoMemberRuns(ctx context.Context, s *scheduler.Scheduler, name, job s
 	}
 }
 
-// showJobs shows all jobs or one, or what is wrong with them.
+// showJobs shows all jobs or one, or their findings.
 func (p *jobSelector) showJobs(cmd *cobra.Command, args []string, check bool) error {
-	name := "x"
+	name := "x" // without a NAME this checks --scheduler only
 	if len(args) > 0 {
 		name = args[0]
 	}
@@ -128,15 +126,15 @@ func (p *jobSelector) showJobs(cmd *cobra.Command, args []string, check bool) er
 	}
 	client, err := p.connectClient(cmd)
 	if err != nil {
-		return endQuietlyOnSignal(cmd.Context(), err)
+		return endBySignal(cmd.Context(), err)
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	var unread error
 	var reports []scheduler.JobReport
 	if len(args) == 0 {
 		reports, unread = p.readJobs(cmd.Context(), client)
 		if unread != nil && len(reports) == 0 {
-			return endQuietlyOnSignal(cmd.Context(), unread)
+			return endBySignal(cmd.Context(), unread)
 		}
 		if unread != nil {
 			printWarning("%v", unread)
@@ -144,7 +142,7 @@ func (p *jobSelector) showJobs(cmd *cobra.Command, args []string, check bool) er
 	} else {
 		one, err := scheduler.New(client, path).Inspect(cmd.Context(), job)
 		if err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
+			return endBySignal(cmd.Context(), err)
 		}
 		if p.scheduler == "" {
 			one.Name = name
@@ -153,11 +151,11 @@ func (p *jobSelector) showJobs(cmd *cobra.Command, args []string, check bool) er
 	}
 	switch {
 	case check:
-		err = p.printFindings(reports)
+		err = p.printFindings(reports, unread != nil)
 	case len(args) > 0:
 		runs, errRuns := scheduler.New(client, path).Runs(cmd.Context(), job)
 		if errRuns != nil {
-			return endQuietlyOnSignal(cmd.Context(), errRuns)
+			return endBySignal(cmd.Context(), errRuns)
 		}
 		err = printJobDetail(os.Stdout, p.json, reports[0], runs)
 	default:
@@ -187,13 +185,16 @@ func (p *jobSelector) printJobs(reports []scheduler.JobReport) error {
 	return nil
 }
 
-// printFindings prints what is wrong with jobs, and returns the exit code.
-func (p *jobSelector) printFindings(reports []scheduler.JobReport) error {
+// printFindings prints the findings of jobs, and returns the exit code. It does not say that nothing is wrong if some jobs are unread.
+func (p *jobSelector) printFindings(reports []scheduler.JobReport, someUnread bool) error {
 	found := &findingPrinter{json: p.json}
 	for _, r := range reports {
 		if err := found.addJob(r.Name, r); err != nil {
 			return err
 		}
+	}
+	if found.count == 0 && someUnread {
+		return nil
 	}
 	return found.exitCode(fmt.Sprintf("%d jobs", len(reports)))
 }
@@ -211,28 +212,33 @@ func (p *jobSelector) readJobs(ctx context.Context, client *framework.Client) ([
 		return nil, err
 	}
 	var roots []string
-	for _, name := range sortNames(names) { // not jobsDir itself: jobs that are called jobs and changes do not make it a scheduler
+	for _, name := range sortNames(names) { // not jobsDir itself: jobs that are called jobs and changes would make it look like a scheduler
 		roots = append(roots, znode.Join(jobsDir, name))
 	}
-	reports, err := inspectSchedulers(ctx, client, roots)
-	for i := range reports {
-		if path := reports[i].path; reports[i].Name == path[strings.LastIndexByte(path, '/')+1:] { // as "lockstep cron" has made it: what the other subcommands call it
-			reports[i].Name = strings.TrimPrefix(path, jobsDir+"/")
+	var unread []error
+	var paths []string
+	for path, err := range scheduler.Find(ctx, client, roots...) {
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		paths = append(paths, path)
+	}
+	reports, err := scheduler.InspectAt(ctx, client, paths...)
+	for i, r := range reports {
+		if r.Name == r.Path[strings.LastIndexByte(r.Path, '/')+1:] { // as "lockstep cron" has made it: this is the NAME for the other subcommands
+			reports[i].Name = strings.TrimPrefix(r.Path, jobsDir+"/")
 		}
 	}
-	all := make([]scheduler.JobReport, len(reports))
-	for i, r := range reports {
-		all[i] = r.JobReport
-	}
-	return all, err
+	return reports, errors.Join(append(unread, err)...)
 }
 
-// jobPath is the scheduler of the job that NAME means. A part that is called as a node of the scheduler
-// above it would be taken for that node.
+// jobPath returns the scheduler of the job that NAME means. A part of a NAME must not have the name of one of the scheduler's
+// own nodes: it would be taken for that node.
 func jobPath(name string) (string, error) {
 	parts := strings.Split(name, "/")
 	if !strings.HasPrefix(name, "/") && slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(scheduler.OwnNodes(), part) }) {
-		return "", usageError("the NAME %q cannot be used: after a /, none of %s can stand", name, strings.Join(scheduler.OwnNodes(), ", "))
+		return "", usageError("the NAME %q cannot be used: no part after a / may be one of %s", name, strings.Join(scheduler.OwnNodes(), ", "))
 	}
 	return pathOf("jobs", name)
 }

@@ -70,8 +70,11 @@ func TestAJobThatNoProcessRunsDoesNotLookHealthy(t *testing.T) {
 	finding := decode(t, out)
 	require.Equal(t, "no member runs it", finding["problem"])
 	require.Equal(t, "2026-01-03T21:15:00Z", finding["since"])
-	code, _, _ = s.run("check", "/elsewhere")
-	require.Zero(t, code)
+	code, _, _ = s.run("check", "/zookeeper")
+	require.Zero(t, code, "the job is elsewhere")
+	code, _, errs = s.run("check", "/elsewhere")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "there is no node /elsewhere: nothing was checked")
 	job := decode(t, s.ok("jobs", "demo", "--json"))
 	require.Equal(t, "at 03:00", job["words"])
 	require.Len(t, job["next_ticks"], 10)
@@ -122,4 +125,17 @@ func TestTwoCommandsWithOneNameAreBothTold(t *testing.T) {
 		require.Equal(t, 0, p.wait())
 		require.Equal(t, 1, strings.Count(read(p.err), "warning"), "once")
 	}
+}
+
+// TestJobsThatCannotBeReadAreNotSaidToBeFine by jobs --check.
+func TestJobsThatCannotBeReadAreNotSaidToBeFine(t *testing.T) {
+	s := newStage(t)
+	s.start("cron", "demo", "0 3 1 1 *", "--", "true")
+	s.queue("/lockstep/jobs/demo/members", 1)
+	require.NoError(t, connectAs(t, s, "", "ann:secret", framework.CreatorOnly()...).Create(t.Context(), "/lockstep/jobs/private", nil, framework.Persistent))
+	code, out, errs := s.run("jobs", "--check")
+	require.Equal(t, exitNoPermission, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "/lockstep/jobs/private: no permission")
+	require.NotContains(t, errs, "nothing wrong")
 }

@@ -14,7 +14,7 @@ func sortNames(names []string) []string {
 	return names
 }
 
-// jobTable is one line for each job. What is alarming is the brightest.
+// jobTable has one line for each job. Problems are red.
 func jobTable(jobs []scheduler.JobReport) *table {
 	t := newTable("JOB", "SCHEDULE", "ZONE", "NEXT", "STATE", "LAST RUN", "RAN", "FAILED", "MISSED", "OVERDUE")
 	for _, r := range jobs {
@@ -39,14 +39,7 @@ func hasProblem(r scheduler.JobReport, problem scheduler.Problem) bool {
 	return slices.ContainsFunc(r.Findings, func(f scheduler.Finding) bool { return f.Problem == problem })
 }
 
-func formatCount(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(n, 10)
-}
-
-// formatTime is a time as people here read it.
+// formatTime formats a time in the zone of this machine, or "" if it is zero.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -54,7 +47,7 @@ func formatTime(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// stateCell is what a job does, or what keeps it from that.
+// stateCell is what a job does, or why it does not run.
 func stateCell(r scheduler.JobReport) cell {
 	for _, f := range r.Findings {
 		switch f.Problem {
@@ -100,7 +93,7 @@ func outcomeCell(r scheduler.RunRecord, text string) cell {
 	return yellowCell(text)
 }
 
-// runTable is one line for each run.
+// runTable has one line for each run.
 func runTable(runs []scheduler.RunRecord) *table {
 	t := newTable("RUN", "SCHEDULED", "STARTED", "TOOK", "OUTCOME", "ATTEMPT", "RUNNER", "TOKEN", "ERROR")
 	for _, r := range runs {
@@ -112,7 +105,7 @@ func runTable(runs []scheduler.RunRecord) *table {
 			how = "runs"
 		}
 		if r.Manual {
-			how += ", asked for"
+			how += ", triggered by hand"
 		}
 		t.addRow(plainCell(strconv.FormatInt(r.Number, 10)), plainCell(formatTime(r.Tick)), plainCell(formatTime(r.Started)), plainCell(formatDuration(r)), outcomeCell(r, how),
 			dimCell(strconv.Itoa(r.Attempt)), plainCell(shortenText(r.Runner)), dimCell(formatCount(r.Token)), plainCell(formatFailure(r)))
@@ -120,7 +113,7 @@ func runTable(runs []scheduler.RunRecord) *table {
 	return t
 }
 
-// formatFailure is the error that a run has ended with, if it has with one.
+// formatFailure is the error that a run has ended with, or "".
 func formatFailure(r scheduler.RunRecord) string {
 	if r.Error == "" {
 		return ""
@@ -220,7 +213,7 @@ func runView(r scheduler.RunRecord) runJSON {
 	}
 }
 
-// knownTime is a time, or nil if it is not.
+// knownTime returns nil for the zero time, which stands for an unknown one.
 func knownTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -13,8 +13,8 @@ func newLatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "latch",
 		Short: "Count down, and wait until all have counted",
-		Long: `Count down, and wait until all have counted. A latch opens when its counts are used up, by itself,
-also if all who have counted die afterwards. An id counts once, however often it is given.`,
+		Long: `Count down, and wait until all have counted. A latch opens when enough ids have counted, and stays
+open, also if the processes that have counted die. A second count of the same id has no effect.`,
 		Example: `  lockstep latch count started -n 3 --id web-1
   lockstep latch wait started -n 3 && ./go.sh
   lockstep latch ls started`,
@@ -25,7 +25,7 @@ also if all who have counted die afterwards. An id counts once, however often it
 	return cmd
 }
 
-// latchCommand is what the subcommands of "latch" that use one have in common.
+// latchCommand is what the subcommands that use one latch have in common.
 type latchCommand struct {
 	connectionFlags
 	counts int
@@ -47,14 +47,14 @@ func (l *latchCommand) prepare(cmd *cobra.Command, use func(*latchCommand, conte
 		if err != nil {
 			return err
 		}
-		defer hangUp(client)
+		defer closeClient(client)
 		if l.id == "" {
 			l.id = client.Config().Identity
 		}
 		return barrierCode(use(l, cmd.Context(), barrier.NewLatch(client, l.path, l.counts)))
 	})
 	l.connectionFlags.addConnectionFlags(cmd)
-	cmd.Flags().IntVarP(&l.counts, "counts", "n", 0, "how many counts open it; the same number for all")
+	cmd.Flags().IntVarP(&l.counts, "counts", "n", 0, "how many counts open the latch; all must give the same number")
 	return cmd
 }
 
@@ -65,12 +65,12 @@ func newLatchCount() *cobra.Command {
 		Short: "Count for an id, once",
 		Long: `Count for an id. A second count of the same id has no effect, so the command may be repeated until it
 succeeds. Give an --id that stays the same when you repeat it, such as that of a machine or a
-task: the default has the process id.`,
+task: the default contains the process id.`,
 		Example: "  lockstep latch count started -n 3 --id web-1",
 	}, func(l *latchCommand, ctx context.Context, latch *barrier.Latch) error {
 		return latch.CountDown(ctx, l.id)
 	})
-	cmd.Flags().StringVar(&l.id, "id", "", "who counts (default $LOCKSTEP_IDENTITY, else host name and process id)")
+	cmd.Flags().StringVar(&l.id, "id", "", "the id that counts (default $LOCKSTEP_IDENTITY, else host name and process id)")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func newLatchWait() *cobra.Command {
 	cmd := l.prepare(&cobra.Command{
 		Use:   "wait NAME -n N [flags]",
 		Short: "Wait until a latch has opened",
-		Long:  "Wait until a latch has opened, or was open for a moment. It goes on while the servers cannot be reached.",
+		Long:  "Wait until a latch has opened, or was open for a moment. The wait goes on while the servers cannot be reached.",
 		Example: `  lockstep latch wait started -n 3
   lockstep latch wait started -n 3 -w 30     exit with 1 if it has not opened after 30 seconds`,
 	}, func(l *latchCommand, ctx context.Context, latch *barrier.Latch) error {
@@ -95,7 +95,7 @@ func newLatchReset() *cobra.Command {
 	return (&latchCommand{}).prepare(&cobra.Command{
 		Use:     "reset NAME -n N [flags]",
 		Short:   "Begin a new count on a latch that has opened",
-		Long:    "Begin a new count on a latch that has opened. Those who wait for the former count go on all the same.",
+		Long:    "Begin a new count on a latch that has opened. Processes that wait for the former count still go on.",
 		Example: "  lockstep latch reset started -n 3",
 	}, func(_ *latchCommand, ctx context.Context, latch *barrier.Latch) error { return latch.Reset(ctx) })
 }

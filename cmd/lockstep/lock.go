@@ -35,33 +35,34 @@ func newLock() *cobra.Command {
 		Long: `Run a command while holding a lock that one process in the whole cluster holds at a time.
 
 With -s and -x a lock has readers, who hold it together, and writers, who hold it alone; with
---permits N so many hold it at a time. All who use a NAME must use it in the same way. Of
-several NAMEs all locks are held together, or none; the order does not matter.
+--permits N up to N processes hold it at a time. All must use a NAME in the same way. With several
+NAMEs lockstep holds all the locks together, or none; their order does not matter.
 
-With --kazoo, locks of the Python library kazoo take part under its own names. Each of them must be
-told to wait for this one: extra_lock_patterns=["lock-"] of a Lock; with -s and -x
-["__WRIT__", "__READ__"] of a WriteLock and ["__WRIT__"] of a ReadLock. One that is not told holds
-beside the others. All who use the NAME with this program give --kazoo.
+With --kazoo, locks of the Python library kazoo take part under its own names. Configure each of them
+to wait for this one: extra_lock_patterns=["lock-"] for a Lock; with -s and -x
+["__WRIT__", "__READ__"] for a WriteLock and ["__WRIT__"] for a ReadLock. Without that a kazoo lock
+can be held beside the others. All who use the NAME with this program must give --kazoo.
 
-Waiters are served in order. If the lock is lost while the command runs, because the
+Waiters get the lock in order. If the lock is lost while the command runs, because the
 servers have not been reached for too long, the command's process group gets SIGTERM, and
-SIGKILL --kill-after later, before anybody else can get the lock; the exit code is 75.
+SIGKILL --kill-after later, before another process can get the lock; the exit code is 75.
 
-A lockstep lock within the command knows what is held around it, by LOCKSTEP_HELD_LOCKS in its
-environment. When scripts wait for each other's locks like that, the youngest wait ends with
-exit code 35 and names the locks. "lockstep locks --deadlocks" shows such scripts. With --deadlock
-report the wait goes on and says so on standard error; with off it is left out.
+A lockstep lock within the command knows the locks that are held around it from
+LOCKSTEP_HELD_LOCKS in its environment. When scripts wait for each other's locks in this way, the
+youngest wait ends with exit code 35 and names the locks. "lockstep locks --deadlocks" shows such
+deadlocks. With --deadlock report lockstep prints the deadlock on standard error and waits on; with
+--deadlock off it does not look for deadlocks.
 
-Others may ask for the lock with "lockstep revoke", or with Curator's Revoker. That is said on
-standard error, and the command goes on; with --yield it gets SIGTERM, and the lock is held until
-it has ended.
+Others can ask for the lock with "lockstep revoke", or with Curator's Revoker. lockstep says so on
+standard error, and the command goes on. With --yield the command gets SIGTERM, and lockstep
+releases the lock when the command has ended.
 
-Without a command the path and the fencing token are printed once the lock is held, and it
-is held until a signal comes. "lockstep locks" lists who holds what.`,
+Without a command lockstep prints the path and the fencing token once it holds the lock, and
+holds it until a signal comes. "lockstep locks" lists who holds what.`,
 		Example: `  lockstep lock deploy -- ./deploy.sh            wait as long as it takes
-  lockstep lock deploy -n -- ./deploy.sh         exit with 1 if somebody holds it
+  lockstep lock deploy -n -- ./deploy.sh         exit with 1 if another process holds it
   lockstep lock deploy -w 30 -- ./deploy.sh      exit with 1 after 30 seconds
-  lockstep lock -s catalogue -- ./export.sh      beside others with -s, never beside one with -x
+  lockstep lock -s catalogue -- ./export.sh      together with others with -s, not with one with -x
   lockstep lock --permits 3 gpu -- ./train.sh    three at a time
   lockstep lock db disk -- ./backup.sh           both locks, or none
   lockstep lock /apps/shop/lock                  hold a lock that a Java program uses`,
@@ -72,10 +73,10 @@ is held until a signal comes. "lockstep locks" lists who holds what.`,
 	l.commandRunner.addRunnerFlags(cmd)
 	l.lockFlags.addLockFlags(cmd)
 	f := cmd.Flags()
-	f.Var(&l.maxHold, "max-hold", "end the command, as if the lock was lost, when it has run for this long")
+	f.Var(&l.maxHold, "max-hold", "end the command after this time, as if the lock was lost")
 	f.BoolVar(&l.yield, "yield", false, "send SIGTERM to the command when others ask for the lock with lockstep revoke")
-	f.BoolVarP(&l.nonblock, "nonblock", "n", false, "do not wait if somebody holds the lock or waits for it")
-	f.VarP(&l.wait, "wait", "w", "wait no longer than this, counted from when there is a session; a bare number is seconds")
+	f.BoolVarP(&l.nonblock, "nonblock", "n", false, "do not wait if another process holds the lock or waits for it")
+	f.VarP(&l.wait, "wait", "w", "wait no longer than this after the session has begun; a bare number is seconds")
 	f.IntVarP(&l.conflict, "conflict-exit-code", "E", exitNotObtained, "exit code when the lock is not obtained under -n or -w")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
 	return cmd
@@ -93,7 +94,7 @@ func (l *lockCommand) runLocked(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(client) // releases
+	defer closeClient(client) // releases
 	ctx := cmd.Context()
 	locker := l.newLocker(client)
 	if err := l.prepareCommand(ctx, client, locker.Path(), command); err != nil {
@@ -106,7 +107,7 @@ func (l *lockCommand) runLocked(cmd *cobra.Command, args []string) error {
 	return l.useLease(ctx, lease)
 }
 
-// checkArguments refuses what cannot be asked for, before anything is asked.
+// checkArguments checks flags and NAMEs before lockstep connects.
 func (l *lockCommand) checkArguments(cmd *cobra.Command, names []string) error {
 	if l.conflict < 0 || l.conflict > 255 {
 		return usageError("-E %d is no exit code: it must be between 0 and 255", l.conflict)
@@ -135,8 +136,8 @@ func (l *lockCommand) acquireLock(ctx context.Context, locker locks.Locker) (*lo
 	return lease, err
 }
 
-// useLease runs the command under the lease, or holds it. The lease outlives the time that --max-hold gives, so
-// that nobody else is let in while the command is being ended.
+// useLease runs the command under the lease, or holds it. The lease lasts longer than the time of --max-hold, so
+// that no other process gets the lock while the command ends.
 func (l *lockCommand) useLease(ctx context.Context, lease *locks.Lease) error {
 	held := lease.Context()
 	if l.maxHold > 0 {
@@ -144,7 +145,7 @@ func (l *lockCommand) useLease(ctx context.Context, lease *locks.Lease) error {
 		defer cancel()
 		held = bounded
 	}
-	revoked := l.tellRevoked(lease)
+	revoked := l.printRevoked(lease)
 	if len(l.command) == 0 {
 		return l.holdUntilSignal(ctx, lease, held, revoked)
 	}
@@ -159,25 +160,25 @@ func (l *lockCommand) useLease(ctx context.Context, lease *locks.Lease) error {
 	return exitSilently(code)
 }
 
-// tellRevoked says on standard error that others ask for the lock. The channel is closed then if the command is to end for that.
-func (l *lockCommand) tellRevoked(lease *locks.Lease) <-chan struct{} {
+// printRevoked prints on standard error when others ask for the lock. It closes the channel then if the command is to end for that.
+func (l *lockCommand) printRevoked(lease *locks.Lease) <-chan struct{} {
 	end := make(chan struct{})
 	go func() {
 		select {
 		case <-lease.Context().Done():
 		case <-lease.Revoked():
 			if l.yield {
-				printNotice("lock %s: others ask for it; it is given up when the command has ended", l.path)
+				printNotice("lock %s: others ask for it; lockstep ends the command, if there is one, and releases the lock", l.path)
 				close(end)
 			} else {
-				printNotice("lock %s: others ask for it; the command goes on, since --yield is not given", l.path)
+				printNotice("lock %s: others ask for it; lockstep keeps it, since --yield is not given", l.path)
 			}
 		}
 	}()
 	return end
 }
 
-// holdUntilSignal holds the lock until a signal comes, or it is to be given up for others.
+// holdUntilSignal holds the lock until a signal comes, or until it is to be released for others.
 func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, held context.Context, revoked <-chan struct{}) error {
 	what := holdingJSON{Path: l.path, Token: lease.Token(), Session: locks.SessionID(lease.Session())}
 	if err := printResult(os.Stdout, l.json, what, what.Path, what.Token); err != nil {
@@ -193,15 +194,15 @@ func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, h
 	}
 }
 
-// notAcquiredError says who has the locks instead, if that can be found out quickly.
+// notAcquiredError says who holds the locks, if that can be found out quickly.
 func (l *lockCommand) notAcquiredError(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	reason := fmt.Errorf("lock %s: %w", l.path, locks.ErrNotAcquired)
-	hint := "wait for it with -w DURATION, or without -n and -w as long as it takes"
+	hint := "wait for it with -w DURATION, or without a limit: leave out -n and -w"
 	if l.wait > 0 {
-		reason = fmt.Errorf("%w within %v, the time that -w gives", reason, l.wait.asDuration())
-		hint = "without -w lockstep waits as long as it takes"
+		reason = fmt.Errorf("%w within %v (-w)", reason, l.wait.asDuration())
+		hint = "without -w lockstep waits without a limit"
 	}
 	for _, path := range l.blockingPaths(err) {
 		who := l.describeHolder(ctx, path)
@@ -216,7 +217,7 @@ func (l *lockCommand) notAcquiredError(ctx context.Context, err error) error {
 	return &exitError{l.conflict, reason, hint}
 }
 
-// blockingPaths is the lock that was not obtained, or all if it is not known which.
+// blockingPaths is the path of the lock that was not obtained, or all paths if it is not known which.
 func (l *lockCommand) blockingPaths(err error) []string {
 	var at *framework.OpError
 	if errors.As(err, &at) && slices.Contains(l.paths, at.Path) {

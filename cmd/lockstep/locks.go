@@ -24,24 +24,23 @@ func newLocks() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "locks [NAME] [flags]",
 		Short: "Show who holds locks and who waits for them",
-		Long: `Show who holds locks and who waits for them, whoever made them: a Java program with Apache
-Curator is shown as well.
+		Long: `Show who holds locks and who waits for them, also Java programs with Apache Curator.
 
-Without a NAME all locks below /lockstep/locks are listed; with the NAME of a directory, all
-below that. With the NAME of a lock its holders and waiters are listed in order, each with its
-fencing token and its session. It is a look: nothing is written, and what it shows may
-have changed since. Times are those that the holders' own clocks gave when they asked.
+Without a NAME lockstep lists all locks below /lockstep/locks, with the NAME of a directory those
+below it; the exit code is 1 if no process holds or waits there. With the NAME of a lock it lists the
+holders and waiters in order, each with its fencing token and session. Nothing is written, and the
+locks may have changed since. Times are by the clocks of those who asked for the lock, when they asked.
 
-The flags --waiting, --older, --owner, --sort and --limit choose among the locks of a list. What
-belongs to a queue, a scheduler or a barrier is shown with --all only. --deadlocks shows holders that
-wait for each other, with exit code 1 if there are any. See also lockstep revoke
-and lockstep release.`,
-		Example: `  lockstep locks                   all of them
-  lockstep locks deploy            one of them, in detail
+The flags --waiting, --older, --owner, --sort and --limit choose among the locks of a list. Nodes of
+queues, schedulers and barriers are shown with --all only. --deadlocks shows holders that wait for
+each other; the exit code is 1 if there are any, or if a NAME that was given does not exist. See
+also lockstep revoke and lockstep release.`,
+		Example: `  lockstep locks                   all locks
+  lockstep locks deploy            one lock, in detail
   lockstep locks --waiting --sort waiting --limit 10
   lockstep locks --older 1h --owner web-3
-  lockstep locks --deadlocks       those that wait for each other
-  lockstep locks /apps --json      those below another path, one object a line`,
+  lockstep locks --deadlocks       holders that wait for each other
+  lockstep locks /apps --json      the locks below another path, one object per line`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: withExitCodes(l.inspectLocks),
 	}
@@ -55,7 +54,7 @@ and lockstep release.`,
 }
 
 func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
-	path, err := l.inspectedPath(args)
+	path, err := rootOf("locks", args)
 	if err != nil {
 		return err
 	}
@@ -66,43 +65,36 @@ func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	ctx := cmd.Context()
 	if l.deadlocks {
-		return showDeadlocks(ctx, client, path, l.json)
+		return showDeadlocks(ctx, client, path, len(args) > 0, l.json)
 	}
 	if len(args) == 0 {
-		return l.listLocks(ctx, client, path)
+		return l.listLocks(ctx, client, path, false)
 	}
 	one, err := locks.Inspect(ctx, client, path)
 	switch {
 	case err != nil:
 		return err
 	case one.Kind == locks.NoLock:
-		return l.listLocks(ctx, client, path)
+		return l.listLocks(ctx, client, path, path != "/")
 	case l.json:
 		return printResult(os.Stdout, true, reportView(one))
 	}
 	return printLockDetail(os.Stdout, one, time.Now())
 }
 
-// inspectedPath is where to look. The root is no lock, but locks may be below it.
-func (l *locksCommand) inspectedPath(args []string) (string, error) {
-	switch {
-	case len(args) == 0:
-		return locksDir, nil
-	case args[0] == "/":
-		return "/", nil
-	}
-	return pathOf("locks", args[0])
-}
-
-// listLocks shows every lock below a path. What cannot be read is warned about, and decides the exit code.
-func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, root string) error {
+// listLocks shows every lock below a path. What cannot be read is warned about, and decides the exit code. A NAME without any lock may be mistyped.
+func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, root string, named bool) error {
 	var reports []*locks.Report
 	var unread error
 	now := time.Now()
+	found := 0
 	for r, err := range locks.List(ctx, client, root) {
+		if err == nil {
+			found++
+		}
 		switch {
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
 			printWarning("%v", err)
@@ -121,6 +113,9 @@ func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, 
 	reports = l.filter.arrange(reports, now)
 	if err := l.printReports(reports, now); err != nil {
 		return err
+	}
+	if found == 0 && named && unread == nil {
+		return nothingFoundError(ctx, client, "locks", root, "lockstep locks")
 	}
 	if len(reports) == 0 && !l.json && unread == nil {
 		printNotice("no locks below %s", root)

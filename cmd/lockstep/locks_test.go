@@ -119,19 +119,50 @@ func TestLocksJSON(t *testing.T) {
 		require.NotNil(t, decode(t, lines[0])["waiters"], "a list, never null")
 	}
 	code, out, errs := s.run("locks", "none", "--json")
-	require.Equal(t, 0, code)
+	require.Equal(t, 1, code)
 	require.Empty(t, out)
-	require.Empty(t, errs)
+	require.Contains(t, errs, "no locks at or below /lockstep/locks/none: there is no such node")
 }
 
 func TestNoLocks(t *testing.T) {
 	s := newStage(t)
-	for args, where := range map[string]string{"locks": "/lockstep/locks", "locks none": "/lockstep/locks/none", "locks /": "/"} {
+	for args, where := range map[string]string{"locks": "/lockstep/locks", "locks /": "/"} {
 		code, out, errs := s.run(strings.Fields(args)...)
 		require.Equal(t, 0, code)
 		require.Empty(t, out)
 		require.Equal(t, "lockstep: no locks below "+where+"\n", errs)
 	}
+}
+
+// TestANameWithoutNodesGivesExitCodeOne: who mistypes a NAME must not believe that nobody has the lock. That does not depend on whether a node of it is left.
+func TestANameWithoutNodesGivesExitCodeOne(t *testing.T) {
+	s := newStage(t)
+	require.NoError(t, client(t, s).MakeDirs(t.Context(), "/lockstep/locks/free"))
+	for line, want := range map[string]string{
+		"locks none": "no locks at or below /lockstep/locks/none: there is no such node\nlockstep: see which there are: lockstep locks\n",
+		"locks free": "no locks at or below /lockstep/locks/free\n", "elections none": "no elections at or below /lockstep/elections/none: there is no such node\n",
+		"barriers none": "no barriers at or below /lockstep/barriers/none: there is no such node\n", "latch ls none": "no latches at or below /lockstep/latches/none: there",
+		"check /none":    "there is no node /none: nothing was checked\nlockstep: check ROOT and --root\n",
+		"queue ls /none": "no queues at or below /none: there is no such node\nlockstep: see which there are: lockstep queue ls\n", "queue ls /lockstep/locks --json": "no queues at or below /lockstep/locks\n",
+		"locks --deadlocks none": "there is no node /lockstep/locks/none: no lock was looked at\nlockstep: see which there are: lockstep locks\n",
+		"check --root /none":     "there is no node /: nothing was checked", "check /none --json": "there is no node /none",
+	} {
+		code, out, errs := s.run(strings.Fields(line)...)
+		require.Equal(t, 1, code, line)
+		require.Empty(t, out, line)
+		require.Contains(t, errs, want, line)
+	}
+	for _, line := range []string{"locks", "locks /", "elections", "elections /", "barriers", "latch ls", "check", "check /lockstep/locks/free", "gates none", "queue ls", "queue ls /", "locks --deadlocks", "locks --deadlocks free", "locks --deadlocks /"} {
+		code, _, errs := s.run(strings.Fields(line)...)
+		require.Zero(t, code, "%s: %s", line, errs)
+	}
+	holder := s.holds("busy")
+	code, out, errs := s.run("locks", "busy", "--json")
+	require.Zero(t, code, errs)
+	require.NotEmpty(t, out)
+	code, _, errs = s.run("locks", "/lockstep/locks", "--owner", "nobody")
+	require.Zero(t, code, "the flags chose none of those that are there: %s", errs)
+	holder.release()
 }
 
 func TestLocksThatMayNotBeRead(t *testing.T) {
@@ -143,6 +174,7 @@ func TestLocksThatMayNotBeRead(t *testing.T) {
 	code, out, errs := s.run("locks", "/")
 	require.Equal(t, 77, code)
 	require.Contains(t, errs, "/a: no permission")
+	require.Contains(t, errs, "lockstep connected without credentials: give credentials in LOCKSTEP_AUTH_FILE")
 	require.Contains(t, out, "/b/ours", "the others are listed")
 	code, out, errs = s.run("locks", "/a")
 	require.Equal(t, 77, code)
@@ -161,7 +193,7 @@ func TestLocksEndsWithASignal(t *testing.T) {
 	s.zk.Thaw()
 }
 
-func TestAgo(t *testing.T) {
+func TestAgesAreFormatted(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Hour: "just now", 900 * time.Millisecond: "just now", time.Second: "1s ago", 59 * time.Second: "59s ago", 60 * time.Second: "1m00s ago",
 		3*time.Minute + 7*time.Second: "3m07s ago", 5*time.Hour + 3*time.Minute + time.Second: "5h03m ago", 50 * time.Hour: "2d02h ago",
@@ -186,4 +218,27 @@ func FuzzTables(f *testing.F) {
 		require.Equal(t, 6, strings.Count(one.String(), "\n"))
 		require.NotContains(t, list.String()+one.String(), "\x1b")
 	})
+}
+
+// A script that goes on after exit code 0 must not take what was cut short for done, or for nothing wrong.
+func TestACommandThatASignalCutsShortDoesNotEndWithZero(t *testing.T) {
+	s := newStage(t)
+	s.zk.Freeze()
+	defer s.zk.Thaw()
+	var all []*process
+	for _, args := range [][]string{
+		{"check"}, {"doctor"}, {"jobs"}, {"jobs", "--check"}, {"jobs", "run", "report"}, {"runs", "report"}, {"clean", "-y"}, {"config", "get", "limits"}, {"config", "history", "limits"},
+		{"config", "set", "limits", "1"}, {"id", "next", "orders"}, {"revoke", "deploy"}, {"release", "deploy", "--node", "x", "-y"}, {"elections"}, {"elections", "transfer", "billing", "x"},
+		{"members", "web"}, {"members", "drain", "web", "web-1"}, {"services"}, {"disable", "billing", "one"}, {"queue", "ls"}, {"queue", "put", "mails", "x"}, {"barriers"}, {"gates"},
+		{"top", "--once"}, {"workflows"}, {"workflows", "cancel", "order-42"},
+	} {
+		all = append(all, s.start(append(args, "--connect-timeout", "1h")...))
+	}
+	s.until("connections", func() bool { return s.zk.Connections() >= len(all) })
+	for _, p := range all {
+		p.signal(syscall.SIGTERM)
+	}
+	for _, p := range all {
+		require.Equal(t, 143, p.wait(), p.cmd.Args)
+	}
 }

@@ -24,12 +24,12 @@ type locksFilter struct {
 
 func (f *locksFilter) addFilterFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.waiting, "waiting", false, "only locks that somebody waits for")
-	flags.Var(&f.older, "older", "only locks that a holder has asked for so long ago or longer")
-	flags.StringVar(&f.owner, "owner", "", "only locks of a holder or waiter whose owner or host contains this")
-	flags.StringVar(&f.sort, "sort", "path", "by path, waiting (most first) or age (oldest first)")
-	flags.IntVar(&f.limit, "limit", 0, "show so many at most")
-	flags.BoolVar(&f.all, "all", false, "also nodes that belong to queues, schedulers and barriers")
+	flags.BoolVar(&f.waiting, "waiting", false, "only locks that have waiters")
+	flags.Var(&f.older, "older", "only locks that a holder has asked for at least this long ago")
+	flags.StringVar(&f.owner, "owner", "", "only locks with a holder or waiter whose owner or host contains this text")
+	flags.StringVar(&f.sort, "sort", "path", "sort by path, waiting (most waiters first) or age (oldest holder first)")
+	flags.IntVar(&f.limit, "limit", 0, "show this many locks at most")
+	flags.BoolVar(&f.all, "all", false, "show also nodes of queues, schedulers and barriers")
 }
 
 func (f *locksFilter) checkFilterFlags(cmd *cobra.Command) error {

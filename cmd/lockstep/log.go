@@ -2,19 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
+
+	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/framework"
 )
 
-// plainWords replace messages of the client's log: at the begin of an interruption, with how long holds still last, at its end, and when the servers
-// grant another session timeout than the configured one. Each text is made of the record's attributes.
+// plainWords make a text for people in place of some messages of the client's log: when an interruption begins, with how long holds still last, when it ends, when the
+// session is lost, and when the servers grant a shorter session timeout than the configured one. Each text is made of the record's attributes.
 var plainWords = map[string]func(attributes map[string]string) string{
 	"no server can be used": func(a map[string]string) string {
 		line := "no server can be reached (" + a["servers"] + ")"
 		if left := a["holds_stand_for"]; left != "" {
-			line += ": what is held stands for another " + left
+			line += ": holds last for another " + left
 		}
 		return line
 	},
@@ -22,10 +26,10 @@ var plainWords = map[string]func(attributes map[string]string) string{
 		return fmt.Sprintf("%s can be reached again, after %s", a["server"], a["after"])
 	},
 	"session lost": func(a map[string]string) string {
-		return "the session and all that it held is lost: " + a["cause"]
+		return "the session is lost, and with it all that it held: " + strings.TrimPrefix(a["cause"], framework.ErrSessionLost.Error()+": ")
 	},
-	"the servers grant a shorter session timeout": func(a map[string]string) string {
-		return fmt.Sprintf("the servers grant a session timeout of %s instead of %s: what is held survives interruptions of %s only; raise their maxSessionTimeout, or ask for less with --session-timeout",
+	shorterTimeout: func(a map[string]string) string {
+		return fmt.Sprintf("the servers grant a session timeout of %s instead of %s: holds survive interruptions of %s only; raise their maxSessionTimeout, or ask for less with --session-timeout",
 			a["granted"], a["asked"], a["survived"])
 	},
 }
@@ -33,23 +37,35 @@ var plainWords = map[string]func(attributes map[string]string) string{
 // outageOver is what the client logs at the end of an outage, whose beginning it warns of. People want to know both.
 const outageOver = "a server can be used again"
 
-// findingBegins is what a monitor logs when it tells of a finding. lockstep monitor prints it as a result.
+// shorterTimeout is what the client warns of when the servers grant less than was asked for. lockstep doctor makes it a finding.
+const shorterTimeout = "the servers grant a shorter session timeout"
+
+// findingBegins is what a monitor logs when it reports a finding. lockstep monitor prints it as a result.
 const findingBegins = "a finding begins"
 
+// registeredDifferently is what a scheduler logs of two members with different declarations. lockstep cron warns of that itself, with the stored schedule and command.
+const registeredDifferently = "two members have registered a job differently"
+
 // peopleLogHandler is a log handler for people: it prints warnings, and that an outage is over, as one line, in plain words or with the attributes as name=value.
-type peopleLogHandler struct{ attrs []slog.Attr }
+type peopleLogHandler struct {
+	attrs  []slog.Attr
+	unsaid string // a message that is not printed: the command reports it itself
+}
 
 func (peopleLogHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo
 }
 
 func (p peopleLogHandler) Handle(_ context.Context, r slog.Record) error {
-	if r.Level < slog.LevelWarn && r.Message != outageOver || r.Message == findingBegins {
+	if r.Level < slog.LevelWarn && r.Message != outageOver || r.Message == findingBegins || r.Message == registeredDifferently ||
+		p.unsaid != "" && r.Message == p.unsaid {
 		return nil
 	}
-	line, attributes := r.Message, map[string]string{}
+	line, attributes, noValue := r.Message, map[string]string{}, false
 	add := func(a slog.Attr) bool {
 		line += formatAttribute(a)
+		cause, _ := a.Value.Any().(error)
+		noValue = noValue || errors.Is(cause, config.ErrNoValue)
 		attributes[a.Key] = a.Value.Resolve().String()
 		return true
 	}
@@ -57,6 +73,9 @@ func (p peopleLogHandler) Handle(_ context.Context, r slog.Record) error {
 		add(a)
 	}
 	r.Attrs(add)
+	if noValue {
+		return nil // the command itself says so
+	}
 	if inWords, ok := plainWords[r.Message]; ok {
 		line = inWords(attributes)
 	}
@@ -69,10 +88,10 @@ func (p peopleLogHandler) Handle(_ context.Context, r slog.Record) error {
 }
 
 func (p peopleLogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return peopleLogHandler{append(p.attrs[:len(p.attrs):len(p.attrs)], attrs...)}
+	return peopleLogHandler{append(p.attrs[:len(p.attrs):len(p.attrs)], attrs...), p.unsaid}
 }
 
-// WithGroup leaves groups out: nothing that logs here has any.
+// WithGroup ignores groups: no record here has any.
 func (p peopleLogHandler) WithGroup(string) slog.Handler { return p }
 
 func formatAttribute(a slog.Attr) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestALostLockTermsTheCommand(t *testing.T) {
+func TestALostLockSendsTheCommandSIGTERM(t *testing.T) {
 	s := newStage(t)
 	p := s.start("lock", "demo", "--", "sh", "-c", `trap 'echo told; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
 	p.line(0)
@@ -25,7 +25,7 @@ func TestALostLockTermsTheCommand(t *testing.T) {
 	s.left()
 }
 
-func TestALostLockKillsACommandThatStays(t *testing.T) {
+func TestALostLockKillsACommandThatIgnoresSIGTERM(t *testing.T) {
 	s := newStage(t)
 	told := false
 	for killAfter := 100 * time.Millisecond; !told; killAfter *= 4 { // the shell needs a moment of a loaded machine to say it
@@ -160,7 +160,7 @@ func TestAHoldSurvivesAServersRestart(t *testing.T) {
 	require.Equal(t, 4, p.wait())
 }
 
-// TestAnInterruptionIsToldInPlainWords: how long what is held stands, and when it is over; the command goes on.
+// TestAnInterruptionIsToldInPlainWords: how long holds last, and when the interruption is over; the command goes on.
 func TestAnInterruptionIsToldInPlainWords(t *testing.T) {
 	s := newStage(t)
 	server := s.servers
@@ -171,7 +171,7 @@ func TestAnInterruptionIsToldInPlainWords(t *testing.T) {
 	p.line(0)
 	proxy.Cut()
 	s.until("the warning", func() bool {
-		return strings.Contains(read(p.err), "lockstep: warning: no server can be reached ("+proxy.Addr()+": ") && strings.Contains(read(p.err), "): what is held stands for another 3")
+		return strings.Contains(read(p.err), "lockstep: warning: no server can be reached ("+proxy.Addr()+": ") && strings.Contains(read(p.err), "): holds last for another 3")
 	})
 	proxy.Heal()
 	s.until("the end", func() bool {
@@ -187,7 +187,7 @@ func TestAShorterTimeoutIsToldInPlainWords(t *testing.T) {
 	s := newStage(t, zktest.WithSessionTimeouts(time.Second, 10*time.Second))
 	p := s.start("lock", "demo", "--", "true")
 	require.Equal(t, 0, p.wait())
-	require.Equal(t, "lockstep: warning: the servers grant a session timeout of 10s instead of 40s: what is held survives interruptions of 3.416s only; "+
+	require.Equal(t, "lockstep: warning: the servers grant a session timeout of 10s instead of 40s: holds survive interruptions of 3.416s only; "+
 		"raise their maxSessionTimeout, or ask for less with --session-timeout\n", read(p.err))
 }
 

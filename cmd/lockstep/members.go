@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/internal/znode"
@@ -20,7 +19,7 @@ import (
 	"github.com/lockstep-go/lockstep/members"
 )
 
-// groupsDir is where groups of members are.
+// groupsDir is the directory of groups.
 const groupsDir = "/lockstep/groups"
 
 func newMembers() *cobra.Command {
@@ -28,11 +27,11 @@ func newMembers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "members [NAME] [flags]",
 		Short: "Show the members of a group, and take them out of service",
-		Long: `Show the groups below /lockstep/groups, or with a NAME the members of one: what each tells of itself
-and whether it is in service. With --watch a line for each member that joins, leaves, comes back or
-changes, until a signal; with --json each line is an object. Nothing is written. A NAME that is
-called as a subcommand is given as a path: /lockstep/groups/drain. The exit code is 1 if the group
-has no member.`,
+		Long: `Show the groups below /lockstep/groups, or with a NAME the members of one: what each member publishes
+about itself and whether it is in service. With --watch lockstep prints a line for each member that
+joins, leaves, comes back or changes, until a signal; with --json each line is an object. Nothing is
+written. If the NAME is also that of a subcommand, give the path: /lockstep/groups/drain. The exit
+code is 1 if the group has no member.`,
 		Example: "  lockstep members\n  lockstep members web --watch\n  lockstep members drain web web-1 --reason 'new kernel'",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -43,20 +42,22 @@ has no member.`,
 			}
 			return withGroup(cmd, c, "", printGroups(c.json))
 		}
-		return withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
-			if watch {
+		if watch {
+			return endQuietlyOnSignal(cmd.Context(), withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
 				return watchMembers(ctx, g, c.json)
-			}
+			}))
+		}
+		return withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
 			return printMembers(ctx, g, c.json)
 		})
 	})
 	c.addConnectionFlags(cmd)
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on, and print each change")
+	cmd.Flags().BoolVar(&watch, "watch", false, "run until a signal, and print each change")
 	cmd.AddCommand(newCordon(), newUncordon(), newDrain())
 	return cmd
 }
 
-// withGroup connects, and calls a function with the group of a NAME, if there is one.
+// withGroup connects, and calls a function with the group of a NAME, or with the directory of groups if the NAME is empty.
 func withGroup(cmd *cobra.Command, c *connectionFlags, name string, do func(context.Context, *framework.Client, *members.Group) error) error {
 	path := groupsDir
 	if name != "" {
@@ -65,19 +66,16 @@ func withGroup(cmd *cobra.Command, c *connectionFlags, name string, do func(cont
 			return err
 		}
 	}
-	client, err := c.connectClient(cmd)
-	if err != nil {
-		return endQuietlyOnSignal(cmd.Context(), err)
-	}
-	defer hangUp(client)
-	return membersCode(endQuietlyOnSignal(cmd.Context(), do(cmd.Context(), client, members.New(client, path))))
+	return membersCode(c.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+		return do(ctx, client, members.New(client, path))
+	}))
 }
 
-// membersCode finds the exit codes of a group's errors.
+// membersCode returns an error of a group with its exit code.
 func membersCode(err error) error {
 	switch {
 	case errors.Is(err, members.ErrNotFound):
-		return &exitError{exitNotObtained, err, "see who is there: lockstep members NAME; --absent cordons one that is yet to come"}
+		return &exitError{exitNotObtained, err, "see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet"}
 	case errors.Is(err, members.ErrLeft), errors.Is(err, members.ErrWithdrawn), errors.Is(err, members.ErrDrainFailed):
 		return &exitError{exitNotObtained, err, ""}
 	case errors.Is(err, members.ErrInvalid):
@@ -156,18 +154,14 @@ func printGroups(asJSON bool) func(context.Context, *framework.Client, *members.
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
 			return err
 		}
-		t := newTable("GROUP", "IN SERVICE", "CORDONED")
-		for _, name := range sortNames(names) {
+		if len(names) == 0 && !asJSON {
+			printNotice("no groups below %s", dir.Path())
+		}
+		return printEach(sortNames(names), newTable("GROUP", "IN SERVICE", "CORDONED"), asJSON, func(name string) (any, []cell, error) {
 			path := znode.Join(dir.Path(), name)
 			view, err := members.New(client, path).List(ctx)
 			if err != nil {
-				return err
-			}
-			if asJSON {
-				if err := printResult(os.Stdout, true, groupView(path, view)); err != nil {
-					return err
-				}
-				continue
+				return nil, nil, err
 			}
 			active := 0
 			for _, m := range view.Members {
@@ -175,12 +169,8 @@ func printGroups(asJSON bool) func(context.Context, *framework.Client, *members.
 					active++
 				}
 			}
-			t.addRow(boldCell(quoteName(name)), plainCell(strconv.Itoa(active)), plainCell(strconv.Itoa(len(view.Members)-active)))
-		}
-		if len(names) == 0 && !asJSON {
-			printNotice("no groups below %s", dir.Path())
-		}
-		return t.printTo(os.Stdout)
+			return groupView(path, view), []cell{boldCell(quoteName(name)), plainCell(strconv.Itoa(active)), plainCell(strconv.Itoa(len(view.Members) - active))}, nil
+		})
 	}
 }
 
@@ -210,7 +200,7 @@ func printMembers(ctx context.Context, g *members.Group, asJSON bool) error {
 				reason = cordonText(*m.Cordon)
 			}
 			t.addRow(boldCell(shortenText(m.ID)), memberStateCell(m.State), plainCell(shortenText(m.Info.Version)), plainCell(strconv.FormatFloat(m.Info.Load, 'g', 4, 64)),
-				plainCell(formatClock(m.Joined, time.Now())), dimCell(formatMetadata(election.Metadata(m.Info.Metadata))), plainCell(reason))
+				plainCell(formatClock(m.Joined, time.Now())), dimCell(formatMetadata(m.Info.Metadata)), plainCell(reason))
 		}
 		for _, c := range absentCordons(view) {
 			t.addRow(boldCell(shortenText(c.ID)), dimCell("absent"), plainCell(""), plainCell(""), plainCell(""), plainCell(""), plainCell(cordonText(c)))
@@ -279,26 +269,26 @@ func printMemberChange(c members.Change, asJSON bool) error {
 		if c.Member.Info.Version != "" {
 			line += " version " + shortenText(c.Member.Info.Version)
 		}
-		line += " " + style.Dim(formatMetadata(election.Metadata(c.Member.Info.Metadata)))
+		line += " " + style.Dim(formatMetadata(c.Member.Info.Metadata))
 	}
 	_, err := fmt.Println(strings.TrimSpace(line))
 	return err
 }
 
-// askFlags are those of "cordon" and "drain".
-type askFlags struct {
+// cordonFlags are the flags of "cordon" and "drain".
+type cordonFlags struct {
 	connectionFlags
 	reason string
 	absent bool
 }
 
-func (f *askFlags) add(cmd *cobra.Command) {
+func (f *cordonFlags) addCordonFlags(cmd *cobra.Command) {
 	f.addConnectionFlags(cmd)
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for others")
-	cmd.Flags().BoolVar(&f.absent, "absent", false, "also if no member with the ID is there")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason, which others can see")
+	cmd.Flags().BoolVar(&f.absent, "absent", false, "also if the group has no member with the ID")
 }
 
-func (f *askFlags) options() []members.CordonOption {
+func (f *cordonFlags) cordonOptions() []members.CordonOption {
 	opts := []members.CordonOption{members.Reason(f.reason)}
 	if f.absent {
 		opts = append(opts, members.EvenIfAbsent())
@@ -307,19 +297,19 @@ func (f *askFlags) options() []members.CordonOption {
 }
 
 func newCordon() *cobra.Command {
-	f := &askFlags{}
+	f := &cordonFlags{}
 	cmd := &cobra.Command{
 		Use: "cordon NAME ID [flags]", Short: "Ask a member to take no new work", Args: cobra.ExactArgs(2),
-		Long: `Ask a member of a group to take no new work. The cordon belongs to the ID: it stands until uncordon,
+		Long: `Ask a member of a group to take no new work. The cordon belongs to the ID: it lasts until uncordon,
 also when the process is started again.`,
 		Example: "  lockstep members cordon web web-1 --reason 'new disk'",
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		return withGroup(cmd, &f.connectionFlags, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
-			return g.Cordon(ctx, args[1], f.options()...)
+			return g.Cordon(ctx, args[1], f.cordonOptions()...)
 		})
 	})
-	f.add(cmd)
+	f.addCordonFlags(cmd)
 	return cmd
 }
 
@@ -340,12 +330,12 @@ func newUncordon() *cobra.Command {
 }
 
 func newDrain() *cobra.Command {
-	f, wait := &askFlags{}, durationFlag(0)
+	f, wait := &cordonFlags{}, durationFlag(0)
 	cmd := &cobra.Command{
 		Use: "drain NAME ID [flags]", Short: "Ask a member to finish its work, and wait until it has", Args: cobra.ExactArgs(2),
 		Long: `Ask a member of a group to take no new work and to finish what it has, and wait until it acknowledges
-that. The exit code is 1 if it cannot, if it leaves before, if somebody withdraws the drain, or if the
-time of -w is over; the drain stays asked for until uncordon.`,
+that. The exit code is 1 if the member cannot, if it leaves before, if another client withdraws the
+drain, or if the time of -w is over. The request for the drain stays until uncordon.`,
 		Example: "  lockstep members drain web web-1 -w 5m && reboot",
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -356,14 +346,14 @@ time of -w is over; the drain stays asked for until uncordon.`,
 				waiting, cancel = context.WithTimeout(ctx, wait.asDuration())
 				defer cancel()
 			}
-			err := g.Drain(waiting, args[1], f.options()...)
+			err := g.Drain(waiting, args[1], f.cordonOptions()...)
 			if err != nil && ctx.Err() == nil && waiting.Err() != nil {
-				return &exitError{exitNotObtained, fmt.Errorf("%s has not acknowledged the drain in %v", quoteName(args[1]), wait.asDuration()), "it stays asked for: drain again to wait, or uncordon"}
+				return &exitError{exitNotObtained, fmt.Errorf("%s has not acknowledged the drain in %v", quoteName(args[1]), wait.asDuration()), "the request stays: run drain again to wait, or uncordon"}
 			}
 			return err
 		})
 	})
-	f.add(cmd)
+	f.addCordonFlags(cmd)
 	cmd.Flags().VarP(&wait, "wait", "w", "wait no longer than this; a bare number is seconds")
 	return cmd
 }

@@ -73,7 +73,7 @@ func TestMembersAreShownAndDrained(t *testing.T) {
 	}
 	require.NoError(t, m.Leave(t.Context()))
 	watch.signal(syscall.SIGTERM)
-	watch.wait()
+	require.Equal(t, 0, watch.wait())
 	code, _, _ = s.run("members", "uncordon", "web", "web-2")
 	require.Equal(t, 0, code)
 }

@@ -22,7 +22,7 @@ const (
 	maxEventsSeen = 4096
 )
 
-// monitorCommand is the subcommand that tells when something begins and ends to be wrong.
+// monitorCommand is the subcommand that reports when problems begin and end.
 type monitorCommand struct {
 	connectionFlags
 	path         string
@@ -41,7 +41,7 @@ type monitorCommand struct {
 	without      []string
 	noWatchdog   bool
 	printed      map[string]bool
-	printProblem func(error) // ends the program
+	endWithError func(error) // ends the program, since an event cannot be printed
 }
 
 func newMonitor() *cobra.Command {
@@ -49,24 +49,26 @@ func newMonitor() *cobra.Command {
 		oldItem: durationFlag(time.Hour), printed: map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "monitor [ROOT] [flags]",
-		Short: "Tell when something begins and ends to be wrong with locks, jobs and queues",
-		Long: `Look at all locks, jobs and queues below a path (default /, which is --root) at an interval, and tell
-once when something begins to be wrong, and once when it ends: time, begins or ends, path, problem
-and a text. Start it on several machines: one looks, the others stand by, and the next one goes on
-where the one before has stopped. It runs until a signal comes.
+		Short: "Report when problems with locks, jobs and queues begin and end",
+		Long: `Look at all locks, jobs and queues below a path (default /, which is --root) at an interval, and
+report each problem once when it begins and once when it ends. A line has the time, begins or ends,
+the path, the problem and a text. Start it on several machines: one looks, the others stand by, and
+the next one goes on where the one before has stopped. It runs until a signal comes.
 
-Something begins after it was seen at --begin-after looks in a row, and ends after --end-after
-looks without it. Problems, for --without:
+A problem begins after --begin-after looks in a row with it, and ends after --end-after looks without
+it. The path need not exist yet: if nothing is below it when a monitor begins to look, a line on its
+standard error says so. Problems, for --without:
 ` + problemList() + `
-With --on-event a program is run for each event, one at a time, for --on-event-timeout at most.
-It gets the event as a line of JSON on its standard input, and in its environment LOCKSTEP_EVENT
-(begins or ends), LOCKSTEP_EVENT_ID (the same for both), LOCKSTEP_PROBLEM, LOCKSTEP_PATH,
-LOCKSTEP_TEXT and LOCKSTEP_LASTED (seconds). What cannot be printed is escaped in all of them. If it
-fails it is run again after the next looks, three times in all; so an event may come twice.
+With --on-event lockstep runs a program for each event, one at a time, for --on-event-timeout at most.
+The program gets the event as a line of JSON on its standard input, and in its environment
+LOCKSTEP_EVENT (begins or ends), LOCKSTEP_EVENT_ID (the same for both), LOCKSTEP_PROBLEM,
+LOCKSTEP_PATH, LOCKSTEP_TEXT and LOCKSTEP_LASTED (seconds). Unprintable characters are escaped in all of
+them. If the program fails, lockstep runs it again after the next looks, three times in all. So the
+program may get an event twice.
 
-Besides its findings it keeps only the election of the one that looks, below ` + monitorsDir + `. That no monitor
-looks is to be found by other means: by the metric lockstep.monitor.up of a program with package
-monitor, or by a signal of page.sh's own.`,
+lockstep stores only its findings and the election of the one that looks, below ` + monitorsDir + `. Use
+other means to notice that no monitor looks, such as the metric lockstep.monitor.up of a program with
+package monitor.`,
 		Example: `  lockstep monitor
   lockstep monitor /apps --on-event ./page.sh --waiters 50
   lockstep monitor --json --without 'dead letters' --hold 1h`,
@@ -77,20 +79,20 @@ monitor, or by a signal of page.sh's own.`,
 	f := cmd.Flags()
 	f.StringVar(&c.path, "path", "", "where the monitors of this ROOT elect the one that looks (default below "+monitorsDir+")")
 	f.StringVar(&c.onEvent, "on-event", "", "run this program for each event")
-	f.Var(&c.timeout, "on-event-timeout", "stop it after so long")
-	f.Var(&c.interval, "interval", "from the begin of a look to the next")
-	f.IntVar(&c.begin, "begin-after", 2, "looks in a row that have seen it")
-	f.IntVar(&c.end, "end-after", 2, "looks in a row that have not")
-	f.IntVar(&c.waiters, "waiters", 10, "more than so many waiters of a lock are a finding")
+	f.Var(&c.timeout, "on-event-timeout", "stop the program of --on-event after this time")
+	f.Var(&c.interval, "interval", "time from the start of a look to the start of the next")
+	f.IntVar(&c.begin, "begin-after", 2, "a problem begins after so many looks in a row with it")
+	f.IntVar(&c.end, "end-after", 2, "a problem ends after so many looks in a row without it")
+	f.IntVar(&c.waiters, "waiters", 10, "a lock with more waiters is a finding")
 	f.Var(&c.longHold, "hold", "a lock that is held for longer while others wait is a finding")
-	f.IntVar(&c.failedRuns, "failed-runs", 1, "a job is a finding when so many runs in a row have failed")
+	f.IntVar(&c.failedRuns, "failed-runs", 1, "a job with so many failed runs in a row is a finding")
 	f.Var(&c.oldItem, "old-item", "a queue whose first item is older is a finding")
-	f.IntVar(&c.deadLetters, "dead-letters", 0, "more dead letters in a queue are a finding")
-	f.IntVar(&c.growthLooks, "growth-looks", 10, "a queue that has grown at so many looks in a row is a finding")
-	f.IntVar(&c.growthItems, "growth-items", 100, "and has so many items")
-	f.IntVar(&c.sessionBytes, "session-bytes", monitor.DefaultSessionBytes, "a session whose nodes have longer paths together is a finding")
-	f.StringArrayVar(&c.without, "without", nil, "leave a problem out; give it several times for several")
-	f.BoolVar(&c.noWatchdog, noWatchdogFlag, false, "start no second process that lets the next one look at once if this one is killed")
+	f.IntVar(&c.deadLetters, "dead-letters", 0, "a queue with more dead letters is a finding")
+	f.IntVar(&c.growthLooks, "growth-looks", 10, "a queue that has grown at so many looks in a row, and has --growth-items, is a finding")
+	f.IntVar(&c.growthItems, "growth-items", 100, "how many items such a queue has at least")
+	f.IntVar(&c.sessionBytes, "session-bytes", monitor.DefaultSessionBytes, "a session is a finding if the paths of its nodes have more bytes together")
+	f.StringArrayVar(&c.without, "without", nil, "do not report this problem (repeatable)")
+	f.BoolVar(&c.noWatchdog, noWatchdogFlag, false, "start no second process that closes the session if this one is killed; others then wait for the session timeout")
 	names := make([]string, 0, len(monitor.Problems()))
 	for _, p := range monitor.Problems() {
 		names = append(names, string(p))
@@ -101,7 +103,7 @@ monitor, or by a signal of page.sh's own.`,
 	return cmd
 }
 
-// problemList are the problems in lines of about 90 letters.
+// problemList returns the problems in lines of 90 letters at most.
 func problemList() string {
 	var b strings.Builder
 	line := " "
@@ -119,7 +121,7 @@ func problemList() string {
 	return b.String() + line + "\n"
 }
 
-// monitorPath is where the monitors of a root are: two roots have different names.
+// monitorPath returns the path of the monitors of a root. Different roots have different paths.
 func monitorPath(root string) string {
 	return monitorsDir + "/" + strings.NewReplacer("%", "%25", "~", "%7E", "/", "~").Replace(root)
 }
@@ -136,12 +138,12 @@ func (c *monitorCommand) options() ([]monitor.Option, error) {
 		monitor.WithInterval(time.Duration(c.interval)), monitor.WithHysteresis(c.begin, c.end), monitor.WithWaiters(c.waiters), monitor.WithLongHold(time.Duration(c.longHold)),
 		monitor.WithFailedRuns(c.failedRuns), monitor.WithOldItem(time.Duration(c.oldItem)), monitor.WithDeadLetters(c.deadLetters), monitor.Without(without...),
 		monitor.WithGrowth(c.growthLooks, c.growthItems), monitor.WithSessionBytes(c.sessionBytes),
-		monitor.WithOnEvent(time.Duration(c.timeout)+2*eventKill, c.tell),
+		monitor.WithOnEvent(time.Duration(c.timeout)+2*eventKill, c.handleEvent),
 	}, nil
 }
 
 func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
-	root, err := rootArgument(args)
+	root, err := rootArgument(args, "ROOT", "/")
 	if err != nil {
 		return err
 	}
@@ -161,16 +163,16 @@ func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return endQuietlyOnSignal(cmd.Context(), err)
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
-	c.printProblem = cancel
+	c.endWithError = cancel
 	m := monitor.New(client, c.path, root, options...)
 	if err := m.Err(); err != nil {
 		return usageError("%w", err)
 	}
-	stopTelling := tellStandby(ctx, client, m.ElectionPath(), "looks")
-	defer stopTelling()
+	stopPrinting := printLeaderChanges(ctx, client, m.ElectionPath(), "looks")
+	defer stopPrinting()
 	err = m.Run(ctx)
 	if cause := context.Cause(ctx); cause != nil && cmd.Context().Err() == nil {
 		err = cause
@@ -178,15 +180,15 @@ func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
 	return endQuietlyOnSignal(cmd.Context(), err)
 }
 
-// tell prints an event, and runs the program of --on-event. An event that is told again is not printed again.
-func (c *monitorCommand) tell(ctx context.Context, e monitor.Event) error {
+// handleEvent prints an event, and runs the program of --on-event. It does not print an event again that is repeated.
+func (c *monitorCommand) handleEvent(ctx context.Context, e monitor.Event) error {
 	if id := e.ID + string(e.Kind); !c.printed[id] {
 		if len(c.printed) == maxEventsSeen {
 			clear(c.printed)
 		}
 		c.printed[id] = true
 		if err := c.print(e); err != nil {
-			c.printProblem(err)
+			c.endWithError(err)
 			return err
 		}
 	}
@@ -233,14 +235,15 @@ func (c *monitorCommand) runOnEvent(ctx context.Context, e monitor.Event) error 
 	return err
 }
 
-// eventEnv is an event as environment variables. Nothing in them is longer than 4 KiB.
+// eventEnv returns an event as environment variables. No value is longer than 4 KiB.
 func eventEnv(e monitor.Event) []string {
 	var env []string
 	for _, v := range [][2]string{
 		{"EVENT", string(e.Kind)}, {"EVENT_ID", e.ID}, {"PROBLEM", string(e.Problem)}, {"PATH", e.Path}, {"TEXT", e.Text}, {"LASTED", fmt.Sprintf("%.0f", e.Lasted().Seconds())},
 	} {
 		text := inOneLine(v[1])
-		env = append(env, "LOCKSTEP_"+v[0]+"="+text[:min(len(text), maxEnvValue)])
+		whole := strings.ToValidUTF8(text[:min(len(text), maxEnvValue)], "") // the cut may have left a part of a character
+		env = append(env, "LOCKSTEP_"+v[0]+"="+whole)
 	}
 	return env
 }

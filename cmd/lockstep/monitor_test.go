@@ -9,10 +9,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/monitor"
 )
 
 // plantOrphan makes a node that is a finding as long as it is there.
@@ -65,6 +67,21 @@ func TestMonitorTellsBeginAndEnd(t *testing.T) {
 	require.Equal(t, 0, second.wait())
 }
 
+// TestMonitorSaysThatNothingIsThereYet: once, and looks at what comes.
+func TestMonitorSaysThatNothingIsThereYet(t *testing.T) {
+	s := newStage(t)
+	require.NoError(t, client(t, s).MakeDirs(t.Context(), "/empty"))
+	for _, root := range []string{"/none", "/empty"} {
+		p := s.start("monitor", root, "--interval", "1s", "--json")
+		require.Equal(t, "lockstep: warning: the root has no nodes yet: the monitor looks again at each interval root="+root, s.line(p.err, 0))
+		node := plantOrphan(t, s, root+"/lock")
+		require.Equal(t, node, decode(t, p.line(0))["node"])
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, 0, p.wait())
+		require.Equal(t, 1, strings.Count(read(p.err), " yet: "))
+	}
+}
+
 // TestMonitorPassesNothingHostileOn looks at what it prints, and at what the program gets.
 func TestMonitorPassesNothingHostileOn(t *testing.T) {
 	s := newStage(t)
@@ -92,9 +109,10 @@ func TestMonitorStopsProgramThatHangs(t *testing.T) {
 	s := newStage(t)
 	plantOrphan(t, s, "/app/lock")
 	page := s.script("page.sh", `echo $$ >>"$DIR/began"; sleep 1000`)
-	p := s.start("monitor", "--interval", "1s", "--begin-after", "1", "--on-event", page, "--on-event-timeout", "0.2")
+	p := s.start("monitor", "--interval", "1s", "--begin-after", "1", "--on-event", page, "--on-event-timeout", "3") // long enough for the program to begin on a busy machine
 	s.until("three attempts", func() bool { return strings.Count(read(s.file("began")), "\n") == 3 })
 	s.until("the end of the attempts", func() bool { return strings.Contains(read(p.err), "attempt=3") })
+	require.Contains(t, read(p.err), "took longer than 3s")
 	for pid := range strings.FieldsSeq(read(s.file("began"))) {
 		s.gone(pid)
 	}
@@ -153,4 +171,15 @@ func TestMonitorsOfRootsAreApart(t *testing.T) {
 		require.NoError(t, framework.ValidatePath(monitorPath(root)))
 	}
 	require.Len(t, paths, 7)
+}
+
+// TestALongEventIsCutBetweenCharacters for the environment of the program.
+func TestALongEventIsCutBetweenCharacters(t *testing.T) {
+	for shift := range 3 {
+		for _, variable := range eventEnv(monitor.Event{Finding: monitor.Finding{Text: strings.Repeat("x", shift) + strings.Repeat("€", maxEnvValue)}}) {
+			_, value, _ := strings.Cut(variable, "=")
+			require.True(t, utf8.ValidString(value), variable)
+			require.LessOrEqual(t, len(value), maxEnvValue)
+		}
+	}
 }

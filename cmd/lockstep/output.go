@@ -4,7 +4,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// holdingJSON is what is printed once something is held.
+// holdingJSON is what is printed once a lock is held or a candidate leads.
 type holdingJSON struct {
 	Path    string          `json:"path"`
 	ID      string          `json:"id,omitempty"`

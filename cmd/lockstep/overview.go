@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
@@ -22,7 +21,7 @@ func printLockOverview(w io.Writer, reports []*locks.Report, now time.Time) erro
 	return t.printTo(w)
 }
 
-// kindOf is a lock's kind, with the permits of a semaphore.
+// kindOf is a lock's kind; for a semaphore with the permits that are held, and all of them.
 func kindOf(r *locks.Report) string {
 	if r.Permits == 0 {
 		return string(r.Kind)
@@ -88,28 +87,29 @@ func printLockDetail(w io.Writer, r *locks.Report, now time.Time) error {
 func summarizeLock(r *locks.Report) string {
 	text := fmt.Sprintf("%s: %s, %d waiting", quoteName(r.Path), kindOf(r), len(r.Waiters))
 	if r.Kind == locks.MixedLock {
-		text += "; its kinds do not see each other, so that each has a holder"
+		text += "; contenders of different kinds do not see each other, so that each kind has a holder"
 	}
 	if r.Truncated {
-		text += fmt.Sprintf("; of %d nodes the first %d are shown", r.Count, locks.MaxEntries)
+		text += fmt.Sprintf("; %d nodes, of which the first %d are shown", r.Count, locks.MaxEntries)
 	}
 	return text
 }
 
-// entryCells is an entry's line.
+// entryCells are the cells of an entry.
 func entryCells(role cell, r *locks.Report, e locks.Entry, now time.Time) []cell {
 	node := strings.TrimPrefix(e.Node, strings.TrimSuffix(r.Path, "/")+"/")
 	return []cell{
-		role, plainCell(ownerName(e)), plainCell(shortenText(e.Host)), plainCell(formatPositive(e.PID)), plainCell(e.Mode), plainCell(formatPositive(e.Permits)),
+		role, plainCell(ownerName(e)), plainCell(shortenText(e.Host)), plainCell(formatCount(e.PID)), plainCell(e.Mode), plainCell(formatCount(e.Permits)),
 		plainCell(formatAge(now.Sub(e.Since))), plainCell(strconv.FormatInt(e.Token, 10)), plainCell(e.Session.String()), dimCell(quoteName(node)),
 	}
 }
 
-func formatPositive(n int) string {
+// formatCount formats a number, or "" for 0.
+func formatCount[N int | int64](n N) string {
 	if n == 0 {
 		return ""
 	}
-	return strconv.Itoa(n)
+	return strconv.FormatInt(int64(n), 10)
 }
 
 // ownerName is the name in an entry's data, or else its session, which can be found in the servers' logs.
@@ -129,20 +129,26 @@ func ownerName(e locks.Entry) string {
 	return "session " + e.Session.String()
 }
 
-const briefest = 60
+// longestText is how many letters of a text are shown at most.
+const longestText = 60
 
-// shortenText is the beginning of a text that anybody may have written.
+// shortenText returns the beginning of a text that any program may have written, quoted if need be.
 func shortenText(text string) string {
 	if text == "" {
 		return ""
 	}
-	if utf8.RuneCountInString(text) > briefest {
-		text = string([]rune(text)[:briefest-1]) + "…"
-	}
-	return quoteName(text)
+	return quoteName(cutText(text))
 }
 
-// formatAge is how long something lasts, in at most two units.
+// cutText cuts a text that is longer than longestText.
+func cutText(text string) string {
+	if runes := []rune(text); len(runes) > longestText {
+		return string(runes[:longestText-1]) + "…"
+	}
+	return text
+}
+
+// formatAge is how long ago something was, in at most two units.
 func formatAge(d time.Duration) string {
 	seconds := int64(math.Max(0, d.Seconds())) // clocks differ
 	units := []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestQueueFromHandToHand(t *testing.T) {
+func TestQueuePutPeekAndTake(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "mails", "ann", "bob", "two words")
 	code, out, _ := s.run("queue", "len", "mails")
@@ -57,6 +57,21 @@ func TestQueueLinesAndCommands(t *testing.T) {
 	out = s.ok("queue", "take", "work", "-n", "1198", "--json")
 	require.Equal(t, 1198, strings.Count(out, "\n"))
 	require.Contains(t, out, `{"item":"line 1199","attempt":1,"put":"`)
+}
+
+func TestALineThatIsTooLongIsNamed(t *testing.T) {
+	s := newStage(t)
+	for _, length := range []int{maxLine - 1, maxLine + 1} { // too large for the servers, and for lockstep
+		cmd := exec.Command(os.Args[0], "queue", "put", "work")
+		cmd.Env = s.env
+		cmd.Stdin = strings.NewReader("first\n" + strings.Repeat("x", length) + "\n")
+		said, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, exitMismatch, cmd.ProcessState.ExitCode(), "%s", said)
+		require.Contains(t, string(said), "too large")
+		require.Equal(t, length > maxLine, strings.Contains(string(said), "line 2 of standard input has more than 1048576 bytes"), "%s", said)
+	}
+	require.Equal(t, "2\t0\t0\n", s.ok("queue", "len", "work"), "the lines before")
 }
 
 // TestASignalEndsAPutThatWaitsForInput from a pipe that stays open.
@@ -211,5 +226,5 @@ func TestQueueItemsOfAnyBytes(t *testing.T) {
 	require.Contains(t, s.ok("queue", "dead", "q"), "\t\"\\xff\\x1b[31m\\u009b\\u202e\"\n", "for people, if it cannot be printed")
 	require.NotContains(t, s.ok("queue", "dead", "q", "--json")[strings.Index(out, "}")+1:], "base64")
 	_, _, errs := s.run("queue", "take", "empty", "-w", "0.2")
-	require.Equal(t, "lockstep: queue /lockstep/queues/empty: no item came within 200ms, the time that -w gives\n", errs)
+	require.Equal(t, "lockstep: queue /lockstep/queues/empty: no item came within 200ms (-w)\n", errs)
 }

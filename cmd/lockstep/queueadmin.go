@@ -14,29 +14,34 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// queuesDir is where queues live.
+// queuesDir is the directory of queues.
 const queuesDir = "/lockstep/queues"
 
-// withQueueAdmin adds what operators do with queues.
+// withQueueAdmin adds the subcommands for operators of queues.
 func withQueueAdmin(cmd *cobra.Command) *cobra.Command {
 	cmd.AddCommand(newQueueList(), newQueuePause(), newQueueResume(), newQueuePurge(), newQueueRedrive(), newQueueInFlight())
 	return cmd
 }
 
-// newQueueAct is a subcommand that does something to a queue.
+// newQueueAct is a subcommand that does something to a queue that exists.
 func newQueueAct(use, short, long, example string, do func(ctx context.Context, q *queueCommand, args []string) error) (*cobra.Command, *queueCommand) {
 	q := &queueCommand{}
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1)}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		return q.useQueue(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error { return do(ctx, q, args) })
+		return q.useQueue(cmd, args[0], nil, func(ctx context.Context, client *framework.Client) error {
+			if err := q.requireQueue(ctx, client); err != nil {
+				return err
+			}
+			return do(ctx, q, args)
+		})
 	})
 	q.connectionFlags.addConnectionFlags(cmd)
 	return cmd, q
 }
 
 func newQueuePause() *cobra.Command {
-	cmd, _ := newQueueAct("pause NAME [flags]", "Let consumers take no items until the queue is resumed",
-		"Let consumers take no items until the queue is resumed. Puts go on, and so does the work on items that were taken.",
+	cmd, _ := newQueueAct("pause NAME [flags]", "Stop consumers from taking items until the queue is resumed",
+		"Stop consumers from taking items until the queue is resumed. Puts go on, and so does the work on items that were taken.",
 		"  lockstep queue pause mails", func(ctx context.Context, q *queueCommand, args []string) error {
 			if err := q.queue.Pause(ctx); err != nil {
 				return err
@@ -62,9 +67,9 @@ func newQueueResume() *cobra.Command {
 func newQueuePurge() *cobra.Command {
 	var yes bool
 	cmd, _ := newQueueAct("purge NAME [flags]", "Remove all items of a queue",
-		`Remove the items that are in the queue now, also those that consumers work on, whose acknowledgement
-then fails, and delayed ones; not dead letters: see lockstep queue dead --purge. It asks before it
-removes them, unless -y is given.`, "  lockstep queue purge mails -y",
+		`Remove the items that are in the queue now: also delayed ones, and those that consumers work on, whose
+acknowledgement then fails. Dead letters stay: see lockstep queue dead --purge. lockstep asks before it
+removes items, unless -y is given.`, "  lockstep queue purge mails -y",
 		func(ctx context.Context, q *queueCommand, args []string) error {
 			c, err := q.queue.Counts(ctx)
 			if err != nil {
@@ -86,8 +91,8 @@ removes them, unless -y is given.`, "  lockstep queue purge mails -y",
 func newQueueRedrive() *cobra.Command {
 	var all bool
 	cmd, _ := newQueueAct("redrive NAME [NODE...] [flags]", "Put dead letters at the end of the queue again",
-		`Put dead letters at the end of their queue again, without their attempts: those whose nodes are
-given, as lockstep queue dead shows them, or all with --all.`,
+		`Put dead letters at the end of their queue again, and count their attempts from the start: those
+whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
 		"  lockstep queue redrive mails --all\n  lockstep queue redrive mails /lockstep/queues/mails/dead/0000000000/i-0000000003",
 		func(ctx context.Context, q *queueCommand, args []string) error {
 			if all == (len(args) > 1) {
@@ -96,7 +101,7 @@ given, as lockstep queue dead shows them, or all with --all.`,
 			n, err := q.queue.Requeue(ctx, args[1:]...)
 			printNotice("%s: %d dead letters are in the queue again", args[0], n)
 			if err == nil && n < len(args)-1 {
-				err = &exitError{exitNotObtained, fmt.Errorf("%d of them are no dead letters of %s", len(args)-1-n, q.path), "see which there are: lockstep queue dead " + args[0]}
+				err = &exitError{exitNotObtained, fmt.Errorf("%d of the nodes are no dead letters of %s", len(args)-1-n, q.path), "see which there are: lockstep queue dead " + args[0]}
 			}
 			return err
 		})
@@ -115,75 +120,75 @@ type queueJSON struct {
 func newQueueList() *cobra.Command {
 	c := &connectionFlags{}
 	cmd := &cobra.Command{
-		Use:     "ls [DIRECTORY] [flags]",
-		Short:   "List queues with the numbers of their items",
-		Long:    "List the queues below /lockstep/queues or another path, with the numbers of their items, of delayed ones and of dead letters.",
+		Use:   "ls [DIRECTORY] [flags]",
+		Short: "List queues with the numbers of their items",
+		Long: `List the queues below /lockstep/queues or another path, with the numbers of their items, of delayed ones
+and of dead letters. If no queue is at or below a DIRECTORY that was given, the exit code is 1.`,
 		Example: "  lockstep queue ls\n  lockstep queue ls /apps --json",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		root := queuesDir
-		if len(args) > 0 {
-			root = args[0]
-		}
-		if err := framework.ValidatePath(root); err != nil && root != "/" {
-			return usageError("the DIRECTORY %q cannot be used: %w", root, err)
-		}
-		client, err := c.connectClient(cmd)
+		root, err := rootArgument(args, "DIRECTORY", queuesDir)
 		if err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
+			return err
 		}
-		defer hangUp(client)
-		return endQuietlyOnSignal(cmd.Context(), listQueues(cmd.Context(), client, root, c.json))
+		return c.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+			return listQueues(ctx, client, root, len(args) > 0 && root != "/", c.json)
+		})
 	})
 	c.addConnectionFlags(cmd)
 	return cmd
 }
 
-// listQueues prints the queues below a path. What cannot be read is warned about, and decides the exit code.
-func listQueues(ctx context.Context, client *framework.Client, root string, asJSON bool) error {
+// listQueues prints the queues below a path. What cannot be read is warned about, and decides the exit code. A DIRECTORY without any queue may be mistyped.
+func listQueues(ctx context.Context, client *framework.Client, root string, named, asJSON bool) error {
 	t := newTable("QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE")
 	var unread error
+	var paths []string
 	for path, err := range queue.Find(ctx, client, root) {
-		var one queueJSON
-		if err == nil {
-			one, err = readQueue(ctx, client, path)
-		}
 		switch {
-		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge), errors.Is(err, queue.ErrNotQueue), errors.Is(err, queue.ErrNewer):
+		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
 			printWarning("%v", err)
 			unread = err
-			continue
 		case err != nil:
 			return err
-		case asJSON:
-			if err := printResult(os.Stdout, true, one); err != nil {
+		default:
+			paths = append(paths, path)
+		}
+	}
+	reports, err := queue.InspectAll(ctx, client, paths...)
+	if err != nil {
+		return err
+	}
+	for _, r := range reports {
+		if r.Err != nil {
+			printWarning("%v", r.Err)
+			unread = r.Err
+			continue
+		}
+		if asJSON {
+			if err := printResult(os.Stdout, true, queueView(r)); err != nil {
 				return err
 			}
 			continue
 		}
 		state := dimCell("")
-		if one.Paused {
+		if r.Paused {
 			state = yellowCell("paused")
 		}
-		t.addRow(boldCell(quoteName(strings.TrimPrefix(path, queuesDir+"/"))), plainCell(strconv.Itoa(one.Items)), plainCell(formatPositive(one.Delayed)),
-			redCell(formatPositive(one.Dead)), state)
+		t.addRow(boldCell(quoteName(strings.TrimPrefix(r.Path, queuesDir+"/"))), plainCell(strconv.Itoa(r.Items)), plainCell(formatCount(r.Delayed)),
+			redCell(formatCount(r.Dead)), state)
 	}
 	if err := t.printTo(os.Stdout); err != nil {
 		return err
 	}
-	if len(t.rows) == 1 && !asJSON && unread == nil {
+	if len(reports) == 0 && named && unread == nil {
+		return nothingFoundError(ctx, client, "queues", root, "lockstep queue ls")
+	}
+	if len(reports) == 0 && !asJSON && unread == nil {
 		printNotice("no queues below %s", root)
 	}
 	return exitCodeOfPrinted(queueCode(unread))
 }
 
-func readQueue(ctx context.Context, client *framework.Client, path string) (one queueJSON, err error) {
-	q := queue.New(client, path, queue.Bytes())
-	defer func() { err = errors.Join(err, q.Close(ctx)) }()
-	one.Path = path
-	if one.Counts, err = q.Counts(ctx); err == nil {
-		one.Paused, err = q.Paused(ctx)
-	}
-	return one, err
-}
+func queueView(r queue.Report) queueJSON { return queueJSON{r.Path, r.Paused, r.Counts} }

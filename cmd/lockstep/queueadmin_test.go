@@ -61,7 +61,8 @@ func TestDeadLettersAreRedrivenByNode(t *testing.T) {
 
 func TestItemsInFlightAreListed(t *testing.T) {
 	s := newStage(t)
-	_, _, errs := s.run("queue", "inflight", "mails")
+	s.ok("queue", "put", "idle", "x")
+	_, _, errs := s.run("queue", "inflight", "idle")
 	require.Contains(t, errs, "no consumer has an item")
 	for _, order := range []string{"", "--strict"} {
 		name := "mails" + order
@@ -78,4 +79,25 @@ func TestItemsInFlightAreListed(t *testing.T) {
 			require.Equal(t, "worker", v["owner"])
 		}
 	}
+}
+
+// TestAMistypedQueueIsNotMade: an operator who mistypes a name must not believe that the queue is paused.
+func TestAMistypedQueueIsNotMade(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "mails", "a")
+	for _, line := range []string{"pause mail", "resume mail", "purge mail -y", "inflight mail", "redrive mail --all", "set mail --capacity 3", "cancel mail x", "dead mail"} {
+		code, _, errs := s.run(append([]string{"queue"}, strings.Fields(line)...)...)
+		require.Equal(t, 1, code, line)
+		require.Contains(t, errs, "there is no queue /lockstep/queues/mail: the first put creates it", line)
+		require.Contains(t, errs, "lockstep queue ls", line)
+	}
+	code, out, errs := s.run("queue", "len", "mail")
+	require.Zero(t, code)
+	require.Equal(t, "0\t0\t0\n", out)
+	require.Contains(t, errs, "there is no queue /lockstep/queues/mail")
+	_, _, errs = s.run("queue", "dead", "mails")
+	require.Contains(t, errs, "/lockstep/queues/mails has no dead letters")
+	_, made := s.zk.Node("/lockstep/queues/mail")
+	require.False(t, made)
+	require.Equal(t, "1\t0\t0\n", s.ok("queue", "len", "mails"))
 }

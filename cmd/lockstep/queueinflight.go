@@ -22,7 +22,7 @@ type claimJSON struct {
 	Since   *time.Time      `json:"since,omitempty"`
 	Put     *time.Time      `json:"put,omitempty"`
 	Item    string          `json:"item"`
-	Binary  []byte          `json:"item_base64,omitempty"` // where the item is no UTF-8
+	Binary  []byte          `json:"item_base64,omitempty"` // if the item is not UTF-8
 }
 
 func claimView(c queue.Claim) claimJSON {
@@ -34,8 +34,8 @@ func claimView(c queue.Claim) claimJSON {
 
 func newQueueInFlight() *cobra.Command {
 	cmd, _ := newQueueAct("inflight NAME [flags]", "List the items that consumers have, and since when",
-		`List the items that consumers have: since when, the consumer's session, which lockstep doctor and the
-servers' logs know, and the item. In a strict queue the consumer is shown by name, with the time at
+		`List the items that consumers have: since when, the consumer's session, which the servers'
+logs name, too, and the item. In a strict queue the consumer is shown by name, with the time at
 which its turn began, and items that it has given back and not taken again are listed, too.`,
 		"  lockstep queue inflight mails --json", func(ctx context.Context, q *queueCommand, _ []string) error { return printClaims(ctx, q) })
 	return cmd

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -31,11 +32,12 @@ func newQueuePut() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put NAME [ITEM...] [flags]",
 		Short: "Put items at the end of a queue",
-		Long: `Put items at the end of a queue: the arguments, or the lines of standard input. The program ends
-when the servers have them all. If it fails or a signal ends it, the lines before are in the queue.
+		Long: `Put items at the end of a queue: the arguments, or the lines of standard input. lockstep ends when
+the servers have all items. If it fails or a signal ends it, the items before are in the queue.
 
-The first to use a queue makes it. --strict, --capacity and --dedup are stored then; later they are
-checked. A bounded queue that is full makes the program wait, or exit with 1 under --nonblock.`,
+The first command or program that uses a queue creates it and stores --strict, --capacity, --dedup and
+--retry-min and --retry-max; later users give the same values or none. If the queue is full, lockstep waits, or ends
+with 1 under --nonblock.`,
 		Example: `  lockstep queue put mails ann bob
   lockstep queue put mails < mails.txt
   lockstep queue put mails ann --delay 10m --header tenant=7
@@ -51,11 +53,11 @@ checked. A bounded queue that is full makes the program wait, or exit with 1 und
 	p.connectionFlags.addConnectionFlags(cmd)
 	p.queueFlags.addQueueFlags(cmd)
 	f := cmd.Flags()
-	f.IntVar(&p.priority, "priority", 0, "go before all items of lower priorities, 0 to 9")
-	f.Var(&p.delay, "delay", "keep the items back for so long; a bare number is seconds")
-	f.Var(&p.expiry, "expiry", "make the items dead letters if nobody can be handed them so long after; a bare number is seconds")
-	f.StringVar(&p.id, "id", "", "the item's id, which a queue made with --dedup takes once, and others refuse")
-	f.StringArrayVar(&p.headers, "header", nil, "put this NAME=VALUE with the items; may be given more than once")
+	f.IntVar(&p.priority, "priority", 0, "priority of the items, 0 to 9; consumers take higher ones first")
+	f.Var(&p.delay, "delay", "delay the items by this time; a bare number is seconds")
+	f.Var(&p.expiry, "expiry", "make the items dead letters if no consumer has taken them within this time; a bare number is seconds")
+	f.StringVar(&p.id, "id", "", "the item's id: a queue that was created with --dedup accepts it once, and other queues refuse it")
+	f.StringArrayVar(&p.headers, "header", nil, "header NAME=VALUE of the items (repeatable)")
 	f.BoolVarP(&p.nonblock, "nonblock", "n", false, "do not wait if the queue is full")
 	return cmd
 }
@@ -112,14 +114,14 @@ func (p *queuePut) putArguments(ctx context.Context, items []string, how []queue
 	return nil
 }
 
-// Bytes and lines that are put together.
+// Limits of a line, and of the lines that are put together.
 const (
 	maxLine       = 1 << 20
 	maxBatchBytes = 256 << 10
 	maxBatchLines = 500
 )
 
-// putLines puts lines, those together that are there already. It ends with ctx, also while the input is open and silent.
+// putLines puts lines. It puts the lines together that can be read at once. It ends with ctx, also while the input is open and silent.
 func (p *queuePut) putLines(ctx context.Context, in io.Reader, how []queue.PutOption, count *progressCounter) error {
 	lines, failed := readLinesAhead(ctx, in)
 	for {
@@ -179,14 +181,19 @@ func readLinesAhead(ctx context.Context, in io.Reader) (<-chan []byte, <-chan er
 		defer close(lines)
 		s := bufio.NewScanner(in)
 		s.Buffer(nil, maxLine)
-		for s.Scan() {
+		count := 0
+		for ; s.Scan(); count++ {
 			select {
 			case lines <- append([]byte{}, s.Bytes()...):
 			case <-ctx.Done():
 				return
 			}
 		}
-		failed <- s.Err()
+		err := s.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("%w: line %d of standard input has more than %d bytes: an item cannot have so many", framework.ErrTooLarge, count+1, maxLine)
+		}
+		failed <- err
 	}()
 	return lines, failed
 }

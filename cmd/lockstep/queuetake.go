@@ -35,29 +35,29 @@ func newQueueTake() *cobra.Command {
 		Short: "Take items out of a queue and work on them",
 		Long: `Take one item, or -n of them, or all that come with --follow, and wait for them.
 
-With a command it is run once for each item, which it finds on its standard input. When it ends
-with 0 the item is gone for good; else it comes again, here or elsewhere, after --retry-after, and
-with --max-attempts it becomes a dead letter at last. The command finds in LOCKSTEP_ATTEMPT how
-often the item was taken. If this process is taken for dead while the command runs, because the
-servers have not been reached for too long, the command's process group gets SIGTERM, and SIGKILL
---kill-after later, before anybody else gets the item.
+lockstep runs the command once for each item, with the item on its standard input. If the command ends
+with 0, the item is removed. Otherwise the item comes again, here or at another consumer, after
+--retry-after, and becomes a dead letter after --max-attempts. LOCKSTEP_ATTEMPT tells the command how
+often the item was taken. If the servers cannot be reached for too long while the command runs, the
+command's process group gets SIGTERM, and SIGKILL --kill-after later, before another consumer gets
+the item.
 
-Without a command each item is printed, and gone then. The exit code is 1 if none came within -w, or
-that of the last command that failed, or 75 if an item was lost while it was worked on.`,
+Without a command lockstep prints each item and removes it. The exit code is 1 if none came within -w,
+or that of the last command that failed, or 75 if an item was lost while the command worked on it.`,
 		Example: `  lockstep queue take mails -- ./send.sh
   lockstep queue take mails --follow --max-attempts 5 -- ./send.sh
-  lockstep queue take mails -n 10 -w 5        print what comes, up to ten, and give up after 5 s without`,
+  lockstep queue take mails -n 10 -w 5        print up to ten items, and end when none has come for 5 s`,
 		Args: checkNameAnd(true),
 		RunE: withExitCodes(t.takeItems),
 	}
 	t.connectionFlags.addConnectionFlags(cmd)
 	t.commandRunner.addRunnerFlags(cmd)
 	f := cmd.Flags()
-	f.IntVarP(&t.number, "number", "n", 1, "take so many items")
+	f.IntVarP(&t.number, "number", "n", 1, "how many items to take")
 	f.BoolVarP(&t.follow, "follow", "f", false, "take items until a signal comes")
 	f.VarP(&t.wait, "wait", "w", "wait for each item no longer than this; a bare number is seconds")
-	f.Var(&t.retryAfter, "retry-after", "time until an item comes again whose command has failed (default by the queue's retry policy, or 1s)")
-	f.IntVar(&t.maxAttempts, "max-attempts", 0, "give an item up after so many attempts (default never)")
+	f.Var(&t.retryAfter, "retry-after", "time until an item comes again after its command has failed (default by the queue's retry policy, else 1s)")
+	f.IntVar(&t.maxAttempts, "max-attempts", 0, "make an item a dead letter after this many attempts (default never)")
 	cmd.MarkFlagsMutuallyExclusive("number", "follow")
 	return cmd
 }
@@ -97,7 +97,7 @@ func (t *queueTake) takeEach(ctx context.Context) error {
 			return err
 		}
 		if err := t.handleItem(ctx, d); err != nil {
-			return err
+			return withCode(queueCode(err)) // the exit code tells that an item was lost, also after a signal
 		}
 		count.addCount(1)
 	}

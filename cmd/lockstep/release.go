@@ -45,13 +45,13 @@ func newRelease() *cobra.Command {
 	h := &holderCommand{}
 	cmd := &cobra.Command{
 		Use:   "release NAME --node NODE [flags]",
-		Short: "Take a hold, or a place in line, away from its owner",
-		Long: `Delete one node of a lock, and with it its owner's hold or place in line. The owner may go on for
-a while beside the next holder: it is not asked, and stops when it notices. Use it for an owner
-that hangs, or a node that belongs to no session. What writes to systems that check fencing
-tokens does no harm.
+		Short: "Delete one node of a lock: a hold, or a place in line",
+		Long: `Delete one node of a lock, and with it its owner's hold or place in line. The owner is not asked. It
+may go on for a while beside the next holder, until it notices. Use this for an owner that hangs, or
+for a node that belongs to no session. Systems that check fencing tokens refuse the writes of the
+former owner.
 
-It asks before it deletes, unless -y is given. The node is deleted only as it was shown.`,
+lockstep asks before it deletes the node, unless -y is given, and deletes it only as it was shown.`,
 		Example: `  lockstep locks deploy                       shows the nodes
   lockstep release deploy --node _c_bb69ffea-2a54-4530-a42d-545314f61f9d-lock-0000000000`,
 		Args: checkNameAlone,
@@ -75,7 +75,7 @@ func (h *holderCommand) inspect(cmd *cobra.Command, name string) (*framework.Cli
 	}
 	r, err := locks.Inspect(cmd.Context(), client, path)
 	if err != nil {
-		hangUp(client)
+		closeClient(client)
 		return nil, nil, err
 	}
 	return client, r, nil
@@ -89,9 +89,9 @@ func (h *holderCommand) isNode(e locks.Entry) bool {
 func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 	client, r, err := h.inspect(cmd, args[0])
 	if err != nil {
-		return endQuietlyOnSignal(cmd.Context(), err)
+		return endBySignal(cmd.Context(), err)
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	asked := 0
 	for _, e := range r.Holders {
 		if h.node != "" && !h.isNode(e) {
@@ -102,13 +102,13 @@ func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 			continue
 		}
 		if err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
+			return endBySignal(cmd.Context(), err)
 		}
 		asked++
 		printNotice("asked %s to let go of %s", ownerName(e), quoteName(r.Path))
 	}
 	if asked == 0 {
-		return &exitError{exitNotObtained, fmt.Errorf("%s has no such holder", r.Path), "see who holds it: lockstep locks " + args[0]}
+		return &exitError{exitNotObtained, fmt.Errorf("%s has no holder that could be asked", r.Path), "see who holds it: lockstep locks " + args[0]}
 	}
 	return nil
 }
@@ -119,9 +119,9 @@ func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
 	}
 	client, r, err := h.inspect(cmd, args[0])
 	if err != nil {
-		return endQuietlyOnSignal(cmd.Context(), err)
+		return endBySignal(cmd.Context(), err)
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	for _, e := range append(append(append([]locks.Entry{}, r.Holders...), r.Waiters...), r.Others...) {
 		if !h.isNode(e) {
 			continue
@@ -132,7 +132,7 @@ func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
 			}
 		}
 		if err := locks.Evict(cmd.Context(), client, e.Node, e.Token); err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
+			return endBySignal(cmd.Context(), err)
 		}
 		printNotice("deleted %s of %s", e.Node, ownerName(e))
 		return nil
@@ -148,7 +148,7 @@ func releaseQuestion(r *locks.Report, e locks.Entry) string {
 // confirm asks at a terminal. Elsewhere it refuses.
 func confirm(ctx context.Context, question string) error {
 	if !terminal.Is(os.Stdin) {
-		return usageError("standard input is no terminal to ask at: give -y if you are sure")
+		return usageError("standard input is no terminal, so lockstep cannot ask: give -y if you are sure")
 	}
 	fmt.Fprintf(os.Stderr, "%s [y/N] ", inOneLine(question))
 	answered := make(chan string, 1)

@@ -7,13 +7,13 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// topRequests is how many requests a second lockstep top sends on average. What one step sends comes on top of it, which is some ten.
+// topRequests is how many requests a second lockstep top sends on average. One step sends some ten at once, in addition.
 const topRequests = 40
 
-// requestPace keeps a client's requests to so many a second, whatever they are for.
+// requestPace limits how many requests a client sends per second.
 type requestPace struct {
 	client *framework.Client
-	paid   int64     // requests that were waited for
+	waited int64     // requests whose time was waited for
 	next   time.Time // when the next ones may be sent
 }
 
@@ -23,12 +23,17 @@ func (p *requestPace) wait(ctx context.Context) error {
 	if p.next.Before(now) {
 		p.next = now
 	}
-	p.next = p.next.Add(time.Duration(sent-p.paid) * time.Second / topRequests)
-	p.paid = sent
+	p.next = p.next.Add(timeFor(sent - p.waited))
+	p.waited = sent
 	return pauseFor(ctx, p.next.Sub(now))
 }
 
-// pauseFor waits so long, or until ctx ends.
+// timeFor returns how long this many requests take at that pace.
+func timeFor(requests int64) time.Duration {
+	return time.Duration(requests) * time.Second / topRequests
+}
+
+// pauseFor waits for a time, or until ctx ends.
 func pauseFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

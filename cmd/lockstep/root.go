@@ -27,69 +27,72 @@ func newRoot() *cobra.Command {
 		Short: "Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper",
 		Long: `Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper.
 
-A NAME lives under /lockstep/locks, elections, jobs, queues, barriers, gates, latches, config, ids, services or
-groups;
-one that begins with / is the path of the znode itself. Locks, elections and gates have the layouts of Apache
-Curator (InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch,
+A NAME is below /lockstep/locks, elections, jobs, queues, barriers, gates, latches, config, ids, services or
+groups. A NAME that begins with / is the path of the znode itself. Locks, elections and gates have the layouts
+of Apache Curator (InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch,
 DistributedBarrier), so that Java programs can take part.
 
-The command runs in the environment of lockstep, and finds in it
-  LOCKSTEP_TOKEN  the fencing token: it rises from holder to holder. Pass it to whatever
-                  the command writes to, and have that refuse lower ones. barrier: the
-                  number of the round; queue take: as LOCKSTEP_ATTEMPT
-  LOCKSTEP_PATH   the path of the lock, election, job or whatever it is, below --root;
-                  several locks' paths have commas between them
+The command has the environment of lockstep, and these variables:
+  LOCKSTEP_TOKEN  the fencing token: it rises from holder to holder. Pass it to each system
+                  that the command writes to, and let that system refuse lower tokens.
+                  barrier: the number of the round; queue take: the same as LOCKSTEP_ATTEMPT
+  LOCKSTEP_PATH   the path of the lock, election, job, queue, barrier or gate, below --root;
+                  commas separate the paths of several locks
   LOCKSTEP_TICK   cron only: the scheduled time, RFC 3339 in UTC
-  LOCKSTEP_HELD_LOCKS  lock only: what is held around the command. A lockstep lock within it reads
-                  that to find deadlocks; a wrong or old value does no harm
-  LOCKSTEP_ATTEMPT  cron and queue take: counts the attempts at a tick or an item from 1
+  LOCKSTEP_HELD_LOCKS  lock only: the locks that are held around the command. A lockstep lock
+                  within the command reads them to find deadlocks; a wrong or old value does no harm
+  LOCKSTEP_ATTEMPT  cron and queue take: the number of the attempt at a tick or an item, from 1
   LOCKSTEP_EVENT, LOCKSTEP_PROBLEM, LOCKSTEP_TEXT …  monitor --on-event: see lockstep monitor -h
 
 Exit codes: the command's own, or 128 + n if signal n has ended it, and
-    1  lock: not obtained under -n or -w (-E changes it); check, doctor, jobs --check: something
-       is wrong; locks --deadlocks: there is one; the others: nobody and nothing came within -w, the queue is full or empty,
-       the gate is up already
-   35  lock: a deadlock: it waited for a lock whose holder waits for one that is held around it
+    1  lock: not obtained under -n or -w (-E changes the code); check, doctor, jobs --check: there is
+       a problem; locks --deadlocks: there is a deadlock; clean: a node could not be read or deleted;
+       config diff: the values differ; other commands: the time of -w is over, the queue is full or
+       empty, there is nothing of that NAME, or the gate is up already
+   35  lock: a deadlock: the holder of the lock waits for a lock that is held around this command
    64  usage: a bad flag, name, schedule or duration
-   65  the name is taken by another number of permits or members, another order of a queue,
-       or another kind of thing
+   65  the NAME is used with another number of permits or members, or another order of the queue; it
+       belongs to something else; or its data is too large, damaged or of a newer release
    69  no session within --connect-timeout
-   70  anything else
-   75  the lock, the item, the round or the gate was lost while it was needed
+   70  any other error
+   75  the lock, the item, the round or the gate was lost while the command needed it
    77  no permission
   126  the command cannot be run
   127  there is no such command
 
-Signals: INT, TERM, QUIT and HUP go to the command, and lockstep ends when it has ended; without a
-command lockstep ends. USR1, USR2 and WINCH go to the command and do nothing without one.
+Signals: lockstep passes INT, TERM, QUIT and HUP to the command, and ends when the command has ended. Without a
+command lockstep ends at once: with 0 if it runs until a signal (cron, elect, live top, watch, monitor,
+register, lock without a command), with 128 + n if the signal cut something short. lockstep also passes
+USR1, USR2 and WINCH to the command; without a command they have no effect.
 
-Settings beside the flags come from the environment: LOCKSTEP_SERVERS, LOCKSTEP_ROOT,
+Environment variables with the defaults of flags, and with further settings: LOCKSTEP_SERVERS, LOCKSTEP_ROOT,
 LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
 (user:password), LOCKSTEP_TLS_CA, LOCKSTEP_TLS_CERT, LOCKSTEP_TLS_KEY, and
 LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a server's zoo.cfg.`,
-		Example: `  lockstep dev &                                      a ZooKeeper to try things with
+		Example: `  lockstep dev &                                      an in-memory ZooKeeper to try things with
   lockstep lock deploy -- ./deploy.sh                 one at a time, in the whole cluster
   lockstep locks                                      who holds what, and who waits
-  lockstep top                                        the same as it changes; jobs, queues
+  lockstep top                                        the same as it changes, and jobs and queues
   lockstep elect billing -- ./billing-server          one leads, the others stand by
   lockstep cron report '0 3 * * *' -- ./report.sh     once a night, on one machine
-  lockstep queue put mails ann bob                    work for whoever takes it
-  lockstep queue take mails --follow -- ./send.sh     item by item, until it is done
+  lockstep queue put mails ann bob                    work for any consumer
+  lockstep queue take mails --follow -- ./send.sh     item by item, each until it is done
   lockstep workflows                                  runs in steps; start, cancel, retry, signal
   lockstep barrier enter phase -n 3 -- ./phase.sh     three at a time, together
   lockstep gate raise maintenance                     lockstep gate wait maintenance waits
   lockstep barriers                                   who is inside, how many are missing; gates, latch
-  lockstep config set limits '{"rate":20}'            what programs follow; get, edit, watch, history
+  lockstep config set limits '{"rate":20}'            a value that programs follow; get, edit, watch, history
   lockstep id next orders                             numbers that are unique in the cluster
   lockstep register billing 10.0.0.7:8080             lockstep services, disable, enable
   lockstep members drain web web-1                    take a member out of service, and wait
-  lockstep check                                      what is wrong, for monitoring
-  lockstep monitor --on-event ./page.sh               tells when something begins to be wrong`,
+  lockstep check                                      the problems, for a monitoring system
+  lockstep monitor --on-event ./page.sh               reports when problems begin and end
+  lockstep clean                                      nodes that no client uses any more; -y deletes them`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(), withQueueAdmin(newQueue()))
-	root.AddCommand(newBarrier(), newBarriers(), newGate(), newGates(), newLatch(), newConfig(), newID(), newServices(), newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(), newVersion(), newElections())
+	root.AddCommand(newBarrier(), newBarriers(), newGate(), newGates(), newLatch(), newConfig(), newID(), newServices(), newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(), newClean(), newVersion(), newElections())
 	root.AddCommand(newWatch(), newTop(), newMonitor(), newManual(), newWorkflows())
 	completeCommands(root)
 	return root
@@ -108,12 +111,12 @@ func reportError(cmd *cobra.Command, err error) int {
 		e.hint = fmt.Sprintf("see %s --help", cmd.CommandPath())
 	}
 	if e.reason != nil {
-		printError(e.reason, e.hint)
+		printError(withPermitted(cmd, e.reason), e.hint)
 	}
 	return e.code
 }
 
-// badFlag says of a flag that is not known where the command's own flags belong.
+// badFlag adds to the error of an unknown flag where the flags of the command belong.
 func badFlag(cmd *cobra.Command, err error, args []string) error {
 	if strings.Contains(cmd.Use, "COMMAND") && strings.HasPrefix(err.Error(), "unknown") && !slices.Contains(args, "--") {
 		return fmt.Errorf("%w; put -- before the command if the flag is the command's", err)

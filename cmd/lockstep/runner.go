@@ -32,7 +32,7 @@ type commandRunner struct {
 	stdin   *os.File        // the command's, or nil for this program's
 	end     <-chan struct{} // closed when the command is to be sent SIGTERM, or nil
 
-	signalled atomic.Bool // a signal of endings has come while a command ran
+	signalled atomic.Bool // one of endingSignals has come while a command ran
 }
 
 // commandHold is what a lease, a leader's term and a job's run have in common.
@@ -45,10 +45,10 @@ func (r *commandRunner) addRunnerFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&r.killAfter, "kill-after",
 		"time from SIGTERM to SIGKILL when the hold is lost (default a quarter of the session timeout, at most 5s)")
 	cmd.Flags().BoolVar(&r.noWatchdog, noWatchdogFlag, false,
-		"start no second process that lets others in at once if this one is killed; they wait for the session timeout")
+		"start no second process that closes the session if this one is killed; others then wait for the session timeout")
 }
 
-// prepareCommand checks the command before anything is taken for it.
+// prepareCommand notes the command, and checks --kill-after before lockstep acquires anything.
 func (r *commandRunner) prepareCommand(ctx context.Context, client *framework.Client, path string, command []string) error {
 	r.client, r.path, r.command = client, path, command
 	s, err := client.Session(ctx)
@@ -59,7 +59,7 @@ func (r *commandRunner) prepareCommand(ctx context.Context, client *framework.Cl
 	return err
 }
 
-// findCommand refuses a command that is not there; none is fine.
+// findCommand returns an error if the program of a command cannot be found or run. An empty command line is no error.
 func findCommand(command []string) error {
 	if len(command) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (r *commandRunner) killGrace(t time.Duration) (time.Duration, error) {
 	if d := time.Duration(r.killAfter); d < t/3 {
 		return d, nil
 	}
-	return 0, usageError("--kill-after %v does not fit into the session timeout of %v that the servers have granted: it must be less than a third of it, %v; ask for more with --session-timeout",
+	return 0, usageError("--kill-after %v is too long for the session timeout of %v that the servers have granted: it must be less than a third of that, %v; ask for a longer one with --session-timeout",
 		time.Duration(r.killAfter), t, (t / 3).Truncate(time.Millisecond))
 }
 
@@ -104,7 +104,7 @@ func (r *commandRunner) passSignals() (passed <-chan os.Signal, stop func()) {
 			}
 			select {
 			case pass <- s:
-			default: // nobody listens any more
+			default: // no command takes signals any more
 			}
 		}
 	}()
@@ -119,7 +119,7 @@ func (r *commandRunner) passSignals() (passed <-chan os.Signal, stop func()) {
 func (r *commandRunner) runCommand(ctx context.Context, g commandHold, env ...string) (int, error) {
 	signals, stop := r.passSignals()
 	defer stop()
-	if endedBySignal(ctx) { // those from now on are passed on
+	if endedBySignal(ctx) { // later ones are passed on
 		return 0, context.Cause(ctx)
 	}
 	s, err := r.client.Session(g.ctx)

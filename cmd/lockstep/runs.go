@@ -1,23 +1,25 @@
 package main
 
 import (
+	"context"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// newRuns shows a job's latest runs.
+// newRuns is the subcommand that shows a job's latest runs.
 func newRuns() *cobra.Command {
 	p := &jobSelector{}
 	cmd := &cobra.Command{
 		Use:   "runs NAME [flags]",
 		Short: "Show the latest runs of a scheduled job",
-		Long: `Show the runs of a job, the newest first: those that go on and the latest that have ended, with
-the scheduled time, when and where each was started, how long it took and how it ended.
+		Long: `Show the runs of a job, the newest first: those under way and the latest that have ended, with the
+scheduled time, when and on which member each was started, how long it took and how it ended.
 
-Ticks that were not run are no runs: "lockstep jobs" counts them, and --json prints the reasons.`,
+Ticks that did not run are not listed here: "lockstep jobs NAME" shows them with the reasons.`,
 		Example: `  lockstep runs report
   lockstep runs nightly --scheduler /lockstep/scheduler --json`,
 		Args: cobra.ExactArgs(1),
@@ -27,16 +29,13 @@ Ticks that were not run are no runs: "lockstep jobs" counts them, and --json pri
 		if err != nil {
 			return err
 		}
-		client, err := p.connectClient(cmd)
-		if err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
-		}
-		defer hangUp(client)
-		runs, err := scheduler.New(client, path).Runs(cmd.Context(), job)
-		if err != nil {
-			return endQuietlyOnSignal(cmd.Context(), err)
-		}
-		return p.printRuns(args[0], runs)
+		return p.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+			runs, err := scheduler.New(client, path).Runs(ctx, job)
+			if err != nil {
+				return err
+			}
+			return p.printRuns(args[0], runs)
+		})
 	})
 	p.addJobFlags(cmd)
 	return cmd

@@ -4,21 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/registry"
 )
 
-// servicesDir is where services are registered.
+// servicesDir is the directory of services.
 const servicesDir = "/lockstep/services"
 
 func newServices() *cobra.Command {
@@ -56,25 +54,18 @@ func useRegistry(cmd *cobra.Command, c *connectionFlags, args []string, do func(
 			return usageError("the NAME %q has no directory: give a path such as /services/billing", args[0])
 		}
 	}
-	client, err := c.connectClient(cmd)
-	if err != nil {
-		return endQuietlyOnSignal(cmd.Context(), err)
-	}
-	defer hangUp(client)
-	return registryCode(endQuietlyOnSignal(cmd.Context(), do(cmd.Context(), registry.New(client, base), service)))
+	return registryCode(c.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+		return do(ctx, registry.New(client, base), service)
+	}))
 }
 
-// registryCode finds the exit codes of a registry's errors.
+// registryCode returns an error of a registry with its exit code.
 func registryCode(err error) error {
-	switch {
-	case errors.Is(err, registry.ErrNotFound):
-		return &exitError{exitNotObtained, err, "see which there are: lockstep services NAME"}
-	case errors.Is(err, registry.ErrTaken):
-		return &exitError{exitNotObtained, err, ""}
-	case errors.Is(err, registry.ErrInvalid):
-		return &exitError{exitMismatch, err, ""}
-	}
-	return err
+	return findCode(err, []errorCode{
+		{registry.ErrNotFound, exitNotObtained, "see which there are: lockstep services NAME"},
+		{registry.ErrTaken, exitNotObtained, ""},
+		{registry.ErrInvalid, exitMismatch, ""},
+	})
 }
 
 // serviceJSON is a service as JSON.
@@ -112,25 +103,14 @@ func printServices(ctx context.Context, r *registry.Registry, asJSON bool) error
 	if err != nil {
 		return err
 	}
-	t := newTable("SERVICE", "ENABLED", "DISABLED")
-	for _, name := range names {
-		all, err := r.Instances(ctx, name)
-		if err != nil {
-			return err
-		}
-		v := serviceView(znode.Join(r.Path(), name), all)
-		if asJSON {
-			if err := printResult(os.Stdout, true, v); err != nil {
-				return err
-			}
-			continue
-		}
-		t.addRow(boldCell(quoteName(name)), plainCell(strconv.Itoa(v.Enabled)), plainCell(strconv.Itoa(len(all)-v.Enabled)))
-	}
 	if len(names) == 0 && !asJSON {
 		printNotice("no services below %s", r.Path())
 	}
-	return t.printTo(os.Stdout)
+	return printEach(names, newTable("SERVICE", "ENABLED", "DISABLED"), asJSON, func(name string) (any, []cell, error) {
+		all, err := r.Instances(ctx, name)
+		v := serviceView(znode.Join(r.Path(), name), all)
+		return v, []cell{boldCell(quoteName(name)), plainCell(strconv.Itoa(v.Enabled)), plainCell(strconv.Itoa(len(all) - v.Enabled))}, err
+	})
 }
 
 func printInstances(ctx context.Context, r *registry.Registry, service string, asJSON bool) error {
@@ -148,11 +128,7 @@ func printInstances(ctx context.Context, r *registry.Registry, service string, a
 			if i.Disabled != "" {
 				state = yellowCell("disabled: " + shortenText(i.Disabled))
 			}
-			var pairs []string
-			for _, key := range slices.Sorted(maps.Keys(i.Metadata)) {
-				pairs = append(pairs, shortenText(key)+"="+shortenText(i.Metadata[key]))
-			}
-			t.addRow(boldCell(shortenText(i.ID)), plainCell(i.HostPort(false)), state, plainCell(strconv.Itoa(i.Weight)), plainCell(formatClock(i.Registered, time.Now())), dimCell(strings.Join(pairs, " ")))
+			t.addRow(boldCell(shortenText(i.ID)), plainCell(i.HostPort(false)), state, plainCell(strconv.Itoa(i.Weight)), plainCell(formatClock(i.Registered, time.Now())), dimCell(formatMetadata(i.Metadata)))
 		}
 		err = t.printTo(os.Stdout)
 	}
@@ -168,23 +144,27 @@ func newRegister() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "register NAME ADDRESS:PORT [flags]",
 		Short: "Register an instance of a service until a signal",
-		Long: `Register an instance of a service, also again when the session was lost, until a signal ends
-lockstep. Then the instance is disabled, and unregistered two seconds later, so that callers notice.`,
+		Long: `Register an instance of a service until a signal comes, and register it again after a lost session.
+After the signal lockstep disables the instance, and unregisters it two seconds later, so that
+callers notice.`,
 		Example: "  lockstep register billing 10.0.0.7:8080 --weight 2 --metadata version=1.4",
 		Args:    cobra.ExactArgs(2),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		host, port, err := net.SplitHostPort(args[1])
 		if err != nil {
-			return usageError("%q is no ADDRESS:PORT: %w", args[1], err)
+			return usageError("%q is not ADDRESS:PORT: %w", args[1], err)
 		}
 		i.Address = host
 		if i.Port, err = strconv.Atoi(port); err != nil {
-			return usageError("%q is no ADDRESS:PORT", args[1])
+			return usageError("%q is not ADDRESS:PORT: the port is no number", args[1])
 		}
-		return useRegistry(cmd, c, args, func(ctx context.Context, r *registry.Registry, service string) error {
+		return endQuietlyOnSignal(cmd.Context(), useRegistry(cmd, c, args, func(ctx context.Context, r *registry.Registry, service string) error {
 			i.Service = service
 			g, err := r.Register(ctx, i)
+			if errors.Is(err, registry.ErrInvalid) {
+				return usageError("%w", err)
+			}
 			if err != nil {
 				return err
 			}
@@ -198,29 +178,29 @@ lockstep. Then the instance is disabled, and unregistered two seconds later, so 
 			}
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*closeTimeout)
 			defer cancel()
-			return g.Drain(last)
-		})
+			return withCode(g.Drain(last)) // the exit code tells that this failed, also after a signal
+		}))
 	})
 	c.addConnectionFlags(cmd)
-	cmd.Flags().StringVar(&i.ID, "id", "", "the instance's id; default: one of its own")
+	cmd.Flags().StringVar(&i.ID, "id", "", "the instance's id (default a new one)")
 	cmd.Flags().IntVar(&i.Weight, "weight", 1, "the instance's share of the calls, 1 to 1000")
-	cmd.Flags().StringToStringVar(&i.Metadata, "metadata", nil, "what callers may want to know, such as version=1.4")
+	cmd.Flags().StringToStringVar(&i.Metadata, "metadata", nil, "metadata for callers, such as version=1.4")
 	return cmd
 }
 
 func newDisable() *cobra.Command {
 	reason := ""
-	cmd := changeCommand("disable", "Keep calls away from an instance", `Keep calls away from an instance of a service, which stays registered. It stays disabled when its
-session is lost, and is forgotten when its process ends.`, "  lockstep disable billing 4f1c --reason debugging",
+	cmd := changeCommand("disable", "Keep calls away from an instance", `Keep calls away from an instance of a service. The instance stays registered. It stays disabled when
+its session is lost, until its process ends.`, "  lockstep disable billing 4f1c --reason debugging",
 		func(ctx context.Context, r *registry.Registry, service, id string) error {
 			return r.Disable(ctx, service, id, reason)
 		})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for others")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which others can see")
 	return cmd
 }
 
 func newEnable() *cobra.Command {
-	return changeCommand("enable", "Let an instance have calls again", "Let an instance of a service have calls again. If its own health check fails, it is disabled again.", "  lockstep enable billing 4f1c",
+	return changeCommand("enable", "Let an instance get calls again", "Let an instance of a service get calls again. If its own health check fails, it is disabled again.", "  lockstep enable billing 4f1c",
 		func(ctx context.Context, r *registry.Registry, service, id string) error {
 			return r.Enable(ctx, service, id)
 		})

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,13 +40,29 @@ func TestServicesShowsWhatIsRegistered(t *testing.T) {
 	require.Contains(t, out, "billing")
 	code, _, _ = s.run("enable", "billing", "two")
 	require.Equal(t, 1, code)
-	for _, bad := range [][]string{{"register", "billing", "x"}, {"register", "billing", "x:y"}, {"services", "/"}, {"services", "/a"}, {"disable", "billing"}} {
+	for _, bad := range [][]string{
+		{"register", "billing", "x"}, {"register", "billing", "x:y"}, {"register", "billing", "a b:80"}, {"register", "billing", "a:80", "--weight", "5000"},
+		{"services", "/"}, {"services", "/a"}, {"disable", "billing"},
+	} {
 		code, _, _ = s.run(bad...)
 		require.Equal(t, 64, code, bad)
 	}
-	code, _, _ = s.run("register", "billing", "a b:80")
-	require.Equal(t, 65, code)
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 0, p.wait())
 	s.left()
+}
+
+// TestASignalEndsARegisterThatConnects to a server that does not answer.
+func TestASignalEndsARegisterThatConnects(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	s := onServers(t, silent.Addr().String())
+	p := s.start("register", "billing", "10.0.0.7:8080", "--connect-timeout", "1h")
+	conn, err := silent.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 0, p.wait(), "as of a register that has connected")
+	require.Empty(t, read(p.err))
 }

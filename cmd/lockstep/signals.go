@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// signalError is the cause of the end of a context by a signal.
+// signalError is the cause of a context that a signal has ended.
 type signalError struct{ os.Signal }
 
 func (s signalError) Error() string { return "ended by signal: " + s.String() }
@@ -18,13 +18,13 @@ func (s signalError) signalNumber() int {
 	return int(n)
 }
 
-// endingSignals are the signals that end the program, or are passed on to its command. A SIGHUP that nohup has
-// switched off stays so. SIGQUIT is among them: the runtime would print its goroutines and leave the command behind.
+// endingSignals are the signals that end the program, or are passed on to its command. A SIGHUP that nohup
+// ignores stays ignored. SIGQUIT is among them: otherwise the runtime would print goroutines and end, and the command would go on.
 func endingSignals() []os.Signal {
 	return append([]os.Signal{os.Interrupt, syscall.SIGTERM}, withoutIgnored(syscall.SIGQUIT, syscall.SIGHUP)...)
 }
 
-// noticedSignals are the signals that are passed on to the command, and change nothing without one.
+// noticedSignals are the signals that are passed on to the command, and have no effect without one.
 func noticedSignals() []os.Signal { return withoutIgnored(noticeSignals...) }
 
 // withoutIgnored leaves out the signals that the parent process has set to be ignored.
@@ -32,13 +32,13 @@ func withoutIgnored(all ...os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(all), signal.Ignored)
 }
 
-// untilSignal returns a context that the first signal of endings ends.
+// untilSignal returns a context that the first of endingSignals ends.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
-	unread := make(chan os.Signal, 1) // nothing happens as long as there is no command
+	unread := make(chan os.Signal, 1) // these have no effect while no command runs
 	signal.Notify(signals, endingSignals()...)
-	if n := noticedSignals(); len(n) > 0 { // without one, all would be meant
+	if n := noticedSignals(); len(n) > 0 { // Notify without signals would mean all of them
 		signal.Notify(unread, n...)
 	}
 	go func() {

@@ -25,7 +25,7 @@ type serverAnswer struct {
 }
 
 const (
-	srvrPatience  = 3 * time.Second
+	srvrTimeout   = 3 * time.Second
 	maxSrvrAnswer = 64 << 10
 )
 
@@ -58,7 +58,7 @@ func askServer(ctx context.Context, cfg framework.Config, address string) server
 	return a
 }
 
-// wordFields are the lines of an answer that have a name and a value.
+// wordFields returns the names and values in the lines of an answer.
 func wordFields(text, separator string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -71,7 +71,7 @@ func wordFields(text, separator string) map[string]string {
 
 // sendWord sends a four-letter word and returns the answer.
 func sendWord(ctx context.Context, cfg framework.Config, address, word string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, srvrPatience)
+	ctx, cancel := context.WithTimeout(ctx, srvrTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -13,23 +13,23 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// tellStandby prints the present leader to a terminal, now and at each change, until stop is called.
-func tellStandby(ctx context.Context, client *framework.Client, path, verb string) (stop func()) {
+// printLeaderChanges prints the present leader to a terminal, now and at each change, until stop is called.
+func printLeaderChanges(ctx context.Context, client *framework.Client, path, verb string) (stop func()) {
 	if !terminal.Is(os.Stderr) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var told sync.WaitGroup
-	told.Go(func() {
+	var following sync.WaitGroup
+	following.Go(func() {
 		followLeaders(ctx, client, path, verb, time.Now, func(text string) { printNotice("%s", text) })
 	})
 	return func() {
 		cancel()
-		told.Wait()
+		following.Wait()
 	}
 }
 
-// followLeaders says who leads, unless it is this process.
+// followLeaders calls say with who leads, unless this process does.
 func followLeaders(ctx context.Context, client *framework.Client, path, verb string, now func() time.Time, say func(string)) {
 	var token int64
 	said := false
@@ -39,7 +39,7 @@ func followLeaders(ctx context.Context, client *framework.Client, path, verb str
 			return // the campaign reports the error
 		case leader == nil:
 			if said {
-				say("standing by; the leader has gone, and the next has not begun yet")
+				say("standing by; the leader has gone, and the next one does not lead yet")
 			}
 			said, token = false, 0
 			continue

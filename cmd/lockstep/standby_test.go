@@ -40,7 +40,7 @@ func TestStandbysSayWhoLeads(t *testing.T) {
 		cancel()
 		<-done
 		require.Equal(t, []string{
-			`standing by; "web-2\x1b[2J" leads since ` + at, "standing by; the leader has gone, and the next has not begun yet",
+			`standing by; "web-2\x1b[2J" leads since ` + at, "standing by; the leader has gone, and the next one does not lead yet",
 		}, said)
 	})
 }

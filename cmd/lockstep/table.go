@@ -41,26 +41,39 @@ func newTable(head ...string) *table {
 
 func (t *table) addRow(row ...cell) {
 	for i := range row {
-		row[i].text = strings.ReplaceAll(escapeUnprintable(row[i].text), "\n", `\n`)
+		row[i].text = inOneLine(row[i].text)
 	}
 	t.rows = append(t.rows, row)
 }
 
 // printTo writes the table, coloured if w is a terminal; nothing if there is nothing to show.
 func (t *table) printTo(w io.Writer) error {
-	var style terminal.Style
-	if f, ok := w.(*os.File); ok {
-		style = terminal.For(f)
-	}
 	var b strings.Builder
-	for _, line := range t.formatLines(style) {
+	for _, line := range t.formatLines(styleFor(w)) {
 		b.WriteString(line + "\n")
 	}
 	_, err := fmt.Fprint(w, b.String())
 	return err
 }
 
-// formatLines are the title, the head and the rows, without what is missing.
+// styleFor returns the style for what is written to w: colours only if it is a terminal.
+func styleFor(w io.Writer) (style terminal.Style) {
+	if f, ok := w.(*os.File); ok {
+		style = terminal.For(f)
+	}
+	return style
+}
+
+// writeFacts writes one line for each label that has a text.
+func writeFacts(b *strings.Builder, style terminal.Style, facts [][2]string) {
+	for _, fact := range facts {
+		if fact[1] != "" {
+			fmt.Fprintf(b, "  %s %s\n", style.Dim(fmt.Sprintf("%-10s", fact[0])), inOneLine(fact[1]))
+		}
+	}
+}
+
+// formatLines returns the title, the head and the rows as lines. Without a row there is no head.
 func (t *table) formatLines(style terminal.Style) (lines []string) {
 	if t.title != "" {
 		lines = append(lines, style.Bold(t.title))
@@ -88,7 +101,7 @@ func (t *table) columnWidths() []int {
 	return widths
 }
 
-// formatRow pads cells beside each other. Nothing is painted but texts, so that padding is counted right.
+// formatRow joins cells with padding. It colours the texts after it has counted their letters.
 func formatRow(style terminal.Style, row []cell, widths []int) string {
 	var b strings.Builder
 	pending := ""

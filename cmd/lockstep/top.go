@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -34,17 +35,17 @@ func newTop() *cobra.Command {
 		Use:   "top [ROOT] [flags]",
 		Short: "Show locks, elections, jobs and queues as they change",
 		Long: `Show locks, elections, jobs and queues as they change, the most urgent first: locks with the most
-waiters, or the oldest holders; jobs that something is wrong with; queues with the most items.
-Keys choose another list (tab), the order (s), a filter (/), and open a row: who holds and waits,
-candidates, a job's runs. ? lists all keys. q ends it.
+waiters, or the oldest holders; jobs that have problems; queues with the most items.
+Keys choose another list (tab), the order (s) and a filter (/), and open a row (enter): who holds and
+waits, candidates, a job's runs. ? lists all keys. q ends top.
 
-It looks again after --interval, and sends no more than 50 requests a second: with 10,000 locks a
-look takes some seconds. It looks at the list that is shown, and nothing is written. While no
-server can be reached a line says so; it goes on when one is back.
+top reads the list that is shown again after --interval, and sends no more than 50 requests a second:
+with 10,000 locks this takes some seconds. Nothing is written. While no server can be reached, a line
+says so; top goes on when one can be reached again.
 
-With --once, or when standard input or output is no terminal, it prints one list without keys;
-with --json one object with the list's rows. Without ROOT the lists look below
-/lockstep/locks, elections, jobs and queues.`,
+With --once, or if standard input or output is no terminal, top prints one list without keys; with
+--json one object with the list's rows. Without ROOT the lists are of what is below /lockstep/locks,
+elections, jobs and queues.`,
 		Example: `  lockstep top
   lockstep top /apps --view queues
   lockstep top --once --sort age --limit 10
@@ -52,34 +53,28 @@ with --json one object with the list's rows. Without ROOT the lists look below
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		return endQuietlyOnSignal(cmd.Context(), c.show(cmd, args))
+		return endBySignal(cmd.Context(), c.show(cmd, args))
 	})
 	c.connectionFlags.addConnectionFlags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&c.once, "once", false, "print one list and end")
 	f.StringVar(&c.view, "view", "locks", "begin with locks, elections, jobs or queues")
 	f.StringVar(&c.sort, "sort", "", "begin in this order: waiting, age or path; for jobs problems, next or path; for queues items, dead or path")
-	f.StringVar(&c.filter, "filter", "", "show only rows that contain this: in names, owners, hosts, states")
-	f.IntVar(&c.limit, "limit", 0, "with --once or --json, show so many rows at most")
-	f.Var(&c.interval, "interval", "pause so long between two looks")
+	f.StringVar(&c.filter, "filter", "", "show only rows that contain this text in names, owners, hosts or states")
+	f.IntVar(&c.limit, "limit", 0, "show this many rows at most, in one list or --json")
+	f.Var(&c.interval, "interval", "pause between two looks")
 	return cmd
 }
 
-// newModel checks the flags.
+// newModel returns the model that flags and arguments ask for, or a usage error.
 func (c *topCommand) newModel(cmd *cobra.Command, args []string) (*topModel, error) {
 	view := findTopView(c.view)
 	if view == nil {
 		return nil, usageError("--view %q: want locks, elections, jobs or queues", c.view)
 	}
-	root := ""
-	if len(args) > 0 {
-		root = args[0]
-	}
-	if err := framework.ValidatePath(root); err != nil && root != "/" && root != "" {
-		return nil, usageError("the ROOT %q cannot be used: %w", root, err)
-	}
-	if len(args) > 0 && root == "" {
-		return nil, usageError("the ROOT is empty: / is the whole tree")
+	root, err := rootArgument(args, "ROOT", "")
+	if err != nil {
+		return nil, err
 	}
 	if cmd.Flags().Changed("limit") && c.limit < 1 {
 		return nil, usageError("--limit %d: it must be 1 or more", c.limit)
@@ -101,20 +96,20 @@ func (c *topCommand) show(cmd *cobra.Command, args []string) error {
 	}
 	live := !c.once && !c.json && terminal.IsInteractive(os.Stdin, os.Stdout)
 	var options []framework.Option
-	if live { // a line between the others would be lost in them
+	if live { // a line of the log would disturb the screen
 		options = append(options, framework.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	}
 	client, err := c.connectClient(cmd, options...)
 	if err != nil {
 		return err
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	reader := &topReader{client: client, pace: requestPace{client: client}}
 	if !live {
 		return c.printOnce(cmd.Context(), model, reader)
 	}
 	model.style, model.title = terminal.For(os.Stdout), strings.Join(client.Config().Servers, ",")
-	return showTopLive(cmd.Context(), model, reader, c.interval.asDuration())
+	return endQuietlyOnSignal(cmd.Context(), showTopLive(cmd.Context(), model, reader, c.interval.asDuration()))
 }
 
 // printOnce prints one list. What cannot be read is warned about, and decides the exit code.
@@ -141,7 +136,10 @@ func (c *topCommand) printOnce(ctx context.Context, model *topModel, reader *top
 	if left := len(model.shown) - rowsWithin(c.limit, len(model.shown)); left > 0 {
 		printNotice("%d are left out by --limit %d", left, c.limit)
 	}
-	if len(found.wrong) > 0 {
+	switch {
+	case errors.Is(found.unread, framework.ErrNoAuth):
+		return exitCodeOfPrinted(found.unread)
+	case found.unread != nil:
 		return exitSilently(exitMismatch)
 	}
 	return nil

@@ -16,6 +16,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -97,7 +99,7 @@ func TestTopSortsFiltersAndOpens(t *testing.T) {
 	require.False(t, m.press(terminal.KeyInterrupt))
 }
 
-func TestTopsFrameFitsAnyTerminal(t *testing.T) {
+func TestTopFrameFitsAnyTerminal(t *testing.T) {
 	var rows []topRow
 	for i := range 100 {
 		rows = append(rows, madeRow(fmt.Sprintf("/l%03d", i), 0, 0))
@@ -197,6 +199,40 @@ func TestTopSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	})
 }
 
+// TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost has 2,000 schedulers of a job, and 2,000 queues.
+func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		client := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}).Client
+		s := &stage{t: t, zk: zk}
+		of := scheduler.New(client, jobsDir+"/nightly", scheduler.WithDrain(0))
+		require.NoError(t, of.Add(scheduler.Job{Name: "nightly", Spec: "* * * * *", Run: func(context.Context, scheduler.Run) error { return nil }}))
+		ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
+		defer stop()
+		require.NoError(t, of.Run(ctx))
+		s.copies(client, jobsDir+"/", "nightly", 1999)
+		q := queue.New(client, queuesDir+"/mails", queue.Bytes())
+		require.NoError(t, q.Put(t.Context(), []byte("x")))
+		require.NoError(t, q.Close(t.Context()))
+		s.copies(client, queuesDir+"/", "mails", 1999)
+		observed := observeRequests(zk)
+		l := newTopLooker(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
+		var keys []terminal.Key
+		for _, view := range []terminal.Key{"3", "4"} {
+			keys = append(keys, view)
+			for range 120 {
+				keys = append(keys, "s", "j")
+			}
+		}
+		require.NoError(t, topSession(t.Context(), l, 50*time.Millisecond, keys...))
+		require.Len(t, l.model.looks["jobs"].rows, 2000)
+		require.Len(t, l.model.looks["queues"].rows, 2000)
+		total, most := observed()
+		require.Greater(t, total, 100, "it does look")
+		require.LessOrEqual(t, most, 50)
+	})
+}
+
 // TestLooksThatAreGivenUpCountAsWell has a person who changes the list a hundred times a second.
 func TestLooksThatAreGivenUpCountAsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -262,4 +298,24 @@ func TestTopGoesOnWhenAServerIsBack(t *testing.T) {
 		require.Empty(t, outageOf(m.Status()))
 		require.True(t, l.model.looks["locks"].at.After(before))
 	})
+}
+
+func TestTopLooksSoonAgainAfterALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second})
+		l := newTopLooker(m.Client)
+		l.interval = 2 * time.Second
+		cut := time.AfterFunc(5*time.Second, m.Link.Cut)
+		defer cut.Stop()
+		heal := time.AfterFunc(5*time.Minute, m.Link.Heal)
+		defer heal.Stop()
+		require.NoError(t, topSession(t.Context(), l, 5*time.Minute+30*time.Second))
+		require.Less(t, time.Since(l.model.looks["locks"].at), 5*time.Second)
+	})
+}
+
+func TestTopSaysInEightyColumnsThatTheListIsNotUpToDate(t *testing.T) {
+	down := framework.ServerError{Server: "zookeeper-1.example.org:2181", Err: errors.New("connect: connection refused")}
+	require.Contains(t, outageOf(framework.Status{State: framework.Suspended, Servers: []framework.ServerError{down}})[:80], "no server can be reached; the list is not up to date")
 }

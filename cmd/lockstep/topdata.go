@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -43,15 +44,15 @@ type topRow struct {
 	job    string // the name of a job whose scheduler is at path
 	cells  []cell
 	weight int64  // the more, the higher up: waiters, problems, items
-	order  int64  // the less, the higher up: when it was asked for, when it is due
-	words  string // what a filter finds
+	order  int64  // the less, the higher up: when it was asked for or is due
+	words  string // the text that a filter searches
 	value  any    // as JSON
 }
 
 // key identifies a row.
 func (r topRow) key() string { return r.path + "\x00" + r.job }
 
-// topReader reads lists, and keeps its requests apart from each other.
+// topReader reads lists, with a limited number of requests per second.
 type topReader struct {
 	client *framework.Client
 	pace   requestPace
@@ -65,9 +66,10 @@ type topLook struct {
 	opened string   // the key of the row that was opened, or ""
 	detail []string // of that row
 	wrong  []string // what could not be read or was left out
+	unread error    // the errors of that
 }
 
-// lookAt looks at a list, or at one row of it. Errors of what cannot be read are reported beside the rest.
+// lookAt looks at a list, or at one row of it. The look has the errors of what cannot be read, beside the rest.
 func (r *topReader) lookAt(ctx context.Context, view *topView, root string, opened *topRow) (topLook, error) {
 	found := topLook{view: view.name}
 	err := r.pace.wait(ctx) // the look before may have been given up
@@ -89,6 +91,7 @@ func (r *topReader) lookAt(ctx context.Context, view *topView, root string, open
 			found.wrong = append(found.wrong, inOneLine(e.Error()))
 		}
 	}
+	found.unread = err
 	return found, r.pace.wait(ctx)
 }
 
@@ -155,7 +158,7 @@ func openElection(ctx context.Context, r *topReader, row topRow) ([]string, erro
 	return candidateTable(row.path, all).formatLines(terminal.For(os.Stdout)), nil
 }
 
-// formattedLines are the lines that print writes.
+// formattedLines returns the lines that print writes.
 func formattedLines(print func(*bytes.Buffer) error) ([]string, error) {
 	var b bytes.Buffer
 	if err := print(&b); err != nil {
@@ -164,20 +167,36 @@ func formattedLines(print func(*bytes.Buffer) error) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), nil
 }
 
+// inspectedAtOnce is how many schedulers or queues lockstep top looks at between pauses, which is about ten requests.
+const inspectedAtOnce = 500
+
 func lookAtJobs(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
-	var unread []error
-	for path, err := range scheduler.Find(ctx, r.client, root) {
-		if err != nil {
-			unread = append(unread, err)
-			continue
-		}
-		reports, err := scheduler.New(r.client, path).InspectAll(ctx)
-		if err != nil {
-			unread = append(unread, err)
-		}
+	return r.lookInSteps(ctx, scheduler.Find(ctx, r.client, root), func(paths []string) (rows []topRow, err error) {
+		reports, err := scheduler.InspectAt(ctx, r.client, paths...)
 		for _, report := range reports {
-			rows = append(rows, jobRow(path, report))
+			rows = append(rows, jobRow(report.Path, report))
 		}
+		return rows, err
+	})
+}
+
+// lookInSteps finds paths, and makes rows of some of them at a time, with a pause after each step.
+func (r *topReader) lookInSteps(ctx context.Context, found iter.Seq2[string, error], look func(paths []string) ([]topRow, error)) (rows []topRow, err error) {
+	var unread []error
+	var paths []string
+	for path, err := range found {
+		if err != nil {
+			unread = append(unread, err)
+		} else {
+			paths = append(paths, path)
+		}
+		if err := r.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for some := range slices.Chunk(paths, inspectedAtOnce) {
+		more, err := look(some)
+		rows, unread = append(rows, more...), append(unread, err)
 		if err := r.pace.wait(ctx); err != nil {
 			return nil, err
 		}
@@ -221,35 +240,39 @@ func openJob(ctx context.Context, r *topReader, row topRow) ([]string, error) {
 }
 
 func lookAtQueues(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
-	var unread []error
-	for path, err := range queue.Find(ctx, r.client, root) {
-		var one queueJSON
-		if err == nil {
-			one, err = readQueue(ctx, r.client, path)
+	return r.lookInSteps(ctx, queue.Find(ctx, r.client, root), func(paths []string) (rows []topRow, err error) {
+		reports, err := queue.InspectAll(ctx, r.client, paths...)
+		unread := []error{err}
+		for _, report := range reports {
+			if report.Err != nil {
+				unread = append(unread, report.Err)
+				continue
+			}
+			rows = append(rows, queueRow(queueView(report)))
 		}
-		if err != nil {
-			unread = append(unread, err)
-			continue
-		}
-		row := topRow{path: path, weight: int64(one.Items + one.Delayed), order: -int64(one.Dead), words: strings.ToLower(path), value: one}
-		state := dimCell("")
-		if one.Paused {
-			state = yellowCell("paused")
-			row.words += "\npaused"
-		}
-		row.cells = []cell{boldCell(quoteName(path)), plainCell(strconv.Itoa(one.Items)), plainCell(formatPositive(one.Delayed)), redCell(formatPositive(one.Dead)), state}
-		rows = append(rows, row)
-		if err := r.pace.wait(ctx); err != nil {
-			return nil, err
-		}
+		return rows, errors.Join(unread...)
+	})
+}
+
+func queueRow(one queueJSON) topRow {
+	row := topRow{path: one.Path, weight: int64(one.Items + one.Delayed), order: -int64(one.Dead), words: strings.ToLower(one.Path), value: one}
+	state := dimCell("")
+	if one.Paused {
+		state = yellowCell("paused")
+		row.words += "\npaused"
 	}
-	return rows, errors.Join(unread...)
+	row.cells = []cell{boldCell(quoteName(one.Path)), plainCell(strconv.Itoa(one.Items)), plainCell(formatCount(one.Delayed)), redCell(formatCount(one.Dead)), state}
+	return row
 }
 
 func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) {
-	one, err := readQueue(ctx, r.client, row.path)
+	reports, err := queue.InspectAll(ctx, r.client, row.path)
 	if err != nil {
 		return nil, err
+	}
+	one := queueView(reports[0])
+	if reports[0].Err != nil {
+		return nil, reports[0].Err
 	}
 	lines := []string{terminal.For(os.Stdout).Bold(quoteName(row.path)), fmt.Sprintf("  items %d, delayed %d, dead letters %d", one.Items, one.Delayed, one.Dead)}
 	if one.Paused {
@@ -258,7 +281,7 @@ func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) 
 	return lines, nil
 }
 
-// findTopView is the list of a name.
+// findTopView returns the list with a name, or nil.
 func findTopView(name string) *topView {
 	i := slices.IndexFunc(topViews, func(v topView) bool { return v.name == name })
 	if i < 0 {

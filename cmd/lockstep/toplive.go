@@ -19,7 +19,7 @@ func showTopLive(ctx context.Context, model *topModel, reader *topReader, interv
 	if err != nil {
 		return err
 	}
-	defer screen.Close() //nolint:errcheck // there is no other terminal to say it on
+	defer screen.Close() //nolint:errcheck // there is no other place for the error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	looker := &topLooker{model: model, reader: reader, interval: interval, updates: make(chan func()), wished: make(chan struct{}, 1)}
@@ -44,7 +44,7 @@ type topLooker struct {
 	reader   *topReader
 	interval time.Duration
 	updates  chan func()
-	wished   chan struct{} // the model wishes to show something else
+	wished   chan struct{} // gets a value when the model wishes to show something else
 }
 
 // press passes a key on to the model.
@@ -60,7 +60,7 @@ func (l *topLooker) press(key terminal.Key) bool {
 	return goesOn
 }
 
-// update has a function run where the model may be used, and waits for it. It returns false if ctx has ended.
+// update has the drawing goroutine call a function, which may use the model, and waits for it. It returns false if ctx has ended.
 func (l *topLooker) update(ctx context.Context, f func()) bool {
 	done := make(chan struct{})
 	select {
@@ -85,7 +85,7 @@ func (l *topLooker) keepLooking(ctx context.Context) error {
 		if !l.update(ctx, func() { wish = l.model.wish() }) {
 			return nil
 		}
-		began := time.Now()
+		sent := l.reader.client.Status().Requests
 		if !wish.paused {
 			early, err := l.lookOnce(ctx, wish)
 			if err != nil {
@@ -95,7 +95,8 @@ func (l *topLooker) keepLooking(ctx context.Context) error {
 				continue
 			}
 		}
-		timer := time.NewTimer(max(l.interval, time.Since(began))) // at most half of the time goes into looks
+		// At most half of the time goes into requests. Time without a server does not count, so that the first look after it is followed soon.
+		timer := time.NewTimer(max(l.interval, timeFor(l.reader.client.Status().Requests-sent)))
 		select {
 		case <-timer.C:
 		case <-l.wished:
@@ -130,7 +131,7 @@ func (l *topLooker) lookOnce(ctx context.Context, wish topWish) (early bool, err
 	return false, err
 }
 
-// outageOf says in words that no server can be used, or "".
+// outageOf returns a text that no server can be used, with the causes, or "".
 func outageOf(st framework.Status) string {
 	if st.State == framework.Connected {
 		return ""
@@ -141,12 +142,12 @@ func outageOf(st framework.Status) string {
 			failed = append(failed, s.Error())
 		}
 	}
-	text := "no server can be reached"
+	text := "no server can be reached; the list is not up to date" // first, since a narrow terminal cuts the end off
 	switch {
 	case len(failed) > 0:
-		text += " (" + strings.Join(failed, "; ") + ")"
+		text += ": " + strings.Join(failed, "; ")
 	case st.Cause != nil && !errors.Is(st.Cause, framework.ErrClosed):
-		text += " (" + st.Cause.Error() + ")"
+		text += ": " + st.Cause.Error()
 	}
-	return inOneLine(text + ": what is shown is from before; it goes on when one can")
+	return inOneLine(text)
 }

@@ -20,8 +20,8 @@ type topModel struct {
 	sort   int // of view.sorts
 	filter string
 
-	typing   bool // the filter
-	before   string
+	typing   bool   // the filter
+	before   string // the filter before that
 	help     bool
 	paused   bool
 	opened   *topRow // whose detail is shown
@@ -65,7 +65,7 @@ func (m *topModel) addLook(found topLook) {
 	}
 }
 
-// arrange filters and sorts the rows. The selected one stays selected wherever it goes.
+// arrange filters and sorts the rows. The selected row stays selected.
 func (m *topModel) arrange() {
 	wanted := strings.ToLower(m.filter)
 	m.shown = nil
@@ -86,7 +86,7 @@ func (m *topModel) arrange() {
 	})
 }
 
-// press is what a key does. It returns false for the one that ends the program.
+// press does what a key stands for. It returns false for the key that ends the program.
 func (m *topModel) press(key terminal.Key) bool {
 	switch {
 	case key == terminal.KeyInterrupt:
@@ -190,7 +190,7 @@ func (m *topModel) pressInList(key terminal.Key) {
 	case terminal.KeyEnd, "G":
 		at = len(m.shown) - 1
 	}
-	if at = max(0, min(at, len(m.shown)-1)); at != before { // one that a filter has left out is selected again without it
+	if at = max(0, min(at, len(m.shown)-1)); at != before { // a selected row that a filter leaves out is selected again without the filter
 		m.selected = m.shown[at].key()
 	}
 }
@@ -199,19 +199,19 @@ func (m *topModel) viewIndex() int {
 	return slices.IndexFunc(topViews, func(v topView) bool { return v.name == m.view.name })
 }
 
-// switchView shows the list that comes so many after the present one.
+// switchView shows the list that is so many steps after the present one.
 func (m *topModel) switchView(steps int) {
 	m.view = &topViews[(m.viewIndex()+steps)%len(topViews)]
 	m.sort, m.first, m.selected = 0, 0, ""
 	m.arrange()
 }
 
-// selectedIndex is where the selected row is by now; the first one if it is gone.
+// selectedIndex is the index of the selected row, or 0 if that row is gone.
 func (m *topModel) selectedIndex() int {
 	return max(0, slices.IndexFunc(m.shown, func(r topRow) bool { return r.key() == m.selected }))
 }
 
-// frame is the screen. outage is why no server can be used, or "".
+// frame returns the lines of the screen. outage is why no server can be used, or "".
 func (m *topModel) frame(width, height int, now time.Time, outage string) []string {
 	lines := []string{m.headLine(now), m.tabLine(), m.statusLine(outage)}
 	m.page = max(1, height-len(lines)-2)
@@ -323,7 +323,7 @@ func (m *topModel) detailLines() []string {
 func (m *topModel) keyLine() string {
 	switch {
 	case m.typing:
-		return m.style.Dim("enter: keep the filter  escape: as it was")
+		return m.style.Dim("enter: keep the filter  escape: the filter before")
 	case m.help:
 		return m.style.Dim("any key: back")
 	case m.opened != nil:
@@ -338,9 +338,9 @@ var topHelp = []string{
 	"  up down, j k     select a row; page up, page down, home, end",
 	"  enter            open the row: who holds and waits, the latest runs",
 	"  escape, q        back to the list; q in the list ends lockstep top",
-	"  s                sort by the next of: what is most urgent, age or due time, path",
+	"  s                sort by the next of urgency, age or due time, path",
 	"  /                show only rows that contain a text: names, owners, hosts, states; escape in the list shows all again",
-	"  p                pause: what is shown stays; again to go on",
+	"  p                pause: the list stays as it is; p again goes on",
 	"  ctrl-z, ctrl-l   stop until the shell's fg; draw again",
 }
 

@@ -23,14 +23,14 @@ func newTransfer() *cobra.Command {
 		Use:   "transfer NAME ID [flags]",
 		Short: "Ask the leader to hand over to a candidate",
 		Long: `Ask the leader to hand over to the first candidate with an id, and wait until that one leads. The
-leader's command or function gets its signal and ends first, so that never two lead. Candidates in
-between keep their order. A leader that does not run this software, such as a Java program, does
-not heed it; then the exit code is 1 when the time is over.`,
+leader's command or function is told to end, and ends first, so that two never lead at once. The other
+candidates keep their order. A leader that does not use Lockstep, such as a Java program, ignores the
+request; then the exit code is 1 when the time of -w is over.`,
 		Example: "  lockstep elections billing\n  lockstep elections transfer billing web-2-711",
 		Args:    cobra.ExactArgs(2),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		return endQuietlyOnSignal(cmd.Context(), c.transfer(cmd, args[0], args[1]))
+		return endBySignal(cmd.Context(), c.transfer(cmd, args[0], args[1]))
 	})
 	c.connectionFlags.addConnectionFlags(cmd)
 	cmd.Flags().VarP(&c.wait, "wait", "w", "wait no longer than this; a bare number is seconds")
@@ -46,7 +46,7 @@ func (c *transferCommand) transfer(cmd *cobra.Command, name, id string) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(client)
+	defer closeClient(client)
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), c.wait.asDuration(), errWaitOver)
 	defer cancel()
 	err = election.New(client, path).RequestTransfer(ctx, id)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/monitor"
@@ -13,9 +14,10 @@ import (
 
 const (
 	maxExamined     = 20_000  // nodes that are looked at
-	largeData       = 800_000 // bytes of a node's data; servers take 1 MiB with all around it
+	largeData       = 800_000 // bytes of a node's data; servers accept 1 MiB for a whole request
 	largeList       = 800_000 // bytes of a directory's names
 	maxListedNodes  = 250_000 // children of a directory that is listed
+	childrenAtOnce  = 100_000 // children of the directories that are listed together
 	perNameOverhead = 4
 )
 
@@ -32,12 +34,15 @@ func (d *diagnoses) examineTree(ctx context.Context, client *framework.Client, r
 	if err := d.walkTree(ctx, client, root, &f); err != nil {
 		return err
 	}
+	if f.nodes == 0 && root != defaultExamined {
+		return d.bad("nodes", "check ROOT and --root", "there is no node %s: nothing was examined below it", root)
+	}
 	most := 0
 	for session, bytes := range f.sessions {
 		most = max(most, bytes)
 		if bytes > monitor.DefaultSessionBytes {
 			err := d.bad("session", "let its process hold fewer locks, or spread them over several clients: the servers stop working when they delete too much at once (ZOOKEEPER-4306)",
-				"%s has ephemeral nodes with %d bytes of paths: from %d on, creates are refused", locks.SessionID(session), bytes, 900_000)
+				"%s has ephemeral nodes with %d bytes of paths: from %d on, lockstep refuses to create more", locks.SessionID(session), bytes, 900_000)
 			if err != nil {
 				return err
 			}
@@ -46,7 +51,7 @@ func (d *diagnoses) examineTree(ctx context.Context, client *framework.Client, r
 	text := fmt.Sprintf("%d below %s, %d of them ephemeral, of %d sessions; the largest session has %d bytes of paths", f.nodes, root, f.ephemeral, len(f.sessions), most)
 	var err error
 	if f.left != "" {
-		err = d.bad("nodes", "examine parts: lockstep doctor PATH", "%s; the others are left out, from %s on", text, f.left)
+		err = d.bad("nodes", "examine parts of the tree: lockstep doctor PATH", "%s; the others are left out, from %s on", text, f.left)
 	} else {
 		err = d.good("nodes", "%s", text)
 	}
@@ -56,70 +61,110 @@ func (d *diagnoses) examineTree(ctx context.Context, client *framework.Client, r
 	return d.examineLocks(ctx, client, root)
 }
 
-// walkTree looks at each node, up to maxExamined.
+// walkTree looks at each node, up to maxExamined, level by level and many nodes in one request.
 func (d *diagnoses) walkTree(ctx context.Context, client *framework.Client, root string, f *treeFigures) error {
-	ahead := []string{root}
-	for len(ahead) > 0 {
-		path := ahead[len(ahead)-1]
-		ahead = ahead[:len(ahead)-1]
-		if f.nodes == maxExamined {
-			f.left = path
-			return nil
+	for level := []string{root}; len(level) > 0; {
+		if room := maxExamined - f.nodes; len(level) > room {
+			f.left, level = level[room], level[:room]
 		}
-		st, err := client.Exists(ctx, path)
-		if errors.Is(err, framework.ErrNoNode) {
-			continue
-		}
+		nodes, err := recipe.GetMany(ctx, client, level)
 		if err != nil {
 			return err
 		}
-		f.nodes++
-		if st.EphemeralOwner != 0 {
-			f.ephemeral++
-			f.sessions[st.EphemeralOwner] += len(path) + perNameOverhead
-		}
-		if st.DataLength > largeData {
-			if err := d.bad("size", "store less in it: the servers refuse 1 MiB (jute.maxbuffer)", "%s has %d bytes of data", path, st.DataLength); err != nil {
+		var dirs []listedDir
+		for i, path := range level {
+			st, err := nodes[i].Stat, nodes[i].Err
+			if errors.Is(err, framework.ErrNoAuth) || errors.Is(err, framework.ErrTooLarge) {
+				st, err = client.Exists(ctx, path) // which needs no permission
+			}
+			if errors.Is(err, framework.ErrNoNode) {
+				continue
+			}
+			if err != nil {
 				return err
 			}
+			f.nodes++
+			if st.EphemeralOwner != 0 {
+				f.ephemeral++
+				f.sessions[st.EphemeralOwner] += len(path) + perNameOverhead
+			}
+			if st.DataLength > largeData {
+				if err := d.bad("size", "store less in it: the servers refuse more than 1 MiB (jute.maxbuffer)", "%s has %d bytes of data", path, st.DataLength); err != nil {
+					return err
+				}
+			}
+			if st.NumChildren > 0 {
+				if len(d.directories) < maxACLs {
+					d.directories = append(d.directories, path)
+				}
+				dirs = append(dirs, listedDir{path, int(st.NumChildren)})
+			}
 		}
-		if st.NumChildren == 0 {
-			continue
+		if f.left != "" {
+			return nil
 		}
-		names, err := d.listNames(ctx, client, path, st)
-		if err != nil {
+		if level, err = d.listDirs(ctx, client, dirs, f); err != nil {
 			return err
-		}
-		for _, name := range names {
-			ahead = append(ahead, znode.Join(path, name))
 		}
 	}
 	return nil
 }
 
-// listNames lists a directory, and judges its size.
-func (d *diagnoses) listNames(ctx context.Context, client *framework.Client, path string, st framework.Stat) ([]string, error) {
-	const advice = "let fewer wait there, or remove what is left over: clients cannot read a list beyond their limit (1 MiB in most)"
-	if st.NumChildren > maxListedNodes {
-		return nil, d.bad("size", advice, "%s has %d children: they are left out", path, st.NumChildren)
+// listedDir is a directory and the number of its children.
+type listedDir struct {
+	path     string
+	children int
+}
+
+// listDirs lists directories, judges their sizes, and returns the nodes in them, up to as many as may still be looked at and a list more.
+func (d *diagnoses) listDirs(ctx context.Context, client *framework.Client, dirs []listedDir, f *treeFigures) (nodes []string, err error) {
+	const advice = "let fewer processes wait there, or remove nodes that are not used: most clients cannot read a list of more than 1 MiB"
+	var some []string
+	children := 0
+	list := func() error {
+		lists, err := recipe.ListMany(ctx, client, some)
+		if err != nil {
+			return err
+		}
+		for i, l := range lists {
+			bytes := 0
+			for _, name := range l.Names {
+				nodes = append(nodes, znode.Join(some[i], name))
+				bytes += len(name) + perNameOverhead
+			}
+			switch {
+			case errors.Is(l.Err, framework.ErrNoNode):
+			case errors.Is(l.Err, framework.ErrNoAuth):
+				err = d.bad("access", "give credentials that have the permission in LOCKSTEP_AUTH_FILE (user:password)", "no permission to list %s, %s", some[i], presentedCredentials(client.Config()))
+			case l.Err != nil:
+				return l.Err
+			case bytes > largeList:
+				err = d.bad("size", advice, "the list of %s has %d names of %d bytes", some[i], len(l.Names), bytes)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		some, children = nil, 0
+		return nil
 	}
-	names, _, err := client.Children(ctx, path)
-	switch {
-	case errors.Is(err, framework.ErrNoNode):
-		return nil, nil
-	case errors.Is(err, framework.ErrNoAuth):
-		return nil, d.bad("access", "give credentials that may in LOCKSTEP_AUTH_FILE (user:password)", "no permission to list %s, %s", path, presented(client))
-	case err != nil:
-		return nil, err
+	for _, dir := range dirs {
+		if dir.children > maxListedNodes {
+			if err := d.bad("size", advice, "%s has %d children: they are not examined", dir.path, dir.children); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if len(nodes) > maxExamined-f.nodes {
+			continue // the next level begins with what is left out
+		}
+		if some, children = append(some, dir.path), children+dir.children; children > childrenAtOnce {
+			if err := list(); err != nil {
+				return nil, err
+			}
+		}
 	}
-	bytes := 0
-	for _, name := range names {
-		bytes += len(name) + perNameOverhead
-	}
-	if bytes > largeList {
-		return names, d.bad("size", advice, "the list of %s has %d names of %d bytes", path, len(names), bytes)
-	}
-	return names, nil
+	return nodes, list()
 }
 
 // examineLocks finds nodes in locks that no session owns, and counts those of other programs.
@@ -143,12 +188,12 @@ func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, 
 				foreign++
 			}
 			if e.Session == 0 {
-				advice := "see who made it, and take it away: lockstep release " + r.Path + " --node " + e.Node
-				if err := d.bad("orphan", advice, "%s stands in the line of %s and belongs to no session: it does not go by itself", e.Node, r.Path); err != nil {
+				advice := "find out who created it, and delete it: lockstep release " + r.Path + " --node " + e.Node
+				if err := d.bad("orphan", advice, "%s is in the line of %s and belongs to no session: the servers do not delete it", e.Node, r.Path); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return d.good("locks", "%d below %s; %d of their nodes are of other programs", count, root, foreign)
+	return d.good("locks", "%d below %s; other programs have written %d of their nodes", count, root, foreign)
 }

@@ -17,10 +17,11 @@ type treeWatcher struct {
 	root  string
 	most  int
 	known map[string]*watchedNode
-	tell  func(nodeChange) error
+	print func(nodeChange) error
 
 	begun   bool // the nodes that were there at first are no changes
 	leftOut bool
+	hidden  []string    // nodes that may not be read
 	fired   chan string // paths to look at again
 }
 
@@ -68,10 +69,20 @@ func (w *treeWatcher) watchOnSession(ctx context.Context, s *framework.Session) 
 	}
 }
 
+// hide warns once of a node that may not be read. It and the nodes below it are not watched.
+func (w *treeWatcher) hide(path string) {
+	if !slices.Contains(w.hidden, path) {
+		w.hidden = append(w.hidden, path)
+		printWarning("no permission to read %s: it and the nodes below it are not watched; give credentials in LOCKSTEP_AUTH_FILE (user:password)", path)
+	}
+	delete(w.known, path)
+}
+
 // unseen are the nodes that were not found on this session, the deepest first.
 func (w *treeWatcher) unseen(epoch int64) (paths []string) {
 	for path, n := range w.known {
-		if n.seen != epoch {
+		isHidden := slices.ContainsFunc(w.hidden, func(hidden string) bool { return strings.HasPrefix(path, hidden+"/") })
+		if n.seen != epoch && !isHidden {
 			paths = append(paths, path)
 		}
 	}
@@ -91,6 +102,10 @@ func (w *treeWatcher) look(ctx context.Context, s *framework.Session, path strin
 	data, st, changed, err := s.WatchData(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return w.lookAtMissing(ctx, s, path)
+	}
+	if errors.Is(err, framework.ErrNoAuth) && path != w.root {
+		w.hide(path)
+		return nil
 	}
 	if err != nil {
 		return err
@@ -127,7 +142,7 @@ func (w *treeWatcher) look(ctx context.Context, s *framework.Session, path strin
 	return nil
 }
 
-// besideSuffixes are of the nodes that recipes keep beside their own: elections, locks, counters, configuration.
+// besideSuffixes are the suffixes of the nodes that elections, locks, counters and configuration keep beside their own.
 var besideSuffixes = []string{"~term", "~waiting", "~waits", "~writers", "~past"}
 
 // roots are the watched node, and those that recipes keep beside it.
@@ -142,25 +157,24 @@ func (w *treeWatcher) roots() []string {
 	return all
 }
 
-// lookAtMissing forgets a node that is gone. The creation of the roots is waited for.
+// lookAtMissing forgets a node that is gone. It watches for the creation of a root.
 func (w *treeWatcher) lookAtMissing(ctx context.Context, s *framework.Session, path string) error {
 	if err := w.forget(path); err != nil || !slices.Contains(w.roots(), path) {
 		return err
 	}
 	_, created, err := s.WatchExists(ctx, path)
-	if err != nil && !errors.Is(err, framework.ErrNoNode) {
-		return err
-	}
-	if err == nil { // it is there by now
-		w.fired <- path
-	}
-	if created != nil {
+	switch {
+	case err == nil: // it is there by now
+		created.Stop()
+		return w.look(ctx, s, path)
+	case errors.Is(err, framework.ErrNoNode):
 		w.forward(path, created)
+		return nil
 	}
-	return nil
+	return err
 }
 
-// forward has a node looked at again when its watch fires, until stop is called.
+// forward sends the path of a node to fired when its watch fires, until stop is called.
 func (w *treeWatcher) forward(path string, watch *framework.Watch) (stop func()) {
 	done, fired := make(chan struct{}), w.fired
 	go func() {
@@ -199,7 +213,7 @@ func (w *treeWatcher) compare(path string, before, now *watchedNode, data []byte
 		return nil
 	}
 	change.setData(data)
-	return w.tell(change)
+	return w.print(change)
 }
 
 // forget reports that a node and those below it are gone.
@@ -219,7 +233,7 @@ func (w *treeWatcher) forget(path string) error {
 		if gone == path || w.known[gone] != nil {
 			w.known[gone].stop()
 			delete(w.known, gone)
-			if err := w.tell(nodeChange{Event: "deleted", Path: gone}); err != nil {
+			if err := w.print(nodeChange{Event: "deleted", Path: gone}); err != nil {
 				return err
 			}
 		}
@@ -233,5 +247,5 @@ func (w *treeWatcher) leaveOut(path string) error {
 		return nil
 	}
 	w.leftOut = true
-	return w.tell(nodeChange{Event: "left out", Path: path, Text: fmt.Sprintf("more than %d nodes: from this one on, new nodes are not watched", w.most)})
+	return w.print(nodeChange{Event: "left out", Path: path, Text: fmt.Sprintf("more than %d nodes: from this one on, new nodes are not watched", w.most)})
 }

@@ -26,7 +26,7 @@ func newVersion() *cobra.Command {
 
 type versionJSON struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision"` // of the repository; "unknown" if it was not built from one
+	Revision string `json:"revision"` // of the repository; "unknown" if the program was not built from one
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 }

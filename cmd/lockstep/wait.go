@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// withWaitLimit is ctx, or ends after a time that was given.
+// withWaitLimit returns a context that ends with ctx, or when the time of -w is over if one was given.
 func withWaitLimit(ctx context.Context, wait durationFlag) (context.Context, context.CancelFunc) {
 	if wait == 0 {
 		return context.WithCancel(ctx)
@@ -17,10 +17,10 @@ func withWaitLimit(ctx context.Context, wait durationFlag) (context.Context, con
 
 var errWaitOver = errors.New("the time given with -w is over")
 
-// timedOutError makes the end of -w's time the reason why something was given up, and says so once. Other errors stay.
+// timedOutError says what did not happen within the time of -w, if err is the end of that time. It returns other errors as they are.
 func timedOutError(what string, wait durationFlag, err error) error {
 	if !errors.Is(err, errWaitOver) {
 		return err
 	}
-	return &exitError{exitNotObtained, fmt.Errorf("%s within %v, the time that -w gives", what, wait.asDuration()), ""}
+	return &exitError{exitNotObtained, fmt.Errorf("%s within %v (-w)", what, wait.asDuration()), ""}
 }

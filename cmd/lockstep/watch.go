@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -29,14 +30,15 @@ func newWatch() *cobra.Command {
 		Use:   "watch PATH [flags]",
 		Short: "Print a line for each change of a node and of all nodes below it",
 		Long: `Print a line for each change of a node and of all nodes below it: created, changed, deleted. With
---json each line is an object with the whole data, data_base64 if it is no text. It goes on while
-servers are lost. When changes may have been missed, because the session was lost, a line says so,
-and the lines after it show how the nodes differ from before.
+--json each line is an object with the whole data, in data_base64 if it is no text. The command goes
+on while no server can be reached. When changes may have been missed, because the session was lost, a
+line says so, and the lines after it show how the nodes differ from before.
 
-Changes that follow each other quickly may be one line: the version counts them. The
-path need not exist yet. What recipes keep beside it is watched as well: an election's terms and
-waiting candidates (NAME~term, NAME~waiting), a configuration's history. A NAME such as locks/deploy is below /lockstep. A node takes two watches
-on a server: so many nodes as --most says are watched, and what is left out is said.`,
+Changes that follow each other quickly may be one line: the version counts them. The path need not
+exist yet. Nodes that recipes keep beside it are watched as well: an election's terms and waiting
+candidates (NAME~term, NAME~waiting), a configuration's history. A PATH such as locks/deploy is below
+/lockstep. A node takes two watches on a server. At most --most nodes are watched; a line names the
+first one that is left out.`,
 		Example: `  lockstep watch locks/deploy
   lockstep watch /apps/shop --json`,
 		Args: cobra.ExactArgs(1),
@@ -45,7 +47,7 @@ on a server: so many nodes as --most says are watched, and what is left out is s
 		return endQuietlyOnSignal(cmd.Context(), c.watch(cmd, args[0]))
 	})
 	c.connectionFlags.addConnectionFlags(cmd)
-	cmd.Flags().IntVar(&c.most, "most", maxWatched, "watch so many nodes at most")
+	cmd.Flags().IntVar(&c.most, "most", maxWatched, "watch this many nodes at most")
 	return cmd
 }
 
@@ -63,8 +65,8 @@ func (c *watchCommand) watch(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(client)
-	w := &treeWatcher{root: path, most: c.most, known: map[string]*watchedNode{}, tell: c.printChange}
+	defer closeClient(client)
+	w := &treeWatcher{root: path, most: c.most, known: map[string]*watchedNode{}, print: c.printChange}
 	for ctx := cmd.Context(); ; {
 		s, err := client.Session(ctx)
 		if err != nil {
@@ -77,7 +79,7 @@ func (c *watchCommand) watch(cmd *cobra.Command, path string) error {
 		if !errors.Is(err, framework.ErrSessionLost) {
 			return err
 		}
-		if err := c.printChange(nodeChange{Event: "missed", Path: path, Text: "the session was lost: changes may have been missed; what follows is how the nodes differ from before"}); err != nil {
+		if err := c.printChange(nodeChange{Event: "missed", Path: path, Text: "the session was lost: changes may have been missed; the next lines show how the nodes differ from before"}); err != nil {
 			return err
 		}
 	}
@@ -119,18 +121,21 @@ func (c *watchCommand) printChange(change nodeChange) error {
 	if change.Session != 0 {
 		line += style.Dim(" session " + change.Session.String())
 	}
-	data := change.Text
+	var details []string
+	if change.Text != "" {
+		details = append(details, inOneLine(change.Text))
+	}
 	switch {
 	case change.Data != nil:
-		data = shortenText(*change.Data)
+		details = append(details, shortenText(*change.Data))
 	case change.Base64 != nil:
-		data = fmt.Sprintf("%d bytes: %s", len(change.Base64), shortenText(string(change.Base64)))
+		details = append(details, fmt.Sprintf("%d bytes: %s", len(change.Base64), shortenText(string(change.Base64))))
 	}
-	_, err := fmt.Println(line + " " + inOneLine(data))
+	_, err := fmt.Println(line + " " + strings.Join(details, ": "))
 	return err
 }
 
-// setData puts a node's data into a change: as text, or exactly if it is none.
+// setData puts a node's data into a change: as text, or as bytes if it is no text.
 func (n *nodeChange) setData(data []byte) {
 	if utf8.Valid(data) {
 		text := string(data)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,13 +31,23 @@ func TestWatchPrintsChanges(t *testing.T) {
 	v = decode(t, w.line(1))
 	require.Equal(t, []any{"changed", "/wA=", 1.0}, []any{v["event"], v["data_base64"], v["version"]})
 
+	plain := s.start("watch", "/app")
+	s.until("the beginning", func() bool { return strings.Contains(read(plain.err), "watching 2 nodes") })
+	_, err = c.Multi(ctx, framework.DeleteOp("/app/x", framework.AnyVersion), framework.CreateOp("/app/x", []byte("two"), framework.Persistent))
+	require.NoError(t, err)
+	v = decode(t, w.line(2))
+	require.Equal(t, []any{"created", "it was deleted and created again", "two"}, []any{v["event"], v["text"], v["data"]})
+	require.True(t, strings.HasSuffix(plain.line(0), "created  /app/x it was deleted and created again: two"), plain.line(0))
+	plain.signal(syscall.SIGTERM)
+	require.Equal(t, 0, plain.wait())
+
 	s.expire()
-	require.Equal(t, "missed", decode(t, w.line(2))["event"])
+	require.Equal(t, "missed", decode(t, w.line(3))["event"])
 	c = client(t, s)
 	require.NoError(t, c.Create(ctx, "/app/x/below", nil, framework.Persistent))
-	require.Equal(t, "/app/x/below", decode(t, w.line(3))["path"])
+	require.Equal(t, "/app/x/below", decode(t, w.line(4))["path"])
 	require.NoError(t, c.Delete(ctx, "/app/x/below", framework.AnyVersion))
-	require.Equal(t, "deleted", decode(t, w.line(4))["event"])
+	require.Equal(t, "deleted", decode(t, w.line(5))["event"])
 
 	few := s.start("watch", "/app", "--most", "2")
 	s.until("the beginning", func() bool { return strings.Contains(read(few.err), "watching 2 nodes") })
@@ -60,7 +71,7 @@ func TestAHolderIsAskedToLetGo(t *testing.T) {
 	}
 	require.Equal(t, 3, ends.wait(), "the command's own code")
 	require.Equal(t, "asked", ends.line(1))
-	s.until("the notice", func() bool { return strings.Contains(read(stays.err), "others ask for it; the command goes on") })
+	s.until("the notice", func() bool { return strings.Contains(read(stays.err), "others ask for it; lockstep keeps it") })
 	select {
 	case <-stays.ended:
 		require.Fail(t, "it ended")
@@ -71,16 +82,14 @@ func TestAHolderIsAskedToLetGo(t *testing.T) {
 func TestNamesAreCompletedFromTheServers(t *testing.T) {
 	s := newStage(t)
 	c := client(t, s)
-	for _, path := range []string{"/lockstep/locks/team/deploy", "/lockstep/locks/db", "/lockstep/locks/\u202e", "/lockstep/queues/mails", "/apps/shop"} {
+	for _, path := range []string{"/lockstep/locks/team/deploy", "/lockstep/locks/db", "/lockstep/locks/\u202e", "/lockstep/queues/mails", "/lockstep/services/billing", "/lockstep/ids/orders", "/apps/shop"} {
 		require.NoError(t, c.MakeDirs(t.Context(), path))
 	}
-	for line, want := range map[string]string{
-		"locks ": "db\nteam\n", "lock te": "team\n", "revoke team/": "team/deploy\n", "queue take ": "mails\n", "locks /apps/": "/apps/shop\n", "locks /none/": "",
+	for line, want := range map[string][]string{
+		"locks ": {"db", "team"}, "lock te": {"team"}, "revoke team/": {"team/deploy"}, "queue take ": {"mails"}, "locks /apps/": {"/apps/shop"}, "locks /none/": nil,
+		"services ": {"billing"}, "register ": {"billing"}, "enable ": {"billing"}, "disable ": {"billing"}, "id next ": {"orders"}, "id worker ": {"orders"},
 	} {
-		args := append([]string{"__complete"}, strings.Split(line, " ")...)
-		code, out, _ := s.run(args...)
-		require.Zero(t, code)
-		require.Equal(t, want, strings.Split(out, ":")[0], line)
+		s.offers(want, strings.Split(line, " ")...)
 	}
 	began := time.Now()
 	code, out, errs := s.run("__complete", "locks", "--zk", "127.0.0.1:1", "")
@@ -90,7 +99,22 @@ func TestNamesAreCompletedFromTheServers(t *testing.T) {
 	require.Less(t, time.Since(began), patience)
 }
 
-func TestTheManualTellsOfEachCommandAndFlag(t *testing.T) {
+// TestEachNameIsCompleted: the first argument of each command that takes a NAME, except for commands whose NAMEs nothing on the servers has.
+func TestEachNameIsCompleted(t *testing.T) {
+	var check func(*cobra.Command)
+	check = func(cmd *cobra.Command) {
+		for _, word := range []string{" NAME", " [NAME"} {
+			_, arguments, _ := strings.Cut(cmd.Use, " ")
+			require.False(t, strings.HasPrefix(" "+arguments, word) && cmd.ValidArgsFunction == nil, cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot())
+}
+
+func TestTheManualHasEachCommandAndFlag(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	require.Zero(t, runCommandLine([]string{"man", dir}))
 	pages := 0
@@ -114,4 +138,28 @@ func TestTheManualTellsOfEachCommandAndFlag(t *testing.T) {
 	}
 	check(newRoot())
 	require.Greater(t, pages, 40)
+}
+
+// TestWatchGoesOnPastNodesItMayNotRead: one private node does not hide the others.
+func TestWatchGoesOnPastNodesItMayNotRead(t *testing.T) {
+	s := newStage(t)
+	c := s.connected()
+	require.NoError(t, c.MakeDirs(t.Context(), "/app/open"))
+	secret, err := framework.New(framework.Config{
+		Servers: strings.Split(s.servers, ","), Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}}, ACL: framework.CreatorOnly(),
+	})
+	require.NoError(t, err)
+	secret.Start()
+	defer secret.Close(t.Context())
+	require.NoError(t, secret.Create(t.Context(), "/app/private", nil, framework.Persistent))
+	p := s.start("watch", "/app")
+	s.until("the watches", func() bool { return strings.Contains(read(p.err), "watching 2 nodes") })
+	require.Equal(t, 1, strings.Count(read(p.err), "no permission to read /app/private: it and the nodes below it are not watched"))
+	require.NoError(t, c.Create(t.Context(), "/app/open/x", nil, framework.Persistent))
+	s.until("the change", func() bool { return strings.Contains(read(p.out), "/app/open/x") })
+	p.signal(syscall.SIGTERM)
+	p.wait()
+	code, _, errs := s.run("watch", "/app/private")
+	require.Equal(t, 77, code)
+	require.Contains(t, errs, "/app/private: no permission")
 }

@@ -16,11 +16,10 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/znode"
-	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// defaultWorkflows is where workflows are unless --path says otherwise, as in workflowfx.
+// defaultWorkflows is the path of the workflows without --path, as in workflowfx.
 const defaultWorkflows = "/lockstep/workflows"
 
 // workflowsCommand is what "workflows" and its subcommands have in common.
@@ -33,7 +32,7 @@ type workflowsCommand struct {
 
 func (p *workflowsCommand) addWorkflowFlags(cmd *cobra.Command) {
 	p.connectionFlags.addConnectionFlags(cmd)
-	cmd.Flags().StringVar(&p.path, "path", defaultWorkflows, "where the workflows are: the path that workflow.New was given")
+	cmd.Flags().StringVar(&p.path, "path", defaultWorkflows, "the path of the workflows, as given to workflow.New")
 }
 
 // useWorkflows does one thing with the workflows.
@@ -44,7 +43,7 @@ func (p *workflowsCommand) useWorkflows(cmd *cobra.Command, do func(context.Cont
 	if p.client, err = p.connectClient(cmd); err != nil {
 		return err
 	}
-	defer hangUp(p.client)
+	defer closeClient(p.client)
 	p.workflows = workflow.New(p.client, p.path)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -56,15 +55,11 @@ func (p *workflowsCommand) useWorkflows(cmd *cobra.Command, do func(context.Cont
 	return workflowCode(do(cmd.Context()))
 }
 
-// workflowCode finds the exit codes of the errors of workflows.
+// workflowCode returns an error of workflows with its exit code.
 func workflowCode(err error) error {
-	for _, m := range []struct {
-		err  error
-		code int
-		hint string
-	}{
+	return findCode(err, []errorCode{
 		{workflow.ErrNoRun, exitNotObtained, "see which there are: lockstep workflows; is --path right?"},
-		{workflow.ErrUnknownKind, exitNotObtained, "if there is such a member, give the --path of its workflows"},
+		{workflow.ErrUnknownKind, exitNotObtained, "if a member works on the kind, give the --path of its workflows"},
 		{workflow.ErrFinished, exitNotObtained, ""},
 		{workflow.ErrUnfinished, exitNotObtained, ""},
 		{workflow.ErrSignalled, exitNotObtained, ""},
@@ -73,12 +68,7 @@ func workflowCode(err error) error {
 		{workflow.ErrForeign, exitMismatch, "use another --path: this one belongs to something else"},
 		{workflow.ErrBadRecord, exitMismatch, ""},
 		{workflow.ErrNewerRecord, exitMismatch, "use a newer lockstep"},
-	} {
-		if errors.Is(err, m.err) {
-			return &exitError{m.code, err, m.hint}
-		}
-	}
-	return err
+	})
 }
 
 // workflowsFilter says which runs are listed.
@@ -109,17 +99,19 @@ func newWorkflows() *cobra.Command {
 		Use:   "workflows [ID] [flags]",
 		Short: "Show and control runs of workflows",
 		Long: `Show the runs of workflows (workflow.Workflows), the oldest first: kind, state, since when, the last step that
-has a record, how many attempts have failed since the run last waited, what it waits for, the session of
-the member that has it, and the error of the latest attempt or of the end. The servers know the session of that
-member and not its host: lockstep doctor and the servers' logs tell whose it is.
+has a record, how many attempts have failed since the run last waited, what it waits for, the session and
+the identity of the member that has it (host and process, unless it has another name), and the error of the
+latest attempt or of the end. The step under way is not stored: it follows the last one that has a record.
+A member that has died is shown until the servers end its session.
 
-With an ID one run is shown with its steps. An ID that is called as a subcommand is given after --.
+With an ID lockstep shows one run with its steps. It draws the steps of a graph (workflow.NewGraph): which are
+done, which are under way, and which wait for others. If the ID is also that of a subcommand, give it after --.
 
-Finished runs are shown until their retention time is over, 24 hours by default.
+Finished runs are shown until their retention time is over: by default 14 days for failed runs, 24 hours for others.
 --json prints inputs and results as they are stored, and steps: those of runs that are done only with an ID.`,
 		Example: `  lockstep workflows
   lockstep workflows --state failed --kind order
-  lockstep workflows order-42                      one of them, with its steps
+  lockstep workflows order-42                      one run, with its steps
   lockstep workflows start order order-42 '{"total":12}'
   lockstep workflows signal order-42 delivered '{"parcel":7}'
   lockstep workflows retry order-42                after its members have failed`,
@@ -132,7 +124,7 @@ Finished runs are shown until their retention time is over, 24 hours by default.
 		if len(args) > 0 && (len(filter.kinds) > 0 || len(filter.states) > 0) {
 			return usageError("--kind and --state are for the list, and not for one ID")
 		}
-		return endQuietlyOnSignal(cmd.Context(), p.useWorkflows(cmd, func(ctx context.Context) error {
+		return endBySignal(cmd.Context(), p.useWorkflows(cmd, func(ctx context.Context) error {
 			if len(args) > 0 {
 				return p.showRun(ctx, args[0])
 			}
@@ -147,22 +139,26 @@ Finished runs are shown until their retention time is over, 24 hours by default.
 	return cmd
 }
 
-// shownRun is a run with what its record does not tell.
-type shownRun struct {
-	workflow.Info
-	claim *queue.Claim // with which a member has the run
-}
-
 // listRuns prints the runs that match. What cannot be read is warned about, and decides the exit code.
 func (p *workflowsCommand) listRuns(ctx context.Context, filter workflowsFilter) error {
-	all, err := p.workflows.List(ctx)
-	if err != nil {
+	runs, err := p.workflows.List(ctx)
+	if runs == nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(run workflow.Info) bool { return !filter.matches(run) })
-	runs, unread := p.addDetails(ctx, all)
+	stored := len(runs)
+	runs = slices.DeleteFunc(runs, func(run workflow.Info) bool { return !filter.matches(run) })
+	unread := p.addSteps(ctx, runs)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	for _, err := range splitJoined(err) {
+		if err != nil {
+			printWarning("a run cannot be read: %v", err)
+			unread = codeOfUnread(err)
+		}
+	}
+	if warned := warnOfTaken(runs); warned != nil {
+		unread = warned
 	}
 	if p.json {
 		for _, run := range runs {
@@ -176,7 +172,11 @@ func (p *workflowsCommand) listRuns(ctx context.Context, filter workflowsFilter)
 		return err
 	}
 	if len(runs) == 0 && unread == nil {
-		printNotice("no such runs below %s", p.path)
+		text := "no such runs below %s"
+		if stored == 0 {
+			text = "no runs of workflows below %s"
+		}
+		printNotice(text, p.path)
 	}
 	return exitCodeOfPrinted(unread)
 }
@@ -187,16 +187,13 @@ const (
 	readRunsAtOnce   = 16
 )
 
-// addDetails reads the steps of runs that are not done, and which members have them. It warns about what cannot be read, and returns one of the errors.
-func (p *workflowsCommand) addDetails(ctx context.Context, all []workflow.Info) (runs []shownRun, unread error) {
-	claims, unread := p.readClaims(ctx, all)
-	runs = make([]shownRun, len(all))
-	errs := make([]error, len(all))
+// addSteps reads the steps of runs that are not done. It warns about what cannot be read, and returns one of the errors.
+func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Info) (unread error) {
+	errs := make([]error, len(runs))
 	slots := make(chan struct{}, readRunsAtOnce)
 	var reading sync.WaitGroup
 	read, left := 0, 0
-	for i, info := range all {
-		runs[i].Info = info
+	for i, info := range runs {
 		switch {
 		case info.State == workflow.Done:
 			continue
@@ -208,10 +205,11 @@ func (p *workflowsCommand) addDetails(ctx context.Context, all []workflow.Info) 
 		slots <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-slots }()
-			full, err := p.workflows.Inspect(ctx, info.ID)
+			full, err := p.workflows.Inspect(ctx, info.ID, workflow.WithoutTaken()) // List has read it
 			switch {
 			case err == nil && full.State == info.State && full.ChangedAt.Equal(info.ChangedAt):
-				runs[i].Info = full
+				full.Taken, full.TakenErr = info.Taken, info.TakenErr
+				runs[i] = full
 			case err == nil || errors.Is(err, workflow.ErrNoRun): // it has changed since it was listed
 			default:
 				errs[i] = err
@@ -222,19 +220,29 @@ func (p *workflowsCommand) addDetails(ctx context.Context, all []workflow.Info) 
 	if left > 0 {
 		printNotice("the steps of %d runs were not read: list fewer with --kind and --state", left)
 	}
-	for i, err := range errs {
+	for _, err := range errs {
 		if err != nil && ctx.Err() == nil {
 			printWarning("the steps of a run cannot be read: %v", err)
 			unread = codeOfUnread(err)
 		}
-		if runs[i].State == workflow.Active {
-			runs[i].claim = claims[runs[i].ID]
-		}
 	}
-	return runs, unread
+	return unread
 }
 
-// codeOfUnread is an error of what others have written: a name that no run can have is no fault of the command line.
+// warnOfTaken warns once of each kind if the members that have its runs cannot be read, and returns one of the errors.
+func warnOfTaken(runs []workflow.Info) (unread error) {
+	warned := map[string]bool{}
+	for _, run := range runs {
+		if run.TakenErr != nil && !warned[run.Kind] {
+			warned[run.Kind] = true
+			printWarning("lockstep cannot read which members have runs of kind %q: %v", run.Kind, run.TakenErr)
+			unread = codeOfUnread(run.TakenErr)
+		}
+	}
+	return unread
+}
+
+// codeOfUnread returns an error of what other programs have written with its exit code: a name that no run can have is no usage error.
 func codeOfUnread(err error) error {
 	if errors.Is(err, workflow.ErrOption) || errors.Is(err, framework.ErrInvalidPath) {
 		return &exitError{code: exitMismatch, reason: err}
@@ -242,54 +250,15 @@ func codeOfUnread(err error) error {
 	return workflowCode(queueCode(err))
 }
 
-// readClaims finds the items with which members have active runs, by the runs' ids. Each kind has a queue below queues (docs/layouts.md).
-func (p *workflowsCommand) readClaims(ctx context.Context, runs []workflow.Info) (claims map[string]*queue.Claim, unread error) {
-	claims = map[string]*queue.Claim{}
-	active := map[string]bool{}
-	for _, run := range runs {
-		if run.State == workflow.Active {
-			active[run.Kind] = true
-		}
-	}
-	if len(active) == 0 {
-		return claims, nil
-	}
-	kinds, _, err := p.client.Children(ctx, p.path+"/queues")
-	if err != nil && !errors.Is(err, framework.ErrNoNode) {
-		unread = err
-	}
-	for _, kind := range sortNames(kinds) {
-		if !active[kind] {
-			continue
-		}
-		q := queue.New(p.client, p.queuePath(kind), queue.Bytes())
-		all, err := q.InFlight(ctx)
-		if err = errors.Join(err, q.Close(ctx)); err != nil {
-			unread = err
-		}
-		for i := range all {
-			var item struct{ Run string }
-			if json.Unmarshal(all[i].Data, &item) == nil && all[i].Session != 0 {
-				claims[item.Run] = &all[i]
-			}
-		}
-	}
-	if unread != nil && ctx.Err() == nil {
-		printWarning("it cannot be read which members have runs: %v", unread)
-	}
-	return claims, codeOfUnread(unread)
-}
-
 func (p *workflowsCommand) queuePath(kind string) string { return znode.Join(p.path+"/queues", kind) }
 
 // showRun prints one run.
 func (p *workflowsCommand) showRun(ctx context.Context, id string) error {
-	info, err := p.workflows.Inspect(ctx, id)
+	run, err := p.workflows.Inspect(ctx, id)
 	if err != nil {
 		return err
 	}
-	claims, unread := p.readClaims(ctx, []workflow.Info{info})
-	run := shownRun{info, claims[id]}
+	unread := warnOfTaken([]workflow.Info{run})
 	if p.json {
 		err = printResult(os.Stdout, true, workflowView(run))
 	} else {
@@ -317,7 +286,7 @@ func newWorkflowsStart() *cobra.Command {
 		Use:   "start KIND ID [INPUT] [flags]",
 		Short: "Start a run",
 		Long: `Start a run of a kind with an ID. INPUT is JSON; - or -f - reads it from standard input, -f FILE from a file.
-Without it the input is null. The program ends when the servers have the run, and does not wait for its end.
+Without it the input is null. lockstep ends when the servers have the run, and does not wait for the run to end.
 
 The same command again does nothing: a run is known by its ID. With another kind or input the exit code
 is 65. If no member has ever worked on the kind, the exit code is 1 and nothing is started; if no
@@ -354,7 +323,7 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, id string, input 
 		return nil
 	}
 	printNotice("%s: started", id)
-	if !worked { // it was not seen before the start, when a member may have been between two runs
+	if !worked { // before the start no member was seen; one may have been between two runs
 		if works, err := p.hasMember(ctx, kind); err == nil && !works {
 			printWarning("no member takes runs of kind %q at present: the run waits until one does", kind)
 		}
@@ -399,7 +368,7 @@ func newWorkflowsCancel() *cobra.Command {
 	cmd := p.addAct(&cobra.Command{
 		Use:   "cancel ID [flags]",
 		Short: "End a run that has not finished",
-		Long: `End a run that has not finished. Its member learns of it soon, and lets go of it; a step that is under way may
+		Long: `End a run that has not finished. Its member notices that soon, and gives the run up; a step that is under way may
 have its effect, and gets no record. Child runs are not cancelled. A run that was cancelled before is no error. For one
 that has ended otherwise the exit code is 1.`,
 		Example: `  lockstep workflows cancel order-42 --reason "the customer has called"`,
@@ -413,7 +382,7 @@ that has ended otherwise the exit code is 1.`,
 			return nil
 		})
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at the run")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which is shown with the run")
 	return cmd
 }
 
@@ -422,10 +391,11 @@ func newWorkflowsRetry() *cobra.Command {
 	var from string
 	cmd := p.addAct(&cobra.Command{
 		Use:   "retry ID [flags]",
-		Short: "Let a run go on that has failed or was cancelled",
-		Long: `Let a run go on that has failed or was cancelled, at its first step without a record, or one that waits after a failed
-attempt, without the rest of the pause. It has all its attempts again. With --from the records of that step
-and of all steps and sleeps that were recorded later are deleted before, and they are run again; signals stay.
+		Short: "Continue a run that has failed or was cancelled",
+		Long: `Continue a run that has failed or was cancelled, at its first step without a record. A run that pauses after a
+failed attempt continues at once. The run has all its attempts again. With --from, which names a step, a sleep or
+the signal of a wait that has timed out, lockstep first deletes that record and all later ones, so that they run
+again. Signals that have come stay, and so do child runs: retry a failed child first, and then its parent.
 A run that is done needs --from. For a run that goes on by itself the exit code is 1.`,
 		Example: `  lockstep workflows retry order-42
   lockstep workflows retry order-42 --from pay`,
@@ -442,7 +412,7 @@ A run that is done needs --from. For a run that goes on by itself the exit code 
 			return nil
 		})
 	})
-	cmd.Flags().StringVar(&from, "from", "", "delete the records of this step and of later ones")
+	cmd.Flags().StringVar(&from, "from", "", "delete the record of this step, sleep or expired wait and later ones")
 	return cmd
 }
 
@@ -450,10 +420,10 @@ func newWorkflowsSignal() *cobra.Command {
 	p, in := &workflowsCommand{}, &jsonInput{}
 	cmd := p.addAct(&cobra.Command{
 		Use:   "signal ID NAME [DATA] [flags]",
-		Short: "Give a run a signal",
-		Long: `Give a run the signal that it waits for, or will wait for. DATA is JSON; - or -f - reads it from standard input, -f FILE
-from a file. Without it the data is null. A signal is given once: the same again does nothing. With other data, for a wait that has timed out and
-for a run that has ended, the exit code is 1.`,
+		Short: "Send a signal to a run",
+		Long: `Send a run the signal that it waits for, or will wait for. DATA is JSON; - or -f - reads it from standard input,
+-f FILE from a file. Without it the data is null. A run takes a signal once: the same signal again does nothing.
+With other data, for a wait that has timed out and for a run that has ended, the exit code is 1.`,
 		Example: `  lockstep workflows signal order-42 delivered '{"parcel":7}'`,
 		Args:    cobra.RangeArgs(2, 3),
 	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -507,40 +477,9 @@ func (in *jsonInput) read(ctx context.Context, args []string) (json.RawMessage, 
 		}
 	}
 	if err != nil {
-		return nil, usageError("%s is no JSON: %w; a text is written '\"text\"'", shortenText(string(text)), err)
+		return nil, usageError("%s is not JSON: %w; write a text as '\"text\"'", shortenText(string(text)), err)
 	}
 	return value, nil
-}
-
-// readFileOrInput reads a file, or standard input if it is called -.
-func readFileOrInput(ctx context.Context, file string) ([]byte, error) {
-	in := os.Stdin
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return nil, usageError("--file: %w", err)
-		}
-		defer opened.Close()
-		in = opened
-	}
-	type result struct {
-		data []byte
-		err  error
-	}
-	read := make(chan result, 1)
-	go func() {
-		data, err := io.ReadAll(io.LimitReader(in, maxValue+1))
-		read <- result{data, err}
-	}()
-	select {
-	case r := <-read:
-		if r.err == nil && len(r.data) > maxValue {
-			r.err = usageError("%s has more than %d bytes: a node cannot have them", file, maxValue)
-		}
-		return r.data, r.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // completeRunIDs offers the ids of runs.
@@ -550,7 +489,7 @@ func completeRunIDs(cmd *cobra.Command, args []string, begun string) ([]cobra.Co
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
-	client, err := connectForCompletion(ctx, cmd)
+	client, err := connectSilently(ctx, cmd)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

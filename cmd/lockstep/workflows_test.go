@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +27,8 @@ type workflowMember struct {
 	broken atomic.Bool  // whether runs of the kind broken fail
 	finish func()       // lets runs of the kind slow end
 	stop   func()
+
+	identity string // of its client
 }
 
 func (s *stage) workOnRuns() *workflowMember {
@@ -32,7 +36,9 @@ func (s *stage) workOnRuns() *workflowMember {
 	slow := make(chan struct{})
 	m := &workflowMember{finish: sync.OnceFunc(func() { close(slow) })}
 	m.broken.Store(true)
-	w := workflow.New(client(s.t, s), defaultWorkflows)
+	c := client(s.t, s)
+	m.identity = c.Config().Identity
+	w := workflow.New(c, defaultWorkflows)
 	require.NoError(s.t, w.Register(
 		workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, order map[string]any) (string, error) {
 			if _, err := workflow.Step(ctx, run, "pay", func(context.Context, workflow.Key) (string, error) {
@@ -117,7 +123,7 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 	s := newStage(t)
 	_, out, errs := s.run("workflows")
 	require.Empty(t, out)
-	require.Contains(t, errs, "no such runs below /lockstep/workflows")
+	require.Contains(t, errs, "no runs of workflows below /lockstep/workflows")
 	s.fails(1, "no member knows the kind", "workflows", "start", "order", "order-42")
 	require.Empty(t, s.zk.Tree(defaultWorkflows+"/runs"), "nothing is started")
 	m := s.workOnRuns()
@@ -148,7 +154,7 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 	require.Empty(t, fed.ok("workflows", "signal", "order-42", "delivered", "-"))
 	s.untilShown("order-42", "done")
 	s.ok("workflows", "signal", "order-42", "delivered", "-f", s.file("parcel.json"))
-	s.fails(1, "the signal is settled", "workflows", "signal", "order-42", "delivered")
+	s.fails(1, "the run already has this signal", "workflows", "signal", "order-42", "delivered")
 	s.fails(1, "the run has finished", "workflows", "signal", "order-42", "other")
 	s.fails(1, "the run has finished", "workflows", "cancel", "order-42")
 	require.Regexp(t, `(?m)^└─  done +the run .*closed a`, s.ok("workflows", "order-42"))
@@ -160,11 +166,54 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 	require.Equal(t, []any{"delivered"}, one["signals"])
 
 	s.fails(1, "name the step to retry from", "workflows", "retry", "order-42")
-	s.fails(exitUsage, "has no record of step", "workflows", "retry", "order-42", "--from", "bay")
+	s.fails(exitUsage, "has no record of \"bay\"", "workflows", "retry", "order-42", "--from", "bay")
 	require.EqualValues(t, 1, m.paid.Load())
 	s.ok("workflows", "retry", "order-42", "--from", "pay")
 	s.until("the second payment", func() bool { return m.paid.Load() == 2 })
 	s.untilShown("order-42", "done")
+}
+
+func TestAGraphOfARunIsDrawn(t *testing.T) {
+	s := newStage(t)
+	w := workflow.New(client(t, s), defaultWorkflows)
+	goOn := make(chan struct{})
+	step := func(name string, after ...string) workflow.GraphStep[any] {
+		return workflow.GraphStep[any]{Name: name, After: after, Do: func(_ context.Context, _ workflow.Key, _ any, _ workflow.GraphResults) (any, error) {
+			if name == "charge" {
+				<-goOn
+			}
+			return nil, nil
+		}}
+	}
+	graph, err := workflow.NewGraph("fulfil\"", step("ship", "pack", "charge"), step("charge", "reserve"), step("reserve"), step("pack", "reserve"))
+	require.NoError(t, err)
+	require.NoError(t, w.Register(workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, input any) (string, error) {
+		_, err := graph.Run(ctx, run, input)
+		return "", err
+	})))
+	ctx, cancel := context.WithCancel(t.Context())
+	worked := make(chan error, 1)
+	go func() { worked <- w.Work(ctx) }()
+	defer func() {
+		close(goOn)
+		cancel()
+		require.NoError(t, <-worked)
+		require.NoError(t, w.Close(context.Background()))
+	}()
+	require.NoError(t, w.Start(t.Context(), "order", "order-7", nil))
+	s.until("the step pack is recorded", func() bool {
+		return strings.Contains(s.ok("workflows", "order-7"), ": 2 of 4 steps done")
+	})
+	picture := s.ok("workflows", "order-7")
+	require.Regexp(t, `(?m)^├─  done +reserve$`, picture)
+	require.Regexp(t, `(?m)^├─  under way +  charge +reserve$`, picture)
+	require.Regexp(t, `(?m)^├─  done +  pack +reserve$`, picture)
+	require.Regexp(t, `(?m)^└─  waiting +    ship +pack, charge +charge$`, picture)
+	require.NotContains(t, picture, "graph:fulfil", "it is drawn, and not listed")
+	one := decode(t, s.ok("workflows", "order-7", "--json"))
+	graphs := one["graphs"].([]any)[0].(map[string]any)
+	require.Equal(t, `fulfil"`, graphs["name"])
+	require.Equal(t, map[string]any{"name": "ship", "after": []any{"pack", "charge"}, "state": "waiting", "waits_for": []any{"charge"}}, graphs["steps"].([]any)[3])
 }
 
 func TestAFailedRunShowsItsErrorAndIsRetried(t *testing.T) {
@@ -193,6 +242,8 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 	require.Regexp(t, `(?m)^└─  running  since `, s.ok("workflows", "s1"))
 	one := decode(t, s.ok("workflows", "s1", "--json"))
 	require.NotEmpty(t, one["taken"])
+	require.Equal(t, m.identity, one["member"])
+	require.Contains(t, s.ok("workflows", "s1"), " of "+m.identity)
 	session := one["session"]
 	require.Contains(t, s.ok("queue", "inflight", defaultWorkflows+"/queues/slow", "--json"), `"session":"`+session.(string)+`"`)
 	s.ok("workflows", "start", "slow", "s2")
@@ -214,7 +265,7 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 	require.Contains(t, s.ok("workflows", "--", "start"), "queued", "an id that is called as a subcommand")
 }
 
-func TestCommandsOfWorkflowsRefuseWhatCannotBe(t *testing.T) {
+func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
 	s := newStage(t)
 	for _, line := range []string{
 		"workflows a b", "workflows --state gone", "workflows a --kind order", "workflows --path relative", "workflows --path /", "workflows a/b",
@@ -226,6 +277,8 @@ func TestCommandsOfWorkflowsRefuseWhatCannotBe(t *testing.T) {
 		require.Equal(t, 64, code, "%s: %s", line, errs)
 		require.Empty(t, out, line)
 	}
+	require.NoError(t, os.WriteFile(s.file("one.json"), []byte("1"), 0o600))
+	s.fails(exitUsage, "give one of them", "workflows", "start", "order", "a", "1", "-f", s.file("one.json"))
 	for _, line := range []string{"workflows a", "workflows cancel a", "workflows retry a", "workflows signal a b"} {
 		s.fails(1, "there is no such run", strings.Fields(line)...)
 	}
@@ -241,14 +294,43 @@ func TestAForeignNodeAmongRunsLeavesTheOthers(t *testing.T) {
 	require.NoError(t, c.MakeDirs(t.Context(), defaultWorkflows+"/runs/00"))
 	require.NoError(t, c.Create(t.Context(), defaultWorkflows+"/runs/00/foreign", []byte("\x1b[2J"), framework.Persistent))
 	code, out, errs := s.run("workflows")
-	require.Zero(t, code, errs)
+	require.Equal(t, exitMismatch, code, errs)
 	require.Contains(t, out, "order-42")
 	require.NotContains(t, out, "foreign")
 	require.Contains(t, errs, "a run cannot be read")
 	require.NotContains(t, errs, "\x1b")
 }
 
-func TestARunThatAnybodyMayHaveMadeIsShownEscapedAndKeptInJSON(t *testing.T) {
+// TestAMemberThatCannotBeReadIsNotSaidToBeMissing: the claims of a kind belong to others.
+func TestAMemberThatCannotBeReadIsNotSaidToBeMissing(t *testing.T) {
+	s := newStage(t)
+	s.workOnRuns()
+	s.ok("workflows", "start", "slow", "s1")
+	s.untilShown("s1", "active", "0x")
+	queueOfKind := defaultWorkflows + "/queues/odd"
+	require.NoError(t, connectAs(t, s, "/", "ann:secret").MakeDirs(t.Context(), queueOfKind))
+	node := ""
+	for _, n := range s.zk.Tree(defaultWorkflows + "/runs") {
+		if strings.HasSuffix(n.Path, "/s1") {
+			node = n.Path
+		}
+	}
+	c := client(t, s)
+	data, _, err := c.Get(t.Context(), node)
+	require.NoError(t, err)
+	_, err = c.Set(t.Context(), node, []byte(strings.Replace(string(data), `"slow"`, `"odd"`, 1)), framework.AnyVersion)
+	require.NoError(t, err)
+	for _, args := range [][]string{{"workflows"}, {"workflows", "s1"}, {"workflows", "--json"}} {
+		code, out, errs := s.run(args...)
+		require.Equal(t, 77, code, args)
+		require.Contains(t, errs, `lockstep cannot read which members have runs of kind "odd"`)
+		require.Contains(t, out, "s1")
+		require.NotContains(t, out, "no member has it")
+		require.NotContains(t, out, "until a member")
+	}
+}
+
+func TestAHostileRunIsEscapedAndKeptInJSON(t *testing.T) {
 	s := newStage(t)
 	c := client(t, s)
 	path := defaultWorkflows + "/" + hostileName
@@ -278,18 +360,23 @@ func TestCompletionOffersRunsAndKinds(t *testing.T) {
 	s.workOnRuns()
 	s.ok("workflows", "start", "order", "order-42")
 	s.ok("workflows", "start", "slow", "s1")
-	require.Equal(t, []string{"order-42"}, offered(s, "workflows", "retry", "or"))
-	require.Equal(t, []string{"broken", "order", "slow"}, offered(s, "workflows", "start", ""))
-	require.Contains(t, offered(s, "workflows", ""), "s1")
+	s.offers([]string{"order-42"}, "workflows", "retry", "or")
+	s.offers([]string{"broken", "order", "slow"}, "workflows", "start", "")
+	s.until("the offer of a run", func() bool { return slices.Contains(s.offered("workflows", ""), "s1") })
+}
+
+// offers waits until a shell is offered this for the last word of a command line: a completion offers nothing when its time is over, as on a busy machine.
+func (s *stage) offers(want []string, words ...string) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("the offer of %q for %q", want, words), func() bool { return slices.Equal(want, s.offered(words...)) })
 }
 
 // offered is what a shell offers for the last word of a command line.
-func offered(s *stage, words ...string) (names []string) {
+func (s *stage) offered(words ...string) (names []string) {
 	s.t.Helper()
-	for line := range strings.Lines(s.ok(append([]string{"__complete"}, words...)...)) {
-		if name := strings.TrimSpace(line); !strings.HasPrefix(name, ":") {
-			names = append(names, name)
-		}
+	out := s.ok(append([]string{"__complete"}, words...)...)
+	for line := range strings.Lines(out[:strings.LastIndexByte(out, ':')]) {
+		names = append(names, strings.TrimSuffix(line, "\n"))
 	}
 	return names
 }

@@ -4,36 +4,35 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// workflowTable is one line for each run.
-func workflowTable(runs []shownRun, now time.Time) *table {
-	t := newTable("RUN", "KIND", "STATE", "SINCE", "LAST STEP", "FAILURES", "WAITS FOR", "SESSION", "ERROR")
+// workflowTable has one line for each run.
+func workflowTable(runs []workflow.Info, now time.Time) *table {
+	t := newTable("RUN", "KIND", "STATE", "SINCE", "LAST STEP", "FAILURES", "WAITS FOR", "MEMBER", "ERROR")
 	for _, r := range runs {
 		last := ""
 		if len(r.Steps) > 0 {
 			last = shortenText(r.Steps[len(r.Steps)-1].Name)
 		}
 		t.addRow(boldCell(shortenText(r.ID)), plainCell(shortenText(r.Kind)), workflowStateCell(r), plainCell(formatAge(now.Sub(r.ChangedAt))), plainCell(last),
-			yellowCell(formatPositive(r.Failures)), plainCell(strings.Join(r.Waits, " or ")), plainCell(formatClaim(r)), redCell(shortenText(r.Error)))
+			yellowCell(formatCount(r.Failures)), plainCell(strings.Join(r.Waits, " or ")), plainCell(formatTaken(r)), redCell(shortenText(r.Error)))
 	}
 	return t
 }
 
-// workflowStateCell is where a run is in its life. What is alarming is the brightest.
-func workflowStateCell(r shownRun) cell {
+// workflowStateCell is the state of a run. Failures are red.
+func workflowStateCell(r workflow.Info) cell {
 	text := string(r.State)
 	switch r.State {
 	case workflow.Active:
-		if r.claim == nil {
+		if r.Taken == nil && r.TakenErr == nil {
 			return yellowCell("active, no member has it")
 		}
 		return greenCell(text)
@@ -47,36 +46,83 @@ func workflowStateCell(r shownRun) cell {
 	return plainCell(text)
 }
 
-// formatClaim is the session of the member that has a run.
-func formatClaim(r shownRun) string {
-	if r.claim == nil {
+// formatTaken is the session of the member that has a run, and the identity of the member.
+func formatTaken(r workflow.Info) string {
+	switch {
+	case r.TakenErr != nil:
+		return "not known"
+	case r.Taken == nil:
 		return ""
 	}
-	return locks.SessionID(r.claim.Session).String()
+	session := locks.SessionID(r.Taken.Session).String()
+	if r.Taken.Member == "" { // of an older release
+		return session
+	}
+	return session + " of " + shortenText(r.Taken.Member)
 }
 
 // printWorkflow prints a run and a picture of its steps.
-func printWorkflow(w io.Writer, r shownRun, now time.Time) error {
-	var style terminal.Style
-	if f, ok := w.(*os.File); ok {
-		style = terminal.For(f)
-	}
+func printWorkflow(w io.Writer, r workflow.Info, now time.Time) error {
+	style := styleFor(w)
 	var b strings.Builder
 	b.WriteString(style.Bold(inOneLine(quoteName(r.ID))) + "\n")
 	state := workflowStateCell(r)
-	for _, line := range [][2]string{
+	writeFacts(&b, style, [][2]string{
 		{"kind", quoteName(r.Kind)}, {"state", fmt.Sprintf("%s, since %s (%s)", state.text, formatTime(r.ChangedAt), formatAge(now.Sub(r.ChangedAt)))},
-		{"started", formatTime(r.StartedAt)}, {"parent", shortenText(r.Parent)}, {"session", formatClaim(r)}, {"input", shortenJSON(r.Input)},
-		{"signals", joinNames(r.Signals)}, {"failures", formatPositive(r.Failures)}, {"error", r.Error},
-	} {
-		if line[1] != "" {
-			fmt.Fprintf(&b, "  %s %s\n", style.Dim(fmt.Sprintf("%-10s", line[0])), inOneLine(line[1]))
-		}
-	}
+		{"started", formatTime(r.StartedAt)}, {"parent", shortenText(r.Parent)}, {"member", formatTaken(r)}, {"input", shortenJSON(r.Input)},
+		{"signals", joinNames(r.Signals)}, {"failures", formatCount(r.Failures)}, {"error", r.Error},
+	})
 	if _, err := io.WriteString(w, b.String()+"\n"); err != nil {
 		return err
 	}
-	return stepTable(r).printTo(w)
+	if err := stepTable(r).printTo(w); err != nil {
+		return err
+	}
+	for _, g := range workflow.GraphsIn(r.Steps) {
+		done := 0
+		for _, s := range g.Steps {
+			if s.Done {
+				done++
+			}
+		}
+		title := fmt.Sprintf("graph %s: %d of %d steps done", quoteName(g.Name), done, len(g.Steps))
+		if _, err := io.WriteString(w, "\n"+style.Bold(inOneLine(title))+"\n\n"); err != nil {
+			return err
+		}
+		if err := graphTable(r, g).printTo(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deepestIndent is how many levels of a graph are indented.
+const deepestIndent = 12
+
+// graphTable is a picture of a graph: each step below the steps that it comes after, indented by its level.
+func graphTable(r workflow.Info, g workflow.GraphProgress) *table {
+	t := newTable("", "", "STEP OF THE GRAPH", "AFTER", "WAITS FOR")
+	for _, s := range g.Steps {
+		t.addRow(dimCell("├─"), graphStateCell(r, s), boldCell(strings.Repeat("  ", min(s.Level, deepestIndent))+shortenText(s.Name)),
+			dimCell(shortenText(strings.Join(s.After, ", "))), plainCell(shortenText(strings.Join(s.WaitsFor, ", "))))
+	}
+	t.rows[len(t.rows)-1][0].text = "└─"
+	return t
+}
+
+// graphStateCell is the state of a step of a graph. What is stored does not distinguish a step under way from one that is about to begin.
+func graphStateCell(r workflow.Info, s workflow.GraphStepProgress) cell {
+	switch {
+	case s.Done:
+		return greenCell("done")
+	case r.State.IsFinished():
+		return redCell("not done")
+	case len(s.WaitsFor) > 0:
+		return dimCell("waiting")
+	case r.State == workflow.Active && r.Taken != nil:
+		return yellowCell("under way")
+	}
+	return yellowCell("next")
 }
 
 func joinNames(names []string) string {
@@ -87,18 +133,17 @@ func joinNames(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// shortenJSON is the beginning of JSON, which a line escapes: its quotes are its own.
-func shortenJSON(data json.RawMessage) string {
-	if text := []rune(string(data)); len(text) > briefest {
-		return string(text[:briefest-1]) + "…"
-	}
-	return string(data)
-}
+// shortenJSON is the beginning of JSON. It adds no quotes: a table escapes the text.
+func shortenJSON(data json.RawMessage) string { return cutText(string(data)) }
 
 // stepTable is a picture of a run: its finished steps in their order, and what comes next.
-func stepTable(r shownRun) *table {
+func stepTable(r workflow.Info) *table {
 	t := newTable("", "", "STEP", "TOOK", "ATTEMPTS", "RECORDED", "RESULT")
+	graphs := workflow.GraphsIn(r.Steps)
 	for _, s := range r.Steps {
+		if slices.ContainsFunc(graphs, func(g workflow.GraphProgress) bool { return g.RecordName() == s.Name }) {
+			continue // graphTable shows it
+		}
 		attempts := ""
 		if s.Attempts > 1 {
 			attempts = strconv.Itoa(s.Attempts)
@@ -111,9 +156,12 @@ func stepTable(r shownRun) *table {
 	}
 	switch r.State {
 	case workflow.Active:
-		if r.claim != nil {
-			end(greenCell("running"), "since "+formatTime(r.claim.Since), "")
-		} else {
+		switch {
+		case r.Taken != nil:
+			end(greenCell("running"), "since "+formatTime(r.Taken.At), "")
+		case r.TakenErr != nil:
+			end(yellowCell("active"), "lockstep cannot read whether a member has it", "")
+		default:
 			end(yellowCell("queued"), "until a member with the kind takes it", "")
 		}
 	case workflow.Waiting:
@@ -131,7 +179,7 @@ func stepTable(r shownRun) *table {
 	return t
 }
 
-// workflowJSON is a run as JSON. Inputs and results that are no UTF-8 are in base64, too.
+// workflowJSON is a run as JSON. Inputs and results that are not UTF-8 are in base64, too.
 type workflowJSON struct {
 	ID          string             `json:"id"`
 	Kind        string             `json:"kind"`
@@ -147,9 +195,24 @@ type workflowJSON struct {
 	Started     time.Time          `json:"started"`
 	Changed     time.Time          `json:"changed"`
 	Session     *locks.SessionID   `json:"session,omitempty"` // of the member that has the run
+	Member      string             `json:"member,omitempty"`  // its identity, by default host and process
 	Taken       *time.Time         `json:"taken,omitempty"`
 	Steps       []workflowStepJSON `json:"steps,omitempty"`
 	Signals     []string           `json:"signals,omitempty"`
+	Graphs      []graphJSON        `json:"graphs,omitempty"`
+}
+
+// graphJSON is a graph of a run, its steps in an order in which they may run.
+type graphJSON struct {
+	Name  string          `json:"name"`
+	Steps []graphStepJSON `json:"steps"`
+}
+
+type graphStepJSON struct {
+	Name     string   `json:"name"`
+	After    []string `json:"after,omitempty"`
+	State    string   `json:"state"` // as the picture says
+	WaitsFor []string `json:"waits_for,omitempty"`
 }
 
 type workflowStepJSON struct {
@@ -162,17 +225,24 @@ type workflowStepJSON struct {
 	Recorded    time.Time       `json:"recorded"`
 }
 
-func workflowView(r shownRun) workflowJSON {
+func workflowView(r workflow.Info) workflowJSON {
 	v := workflowJSON{
 		ID: r.ID, Kind: r.Kind, State: r.State, Input: r.Input, InputBytes: bytesIfInvalid(string(r.Input)), Result: r.Result, ResultBytes: bytesIfInvalid(string(r.Result)),
 		Error: r.Error, Failures: r.Failures, Waits: r.Waits, Parent: r.Parent, Started: r.StartedAt.UTC(), Changed: r.ChangedAt.UTC(), Signals: r.Signals,
 	}
-	if r.claim != nil {
-		session := locks.SessionID(r.claim.Session)
-		v.Session, v.Taken = &session, knownTime(r.claim.Since.UTC())
+	if r.Taken != nil {
+		session := locks.SessionID(r.Taken.Session)
+		v.Session, v.Member, v.Taken = &session, r.Taken.Member, knownTime(r.Taken.At.UTC())
 	}
 	for _, s := range r.Steps {
 		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, bytesIfInvalid(string(s.Result)), s.Token, s.Attempts, s.Took.Milliseconds(), s.RecordedAt.UTC()})
+	}
+	for _, g := range workflow.GraphsIn(r.Steps) {
+		shown := graphJSON{Name: g.Name}
+		for _, s := range g.Steps {
+			shown.Steps = append(shown.Steps, graphStepJSON{s.Name, s.After, graphStateCell(r, s).text, s.WaitsFor})
+		}
+		v.Graphs = append(v.Graphs, shown)
 	}
 	return v
 }

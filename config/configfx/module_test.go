@@ -8,14 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxtest"
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/config/configfx"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
-	"github.com/lockstep-go/lockstep/zktest"
+	"github.com/lockstep-go/lockstep/internal/moduletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,12 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type limits struct{ Rate int }
 
 func TestAValueIsKeptCurrentFromStartToStop(t *testing.T) {
-	zk := zktest.Start(t)
-	addr, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
 	var v *config.Value[limits]
-	app := fxtest.New(t, frameworkfx.Module, configfx.AsValue("/limits", config.JSON[limits](), config.WithDefault(limits{Rate: 1})),
-		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&v))
+	zk, app := moduletest.NewApp(t, framework.Config{}, configfx.AsValue("/limits", config.JSON[limits](), config.WithDefault(limits{Rate: 1})),
+		fx.Populate(&v))
 	require.Equal(t, 1, v.Get().Rate)
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

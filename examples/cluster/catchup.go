@@ -20,19 +20,18 @@ func grantedTimeout(env *demo.Env) time.Duration {
 }
 
 // awaitCatchUp waits until the stored state counts every tick that is due by now, and returns the state.
-func awaitCatchUp(ctx context.Context, client *framework.Client, cast *members, j *journal) (scheduler.State, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*j.timeout+10*time.Second, errors.New("the members have not caught up with the clock"))
+func awaitCatchUp(ctx context.Context, client *framework.Client, members *demo.Children[event], j *recorder) (scheduler.State, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*j.timeout+time.Minute, errors.New("the members have not caught up with the clock"))
 	defer cancel()
 	cluster := scheduler.New(client, clusterPath)
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for {
 		select {
-		case e, ok := <-cast.events:
-			if !ok {
-				return scheduler.State{}, errAllEnded
+		case received := <-members.Events:
+			if err := j.record(received); err != nil {
+				return scheduler.State{}, err
 			}
-			j.take(e)
 		case <-poll.C:
 			state, err := cluster.State(ctx, jobName)
 			if err == nil && state.Running == nil && due(state, time.Now()) == due(state, state.Last) {

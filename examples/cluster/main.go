@@ -12,11 +12,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
-	"os/signal"
-	"runtime"
-	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
@@ -25,27 +22,17 @@ import (
 
 func main() {
 	framework.WatchdogMain()
-	runtime.LockOSThread() // members are killed when the thread that starts them ends
-	if os.Getenv(memberVariable) != "" {
-		os.Exit(member())
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:]))
+	demo.Main("cluster", runMember, perform)
 }
 
-// run returns the exit status: 0 only if no tick ran twice and the fencing tokens rose.
-func run(ctx context.Context, args []string) int {
-	return demo.ExitStatus("cluster", perform(ctx, args))
-}
-
+// perform returns an error if a tick ran twice or the fencing tokens did not rise.
 func perform(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	j := newJournal(o.log())
-	if err := play(ctx, o, j); err != nil {
+	j := newRecorder(demo.NewLog(o.json))
+	if err := runScenario(ctx, o, j); err != nil {
 		return err
 	}
 	if o.json {
@@ -56,53 +43,52 @@ func perform(ctx context.Context, args []string) error {
 	return errors.Join(err, j.verdict())
 }
 
-// play runs the members, kills the leader, and compares the stored result with the clock.
-func play(ctx context.Context, o options, j *journal) (err error) {
+// runScenario runs the members, kills the leader, and compares the stored result with the clock.
+func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 	env, err := demo.Open(ctx, o.servers, o.timeout)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
 	j.timeout = grantedTimeout(env)
-	if err := o.fits(j.timeout); err != nil {
+	if err := o.checkDuration(j.timeout); err != nil {
 		return err
 	}
-	j.log(time.Now(), " ", "%d members on %s, below %s, session timeout %v", o.members, env.Name(), env.Config.Root, j.timeout)
-	cast, err := startMembers(o, demo.Environment(env.Config, watchdogVariable+"="+strconv.FormatBool(o.watchdog)))
-	defer cast.stop()
-	if err != nil {
+	j.Marked(time.Now(), " ", "%d members on %s, below %s, session timeout %v", o.members, env.Name(), env.Config.Root, j.timeout)
+	members := demo.NewChildren[event](demo.Environment(env.Config, o.watchdog))
+	defer members.Stop()
+	for n := range o.members {
+		if err := members.Start(fmt.Sprintf("member-%d", n+1)); err != nil {
+			return err
+		}
+	}
+	if err := runMembers(ctx, o, members, j); err != nil {
 		return err
 	}
-	if err := act(ctx, o, cast, j); err != nil {
+	if j.state, err = awaitCatchUp(ctx, env.Client, members, j); err != nil {
 		return err
 	}
-	if j.state, err = awaitCatchUp(ctx, env.Client, cast, j); err != nil {
-		return err
-	}
-	j.ended = true
-	cast.stop()
-	for e := range cast.events { // events that were not read yet
-		j.take(e)
-	}
-	return nil
+	j.stopping = true
+	members.StopAndHandle(func(received demo.ChildEvent[event]) { err = errors.Join(err, j.record(received)) })
+	return err
 }
 
-// act runs the members until the time is over, and kills the leader after a third of it.
-func act(ctx context.Context, o options, cast *members, j *journal) error {
+// runMembers runs the members for the duration of the options, and kills the leader after a third of it.
+func runMembers(ctx context.Context, o options, members *demo.Children[event], j *recorder) error {
 	end, kill := time.After(o.duration), time.After(o.duration/3)
 	for {
 		select {
-		case e, ok := <-cast.events:
-			if !ok {
-				return errAllEnded
+		case received := <-members.Events:
+			if err := j.record(received); err != nil {
+				return err
 			}
-			j.take(e)
 		case <-kill:
-			if !cast.kill(j.leads) { // no leader yet
+			at := time.Now()             // the next leader may lead before Kill returns here
+			if !members.Kill(j.leader) { // no leader yet
 				kill = time.After(50 * time.Millisecond)
 				continue
 			}
-			j.killed(j.leads, time.Now())
+			j.recordKill(j.leader, at)
 		case <-end:
 			return nil
 		case <-ctx.Done():

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +10,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/exampletest"
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
-// TestMain makes this test binary the example itself when asked to: its members are processes.
+// TestMain runs a member if the environment says so: the example starts this binary again for its members.
 func TestMain(m *testing.M) {
 	if testproc.IsProgram() {
 		main()
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// requireHeld checks the JSON that is printed.
+// requireHeld requires that the printed JSON reports no violation, and returns it.
 func requireHeld(t *testing.T, out string) summary {
 	t.Helper()
 	var fields map[string]any
@@ -45,13 +44,6 @@ func requireHeld(t *testing.T, out string) summary {
 	return s
 }
 
-// requireTakenOverAtOnce requires a takeover well before the session timeout.
-func requireTakenOverAtOnce(t *testing.T, s summary) {
-	t.Helper()
-	require.Equal(t, int64(30000), s.SessionTimeout)
-	require.Less(t, s.TakeoverMs, s.SessionTimeout/4)
-}
-
 // runLongEnough runs the example, for twice as long each time that it ends before a member has taken over, as on a slow machine.
 func runLongEnough(t *testing.T, duration time.Duration, args ...string) (out, errs string) {
 	t.Helper()
@@ -64,14 +56,22 @@ func runLongEnough(t *testing.T, duration time.Duration, args ...string) (out, e
 	}
 }
 
+// TestInMemory has a session timeout that is longer than any test waits: a member takes over because the watchdog has closed the dead leader's session.
 func TestInMemory(t *testing.T) {
 	t.Parallel()
-	out, errs := runLongEnough(t, 8*time.Second, "--json")
-	requireTakenOverAtOnce(t, requireHeld(t, out))
+	out, errs := runLongEnough(t, 8*time.Second, "--json", "--session-timeout", "1h")
+	require.Equal(t, time.Hour.Milliseconds(), requireHeld(t, out).SessionTimeout)
 	require.Contains(t, errs, "is killed (SIGKILL)")
 }
 
-func TestForPeople(t *testing.T) {
+func TestTheDefaultSessionTimeout(t *testing.T) {
+	o, err := parse(nil)
+	require.NoError(t, err)
+	require.Equal(t, 30*time.Second, o.timeout)
+	require.True(t, o.watchdog)
+}
+
+func TestTextOutput(t *testing.T) {
 	t.Parallel()
 	out, errs := runLongEnough(t, 5*time.Second, "-session-timeout", "1s", "-members", "2", "-no-watchdog")
 	require.Empty(t, errs)
@@ -87,38 +87,18 @@ func TestOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	out, errs := runLongEnough(t, 10*time.Second, "--zk", strings.Join(servers, ","), "--json")
 	requireHeld(t, out)
-	root := regexp.MustCompile(`/lockstep-example-\w+`).FindString(errs)
-	require.NotEmpty(t, root)
-	client, err := framework.Connect(t.Context(), framework.Config{Servers: servers})
-	require.NoError(t, err)
-	defer client.Close(t.Context())
-	session, err := client.Session(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, session.Sync(t.Context(), "/"))
-	_, err = client.Exists(t.Context(), root)
-	require.ErrorIs(t, err, framework.ErrNoNode, "it is cleaned up")
+	exampletest.RequireCleanedUp(t, servers, errs)
 }
 
 func TestUsage(t *testing.T) {
-	for _, line := range []string{
+	testproc.RequireUsage(t, "cluster", "-session-timeout",
 		"--members 1", "--members 0", "--members 51", "--members x", "--duration 4s", "--duration -1s", "--no-watchdog --duration 7s",
 		"--duration 20s --no-watchdog --session-timeout 10s",
 		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--zk ,", "--bogus", "word",
-	} {
-		out, errs, code := testproc.Run(t, strings.Fields(line)...)
-		require.Equal(t, 64, code, line)
-		require.Empty(t, out, line)
-		require.Regexp(t, `^cluster: .+\ncluster: see --help\n$`, errs, line)
-	}
-	out, _, code := testproc.Run(t, "--help")
-	require.Equal(t, 0, code)
-	require.Contains(t, out, "-session-timeout")
+	)
 }
 
-func TestServersThatAreNotThere(t *testing.T) {
+func TestUnreachableServers(t *testing.T) {
 	t.Parallel()
-	out, errs, code := testproc.Run(t, "--zk", "127.0.0.1:1", "--json")
-	require.Equal(t, 1, code)
-	require.Empty(t, out)
-	require.Contains(t, errs, "127.0.0.1:1")
+	testproc.RequireUnreachable(t)
 }

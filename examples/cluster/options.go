@@ -3,8 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
-	"runtime"
 	"time"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
@@ -22,37 +20,25 @@ type options struct {
 // parse reads the command line. Its error wraps flag.ErrHelp or demo.ErrUsage.
 func parse(args []string) (options, error) {
 	var o options
-	var given bool // -timeout was given
 	f := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	f.IntVar(&o.members, "members", 3, "number of member processes, 2 to 50")
-	f.DurationVar(&o.duration, "duration", 20*time.Second, "how long to play")
-	f.DurationVar(&o.timeout, "session-timeout", 0, "without a watchdog, a dead leader is noticed after about this time (default 30s, or 2s without a watchdog)")
-	without := f.Bool("no-watchdog", runtime.GOOS == "windows", "members have no watchdog")
+	f.DurationVar(&o.duration, "duration", 20*time.Second, "how long the members run")
+	session := demo.SessionFlags(f, "leader", "members", 30*time.Second)
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
 	var err error
 	if o.servers, err = demo.ParseFlags(f, "Shows how the members of a cluster take over from a leader that is killed.", args); err != nil {
 		return o, err
 	}
-	o.watchdog = !*without
-	f.Visit(func(f *flag.Flag) { given = given || f.Name == "session-timeout" })
-	if !given {
-		o.timeout = demo.DefaultTimeout(o.watchdog)
-	}
-	switch {
-	case o.members < 2 || o.members > 50:
+	o.timeout, o.watchdog = session()
+	if o.members < 2 || o.members > 50 {
 		return o, fmt.Errorf("%w: -members %d: want 2 to 50, one of them is killed", demo.ErrUsage, o.members)
-	case o.timeout < 500*time.Millisecond:
-		return o, fmt.Errorf("%w: -session-timeout %v: want 500ms or more", demo.ErrUsage, o.timeout)
 	}
-	return o, o.fits(o.timeout)
+	return o, o.checkDuration(o.timeout)
 }
 
-// log returns the writer of the live log.
-func (o options) log() *os.File { return demo.LogFile(o.json) }
-
-// fits checks that two thirds of the time suffice for a takeover, which takes up to two session timeouts without a watchdog, and for a
-// tick or two.
-func (o options) fits(timeout time.Duration) error {
+// checkDuration checks that two thirds of the duration are enough for a takeover and two ticks. Without a watchdog a takeover takes up to
+// two session timeouts.
+func (o options) checkDuration(timeout time.Duration) error {
 	if o.watchdog {
 		timeout = time.Second
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -40,76 +41,72 @@ func due(state scheduler.State, until time.Time) int64 {
 }
 
 // summary counts the ticks that were due since the registration, those stored as fired and missed, and those that members ran twice.
-func (j *journal) summary() summary {
+func (rec *recorder) summary() summary {
 	s := summary{
-		Due: due(j.state, j.state.Last), Fired: j.state.Fired, Terms: j.terms,
-		TakeoverMs: j.takeover.Milliseconds(), SessionTimeout: j.timeout.Milliseconds(),
+		Due: due(rec.state, rec.state.Last), Fired: rec.state.Fired, Terms: rec.terms,
+		TakeoverMs: rec.takeover.Milliseconds(), SessionTimeout: rec.timeout.Milliseconds(),
 	}
-	for _, n := range j.state.Missed {
+	for _, n := range rec.state.Missed {
 		s.Missed += n
 	}
-	for _, n := range j.ticks {
+	for _, n := range rec.ticks {
 		s.Duplicated += n - 1
 	}
 	return s
 }
 
 // verdict returns an error that lists all violations.
-func (j *journal) verdict() error {
-	s := j.summary()
+func (rec *recorder) verdict() error {
+	s := rec.summary()
 	var errs []error
 	if s.Duplicated > 0 {
 		errs = append(errs, fmt.Errorf("%d ticks fired more than once", s.Duplicated))
 	}
-	for i := 1; i < len(s.Terms); i++ {
-		if s.Terms[i].Token <= s.Terms[i-1].Token {
-			errs = append(errs, fmt.Errorf("token %d follows %d: it did not rise", s.Terms[i].Token, s.Terms[i-1].Token))
-		}
-	}
+	errs = append(errs, demo.CheckTokensRise(s.Terms, func(t term) int64 { return t.Token }))
 	if s.Due != s.Fired+s.Missed {
-		errs = append(errs, fmt.Errorf("%d ticks were due, but %d are accounted for", s.Due, s.Fired+s.Missed))
+		errs = append(errs, fmt.Errorf("%d ticks were due, but %d fired or were missed", s.Due, s.Fired+s.Missed))
 	}
-	if ran := j.ran(); ran < s.Fired {
+	if ran := rec.reportedTicks(); ran < s.Fired {
 		errs = append(errs, fmt.Errorf("%d ticks are stored as fired, but the members reported %d", s.Fired, ran))
 	}
-	if j.takeover == 0 {
+	if rec.takeover == 0 {
 		errs = append(errs, errors.New("no member took over"))
 	}
 	return errors.Join(errs...)
 }
 
-// ran counts the ticks that members reported, up to the latest stored tick.
-func (j *journal) ran() int64 {
+// reportedTicks counts the ticks that members have reported, up to the latest stored tick.
+func (rec *recorder) reportedTicks() int64 {
 	var n int64
-	for tick := range j.ticks {
-		if !tick.After(j.state.Last) {
+	for tick := range rec.ticks {
+		if !tick.After(rec.state.Last) {
 			n++
 		}
 	}
 	return n
 }
 
-func (j *journal) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(j.summary()) }
+func (rec *recorder) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(rec.summary()) }
 
-// writeSummary writes the summary for people.
-func (j *journal) writeSummary() {
-	s := j.summary()
+// writeSummary writes the summary as text.
+func (rec *recorder) writeSummary() {
+	s := rec.summary()
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(j.out, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(rec.Out, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(j.out, "\n%s\n", j.paint(bold, "Summary"))
+	fmt.Fprintf(rec.Out, "\n%s\n", rec.Bold("Summary"))
 	line("due", "%4d  ticks of %q, by the clock", s.Due, jobSpec)
 	line("fired", "%4d", s.Fired)
 	line("duplicated", "%4d", s.Duplicated)
 	line("missed", "%4d", s.Missed)
-	for _, g := range j.state.Gaps {
+	for _, g := range rec.state.Gaps {
 		line("", "%4d  %s to %s: %s", g.Count, g.From.Local().Format(time.TimeOnly), g.To.Local().Format(time.TimeOnly), g.Reason)
 	}
-	line("takeover", "%v after the kill, with a session timeout of %v", j.takeover.Round(time.Millisecond), j.timeout)
+	line("takeover", "%v after the kill, with a session timeout of %v", rec.takeover.Round(time.Millisecond), rec.timeout)
 	for i, t := range s.Terms {
 		line(map[bool]string{true: "terms"}[i == 0], "%s with token %d", t.Leader, t.Token)
 	}
-	if j.verdict() == nil {
-		fmt.Fprintf(j.out, "\n%s no tick fired twice, none is unaccounted for, and the tokens rose.\n", j.paint(green, "Held:"))
+	if rec.verdict() == nil {
+		fmt.Fprintf(rec.Out, "\n%s no tick fired twice, none is unaccounted for, and the tokens rose.\n", rec.Green("Held:"))
 	}
 }

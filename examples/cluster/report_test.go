@@ -13,9 +13,9 @@ var noon = time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC)
 
 func second(n int) time.Time { return noon.Add(time.Duration(n) * time.Second) }
 
-// held is the journal of a good run: ten ticks were due, two missed.
-func held() *journal {
-	j := &journal{
+// goodRun returns the recorder of a run without a violation: ten ticks were due, two of them were missed.
+func goodRun() *recorder {
+	j := &recorder{
 		terms: []term{{"a", 5}, {"b", 9}}, ticks: map[time.Time]int64{}, takeover: time.Second, timeout: 2 * time.Second,
 		state: scheduler.State{
 			Registered: noon.Add(300 * time.Millisecond), Last: second(10), Fired: 8,
@@ -28,25 +28,25 @@ func held() *journal {
 	return j
 }
 
-func TestAGoodRun(t *testing.T) {
-	require.NoError(t, held().verdict())
+func TestVerdictOfGoodRun(t *testing.T) {
+	require.NoError(t, goodRun().verdict())
 	require.Equal(t, summary{
 		Due: 10, Fired: 8, Missed: 2, TakeoverMs: 1000, SessionTimeout: 2000, Terms: []term{{"a", 5}, {"b", 9}},
-	}, held().summary())
+	}, goodRun().summary())
 }
 
-func TestWhatMustNotHappen(t *testing.T) {
-	for want, spoil := range map[string]func(*journal){
-		"fired more than once":      func(j *journal) { j.take(event{Kind: fired, Tick: second(8), Member: "b"}) },
-		"token 9 follows 9":         func(j *journal) { j.terms[0].Token = 9 },
-		"token 9 follows 10":        func(j *journal) { j.terms[0].Token = 10 },
-		"10 ticks were due, but 11": func(j *journal) { j.state.Missed[scheduler.ReasonLate]++ },
-		"12 ticks were due, but 10": func(j *journal) { j.state.Last = second(12) },
-		"the members reported 7":    func(j *journal) { delete(j.ticks, second(3)) },
-		"no member took over":       func(j *journal) { j.takeover = 0 },
+func TestVerdictNamesEachViolation(t *testing.T) {
+	for want, spoil := range map[string]func(*recorder){
+		"fired more than once":      func(j *recorder) { j.ticks[second(8)]++ },
+		"token 9 follows 9":         func(j *recorder) { j.terms[0].Token = 9 },
+		"token 9 follows 10":        func(j *recorder) { j.terms[0].Token = 10 },
+		"10 ticks were due, but 11": func(j *recorder) { j.state.Missed[scheduler.ReasonLate]++ },
+		"12 ticks were due, but 10": func(j *recorder) { j.state.Last = second(12) },
+		"the members reported 7":    func(j *recorder) { delete(j.ticks, second(3)) },
+		"no member took over":       func(j *recorder) { j.takeover = 0 },
 	} {
-		j := held()
-		j.ended = true
+		j := goodRun()
+		j.stopping = true
 		spoil(j)
 		require.ErrorContains(t, j.verdict(), want)
 	}

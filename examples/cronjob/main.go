@@ -12,62 +12,46 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	switch err := run(ctx, os.Args[1:], os.Stdout); {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "cronjob:", err)
-		os.Exit(1)
-	}
+	os.Exit(demo.ExitStatus("cronjob", run(ctx, os.Args[1:], os.Stdout)))
 }
 
-// run plays the story on real servers, or on one in memory.
+// sessionTimeout is the session timeout of an office.
+const sessionTimeout = 30 * time.Second
+
+// run runs the scenario on real servers, or on one in memory.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("cronjob", flag.ContinueOnError)
-	zk := f.String("zk", "", "real servers, host:port,host:port (default: one in memory)")
 	night := f.Duration("night", 2*time.Second, "how long a night takes, in whole seconds")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if *night < time.Second || *night%time.Second != 0 {
-		return fmt.Errorf("--night %v: want whole seconds", *night)
-	}
-	servers, _, err := framework.ParseServers(*zk)
+	servers, err := demo.ParseFlags(f, "Shows a nightly job that one of several offices runs.", args)
 	if err != nil {
 		return err
 	}
-	config := framework.Config{Servers: servers, Root: "/lockstep-example-" + strings.ToLower(rand.Text()[:10])}
-	if len(config.Servers) == 0 {
-		memory, err := zktest.New()
-		if err != nil {
-			return err
-		}
-		defer memory.Close()
-		address, err := memory.ListenTCP("127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		config.Servers = []string{address}
+	if *night < time.Second || *night%time.Second != 0 {
+		return fmt.Errorf("%w: -night %v: want whole seconds", demo.ErrUsage, *night)
 	}
-	s := &story{
+	servers, closeServers, err := demo.Servers(servers, sessionTimeout)
+	if err != nil {
+		return err
+	}
+	defer closeServers()
+	config := framework.Config{Servers: servers, Root: demo.NewRoot(), SessionTimeout: sessionTimeout}
+	s := &scenario{
 		out: out, spec: "@every " + night.String(), night: *night,
 		connect: func(ctx context.Context, office string) (*framework.Client, error) {
 			own := config
@@ -75,5 +59,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return framework.Connect(ctx, own, framework.WithLogger(slog.New(slog.DiscardHandler)))
 		},
 	}
-	return s.play(ctx)
+	return s.run(ctx)
 }

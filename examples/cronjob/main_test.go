@@ -17,18 +17,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestAWeekOfNights plays a week in virtual time, which takes milliseconds.
+// TestAWeekOfNights runs the scenario in virtual time: a week takes milliseconds.
 func TestAWeekOfNights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t, zktest.WithSessionTimeouts(time.Second, time.Hour)) // proofs of life are rare
 		var out strings.Builder
-		s := &story{
+		s := &scenario{
 			out: &out, spec: "0 3 * * *", night: 24 * time.Hour,
 			connect: func(_ context.Context, office string) (*framework.Client, error) {
 				return zk.Member(t, office, framework.Config{SessionTimeout: time.Hour}).Client, nil
 			},
 		}
-		require.NoError(t, s.play(t.Context()))
+		require.NoError(t, s.run(t.Context()))
 		var nights []string
 		for _, e := range s.books.nights() {
 			nights = append(nights, e.night.Format("02 15:04"))
@@ -46,7 +46,7 @@ func TestAWeekOfNights(t *testing.T) {
 	})
 }
 
-func TestNightsOfSeconds(t *testing.T) {
+func TestNightsOfOneSecond(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), []string{"--night", "1s"}, &out))
 	require.Contains(t, out.String(), "or is recorded as missed")

@@ -15,9 +15,9 @@ const (
 	jobName = "close-the-books"
 )
 
-// nightly is the part that a service would have: a scheduler with a job that runs once each night in one of all such processes. If no
-// process could run it in time, the latest night is run within a quarter of a day; earlier nights are recorded as missed.
-func nightly(client *framework.Client, spec string, day time.Duration, books *ledger) (*scheduler.Scheduler, error) {
+// newNightlyScheduler is the part that a service would have: a scheduler with a job that runs each night in one of the processes. If no
+// process could run the job in time, the latest night is run within a quarter of a day; earlier nights are recorded as missed.
+func newNightlyScheduler(client *framework.Client, spec string, day time.Duration, books *nightStore) (*scheduler.Scheduler, error) {
 	s := scheduler.New(client, path)
 	return s, s.Add(scheduler.Job{
 		Name:     jobName,
@@ -30,22 +30,22 @@ func nightly(client *framework.Client, spec string, day time.Duration, books *le
 	})
 }
 
-// ledger is the books of all offices. Like a database, it stores the highest token that has written to it and refuses lower ones, so
-// that an office that was frozen during the job cannot write late.
-type ledger struct {
-	mu     sync.Mutex
-	token  int64
-	closed []entry
+// nightStore stores the closed nights of all offices, as a database would. It stores the highest token that has written to it and refuses
+// lower ones, so that an office that was frozen during the job cannot write late.
+type nightStore struct {
+	mu           sync.Mutex
+	token        int64
+	closedNights []closedNight
 }
 
-// entry is a night whose books were closed.
-type entry struct {
+// closedNight is a night whose books were closed.
+type closedNight struct {
 	night time.Time
 	token int64
 }
 
-// close closes the books of one night: that of the tick, whenever it runs.
-func (l *ledger) close(ctx context.Context, run scheduler.Run) error {
+// close closes the books of one night: that of the run's tick, even if the run comes later.
+func (l *nightStore) close(ctx context.Context, run scheduler.Run) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -55,13 +55,13 @@ func (l *ledger) close(ctx context.Context, run scheduler.Run) error {
 		return fmt.Errorf("token %d is older than %d", run.Token, l.token)
 	}
 	l.token = run.Token
-	l.closed = append(l.closed, entry{run.Tick, run.Token})
+	l.closedNights = append(l.closedNights, closedNight{run.Tick, run.Token})
 	return nil
 }
 
-// nights returns the closed nights in the order of their closing.
-func (l *ledger) nights() []entry {
+// nights returns the closed nights in the order in which they were closed.
+func (l *nightStore) nights() []closedNight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]entry(nil), l.closed...)
+	return append([]closedNight(nil), l.closedNights...)
 }

@@ -23,49 +23,49 @@ const (
 	unfencedUpdate = `UPDATE accounts SET balance = ?1, token = ?2 WHERE id = ?3`
 )
 
-// ledger is a table of accounts. Each row stores the token of its last writer.
-type ledger struct {
+// accountStore is a table of accounts. Each row stores the token of its last writer.
+type accountStore struct {
 	db     *sql.DB
 	update string
 }
 
-// openLedger opens the database in a file. Without the fence the last write wins.
-func openLedger(file string, fenced bool) (*ledger, error) {
+// openAccountStore opens the database in a file. If it is not fenced, the last write wins.
+func openAccountStore(file string, fenced bool) (*accountStore, error) {
 	name := url.URL{Scheme: "file", Opaque: url.PathEscape(file), RawQuery: "_pragma=busy_timeout(10000)"}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
 	if fenced {
-		return &ledger{db, fencedUpdate}, nil
+		return &accountStore{db, fencedUpdate}, nil
 	}
-	return &ledger{db, unfencedUpdate}, nil
+	return &accountStore{db, unfencedUpdate}, nil
 }
 
-func (l *ledger) close() error { return l.db.Close() }
+func (s *accountStore) close() error { return s.db.Close() }
 
 // create makes the table, with one account.
-func (l *ledger) create(ctx context.Context, id string, balance int64) error {
-	if _, err := l.db.ExecContext(ctx, createTable); err != nil {
+func (s *accountStore) create(ctx context.Context, id string, balance int64) error {
+	if _, err := s.db.ExecContext(ctx, createTable); err != nil {
 		return fmt.Errorf("create the table: %w", err)
 	}
-	if _, err := l.db.ExecContext(ctx, openAccount, id, balance); err != nil {
+	if _, err := s.db.ExecContext(ctx, openAccount, id, balance); err != nil {
 		return fmt.Errorf("open account %s: %w", id, err)
 	}
 	return nil
 }
 
 // read returns an account's balance and the highest token that has written it.
-func (l *ledger) read(ctx context.Context, id string) (balance, token int64, err error) {
-	if err := l.db.QueryRowContext(ctx, readAccount, id).Scan(&balance, &token); err != nil {
+func (s *accountStore) read(ctx context.Context, id string) (balance, token int64, err error) {
+	if err := s.db.QueryRowContext(ctx, readAccount, id).Scan(&balance, &token); err != nil {
 		return 0, 0, fmt.Errorf("read account %s: %w", id, err)
 	}
 	return balance, token, nil
 }
 
 // write sets an account's balance, and is refused if the token is lower than the account's.
-func (l *ledger) write(ctx context.Context, id string, balance, token int64) error {
-	result, err := l.db.ExecContext(ctx, l.update, balance, token, id)
+func (s *accountStore) write(ctx context.Context, id string, balance, token int64) error {
+	result, err := s.db.ExecContext(ctx, s.update, balance, token, id)
 	if err != nil {
 		return fmt.Errorf("write account %s: %w", id, err)
 	}
@@ -73,7 +73,7 @@ func (l *ledger) write(ctx context.Context, id string, balance, token int64) err
 	if err != nil || rows == 1 {
 		return err
 	}
-	_, newest, err := l.read(ctx, id) // either there is no such account, or it has a higher token
+	_, newest, err := s.read(ctx, id) // either there is no such account, or it has a higher token
 	if err != nil {
 		return err
 	}

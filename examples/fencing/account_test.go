@@ -8,29 +8,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newLedger is a ledger in a file of its own, which has the account with a balance of 100.
-func newLedger(t *testing.T, fenced bool) (l *ledger, file string) {
+// newAccountStore opens an account store in a new file. It contains the account with a balance of 100.
+func newAccountStore(t *testing.T, fenced bool) (l *accountStore, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "accounts.db")
-	return newLedgerIn(t, file, fenced), file
+	return newAccountStoreIn(t, file, fenced), file
 }
 
-func newLedgerIn(t *testing.T, file string, fenced bool) *ledger {
+func newAccountStoreIn(t *testing.T, file string, fenced bool) *accountStore {
 	t.Helper()
-	l, err := openLedger(file, fenced)
+	l, err := openAccountStore(file, fenced)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.close()) })
 	require.NoError(t, l.create(t.Context(), accountID, opening))
 	return l
 }
 
-func TestAnyFileNameWillDo(t *testing.T) {
+func TestFileNameWithSpecialCharacters(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "50% of #1, really?.db")
-	newLedgerIn(t, file, true)
+	newAccountStoreIn(t, file, true)
 	require.FileExists(t, file)
 }
 
-func requireRow(t *testing.T, l *ledger, balance, token int64) {
+func requireRow(t *testing.T, l *accountStore, balance, token int64) {
 	t.Helper()
 	gotBalance, gotToken, err := l.read(t.Context(), accountID)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func requireRow(t *testing.T, l *ledger, balance, token int64) {
 }
 
 func TestALowerTokenIsRefused(t *testing.T) {
-	l, _ := newLedger(t, true)
+	l, _ := newAccountStore(t, true)
 	require.NoError(t, l.write(t.Context(), accountID, 110, 23))
 	require.NoError(t, l.write(t.Context(), accountID, 120, 23), "a holder may write twice")
 	err := l.write(t.Context(), accountID, 999, 17)
@@ -50,15 +50,15 @@ func TestALowerTokenIsRefused(t *testing.T) {
 	requireRow(t, l, 130, 1<<62)
 }
 
-func TestWithoutTheFenceALowerTokenWrites(t *testing.T) {
-	l, _ := newLedger(t, false)
+func TestLowerTokenWritesWithoutFence(t *testing.T) {
+	l, _ := newAccountStore(t, false)
 	require.NoError(t, l.write(t.Context(), accountID, 110, 23))
 	require.NoError(t, l.write(t.Context(), accountID, 999, 17))
 	requireRow(t, l, 999, 17)
 }
 
-func TestAnAccountThatIsNotThereIsNotRefused(t *testing.T) {
-	l, _ := newLedger(t, true)
+func TestMissingAccountIsNotRefused(t *testing.T) {
+	l, _ := newAccountStore(t, true)
 	err := l.write(t.Context(), "43", 1, 1)
 	require.ErrorIs(t, err, sql.ErrNoRows)
 	require.NotErrorIs(t, err, errRefused)

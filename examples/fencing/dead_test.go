@@ -21,18 +21,19 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// senderVariable makes the test binary a holder that dies with a write on its way: a route as JSON.
+// senderVariable is an environment variable. With it, the test binary runs as a sender: a holder that is killed after it has sent its
+// write, before the database has executed it. The value is a senderTask as JSON.
 const senderVariable = "FENCING_TEST_SENDER"
 
-// route is where a sender reads the balance, and where it sends the new one.
-type route struct{ Database, Address string }
+// senderTask says where a sender reads the balance, and where it sends the new one.
+type senderTask struct{ Database, Address string }
 
-// parcel is a write on its way to the database.
-type parcel struct{ Balance, Token int64 }
+// sentWrite is a write that was sent to the database.
+type sentWrite struct{ Balance, Token int64 }
 
-// send takes the lock, sends a write, and waits for its own death.
-func send(text string) error {
-	var r route
+// runSender takes the lock, sends a write, and waits until this process is killed.
+func runSender(text string) error {
+	var r senderTask
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func send(text string) error {
 	if err != nil {
 		return err
 	}
-	l, err := openLedger(r.Database, true)
+	l, err := openAccountStore(r.Database, true)
 	if err != nil {
 		return err
 	}
@@ -62,15 +63,15 @@ func send(text string) error {
 	if err != nil {
 		return err
 	}
-	if err := json.NewEncoder(conn).Encode(parcel{balance + annsDeposit, lease.Token()}); err != nil {
+	if err := json.NewEncoder(conn).Encode(sentWrite{balance + annsDeposit, lease.Token()}); err != nil {
 		return err
 	}
 	log.Info("write sent")
 	select {}
 }
 
-// serve is a database server: it executes the writes that arrive, and returns how each has ended.
-func serve(t *testing.T, l *ledger) (address string, outcomes <-chan error) {
+// serveWrites starts a database server. It executes the writes that arrive, and sends the result of each to outcomes.
+func serveWrites(t *testing.T, l *accountStore) (address string, outcomes <-chan error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -83,7 +84,7 @@ func serve(t *testing.T, l *ledger) (address string, outcomes <-chan error) {
 			if err != nil {
 				return
 			}
-			var p parcel
+			var p sentWrite
 			if err := json.NewDecoder(conn).Decode(&p); err == nil {
 				ended <- l.write(context.Background(), accountID, p.Balance, p.Token)
 			}
@@ -94,8 +95,8 @@ func serve(t *testing.T, l *ledger) (address string, outcomes <-chan error) {
 	return ln.Addr().String(), ended
 }
 
-// dispatch starts a sender and waits until its write is on its way and its watchdog armed.
-func dispatch(t *testing.T, env []string, r route) *exec.Cmd {
+// startSender starts a sender and waits until its write is sent and its watchdog is armed.
+func startSender(t *testing.T, env []string, r senderTask) *exec.Cmd {
 	t.Helper()
 	text, err := json.Marshal(r)
 	require.NoError(t, err)
@@ -119,27 +120,28 @@ func dispatch(t *testing.T, env []string, r route) *exec.Cmd {
 	return cmd
 }
 
-// dies has ann die with her write on its way, bob deposit, and her write arrive then. It returns how that ended.
-func dies(t *testing.T, servers []string, fenced bool) (l *ledger, bobsToken int64, late error) {
+// writeAfterDeath kills ann after she has sent her write, lets bob deposit, and then delivers ann's write. It returns the result of ann's
+// write as late.
+func writeAfterDeath(t *testing.T, servers []string, fenced bool) (l *accountStore, bobsToken int64, late error) {
 	t.Helper()
-	l, file := newLedger(t, fenced)
-	address, outcomes := serve(t, l)
+	l, file := newAccountStore(t, fenced)
+	address, outcomes := serveWrites(t, l)
 	network, err := ensemble.NewProxy(address)
 	require.NoError(t, err)
 	t.Cleanup(network.Close)
 	network.Hold(ensemble.Up)
 
-	env := demo.Environment(framework.Config{Servers: servers, Root: demo.NewRoot(), SessionTimeout: 10 * time.Second})
-	ann := dispatch(t, env, route{file, network.Addr()})
+	config := framework.Config{Servers: servers, Root: demo.NewRoot(), SessionTimeout: 10 * time.Second}
+	ann := startSender(t, demo.Environment(config, false), senderTask{file, network.Addr()})
 	require.NoError(t, ann.Process.Kill())
 
-	client, err := framework.Connect(t.Context(), framework.Config{Servers: servers, Root: rootOf(t, env)})
+	client, err := framework.Connect(t.Context(), config)
 	require.NoError(t, err)
 	defer client.Close(context.Background())
 	bob := &holder{
-		lock: locks.NewMutex(client, lockPath), ledger: l,
+		lock: locks.NewMutex(client, lockPath), accounts: l,
 		pause: func(context.Context) error { return nil },
-		tell: func(e event) {
+		emit: func(e event) {
 			if e.Kind == written {
 				bobsToken = e.Token
 			}
@@ -160,12 +162,12 @@ func dies(t *testing.T, servers []string, fenced bool) (l *ledger, bobsToken int
 
 func testDeadHolder(t *testing.T, servers []string) {
 	t.Run("fenced", func(t *testing.T) {
-		l, bobs, late := dies(t, servers, true)
+		l, bobs, late := writeAfterDeath(t, servers, true)
 		require.ErrorIs(t, late, errRefused)
 		requireRow(t, l, opening+bobsDeposit, bobs)
 	})
 	t.Run("unfenced", func(t *testing.T) {
-		l, bobs, late := dies(t, servers, false)
+		l, bobs, late := writeAfterDeath(t, servers, false)
 		require.NoError(t, late)
 		balance, token, err := l.read(t.Context(), accountID)
 		require.NoError(t, err)

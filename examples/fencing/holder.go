@@ -11,10 +11,10 @@ import (
 // holder is the part that a service would have: it adds to an account that other holders add to. The lock keeps them from reading the
 // same balance. The token rejects the write of a holder that has lost the lock without knowing it.
 type holder struct {
-	lock   *locks.Mutex
-	ledger *ledger
-	pause  func(context.Context) error // between reading and writing, the first time
-	tell   func(event)
+	lock     *locks.Mutex
+	accounts *accountStore
+	pause    func(context.Context) error // between reading and writing, the first time
+	emit     func(event)
 }
 
 // run deposits an amount. A refused deposit is repeated with a new lease and a new balance.
@@ -26,64 +26,56 @@ func (h *holder) run(ctx context.Context, amount int64) error {
 	return err
 }
 
-// deposit reads the balance and writes the new one. A service passes lease.Context() to its statements, which prevents most late
-// writes. It cannot stop a statement that is being sent when the process freezes. To show the fate of that one, the statements here do
-// not end with the lease.
+// deposit reads the balance and writes the new one. A service passes lease.Context() to its statements. That prevents most late
+// writes, but it cannot stop a statement that is being sent when the process freezes. To show what happens to such a statement, the
+// statements here use a context that does not end with the lease.
 func (h *holder) deposit(ctx context.Context, amount int64, pause func(context.Context) error) error {
 	lease, err := h.lock.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer lease.Release(ctx) //nolint:errcheck // it returns no error after a loss
-	h.tell(event{Kind: granted, Token: lease.Token()})
-	balance, _, err := h.ledger.read(ctx, accountID)
+	h.emit(event{Kind: granted, Token: lease.Token()})
+	balance, _, err := h.accounts.read(ctx, accountID)
 	if err != nil {
 		return err
 	}
 	balance += amount
-	h.tell(event{Kind: ready, Balance: balance})
+	h.emit(event{Kind: ready, Balance: balance})
 	if err := pause(ctx); err != nil { // the lease may end here
 		return err
 	}
 	if err := lease.Err(); err != nil {
-		h.tell(event{Kind: lost, Reason: err.Error()})
+		h.emit(event{Kind: lost, Reason: err.Error()})
 	}
-	err = h.ledger.write(ctx, accountID, balance, lease.Token())
-	h.tell(outcome(balance, lease.Token(), err))
+	err = h.accounts.write(ctx, accountID, balance, lease.Token())
+	switch {
+	case err == nil:
+		h.emit(event{Kind: written, Balance: balance, Token: lease.Token()})
+	case errors.Is(err, errRefused):
+		h.emit(event{Kind: refused, Balance: balance, Token: lease.Token(), Reason: err.Error()})
+	}
 	return err
 }
 
-// outcome describes the result of a write.
-func outcome(balance, token int64, err error) event {
-	switch {
-	case errors.Is(err, errRefused):
-		return event{Kind: refused, Balance: balance, Token: token, Reason: err.Error()}
-	case err != nil:
-		return event{}
-	}
-	return event{Kind: written, Balance: balance, Token: token}
-}
-
-// event is a line of JSON from a holder to its parent.
+// event is what a holder sends its parent, which adds Holder and At.
 type event struct {
-	Kind    kind          `json:"kind"`
-	Holder  string        `json:"holder"`
-	At      time.Time     `json:"at"`
-	Timeout time.Duration `json:"timeout"`
-	Token   int64         `json:"token"`
-	Balance int64         `json:"balance"`
-	Reason  string        `json:"reason"`
+	Kind    kind      `json:"kind"`
+	Holder  string    `json:"-"`
+	At      time.Time `json:"-"`
+	Token   int64     `json:"token"`
+	Balance int64     `json:"balance"`
+	Reason  string    `json:"reason"`
 }
 
 type kind string
 
 const (
-	connected kind = "connected"
-	waiting   kind = "waiting"
-	granted   kind = "granted"
-	ready     kind = "ready"
-	lost      kind = "lost"
-	written   kind = "written"
-	refused   kind = "refused"
-	ended     kind = "ended" // added by the parent
+	waiting kind = "waiting"
+	granted kind = "granted"
+	ready   kind = "ready"
+	lost    kind = "lost"
+	written kind = "written"
+	refused kind = "refused"
+	ended   kind = "ended" // added by the parent
 )

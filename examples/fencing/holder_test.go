@@ -12,20 +12,20 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// deposits has bob deposit while ann, who has read the balance, hears nothing for longer than her session
-// lives; then ann writes. It returns what ann tells.
-func deposits(t *testing.T, fenced bool) (l *ledger, told []event) {
+// runDeposits cuts ann off from the servers after she has read the balance, until her session has expired and bob
+// has deposited. Then ann writes. It returns ann's events.
+func runDeposits(t *testing.T, fenced bool) (l *accountStore, events []event) {
 	t.Helper()
-	l, _ = newLedger(t, fenced)
+	l, _ = newAccountStore(t, fenced)
 	zk := zktest.Start(t)
 	ann, bob := zk.Member(t, "ann", framework.Config{}), zk.Member(t, "bob", framework.Config{})
 	second := &holder{
-		lock: locks.NewMutex(bob.Client, lockPath), ledger: l, tell: func(event) {},
+		lock: locks.NewMutex(bob.Client, lockPath), accounts: l, emit: func(event) {},
 		pause: func(context.Context) error { return nil },
 	}
 	first := &holder{
-		lock: locks.NewMutex(ann.Client, lockPath), ledger: l,
-		tell: func(e event) { told = append(told, e) },
+		lock: locks.NewMutex(ann.Client, lockPath), accounts: l,
+		emit: func(e event) { events = append(events, e) },
 		pause: func(ctx context.Context) error {
 			ann.Link.BlackHole(true, true)
 			defer ann.Link.Heal()
@@ -33,29 +33,29 @@ func deposits(t *testing.T, fenced bool) (l *ledger, told []event) {
 		},
 	}
 	require.NoError(t, first.run(t.Context(), annsDeposit))
-	return l, told
+	return l, events
 }
 
-func kinds(told []event) (kinds []kind) {
-	for _, e := range told {
+func kinds(events []event) (kinds []kind) {
+	for _, e := range events {
 		kinds = append(kinds, e.Kind)
 	}
 	return kinds
 }
 
-func TestALateWriteIsRefusedAndBegunAnew(t *testing.T) {
+func TestRefusedDepositIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, told := deposits(t, true)
-		require.Equal(t, []kind{granted, ready, lost, refused, granted, ready, written}, kinds(told))
-		requireRow(t, l, opening+annsDeposit+bobsDeposit, told[4].Token)
-		require.Greater(t, told[4].Token, told[0].Token)
+		l, events := runDeposits(t, true)
+		require.Equal(t, []kind{granted, ready, lost, refused, granted, ready, written}, kinds(events))
+		requireRow(t, l, opening+annsDeposit+bobsDeposit, events[4].Token)
+		require.Greater(t, events[4].Token, events[0].Token)
 	})
 }
 
-func TestWithoutTheFenceALateWriteLosesADeposit(t *testing.T) {
+func TestLateWriteLosesDepositWithoutFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, told := deposits(t, false)
-		require.Equal(t, []kind{granted, ready, lost, written}, kinds(told))
-		requireRow(t, l, opening+annsDeposit, told[0].Token)
+		l, events := runDeposits(t, false)
+		require.Equal(t, []kind{granted, ready, lost, written}, kinds(events))
+		requireRow(t, l, opening+annsDeposit, events[0].Token)
 	})
 }

@@ -13,35 +13,22 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
-	"runtime"
-	"syscall"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
 )
 
 func main() {
-	runtime.LockOSThread() // holders are killed when the thread that starts them ends
-	if text := os.Getenv(partVariable); text != "" {
-		os.Exit(enact(text))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:]))
+	demo.Main("fencing", runHolder, perform)
 }
 
-// run returns the exit status: 0 only if no deposit was lost and the tokens rose.
-func run(ctx context.Context, args []string) int {
-	return demo.ExitStatus("fencing", perform(ctx, args))
-}
-
+// perform returns an error if a deposit is lost or the tokens did not rise.
 func perform(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	s := newStory(o)
-	if err := play(ctx, o, s); err != nil {
+	s := newRecorder(o)
+	if err := runScenario(ctx, o, s); err != nil {
 		return err
 	}
 	if o.json {

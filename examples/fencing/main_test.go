@@ -4,30 +4,30 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
-// TestMain makes this test binary the example itself when asked to: its holders are processes.
+// TestMain runs a holder or a sender if the environment says so: the example starts this binary again for its holders.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
 	if text := os.Getenv(senderVariable); text != "" {
-		fmt.Fprintln(os.Stderr, send(text)) // it returns only if it has failed
+		fmt.Fprintln(os.Stderr, runSender(text)) // it returns only if it has failed
 		os.Exit(1)
 	}
-	if testproc.IsProgram() || os.Getenv(partVariable) != "" {
+	if testproc.IsProgram() || demo.IsChild() {
 		main()
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// read reads the JSON that is printed.
+// read decodes the JSON that the example has printed.
 func read(t *testing.T, out string) (s summary) {
 	t.Helper()
 	var fields map[string]any
@@ -62,37 +62,25 @@ func TestWithoutTheFence(t *testing.T) {
 	require.Contains(t, errs, "a deposit is lost")
 }
 
-func TestForPeople(t *testing.T) {
+func TestTextOutput(t *testing.T) {
 	t.Parallel()
 	out, errs, code := testproc.Run(t, "--session-timeout", "1s")
 	require.Equal(t, 0, code, errs)
 	require.Empty(t, errs)
 	require.Contains(t, out, "a ZooKeeper in memory")
 	require.Contains(t, out, "is frozen (SIGSTOP)")
-	require.Regexp(t, `may not write 110: refused: token \d+ is older than \d+`, out)
+	require.Regexp(t, `'s write of 110: refused: token \d+ is older than \d+`, out)
 	require.Contains(t, out, "Held: the late write was refused, and both deposits are in the account: 115.")
 	require.NotContains(t, out, "\x1b", "plain when it is piped")
 }
 
 func TestUsage(t *testing.T) {
-	for _, line := range []string{
+	testproc.RequireUsage(t, "fencing", "-session-timeout",
 		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--session-timeout x", "--zk ,", "--bogus", "word",
-	} {
-		out, errs, code := testproc.Run(t, strings.Fields(line)...)
-		require.Equal(t, 64, code, line)
-		require.Empty(t, out, line)
-		require.Regexp(t, `^fencing: .+\nfencing: see --help\n$`, errs, line)
-	}
-	out, _, code := testproc.Run(t, "--help")
-	require.Equal(t, 0, code)
-	require.Contains(t, out, "-session-timeout")
+	)
 }
 
-func TestServersThatAreNotThere(t *testing.T) {
+func TestUnreachableServers(t *testing.T) {
 	t.Parallel()
-	out, errs, code := testproc.Run(t, "--zk", "127.0.0.1:1", "--json")
-	require.Equal(t, 1, code)
-	require.Empty(t, out)
-	require.Contains(t, errs, "127.0.0.1:1")
-	require.Contains(t, errs, "ann has failed")
+	testproc.RequireUnreachable(t)
 }

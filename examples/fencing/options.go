@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
@@ -32,6 +31,3 @@ func parse(args []string) (options, error) {
 	}
 	return o, nil
 }
-
-// log returns the writer of the live log.
-func (o options) log() *os.File { return demo.LogFile(o.json) }

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/fx"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
@@ -26,7 +27,7 @@ func newReceipts(f *queue.Factory) *queue.Queue[int64] {
 	return queue.Make(f, receiptsPath, queue.JSON[int64]())
 }
 
-// sendReceipts sends receipts from the application's start to its stop. A receipt is sent at least once, also when a replica dies.
+// sendReceipts sends receipts from the application's start to its stop. Each receipt is sent at least once, even if a replica dies.
 func sendReceipts(lc fx.Lifecycle, receipts *queue.Queue[int64], log *slog.Logger, stop fx.Shutdowner) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
@@ -37,8 +38,8 @@ func sendReceipts(lc fx.Lifecycle, receipts *queue.Queue[int64], log *slog.Logge
 	lc.Append(fx.StartStopHook(func() {
 		working.Go(func() {
 			if err := receipts.Work(ctx, 4, send); err != nil && ctx.Err() == nil {
-				log.Error("no receipts are sent any more", "error", err)
-				_ = stop.Shutdown(fx.ExitCode(exitFailed)) // fails only if it is stopping
+				log.Error("receipts are no longer sent", "error", err)
+				_ = stop.Shutdown(fx.ExitCode(demo.ExitBroken)) // fails only if it is stopping
 			}
 		})
 	}, func() {
@@ -47,8 +48,8 @@ func sendReceipts(lc fx.Lifecycle, receipts *queue.Queue[int64], log *slog.Logge
 	}))
 }
 
-// reportJob logs the number of orders at each tick, in one replica of all. The books are locked meanwhile: whoever corrects them by hand takes the
-// same lock, with `lockstep lock /shop/books -- ./correct.sh`.
+// reportJob logs the number of orders at each tick, in one of the replicas. It holds the lock of the books meanwhile. An operator who corrects the books by hand
+// takes the same lock, with `lockstep lock /shop/books -- ./correct.sh`.
 func reportJob(spec string) any {
 	return func(client *framework.Client, s *shop, log *slog.Logger) scheduler.Job {
 		return scheduler.Job{Name: "report", Spec: spec, Run: func(ctx context.Context, _ scheduler.Run) error {

@@ -14,41 +14,43 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/exampletest"
+	"github.com/lockstep-go/lockstep/internal/testproc"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-// pages is a buffer that several write to.
-type pages struct {
+// syncBuffer is a buffer for concurrent writers.
+type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (p *pages) Write(b []byte) (int, error) {
+func (p *syncBuffer) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.text.Write(b)
 }
 
-func (p *pages) String() string {
+func (p *syncBuffer) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.text.String()
 }
 
-// client makes requests that share no connection.
+// client returns an HTTP client that opens a new connection for each request.
 func client(t *testing.T) *http.Client {
 	transport := &http.Transport{DisableKeepAlives: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
-// order orders from a replica, until somebody takes orders.
-func order(t *testing.T, c *http.Client, address string) (number string) {
+// orderFrom posts orders to a replica until one is accepted, and returns its number.
+func orderFrom(t *testing.T, c *http.Client, address string) (number string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		answer, err := c.Post("http://"+address+"/orders", "", nil)
@@ -63,7 +65,7 @@ func order(t *testing.T, c *http.Client, address string) (number string) {
 	return number
 }
 
-func status(t *testing.T, c *http.Client, address string) (v struct {
+func statusOf(t *testing.T, c *http.Client, address string) (v struct {
 	Session   string
 	Elections []struct {
 		ID      string
@@ -83,17 +85,17 @@ func status(t *testing.T, c *http.Client, address string) (v struct {
 	return v
 }
 
-func TestTheNextReplicaGoesOnCounting(t *testing.T) {
-	server, address, err := inMemory()
+func TestTheNextReplicaContinuesTheNumbers(t *testing.T) {
+	server := zktest.Start(t)
+	address, err := server.ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
-	defer server.Close()
-	handOver(t, []string{address})
+	testHandOver(t, []string{address})
 	number, ok := server.Node(numberPath)
 	require.True(t, ok)
 	require.Equal(t, "4", string(number.Data))
 }
 
-func TestTheNextReplicaGoesOnCountingOnRealServers(t *testing.T) {
+func TestTheNextReplicaContinuesTheNumbersOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	c, err := framework.Connect(t.Context(), framework.Config{Servers: servers}, framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
@@ -101,41 +103,45 @@ func TestTheNextReplicaGoesOnCountingOnRealServers(t *testing.T) {
 	for _, path := range []string{numberPath, electionPath + "~term"} { // of an earlier run
 		_ = c.Delete(t.Context(), path, framework.AnyVersion)
 	}
-	handOver(t, servers)
+	testHandOver(t, servers)
 }
 
-// handOver orders from two replicas, stops the one that leads, and orders again.
-func handOver(t *testing.T, servers []string) {
+// testHandOver orders from two replicas, stops the leader, and orders again.
+func testHandOver(t *testing.T, servers []string) {
 	t.Helper()
-	var out pages
+	var out syncBuffer
 	log := slog.New(slog.DiscardHandler)
-	o := options{servers: servers, host: "127.0.0.1", report: "0 0 1 1 *", look: time.Minute}
+	o := options{servers: servers, host: "127.0.0.1", report: "0 0 1 1 *", lookInterval: time.Minute}
 	first, err := startReplica(t.Context(), o, 0, &out, log)
 	require.NoError(t, err)
 	c := client(t)
-	require.Equal(t, "1", order(t, c, first.address))
+	require.Equal(t, "1", orderFrom(t, c, first.address))
 	second, err := startReplica(t.Context(), o, 1, &out, log)
 	require.NoError(t, err)
 	defer second.stop(log)
-	require.Equal(t, "2", order(t, c, second.address), "it sends us to the first")
+	require.Equal(t, "2", orderFrom(t, c, second.address), "it sends us to the first")
 
 	require.Eventually(t, func() bool {
-		v := status(t, c, second.address)
+		v := statusOf(t, c, second.address)
 		return v.Session == "connected" && len(v.Elections) == 1 && !v.Elections[0].Leading && v.Elections[0].Leader != nil &&
 			v.Elections[0].Leader.Metadata["address"] == first.address
 	}, time.Minute, 20*time.Millisecond)
-	require.Eventually(t, func() bool { return status(t, c, first.address).Elections[0].Leading }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return statusOf(t, c, first.address).Elections[0].Leading }, time.Minute, 20*time.Millisecond)
 
 	first.stop(log)
-	require.Equal(t, "3", order(t, c, second.address))
-	require.Equal(t, "4", order(t, c, second.address))
-	require.EqualValues(t, 2, status(t, c, second.address).Elections[0].Leader.Term)
+	require.Equal(t, "3", orderFrom(t, c, second.address))
+	require.Equal(t, "4", orderFrom(t, c, second.address))
+	require.Eventually(t, func() bool { // it hears of each leader, and of itself, after it has begun to lead
+		leader := statusOf(t, c, second.address).Elections[0].Leader
+		return leader != nil && leader.Metadata["address"] == second.address
+	}, time.Minute, 20*time.Millisecond)
+	require.EqualValues(t, 2, statusOf(t, c, second.address).Elections[0].Leader.Term)
 	require.Contains(t, out.String(), `"lockstep.election.campaign"`)
 }
 
 func TestTheProgram(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var out, errs pages
+	var out, errs syncBuffer
 	code := make(chan int)
 	go func() { code <- run(ctx, []string{"--listen", "127.0.0.1:0"}, &out, &errs) }()
 	var addresses []string
@@ -147,44 +153,40 @@ func TestTheProgram(t *testing.T) {
 		return len(addresses) == 2
 	}, time.Minute, 10*time.Millisecond)
 	c := client(t)
-	require.Equal(t, "1", order(t, c, addresses[0]))
-	require.Equal(t, "2", order(t, c, addresses[1]))
+	require.Equal(t, "1", orderFrom(t, c, addresses[0]))
+	require.Equal(t, "2", orderFrom(t, c, addresses[1]))
 	cancel()
 	require.Equal(t, 0, <-code, errs.String())
 	require.Contains(t, errs.String(), "msg=leading")
 	require.Contains(t, out.String(), `"lockstep.election.campaign"`)
 }
 
-func TestANumberThatCannotBeReadEndsTheService(t *testing.T) {
-	server, address, err := inMemory()
+func TestUnreadableNumberEndsTheService(t *testing.T) {
+	address, err := zktest.Start(t).ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
-	defer server.Close()
 	c, err := framework.Connect(t.Context(), framework.Config{Servers: []string{address}}, framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer c.Close(context.Background())
 	require.NoError(t, c.MakeDirs(t.Context(), "/shop"))
 	require.NoError(t, c.Create(t.Context(), numberPath, []byte("many"), framework.Persistent))
-	var errs pages
+	var errs syncBuffer
 	require.Equal(t, 1, run(t.Context(), []string{"--listen", "127.0.0.1:0", "--replicas", "1", "--zk", address}, io.Discard, &errs))
 	require.Contains(t, errs.String(), `parsing \"many\"`)
 }
 
 func TestUsage(t *testing.T) {
+	var refused []string
 	for says, args := range map[string]string{
-		"nothing to do":    "word",
+		"unexpected":       "word",
 		"want host:port":   "--listen 8080",
 		"room for 2 ports": "--listen :65535",
 		"want 1 or more":   "--replicas 0",
 		"names no server":  "--zk ,",
 		"not defined":      "--bogus",
 	} {
-		var out, errs bytes.Buffer
-		require.Equal(t, 64, run(t.Context(), strings.Fields(args), &out, &errs), args)
-		require.Contains(t, errs.String(), says)
-		require.Contains(t, errs.String(), "see --help")
-		require.Empty(t, out.String())
+		_, err := parse(strings.Fields(args))
+		require.ErrorContains(t, err, says)
+		refused = append(refused, args)
 	}
-	var out bytes.Buffer
-	require.Equal(t, 0, run(t.Context(), []string{"--help"}, &out, io.Discard))
-	require.Contains(t, out.String(), "-replicas")
+	testproc.RequireUsage(t, "microservice", "-replicas", refused...)
 }

@@ -18,10 +18,11 @@ import (
 	"github.com/lockstep-go/lockstep/internal/dashboard"
 	"github.com/lockstep-go/lockstep/internal/metrics"
 	"github.com/lockstep-go/lockstep/internal/prometheus"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// notMeasuredHere are the metrics of what this service does not use, and of what must not happen to it. The test measures them itself, with the table's
-// instruments.
+// notMeasuredHere are the metrics that this service does not record: those of features that it does not use, and of events that must not happen to it. The
+// test records a value of each of them itself, with the instruments of the table.
 var notMeasuredHere = []*metrics.Metric{
 	metrics.SessionLosses, metrics.LockDeadlocks, metrics.MissedTicks, metrics.StuckRuns, metrics.MonitorEvents,
 	metrics.BarrierWaits, metrics.BarrierRounds, metrics.ConfigChanges, metrics.ConfigRefused, metrics.ConfigSets,
@@ -32,11 +33,11 @@ var notMeasuredHere = []*metrics.Metric{
 	metrics.WorkflowExecutions, metrics.WorkflowSteps,
 }
 
-// measure measures something once.
-func measure(m *metrics.Metric, p metric.MeterProvider) {
+// measureOnce records one value of a metric.
+func measureOnce(m *metrics.Metric, p metric.MeterProvider) {
 	ctx := context.Background()
-	attributes := make([]attribute.KeyValue, len(m.By))
-	for i, key := range m.By {
+	attributes := make([]attribute.KeyValue, len(m.Attributes))
+	for i, key := range m.Attributes {
 		attributes[i] = attribute.String(key, "test")
 	}
 	switch m.Kind {
@@ -55,11 +56,10 @@ func measure(m *metrics.Metric, p metric.MeterProvider) {
 // query of docs/grafana/lockstep.json and each rule. The files are what package dashboard generates: its own tests compare them.
 func TestTheDashboardAndTheRulesOnARealPrometheus(t *testing.T) {
 	prometheus.Tool(t, "prometheus")
-	server, address, err := inMemory()
+	address, err := zktest.Start(t).ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
-	defer server.Close()
 	log := slog.New(slog.DiscardHandler)
-	o := options{servers: []string{address}, host: "127.0.0.1", report: "* * * * * *", look: time.Second}
+	o := options{servers: []string{address}, host: "127.0.0.1", report: "* * * * * *", lookInterval: time.Second}
 	var replicas []*replica
 	for i := range 2 {
 		r, err := startReplica(t.Context(), o, i, io.Discard, log)
@@ -82,10 +82,10 @@ func TestTheDashboardAndTheRulesOnARealPrometheus(t *testing.T) {
 	web, round := client(t), 0
 	for began := time.Now(); len(open) > 0; round++ {
 		require.Less(t, time.Since(began), 3*time.Minute, "no data: %v", open)
-		order(t, web, replicas[round%2].address)
+		orderFrom(t, web, replicas[round%2].address)
 		_ = election.New(c, electionPath).RequestTransfer(t.Context(), replicas[round%2].id) // it ends a term, unless that one leads already
 		for _, m := range notMeasuredHere {
-			measure(m, replicas[0].tel.metrics)
+			measureOnce(m, replicas[0].tel.metrics)
 		}
 		for query := range open {
 			samples, err := p.Query(t.Context(), query)
@@ -104,7 +104,7 @@ func TestTheDashboardAndTheRulesOnARealPrometheus(t *testing.T) {
 		samples, err := p.Query(t.Context(), "last_over_time("+name+"[10m])") // also if the latest reading has failed
 		require.NoError(t, err)
 		require.NotEmpty(t, samples, name)
-		for _, label := range m.By {
+		for _, label := range m.Attributes {
 			require.Contains(t, samples[0].Labels, strings.ReplaceAll(label, ".", "_"), name)
 		}
 	}

@@ -28,7 +28,7 @@ type replica struct {
 	id      string
 }
 
-// startReplica builds a replica and starts it. It connects in the background.
+// startReplica builds and starts a replica, which connects in the background.
 func startReplica(ctx context.Context, o options, i int, out io.Writer, log *slog.Logger) (*replica, error) {
 	tel, err := newTelemetry(out)
 	if err != nil {
@@ -41,7 +41,7 @@ func startReplica(ctx context.Context, o options, i int, out io.Writer, log *slo
 	r := &replica{tel: tel, address: l.Addr().String(), id: fmt.Sprint("replica-", i+1)}
 	r.app = fx.New(
 		frameworkfx.Module, electionfx.Module, queuefx.Module, schedulerfx.Module,
-		fx.Supply(framework.Config{Servers: o.servers, Identity: r.id}),
+		fx.Supply(framework.Config{Servers: o.servers, Identity: r.id, SessionTimeout: sessionTimeout}),
 		fx.Supply(fx.Annotate(l, fx.As(new(net.Listener)))),
 		fx.Supply(log.With("replica", r.id)),
 		frameworkfx.AsOption(framework.WithLogger(log.With("replica", r.id))),
@@ -50,11 +50,11 @@ func startReplica(ctx context.Context, o options, i int, out io.Writer, log *slo
 		fx.Supply(tel, schedulerfx.Path(jobsPath)),
 		fx.Provide(newShop, newReceipts, newWeb),
 		schedulerfx.AsJob(reportJob(o.report)),
-		monitorfx.At(monitorPath, shopPath, monitor.WithInterval(o.look)),
+		monitorfx.At(monitorPath, shopPath, monitor.WithInterval(o.lookInterval)),
 		fx.Invoke(sendReceipts),
 		electionfx.AsLeaderTask(r.leaderTask),
 		fx.Invoke(serveWeb),
-		fx.StopTimeout(stopWithin),
+		fx.StopTimeout(stopTimeout),
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
 	)
 	if err := r.app.Start(ctx); err != nil {
@@ -71,7 +71,7 @@ func (r *replica) leaderTask(s *shop, log *slog.Logger) electionfx.LeaderTask {
 		Options: []election.Option{election.WithMetadata(election.Metadata{"address": r.address})},
 		Lead: func(ctx context.Context, term *election.Term) error {
 			log.Info("leading", "term", term.Number(), "token", term.Token())
-			defer log.Info("not leading any more", "term", term.Number())
+			defer log.Info("no longer leading", "term", term.Number())
 			return s.lead(ctx, term)
 		},
 	}
@@ -91,7 +91,7 @@ func (r *replica) wait(ctx context.Context) error {
 }
 
 func (r *replica) stop(log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if err := r.app.Stop(ctx); err != nil {
 		log.Error("a replica could not be stopped", "replica", r.id, "error", err)

@@ -43,13 +43,13 @@ func (s *shop) lead(ctx context.Context, term *election.Term) error {
 	if err != nil {
 		return err
 	}
-	s.open(term, last)
-	defer s.open(nil, number{})
+	s.setTerm(term, last)
+	defer s.setTerm(nil, number{})
 	<-ctx.Done()
 	return nil
 }
 
-func (s *shop) open(term *election.Term, last number) {
+func (s *shop) setTerm(term *election.Term, last number) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.term, s.last = term, last
@@ -71,7 +71,7 @@ func (s *shop) load(ctx context.Context) (number, error) {
 	return number{value, st.Version}, nil
 }
 
-// order returns the next number. If the connection is lost, a number may stay unused.
+// order returns the next number. If the connection is lost, a number may remain unused.
 func (s *shop) order(ctx context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

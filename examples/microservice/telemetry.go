@@ -16,7 +16,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// telemetry is where a replica's spans and metrics go: spans to the output, one JSON object a line, metrics to whoever asks for the page, which is Prometheus.
+// telemetry exports a replica's spans and metrics: spans to the output, one JSON object a line, metrics as a page for Prometheus.
 type telemetry struct {
 	traces  *sdktrace.TracerProvider
 	metrics *sdkmetric.MeterProvider
@@ -40,7 +40,7 @@ func newTelemetry(out io.Writer) (*telemetry, error) {
 	}, nil
 }
 
-// stop writes what is left.
+// stop writes the remaining spans.
 func (t *telemetry) stop(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -32,7 +33,7 @@ func newWeb(s *shop, receipts *queue.Queue[int64], f *election.Factory, status *
 	return http.TimeoutHandler(mux, 10*time.Second, "too late\n")
 }
 
-// order hands out a number and asks for its receipt, or sends the client to the leader. A number without a receipt stays unused.
+// order answers with a number and queues its receipt, or redirects the client to the leader. A number whose receipt was not queued remains unused.
 func (w *web) order(rw http.ResponseWriter, r *http.Request) {
 	n, err := w.shop.order(r.Context())
 	if errors.Is(err, errNotLeading) {
@@ -69,7 +70,7 @@ func serveWeb(lc fx.Lifecycle, l net.Listener, h http.Handler, c *framework.Clie
 			go func() {
 				if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 					log.Error("the server has failed", "error", err)
-					_ = stop.Shutdown(fx.ExitCode(exitFailed)) // fails only if it is stopping
+					_ = stop.Shutdown(fx.ExitCode(demo.ExitBroken)) // fails only if it is stopping
 				}
 			}()
 			return nil

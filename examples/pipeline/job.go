@@ -25,10 +25,10 @@ func (j job) variable() string {
 	return jobVariable + "=" + string(text)
 }
 
-// phase is one step of the pipeline: what becomes of each of its items.
+// phase is one step of the pipeline: a function that computes the result of each item.
 type phase struct {
-	name string
-	turn func(int64) int64
+	name  string
+	apply func(int64) int64
 }
 
 // phases are the pipeline. The values of a phase are the results of the one before; the first begins with 1, 2, 3, …
@@ -38,12 +38,12 @@ var phases = []phase{
 	{"add one", func(n int64) int64 { return n + 1 }},
 }
 
-// sum is what must come out of a round, as a single process would compute it.
+// sum returns the correct result of a round, as a single process would compute it.
 func (j job) sum() (total int64) {
 	for n := range int64(j.Items) {
 		value := n + 1
 		for _, p := range phases {
-			value = p.turn(value)
+			value = p.apply(value)
 		}
 		total += value
 	}
@@ -53,8 +53,8 @@ func (j job) sum() (total int64) {
 // total is the number of items of all phases of a round.
 func (j job) total() int { return j.Items * len(phases) }
 
-// memory is the deduplication window: the time that one worker alone needs for a phase, and a minute.
-func (j job) memory() time.Duration { return time.Minute + time.Duration(j.Items)*j.Effort }
+// dedupWindow returns the deduplication window: the time that a single worker needs for a phase, plus a minute.
+func (j job) dedupWindow() time.Duration { return time.Minute + time.Duration(j.Items)*j.Effort }
 
 // item is one piece of work in the queue.
 type item struct {
@@ -64,7 +64,7 @@ type item struct {
 	Value int64 `json:"value"`
 }
 
-// id identifies an item. A new leader that repeats the plan of a dead one puts no item twice.
+// id identifies an item. Because the queue deduplicates by id, a new leader that repeats a dead leader's plan puts no item twice.
 func (i item) id() string { return fmt.Sprintf("%d-%d-%d", i.Round, i.Phase, i.Index) }
 
 // result is the path of an item's result. The node is created once, however often the item is delivered.

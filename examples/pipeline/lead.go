@@ -22,21 +22,21 @@ type result struct {
 	Last   bool   `json:"last"` // no other round follows
 }
 
-// lead plans each phase after the one before, and reports. A new leader continues where the last one stopped.
+// lead plans one phase after the other, and reports. A new leader continues where the last one stopped.
 func (r *round) lead(ctx context.Context, term *election.Term) error {
-	r.tell(event{Kind: leading, Round: r.number, Token: term.Token()})
-	err := r.carryOut(ctx, term)
+	r.emit(event{Kind: leading, Round: r.number, Token: term.Token()})
+	err := r.planAndReport(ctx, term)
 	if err == nil {
 		return election.ErrStop
 	}
 	if ctx.Err() == nil {
-		r.tell(event{Kind: troubled, Reason: err.Error()})
+		r.emit(event{Kind: leadFailed, Reason: err.Error()})
 	}
 	return err
 }
 
-func (r *round) carryOut(ctx context.Context, term *election.Term) error {
-	if err := r.tidy(ctx); err != nil {
+func (r *round) planAndReport(ctx context.Context, term *election.Term) error {
+	if err := r.removeOldRounds(ctx); err != nil {
 		return err
 	}
 	for p := range phases {
@@ -58,7 +58,7 @@ func (r *round) carryOut(ctx context.Context, term *election.Term) error {
 	return r.report(ctx, term)
 }
 
-// plan puts the items of a phase that were not put before, all at once.
+// plan puts the items of a phase in one batch, without those that an earlier leader has put.
 func (r *round) plan(ctx context.Context, phase int) error {
 	values, err := r.values(ctx, phase)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *round) plan(ctx context.Context, phase int) error {
 		}
 		count++
 	}
-	r.tell(event{Kind: planned, Round: r.number, Phase: phase, Count: count})
+	r.emit(event{Kind: planned, Round: r.number, Phase: phase, Count: count})
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (r *round) report(ctx context.Context, term *election.Term) error {
 	if err != nil && !errors.Is(err, framework.ErrNodeExists) { // an earlier leader died just after its report
 		return err
 	}
-	r.tell(event{Kind: reported, Round: r.number})
+	r.emit(event{Kind: reported, Round: r.number})
 	return r.reported().CountDown(ctx, "leader")
 }
 
@@ -143,7 +143,7 @@ func (r *round) sum(ctx context.Context) (sum int64, err error) {
 // readReport reads the report of a round, after a sync.
 func readReport(ctx context.Context, client *framework.Client, number int) (report result, err error) {
 	path := reportPath(number)
-	if err := catchUp(ctx, client); err != nil {
+	if err := syncServer(ctx, client); err != nil {
 		return report, err
 	}
 	data, _, err := client.Get(ctx, path)
@@ -156,8 +156,8 @@ func readReport(ctx context.Context, client *framework.Client, number int) (repo
 	return report, nil
 }
 
-// catchUp syncs the server of this session with the leader.
-func catchUp(ctx context.Context, client *framework.Client) error {
+// syncServer lets the server of this session apply all earlier writes.
+func syncServer(ctx context.Context, client *framework.Client) error {
 	session, err := client.Session(ctx)
 	if err != nil {
 		return err

@@ -13,10 +13,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
-	"runtime"
-	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
@@ -25,32 +21,22 @@ import (
 
 func main() {
 	framework.WatchdogMain()
-	runtime.LockOSThread() // workers are killed when the thread that starts them ends
-	if text := os.Getenv(jobVariable); text != "" {
-		os.Exit(work(text))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:]))
+	demo.Main("pipeline", runWorker, perform)
 }
 
-// run returns the exit status: 0 only if the sum is right and all kills were done.
-func run(ctx context.Context, args []string) int {
-	return demo.ExitStatus("pipeline", perform(ctx, args))
-}
-
+// perform returns an error if the sum is wrong or kills are missing.
 func perform(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	j := newJournal(o)
-	keep, closeEvents, err := keepEvents(o.events)
+	j := newRecorder(o)
+	keep, closeEvents, err := openEventFile(o.events)
 	if err != nil {
 		return err
 	}
-	j.note = keep
-	if err := errors.Join(play(ctx, o, j), closeEvents()); err != nil {
+	j.store = keep
+	if err := errors.Join(runScenario(ctx, o, j), closeEvents()); err != nil {
 		return err
 	}
 	if o.json {
@@ -61,8 +47,8 @@ func perform(ctx context.Context, args []string) error {
 	return errors.Join(err, j.verdict())
 }
 
-// play runs the workers, kills and replaces some, and reads the leader's report.
-func play(ctx context.Context, o options, j *journal) (err error) {
+// runScenario runs the workers, kills and replaces some, and reads the leader's report.
+func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), errors.New("the workers take too long"))
 	defer cancel()
 	env, err := demo.Open(ctx, o.servers, o.timeout)
@@ -71,67 +57,70 @@ func play(ctx context.Context, o options, j *journal) (err error) {
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
 	o.Until = time.Now().Add(o.lasts)
-	j.log(time.Now(), " ", "%d workers on %s, below %s, session timeout %v", o.Workers, env.Name(), env.Config.Root, o.timeout)
-	c, err := newCrew(o.Workers, o.spared, demo.Environment(env.Config, o.job.variable(), watchdogVariable+"="+strconv.FormatBool(o.watchdog)))
-	if err != nil {
-		return err
+	j.Marked(time.Now(), " ", "%d workers on %s, below %s, session timeout %v", o.Workers, env.Name(), env.Config.Root, o.timeout)
+	c := newWorkerProcesses(o.spared, demo.Environment(env.Config, o.watchdog, o.job.variable()))
+	defer c.Stop()
+	for seat := range o.Workers {
+		if _, err := c.start(seat+1, 1); err != nil {
+			return err
+		}
 	}
-	defer c.stop()
 	begin := time.Now()
-	if err := act(ctx, o, c, j); err != nil {
+	if err := runWorkers(ctx, o, c, j); err != nil {
 		return err
 	}
-	j.took = time.Since(begin)
+	j.elapsed = time.Since(begin)
 	j.reported, err = lastReport(ctx, env.Client)
 	return err
 }
 
-// act runs the workers until all have ended, and kills some in each round at random moments.
-func act(ctx context.Context, o options, c *crew, j *journal) error {
-	var f fate
-	pulses := time.NewTicker(pulse)
+// runWorkers runs the workers until all have ended, and kills some in each round at random moments.
+func runWorkers(ctx context.Context, o options, c *workerProcesses, j *recorder) error {
+	var f killPlan
+	pulses := time.NewTicker(statsInterval)
 	defer pulses.Stop()
 	for c.alive() > 0 {
 		select {
-		case e := <-c.events:
-			j.take(e)
-			again, err := c.heed(e)
+		case received := <-c.Events:
+			e := eventOf(received)
+			j.record(e)
+			again, err := c.handleEvent(e)
 			if err != nil {
 				return err
 			}
 			if again != "" {
-				j.log(time.Now(), j.style.Green("+"), "%s replaces it", again)
+				j.Marked(time.Now(), j.Green("+"), "%s replaces it", again)
 			}
 		case <-pulses.C:
-			j.note(measure())
+			j.store(readStats())
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return errors.New("interrupted; all workers were stopped")
 			}
 			return context.Cause(ctx)
 		}
-		f.strike(o, c, j)
+		f.killIfDue(o, c, j)
 	}
 	return nil
 }
 
-// fate is when workers are killed in a round: after how many results.
-type fate struct {
-	round   int
-	moments []int
+// killPlan says when workers are killed in a round: each time as a number of results.
+type killPlan struct {
+	round int
+	due   []int
 }
 
-// strike kills a worker if it is time.
-func (f *fate) strike(o options, c *crew, j *journal) {
-	if j.round > f.round {
-		late := make([]int, len(f.moments)) // overdue kills happen at once
-		f.round, f.moments = j.round, append(late, moments(o.kills, o.total())...)
-		j.asked += o.kills
+// killIfDue kills a worker if a kill is due.
+func (p *killPlan) killIfDue(o options, c *workerProcesses, j *recorder) {
+	if j.round > p.round {
+		late := make([]int, len(p.due)) // overdue kills happen at once
+		p.round, p.due = j.round, append(late, drawKills(o.kills, o.total())...)
+		j.wantedKills += o.kills
 	}
-	if len(f.moments) > 0 && j.progress() >= f.moments[0] {
-		if victim := c.victim(j.leads, len(j.kills) == 0); victim != "" && c.kill(victim) {
-			j.killed(victim, time.Now())
-			f.moments = f.moments[1:]
+	if len(p.due) > 0 && j.progress() >= p.due[0] {
+		if victim := c.pickToKill(j.leader, len(j.kills) == 0); victim != "" && c.kill(victim) {
+			j.recordKill(victim, time.Now())
+			p.due = p.due[1:]
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"runtime"
 	"slices"
 	"time"
 
@@ -32,23 +30,17 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.Items, "items", 120, "items of each phase, 8 to 1000")
 	f.DurationVar(&o.Effort, "effort", 25*time.Millisecond, "how long one item takes, 1ms to 1m")
 	f.IntVar(&o.kills, "kills", 6, "how many workers to kill in each round, at most a quarter of the items")
-	f.IntVar(&o.spared, "spare", 0, "the first so many workers are not killed; at least one may be")
-	f.DurationVar(&o.lasts, "for", 0, "begin round after round until this time is over (default one round)")
-	f.IntVar(&o.Rounds, "rounds", 1, "run at least so many rounds")
-	f.StringVar(&o.events, "events", "", "append what the workers tell to this file, a line of JSON each")
-	f.DurationVar(&o.timeout, "session-timeout", 0, "without a watchdog, a dead worker is noticed after about this time (default 30s, or 2s without a watchdog)")
-	without := f.Bool("no-watchdog", runtime.GOOS == "windows", "workers have no watchdog")
+	f.IntVar(&o.spared, "spare", 0, "how many workers are not killed, less than -workers")
+	f.DurationVar(&o.lasts, "for", 0, "begin new rounds until this time is over (default one round)")
+	f.IntVar(&o.Rounds, "rounds", 1, "run at least this many rounds")
+	f.StringVar(&o.events, "events", "", "append the workers' events to this file, as lines of JSON")
+	session := demo.SessionFlags(f, "worker", "workers", 30*time.Second)
 	f.BoolVar(&o.json, "json", false, "print the report as JSON on standard output, and the log on standard error")
 	var err error
-	if o.servers, err = demo.ParseFlags(f, "Shows workers that are killed at random, and work that comes out right all the same.", args); err != nil {
+	if o.servers, err = demo.ParseFlags(f, "Kills workers at random, and shows that the result is right nevertheless.", args); err != nil {
 		return o, err
 	}
-	o.watchdog = !*without
-	given := false // the session timeout
-	f.Visit(func(f *flag.Flag) { given = given || f.Name == "session-timeout" })
-	if !given {
-		o.timeout = demo.DefaultTimeout(o.watchdog)
-	}
+	o.timeout, o.watchdog = session()
 	return o, o.validate()
 }
 
@@ -65,24 +57,22 @@ func (o options) validate() error {
 	case o.spared < 0 || o.spared >= o.Workers:
 		return fmt.Errorf("%w: -spare %d: want less than the %d workers", demo.ErrUsage, o.spared, o.Workers)
 	case o.lasts < 0:
-		return fmt.Errorf("%w: -for %v: want no negative time", demo.ErrUsage, o.lasts)
+		return fmt.Errorf("%w: -for %v: want 0 or more", demo.ErrUsage, o.lasts)
 	case o.Rounds < 1 || o.Rounds > 1000:
 		return fmt.Errorf("%w: -rounds %d: want 1 to 1000", demo.ErrUsage, o.Rounds)
-	case o.timeout < 500*time.Millisecond:
-		return fmt.Errorf("%w: -session-timeout %v: want 500ms or more", demo.ErrUsage, o.timeout)
 	}
 	return nil
 }
 
-// patience bounds the whole run, far above what it takes.
+// patience bounds the whole run. It is far above the time that a run takes.
 func (o options) patience() time.Duration {
 	round := 2*time.Duration(o.total())*(o.Effort+50*time.Millisecond) + 3*time.Duration(o.kills+1)*o.timeout
 	return o.lasts + time.Minute + time.Duration(o.Rounds)*round
 }
 
-// moments picks when to kill: after how many results. It skips the last quarter, because killed workers may not have reported all
-// their results.
-func moments(kills, items int) []int {
+// drawKills draws when workers are killed: each time as a number of results. It draws none from the last quarter of the results, because
+// killed workers may not have reported all of theirs.
+func drawKills(kills, items int) []int {
 	picked := make([]int, kills)
 	for n := range picked {
 		picked[n] = 1 + rand.IntN(items*3/4)
@@ -90,6 +80,3 @@ func moments(kills, items int) []int {
 	slices.Sort(picked)
 	return picked
 }
-
-// log returns the writer of the live log.
-func (o options) log() *os.File { return demo.LogFile(o.json) }

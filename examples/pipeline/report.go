@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 )
 
 // summary is the JSON that is printed.
@@ -24,58 +26,54 @@ type summary struct {
 }
 
 // items is the number of items of all rounds, and want the correct sum.
-func (j *journal) items() int  { return j.reported.Rounds * j.job.total() }
-func (j *journal) want() int64 { return int64(j.reported.Rounds) * j.job.sum() }
+func (rec *recorder) items() int  { return rec.reported.Rounds * rec.job.total() }
+func (rec *recorder) want() int64 { return int64(rec.reported.Rounds) * rec.job.sum() }
 
-func (j *journal) summary() summary {
+func (rec *recorder) summary() summary {
 	return summary{
-		Rounds: j.reported.Rounds, Sum: j.reported.Sum, Want: j.want(), Workers: j.job.Workers, Items: j.items(),
-		Deliveries: j.deliveries, Returned: j.returned, Repeated: j.repeated,
-		Kills: j.kills, Terms: j.terms, TookMs: j.took.Milliseconds(),
+		Rounds: rec.reported.Rounds, Sum: rec.reported.Sum, Want: rec.want(), Workers: rec.job.Workers, Items: rec.items(),
+		Deliveries: rec.deliveries, Returned: rec.returned, Repeated: rec.repeated,
+		Kills: rec.kills, Terms: rec.terms, TookMs: rec.elapsed.Milliseconds(),
 	}
 }
 
 // verdict returns an error that lists all violations.
-func (j *journal) verdict() error {
+func (rec *recorder) verdict() error {
 	var errs []error
-	if want := j.want(); j.reported.Sum != want {
-		errs = append(errs, fmt.Errorf("the sum is %d, but must be %d", j.reported.Sum, want))
+	if want := rec.want(); rec.reported.Sum != want {
+		errs = append(errs, fmt.Errorf("the sum is %d, but must be %d", rec.reported.Sum, want))
 	}
-	if len(j.kills) != j.asked {
-		errs = append(errs, fmt.Errorf("%d workers were killed, but %d had to be", len(j.kills), j.asked))
+	if len(rec.kills) != rec.wantedKills {
+		errs = append(errs, fmt.Errorf("%d workers were killed, but %d had to be", len(rec.kills), rec.wantedKills))
 	}
-	errs = append(errs, j.wrong...)
-	errs = append(errs, j.overdone()...)
-	for i := 1; i < len(j.terms); i++ {
-		if j.terms[i].Token <= j.terms[i-1].Token {
-			errs = append(errs, fmt.Errorf("token %d follows %d: it did not rise", j.terms[i].Token, j.terms[i-1].Token))
-		}
-	}
+	errs = append(errs, rec.violations...)
+	errs = append(errs, rec.duplicateWork()...)
+	errs = append(errs, demo.CheckTokensRise(rec.terms, func(t term) int64 { return t.Token }))
 	return errors.Join(errs...)
 }
 
-func (j *journal) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(j.summary()) }
+func (rec *recorder) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(rec.summary()) }
 
-// mostTerms is how many terms the report shows: the last ones.
-const mostTerms = 20
+// maxShownTerms is how many terms the report shows. It shows the latest ones.
+const maxShownTerms = 20
 
 // writeReport writes the report as text.
-func (j *journal) writeReport() {
+func (rec *recorder) writeReport() {
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(j.out, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(rec.Out, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(j.out, "\n%s\n", j.style.Bold("Report"))
+	fmt.Fprintf(rec.Out, "\n%s\n", rec.Bold("Report"))
 	for p, phase := range phases {
-		line(map[bool]string{true: "phases"}[p == 0], "%-8s %d items a round; %d workers met at its last end", phase.name, j.job.Items, j.met[p])
+		line(map[bool]string{true: "phases"}[p == 0], "%-8s %d items a round; %d workers met at the end of its last round", phase.name, rec.job.Items, rec.met[p])
 	}
-	line("killed", "%d workers, %d of them leading; each was replaced", len(j.kills), j.leaders())
-	line("deliveries", "%d of %d items: %d came back from the dead, %d of these with a result", j.deliveries, j.items(), j.returned, j.repeated)
-	for i, t := range j.terms[max(0, len(j.terms)-mostTerms):] {
+	line("killed", "%d workers, %d of them leading; each was replaced", len(rec.kills), rec.killedLeaders())
+	line("deliveries", "%d for %d items: %d again after a worker's death, %d of these with a result", rec.deliveries, rec.items(), rec.returned, rec.repeated)
+	for i, t := range rec.terms[max(0, len(rec.terms)-maxShownTerms):] {
 		line(map[bool]string{true: "terms"}[i == 0], "%s with token %d", t.Leader, t.Token)
 	}
-	line("reported", "by %s, after %v", j.reported.Leader, j.took.Round(time.Millisecond))
-	line("sum", "%d, of %d rounds", j.reported.Sum, j.reported.Rounds)
-	if j.verdict() == nil {
-		fmt.Fprintf(j.out, "\n%s it is the sum that one process alone computes.\n", j.style.Green("Held:"))
+	line("reported", "by %s, after %v", rec.reported.Leader, rec.elapsed.Round(time.Millisecond))
+	line("sum", "%d, of %d rounds", rec.reported.Sum, rec.reported.Rounds)
+	if rec.verdict() == nil {
+		fmt.Fprintf(rec.Out, "\n%s the sum is the one that a single process computes.\n", rec.Green("Held:"))
 	}
 }

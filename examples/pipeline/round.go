@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// round is a worker's part in one pass through all phases.
+// round is what a worker does in one round: one pass through all phases.
 type round struct {
 	*worker
 	number int
@@ -23,15 +23,15 @@ func (r *round) reported() *barrier.Latch {
 	return barrier.NewLatch(r.client, reportedPath(r.number), 1)
 }
 
-// play works, and campaigns for the lead, until the report is stored.
-func (r *round) play(ctx context.Context) error {
+// runRound works, and campaigns to lead, until the report is stored.
+func (r *round) runRound(ctx context.Context) error {
 	for p := range phases {
 		if err := r.client.MakeDirs(ctx, resultsPath(r.number, p)); err != nil {
 			return err
 		}
 	}
-	r.tell(event{Kind: ready, Round: r.number})
-	return untilOpen(ctx, r.reported(), func(ctx context.Context) error {
+	r.emit(event{Kind: ready, Round: r.number})
+	return runUntilOpen(ctx, r.reported(), func(ctx context.Context) error {
 		ctx, cancel := context.WithCancelCause(ctx)
 		var leading sync.WaitGroup
 		leading.Go(func() {
@@ -50,9 +50,9 @@ func (r *round) play(ctx context.Context) error {
 	})
 }
 
-// tidy removes all rounds before the last one. All workers have passed a barrier since.
-func (r *round) tidy(ctx context.Context) error {
-	rounds, err := roundsThere(ctx, r.client)
+// removeOldRounds removes all rounds before the last one. All workers have passed a barrier since, so none uses them.
+func (r *round) removeOldRounds(ctx context.Context) error {
+	rounds, err := existingRounds(ctx, r.client)
 	for _, n := range rounds {
 		if err == nil && n < r.number-1 {
 			err = demo.RemoveTree(ctx, r.client, roundPath(n))
@@ -61,9 +61,9 @@ func (r *round) tidy(ctx context.Context) error {
 	return err
 }
 
-// roundsThere are the numbers of the rounds that still exist.
-func roundsThere(ctx context.Context, client *framework.Client) ([]int, error) {
-	if err := catchUp(ctx, client); err != nil {
+// existingRounds returns the numbers of the rounds that still exist.
+func existingRounds(ctx context.Context, client *framework.Client) ([]int, error) {
+	if err := syncServer(ctx, client); err != nil {
 		return nil, err
 	}
 	names, _, err := client.Children(ctx, roundsPath)
@@ -81,7 +81,7 @@ func roundsThere(ctx context.Context, client *framework.Client) ([]int, error) {
 
 // lastReport reads the report of the last round.
 func lastReport(ctx context.Context, client *framework.Client) (result, error) {
-	rounds, err := roundsThere(ctx, client)
+	rounds, err := existingRounds(ctx, client)
 	if err != nil {
 		return result{}, err
 	}

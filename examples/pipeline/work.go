@@ -11,18 +11,18 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// again is how soon a worker that was refused at the barrier retries.
-const again = 20 * time.Millisecond
+// enterRetryPause is how long a worker that the barrier has refused waits before it tries again.
+const enterRetryPause = 20 * time.Millisecond
 
 // work goes through the phases. A late worker skips those that are over.
 func (r *round) work(ctx context.Context) error {
 	for p := range phases {
 		over := r.over(r.number, p)
-		err := untilOpen(ctx, over, func(during context.Context) error {
-			if err := r.empty(during, p); err != nil {
+		err := runUntilOpen(ctx, over, func(during context.Context) error {
+			if err := r.workUntilDone(during, p); err != nil {
 				return err
 			}
-			return r.meet(ctx, during, p, over)
+			return r.meetAtBarrier(ctx, during, p, over)
 		})
 		if err != nil {
 			return err
@@ -31,21 +31,21 @@ func (r *round) work(ctx context.Context) error {
 	return nil
 }
 
-// empty takes items until every item of the phase has its result. It finishes what it has taken.
-func (r *round) empty(during context.Context, phase int) error {
-	return untilOpen(during, r.done(r.number, phase), func(taking context.Context) error {
+// workUntilDone takes items until every item of the phase has its result. It finishes the items that it has taken.
+func (r *round) workUntilDone(during context.Context, phase int) error {
+	return runUntilOpen(during, r.done(r.number, phase), func(taking context.Context) error {
 		return r.items.Work(taking, 1, r.handle)
 	})
 }
 
-// handle works on an item and acknowledges it once its result is stored. After a failure, or the end of its delivery, the item is
-// redelivered.
+// handle works on an item and acknowledges it once its result is stored. After a failure, or when its delivery ends, the queue delivers
+// the item again.
 func (r *round) handle(ctx context.Context, d *queue.Delivery[item]) error {
 	i := d.Value
-	r.tell(event{Kind: took, Round: i.Round, Phase: i.Phase, Attempt: d.Attempt})
+	r.emit(event{Kind: delivered, Round: i.Round, Phase: i.Phase, Attempt: d.Attempt})
 	kind, err := r.store(ctx, d.Value)
 	if err == nil {
-		r.tell(event{Kind: kind, Round: i.Round, Phase: i.Phase})
+		r.emit(event{Kind: kind, Round: i.Round, Phase: i.Phase})
 	}
 	return err
 }
@@ -59,7 +59,7 @@ func (r *round) store(ctx context.Context, i item) (kind, error) {
 		return "", context.Cause(ctx)
 	}
 	kind := worked
-	result := strconv.FormatInt(phases[i.Phase].turn(i.Value), 10)
+	result := strconv.FormatInt(phases[i.Phase].apply(i.Value), 10)
 	err := r.client.Create(ctx, i.result(), []byte(result), framework.Persistent)
 	switch {
 	case errors.Is(err, framework.ErrNodeExists):
@@ -72,14 +72,14 @@ func (r *round) store(ctx context.Context, i item) (kind, error) {
 	return kind, r.done(i.Round, i.Phase).CountDown(ctx, strconv.Itoa(i.Index))
 }
 
-// meet waits at the barrier for all other workers. Each worker inside opens the phase's latch, so that it opens even if some die now.
-// Workers outside continue when it opens.
-func (r *round) meet(ctx, during context.Context, phase int, over *barrier.Latch) error {
-	meeting, err := r.enter(during)
+// meetAtBarrier waits at the barrier for all other workers. Each worker inside opens the phase's latch, so that the latch opens even if
+// some of them die now. Workers outside continue when it opens.
+func (r *round) meetAtBarrier(ctx, during context.Context, phase int, over *barrier.Latch) error {
+	meeting, err := r.enterBarrier(during)
 	if err != nil {
 		return err
 	}
-	r.tell(event{Kind: met, Round: r.number, Phase: phase})
+	r.emit(event{Kind: met, Round: r.number, Phase: phase})
 	err = over.CountDown(ctx, "met")
 	// The next phase's barrier waits until all have left, so leave also if this round was reported meanwhile.
 	left := meeting.Leave(context.WithoutCancel(ctx))
@@ -89,15 +89,15 @@ func (r *round) meet(ctx, during context.Context, phase int, over *barrier.Latch
 	return errors.Join(err, left)
 }
 
-// enter enters the barrier. A dead worker's place may not be free yet, and a lost session's round is over.
-func (r *round) enter(ctx context.Context) (*barrier.Round, error) {
+// enterBarrier enters the barrier. It tries again while the barrier still counts a dead worker, and after this session was lost.
+func (r *round) enterBarrier(ctx context.Context) (*barrier.Round, error) {
 	for {
 		meeting, err := r.meeting.Enter(ctx)
 		if !errors.Is(err, barrier.ErrTooMany) && !errors.Is(err, framework.ErrSessionLost) {
 			return meeting, err
 		}
 		select {
-		case <-time.After(again):
+		case <-time.After(enterRetryPause):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

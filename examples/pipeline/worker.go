@@ -5,13 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"os/signal"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/lockstep-go/lockstep/barrier"
@@ -20,24 +16,21 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-const (
-	jobVariable      = "PIPELINE_JOB"      // set: this process is a worker; the job as JSON
-	watchdogVariable = "PIPELINE_WATCHDOG" // whether workers have a watchdog
-)
+const jobVariable = "PIPELINE_JOB" // the job as JSON
 
-// worker is one process: it works, and campaigns for the lead, round after round.
+// worker is one process: it works, and campaigns to lead, in one round after the other.
 type worker struct {
 	job
 	client  *framework.Client
 	items   *queue.Queue[item]
 	meeting *barrier.DoubleBarrier
-	tell    func(event)
+	emit    func(event)
 }
 
-func newWorker(client *framework.Client, j job, tell func(event)) *worker {
+func newWorker(client *framework.Client, j job, emit func(event)) *worker {
 	return &worker{
-		job: j, client: client, tell: tell,
-		items:   queue.New(client, queuePath, queue.JSON[item](), queue.WithDedup(j.memory()), queue.WithMaxInFlight(1)),
+		job: j, client: client, emit: emit,
+		items:   queue.New(client, queuePath, queue.JSON[item](), queue.WithDedup(j.dedupWindow()), queue.WithMaxInFlight(1)),
 		meeting: barrier.NewDoubleBarrier(client, barrierPath, j.Workers),
 	}
 }
@@ -52,13 +45,13 @@ func (w *worker) over(round, phase int) *barrier.Latch {
 
 // run works through the rounds, from the current one to the last.
 func (w *worker) run(ctx context.Context) error {
-	rounds, err := roundsThere(ctx, w.client)
+	rounds, err := existingRounds(ctx, w.client)
 	if err != nil {
 		return err
 	}
 	for number := slices.Max(append(rounds, 1)); ; number++ {
 		r := &round{w, number}
-		if err := r.play(ctx); err != nil {
+		if err := r.runRound(ctx); err != nil {
 			return err
 		}
 		report, err := readReport(ctx, w.client, number)
@@ -68,11 +61,11 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// errOpened is the cause of the end of untilOpen's context.
+// errOpened is the cause with which runUntilOpen ends its context.
 var errOpened = errors.New("the latch has opened")
 
-// untilOpen runs f with a context that ends when the latch opens. It returns no error in that case.
-func untilOpen(ctx context.Context, latch *barrier.Latch, f func(context.Context) error) error {
+// runUntilOpen runs f with a context that ends when the latch opens. In that case it returns nil.
+func runUntilOpen(ctx context.Context, latch *barrier.Latch, f func(context.Context) error) error {
 	within, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -95,7 +88,7 @@ func untilOpen(ctx context.Context, latch *barrier.Latch, f func(context.Context
 	return err
 }
 
-// event is a line of JSON from a worker to its parent.
+// event is what a worker sends its parent, which adds Worker and At. The file of events has a line of JSON for each.
 type event struct {
 	Kind    kind      `json:"kind"`
 	Worker  string    `json:"worker"`
@@ -107,75 +100,56 @@ type event struct {
 	Token   int64     `json:"token,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 
-	Process    int    `json:"process,omitempty"`    // its number
-	Goroutines uint64 `json:"goroutines,omitempty"` // there are now
+	Process    int    `json:"process,omitempty"`    // its process id
+	Goroutines uint64 `json:"goroutines,omitempty"` // how many run
 	Heap       uint64 `json:"heap,omitempty"`       // bytes that the last collection found in use
 }
 
 type kind string
 
 const (
-	ready    kind = "ready"    // begins Round
-	leading  kind = "leading"  // leads, with Token
-	planned  kind = "planned"  // has put Count items of Phase
-	took     kind = "took"     // has an item of Phase, for the Attempt-th time
-	worked   kind = "worked"   // has stored its result
-	repeated kind = "repeated" // found a result that a dead worker has stored
-	met      kind = "met"      // is inside the barrier with all other workers
-	troubled kind = "troubled" // its lead failed and will be retried
-	reported kind = "reported" // has reported the round
-	vitals   kind = "vitals"   // Process, Goroutines and Heap, regularly
-	killed   kind = "killed"   // the process was killed; added by the parent
-	ended    kind = "ended"    // the process has ended; added by the parent
+	ready        kind = "ready"       // begins Round
+	leading      kind = "leading"     // leads, with Token
+	planned      kind = "planned"     // has put Count items of Phase
+	delivered    kind = "delivered"   // has an item of Phase, for the Attempt-th time
+	worked       kind = "worked"      // has stored its result
+	repeated     kind = "repeated"    // found a result that a dead worker has stored
+	met          kind = "met"         // is inside the barrier with all other workers
+	leadFailed   kind = "lead_failed" // its lead failed and will be retried
+	reported     kind = "reported"    // has reported the round
+	processStats kind = "stats"       // Process, Goroutines and Heap, regularly
+	killed       kind = "killed"      // the process was killed; added by the parent
+	ended        kind = "ended"       // the process has ended; added by the parent
 )
 
-// work is the main function of a worker's process. It runs until the report is stored, or its parent closes its standard input or
-// dies.
-func work(text string) int {
-	signal.Ignore(os.Interrupt, syscall.SIGTERM) // Ctrl-C reaches all processes; the parent decides
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // errors end it, too
-		cancel()
-	}()
-	name := os.Getenv(framework.EnvIdentity)
-	var mu sync.Mutex
-	lines := json.NewEncoder(os.Stdout)
-	tell := func(e event) {
-		e.Worker, e.At = name, time.Now()
-		mu.Lock()
-		defer mu.Unlock()
-		_ = lines.Encode(e) // fails without a parent
+// eventOf returns an event that a worker has sent, or its end, with the worker's name and the time.
+func eventOf(received demo.ChildEvent[event]) event {
+	e := received.Event
+	e.Worker, e.At = received.Child, received.At
+	if received.Ended {
+		e.Kind = ended
 	}
-	if err := serve(ctx, text, tell); err != nil && ctx.Err() == nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return demo.ExitBroken
+	if received.Err != nil {
+		e.Reason = received.Err.Error()
 	}
-	return 0
+	return e
 }
 
-// serve connects and runs a worker. LOCKSTEP_SERVERS and further variables configure the client.
-func serve(ctx context.Context, text string, tell func(event)) error {
+// runWorker is the main function of a worker's process. It runs until the report of the last round is stored. LOCKSTEP_SERVERS and further
+// variables configure the client.
+func runWorker(ctx context.Context, parent *demo.Parent) error {
 	var j job
-	if err := json.Unmarshal([]byte(text), &j); err != nil {
+	if err := json.Unmarshal([]byte(os.Getenv(jobVariable)), &j); err != nil {
 		return fmt.Errorf("%s: %w", jobVariable, err)
 	}
-	config, err := framework.ConfigFromEnv()
-	if err != nil {
-		return err
-	}
-	options := []framework.Option{framework.WithLogger(slog.New(slog.DiscardHandler))}
-	if os.Getenv(watchdogVariable) == "true" {
-		options = append(options, framework.WithWatchdog()) // main begins with framework.WatchdogMain
-	}
-	client, err := framework.Connect(ctx, config, options...)
+	client, err := demo.ConnectMember(ctx)
 	if err != nil {
 		return err
 	}
 	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session expires otherwise
-	defer tellVitals(tell)()
-	w := newWorker(client, j, tell)
+	emit := func(e event) { parent.Send(e) }
+	defer reportStats(emit)()
+	w := newWorker(client, j, emit)
 	defer w.items.Close(context.WithoutCancel(ctx)) //nolint:errcheck // open deliveries are redelivered otherwise
 	return w.run(ctx)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestOldRoundsAreRemoved looks at what is there at the end of five rounds.
+// TestOldRoundsAreRemoved checks which nodes exist after five rounds.
 func TestOldRoundsAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -47,25 +47,25 @@ func TestOldRoundsAreRemoved(t *testing.T) {
 	})
 }
 
-// TestLostSessionsChangeNothing cuts the workers off one after the other, each for longer than its session lasts, in
-// whatever it is doing then.
-func TestLostSessionsChangeNothing(t *testing.T) {
+// TestResultIsRightAfterLostSessions cuts the workers off from the servers, one after the other, at any point of
+// their work. Each time lasts longer than the session timeout.
+func TestResultIsRightAfterLostSessions(t *testing.T) {
 	for start := range 8 {
-		synctest.Test(t, func(t *testing.T) { lose(t, time.Duration(start)*137*time.Millisecond) })
+		synctest.Test(t, func(t *testing.T) { runWithLostSessions(t, time.Duration(start)*137*time.Millisecond) })
 	}
 }
 
-func lose(t *testing.T, start time.Duration) {
+func runWithLostSessions(t *testing.T, start time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	zk := zktest.Start(t)
 	j := job{Workers: 3, Items: 30, Effort: time.Second}
 	var mu sync.Mutex
-	told, returned := map[kind]int{}, 0
-	tell := func(e event) {
+	counts, returned := map[kind]int{}, 0
+	emit := func(e event) {
 		mu.Lock()
 		defer mu.Unlock()
-		told[e.Kind]++
+		counts[e.Kind]++
 		if e.Attempt > 1 {
 			returned++
 		}
@@ -77,7 +77,7 @@ func lose(t *testing.T, start time.Duration) {
 		m := zk.Member(t, fmt.Sprintf("worker-%d", n), framework.Config{SessionTimeout: 10 * time.Second})
 		links = append(links, m.Link)
 		workers.Go(func() {
-			w := newWorker(m.Client, j, tell)
+			w := newWorker(m.Client, j, emit)
 			err := w.run(ctx)
 			if e := w.items.Close(ctx); err == nil {
 				err = e
@@ -97,8 +97,8 @@ func lose(t *testing.T, start time.Duration) {
 		require.NoError(t, <-errs)
 	}
 	require.Positive(t, returned, "sessions were lost with items")
-	require.LessOrEqual(t, told[worked], j.total())
-	require.GreaterOrEqual(t, told[worked]+told[repeated], j.total(), "a result whose reply was lost is found")
+	require.LessOrEqual(t, counts[worked], j.total())
+	require.GreaterOrEqual(t, counts[worked]+counts[repeated], j.total(), "a result whose reply was lost is found")
 	for p := range phases {
 		require.Len(t, zk.Children(resultsPath(1, p)), j.Items)
 	}

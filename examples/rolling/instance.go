@@ -4,44 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"time"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/registry"
 )
 
 const (
-	instanceVariable = "LOCKSTEP_EXAMPLE_INSTANCE" // the id of the instance that this process is
-	lingerVariable   = "LOCKSTEP_EXAMPLE_LINGER"
-	base, service    = "/services", "billing"
-	answerTakes      = 2 * time.Millisecond
+	lingerVariable = "ROLLING_LINGER" // how long an instance that drains waits for pools
+	base, service  = "/services", "billing"
+	answerTakes    = 2 * time.Millisecond
 )
 
-// instance serves until its standard input ends. Then it drains, so that no call fails, and returns the exit status.
-func instance(id string) int {
-	if err := serve(context.Background(), id); err != nil {
-		fmt.Fprintf(os.Stderr, "rolling: %s: %v\n", id, err)
-		return demo.ExitBroken
-	}
-	return 0
-}
-
-func serve(ctx context.Context, id string) error {
+// runInstance serves until its context ends. Then it drains, so that no call fails. LOCKSTEP_SERVERS and further variables configure its client.
+func runInstance(serving context.Context, parent *demo.Parent) error {
+	ctx := context.WithoutCancel(serving) // the instance drains after the end of serving
 	linger, err := time.ParseDuration(os.Getenv(lingerVariable))
 	if err != nil {
 		return err
 	}
-	config, err := framework.ConfigFromEnv()
-	if err != nil {
-		return err
-	}
-	client, err := framework.Connect(ctx, config, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	client, err := demo.ConnectMember(serving)
 	if err != nil {
 		return err
 	}
@@ -53,19 +38,19 @@ func serve(ctx context.Context, id string) error {
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(answerTakes)
-		fmt.Fprintln(w, id)
+		fmt.Fprintln(w, parent.Name)
 	})}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
-	// Register when the instance can answer.
-	reg, err := registry.New(client, base).Register(ctx, registry.Instance{Service: service, ID: id, Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port},
+	// The instance registers when it can answer.
+	reg, err := registry.New(client, base).Register(ctx, registry.Instance{Service: service, ID: parent.Name, Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port},
 		registry.WithLinger(linger))
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready")
-	_, _ = io.Copy(io.Discard, os.Stdin) // ends when the parent wants it to, or has ended
+	parent.Send("ready")
+	<-serving.Done()
 	if err := reg.Drain(ctx); err != nil {
 		return err
 	}

@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// load calls the service from several goroutines, and counts.
+// load calls the service from several goroutines, and counts the calls and the failures.
 type load struct {
 	calls, failed atomic.Int64
+	started       int64 // workers
 	stopped       chan struct{}
 	workers       sync.WaitGroup
 }
 
-// start begins the calls. They go through transport, which picks the instances.
+// startLoad begins the calls. They go through transport, which picks the instances.
 func startLoad(transport http.RoundTripper, workers int) *load {
-	l := &load{stopped: make(chan struct{})}
+	l := &load{started: int64(workers), stopped: make(chan struct{})}
 	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
 	for range workers {
 		l.workers.Go(func() {
@@ -59,20 +60,45 @@ func call(client *http.Client) error {
 	return nil
 }
 
-// stop waits for the end of the calls under way.
+// stop begins no more calls, and waits until those under way have ended.
 func (l *load) stop() {
 	close(l.stopped)
 	l.workers.Wait()
 }
 
-// count is what a part of the play has cost.
-type count struct {
+// callCount is how many calls a part of the scenario made, and how many of them failed.
+type callCount struct {
 	Calls  int64 `json:"calls"`
 	Failed int64 `json:"failed"`
 }
 
-func (l *load) count() count { return count{l.calls.Load(), l.failed.Load()} }
+// These bound the part after a kill. So many calls are more than twice those that can fail before the pool ejects the instance, however slow the machine is.
+const (
+	shortest, longest = 2 * time.Second, time.Minute
+	fewestCalls       = 100 // for each worker: its call that was under way may fail, too
+)
 
-func (c count) since(before count) count {
-	return count{c.Calls - before.Calls, c.Failed - before.Failed}
+// awaitEjection returns the calls since before. It waits until calls have failed, because an instance was killed, and many have been made.
+func (l *load) awaitEjection(ctx context.Context, before callCount) (since callCount, err error) {
+	began := time.Now()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return since, errInterrupted
+		}
+		since = l.count().since(before)
+		enough := since.Failed > 0 && since.Calls >= fewestCalls*l.started
+		if took := time.Since(began); enough && took >= shortest || took >= longest {
+			return since, nil
+		}
+	}
+}
+
+func (l *load) count() callCount { return callCount{l.calls.Load(), l.failed.Load()} }
+
+func (c callCount) since(before callCount) callCount {
+	return callCount{c.Calls - before.Calls, c.Failed - before.Failed}
 }

@@ -8,42 +8,21 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"os/signal"
-	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
-	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/registry"
 )
 
 func main() {
-	runtime.LockOSThread() // instances are killed when the thread that starts them ends
-	if id := os.Getenv(instanceVariable); id != "" {
-		os.Exit(instance(id))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:]))
-}
-
-func run(ctx context.Context, args []string) int {
-	o, err := parse(args)
-	if err == nil {
-		err = perform(ctx, o)
-	}
-	return demo.ExitStatus("rolling", err)
+	demo.Main("rolling", runInstance, perform)
 }
 
 type options struct {
@@ -73,27 +52,25 @@ func parse(args []string) (o options, err error) {
 
 // summary is what --json prints.
 type summary struct {
-	Rolling count `json:"rolling_restart"`
-	Killed  count `json:"kill"`
+	Rolling callCount `json:"rolling_restart"`
+	Killed  callCount `json:"kill"`
 }
 
-func perform(ctx context.Context, o options) error {
-	out := os.Stdout
-	if o.json {
-		out = os.Stderr
+func perform(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
 	}
-	style := terminal.For(out)
-	s, err := play(ctx, o, func(format string, args ...any) {
-		fmt.Fprintf(out, "%s  %s\n", style.Dim(time.Now().Local().Format("15:04:05.000")), fmt.Sprintf(format, args...))
-	})
+	out := demo.NewLog(o.json)
+	s, err := runScenario(ctx, o, func(format string, args ...any) { out.Line(time.Now(), format, args...) })
 	if err != nil {
 		return err
 	}
 	if o.json {
 		err = json.NewEncoder(os.Stdout).Encode(s)
 	} else {
-		fmt.Printf("\n%s\n  rolling restart of three instances  %6d calls, %d failed\n  kill -9 of one of them              %6d calls, %d failed\n",
-			style.Bold("Summary"), s.Rolling.Calls, s.Rolling.Failed, s.Killed.Calls, s.Killed.Failed)
+		fmt.Fprintf(out.Out, "\n%s\n  rolling restart of three instances  %6d calls, %d failed\n  kill -9 of one of them              %6d calls, %d failed\n",
+			out.Bold("Summary"), s.Rolling.Calls, s.Rolling.Failed, s.Killed.Calls, s.Killed.Failed)
 	}
 	if s.Rolling.Failed > 0 {
 		return errors.Join(err, fmt.Errorf("%d calls failed in the rolling restart", s.Rolling.Failed))
@@ -101,23 +78,19 @@ func perform(ctx context.Context, o options) error {
 	return err
 }
 
-// play restarts three instances one after the other, and kills one, all under load.
-func play(ctx context.Context, o options, log func(string, ...any)) (s summary, err error) {
+// runScenario restarts three instances one after the other, and kills one, all under load.
+func runScenario(ctx context.Context, o options, log func(string, ...any)) (s summary, err error) {
 	env, err := demo.Open(ctx, o.servers, 5*time.Second)
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
 	ids := []string{"one", "two", "three"}
-	instances := map[string]*process{}
-	defer func() {
-		for _, p := range instances {
-			p.kill()
-		}
-	}()
+	instances := instanceProcesses{demo.NewChildren[string](demo.Environment(env.Config, false, lingerVariable+"="+o.linger.String()))}
+	defer instances.Stop()
 	log("three instances on %s, below %s", env.Name(), env.Config.Root)
 	for _, id := range ids {
-		if instances[id], err = start(ctx, id, o, env); err != nil {
+		if err := instances.start(ctx, id); err != nil {
 			return s, err
 		}
 	}
@@ -133,106 +106,59 @@ func play(ctx context.Context, o options, log func(string, ...any)) (s summary, 
 
 	for _, id := range ids {
 		log("%s drains, ends, and is started again", id)
-		if err := instances[id].drain(ctx); err != nil {
+		if err := instances.drain(ctx, id); err != nil {
 			return s, err
 		}
-		if instances[id], err = start(ctx, id, o, env); err != nil {
+		if err := instances.start(ctx, id); err != nil {
 			return s, err
 		}
 	}
 	s.Rolling = calls.count()
 	log("restarted: %d calls, %d failed", s.Rolling.Calls, s.Rolling.Failed)
 
-	instances[ids[0]].kill()
+	instances.Kill(ids[0])
 	log("%s is killed (SIGKILL)", ids[0])
-	if err := sleep(ctx, 2*time.Second); err != nil {
+	if s.Killed, err = calls.awaitEjection(ctx, s.Rolling); err != nil {
 		return s, err
 	}
-	s.Killed = calls.count().since(s.Rolling)
 	log("killed: %d calls, %d failed", s.Killed.Calls, s.Killed.Failed)
 	return s, nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return errors.New("interrupted; all instances were stopped")
+var errInterrupted = errors.New("interrupted; all instances were stopped")
+
+// instanceProcesses are the instances, each a process of its own.
+type instanceProcesses struct{ *demo.Children[string] }
+
+// start starts an instance and waits until it is registered.
+func (p instanceProcesses) start(ctx context.Context, id string) error {
+	if err := p.Start(id); err != nil {
+		return err
 	}
+	return p.await(ctx, id, false)
 }
 
-// process is an instance.
-type process struct {
-	id    string
-	cmd   *exec.Cmd
-	stdin io.Closer // the instance drains and ends when it is closed
-	ended chan error
+// drain ends an instance in such a way that no call fails.
+func (p instanceProcesses) drain(ctx context.Context, id string) error {
+	p.End(id)
+	return p.await(ctx, id, true)
 }
 
-// start runs an instance and waits until it is registered.
-func start(ctx context.Context, id string, o options, env *demo.Env) (*process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self)
-	cmd.Env = demo.Environment(env.Config, instanceVariable+"="+id, lingerVariable+"="+o.linger.String())
-	cmd.Stderr = os.Stderr
-	demo.DieWithParent(cmd)
-	p := &process{id: id, cmd: cmd, ended: make(chan error, 1)}
-	if p.stdin, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	ready := make(chan bool, 1)
-	go func() {
-		lines := bufio.NewScanner(stdout)
-		ready <- lines.Scan()
-		for lines.Scan() {
-			continue
+// await waits until an instance is registered, or until it has ended. It returns an error if an instance has failed.
+func (p instanceProcesses) await(ctx context.Context, id string, end bool) error {
+	for {
+		select {
+		case received := <-p.Events:
+			switch {
+			case received.Err != nil:
+				return fmt.Errorf("%s has failed: %w", received.Child, received.Err)
+			case received.Child == id && received.Ended == end:
+				return nil
+			case received.Ended:
+				return fmt.Errorf("%s has ended by itself", received.Child)
+			}
+		case <-ctx.Done():
+			return errInterrupted
 		}
-		p.ended <- cmd.Wait()
-	}()
-	select {
-	case yes := <-ready:
-		if yes {
-			return p, nil
-		}
-		return nil, fmt.Errorf("%s has ended: %w", id, <-p.ended)
-	case <-ctx.Done():
-		p.kill()
-		return nil, errors.New("interrupted; all instances were stopped")
 	}
-}
-
-// drain ends an instance so that no call fails.
-func (p *process) drain(ctx context.Context) error {
-	_ = p.stdin.Close()
-	select {
-	case err := <-p.ended:
-		p.ended <- nil
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.id, err)
-		}
-		return nil
-	case <-ctx.Done():
-		return errors.New("interrupted; all instances were stopped")
-	}
-}
-
-// kill ends an instance as a crash does. It may have ended.
-func (p *process) kill() {
-	if p == nil {
-		return
-	}
-	_ = p.cmd.Process.Kill()
-	err := <-p.ended
-	p.ended <- err
 }

@@ -10,10 +10,11 @@ import (
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/exampletest"
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
-// TestMain makes this test binary the example itself when asked to: its instances are processes.
+// TestMain runs an instance if the environment says so: the example starts this binary again for its instances.
 func TestMain(m *testing.M) {
 	if testproc.IsProgram() {
 		main()
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// requireNoFailure checks the JSON that is printed: no call failed in the restart, and few when one instance was killed.
+// requireNoFailure checks the printed JSON: no call failed during the restart, and fewer than half of them after one instance was killed.
 func requireNoFailure(t *testing.T, out string) {
 	t.Helper()
 	var s summary
@@ -32,9 +33,12 @@ func requireNoFailure(t *testing.T, out string) {
 	require.Greater(t, s.Killed.Calls, 2*s.Killed.Failed)
 }
 
+// underLoad are arguments for a busy machine: an instance that drains gives the pool more time to notice.
+var underLoad = []string{"--json", "--workers", "4", "--linger", "2s"}
+
 func TestInMemory(t *testing.T) {
 	t.Parallel()
-	out, errs, code := testproc.Run(t, "--json", "--workers", "4")
+	out, errs, code := testproc.Run(t, underLoad...)
 	require.Equal(t, 0, code, errs)
 	requireNoFailure(t, out)
 	require.Contains(t, errs, "one is killed (SIGKILL)")
@@ -43,9 +47,10 @@ func TestInMemory(t *testing.T) {
 func TestOnRealServers(t *testing.T) {
 	t.Parallel()
 	servers := ensemble.Shared(t)
-	out, errs, code := testproc.Run(t, "--zk", strings.Join(servers, ","), "--json", "--workers", "4")
+	out, errs, code := testproc.Run(t, append([]string{"--zk", strings.Join(servers, ",")}, underLoad...)...)
 	require.Equal(t, 0, code, errs)
 	requireNoFailure(t, out)
+	exampletest.RequireCleanedUp(t, servers, errs)
 }
 
 func TestUsage(t *testing.T) {

@@ -7,6 +7,6 @@ import (
 	"github.com/lockstep-go/lockstep/ids"
 )
 
-// Module provides a *ids.Factory, which makes sequences, workers and counters on the application's client. They give no number beyond what is
-// reserved once the client is closed.
+// Module provides the *ids.Factory of the application's client, which makes sequences, workers, counters and names. Once the client is closed, sequences and workers give only the numbers
+// that they have reserved.
 var Module = fx.Module("lockstep.ids", fx.Provide(ids.NewFactory))

@@ -7,22 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxtest"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
 	"github.com/lockstep-go/lockstep/ids"
 	"github.com/lockstep-go/lockstep/ids/idsfx"
-	"github.com/lockstep-go/lockstep/zktest"
+	"github.com/lockstep-go/lockstep/internal/moduletest"
 )
 
-func TestModule(t *testing.T) {
-	zk := zktest.Start(t)
-	addr, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
+func TestModuleProvidesAFactory(t *testing.T) {
 	var f *ids.Factory
-	app := fxtest.New(t, frameworkfx.Module, idsfx.Module, frameworkfx.WaitForSession,
-		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f))
+	_, app := moduletest.NewApp(t, framework.Config{}, idsfx.Module, frameworkfx.WaitForSession, fx.Populate(&f))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package appmodule holds what the fx modules of several packages share.
+// Package appmodule has the code that the fx modules of several packages share.
 package appmodule
 
 import (
@@ -10,9 +10,9 @@ import (
 	"go.uber.org/fx"
 )
 
-// Collect provides what a constructor returns to a value group of T. The constructor returns a T or a slice of them, and may return an
-// error as well; the application does not build with any other, which fx would drop without a word. The error names the caller, such as
-// "schedulerfx.AsJob".
+// Collect adds what a constructor returns to a value group of T. The constructor must return a T or a []T, and may also return an
+// error. Otherwise the application fails to build, with an error that names the caller, such as "schedulerfx.AsJob". Without this check fx would drop
+// the value silently.
 func Collect[T any](caller, group string, constructor any, annotations []fx.Annotation) fx.Option {
 	one := reflect.TypeFor[T]()
 	tag := fmt.Sprintf("group:%q", group)
@@ -27,15 +27,15 @@ func Collect[T any](caller, group string, constructor any, annotations []fx.Anno
 	return fx.Provide(fx.Annotate(constructor, append(annotations[:len(annotations):len(annotations)], fx.ResultTags(tag))...))
 }
 
-// Shutdown shuts the application down with exit code 1, because what works at a path cannot go on.
-func Shutdown(stop fx.Shutdowner, log *slog.Logger, why, path string, err error) {
-	log.Error(why, "path", path, "error", err)
+// Shutdown logs err and shuts the application down with exit code 1. message says which component at path has failed.
+func Shutdown(stop fx.Shutdowner, log *slog.Logger, message, path string, err error) {
+	log.Error(message, "path", path, "error", err)
 	if err := stop.Shutdown(fx.ExitCode(1)); err != nil {
 		log.Error("the application cannot be shut down", "error", err)
 	}
 }
 
-// Run runs f from the application's start to its stop, which waits until f has returned or the stop timeout is over.
+// Run runs f from the application's start to its stop. The stop ends the context of f, and waits until f has returned or the stop timeout is over.
 func Run(lc fx.Lifecycle, name string, f func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTheHouseIsInOrder(t *testing.T) {
+func TestModuleFollowsTheRules(t *testing.T) {
 	files, err := Load(os.DirFS("../.."))
 	require.NoError(t, err)
 	require.Greater(t, len(files), 50, "the module's root was not found")
@@ -25,8 +25,8 @@ func TestTheHouseIsInOrder(t *testing.T) {
 	}
 }
 
-// house is a module of one file.
-func house(t *testing.T, path, body string) []File {
+// moduleOf returns the files of a module that has one file.
+func moduleOf(t *testing.T, path, body string) []File {
 	t.Helper()
 	files, err := Load(fstest.MapFS{path: {Data: []byte("package p\n" + body)}})
 	require.NoError(t, err)
@@ -66,11 +66,11 @@ func TestArrows(t *testing.T) {
 		{"cmd/lockstep/dev.go", Module + "/internal/zkserver", ""},
 		{"cmd/other/main.go", Module + "/zktest", "cmd may not import zktest"},
 		{"internal/ensemble/cmd/with/main.go", Module + "/internal/ensemble", ""},
-		{"newcomer/a.go", "fmt", "newcomer/a.go: package newcomer has no entry in arrows"},
-		{"locks/mutex.go", Module + "/newcomer", "locks may not import newcomer"},
+		{"newpackage/a.go", "fmt", "newpackage/a.go: package newpackage has no entry in arrows"},
+		{"locks/mutex.go", Module + "/newpackage", "locks may not import newpackage"},
 		{"locks/mutex.go", "github.com/lockstep-go/lockstepping", ""},
 	} {
-		wantWrong(t, Arrows(house(t, c.path, imports(c.imported))), c.says, c.path, c.imported)
+		wantWrong(t, Arrows(moduleOf(t, c.path, imports(c.imported))), c.says, c.path, c.imported)
 	}
 }
 
@@ -79,26 +79,26 @@ func TestLibraries(t *testing.T) {
 		path, imported, says string
 	}{
 		{"framework/zookeeper.go", "github.com/go-zookeeper/zk", ""},
-		{"framework/session.go", "github.com/go-zookeeper/zk", "framework/session.go: github.com/go-zookeeper/zk is imported by framework/zookeeper.go alone"},
-		{"locks/zookeeper.go", "github.com/go-zookeeper/zk", "framework/zookeeper.go alone"},
+		{"framework/session.go", "github.com/go-zookeeper/zk", "framework/session.go: only framework/zookeeper.go may import github.com/go-zookeeper/zk"},
+		{"locks/zookeeper.go", "github.com/go-zookeeper/zk", "only framework/zookeeper.go may"},
 		{"locks/mutex_test.go", "github.com/go-zookeeper/zk", ""},
 		{"bench/single.go", "github.com/go-zookeeper/zk", ""},
 		{"locks/locksfx/module.go", "go.uber.org/fx", ""},
-		{"locks/module.go", "go.uber.org/fx", "the packages of fx modules alone"},
+		{"locks/module.go", "go.uber.org/fx", "only the packages of fx modules may"},
 		{"registry/registrygrpc/resolver.go", "google.golang.org/grpc/resolver", ""},
-		{"registry/pool.go", "google.golang.org/grpc", "registry/registrygrpc alone"},
-		{"locks/mutex.go", "go.uber.org/fx/fxevent", "the packages of fx modules alone"},
-		{"locks/locksfx/module.go", "github.com/go-zookeeper/zk", "framework/zookeeper.go alone"},
+		{"registry/pool.go", "google.golang.org/grpc", "only registry/registrygrpc may"},
+		{"locks/mutex.go", "go.uber.org/fx/fxevent", "only the packages of fx modules may"},
+		{"locks/locksfx/module.go", "github.com/go-zookeeper/zk", "only framework/zookeeper.go may"},
 		{"locks/telemetry.go", "go.opentelemetry.io/otel/trace", ""},
-		{"locks/mutex.go", "go.opentelemetry.io/otel/trace", "files named telemetry.go alone"},
-		{"locks/telemetry.go", "go.opentelemetry.io/otel/sdk/trace", "tests, examples and commands alone"},
+		{"locks/mutex.go", "go.opentelemetry.io/otel/trace", "only files named telemetry.go may"},
+		{"locks/telemetry.go", "go.opentelemetry.io/otel/sdk/trace", "only tests, examples and commands may"},
 		{"cmd/lockstep/main.go", "go.opentelemetry.io/otel/sdk/trace", ""},
 		{"locks/mutex.go", "testing", "locks/mutex.go: package testing belongs in tests"},
 		{"zktest/tb.go", "testing", "belongs in tests"},
 		{"locks/mutex_test.go", "testing", ""},
 		{"internal/conformance/target.go", "testing", ""},
 	} {
-		wantWrong(t, Libraries(house(t, c.path, imports(c.imported))), c.says, c.path, c.imported)
+		wantWrong(t, Libraries(moduleOf(t, c.path, imports(c.imported))), c.says, c.path, c.imported)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestNorms(t *testing.T) {
 		{"locks/a.go", lines(10) + method(81), "m has 81 lines"},
 		{"locks/a_test.go", function(200), ""},
 	} {
-		wantWrong(t, Norms(house(t, c.path, c.body)), c.says, c.path)
+		wantWrong(t, Norms(moduleOf(t, c.path, c.body)), c.says, c.path)
 	}
 }
 

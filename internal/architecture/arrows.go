@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// public are the packages that users build upon.
+// public are the packages that users import.
 var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids", "registry", "members", "workflow", "monitor"}
 
-// modules are the packages that wire those into applications built with fx.
+// modules are the packages that provide the public packages to applications built with fx.
 var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/electionfx", "scheduler/schedulerfx", "queue/queuefx", "barrier/barrierfx", "config/configfx", "ids/idsfx", "registry/registryfx", "registry/registrygrpc", "members/membersfx", "workflow/workflowfx", "monitor/monitorfx"}
 
-// forRecipes are the packages that each recipe may build upon.
+// forRecipes are the packages that each recipe may import.
 var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics", "internal/primitives", "internal/recipe", "internal/znode"}
 
-// arrows are what the packages of the module may import of one another. An entry holds for the
-// directories below it that have no entry, and packages of one entry may import each other. Tests
-// may import what they like.
+// arrows lists, for each directory, the packages of the module that its packages may import. An entry also
+// applies to the directories below it that have no entry, and packages of one entry may import each other. Tests
+// may import any package.
 var arrows = map[string][]string{
 	".": nil,
 	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime", "internal/link", "internal/metrics", "internal/primitives", "internal/watchdog",
@@ -45,14 +45,14 @@ var arrows = map[string][]string{
 	"config/configfx":       {"framework", "config", "internal/appmodule"},
 	"ids/idsfx":             {"ids"},
 	"registry/registryfx":   {"framework", "registry"},
-	"members/membersfx":     {"framework", "members", "workflow"},
+	"members/membersfx":     {"framework", "members"},
 	"registry/registrygrpc": {"framework", "registry"},
 	"workflow/workflowfx":   {"framework", "workflow", "internal/appmodule"},
 	"monitor/monitorfx":     {"framework", "monitor", "internal/appmodule"},
 
 	"bench":        with(public, "zktest"),
 	"cmd":          public,
-	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/procguard", "internal/terminal", "internal/znode"),
+	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/procguard", "internal/recipe", "internal/terminal", "internal/unused", "internal/znode"),
 	"examples":     with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx", "queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
 
 	"internal/appmodule":     nil,
@@ -66,6 +66,7 @@ var arrows = map[string][]string{
 	"internal/ensemble":      nil,
 	"internal/ensemble/cmd":  {"internal/ensemble"},
 	"internal/exampleclient": {"framework", "zktest"},
+	"internal/exampletest":   {"framework", "internal/testproc"},
 	"internal/failure":       nil,
 	"internal/lastgood":      nil,
 	"internal/faults":        nil, // tests only
@@ -76,9 +77,10 @@ var arrows = map[string][]string{
 	"internal/metrics":       nil,
 	"internal/metricstest":   nil,
 	"internal/model":         nil, // models and the test that searches them
+	"internal/moduletest":    {"framework", "framework/frameworkfx", "zktest"},
 	"internal/mutants":       nil,
 	"internal/primitives":    {"internal/lifetime"},
-	"internal/procguard":     nil,
+	"internal/procguard":     {"internal/clock"},
 	"internal/progress":      nil,
 	"internal/prometheus":    nil,
 	"internal/recipe":        {"framework", "internal/backoff", "internal/failure", "internal/primitives", "internal/znode"},
@@ -88,6 +90,7 @@ var arrows = map[string][]string{
 	"internal/tally":         nil,
 	"internal/terminal":      nil,
 	"internal/testproc":      nil,
+	"internal/unused":        {"framework", "internal/failure", "internal/recipe", "internal/waitline", "internal/znode"},
 	"internal/watchdog":      {"internal/wire"},
 	"internal/waitline":      forRecipes,
 	"internal/wire":          nil,
@@ -97,29 +100,29 @@ var arrows = map[string][]string{
 
 func with(packages []string, more ...string) []string { return slices.Concat(packages, more) }
 
-// Arrows returns what is wrong with the imports between packages of the module.
+// Arrows returns the imports between packages of the module that arrows does not allow.
 func Arrows(files []File) (wrong []string) {
 	for _, f := range files {
 		if f.IsTest() {
 			continue
 		}
-		room, known := roomOf(f.Dir())
+		entry, known := entryOf(f.Dir())
 		if !known {
 			wrong = append(wrong, fmt.Sprintf("%s: package %s has no entry in arrows", f.Path, f.Dir()))
 			continue
 		}
 		for _, imported := range f.Imports {
-			if to, ok := inModule(imported); ok && !mayImport(room, to) {
-				wrong = append(wrong, fmt.Sprintf("%s: %s may not import %s", f.Path, room, to))
+			if to, ok := inModule(imported); ok && !mayImport(entry, to) {
+				wrong = append(wrong, fmt.Sprintf("%s: %s may not import %s", f.Path, entry, to))
 			}
 		}
 	}
 	return wrong
 }
 
-// roomOf is the entry that holds for a directory: its own or the nearest above it. The root's
-// holds for the root alone.
-func roomOf(dir string) (room string, known bool) {
+// entryOf returns the entry that applies to a directory: its own or the nearest above it. The root's
+// entry applies to the root only.
+func entryOf(dir string) (entry string, known bool) {
 	for d := dir; ; d = path.Dir(d) {
 		if _, known := arrows[d]; known && (d != "." || dir == ".") {
 			return d, true
@@ -130,7 +133,7 @@ func roomOf(dir string) (room string, known bool) {
 	}
 }
 
-// inModule is the directory of a package of this module.
+// inModule returns the directory of a package of this module.
 func inModule(imported string) (dir string, ok bool) {
 	if imported == Module {
 		return ".", true
@@ -138,7 +141,7 @@ func inModule(imported string) (dir string, ok bool) {
 	return strings.CutPrefix(imported, Module+"/")
 }
 
-func mayImport(room, to string) bool {
-	target, known := roomOf(to)
-	return known && (target == room || slices.Contains(arrows[room], target))
+func mayImport(entry, to string) bool {
+	target, known := entryOf(to)
+	return known && (target == entry || slices.Contains(arrows[entry], target))
 }

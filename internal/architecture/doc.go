@@ -1,7 +1,7 @@
-// Package architecture makes the house's rules a failing test: which package may import which,
-// which files may import which library, and how long files and functions may be. It reads the
-// source tree and nothing else.
+// Package architecture tests the rules of the module's structure: which package may import which,
+// which files may import which library, and how long files and functions may be. Its tests also compare the pages
+// in docs and the README with the source tree. It reads the source tree only.
 //
-// A new package, or a new arrow between two, is added to the table in arrows.go, with a reason
+// To add a package, or an import between two packages, add it to the table in arrows.go, with a reason
 // in docs/adr.
 package architecture

@@ -16,9 +16,9 @@ var (
 	named    = regexp.MustCompile(`\bTest[A-Z]\w+`)
 )
 
-// TestTablesNameExistingTests: a promise stands beside the tests that would fail without it, in a row's last cell.
+// TestTablesNameExistingTests checks that the tests exist that the last cell of each row names.
 func TestTablesNameExistingTests(t *testing.T) {
-	exist := tests(t)
+	exist := testNames(t)
 	for _, page := range []string{"guarantees.md", "curator.md"} {
 		text, err := os.ReadFile(filepath.Join("../../docs", page))
 		require.NoError(t, err)
@@ -37,11 +37,11 @@ func TestTablesNameExistingTests(t *testing.T) {
 	}
 }
 
-// link is a link to another file, up to its anchor.
+// link matches a link to another file, up to its anchor.
 var link = regexp.MustCompile(`\]\(([^)#\s:"]+)[)#]`)
 
-// TestLinksOfThePagesLeadToFiles reads the pages at the root and below docs.
-func TestLinksOfThePagesLeadToFiles(t *testing.T) {
+// TestLinksLeadToFiles checks the links of the pages in the root directory and below docs.
+func TestLinksLeadToFiles(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/adr/*.md"} {
 		found, err := filepath.Glob(pattern)
@@ -61,8 +61,8 @@ func TestLinksOfThePagesLeadToFiles(t *testing.T) {
 	require.Greater(t, count, 100)
 }
 
-// tests are the names of all tests of the module.
-func tests(t *testing.T) map[string]bool {
+// testNames returns the names of all tests of the module.
+func testNames(t *testing.T) map[string]bool {
 	exist := map[string]bool{}
 	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -78,19 +78,19 @@ func tests(t *testing.T) map[string]bool {
 	return exist
 }
 
-// TestThePictureNamesEachRoom: what is below internal, users cannot look up elsewhere.
-func TestThePictureNamesEachRoom(t *testing.T) {
+// TestArchitecturePageNamesEachInternalPackage checks that docs/architecture.md names each package below internal.
+func TestArchitecturePageNamesEachInternalPackage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/architecture.md")
 	require.NoError(t, err)
-	rooms, err := os.ReadDir("..")
+	dirs, err := os.ReadDir("..")
 	require.NoError(t, err)
-	for _, room := range rooms {
-		require.Contains(t, string(page), "\n  "+room.Name()+"/", "docs/architecture.md")
+	for _, dir := range dirs {
+		require.Contains(t, string(page), "\n  "+dir.Name()+"/", "docs/architecture.md")
 	}
 }
 
-// TestMakeTestSaysWhatItInstalls: before it begins, and in the README, which names each package of the scripts.
-func TestMakeTestSaysWhatItInstalls(t *testing.T) {
+// TestMakeTestNamesWhatItInstalls checks that "make test" and the README name each package that the scripts install.
+func TestMakeTestNamesWhatItInstalls(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile(filepath.Join("../..", file))
 		require.NoError(t, err)
@@ -109,8 +109,26 @@ func TestMakeTestSaysWhatItInstalls(t *testing.T) {
 	}
 }
 
-// TestTheIndexOfDecisionsIsWhole: a decision that is not listed is not found.
-func TestTheIndexOfDecisionsIsWhole(t *testing.T) {
+// TestReadmeNamesModulesAndExamples checks that the README names each fx module and each example program.
+func TestReadmeNamesModulesAndExamples(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	modules, err := filepath.Glob("../../*/*fx")
+	require.NoError(t, err)
+	programs, err := filepath.Glob("../../examples/*/main.go")
+	require.NoError(t, err)
+	require.Greater(t, len(modules), 5)
+	require.Greater(t, len(programs), 5)
+	for _, program := range programs {
+		modules = append(modules, filepath.Dir(program))
+	}
+	for _, dir := range modules {
+		require.Contains(t, string(page), "`"+filepath.Base(dir)+"`")
+	}
+}
+
+// TestDecisionIndexIsComplete checks that the index lists every decision.
+func TestDecisionIndexIsComplete(t *testing.T) {
 	index, err := os.ReadFile("../../docs/adr/README.md")
 	require.NoError(t, err)
 	pages, err := filepath.Glob("../../docs/adr/0*.md")

@@ -14,48 +14,48 @@ import (
 	"strings"
 )
 
-// mostInCircle is how many files of a package may depend on each other in one circle. A file outside of circles can be read by itself. The
-// bounds are what the packages have; lower them as circles are opened. The insides of packages without an entry are not checked.
-var mostInCircle = map[string]int{
+// maxCycle is how many files of a package may depend on each other in one cycle. A file outside of cycles can be understood by itself. The
+// bounds are the present sizes; lower them when a cycle becomes smaller. Packages without an entry are not checked.
+var maxCycle = map[string]int{
 	"barrier": 1, "cmd/lockstep": 3, "framework": 3, "queue": 3, "scheduler": 2,
 	"config": 1, "election": 1, "ids": 1, "locks": 1, "members": 1, "internal/link": 1, "internal/waitline": 1, "workflow": 1, "monitor": 1,
 	"internal/procguard": 4, "internal/watchdog": 2, "internal/wire": 3, "internal/zkserver": 3, "zktest": 2,
 }
 
-// mayHide are the members that hide one of an embedded type. A reader who sees x.run cannot tell which run is meant, so none is added.
+// mayHide are the members that may hide a member of an embedded type. Do not add any: a reader of x.run cannot see which run is meant.
 var mayHide []string
 
-// inside is one package, as far as it can be understood without what it imports.
-type inside struct {
+// packageInside is one package, type-checked without its imports.
+type packageInside struct {
 	dir   string
 	files []string
 	uses  map[string]map[string]bool // file to the files that declare what it uses
 	hides []string                   // "Type.member", members that hide one of an embedded type
 }
 
-// Inside returns circles of files that are too large, and members that hide others. Bounds and exceptions that hold no longer are wrong, too.
+// Inside returns the packages whose cycles of files are too large, and the members that hide others. It also returns bounds and exceptions that are no longer needed.
 func Inside(module fs.FS, files []File) (wrong []string, err error) {
 	var dirs []string
 	for _, f := range files {
-		if _, bounded := mostInCircle[f.Dir()]; bounded && !f.IsTest() && !slices.Contains(dirs, f.Dir()) {
+		if _, bounded := maxCycle[f.Dir()]; bounded && !f.IsTest() && !slices.Contains(dirs, f.Dir()) {
 			dirs = append(dirs, f.Dir())
 		}
 	}
 	var hidden []string
 	for _, dir := range dirs {
-		p, err := look(module, dir)
+		p, err := parsePackage(module, dir)
 		if err != nil {
 			return nil, err
 		}
-		if circle := p.largestCircle(); len(circle) > mostInCircle[dir] {
-			wrong = append(wrong, fmt.Sprintf("%s: %d files depend on each other in a circle, at most %d may: %s",
-				dir, len(circle), mostInCircle[dir], strings.Join(circle, " ")))
+		if cycle := p.largestCycle(); len(cycle) > maxCycle[dir] {
+			wrong = append(wrong, fmt.Sprintf("%s: %d files are in one cycle of uses, at most %d may be: %s",
+				dir, len(cycle), maxCycle[dir], strings.Join(cycle, " ")))
 		}
 		hidden = append(hidden, p.hides...)
 	}
 	for _, h := range hidden {
 		if !slices.Contains(mayHide, h) {
-			wrong = append(wrong, h+" hides a member of what is embedded")
+			wrong = append(wrong, h+" hides a member of an embedded type")
 		}
 	}
 	for _, h := range mayHide {
@@ -66,14 +66,14 @@ func Inside(module fs.FS, files []File) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// look reads the files of a package that the go tool compiles here, but tests.
-func look(module fs.FS, dir string) (*inside, error) {
+// parsePackage reads the files of a package that the go tool compiles on this machine, without tests.
+func parsePackage(module fs.FS, dir string) (*packageInside, error) {
 	set := token.NewFileSet()
 	names, err := fs.Glob(module, path.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err
 	}
-	p := &inside{dir: dir, uses: map[string]map[string]bool{}}
+	p := &packageInside{dir: dir, uses: map[string]map[string]bool{}}
 	var parsed []*ast.File
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
@@ -115,7 +115,7 @@ type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not looked at") }
 
-// hiding are the members of a package's structs, and their methods, that hide one of an embedded type of the package.
+// hiding returns the fields and methods of a package's structs that hide a member of an embedded type of the package.
 func hiding(p *types.Package) (hides []string) {
 	for _, name := range p.Scope().Names() {
 		declared, ok := p.Scope().Lookup(name).(*types.TypeName)
@@ -151,7 +151,7 @@ func hiding(p *types.Package) (hides []string) {
 	return hides
 }
 
-// members are the fields and methods of a type, and of what it embeds.
+// members returns the fields and methods of a type, and those of the types that it embeds.
 func members(t types.Type) map[string]bool {
 	out := map[string]bool{}
 	if pointer, ok := t.(*types.Pointer); ok {
@@ -178,9 +178,9 @@ func members(t types.Type) map[string]bool {
 	return out
 }
 
-// largestCircle are the files of the largest set in which each depends on each other, over others of the set or directly; see Tarjan, Depth-first
+// largestCycle returns the files of the largest strongly connected component: each file depends on each other, directly or through others; see Tarjan, Depth-first
 // search and linear graph algorithms, 1972.
-func (p *inside) largestCircle() (largest []string) {
+func (p *packageInside) largestCycle() (largest []string) {
 	index, low, onStack := map[string]int{}, map[string]int{}, map[string]bool{}
 	var stack []string
 	var visit func(string)
@@ -200,13 +200,13 @@ func (p *inside) largestCircle() (largest []string) {
 			return
 		}
 		at := slices.Index(stack, f)
-		circle := slices.Clone(stack[at:])
+		cycle := slices.Clone(stack[at:])
 		stack = stack[:at]
-		for _, member := range circle {
+		for _, member := range cycle {
 			onStack[member] = false
 		}
-		if len(circle) > len(largest) {
-			largest = circle
+		if len(cycle) > len(largest) {
+			largest = cycle
 		}
 	}
 	for _, f := range p.files {

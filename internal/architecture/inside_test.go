@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheInsideOfThePackagesIsInOrder(t *testing.T) {
+func TestFileCyclesAndHiddenMembers(t *testing.T) {
 	module := os.DirFS("../..")
 	files, err := Load(module)
 	require.NoError(t, err)
@@ -20,7 +20,7 @@ func TestTheInsideOfThePackagesIsInOrder(t *testing.T) {
 	}
 }
 
-func TestFilesInACircleAreFound(t *testing.T) {
+func TestFileCyclesAreFound(t *testing.T) {
 	module := fstest.MapFS{
 		"locks/a.go":      {Data: []byte("package locks\nimport \"context\"\ntype a struct{ b b }\nfunc (a a) do(context.Context) { a.b.run() }\n")},
 		"locks/b.go":      {Data: []byte("package locks\ntype b struct{}\nfunc (b) run() { make() }\n")},
@@ -28,13 +28,13 @@ func TestFilesInACircleAreFound(t *testing.T) {
 		"locks/d.go":      {Data: []byte("package locks\nvar d = a{}\n")},
 		"locks/d_test.go": {Data: []byte("package locks\nfunc e() { _ = d }\n")},
 	}
-	p, err := look(module, "locks")
+	p, err := parsePackage(module, "locks")
 	require.NoError(t, err)
-	require.Equal(t, []string{"a.go", "b.go", "c.go"}, p.largestCircle())
+	require.Equal(t, []string{"a.go", "b.go", "c.go"}, p.largestCycle())
 	module["locks/c.go"].Data = []byte("package locks\nfunc make() {}\n")
-	p, err = look(module, "locks")
+	p, err = parsePackage(module, "locks")
 	require.NoError(t, err)
-	require.Len(t, p.largestCircle(), 1)
+	require.Len(t, p.largestCycle(), 1)
 }
 
 func TestHiddenMembersAreFound(t *testing.T) {
@@ -50,7 +50,7 @@ func (outer) run() {}
 type other struct{ in inner }
 func (other) run() {}
 `)}}
-	p, err := look(module, "locks")
+	p, err := parsePackage(module, "locks")
 	require.NoError(t, err)
 	require.Equal(t, []string{"locks: outer.ctx", "locks: outer.run"}, p.hides)
 }

@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// keeper says which files of the public packages may import a library.
-type keeper struct {
+// libraryRule says which files of the public packages may import a library.
+type libraryRule struct {
 	library string
 	may     func(File) bool
 	where   string
 }
 
-var keepers = []keeper{
+var libraryRules = []libraryRule{
 	{"github.com/go-zookeeper/zk", func(f File) bool { return f.Path == "framework/zookeeper.go" }, "framework/zookeeper.go"},
 	{"go.uber.org/fx", func(f File) bool { return strings.HasSuffix(f.Dir(), "fx") }, "the packages of fx modules"},
 	{"google.golang.org/grpc", func(f File) bool { return f.Dir() == "registry/registrygrpc" }, "registry/registrygrpc"},
+	{"modernc.org/sqlite", func(File) bool { return false }, "examples"},
 	{"go.opentelemetry.io/otel/sdk", func(File) bool { return false }, "tests, examples and commands"},
 	{"go.opentelemetry.io", func(f File) bool { return f.Base() == "telemetry.go" }, "files named telemetry.go"},
 }
 
-// Libraries returns what is wrong with the imports of other modules, and of package testing.
+// Libraries returns the imports of other modules, and of package testing, that no rule allows.
 func Libraries(files []File) (wrong []string) {
 	for _, f := range files {
 		if f.IsTest() {
@@ -32,33 +33,33 @@ func Libraries(files []File) (wrong []string) {
 				wrong = append(wrong, fmt.Sprintf("%s: package testing belongs in tests", f.Path))
 			}
 			if k, bad := misplaced(f, imported); bad {
-				wrong = append(wrong, fmt.Sprintf("%s: %s is imported by %s alone", f.Path, k.library, k.where))
+				wrong = append(wrong, fmt.Sprintf("%s: only %s may import %s", f.Path, k.where, k.library))
 			}
 		}
 	}
 	return wrong
 }
 
-// isSuite reports whether a file's package holds tests, or parts of them, for several packages.
+// isSuite reports whether a file's package has tests, or helpers of tests, of several packages.
 func isSuite(f File) bool {
-	room, _ := roomOf(f.Dir())
-	return slices.Contains([]string{"internal/conformance", "internal/metricstest", "internal/testproc"}, room)
+	entry, _ := entryOf(f.Dir())
+	return slices.Contains([]string{"internal/conformance", "internal/metricstest", "internal/moduletest", "internal/testproc", "internal/exampletest"}, entry)
 }
 
-func misplaced(f File, imported string) (keeper, bool) {
-	room, _ := roomOf(f.Dir())
-	if !slices.Contains(public, room) && !slices.Contains(modules, room) {
-		return keeper{}, false
+func misplaced(f File, imported string) (libraryRule, bool) {
+	entry, _ := entryOf(f.Dir())
+	if !slices.Contains(public, entry) && !slices.Contains(modules, entry) {
+		return libraryRule{}, false
 	}
-	for _, k := range keepers {
+	for _, k := range libraryRules {
 		if within(imported, k.library) {
 			return k, !k.may(f)
 		}
 	}
-	return keeper{}, false
+	return libraryRule{}, false
 }
 
-// within tells whether a package is the library or lies below it.
+// within reports whether a package is the library or is below it.
 func within(imported, library string) bool {
 	return imported == library || strings.HasPrefix(imported, library+"/")
 }

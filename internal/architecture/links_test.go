@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoRecipeLinksFxOrTheTelemetrySDK: an application that does not use them does not have to carry them.
+// TestNoRecipeLinksFxOrTheTelemetrySDK checks that applications without fx and the telemetry SDK do not link these.
 func TestNoRecipeLinksFxOrTheTelemetrySDK(t *testing.T) {
 	for _, recipe := range public {
-		linked := links(t, recipe)
+		linked := linkedPackages(t, recipe)
 		require.Contains(t, linked, Module+"/framework", recipe)
 		for _, name := range linked {
 			for _, library := range []string{"go.uber.org", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "google.golang.org/grpc"} {
@@ -19,11 +19,11 @@ func TestNoRecipeLinksFxOrTheTelemetrySDK(t *testing.T) {
 			}
 		}
 	}
-	require.Contains(t, links(t, "locks/locksfx"), "go.uber.org/fx", "this test sees what is linked")
+	require.Contains(t, linkedPackages(t, "locks/locksfx"), "go.uber.org/fx", "this test sees what is linked")
 }
 
-// links are the packages that a package consists of.
-func links(t *testing.T, dir string) []string {
+// linkedPackages returns the packages that a program with this package links.
+func linkedPackages(t *testing.T, dir string) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", Module+"/"+dir).Output()
 	require.NoError(t, err)

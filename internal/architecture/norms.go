@@ -2,8 +2,8 @@ package architecture
 
 import "fmt"
 
-// The longest that a file and a function may be. One linear function is easier to follow than six that pass the same
-// arguments around, so the limits leave room for it. Tests may be longer.
+// The maximum lengths of a file and a function. One linear function is easier to follow than six functions that pass the same
+// arguments on, so the limits allow it. Tests may be longer.
 const (
 	MostFileLines     = 600
 	MostFunctionLines = 80

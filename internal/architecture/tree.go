@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Module is the path that all packages of the module begin with.
+// Module is the path of the module.
 const Module = "github.com/lockstep-go/lockstep"
 
-// File is what the rules look at in one Go file.
+// File is what the rules need to know about a Go file.
 type File struct {
 	Path      string // from the module's root, with slashes
 	Imports   []string
@@ -29,17 +29,17 @@ type Function struct {
 	Lines int // from its signature to its closing brace
 }
 
-// Dir is the file's package, from the module's root; "." is the root itself.
+// Dir returns the directory of the file's package, from the module's root; "." is the root itself.
 func (f File) Dir() string { return path.Dir(f.Path) }
 
-// Base is the file's name.
+// Base returns the file's name.
 func (f File) Base() string { return path.Base(f.Path) }
 
-// IsTest tells files that only "go test" compiles.
+// IsTest reports whether only "go test" compiles the file.
 func (f File) IsTest() bool { return strings.HasSuffix(f.Path, "_test.go") }
 
-// Load parses all Go files of a module but those that the go tool ignores too: below testdata,
-// vendor and directories that begin with a dot or an underscore.
+// Load parses all Go files of a module, without those that the go tool ignores: below testdata,
+// vendor and directories whose names begin with a dot or an underscore.
 func Load(module fs.FS) ([]File, error) {
 	var files []File
 	err := fs.WalkDir(module, ".", func(name string, d fs.DirEntry, err error) error {

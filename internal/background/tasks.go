@@ -1,11 +1,11 @@
-// Package background counts what goes on in the background, so that a Close can wait for it.
+// Package background counts tasks that run in the background, so that a Close can wait for them.
 package background
 
 import "sync"
 
-// Tasks are tasks in the background that end together. The zero value is ready. It is safe for concurrent use.
+// Tasks are tasks that run in the background. The zero value has none. It is safe for concurrent use.
 //
-// A task may start others, even after Done was called: Done's channel is closed when all of them have ended.
+// A task may start more tasks, even after Done was called. Done's channel is closed when all of them have ended.
 type Tasks struct {
 	mu      sync.Mutex
 	running int
@@ -13,7 +13,7 @@ type Tasks struct {
 	ended   chan struct{}
 }
 
-// Start runs f in a goroutine. It returns false, and does not run f, once Done was called and all tasks have ended.
+// Start runs f in a goroutine. If Done was called and all tasks have ended, it returns false and does not run f.
 func (t *Tasks) Start(f func()) bool {
 	if !t.Begin() {
 		return false
@@ -25,7 +25,7 @@ func (t *Tasks) Start(f func()) bool {
 	return true
 }
 
-// Begin counts a task that ends with a call of End. It returns false once Done was called and all tasks have ended.
+// Begin counts a task that will end with a call of End. If Done was called and all tasks have ended, it returns false and counts no task.
 func (t *Tasks) Begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *Tasks) End() {
 	}
 }
 
-// Done returns a channel that is closed when all tasks have ended. From then on none begins.
+// Done returns a channel that is closed when all tasks have ended. After that, Begin and Start return false.
 func (t *Tasks) Done() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

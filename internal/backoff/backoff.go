@@ -1,4 +1,4 @@
-// Package backoff draws the pauses between attempts of one thing.
+// Package backoff has the pauses between the attempts of one thing.
 package backoff
 
 import (
@@ -8,15 +8,15 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Backoff draws pauses that double from the first to the longest. Each is between half and one and a half of that, at random. It is not safe for
+// Backoff returns pauses that double from the first to the longest. Each is multiplied by a random factor between 0.5 and 1.5. It is not safe for
 // concurrent use.
 type Backoff struct {
 	first, longest time.Duration
 
-	back *backoff.ExponentialBackOff // made at the first pause, since most attempts succeed
+	back *backoff.ExponentialBackOff // nil before the first pause: most attempts succeed and need none
 }
 
-// New returns pauses from first to longest.
+// New returns a Backoff with pauses from first to longest.
 func New(first, longest time.Duration) *Backoff { return &Backoff{first: first, longest: longest} }
 
 // Next returns the next pause.
@@ -28,13 +28,13 @@ func (b *Backoff) Next() time.Duration {
 	return b.back.NextBackOff()
 }
 
-// Pause waits for the next pause. It returns ctx.Err() when ctx ends first.
+// Pause waits for the time that Next returns. It returns ctx.Err() if ctx ends first.
 func (b *Backoff) Pause(ctx context.Context) error { return Pause(ctx, b.Next()) }
 
-// Reset begins again with the first pause.
+// Reset makes the next pause the first one again.
 func (b *Backoff) Reset() { b.back = nil }
 
-// Pause waits for d. It returns ctx.Err() when ctx ends first.
+// Pause waits for d. It returns ctx.Err() if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// faultPicker picks kinds of faults in random order, each once before any is picked again.
+// faultPicker picks kinds of faults in random order. It picks each kind once before it picks one again.
 type faultPicker struct {
 	rand      *rand.Rand
 	kinds     []faultKind
@@ -46,7 +46,7 @@ func (p *faultPicker) newBurst(n int, spread time.Duration) (faults []scheduledF
 	return faults
 }
 
-// injectAll runs all faults of a burst, and returns when each was undone.
+// injectAll runs all faults of a burst, and returns when all are undone.
 func (env *testEnv) injectAll(ctx context.Context, faults []scheduledFault, summary *summary) error {
 	errs := make([]error, len(faults))
 	var wg sync.WaitGroup
@@ -81,6 +81,8 @@ func (f scheduledFault) run(ctx context.Context, env *testEnv, summary *summary)
 func progressGoals() (names []string) {
 	for _, w := range workloads {
 		switch {
+		case w.path == runsPath && w.level == loadDrain:
+			names = append(names, progressName(w.path, kindExecution))
 		case queueOptions[w.path] == nil:
 			names = append(names, w.path)
 		case w.level == loadDrain:
@@ -92,8 +94,8 @@ func progressGoals() (names []string) {
 	return names
 }
 
-// awaitProgress waits until each process and each goal was granted something after the faults were healed. It returns how long that
-// took.
+// awaitProgress waits until each process, and each goal, has been granted something after the faults were healed. It returns how long
+// that took.
 func (env *testEnv) awaitProgress(goals []string) (time.Duration, error) {
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		missing, elapsed := env.history.withoutProgress(goals...)
@@ -107,10 +109,10 @@ func (env *testEnv) awaitProgress(goals []string) (time.Duration, error) {
 	}
 }
 
-// drainAndRest stops all clients, producers and locks first, consumers once the queues are empty. It returns when each queue was seen
-// empty.
+// drainAndRest stops all actors of all clients: consumers and executors when the queues are empty and all runs have finished, the others before. It returns when
+// each queue was found empty.
 func (env *testEnv) drainAndRest(segment int) (drained map[string]drainedQueue, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), waitLimit/2)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	if err := env.orderAndAwait(ctx, fmt.Sprint("drain ", segment)); err != nil {
 		return nil, err
@@ -118,6 +120,11 @@ func (env *testEnv) drainAndRest(segment int) (drained map[string]drainedQueue, 
 	drained = map[string]drainedQueue{}
 	for path := range env.queues {
 		if drained[path], err = env.awaitEmptyQueue(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	if env.services != nil {
+		if env.runs, err = env.awaitRunsFinished(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +148,7 @@ func (env *testEnv) drainAndRest(segment int) (drained map[string]drainedQueue, 
 	return drained, env.awaitNoContenders(ctx)
 }
 
-// orderAndAwait sends an order and waits until each process reports that it has carried it out.
+// orderAndAwait sends an order, and waits until each process has reported that it has carried out the order.
 func (env *testEnv) orderAndAwait(ctx context.Context, order string) error {
 	env.sendOrder(order)
 	for {

@@ -20,7 +20,7 @@ import (
 const (
 	// clientCount is the number of client processes. Every second one has a watchdog.
 	clientCount = 4
-	// ciBurstCount bursts contain every kind of fault. More follow, up to maxCIBursts, for kinds that found no target.
+	// ciBurstCount is the number of bursts that together contain every kind of fault. Up to maxCIBursts are run if some kinds found no target.
 	ciBurstCount = 2
 	maxCIBursts  = 6
 	// burstSpread is the period in which the faults of a burst begin.
@@ -36,11 +36,12 @@ func TestChaos(t *testing.T) {
 	kinds := faultKinds
 	var leftOut []string
 	if !canMountDisks() {
+		require.NotEqual(t, "true", os.Getenv("CI"), "a full disk cannot be injected: with CI=true, run the test as root")
 		leftOut, disk = []string{diskFull + " (a disk of its own needs root)"}, 0
 		kinds = slices.DeleteFunc(slices.Clone(faultKinds), func(k faultKind) bool { return k.name == diskFull })
 		t.Log("left out:", strings.Join(leftOut, ", "))
 	}
-	r := newRun(t, *seedFlag, disk)
+	r := newHarness(t, *seedFlag, disk)
 	r.summary.OmittedFaults = append(r.summary.OmittedFaults, leftOut...)
 	r.env.connectObserver(t)
 	for i := range clientCount {
@@ -55,12 +56,12 @@ func TestChaos(t *testing.T) {
 }
 
 // notInjected returns the kinds of which no fault was injected so far.
-func (r *run) notInjected(kinds []faultKind) []faultKind {
+func (r *harness) notInjected(kinds []faultKind) []faultKind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k faultKind) bool { return r.summary.Faults[k.name] > 0 })
 }
 
 // runBursts runs bursts until the time is over, a check fails, or an interrupt arrives.
-func (r *run) runBursts(picker *faultPicker) {
+func (r *harness) runBursts(picker *faultPicker) {
 	ctx, stop := signal.NotifyContext(r.t.Context(), os.Interrupt)
 	defer stop()
 	for n := 1; ctx.Err() == nil && r.hasNextBurst(n, picker.kinds); n++ {
@@ -73,8 +74,8 @@ func (r *run) runBursts(picker *faultPicker) {
 		}
 		faults := picker.newBurst(size, burstSpread)
 		var names []string
-		for _, b := range faults {
-			names = append(names, b.name)
+		for _, f := range faults {
+			names = append(names, f.name)
 		}
 		r.showProgress(strings.Join(names, ", "))
 		began := time.Now()
@@ -89,20 +90,21 @@ func (r *run) runBursts(picker *faultPicker) {
 	}
 }
 
-// hasNextBurst counts no time in a short run: a slow machine injects as many kinds of faults as a fast one.
-func (r *run) hasNextBurst(burst int, kinds []faultKind) bool {
+// hasNextBurst reports whether another burst follows. A short run ends when every kind was injected, not after a given time: so a slow machine injects as many kinds
+// of faults as a fast one.
+func (r *harness) hasNextBurst(burst int, kinds []faultKind) bool {
 	if *duration == 0 {
 		return burst <= ciBurstCount || burst <= maxCIBursts && len(r.notInjected(kinds)) > 0
 	}
 	return burst == 1 || time.Since(r.summary.began) < *duration
 }
 
-// TestShortRunInjectsEveryKindOfFault: it goes on until it has, and ends if it cannot.
+// TestShortRunInjectsEveryKindOfFault checks that a short run continues until every kind was injected, and ends if some kind cannot be.
 func TestShortRunInjectsEveryKindOfFault(t *testing.T) {
 	if *duration > 0 {
 		t.Skip("a long run ends by the clock")
 	}
-	r, kinds := &run{summary: newSummary(1)}, faultKinds[:3]
+	r, kinds := &harness{summary: newSummary(1)}, faultKinds[:3]
 	require.True(t, r.hasNextBurst(ciBurstCount, kinds))
 	for _, k := range kinds {
 		require.True(t, r.hasNextBurst(maxCIBursts, kinds))
@@ -114,7 +116,7 @@ func TestShortRunInjectsEveryKindOfFault(t *testing.T) {
 	require.False(t, r.hasNextBurst(ciBurstCount+1, kinds))
 }
 
-// TestFaultWaitsForItsTarget: other faults may have it for long.
+// TestFaultWaitsForItsTarget checks that a fault waits while another fault has its target.
 func TestFaultWaitsForItsTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, sum := time.Now(), newSummary(1)
@@ -132,10 +134,10 @@ func TestFaultWaitsForItsTarget(t *testing.T) {
 	})
 }
 
-// TestNaiveHoldersAreCaught runs holders that trust their client library in the same harness. Without a fault the history is valid.
-// When the follower of one holder is cut off from its leader there are two holders, and the model must report it. The ids that they give while they hold
-// are the same, which the checker must report. A machine that stalls for longer than a session lasts makes two naive holders as well, or none under the
-// fault: then the test begins again.
+// TestNaiveHoldersAreCaught runs naive holders in the same harness: they trust their client library. Without a fault the history is valid.
+// When the follower of one holder is cut off from its leader, there are two holders, and the model must report them. Both give the same ids while they hold,
+// and take the same steps of a run, and the checkers must report that, too. If the machine stalls for longer than the session timeout, there may be two naive holders
+// without the fault, or none under it: then the test begins again.
 func TestNaiveHoldersAreCaught(t *testing.T) {
 	for try := 1; ; try++ {
 		var result error
@@ -148,9 +150,9 @@ func TestNaiveHoldersAreCaught(t *testing.T) {
 	}
 }
 
-// catchNaiveHolders returns an error if the checks report something without the fault, or not two violations under it.
+// catchNaiveHolders returns an error if the checks report a violation without the fault, or other than four violations under it.
 func catchNaiveHolders(t *testing.T) error {
-	r := newRun(t, *seedFlag, 0)
+	r := newHarness(t, *seedFlag, 0)
 	r.naiveServers = r.env.Followers()
 	for _, f := range r.naiveServers {
 		r.env.startClient(t, roleNaive, r.rng.Uint64(), f)
@@ -162,13 +164,15 @@ func catchNaiveHolders(t *testing.T) error {
 	}
 	cut := scheduledFault{faultKind: faultKind{name: "the holder's follower cut off", inject: r.cutOffNaiveHolder}, duration: 2*sessionTimeout + sessionTimeout/4, rand: r.rng}
 	wrong := r.runBurst(t.Context(), 2, []scheduledFault{cut}, nil)
-	if len(wrong) != 2 {
+	if len(wrong) != 4 {
 		r.checker.removeEvidence()
 		r.stopClients()
 		return fmt.Errorf("%d violations under the fault: %w", len(wrong), errors.Join(wrong...))
 	}
 	require.ErrorContains(t, wrong[0], naivePath+": no order explains")
 	require.ErrorContains(t, wrong[1], "which was given before")
+	require.ErrorContains(t, wrong[2], "naive is executed by")
+	require.ErrorContains(t, wrong[3], "of naive has returned")
 	r.checker.requireEvidence(t, naivePath)
 	r.stopClients()
 	return nil

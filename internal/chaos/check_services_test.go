@@ -12,27 +12,27 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 )
 
-// serviceChecker checks values, ids, instances and members, one segment after the other. Between segments it keeps what each process was
-// shown last, which ids were given, and sums.
+// serviceChecker checks values, ids, instances and members, one segment after the other. From one segment to the next it keeps what each
+// process was shown last, which ids were given, and the sums.
 type serviceChecker struct {
-	settingFloor   int64                       // the setting's version that all had when they rested
-	settingVersion map[string]int64            // that a process was shown last
-	tally          int64                       // at the latest rest
-	tallyShown     map[string]int64            // that a process was shown last
-	tallyPerhaps   map[int64]bool              // numbers that a write with an unknown outcome may still write
-	treeShown      map[string]int64            // that a process was shown last
-	given          map[string]map[int64]uint64 // a bitmap of ids, in words of 64, by path
-	lastID         map[string]int64            // by path and process
-	added, perhaps int64                       // to the counter, since the beginning
-	counter        int64                       // at the latest rest
-	viewZxid       map[string]int64            // the newest transaction that a process's watch has told
-	told           map[string]map[string]int64 // what a process was shown last of members, by process and id
-	drained        map[string]int64            // when a member's drain function has ended last
+	settingFloor         int64                       // the setting's version that all had when they rested
+	settingVersion       map[string]int64            // that a process was shown last
+	tally                int64                       // at the latest rest
+	tallyShown           map[string]int64            // that a process was shown last
+	tallyUncertain       map[int64]bool              // numbers that a write with an unknown outcome may still write
+	treeShown            map[string]int64            // that a process was shown last
+	given                map[string]map[int64]uint64 // a bitmap of ids, in words of 64, by path
+	lastID               map[string]int64            // by path and process
+	added, addsUncertain int64                       // to the counter, since the beginning
+	counter              int64                       // at the latest rest
+	viewZxid             map[string]int64            // the newest transaction that a process's watch has reported
+	memberNumbers        map[string]map[string]int64 // what a process was shown last of members, by process and id
+	drained              map[string]int64            // when a member's drain function has ended last
 }
 
 func newServiceChecker() *serviceChecker {
-	return &serviceChecker{settingVersion: map[string]int64{}, tallyShown: map[string]int64{}, tallyPerhaps: map[int64]bool{}, treeShown: map[string]int64{},
-		given: map[string]map[int64]uint64{}, lastID: map[string]int64{}, viewZxid: map[string]int64{}, told: map[string]map[string]int64{}, drained: map[string]int64{}}
+	return &serviceChecker{settingVersion: map[string]int64{}, tallyShown: map[string]int64{}, tallyUncertain: map[int64]bool{}, treeShown: map[string]int64{},
+		given: map[string]map[int64]uint64{}, lastID: map[string]int64{}, viewZxid: map[string]int64{}, memberNumbers: map[string]map[string]int64{}, drained: map[string]int64{}}
 }
 
 // check returns the violations of a segment.
@@ -50,16 +50,16 @@ func (c *serviceChecker) check(byPath map[string][]*operation, s segment) (wrong
 	wrong = append(wrong, c.checkCounter(byPath[counterPath], at)...)
 	for _, e := range shown[instancesPath] {
 		if _, there := e.Listed[staticInstance]; !there {
-			wrong = append(wrong, fmt.Errorf("%s: %s was shown a list without %s, which lives all the time: %v", instancesPath, e.process, staticInstance, e.Listed))
+			wrong = append(wrong, fmt.Errorf("%s: %s was shown a list without %s, which always exists: %v", instancesPath, e.process, staticInstance, e.Listed))
 		}
 	}
-	wrong = append(wrong, c.checkTold(shown[groupPath])...)
+	wrong = append(wrong, c.checkMemberNumbers(shown[groupPath])...)
 	wrong = append(wrong, c.checkViews(shown[groupPath])...)
 	return append(wrong, c.checkDrains(byPath[groupPath], shown[groupPath])...)
 }
 
-// checkSetting: no reader is shown an older version after a newer one, a refused text, or one whose write was given up; a text is written
-// once; of two writes over one version one succeeds.
+// checkSetting checks the setting: no reader is shown an older version after a newer one, a text that must be refused, or a text whose
+// write has failed; a text is written once; of two writes over the same version, one succeeds.
 func (c *serviceChecker) checkSetting(calls []*operation, shown []shownEvent, at *servicesAtRest) (wrong []error) {
 	fail := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Errorf(settingPath+": "+format, args...))
@@ -109,7 +109,8 @@ func (c *serviceChecker) checkSetting(calls []*operation, shown []shownEvent, at
 // succeeded reports whether a call was carried out, and its process knows that.
 func (op *operation) succeeded() bool { return op.grant.At > 0 && !op.uncertain && !op.abandoned }
 
-// checkTally: each number was written by one call, none that has succeeded is lost, and none that was given up was written.
+// checkTally checks the tally: one call has written each number, no write that has succeeded is lost, and no write that has failed was
+// carried out.
 func (c *serviceChecker) checkTally(calls []*operation, shown []shownEvent, at *servicesAtRest) (wrong []error) {
 	fail := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Errorf(tallyPath+": "+format, args...))
@@ -123,7 +124,7 @@ func (c *serviceChecker) checkTally(calls []*operation, shown []shownEvent, at *
 		case op.succeeded():
 			writers[n] = op
 		case op.uncertain:
-			c.tallyPerhaps[n] = true
+			c.tallyUncertain[n] = true
 		case op.abandoned:
 			refused[op.request.Item] = true
 		}
@@ -144,7 +145,7 @@ func (c *serviceChecker) checkTally(calls []*operation, shown []shownEvent, at *
 		return wrong
 	}
 	for n := c.tally + 1; n <= at.tally; n++ {
-		if writers[n] == nil && !c.tallyPerhaps[n] {
+		if writers[n] == nil && !c.tallyUncertain[n] {
 			fail("no call has written %d", n)
 		}
 	}
@@ -154,11 +155,11 @@ func (c *serviceChecker) checkTally(calls []*operation, shown []shownEvent, at *
 		}
 	}
 	c.tally = at.tally
-	maps.DeleteFunc(c.tallyPerhaps, func(n int64, _ bool) bool { return n <= at.tally })
+	maps.DeleteFunc(c.tallyUncertain, func(n int64, _ bool) bool { return n <= at.tally })
 	return wrong
 }
 
-// checkTree: a tree shows one moment, and no older one after a newer one.
+// checkTree checks that a tree shows all keys as they were at one moment, and no older moment after a newer one.
 func (c *serviceChecker) checkTree(shown []shownEvent) (wrong []error) {
 	for _, e := range shown {
 		if len(e.Numbers) != len(treeKeys) || slices.Min(e.Numbers) != slices.Max(e.Numbers) {
@@ -173,7 +174,7 @@ func (c *serviceChecker) checkTree(shown []shownEvent) (wrong []error) {
 	return wrong
 }
 
-// checkIDs: no id is given twice, and those of one process rise.
+// checkIDs checks that no id is given twice, and that the ids of one process rise.
 func (c *serviceChecker) checkIDs(path string, calls []*operation) (wrong []error) {
 	given := c.given[path]
 	if given == nil {
@@ -199,7 +200,8 @@ func (c *serviceChecker) checkIDs(path string, calls []*operation) (wrong []erro
 	return wrong
 }
 
-// checkCounter: each add that has succeeded counts once, none that was given up counts, and each returns the sum at its moment.
+// checkCounter checks that each add that has succeeded counts once, that none that has failed counts, and that each returns the sum at its
+// moment.
 func (c *serviceChecker) checkCounter(calls []*operation, at *servicesAtRest) (wrong []error) {
 	var done []*operation
 	for _, op := range calls {
@@ -208,7 +210,7 @@ func (c *serviceChecker) checkCounter(calls []*operation, at *servicesAtRest) (w
 			done = append(done, op)
 			c.added++
 		case op.uncertain:
-			c.perhaps++
+			c.addsUncertain++
 		}
 	}
 	slices.SortFunc(done, func(a, b *operation) int { return int(a.grant.Number - b.grant.Number) })
@@ -228,35 +230,35 @@ func (c *serviceChecker) checkCounter(calls []*operation, at *servicesAtRest) (w
 	if len(done) > 0 && (done[0].grant.Number <= c.counter || done[len(done)-1].grant.Number > at.counter) {
 		wrong = append(wrong, fmt.Errorf("%s: adds return %d to %d, and the counter went from %d to %d", counterPath, done[0].grant.Number, done[len(done)-1].grant.Number, c.counter, at.counter))
 	}
-	if at.counter < c.added || at.counter > c.added+c.perhaps {
-		wrong = append(wrong, fmt.Errorf("%s: it is %d after %d adds that have succeeded and %d whose outcome is unknown", counterPath, at.counter, c.added, c.perhaps))
+	if at.counter < c.added || at.counter > c.added+c.addsUncertain {
+		wrong = append(wrong, fmt.Errorf("%s: it is %d after %d adds that have succeeded and %d whose outcome is unknown", counterPath, at.counter, c.added, c.addsUncertain))
 	}
 	c.counter = at.counter
 	return wrong
 }
 
-// checkTold: what a member tells does not go back. Each tells rising numbers.
-func (c *serviceChecker) checkTold(shown []shownEvent) (wrong []error) {
+// checkMemberNumbers checks that no process is shown an older number of a member after a newer one. The numbers of each member rise.
+func (c *serviceChecker) checkMemberNumbers(shown []shownEvent) (wrong []error) {
 	for _, e := range shown {
 		if e.Kind != "" {
 			continue
 		}
-		for id, told := range e.Listed {
-			if before := c.told[e.process][id]; told < before {
-				wrong = append(wrong, fmt.Errorf("%s: %s was shown %d of %s after %d", e.Path, e.process, told, id, before))
+		for id, number := range e.Listed {
+			if before := c.memberNumbers[e.process][id]; number < before {
+				wrong = append(wrong, fmt.Errorf("%s: %s was shown %d of %s after %d", e.Path, e.process, number, id, before))
 			}
 		}
-		c.told[e.process] = e.Listed
+		c.memberNumbers[e.process] = e.Listed
 	}
 	return wrong
 }
 
-// checkViews: a watch tells changes in the order of their transactions.
+// checkViews checks that a watch reports changes in the order of their transactions.
 func (c *serviceChecker) checkViews(shown []shownEvent) (wrong []error) {
 	for _, e := range shown {
 		for _, zxid := range e.Numbers {
 			if zxid < c.viewZxid[e.process] {
-				wrong = append(wrong, fmt.Errorf("%s: %s is told of transaction %d after %d", groupPath, e.process, zxid, c.viewZxid[e.process]))
+				wrong = append(wrong, fmt.Errorf("%s: %s was shown transaction %d after %d", groupPath, e.process, zxid, c.viewZxid[e.process]))
 			}
 			c.viewZxid[e.process] = zxid
 		}
@@ -264,8 +266,8 @@ func (c *serviceChecker) checkViews(shown []shownEvent) (wrong []error) {
 	return wrong
 }
 
-// checkDrains: a drain is acknowledged only after a drain function of the member has ended, and not by one that had ended before an
-// earlier request was withdrawn.
+// checkDrains checks that a drain is acknowledged only after a drain function of the member has ended. A function that had ended before an
+// earlier request was withdrawn does not count.
 func (c *serviceChecker) checkDrains(calls []*operation, shown []shownEvent) (wrong []error) {
 	ended := map[string][]int64{}
 	for id, at := range c.drained {

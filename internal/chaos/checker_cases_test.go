@@ -11,23 +11,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replayEvents feeds lines of "process event" to a history. The line "process x" kills the process.
-func replayEvents(t *testing.T, r *history, story string) {
+// replayEvents adds lines of "process event" to a history. The line "process x" kills the process.
+func replayEvents(t *testing.T, h *history, events string) {
 	t.Helper()
-	for lines := bufio.NewScanner(strings.NewReader(story)); lines.Scan(); {
+	for lines := bufio.NewScanner(strings.NewReader(events)); lines.Scan(); {
 		name, line, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
 		if name == "" {
 			continue
 		}
-		r.processStarted(name)
+		h.processStarted(name)
 		if line == "x" {
-			r.expectKill(name)
-			r.processEnded(name, os.ErrProcessDone)
+			h.expectKill(name)
+			h.processEnded(name, os.ErrProcessDone)
 			continue
 		}
 		e, err := readEvent([]byte(line))
 		require.NoError(t, err, line)
-		r.add(name, e, line)
+		h.add(name, e, line)
 	}
 }
 
@@ -58,8 +58,8 @@ func TestCheckerVerdicts(t *testing.T) {
 			`
 		strict = "/strict"
 	)
-	inStrict := func(story string) string { return strings.ReplaceAll(story, parallelPath, strict) }
-	for _, c := range []struct{ name, story, wrong string }{
+	inStrict := func(events string) string { return strings.ReplaceAll(events, parallelPath, strict) }
+	for _, c := range []struct{ name, events, wrong string }{
 		{"an item put, delivered and acknowledged", putOne + takeOne + ackOne, ""},
 		{"an item without a delivery", putOne, "/parallel p.1#1: no order"},
 		{"a strict item without a delivery", inStrict(putOne), "/strict p.1: no order"},
@@ -73,31 +73,31 @@ func TestCheckerVerdicts(t *testing.T) {
 		{"an item delivered after its delay", strings.Replace(putOne, `"number":1`, `"number":1,"delay":4`, 1) + takeOne + ackOne, ""},
 		{"one holder after the other", lockA + `a {"t":6,"op":1,"step":"ended","end":"lost","last_held":5}` + "\n" + lockB, ""},
 		{"a holder that is killed", lockA + "a x\n" + lockB, ""},
-		{"a holder that is alive beside the next", lockA + `a {"t":11,"op":1,"step":"ended","end":"lost","last_held":9}` + "\n" + lockB, "/mutex-0: no order"},
-		{"a holder that is killed beside the next", lockA + `a {"t":9,"op":1,"step":"held"}` + "\na x\n" + lockB, "/mutex-0: no order"},
+		{"a holder that is alive when the next is granted", lockA + `a {"t":11,"op":1,"step":"ended","end":"lost","last_held":9}` + "\n" + lockB, "/mutex-0: no order"},
+		{"a holder that is killed after the next is granted", lockA + `a {"t":9,"op":1,"step":"held"}` + "\na x\n" + lockB, "/mutex-0: no order"},
 		{"an error while the context is alive", `a {"t":1,"op":1,"step":"requested","kind":"lock","path":"/mutex-0"}
 			a {"t":2,"op":1,"step":"failed","error":"no excuse"}`, "no excuse"},
 		{"an operation that is open at rest", lockA, "still busy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, j := newHistory(newSummary(1)), newChecker(t.TempDir())
-			replayEvents(t, r, c.story)
-			s := r.takeSegment()
+			h, checker := newHistory(newSummary(1)), newChecker(t.TempDir())
+			replayEvents(t, h, c.events)
+			s := h.takeSegment()
 			s.until = 100
-			wrong := j.checkSegment(1, s, map[string]drainedQueue{parallelPath: {from: 50, to: 60}, strictPath: {from: 50, to: 60}})
+			wrong := checker.checkSegment(1, s, map[string]drainedQueue{parallelPath: {from: 50, to: 60}, strictPath: {from: 50, to: 60}})
 			if c.wrong == "" {
 				require.Empty(t, wrong)
-				require.Empty(t, j.evidenceFiles)
+				require.Empty(t, checker.evidenceFiles)
 				return
 			}
 			require.NotEmpty(t, wrong)
 			require.ErrorContains(t, wrong[0], c.wrong)
-			require.NotEmpty(t, j.evidenceFiles)
+			require.NotEmpty(t, checker.evidenceFiles)
 		})
 	}
 }
 
-// TestCheckerVerdictsOnDeadLettersAndPurges: an item of the queue at featuresPath that vanished must be a dead letter, or purged.
+// TestCheckerVerdictsOnDeadLettersAndPurges checks that an item of the queue at featuresPath may vanish only if it is a dead letter or was purged.
 func TestCheckerVerdictsOnDeadLettersAndPurges(t *testing.T) {
 	const put = `p {"t":10,"op":1,"step":"requested","kind":"put","path":"/features","item":"p.1","number":1}
 		p {"t":15,"op":1,"step":"granted"}
@@ -116,21 +116,21 @@ func TestCheckerVerdictsOnDeadLettersAndPurges(t *testing.T) {
 		{"an unfinished purge", false, 20, noReturn, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, j := newHistory(newSummary(1)), newChecker(t.TempDir())
-			replayEvents(t, r, put)
+			h, checker := newHistory(newSummary(1)), newChecker(t.TempDir())
+			replayEvents(t, h, put)
 			if c.from > 0 {
-				r.addPurge(c.from, c.to)
+				h.addPurge(c.from, c.to)
 			}
-			s := r.takeSegment()
+			s := h.takeSegment()
 			s.until = 100
 			sights := map[string]drainedQueue{featuresPath: {from: 50, to: 60, deadLetters: map[string]bool{"p.1#1": c.dead}}}
-			require.Len(t, j.checkSegment(1, s, sights), c.violations)
+			require.Len(t, checker.checkSegment(1, s, sights), c.violations)
 		})
 	}
 }
 
-// TestCheckerVerdictsOnCancels: an item whose cancel has succeeded is not delivered afterwards; one whose cancel has an unknown outcome may be, or may
-// vanish; one whose cancel was refused may not vanish.
+// TestCheckerVerdictsOnCancels checks that an item whose cancel has succeeded is not delivered afterwards. An item whose cancel has an unknown outcome may be delivered,
+// or may vanish. An item whose cancel was refused may not vanish.
 func TestCheckerVerdictsOnCancels(t *testing.T) {
 	const (
 		put = `p {"t":1,"op":1,"step":"requested","kind":"put","path":"/features","item":"p.1","number":1}
@@ -152,8 +152,8 @@ func TestCheckerVerdictsOnCancels(t *testing.T) {
 			`
 	}
 	for _, c := range []struct {
-		name, story string
-		violations  int
+		name, events string
+		violations   int
 	}{
 		{"cancelled", put + done, 0},
 		{"cancelled twice", put + done + again, 0},
@@ -171,25 +171,25 @@ func TestCheckerVerdictsOnCancels(t *testing.T) {
 		{"cancelled without a put", done, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, j := newHistory(newSummary(1)), newChecker(t.TempDir())
-			replayEvents(t, r, c.story)
-			s := r.takeSegment()
+			h, checker := newHistory(newSummary(1)), newChecker(t.TempDir())
+			replayEvents(t, h, c.events)
+			s := h.takeSegment()
 			s.until = 100
-			require.Len(t, j.checkSegment(1, s, map[string]drainedQueue{featuresPath: {from: 50, to: 60}}), c.violations)
-			require.Empty(t, j.uncertainPuts, "a cancel that has succeeded has found the item")
+			require.Len(t, checker.checkSegment(1, s, map[string]drainedQueue{featuresPath: {from: 50, to: 60}}), c.violations)
+			require.Empty(t, checker.uncertainPuts, "a cancel that has succeeded has found the item")
 		})
 	}
 }
 
-// TestCheckerCarriesTokensAndUncertainPutsAcrossSegments: tokens rise across segments, and an uncertain put may be done in a later
-// one.
+// TestCheckerCarriesTokensAndUncertainPutsAcrossSegments checks that tokens must rise from one segment to the next, and that an uncertain
+// put may be carried out in a later segment.
 func TestCheckerCarriesTokensAndUncertainPutsAcrossSegments(t *testing.T) {
-	r, j := newHistory(newSummary(1)), newChecker(t.TempDir())
-	judge := func(from int64, story string) []error {
-		replayEvents(t, r, story)
-		s := r.takeSegment()
+	h, checker := newHistory(newSummary(1)), newChecker(t.TempDir())
+	judge := func(from int64, events string) []error {
+		replayEvents(t, h, events)
+		s := h.takeSegment()
 		s.until = from + 100
-		return j.checkSegment(1, s, map[string]drainedQueue{parallelPath: {from: from + 50, to: from + 60}, strictPath: {from: from + 50, to: from + 60}})
+		return checker.checkSegment(1, s, map[string]drainedQueue{parallelPath: {from: from + 50, to: from + 60}, strictPath: {from: from + 50, to: from + 60}})
 	}
 	lock := func(at, token string) string {
 		return `a {"t":` + at + `1,"op":1,"step":"requested","kind":"lock","path":"/mutex-0"}
@@ -210,9 +210,9 @@ func TestCheckerCarriesTokensAndUncertainPutsAcrossSegments(t *testing.T) {
 		b {"t":206,"op":2,"step":"ended","end":"acked","last_held":205}
 		`
 	require.Empty(t, judge(0, lock("", "7")+doubt))
-	require.Len(t, j.uncertainPuts, 1)
+	require.Len(t, checker.uncertainPuts, 1)
 	require.Empty(t, judge(200, lock("20", "8")+late))
-	require.Empty(t, j.uncertainPuts)
+	require.Empty(t, checker.uncertainPuts)
 	require.Len(t, judge(400, lock("40", "8")), 1, "a token given twice")
 	require.Len(t, judge(600, strings.ReplaceAll(late, `"t":20`, `"t":60`)), 1, "an item that was acknowledged")
 }

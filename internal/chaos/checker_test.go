@@ -15,13 +15,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// checker checks one segment after the other. Between segments it keeps tokens, numbers and uncertain puts: all clients rest in
-// between.
+// checker checks one segment after the other. From one segment to the next it keeps tokens, numbers and uncertain puts; all clients rest
+// between two segments.
 type checker struct {
 	holdStates        map[string]holdState // by path
 	uncertainPuts     []*operation         // puts that may still be done
 	checkedOperations int
 	services          *serviceChecker
+	runs              *runChecker
 	evidenceFiles     []string // pictures and histories of violations
 	dir               string   // the directory of evidenceFiles
 }
@@ -33,7 +34,7 @@ type drainedQueue struct {
 }
 
 func newChecker(dir string) *checker {
-	return &checker{holdStates: map[string]holdState{}, services: newServiceChecker(), dir: dir}
+	return &checker{holdStates: map[string]holdState{}, services: newServiceChecker(), runs: newRunChecker(), dir: dir}
 }
 
 // checkTimeout bounds porcupine's search; a segment takes a fraction of it.
@@ -54,6 +55,7 @@ func (c *checker) checkSegment(segmentNumber int, s segment, queues map[string]d
 		wrong = append(wrong, deliveredEarly(byPath[path])...)
 	}
 	wrong = append(wrong, c.services.check(byPath, s)...)
+	wrong = append(wrong, c.runs.check(byPath[runsPath], s)...)
 	if len(wrong) > 0 {
 		c.writeEvidence(fmt.Sprintf("segment-%d-history.txt", segmentNumber), strings.Join(s.lines, "\n")+"\n")
 	}
@@ -206,7 +208,7 @@ func (c *checker) runPorcupine(segmentNumber int, name string, m porcupine.Model
 	return []error{fmt.Errorf("%s: no order explains its %d operations", name, len(ops))}
 }
 
-// assignLanes draws operations that overlap on separate lines of the picture.
+// assignLanes puts operations that overlap on separate lines of the picture.
 func assignLanes(ops []porcupine.Operation) {
 	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	var lanes []int64
@@ -247,12 +249,12 @@ func (op *operation) item() (stream string, segmentNumber int64) {
 	return op.grant.Item, op.grant.Number
 }
 
-// grantOperation is the grant, which happens between the request and its answer.
+// grantOperation returns the grant as an operation. It happens between the request and its answer.
 func (op *operation) grantOperation(a modelInput) porcupine.Operation {
 	return porcupine.Operation{Input: a, Call: op.request.At, Return: op.grant.At}
 }
 
-// endOperation is the end, which happens after the hold was last seen alive and before the holder noticed its end.
+// endOperation returns the end of a hold as an operation. It happens after the hold was last seen alive and before the holder noticed its end.
 func (op *operation) endOperation(until int64) porcupine.Operation {
 	end := porcupine.Operation{Input: op.modelInput(opEnd), Call: max(op.request.At, op.lastHeld), Return: until}
 	if op.end.At > 0 {

@@ -22,17 +22,18 @@ import (
 
 // Environment variables of a client process.
 const (
-	roleVariable    = "LOCKSTEP_CHAOS_ROLE" // "worker", "guarded worker" or "naive"
+	roleVariable    = "LOCKSTEP_CHAOS_ROLE" // "worker", "worker with a watchdog", "naive" or "naive reader"
 	serversVariable = "LOCKSTEP_CHAOS_SERVERS"
 	nameVariable    = "LOCKSTEP_CHAOS_NAME"
 	seedVariable    = "LOCKSTEP_CHAOS_SEED"
 	filesVariable   = "LOCKSTEP_CHAOS_FILES" // the directory of the slot's files
+	sinkVariable    = "LOCKSTEP_CHAOS_SINK"  // the directory of the sinks of runs
 )
 
 const (
 	roleNaive    = "naive"
 	roleWorker   = "worker"
-	roleWatchdog = "guarded worker" // has a watchdog
+	roleWatchdog = "worker with a watchdog"
 )
 
 // sessionTimeout is T: eight ticks of the servers.
@@ -48,6 +49,7 @@ type clientProcess struct {
 	load       *loadControl
 	queues     queues
 	services   *services // nil in a naive process
+	sink       string
 }
 
 // runClientProcess is the main function of a client process. It returns when standard input is closed.
@@ -57,6 +59,7 @@ func runClientProcess(role string) {
 	p := &clientProcess{
 		eventWriter: &eventWriter{to: os.Stdout}, name: os.Getenv(nameVariable), rand: rand.New(rand.NewPCG(seed, 11)),
 		scheduling: newSchedulingMonitor(), load: newLoadControl(), queues: queues{all: map[string]*queue.Queue[string]{}},
+		sink: os.Getenv(sinkVariable),
 	}
 	go p.scheduling.run(ctx.Done())
 	go func() {
@@ -93,7 +96,7 @@ func (p *clientProcess) run(ctx context.Context, role string) error {
 	return errors.Join(p.closeQueues(ended), p.services.close(ended), c.Close(ended))
 }
 
-// connect connects a client without a log: the clients' errors go into the history.
+// connect connects a client without a log: the processes write the clients' errors into the history.
 func connect(ctx context.Context, servers []string, opts ...framework.Option) (*framework.Client, error) {
 	cfg := framework.Config{Servers: servers, SessionTimeout: sessionTimeout, DialTimeout: sessionTimeout / 4, RetryMax: time.Second}
 	for {
@@ -110,7 +113,7 @@ func (p *clientProcess) runActors(ctx context.Context) {
 	for _, s := range workloads {
 		for range s.actors {
 			r := rand.New(rand.NewPCG(p.rand.Uint64(), 13))
-			actors.Go(func() { s.runActor(ctx, p, r) })
+			actors.Go(func() { s.runActorLoop(ctx, p, r) })
 		}
 	}
 	for _, follow := range []func(context.Context){p.followSetting, p.followTally, p.followTree, p.followInstances, p.followGroup} {
@@ -119,10 +122,10 @@ func (p *clientProcess) runActors(ctx context.Context) {
 	actors.Wait()
 }
 
-// orderGoroutines has a client process write where its goroutines are.
+// orderGoroutines is the order to write the stacks of the process's goroutines.
 const orderGoroutines = "goroutines"
 
-// writeGoroutines writes an event for each goroutine.
+// writeGoroutines writes an event with the stack of each goroutine.
 func (p *clientProcess) writeGoroutines() {
 	all := make([]byte, 16<<20)
 	for stack := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {

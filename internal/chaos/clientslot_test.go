@@ -17,11 +17,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// clientSlot runs one client process at a time, behind proxies of its own.
+// clientSlot runs client processes, one after the other, behind proxies of its own.
 type clientSlot struct {
 	number  int
 	role    string
 	files   string            // the directory that its processes keep files in, one after the other
+	sink    string            // the directory of the sinks of runs, of all processes
 	proxies []*ensemble.Proxy // to the servers that it knows
 	history *history
 
@@ -50,7 +51,7 @@ func (c *clientSlot) start(seed uint64) error {
 		addrs = append(addrs, proxy.Addr())
 	}
 	p.cmd.Env = append(os.Environ(), roleVariable+"="+c.role, serversVariable+"="+strings.Join(addrs, ","),
-		nameVariable+"="+p.name, filesVariable+"="+c.files, fmt.Sprintf("%s=%d", seedVariable, seed), "GORACE=atexit_sleep_ms=0")
+		nameVariable+"="+p.name, filesVariable+"="+c.files, sinkVariable+"="+c.sink, fmt.Sprintf("%s=%d", seedVariable, seed), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = os.Stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the harness only
 	stdin, err1 := p.cmd.StdinPipe()
@@ -68,18 +69,18 @@ func (c *clientSlot) start(seed uint64) error {
 }
 
 // readEvents adds the process's events to the history until it ends.
-func (p *childProcess) readEvents(stdout io.Reader, r *history) {
+func (p *childProcess) readEvents(stdout io.Reader, h *history) {
 	defer close(p.outputRead)
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		e, err := readEvent(lines.Bytes())
 		if err != nil {
-			r.addError(fmt.Errorf("%s: %w", p.name, err))
+			h.addError(fmt.Errorf("%s: %w", p.name, err))
 			continue
 		}
-		r.add(p.name, e, lines.Text())
+		h.add(p.name, e, lines.Text())
 	}
 	err := p.cmd.Wait()
-	r.processEnded(p.name, err)
+	h.processEnded(p.name, err)
 }
 
 // sendOrder sends the process an order. Later processes of the slot get it too.
@@ -90,7 +91,7 @@ func (c *clientSlot) sendOrder(order string) {
 	fmt.Fprintln(c.process.stdin, order) // fails for a killed process, which is started again soon
 }
 
-// kill sends SIGKILL, and returns once all output of the process was read.
+// kill sends SIGKILL to the process, and returns when all output of the process was read.
 func (c *clientSlot) kill() error {
 	p := c.current()
 	c.history.expectKill(p.name)

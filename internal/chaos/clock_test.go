@@ -25,12 +25,12 @@ const (
 	checkInterval = 5 * time.Millisecond
 	// maxCheckGap is the longest gap between two checks of a process that was not paused or starved.
 	maxCheckGap = 40 * time.Millisecond
-	// wakeUpGrace is how long a resumed process may take to notice that its holds have ended: no rule on the client's side can prevent
-	// actions in its first moments.
+	// wakeUpGrace is how long a resumed process may take to notice that its holds have ended. A client cannot prevent that the process acts in
+	// the moments before it notices.
 	wakeUpGrace = 60 * time.Millisecond
 )
 
-// schedulingMonitor detects when this process was not scheduled.
+// schedulingMonitor detects the times in which this process was not scheduled.
 type schedulingMonitor struct {
 	mu          sync.Mutex
 	last, since int64 // the last check, and the start of the period without gaps

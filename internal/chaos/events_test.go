@@ -28,14 +28,14 @@ type event struct {
 	Attempt int    `json:"attempt,omitempty"` // of a delivery
 	Delay   int64  `json:"delay,omitempty"`   // ns, of a put
 
-	Source  string           `json:"source,omitempty"`  // of a value that is shown
+	Source  string           `json:"source,omitempty"`  // of a value that is shown: the servers or a file
 	Numbers []int64          `json:"numbers,omitempty"` // ids that were given, as pairs of first and last; keys of a tree; transactions of changes
-	Listed  map[string]int64 `json:"listed,omitempty"`  // what each instance or member tells, by id
+	Listed  map[string]int64 `json:"listed,omitempty"`  // the number of each instance or member, by id
 
-	Order    string    `json:"order,omitempty"`     // that was carried out
+	Order    string    `json:"order,omitempty"`     // that was carried out, or the name of a call
 	LastHeld int64     `json:"last_held,omitempty"` // of an end: when the hold was last seen alive
 	End      endReason `json:"end,omitempty"`       // of an end
-	Error    string    `json:"error,omitempty"`     // of a failure, or where a goroutine is
+	Error    string    `json:"error,omitempty"`     // of a failure, or the stack of a goroutine
 }
 
 // eventStep is what happened to an operation.
@@ -46,7 +46,7 @@ const (
 	stepGranted   eventStep = "granted"   // granted: a hold, a delivery, or a put or a cancel that is done
 	stepAbandoned eventStep = "abandoned" // gave up, and was granted nothing
 	stepUnknown   eventStep = "unknown"   // the outcome of the put or the cancel is unknown
-	stepFailed    eventStep = "failed"    // failed with an error while its context was alive
+	stepFailed    eventStep = "failed"    // failed with an error other than the end of its context
 	stepStillHeld eventStep = "held"      // the hold's context is alive
 	stepAcking    eventStep = "acking"    // about to acknowledge
 	stepEnded     eventStep = "ended"     // the hold or delivery is over
@@ -54,6 +54,8 @@ const (
 	stepConnected eventStep = "connected"
 	stepGoroutine eventStep = "goroutine" // of a process that makes no progress
 	stepShown     eventStep = "shown"     // a follower of Path got a value, a list or a view, or Error has ended it
+	// stepUndocumented is written when the call Order of Path has returned Error, and its documentation does not allow that.
+	stepUndocumented eventStep = "undocumented"
 )
 
 // requestKind is what is requested.
@@ -71,24 +73,31 @@ const (
 	kindWrite    requestKind = "write"    // of a value
 	kindIDs      requestKind = "ids"      // some ids
 	kindAdd      requestKind = "add"      // 1 to a counter
-	kindEnter    requestKind = "enter"    // an instance is registered, a member joins
-	kindTell     requestKind = "tell"     // an instance or a member tells a number
-	kindQuit     requestKind = "quit"     // an instance is unregistered, a member leaves
+	kindJoin     requestKind = "join"     // an instance is registered, a member joins
+	kindUpdate   requestKind = "update"   // an instance or a member gets a new number
+	kindLeave    requestKind = "leave"    // an instance is unregistered, a member leaves
 	kindPick     requestKind = "pick"     // an instance of a pool
 	kindDrain    requestKind = "drain"    // of a member
 	kindUncordon requestKind = "uncordon" // of a member
 	kindDrained  requestKind = "drained"  // shown: a member's drain function has ended
+
+	kindStart     requestKind = "start"      // a run
+	kindSignal    requestKind = "signal"     // to a run
+	kindCancelRun requestKind = "cancel_run" // a run is cancelled
+	kindExecution requestKind = "execution"  // of a run: held while its function is called
+	kindStep      requestKind = "step"       // shown: Order of the run Item has returned Source
+	kindFinish    requestKind = "finish"     // shown: the run Item has finished as Source
 )
 
-// isCall reports whether a request ends with its answer: nothing is held behind it.
+// isCall reports whether a request is over when it is answered: it does not begin a hold.
 func (k requestKind) isCall() bool {
 	return k == kindPut || k == kindCancel || k.isServiceCall()
 }
 
-// isServiceCall reports whether a request is one of a value, of ids, of an instance or of a member. The history keeps what has become of each.
+// isServiceCall reports whether a request concerns a value, ids, an instance or a member. The history keeps the outcome of each.
 func (k requestKind) isServiceCall() bool {
 	switch k {
-	case kindWrite, kindIDs, kindAdd, kindEnter, kindTell, kindQuit, kindPick, kindDrain, kindUncordon:
+	case kindWrite, kindIDs, kindAdd, kindJoin, kindUpdate, kindLeave, kindPick, kindDrain, kindUncordon, kindStart, kindSignal, kindCancelRun:
 		return true
 	}
 	return false
@@ -113,14 +122,14 @@ type eventWriter struct {
 	lastOp atomic.Int64 // number of the last operation
 }
 
-func (j *eventWriter) write(e event) {
+func (w *eventWriter) write(e event) {
 	line, err := json.Marshal(e)
 	if err != nil {
 		panic(err) // all fields can be encoded
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if _, err := j.to.Write(append(line, '\n')); err != nil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := w.to.Write(append(line, '\n')); err != nil {
 		panic(err) // a missing event would invalidate the history
 	}
 }

@@ -16,11 +16,11 @@ import (
 type faultKind struct {
 	name                     string
 	minDuration, maxDuration time.Duration // the fault's duration
-	// inject begins the fault and returns a function that undoes it; nil if no target is free.
+	// inject begins the fault and returns the function that undoes it, or nil if no target is free.
 	inject func(env *testEnv, rng *rand.Rand) (undo func() error, err error)
 }
 
-// serverLinks is the target of faults between servers: one at a time.
+// serverLinks is the target of all faults of links between servers, so that only one of them is active at a time.
 const serverLinks = "links between servers"
 
 var faultKinds = []faultKind{
@@ -43,8 +43,8 @@ const diskFull = "disk full"
 
 func anyTarget(int) bool { return true }
 
-// undoThenFree undoes a fault, and then frees its target for others.
-func undoThenFree(f func() error, then func()) func() error {
+// undoAndFree undoes a fault, and then frees its target for others.
+func undoAndFree(f func() error, then func()) func() error {
 	return func() error {
 		defer then()
 		return f()
@@ -56,7 +56,7 @@ func killServer(env *testEnv, rng *rand.Rand) (func() error, error) {
 	if !ok {
 		return nil, nil
 	}
-	return undoThenFree(func() error { return env.Restart(i) }, free), env.Kill(i)
+	return undoAndFree(func() error { return env.Restart(i) }, free), env.Kill(i)
 }
 
 // killMajority leaves no quorum: all sessions end if it lasts.
@@ -77,11 +77,11 @@ func pauseServer(env *testEnv, rng *rand.Rand) (func() error, error) {
 	if !ok {
 		return nil, nil
 	}
-	return undoThenFree(func() error { return env.Thaw(i) }, free), env.Freeze(i)
+	return undoAndFree(func() error { return env.Thaw(i) }, free), env.Freeze(i)
 }
 
-// fillDisk fills a server's disk, and kills the server as soon as that has stopped it. ZooKeeper 3.8.0 goes on in the same process otherwise, and joins the others
-// again while its former thread still writes the log (ZOOKEEPER-4541): in about one of ten times the servers hold different nodes from then on.
+// fillDisk fills a server's disk, and kills the server as soon as the full disk has stopped it. Otherwise ZooKeeper 3.8.0 continues in the same process, and joins the
+// others again while its former thread still writes the log (ZOOKEEPER-4541): in about one of ten runs the servers have different nodes from then on.
 func fillDisk(env *testEnv, rng *rand.Rand) (func() error, error) {
 	i, free, ok := env.claimTarget(rng, "server", env.Size(), anyTarget)
 	if !ok {
@@ -108,7 +108,7 @@ func fillDisk(env *testEnv, rng *rand.Rand) (func() error, error) {
 		watcher.Wait()
 		return errors.Join(env.Kill(i), env.FreeDisk(i), env.Restart(i))
 	}
-	return undoThenFree(undo, free), nil
+	return undoAndFree(undo, free), nil
 }
 
 func killClient(env *testEnv, rng *rand.Rand) (func() error, error) {
@@ -117,7 +117,7 @@ func killClient(env *testEnv, rng *rand.Rand) (func() error, error) {
 		return nil, nil
 	}
 	seed := rng.Uint64()
-	return undoThenFree(func() error { return env.clients[i].start(seed) }, free), env.clients[i].kill()
+	return undoAndFree(func() error { return env.clients[i].start(seed) }, free), env.clients[i].kill()
 }
 
 func pauseClient(env *testEnv, rng *rand.Rand) (func() error, error) {
@@ -126,17 +126,17 @@ func pauseClient(env *testEnv, rng *rand.Rand) (func() error, error) {
 		return nil, nil
 	}
 	c := env.clients[i]
-	return undoThenFree(func() error { return c.signal(syscall.SIGCONT) }, free), c.signal(syscall.SIGSTOP)
+	return undoAndFree(func() error { return c.signal(syscall.SIGCONT) }, free), c.signal(syscall.SIGSTOP)
 }
 
-// cutLeader cuts the leader off from both followers, elections included. Clients reach all servers.
+// cutLeader cuts the leader off from both followers, also for elections. Clients reach all servers.
 func cutLeader(env *testEnv, rng *rand.Rand) (func() error, error) {
 	leader := env.Leader()
 	_, free, ok := env.claimTarget(rng, serverLinks, 1, func(int) bool { return leader >= 0 })
 	if !ok {
 		return nil, nil
 	}
-	return undoThenFree(env.healServerLinks, free), env.Isolate(leader)
+	return undoAndFree(env.healServerLinks, free), env.Isolate(leader)
 }
 
 // cutFollower cuts a follower off from its leader. Clients reach both.
@@ -146,11 +146,11 @@ func cutFollower(env *testEnv, rng *rand.Rand) (func() error, error) {
 	if !ok {
 		return nil, nil
 	}
-	return undoThenFree(env.healServerLinks, free), env.CutOff(leader, followers[rng.IntN(len(followers))])
+	return undoAndFree(env.healServerLinks, free), env.CutOff(leader, followers[rng.IntN(len(followers))])
 }
 
-// bindClientToCutOffFollower leaves a client one follower, and cuts that follower off from the leader: the client still gets answers
-// from it while the other servers end its session.
+// bindClientToCutOffFollower lets a client reach one follower only, and cuts that follower off from the leader. The follower still answers
+// the client while the other servers end its session.
 func bindClientToCutOffFollower(env *testEnv, rng *rand.Rand) (func() error, error) {
 	leader, followers := env.Leader(), env.Followers()
 	_, free, ok := env.claimTarget(rng, serverLinks, 1, func(int) bool { return leader >= 0 && len(followers) > 0 })
@@ -172,7 +172,7 @@ func bindClientToCutOffFollower(env *testEnv, rng *rand.Rand) (func() error, err
 	undo := func() error {
 		return errors.Join(env.healServerLinks(), env.clients[i].eachProxy((*ensemble.Proxy).Heal)())
 	}
-	return undoThenFree(undoThenFree(undo, freeToo), free), env.CutOff(leader, follower)
+	return undoAndFree(undoAndFree(undo, freeToo), free), env.CutOff(leader, follower)
 }
 
 func (env *testEnv) healServerLinks() error {
@@ -187,17 +187,17 @@ func cutClient(env *testEnv, rng *rand.Rand) (func() error, error) {
 		return nil, nil
 	}
 	c := env.clients[i]
-	return undoThenFree(c.eachProxy((*ensemble.Proxy).Heal), free), c.eachProxy((*ensemble.Proxy).Cut)()
+	return undoAndFree(c.eachProxy((*ensemble.Proxy).Heal), free), c.eachProxy((*ensemble.Proxy).Cut)()
 }
 
-// blackHoleClient drops what a client sends, what it is sent, or both, and keeps the connections open.
+// blackHoleClient drops what a client sends, what is sent to it, or both, and keeps the connections open.
 func blackHoleClient(env *testEnv, rng *rand.Rand) (func() error, error) {
 	i, free, ok := env.claimTarget(rng, "links of client", len(env.clients), anyTarget)
 	if !ok {
 		return nil, nil
 	}
 	c, d := env.clients[i], []ensemble.Direction{ensemble.Up, ensemble.Down, ensemble.Both}[rng.IntN(3)]
-	return undoThenFree(c.eachProxy((*ensemble.Proxy).Heal), free), c.eachProxy(func(p *ensemble.Proxy) { p.Hold(d) })()
+	return undoAndFree(c.eachProxy((*ensemble.Proxy).Heal), free), c.eachProxy(func(p *ensemble.Proxy) { p.Hold(d) })()
 }
 
 func slowLinks(env *testEnv, rng *rand.Rand) (func() error, error) {
@@ -206,7 +206,7 @@ func slowLinks(env *testEnv, rng *rand.Rand) (func() error, error) {
 		return nil, nil
 	}
 	d := 20*time.Millisecond + time.Duration(rng.Int64N(int64(100*time.Millisecond)))
-	return undoThenFree(func() error { return env.slowAllLinks(0) }, free), env.slowAllLinks(d)
+	return undoAndFree(func() error { return env.slowAllLinks(0) }, free), env.slowAllLinks(d)
 }
 
 func (env *testEnv) slowAllLinks(d time.Duration) error {

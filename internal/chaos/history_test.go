@@ -73,9 +73,13 @@ func (h *history) add(process string, e event, line string) {
 		h.addShown(process, e)
 		return
 	}
+	if e.Step == stepUndocumented {
+		h.errors = append(h.errors, fmt.Errorf("%s: %s of %s has returned an error that its documentation does not allow: %s", process, e.Order, e.Path, e.Error))
+		return
+	}
 	if e.Step == stepRequested {
 		h.open[id] = &operation{id: id, process: process, request: e}
-		if e.Kind == kindQuit {
+		if e.Kind == kindLeave {
 			delete(h.listings[e.Path], e.Item)
 		}
 		return
@@ -118,13 +122,16 @@ func (h *history) update(op *operation, e event) {
 	case stepEnded:
 		op.lastHeld = max(op.lastHeld, e.LastHeld)
 		h.summary.addEnd(e.End)
+		if e.End == endReleased && e.Error != "" { // the release of a lock and of a term returns nil, also without servers
+			h.errors = append(h.errors, fmt.Errorf("%s: the release of %s failed: %s", op.id, op.request.Path, e.Error))
+		}
 		h.closeOperation(op, e)
 	}
 }
 
-// progressName names what a request asks for.
+// progressName returns the name of what a request asks for.
 func progressName(path string, k requestKind) string {
-	if k == kindPut || k == kindDelivery {
+	if k == kindPut || k == kindDelivery || k == kindExecution {
 		return path + " " + string(k)
 	}
 	return path
@@ -146,8 +153,8 @@ func (h *history) faultsHealed() {
 	clear(h.firstGrant)
 }
 
-// withoutProgress returns the living processes and the names that were granted nothing since the faults were healed. If there are
-// none, elapsed is how long it took.
+// withoutProgress returns the living processes, and those of the names, that were granted nothing since the faults were healed. If all were
+// granted something, elapsed is how long that took.
 func (h *history) withoutProgress(names ...string) (missing []string, elapsed time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -225,14 +232,14 @@ func (h *history) closeOfDeadProcess(op *operation) {
 	}
 }
 
-// addError adds an error that needs no model.
+// addError adds a violation that was found without a model.
 func (h *history) addError(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.errors = append(h.errors, err)
 }
 
-// notResting returns the living processes that have not reported this order as carried out.
+// notResting returns the living processes that have not reported that they have carried out this order.
 func (h *history) notResting(order string) (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -253,6 +260,7 @@ type segment struct {
 	purges     []porcupine.Operation // of the queue at featuresPath
 	shown      []shownEvent          // in the order of arrival
 	atRest     *servicesAtRest       // nil if the clients did not come to rest
+	runs       []finishedRun         // that no earlier segment has seen
 }
 
 // takeSegment removes and returns the history since the last rest.

@@ -10,7 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// modelInput is the input of every model: one step of a hold, an item or a stream.
+// modelInput is the input of each model: one step of a hold, an item or a stream.
 type modelInput struct {
 	op    inputOp
 	id    string // of the hold
@@ -60,7 +60,7 @@ func (a modelInput) String() string {
 // describeInput labels an input in porcupine's picture.
 func describeInput(input, _ any) string { return input.(modelInput).String() }
 
-// holdRule is how many may hold, and which values must rise.
+// holdRule says how many may hold at the same time, and which values must rise.
 type holdRule struct {
 	permits  int  // the limit of a semaphore; 0: one exclusive holder, or any number of readers
 	fenced   bool // tokens rise with every exclusive grant
@@ -108,7 +108,7 @@ func (r holdRule) step(s holdState, a modelInput) (bool, any) {
 	return true, s
 }
 
-// admits reports whether the request may be granted beside the present holders.
+// admits reports whether a request may be granted while the present holders hold.
 func (r holdRule) admits(s holdState, a modelInput) bool {
 	if r.permits == 0 {
 		return len(s.holders) == 0 || a.kind == kindReadLock && !slices.ContainsFunc(s.holders, func(h holder) bool { return h.kind != kindReadLock })
@@ -120,7 +120,7 @@ func (r holdRule) admits(s holdState, a modelInput) bool {
 	return taken <= r.permits
 }
 
-// tokenRises reports whether a token is above all that it must exceed.
+// tokenRises reports whether a token is above all tokens that it must exceed.
 func (s holdState) tokenRises(a modelInput) bool {
 	if a.kind == kindReadLock {
 		return a.token > s.highestExclusive

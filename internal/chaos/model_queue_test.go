@@ -27,9 +27,9 @@ const (
 	itemGone      itemPhase = "gone"
 )
 
-// itemModel: after a put, an item has one holder at a time, with rising attempts, until it is acknowledged or cancelled. Then it
-// is never delivered again. A cancelled item can be cancelled again until it has left its place: no operation of the clients shows when a
-// consumer comes to it.
+// itemModel is the sequential model of an item: after a put, it has one holder at a time, with rising attempts, until it is acknowledged or
+// cancelled. Then it is not delivered again. A cancelled item can be cancelled again until it has left its place in the queue; the history
+// does not show when a consumer removes it.
 var itemModel = porcupine.Model{
 	Init:              func() any { return itemState{} },
 	Step:              func(s, in, _ any) (bool, any) { return s.(itemState).step(in.(modelInput)) },
@@ -90,8 +90,8 @@ type streamState struct {
 	attempt       int // of next
 }
 
-// streamModel: a producer's items start in the order of their puts, each after the one before was acknowledged. first is the number of
-// the first item.
+// streamModel returns the sequential model of a producer's items in a strict queue: they start in the order of their puts, each after the
+// previous one was acknowledged. first is the number of the first item.
 func streamModel(first int64) porcupine.Model {
 	return porcupine.Model{
 		Init:              func() any { return streamState{lastPut: first - 1, next: first} },

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// between is an input that takes effect at some moment between two.
+// between returns an operation that takes effect at some moment between two times.
 func between(from, to int64, a modelInput) porcupine.Operation {
 	return porcupine.Operation{Input: a, Call: from, Return: to}
 }
@@ -78,9 +78,9 @@ func TestReadWriteModel(t *testing.T) {
 			between(1, 2, grantRead("a", 5)), between(1, 3, grantRead("b", 6)), between(4, 5, releaseHold("a")), between(6, 7, releaseHold("b")), between(3, 8, grantLock("c", 7))}},
 		{"readers' tokens in any order", true, []porcupine.Operation{
 			between(1, 2, grantRead("a", 6)), between(3, 4, grantRead("b", 5))}},
-		{"a writer beside a reader", false, []porcupine.Operation{
+		{"a writer while a reader holds", false, []porcupine.Operation{
 			between(1, 2, grantRead("a", 5)), between(3, 4, grantLock("b", 6)), between(5, 6, releaseHold("a"))}},
-		{"a reader beside a writer", false, []porcupine.Operation{
+		{"a reader while a writer holds", false, []porcupine.Operation{
 			between(1, 2, grantLock("a", 5)), between(3, 4, grantRead("b", 6)), between(5, 6, releaseHold("a"))}},
 		{"a reader's token below a writer's", false, []porcupine.Operation{
 			between(1, 2, grantLock("a", 5)), between(3, 4, releaseHold("a")), between(5, 6, grantRead("b", 4))}},
@@ -122,7 +122,7 @@ func TestItemModel(t *testing.T) {
 		{"lost", false, []porcupine.Operation{between(1, 2, putItem(1)), between(3, 4, sees)}},
 		{"lost after a delivery", false, []porcupine.Operation{
 			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endNacked)), between(6, 7, sees)}},
-		{"a put that was never done", true, []porcupine.Operation{between(1, farFuture, putItem(1)), between(3, 4, sees)}},
+		{"a put that was not carried out", true, []porcupine.Operation{between(1, farFuture, putItem(1)), between(3, 4, sees)}},
 		{"cancelled", true, []porcupine.Operation{between(1, 2, putItem(1)), between(3, 4, cancelItem), between(5, 6, sees)}},
 		{"cancelled after it was given back", true, []porcupine.Operation{
 			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endNacked)), between(4, 6, cancelItem), between(7, 8, sees)}},

@@ -14,7 +14,7 @@ import (
 )
 
 // cutOffNaiveHolder waits until a naive client holds, and cuts its server off from the leader.
-func (r *run) cutOffNaiveHolder(env *testEnv, _ *rand.Rand) (func() error, error) {
+func (r *harness) cutOffNaiveHolder(env *testEnv, _ *rand.Rand) (func() error, error) {
 	for {
 		for i, c := range env.clients {
 			if r.history.isHolding(c.name()) {
@@ -26,10 +26,10 @@ func (r *run) cutOffNaiveHolder(env *testEnv, _ *rand.Rand) (func() error, error
 }
 
 // isHolding reports whether a process has an open grant.
-func (r *history) isHolding(process string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, op := range r.open {
+func (h *history) isHolding(process string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, op := range h.open {
 		if op.process == process && op.grant.At > 0 {
 			return true
 		}

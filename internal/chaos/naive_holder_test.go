@@ -5,6 +5,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"sync"
@@ -15,8 +16,8 @@ import (
 
 const (
 	naivePath = "/mutex-0"
-	// naiveHoldTime is longer than a session lives without its server.
-	naiveHoldTime = 3 * sessionTimeout
+	// naiveHoldDuration is longer than a session lives without its server.
+	naiveHoldDuration = 3 * sessionTimeout
 )
 
 // runNaiveHolder locks with the client library alone: an ephemeral sequential node, and a hold that ends when the library reports a
@@ -27,7 +28,12 @@ func (p *clientProcess) runNaiveHolder(ctx context.Context, servers []string) er
 		return err
 	}
 	defer conn.Close()
-	h := &naiveHolder{clientProcess: p, conn: conn}
+	records, _, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(log.New(io.Discard, "", 0)))
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	h := &naiveHolder{clientProcess: p, conn: conn, records: records}
 	go h.followConnection(events)
 	p.write(event{At: now(), Step: stepConnected})
 	for {
@@ -42,7 +48,8 @@ func (p *clientProcess) runNaiveHolder(ctx context.Context, servers []string) er
 
 type naiveHolder struct {
 	*clientProcess
-	conn *zk.Conn
+	conn    *zk.Conn
+	records *zk.Conn // to write records, so that a write that waits delays no ping of the hold's session
 
 	mu      sync.Mutex
 	endHold context.CancelFunc // of the current hold; may be nil
@@ -76,16 +83,52 @@ func (h *naiveHolder) lockOnce(ctx context.Context, stop <-chan struct{}) {
 	h.endHold = cancel
 	h.mu.Unlock()
 	h.write(event{At: now(), Op: op, Step: stepGranted, Token: token})
-	given := make(chan struct{})
-	go func() {
-		defer close(given)
-		h.giveIDs(hold)
-	}()
-	defer func() { cancel(); <-given }()
-	h.holdAndRelease(ctx, op, heldLock{ctx: hold, release: func(context.Context) error { return h.conn.Delete(node, -1) }}, naiveHoldTime, stop)
+	var working sync.WaitGroup
+	working.Go(func() { h.giveIDs(hold) })
+	working.Go(func() { h.executeRun(hold) })
+	finish := func() { cancel(); working.Wait() }
+	defer finish()
+	h.holdAndRelease(ctx, op, heldLock{ctx: hold, release: func(context.Context) error {
+		finish()
+		return h.conn.Delete(node, -1)
+	}}, naiveHoldDuration, stop)
 }
 
-// giveIDs gives ids of the local time while the hold lasts, as if it were that of a slot: the ids of two holders are the same.
+// executeRun takes steps of a run while the hold lasts. It records each without a guard, and does not wait for the answer.
+func (h *naiveHolder) executeRun(hold context.Context) {
+	const run = "naive"
+	op := h.lastOp.Add(1)
+	h.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindExecution, Path: runsPath, Item: run})
+	h.write(event{At: now(), Op: op, Step: stepGranted})
+	var lastHeld int64
+	var recording sync.WaitGroup
+	defer func() {
+		recording.Wait()
+		h.write(event{At: now(), Op: op, Step: stepEnded, End: endReleased, LastHeld: lastHeld})
+	}()
+	if _, err := h.records.Create(runsPath, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return
+	}
+	if _, err := h.records.Sync(runsPath); err != nil {
+		return
+	}
+	recorded, _, err := h.records.Children(runsPath)
+	if err != nil {
+		return
+	}
+	for i := len(recorded); hold.Err() == nil; i++ {
+		seen, _ := h.watchHold(hold, op, hold, 20*checkInterval, nil)
+		lastHeld = max(lastHeld, seen)
+		name := fmt.Sprint("step", i)
+		result := fmt.Sprintf("%s.%d", h.name, h.lastOp.Add(1)) // the effect
+		h.writeShown(hold, runsPath, event{Kind: kindStep, Item: run, Order: name, Source: result}, nil)
+		recording.Go(func() {
+			_, _ = h.records.Create(runsPath+"/"+name, []byte(result), 0, zk.WorldACL(zk.PermAll)) // it trusts that this succeeds
+		})
+	}
+}
+
+// giveIDs gives ids that it derives from the local time while the hold lasts, as if the hold were that of a slot. Two holders give the same ids.
 func (h *naiveHolder) giveIDs(hold context.Context) {
 	for hold.Err() == nil {
 		_ = call{request: event{Kind: kindIDs, Path: slotsPath}}.run(hold, h.clientProcess, func(_ int64, answer *event) error {
@@ -99,7 +142,7 @@ func (h *naiveHolder) giveIDs(hold context.Context) {
 
 var errGaveUp = errors.New("gave up")
 
-// lock polls until its node is the first of the line.
+// lock creates a node, and polls until it is the first of the line.
 func (h *naiveHolder) lock(ctx context.Context, stop <-chan struct{}) (node string, token int64, err error) {
 	if _, err := h.conn.Create(naivePath, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return "", 0, err

@@ -21,11 +21,11 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// roleNaiveReader reads and adds with the client library alone.
+// roleNaiveReader is the role of a process that reads and adds with the client library alone.
 const roleNaiveReader = "naive reader"
 
-// runNaiveReader shows what it reads from one server after the other, shows an empty list when it cannot read instances, and adds to a
-// counter again when an add has failed.
+// runNaiveReader shows what it reads from one server after the other. It shows an empty list when it cannot read instances, and repeats an
+// add to a counter that has failed.
 func (p *clientProcess) runNaiveReader(ctx context.Context, servers []string) error {
 	var conns []*zk.Conn
 	for _, server := range append(servers, servers[len(servers)-1]) { // the reads of a session wait for its writes, so another one adds
@@ -87,7 +87,7 @@ func (p *clientProcess) listNaively(ctx context.Context, conns []*zk.Conn) {
 	}
 }
 
-// addNaively adds 1 again and again. It knows the number and its version from its own writes.
+// addNaively adds 1 repeatedly. It takes the number and its version from its own writes.
 func (p *clientProcess) addNaively(ctx context.Context, conn *zk.Conn) {
 	var sum uint64
 	version := int32(-1)
@@ -119,7 +119,7 @@ func (p *clientProcess) addNaively(ctx context.Context, conn *zk.Conn) {
 	}
 }
 
-// latestSum is the sum that an add has returned last.
+// latestSum returns the sum that the latest add has returned.
 func (h *history) latestSum() (sum int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ func (h *history) latestSum() (sum int64) {
 	return sum
 }
 
-// writeForNaiveReaders changes what naive readers read, until ctx ends.
+// writeForNaiveReaders changes the nodes that naive readers read, until ctx ends.
 func writeForNaiveReaders(ctx context.Context, writer *framework.Client) {
 	for n := 1; ctx.Err() == nil; n++ {
 		data := []byte(strconv.Itoa(n))
@@ -145,8 +145,8 @@ func writeForNaiveReaders(ctx context.Context, writer *framework.Client) {
 	}
 }
 
-// awaitViolations waits until the checker of services finds a violation with each text in what was written so far, or ctx ends. It returns
-// the texts that were not found.
+// awaitViolations waits until the checker of services finds, for each text, a violation that contains it in the history so far, or until
+// ctx ends. It returns the texts that were not found.
 func (h *history) awaitViolations(ctx context.Context, texts ...string) (missing []string) {
 	for {
 		h.mu.Lock()
@@ -166,11 +166,11 @@ func (h *history) awaitViolations(ctx context.Context, texts ...string) (missing
 	}
 }
 
-// TestNaiveReadersAreCaught runs a program that trusts its client library. It shows old values and changes when a follower is cut off from
-// its leader, mixes two moments of a tree, has an empty list of
-// instances while the servers are away, and adds twice when a reply is lost.
+// TestNaiveReadersAreCaught runs a naive reader, which trusts its client library. It shows old values and changes when a follower is cut
+// off from its leader, mixes two moments of a tree, shows an empty list of instances while no server can be reached, and adds twice when a
+// reply is lost. The checkers must find each of these.
 func TestNaiveReadersAreCaught(t *testing.T) {
-	r := newRun(t, *seedFlag, 0)
+	r := newHarness(t, *seedFlag, 0)
 	r.env.connectObserver(t)
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
@@ -194,7 +194,7 @@ func TestNaiveReadersAreCaught(t *testing.T) {
 	for missed := []string{""}; len(missed) > 0; { // a reader that stalls may miss the moments in which the follower still answers
 		require.NoError(t, r.env.CutOff(leader, followers[0]))
 		while, stop := context.WithTimeout(ctx, 4*sessionTimeout)
-		missed = r.history.awaitViolations(while, settingPath+": c0-1 was shown version", groupPath+": c0-1 is told of transaction")
+		missed = r.history.awaitViolations(while, settingPath+": c0-1 was shown version", groupPath+": c0-1 was shown transaction")
 		stop()
 		require.NoError(t, r.env.restore())
 		require.NoError(t, ctx.Err(), "%q", missed)

@@ -83,8 +83,13 @@ func (env *testEnv) checkCapacity(ctx context.Context, path string) error {
 	}
 	full, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if err := q.Put(full, "one too many"); err == nil || errors.Is(err, queue.ErrUnknown) {
-		return fmt.Errorf("%s: accepted more than %d items: %w", path, queueCapacity, err)
+	switch err := q.Put(full, "one too many"); {
+	case err == nil:
+		return fmt.Errorf("%s: accepted more than %d items", path, queueCapacity)
+	case errors.Is(err, queue.ErrUnknown):
+		return fmt.Errorf("%s: it is not known whether it accepted more than %d items: %w", path, queueCapacity, err)
+	case !isEndOf(full, err):
+		return fmt.Errorf("%s: a put that waits for room did not end with its context: %w", path, err)
 	}
 	n, err := q.Purge(ctx)
 	if err == nil && n != queueCapacity {

@@ -17,7 +17,7 @@ func TestCheckerVerdictsOnServices(t *testing.T) {
 	setting := func(process, version, text string) string {
 		return shown(process, settingPath, `"source":"servers","token":`+version+`,"item":"`+text+`"`)
 	}
-	// call is a request of a process from one time to another; answer is the fields of its outcome.
+	// call returns the lines of a request of a process, from one time to another. answer has the fields of its outcome.
 	call := func(process, op, from, to, kind, path, fields, answer string) string {
 		return process + ` {"t":` + from + `,"op":` + op + `,"step":"requested","kind":"` + kind + `","path":"` + path + `"` + fields + "}\n" +
 			process + ` {"t":` + to + `,"op":` + op + `,` + answer + "}\n"
@@ -40,9 +40,9 @@ func TestCheckerVerdictsOnServices(t *testing.T) {
 	}
 	uncordon := call("b", "1", "20", "25", "uncordon", groupPath, `,"item":"m.1"`, granted)
 	for _, c := range []struct {
-		name, story string
-		at          servicesAtRest
-		wrong       string
+		name, events string
+		at           servicesAtRest
+		wrong        string
 	}{
 		{"a newer setting after an older one", setting("a", "5", "good x") + setting("a", "7", "good y") + setting("b", "7", "good y"), servicesAtRest{}, ""},
 		{"an older setting after a newer one", setting("a", "7", "good y") + setting("a", "5", "good x"), servicesAtRest{}, "version 5 after 7"},
@@ -79,7 +79,7 @@ func TestCheckerVerdictsOnServices(t *testing.T) {
 		{"an empty list of instances", shown("a", instancesPath, `"listed":{"b.1":3}`), servicesAtRest{}, "without static"},
 		{"members", shown("a", groupPath, `"numbers":[3,5],"listed":{"b.1":3}`) + shown("a", groupPath, `"numbers":[5,7],"listed":{"b.1":4}`), servicesAtRest{}, ""},
 		{"changes of members out of order", shown("a", groupPath, `"numbers":[3,5]`) + shown("a", groupPath, `"numbers":[4]`), servicesAtRest{}, "transaction 4 after 5"},
-		{"a member that tells what it told before", shown("a", groupPath, `"listed":{"b.1":3}`) + shown("a", groupPath, `"listed":{"b.1":2}`), servicesAtRest{}, "2 of b.1 after 3"},
+		{"an older number of a member after a newer one", shown("a", groupPath, `"listed":{"b.1":3}`) + shown("a", groupPath, `"listed":{"b.1":2}`), servicesAtRest{}, "2 of b.1 after 3"},
 		{"a drain", drained("8") + drain("1", "5", "9"), servicesAtRest{}, ""},
 		{"a drain that is acknowledged when it begins", drain("1", "5", "7") + drained("8"), servicesAtRest{}, "no drain function has ended"},
 		{"a drain that an earlier one acknowledges", drained("8") + drain("1", "5", "9") + uncordon + drain("2", "30", "35"), servicesAtRest{}, "no drain function has ended"},
@@ -87,7 +87,7 @@ func TestCheckerVerdictsOnServices(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, checker := newHistory(newSummary(1)), newChecker(t.TempDir())
-			replayEvents(t, h, c.story)
+			replayEvents(t, h, c.events)
 			s := h.takeSegment()
 			s.until, s.atRest = 100, &c.at
 			wrong := checker.checkSegment(1, s, nil)
@@ -101,32 +101,32 @@ func TestCheckerVerdictsOnServices(t *testing.T) {
 	}
 }
 
-// TestListingsAtRest: each living process must list the living instances and members, and no others.
+// TestListingsAtRest checks that each living process must list the living instances and members, and no others.
 func TestListingsAtRest(t *testing.T) {
-	const enter = `a {"t":1,"op":1,"step":"requested","kind":"enter","path":"/instances","item":"a.1","number":1}
+	const join = `a {"t":1,"op":1,"step":"requested","kind":"join","path":"/instances","item":"a.1","number":1}
 		a {"t":2,"op":1,"step":"granted"}
 		`
-	tell := func(outcome string) string {
-		return `a {"t":3,"op":2,"step":"requested","kind":"tell","path":"/instances","item":"a.1","number":2}
+	update := func(outcome string) string {
+		return `a {"t":3,"op":2,"step":"requested","kind":"update","path":"/instances","item":"a.1","number":2}
 			a {"t":4,"op":2,"step":"` + outcome + `"}
 			`
 	}
 	list := func(listed string) string {
 		return `b {"t":5,"step":"shown","path":"/instances","listed":{"static":0` + listed + "}}\n"
 	}
-	for _, c := range []struct{ name, story, wrong string }{
-		{"listed", enter + list(`,"a.1":1`), ""},
-		{"not listed", enter + list(""), "lists a.1 with 0 (false)"},
-		{"listed as it was", enter + tell("granted") + list(`,"a.1":1`), "which tells 2"},
-		{"listed as it may be", enter + tell("unknown") + list(`,"a.1":2`), ""},
-		{"listed as it was, and it may be changed", enter + tell("unknown") + list(`,"a.1":1`), ""},
-		{"listed after its process has died", enter + "a x\n" + list(`,"a.1":1`), "lists a.1, which is gone"},
-		{"gone with its process", enter + "a x\n" + list(""), ""},
-		{"listed after it was unregistered", enter + `a {"t":3,"op":2,"step":"requested","kind":"quit","path":"/instances","item":"a.1"}` + "\n" + list(`,"a.1":1`), "lists a.1, which is gone"},
+	for _, c := range []struct{ name, events, wrong string }{
+		{"listed", join + list(`,"a.1":1`), ""},
+		{"not listed", join + list(""), "lists a.1 with 0 (false)"},
+		{"listed as it was before an update", join + update("granted") + list(`,"a.1":1`), "which has 2"},
+		{"listed with an update whose outcome is unknown", join + update("unknown") + list(`,"a.1":2`), ""},
+		{"listed as it was, while an update has an unknown outcome", join + update("unknown") + list(`,"a.1":1`), ""},
+		{"listed after its process has died", join + "a x\n" + list(`,"a.1":1`), "lists a.1, which is gone"},
+		{"gone with its process", join + "a x\n" + list(""), ""},
+		{"listed after it was unregistered", join + `a {"t":3,"op":2,"step":"requested","kind":"leave","path":"/instances","item":"a.1"}` + "\n" + list(`,"a.1":1`), "lists a.1, which is gone"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHistory(newSummary(1))
-			replayEvents(t, h, c.story)
+			replayEvents(t, h, c.events)
 			var wrong []string
 			for _, text := range h.notShown(nil) {
 				if strings.Contains(text, instancesPath+": b ") {

@@ -13,10 +13,10 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/ids"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/registry"
+	"github.com/lockstep-go/lockstep/workflow"
 )
 
 // The paths of values, ids, instances and members. Nothing exclusive is granted there.
@@ -29,6 +29,8 @@ const (
 	counterPath   = "/counter"   // an ids.Counter
 	instancesPath = "/instances" // a registry
 	groupPath     = "/group"     // a members.Group
+	// runsPath is the path of workflows. Every client process executes their runs; other actors start, signal and cancel them.
+	runsPath = "/runs"
 )
 
 // followedPaths are the paths of which processes are shown changes.
@@ -37,11 +39,11 @@ var followedPaths = []string{settingPath, tallyPath, treePath, instancesPath, gr
 const (
 	// goodPrefix begins each text that readers of settingPath accept.
 	goodPrefix = "good "
-	// workerSlots is how many slots there are: hardly more than processes, so that a slot soon has another user.
+	// workerSlots is how many slots there are. There are hardly more slots than processes, so that a slot soon has another user.
 	workerSlots = 5
 	// serviceName is the service of all instances.
 	serviceName = "billing"
-	// staticInstance is an instance in a persistent node, which another program has made. So the service is never empty.
+	// staticInstance is the id of an instance in a persistent node, as another program could have made it. So the service always has an instance.
 	staticInstance = "static"
 )
 
@@ -53,7 +55,7 @@ type tallyValue struct {
 	By string // the operation that wrote it
 }
 
-// treeValue is what the keys at treePath are: three times the same number.
+// treeValue is the value of the tree at treePath: its three keys have the same number.
 type treeValue struct{ A, B, C int64 }
 
 // services are a client's values, ids, pool and group.
@@ -68,6 +70,7 @@ type services struct {
 	registry *registry.Registry
 	pool     *registry.Pool
 	group    *members.Group
+	flows    *workflow.Workflows
 }
 
 func newServices(c *framework.Client, files string) *services {
@@ -88,14 +91,15 @@ func newServices(c *framework.Client, files string) *services {
 		registry: registry.New(c, instancesPath),
 		pool:     registry.NewPool(c, instancesPath, serviceName, registry.WithFile(filepath.Join(files, "instances"))),
 		group:    members.New(c, groupPath),
+		flows:    workflow.New(c, runsPath, workflow.WithRetention(runRetention), workflow.WithFailedRetention(runRetention)),
 	}
 }
 
 func (s *services) close(ctx context.Context) error {
-	return errors.Join(s.sequence.Close(ctx), s.worker.Close(ctx), s.counter.Close(ctx), s.pool.Close(ctx))
+	return errors.Join(s.sequence.Close(ctx), s.worker.Close(ctx), s.counter.Close(ctx), s.pool.Close(ctx), s.flows.Close(ctx))
 }
 
-// prepareServices makes what other programs have made: the keys of the tree and an instance.
+// prepareServices creates what the clients expect: the keys of the tree and the static instance.
 func (env *testEnv) prepareServices(ctx context.Context) error {
 	instance := fmt.Sprintf(`{"name":%q,"id":%q,"address":"10.0.0.7","port":8080,"serviceType":"PERMANENT"}`, serviceName, staticInstance)
 	nodes := map[string]string{instancesPath + "/" + serviceName + "/" + staticInstance: instance}
@@ -113,25 +117,25 @@ func (env *testEnv) prepareServices(ctx context.Context) error {
 
 // call is a request that ends with its answer.
 type call struct {
-	request  event
-	later    bool    // it may be carried out after its context has ended
-	passing  bool    // it may fail with an error that passes
-	refusals []error // with which it may fail
+	request        event
+	mayHappenLater bool    // it may be carried out after its context has ended
+	mayBeUnknown   bool    // its documentation allows an unknown outcome also before its context has ended
+	refusals       []error // other errors that its documentation allows
 }
 
-// run makes a call and writes its outcome. do writes into answer what the answer tells.
+// run makes a call and writes its outcome. do sets the fields of the answer.
 func (c call) run(ctx context.Context, p *clientProcess, do func(op int64, answer *event) error) error {
 	op := p.lastOp.Add(1)
 	c.request.At, c.request.Op, c.request.Step = now(), op, stepRequested
 	p.write(c.request)
 	answer := event{Op: op, Step: stepGranted}
 	err := do(op, &answer)
-	isRefusal := slices.ContainsFunc(c.refusals, func(r error) bool { return errors.Is(err, r) }) || c.passing && failure.IsTransient(err)
+	isRefusal := slices.ContainsFunc(c.refusals, func(r error) bool { return errors.Is(err, r) })
 	switch {
 	case err == nil:
-	case errors.Is(err, framework.ErrOutcomeUnknown), ctx.Err() != nil && c.later:
+	case errors.Is(err, framework.ErrOutcomeUnknown) && (c.mayBeUnknown || ctx.Err() != nil), isEndOf(ctx, err) && c.mayHappenLater:
 		answer.Step = stepUnknown
-	case ctx.Err() != nil, isRefusal:
+	case isEndOf(ctx, err), isRefusal:
 		answer.Step = stepAbandoned
 	default:
 		answer.Step, answer.Error = stepFailed, err.Error()
@@ -144,7 +148,7 @@ func (c call) run(ctx context.Context, p *clientProcess, do func(op int64, answe
 // writeShown writes what a follower of a path was shown.
 func (p *clientProcess) writeShown(ctx context.Context, path string, e event, err error) {
 	if err != nil {
-		if ctx.Err() != nil {
+		if isEndOf(ctx, err) {
 			return
 		}
 		e.Error = err.Error()
@@ -153,28 +157,28 @@ func (p *clientProcess) writeShown(ctx context.Context, path string, e event, er
 	p.write(e)
 }
 
-// listed is what an instance or a member tells.
+// listed is the latest number of an instance or a member.
 type listed struct {
-	process string
-	told    int64
-	perhaps []int64 // numbers whose outcome is unknown, since told
+	process   string
+	number    int64
+	uncertain []int64 // later numbers of updates with an unknown outcome
 }
 
-// updateListing takes in a call of an instance or a member. Guarded by mu.
+// updateListing notes a call of an instance or a member. The caller holds mu.
 func (h *history) updateListing(op *operation) {
 	listing, r := h.listings[op.request.Path], op.request
 	switch {
 	case listing == nil:
-	case r.Kind == kindEnter && !op.uncertain:
-		listing[r.Item] = &listed{process: op.process, told: r.Number}
-	case r.Kind == kindTell && listing[r.Item] != nil && op.uncertain:
-		listing[r.Item].perhaps = append(listing[r.Item].perhaps, r.Number)
-	case r.Kind == kindTell && listing[r.Item] != nil:
-		listing[r.Item].told, listing[r.Item].perhaps = r.Number, nil
+	case r.Kind == kindJoin && !op.uncertain:
+		listing[r.Item] = &listed{process: op.process, number: r.Number}
+	case r.Kind == kindUpdate && listing[r.Item] != nil && op.uncertain:
+		listing[r.Item].uncertain = append(listing[r.Item].uncertain, r.Number)
+	case r.Kind == kindUpdate && listing[r.Item] != nil:
+		listing[r.Item].number, listing[r.Item].uncertain = r.Number, nil
 	}
 }
 
-// addShown adds what a follower was shown. Guarded by mu.
+// addShown adds what a follower was shown. The caller holds mu.
 func (h *history) addShown(process string, e event) {
 	if e.Error != "" {
 		h.errors = append(h.errors, fmt.Errorf("%s cannot follow %s: %s", process, e.Path, e.Error))
@@ -186,15 +190,14 @@ func (h *history) addShown(process string, e event) {
 	}
 }
 
-// servicesAtRest is what the servers have when all clients rest.
+// servicesAtRest is the state that the servers have when all clients rest.
 type servicesAtRest struct {
 	settingVersion int64
 	tally, counter int64
 }
 
-// awaitServicesAtRest waits until each living process was shown what the servers have: the setting that the harness writes, the tally, the
-// tree, the living instances and members, and no
-// others.
+// awaitServicesAtRest waits until each living process was shown the state that the servers have: the setting that the harness writes, the
+// tally, the tree, and the living instances and members without any others.
 func (env *testEnv) awaitServicesAtRest(ctx context.Context, segment int) (*servicesAtRest, error) {
 	text := fmt.Sprintf("%sat rest %d", goodPrefix, segment)
 	for {
@@ -206,7 +209,7 @@ func (env *testEnv) awaitServicesAtRest(ctx context.Context, segment int) (*serv
 			}
 		}
 		if ctx.Err() != nil {
-			return nil, errors.Join(env.recordStall(nil), fmt.Errorf("the clients rest, and were not shown what is there: %s: %w", strings.Join(missing, "; "), errors.Join(err, ctx.Err())))
+			return nil, errors.Join(env.recordStall(nil), fmt.Errorf("the resting clients were not shown the state of the servers: %s: %w", strings.Join(missing, "; "), errors.Join(err, ctx.Err())))
 		}
 		if err := recipe.Pause(ctx, checkInterval); err != nil {
 			continue // the next round reports what is missing
@@ -214,8 +217,8 @@ func (env *testEnv) awaitServicesAtRest(ctx context.Context, segment int) (*serv
 	}
 }
 
-// readServices reads what the servers have. It sets the setting, unless that was done and no late write has replaced it, and withdraws
-// cordons that their askers have left.
+// readServices reads the state that the servers have. It sets the setting, unless the setting has this text already, and withdraws the
+// cordons that clients have left.
 func (env *testEnv) readServices(ctx context.Context, text string) (at *servicesAtRest, want map[string]event, err error) {
 	s := env.services
 	setting, err := s.setting.Load(ctx)
@@ -251,14 +254,14 @@ func (h *history) addUncordon(id string, from, to int64) {
 	h.closed = append(h.closed, &operation{id: "harness", process: "harness", request: event{At: from, Kind: kindUncordon, Path: groupPath, Item: id}, grant: event{At: to}})
 }
 
-// notShown tells what followers in living processes have not been shown: values by path, and the listings.
+// notShown returns what followers in living processes have not been shown: values, by path, and listings.
 func (h *history) notShown(want map[string]event) (missing []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for process := range h.alive {
 		for path, w := range want {
 			if is := h.latest[process+" "+path]; is.Item != w.Item || is.Number != w.Number || !slices.Equal(is.Numbers, w.Numbers) {
-				missing = append(missing, fmt.Sprintf("%s: %s was shown %q %d %v, and %q %d %v is there", path, process, is.Item, is.Number, is.Numbers, w.Item, w.Number, w.Numbers))
+				missing = append(missing, fmt.Sprintf("%s: %s was shown %q %d %v, and the servers have %q %d %v", path, process, is.Item, is.Number, is.Numbers, w.Item, w.Number, w.Numbers))
 			}
 		}
 		for path, listing := range h.listings {
@@ -269,7 +272,7 @@ func (h *history) notShown(want map[string]event) (missing []string) {
 	return missing
 }
 
-// wrongListing tells where a list differs from what living processes have registered.
+// wrongListing returns where a list differs from what living processes have registered.
 func wrongListing(path, process string, is map[string]int64, want map[string]*listed) (wrong []string) {
 	for id := range is {
 		if want[id] == nil && id != staticInstance {
@@ -277,8 +280,8 @@ func wrongListing(path, process string, is map[string]int64, want map[string]*li
 		}
 	}
 	for id, w := range want {
-		if told, there := is[id]; !there || told != w.told && !slices.Contains(w.perhaps, told) {
-			wrong = append(wrong, fmt.Sprintf("%s: %s lists %s with %d (%v), which tells %d or %v", path, process, id, told, there, w.told, w.perhaps))
+		if number, there := is[id]; !there || number != w.number && !slices.Contains(w.uncertain, number) {
+			wrong = append(wrong, fmt.Sprintf("%s: %s lists %s with %d (%v), which has %d or %v", path, process, id, number, there, w.number, w.uncertain))
 		}
 	}
 	return wrong

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// recordStall writes into the history what the servers hold at paths without progress, and where the processes' goroutines are. It fails if the servers
-// disagree.
+// recordStall writes into the history which nodes the servers have at paths without progress, and the stacks of the processes' goroutines. It returns an error if the
+// servers have different nodes.
 func (env *testEnv) recordStall(missing []string) error {
 	var paths []string
 	for _, name := range missing {
@@ -36,10 +36,27 @@ func (env *testEnv) recordStall(missing []string) error {
 	return disagreement
 }
 
-// checkServersAgree fails if the servers hold different nodes below the paths: then ZooKeeper itself has lost or invented a transaction, and no client library
-// can keep its promises. It tells such a run from one in which Lockstep failed.
+// checkServersAgree returns an error if the servers have different nodes below the paths. Then ZooKeeper itself has lost or invented a transaction, and no client library
+// can keep its promises. The error distinguishes such a run from one in which Lockstep failed. A server that cannot be read is an error, too: all faults are undone, so
+// each server must answer, and the others do not show what it has.
 func (env *testEnv) checkServersAgree(paths []string) error {
-	differences := settledDifferences(env.readServers(paths), env.readServers(paths))
+	return compareServers(env.Size(), func(i int) (nodeTree, error) {
+		tree := nodeTree{}
+		return tree, tree.readServer(env.Addr(i), paths)
+	})
+}
+
+// compareServers reads n servers twice and compares what they have.
+func compareServers(n int, read func(server int) (nodeTree, error)) error {
+	before, err := readServers(n, read)
+	if err != nil {
+		return err
+	}
+	after, err := readServers(n, read)
+	if err != nil {
+		return err
+	}
+	differences := settledDifferences(before, after)
 	if len(differences) == 0 {
 		return nil
 	}
@@ -66,25 +83,26 @@ func (env *testEnv) logNodes(path string) {
 	}
 }
 
-// nodeTree is which nodes a server holds: the transactions that created them, by path.
+// nodeTree is the set of nodes that a server has: by path, the transaction that created the node.
 type nodeTree map[string]int64
 
-// readServers returns each server's nodes below the paths, behind a sync. It leaves out servers that cannot be read, and says so in the history.
-func (env *testEnv) readServers(paths []string) map[int]nodeTree {
+// readServers returns what each server has. Its error names all servers that cannot be read.
+func readServers(n int, read func(server int) (nodeTree, error)) (map[int]nodeTree, error) {
 	trees := map[int]nodeTree{}
-	for i := range env.Size() {
-		tree := nodeTree{}
-		if err := tree.readServer(env.Addr(i), paths); err != nil {
-			env.history.logHarness(fmt.Sprintf("server %d cannot be read: %v", i, err))
-			continue
+	var unread error
+	for i := range n {
+		tree, err := read(i)
+		if err != nil {
+			unread = errors.Join(unread, fmt.Errorf("server %d cannot be read, so it is not known whether the servers agree: %w", i, err))
 		}
 		trees[i] = tree
 	}
-	return trees
+	return trees, unread
 }
 
+// readServer adds a server's nodes below the paths, after a sync.
 func (tree nodeTree) readServer(addr string, paths []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), waitLimit/8)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit/2)
 	defer cancel()
 	c, err := connect(ctx, []string{addr})
 	if err != nil {
@@ -124,7 +142,7 @@ func (tree nodeTree) readNode(ctx context.Context, s *framework.Session, path st
 	return nil
 }
 
-// settledDifferences returns where servers differ in nodes that were not created or deleted on any of them between two looks.
+// settledDifferences returns the nodes that some servers have and others do not, without nodes that were created or deleted on any of them between the two readings.
 func settledDifferences(before, after map[int]nodeTree) (differences []string) {
 	paths := map[string]bool{}
 	for _, trees := range []map[int]nodeTree{before, after} {
@@ -156,6 +174,23 @@ func TestServersThatDisagreeAreReported(t *testing.T) {
 	lost := nodeTree{"/a": 1}
 	require.Equal(t, []string{"/a/b was created by 2 on 0, by 0 on 1"},
 		settledDifferences(map[int]nodeTree{0: same, 1: lost}, map[int]nodeTree{0: same, 1: lost}))
-	require.Empty(t, settledDifferences(map[int]nodeTree{0: same, 1: lost}, map[int]nodeTree{0: same, 1: same}), "it came meanwhile")
-	require.Empty(t, settledDifferences(map[int]nodeTree{0: same}, map[int]nodeTree{0: same, 1: lost}), "one server was read")
+	require.Empty(t, settledDifferences(map[int]nodeTree{0: same, 1: lost}, map[int]nodeTree{0: same, 1: same}), "the node was created between the readings")
+}
+
+// TestServersThatCannotBeReadAreReported checks that a server that cannot be read at either reading is not left out of the comparison.
+func TestServersThatCannotBeReadAreReported(t *testing.T) {
+	same, away := nodeTree{"/a": 1}, errors.New("away")
+	for failing := range 6 {
+		readings := 0
+		err := compareServers(3, func(server int) (nodeTree, error) {
+			defer func() { readings++ }()
+			if readings == failing {
+				return nil, away
+			}
+			return same, nil
+		})
+		require.ErrorIs(t, err, away)
+		require.ErrorContains(t, err, fmt.Sprintf("server %d cannot be read", failing%3))
+	}
+	require.NoError(t, compareServers(3, func(int) (nodeTree, error) { return same, nil }))
 }

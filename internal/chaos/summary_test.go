@@ -55,7 +55,7 @@ func increment[K comparable](s *summary, in map[K]int, k K) {
 // holdsLostSafely counts holds that ended before their holders released them.
 func (s *summary) holdsLostSafely() int { return s.Ends[endLost] + s.Ends[endProcessDied] }
 
-// progressLine is a summary in one line.
+// progressLine returns the summary in one line.
 func (s *summary) progressLine() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 // waitLimit bounds every wait. Only a violation or a stalled machine reaches it.
 const waitLimit = 2 * time.Minute
 
-// testEnv is the servers, the client processes, and the harness's own client.
+// testEnv has the servers, the client processes, and the harness's own client.
 type testEnv struct {
 	*ensemble.Ensemble
 	clients  []*clientSlot
@@ -32,23 +32,26 @@ type testEnv struct {
 	observer *framework.Client
 	queues   map[string]*queue.Queue[string]
 
-	mu     sync.Mutex
-	struck map[string]bool // targets of faults that last
+	mu           sync.Mutex
+	takenTargets map[string]bool // targets of faults that last
 
-	services *services       // the harness's own; nil beside naive clients
-	atRest   *servicesAtRest // of the latest segment
+	services *services         // the harness's own; nil if the clients are naive
+	atRest   *servicesAtRest   // of the latest segment
+	sink     string            // the directory of the sinks of runs
+	runs     []finishedRun     // of the latest segment
+	runEnds  map[string]string // how the runs of all segments have ended
 }
 
 // newTestEnv starts three servers.
-func newTestEnv(t *testing.T, diskMB int, rng *history) *testEnv {
+func newTestEnv(t *testing.T, diskMB int, h *history) *testEnv {
 	e := ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 512, DiskMB: diskMB})
-	return &testEnv{Ensemble: e, history: rng, struck: map[string]bool{}, queues: map[string]*queue.Queue[string]{}}
+	return &testEnv{Ensemble: e, history: h, takenTargets: map[string]bool{}, queues: map[string]*queue.Queue[string]{}, sink: t.TempDir(), runEnds: map[string]string{}}
 }
 
 // startClient adds a client that knows these servers, and starts its process.
 func (env *testEnv) startClient(t *testing.T, role string, seed uint64, servers ...int) {
 	t.Helper()
-	c := &clientSlot{number: len(env.clients), role: role, files: t.TempDir(), history: env.history}
+	c := &clientSlot{number: len(env.clients), role: role, files: t.TempDir(), sink: env.sink, history: env.history}
 	for _, i := range servers {
 		p, err := ensemble.NewProxy(env.Addr(i))
 		if err != nil {
@@ -64,7 +67,7 @@ func (env *testEnv) startClient(t *testing.T, role string, seed uint64, servers 
 	env.clients = append(env.clients, c)
 }
 
-// connectObserver connects the harness itself, without a proxy, to see what the clients left behind.
+// connectObserver connects the harness itself, without a proxy, to read what the clients have left.
 func (env *testEnv) connectObserver(t *testing.T) {
 	t.Helper()
 	c, err := connect(t.Context(), env.Addrs())
@@ -87,20 +90,20 @@ func (env *testEnv) connectObserver(t *testing.T) {
 	})
 }
 
-// claimTarget picks a random target that no other fault has. It returns false if there is none.
+// claimTarget picks a random target that fits and that no other fault has. It returns false if there is none.
 func (env *testEnv) claimTarget(rng *rand.Rand, name string, n int, fit func(int) bool) (i int, free func(), ok bool) {
 	env.mu.Lock()
 	defer env.mu.Unlock()
 	for _, i := range rng.Perm(n) {
 		key := fmt.Sprint(name, i)
-		if env.struck[key] || !fit(i) {
+		if env.takenTargets[key] || !fit(i) {
 			continue
 		}
-		env.struck[key] = true
+		env.takenTargets[key] = true
 		return i, func() {
 			env.mu.Lock()
 			defer env.mu.Unlock()
-			delete(env.struck, key)
+			delete(env.takenTargets, key)
 		}, true
 	}
 	return 0, nil, false
@@ -198,8 +201,8 @@ func (env *testEnv) awaitEmptyQueue(ctx context.Context, path string) (drainedQu
 			return s, nil
 		}
 		if ctx.Err() != nil {
-			env.recordStall([]string{path})
-			return s, fmt.Errorf("%s: items are left that no consumer gets: %s: %w", path, lastCount, errors.Join(err, ctx.Err()))
+			return s, errors.Join(env.recordStall([]string{path}),
+				fmt.Errorf("%s: items remain that no consumer gets: %s: %w", path, lastCount, errors.Join(err, ctx.Err())))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -55,8 +55,8 @@ func (p *clientProcess) closeQueues(ctx context.Context) (err error) {
 	return err
 }
 
-// producer puts items into streams of its own. It starts a new stream in each segment, and after a put with an unknown outcome. The
-// items of a stream have one priority.
+// producer puts items into streams of its own. It starts a new stream in each segment, and after a put with an unknown outcome. All items
+// of a stream have the same priority.
 type producer struct {
 	*clientProcess
 	path     string
@@ -78,7 +78,7 @@ type putItemName struct {
 
 func (i putItemName) String() string { return fmt.Sprint(i.stream, "#", i.number) }
 
-// mostRecent is the number of items that a producer remembers.
+// mostRecent is how many of the latest items a producer remembers.
 const mostRecent = 6
 
 func producerActor(pause time.Duration) func(*clientProcess, workload, *rand.Rand) func(context.Context, iteration) {
@@ -171,7 +171,7 @@ func (p *producer) remember(i putItemName) {
 	p.recent = p.recent[max(0, len(p.recent)-mostRecent):]
 }
 
-// cancelSometimes cancels one of the last items by its id, whatever has become of it meanwhile.
+// cancelSometimes cancels one of the latest items by its id. The item may be queued, delivered or acknowledged by then.
 func (p *producer) cancelSometimes(ctx context.Context) {
 	if len(p.recent) == 0 || p.rand.IntN(4) > 0 {
 		return
@@ -225,10 +225,12 @@ func consumerActor(p *clientProcess, w workload, rng *rand.Rand) func(context.Co
 	}
 }
 
-// expectStaleFiller handles an item of checkCapacity, which was prefetched before its purge. Its acknowledgement must fail.
+// expectStaleFiller handles an item of checkCapacity that was prefetched before it was purged. Its acknowledgement must fail.
 func (p *clientProcess) expectStaleFiller(ctx context.Context, op int64, d *queue.Delivery[string]) {
 	e := event{At: now(), Op: op, Step: stepAbandoned}
-	if err := d.Ack(ctx); err == nil {
+	err := d.Ack(ctx)
+	p.expectSettled(ctx, "Ack", d, err)
+	if err == nil {
 		e.Step, e.Error = stepFailed, "a purged item was acknowledged"
 	}
 	p.write(e)
@@ -252,13 +254,25 @@ func (p *clientProcess) ackOrNack(op int64, d *queue.Delivery[string], rng *rand
 	ctx, cancel := context.WithTimeout(context.Background(), 2*sessionTimeout)
 	defer cancel()
 	if rng.IntN(12) == 0 {
-		_ = d.Nack(ctx, time.Duration(rng.IntN(2))*time.Second, nil) // it is redelivered in any case
+		err := d.Nack(ctx, time.Duration(rng.IntN(2))*time.Second, nil) // it is redelivered in any case
+		p.expectSettled(ctx, "Nack", d, err)
 		return endNacked
 	}
 	p.write(event{At: now(), Op: op, Step: stepAcking})
-	if err := d.Ack(ctx); err != nil {
-		*why = err.Error()
-		return endUncertain
+	err := d.Ack(ctx)
+	p.expectSettled(ctx, "Ack", d, err)
+	if err == nil {
+		return endAcked
 	}
-	return endAcked
+	*why = err.Error()
+	if errors.Is(err, queue.ErrLost) && !errors.Is(err, queue.ErrUnknown) {
+		return endLost // the item was not acknowledged, so it must come again
+	}
+	return endUncertain
+}
+
+// expectSettled writes a violation if a settlement has failed with an error that the documentation of Ack does not name. ErrSettled is none that may come: nothing else
+// settles the delivery.
+func (p *clientProcess) expectSettled(ctx context.Context, call string, d *queue.Delivery[string], err error) {
+	p.expect(ctx, call, d.Node(), err, queue.ErrLost, queue.ErrUnknown)
 }

@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/ids"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/registry"
 )
@@ -20,16 +20,17 @@ import (
 // actorFunc is one pass of an actor.
 type actorFunc = func(context.Context, iteration)
 
-// settingActor sets the setting. Sometimes it does what other programs do: it deletes the node, or writes what readers refuse.
+// settingActor sets the setting. Sometimes it does what other programs may do: it deletes the node, or writes a text that readers refuse.
 func settingActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	return func(ctx context.Context, t iteration) {
 		callCtx, cancel := sometimesTimeout(ctx, rng)
 		defer cancel()
 		switch rng.IntN(10) {
 		case 0:
-			_ = p.client.DeleteIfPresent(ctx, w.path) // the outcome does not matter
+			p.expect(ctx, "DeleteIfPresent", w.path, p.client.DeleteIfPresent(ctx, w.path))
 		case 1:
-			_, _ = p.client.Set(ctx, w.path, []byte("refused"), framework.AnyVersion) // nor here
+			_, err := p.client.Set(ctx, w.path, []byte("refused"), framework.AnyVersion)
+			p.expect(ctx, "Set", w.path, err, framework.ErrNoNode, framework.ErrSessionLost, framework.ErrOutcomeUnknown)
 		default:
 			c := call{request: event{Kind: kindWrite, Path: w.path, Item: fmt.Sprintf("%s%s.%d", goodPrefix, p.name, p.lastOp.Add(1))}}
 			var opts []config.SetOption
@@ -40,7 +41,7 @@ func settingActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			}
 			_ = c.run(callCtx, p, func(int64, *event) error { return p.services.setting.Set(callCtx, c.request.Item, opts...) })
 		}
-		wait(ctx, usuallyShort(rng, 300*time.Millisecond), t.stop)
+		wait(ctx, randomPause(rng, 300*time.Millisecond), t.stop)
 	}
 }
 
@@ -64,7 +65,7 @@ func tallyActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 		_ = c.run(callCtx, p, func(int64, *event) error {
 			return p.services.tally.Set(callCtx, tallyValue{c.request.Number, c.request.Item}, config.If(before.Version))
 		})
-		wait(ctx, usuallyShort(rng, 200*time.Millisecond), t.stop)
+		wait(ctx, randomPause(rng, 200*time.Millisecond), t.stop)
 	}
 }
 
@@ -79,23 +80,30 @@ func treeActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	return func(ctx context.Context, t iteration) {
 		callCtx, cancel := sometimesTimeout(ctx, rng)
 		defer cancel()
-		c := call{request: event{Kind: kindWrite, Path: w.path}, passing: true, refusals: []error{framework.ErrBadVersion}}
-		_ = c.run(callCtx, p, func(int64, *event) error {
-			data, st, err := p.client.Get(callCtx, treeKeys[0])
-			if err != nil {
-				return err
-			}
-			n, err := strconv.ParseInt(string(data), 10, 64)
-			if err != nil {
-				return err
-			}
-			next := []byte(strconv.FormatInt(n+1, 10))
-			_, err = p.client.Multi(callCtx, framework.SetOp(treeKeys[0], next, st.Version), framework.SetOp(treeKeys[1], next, framework.AnyVersion),
-				framework.SetOp(treeKeys[2], next, framework.AnyVersion))
-			return err
-		})
-		wait(ctx, usuallyShort(rng, 300*time.Millisecond), t.stop)
+		p.writeTree(callCtx, w.path)
+		wait(ctx, randomPause(rng, 300*time.Millisecond), t.stop)
 	}
+}
+
+// writeTree reads the first key and writes the next number. Its read goes on over a lost session, and its transaction does not.
+func (p *clientProcess) writeTree(ctx context.Context, path string) {
+	data, st, err := p.client.Get(ctx, treeKeys[0])
+	p.expect(ctx, "Get", treeKeys[0], err)
+	if err != nil {
+		return
+	}
+	n, err := strconv.ParseInt(string(data), 10, 64)
+	if err != nil {
+		p.writeShown(ctx, path, event{}, err) // nobody writes other data
+		return
+	}
+	next := []byte(strconv.FormatInt(n+1, 10))
+	c := call{request: event{Kind: kindWrite, Path: path}, mayBeUnknown: true, refusals: []error{framework.ErrBadVersion, framework.ErrSessionLost}}
+	_ = c.run(ctx, p, func(int64, *event) error {
+		_, err := p.client.Multi(ctx, framework.SetOp(treeKeys[0], next, st.Version), framework.SetOp(treeKeys[1], next, framework.AnyVersion),
+			framework.SetOp(treeKeys[2], next, framework.AnyVersion))
+		return err
+	})
 }
 
 func (p *clientProcess) followTree(ctx context.Context) {
@@ -110,7 +118,7 @@ func (p *clientProcess) followTree(ctx context.Context) {
 // idBatch is how many ids an actor takes at a time.
 const idBatch = 20
 
-// idRanges are rising ids as pairs of first and last.
+// idRanges returns rising ids as pairs of first and last.
 func idRanges(given []int64) (ranges []int64) {
 	for _, id := range given {
 		if n := len(ranges); n > 0 && ranges[n-1]+1 == id {
@@ -139,11 +147,11 @@ func sequenceActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			}
 			return nil
 		})
-		wait(ctx, usuallyShort(rng, 100*time.Millisecond), t.stop)
+		wait(ctx, randomPause(rng, 100*time.Millisecond), t.stop)
 	}
 }
 
-// slotsActor fills slices with a worker's ids. Its slot is that of a process that was killed before, sooner or later.
+// slotsActor takes a worker's ids. Sooner or later its slot is one that a killed process has used.
 func slotsActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	return func(ctx context.Context, t iteration) {
 		callCtx, cancel := sometimesTimeout(ctx, rng)
@@ -156,39 +164,39 @@ func slotsActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			}
 			return err
 		})
-		wait(ctx, usuallyShort(rng, 100*time.Millisecond), t.stop)
+		wait(ctx, randomPause(rng, 100*time.Millisecond), t.stop)
 	}
 }
 
-// counterActor adds 1. Two of them share a counter, so that adds are combined.
+// counterActor adds 1. Two actors of a process share a counter, so that their adds are combined.
 func counterActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	return func(ctx context.Context, t iteration) {
 		callCtx, cancel := sometimesTimeout(ctx, rng)
 		defer cancel()
-		_ = call{request: event{Kind: kindAdd, Path: w.path}}.run(callCtx, p, func(_ int64, answer *event) (err error) {
+		_ = call{request: event{Kind: kindAdd, Path: w.path}, mayBeUnknown: true}.run(callCtx, p, func(_ int64, answer *event) (err error) {
 			answer.Number, err = p.services.counter.Add(callCtx, 1)
 			return err
 		})
-		wait(ctx, usuallyShort(rng, 200*time.Millisecond), t.stop)
+		wait(ctx, randomPause(rng, 200*time.Millisecond), t.stop)
 	}
 }
 
-// tolds is the key of an instance's metadata with the number that it tells.
-const tolds = "told"
+// numberKey is the key of an instance's metadata that has the instance's number.
+const numberKey = "number"
 
-// instanceActor registers an instance, changes what it tells, unregisters it after a while, and picks instances.
+// instanceActor registers an instance, changes its number, unregisters it after a while, and picks instances.
 func instanceActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	var reg *registry.Registration
-	told := int64(0)
-	metadata := func() map[string]string { return map[string]string{tolds: strconv.FormatInt(told, 10)} }
+	number := int64(0)
+	metadata := func() map[string]string { return map[string]string{numberKey: strconv.FormatInt(number, 10)} }
 	return func(ctx context.Context, t iteration) {
 		callCtx, cancel := sometimesTimeout(ctx, rng)
 		defer cancel()
-		told++
+		number++
 		switch action := rng.IntN(20); {
 		case reg == nil:
-			id := fmt.Sprintf("%s.%d", p.name, told)
-			_ = call{request: event{Kind: kindEnter, Path: w.path, Item: id, Number: told}}.run(callCtx, p, func(int64, *event) (err error) {
+			id := fmt.Sprintf("%s.%d", p.name, number)
+			_ = call{request: event{Kind: kindJoin, Path: w.path, Item: id, Number: number}}.run(callCtx, p, func(int64, *event) (err error) {
 				one, err := p.services.registry.Register(callCtx, registry.Instance{Service: serviceName, ID: id, Address: "10.0.0.8", Port: 8080, Metadata: metadata()})
 				if err == nil {
 					reg = one
@@ -196,12 +204,12 @@ func instanceActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 				return err
 			})
 		case action == 0:
-			_ = call{request: event{Kind: kindQuit, Path: w.path, Item: reg.Instance().ID}, later: true}.run(callCtx, p, func(int64, *event) error { return reg.Close(callCtx) })
+			_ = call{request: event{Kind: kindLeave, Path: w.path, Item: reg.Instance().ID}, mayHappenLater: true}.run(callCtx, p, func(int64, *event) error { return reg.Close(callCtx) })
 			reg = nil
 		case action < 8:
-			said := metadata() // here: the registration calls its change later, and perhaps twice
-			_ = call{request: event{Kind: kindTell, Path: w.path, Item: reg.Instance().ID, Number: told}, later: true}.run(callCtx, p, func(int64, *event) error {
-				return reg.Update(callCtx, func(i *registry.Instance) { i.Metadata = said })
+			latest := metadata() // computed here: the registration calls the function later, and perhaps twice
+			_ = call{request: event{Kind: kindUpdate, Path: w.path, Item: reg.Instance().ID, Number: number}, mayHappenLater: true}.run(callCtx, p, func(int64, *event) error {
+				return reg.Update(callCtx, func(i *registry.Instance) { i.Metadata = latest })
 			})
 		default:
 			_ = call{request: event{Kind: kindPick, Path: w.path}}.run(callCtx, p, func(_ int64, answer *event) error {
@@ -213,55 +221,63 @@ func instanceActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 				return err
 			})
 		}
-		wait(ctx, usuallyShort(rng, 200*time.Millisecond), t.stop)
+		wait(ctx, randomPause(rng, 200*time.Millisecond), t.stop)
 	}
 }
 
+// followInstances writes each list. Before the first list the pool yields the errors of its reads and goes on: then the servers may be away. An error after it
+// is a violation.
 func (p *clientProcess) followInstances(ctx context.Context) {
+	listed := false
 	for all, err := range p.services.pool.Changes(ctx) {
+		if err != nil {
+			if listed || !failure.IsTransient(err) {
+				p.expect(ctx, "Changes", instancesPath, err)
+			}
+			continue
+		}
+		listed = true
 		list := map[string]int64{}
 		for _, i := range all {
-			list[i.ID], _ = strconv.ParseInt(i.Metadata[tolds], 10, 64) // the static instance tells nothing
+			list[i.ID], _ = strconv.ParseInt(i.Metadata[numberKey], 10, 64) // the static instance has no number
 		}
-		if err == nil { // an error comes before the first list only
-			p.writeShown(ctx, instancesPath, event{Listed: list}, nil)
-		}
+		p.writeShown(ctx, instancesPath, event{Listed: list}, nil)
 	}
 }
 
-// memberActor joins the group, changes what the member tells, leaves after a while, and drains members.
+// memberActor joins the group, changes the member's number, leaves after a while, and drains members.
 func memberActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	var self *members.Membership
-	told := int64(0)
+	number := int64(0)
 	return func(ctx context.Context, t iteration) {
 		callCtx, cancel := sometimesTimeout(ctx, rng)
 		defer cancel()
-		told++
+		number++
 		switch action := rng.IntN(20); {
 		case self == nil:
-			id := fmt.Sprintf("%s.%d", p.name, told)
-			_ = call{request: event{Kind: kindEnter, Path: w.path, Item: id, Number: told}}.run(callCtx, p, func(int64, *event) error {
-				one, err := p.services.group.Join(callCtx, id, members.Info{Load: float64(told)}, members.WithDrain(p.drainFunction(id)))
+			id := fmt.Sprintf("%s.%d", p.name, number)
+			_ = call{request: event{Kind: kindJoin, Path: w.path, Item: id, Number: number}}.run(callCtx, p, func(int64, *event) error {
+				one, err := p.services.group.Join(callCtx, id, members.Info{Load: float64(number)}, members.WithDrain(p.drainFunction(id)))
 				if err == nil {
 					self = one
 				}
 				return err
 			})
 		case action == 0:
-			_ = call{request: event{Kind: kindQuit, Path: w.path, Item: self.ID()}}.run(callCtx, p, func(int64, *event) error { return self.Leave(callCtx) })
+			_ = call{request: event{Kind: kindLeave, Path: w.path, Item: self.ID()}}.run(callCtx, p, func(int64, *event) error { return self.Leave(callCtx) })
 			self = nil
 		case action < 5:
 			p.drainMember(ctx, w, rng, t.stop)
 		default:
-			_ = call{request: event{Kind: kindTell, Path: w.path, Item: self.ID(), Number: told}, later: true}.run(callCtx, p, func(int64, *event) error {
-				return self.Update(callCtx, func(i *members.Info) { i.Load = float64(told) })
+			_ = call{request: event{Kind: kindUpdate, Path: w.path, Item: self.ID(), Number: number}, mayHappenLater: true}.run(callCtx, p, func(int64, *event) error {
+				return self.Update(callCtx, func(i *members.Info) { i.Load = float64(number) })
 			})
 		}
-		wait(ctx, usuallyShort(rng, 200*time.Millisecond), t.stop)
+		wait(ctx, randomPause(rng, 200*time.Millisecond), t.stop)
 	}
 }
 
-// drainFunction finishes work that takes a moment.
+// drainFunction returns a drain function that takes a moment.
 func (p *clientProcess) drainFunction(id string) func(context.Context, members.Cordon) error {
 	return func(ctx context.Context, _ members.Cordon) error {
 		wait(ctx, 100*time.Millisecond, nil)
@@ -273,7 +289,7 @@ func (p *clientProcess) drainFunction(id string) func(context.Context, members.C
 	}
 }
 
-// drainMember drains a member that is listed, and withdraws that.
+// drainMember drains a member that is listed, and then withdraws the request.
 func (p *clientProcess) drainMember(ctx context.Context, w workload, rng *rand.Rand, stop <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -293,14 +309,9 @@ func (p *clientProcess) drainMember(ctx context.Context, w workload, rng *rand.R
 		return
 	}
 	id := view.Members[rng.IntN(len(view.Members))].ID
+	// No *members.DrainError: the drain function fails only when its context has ended, with the request or with the membership, and no answer is written then.
 	refusals := []error{members.ErrNotFound, members.ErrLeft, members.ErrWithdrawn}
-	err = call{request: event{Kind: kindDrain, Path: w.path, Item: id}, refusals: refusals}.run(ctx, p, func(int64, *event) error {
-		err := p.services.group.Drain(ctx, id)
-		if refused := new(*members.DrainError); errors.As(err, refused) { // its function's context ended
-			return members.ErrWithdrawn
-		}
-		return err
-	})
+	err = call{request: event{Kind: kindDrain, Path: w.path, Item: id}, refusals: refusals}.run(ctx, p, func(int64, *event) error { return p.services.group.Drain(ctx, id) })
 	if err == nil || rng.IntN(2) == 0 {
 		_ = call{request: event{Kind: kindUncordon, Path: w.path, Item: id}}.run(ctx, p, func(int64, *event) error { return p.services.group.Uncordon(ctx, id) })
 	}

@@ -4,14 +4,23 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/queue"
 )
 
-// workload is what some actors of each process do at a path.
+// workload is the work of some actors of each process at a path.
 type workload struct {
 	path            string
 	actors          int
@@ -51,6 +60,8 @@ var workloads = []workload{
 	{counterPath, 2, loadNormal, 0, counterActor},
 	{instancesPath, 1, loadNormal, 0, instanceActor},
 	{groupPath, 1, loadNormal, 0, memberActor},
+	{runsPath, 1, loadNormal, 0, workflowActor},
+	{runsPath, 1, loadDrain, 0, executorActor},
 }
 
 // holdRules are the rules of the held paths.
@@ -69,8 +80,8 @@ var holdRules = map[string]holdRule{
 // semaphorePermits are the semaphore's permits.
 const semaphorePermits = 3
 
-// runActor runs one actor until ctx ends.
-func (w workload) runActor(ctx context.Context, p *clientProcess, rng *rand.Rand) {
+// runActorLoop runs one actor until ctx ends.
+func (w workload) runActorLoop(ctx context.Context, p *clientProcess, rng *rand.Rand) {
 	do := w.newActor(p, w, rng)
 	for {
 		t, ok := p.load.begin(ctx, w.level)
@@ -93,8 +104,8 @@ func wait(ctx context.Context, d time.Duration, stop <-chan struct{}) {
 	}
 }
 
-// usuallyShort returns a duration below usual, and sometimes one up to twenty times as long.
-func usuallyShort(rng *rand.Rand, usual time.Duration) time.Duration {
+// randomPause returns a duration below usual, and sometimes one up to twenty times as long.
+func randomPause(rng *rand.Rand, usual time.Duration) time.Duration {
 	if rng.IntN(20) == 0 {
 		usual *= 20
 	}
@@ -104,12 +115,12 @@ func usuallyShort(rng *rand.Rand, usual time.Duration) time.Duration {
 // longestHold is the longest hold during faults: longer than a session survives without servers.
 const longestHold = 4 * sessionTimeout
 
-// holdTime returns how long an actor holds, and when it must stop earlier: usually a short time, and sometimes as long as faults last.
+// holdTime returns how long an actor holds, and a channel whose close ends the hold earlier. The time is usually short, and sometimes as long as faults last.
 func (w workload) holdTime(rng *rand.Rand, t iteration, usual time.Duration) (d time.Duration, stop <-chan struct{}) {
 	if !isClosed(t.faultsOver) && rng.IntN(100) < w.longHoldPercent {
 		return time.Duration(rng.Int64N(int64(longestHold))), t.faultsOver
 	}
-	return usuallyShort(rng, usual), t.stop
+	return randomPause(rng, usual), t.stop
 }
 
 // sometimesTimeout returns a context that sometimes has a short timeout.
@@ -158,15 +169,29 @@ func lockActor(newRequest func(*clientProcess, string, *rand.Rand) lockRequest) 
 				d, stop := w.holdTime(rng, t, 20*time.Millisecond)
 				p.holdAndRelease(ctx, op, g, d, stop)
 			}
-			wait(ctx, usuallyShort(rng, 50*time.Millisecond), t.stop)
+			wait(ctx, randomPause(rng, 50*time.Millisecond), t.stop)
 		}
 	}
 }
 
-// writeNotGranted writes that a request was abandoned, or that it failed while its context was alive.
+// isEndOf reports whether ctx has ended and err says so. Another error is none that the end of ctx excuses.
+func isEndOf(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+// expect writes a violation that names the call and the error, unless the documentation of the call allows the error: it is nil, the end of ctx, or one of those
+// that the documentation names.
+func (p *clientProcess) expect(ctx context.Context, call, path string, err error, named ...error) {
+	if err == nil || isEndOf(ctx, err) || slices.ContainsFunc(named, func(n error) bool { return errors.Is(err, n) }) {
+		return
+	}
+	p.write(event{At: now(), Step: stepUndocumented, Path: path, Order: call, Error: err.Error()})
+}
+
+// writeNotGranted writes that a request was abandoned at the end of its context, or that it failed with another error.
 func (p *clientProcess) writeNotGranted(acquireCtx context.Context, op int64, err error) {
 	e := event{At: now(), Op: op, Step: stepAbandoned}
-	if acquireCtx.Err() == nil {
+	if !isEndOf(acquireCtx, err) {
 		e.Step, e.Error = stepFailed, err.Error()
 	}
 	p.write(e)
@@ -188,7 +213,7 @@ func (p *clientProcess) holdAndRelease(ctx context.Context, op int64, g heldLock
 	p.write(e)
 }
 
-// watchHold checks a hold's context for d. It returns when a running process last saw it alive, and whether it has not ended.
+// watchHold checks a hold's context for d. It returns the last time at which the process was scheduled and the context was alive, and whether it is still alive.
 func (p *clientProcess) watchHold(ctx context.Context, op int64, hold context.Context, d time.Duration, stop <-chan struct{}) (lastHeld int64, alive bool) {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -248,4 +273,50 @@ func requestTerm(p *clientProcess, path string, _ *rand.Rand) lockRequest {
 		}
 		return heldLock{t.Context(), t.Token(), t.Number(), t.Resign}, nil
 	}}
+}
+
+// TestUndocumentedErrorsAreReported checks that only the errors that a call's documentation names are excused, also after the end of the call's context, and that a
+// violation names the call and the error.
+func TestUndocumentedErrorsAreReported(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out strings.Builder
+	p := &clientProcess{eventWriter: &eventWriter{to: &out}}
+	violations := func(do func()) (texts []string) {
+		out.Reset()
+		do()
+		h := newHistory(newSummary(1))
+		for line := range strings.Lines(out.String()) {
+			e, err := readEvent([]byte(line))
+			require.NoError(t, err)
+			h.add("c0-1", e, line)
+		}
+		for _, err := range h.takeSegment().errors {
+			texts = append(texts, err.Error())
+		}
+		return texts
+	}
+	for _, excused := range []struct {
+		ctx context.Context
+		err error
+	}{{t.Context(), nil}, {t.Context(), queue.ErrLost}, {ended, context.Canceled}} {
+		require.Empty(t, violations(func() { p.expect(excused.ctx, "Nack", "/q", excused.err, queue.ErrLost) }))
+	}
+	for _, ctx := range []context.Context{t.Context(), ended} {
+		require.Equal(t, []string{"c0-1: Nack of /q has returned an error that its documentation does not allow: delivery settled"},
+			violations(func() { p.expect(ctx, "Nack", "/q", queue.ErrSettled, queue.ErrLost) }))
+		require.Len(t, violations(func() { p.writeShown(ctx, groupPath, event{}, framework.ErrNoNode) }), 1)
+	}
+	run := func(ctx context.Context, c call, err error) []string {
+		c.request = event{Kind: kindWrite, Path: "/x"}
+		return violations(func() { _ = c.run(ctx, p, func(int64, *event) error { return err }) })
+	}
+	refusing := call{refusals: []error{config.ErrConflict}}
+	require.Empty(t, run(t.Context(), refusing, config.ErrConflict))
+	require.Empty(t, run(t.Context(), call{mayBeUnknown: true}, framework.ErrOutcomeUnknown))
+	require.Empty(t, run(ended, call{}, framework.ErrOutcomeUnknown))
+	require.Empty(t, run(ended, call{}, context.Canceled))
+	require.Len(t, run(t.Context(), call{}, framework.ErrOutcomeUnknown), 1)
+	require.Len(t, run(t.Context(), refusing, framework.ErrSuspended), 1)
+	require.Len(t, run(ended, call{mayHappenLater: true}, framework.ErrNoNode), 1)
 }

@@ -1,4 +1,4 @@
-// Package clock has the clocks by which leases are counted.
+// Package clock has the clocks that measure leases.
 package clock
 
 import (
@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Clock is a clock by which leases are counted. It does not step.
+// Clock is a clock that measures leases. Unlike a wall clock it is never set.
 type Clock interface {
-	// Now is the time since a fixed point of the clock's own.
+	// Now is the time since a moment that each clock chooses.
 	Now() time.Duration
-	// NewAlarm returns an alarm that is not set. When it rings, ring is called from a goroutine of its own.
+	// NewAlarm returns an alarm that is not set. When it rings, it calls ring in a goroutine of its own.
 	NewAlarm(ring func()) Alarm
 }
 
-// Alarm rings once each time the clock reaches what it was set to.
+// Alarm rings once after each call of Set.
 type Alarm interface {
-	// Set makes the alarm ring at the reading at of its clock, instead of at a former setting.
+	// Set makes the alarm ring when its clock reads at, and cancels a former Set that has not rung.
 	Set(at time.Duration)
-	// Stop ends the alarm for good. A ring that has begun is not waited for.
+	// Stop ends the alarm for good. It does not wait for a call of ring that has begun.
 	Stop()
 }
 
-// Time returns a clock that reads time.Now: the clock of a testing/synctest bubble, and of
-// systems without a better one. While the machine is suspended it stands still on most systems, so
-// that a lease may outlive its session by that time; only fencing tokens help then.
+// Time returns a clock that reads time.Now. It is the clock of a testing/synctest bubble, and of
+// systems without a better one. On most systems it stands still while the machine is suspended, so
+// a lease may outlive its session by that time. Then only fencing tokens help.
 func Time() Clock { return goClock{time.Now()} }
 
 type goClock struct{ base time.Time }
@@ -34,7 +34,7 @@ func (c goClock) Now() time.Duration { return time.Since(c.base) }
 func (c goClock) NewAlarm(ring func()) Alarm { return &timeAlarm{clock: c, ring: ring} }
 
 type timeAlarm struct {
-	clock goClock
+	clock Clock
 	ring  func()
 
 	mu      sync.Mutex

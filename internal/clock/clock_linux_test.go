@@ -2,15 +2,16 @@ package clock
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// machine plays a machine's clocks: asleep, the monotonic one stands still while the others go on.
+// machine simulates a machine's clocks. While it is suspended, the monotonic clock stands still and the others go on.
 type machine struct {
 	monotonic, asleep, stepped time.Duration
-	slow                       time.Duration // that a read of the boot clock takes
+	slow                       time.Duration // how long a read of the boot clock takes
 	reads                      int
 }
 
@@ -46,7 +47,7 @@ func TestASuspensionIsNoticed(t *testing.T) {
 	}
 }
 
-// TestASlowReadingIsNotKept has the thread lose the processor while it reads: the clocks do not fit together.
+// TestASlowReadingIsNotKept: the system interrupts the thread between the readings of the clocks, so the readings do not belong to one moment.
 func TestASlowReadingIsNotKept(t *testing.T) {
 	m := &machine{slow: time.Second}
 	c := newBootClock(m.clocks, m.boot)
@@ -66,4 +67,25 @@ func TestTheSystemIsTheBootClock(t *testing.T) {
 		require.GreaterOrEqual(t, now, before-bootStep)
 		require.LessOrEqual(t, now, after+bootStep)
 	}
+}
+
+// skippingClock is a clock that jumps forward, as CLOCK_BOOTTIME does beside Go's timers when the machine was suspended.
+type skippingClock struct {
+	Clock
+	skipped time.Duration
+}
+
+func (c *skippingClock) Now() time.Duration { return c.Clock.Now() + c.skipped }
+
+// TestTimerOfAnAlarmFollowsItsClock: after a suspension a Go timer that is set again rings when its clock has reached the time.
+func TestTimerOfAnAlarmFollowsItsClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, rings := &skippingClock{Clock: Time()}, make(chan time.Duration, 1)
+		alarm := &timeAlarm{clock: clock, ring: func() { rings <- clock.Now() }}
+		defer alarm.Stop()
+		clock.skipped = time.Hour
+		at := clock.Now() + time.Minute
+		alarm.Set(at)
+		require.Equal(t, at, <-rings)
+	})
 }

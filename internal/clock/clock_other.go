@@ -2,6 +2,5 @@
 
 package clock
 
-// System returns the clock that leases are counted by unless another is given: Time on
-// this system.
+// System returns the clock that measures leases by default. On this system it is that of Time.
 func System() Clock { return Time() }

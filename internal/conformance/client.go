@@ -18,15 +18,15 @@ type client struct {
 	states  chan zk.State
 }
 
-// client connects to all servers, waits for the session, and sees to it that its server knows the site's node.
-func (s *site) client(t *testing.T) *client {
+// client connects to all servers, waits for the session, and syncs, so that its server has the fixture's node.
+func (s *fixture) client(t *testing.T) *client {
 	t.Helper()
 	c := s.clientFor(t, sessionTimeout)
 	c.sync(s.root)
 	return c
 }
 
-func (s *site) clientFor(t *testing.T, timeout time.Duration) *client {
+func (s *fixture) clientFor(t *testing.T, timeout time.Duration) *client {
 	t.Helper()
 	c := &client{t: t, network: newNetwork(s.target.dial), states: make(chan zk.State, 1000)}
 	conn, _, err := zk.Connect(s.target.Servers, timeout,
@@ -46,7 +46,7 @@ func (s *site) clientFor(t *testing.T, timeout time.Duration) *client {
 	return c
 }
 
-// wantState waits for the session to come into a state.
+// wantState waits until the session has a state.
 func (c *client) wantState(want zk.State) {
 	c.t.Helper()
 	late := time.After(patience)
@@ -86,7 +86,7 @@ func (c *client) sync(path string) {
 	require.NoError(c.t, err)
 }
 
-// stat is nil when there is no such node.
+// stat returns the node's stat, or nil if there is no such node.
 func (c *client) stat(path string) *zk.Stat {
 	c.t.Helper()
 	is, stat, err := c.Exists(path)
@@ -97,7 +97,7 @@ func (c *client) stat(path string) *zk.Stat {
 	return stat
 }
 
-// wantEvent waits for a watch to fire.
+// wantEvent waits until a watch fires.
 func wantEvent(t *testing.T, watch <-chan zk.Event, typ zk.EventType, path string) {
 	t.Helper()
 	select {
@@ -110,8 +110,8 @@ func wantEvent(t *testing.T, watch <-chan zk.Event, typ zk.EventType, path strin
 	}
 }
 
-// wantQuiet sees that nothing that has happened up to now fires the watch: events precede
-// the reply to a sync.
+// wantQuiet requires that no earlier change fires the watch. It waits for the reply to a sync, which comes after the
+// events.
 func wantQuiet(t *testing.T, c *client, watch <-chan zk.Event) {
 	t.Helper()
 	c.sync("/")

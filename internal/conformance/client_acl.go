@@ -9,14 +9,14 @@ import (
 )
 
 var clientACL = []behaviour{
-	{"each permission allows its own", eachPermissionAllowsItsOwn},
-	{"a digest opens what it protects", digestOpens},
-	{"the auth scheme means whoever asks", authSchemeMeansTheAsker},
-	{"ACLs are changed under their own version", aclsAreVersioned},
-	{"an ACL's hash is shown to its admins alone", hashIsForAdmins},
-	{"ACLs that cannot be are refused", badACLsAreRefused},
+	{"each permission allows its operations only", eachPermissionAllowsItsOperations},
+	{"a digest gives access to what it protects", digestGivesAccess},
+	{"the auth scheme stands for the client's identities", authSchemeMeansTheClient},
+	{"ACLs have a version of their own", aclsAreVersioned},
+	{"only a node's admins are shown an ACL's hash", hashIsShownToAdmins},
+	{"invalid ACLs are refused", badACLsAreRefused},
 	{"children do not inherit", childrenDoNotInherit},
-	{"an address is a permission too", addressIsPermission},
+	{"an address can have permissions", addressIsPermission},
 }
 
 func (c *client) owner() *client {
@@ -25,7 +25,7 @@ func (c *client) owner() *client {
 	return c
 }
 
-// ownerACL gives the owner everything and the world perms.
+// ownerACL grants the owner all permissions, and everyone perms.
 func ownerACL(perms int32) []zk.ACL {
 	user, password, _ := strings.Cut(ownerCredentials, ":")
 	acl := zk.DigestACL(zk.PermAll, user, password)
@@ -35,7 +35,7 @@ func ownerACL(perms int32) []zk.ACL {
 	return acl
 }
 
-func eachPermissionAllowsItsOwn(t *testing.T, s *site) {
+func eachPermissionAllowsItsOperations(t *testing.T, s *fixture) {
 	stranger := s.client(t)
 	for _, perm := range []int32{0, zk.PermRead, zk.PermWrite, zk.PermCreate, zk.PermDelete, zk.PermAdmin} {
 		path, err := stranger.Create(s.path("n-"), nil, zk.FlagSequence, ownerACL(zk.PermAll))
@@ -68,7 +68,7 @@ func eachPermissionAllowsItsOwn(t *testing.T, s *site) {
 	}
 }
 
-func digestOpens(t *testing.T, s *site) {
+func digestGivesAccess(t *testing.T, s *fixture) {
 	owner, stranger := s.client(t).owner(), s.client(t)
 	_, err := owner.Create(s.path("a"), []byte("x"), 0, ownerACL(0))
 	require.NoError(t, err)
@@ -85,10 +85,10 @@ func digestOpens(t *testing.T, s *site) {
 	require.NoError(t, err)
 }
 
-func authSchemeMeansTheAsker(t *testing.T, s *site) {
+func authSchemeMeansTheClient(t *testing.T, s *fixture) {
 	owner, stranger := s.client(t), s.client(t)
 	_, err := owner.Create(s.path("a"), nil, 0, zk.AuthACL(zk.PermAll))
-	require.ErrorIs(t, err, zk.ErrInvalidACL, "nobody yet")
+	require.ErrorIs(t, err, zk.ErrInvalidACL, "the client has no identity yet")
 	owner.owner()
 	_, err = owner.Create(s.path("a"), nil, 0, zk.AuthACL(zk.PermAll))
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func authSchemeMeansTheAsker(t *testing.T, s *site) {
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 }
 
-func aclsAreVersioned(t *testing.T, s *site) {
+func aclsAreVersioned(t *testing.T, s *fixture) {
 	c := s.client(t)
 	c.create(s.path("a"), "", 0)
 	acl, stat, err := c.GetACL(s.path("a"))
@@ -120,7 +120,7 @@ func aclsAreVersioned(t *testing.T, s *site) {
 	require.NoError(t, err)
 }
 
-func hashIsForAdmins(t *testing.T, s *site) {
+func hashIsShownToAdmins(t *testing.T, s *fixture) {
 	owner, stranger := s.client(t).owner(), s.client(t)
 	_, err := owner.Create(s.path("a"), nil, 0, ownerACL(zk.PermRead))
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func hashIsForAdmins(t *testing.T, s *site) {
 	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "owner:x"}, {Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}, acl)
 }
 
-func badACLsAreRefused(t *testing.T, s *site) {
+func badACLsAreRefused(t *testing.T, s *fixture) {
 	c := s.client(t)
 	for _, acl := range []zk.ACL{
 		{Perms: zk.PermAll, Scheme: "world", ID: "somebody"},
@@ -152,7 +152,7 @@ func badACLsAreRefused(t *testing.T, s *site) {
 	require.ErrorIs(t, err, zk.ErrInvalidACL)
 }
 
-func childrenDoNotInherit(t *testing.T, s *site) {
+func childrenDoNotInherit(t *testing.T, s *fixture) {
 	owner, stranger := s.client(t).owner(), s.client(t)
 	_, err := owner.Create(s.path("a"), nil, 0, ownerACL(0))
 	require.NoError(t, err)
@@ -164,15 +164,15 @@ func childrenDoNotInherit(t *testing.T, s *site) {
 	require.ErrorIs(t, stranger.Delete(s.path("a", "kid"), -1), zk.ErrNoAuth, "deleting is up to the parent")
 }
 
-func addressIsPermission(t *testing.T, s *site) {
+func addressIsPermission(t *testing.T, s *fixture) {
 	c := s.client(t)
 	world := []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "0.0.0.0/0"}}
-	nobody := []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "192.0.2.1"}, {Perms: zk.PermAdmin, Scheme: "world", ID: "anyone"}}
+	noAccess := []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "192.0.2.1"}, {Perms: zk.PermAdmin, Scheme: "world", ID: "anyone"}}
 	_, err := c.Create(s.path("a"), nil, 0, world)
 	require.NoError(t, err)
 	_, err = c.Set(s.path("a"), nil, -1)
 	require.NoError(t, err)
-	_, err = c.Create(s.path("b"), nil, 0, nobody)
+	_, err = c.Create(s.path("b"), nil, 0, noAccess)
 	require.NoError(t, err)
 	_, err = c.Set(s.path("b"), nil, -1)
 	require.ErrorIs(t, err, zk.ErrNoAuth)

@@ -9,11 +9,11 @@ import (
 
 var clientMulti = []behaviour{
 	{"a transaction answers part by part", transactionAnswers},
-	{"a transaction fails as a whole and says where", transactionFailsAsWhole},
+	{"a transaction fails as a whole and reports the part", transactionFailsAsWhole},
 	{"a create with a set gives the node's stat", createWithSetGivesStat},
 }
 
-func transactionAnswers(t *testing.T, s *site) {
+func transactionAnswers(t *testing.T, s *fixture) {
 	c := s.client(t)
 	got, err := c.Multi(
 		&zk.CreateRequest{Path: s.path("a"), Data: []byte("x"), Acl: openACL},
@@ -31,7 +31,7 @@ func transactionAnswers(t *testing.T, s *site) {
 	require.Equal(t, c.SessionID(), c.stat(s.path("n-0000000001")).EphemeralOwner)
 }
 
-func transactionFailsAsWhole(t *testing.T, s *site) {
+func transactionFailsAsWhole(t *testing.T, s *fixture) {
 	c := s.client(t)
 	got, err := c.Multi(
 		&zk.CreateRequest{Path: s.path("a"), Acl: openACL},
@@ -46,7 +46,7 @@ func transactionFailsAsWhole(t *testing.T, s *site) {
 	require.Nil(t, c.stat(s.path("a")))
 }
 
-func createWithSetGivesStat(t *testing.T, s *site) {
+func createWithSetGivesStat(t *testing.T, s *fixture) {
 	c := s.client(t)
 	got, err := c.Multi(
 		&zk.CreateRequest{Path: s.path("a"), Acl: openACL, Flags: zk.FlagEphemeral},

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// network is the way of one client to its servers.
+// network is the connection of one client to its servers, which a test can cut.
 type network struct {
 	dialer    zk.Dialer
 	rewatched chan struct{} // gets a value whenever a setWatches request has left
@@ -42,7 +42,7 @@ func (n *network) dial(network, address string, timeout time.Duration) (net.Conn
 	return n.conn, nil
 }
 
-// watched is a connection that reports when setWatches has been written. Every request is one
+// watched is a connection that reports when setWatches was written. Every request is one
 // Write.
 type watched struct {
 	net.Conn
@@ -58,7 +58,7 @@ func (w watched) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// cut ends the connection, and lets none be made until heal.
+// cut ends the connection, and refuses new ones until heal.
 func (n *network) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,7 +74,7 @@ func (n *network) heal() {
 	n.down = false
 }
 
-// hosts hands out addresses in turn, as they are: no name is looked up.
+// hosts returns the addresses one after the other. It looks up no names.
 type hosts struct {
 	mu      sync.Mutex
 	servers []string
@@ -89,7 +89,7 @@ func (h *hosts) Init(servers []string) error {
 func (h *hosts) Len() int   { return len(h.servers) }
 func (h *hosts) Connected() {}
 
-// Next asks go-zookeeper to pause after each whole round.
+// Next returns the next address. retryStart is true at the beginning of a round, when go-zookeeper pauses.
 func (h *hosts) Next() (server string, retryStart bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

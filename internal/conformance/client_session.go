@@ -10,13 +10,13 @@ import (
 )
 
 var clientSession = []behaviour{
-	{"ephemerals go with a closed session", ephemeralsGoWithClose},
-	{"ephemerals stay over a lost connection", ephemeralsStayOverReconnect},
+	{"ephemerals are deleted when the session is closed", ephemeralsEndWithClose},
+	{"ephemerals remain when the connection is lost", ephemeralsOutliveConnection},
 	{"an expired session is lost with its ephemerals", expiredSessionIsLost},
-	{"credentials come along on reconnect", credentialsComeAlong},
+	{"credentials are sent again on reconnect", credentialsAreSentAgain},
 }
 
-func ephemeralsGoWithClose(t *testing.T, s *site) {
+func ephemeralsEndWithClose(t *testing.T, s *fixture) {
 	owner, watcher := s.client(t), s.client(t)
 	path := owner.create(s.path("e-"), "", zk.FlagEphemeral|zk.FlagSequence)
 	owner.create(s.path("stays"), "", 0)
@@ -30,7 +30,7 @@ func ephemeralsGoWithClose(t *testing.T, s *site) {
 	require.NotNil(t, watcher.stat(s.path("stays")))
 }
 
-func ephemeralsStayOverReconnect(t *testing.T, s *site) {
+func ephemeralsOutliveConnection(t *testing.T, s *fixture) {
 	owner := s.client(t)
 	path := owner.create(s.path("e"), "", zk.FlagEphemeral)
 	before := owner.stat(path)
@@ -39,7 +39,7 @@ func ephemeralsStayOverReconnect(t *testing.T, s *site) {
 	require.Equal(t, before, owner.stat(path))
 }
 
-func expiredSessionIsLost(t *testing.T, s *site) {
+func expiredSessionIsLost(t *testing.T, s *fixture) {
 	watcher := s.client(t)
 	var owner *client
 	var session int64
@@ -66,7 +66,7 @@ func expiredSessionIsLost(t *testing.T, s *site) {
 	require.NotEqual(t, session, owner.SessionID())
 }
 
-func credentialsComeAlong(t *testing.T, s *site) {
+func credentialsAreSentAgain(t *testing.T, s *fixture) {
 	owner := s.client(t).owner()
 	_, err := owner.Create(s.path("a"), nil, 0, ownerACL(0))
 	require.NoError(t, err)

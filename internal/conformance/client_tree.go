@@ -9,16 +9,16 @@ import (
 )
 
 var clientTree = []behaviour{
-	{"a node's life", nodesLife},
-	{"errors name what is wrong", errorsNameWhatIsWrong},
+	{"a node is created, changed and deleted", nodeLifecycle},
+	{"errors have the right codes", errorsHaveCodes},
 	{"versions guard set and delete", versionsGuard},
 	{"children are listed and counted", childrenAreListed},
 	{"sequence numbers count creates under the parent", sequenceCountsCreates},
-	{"sequence numbers start anew with the parent", sequenceStartsAnew},
-	{"stats tell of children's changes", statsTellOfChildren},
+	{"sequence numbers begin again with a new parent", sequenceBeginsAgain},
+	{"a node's stat shows changes of its children", statsShowChildren},
 }
 
-func nodesLife(t *testing.T, s *site) {
+func nodeLifecycle(t *testing.T, s *fixture) {
 	c := s.client(t)
 	require.Nil(t, c.stat(s.path("a")))
 	require.Equal(t, s.path("a"), c.create(s.path("a"), "one", 0))
@@ -45,7 +45,7 @@ func nodesLife(t *testing.T, s *site) {
 	require.Greater(t, c.stat(s.path("a")).Czxid, after.Mzxid)
 }
 
-func errorsNameWhatIsWrong(t *testing.T, s *site) {
+func errorsHaveCodes(t *testing.T, s *fixture) {
 	c := s.client(t)
 	c.create(s.path("a"), "", 0)
 	c.create(s.path("a", "kid"), "", 0)
@@ -71,7 +71,7 @@ func errorsNameWhatIsWrong(t *testing.T, s *site) {
 	require.ErrorIs(t, err, zk.ErrNoNode)
 }
 
-func versionsGuard(t *testing.T, s *site) {
+func versionsGuard(t *testing.T, s *fixture) {
 	c := s.client(t)
 	c.create(s.path("a"), "", 0)
 	_, err := c.Set(s.path("a"), nil, 1)
@@ -82,7 +82,7 @@ func versionsGuard(t *testing.T, s *site) {
 	require.NoError(t, c.Delete(s.path("a"), 1))
 }
 
-func childrenAreListed(t *testing.T, s *site) {
+func childrenAreListed(t *testing.T, s *fixture) {
 	c := s.client(t)
 	var want []string
 	for i := range 30 {
@@ -95,7 +95,7 @@ func childrenAreListed(t *testing.T, s *site) {
 	require.EqualValues(t, len(want), stat.NumChildren)
 }
 
-func sequenceCountsCreates(t *testing.T, s *site) {
+func sequenceCountsCreates(t *testing.T, s *fixture) {
 	c := s.client(t)
 	require.Equal(t, s.path("a-0000000000"), c.create(s.path("a-"), "", zk.FlagSequence))
 	c.create(s.path("plain"), "", 0)
@@ -108,7 +108,7 @@ func sequenceCountsCreates(t *testing.T, s *site) {
 	require.Equal(t, s.path("a-0000000005"), c.create(s.path("a-"), "", zk.FlagSequence), "grandchildren do not count")
 }
 
-func sequenceStartsAnew(t *testing.T, s *site) {
+func sequenceBeginsAgain(t *testing.T, s *fixture) {
 	c := s.client(t)
 	c.create(s.path("dir"), "", 0)
 	first := c.create(s.path("dir", "n-"), "", zk.FlagSequence)
@@ -120,7 +120,7 @@ func sequenceStartsAnew(t *testing.T, s *site) {
 	require.Greater(t, c.stat(first).Czxid, before, "czxids never start anew")
 }
 
-func statsTellOfChildren(t *testing.T, s *site) {
+func statsShowChildren(t *testing.T, s *fixture) {
 	c := s.client(t)
 	before := c.stat(s.root)
 	c.create(s.path("a"), "", 0)

@@ -11,11 +11,11 @@ import (
 var clientWatch = []behaviour{
 	{"data, existence and children are watched", allKindsAreWatched},
 	{"a watch outlives a lost connection", watchOutlivesConnection},
-	{"a change that was missed is told on reconnect", missedChangeIsTold},
-	{"nothing is told when nothing was missed", nothingMissedNothingTold},
+	{"a change that was missed is reported on reconnect", missedChangeIsReported},
+	{"nothing is reported if nothing was missed", nothingMissedNothingReported},
 }
 
-func allKindsAreWatched(t *testing.T, s *site) {
+func allKindsAreWatched(t *testing.T, s *fixture) {
 	watcher, actor := s.client(t), s.client(t)
 	_, _, made, err := watcher.ExistsW(s.path("a"))
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func allKindsAreWatched(t *testing.T, s *site) {
 	wantEvent(t, listed, zk.EventNodeDeleted, s.path("a"))
 }
 
-// reconnect takes the network away, lets something happen, and gives it back.
+// reconnect cuts the client's network, calls meanwhile, and heals the network.
 func (c *client) reconnect(meanwhile func()) {
 	c.t.Helper()
 	session := c.SessionID()
@@ -51,9 +51,9 @@ func (c *client) reconnect(meanwhile func()) {
 	require.Equal(c.t, session, c.SessionID())
 }
 
-// rewatch is reconnect for a client that watches. It waits until go-zookeeper has asked for its
-// watches again: the request names the newest zxid seen, and an answer to anything else before
-// that would hide what was missed.
+// rewatch reconnects a client that watches. It waits until go-zookeeper has set its watches
+// again. That request has the newest zxid that the client has seen. An answer to another request before it would have a newer
+// zxid, and the server would report no missed changes.
 func (c *client) rewatch(meanwhile func()) {
 	c.t.Helper()
 	c.reconnect(meanwhile)
@@ -64,7 +64,7 @@ func (c *client) rewatch(meanwhile func()) {
 	}
 }
 
-func watchOutlivesConnection(t *testing.T, s *site) {
+func watchOutlivesConnection(t *testing.T, s *fixture) {
 	watcher, actor := s.client(t), s.client(t)
 	watcher.create(s.path("a"), "", 0)
 	actor.sync(s.root)
@@ -83,7 +83,7 @@ func watchOutlivesConnection(t *testing.T, s *site) {
 	wantEvent(t, listed, zk.EventNodeChildrenChanged, s.path("a"))
 }
 
-func missedChangeIsTold(t *testing.T, s *site) {
+func missedChangeIsReported(t *testing.T, s *fixture) {
 	watcher, actor := s.client(t), s.client(t)
 	watcher.create(s.path("a"), "", 0)
 	watcher.create(s.path("gone"), "", 0)
@@ -108,7 +108,7 @@ func missedChangeIsTold(t *testing.T, s *site) {
 	wantEvent(t, listed, zk.EventNodeChildrenChanged, s.path("a"))
 }
 
-func nothingMissedNothingTold(t *testing.T, s *site) {
+func nothingMissedNothingReported(t *testing.T, s *fixture) {
 	watcher := s.client(t)
 	watcher.create(s.path("a"), "", 0)
 	_, _, set, err := watcher.GetW(s.path("a"))

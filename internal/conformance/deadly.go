@@ -8,18 +8,18 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// LargestClose is the largest transaction with which a session may be closed under the setting with this
-// jute.maxbuffer, in bytes.
+// LargestClose returns the size, in bytes, of the largest transaction by which a session can be closed on servers with this
+// jute.maxbuffer.
 func LargestClose(juteMaxBuffer int) int { return 2 * juteMaxBuffer }
 
-// What the transaction that closes a session has besides its paths, and before each of these.
+// closeOverhead is the size of a transaction that closes a session, without its paths. pathOverhead is the size of the length before each path.
 const closeOverhead, pathOverhead = 48, 4
 
-// CloseBySize opens a session, gives it ephemeral nodes until the transaction that closes it has this size in bytes,
-// and asks for the close. It does not wait for an answer.
+// CloseBySize opens a session, creates ephemeral nodes until the transaction that closes the session has this size in bytes,
+// and sends the request to close it. It does not wait for an answer.
 func CloseBySize(t *testing.T, target Target, size int) {
 	t.Helper()
-	s := &site{target: target}
+	s := &fixture{target: target}
 	p := s.peer(t, 0)
 	longest, shortest := size/4, 100 // bytes of a path
 	for left := size - closeOverhead; left > 0; {
@@ -34,10 +34,10 @@ func CloseBySize(t *testing.T, target Target, size int) {
 	p.send(wire.OpCloseSession, &wire.EmptyRequest{})
 }
 
-// SpoilUsage sets a quota on a node, stores a usage that does not parse, and makes the servers count for it.
+// SpoilUsage sets a quota on a node, stores a usage that cannot be parsed, and writes below the node, so that the servers count for the quota.
 func SpoilUsage(t *testing.T, target Target) {
 	t.Helper()
-	s := &site{target: target}
+	s := &fixture{target: target}
 	p := s.peer(t, 0)
 	p.create("/spoiled", "", 0)
 	p.create("/zookeeper/quota/spoiled", "", 0)
@@ -48,18 +48,18 @@ func SpoilUsage(t *testing.T, target Target) {
 	_, _ = p.read() // an answer, or the connection's end
 }
 
-// RequireService sees that a session can be opened and closed.
+// RequireService requires that a session can be opened and closed.
 func RequireService(t *testing.T, target Target) {
 	t.Helper()
-	s := &site{target: target}
+	s := &fixture{target: target}
 	soon(t, "a session", func() bool { return s.serves() })
 }
 
-// RequireNoService sees that the servers grant no session any more, for ten seconds on end. An ensemble may take some
-// seconds to break.
+// RequireNoService waits until the servers have granted no session for ten seconds. An ensemble may take some
+// seconds to fail.
 func RequireNoService(t *testing.T, target Target) {
 	t.Helper()
-	s := &site{target: target}
+	s := &fixture{target: target}
 	served := time.Now()
 	for deadline := served.Add(2 * patience); time.Since(served) < 10*time.Second; time.Sleep(100 * time.Millisecond) {
 		if s.serves() {
@@ -72,7 +72,7 @@ func RequireNoService(t *testing.T, target Target) {
 }
 
 // serves tries to open a session on each server.
-func (s *site) serves() bool {
+func (s *fixture) serves() bool {
 	for i := range s.target.Servers {
 		conn, err := s.target.dial("tcp", s.server(i), patience)
 		if err != nil {

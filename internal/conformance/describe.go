@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// describe puts the body of an answer into words.
-func (s *scribe) describe(op wire.Op, code wire.Code, d *wire.Decoder) string {
+// describe returns the body of an answer as text.
+func (s *transcript) describe(op wire.Op, code wire.Code, d *wire.Decoder) string {
 	if code != wire.OK {
 		return ""
 	}
@@ -40,25 +40,25 @@ func (s *scribe) describe(op wire.Op, code wire.Code, d *wire.Decoder) string {
 }
 
 // zxid describes a zxid by its distance from the first session's.
-func (s *scribe) zxid(z int64) string {
+func (s *transcript) zxid(z int64) string {
 	if z <= 0 {
 		return fmt.Sprint(z)
 	}
-	if s.masked {
+	if s.hidesZxids {
 		return "+?"
 	}
 	return fmt.Sprintf("%+d", z-s.base)
 }
 
-// owner names a session of the conversation. Any other value is shown as it is.
-func (s *scribe) owner(id int64) string {
+// owner returns the name of a session of the conversation, or the value itself if it is not such a session.
+func (s *transcript) owner(id int64) string {
 	if name, ok := s.names[id]; ok {
 		return name
 	}
 	return fmt.Sprint(id)
 }
 
-func (s *scribe) stat(d *wire.Decoder) string {
+func (s *transcript) stat(d *wire.Decoder) string {
 	var st wire.Stat
 	st.Decode(d)
 	if d.Err() != nil {
@@ -86,7 +86,7 @@ func sorted(d *wire.Decoder) string {
 	return fmt.Sprintf("%q", names)
 }
 
-// identities in whoAmI's answer come from a set.
+// identities describes whoAmI's answer. It sorts the identities, because the server takes them from a set.
 func identities(d *wire.Decoder) string {
 	var all []string
 	for range d.Int() {
@@ -96,8 +96,8 @@ func identities(d *wire.Decoder) string {
 	return fmt.Sprintf("%q", all)
 }
 
-// results goes through a multi's answer as far as it can be read.
-func (s *scribe) results(d *wire.Decoder) string {
+// results describes a multi's answer, as far as it can be read.
+func (s *transcript) results(d *wire.Decoder) string {
 	var b strings.Builder
 	for d.Err() == nil {
 		var h wire.MultiHeader
@@ -111,7 +111,7 @@ func (s *scribe) results(d *wire.Decoder) string {
 	return b.String() + "]"
 }
 
-func (s *scribe) result(op wire.Op, d *wire.Decoder) string {
+func (s *transcript) result(op wire.Op, d *wire.Decoder) string {
 	switch op {
 	case wire.OpError:
 		return fmt.Sprint(" ", wire.Code(d.Int()))
@@ -121,13 +121,13 @@ func (s *scribe) result(op wire.Op, d *wire.Decoder) string {
 	return " " + s.describe(op, wire.OK, d)
 }
 
-// leavesResults tells where Apache leaves behind an error what it had of the results by then. No
-// client reads on there, so it is not compared.
+// leavesResults reports whether an answer is one in which Apache sends a part of the results after an error. No
+// client reads that part, so it is not compared.
 func leavesResults(op wire.Op, code wire.Code) bool {
 	return code != wire.OK && (op == wire.OpMulti || op == wire.OpMultiRead)
 }
 
-// end says how a connection ended; a server that does not answer is not one that closes.
+// end describes how a connection ended. It distinguishes a server that does not answer from one that closes the connection.
 func end(err error) string {
 	if errors.Is(err, errTimeout) {
 		return "NO ANSWER"
@@ -135,7 +135,7 @@ func end(err error) string {
 	return "closed"
 }
 
-// rest shows what an answer has beyond what was expected of it.
+// rest describes the bytes of an answer after the expected ones.
 func rest(d *wire.Decoder) string {
 	if d.Err() != nil {
 		return " SHORT"

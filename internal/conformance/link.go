@@ -16,7 +16,7 @@ type link struct {
 
 func newLink(conn net.Conn) *link { return &link{conn: conn, in: bufio.NewReader(conn)} }
 
-// largestReply is more than any answer here.
+// largestReply is more than the largest answer in these tests.
 const largestReply = 16 << 20
 
 // read returns the next frame's body.
@@ -27,7 +27,7 @@ func (l *link) read() ([]byte, error) {
 	return wire.ReadFrame(l.in, nil, largestReply)
 }
 
-// write sends one frame that the parts make up.
+// write sends one frame that consists of the parts.
 func (l *link) write(parts ...interface{ Encode(*wire.Encoder) }) error {
 	var e wire.Encoder
 	mark := e.BeginFrame()

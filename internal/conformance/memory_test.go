@@ -36,7 +36,7 @@ func TestMemoryConformsOverLinks(t *testing.T) {
 	conformance.Run(t, conformance.Target{Servers: srv.Servers(), Dial: srv.Link("suite").Dial})
 }
 
-// TestTooLargeCloseEndsMemoryServer holds it to what three real servers do.
+// TestTooLargeCloseEndsMemoryServer checks that a close ends the in-memory server at the size at which it ends three real servers.
 func TestTooLargeCloseEndsMemoryServer(t *testing.T) {
 	for _, buffer := range []int{10_000, wire.MaxFrame} {
 		t.Run(fmt.Sprint(buffer), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTooLargeCloseEndsMemoryServer(t *testing.T) {
 	}
 }
 
-// TestMemoryAnswersAsRecorded needs no real server: package apache has recorded one.
+// TestMemoryAnswersAsRecorded compares the in-memory server with a real server's answers that package apache has recorded.
 func TestMemoryAnswersAsRecorded(t *testing.T) {
 	for _, setting := range conformance.Settings {
 		if setting.Recorded == "" {

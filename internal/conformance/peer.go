@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// peer is a session over one connection, spoken by hand. It belongs to one goroutine. What
-// goes wrong ends the test.
+// peer is a session over one connection, without a client library. Only one goroutine may use it. An unexpected
+// error ends the test.
 type peer struct {
 	*link
 	t        *testing.T
@@ -28,17 +28,17 @@ type reply struct {
 	before int // events that arrived before it and after the request
 }
 
-// sessionTimeout is what peers ask for unless a test is about expiry.
+// sessionTimeout is the session timeout that peers ask for, except in tests of expiry.
 const sessionTimeout = 10 * time.Second
 
-// peer opens a session on the i-th server. It is closed when the test ends, if it was not.
-func (s *site) peer(t *testing.T, i int) *peer {
+// peer opens a session on the i-th server. The session is closed when the test ends, at the latest.
+func (s *fixture) peer(t *testing.T, i int) *peer {
 	t.Helper()
 	return s.resume(t, i, wire.ConnectRequest{Timeout: millis(sessionTimeout)})
 }
 
-// resume connects with a request of the test's making, which the server has to grant.
-func (s *site) resume(t *testing.T, i int, req wire.ConnectRequest) *peer {
+// resume connects with the test's own connect request, which the server must grant.
+func (s *fixture) resume(t *testing.T, i int, req wire.ConnectRequest) *peer {
 	t.Helper()
 	p := s.bare(t, i)
 	resp, err := p.connect(req)
@@ -50,7 +50,7 @@ func (s *site) resume(t *testing.T, i int, req wire.ConnectRequest) *peer {
 }
 
 // bare connects without a session.
-func (s *site) bare(t *testing.T, i int) *peer {
+func (s *fixture) bare(t *testing.T, i int) *peer {
 	t.Helper()
 	conn, err := s.target.dial("tcp", s.server(i), patience)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func (s *site) bare(t *testing.T, i int) *peer {
 	return &peer{link: newLink(conn), t: t}
 }
 
-// again asks for the peer's session on a new connection.
+// again returns the connect request that asks for the peer's session on a new connection.
 func (p *peer) again() wire.ConnectRequest {
 	return wire.ConnectRequest{Timeout: millis(p.timeout), Session: p.session, Password: p.password}
 }
@@ -76,7 +76,7 @@ func (p *peer) sendAs(xid int32, op wire.Op, body wire.Request) {
 	require.NoError(p.t, p.write(wire.RequestHeader{Xid: xid, Op: op}, body))
 }
 
-// next reads one frame. It is a reply, or an event, which is kept.
+// next reads one frame: a reply, or an event, which it keeps.
 func (p *peer) next() (r reply, isReply bool) {
 	p.t.Helper()
 	body, err := p.read()
@@ -94,7 +94,7 @@ func (p *peer) next() (r reply, isReply bool) {
 	return reply{}, false
 }
 
-// answer reads up to the next reply, which has to be that of xid.
+// answer reads up to the next reply, which must be that of xid.
 func (p *peer) answer(xid int32) reply {
 	p.t.Helper()
 	seen := len(p.events)
@@ -113,15 +113,15 @@ func (p *peer) do(op wire.Op, body wire.Request) reply {
 	return p.answer(p.send(op, body))
 }
 
-// must is do for a request that has to succeed.
-func (p *peer) must(op wire.Op, body wire.Request) reply {
+// doOK sends a request, which must succeed, and waits for its reply.
+func (p *peer) doOK(op wire.Op, body wire.Request) reply {
 	p.t.Helper()
 	r := p.do(op, body)
 	require.Equal(p.t, wire.OK, r.Err, "%v %+v", op, body)
 	return r
 }
 
-// code is do for a request of which only the error counts.
+// code sends a request, waits for its reply, and returns its error code.
 func (p *peer) code(op wire.Op, body wire.Request) wire.Code {
 	p.t.Helper()
 	return p.do(op, body).Err
@@ -139,7 +139,7 @@ func (p *peer) event() wire.WatchEvent {
 	return e
 }
 
-// wantEvents waits for these events, in this order.
+// wantEvents waits for events, which must be these, in this order.
 func (p *peer) wantEvents(want ...wire.WatchEvent) {
 	p.t.Helper()
 	for i, w := range want {
@@ -148,15 +148,15 @@ func (p *peer) wantEvents(want ...wire.WatchEvent) {
 	}
 }
 
-// wantNoEvents sees that nothing that has happened up to now caused a further event here:
-// events come before the reply to a sync.
+// wantNoEvents requires that no earlier change has caused a further event. It waits for the reply to a sync, which
+// comes after the events.
 func (p *peer) wantNoEvents() {
 	p.t.Helper()
 	p.sync("/")
 	require.Empty(p.t, p.events)
 }
 
-// wantClosed sees that the server closes the connection without another word.
+// wantClosed requires that the server closes the connection without another frame.
 func (p *peer) wantClosed() {
 	p.t.Helper()
 	body, err := p.read()
@@ -167,7 +167,7 @@ func (p *peer) wantClosed() {
 // close ends the session.
 func (p *peer) close() {
 	p.t.Helper()
-	p.must(wire.OpCloseSession, &wire.EmptyRequest{})
+	p.doOK(wire.OpCloseSession, &wire.EmptyRequest{})
 	p.conn.Close()
 }
 

@@ -36,7 +36,7 @@ func aclSetting(path string, acl []wire.ACL, version int32) *wire.SetACLRequest 
 	return &wire.SetACLRequest{Path: path, ACL: acl, Version: version}
 }
 
-// parts is the body of a multi: operations and bodies in turn.
+// parts returns the body of a multi, which has an operation and a body for each part.
 func parts(p ...wire.MultiPart) *wire.MultiRequest { return &wire.MultiRequest{Parts: p} }
 
 func part(op wire.Op, body wire.Request) wire.MultiPart { return wire.MultiPart{Op: op, Body: body} }
@@ -54,31 +54,31 @@ func event(typ wire.EventType, path string) wire.WatchEvent {
 	return wire.WatchEvent{Type: typ, State: wire.StateSyncConnected, Path: path}
 }
 
-// The requests that tests make in passing; all have to succeed.
+// The requests that many tests need. All must succeed.
 
 func (p *peer) create(path, data string, flags int32) string {
 	p.t.Helper()
-	r := p.must(wire.OpCreate, creation(path, data, flags))
+	r := p.doOK(wire.OpCreate, creation(path, data, flags))
 	return r.body.String()
 }
 
 func (p *peer) set(path, data string) {
 	p.t.Helper()
-	p.must(wire.OpSetData, setting(path, data, wire.AnyVersion))
+	p.doOK(wire.OpSetData, setting(path, data, wire.AnyVersion))
 }
 
 func (p *peer) delete(path string) {
 	p.t.Helper()
-	p.must(wire.OpDelete, anyVersion(path))
+	p.doOK(wire.OpDelete, anyVersion(path))
 }
 
-// sync makes this server catch up with what has been committed.
+// sync lets this server apply all transactions that are committed.
 func (p *peer) sync(path string) {
 	p.t.Helper()
-	p.must(wire.OpSync, at(path))
+	p.doOK(wire.OpSync, at(path))
 }
 
-// exists is false when there is no such node.
+// exists returns false if there is no such node.
 func (p *peer) exists(path string) (stat wire.Stat, is bool) {
 	p.t.Helper()
 	r := p.do(wire.OpExists, look(path))
@@ -98,7 +98,7 @@ func (p *peer) stat(path string) wire.Stat {
 
 func (p *peer) children(path string) []string {
 	p.t.Helper()
-	r := p.must(wire.OpGetChildren, look(path))
+	r := p.doOK(wire.OpGetChildren, look(path))
 	return r.body.Strings()
 }
 
@@ -108,7 +108,7 @@ func (p *peer) auth(scheme, credentials string) wire.Code {
 	return p.answer(wire.XidAuth).Err
 }
 
-// deleteTree deletes a node and all nodes below it. Others may delete some of them at the same time.
+// deleteTree deletes a node and all nodes below it. Other clients may delete some of them at the same time.
 func (p *peer) deleteTree(path string) {
 	p.t.Helper()
 	r := p.do(wire.OpGetChildren, look(path))
@@ -119,7 +119,7 @@ func (p *peer) deleteTree(path string) {
 	require.Contains(p.t, []wire.Code{wire.OK, wire.NoNode}, code, "delete %s", path)
 }
 
-// deleteAll has all deletes on the wire at once, as most nodes have no children.
+// deleteAll sends all deletes before it reads the answers, because most nodes have no children.
 func (p *peer) deleteAll(dir string, names []string) {
 	p.t.Helper()
 	xids := make([]int32, len(names))
@@ -137,7 +137,7 @@ func (p *peer) deleteAll(dir string, names []string) {
 	}
 }
 
-// stat reads a Stat off the reply.
+// stat reads a Stat from the reply.
 func (r *reply) stat(p *peer) (s wire.Stat) {
 	p.t.Helper()
 	s.Decode(&r.body)
@@ -155,7 +155,7 @@ type result struct {
 	stat wire.Stat
 }
 
-// results reads a multi's answer to its end.
+// results reads all results of a multi's answer.
 func (r *reply) results(p *peer) (all []result) {
 	p.t.Helper()
 	for {

@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-func playACLSet(s *scribe) {
+func talkACLSet(s *transcript) {
 	a := s.open("a")
 	a.create("/acl", "", 0)
 	a.acl("/acl")
@@ -30,7 +30,7 @@ func playACLSet(s *scribe) {
 	a.exists("/acl")
 }
 
-func playACLKinds(s *scribe) {
+func talkACLKinds(s *transcript) {
 	a := s.open("a")
 	a.create("/kinds", "", 0)
 	for _, acl := range []wire.ACL{
@@ -58,8 +58,8 @@ func playACLKinds(s *scribe) {
 	a.list("/kinds")
 }
 
-// playRefusals has a stranger do everything with nodes that grant one permission each.
-func playRefusals(s *scribe) {
+// talkRefusals lets a client without credentials send every request for nodes that grant one permission each.
+func talkRefusals(s *transcript) {
 	a, stranger := s.open("a"), s.open("stranger")
 	a.auth("digest", "alice:a")
 	a.create("/refuse", "", 0)
@@ -94,7 +94,7 @@ func playRefusals(s *scribe) {
 	}
 }
 
-func playRefusalsInMulti(s *scribe) {
+func talkRefusalsInMulti(s *transcript) {
 	a, stranger := s.open("a"), s.open("stranger")
 	a.auth("digest", "alice:a")
 	a.create("/mrefuse", "", 0)
@@ -112,7 +112,7 @@ func playRefusalsInMulti(s *scribe) {
 	a.list("/mrefuse/n")
 }
 
-func playAuth(s *scribe) {
+func talkAuth(s *transcript) {
 	a := s.open("a")
 	a.whoAmI()
 	a.auth("digest", "alice:a")
@@ -132,7 +132,7 @@ func playAuth(s *scribe) {
 	b.get("/auth")
 	b.acl("/auth")
 	b.acl("/auth/x")
-	moved := s.voice("moved")
+	moved := s.newConnection("moved")
 	moved.connect(a.again())
 	moved.whoAmI()
 	moved.get("/auth")

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-func playNoTTL(s *scribe) {
+func talkNoTTL(s *transcript) {
 	a := s.open("a")
 	a.create("/nottl", "", 0)
 	for flags := int32(-1); flags <= 8; flags++ {
@@ -27,8 +27,8 @@ func playNoTTL(s *scribe) {
 	a.list("/nottl")
 }
 
-// quota writes the two nodes of a quota, as zkCli.sh does.
-func (v *voice) quota(path, limits string) {
+// quota creates the two nodes of a quota, as zkCli.sh does.
+func (v *connection) quota(path, limits string) {
 	dir := "/zookeeper/quota"
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		dir += "/" + name
@@ -38,15 +38,15 @@ func (v *voice) quota(path, limits string) {
 	v.create(dir+"/zookeeper_stats", "count=-1,bytes=-1", 0)
 }
 
-func (v *voice) usage(path string) { v.get("/zookeeper/quota" + path + "/zookeeper_stats") }
+func (v *connection) usage(path string) { v.get("/zookeeper/quota" + path + "/zookeeper_stats") }
 
-func (v *voice) endQuota(path string) {
+func (v *connection) endQuota(path string) {
 	v.delete("/zookeeper/quota"+path+"/zookeeper_limits", -1)
 	v.delete("/zookeeper/quota"+path+"/zookeeper_stats", -1)
 	v.delete("/zookeeper/quota"+path, -1)
 }
 
-func playQuotaUsage(s *scribe) {
+func talkQuotaUsage(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/usage", "four", 0)
 	a.create("/usage/kid", "12", 0)
@@ -98,7 +98,7 @@ func playQuotaUsage(s *scribe) {
 	a.endQuota("/together")
 }
 
-func playQuotaLimits(s *scribe) {
+func talkQuotaLimits(s *transcript) {
 	a := s.open("a")
 	a.create("/limits", "", 0)
 	a.quota("/limits", "count=2,bytes=5") // soft
@@ -135,7 +135,7 @@ func playQuotaLimits(s *scribe) {
 	a.endQuota("/limits")
 }
 
-func playSuper(s *scribe) {
+func talkSuper(s *transcript) {
 	a := s.open("a")
 	a.auth("digest", "alice:a")
 	a.create("/super", "", 0)
@@ -165,10 +165,10 @@ func playSuper(s *scribe) {
 	b.multiRead(mGet("/super"))
 	b.setACL("/super", -1, everybody)
 	a.auth("super", "")
-	a.hear()
+	a.recordFrame()
 }
 
-func playReconfig(s *scribe) {
+func talkReconfig(s *transcript) {
 	a := s.open("a")
 	for _, b := range []reconfigRequest{{}, {joining: "server.1=127.0.0.1:1:2:participant;3"}, {members: "x"}, {leaving: "1", from: 7}} {
 		a.do(wire.OpReconfig, b)
@@ -176,13 +176,13 @@ func playReconfig(s *scribe) {
 	a.get("/zookeeper/config")
 }
 
-// reconfigRequest asks for other members of the ensemble.
+// reconfigRequest is the request to change the members of the ensemble.
 type reconfigRequest struct {
 	joining, leaving, members string
 	from                      int64
 }
 
-// Encode is for Request.
+// Encode implements Request.
 func (r reconfigRequest) Encode(e *wire.Encoder) {
 	e.String(r.joining)
 	e.String(r.leaving)
@@ -190,10 +190,10 @@ func (r reconfigRequest) Encode(e *wire.Encoder) {
 	e.Long(r.from)
 }
 
-// Decode is for Request; no server is played here.
+// Decode implements Request. It is not called, because only clients use this type.
 func (r reconfigRequest) Decode(*wire.Decoder) { panic("conformance: a client decodes no request") }
 
-func playBuffer(s *scribe) {
+func talkBuffer(s *transcript) {
 	a := s.open("a")
 	a.create("/buffer", "", 0)
 	overhead := emptyCreation("/buffer/x")
@@ -209,7 +209,7 @@ func playBuffer(s *scribe) {
 		a.create("/buffer/"+strings.Repeat("n", 900)+"-", "", wire.FlagSequential)
 	}
 	a.list("/buffer")
-	// A transaction that is larger than the request which asks for it.
+	// This transaction is larger than its request.
 	var many []wire.MultiPart
 	for range 150 {
 		many = append(many, mCreate("/buffer/s-", wire.FlagSequential))
@@ -217,7 +217,7 @@ func playBuffer(s *scribe) {
 	a.multi(many...)
 }
 
-// emptyCreation is the size of the request that creates a node without data, in bytes.
+// emptyCreation returns the size, in bytes, of the request that creates a node without data.
 func emptyCreation(path string) int {
 	var e wire.Encoder
 	wire.RequestHeader{}.Encode(&e)
@@ -225,18 +225,18 @@ func emptyCreation(path string) int {
 	return e.Len()
 }
 
-// playConnections opens one more than one address may have.
-func playConnections(s *scribe) {
-	var all []*voice
+// talkConnections opens one connection more than one address may have.
+func talkConnections(s *transcript) {
+	var all []*connection
 	for i := range strictConnections + 1 {
-		v := s.voice(fmt.Sprintf("v%d", i))
+		v := s.newConnection(fmt.Sprintf("v%d", i))
 		v.connect(wire.ConnectRequest{Timeout: 10_000})
 		all = append(all, v)
 	}
-	s.say("stat", s.ask("stat"))
+	s.recordAnswer("stat", s.fourLetterWord("stat"))
 	all[0].close()
-	all[0].hear()
-	soon(s.t, "the connection is forgotten", func() bool { return s.ask("ruok") == "imok" })
-	late := s.voice("late")
+	all[0].recordFrame()
+	soon(s.t, "the connection is forgotten", func() bool { return s.fourLetterWord("ruok") == "imok" })
+	late := s.newConnection("late")
 	late.connect(wire.ConnectRequest{Timeout: 10_000})
 }

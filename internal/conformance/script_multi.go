@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/lockstep-go/lockstep/internal/wire"
 
-func playMulti(s *scribe) {
+func talkMulti(s *transcript) {
 	a := s.open("a")
 	a.create("/multi", "", 0)
 	a.multi()
@@ -22,7 +22,7 @@ func playMulti(s *scribe) {
 	a.list("/multi")
 }
 
-func playMultiFailures(s *scribe) {
+func talkMultiFailures(s *transcript) {
 	a := s.open("a")
 	a.create("/mf", "", 0)
 	a.create("/mf/a", "", 0)
@@ -46,7 +46,7 @@ func playMultiFailures(s *scribe) {
 	a.list("/mf")
 }
 
-func playMultiModes(s *scribe) {
+func talkMultiModes(s *transcript) {
 	a := s.open("a")
 	a.create("/mm", "", 0)
 	for _, op := range []wire.Op{wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer} {
@@ -72,19 +72,19 @@ func playMultiModes(s *scribe) {
 	a.multi(part(wire.OpCreateContainer, creation("/mm/c", "", wire.FlagContainer)), mCreate("/mm/c/kid", 0))
 	a.exists("/mm/c")
 	a.list("/mm")
-	// What is no part of a multi.
+	// These parts are not allowed in a multi.
 	for _, p := range []wire.MultiPart{
 		mGet("/mm"), mList("/mm"), part(wire.OpExists, look("/mm")), part(wire.OpSync, at("/mm")), part(wire.OpPing, &wire.EmptyRequest{}),
 		part(wire.OpSetACL, aclSetting("/mm", []wire.ACL{everybody}, -1)), part(99, &wire.EmptyRequest{}),
 	} {
 		v := s.open("v")
 		v.multi(mCreate("/mm/never", 0), p)
-		v.settle()
+		v.recordEvents()
 		v.exists("/mm/never")
 	}
 }
 
-func playMultiRead(s *scribe) {
+func talkMultiRead(s *transcript) {
 	a := s.open("a")
 	a.create("/mr", "data", 0)
 	a.create("/mr/a", "", 0)
@@ -101,7 +101,7 @@ func playMultiRead(s *scribe) {
 	} {
 		v := s.open("v")
 		v.multiRead(mGet("/mr"), p)
-		v.settle()
+		v.recordEvents()
 	}
 	a.list("/mr")
 }

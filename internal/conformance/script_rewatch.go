@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/lockstep-go/lockstep/internal/wire"
 
-func playSetWatches(s *scribe) {
+func talkSetWatches(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/sw", "", 0)
 	for _, name := range []string{"data", "kids", "same", "gone"} {
@@ -15,8 +15,8 @@ func playSetWatches(s *scribe) {
 	a.create("/sw/made", "", 0)
 	every := []string{"/sw", "/sw/data", "/sw/kids", "/sw/same", "/sw/gone", "/sw/made", "/sw/never"}
 	b.setWatches(wire.OpSetWatches, wire.SetWatchesRequest{RelativeZxid: seen, Data: every, Exist: every, Child: every})
-	b.settle()
-	// The watches whose events were not sent at once are set now.
+	b.recordEvents()
+	// The watches whose events were not sent immediately are set now.
 	touchAll := func() {
 		for _, path := range every {
 			a.create(path, "", 0)
@@ -25,20 +25,20 @@ func playSetWatches(s *scribe) {
 		}
 	}
 	touchAll()
-	b.settle()
+	b.recordEvents()
 	for _, zxid := range []int64{0, -1, 1 << 60} {
 		b.setWatches(wire.OpSetWatches, wire.SetWatchesRequest{RelativeZxid: zxid, Data: every, Exist: every, Child: every})
-		b.settle()
+		b.recordEvents()
 		touchAll()
-		b.settle()
+		b.recordEvents()
 	}
 	b.setWatches(wire.OpSetWatches, wire.SetWatchesRequest{})
 	b.setWatches(wire.OpSetWatches, wire.SetWatchesRequest{Data: []string{""}, Exist: []string{"bad"}, Child: []string{"/bad/"}})
 	b.do(wire.OpSetWatches, &wire.SetWatchesRequest{RelativeZxid: seen}) // under an ordinary xid
-	b.settle()
+	b.recordEvents()
 }
 
-func playSetWatches2(s *scribe) {
+func talkSetWatches2(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/sx", "", 0)
 	a.create("/sx/a", "", 0)
@@ -54,7 +54,7 @@ func playSetWatches2(s *scribe) {
 		Persistent:   []string{"/sx/a", "/sx/none"},
 		Recurse:      []string{"/sx/r", "/sx/none2"},
 	})
-	b.settle()
+	b.recordEvents()
 	for range 2 {
 		a.set("/sx/a", "1", -1)
 		a.create("/sx/a/kid-", "", wire.FlagSequential)
@@ -65,14 +65,14 @@ func playSetWatches2(s *scribe) {
 	a.create("/sx/none2", "", 0)
 	a.create("/sx/none2/kid", "", 0)
 	a.create("/sx/late", "", 0)
-	b.settle()
+	b.recordEvents()
 	b.check("/sx/a", wire.WatcherAny)
 	b.remove("/sx/r", wire.WatcherAny)
 	a.set("/sx/r", "2", -1)
-	b.settle()
+	b.recordEvents()
 }
 
-func playQueries(s *scribe) {
+func talkQueries(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/q", "", 0)
 	a.create("/qq", "", wire.FlagEphemeral)
@@ -95,11 +95,11 @@ func playQueries(s *scribe) {
 	a.doAs(3, wire.OpExists, look("/q")) // an xid that was used before
 }
 
-// playReaping waits for the server to remove what is due, one node at a time, so that their
-// order is certain. Zxids are not: a server under load asks for some removals twice. So this
-// is the last scene.
-func playReaping(s *scribe) {
-	s.masked = true
+// talkReaping waits until the server removes nodes that are due, one after the other, so that their
+// order is certain. Their zxids are not, because a server under load requests some removals twice. So this
+// is the last topic.
+func talkReaping(s *transcript) {
+	s.hidesZxids = true
 	a, b, poll := s.open("a"), s.open("b"), s.open("poll")
 	a.create("/reap", "", 0)
 	a.do(wire.OpCreateContainer, creation("/reap/fresh", "", wire.FlagContainer))
@@ -113,16 +113,16 @@ func playReaping(s *scribe) {
 	a.create("/reap/used/kid", "", 0)
 	a.delete("/reap/used/kid", -1)
 	poll.awaitGone("/reap/used")
-	b.settle()
+	b.recordEvents()
 	a.do(wire.OpCreateTTL, creationTTL("/reap/ttl", wire.FlagTTL, 1))
 	poll.awaitGone("/reap/ttl")
-	b.settle()
+	b.recordEvents()
 	a.do(wire.OpCreateTTL, creationTTL("/reap/ttl-", wire.FlagPersistentSequentialTTL, 1))
 	poll.awaitGone("/reap/ttl-0000000005")
-	b.settle()
+	b.recordEvents()
 	a.multi(part(wire.OpCreateContainer, creation("/reap/m", "", wire.FlagContainer)), mCreate("/reap/m/k", 0), mDelete("/reap/m/k"))
 	poll.awaitGone("/reap/m")
-	b.settle()
+	b.recordEvents()
 	a.list("/reap")
 	a.exists("/reap/full")
 }

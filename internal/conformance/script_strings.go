@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// nullPath is a request of which the path, which comes first, is null.
+// nullPath is a request whose path is null. The path must be the first field.
 type nullPath struct{ wire.Request }
 
 func (r nullPath) Encode(e *wire.Encoder) {
@@ -17,9 +17,9 @@ func (r nullPath) Encode(e *wire.Encoder) {
 	e.Raw(own.Bytes())
 }
 
-// playNulls leaves the path out of every request that has one. It watches no null path for
-// long: Apache trips over its own tables then, each time elsewhere.
-func playNulls(s *scribe) {
+// talkNulls sends every request that has a path with a null path. It does not keep a watch of a null path: with one, Apache
+// fails in its own tables, at a different place each time.
+func talkNulls(s *transcript) {
 	a := s.open("a")
 	a.create("/nulls", "", 0)
 	a.create("/nulls/e", "", wire.FlagEphemeral)
@@ -39,14 +39,14 @@ func playNulls(s *scribe) {
 		a.do(p.Op, nullPath{p.Body})
 	}
 	a.exists("/nulls")
-	s.playNullsInMulti(a)
+	s.talkNullsInMulti(a)
 	a.list("/nulls")
 }
 
-// playNullsInMulti leaves the zxids out: Apache uses one up, and shows it from the next write on.
-func (s *scribe) playNullsInMulti(a *voice) {
-	s.masked = true
-	defer func() { s.masked = false }()
+// talkNullsInMulti leaves the zxids out of the transcript: Apache skips one, which shows from the next write on.
+func (s *transcript) talkNullsInMulti(a *connection) {
+	s.hidesZxids = true
+	defer func() { s.hidesZxids = false }()
 	for _, p := range []wire.MultiPart{
 		part(wire.OpCreate, creation("", "", 0)), part(wire.OpDelete, anyVersion("")), part(wire.OpSetData, setting("", "", -1)),
 		part(wire.OpCheck, anyVersion("")),
@@ -58,10 +58,10 @@ func (s *scribe) playNullsInMulti(a *voice) {
 	a.create("/nulls/s-", "", wire.FlagSequential)
 }
 
-// playForeign sends strings that come back as others: characters beyond the basic plane, and
-// bytes that are no UTF-8. It cuts no character short: how many characters Apache takes the rest
-// for makes no difference to anybody.
-func playForeign(s *scribe) {
+// talkForeign sends strings that the server returns changed: characters beyond the basic plane, and
+// bytes that are not UTF-8. It sends no truncated characters: by how many characters Apache replaces them does not
+// matter.
+func talkForeign(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/foreign", "", 0)
 	for _, name := range []string{"\U0001f600", "a\U0001f600b\U0010ffff", "\xff", "a\xc0\xafb", "\u00e4\uffef"} {
@@ -80,9 +80,9 @@ func playForeign(s *scribe) {
 	}
 }
 
-// playRelative watches paths that do not begin at the root. What a check of them says depends
-// on whether anybody watches a whole subtree.
-func playRelative(s *scribe) {
+// talkRelative watches paths that do not begin at the root. The answer to a check of such a watch depends
+// on whether any client watches a whole subtree.
+func talkRelative(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/rel", "", 0)
 	all := func() {
@@ -103,8 +103,8 @@ func playRelative(s *scribe) {
 	all()
 }
 
-// playOutset looks at what a server begins with.
-func playOutset(s *scribe) {
+// talkOutset reads the nodes that a server has at the beginning.
+func talkOutset(s *transcript) {
 	a := s.open("a")
 	for _, path := range []string{"/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
 		a.exists(path)

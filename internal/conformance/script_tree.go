@@ -7,20 +7,20 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-func playConnect(s *scribe) {
+func talkConnect(s *transcript) {
 	for _, timeout := range []int32{-1, 0, 1, 999, 1000, 1001, 9999, 10_000, 10_001, math.MaxInt32} {
-		s.voice("a").connect(wire.ConnectRequest{Timeout: timeout})
+		s.newConnection("a").connect(wire.ConnectRequest{Timeout: timeout})
 	}
-	s.voice("short").connect(wire.ConnectRequest{Timeout: 4000, Short: true})
-	s.voice("protocol").connect(wire.ConnectRequest{Timeout: 4000, Protocol: 7})
-	s.voice("password").connect(wire.ConnectRequest{Timeout: 4000, Password: []byte("anything")})
-	s.voice("readonly").connect(wire.ConnectRequest{Timeout: 4000, ReadOnly: true})
-	past := s.voice("past")
+	s.newConnection("short").connect(wire.ConnectRequest{Timeout: 4000, Short: true})
+	s.newConnection("protocol").connect(wire.ConnectRequest{Timeout: 4000, Protocol: 7})
+	s.newConnection("password").connect(wire.ConnectRequest{Timeout: 4000, Password: []byte("anything")})
+	s.newConnection("readonly").connect(wire.ConnectRequest{Timeout: 4000, ReadOnly: true})
+	past := s.newConnection("past")
 	past.connect(wire.ConnectRequest{Timeout: 4000, LastZxid: s.base})
-	past.settle()
+	past.recordEvents()
 }
 
-func playCreate(s *scribe) {
+func talkCreate(s *transcript) {
 	a := s.open("a")
 	a.create("/create", "x", 0)
 	a.create("/create", "x", 0)
@@ -43,8 +43,8 @@ func playCreate(s *scribe) {
 	a.exists("/create")
 }
 
-// playModes tries every create operation with flags of every kind.
-func playModes(s *scribe) {
+// talkModes sends every create operation with every kind of flags.
+func talkModes(s *transcript) {
 	a := s.open("a")
 	a.create("/modes", "", 0)
 	for _, op := range []wire.Op{wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer} {
@@ -73,7 +73,7 @@ func playModes(s *scribe) {
 	a.list("/modes")
 }
 
-func playPaths(s *scribe) {
+func talkPaths(s *transcript) {
 	a := s.open("a")
 	a.create("/paths", "", 0)
 	a.create("/paths/kid", "", 0)
@@ -105,7 +105,7 @@ func playPaths(s *scribe) {
 	a.list("/paths")
 }
 
-func playDelete(s *scribe) {
+func talkDelete(s *transcript) {
 	a := s.open("a")
 	a.create("/delete", "", 0)
 	a.create("/delete/a", "", 0)
@@ -128,7 +128,7 @@ func playDelete(s *scribe) {
 	a.exists("/delete")
 }
 
-func playData(s *scribe) {
+func talkData(s *transcript) {
 	a := s.open("a")
 	a.create("/data", "", 0)
 	a.set("/data", "one", 0)
@@ -153,7 +153,7 @@ func playData(s *scribe) {
 	a.list("/")
 }
 
-func playSequence(s *scribe) {
+func talkSequence(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/seq", "", 0)
 	a.create("/seq/n-", "", wire.FlagSequential)

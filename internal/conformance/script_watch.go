@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/lockstep-go/lockstep/internal/wire"
 
-func playWatches(s *scribe) {
+func talkWatches(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/w", "", 0)
 	b.watchChildren("/w")
@@ -10,32 +10,32 @@ func playWatches(s *scribe) {
 	b.do(wire.OpGetData, watch("/w/a"))
 	b.watchChildren("/w/a")
 	a.create("/w/a", "", 0)
-	b.settle()
+	b.recordEvents()
 	b.watchData("/w/a")
 	b.watchExists("/w/a")
 	b.watchChildren("/w/a")
 	b.do(wire.OpGetChildren2, watch("/w"))
 	a.set("/w/a", "x", -1)
 	a.set("/w/a", "x", -1)
-	b.settle()
+	b.recordEvents()
 	a.create("/w/a/kid", "", 0)
-	b.settle()
+	b.recordEvents()
 	b.watchData("/w/a")
 	b.watchChildren("/w/a")
 	a.setACL("/w/a", -1, everybody)
 	a.delete("/w/a/kid", -1)
-	b.settle()
+	b.recordEvents()
 	b.watchChildren("/w/a")
 	a.delete("/w/a", -1)
-	b.settle()
+	b.recordEvents()
 	b.watchExists("/w/a")
 	a.set("/w/a", "", -1)
 	a.delete("/w/a", -1)
 	a.create("/w/a", "", 9)
-	b.settle()
+	b.recordEvents()
 	a.create("/w/a", "", 0)
-	b.settle()
-	// The writer's own.
+	b.recordEvents()
+	// These are the writer's own watches.
 	a.watchExists("/w/own")
 	a.watchChildren("/w")
 	a.create("/w/own", "", 0)
@@ -45,17 +45,17 @@ func playWatches(s *scribe) {
 	a.watchChildren("/w/own")
 	a.watchChildren("/w")
 	a.delete("/w/own", -1)
-	// A container's and a TTL node's.
+	// These are watches of a container and of a TTL node.
 	b.watchChildren("/w")
 	b.watchExists("/w/c")
 	a.do(wire.OpCreateContainer, creation("/w/c", "", wire.FlagContainer))
-	b.settle()
+	b.recordEvents()
 	b.watchExists("/w/t")
 	a.do(wire.OpCreateTTL, creationTTL("/w/t", wire.FlagTTL, 3_600_000))
-	b.settle()
+	b.recordEvents()
 }
 
-func playMultiWatches(s *scribe) {
+func talkMultiWatches(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/mw", "", 0)
 	a.create("/mw/a", "", 0)
@@ -64,18 +64,18 @@ func playMultiWatches(s *scribe) {
 	b.watchExists("/mw/b")
 	b.addWatch("/", wire.AddWatchPersistentRecursive)
 	a.multi(mCreate("/mw/b", 0), mSet("/mw/a", "1"), mSet("/mw/a", "2"), mDelete("/mw/b"), mCheck("/mw", 0), mDelete("/mw/a"))
-	b.settle()
+	b.recordEvents()
 	b.watchChildren("/mw")
 	b.watchExists("/mw/c")
 	a.multi(mCreate("/mw/c", 0), mDelete("/mw/none"))
-	b.settle()
+	b.recordEvents()
 	a.multi(mCreate("/mw/s-", wire.FlagSequential), mCreate("/mw/s-", wire.FlagSequential))
-	b.settle()
+	b.recordEvents()
 	a.multi(mCheck("/mw", 0))
-	b.settle()
+	b.recordEvents()
 }
 
-func playPersistent(s *scribe) {
+func talkPersistent(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/p", "", 0)
 	b.addWatch("/p", wire.AddWatchPersistent)
@@ -92,45 +92,45 @@ func playPersistent(s *scribe) {
 	a.create("/p/none/kid", "", 0)
 	a.delete("/p/none/kid", -1)
 	a.delete("/p/none", -1)
-	b.settle()
+	b.recordEvents()
 	b.addWatch("/p", wire.AddWatchPersistentRecursive) // instead of the first
 	a.set("/p/kid/deep", "", -1)
 	a.create("/p/kid/deep/er", "", 0)
 	a.delete("/p/kid/deep/er", -1)
 	a.set("/p", "3", -1)
 	a.setACL("/p", -1, everybody)
-	b.settle()
+	b.recordEvents()
 	b.addWatch("/p/kid", wire.AddWatchPersistentRecursive) // one within another
 	a.set("/p/kid/deep", "", -1)
 	a.delete("/p/kid/deep", -1)
-	b.settle()
+	b.recordEvents()
 	b.addWatch("/p", wire.AddWatchPersistent) // instead again
 	a.create("/p/kid/deep", "", 0)
 	a.create("/p/x", "", 0)
-	b.settle()
+	b.recordEvents()
 	a.do(wire.OpCreateContainer, creation("/p/c", "", wire.FlagContainer))
 	a.create("/px", "", 0) // no descendant, though its path begins alike
-	b.settle()
+	b.recordEvents()
 }
 
-// playMixed has one-shot and persistent watches on the same nodes.
-func playMixed(s *scribe) {
+// talkMixed sets one-shot and persistent watches on the same nodes.
+func talkMixed(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/x", "", 0)
 	a.create("/x/a", "", 0)
 	b.watchData("/x/a")
 	b.addWatch("/x/a", wire.AddWatchPersistent)
 	a.set("/x/a", "1", -1)
-	b.settle()
+	b.recordEvents()
 	a.set("/x/a", "2", -1)
-	b.settle()
+	b.recordEvents()
 	b.watchData("/x/a")
 	b.watchChildren("/x/a")
 	b.watchChildren("/x")
 	a.delete("/x/a", -1)
-	b.settle()
+	b.recordEvents()
 	a.create("/x/a", "", 0)
-	b.settle()
+	b.recordEvents()
 	b.addWatch("/x", wire.AddWatchPersistentRecursive)
 	b.watchData("/x/a")
 	b.watchChildren("/x")
@@ -138,17 +138,17 @@ func playMixed(s *scribe) {
 	a.set("/x/a", "1", -1)
 	a.create("/x/a/k", "", 0)
 	a.create("/x/b", "", 0)
-	b.settle()
+	b.recordEvents()
 	b.watchExists("/x/c")
 	a.create("/x/c", "", wire.FlagEphemeral)
 	a.delete("/x/c", -1)
-	b.settle()
+	b.recordEvents()
 	b.remove("/x", wire.WatcherAny)
 	a.set("/x/a", "2", -1)
-	b.settle()
+	b.recordEvents()
 }
 
-func playCheckWatches(s *scribe) {
+func talkCheckWatches(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/cw", "", 0)
 	all := func() {
@@ -170,21 +170,21 @@ func playCheckWatches(s *scribe) {
 	b.check("/cw/none", wire.WatcherData)
 	b.remove("/cw/none", wire.WatcherAny)
 	a.create("/cw/none", "", 0)
-	b.settle()
+	b.recordEvents()
 	b.addWatch("/cw", wire.AddWatchPersistent)
 	all()
 	b.remove("/cw", wire.WatcherData)
 	all()
 	a.set("/cw", "x", -1)
 	a.create("/cw/kid", "", 0)
-	b.settle()
+	b.recordEvents()
 	b.addWatch("/cw", wire.AddWatchPersistentRecursive)
 	all()
 	b.remove("/cw", wire.WatcherChildren)
 	all()
 	a.set("/cw", "y", -1)
 	a.create("/cw/kid2", "", 0)
-	b.settle()
+	b.recordEvents()
 	for kind := int32(0); kind <= 6; kind++ {
 		b.remove("/cw", kind)
 	}

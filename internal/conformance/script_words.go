@@ -12,22 +12,22 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// playWords asks each four-letter word, and of those that tell what differs from server to server only how they begin.
-func playWords(s *scribe) {
+// talkWords sends each four-letter word. If the answer differs from server to server, only its beginning is compared.
+func talkWords(s *transcript) {
 	for _, word := range []string{"ruok", "isro", "srst", "crst", "gtmk", "nope", "RUOK"} {
-		s.say(word, s.ask(word))
+		s.recordAnswer(word, s.fourLetterWord(word))
 	}
 	for _, word := range []string{"srvr", "stat", "conf", "cons", "dump", "dirs", "envi", "mntr", "wchc", "wchp", "wchs"} {
-		s.say(word, strings.Join(beginning.FindStringSubmatch(s.ask(word)), "|"))
+		s.recordAnswer(word, strings.Join(beginning.FindStringSubmatch(s.fourLetterWord(word)), "|"))
 	}
 }
 
-// beginning is a word's first line up to the first number.
+// beginning matches the first line of an answer up to the first digit.
 var beginning = regexp.MustCompile(`^[^\n0-9]*`)
 
-func (s *scribe) ask(bytes string) string {
+func (s *transcript) fourLetterWord(bytes string) string {
 	s.t.Helper()
-	v := s.voice("word")
+	v := s.newConnection("word")
 	if err := v.writeRaw([]byte(bytes)); err != nil {
 		return end(err)
 	}
@@ -39,11 +39,11 @@ func (s *scribe) ask(bytes string) string {
 	return string(answer)
 }
 
-func (s *scribe) say(word, answer string) {
+func (s *transcript) recordAnswer(word, answer string) {
 	s.log = append(s.log, shortened(fmt.Sprintf("%s: %q", word, answer)))
 }
 
-func playWatchWords(s *scribe) {
+func talkWatchWords(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/watchwords", "", 0)
 	a.create("/watchwords/e", "", wire.FlagEphemeral)
@@ -52,37 +52,37 @@ func playWatchWords(s *scribe) {
 	b.watchChildren("/watchwords")
 	for _, word := range []string{"wchs", "wchc", "wchp"} {
 		s.unordered(func() { // the real server's order is that of a hash table
-			for line := range strings.Lines(s.named(s.ask(word))) {
-				s.say(word, line)
+			for line := range strings.Lines(s.nameSessions(s.fourLetterWord(word))) {
+				s.recordAnswer(word, line)
 			}
 		})
 	}
-	_, ephemerals, _ := strings.Cut(s.named(s.ask("dump")), "ephemeral nodes dump:\n")
+	_, ephemerals, _ := strings.Cut(s.nameSessions(s.fourLetterWord("dump")), "ephemeral nodes dump:\n")
 	ephemerals, _, _ = strings.Cut(ephemerals, "Connections dump:")
-	s.say("dump", ephemerals)
+	s.recordAnswer("dump", ephemerals)
 	for _, word := range []string{"cons", "stat"} {
-		s.say(word, fmt.Sprint(strings.Count(s.ask(word), "queued=0,recved=")))
+		s.recordAnswer(word, fmt.Sprint(strings.Count(s.fourLetterWord(word), "queued=0,recved=")))
 	}
-	s.say("conf", strings.Join(settingNames.FindAllString(s.ask("conf"), -1), ""))
+	s.recordAnswer("conf", strings.Join(settingNames.FindAllString(s.fourLetterWord("conf"), -1), ""))
 }
 
-// settingNames are the names of settings before their values.
+// settingNames matches the names of settings before their values.
 var settingNames = regexp.MustCompile(`(?m)^\w+=`)
 
-// named puts the names of sessions for their ids.
-func (s *scribe) named(text string) string {
+// nameSessions replaces the ids of sessions by their names.
+func (s *transcript) nameSessions(text string) string {
 	for id, name := range s.names {
 		text = strings.ReplaceAll(text, fmt.Sprintf("0x%x", id), name)
 	}
 	return text
 }
 
-func playTraceMask(s *scribe) {
-	s.say("gtmk", s.ask("gtmk"))
-	s.say("stmk", s.ask("stmk\x00\x00\x00\x00\x00\x00\x01\x00"))
-	s.say("gtmk", s.ask("gtmk"))
-	s.say("stmk", s.ask("stmk\xff\xff\xff\xff\xff\xff\xff\xff and more"))
-	s.say("gtmk", s.ask("gtmk"))
-	s.say("stmk", s.ask("stmk\x00\x00\x00\x00\x00\x00\x01\x32"))
-	s.say("gtmk", s.ask("gtmk"))
+func talkTraceMask(s *transcript) {
+	s.recordAnswer("gtmk", s.fourLetterWord("gtmk"))
+	s.recordAnswer("stmk", s.fourLetterWord("stmk\x00\x00\x00\x00\x00\x00\x01\x00"))
+	s.recordAnswer("gtmk", s.fourLetterWord("gtmk"))
+	s.recordAnswer("stmk", s.fourLetterWord("stmk\xff\xff\xff\xff\xff\xff\xff\xff and more"))
+	s.recordAnswer("gtmk", s.fourLetterWord("gtmk"))
+	s.recordAnswer("stmk", s.fourLetterWord("stmk\x00\x00\x00\x00\x00\x00\x01\x32"))
+	s.recordAnswer("gtmk", s.fourLetterWord("gtmk"))
 }

@@ -2,18 +2,18 @@ package conformance
 
 import "strings"
 
-// Setting is how a server is to be configured for some scenes of the conversation.
+// Setting is a configuration of a server, and the topics of the conversation with such a server.
 type Setting struct {
 	Name string
-	// Properties are Java system properties, as a real server is given them.
+	// Properties are the Java system properties of a real server.
 	Properties map[string]string
 	// Lines are further lines of zoo.cfg.
 	Lines []string
-	// Recorded is the file of testdata that has a real server's side, for where there is none; "" when there is no such
+	// Recorded is the file of testdata with a real server's answers, for tests without a real server. It is "" if there is no such
 	// file.
 	Recorded string
 
-	scenes []scene
+	topics []topic
 }
 
 // Each calls f with every setting, as a name and a value.
@@ -27,36 +27,36 @@ func (s Setting) Each(f func(name, value string)) {
 	}
 }
 
-// The values that scenes of the setting "strict" look for.
+// The values that topics of the setting "strict" check.
 const (
 	strictBuffer      = 10_000 // jute.maxbuffer
 	strictConnections = 12     // maxClientCnxns
-	// superCredentials are those of the user whose digest is superDigest.
+	// superCredentials are the credentials of the user whose digest is superDigest.
 	superCredentials = "super:test"
 	superDigest      = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 )
 
-// Settings are those that servers are compared with: what Lockstep's own tests need, a server out of the box, and one
+// Settings are the settings with which servers are compared: the one that Lockstep's own tests need, ZooKeeper's defaults, and one
 // with every limit set.
 var Settings = []Setting{
 	{
 		Name:       "usual",
 		Properties: map[string]string{"zookeeper.extendedTypesEnabled": "true"},
 		Lines:      []string{"4lw.commands.whitelist=*"},
-		scenes:     usualScenes,
+		topics:     usualTopics,
 	},
 	{
 		Name:       "out of the box",
 		Recorded:   "out-of-the-box.golden",
 		Properties: map[string]string{"zookeeper.extendedTypesEnabled": "false"},
 		Lines:      []string{"4lw.commands.whitelist="},
-		scenes: []scene{
-			{"no TTL nodes", playNoTTL},
-			{"words refused", playWords},
-			{"quotas count", playQuotaUsage},
-			{"quotas are not enforced", playQuotaLimits},
-			{"no super user", playSuper},
-			{"no reconfiguration", playReconfig},
+		topics: []topic{
+			{"no TTL nodes", talkNoTTL},
+			{"words refused", talkWords},
+			{"quotas count", talkQuotaUsage},
+			{"quotas are not enforced", talkQuotaLimits},
+			{"no super user", talkSuper},
+			{"no reconfiguration", talkReconfig},
 		},
 	},
 	{
@@ -67,61 +67,61 @@ var Settings = []Setting{
 			"zookeeper.DigestAuthenticationProvider.superDigest": superDigest,
 		},
 		Lines: []string{"4lw.commands.whitelist=ruok, stat", "maxClientCnxns=12", "reconfigEnabled=true"},
-		scenes: []scene{
-			{"quotas count", playQuotaUsage},
-			{"quotas are enforced", playQuotaLimits},
-			{"super user", playSuper},
-			{"some words", playWords},
-			{"no reconfiguration of one server", playReconfig},
-			{"buffer", playBuffer},
-			{"connections", playConnections},
+		topics: []topic{
+			{"quotas count", talkQuotaUsage},
+			{"quotas are enforced", talkQuotaLimits},
+			{"super user", talkSuper},
+			{"some words", talkWords},
+			{"no reconfiguration of one server", talkReconfig},
+			{"buffer", talkBuffer},
+			{"connections", talkConnections},
 		},
 	},
 }
 
-// scene is one subject of the conversation.
-type scene struct {
+// topic is one part of the conversation.
+type topic struct {
 	name string
-	play func(*scribe)
+	talk func(*transcript)
 }
 
-var usualScenes = []scene{
-	{"connect", playConnect},
-	{"outset", playOutset},
-	{"create", playCreate},
-	{"create modes", playModes},
-	{"bad paths", playPaths},
-	{"null paths", playNulls},
-	{"foreign strings", playForeign},
-	{"relative paths", playRelative},
-	{"delete", playDelete},
-	{"data", playData},
-	{"acl set", playACLSet},
-	{"acl kinds", playACLKinds},
-	{"acl refusals", playRefusals},
-	{"acl in multi", playRefusalsInMulti},
-	{"auth", playAuth},
-	{"multi", playMulti},
-	{"multi failures", playMultiFailures},
-	{"multi modes", playMultiModes},
-	{"multiRead", playMultiRead},
-	{"watches", playWatches},
-	{"watches of a multi", playMultiWatches},
-	{"persistent watches", playPersistent},
-	{"mixed watches", playMixed},
-	{"checkWatches", playCheckWatches},
-	{"setWatches", playSetWatches},
-	{"setWatches2", playSetWatches2},
-	{"sequence", playSequence},
-	{"queries", playQueries},
-	{"close", playClose},
-	{"move", playMove},
-	{"refused sessions", playRefusedSessions},
-	{"malformed", playMalformed},
-	{"large", playLarge},
-	{"words", playWords},
-	{"watch words", playWatchWords},
-	{"trace mask", playTraceMask},
-	{"quotas count", playQuotaUsage},
-	{"reaping", playReaping},
+var usualTopics = []topic{
+	{"connect", talkConnect},
+	{"outset", talkOutset},
+	{"create", talkCreate},
+	{"create modes", talkModes},
+	{"bad paths", talkPaths},
+	{"null paths", talkNulls},
+	{"foreign strings", talkForeign},
+	{"relative paths", talkRelative},
+	{"delete", talkDelete},
+	{"data", talkData},
+	{"acl set", talkACLSet},
+	{"acl kinds", talkACLKinds},
+	{"acl refusals", talkRefusals},
+	{"acl in multi", talkRefusalsInMulti},
+	{"auth", talkAuth},
+	{"multi", talkMulti},
+	{"multi failures", talkMultiFailures},
+	{"multi modes", talkMultiModes},
+	{"multiRead", talkMultiRead},
+	{"watches", talkWatches},
+	{"watches of a multi", talkMultiWatches},
+	{"persistent watches", talkPersistent},
+	{"mixed watches", talkMixed},
+	{"checkWatches", talkCheckWatches},
+	{"setWatches", talkSetWatches},
+	{"setWatches2", talkSetWatches2},
+	{"sequence", talkSequence},
+	{"queries", talkQueries},
+	{"close", talkClose},
+	{"move", talkMove},
+	{"refused sessions", talkRefusedSessions},
+	{"malformed", talkMalformed},
+	{"large", talkLarge},
+	{"words", talkWords},
+	{"watch words", talkWatchWords},
+	{"trace mask", talkTraceMask},
+	{"quotas count", talkQuotaUsage},
+	{"reaping", talkReaping},
 }

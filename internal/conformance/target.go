@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Target is a server or an ensemble to try. Its sessions must be allowed a timeout of
-// four seconds at most as the least one, and its containers must be looked after every
-// few seconds, or the suite takes long.
+// Target is a server or an ensemble to test. Its shortest session timeout must be at most
+// four seconds. It should look for empty containers every few seconds, or the suite takes
+// long.
 type Target struct {
 	// Servers are the addresses for clients, as host:port.
 	Servers []string
-	// Dial connects to one of them; net.DialTimeout when nil.
+	// Dial connects to one of them. If it is nil, net.DialTimeout is used.
 	Dial func(network, address string, timeout time.Duration) (net.Conn, error)
 }
 
@@ -26,14 +26,14 @@ func (g Target) dial(network, address string, timeout time.Duration) (net.Conn, 
 	return net.DialTimeout(network, address, timeout)
 }
 
-// behaviour is one thing that a server must do.
+// behaviour is one behaviour that a server must have.
 type behaviour struct {
 	name  string
-	holds func(*testing.T, *site)
+	check func(*testing.T, *fixture)
 }
 
-// Run checks every behaviour on the target, each under a node of its own that it removes
-// again, so that the target may be shared.
+// Run checks every behaviour on the target, each below a node of its own that it removes
+// again, so that other tests may use the target at the same time.
 func Run(t *testing.T, target Target) {
 	for _, group := range []struct {
 		name       string
@@ -58,22 +58,22 @@ func Run(t *testing.T, target Target) {
 			for _, b := range group.behaviours {
 				t.Run(b.name, func(t *testing.T) {
 					t.Parallel()
-					b.holds(t, newSite(t, target))
+					b.check(t, newFixture(t, target))
 				})
 			}
 		})
 	}
 }
 
-// site is where one behaviour is tried: a target, and a node there of its own.
-type site struct {
+// fixture is what the check of one behaviour uses: a target, and a node of its own on it.
+type fixture struct {
 	target Target
 	root   string
 }
 
-func newSite(t *testing.T, target Target) *site {
+func newFixture(t *testing.T, target Target) *fixture {
 	t.Helper()
-	s := &site{target: target, root: fmt.Sprintf("/conformance-%016x", rand.Uint64())}
+	s := &fixture{target: target, root: fmt.Sprintf("/conformance-%016x", rand.Uint64())}
 	p := s.peer(t, 0)
 	p.create(s.root, "", 0)
 	p.close()
@@ -81,27 +81,27 @@ func newSite(t *testing.T, target Target) *site {
 	return s
 }
 
-// removeAll deletes the site's node and what is under it.
-func (s *site) removeAll(t *testing.T) {
+// removeAll deletes the fixture's node and all nodes below it.
+func (s *fixture) removeAll(t *testing.T) {
 	p := s.peer(t, 0)
-	p.auth("digest", ownerCredentials) // whatever the behaviour has closed to the world
+	p.auth("digest", ownerCredentials) // some behaviours remove everyone's permissions
 	p.sync(s.root)
 	p.deleteTree(s.root)
 	p.close()
 }
 
-// ownerCredentials are those that behaviours protect nodes with.
+// ownerCredentials are the credentials with which behaviours protect nodes.
 const ownerCredentials = "owner:secret"
 
-// path is a node of the site: the root's, or one below it.
-func (s *site) path(names ...string) string {
+// path returns the path of the fixture's node, or of a node below it.
+func (s *fixture) path(names ...string) string {
 	return strings.Join(append([]string{s.root}, names...), "/")
 }
 
-// server is the address of the i-th server, counted round.
-func (s *site) server(i int) string { return s.target.Servers[i%len(s.target.Servers)] }
+// server returns the address of the i-th server. After the last server comes the first one again.
+func (s *fixture) server(i int) string { return s.target.Servers[i%len(s.target.Servers)] }
 
-// soon polls until holds is true, and fails with what otherwise.
+// soon polls until holds returns true. After patience it fails with what.
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -113,5 +113,5 @@ func soon(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// patience bounds every wait. Nothing here takes as long on a server that works.
+// patience bounds every wait. On a server that works, every wait is shorter.
 const patience = 30 * time.Second

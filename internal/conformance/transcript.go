@@ -15,53 +15,53 @@ import (
 )
 
 // Transcript holds a long raw conversation with the server at addr and returns every answer
-// and event, one a line. The server has to be fresh and nobody else's, with a tick of 500 ms.
+// and event, one a line. The server must be new, without other clients, and have a tick of 500 ms.
 //
-// Which scenes it has depends on the server's settings: of the setting named "usual", most.
+// The topics depend on the server's setting. Most of them belong to the setting named "usual".
 //
-// What may differ between two servers that behave alike is made equal: zxids count from the
-// first session's, session ids have the speaker's name, times are left out, and lists without
-// an order are sorted. Nothing else is.
+// Some values may differ between two servers that behave alike, so they are made equal: zxids count from that of
+// the first session, session ids are replaced by the connection's name, times are left out, and lists without
+// an order are sorted. All other values are returned unchanged.
 func Transcript(t *testing.T, addr string, setting Setting) []string {
 	t.Helper()
-	s := &scribe{t: t, addr: addr, names: map[int64]string{}, log: []string{"== first"}}
-	first := s.voice("first")
+	s := &transcript{t: t, addr: addr, names: map[int64]string{}, log: []string{"== first"}}
+	first := s.newConnection("first")
 	first.connect(wire.ConnectRequest{Timeout: 1})
 	s.base = first.lastZxid()
-	s.hangUp()
-	for _, scene := range setting.scenes {
-		s.log = append(s.log, "== "+scene.name)
-		scene.play(s)
-		s.hangUp()
+	s.closeConnections()
+	for _, topic := range setting.topics {
+		s.log = append(s.log, "== "+topic.name)
+		topic.talk(s)
+		s.closeConnections()
 	}
 	return s.log
 }
 
-// scribe writes the conversation down.
-type scribe struct {
-	t      *testing.T
-	addr   string
-	base   int64            // the zxid that others are told from
-	names  map[int64]string // of sessions
-	masked bool             // whether zxids are left out
-	voices []*voice
-	log    []string
+// transcript holds the conversation and records it.
+type transcript struct {
+	t           *testing.T
+	addr        string
+	base        int64            // the zxid from which others are counted
+	names       map[int64]string // of sessions
+	hidesZxids  bool             // whether zxids are left out
+	connections []*connection
+	log         []string
 }
 
-// voice is one connection of the conversation. Unlike a peer's, its answers are written down
-// and not judged.
-type voice struct {
+// connection is one connection of the conversation. It records answers and does not check them; a
+// peer checks them.
+type connection struct {
 	*link
-	scribe   *scribe
-	name     string
-	session  int64
-	password []byte
-	xid      int32
-	asked    map[int32]wire.Op
+	transcript *transcript
+	name       string
+	session    int64
+	password   []byte
+	xid        int32
+	asked      map[int32]wire.Op
 }
 
-// voice connects, without a session yet.
-func (s *scribe) voice(name string) *voice {
+// newConnection connects. It does not open a session.
+func (s *transcript) newConnection(name string) *connection {
 	s.t.Helper()
 	conn, err := net.DialTimeout("tcp", s.addr, patience)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) { // the server has closed it already
@@ -70,45 +70,45 @@ func (s *scribe) voice(name string) *voice {
 		err = errors.Join(other.Close(), conn.Close())
 	}
 	require.NoError(s.t, err)
-	v := &voice{link: newLink(conn), scribe: s, name: name, asked: map[int32]wire.Op{}}
-	s.voices = append(s.voices, v)
+	v := &connection{link: newLink(conn), transcript: s, name: name, asked: map[int32]wire.Op{}}
+	s.connections = append(s.connections, v)
 	return v
 }
 
-// open is a voice with a session.
-func (s *scribe) open(name string) *voice {
+// open returns a connection with a new session.
+func (s *transcript) open(name string) *connection {
 	s.t.Helper()
-	v := s.voice(name)
+	v := s.newConnection(name)
 	v.connect(wire.ConnectRequest{Timeout: 10_000})
 	return v
 }
 
-// hangUp ends the scene's connections and then its sessions, so that none expires in the midst
-// of another scene.
-func (s *scribe) hangUp() {
+// closeConnections ends the topic's connections and then its sessions, so that no session expires during
+// another topic.
+func (s *transcript) closeConnections() {
 	s.t.Helper()
-	for _, v := range s.voices {
+	for _, v := range s.connections {
 		v.conn.Close()
 	}
 	closed := map[int64]bool{0: true}
-	for _, v := range s.voices {
+	for _, v := range s.connections {
 		if !closed[v.session] {
 			closed[v.session] = true
-			v.closeElsewhere()
+			v.closeSession()
 		}
 	}
-	s.voices = nil
+	s.connections = nil
 }
 
-// closeElsewhere closes the session over another connection. Where connections are limited, the server has to see first
-// that others are gone.
-func (v *voice) closeElsewhere() {
-	t := v.scribe.t
+// closeSession closes the session over another connection. If the server limits connections, it must notice first
+// that the others have ended.
+func (v *connection) closeSession() {
+	t := v.transcript.t
 	t.Helper()
 	var l *link
 	var resp wire.ConnectResponse
 	soon(t, "a connection to close "+v.name+" by", func() bool {
-		conn, err := net.DialTimeout("tcp", v.scribe.addr, patience)
+		conn, err := net.DialTimeout("tcp", v.transcript.addr, patience)
 		if err != nil {
 			return false
 		}
@@ -120,7 +120,7 @@ func (v *voice) closeElsewhere() {
 	})
 	defer l.conn.Close()
 	if resp.Session == 0 {
-		v.say("session gone")
+		v.record("session gone")
 		return
 	}
 	require.NoError(t, l.write(wire.RequestHeader{Xid: 1, Op: wire.OpCloseSession}))
@@ -128,11 +128,11 @@ func (v *voice) closeElsewhere() {
 	require.NoError(t, err)
 }
 
-func (v *voice) say(format string, args ...any) {
-	v.scribe.log = append(v.scribe.log, v.name+": "+shortened(fmt.Sprintf(format, args...)))
+func (v *connection) record(format string, args ...any) {
+	v.transcript.log = append(v.transcript.log, v.name+": "+shortened(fmt.Sprintf(format, args...)))
 }
 
-// longestLine keeps a report of differences readable.
+// longestLine bounds the lines, so that a report of differences is readable.
 const longestLine = 600
 
 func shortened(line string) string {
@@ -142,66 +142,66 @@ func shortened(line string) string {
 	return fmt.Sprintf("%s... %d bytes, CRC %08x", line[:longestLine/4], len(line), crc32.ChecksumIEEE([]byte(line)))
 }
 
-// connect writes down how the server answers a connect request.
-func (v *voice) connect(req wire.ConnectRequest) {
-	v.scribe.t.Helper()
+// connect sends a connect request and records the answer.
+func (v *connection) connect(req wire.ConnectRequest) {
+	v.transcript.t.Helper()
 	resp, err := v.link.connect(req)
 	if err != nil {
-		v.say("connect: %s", end(err))
+		v.record("connect: %s", end(err))
 		return
 	}
 	v.session, v.password = resp.Session, resp.Password
-	if v.session != 0 && v.scribe.names[v.session] == "" {
-		v.scribe.names[v.session] = v.name
+	if v.session != 0 && v.transcript.names[v.session] == "" {
+		v.transcript.names[v.session] = v.name
 	}
 	zeroes := strings.Count(string(resp.Password), "\x00") == len(resp.Password)
-	v.say("connect: protocol %d timeout %d session %s password of %d, zeroes %v, read-only %v, short %v", resp.Protocol,
-		resp.Timeout, v.scribe.owner(resp.Session), len(resp.Password), zeroes, resp.ReadOnly, resp.Short)
+	v.record("connect: protocol %d timeout %d session %s password of %d, zeroes %v, read-only %v, short %v", resp.Protocol,
+		resp.Timeout, v.transcript.owner(resp.Session), len(resp.Password), zeroes, resp.ReadOnly, resp.Short)
 }
 
-// again asks for this voice's session.
-func (v *voice) again() wire.ConnectRequest {
+// again returns the connect request that asks for this connection's session.
+func (v *connection) again() wire.ConnectRequest {
 	return wire.ConnectRequest{Timeout: 10_000, Session: v.session, Password: v.password}
 }
 
-// lastZxid is what the server has processed last.
-func (v *voice) lastZxid() int64 {
-	v.scribe.t.Helper()
-	require.NoError(v.scribe.t, v.write(wire.RequestHeader{Xid: wire.XidPing, Op: wire.OpPing}))
+// lastZxid returns the zxid of the latest transaction that the server has processed.
+func (v *connection) lastZxid() int64 {
+	v.transcript.t.Helper()
+	require.NoError(v.transcript.t, v.write(wire.RequestHeader{Xid: wire.XidPing, Op: wire.OpPing}))
 	b, err := v.read()
-	require.NoError(v.scribe.t, err)
+	require.NoError(v.transcript.t, err)
 	d := wire.NewDecoder(b)
 	var h wire.ReplyHeader
 	h.Decode(&d)
-	require.Equal(v.scribe.t, wire.XidPing, h.Xid)
+	require.Equal(v.transcript.t, wire.XidPing, h.Xid)
 	return h.Zxid
 }
 
-// do sends a request and writes down all that comes up to its reply.
-func (v *voice) do(op wire.Op, body wire.Request) {
+// do sends a request, and records all frames up to its reply.
+func (v *connection) do(op wire.Op, body wire.Request) {
 	v.xid++
 	v.doAs(v.xid, op, body)
 }
 
-func (v *voice) doAs(xid int32, op wire.Op, body wire.Request) {
-	v.scribe.t.Helper()
+func (v *connection) doAs(xid int32, op wire.Op, body wire.Request) {
+	v.transcript.t.Helper()
 	v.asked[xid] = op
 	if err := v.write(wire.RequestHeader{Xid: xid, Op: op}, body); err != nil {
-		v.say("closed") // before it was all sent
+		v.record("closed") // before it was all sent
 		return
 	}
-	for v.hear() {
+	for v.recordFrame() {
 	}
 }
 
-// settle writes down the events that have arrived; a ping marks their end.
-func (v *voice) settle() { v.doAs(wire.XidPing, wire.OpPing, &wire.EmptyRequest{}) }
+// recordEvents records the events that have arrived. It sends a ping, whose answer comes after them.
+func (v *connection) recordEvents() { v.doAs(wire.XidPing, wire.OpPing, &wire.EmptyRequest{}) }
 
-// hear writes down one frame; it is true for an event.
-func (v *voice) hear() bool {
+// recordFrame reads and records one frame. It returns true if the frame is an event.
+func (v *connection) recordFrame() bool {
 	b, err := v.read()
 	if err != nil {
-		v.say("%s", end(err))
+		v.record("%s", end(err))
 		return false
 	}
 	d := wire.NewDecoder(b)
@@ -210,14 +210,14 @@ func (v *voice) hear() bool {
 	if h.Xid == wire.XidNotify {
 		var e wire.WatchEvent
 		e.Decode(&d)
-		v.say("  event %v %s, state %d, zxid %d, code %d%s", e.Type, e.Path, e.State, h.Zxid, h.Err, rest(&d))
+		v.record("  event %v %s, state %d, zxid %d, code %d%s", e.Type, e.Path, e.State, h.Zxid, h.Err, rest(&d))
 		return true
 	}
 	op := v.asked[h.Xid]
-	text := v.scribe.describe(op, h.Err, &d)
+	text := v.transcript.describe(op, h.Err, &d)
 	if !leavesResults(op, h.Err) {
 		text += rest(&d)
 	}
-	v.say("%v: xid %d zxid %s %v %s", op, h.Xid, v.scribe.zxid(h.Zxid), h.Err, text)
+	v.record("%v: xid %d zxid %s %v %s", op, h.Xid, v.transcript.zxid(h.Zxid), h.Err, text)
 	return false
 }

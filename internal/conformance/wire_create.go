@@ -17,15 +17,15 @@ var wireCreate = []behaviour{
 	{"flags that do not fit are refused", flagsAreRefused},
 	{"TTLs out of range are refused", ttlsAreRefused},
 	{"bad paths are refused", badPathsAreRefused},
-	{"a missing parent is no node", missingParentIsNoNode},
-	{"null data stays null", nullDataStaysNull},
+	{"a create below a missing parent returns NoNode", missingParentReturnsNoNode},
+	{"null data remains null", nullDataRemainsNull},
 	{"an ephemeral has no children", ephemeralHasNoChildren},
 	{"a refused create uses no sequence number", refusedCreateUsesNoNumber},
 }
 
-func create2AnswersWithStat(t *testing.T, s *site) {
+func create2AnswersWithStat(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
-	r := p.must(wire.OpCreate2, creation(s.path("a"), "abc", wire.FlagEphemeral))
+	r := p.doOK(wire.OpCreate2, creation(s.path("a"), "abc", wire.FlagEphemeral))
 	require.Equal(t, s.path("a"), r.body.String())
 	stat := r.stat(p)
 	require.Equal(t, r.Zxid, stat.Czxid)
@@ -36,10 +36,10 @@ func create2AnswersWithStat(t *testing.T, s *site) {
 	require.Equal(t, stat, p.stat(s.path("a")))
 }
 
-// containerHasNoOwner: the mark that the server keeps there is not shown.
-func containerHasNoOwner(t *testing.T, s *site) {
+// containerHasNoOwner checks that a container's stat has no owner, although the server marks containers in that field.
+func containerHasNoOwner(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
-	r := p.must(wire.OpCreateContainer, creation(s.path("c"), "", wire.FlagContainer))
+	r := p.doOK(wire.OpCreateContainer, creation(s.path("c"), "", wire.FlagContainer))
 	require.Equal(t, s.path("c"), r.body.String())
 	stat := r.stat(p)
 	require.Zero(t, stat.EphemeralOwner)
@@ -47,19 +47,19 @@ func containerHasNoOwner(t *testing.T, s *site) {
 	p.create(s.path("c", "kid"), "", 0)
 }
 
-func ttlNodeHasNoOwner(t *testing.T, s *site) {
+func ttlNodeHasNoOwner(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
-	r := p.must(wire.OpCreateTTL, creationTTL(s.path("t"), wire.FlagTTL, 60_000))
+	r := p.doOK(wire.OpCreateTTL, creationTTL(s.path("t"), wire.FlagTTL, 60_000))
 	require.Equal(t, s.path("t"), r.body.String())
 	stat := r.stat(p)
 	require.Zero(t, stat.EphemeralOwner)
 	require.Equal(t, stat, p.stat(s.path("t")))
 
-	r = p.must(wire.OpCreateTTL, creationTTL(s.path("q-"), wire.FlagPersistentSequentialTTL, 60_000))
+	r = p.doOK(wire.OpCreateTTL, creationTTL(s.path("q-"), wire.FlagPersistentSequentialTTL, 60_000))
 	require.Equal(t, s.path("q-0000000001"), r.body.String())
 }
 
-func flagsAreRefused(t *testing.T, s *site) {
+func flagsAreRefused(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	for _, flags := range []int32{-1, 7, 9, math.MaxInt32} {
 		require.Equal(t, wire.BadArguments, p.code(wire.OpCreate, creation(s.path("f"), "", flags)), "flags %d", flags)
@@ -71,16 +71,16 @@ func flagsAreRefused(t *testing.T, s *site) {
 	require.False(t, is)
 }
 
-func ttlsAreRefused(t *testing.T, s *site) {
+func ttlsAreRefused(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	for _, ttl := range []int64{0, -1, math.MinInt64, 1 << 40, math.MaxInt64} {
 		code := p.code(wire.OpCreateTTL, creationTTL(s.path("t"), wire.FlagTTL, ttl))
 		require.Equal(t, wire.BadArguments, code, "TTL %d", ttl)
 	}
-	p.must(wire.OpCreateTTL, creationTTL(s.path("t"), wire.FlagTTL, 1<<40-1))
+	p.doOK(wire.OpCreateTTL, creationTTL(s.path("t"), wire.FlagTTL, 1<<40-1))
 }
 
-func badPathsAreRefused(t *testing.T, s *site) {
+func badPathsAreRefused(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	for _, path := range []string{
 		"", "relative", s.root + "/", s.root + "//a", s.root + "/./a", s.root + "/../a", s.root + "/.",
@@ -94,30 +94,30 @@ func badPathsAreRefused(t *testing.T, s *site) {
 	}
 }
 
-func missingParentIsNoNode(t *testing.T, s *site) {
+func missingParentReturnsNoNode(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	require.Equal(t, wire.NoNode, p.code(wire.OpCreate, creation(s.path("no", "kid"), "", 0)))
 	require.Equal(t, wire.NoNode, p.code(wire.OpCreate, creation(s.path("no", "kid-"), "", wire.FlagEphemeralSequential)))
 }
 
-func nullDataStaysNull(t *testing.T, s *site) {
+func nullDataRemainsNull(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
-	p.must(wire.OpCreate, &wire.CreateRequest{Path: s.path("null"), ACL: wire.WorldACL(wire.PermAll)})
-	r := p.must(wire.OpGetData, look(s.path("null")))
+	p.doOK(wire.OpCreate, &wire.CreateRequest{Path: s.path("null"), ACL: wire.WorldACL(wire.PermAll)})
+	r := p.doOK(wire.OpGetData, look(s.path("null")))
 	require.EqualValues(t, -1, r.body.Int(), "the buffer's length")
 
 	p.create(s.path("empty"), "", 0)
-	r = p.must(wire.OpGetData, look(s.path("empty")))
+	r = p.doOK(wire.OpGetData, look(s.path("empty")))
 	require.Zero(t, r.body.Int(), "the buffer's length")
 }
 
-func ephemeralHasNoChildren(t *testing.T, s *site) {
+func ephemeralHasNoChildren(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.create(s.path("e"), "", wire.FlagEphemeral)
 	require.Equal(t, wire.NoChildrenForEphemerals, p.code(wire.OpCreate, creation(s.path("e", "kid"), "", 0)))
 }
 
-func refusedCreateUsesNoNumber(t *testing.T, s *site) {
+func refusedCreateUsesNoNumber(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	require.Equal(t, s.path("n-0000000000"), p.create(s.path("n-"), "", wire.FlagSequential))
 	require.Equal(t, wire.NodeExists, p.code(wire.OpCreate, creation(s.path("n-0000000000"), "", 0)))

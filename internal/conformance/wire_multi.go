@@ -14,19 +14,19 @@ var wireMulti = []behaviour{
 	{"a failed multi answers with its codes in order", failedMultiAnswersInOrder},
 	{"create2 in a multi is answered as create", create2InMultiIsCreate},
 	{"an empty multi succeeds", emptyMultiSucceeds},
-	{"a check alone changes nothing and proves the node", checkProvesTheNode},
+	{"a multi with a check only changes nothing and proves that the node exists", checkProvesTheNode},
 	{"a check in a multi guards against a re-created node", checkGuards},
 	{"a part with a TTL's flags and no TTL fails the request", partWithoutTTLFailsAll},
-	{"a create that its own multi undoes leaves a number behind", undoneCreateTakesANumber},
-	{"a create that its own multi undoes tells who waits for the name", undoneCreateTells},
-	{"a create that is to be undone is refused where the node is", undoneCreateIsRefused},
+	{"a create that its own multi undoes counts for sequence numbers", undoneCreateCounts},
+	{"a create that its own multi undoes fires watches of the name", undoneCreateFiresWatches},
+	{"a multi that creates a node and deletes it fails if the node exists", undoneCreateIsRefused},
 	{"multiRead answers each part by itself", multiReadAnswersEach},
 }
 
-func partsShareOneZxid(t *testing.T, s *site) {
+func partsShareOneZxid(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.create(s.path("old"), "", 0)
-	r := p.must(wire.OpMulti, parts(
+	r := p.doOK(wire.OpMulti, parts(
 		part(wire.OpCreate, creation(s.path("n-"), "", wire.FlagSequential)),
 		part(wire.OpCreate, creation(s.path("a"), "", 0)),
 		part(wire.OpSetData, setting(s.path("a"), "x", 0)),
@@ -49,8 +49,8 @@ func partsShareOneZxid(t *testing.T, s *site) {
 	require.Equal(t, r.Zxid, p.stat(s.root).Pzxid)
 }
 
-// partWithoutTTLFailsAll writes after each failure: a real leader sees what the first part was about to create until its next transaction.
-func partWithoutTTLFailsAll(t *testing.T, s *site) {
+// partWithoutTTLFailsAll writes after each failure, because a real leader assumes that the first part's node exists until its next transaction.
+func partWithoutTTLFailsAll(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	for _, flags := range []int32{wire.FlagTTL, wire.FlagPersistentSequentialTTL} {
 		require.Equal(t, wire.MarshallingError, p.code(wire.OpMulti, parts(
@@ -62,13 +62,13 @@ func partWithoutTTLFailsAll(t *testing.T, s *site) {
 	require.Empty(t, p.children(s.root))
 }
 
-// undoneCreateTakesANumber is how a queue's recoverer skips numbers that no item shall have: the parent counts the create, and the next
-// sequential node gets the number after it.
-func undoneCreateTakesANumber(t *testing.T, s *site) {
+// undoneCreateCounts checks that the parent counts a create that is undone, so that the next sequential node gets a later number. A queue's recoverer skips
+// numbers in this way.
+func undoneCreateCounts(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.create(s.path("i-"), "", wire.FlagSequential)
 	before := p.stat(s.root)
-	r := p.must(wire.OpMulti, parts(
+	r := p.doOK(wire.OpMulti, parts(
 		part(wire.OpCreate, creation(s.path("i-0000000001"), "", 0)),
 		part(wire.OpDelete, num(s.path("i-0000000001"), 0)),
 		part(wire.OpCreate, creation(s.path("i-0000000002"), "", 0)),
@@ -86,7 +86,7 @@ func undoneCreateTakesANumber(t *testing.T, s *site) {
 	require.Equal(t, before.NumChildren+1, after.NumChildren)
 	require.Equal(t, before.Cversion+5, after.Cversion, "three creates and two deletes")
 
-	r = p.must(wire.OpMulti, parts(
+	r = p.doOK(wire.OpMulti, parts(
 		part(wire.OpCreate, creation(s.path("i-0000000004"), "", 0)),
 		part(wire.OpDelete, num(s.path("i-0000000004"), 0)),
 	))
@@ -94,11 +94,11 @@ func undoneCreateTakesANumber(t *testing.T, s *site) {
 	require.Equal(t, s.path("i-0000000005"), p.create(s.path("i-"), "", wire.FlagSequential))
 }
 
-func undoneCreateTells(t *testing.T, s *site) {
+func undoneCreateFiresWatches(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	require.Equal(t, wire.NoNode, watcher.code(wire.OpExists, watch(s.path("a"))))
 	actor.sync(s.root)
-	actor.must(wire.OpMulti, parts(
+	actor.doOK(wire.OpMulti, parts(
 		part(wire.OpCreate, creation(s.path("a"), "", 0)),
 		part(wire.OpDelete, num(s.path("a"), 0)),
 	))
@@ -107,14 +107,15 @@ func undoneCreateTells(t *testing.T, s *site) {
 	require.False(t, is)
 }
 
-// undoneCreateIsRefused is how a put finds out that an item with its id was put before.
-func undoneCreateIsRefused(t *testing.T, s *site) {
+// undoneCreateIsRefused checks that a transaction that creates a node and deletes it fails if the node exists. A put finds in this way that an item with its id was put
+// before.
+func undoneCreateIsRefused(t *testing.T, s *fixture) {
 	p, watcher := s.peer(t, 0), s.peer(t, 0)
 	p.create(s.path("former"), "data", 0)
 	before, parent := p.stat(s.path("former")), p.stat(s.root)
 	watcher.sync(s.root)
-	watcher.must(wire.OpGetData, watch(s.path("former")))
-	r := p.must(wire.OpMulti, parts(
+	watcher.doOK(wire.OpGetData, watch(s.path("former")))
+	r := p.doOK(wire.OpMulti, parts(
 		part(wire.OpCreate, creation(s.path("present"), "", 0)),
 		part(wire.OpCreate, creation(s.path("former"), "", 0)),
 		part(wire.OpDelete, anyVersion(s.path("former"))),
@@ -128,16 +129,16 @@ func undoneCreateIsRefused(t *testing.T, s *site) {
 	watcher.wantNoEvents()
 }
 
-func failedMultiChangesNothing(t *testing.T, s *site) {
+func failedMultiChangesNothing(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.create(s.path("a"), "data", 0)
 	before, parent := p.stat(s.path("a")), p.stat(s.root)
 	watcher := s.peer(t, 0)
 	watcher.sync(s.root)
-	watcher.must(wire.OpGetData, watch(s.path("a")))
-	watcher.must(wire.OpGetChildren, watch(s.root))
+	watcher.doOK(wire.OpGetData, watch(s.path("a")))
+	watcher.doOK(wire.OpGetChildren, watch(s.root))
 
-	r := p.must(wire.OpMulti, parts(
+	r := p.doOK(wire.OpMulti, parts(
 		part(wire.OpSetData, setting(s.path("a"), "other", 0)),
 		part(wire.OpCreate, creation(s.path("b"), "", 0)),
 		part(wire.OpDelete, num(s.path("a"), 5)),
@@ -148,7 +149,7 @@ func failedMultiChangesNothing(t *testing.T, s *site) {
 	watcher.wantNoEvents()
 }
 
-func failedMultiAnswersInOrder(t *testing.T, s *site) {
+func failedMultiAnswersInOrder(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	r := p.do(wire.OpMulti, parts(
 		part(wire.OpCreate, creation(s.path("a"), "", 0)),
@@ -167,55 +168,55 @@ func failedMultiAnswersInOrder(t *testing.T, s *site) {
 	}, r.results(p))
 }
 
-func create2InMultiIsCreate(t *testing.T, s *site) {
+func create2InMultiIsCreate(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
-	r := p.must(wire.OpMulti, parts(part(wire.OpCreate2, creation(s.path("a"), "", 0))))
+	r := p.doOK(wire.OpMulti, parts(part(wire.OpCreate2, creation(s.path("a"), "", 0))))
 	require.Equal(t, []result{{op: wire.OpCreate, path: s.path("a")}}, r.results(p))
 }
 
-func emptyMultiSucceeds(t *testing.T, s *site) {
+func emptyMultiSucceeds(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
-	r := p.must(wire.OpMulti, parts())
+	r := p.doOK(wire.OpMulti, parts())
 	require.Empty(t, r.results(p))
 }
 
-// checkProvesTheNode is what a session's lease stands on.
-func checkProvesTheNode(t *testing.T, s *site) {
+// checkProvesTheNode checks what a session's lease relies on.
+func checkProvesTheNode(t *testing.T, s *fixture) {
 	p, watcher := s.peer(t, 0), s.peer(t, 0)
 	p.create(s.path("e"), "", wire.FlagEphemeral)
 	before := p.stat(s.path("e"))
 	watcher.sync(s.root)
-	watcher.must(wire.OpGetData, watch(s.path("e")))
+	watcher.doOK(wire.OpGetData, watch(s.path("e")))
 
-	r := p.must(wire.OpMulti, parts(part(wire.OpCheck, anyVersion(s.path("e")))))
+	r := p.doOK(wire.OpMulti, parts(part(wire.OpCheck, anyVersion(s.path("e")))))
 	require.Equal(t, []result{{op: wire.OpCheck}}, r.results(p))
 	require.Greater(t, r.Zxid, before.Czxid, "a transaction of its own")
 	require.Equal(t, before, p.stat(s.path("e")))
 	watcher.wantNoEvents()
 
 	p.delete(s.path("e"))
-	r = p.must(wire.OpMulti, parts(part(wire.OpCheck, anyVersion(s.path("e")))))
+	r = p.doOK(wire.OpMulti, parts(part(wire.OpCheck, anyVersion(s.path("e")))))
 	require.Equal(t, []result{{op: wire.OpError, code: wire.NoNode}}, r.results(p))
 }
 
-func checkGuards(t *testing.T, s *site) {
+func checkGuards(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.create(s.path("job"), "", 0)
 	p.set(s.path("job"), "claimed")
 	guarded := parts(part(wire.OpCheck, num(s.path("job"), 1)), part(wire.OpCreate, creation(s.path("done-"), "", wire.FlagSequential)))
-	r := p.must(wire.OpMulti, guarded)
+	r := p.doOK(wire.OpMulti, guarded)
 	require.Equal(t, wire.OK, r.results(p)[0].code)
 
 	p.delete(s.path("job"))
 	p.create(s.path("job"), "", 0)
-	r = p.must(wire.OpMulti, guarded)
+	r = p.doOK(wire.OpMulti, guarded)
 	require.Equal(t, wire.BadVersion, r.results(p)[0].code, "a new node starts at version 0")
 }
 
-func multiReadAnswersEach(t *testing.T, s *site) {
+func multiReadAnswersEach(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.create(s.path("a"), "data", 0)
-	r := p.must(wire.OpMultiRead, parts(
+	r := p.doOK(wire.OpMultiRead, parts(
 		part(wire.OpGetData, look(s.path("a"))),
 		part(wire.OpGetData, look(s.path("none"))),
 		part(wire.OpGetChildren, look(s.root)),

@@ -11,14 +11,14 @@ import (
 
 var wireOrder = []behaviour{
 	{"replies come in the order of requests", repliesInOrder},
-	{"the writer hears its event before its reply", eventBeforeOwnReply},
-	{"a reader hears the event before it sees the change", eventBeforeChange},
-	{"a read behind a write sees it", readSeesOwnWrite},
-	{"sync catches up with another session's write", syncCatchesUp},
-	{"a watch is set at its place in the pipeline", watchAtItsPlace},
+	{"the writer's event comes before its reply", eventBeforeOwnReply},
+	{"a reader's event comes before a reply that shows the change", eventBeforeChange},
+	{"a read after a write shows the write", readSeesOwnWrite},
+	{"a read after a sync shows another session's write", syncCatchesUp},
+	{"a watch is set in the order of the requests", watchIsSetInOrder},
 }
 
-func repliesInOrder(t *testing.T, s *site) {
+func repliesInOrder(t *testing.T, s *fixture) {
 	p := s.peer(t, 1)
 	var xids []int32
 	for i := range 50 {
@@ -37,32 +37,32 @@ func repliesInOrder(t *testing.T, s *site) {
 	}
 }
 
-func eventBeforeOwnReply(t *testing.T, s *site) {
+func eventBeforeOwnReply(t *testing.T, s *fixture) {
 	for i := range s.target.Servers {
 		p := s.peer(t, i)
 		path := s.path(fmt.Sprintf("a%d", i))
 		require.Equal(t, wire.NoNode, p.code(wire.OpExists, watch(path)))
-		require.Equal(t, 1, p.must(wire.OpCreate, creation(path, "", 0)).before)
-		p.must(wire.OpGetData, watch(path))
-		require.Equal(t, 1, p.must(wire.OpSetData, setting(path, "x", 0)).before)
-		p.must(wire.OpGetData, watch(path))
-		p.must(wire.OpGetChildren, watch(s.root))
-		require.Equal(t, 2, p.must(wire.OpDelete, anyVersion(path)).before)
+		require.Equal(t, 1, p.doOK(wire.OpCreate, creation(path, "", 0)).before)
+		p.doOK(wire.OpGetData, watch(path))
+		require.Equal(t, 1, p.doOK(wire.OpSetData, setting(path, "x", 0)).before)
+		p.doOK(wire.OpGetData, watch(path))
+		p.doOK(wire.OpGetChildren, watch(s.root))
+		require.Equal(t, 2, p.doOK(wire.OpDelete, anyVersion(path)).before)
 		p.wantEvents(created(path), changed(path), deleted(path), children(s.root))
 	}
 }
 
-func eventBeforeChange(t *testing.T, s *site) {
+func eventBeforeChange(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	watcher.create(s.path("a"), "", 0)
-	watcher.must(wire.OpGetData, watch(s.path("a")))
+	watcher.doOK(wire.OpGetData, watch(s.path("a")))
 	actor.sync(s.root)
 	actor.set(s.path("a"), "x")
 	soon(t, "the change is seen", func() bool { return watcher.stat(s.path("a")).Version == 1 })
 	require.Len(t, watcher.events, 1, "the event came first")
 }
 
-func readSeesOwnWrite(t *testing.T, s *site) {
+func readSeesOwnWrite(t *testing.T, s *fixture) {
 	for i := range s.target.Servers {
 		p := s.peer(t, i)
 		path := s.path(fmt.Sprintf("a%d", i))
@@ -74,7 +74,7 @@ func readSeesOwnWrite(t *testing.T, s *site) {
 	}
 }
 
-func syncCatchesUp(t *testing.T, s *site) {
+func syncCatchesUp(t *testing.T, s *fixture) {
 	readers := make([]*peer, len(s.target.Servers))
 	for i := range readers {
 		readers[i] = s.peer(t, i)
@@ -90,8 +90,9 @@ func syncCatchesUp(t *testing.T, s *site) {
 	}
 }
 
-// watchAtItsPlace is what lets a list travel right behind a create.
-func watchAtItsPlace(t *testing.T, s *site) {
+// watchIsSetInOrder checks that a list that is sent between two creates sets its watch between them: only the second create fires it. So a client may send a list
+// directly after a create.
+func watchIsSetInOrder(t *testing.T, s *fixture) {
 	p := s.peer(t, 1)
 	create := p.send(wire.OpCreate, creation(s.path("a"), "", 0))
 	list := p.send(wire.OpGetChildren, watch(s.root))

@@ -11,18 +11,18 @@ import (
 )
 
 var wireQuery = []behaviour{
-	{"whoAmI names what the connection has proved", whoAmINames},
+	{"whoAmI names the identities of the connection", whoAmINames},
 	{"getEphemerals lists the session's own", getEphemeralsLists},
 	{"getAllChildrenNumber counts all descendants", allChildrenAreCounted},
-	{"a ping is answered as a ping, whatever its xid", pingHasItsOwnXid},
-	{"a null path is no path", nullPathIsNone},
+	{"a ping is answered as a ping with any xid", pingHasItsOwnXid},
+	{"a null path is refused", nullPathIsRefused},
 	{"the four-letter words ruok and srvr are answered", fourLetterWords},
 }
 
-func whoAmINames(t *testing.T, s *site) {
+func whoAmINames(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	require.Equal(t, wire.OK, p.auth("digest", ownerCredentials))
-	r := p.must(wire.OpWhoAmI, &wire.EmptyRequest{})
+	r := p.doOK(wire.OpWhoAmI, &wire.EmptyRequest{})
 	var ids []wire.Identity
 	for range r.body.Int() {
 		ids = append(ids, wire.Identity{Scheme: r.body.String(), ID: r.body.String()})
@@ -32,38 +32,38 @@ func whoAmINames(t *testing.T, s *site) {
 	require.Contains(t, ids, wire.Identity{Scheme: "digest", ID: "owner"})
 }
 
-func getEphemeralsLists(t *testing.T, s *site) {
+func getEphemeralsLists(t *testing.T, s *fixture) {
 	p, other := s.peer(t, 0), s.peer(t, 0)
 	p.create(s.path("dir"), "", 0)
 	for _, path := range []string{s.path("a"), s.path("dir", "b"), s.path("dir", "c")} {
 		p.create(path, "", wire.FlagEphemeral)
 	}
 	other.create(s.path("dir", "other"), "", wire.FlagEphemeral)
-	r := p.must(wire.OpGetEphemerals, at(s.path("dir")))
+	r := p.doOK(wire.OpGetEphemerals, at(s.path("dir")))
 	require.ElementsMatch(t, []string{s.path("dir", "b"), s.path("dir", "c")}, r.body.Strings())
-	r = p.must(wire.OpGetEphemerals, at("/"))
+	r = p.doOK(wire.OpGetEphemerals, at("/"))
 	require.ElementsMatch(t, []string{s.path("a"), s.path("dir", "b"), s.path("dir", "c")}, r.body.Strings())
 }
 
-func allChildrenAreCounted(t *testing.T, s *site) {
+func allChildrenAreCounted(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	for _, path := range []string{s.path("a"), s.path("a", "b"), s.path("a", "b", "c"), s.path("ab")} {
 		p.create(path, "", 0)
 	}
 	for path, want := range map[string]int32{s.root: 4, s.path("a"): 2, s.path("ab"): 0} {
-		r := p.must(wire.OpGetAllChildrenNumber, at(path))
+		r := p.doOK(wire.OpGetAllChildrenNumber, at(path))
 		require.Equal(t, want, r.body.Int(), path)
 	}
 	require.Equal(t, wire.NoNode, p.code(wire.OpGetAllChildrenNumber, at(s.path("none"))))
 }
 
-func pingHasItsOwnXid(t *testing.T, s *site) {
+func pingHasItsOwnXid(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.sendAs(77, wire.OpPing, &wire.EmptyRequest{})
 	require.Equal(t, wire.OK, p.answer(wire.XidPing).Err)
 }
 
-func nullPathIsNone(t *testing.T, s *site) {
+func nullPathIsRefused(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	for op, body := range map[wire.Op]wire.Request{
 		wire.OpExists: look(""), wire.OpGetData: look(""), wire.OpGetChildren: look(""), wire.OpGetACL: at(""),
@@ -74,12 +74,12 @@ func nullPathIsNone(t *testing.T, s *site) {
 	require.Equal(t, wire.BadArguments, p.code(wire.OpSetData, nullPath{setting("", "", wire.AnyVersion)}))
 }
 
-func fourLetterWords(t *testing.T, s *site) {
+func fourLetterWords(t *testing.T, s *fixture) {
 	require.Equal(t, "imok", s.word(t, "ruok"))
 	require.Regexp(t, `(?m)^Mode: (leader|follower|standalone)$`, s.word(t, "srvr"))
 }
 
-func (s *site) word(t *testing.T, word string) string {
+func (s *fixture) word(t *testing.T, word string) string {
 	t.Helper()
 	conn, err := s.target.dial("tcp", s.server(0), patience)
 	require.NoError(t, err)

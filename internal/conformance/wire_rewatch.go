@@ -9,10 +9,10 @@ import (
 )
 
 var wireRewatch = []behaviour{
-	{"setWatches tells what was missed", setWatchesTellsMissed},
-	{"setWatches tells nothing when nothing was missed", setWatchesTellsNothing},
-	{"setWatches tells of nodes that are gone and come", setWatchesTellsPresence},
-	{"setWatches2 sets persistent watches too", setWatches2SetsPersistent},
+	{"setWatches reports what was missed", setWatchesReportsMissed},
+	{"setWatches reports nothing if nothing was missed", setWatchesReportsNothing},
+	{"setWatches reports nodes that were deleted and created", setWatchesReportsPresence},
+	{"setWatches2 also sets persistent watches", setWatches2SetsPersistent},
 }
 
 func (p *peer) setWatches(op wire.Op, body *wire.SetWatchesRequest) {
@@ -22,18 +22,19 @@ func (p *peer) setWatches(op wire.Op, body *wire.SetWatchesRequest) {
 	require.Equal(p.t, wire.OK, p.answer(wire.XidSetWatches).Err)
 }
 
-// reconnected is a peer's session on a new connection, and the zxid it had seen before.
-func (s *site) reconnected(t *testing.T, p *peer) (*peer, int64) {
+// reconnected returns a peer with p's session on a new connection, and the last zxid that p had seen.
+func (s *fixture) reconnected(t *testing.T, p *peer) (*peer, int64) {
 	t.Helper()
 	p.sync(s.root)
-	seen := p.must(wire.OpExists, look(s.root)).Zxid
+	seen := p.doOK(wire.OpExists, look(s.root)).Zxid
 	p.conn.Close()
-	p = s.resume(t, 1, p.again())
-	p.sync(s.root)
-	return p, seen
+	anew := s.resume(t, 1, p.again())
+	anew.xid = p.xid // as in sessionMovesToServer
+	anew.sync(s.root)
+	return anew, seen
 }
 
-func setWatchesTellsMissed(t *testing.T, s *site) {
+func setWatchesReportsMissed(t *testing.T, s *fixture) {
 	p, actor := s.pair(t)
 	for _, name := range []string{"data", "kids", "both"} {
 		p.create(s.path(name), "", 0)
@@ -57,7 +58,7 @@ func setWatchesTellsMissed(t *testing.T, s *site) {
 	p.wantNoEvents()
 }
 
-func setWatchesTellsNothing(t *testing.T, s *site) {
+func setWatchesReportsNothing(t *testing.T, s *fixture) {
 	p, actor := s.pair(t)
 	p.create(s.path("a"), "", 0)
 	p, seen := s.reconnected(t, p)
@@ -73,7 +74,7 @@ func setWatchesTellsNothing(t *testing.T, s *site) {
 	p.wantEvents(created(s.path("b")), children(s.root))
 }
 
-func setWatchesTellsPresence(t *testing.T, s *site) {
+func setWatchesReportsPresence(t *testing.T, s *fixture) {
 	p, actor := s.pair(t)
 	p.create(s.path("gone"), "", 0)
 	p, seen := s.reconnected(t, p)
@@ -91,7 +92,7 @@ func setWatchesTellsPresence(t *testing.T, s *site) {
 	p.wantNoEvents()
 }
 
-func setWatches2SetsPersistent(t *testing.T, s *site) {
+func setWatches2SetsPersistent(t *testing.T, s *fixture) {
 	p, actor := s.pair(t)
 	p.create(s.path("a"), "", 0)
 	p, seen := s.reconnected(t, p)

@@ -10,28 +10,28 @@ import (
 
 var wireWatch = []behaviour{
 	{"a watch fires once", watchFiresOnce},
-	{"a delete tells a node's watcher once, then the parent's", deleteTellsOnce},
+	{"a delete fires a node's watch once, then the parent's", deleteFiresOnce},
 	{"only exists leaves a watch on a missing node", onlyExistsWatchesMissing},
-	{"a data watch hears no children and a child watch no data", watchesHearTheirOwn},
+	{"children do not fire a data watch, nor data a child watch", watchesFireForTheirKind},
 	{"a multi's events come in the order of its parts", multiEventsInOrder},
-	{"a persistent watch stays", persistentWatchStays},
-	{"a recursive watch hears descendants and no child lists", recursiveWatchHearsDescendants},
+	{"a persistent watch remains", persistentWatchRemains},
+	{"a recursive watch reports descendants and no child lists", recursiveWatchReportsDescendants},
 	{"removeWatches ends a watch", removeWatchesEnds},
 	{"checkWatches finds a watch by kind", checkWatchesFinds},
 	{"watches end with their connection", watchesEndWithConnection},
 }
 
-// pair is a peer that watches and one that acts, on two servers where there are two.
-func (s *site) pair(t *testing.T) (watcher, actor *peer) {
+// pair returns a peer that watches and a peer that writes, on two servers if the target has several.
+func (s *fixture) pair(t *testing.T) (watcher, actor *peer) {
 	t.Helper()
 	return s.peer(t, 0), s.peer(t, 1)
 }
 
-func watchFiresOnce(t *testing.T, s *site) {
+func watchFiresOnce(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	watcher.create(s.path("a"), "", 0)
-	watcher.must(wire.OpGetData, watch(s.path("a")))
-	watcher.must(wire.OpExists, watch(s.path("a")))
+	watcher.doOK(wire.OpGetData, watch(s.path("a")))
+	watcher.doOK(wire.OpExists, watch(s.path("a")))
 	actor.sync(s.root)
 	actor.set(s.path("a"), "1")
 	actor.set(s.path("a"), "2")
@@ -39,19 +39,19 @@ func watchFiresOnce(t *testing.T, s *site) {
 	watcher.wantNoEvents()
 }
 
-func deleteTellsOnce(t *testing.T, s *site) {
+func deleteFiresOnce(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	watcher.create(s.path("a"), "", 0)
-	watcher.must(wire.OpGetData, watch(s.path("a")))
-	watcher.must(wire.OpGetChildren, watch(s.path("a")))
-	watcher.must(wire.OpGetChildren2, watch(s.root))
+	watcher.doOK(wire.OpGetData, watch(s.path("a")))
+	watcher.doOK(wire.OpGetChildren, watch(s.path("a")))
+	watcher.doOK(wire.OpGetChildren2, watch(s.root))
 	actor.sync(s.root)
 	actor.delete(s.path("a"))
 	watcher.wantEvents(deleted(s.path("a")), children(s.root))
 	watcher.wantNoEvents()
 }
 
-func onlyExistsWatchesMissing(t *testing.T, s *site) {
+func onlyExistsWatchesMissing(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	require.Equal(t, wire.NoNode, watcher.code(wire.OpGetData, watch(s.path("a"))))
 	require.Equal(t, wire.NoNode, watcher.code(wire.OpGetChildren, watch(s.path("b"))))
@@ -64,14 +64,14 @@ func onlyExistsWatchesMissing(t *testing.T, s *site) {
 	watcher.wantNoEvents()
 }
 
-func watchesHearTheirOwn(t *testing.T, s *site) {
+func watchesFireForTheirKind(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	watcher.create(s.path("a"), "", 0)
-	watcher.must(wire.OpGetData, watch(s.path("a")))
+	watcher.doOK(wire.OpGetData, watch(s.path("a")))
 	actor.sync(s.root)
 	actor.create(s.path("a", "kid"), "", 0)
 	watcher.wantNoEvents()
-	watcher.must(wire.OpGetChildren, watch(s.path("a")))
+	watcher.doOK(wire.OpGetChildren, watch(s.path("a")))
 	actor.set(s.path("a"), "x")
 	watcher.wantEvents(changed(s.path("a")))
 	watcher.wantNoEvents()
@@ -79,14 +79,14 @@ func watchesHearTheirOwn(t *testing.T, s *site) {
 	watcher.wantEvents(children(s.path("a")))
 }
 
-func multiEventsInOrder(t *testing.T, s *site) {
+func multiEventsInOrder(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	watcher.create(s.path("a"), "", 0)
-	watcher.must(wire.OpGetData, watch(s.path("a")))
+	watcher.doOK(wire.OpGetData, watch(s.path("a")))
 	require.Equal(t, wire.NoNode, watcher.code(wire.OpExists, watch(s.path("b"))))
-	watcher.must(wire.OpGetChildren, watch(s.root))
+	watcher.doOK(wire.OpGetChildren, watch(s.root))
 	actor.sync(s.root)
-	actor.must(wire.OpMulti, parts(
+	actor.doOK(wire.OpMulti, parts(
 		part(wire.OpCreate, creation(s.path("b"), "", 0)),
 		part(wire.OpSetData, setting(s.path("a"), "x", 0)),
 		part(wire.OpDelete, anyVersion(s.path("b"))),
@@ -95,10 +95,10 @@ func multiEventsInOrder(t *testing.T, s *site) {
 	watcher.wantNoEvents()
 }
 
-func persistentWatchStays(t *testing.T, s *site) {
+func persistentWatchRemains(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	watcher.create(s.path("a"), "", 0)
-	watcher.must(wire.OpAddWatch, num(s.path("a"), wire.AddWatchPersistent))
+	watcher.doOK(wire.OpAddWatch, num(s.path("a"), wire.AddWatchPersistent))
 	actor.sync(s.root)
 	actor.set(s.path("a"), "1")
 	actor.set(s.path("a"), "2")
@@ -112,9 +112,9 @@ func persistentWatchStays(t *testing.T, s *site) {
 	watcher.wantNoEvents()
 }
 
-func recursiveWatchHearsDescendants(t *testing.T, s *site) {
+func recursiveWatchReportsDescendants(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
-	watcher.must(wire.OpAddWatch, num(s.root, wire.AddWatchPersistentRecursive))
+	watcher.doOK(wire.OpAddWatch, num(s.root, wire.AddWatchPersistentRecursive))
 	a, deep := s.path("a"), s.path("a", "deep")
 	actor.create(a, "", 0)
 	actor.create(deep, "", 0)
@@ -126,33 +126,33 @@ func recursiveWatchHearsDescendants(t *testing.T, s *site) {
 	watcher.wantNoEvents()
 }
 
-func removeWatchesEnds(t *testing.T, s *site) {
+func removeWatchesEnds(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	watcher.create(s.path("a"), "", 0)
 	actor.sync(s.root)
-	watcher.must(wire.OpGetData, watch(s.path("a")))
-	watcher.must(wire.OpGetChildren, watch(s.path("a")))
-	watcher.must(wire.OpRemoveWatches, num(s.path("a"), wire.WatcherData))
+	watcher.doOK(wire.OpGetData, watch(s.path("a")))
+	watcher.doOK(wire.OpGetChildren, watch(s.path("a")))
+	watcher.doOK(wire.OpRemoveWatches, num(s.path("a"), wire.WatcherData))
 	require.Equal(t, wire.NoWatcher, watcher.code(wire.OpRemoveWatches, num(s.path("a"), wire.WatcherData)))
 	actor.set(s.path("a"), "x")
 	watcher.wantNoEvents()
 	actor.create(s.path("a", "kid"), "", 0)
 	watcher.wantEvents(children(s.path("a")))
 
-	watcher.must(wire.OpAddWatch, num(s.root, wire.AddWatchPersistentRecursive))
-	watcher.must(wire.OpRemoveWatches, num(s.root, wire.WatcherAny))
+	watcher.doOK(wire.OpAddWatch, num(s.root, wire.AddWatchPersistentRecursive))
+	watcher.doOK(wire.OpRemoveWatches, num(s.root, wire.WatcherAny))
 	actor.set(s.path("a"), "y")
 	watcher.wantNoEvents()
 	require.Equal(t, wire.NoWatcher, watcher.code(wire.OpRemoveWatches, num(s.path("none"), wire.WatcherAny)))
 }
 
-func checkWatchesFinds(t *testing.T, s *site) {
+func checkWatchesFinds(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.create(s.path("a"), "", 0)
 	require.Equal(t, wire.NoWatcher, p.code(wire.OpCheckWatches, num(s.path("a"), wire.WatcherAny)))
-	p.must(wire.OpGetChildren, watch(s.path("a")))
-	p.must(wire.OpCheckWatches, num(s.path("a"), wire.WatcherAny))
-	p.must(wire.OpCheckWatches, num(s.path("a"), wire.WatcherChildren))
+	p.doOK(wire.OpGetChildren, watch(s.path("a")))
+	p.doOK(wire.OpCheckWatches, num(s.path("a"), wire.WatcherAny))
+	p.doOK(wire.OpCheckWatches, num(s.path("a"), wire.WatcherChildren))
 	require.Equal(t, wire.NoWatcher, p.code(wire.OpCheckWatches, num(s.path("a"), wire.WatcherData)))
 	p.set(s.path("a"), "x")
 	p.create(s.path("a", "kid"), "", 0)
@@ -160,11 +160,11 @@ func checkWatchesFinds(t *testing.T, s *site) {
 	require.Equal(t, wire.NoWatcher, p.code(wire.OpCheckWatches, num(s.path("a"), wire.WatcherAny)), "it has fired")
 }
 
-func watchesEndWithConnection(t *testing.T, s *site) {
+func watchesEndWithConnection(t *testing.T, s *fixture) {
 	old, actor := s.pair(t)
 	old.create(s.path("a"), "", 0)
-	old.must(wire.OpGetData, watch(s.path("a")))
-	old.must(wire.OpAddWatch, num(s.root, wire.AddWatchPersistentRecursive))
+	old.doOK(wire.OpGetData, watch(s.path("a")))
+	old.doOK(wire.OpAddWatch, num(s.root, wire.AddWatchPersistentRecursive))
 	anew := s.resume(t, 0, old.again())
 	actor.sync(s.root)
 	actor.set(s.path("a"), "x")

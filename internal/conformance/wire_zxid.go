@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Fencing tokens are zxids, taken from a reply's header: these behaviours are what makes
-// that sound.
+// wireZxid has the behaviours that make zxids from reply headers usable as fencing
+// tokens.
 var wireZxid = []behaviour{
 	{"a create's header carries the node's czxid under load", createHeaderIsCzxid},
 	{"a multi's header carries its nodes' czxid under load", multiHeaderIsCzxid},
@@ -30,17 +30,17 @@ const (
 	inFlight         = 10 // requests that a writer has on the wire at once
 )
 
-// token is what one write brought.
+// token has the zxids of one write.
 type token struct {
 	path         string
 	header, stat int64 // zxids
 	made         int64 // the zxid that had created what a delete deleted
 }
 
-// underLoad has several sessions on every server write at once, each with requests in flight,
-// and collects what write reads off each reply. Between the writes other sessions open and
-// close, as those are transactions too.
-func (s *site) underLoad(t *testing.T, request func(p *peer) int32, read func(p *peer, r reply) token) []token {
+// underLoad lets several sessions on every server write concurrently, each with several requests in flight,
+// and returns what read returns for each reply. Other sessions open and close meanwhile, because
+// these are transactions, too.
+func (s *fixture) underLoad(t *testing.T, request func(p *peer) int32, read func(p *peer, r reply) token) []token {
 	t.Helper()
 	var (
 		writers, staying sync.WaitGroup
@@ -82,7 +82,7 @@ func (p *peer) writeAll(request func(*peer) int32, read func(*peer, reply) token
 	return all
 }
 
-// stay keeps the session until the test has ended.
+// stay keeps the session alive until ended is closed.
 func (p *peer) stay(ended <-chan struct{}) {
 	for {
 		select {
@@ -99,8 +99,8 @@ func (p *peer) stay(ended <-chan struct{}) {
 	}
 }
 
-// churn makes other transactions: writes that fail, and ephemerals.
-func (p *peer) churn(s *site) {
+// churn causes other transactions: writes that fail, and ephemeral nodes.
+func (p *peer) churn(s *fixture) {
 	for range writesPerWriter / 4 {
 		p.create(s.path("churn-"), "", wire.FlagEphemeralSequential)
 		p.code(wire.OpDelete, anyVersion(s.path("none")))
@@ -108,7 +108,7 @@ func (p *peer) churn(s *site) {
 	p.close()
 }
 
-func createHeaderIsCzxid(t *testing.T, s *site) {
+func createHeaderIsCzxid(t *testing.T, s *fixture) {
 	tokens := s.underLoad(t,
 		func(p *peer) int32 { return p.send(wire.OpCreate, creation(s.path("n-"), "", wire.FlagSequential)) },
 		func(_ *peer, r reply) token { return token{path: r.body.String(), header: r.Zxid} },
@@ -116,7 +116,7 @@ func createHeaderIsCzxid(t *testing.T, s *site) {
 	s.wantCzxids(t, tokens)
 }
 
-func multiHeaderIsCzxid(t *testing.T, s *site) {
+func multiHeaderIsCzxid(t *testing.T, s *fixture) {
 	tokens := s.underLoad(t,
 		func(p *peer) int32 {
 			return p.send(wire.OpMulti, parts(
@@ -129,7 +129,7 @@ func multiHeaderIsCzxid(t *testing.T, s *site) {
 	s.wantCzxids(t, tokens)
 }
 
-func setHeaderIsMzxid(t *testing.T, s *site) {
+func setHeaderIsMzxid(t *testing.T, s *fixture) {
 	tokens := s.underLoad(t,
 		func(p *peer) int32 { return p.send(wire.OpSetData, setting(s.root, "x", wire.AnyVersion)) },
 		func(p *peer, r reply) token { return token{header: r.Zxid, stat: r.stat(p).Mzxid} },
@@ -140,10 +140,10 @@ func setHeaderIsMzxid(t *testing.T, s *site) {
 	distinctZxids(t, tokens)
 }
 
-// deleteHeaderIsPzxid deletes each node from a directory of its own, with a look at the directory
-// on the wire right behind. Creates and deletes are numbered alike, none twice: a contender for a
-// lock that was created by the transaction after a deletion knows that nothing has come between.
-func deleteHeaderIsPzxid(t *testing.T, s *site) {
+// deleteHeaderIsPzxid deletes each node from a directory of its own, and reads the directory directly
+// afterwards. No two creates and deletes have the same zxid. So a contender for a lock whose node was created by the transaction
+// directly after a deletion knows that there was no other transaction between them.
+func deleteHeaderIsPzxid(t *testing.T, s *fixture) {
 	tokens := s.underLoad(t, s.sendMakeAndDelete, func(p *peer, made reply) token {
 		deleted, dir := p.answer(made.Xid+1), p.answer(made.Xid+2)
 		require.Equal(p.t, wire.OK, deleted.Err)
@@ -158,8 +158,8 @@ func deleteHeaderIsPzxid(t *testing.T, s *site) {
 	distinctZxids(t, all)
 }
 
-// sendMakeAndDelete returns the xid of the first of three requests.
-func (s *site) sendMakeAndDelete(p *peer) int32 {
+// sendMakeAndDelete sends three requests and returns the xid of the first.
+func (s *fixture) sendMakeAndDelete(p *peer) int32 {
 	dir := s.path(fmt.Sprintf("%x-%d", p.session, p.xid))
 	kid := wire.JoinPath(dir, "kid")
 	xid := p.send(wire.OpMulti, parts(part(wire.OpCreate, creation(dir, "", 0)), part(wire.OpCreate, creation(kid, "", 0))))
@@ -168,8 +168,8 @@ func (s *site) sendMakeAndDelete(p *peer) int32 {
 	return xid
 }
 
-// wantCzxids compares the zxids of the headers with those that the nodes show.
-func (s *site) wantCzxids(t *testing.T, tokens []token) {
+// wantCzxids compares the zxids of the reply headers with those of the nodes' stats.
+func (s *fixture) wantCzxids(t *testing.T, tokens []token) {
 	t.Helper()
 	distinctZxids(t, tokens)
 	p := s.peer(t, 0)
@@ -196,7 +196,7 @@ func distinctZxids(t *testing.T, tokens []token) {
 	}
 }
 
-func zxidsRiseWithSequence(t *testing.T, s *site) {
+func zxidsRiseWithSequence(t *testing.T, s *fixture) {
 	tokens := s.underLoad(t,
 		func(p *peer) int32 {
 			return p.send(wire.OpCreate2, creation(s.path("lock-"), "", wire.FlagEphemeralSequential))
@@ -214,7 +214,7 @@ func zxidsRiseWithSequence(t *testing.T, s *site) {
 	}
 }
 
-// sequence is the number that a sequential node's name ends with.
+// sequence returns the number at the end of a sequential node's name.
 func sequence(t *testing.T, path string) int {
 	t.Helper()
 	n, err := strconv.Atoi(path[len(path)-10:])

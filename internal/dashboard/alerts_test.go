@@ -33,7 +33,7 @@ type promtoolTest struct {
 	Alerts   []promtoolAlert  `yaml:"alert_rule_test"`
 }
 
-// TestEachAlertFires runs each rule on its example with promtool, which also parses it. At the beginning no rule fires that waits for series.
+// TestEachAlertFires runs each rule on its example with promtool, which also parses it. Without any series, only LockstepMonitorAbsent fires.
 func TestEachAlertFires(t *testing.T) {
 	promtool := prometheus.Tool(t, "promtool")
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func TestEachAlertFires(t *testing.T) {
 		Rules []string       `yaml:"rule_files"`
 		Tests []promtoolTest `yaml:"tests"`
 	}{Rules: []string{"rules.yml"}}
-	plain := ruleGroup{Name: "lockstep"} // promtool compares annotations, too: their text is not what is tested
+	plain := ruleGroup{Name: "lockstep"} // without annotations, which promtool would compare too
 	for _, a := range Alerts {
 		plain.Rules = append(plain.Rules, rule{Alert: a, Labels: map[string]string{"severity": a.Severity}})
 		test := promtoolTest{Name: a.Name, Interval: "1m"}
@@ -64,7 +64,7 @@ func TestEachAlertFires(t *testing.T) {
 		file.Tests = append(file.Tests, test)
 	}
 	for name, content := range map[string]any{"rules.yml": ruleGroups{[]ruleGroup{plain}}, "tests.yml": file} {
-		text, err := encode(content)
+		text, err := encodeYAML(content)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}

@@ -18,7 +18,7 @@ const (
 	end   = "<!-- metrics: end -->"
 )
 
-// requireFile compares a file with what it should be, or with UPDATE=1 writes it.
+// requireFile compares a file with the text that it should have. With UPDATE=1 it writes the file before.
 func requireFile(t *testing.T, path, want string) {
 	t.Helper()
 	if os.Getenv("UPDATE") != "" {
@@ -52,7 +52,7 @@ func TestTheRulesAreUpToDate(t *testing.T) {
 	requireFile(t, "../../docs/prometheus/lockstep.yml", text)
 }
 
-// TestEachMetricHasAPanel: a new scope is not left out.
+// TestEachMetricHasAPanel: it fails if a scope is missing in sections.
 func TestEachMetricHasAPanel(t *testing.T) {
 	shown := map[*metrics.Metric]bool{}
 	for _, p := range Panels() {
@@ -68,7 +68,7 @@ func TestRowsAreWellFormed(t *testing.T) {
 	for _, m := range metrics.All {
 		require.False(t, seen[m.Name], m.Name)
 		seen[m.Name] = true
-		require.NotEmpty(t, m.Of, m.Name)
+		require.NotEmpty(t, m.Description, m.Name)
 		require.Equal(t, m.Kind == metrics.Histogram, len(m.Buckets) > 0, m.Name)
 		require.IsIncreasing(t, append([]float64{0}, append(m.Buckets, 1e9)...), m.Name)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What Grafana's JSON has, as far as it is used here.
+// The parts of Grafana's JSON that Grafana uses.
 type (
 	grafanaDashboard struct {
 		UID           string           `json:"uid"`
@@ -89,8 +89,8 @@ func Grafana() (string, error) {
 		Description: "Generated from the metrics of docs/telemetry.md. Each panel shows one metric; its description tells what is measured.",
 		Templating: grafanaVariables{[]grafanaVariable{
 			{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus", Refresh: 1, Current: map[string]any{}},
-			chosenBy("job", "Job", "label_values(lockstep_session_state, job)", source),
-			chosenBy("instance", "Instance", `label_values(lockstep_session_state{job=~"$job"}, instance)`, source),
+			queryVariable("job", "Job", "label_values(lockstep_session_state, job)", source),
+			queryVariable("instance", "Instance", `label_values(lockstep_session_state{job=~"$job"}, instance)`, source),
 		}},
 	}
 	y, inRow := 0, 0
@@ -103,7 +103,7 @@ func Grafana() (string, error) {
 			y++
 		}
 		panel := grafanaPanel{
-			ID: len(d.Panels) + 1, Type: "timeseries", Title: p.Title, Description: fmt.Sprintf("`%s`: %s", p.Metric.Name, p.Metric.Of),
+			ID: len(d.Panels) + 1, Type: "timeseries", Title: p.Title, Description: fmt.Sprintf("`%s`: %s", p.Metric.Name, p.Metric.Description),
 			GridPos: grafanaPosition{panelHeight, panelWidth, inRow % 2 * panelWidth, y}, Datasource: source,
 			FieldConfig: &grafanaFields{Defaults: grafanaDefaults{Unit: p.Unit, Min: &zero}, Overrides: []any{}},
 		}
@@ -123,8 +123,8 @@ func Grafana() (string, error) {
 	return b.String(), err
 }
 
-// chosenBy is a variable whose values a query finds. At first it stands for all of them.
-func chosenBy(name, label, query string, source *grafanaSource) grafanaVariable {
+// queryVariable returns a variable whose values come from a query. By default all values are selected.
+func queryVariable(name, label, query string, source *grafanaSource) grafanaVariable {
 	return grafanaVariable{Name: name, Label: label, Type: "query", Query: query, Datasource: source, Refresh: 2, Multi: true, IncludeAll: true, AllValue: ".*",
 		Current: map[string]any{"text": "All", "value": "$__all"}}
 }

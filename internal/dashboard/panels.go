@@ -12,7 +12,7 @@ import (
 type Panel struct {
 	Metric  *metrics.Metric
 	Title   string
-	Unit    string // Grafana's name
+	Unit    string // the name of the unit in Grafana
 	Queries []Query
 }
 
@@ -22,10 +22,10 @@ type Query struct {
 	Legend string
 }
 
-// selected are the variables by which a user of the dashboard chooses services and processes.
+// selected restricts a query to the jobs and instances that the user of the dashboard selects.
 const selected = `{job=~"$job",instance=~"$instance"}`
 
-// sections are the scopes in the order of the dashboard: first what is wrong, last what few programs use.
+// sections are the scopes in the order of the dashboard: first the monitor's findings, last the recipes that few programs use.
 var sections = []string{"monitor", "framework", "locks", "election", "scheduler", "queue", "workflow", "barrier", "config", "ids", "registry", "members"}
 
 // Panels returns a panel for each row of the table of metrics, section after section.
@@ -33,41 +33,41 @@ func Panels() (panels []Panel) {
 	for _, scope := range sections {
 		for _, m := range metrics.All {
 			if m.Scope == scope {
-				panels = append(panels, newPanel(m))
+				panels = append(panels, panelOf(m))
 			}
 		}
 	}
 	return panels
 }
 
-// newPanel shows a metric as its kind asks: quantiles of a histogram, a counter's rate, the sum of up-down counters of all processes, and of gauges,
-// which tell of the same thing wherever they are measured, the greatest.
-func newPanel(m *metrics.Metric) Panel {
+// panelOf returns the panel of a metric, by the metric's kind: quantiles of a histogram, the rate of a counter, the sum of an up-down counter over all processes, and the
+// maximum of a gauge, because each process measures the same thing with it.
+func panelOf(m *metrics.Metric) Panel {
 	title := strings.NewReplacer(".", " ", "_", " ").Replace(strings.TrimPrefix(m.Name, "lockstep."))
 	p := Panel{Metric: m, Title: strings.ToUpper(title[:1]) + title[1:], Unit: "short"}
 	if m.Unit == "s" {
 		p.Unit = "s"
 	}
-	name, by := PrometheusName(m), labels(m.By)
+	name, by := PrometheusName(m), labelNames(m.Attributes)
 	switch m.Kind {
 	case metrics.Histogram:
 		quantiles := []int{50, 99}
-		if m == metrics.LeaseLeft { // what is low is what matters
+		if m == metrics.LeaseLeft { // here low values show problems
 			quantiles = []int{1, 50}
 		}
 		for _, q := range quantiles {
 			p.Queries = append(p.Queries, Query{
 				fmt.Sprintf("histogram_quantile(0.%02d, sum by (%s) (rate(%s_bucket%s[$__rate_interval])))", q, strings.Join(append([]string{"le"}, by...), ", "), name, selected),
-				legend(by, fmt.Sprintf("p%d", q)),
+				legendTemplate(by, fmt.Sprintf("p%d", q)),
 			})
 		}
 	case metrics.Counter:
 		p.Unit = "ops"
-		p.Queries = []Query{{fmt.Sprintf("sum%s (rate(%s%s[$__rate_interval]))", grouped(by), name, selected), legend(by, "")}}
+		p.Queries = []Query{{fmt.Sprintf("sum%s (rate(%s%s[$__rate_interval]))", groupingClause(by), name, selected), legendTemplate(by, "")}}
 	case metrics.UpDown:
-		p.Queries = []Query{{fmt.Sprintf("sum%s (%s%s)", grouped(by), name, selected), legend(by, "")}}
+		p.Queries = []Query{{fmt.Sprintf("sum%s (%s%s)", groupingClause(by), name, selected), legendTemplate(by, "")}}
 	case metrics.Gauge:
-		p.Queries = []Query{{fmt.Sprintf("max%s (%s%s)", grouped(by), name, selected), legend(by, "")}}
+		p.Queries = []Query{{fmt.Sprintf("max%s (%s%s)", groupingClause(by), name, selected), legendTemplate(by, "")}}
 	}
 	if m == metrics.LastSuccess {
 		p.Title = "Time since a job's latest success"
@@ -76,15 +76,16 @@ func newPanel(m *metrics.Metric) Panel {
 	return p
 }
 
-func grouped(by []string) string {
+// groupingClause returns PromQL's "by" with its labels, or "".
+func groupingClause(by []string) string {
 	if len(by) == 0 {
 		return ""
 	}
 	return " by (" + strings.Join(by, ", ") + ")"
 }
 
-// legend names a line by its labels.
-func legend(by []string, prefix string) string {
+// legendTemplate returns the name of a line: the prefix and the values of its labels.
+func legendTemplate(by []string, prefix string) string {
 	words := []string{}
 	if prefix != "" {
 		words = append(words, prefix)
@@ -98,8 +99,8 @@ func legend(by []string, prefix string) string {
 	return strings.Join(words, " ")
 }
 
-// labels are what Prometheus calls attributes.
-func labels(attributes []string) []string {
+// labelNames returns the names that Prometheus gives to attributes.
+func labelNames(attributes []string) []string {
 	names := slices.Clone(attributes)
 	for i, a := range names {
 		names[i] = strings.ReplaceAll(a, ".", "_")

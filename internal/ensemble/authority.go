@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Authority signs the certificates of a test's servers and clients. It lives in memory, and what it
-// signs is good for a day.
+// Authority signs the certificates of a test's servers and clients. It is kept in memory. Its certificates
+// are valid for a day.
 type Authority struct {
 	cert    *x509.Certificate
 	key     *ecdsa.PrivateKey
@@ -43,10 +43,10 @@ func NewAuthority(name string) (*Authority, error) {
 	return a, nil
 }
 
-// PEM is the authority's own certificate.
+// PEM returns the authority's own certificate.
 func (a *Authority) PEM() []byte { return certPEM(a.cert.Raw) }
 
-// Pool trusts this authority alone.
+// Pool returns a pool that trusts this authority only.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)

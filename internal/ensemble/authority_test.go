@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// signed is a certificate for these hosts.
+// signed returns a certificate for these hosts.
 func signed(t *testing.T, a *Authority, hosts ...string) tls.Certificate {
 	t.Helper()
 	cert, key, err := a.Sign("test", hosts...)
@@ -35,7 +35,8 @@ func TestAuthoritySignsForHosts(t *testing.T) {
 	require.NotEqual(t, leaf.SerialNumber, signed(t, a).Leaf.SerialNumber)
 }
 
-// TestSecureServers sees each server show a certificate of the authority's, for its address, and want one.
+// TestSecureServers checks that each server shows a certificate that the authority has signed for its address, and
+// requires one from its clients.
 func TestSecureServers(t *testing.T) {
 	a := newAuthority(t)
 	e := Private(t, Config{NoFsync: true, Authority: a})

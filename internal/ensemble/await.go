@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Await returns once every server that was not killed serves and one of them leads.
-// Otherwise it returns [ErrNotServing] when ctx or Config.Patience is over.
+// Await waits until every server that was not killed serves, and one of them leads.
+// If ctx or Config.Patience is over first, it returns [ErrNotServing].
 func (e *Ensemble) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.config.Patience)
 	defer cancel()
@@ -42,7 +42,7 @@ func (e *Ensemble) serving() bool {
 	return leads
 }
 
-// startFailure looks for servers that ended by themselves or lack a port.
+// startFailure returns an error if a server has ended by itself or did not get a port.
 func (e *Ensemble) startFailure() error {
 	for i, s := range e.servers {
 		if s.killed() {
@@ -58,7 +58,7 @@ func (e *Ensemble) startFailure() error {
 	return nil
 }
 
-// report shows every server's mode and the end of its log.
+// report returns every server's mode and the end of its log.
 func (e *Ensemble) report() string {
 	var b strings.Builder
 	for i, s := range e.servers {

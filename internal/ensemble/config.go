@@ -11,10 +11,10 @@ type Config struct {
 	// Servers is the number of servers that vote; the default is 3. A single
 	// one runs standalone. With Observers they are 7 at most.
 	Servers int
-	// Observers is the number of servers that follow and do not vote. They are numbered after
-	// those that vote, of which there must be 3.
+	// Observers is the number of servers that follow the leader and do not vote. Their indexes come after
+	// those of the servers that vote, of which there must be 3.
 	Observers int
-	// ObserverMasters has each observer get its packets from a follower instead of the leader
+	// ObserverMasters lets each observer get its packets from a follower instead of the leader
 	// (observerMasterPort); see MasterLink and Master. It needs Links.
 	ObserverMasters bool
 	// Tick is the server's time unit: session timeouts lie between 2 and 20 of
@@ -24,25 +24,25 @@ type Config struct {
 	// join and how far it may fall behind before its leader drops it. The
 	// default of both is 20.
 	InitLimit, SyncLimit int
-	// ContainerCheck is how often empty containers and outdated TTL nodes are
-	// looked for. The default is one second; a server out of the box takes 60.
+	// ContainerCheck is how often the servers look for empty containers and outdated
+	// TTL nodes. The default is one second; ZooKeeper's own default is 60.
 	ContainerCheck time.Duration
 	// Links runs the connections between servers through proxies, for Hold,
 	// CutOff and Isolate.
 	Links bool
-	// NoFsync leaves out the transaction log's fsync. A killed server loses
-	// nothing by it, a machine without power would.
+	// NoFsync lets the servers write the transaction log without fsync. A server that is
+	// killed loses nothing; a machine that loses power may lose transactions.
 	NoFsync bool
 	// HeapMB is each server's largest heap in MiB. The default is 256.
 	HeapMB int
-	// DiskMB, when not 0, puts each server's transaction log on a file system of its own of so many MiB, for
-	// FillDisk. It needs Linux and root. Nothing of it is visible to others, or left when the servers have ended.
+	// DiskMB, if not 0, puts each server's transaction log on a file system of its own with this size in MiB, for
+	// FillDisk. It needs Linux and root. Other processes do not see these file systems, and they end with the servers.
 	DiskMB int
 	// Properties are further Java system properties, such as jute.maxbuffer.
 	Properties map[string]string
-	// Lines are further lines of zoo.cfg, such as maxClientCnxns=60, which are read after the usual ones.
+	// Lines are further lines of zoo.cfg, such as maxClientCnxns=60. They come after the usual lines.
 	Lines []string
-	// Authority, when not nil, has the servers listen with TLS too, at SecureAddr: with certificates that it
+	// Authority, if not nil, lets the servers also listen with TLS, at SecureAddr: with certificates that it
 	// signs for 127.0.0.1, and only for clients with certificates that it has signed.
 	Authority *Authority
 	// Patience bounds a start. The default is two minutes.
@@ -51,13 +51,13 @@ type Config struct {
 
 const mostServers = 7
 
-// Validate names the first value that cannot work.
+// Validate returns an error that names the first value that cannot work.
 func (c Config) Validate() error {
 	switch {
 	case c.Servers < 0 || c.Servers+c.Observers > mostServers:
 		return fmt.Errorf("ensemble: Servers is %d, want 1 to %d, observers included", c.Servers, mostServers)
 	case c.Observers < 0 || c.Observers > 0 && c.Servers != 0 && c.Servers < 3:
-		return fmt.Errorf("ensemble: Observers is %d beside %d Servers, want 3 servers or more that vote", c.Observers, c.Servers)
+		return fmt.Errorf("ensemble: Observers is %d with %d Servers, want 3 servers or more that vote", c.Observers, c.Servers)
 	case c.ObserverMasters && (c.Observers == 0 || !c.Links):
 		return errors.New("ensemble: ObserverMasters needs Observers and Links")
 	case c.Tick < 0 || c.Tick > 0 && c.Tick < 10*time.Millisecond:

@@ -16,7 +16,7 @@ func TestConfigNamesTheBadValue(t *testing.T) {
 		{Config{Servers: 8}, "Servers is 8"},
 		{Config{Servers: 5, Observers: 3}, "Servers is 5"},
 		{Config{Observers: -1}, "Observers is -1"},
-		{Config{Servers: 1, Observers: 1}, "Observers is 1 beside 1 Servers"},
+		{Config{Servers: 1, Observers: 1}, "Observers is 1 with 1 Servers"},
 		{Config{ObserverMasters: true, Links: true}, "ObserverMasters needs Observers"},
 		{Config{ObserverMasters: true, Observers: 1}, "ObserverMasters needs Observers and Links"},
 		{Config{Tick: time.Millisecond}, "Tick is 1ms"},

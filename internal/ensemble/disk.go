@@ -8,19 +8,19 @@ import (
 
 var errNoDisk = errors.New("ensemble: started without Config.DiskMB")
 
-// FillDisk leaves no free byte where server i keeps its transaction log. ZooKeeper serves no client then, until
-// the disk is freed and the server restarted. It needs Config.DiskMB.
+// FillDisk fills the disk with server i's transaction log. Then the server serves no client until the disk is freed
+// and the server is restarted. It needs Config.DiskMB.
 func (e *Ensemble) FillDisk(i int) error { return e.onDisk(i, fillDisk) }
 
-// FreeDisk ends FillDisk. The server is to be killed before and restarted after. A log that was begun when there was
-// no room for its header is removed, as an operator has to: ZooKeeper does not start beside one (ZOOKEEPER-1621).
+// FreeDisk undoes FillDisk. The caller must kill the server before and restart it afterwards. FreeDisk removes a log whose
+// header did not fit on the disk, as an operator must: ZooKeeper does not start with such a log (ZOOKEEPER-1621).
 func (e *Ensemble) FreeDisk(i int) error {
 	return e.onDisk(i, func(dir string) error {
 		return errors.Join(resizeDisk(dir, int64(e.config.DiskMB)<<20), removeTruncatedLogs(dir))
 	})
 }
 
-// logHeader is the least size of a transaction log.
+// logHeader is the smallest size of a transaction log.
 const logHeader = 16
 
 func removeTruncatedLogs(dir string) error {
@@ -45,7 +45,7 @@ func (e *Ensemble) onDisk(i int, f func(dir string) error) error {
 	return e.launcher.do(func() error { return f(e.layout.disk(i)) })
 }
 
-// mountDisks makes the disks of all servers, for the thread that starts them alone.
+// mountDisks mounts the disks of all servers. Only the thread that starts the servers sees them.
 func (e *Ensemble) mountDisks() error {
 	if e.config.DiskMB == 0 {
 		return nil

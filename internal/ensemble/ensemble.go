@@ -16,13 +16,13 @@ type Ensemble struct {
 	servers  []*server
 }
 
-// startTries is how often Start begins anew when a port was taken in between.
+// startTries is how often Start tries if another process takes one of the ports.
 const startTries = 4
 
-// Start runs the servers that config describes and returns once all of them serve and
-// one leads. It returns [ErrNotInstalled] when Java or ZooKeeper is missing and
-// [ErrNotServing], with the end of the servers' logs, when ctx or config.Patience is
-// over first. The caller closes the ensemble; ctx does not end it.
+// Start starts the servers that config describes, and returns when all of them serve and
+// one leads. It returns [ErrNotInstalled] if Java or ZooKeeper is missing, and
+// [ErrNotServing], with the end of the servers' logs, if ctx or config.Patience is
+// over first. The caller must close the ensemble; the end of ctx does not.
 func Start(ctx context.Context, config Config) (*Ensemble, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func Start(ctx context.Context, config Config) (*Ensemble, error) {
 	}
 }
 
-// errPortTaken is returned when a server found one of its ports in use.
+// errPortTaken is returned if another process uses one of a server's ports.
 var errPortTaken = errors.New("a port was taken meanwhile")
 
 func startOnce(ctx context.Context, c Config, inst install) (*Ensemble, error) {
@@ -89,8 +89,8 @@ func (e *Ensemble) prepare(inst install) (err error) {
 	return nil
 }
 
-// Close ends the servers and removes their data. Nothing of the ensemble is left when
-// it returns. It may be called twice, but not beside other methods.
+// Close stops the servers and removes their data. When it returns, no process and no file of
+// the ensemble exists. It may be called twice, but not concurrently with other methods.
 func (e *Ensemble) Close() error {
 	var errs []error
 	for _, s := range e.servers {

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// eventually polls until holds is true; servers take their time.
+// eventually polls until holds returns true.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	require.Eventually(t, holds, time.Minute, 20*time.Millisecond, what)
 }
 
-// awaitRoles waits until a server leads and two follow, and returns them: on a slow machine a server may take too long to say what it does.
+// awaitRoles waits until a server leads and two follow, and returns them. On a slow machine a server may take too long to report its mode.
 func awaitRoles(t *testing.T, e *Ensemble) (leader int, followers []int) {
 	t.Helper()
 	eventually(t, "a leader and two followers", func() bool {
@@ -30,7 +30,7 @@ func awaitRoles(t *testing.T, e *Ensemble) (leader int, followers []int) {
 
 func TestStandalone(t *testing.T) {
 	e := Private(t, Config{Servers: 1, NoFsync: true})
-	eventually(t, "it stands alone", func() bool { return e.Leader() == 0 && e.Mode(0) == "standalone" })
+	eventually(t, "a standalone server", func() bool { return e.Leader() == 0 && e.Mode(0) == "standalone" })
 	require.Empty(t, e.Followers())
 	eventually(t, "its answers", func() bool {
 		answer, err := e.FourLetter(0, "ruok")
@@ -58,7 +58,7 @@ func TestLeaderKilledAndRestarted(t *testing.T) {
 func TestFreezeAndThaw(t *testing.T) {
 	e := Private(t, Config{Servers: 1, NoFsync: true})
 	require.NoError(t, e.Freeze(0))
-	eventually(t, "the server answers no more", func() bool { // its threads do not all stop at once
+	eventually(t, "the server no longer answers", func() bool { // its threads do not all stop at once
 		_, err := e.FourLetter(0, "ruok")
 		return errors.Is(err, os.ErrDeadlineExceeded)
 	})
@@ -77,7 +77,7 @@ func TestCutOffFollowerStopsServing(t *testing.T) {
 		leader, followers := awaitRoles(t, e) // a stalled machine may have changed who leads
 		follower := followers[0]
 		require.NoError(t, cut(follower, leader))
-		eventually(t, "the follower serves no more", func() bool { return e.Mode(follower) == "" })
+		eventually(t, "the follower no longer serves", func() bool { return e.Mode(follower) == "" })
 		e.Heal()
 		require.NoError(t, e.Await(t.Context()))
 	}
@@ -100,8 +100,8 @@ func TestIsolatedLeaderIsReplaced(t *testing.T) {
 	require.NoError(t, e.Await(t.Context()))
 }
 
-// TestElectionsUseTheLinks restarts each server: one with a smaller id than its peers asks them to dial
-// it back, and they must not do so past the links.
+// TestElectionsUseTheLinks restarts each server. A server with a smaller id than its peers asks them to dial
+// it back, and they must use the links for that.
 func TestElectionsUseTheLinks(t *testing.T) {
 	e := Private(t, Config{NoFsync: true, Links: true})
 	for i := range e.Size() {
@@ -152,7 +152,7 @@ func TestStartFailsOnATakenPort(t *testing.T) {
 	require.ErrorIs(t, e.startFailureSoon(t.Context()), errPortTaken)
 }
 
-// startFailureSoon waits for the server to find out.
+// startFailureSoon waits until startFailure returns an error.
 func (e *Ensemble) startFailureSoon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -6,6 +6,6 @@ import "errors"
 // this machine. The error that wraps it says what to install.
 var ErrNotInstalled = errors.New("ZooKeeper is not installed")
 
-// ErrNotServing is returned when the servers did not all serve, or none led,
-// before the time allowed was over.
+// ErrNotServing is returned if not all servers serve, or none leads, within the
+// allowed time.
 var ErrNotServing = errors.New("the ensemble does not serve")

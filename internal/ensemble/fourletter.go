@@ -12,8 +12,8 @@ import (
 const fourLetterPatience = 2 * time.Second
 
 // FourLetter sends a four-letter word such as "srvr" to the server at addr and
-// returns its answer. It waits two seconds at most, so that a frozen server
-// gives an error.
+// returns its answer. It waits at most two seconds, so it returns an error if the
+// server is frozen.
 func FourLetter(addr, word string) (string, error) {
 	conn, err := net.DialTimeout("tcp", addr, fourLetterPatience)
 	if err != nil {
@@ -33,8 +33,8 @@ func FourLetter(addr, word string) (string, error) {
 	return string(answer), nil
 }
 
-// Mode returns what the server at addr is: "leader", "follower" or "standalone",
-// and "" when it does not serve.
+// Mode returns the mode of the server at addr: "leader", "follower", "observer" or
+// "standalone", and "" if it does not serve.
 func Mode(addr string) string {
 	answer, err := FourLetter(addr, "srvr")
 	if err != nil {
@@ -64,7 +64,7 @@ func Counter(addr, name string) (int64, error) {
 	return 0, fmt.Errorf("ensemble: mntr of %s has no %s", addr, name)
 }
 
-// Total adds up a counter over several servers.
+// Total returns the sum of a counter over several servers.
 func Total(addrs []string, name string) (int64, error) {
 	var sum int64
 	for _, addr := range addrs {

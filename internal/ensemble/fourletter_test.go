@@ -36,7 +36,7 @@ func TestMode(t *testing.T) {
 	p, err := NewProxy("127.0.0.1:1")
 	require.NoError(t, err)
 	p.Close()
-	require.Empty(t, Mode(p.Addr()), "nobody listens")
+	require.Empty(t, Mode(p.Addr()), "no server listens")
 }
 
 func TestCounter(t *testing.T) {

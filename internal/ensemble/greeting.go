@@ -8,21 +8,22 @@ import (
 
 // A server that dials a peer's election port begins with a greeting: the protocol's version (a
 // negative number), its id, and the address of its own election port. If the peer's id is the larger
-// one, the peer hangs up and dials that address instead of the one in its configuration. Passed on as
-// it is, the greeting would lead around the links: an isolated server would go on electing.
+// one, the peer closes the connection and dials that address instead of the one in its configuration. So
+// the proxies must change the address: otherwise the peers would bypass the links, and an isolated server
+// could still take part in elections.
 
 const (
 	greetingHead   = 8 + 8 + 4 // version, id, length of the address
 	longestAddress = 2048      // servers refuse longer ones
 )
 
-// greetAs returns what a server that calls itself address would send to the election port, of what a
-// server sends.
-func greetAs(address string) func(io.Reader) io.Reader {
+// rewriteGreeting returns a filter of a server's bytes to a peer's election port. It replaces the address in the
+// greeting.
+func rewriteGreeting(address string) func(io.Reader) io.Reader {
 	return func(from io.Reader) io.Reader { return &greetingRewriter{from: from, address: address} }
 }
 
-// greetingRewriter reads the greeting when it is first read from.
+// greetingRewriter rewrites the greeting at the first call of Read.
 type greetingRewriter struct {
 	from    io.Reader
 	address string
@@ -31,14 +32,14 @@ type greetingRewriter struct {
 
 func (g *greetingRewriter) Read(p []byte) (int, error) {
 	if g.all == nil {
-		g.all = io.MultiReader(bytes.NewReader(readGreeting(g.from, g.address)), g.from)
+		g.all = io.MultiReader(bytes.NewReader(readAndRewrite(g.from, g.address)), g.from)
 	}
 	return g.all.Read(p)
 }
 
-// readGreeting returns a greeting with another address. What is no greeting is returned as it is, as
-// far as it was read.
-func readGreeting(from io.Reader, address string) []byte {
+// readAndRewrite reads a greeting and returns it with another address. If it reads anything else, it returns the bytes
+// that it has read.
+func readAndRewrite(from io.Reader, address string) []byte {
 	head := make([]byte, greetingHead)
 	n, err := io.ReadFull(from, head[:8])
 	if err != nil || int64(binary.BigEndian.Uint64(head)) >= 0 { // the id alone, as in old versions

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// greeting is what server id sends to a peer's election port.
+// greeting returns what the server with this id sends to a peer's election port.
 func greeting(version, id int64, address string) []byte {
 	b := binary.BigEndian.AppendUint64(nil, uint64(version))
 	b = binary.BigEndian.AppendUint64(b, uint64(id))
@@ -19,19 +19,19 @@ func greeting(version, id int64, address string) []byte {
 	return append(b, address...)
 }
 
-func TestGreetingTellsTheLinksAddress(t *testing.T) {
+func TestGreetingHasTheLinkAddress(t *testing.T) {
 	for _, version := range []int64{-65536, -65535} {
 		own := string(greeting(version, 3, "127.0.0.1:15001|127.0.0.1:15002"))
 		want := string(greeting(version, 3, "127.0.0.1:40001")) + "votes"
 		for _, from := range []io.Reader{strings.NewReader(own + "votes"), iotest.OneByteReader(strings.NewReader(own + "votes"))} {
-			got, err := io.ReadAll(greetAs("127.0.0.1:40001")(from))
+			got, err := io.ReadAll(rewriteGreeting("127.0.0.1:40001")(from))
 			require.NoError(t, err)
 			require.Equal(t, want, string(got))
 		}
 	}
 }
 
-// FuzzGreeting sees that what is no greeting passes as it is, and that all that follows one does.
+// FuzzGreeting checks that bytes that are not a greeting pass unchanged, and that all bytes after a greeting do.
 func FuzzGreeting(f *testing.F) {
 	f.Add(greeting(-65536, 1, "127.0.0.1:15001"))
 	f.Add(greeting(-65536, 1, "127.0.0.1:15001")[:30])
@@ -40,7 +40,7 @@ func FuzzGreeting(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		const address = "127.0.0.1:40001"
-		got, err := io.ReadAll(greetAs(address)(bytes.NewReader(sent)))
+		got, err := io.ReadAll(rewriteGreeting(address)(bytes.NewReader(sent)))
 		require.NoError(t, err)
 		if bytes.Equal(got, sent) {
 			return

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// debianJars is where Debian's zookeeper package and what it needs put their jars.
+// debianJars is the directory of the jars of Debian's zookeeper package and its dependencies.
 const debianJars = "/usr/share/java"
 
 // debianNames are the jars a server needs, without the ".jar".
@@ -18,14 +18,14 @@ var debianNames = strings.Fields(`zookeeper zookeeper-jute slf4j-api slf4j-simpl
 	netty-transport-native-epoll netty-transport-native-unix-common
 	snappy-java metrics-core commons-io commons-cli`)
 
-// install is where to find what a server is started with.
+// install has the Java runtime and the jars that a server is started with.
 type install struct {
 	java      string
 	classpath string
 }
 
-// Installed says whether servers can be started on this machine: nil, or an
-// error that wraps [ErrNotInstalled] and names what to install.
+// Installed returns nil if servers can be started on this machine. Otherwise it
+// returns an error that wraps [ErrNotInstalled] and names what to install.
 func Installed() error {
 	_, err := findInstall()
 	return err

@@ -6,14 +6,14 @@ import (
 )
 
 // launcher starts processes from one OS thread that lives until close. Linux
-// kills a child with Pdeathsig when the thread that started it ends, not the
-// process; any other thread of a Go program may end before its time.
+// kills a child with Pdeathsig when the thread that started it ends, not when the
+// process ends, and another thread of a Go program may end earlier.
 type launcher struct {
 	requests chan request
 	done     chan struct{}
 }
 
-// request is something to be done on the thread.
+// request is a function to be run on the thread.
 type request struct {
 	do     func() error
 	result chan error
@@ -35,14 +35,14 @@ func (l *launcher) run() {
 
 func (l *launcher) start(cmd *exec.Cmd) error { return l.do(cmd.Start) }
 
-// do runs f on the thread that the servers are started from.
+// do runs f on the thread that starts the servers.
 func (l *launcher) do(f func() error) error {
 	r := request{do: f, result: make(chan error, 1)}
 	l.requests <- r
 	return <-r.result
 }
 
-// close is called once every process has ended.
+// close ends the thread. It must be called when every process has ended.
 func (l *launcher) close() {
 	close(l.requests)
 	<-l.done

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// layout is where everything of one ensemble lies: ports and files.
+// layout has the ports and the files of one ensemble.
 type layout struct {
 	dir                              string
 	client, quorum, election, secure []int
@@ -42,7 +42,7 @@ func (l *layout) disk(i int) string     { return l.data(i) + "-disk" }
 func (l *layout) confPath(i int) string { return l.data(i) + ".cfg" }
 func (l *layout) logPath(i int) string  { return l.data(i) + ".log" }
 
-// write makes server i's data directory and configuration. links may be nil.
+// write creates server i's data directory and configuration. links may be nil.
 func (l *layout) write(i int, c Config, links *links) error {
 	if err := os.MkdirAll(l.data(i), 0o755); err != nil {
 		return fmt.Errorf("ensemble: data directory: %w", err)
@@ -96,8 +96,8 @@ func (l *layout) conf(i int, c Config, links *links) string {
 	return strings.Join(append(lines, c.Lines...), "\n") + "\n"
 }
 
-// masterPort is where a server that votes listens for observers, and where an observer looks for one: ZooKeeper expects the same port on
-// all machines, so an observer has a link that leads to a follower.
+// masterPort returns the port at which a server that votes listens for observers, or to which an observer connects. ZooKeeper
+// expects the same port on all machines, so an observer has a link that leads to a follower.
 func (l *layout) masterPort(i int, c Config, links *links) string {
 	if i < c.Servers {
 		return strconv.Itoa(l.master[i])
@@ -106,7 +106,7 @@ func (l *layout) masterPort(i int, c Config, links *links) string {
 	return port
 }
 
-// peer is the line by which server i knows server k, itself included.
+// peer returns the line of server i's zoo.cfg that describes server k, which may be i.
 func (l *layout) peer(i, k int, links *links) string {
 	quorum, election := loopback(l.quorum[k]), strconv.Itoa(l.election[k])
 	if links != nil && k != i {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// links are the proxies between the servers: one per ordered pair of servers and
-// per port that a server keeps for its peers.
+// links are the proxies between the servers: one for each ordered pair of servers and
+// each port at which a server listens for its peers.
 type links struct {
 	quorum   [][]*Proxy // [i][k]: server i's connections to k's quorum port
 	election [][]*Proxy // [i][k]: the same for k's election port
@@ -18,7 +18,7 @@ type links struct {
 // peerPatience lets a server dial a peer that is still starting.
 const peerPatience = 5 * time.Second
 
-// newLinks makes a proxy for every pair. quorum and election are the servers' own
+// newLinks creates a proxy for every pair. quorum and election are the servers' own
 // ports.
 func newLinks(quorum, election []int) (*links, error) {
 	l := &links{}
@@ -30,22 +30,22 @@ func newLinks(quorum, election []int) (*links, error) {
 		l.close()
 		return nil, err
 	}
-	l.greet()
+	l.rewriteGreetings()
 	return l, nil
 }
 
-// greet has a server that dials a peer tell it the address of the link that leads back.
-func (l *links) greet() {
+// rewriteGreetings puts the address of the link that leads back into the greeting of each server that dials a peer.
+func (l *links) rewriteGreetings() {
 	for i, row := range l.election {
 		for k, p := range row {
 			if k != i {
-				p.filterUp(greetAs(l.election[k][i].Addr()))
+				p.filterUp(rewriteGreeting(l.election[k][i].Addr()))
 			}
 		}
 	}
 }
 
-// addMasters makes a link to a follower for each observer. A leader does not listen for observers, so the link tries one server after the other.
+// addMasters creates a link to a follower for each observer. A leader does not listen for observers, so the link tries one server after the other.
 func (l *links) addMasters(ports []int, observers int) error {
 	targets := make([]string, len(ports))
 	for i, port := range ports {
@@ -98,7 +98,7 @@ func (l *links) each(f func(*Proxy)) {
 
 func (l *links) close() { l.each((*Proxy).Close) }
 
-// hold keeps back what from sends to to, whichever of them made the connection.
+// hold holds the bytes that from sends to to, over connections that either of them has made.
 func hold(m [][]*Proxy, from, to int) {
 	m[from][to].Hold(Up)
 	m[to][from].Hold(Down)
@@ -106,7 +106,7 @@ func hold(m [][]*Proxy, from, to int) {
 
 var errNoLinks = errors.New("ensemble: started without Config.Links")
 
-func (e *Ensemble) pairOK(from, to int) error {
+func (e *Ensemble) checkPair(from, to int) error {
 	if err := errors.Join(e.check(from), e.check(to)); err != nil {
 		return err
 	}
@@ -119,25 +119,25 @@ func (e *Ensemble) pairOK(from, to int) error {
 	return nil
 }
 
-// Hold keeps back the replication traffic that one server sends to another, one way.
-// The links that elections use stay open, so both go on knowing each other.
+// Hold holds the replication traffic that one server sends to another, in this direction only.
+// The links for elections stay open, so the servers still exchange votes.
 func (e *Ensemble) Hold(from, to int) error {
-	if err := e.pairOK(from, to); err != nil {
+	if err := e.checkPair(from, to); err != nil {
 		return err
 	}
 	hold(e.links.quorum, from, to)
 	return nil
 }
 
-// CutOff holds the replication traffic between two servers, both ways. A follower cut
-// off from its leader still serves its clients' reads and pings, for SyncLimit ticks
-// at most.
+// CutOff holds the replication traffic between two servers in both directions. A follower that is cut
+// off from its leader still serves its clients' reads and pings, for at most SyncLimit
+// ticks.
 func (e *Ensemble) CutOff(a, b int) error {
 	return errors.Join(e.Hold(a, b), e.Hold(b, a))
 }
 
-// Isolate holds everything between a server and all others, elections included.
-// Clients still reach it.
+// Isolate holds all traffic between a server and all others, also that of elections.
+// Clients still reach the server.
 func (e *Ensemble) Isolate(i int) error {
 	for k := range e.servers {
 		if k == i {
@@ -152,7 +152,7 @@ func (e *Ensemble) Isolate(i int) error {
 	return nil
 }
 
-// MasterLink is the link by which observer i gets its packets from a follower; nil without Config.ObserverMasters.
+// MasterLink returns the link by which observer i gets its packets from a follower, or nil without Config.ObserverMasters.
 func (e *Ensemble) MasterLink(i int) *Proxy {
 	if !e.config.ObserverMasters || e.check(i) != nil || i < e.config.Servers {
 		return nil
@@ -160,7 +160,7 @@ func (e *Ensemble) MasterLink(i int) *Proxy {
 	return e.links.master[i-e.config.Servers]
 }
 
-// Master is the number of the follower that observer i gets its packets from; -1 while there is none.
+// Master returns the index of the follower that observer i gets its packets from, or -1 if there is none.
 func (e *Ensemble) Master(i int) int {
 	link := e.MasterLink(i)
 	if link == nil {
@@ -169,7 +169,7 @@ func (e *Ensemble) Master(i int) int {
 	return slices.IndexFunc(e.layout.master[:e.config.Servers], func(port int) bool { return slices.Contains(link.connected(), loopback(port)) })
 }
 
-// Heal lets everything between the servers pass again. What was held arrives now.
+// Heal ends all holds between the servers. The held traffic arrives now.
 func (e *Ensemble) Heal() {
 	if e.links != nil {
 		e.links.each((*Proxy).Heal)

@@ -15,7 +15,7 @@ func TestObserverFollowsTheLeader(t *testing.T) {
 	require.Nil(t, e.MasterLink(3))
 	require.Equal(t, -1, e.Master(3))
 	require.NoError(t, e.CutOff(3, leader))
-	eventually(t, "the observer serves no more", func() bool { return e.Mode(3) == "" })
+	eventually(t, "the observer no longer serves", func() bool { return e.Mode(3) == "" })
 	e.Heal()
 	require.NoError(t, e.Await(t.Context()))
 }

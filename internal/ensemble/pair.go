@@ -20,11 +20,11 @@ type proxiedConn struct {
 	ended   bool
 }
 
-// run serves the pair until both sides have ended or it is reset.
+// run copies both directions until both sides have ended or the pair is reset.
 func (c *proxiedConn) run() {
 	defer c.proxy.remove(c)
 	defer c.reset()
-	// A lossy network swallows the first packet of a connection too.
+	// A network that loses packets also loses the first packet of a connection.
 	if !c.proxy.up.wait(c.done) || !c.proxy.down.wait(c.done) || !c.dial() {
 		return
 	}
@@ -34,13 +34,13 @@ func (c *proxiedConn) run() {
 	pumps.Wait()
 }
 
-// dial connects to the first target that listens, trying again within the proxy's patience.
+// dial connects to the first target that listens. It tries again until the proxy's patience is over.
 func (c *proxiedConn) dial() bool {
 	deadline := time.Now().Add(c.proxy.patience)
 	for {
 		for _, target := range c.proxy.targets {
 			if conn, err := net.DialTimeout("tcp", target, dialPatience); err == nil {
-				return c.adopt(conn, target)
+				return c.setTarget(conn, target)
 			}
 		}
 		if time.Now().After(deadline) || !c.pause(20*time.Millisecond) {
@@ -49,10 +49,10 @@ func (c *proxiedConn) dial() bool {
 	}
 }
 
-// dialPatience is more than a connect on the loopback ever takes.
+// dialPatience is more than a connect on the loopback takes.
 const dialPatience = time.Second
 
-// pause waits for d, or returns false as soon as the pair is reset.
+// pause waits for d. It returns false as soon as the pair is reset.
 func (c *proxiedConn) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -64,7 +64,7 @@ func (c *proxiedConn) pause(d time.Duration) bool {
 	}
 }
 
-func (c *proxiedConn) adopt(conn net.Conn, target string) bool {
+func (c *proxiedConn) setTarget(conn net.Conn, target string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -75,7 +75,7 @@ func (c *proxiedConn) adopt(conn net.Conn, target string) bool {
 	return true
 }
 
-// connectedTo is the target's address, empty while there is none.
+// connectedTo returns the target's address, or "" if there is no target.
 func (c *proxiedConn) connectedTo() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,8 +86,8 @@ func (c *proxiedConn) connectedTo() string {
 }
 
 // pump copies one direction through its gate. The end of the source passes the gate
-// as its bytes do, and then ends the whole pair: ZooKeeper knows no half-closed
-// connection.
+// as its bytes do, and then ends the whole pair, because ZooKeeper has no half-closed
+// connections.
 func (c *proxiedConn) pump(dst io.Writer, src io.Reader, g *pauseGate) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -108,7 +108,7 @@ func (c *proxiedConn) pump(dst io.Writer, src io.Reader, g *pauseGate) {
 	}
 }
 
-// reset ends both connections, without the farewell of an orderly close.
+// reset ends both connections with a TCP reset.
 func (c *proxiedConn) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

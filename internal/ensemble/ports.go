@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// Ports are drawn from below the range that the kernel gives to outgoing
-// connections (Linux: 32768 to 60999): there, a connection of anybody's could sit
-// on a killed server's port when it is to be restarted, and a client that dials the
-// dead port could even be connected to itself.
+// firstPort and lastPort bound the ports that are drawn. They are below the range from
+// which the kernel takes ports for outgoing connections (Linux: 32768 to 60999). In that
+// range another process's connection could have a killed server's port when the server is
+// restarted, and a client that dials the dead port could be connected to itself.
 const firstPort, lastPort = 15000, 31999
 
-// freePorts returns n ports that no process listens on at the moment. Another process may
-// still take one before a server does; Start then tries again with others.
+// freePorts returns n ports that no process listens on. If another process takes one
+// before the server does, Start tries again with other ports.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	var held []net.Listener

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Direction is a way through a proxy, or both.
+// Direction is a direction through a proxy, or both.
 type Direction uint8
 
 // Up leads from the side that connected to the target, Down back to it.
@@ -19,8 +19,8 @@ const (
 	Both = Up | Down
 )
 
-// Proxy is a TCP proxy on a loopback port whose directions can be held and whose
-// connections can be cut. All its methods may be called at any time.
+// Proxy is a TCP proxy on a loopback port. Each direction can be held, and connections
+// can be cut. All its methods may be called at any time.
 type Proxy struct {
 	ln       net.Listener
 	targets  []string      // each connection leads to the first that listens
@@ -59,12 +59,12 @@ func newProxy(patience time.Duration, targets ...string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where to connect to, as host:port.
+// Addr returns the address to connect to, as host:port.
 func (p *Proxy) Addr() string { return p.ln.Addr().String() }
 
-// Hold keeps back what travels in direction d: bytes, the end of a connection and
-// new connections, as a network that loses every packet does. A client that connects
-// meanwhile finds a half-open server, which accepts and does not answer.
+// Hold holds everything in direction d: bytes, the end of a connection and new
+// connections, as a network that loses every packet does. A client that connects
+// meanwhile has a half-open connection: the proxy accepts it and does not answer.
 func (p *Proxy) Hold(d Direction) {
 	if d&Up != 0 {
 		p.up.hold()
@@ -74,7 +74,7 @@ func (p *Proxy) Hold(d Direction) {
 	}
 }
 
-// Release lets direction d pass again. What was held arrives now, in order.
+// Release ends the hold of direction d. The held bytes arrive now, in order.
 func (p *Proxy) Release(d Direction) {
 	if d&Up != 0 {
 		p.up.release()
@@ -84,8 +84,19 @@ func (p *Proxy) Release(d Direction) {
 	}
 }
 
-// Reset ends every connection at once, with a TCP reset on both sides. New ones are
-// welcome.
+// HoldsUp reports whether the hold of the direction Up has stopped something.
+func (p *Proxy) HoldsUp() bool { return p.up.holds() }
+
+// Connections returns the number of connections. A connection counts until all that its
+// client has sent was written to the target, or the target has refused it.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.pairs)
+}
+
+// Reset ends every connection with a TCP reset on both sides. The proxy accepts new
+// connections.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +105,7 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Cut ends every connection as Reset does, and new ones too until Heal.
+// Cut ends every connection as Reset does, and each new connection until Heal is called.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	p.cut = true
@@ -110,8 +121,8 @@ func (p *Proxy) Heal() {
 	p.Release(Both)
 }
 
-// Close stops listening, ends every connection and waits until nothing runs any
-// more. It may be called twice.
+// Close stops listening, ends every connection, and waits until all goroutines of the
+// proxy have ended. It may be called twice.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	if !isClosed(p.closed) {
@@ -123,7 +134,7 @@ func (p *Proxy) Close() {
 	p.tasks.Wait()
 }
 
-// filterUp changes what connections made from now on send up.
+// filterUp sets the filter of the upward bytes of new connections.
 func (p *Proxy) filterUp(filter func(io.Reader) io.Reader) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +167,7 @@ func (p *Proxy) add(pair *proxiedConn) bool {
 	return true
 }
 
-// connected are the targets of the present connections.
+// connected returns the targets of the present connections.
 func (p *Proxy) connected() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

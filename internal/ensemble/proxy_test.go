@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// echo starts a server that returns what it gets.
+// echo starts a server that sends back all that it receives.
 func echo(t *testing.T) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func wantText(t *testing.T, conn net.Conn, text string) {
 	require.Equal(t, text, string(got))
 }
 
-// wantSilence sees that nothing arrives for a moment, not even the connection's end.
+// wantSilence requires that nothing arrives for a moment, not even the connection's end.
 func wantSilence(t *testing.T, conn net.Conn) {
 	t.Helper()
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(30*time.Millisecond)))
@@ -78,7 +78,7 @@ func wantEnd(t *testing.T, conn net.Conn) {
 	require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "%v", err)
 }
 
-// wantNoService sees a new connection end, while it is made or after.
+// wantNoService requires that a new connection fails or ends.
 func wantNoService(t *testing.T, addr string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -112,6 +112,23 @@ func TestProxyHoldsEachDirection(t *testing.T) {
 	}
 }
 
+// TestProxyCountsAConnectionUntilAllIsPassed checks that a connection whose client has ended counts until what was held has left the proxy.
+func TestProxyCountsAConnectionUntilAllIsPassed(t *testing.T) {
+	p := proxyTo(t, echo(t))
+	conn := dial(t, p.Addr())
+	send(t, conn, "one")
+	wantText(t, conn, "one")
+	require.False(t, p.HoldsUp())
+	p.Hold(Up)
+	require.False(t, p.HoldsUp(), "nothing was sent")
+	send(t, conn, "two")
+	require.Eventually(t, p.HoldsUp, time.Minute, time.Millisecond)
+	require.NoError(t, conn.Close())
+	require.Equal(t, 1, p.Connections())
+	p.Release(Up)
+	require.Eventually(t, func() bool { return p.Connections() == 0 && !p.HoldsUp() }, time.Minute, time.Millisecond)
+}
+
 func TestProxyHeldDownStillPassesUp(t *testing.T) {
 	got := make(chan string, 1)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -143,10 +160,10 @@ func TestHeldProxyIsHalfOpen(t *testing.T) {
 	p := proxyTo(t, echo(t))
 	p.Hold(Both)
 	conn := dial(t, p.Addr())
-	send(t, conn, "anybody?")
+	send(t, conn, "hello")
 	wantSilence(t, conn)
 	p.Heal()
-	wantText(t, conn, "anybody?")
+	wantText(t, conn, "hello")
 }
 
 func TestHeldProxyHidesTheEnd(t *testing.T) {

@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// server is one ZooKeeper process, or what is left of it between a Kill and a
-// Restart.
+// server is one ZooKeeper server. Between a Kill and a Restart it has no process.
 type server struct {
 	args     []string // of java
 	java     string
@@ -61,7 +60,7 @@ func (s *server) signal(f func(*os.Process) error) error {
 	return f(s.cmd.Process)
 }
 
-// kill ends the process as kill -9 does, frozen or not, and waits for its end.
+// kill sends SIGKILL to the process, which may be frozen, and waits until it has ended.
 func (s *server) kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +86,7 @@ func (s *server) running() bool {
 	return s.signal(func(*os.Process) error { return nil }) == nil
 }
 
-// logTail returns the last lines of what the server printed.
+// logTail returns the last lines that the server has printed.
 func (s *server) logTail(lines int) string {
 	b, err := os.ReadFile(s.logPath)
 	if err != nil {

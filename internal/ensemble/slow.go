@@ -2,11 +2,11 @@ package ensemble
 
 import "time"
 
-// Slow makes the link slow and thin until it is called with 0: each piece of at most 32 KiB is d late in
-// either direction, and the next one is taken up only then. Heal does not end it.
+// Slow delays each piece of at most 32 KiB by d, in both directions. The next piece is read only when the
+// previous one has passed, so the bandwidth is low, too. Slow(0) ends it; Heal does not.
 func (p *Proxy) Slow(d time.Duration) { p.delay.Store(int64(d)) }
 
-// Slow makes all links between servers slow; see [Proxy.Slow]. It needs Config.Links.
+// Slow delays all links between servers; see [Proxy.Slow]. It needs Config.Links.
 func (e *Ensemble) Slow(d time.Duration) error {
 	if e.links == nil {
 		return errNoLinks
@@ -15,7 +15,7 @@ func (e *Ensemble) Slow(d time.Duration) error {
 	return nil
 }
 
-// delayedCopy is the time that a piece takes on a slow link. It returns false when the pair was reset meanwhile.
+// delayedCopy waits for the time that a piece takes on a slow link. It returns false if the pair is reset meanwhile.
 func (c *proxiedConn) delayedCopy() bool {
 	d := time.Duration(c.proxy.delay.Load())
 	return d <= 0 || c.pause(d)

@@ -2,11 +2,11 @@ package ensemble
 
 import "slices"
 
-// Addr is server i's address for clients, as host:port. It stays the same over a
-// restart.
+// Addr returns server i's address for clients, as host:port. A restart does not change
+// it.
 func (e *Ensemble) Addr(i int) string { return e.servers[i].addr }
 
-// Addrs are the addresses of all servers.
+// Addrs returns the addresses of all servers.
 func (e *Ensemble) Addrs() []string {
 	addrs := make([]string, len(e.servers))
 	for i, s := range e.servers {
@@ -15,10 +15,10 @@ func (e *Ensemble) Addrs() []string {
 	return addrs
 }
 
-// Size is the number of servers, running or not.
+// Size returns the number of servers, whether they run or not.
 func (e *Ensemble) Size() int { return len(e.servers) }
 
-// Mode returns what server i is: "leader", "follower", "observer", "standalone", or "" when it does
+// Mode returns the mode of server i: "leader", "follower", "observer" or "standalone", and "" if it does
 // not serve or does not answer.
 func (e *Ensemble) Mode(i int) string { return Mode(e.Addr(i)) }
 
@@ -27,11 +27,11 @@ func (e *Ensemble) FourLetter(i int, word string) (string, error) {
 	return FourLetter(e.Addr(i), word)
 }
 
-// Counter adds up one number of "mntr" over all servers; see [Total].
+// Counter returns the sum of one number of "mntr" over all servers; see [Total].
 func (e *Ensemble) Counter(name string) (int64, error) { return Total(e.Addrs(), name) }
 
-// Leader is the number of the server that leads, or stands alone; -1 when none answers
-// that it does.
+// Leader returns the index of the server that leads or runs standalone, or -1 if no server
+// reports that it does.
 func (e *Ensemble) Leader() int {
 	for i := range e.servers {
 		if isLeader(e.Mode(i)) {
@@ -41,7 +41,7 @@ func (e *Ensemble) Leader() int {
 	return -1
 }
 
-// Followers are the numbers of the servers that follow a leader.
+// Followers returns the indexes of the servers that follow a leader.
 func (e *Ensemble) Followers() []int {
 	var followers []int
 	for i := range e.servers {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ServersVariable names the environment variable with the servers that tests share:
+// ServersVariable is the environment variable with the servers that tests share:
 // host:port, separated by commas.
 const ServersVariable = "LOCKSTEP_TEST_SERVERS"
 
@@ -24,9 +24,9 @@ type TB interface {
 
 var errNotShared = errors.New("real ensemble left out: " + ServersVariable + " is not set (run make test)")
 
-// Shared returns the addresses of the healthy ensemble that all tests of a run share:
-// every test uses nodes of its own and leaves the servers as they are. Without one the test is
-// skipped, or fails where CI=true.
+// Shared returns the addresses of the healthy ensemble that all tests of a run share.
+// A test must use nodes of its own and must not disturb the servers. Without a shared ensemble
+// the test is skipped, or fails if CI=true.
 func Shared(tb TB) []string {
 	tb.Helper()
 	servers, err := sharedServers()
@@ -44,8 +44,8 @@ func sharedServers() ([]string, error) {
 	return strings.Split(value, ","), nil
 }
 
-// Private starts an ensemble for one test to break, and closes it after the test. Where
-// Java or ZooKeeper is missing the test is skipped, or fails where CI=true.
+// Private starts an ensemble for one test, which may break it, and closes it after the test. If
+// Java or ZooKeeper is missing, the test is skipped, or fails if CI=true.
 func Private(tb TB, config Config) *Ensemble {
 	tb.Helper()
 	e, err := Start(context.Background(), config)
@@ -73,9 +73,9 @@ func skipOrFail(tb TB, err error) {
 
 func inCI() bool { return os.Getenv("CI") == "true" }
 
-// Announce is for the TestMain of a package in which all tests use Shared or Private. When
-// neither can work here and CI is not true, it prints why and selects no test, so that "go
-// test" says "[no tests to run]" of the package instead of a silent "ok".
+// Announce is for the TestMain of a package in which all tests use Shared or Private. If
+// neither works on this machine and CI is not true, it prints the reason and selects no test, so that "go
+// test" reports "[no tests to run]" for the package instead of "ok".
 func Announce() {
 	_, err := sharedServers()
 	if err != nil {
@@ -84,7 +84,7 @@ func Announce() {
 	announce(err)
 }
 
-// AnnounceShared is Announce for a package in which all tests use Shared.
+// AnnounceShared does what Announce does, for a package in which all tests use Shared.
 func AnnounceShared() {
 	_, err := sharedServers()
 	announce(err)

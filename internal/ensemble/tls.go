@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// writeTLS makes server i's key store and trust store.
+// writeTLS writes server i's key store and trust store.
 func (l *layout) writeTLS(i int, a *Authority) error {
 	cert, key, err := a.Sign("server-"+strconv.Itoa(i+1), "127.0.0.1")
 	if err != nil {
@@ -24,8 +24,8 @@ func (l *layout) writeTLS(i int, a *Authority) error {
 func (l *layout) keyStore(i int) string   { return l.data(i) + "-keys.pem" }
 func (l *layout) trustStore(i int) string { return l.data(i) + "-trust.pem" }
 
-// tlsConf are the lines of server i's configuration for TLS with client certificates. Only Netty's
-// connections can do it.
+// tlsConf returns the lines of server i's configuration for TLS with client certificates. ZooKeeper supports
+// that with Netty only.
 func (l *layout) tlsConf(i int) []string {
 	return []string{
 		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
@@ -39,10 +39,10 @@ func (l *layout) tlsConf(i int) []string {
 	}
 }
 
-// SecureAddr is server i's address for clients that use TLS. It needs Config.Authority.
+// SecureAddr returns server i's address for clients that use TLS. It needs Config.Authority.
 func (e *Ensemble) SecureAddr(i int) string { return loopback(e.layout.secure[i]) }
 
-// SecureAddrs are the addresses of all servers for clients that use TLS.
+// SecureAddrs returns the addresses of all servers for clients that use TLS.
 func (e *Ensemble) SecureAddrs() []string {
 	addrs := make([]string, len(e.servers))
 	for i := range addrs {

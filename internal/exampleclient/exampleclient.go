@@ -1,4 +1,4 @@
-// Package exampleclient gives the examples of the public packages a client.
+// Package exampleclient connects the testable examples of the public packages. For the example programs, see examples/internal/demo.
 package exampleclient
 
 import (

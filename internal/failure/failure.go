@@ -1,4 +1,4 @@
-// Package failure makes the errors that framework and the recipes return: sentinels, the error of an operation on a path, and the error of a context that has ended.
+// Package failure makes the errors that framework and the recipes return: sentinels, errors of an operation on a path, and errors of a context that has ended.
 package failure
 
 import (
@@ -9,15 +9,15 @@ import (
 	"reflect"
 )
 
-// sentinel is an error that tells why a call failed. Code of this module decides by it.
+// sentinel is an error value that says why a call failed. The code of this module tests for sentinels, which Ended therefore treats differently.
 type sentinel struct{ text string }
 
-// Sentinel returns a new sentinel, which is equal to itself only.
+// Sentinel returns a new sentinel. No two sentinels are equal.
 func Sentinel(text string) error { return &sentinel{text} }
 
 func (s *sentinel) Error() string { return s.text }
 
-// The sentinels of failures after which the same call may succeed. framework documents them.
+// The sentinels of transient failures, which package framework exports and documents.
 var (
 	ErrSessionLost = Sentinel("session lost")
 	ErrSuspended   = Sentinel("connection suspended")
@@ -25,7 +25,7 @@ var (
 )
 
 // IsTransient reports whether the same call may succeed later on the same client: the connection
-// or the session was lost, or the servers are overloaded. A closed client, a refusal and bad input stay as they are.
+// or the session was lost, or the servers are overloaded. It returns false for a closed client, a refusal and invalid arguments.
 func IsTransient(err error) bool {
 	return errors.Is(err, ErrSessionLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrOverloaded)
 }
@@ -45,8 +45,8 @@ func (e *OpError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path,
 // Unwrap returns the reason.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// Wrap returns an OpError around err, or nil when err is nil. An OpError of the same path is replaced:
-// the operation that the caller asked for says more than the steps it was made of.
+// Wrap returns an OpError around err, or nil if err is nil. If err is an OpError of the same path, Wrap replaces it, since
+// the operation that the caller has called says more than a step of it.
 func Wrap(op, path string, err error) error {
 	if err == nil {
 		return nil
@@ -58,11 +58,11 @@ func Wrap(op, path string, err error) error {
 	return &OpError{Op: op, Path: path, Err: err}
 }
 
-// Ended returns why ctx is done: an error that is ctx.Err, with a text that tells the cause too.
+// Ended returns an error for a ctx that is done. It wraps ctx.Err(), and its text includes the cause.
 //
-// It is also its cause, for errors.Is and errors.As, unless that is a sentinel of this package or an error type of this package or framework:
-// a context that was cancelled because of a missing node somewhere else must not be taken for a server's
-// answer here.
+// For errors.Is and errors.As the error also wraps the cause, except for sentinels, and for error types of this package and of framework. Suppose that a
+// context was cancelled because some other call found no node. Then errors.Is(err, ErrNoNode) must be false for a call with this context, since the servers
+// have not answered that to this call.
 func Ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -71,7 +71,7 @@ func Ended(ctx context.Context) error {
 	return &endedError{err, cause}
 }
 
-// endedError is the end of a context that has a cause of its own.
+// endedError is the error of an ended context with a cause other than ctx.Err().
 type endedError struct{ err, cause error }
 
 func (e *endedError) Error() string { return fmt.Sprintf("%v: %v", e.err, e.cause) }
@@ -93,7 +93,7 @@ var (
 	frameworkPackage = path.Join(path.Dir(path.Dir(ownPackage)), "framework")
 )
 
-// describesCall reports whether errors of a type say what became of a call: those of this package and of framework do.
+// describesCall reports whether errors of a type describe the result of a call: the types of this package and of framework do.
 func describesCall(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -101,11 +101,11 @@ func describesCall(t reflect.Type) bool {
 	return t.PkgPath() == ownPackage || t.PkgPath() == frameworkPackage
 }
 
-// ErrLoopLeft ends a loop over values because its caller has left it.
+// ErrLoopLeft ends an iteration because the caller has left its range loop.
 var ErrLoopLeft = errors.New("the loop was left")
 
-// LoopEnd returns the error that a loop over values yields last, with the operation and the path, or nil if the loop ends without one: its ctx has ended, or its
-// caller has left it.
+// LoopEnd returns the error that an iteration yields last: err with the operation and the path. It returns nil if ctx has ended or if the caller has left
+// the loop, since the iteration then ends without an error.
 func LoopEnd(ctx context.Context, op, path string, err error) error {
 	if ctx.Err() != nil || errors.Is(err, ErrLoopLeft) {
 		return nil

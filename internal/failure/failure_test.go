@@ -32,7 +32,7 @@ func TestEndedTellsErrorAndCause(t *testing.T) {
 	require.ErrorIs(t, failure.Ended(ctx), why)
 	ours, stop := context.WithCancelCause(t.Context())
 	stop(failure.Wrap("get", "/x", framework.ErrNoNode))
-	require.NotErrorIs(t, failure.Ended(ours), framework.ErrNoNode, "no server has said so here")
+	require.NotErrorIs(t, failure.Ended(ours), framework.ErrNoNode, "no server has answered this to the call")
 	require.ErrorContains(t, failure.Ended(ours), "get /x: no node")
 	plain, end := context.WithCancel(t.Context())
 	end()

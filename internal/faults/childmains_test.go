@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/locks"
 )
@@ -25,11 +26,11 @@ const (
 	targetVariable  = "LOCKSTEP_FAULTS_TARGET" // a node that only the lock's holder may write
 )
 
-// childMains are the main functions of child processes by role. A child prints what happens as lines of a word and a value.
+// childMains are the main functions of child processes, by role. A child prints lines of a word and a value.
 var childMains = map[string]func(context.Context, *framework.Client) error{
-	"writer":   runWriter,
-	"sleeper":  runStoppedSender,
-	"acquirer": runAcquirer,
+	"writer":         runWriter,
+	"stopped sender": runStoppedSender,
+	"acquirer":       runAcquirer,
 }
 
 // runChild runs a child's main function.
@@ -48,7 +49,7 @@ func runChild(role string) {
 
 func printLine(word string, value any) { fmt.Println(word, value) }
 
-// runWriter holds the lock, writes under its guard, and writes again on an order. By then it has been stopped for longer than T.
+// runWriter holds the lock, writes under its guard, and writes again when it gets an order. Before the order it is stopped for longer than T.
 func runWriter(ctx context.Context, c *framework.Client) error {
 	lease, err := holdAndWrite(ctx, c)
 	if err != nil {
@@ -59,12 +60,12 @@ func runWriter(ctx context.Context, c *framework.Client) error {
 	}
 	printLine("lease", lease.Err())
 	printLine("late", write(ctx, c, lease.Guard(), "late"))
-	// The servers must refuse a write that no check in this process stops.
+	// No check in this process stops this write, so the servers must refuse it.
 	printLine("forced", write(ctx, c, framework.CheckOp(lease.Node(), framework.AnyVersion), "forced"))
 	return nil
 }
 
-// runStoppedSender is stopped between the check of its guard and the sending of the transaction. Only the servers can refuse the
+// runStoppedSender is stopped after it has checked its guard and before it sends the transaction. Only the servers can refuse the
 // write.
 func runStoppedSender(ctx context.Context, c *framework.Client) error {
 	lease, err := holdAndWrite(ctx, c)
@@ -75,7 +76,7 @@ func runStoppedSender(ctx context.Context, c *framework.Client) error {
 	if err != nil {
 		return err
 	}
-	stopOnce := sync.OnceFunc(printStopAndAwaitGap)
+	stopOnce := sync.OnceFunc(printStopAndAwaitOrder)
 	guard := primitives.When(lease.Guard(), func() error {
 		defer stopOnce()
 		return lease.Err()
@@ -86,18 +87,10 @@ func runStoppedSender(ctx context.Context, c *framework.Client) error {
 	return nil
 }
 
-// printStopAndAwaitGap returns once the process was stopped and continued, which shows as a gap in time.
-func printStopAndAwaitGap() {
-	last := time.Now() // read before the request to be stopped: the stop may be immediate
+// printStopAndAwaitOrder asks the parent to stop this process, and returns at the parent's order, which this process can read only when it was continued.
+func printStopAndAwaitOrder() {
 	printLine("stop", "now")
-	for { // each reading is compared with the previous one
-		<-time.After(time.Millisecond)
-		now := time.Now()
-		if now.Sub(last) >= sessionTimeout/2 {
-			return
-		}
-		last = now
-	}
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // without an order the parent has ended
 }
 
 func holdAndWrite(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
@@ -105,14 +98,18 @@ func holdAndWrite(ctx context.Context, c *framework.Client) (*locks.Lease, error
 	if err != nil {
 		return nil, err
 	}
-	if err := write(ctx, c, lease.Guard(), "in time"); err != nil {
+	err = write(ctx, c, lease.Guard(), "in time")
+	for failure.IsTransient(err) && lease.Err() == nil { // a busy server has lost the answer
+		err = write(ctx, c, lease.Guard(), "in time")
+	}
+	if err != nil {
 		return nil, err
 	}
 	printLine("held", lease.Token())
 	return lease, nil
 }
 
-// write writes to the protected node in one transaction with a guard.
+// write writes to the protected node and checks the guard, in one transaction.
 func write(ctx context.Context, c *framework.Client, guard framework.Op, text string) error {
 	_, err := c.Multi(ctx, guard, writeOp(text))
 	return err
@@ -125,7 +122,7 @@ func writeOp(text string) framework.Op {
 // acquirerGoroutines is the number of goroutines of an acquirer.
 const acquirerGoroutines = 4
 
-// runAcquirer locks and releases, with waits that time out, until it is killed.
+// runAcquirer acquires and releases locks until it is killed. Some of its acquires time out.
 func runAcquirer(ctx context.Context, c *framework.Client) error {
 	paths := strings.Split(os.Getenv(pathVariable), ",")
 	printLine("ready", os.Getpid())

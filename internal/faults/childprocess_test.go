@@ -45,7 +45,7 @@ func startChild(t *testing.T, env *testEnv, role string, variables ...string) *c
 	return c
 }
 
-// kill kills the child. It may be called twice.
+// kill kills the child, if it has not ended.
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // fails if it has ended
 	_ = c.cmd.Wait()         // reports the kill
@@ -65,7 +65,7 @@ func (c *child) dumpGoroutines() {
 	_ = continueProcess(c.cmd.Process)
 }
 
-// readLine returns the value of the child's next line, which must begin with word.
+// readLine reads the child's next line, which must begin with word, and returns its value.
 func (c *child) readLine(t *testing.T, word string) string {
 	t.Helper()
 	timer := time.AfterFunc(waitLimit, c.dumpGoroutines)
@@ -84,7 +84,7 @@ func (c *child) readToken(t *testing.T) int64 {
 	return token
 }
 
-// processTakeover is a lock that a child holds until it is stopped, and that this process takes over.
+// processTakeover is a lock that a child holds until it is stopped, and that this process acquires then.
 type processTakeover struct {
 	path, target string
 	client       *framework.Client
@@ -92,63 +92,65 @@ type processTakeover struct {
 }
 
 func newProcessTakeover(t *testing.T, env *testEnv, role string) *processTakeover {
-	o := &processTakeover{path: "/" + t.Name() + "/lock", target: "/" + t.Name() + "/target"}
-	o.client = mustConnect(t, env.clientConfig(0, 1, 2))
-	require.NoError(t, o.client.MakeDirs(t.Context(), "/"+t.Name()))
-	require.NoError(t, o.client.Create(t.Context(), o.target, nil, framework.Persistent))
-	o.child = startChild(t, env, role, pathVariable+"="+o.path, targetVariable+"="+o.target)
-	return o
+	p := &processTakeover{path: "/" + t.Name() + "/lock", target: "/" + t.Name() + "/target"}
+	p.client = mustConnect(t, env.clientConfig(0, 1, 2))
+	require.NoError(t, p.client.MakeDirs(t.Context(), "/"+t.Name()))
+	require.NoError(t, p.client.Create(t.Context(), p.target, nil, framework.Persistent))
+	p.child = startChild(t, env, role, pathVariable+"="+p.path, targetVariable+"="+p.target)
+	return p
 }
 
-// requireText requires the text of the protected node, which another client may have written.
-func (o *processTakeover) requireText(t *testing.T, text string) {
+// requireText requires that the protected node has a text. It reads after a sync, because another client may have written it.
+func (p *processTakeover) requireText(t *testing.T, text string) {
 	t.Helper()
-	syncWithOthers(t, o.client)
-	got, _, err := o.client.Get(t.Context(), o.target)
+	syncWithOthers(t, p.client)
+	got, _, err := p.client.Get(t.Context(), p.target)
 	require.NoError(t, err)
 	require.Equal(t, text, string(got))
 }
 
 // lockAndWrite waits for the lock, which is free when the child's session has ended, and writes.
-func (o *processTakeover) lockAndWrite(t *testing.T, token int64) {
+func (p *processTakeover) lockAndWrite(t *testing.T, token int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	lease, err := locks.NewMutex(o.client, o.path).Lock(ctx)
+	lease, err := locks.NewMutex(p.client, p.path).Lock(ctx)
 	require.NoError(t, err)
 	require.Greater(t, lease.Token(), token, "the stopped holder's token must be lower")
-	_, err = o.client.Multi(ctx, lease.Guard(), framework.SetOp(o.target, []byte("next"), framework.AnyVersion))
+	_, err = p.client.Multi(ctx, lease.Guard(), framework.SetOp(p.target, []byte("next"), framework.AnyVersion))
 	require.NoError(t, err)
 }
 
 // testFrozenProcess stops a holder's process until this process holds the lock. The continued process must not be able to write.
 func testFrozenProcess(t *testing.T, env *testEnv) {
-	o := newProcessTakeover(t, env, "writer")
-	token := o.child.readToken(t)
-	o.requireText(t, "in time")
-	require.NoError(t, stopProcess(o.child.cmd.Process))
-	o.lockAndWrite(t, token)
-	_, err := fmt.Fprintln(o.child.stdin, "write") // it reads this after it continues
+	p := newProcessTakeover(t, env, "writer")
+	token := p.child.readToken(t)
+	p.requireText(t, "in time")
+	require.NoError(t, stopProcess(p.child.cmd.Process))
+	p.lockAndWrite(t, token)
+	_, err := fmt.Fprintln(p.child.stdin, "write") // it reads this after it continues
 	require.NoError(t, err)
-	require.NoError(t, continueProcess(o.child.cmd.Process))
-	require.Contains(t, o.child.readLine(t, "lease"), framework.ErrSessionLost.Error())
-	require.Contains(t, o.child.readLine(t, "late"), framework.ErrSessionLost.Error())
-	require.Contains(t, o.child.readLine(t, "forced"), framework.ErrNoNode.Error())
-	o.child.wait(t)
-	o.requireText(t, "next")
+	require.NoError(t, continueProcess(p.child.cmd.Process))
+	require.Contains(t, p.child.readLine(t, "lease"), framework.ErrSessionLost.Error())
+	require.Contains(t, p.child.readLine(t, "late"), framework.ErrSessionLost.Error())
+	require.Contains(t, p.child.readLine(t, "forced"), framework.ErrNoNode.Error())
+	p.child.wait(t)
+	p.requireText(t, "next")
 }
 
-// testStoppedBeforeSending stops the process between the check of its lease and the sending of its write: the servers must refuse the
+// testStoppedBeforeSending stops the process after it has checked its lease and before it sends its write. The servers must refuse the
 // write.
 func testStoppedBeforeSending(t *testing.T, env *testEnv) {
-	o := newProcessTakeover(t, env, "sleeper")
-	token := o.child.readToken(t)
-	o.child.readLine(t, "stop")
-	require.NoError(t, stopProcess(o.child.cmd.Process))
-	o.lockAndWrite(t, token)
-	require.NoError(t, continueProcess(o.child.cmd.Process))
-	require.NotEqual(t, "<nil>", o.child.readLine(t, "late"))
-	require.Contains(t, o.child.readLine(t, "lease"), framework.ErrSessionLost.Error())
-	o.child.wait(t)
-	o.requireText(t, "next")
+	p := newProcessTakeover(t, env, "stopped sender")
+	token := p.child.readToken(t)
+	p.child.readLine(t, "stop")
+	require.NoError(t, stopProcess(p.child.cmd.Process))
+	p.lockAndWrite(t, token)
+	_, err := fmt.Fprintln(p.child.stdin, "send") // it reads this after it continues
+	require.NoError(t, err)
+	require.NoError(t, continueProcess(p.child.cmd.Process))
+	require.NotEqual(t, "<nil>", p.child.readLine(t, "late"))
+	require.Contains(t, p.child.readLine(t, "lease"), framework.ErrSessionLost.Error())
+	p.child.wait(t)
+	p.requireText(t, "next")
 }

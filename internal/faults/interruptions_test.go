@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// TestOrdinaryInterruptions: what operators do and what fails now and then ends no hold at the default timeouts, and no command under a lock. The servers'
-// settings are those of ZooKeeper's sample configuration.
+// TestOrdinaryInterruptions checks that ordinary interruptions end no hold at the default timeouts, and no command under a lock: restarts of one server after the other,
+// a killed leader, and 6 s without a leader. The servers' settings are those of ZooKeeper's sample configuration.
 func TestOrdinaryInterruptions(t *testing.T) {
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
 		Links: true, NoFsync: true, Patience: waitLimit, Tick: 2 * time.Second, InitLimit: 10, SyncLimit: 5,
@@ -41,13 +41,13 @@ func TestOrdinaryInterruptions(t *testing.T) {
 	}
 }
 
-// ordinaryInterruption is how long no server serves at the most in these tests, while the machine has time for them: 6 s, and an election.
+// ordinaryInterruption is the longest time for which no server serves in these tests if the machine is not too busy: 6 s, and an election.
 const ordinaryInterruption = 10 * time.Second
 
 var defaultTimeout = framework.Config{}.WithDefaults().SessionTimeout
 
-// survive interrupts holds and commands, and requires that all survive. It returns false if the machine was so busy that the interruption took longer than
-// an ordinary one.
+// survive interrupts holds and commands, and requires that none ends. It returns false if the machine was so busy that the interruption took longer than
+// ordinaryInterruption.
 func survive(t *testing.T, env *testEnv, lockstep string, interrupt func(*testing.T, *testEnv)) bool {
 	require.NoError(t, env.Await(t.Context()))
 	holds := holdAtDefaults(t, env)
@@ -70,13 +70,13 @@ func survive(t *testing.T, env *testEnv, lockstep string, interrupt func(*testin
 	t.Logf("no server served for %v; %v of a lease was left at the least", longest(), holds.lowest.Round(time.Millisecond))
 	for _, c := range commands {
 		require.Equal(t, 4, c.finish(), c.printed.String())
-		t.Logf("the command's lockstep said: %q", c.printed.String())
+		t.Logf("the output of the command's lockstep: %q", c.printed.String())
 	}
 	holds.release(t)
 	return true
 }
 
-// watchService returns a function that tells the longest time for which no leader has served since.
+// watchService returns a function that returns the longest time, since the call, for which no leader has served.
 func (env *testEnv) watchService(t *testing.T) (longest func() time.Duration) {
 	var most atomic.Int64
 	stop := make(chan struct{})
@@ -114,7 +114,7 @@ func killAndRestartLeader(t *testing.T, env *testEnv) {
 	require.NoError(t, env.Await(t.Context()))
 }
 
-// keepLeaderless kills the leader and keeps the others from electing one for 6 s.
+// keepLeaderless kills the leader, and isolates a follower for 6 s, so that the ensemble has no quorum and no leader.
 func keepLeaderless(t *testing.T, env *testEnv) {
 	r := env.chooseRoles(t)
 	t.Cleanup(func() { env.healAndAwait(t) })
@@ -134,7 +134,7 @@ func (env *testEnv) awaitLeader(t *testing.T) {
 	eventually(t, func() error { l := env.Leader(); return mismatch("a leader", l >= 0, l) })
 }
 
-// defaultHolds are holds of clients with the default configuration, and the least that was left of a lease.
+// defaultHolds are holds of clients with the default configuration, and the shortest time that was left of a lease.
 type defaultHolds struct {
 	grants []*grant
 	stop   func()
@@ -177,7 +177,7 @@ func holdAtDefaults(t *testing.T, env *testEnv) *defaultHolds {
 	return holds
 }
 
-// release gives the locks back.
+// release releases the locks.
 func (holds *defaultHolds) release(t *testing.T) {
 	holds.stop()
 	for _, g := range holds.grants {
@@ -185,7 +185,7 @@ func (holds *defaultHolds) release(t *testing.T) {
 	}
 }
 
-// awaitHeartbeats waits until each hold is proven anew, and requires that none has ended.
+// awaitHeartbeats waits until a heartbeat has extended each lease, and requires that no hold has ended.
 func (holds *defaultHolds) awaitHeartbeats(t *testing.T) {
 	t.Helper()
 	for _, g := range holds.grants {
@@ -198,7 +198,7 @@ func (holds *defaultHolds) awaitHeartbeats(t *testing.T) {
 	holds.stop()
 }
 
-// lockedCommand is a command under "lockstep lock" that ends with code 4 once a file is there.
+// lockedCommand is a command under "lockstep lock" that ends with code 4 when a file exists.
 type lockedCommand struct {
 	printed bytes.Buffer
 	finish  func() (code int)

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// awaitNoContenders waits until no contender is left at any of the paths.
+// awaitNoContenders waits until none of the paths has a contender.
 func awaitNoContenders(t *testing.T, c *framework.Client, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
@@ -30,7 +30,7 @@ func awaitNoContenders(t *testing.T, c *framework.Client, paths ...string) {
 	}
 }
 
-// testKilledProcesses kills processes with SIGKILL at random points of their acquires. Their nodes must vanish with their sessions.
+// testKilledProcesses kills processes with SIGKILL at random points of their acquires. Their nodes must be removed when their sessions end.
 func testKilledProcesses(t *testing.T, env *testEnv) {
 	paths := []string{"/" + t.Name() + "/a", "/" + t.Name() + "/b"}
 	c := mustConnect(t, env.clientConfig(0, 1, 2))
@@ -71,7 +71,7 @@ type connectionResets struct {
 	resets atomic.Int64
 }
 
-// resetUntil drops replies and resets the connection until ctx ends: of a create, and sometimes of the look-up that follows.
+// resetUntil drops replies and resets the connection, repeatedly until ctx ends: the reply of a create, and sometimes that of the look-up that follows.
 func (resets *connectionResets) resetUntil(ctx context.Context) {
 	wait := func(d time.Duration) { <-time.After(d) }
 	for ctx.Err() == nil {
@@ -98,16 +98,16 @@ func testLostReplies(t *testing.T, env *testEnv) {
 	for i := range locksTried {
 		paths = append(paths, fmt.Sprintf("/%s/%d", t.Name(), i))
 	}
-	storms := make([]*connectionResets, clients)
-	for i := range storms {
-		storms[i] = newConnectionResets(t, env, i)
+	resetClients := make([]*connectionResets, clients)
+	for i := range resetClients {
+		resetClients[i] = newConnectionResets(t, env, i)
 	}
 	var outcomes acquireOutcomes
 	for round := 0; round < 4 || outcomes.granted.Load() == 0 || outcomes.timedOut.Load() == 0; round++ {
 		require.Less(t, round, 16, "%d grants, %d timed out", outcomes.granted.Load(), outcomes.timedOut.Load())
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		require.NoError(t, runConcurrently(clients*(goroutines+1), func(i int) error {
-			resets := storms[i%clients]
+			resets := resetClients[i%clients]
 			if i < clients {
 				resets.resetUntil(ctx)
 				return nil
@@ -115,9 +115,9 @@ func testLostReplies(t *testing.T, env *testEnv) {
 			return outcomes.acquireUntil(ctx, resets.client, paths, 60*time.Millisecond<<(round/4)) // on a slow machine they ask for longer
 		}))
 		cancel()
-		awaitNoContenders(t, storms[round%clients].client, paths...)
+		awaitNoContenders(t, resetClients[round%clients].client, paths...)
 	}
-	for i, resets := range storms {
+	for i, resets := range resetClients {
 		session, err := resets.client.Session(t.Context())
 		require.NoError(t, err)
 		t.Logf("client %d: %d resets, %d sessions", i, resets.resets.Load(), session.Epoch())
@@ -134,13 +134,13 @@ func newConnectionResets(t *testing.T, env *testEnv, i int) *connectionResets {
 	return resets
 }
 
-// acquireUntil acquires until ctx ends, for a random time below patient each, and sometimes for longer. A token must be the czxid of the
-// lease's node, even when the reply of the create was lost.
-func (outcomes *acquireOutcomes) acquireUntil(ctx context.Context, c *framework.Client, paths []string, patient time.Duration) error {
+// acquireUntil acquires locks until ctx ends. It waits for each a random time below maxWait, and sometimes longer. A token must be the czxid
+// of the lease's node, even if the reply of the create was lost.
+func (outcomes *acquireOutcomes) acquireUntil(ctx context.Context, c *framework.Client, paths []string, maxWait time.Duration) error {
 	for ctx.Err() == nil {
-		limit := patient
+		limit := maxWait
 		if rand.N(8) == 0 { // so that some are granted on a slow machine
-			limit = max(patient, time.Second)
+			limit = max(maxWait, time.Second)
 		}
 		waiting, cancel := context.WithTimeout(ctx, randomBelow(limit))
 		lease, err := locks.NewMutex(c, paths[rand.N(len(paths))]).Lock(waiting)

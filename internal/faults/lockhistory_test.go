@@ -19,7 +19,7 @@ import (
 type lockHistory struct {
 	t    *testing.T
 	path string
-	// naive holders are expected to overlap with the next holder under some faults, so that their overlaps are counted and are no failure.
+	// naive is set if naive holders hold. They are expected to overlap with the next holder under some faults, so overlaps are counted and do not fail the test.
 	naive bool
 
 	mu         sync.Mutex
@@ -27,7 +27,7 @@ type lockHistory struct {
 	overlapped bool // a naive holder with the next one
 }
 
-// reportOverlap fails the test, unless the holder is naive.
+// reportOverlap fails the test, unless naive is set.
 func (h *lockHistory) reportOverlap(format string, args ...any) {
 	if h.naive {
 		h.overlapped = true
@@ -48,7 +48,7 @@ type grant struct {
 	endSeen  chan struct{} // closed when endedAt is set
 }
 
-// lock waits for the lock. Any goroutine may call it.
+// lock waits for the lock. It may be called in any goroutine.
 func (h *lockHistory) lock(name string, c *framework.Client) (*grant, error) {
 	ctx, cancel := context.WithTimeout(h.t.Context(), waitLimit)
 	defer cancel()
@@ -59,11 +59,11 @@ func (h *lockHistory) lock(name string, c *framework.Client) (*grant, error) {
 	return h.addGrant(name, lease), nil
 }
 
-// errNoWait is returned when a waiter is granted at once: the holder before it was lost.
+// errNoWait is returned if a waiter is granted without a wait, because the holder was lost.
 var errNoWait = errors.New("granted without waiting")
 
-// startWaiter returns once the waiter is in line. The channel receives the grant; it is closed if the wait fails. The error wraps errNoWait if there is no
-// holder to wait for any more.
+// startWaiter starts a waiter, and returns when it is in line. The channel receives the grant; it is closed if the wait fails. The error wraps errNoWait if the
+// holder was lost.
 func (h *lockHistory) startWaiter(name string, c *framework.Client) (<-chan *grant, error) {
 	queued, next := make(chan struct{}), make(chan *grant, 1)
 	var once sync.Once
@@ -104,7 +104,7 @@ func awaitGrant(t *testing.T, next <-chan *grant) *grant {
 	}
 }
 
-// addGrant must be called as soon as Lock returned. Of any two leases, the one with the lower token must have ended.
+// addGrant adds a grant. It must be called as soon as Lock has returned. Of any two leases, the one with the lower token must have ended.
 func (h *lockHistory) addGrant(name string, lease *locks.Lease) *grant {
 	g := &grant{name: name, lease: lease, at: time.Now(), endSeen: make(chan struct{})}
 	context.AfterFunc(lease.Context(), g.noteEnd)
@@ -149,8 +149,8 @@ func (g *grant) release(ctx context.Context) {
 	_ = g.lease.Release(ctx) // it returns no error after a loss
 }
 
-// checkGaps checks that each grant had ended before the next one, and that tokens rose with time. It returns the time from each loss
-// to the next grant. It skips leases that were released, because Release orders them.
+// checkGaps checks that each lease had ended before the next grant, and that tokens rise with time. It returns the time from each loss
+// to the next grant. It skips leases that were released, because their holders have ended them.
 func (h *lockHistory) checkGaps() []time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,7 +171,7 @@ func (h *lockHistory) checkGaps() []time.Duration {
 	return gaps
 }
 
-// gapBefore is the time from the end of a lost lease to the next grant.
+// gapBefore returns the time from the end of a lost lease to the next grant.
 func (g *grant) gapBefore(next *grant) (gap time.Duration, lost bool) {
 	select {
 	case <-g.endSeen:

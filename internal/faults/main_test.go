@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestFaults runs all tests on one ensemble, because starting one takes as long as a fault.
+// TestFaults runs its subtests on one ensemble, because the start of an ensemble takes as long as a fault.
 func TestFaults(t *testing.T) {
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
 	t.Run("healthy servers", func(t *testing.T) {
@@ -44,11 +44,11 @@ func TestFaults(t *testing.T) {
 	})
 	faults := serverFaults
 	if testing.Short() {
-		faults = ofToday(serverFaults, len(serverFaults)/2)
+		faults = chosenToday(serverFaults, len(serverFaults)/2)
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) { f.runAndCheck(t, env) })
 	}
-	t.Run("sleepers", func(t *testing.T) { testSleepers(t, env) })
+	t.Run("dormant sessions", func(t *testing.T) { testDormantSessions(t, env) })
 	t.Run("idle waiter granted when its follower is cut off", func(t *testing.T) { testIdleWaiter(t, env) })
 }

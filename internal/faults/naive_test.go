@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -10,10 +11,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
-// naiveHolder uses the client library alone: it believes that it holds until the library reports a lost connection or session. It
-// shows that a fault is effective.
+// naiveHolder uses the client library alone: it assumes that it holds until the library reports a lost connection or session. If it
+// overlaps with the next holder, the fault is effective.
 type naiveHolder struct {
 	history *lockHistory
 	conn    *zk.Conn
@@ -24,29 +27,39 @@ type naiveHolder struct {
 	heldUntil time.Time // when it stopped believing that it holds; zero before
 }
 
-// startNaiveHolders starts naive holders on the follower, each with a waiter on another server.
+// startNaiveHolders starts naive holders that connect to the follower, each with a waiter that connects to another server.
 func startNaiveHolders(t *testing.T, env *testEnv, r serverRoles) []*naiveHolder {
 	holders := make([]*naiveHolder, contestsPerPlacement)
 	waiter := mustConnect(t, env.clientConfig(r.other))
 	require.NoError(t, runConcurrently(len(holders), func(i int) (err error) {
-		h := &naiveHolder{history: &lockHistory{t: t, path: fmt.Sprintf("/%s/naive-%d", t.Name(), i)}}
-		holders[i] = h
-		if err := waiter.MakeDirs(t.Context(), h.history.path); err != nil {
-			return err
+		for try := range 4 {
+			holders[i], err = startNaiveHolder(t, env.Addr(r.follower), waiter, fmt.Sprintf("/%s/naive-%d-%d", t.Name(), i, try))
+			if !errors.Is(err, errNoWait) { // the machine stalled, and the holder was lost before the waiter was in line
+				return err
+			}
 		}
-		if err := h.connect(t, env.Addr(r.follower)); err != nil {
-			return err
-		}
-		if err := h.hold(); err != nil {
-			return err
-		}
-		h.waiter, err = h.history.startWaiter("the waiter", waiter)
 		return err
 	}))
 	return holders
 }
 
-// hold takes the lock, which is free.
+func startNaiveHolder(t *testing.T, server string, waiter *framework.Client, path string) (*naiveHolder, error) {
+	h := &naiveHolder{history: &lockHistory{t: t, path: path}}
+	if err := waiter.MakeDirs(t.Context(), path); err != nil {
+		return nil, err
+	}
+	if err := h.connect(t, server); err != nil {
+		return nil, err
+	}
+	if err := h.hold(); err != nil {
+		return nil, err
+	}
+	var err error
+	h.waiter, err = h.history.startWaiter("the waiter", waiter)
+	return h, err
+}
+
+// hold acquires the lock, which must be free.
 func (h *naiveHolder) hold() (err error) {
 	h.node, err = h.conn.CreateProtectedEphemeralSequential(h.history.path+"/lock-", nil, zk.WorldACL(zk.PermAll))
 	return err
@@ -83,7 +96,7 @@ func (h *naiveHolder) followConnection(events <-chan zk.Event, stopped chan<- st
 	}
 }
 
-// overlap is how long the naive holder has believed to hold beside the next holder.
+// overlap returns how long the naive holder has assumed that it holds while the next holder held.
 func (h *naiveHolder) overlap(next *grant) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

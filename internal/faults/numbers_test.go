@@ -14,15 +14,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestServersMatchAnswersByNumber shows why the numbers of requests go on across connections (docs/adr/0084-request-numbers-go-on.md): a server takes a write that the
-// session's former server has passed on for the one that it has received itself, if both have one number.
+// TestServersMatchAnswersByNumber shows why the numbers of requests do not begin again with each connection (docs/adr/0084-request-numbers-go-on.md): a server confuses a
+// write that the session's former server has passed on with one that it has received itself, if both have the same number.
 func TestServersMatchAnswersByNumber(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true})
 	confused, refused := false, false
 	for try := range 20 { // a slow machine may connect too late, and the servers may close a connection
 		slow := 200 * time.Millisecond << (try / 4)
 		if code, err := deleteAfterMove(t, e, slow, 2); err == nil {
-			require.Equal(t, wire.NoNode, code, "the number goes on")
+			require.Equal(t, wire.NoNode, code, "the number is a new one")
 			refused = true
 		}
 		if code, err := deleteAfterMove(t, e, slow, 1); err == nil {
@@ -35,15 +35,20 @@ func TestServersMatchAnswersByNumber(t *testing.T) {
 	require.Fail(t, "the answer to the create was not given for the deletion")
 }
 
-// deleteAfterMove returns the answer to the deletion of a node that does not exist. The request has a number, and a create with the number 1 is under way by
-// the session's former server.
+// deleteAfterMove sends the deletion of a node that does not exist, with a number, and returns its answer. A create with the number 1, which the session's former server
+// has passed on, is under way meanwhile.
 func deleteAfterMove(t *testing.T, e *ensemble.Ensemble, slow time.Duration, number int32) (wire.Code, error) {
 	require.NoError(t, e.Await(t.Context()))
 	followers := e.Followers()
+	if len(followers) < 2 {
+		return 0, errors.New("a server is too slow to say that it follows")
+	}
 	s := &rawSession{password: make([]byte, 16)}
 	defer func() {
 		require.NoError(t, e.Slow(0))
-		_ = s.conn.Close() // what is there to lose was read
+		if s.conn != nil {
+			_ = s.conn.Close() // what is there to lose was read
+		}
 	}()
 	if err := s.connect(e.Addr(followers[0])); err != nil {
 		return 0, err
@@ -72,7 +77,7 @@ func deleteAfterMove(t *testing.T, e *ensemble.Ensemble, slow time.Duration, num
 	return h.Err, d.Err()
 }
 
-// rawSession is a session without a library: it chooses the numbers of its requests.
+// rawSession is a session without a client library, so that the test can choose the numbers of its requests.
 type rawSession struct {
 	conn     net.Conn
 	session  int64

@@ -9,22 +9,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/link"
 )
 
-// all is whether every fault of observers and of sessions that sleep is tried. Without it, some of each list are, with -short fewer, other ones each day, and
-// aimed rounds until a naive holder has overlapped with the next holder: all of them take ten minutes.
-var all = flag.Bool("all", false, "try every fault of observers and of sessions that sleep, and all aimed rounds")
+// all says whether every fault of observers and of dormant sessions is tried, which takes ten minutes. Without it, some faults of each list are tried, different ones
+// each day and fewer with -short, and aimed rounds are run until a naive holder has overlapped with the next holder.
+var all = flag.Bool("all", false, "try every fault of observers and of dormant sessions, and all aimed rounds")
 
-// observerFaultsADay is how many faults of observers are tried without -all.
-func observerFaultsADay() int {
+// observerFaultsPerDay returns how many faults of observers are tried without -all.
+func observerFaultsPerDay() int {
 	if testing.Short() {
 		return 2
 	}
 	return 3
 }
 
-// ofToday returns so many faults of a list, other ones each day; with -all all of them.
-func ofToday(faults []serverFault, each int) []serverFault {
+// chosenToday returns this many faults of a list, different ones each day. With -all it returns all of them.
+func chosenToday(faults []serverFault, each int) []serverFault {
 	if *all {
 		return faults
 	}
@@ -36,7 +37,7 @@ func ofToday(faults []serverFault, each int) []serverFault {
 	return today
 }
 
-// enoughRounds reports whether aimed rounds have shown enough: naive holders have overlapped with the next ones.
+// enoughRounds reports whether there were enough aimed rounds: naive holders have overlapped with the next holders.
 func enoughRounds(rounds, overlaps int) bool {
 	least := 3
 	if testing.Short() {
@@ -48,16 +49,16 @@ func enoughRounds(rounds, overlaps int) bool {
 // observerServer is the index of the observer in an ensemble that has one.
 const observerServer = 3
 
-// TestFaultsOfObservers places holders on an observer that gets its packets from the leader: each fault of a follower is one of the observer.
+// TestFaultsOfObservers connects holders to an observer that gets its packets from the leader. Each fault of a follower is injected at the observer.
 func TestFaultsOfObservers(t *testing.T) {
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 512, Observers: 1}), onObserver: true}
-	for _, f := range ofToday(serverFaults, observerFaultsADay()) {
+	for _, f := range chosenToday(serverFaults, observerFaultsPerDay()) {
 		t.Run(f.name, func(t *testing.T) { f.runAndCheck(t, env) })
 	}
 	t.Run("aimed", func(t *testing.T) { testAimedObserverFaults(t, env) })
 }
 
-// testAimedObserverFaults freezes the leader between two heartbeats, up to 96 times by twelve rounds. The naive holders count pings.
+// testAimedObserverFaults freezes the leader between two heartbeats, in up to twelve rounds with 8 holders each. The naive holders count pings as proof of life.
 func testAimedObserverFaults(t *testing.T, env *testEnv) {
 	overlaps := 0
 	for round := range 12 {
@@ -73,7 +74,7 @@ func testAimedObserverFaults(t *testing.T, env *testEnv) {
 	require.Positive(t, overlaps, "no naive holder overlapped with the next holder, so the fault proves nothing")
 }
 
-// holdersOnObserver places holders on the observer that know no other server.
+// holdersOnObserver places holders that know the observer only.
 func holdersOnObserver(t *testing.T, env *testEnv, r serverRoles) []placement {
 	return holdersOnFollower(t, env, r)[:1]
 }
@@ -93,9 +94,10 @@ var masterFaults = []serverFault{
 	{name: "leader frozen between heartbeats, its follower's messages lost after it continues", placements: holdersBehindMaster, inject: loseLinkAfterThaw, repair: thawLeader},
 }
 
-// aimedMasterFaults meet the moment at which the leader knows least: two heartbeats were answered, and what the observer has recorded of them is still on
-// its way. The first one stalls the follower's messages to the observer between two heartbeats, the other one, in every fourth round, the follower itself.
-var aimedMasterFaults = []func(t *testing.T, env *testEnv, r serverRoles) (goOn func() error, err error){
+// aimedMasterFaults begin at the moment at which the leader knows least: two heartbeats were answered, and the leader has not yet received the session touches that the
+// observer has recorded for them. The first one stalls the follower's messages to the observer between two heartbeats. The other one, in every fourth round, freezes the
+// follower. resume ends the stall.
+var aimedMasterFaults = []func(t *testing.T, env *testEnv, r serverRoles) (resume func() error, err error){
 	func(_ *testing.T, env *testEnv, _ serverRoles) (func() error, error) {
 		link := env.MasterLink(observerServer)
 		link.Hold(ensemble.Down)
@@ -106,19 +108,19 @@ var aimedMasterFaults = []func(t *testing.T, env *testEnv, r serverRoles) (goOn 
 	},
 }
 
-// TestFaultsBehindObserverMaster places holders on an observer that gets its packets from a follower (observerMasterPort). Those that do not know it,
-// since their clients have no Config.ObserverMasters, are the naive ones: some must overlap with the next holder. Those that know it must not.
+// TestFaultsBehindObserverMaster connects holders to an observer that gets its packets from a follower (observerMasterPort). The holders whose clients do not have
+// Config.ObserverMasters are the naive ones: some of them must overlap with the next holder. The holders whose clients have it must not.
 func TestFaultsBehindObserverMaster(t *testing.T) {
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
 		Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 512, Observers: 1, ObserverMasters: true,
 	}), behindMaster: true}
-	for _, f := range ofToday(masterFaults, observerFaultsADay()) {
+	for _, f := range chosenToday(masterFaults, observerFaultsPerDay()) {
 		t.Run(f.name, func(t *testing.T) { f.runAndCheck(t, env) })
 	}
 	t.Run("aimed", func(t *testing.T) { testAimedMasterFaults(t, env) })
 }
 
-// aimedRounds with aimedHolders of each rule are up to 96 tries.
+// aimedRounds is the largest number of aimed rounds. Each has aimedHolders holders with Config.ObserverMasters and as many without: up to 96 tries.
 const aimedRounds, aimedHolders = 12, 8
 
 func testAimedMasterFaults(t *testing.T, env *testEnv) {
@@ -130,12 +132,12 @@ func testAimedMasterFaults(t *testing.T, env *testEnv) {
 		t.Run(strconv.Itoa(round), func(t *testing.T) {
 			r := env.chooseRoles(t)
 			aware := placement{
-				name: "one heartbeat further back", holder: env.clientConfig(observerServer), waiting: mustConnect(t, env.clientConfig(r.other)), mustBeLost: true,
+				name: "with Config.ObserverMasters", holder: env.clientConfig(observerServer), waiting: mustConnect(t, env.clientConfig(r.other)), mustBeLost: true,
 			}
 			unaware := aware
-			unaware.name, unaware.naive = "the heartbeat before", true
+			unaware.name, unaware.naive = "without Config.ObserverMasters", true
 			aware.holder.ObserverMasters = true
-			contests := contestsStillHeld(t, startContestsOver(t, 0, aimedHolders, aware, unaware))
+			contests := startStaggeredContests(t, 0, aimedHolders, aware, unaware)
 			t.Cleanup(func() { env.healAndAwait(t) })
 			awaitHeartbeatWithoutPing(t, contests[0])
 			stallBetweenHeartbeats(t, env, r, aimedMasterFaults[round%4/3])
@@ -150,39 +152,41 @@ func testAimedMasterFaults(t *testing.T, env *testEnv) {
 			}
 		})
 	}
-	t.Logf("%d tries; of as many holders that count the heartbeat before, %d overlapped with the next holder", tries, overlaps)
+	t.Logf("%d tries; of as many holders without Config.ObserverMasters, %d overlapped with the next holder", tries, overlaps)
 	if *all {
 		require.GreaterOrEqual(t, tries, 77)
 	}
 	require.Positive(t, overlaps, "no naive holder overlapped with the next holder, so the fault proves nothing")
 }
 
-// awaitHeartbeatWithoutPing returns just after heartbeats of holders that connected together, between which and the ones before the library sent no ping: of
-// what the observer has recorded, only the former heartbeats can have reached the leader. Heartbeats are T/4 apart and pings T/3, so it is the same in each T.
+// awaitHeartbeatWithoutPing waits for heartbeats, of holders that have connected at the same time, with no ping since the previous heartbeats. So the observer's latest
+// record that can have reached the leader is that of the previous heartbeats. One in nine heartbeats is of this kind.
 func awaitHeartbeatWithoutPing(t *testing.T, c *contest) {
 	t.Helper()
-	next := c.connectedAt.Add(sessionTimeout + sessionTimeout/10)
-	for time.Now().After(next) {
-		next = next.Add(sessionTimeout)
+	const between, slack = sessionTimeout / 4, sessionTimeout / 20
+	pings := link.PingInterval(sessionTimeout)
+	age := 5 * between
+	for age%pings < between+slack || age%pings > pings-slack || time.Now().After(c.connectedAt.Add(age-2*slack)) {
+		age += between
 	}
-	wait(t, time.Until(next))
+	wait(t, time.Until(c.connectedAt.Add(age-2*slack)))
 	awaitHeartbeat(t, c)
 	wait(t, 30*time.Millisecond) // of the others
 }
 
-// stallBetweenHeartbeats stalls something just after a heartbeat of all holders, until their next one is on its way, and loses the follower's messages to the
-// leader as soon as that was answered.
+// stallBetweenHeartbeats calls stall just after a heartbeat of all holders, and ends the stall when the next heartbeat was sent. As soon as that is answered, it loses
+// the follower's messages to the leader.
 func stallBetweenHeartbeats(t *testing.T, env *testEnv, r serverRoles, stall func(*testing.T, *testEnv, serverRoles) (func() error, error)) {
 	t.Helper()
-	goOn, err := stall(t, env, r)
+	resume, err := stall(t, env, r)
 	require.NoError(t, err)
 	wait(t, sessionTimeout/4+60*time.Millisecond)
-	require.NoError(t, goOn())
+	require.NoError(t, resume())
 	wait(t, 20*time.Millisecond+randomBelow(40*time.Millisecond))
 	require.NoError(t, env.Hold(r.follower, r.leader))
 }
 
-// holdersBehindMaster places holders on the observer. Some may move to another server.
+// holdersBehindMaster places holders that connect to the observer. Some know other servers, too.
 func holdersBehindMaster(_ *testing.T, env *testEnv, r serverRoles) []placement {
 	only, all := env.clientConfig(observerServer), env.clientConfig(observerServer, r.leader, r.other)
 	only.ObserverMasters, all.ObserverMasters = true, true

@@ -11,18 +11,18 @@ import (
 // serverFault is a fault of servers or of links between them.
 type serverFault struct {
 	name string
-	// corners are where the duels take place.
+	// placements returns where the holders and waiters connect.
 	placements func(t *testing.T, env *testEnv, r serverRoles) []placement
-	// inject begins the fault, which affects these contests.
+	// inject begins the fault. The contests' holders are under way.
 	inject func(t *testing.T, env *testEnv, r serverRoles, contests []*contest) error
-	// repair undoes what healing the links does not undo; may be nil.
+	// repair undoes the part of the fault that is not undone when the links are healed. It may be nil.
 	repair func(env *testEnv, r serverRoles) error
-	// withNaive runs naive holders too, of which some are expected to overlap with the next holder.
+	// withNaive says whether naive holders run, too. At least one of them must overlap with the next holder.
 	withNaive bool
 }
 
-// contestsPerPlacement is the number of contests in each placement. With eight over T/4, the newest answered heartbeat of at least one
-// is so recent that the leader cannot have received the touch of its session before the fault.
+// contestsPerPlacement is the number of contests in each placement. With eight of them, staggered over T/4, the newest answered heartbeat of
+// at least one is so recent that the leader cannot have received the touch of its session before the fault.
 const contestsPerPlacement = 8
 
 var serverFaults = []serverFault{
@@ -38,11 +38,11 @@ var serverFaults = []serverFault{
 	{name: "leader frozen between heartbeats, its follower's messages lost after it continues", placements: holdersOnFollower, inject: loseLinkAfterThaw, repair: thawLeader},
 }
 
-// run returns how many naive holders overlapped with the next holder.
+// run injects the fault and checks the contests. It returns how many naive holders overlapped with the next holder.
 func (f serverFault) run(t *testing.T, env *testEnv) (naiveOverlaps int) {
 	r := env.chooseRoles(t)
 	placements := f.placements(t, env, r)
-	contests := contestsStillHeld(t, startContests(t, contestsPerPlacement, placements...))
+	contests := startContests(t, contestsPerPlacement, placements...)
 	var naive []*naiveHolder
 	if f.withNaive {
 		naive = startNaiveHolders(t, env, r)
@@ -54,7 +54,7 @@ func (f serverFault) run(t *testing.T, env *testEnv) (naiveOverlaps int) {
 	return naiveOverlaps
 }
 
-// runAndCheck is run, and requires that naive holders, if there are any, are caught. On a slow machine it may take several tries.
+// runAndCheck calls run. If there are naive holders, it requires that one overlaps with the next holder; on a slow machine that may take several tries.
 func (f serverFault) runAndCheck(t *testing.T, env *testEnv) {
 	for try, overlaps := 1, 0; ; try++ {
 		t.Run(fmt.Sprint("try ", try), func(t *testing.T) { overlaps = f.run(t, env) })
@@ -65,7 +65,7 @@ func (f serverFault) runAndCheck(t *testing.T, env *testEnv) {
 	}
 }
 
-// restore heals all faults. It may be called twice, so that the next test finds healthy servers after a failed one.
+// restore heals all faults. It may be called twice: a cleanup calls it again, so that the next test has healthy servers even if this one fails.
 func (f serverFault) restore(t *testing.T, env *testEnv, r serverRoles) {
 	if f.repair != nil {
 		_ = f.repair(env, r) // fails the second time
@@ -73,7 +73,7 @@ func (f serverFault) restore(t *testing.T, env *testEnv, r serverRoles) {
 	env.healAndAwait(t)
 }
 
-// holdersOnFollower places holders on the follower that the fault affects. Some may move to another server.
+// holdersOnFollower places holders that connect to the follower that the fault affects. Some know the other servers, too.
 func holdersOnFollower(_ *testing.T, env *testEnv, r serverRoles) []placement {
 	return []placement{
 		{name: "knows its server only", holder: env.clientConfig(r.follower), waiter: env.clientConfig(r.other), mustBeLost: true},
@@ -81,15 +81,15 @@ func holdersOnFollower(_ *testing.T, env *testEnv, r serverRoles) []placement {
 	}
 }
 
-// holdersOnRestartedFollower places the same holders, but the restarted server may be back in time for all of them.
+// holdersOnRestartedFollower places the same holders. None of them must be lost, because the restarted server may serve in time.
 func holdersOnRestartedFollower(t *testing.T, env *testEnv, r serverRoles) []placement {
-	cs := holdersOnFollower(t, env, r)
-	cs[0].mustBeLost = false
-	return cs
+	placements := holdersOnFollower(t, env, r)
+	placements[0].mustBeLost = false
+	return placements
 }
 
-// holdersOnLeader places holders on the leader, on a follower, and on a follower whose own link is lost together with the leader, so
-// that only the timers of the new leader end their sessions.
+// holdersOnLeader places holders that connect to the leader, to a follower, and to a follower over a link that is cut when the leader is
+// killed: only the timers of the new leader end their sessions.
 func holdersOnLeader(t *testing.T, env *testEnv, r serverRoles) []placement {
 	p := env.newProxy(t, r.follower)
 	spared := env.clientConfig(r.follower, r.other)
@@ -130,23 +130,23 @@ func killAndRestartFollower(_ *testing.T, env *testEnv, r serverRoles, _ []*cont
 }
 
 func killLeader(_ *testing.T, env *testEnv, r serverRoles, contests []*contest) error {
-	for _, d := range contests {
-		if d.link != nil {
-			d.link.Cut()
+	for _, c := range contests {
+		if c.link != nil {
+			c.link.Cut()
 		}
 	}
 	return env.Kill(r.leader)
 }
 
-// freezeLeaderAndLoseLink freezes the leader for 3 s, and loses the follower's messages from a random moment on: the outcome depends
-// on the session touches that the frozen leader has not read yet.
+// freezeLeaderAndLoseLink freezes the leader for 3 s, and loses the follower's messages from a random moment on. The outcome depends on the
+// session touches that the frozen leader has not read yet.
 func freezeLeaderAndLoseLink(t *testing.T, env *testEnv, r serverRoles, _ []*contest) error {
 	const stall = 3 * time.Second
 	return freezeLeaderThenLoseLink(t, env, r, stall, randomBelow(stall+200*time.Millisecond))
 }
 
-// freezeBetweenHeartbeats is how long the leader is frozen after one heartbeat, so that the next heartbeat lies unread in its queue. It is
-// committed when the leader continues, but does not count.
+// freezeBetweenHeartbeats is how long the leader is frozen after a heartbeat, so that the next heartbeat waits unread in its queue. The leader
+// commits that heartbeat when it continues, but it does not count as proof of life.
 const freezeBetweenHeartbeats = sessionTimeout/4 + 200*time.Millisecond
 
 func loseLinkBeforeThaw(t *testing.T, env *testEnv, r serverRoles, contests []*contest) error {
@@ -154,16 +154,16 @@ func loseLinkBeforeThaw(t *testing.T, env *testEnv, r serverRoles, contests []*c
 	return freezeLeaderThenLoseLink(t, env, r, freezeBetweenHeartbeats, freezeBetweenHeartbeats-50*time.Millisecond)
 }
 
-// loseLinkAfterThaw may let the sync that completes the newest heartbeat pass.
+// loseLinkAfterThaw loses the follower's messages after the leader continues. The sync that completes the newest heartbeat may pass before.
 func loseLinkAfterThaw(t *testing.T, env *testEnv, r serverRoles, contests []*contest) error {
 	awaitHeartbeat(t, contests[0])
 	return freezeLeaderThenLoseLink(t, env, r, freezeBetweenHeartbeats, freezeBetweenHeartbeats+randomBelow(10*time.Millisecond))
 }
 
-// awaitHeartbeat returns just after a heartbeat of the contest's holder was answered.
-func awaitHeartbeat(t *testing.T, d *contest) {
-	lease := d.held.lease
-	for last := lease.Remaining(); lease.Remaining() <= last && !d.held.hasEnded(); wait(t, time.Millisecond) {
+// awaitHeartbeat waits until a heartbeat of the contest's holder is answered.
+func awaitHeartbeat(t *testing.T, c *contest) {
+	lease := c.held.lease
+	for last := lease.Remaining(); lease.Remaining() <= last && !c.held.hasEnded(); wait(t, time.Millisecond) {
 		last = lease.Remaining()
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-func stopProcess(*os.Process) error     { return errors.ErrUnsupported }
-func continueProcess(*os.Process) error { return errors.ErrUnsupported }
-func ownGroup() *syscall.SysProcAttr    { return nil }
+func stopProcess(*os.Process) error         { return errors.ErrUnsupported }
+func continueProcess(*os.Process) error     { return errors.ErrUnsupported }
+func newProcessGroup() *syscall.SysProcAttr { return nil }
 
-func playWatched() bool { return false }
+func runWatchedHolder() bool { return false }

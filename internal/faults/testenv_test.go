@@ -30,7 +30,7 @@ const (
 // credentials are for servers with ACLs or enforced authentication.
 var credentials = []framework.Credential{{Scheme: "digest", Auth: []byte("user:secret")}}
 
-// testEnv is the ensemble that the tests share.
+// testEnv is an ensemble, and where the faults are injected in it.
 type testEnv struct {
 	*ensemble.Ensemble
 	onObserver   bool // the faults' follower is the observer
@@ -40,20 +40,20 @@ type testEnv struct {
 // serverRoles are the indexes of the leader and the two followers during one fault.
 type serverRoles struct{ leader, follower, other int }
 
-// chooseRoles waits for a leader and two followers. It assigns the followers at random; the leader may have changed since the last
-// call.
+// chooseRoles waits for a leader and two followers, and assigns the roles. It chooses the followers at random. The leader may have changed
+// since the last call.
 func (env *testEnv) chooseRoles(t *testing.T) serverRoles {
 	t.Helper()
 	var r serverRoles
 	began := time.Now()
-	require.Eventually(t, func() bool {
+	eventually(t, func() error { // in this goroutine, since restartSilent may fail the test
 		if time.Since(began) > waitLimit/4 { // a server did not recover from an earlier fault
 			env.restartSilent(t)
 			began = time.Now()
 		}
 		followers := env.Followers()
 		if len(followers) != 2 {
-			return false
+			return mismatch("two followers", false, followers)
 		}
 		rand.Shuffle(2, func(i, k int) { followers[i], followers[k] = followers[k], followers[i] })
 		if env.behindMaster && env.Master(observerServer) == followers[1] {
@@ -63,12 +63,12 @@ func (env *testEnv) chooseRoles(t *testing.T) serverRoles {
 		if env.onObserver {
 			r.follower = observerServer
 		}
-		return r.leader >= 0 && (!env.behindMaster || env.Master(observerServer) == r.follower)
-	}, waitLimit, 20*time.Millisecond, "a leader and two followers")
+		return mismatch("a leader, and the observer behind the follower", r.leader >= 0 && (!env.behindMaster || env.Master(observerServer) == r.follower), r)
+	})
 	return r
 }
 
-// restartSilent restarts the servers that do not serve: their recovery is not under test.
+// restartSilent restarts the servers that do not serve. The servers' recovery is not under test.
 func (env *testEnv) restartSilent(t *testing.T) {
 	for i := range env.Size() {
 		if env.Mode(i) == "" {
@@ -79,7 +79,7 @@ func (env *testEnv) restartSilent(t *testing.T) {
 	}
 }
 
-// clientConfig is the configuration of a client that knows these servers only.
+// clientConfig returns the configuration of a client that knows these servers only.
 func (env *testEnv) clientConfig(servers ...int) framework.Config {
 	var addrs []string
 	for _, i := range servers {
@@ -108,7 +108,7 @@ func (env *testEnv) newProxy(t *testing.T, i int) *ensemble.Proxy {
 	return p
 }
 
-// connect returns a client that is closed after the test. Any goroutine may call it.
+// connect returns a client that is closed after the test. It may be called in any goroutine.
 func connect(t *testing.T, cfg framework.Config, opts ...framework.Option) (*framework.Client, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
@@ -127,7 +127,7 @@ func connect(t *testing.T, cfg framework.Config, opts ...framework.Option) (*fra
 	return c, nil
 }
 
-// mustConnect is connect for the test's goroutine.
+// mustConnect connects, and fails the test after an error. It must be called in the test's goroutine.
 func mustConnect(t *testing.T, cfg framework.Config) *framework.Client {
 	t.Helper()
 	c, err := connect(t, cfg)
@@ -135,7 +135,7 @@ func mustConnect(t *testing.T, cfg framework.Config) *framework.Client {
 	return c
 }
 
-// syncWithOthers lets a client read what other clients have written before, perhaps on a server that is ahead of its own.
+// syncWithOthers lets a client's server apply all writes that other clients have made before, perhaps on servers that are ahead of it.
 func syncWithOthers(t *testing.T, c *framework.Client) {
 	t.Helper()
 	session, err := c.Session(t.Context())
@@ -143,7 +143,7 @@ func syncWithOthers(t *testing.T, c *framework.Client) {
 	require.NoError(t, session.Sync(t.Context(), "/"))
 }
 
-// withFirstServer sends a client's first connection to addr.
+// withFirstServer lets a client connect to addr first.
 func withFirstServer(addr string) framework.Option {
 	var dialled atomic.Bool
 	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -167,7 +167,7 @@ func wait(t *testing.T, d time.Duration) {
 // randomBelow returns a random duration below d.
 func randomBelow(d time.Duration) time.Duration { return rand.N(d) }
 
-// runConcurrently runs f n times at once and joins the errors.
+// runConcurrently runs f in n goroutines and joins the errors.
 func runConcurrently(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -190,7 +190,7 @@ func eventually(t *testing.T, condition func() error) {
 	require.NoError(t, last)
 }
 
-// mismatch returns an error that shows the wanted and the actual value, or nil if ok.
+// mismatch returns nil if ok is true, otherwise an error with the wanted and the actual value.
 func mismatch(what string, ok bool, got any) error {
 	if ok {
 		return nil

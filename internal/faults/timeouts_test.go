@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// testTimedOutAcquiresLeaveNothing runs ten thousand acquires that time out, on one session and behind a waiter. They must leave no
+// testTimedOutAcquiresLeaveNothing runs ten thousand acquires that time out, with one session, behind a waiter in line. They must leave no
 // node and no watch.
 func testTimedOutAcquiresLeaveNothing(t *testing.T, env *testEnv) {
 	for try := 0; !timedOutAcquiresLeaveNothing(t, env, try); try++ {
@@ -29,16 +28,16 @@ func timedOutAcquiresLeaveNothing(t *testing.T, env *testEnv, try int) bool {
 	const tries, goroutines = 10000, 40
 	steady := env.clientConfig(0, 1, 2)
 	steady.SessionTimeout = maxSessionTimeout
-	r := &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), try)}
-	holder, err := r.lock("the holder", mustConnect(t, steady))
+	history := &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), try)}
+	holder, err := history.lock("the holder", mustConnect(t, steady))
 	require.NoError(t, err)
-	next, err := r.startWaiter("the waiter", mustConnect(t, steady))
+	next, err := history.startWaiter("the waiter", mustConnect(t, steady))
 	if errors.Is(err, errNoWait) && holder.hasEnded() {
 		return false
 	}
 	require.NoError(t, err)
 	c := mustConnect(t, steady)
-	m := locks.NewMutex(c, r.path)
+	m := locks.NewMutex(c, history.path)
 	require.NoError(t, runConcurrently(goroutines, func(int) error {
 		for range tries / goroutines {
 			err := lockUntilTimeout(t.Context(), m)
@@ -55,7 +54,7 @@ func timedOutAcquiresLeaveNothing(t *testing.T, env *testEnv, try int) bool {
 		awaitGrant(t, next).release(t.Context())
 		return false
 	}
-	awaitTwoContenders(t, c, r.path)
+	awaitTwoContenders(t, c, history.path)
 	eventually(t, func() error { // a server that is behind the client's may still have watches of nodes that are gone
 		return checkWatches(t, env, c, holder.lease.Node())
 	})
@@ -72,7 +71,7 @@ func lockUntilTimeout(ctx context.Context, m *locks.Mutex) error {
 	return mismatch("a wait that ends with its context", ctx.Err() != nil && err != nil, err)
 }
 
-// awaitTwoContenders waits until only the holder and the waiter are left.
+// awaitTwoContenders waits until the lock has two nodes only: those of the holder and of the waiter.
 func awaitTwoContenders(t *testing.T, c *framework.Client, path string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -81,13 +80,18 @@ func awaitTwoContenders(t *testing.T, c *framework.Client, path string) {
 	})
 }
 
-// checkWatches returns an error if a session watches a node of the lock that is gone, or one node twice. The waiter's watch on held must be
-// reported, otherwise the servers' report was misread.
+// checkWatches returns an error if a session watches a node of the lock that does not exist, or the same node twice. The waiter's watch on
+// held must be reported, otherwise the servers' report was misread.
 func checkWatches(t *testing.T, env *testEnv, c *framework.Client, held string) error {
 	t.Helper()
 	dir, _ := znode.Split(held)
 	seen := map[string]bool{}
-	for path, session := range serverWatches(t, env) {
+	watches, err := serverWatches(env)
+	if err != nil {
+		return err
+	}
+	for _, w := range watches {
+		path, session := w[0], w[1]
 		if above, _ := znode.Split(path); above != dir {
 			continue
 		}
@@ -102,22 +106,23 @@ func checkWatches(t *testing.T, env *testEnv, c *framework.Client, held string) 
 	return mismatch("one watch or more, of at most two nodes and two sessions", len(seen) > 0 && len(seen) <= 4, seen)
 }
 
-// serverWatches yields what the servers report as "wchp": each watched path, followed by an indented line for each session that
-// watches it.
-func serverWatches(t *testing.T, env *testEnv) iter.Seq2[string, string] {
-	return func(yield func(path, session string) bool) {
-		for i := range env.Size() {
-			answer, err := env.FourLetter(i, "wchp")
-			require.NoError(t, err)
-			path := ""
-			for line := range strings.Lines(answer) {
-				session, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "\t")
-				if !indented {
-					path = session
-				} else if !yield(path, session) {
-					return
-				}
+// serverWatches returns the pairs of path and session that the servers report as "wchp": each watched path, followed by an indented line for each session that
+// watches it. On a slow machine an answer may take too long.
+func serverWatches(env *testEnv) (watches [][2]string, err error) {
+	for i := range env.Size() {
+		answer, err := env.FourLetter(i, "wchp")
+		if err != nil {
+			return nil, err
+		}
+		path := ""
+		for line := range strings.Lines(answer) {
+			session, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "\t")
+			if indented {
+				watches = append(watches, [2]string{path, session})
+			} else {
+				path = session
 			}
 		}
 	}
+	return watches, nil
 }

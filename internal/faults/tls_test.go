@@ -32,30 +32,30 @@ func TestClientCertificates(t *testing.T) {
 
 func newTLSServer(t *testing.T) *tlsServer {
 	t.Helper()
-	env := newAuthority(t)
-	return &tlsServer{authority: env, testEnv: &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
-		Servers: 1, Tick: 2 * time.Second, NoFsync: true, Patience: waitLimit, HeapMB: 512, Authority: env,
+	authority := newAuthority(t)
+	return &tlsServer{authority: authority, testEnv: &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
+		Servers: 1, Tick: 2 * time.Second, NoFsync: true, Patience: waitLimit, HeapMB: 512, Authority: authority,
 	})}}
 }
 
 func newAuthority(t *testing.T) *ensemble.Authority {
 	t.Helper()
-	env, err := ensemble.NewAuthority("test authority")
+	authority, err := ensemble.NewAuthority("test authority")
 	require.NoError(t, err)
-	return env
+	return authority
 }
 
 // certificate returns a client certificate with this name.
-func certificate(t *testing.T, env *ensemble.Authority, name string) tls.Certificate {
+func certificate(t *testing.T, authority *ensemble.Authority, name string) tls.Certificate {
 	t.Helper()
-	cert, key, err := env.Sign(name)
+	cert, key, err := authority.Sign(name)
 	require.NoError(t, err)
 	pair, err := tls.X509KeyPair(cert, key)
 	require.NoError(t, err)
 	return pair
 }
 
-// clientConfig is the right configuration, for the server or a proxy to it.
+// clientConfig returns the right configuration, for the server or a proxy to it.
 func (s *tlsServer) clientConfig(t *testing.T, addr string) framework.Config {
 	t.Helper()
 	cfg := config(addr)
@@ -67,12 +67,15 @@ func (s *tlsServer) clientConfig(t *testing.T, addr string) framework.Config {
 	return cfg
 }
 
-// testRightCertificate locks, keeps its session after its connection was reset, and has the identity of its credentials.
+// testRightCertificate checks that a client with the right certificate can lock, that it keeps its session when its connection is reset, and that it has the identity of
+// its credentials.
 func testRightCertificate(t *testing.T, s *tlsServer) {
 	proxy, err := ensemble.NewProxy(s.SecureAddr(0))
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
-	c := mustConnect(t, s.clientConfig(t, proxy.Addr()))
+	cfg := s.clientConfig(t, proxy.Addr())
+	cfg.SessionTimeout = 40 * time.Second // on a loaded machine a short one may end beside the reset
+	c := mustConnect(t, cfg)
 	lease, err := locks.NewMutex(c, "/tls/lock").Lock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, c.Create(t.Context(), "/tls-secret", []byte("secret"), framework.Persistent))
@@ -100,8 +103,8 @@ func testRightCertificate(t *testing.T, s *tlsServer) {
 	require.NoError(t, err, "the creator's certificate gives access without its credentials")
 }
 
-// testCertificateIsIdentity: the server uses the certificate's subject as an identity if the ACL asks for it, and not by default.
-// SECURITY.md says so.
+// testCertificateIsIdentity checks that the server uses the certificate's subject as an identity if the ACL asks for it, and not by default,
+// as SECURITY.md says.
 func testCertificateIsIdentity(t *testing.T, s *tlsServer) {
 	as := func(name string, acl []framework.ACL) *framework.Client {
 		cfg := s.clientConfig(t, s.SecureAddr(0))
@@ -119,7 +122,7 @@ func testCertificateIsIdentity(t *testing.T, s *tlsServer) {
 	}
 }
 
-// testWrongCertificates: each refusal is logged when it happens, and returned when the caller gives up.
+// testWrongCertificates checks that each refusal is logged when it happens, and returned when the caller gives up.
 func testWrongCertificates(t *testing.T, s *tlsServer) {
 	for name, c := range map[string]struct {
 		spoil func(*framework.Config)
@@ -151,7 +154,7 @@ func testWrongCertificates(t *testing.T, s *tlsServer) {
 	}
 }
 
-// logMatcher is a log, and a context that ends once the log contains a pattern.
+// logMatcher is a log, and a context that ends when the log contains a pattern.
 type logMatcher struct {
 	context.Context
 	matched context.CancelFunc

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// testTokens compares tokens with the zxids that created the leases' nodes, while the same sessions and others write.
+// testTokens compares tokens with the zxids of the transactions that created the leases' nodes, while the same sessions and others write.
 func testTokens(t *testing.T, env *testEnv) {
 	const clients, grants = 4, 40
 	require.NoError(t, mustConnect(t, env.clientConfig(0, 1, 2)).MakeDirs(t.Context(), "/"+t.Name()))
@@ -38,7 +38,7 @@ func testTokens(t *testing.T, env *testEnv) {
 
 // keepWriting creates a node and writes to it until ctx ends.
 func keepWriting(ctx context.Context, c *framework.Client, path string) error {
-	if err := c.Create(ctx, path, nil, framework.Persistent); err != nil {
+	if err := c.CreateIfMissing(ctx, path, nil, framework.Persistent); err != nil { // also over a lost connection
 		return err
 	}
 	for ctx.Err() == nil {

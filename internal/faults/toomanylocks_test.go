@@ -15,9 +15,9 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestLocksBeyondTheTransactionLimitAreRefused requests 30,000 locks with one client. A server closes a session in one transaction,
-// and a transaction above the limit would stop the ensemble. So the client refuses locks in time, and the ensemble serves on after it
-// closes.
+// TestLocksBeyondTheTransactionLimitAreRefused requests 30,000 locks with one client. A server closes a session in one transaction, and a
+// transaction above the limit would stop the ensemble. So the client must refuse locks in time, and the ensemble must still serve after the
+// client has closed.
 func TestLocksBeyondTheTransactionLimitAreRefused(t *testing.T) {
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
 	cfg := framework.Config{Servers: env.Addrs(), SessionTimeout: maxSessionTimeout}

@@ -20,7 +20,7 @@ type waitingLine struct {
 	first, second <-chan *grant
 }
 
-func newWaitingLine(t *testing.T, env *testEnv, t1 time.Duration) *waitingLine {
+func newWaitingLine(t *testing.T, env *testEnv, firstTimeout time.Duration) *waitingLine {
 	t.Helper()
 	line := &waitingLine{history: &lockHistory{t: t, path: "/" + t.Name()}, link: env.newProxy(t, 0)}
 	steady := env.clientConfig(0, 1, 2)
@@ -30,7 +30,7 @@ func newWaitingLine(t *testing.T, env *testEnv, t1 time.Duration) *waitingLine {
 	line.holder, err = line.history.lock("holder", mustConnect(t, steady))
 	require.NoError(t, err)
 	cfg := config(line.link.Addr())
-	cfg.SessionTimeout = t1
+	cfg.SessionTimeout = firstTimeout
 	line.first, err = line.history.startWaiter("first", mustConnect(t, cfg))
 	require.NoError(t, err)
 	line.second, err = line.history.startWaiter("second", mustConnect(t, steady))
@@ -38,7 +38,7 @@ func newWaitingLine(t *testing.T, env *testEnv, t1 time.Duration) *waitingLine {
 	return line
 }
 
-// nodes returns the contenders' nodes in order, behind a sync: the observer's server may be behind the others.
+// nodes returns the contenders' nodes in order. It reads after a sync, because the server of its client may lag behind the others.
 func (line *waitingLine) nodes(t *testing.T) []string {
 	t.Helper()
 	syncWithOthers(t, line.observer)
@@ -61,7 +61,7 @@ func (line *waitingLine) releaseInOrder(t *testing.T, order ...<-chan *grant) {
 	line.history.checkGaps()
 }
 
-// testSuspendedWaiter cuts a waiter's link for less than T: it keeps its place.
+// testSuspendedWaiter cuts a waiter's link for less than T. The waiter must keep its place in line.
 func testSuspendedWaiter(t *testing.T, env *testEnv) {
 	line := newWaitingLine(t, env, maxSessionTimeout)
 	before := line.nodes(t)
@@ -73,7 +73,7 @@ func testSuspendedWaiter(t *testing.T, env *testEnv) {
 	line.releaseInOrder(t, line.first, line.second)
 }
 
-// testLostWaiter cuts a waiter's link for longer than T: it joins the line again, behind later contenders.
+// testLostWaiter cuts a waiter's link for longer than T. The waiter must join the line again, behind later contenders.
 func testLostWaiter(t *testing.T, env *testEnv) {
 	line := newWaitingLine(t, env, sessionTimeout)
 	before := line.nodes(t)

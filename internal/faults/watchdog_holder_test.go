@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// watchedVariable runs the test binary as a process that holds a lock and has a watchdog.
+// watchedVariable is an environment variable. With it, the test binary runs as a process that holds a lock and has a watchdog.
 const watchedVariable = "LOCKSTEP_FAULTS_WATCHED"
 
 // watchdogLog is a log handler that prints when a watchdog is armed.
@@ -27,8 +27,8 @@ type watchdogLog struct{}
 func (watchdogLog) Enabled(context.Context, slog.Level) bool { return true }
 func (watchdogLog) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == "watchdog armed" {
-		r.Attrs(func(env slog.Attr) bool {
-			printLine(map[string]string{"pid": "armed", "after": "took"}[env.Key], env.Value)
+		r.Attrs(func(attr slog.Attr) bool {
+			printLine(map[string]string{"pid": "armed", "after": "took"}[attr.Key], attr.Value)
 			return true
 		})
 	}
@@ -43,7 +43,7 @@ type watchedHolder struct {
 	lease  *locks.Lease
 }
 
-// runWatchedHolder runs a watchedHolder; false if the environment does not ask for it.
+// runWatchedHolder runs a watchedHolder if the environment says so. Otherwise it returns false.
 func runWatchedHolder() bool {
 	if os.Getenv(watchedVariable) == "" {
 		return false
@@ -132,7 +132,7 @@ func (h *watchedHolder) startCommand(ctx context.Context) error {
 	return err
 }
 
-// startDescriptorHeir starts a program with a copy of every pipe of this process, as a fork without close-on-exec would.
+// startDescriptorHeir starts a program that inherits every pipe of this process, as a fork without close-on-exec does.
 func startDescriptorHeir() error {
 	cmd := exec.Command("sleep", "1000")
 	fds, err := filepath.Glob("/proc/self/fd/*")
@@ -156,7 +156,7 @@ func startDescriptorHeir() error {
 	return err
 }
 
-// runLockCycles runs ten thousand lock cycles. The lease survives if the watchdog does not close the session.
+// runLockCycles acquires and releases locks ten thousand times. The lease ends if the watchdog closes the session.
 func (h *watchedHolder) runLockCycles(ctx context.Context) error {
 	const cycles, goroutines = 10000, 16
 	err := runConcurrently(goroutines, func(i int) error {

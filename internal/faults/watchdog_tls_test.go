@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestWatchdogOverTLS ends holders whose sessions can be closed only over TLS with a client certificate.
+// TestWatchdogOverTLS ends holders' processes whose sessions can be closed only over TLS with a client certificate.
 func TestWatchdogOverTLS(t *testing.T) {
 	s := newTLSServer(t)
 	s.exportCertificates(t)
@@ -44,7 +44,7 @@ func TestWatchdogOverTLS(t *testing.T) {
 	})
 }
 
-// exportCertificates sets the environment variables of the right certificates, for child processes.
+// exportCertificates sets the environment variables that give child processes the right certificates.
 func (s *tlsServer) exportCertificates(t *testing.T) {
 	t.Helper()
 	cert, key, err := s.authority.Sign("client")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,17 +24,17 @@ import (
 
 const timeout = 10 * time.Second
 
-// role is one way in which many clients of an ensemble do nothing.
+// role is one way in which many clients of an ensemble wait or are present.
 type role struct {
 	name string
-	// play has one client take its place in the background, until ctx ends. It is called for each client in turn.
-	play func(ctx context.Context, c *framework.Client)
-	// busy is how many of the clients hold something or are next in line: the first ones.
+	// run runs the role of one client until ctx ends. It is called for one client after the other.
+	run func(ctx context.Context, c *framework.Client)
+	// busy is how many of the clients, from the first one, hold something or are next in line.
 	busy int
 }
 
-// acquire waits for a lock in the background and keeps it.
-func acquire(locker locks.Locker) func(context.Context) {
+// acquireAndHold waits for a lock in the background and keeps it.
+func acquireAndHold(locker locks.Locker) func(context.Context) {
 	return func(ctx context.Context) {
 		if l, err := locker.Lock(ctx); err == nil {
 			<-ctx.Done()
@@ -43,57 +44,57 @@ func acquire(locker locks.Locker) func(context.Context) {
 }
 
 var roles = []role{
-	{name: "a client that has done nothing", play: func(context.Context, *framework.Client) {}},
-	{name: "waiters in the line of a lock", busy: 2, play: func(ctx context.Context, c *framework.Client) {
-		acquire(locks.NewMutex(c, "/mutex"))(ctx)
+	{name: "a client that has done nothing", run: func(ctx context.Context, _ *framework.Client) { <-ctx.Done() }},
+	{name: "waiters in the line of a lock", busy: 2, run: func(ctx context.Context, c *framework.Client) {
+		acquireAndHold(locks.NewMutex(c, "/mutex"))(ctx)
 	}},
-	{name: "writers in the line of a read-write lock", busy: 2, play: func(ctx context.Context, c *framework.Client) {
-		acquire(locks.NewRWLock(c, "/rw"))(ctx)
+	{name: "writers in the line of a read-write lock", busy: 2, run: func(ctx context.Context, c *framework.Client) {
+		acquireAndHold(locks.NewRWLock(c, "/rw"))(ctx)
 	}},
-	{name: "waiters for a permit", busy: 3 /* a holder, the first in line, and the next behind that one */, play: func(ctx context.Context, c *framework.Client) {
-		acquire(locks.NewSemaphore(c, "/semaphore", 1))(ctx)
+	{name: "waiters for a permit", busy: 3 /* the holder, the first in line, and the second in line */, run: func(ctx context.Context, c *framework.Client) {
+		acquireAndHold(locks.NewSemaphore(c, "/semaphore", 1))(ctx)
 	}},
-	{name: "waiters for a claim", busy: 1, play: func(ctx context.Context, c *framework.Client) {
-		acquire(locks.NewClaim(c, "/claims/claim"))(ctx)
+	{name: "waiters for a claim", busy: 1, run: func(ctx context.Context, c *framework.Client) {
+		acquireAndHold(locks.NewClaim(c, "/claims/claim"))(ctx)
 	}},
-	{name: "candidates", busy: 2, play: func(ctx context.Context, c *framework.Client) {
+	{name: "candidates", busy: 2, run: func(ctx context.Context, c *framework.Client) {
 		_ = election.New(c, "/election").Lead(ctx, func(ctx context.Context, _ *election.Term) error {
 			<-ctx.Done()
 			return nil
 		})
 	}},
-	{name: "observers of an election", play: func(ctx context.Context, c *framework.Client) {
+	{name: "observers of an election", run: func(ctx context.Context, c *framework.Client) {
 		for range election.New(c, "/election").Observe(ctx) {
 		}
 	}},
-	{name: "members of a group", play: func(ctx context.Context, c *framework.Client) {
+	{name: "members of a group", run: func(ctx context.Context, c *framework.Client) {
 		if m, err := members.New(c, "/group").Join(ctx, c.Config().Identity, members.Info{}); err == nil {
 			<-ctx.Done()
 			_ = m.Leave(context.WithoutCancel(ctx))
 		}
 	}},
-	{name: "watchers of a group", play: func(ctx context.Context, c *framework.Client) {
+	{name: "watchers of a group", run: func(ctx context.Context, c *framework.Client) {
 		for range members.New(c, "/group").Watch(ctx) {
 		}
 	}},
-	{name: "consumers of an empty parallel queue", busy: 2, play: consume(queue.Parallel)},
-	{name: "consumers of an empty strict queue", busy: 2, play: consume(queue.Strict)},
-	{name: "schedulers without jobs", play: schedule()},
-	{name: "schedulers with a job of the leader", busy: 2, play: schedule(scheduler.Job{
+	{name: "consumers of an empty parallel queue", busy: 2, run: consume(queue.Parallel)},
+	{name: "consumers of an empty strict queue", busy: 2, run: consume(queue.Strict)},
+	{name: "schedulers without jobs", run: schedule()},
+	{name: "schedulers with a job of the leader", busy: 2, run: schedule(scheduler.Job{
 		Name: "yearly", Spec: "@yearly", Run: func(context.Context, scheduler.Run) error { return nil },
 	})},
-	{name: "members of a barrier that are too few", play: func(ctx context.Context, c *framework.Client) {
+	{name: "members of a barrier that are too few", run: func(ctx context.Context, c *framework.Client) {
 		_, _ = barrier.NewDoubleBarrier(c, "/barrier", 100).Enter(ctx)
 	}},
-	{name: "members of a barrier of Curator's that are too few", play: func(ctx context.Context, c *framework.Client) {
+	{name: "members of a barrier of Curator's that are too few", run: func(ctx context.Context, c *framework.Client) {
 		_, _ = barrier.NewDoubleBarrier(c, "/curator", 100, barrier.WithCuratorLayout()).Enter(ctx)
 	}},
-	{name: "waiters at a gate", play: func(ctx context.Context, c *framework.Client) {
+	{name: "waiters at a gate", run: func(ctx context.Context, c *framework.Client) {
 		g := barrier.NewGate(c, "/gate")
 		_ = g.Raise(ctx)
 		_ = g.Wait(ctx)
 	}},
-	{name: "readers of a configuration", play: func(ctx context.Context, c *framework.Client) {
+	{name: "readers of a configuration", run: func(ctx context.Context, c *framework.Client) {
 		_ = config.New(c, "/config", config.Text(), config.WithDefault("none")).Run(ctx)
 	}},
 }
@@ -108,7 +109,7 @@ func consume(order queue.Order) func(ctx context.Context, c *framework.Client) {
 
 func schedule(jobs ...scheduler.Job) func(ctx context.Context, c *framework.Client) {
 	return func(ctx context.Context, c *framework.Client) {
-		s := scheduler.New(c, fmt.Sprint("/scheduler", len(jobs)))
+		s := scheduler.New(c, fmt.Sprint("/scheduler", len(jobs)), scheduler.WithWaitForJobs())
 		for _, j := range jobs {
 			_ = s.Add(j)
 		}
@@ -116,7 +117,7 @@ func schedule(jobs ...scheduler.Job) func(ctx context.Context, c *framework.Clie
 	}
 }
 
-// TestWaitersSendNothing in ten session timeouts: neither a write nor a read. Who holds or is next in line sends proofs of life alone.
+// TestWaitersSendNothing checks that waiters still wait after ten session timeouts and have sent neither a write nor a read. A holder, and the next in line, send heartbeats only.
 func TestWaitersSendNothing(t *testing.T) {
 	for _, r := range roles {
 		t.Run(r.name, func(t *testing.T) {
@@ -125,23 +126,29 @@ func TestWaitersSendNothing(t *testing.T) {
 				zk := zktest.Start(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				var done sync.WaitGroup
+				var running atomic.Int32
 				var sessions []int64
 				for i := range clients {
 					m := zk.Member(t, fmt.Sprint("client ", i), framework.Config{SessionTimeout: timeout})
 					s, err := m.Session(ctx)
 					require.NoError(t, err)
 					sessions = append(sessions, s.ID())
-					done.Go(func() { r.play(ctx, m.Client) })
+					running.Add(1)
+					done.Go(func() {
+						defer running.Add(-1)
+						r.run(ctx, m.Client)
+					})
 					time.Sleep(time.Second)
 				}
 				time.Sleep(3 * timeout)
 				asked := requestsOf(zk, func() { time.Sleep(10 * timeout) })
+				require.EqualValues(t, clients, running.Load(), "the role of a client has ended, so its silence proves nothing")
 				for i, id := range sessions {
 					if i >= r.busy {
 						require.Empty(t, asked[id], "client %d", i)
 					} else {
 						require.Subset(t, []zktest.Op{zktest.OpMulti, zktest.OpSync}, asked[id], "client %d", i)
-						require.InDelta(t, 10*4, len(asked[id])/2, 1, "client %d: four proofs in each timeout", i)
+						require.InDelta(t, 10*4, len(asked[id])/2, 1, "client %d: four heartbeats in each timeout", i)
 					}
 				}
 				cancel()
@@ -151,7 +158,7 @@ func TestWaitersSendNothing(t *testing.T) {
 	}
 }
 
-// requestsOf returns what each session asks for while f runs, but its pings.
+// requestsOf returns the requests of each session while f runs, without its pings.
 func requestsOf(zk *zktest.Server, f func()) map[int64][]zktest.Op {
 	var mu sync.Mutex
 	asked := map[int64][]zktest.Op{}
@@ -169,7 +176,7 @@ func requestsOf(zk *zktest.Server, f func()) map[int64][]zktest.Op {
 	return asked
 }
 
-// TestTheNextInLineIsGrantedAtOnce after an hour in line: in as much time, and with as many requests, as on a session that is always awake.
+// TestTheNextInLineIsGrantedAtOnce checks the next in line after an hour in line: its grant takes as much time, and as many requests, as on a session that never becomes dormant.
 func TestTheNextInLineIsGrantedAtOnce(t *testing.T) {
 	for name, acquire := range map[string]acquireFunc{
 		"mutex":      acquireFrom(func(c *framework.Client) locks.Locker { return locks.NewMutex(c, "/lock") }),
@@ -214,7 +221,7 @@ func acquireFrom(lockerOf func(*framework.Client) locks.Locker) acquireFunc {
 	}
 }
 
-// handOver returns how long the next in line waits for its grant after the holder has left, and what it asks for meanwhile.
+// handOver returns how long the next in line waits for its grant after the holder has left, and its requests meanwhile.
 func handOver(t *testing.T, acquire acquireFunc, leave func(*zktest.Member, func(context.Context) error) error, alwaysAwake bool) (took time.Duration, requests []zktest.Op) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

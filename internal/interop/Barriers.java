@@ -9,7 +9,7 @@ import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Uses Apache Curator's barriers by commands: see doc.go. */
+/** Uses Apache Curator's barriers as commands say: see doc.go. */
 public class Barriers {
     static final Map<String, CuratorFramework> clients = new ConcurrentHashMap<>();
     static final Map<String, DistributedBarrier> gates = new ConcurrentHashMap<>();

@@ -9,7 +9,7 @@ import org.apache.curator.framework.recipes.cache.ChildData;
 import org.apache.curator.framework.recipes.cache.NodeCache;
 import org.apache.curator.framework.recipes.shared.SharedValue;
 
-/** Uses Apache Curator's SharedValue and NodeCache by commands: see doc.go. */
+/** Uses Apache Curator's SharedValue and NodeCache as commands say: see doc.go. */
 public class Config {
     static final Map<String, NodeCache> caches = new ConcurrentHashMap<>();
     static CuratorFramework client;

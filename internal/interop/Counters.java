@@ -11,7 +11,7 @@ import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.curator.retry.RetryNTimes;
 
-/** Uses Apache Curator's DistributedAtomicLong and SharedCount by commands: see doc.go. */
+/** Uses Apache Curator's DistributedAtomicLong and SharedCount as commands say: see doc.go. */
 public class Counters {
     static CuratorFramework client;
 

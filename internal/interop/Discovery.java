@@ -20,7 +20,7 @@ import org.apache.curator.x.discovery.details.JsonInstanceSerializer;
 import org.apache.curator.x.discovery.details.ServiceCacheListener;
 import org.apache.curator.x.discovery.strategies.RoundRobinStrategy;
 
-/** Uses Apache Curator's x-discovery by commands: see doc.go. */
+/** Uses Apache Curator's x-discovery as commands say: see doc.go. */
 public class Discovery {
     /** A payload of a Java program's own class. */
     public static class Meta {
@@ -115,7 +115,7 @@ public class Discovery {
         return c.has(field) ? c.get(field).asText() : null;
     }
 
-    /** The kinds: full has all fields, text has a payload that is a text, off is not enabled, plain has as little as can be. */
+    /** The kinds: full has all fields, text has a payload that is a text, off is not enabled, plain has only the necessary fields. */
     static ServiceInstance<Object> instance(String service, String id, String kind, Object payload) throws Exception {
         ServiceInstanceBuilder<Object> b = ServiceInstance.<Object>builder().name(service).id(id).address("10.0.0.8").port(8081);
         if (kind.equals("full")) b.sslPort(8444).payload(new Meta()).uriSpec(new UriSpec("{scheme}://{address}:{port}/v2"));

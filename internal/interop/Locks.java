@@ -28,7 +28,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.ZooKeeper;
 
-/** Uses Apache Curator's locks by commands: see doc.go. */
+/** Uses Apache Curator's locks as commands say: see doc.go. */
 public class Locks {
     static final Map<String, CuratorFramework> clients = new ConcurrentHashMap<>();
     static final Map<String, Lock> locks = new ConcurrentHashMap<>();
@@ -128,7 +128,7 @@ public class Locks {
         }
     }
 
-    /** Some of a semaphore's permits, taken and given back together. */
+    /** Some of a semaphore's permits, acquired and released together. */
     static class Permits implements InterProcessLock {
         final InterProcessSemaphoreV2 semaphore;
         final int take;

@@ -16,7 +16,7 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** What the programs beside this file share: it reads commands, a line of JSON each, and answers each with a line of JSON; see doc.go. */
+/** The common code of the Java programs. It reads commands, a line of JSON each, and answers each with a line of JSON; see doc.go. */
 final class Peer {
     /** Executes a command and puts its results into the answer. */
     interface Commands {
@@ -28,7 +28,7 @@ final class Peer {
 
     private Peer() {}
 
-    /** Executes commands beside each other until standard input ends. */
+    /** Executes commands concurrently until standard input ends. */
     static void serve(Commands commands) throws IOException {
         serve(commands, command -> pool);
     }

@@ -7,7 +7,7 @@ import java.util.Map;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
 
-/** Uses Apache Curator's SimpleDistributedQueue by commands: see doc.go. */
+/** Uses Apache Curator's SimpleDistributedQueue as commands say: see doc.go. */
 public class Queue {
     static CuratorFramework client;
 

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// barrierMembers is a Lockstep client beside a Curator client.
+// barrierMembers has a Lockstep client and a Curator client.
 type barrierMembers struct {
 	t      *testing.T
 	ctx    context.Context
@@ -32,20 +32,20 @@ func newBarrierMembers(t *testing.T) *barrierMembers {
 	t.Cleanup(cancel)
 	c, _ := connect(t)
 	p := &barrierMembers{t, ctx, "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36), c, peer}
-	p.tell(Command{Do: "open", Client: "c", Servers: strings.Join(servers, ","), Timeout: int(sessionTimeout.Milliseconds())})
+	p.do(Command{Do: "open", Client: "c", Servers: strings.Join(servers, ","), Timeout: int(sessionTimeout.Milliseconds())})
 	return p
 }
 
-// tell sends Curator a command and returns its answer.
-func (p *barrierMembers) tell(c Command) bool {
+// do sends Curator a command and returns its answer.
+func (p *barrierMembers) do(c Command) bool {
 	p.t.Helper()
 	a, err := p.peer.Do(p.ctx, c)
 	require.NoError(p.t, err)
 	return a.Granted
 }
 
-// meanwhile sends Curator a command that takes long.
-func (p *barrierMembers) meanwhile(c Command) <-chan bool {
+// doAsync sends Curator a command, and returns a channel that receives the answer.
+func (p *barrierMembers) doAsync(c Command) <-chan bool {
 	done := make(chan bool, 1)
 	go func() {
 		a, err := p.peer.Do(p.ctx, c)
@@ -63,48 +63,48 @@ func waitAtGate(limit time.Duration) Command {
 	return Command{Do: "wait", Lock: "g", Wait: waitTimeout(limit)}
 }
 
-// findsRaised waits until Curator finds the gate raised: its server may lag behind ours.
-func (p *barrierMembers) findsRaised() {
+// awaitRaised waits until Curator finds the gate raised. Curator's server may lag behind Lockstep's.
+func (p *barrierMembers) awaitRaised() {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return !p.tell(waitAtGate(100 * time.Millisecond)) }, deadline, time.Millisecond)
+	poll(p.t, func() string { return "Curator finds the gate raised" }, func() bool { return !p.do(waitAtGate(100 * time.Millisecond)) })
 }
 
-// TestGatesBesideCurator: each library waits at a gate that the other has raised.
+// TestGatesBesideCurator checks that each library waits at a gate that the other has raised.
 func TestGatesBesideCurator(t *testing.T) {
 	p := newBarrierMembers(t)
 	gate := barrier.NewGate(p.client, p.path)
-	p.tell(Command{Do: "new", Client: "c", Lock: "g", Spec: Spec{Kind: "gate", Paths: []string{p.path}}})
+	p.do(Command{Do: "new", Client: "c", Lock: "g", Spec: Spec{Kind: "gate", Paths: []string{p.path}}})
 
-	require.True(t, p.tell(waitAtGate(deadline)), "no barrier, no wait")
+	require.True(t, p.do(waitAtGate(deadline)), "no barrier, no wait")
 	require.NoError(t, gate.Raise(p.ctx))
-	p.findsRaised()
-	theirs := p.meanwhile(waitAtGate(deadline))
+	p.awaitRaised()
+	theirs := p.doAsync(waitAtGate(deadline))
 	require.NoError(t, gate.Lower(p.ctx))
 	require.True(t, <-theirs)
 
 	lease, err := gate.Hold(p.ctx)
 	require.NoError(t, err)
-	p.findsRaised()
-	theirs = p.meanwhile(waitAtGate(deadline))
+	p.awaitRaised()
+	theirs = p.doAsync(waitAtGate(deadline))
 	require.NoError(t, lease.Release(p.ctx))
 	require.True(t, <-theirs)
 
-	p.tell(Command{Do: "raise", Lock: "g"})
+	p.do(Command{Do: "raise", Lock: "g"})
 	require.NoError(t, gate.Raise(p.ctx), "it is up and stays so")
 	ours := make(chan error, 1)
 	go func() { ours <- gate.Wait(p.ctx) }()
 	up, err := gate.Raised(p.ctx)
 	require.NoError(t, err)
 	require.True(t, up)
-	p.tell(Command{Do: "lower", Lock: "g"})
+	p.do(Command{Do: "lower", Lock: "g"})
 	require.NoError(t, <-ours)
 
-	p.tell(Command{Do: "raise", Lock: "g"})
+	p.do(Command{Do: "raise", Lock: "g"})
 	require.NoError(t, gate.Lower(p.ctx))
-	require.True(t, p.tell(waitAtGate(deadline)))
+	require.True(t, p.do(waitAtGate(deadline)))
 }
 
-// TestDoubleBarriersBesideCurator: two Lockstep members and two of Curator enter and leave together, in several orders.
+// TestDoubleBarriersBesideCurator checks that two members of Lockstep and two of Curator enter and leave together, in several orders.
 func TestDoubleBarriersBesideCurator(t *testing.T) {
 	p := newBarrierMembers(t)
 	for round := range 4 {
@@ -113,12 +113,12 @@ func TestDoubleBarriersBesideCurator(t *testing.T) {
 		ours, theirs := make(chan error, 4), make(chan bool, 4)
 		for i := range 2 {
 			name := strconv.Itoa(2*round + i)
-			p.tell(Command{Do: "new", Client: "c", Lock: name, Spec: Spec{Kind: "double", Paths: []string{path}, Permits: 4}})
+			p.do(Command{Do: "new", Client: "c", Lock: name, Spec: Spec{Kind: "double", Paths: []string{path}, Permits: 4}})
 			enterings = append(enterings, func() {
-				go func() { theirs <- <-p.meanwhile(Command{Do: "enter", Lock: name, Wait: waitTimeout(deadline)}) }()
+				go func() { theirs <- <-p.doAsync(Command{Do: "enter", Lock: name, Wait: waitTimeout(deadline)}) }()
 			})
 			leavings = append(leavings, func() {
-				go func() { theirs <- <-p.meanwhile(Command{Do: "leave", Lock: name, Wait: waitTimeout(deadline)}) }()
+				go func() { theirs <- <-p.doAsync(Command{Do: "leave", Lock: name, Wait: waitTimeout(deadline)}) }()
 			})
 			b := barrier.NewDoubleBarrier(p.client, path, 4, barrier.WithCuratorLayout())
 			var r *barrier.Round
@@ -155,7 +155,7 @@ func TestDoubleBarriersBesideCurator(t *testing.T) {
 	}
 }
 
-// await waits until so many members are inside.
+// await waits until this many members are inside.
 func (p *barrierMembers) await(path string, n int) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {

@@ -82,7 +82,7 @@ func connectTest(t *testing.T) (context.Context, *framework.Client, []string) {
 	return ctx, client, servers
 }
 
-// TestConfigWithCurator: Curator's SharedValue and NodeCache, and a Value, read, write and watch one node.
+// TestConfigWithCurator checks that Curator's SharedValue and NodeCache, and a Value, can read, write and watch the same node.
 func TestConfigWithCurator(t *testing.T) {
 	peer := startCurator(t, CuratorConfig)
 	ctx, client, servers := connectTest(t)
@@ -95,32 +95,37 @@ func TestConfigWithCurator(t *testing.T) {
 	testConfig(t, ctx, client, valuePeer{do: do, get: "get", set: "set", watch: "watch", wait: "await"})
 }
 
-// kazooClient is a client of kazoo's, until the end of the test.
-func kazooClient(t *testing.T, ctx context.Context, servers []string) func(Command) []string {
+// kazooClient opens a client of kazoo until the end of the test, and returns a function that sends it a command. That one may be called in any goroutine. It returns
+// the answer as a function to be called in the test's goroutine, which fails the test if kazoo has failed.
+func kazooClient(t *testing.T, ctx context.Context, servers []string) func(Command) func() []string {
 	t.Helper()
 	peer, name := kazoo.get(t), t.Name()
-	do := func(c Command) []string {
+	ask := func(c Command) func() []string {
 		c.Client = name
 		answer, err := peer.Do(ctx, c)
-		require.NoError(t, err)
-		return answer.Participants
+		return func() []string {
+			t.Helper()
+			require.NoError(t, err)
+			return answer.Participants
+		}
 	}
-	do(Command{Do: "open", Servers: strings.Join(servers, ","), Timeout: 10_000})
+	ask(Command{Do: "open", Servers: strings.Join(servers, ","), Timeout: 10_000})()
 	t.Cleanup(func() { _, _ = peer.Do(context.Background(), Command{Do: "close", Client: name}) })
-	return do
+	return ask
 }
 
-// TestConfigWithKazoo: kazoo and a Value read, write and watch one node.
+// TestConfigWithKazoo checks that kazoo and a Value can read, write and watch the same node.
 func TestConfigWithKazoo(t *testing.T) {
 	ctx, client, servers := connectTest(t)
-	do := kazooClient(t, ctx, servers)
+	ask := kazooClient(t, ctx, servers)
+	do := func(c Command) []string { return ask(c)() }
 	testConfig(t, ctx, client, valuePeer{do: do, get: "get-value", set: "set-value", watch: "watch-value", wait: "await-value"})
 }
 
-// TestCountersWithKazoo: both libraries add to one counter at once, and no sum is given twice; as text, and with the bytes of Curator's SharedCount.
+// TestCountersWithKazoo checks that no sum is returned twice when both libraries add to the same counter concurrently: as text, and with the bytes of Curator's SharedCount.
 func TestCountersWithKazoo(t *testing.T) {
 	ctx, client, servers := connectTest(t)
-	do := kazooClient(t, ctx, servers)
+	ask := kazooClient(t, ctx, servers)
 	for part, option := range map[string]ids.CounterOption{"text": ids.WithText(), "curator": ids.WithSharedCount()} {
 		t.Run(part, func(t *testing.T) {
 			path := "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36)
@@ -128,15 +133,15 @@ func TestCountersWithKazoo(t *testing.T) {
 			defer func() { require.NoError(t, c.Close(ctx)) }()
 			require.NoError(t, c.Set(ctx, 1000))
 			const each = 50
-			theirs := make(chan []string, 1)
-			go func() { theirs <- do(Command{Do: "count", Node: path, Part: part, Rounds: each}) }()
+			theirs := make(chan func() []string, 1)
+			go func() { theirs <- ask(Command{Do: "count", Node: path, Part: part, Rounds: each}) }()
 			sums := map[string]bool{}
 			for range each {
 				sum, err := c.Add(ctx, 1)
 				require.NoError(t, err)
 				sums[strconv.FormatInt(sum, 10)] = true
 			}
-			for _, sum := range <-theirs {
+			for _, sum := range (<-theirs)() {
 				require.False(t, sums[sum], "%s was the sum of two additions", sum)
 				sums[sum] = true
 			}

@@ -1,26 +1,26 @@
-// Package interop runs Lockstep's locks beside those of Apache Curator (Java) and kazoo (Python) on real
-// servers: the same line, contenders of several libraries.
+// Package interop runs Lockstep's recipes together with those of Apache Curator (Java) and kazoo (Python) on real
+// servers: contenders of several libraries are in the same line, and barriers, queues, configuration values, counters
+// and registries are shared.
 //
-// Each library is one child process, a [Peer]: Locks.java and peer.py. What the Java programs share is in Peer.java. A peer reads commands from its
-// standard input and writes answers to its standard output, one JSON object a line each. Every command is
-// executed on its own and answered with its id when it has ended, so several acquisitions can wait at once. An
-// answer has either the results or "error", a stack trace. A peer's standard error is
-// kept and shown with errors. A peer ends when its standard input ends.
+// Each other library runs in a child process, a [Peer]: one of the Java programs for Curator, and peer.py for kazoo. Peer.java has the common code of
+// the Java programs. A peer reads commands from its standard input and writes answers to its standard output, each a line with a JSON object. Commands
+// run concurrently, and each answer has the id of its command, so several acquisitions can wait at the same time. An answer has either the results or
+// "error", a stack trace. A peer's standard error is kept and shown with errors. A peer ends when its standard input ends.
 //
 //	open          client, servers, timeout (ms)     answers session, password
 //	close         client
 //	new           lock, client, kind, paths, …      makes a lock object; its acquisitions have a thread of their own
 //	acquire       lock, part, wait (ms)             answers granted; without wait for as long as it takes, with 0 a try
 //	release       lock, part
-//	participants  lock, part                        Curator tells nodes, kazoo what is written into them
+//	participants  lock, part                        Curator returns nodes, kazoo the nodes' contents
 //	revocable     lock                              makes the lock revocable, before it is acquired (Curator)
-//	revoked       lock                              is answered once somebody has asked for the lock back
-//	revoke        client, node                      asks for a lock back (Curator)
+//	revoked       lock                              is answered when a revocation of the lock is requested
+//	revoke        client, node                      requests the revocation of a lock (Curator)
 //	work          lock, part, client, section, …    enters a critical section, rounds times; see [Section]
 //
 // Kinds of Curator: mutex, multi (several paths), read-write (parts read and write), semaphore (permits, take),
 // semaphore-mutex, latch, selector (a candidate for leadership, called as the lock is). Kinds of kazoo: lock,
-// read, write (patterns: extra_lock_patterns), semaphore (permits), and curator-lock, curator-read, curator-write:
+// read, write (patterns: extra_lock_patterns), and curator-lock, curator-read, curator-write:
 // kazoo's locks with Curator's names.
 //
 // Barriers.java takes open, close, new (kinds gate, and double with permits members), raise, lower and wait of a

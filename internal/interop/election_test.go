@@ -32,13 +32,13 @@ type candidate struct {
 	term    *election.Term
 }
 
-// ourCandidates is the team of Lockstep candidates.
-func ourCandidates(opts []election.Option) team {
-	return team{"Lockstep", func(t *testing.T, _ role, path string) contender { return enterCandidate(t, path, opts) },
+// lockstepCandidates returns the library of Lockstep candidates.
+func lockstepCandidates(opts []election.Option) library {
+	return library{"Lockstep", func(t *testing.T, _ role, path string) contender { return newCandidate(t, path, opts) },
 		func(role) bool { return true }}
 }
 
-func enterCandidate(t *testing.T, path string, opts []election.Option) *candidate {
+func newCandidate(t *testing.T, path string, opts []election.Option) *candidate {
 	t.Helper()
 	c, s := connect(t)
 	id := election.WithID(fmt.Sprint("ours-", names.Add(1)))
@@ -49,7 +49,7 @@ func (c *candidate) lock(ctx context.Context, wait time.Duration) (granted bool,
 	limited := ctx
 	if wait != forever {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, max(wait, soon))
+		limited, cancel = context.WithTimeout(ctx, max(wait, shortWait))
 		defer cancel()
 	}
 	c.term, err = c.Campaign(limited)
@@ -69,7 +69,7 @@ func (c *candidate) participants(ctx context.Context) (ids []string, err error) 
 	return ids, err
 }
 
-// listedNames returns ids, like kazoo's contents of nodes.
+// listedNames returns the candidates' ids, as for kazoo, which lists the nodes' contents.
 func (c *candidate) listedNames(line []node) []string { return kazooContender{}.listedNames(line) }
 
 func (c *candidate) sessionID() session { return c.session }
@@ -88,41 +88,41 @@ func (c *candidate) work(ctx context.Context, w work) error {
 	return nil
 }
 
-// javaTeam is Curator's candidates. They list ids, too.
-var javaTeam = team{"Curator", func(t *testing.T, r role, path string) contender {
-	return javaCandidate{newPeerContender(t, curator.get(t), r.curator, r.paths(path))}
-}, curatorTeam.plays}
+// curatorCandidates is the library of Curator's candidates. They list ids, too.
+var curatorCandidates = library{"Curator", func(t *testing.T, r role, path string) contender {
+	return curatorCandidate{newPeerContender(t, curator.get(t), r.curator, r.paths(path))}
+}, curatorLibrary.supports}
 
-type javaCandidate struct{ peerContender }
+type curatorCandidate struct{ peerContender }
 
-func (javaCandidate) listedNames(line []node) []string { return kazooContender{}.listedNames(line) }
+func (curatorCandidate) listedNames(line []node) []string { return kazooContender{}.listedNames(line) }
 
 // id is the candidate's id.
-func (c javaCandidate) id() string { return c.lockIn.Lock }
+func (c curatorCandidate) id() string { return c.lockIn.Lock }
 
-// electionDuels are the scenes of locks that hold for elections too. A leader whose session ends stands again by
-// itself in Curator's latch: that has a scene of its own.
-var electionDuels = []string{
+// electionScenarios are the scenarios of locks that also apply to elections. In Curator's latch a leader whose session
+// ends campaigns again by itself; TestElectionSessionsEnd tests that.
+var electionScenarios = []string{
 	"the second is refused while the first holds", "the second is granted when the first releases",
 	"a waiter that gives up leaves nothing", "both list the line",
 }
 
 func TestElections(t *testing.T) {
 	for _, e := range elections {
-		us := ourCandidates(e.ours)
-		for _, p := range []mix{{us, javaTeam}, {javaTeam, us}} {
-			for _, duel := range duels {
-				if slices.Contains(electionDuels, duel.name) {
-					t.Run(e.name+"/"+p.String()+"/"+duel.name, func(t *testing.T) {
+		us := lockstepCandidates(e.ours)
+		for _, p := range []mix{{us, curatorCandidates}, {curatorCandidates, us}} {
+			for _, scenario := range scenarios {
+				if slices.Contains(electionScenarios, scenario.name) {
+					t.Run(e.name+"/"+p.String()+"/"+scenario.name, func(t *testing.T) {
 						t.Parallel()
-						duel.run(newTwoContenders(t, e.role, p[0], p[1]))
+						scenario.run(newTwoContenders(t, e.role, p[0], p[1]))
 					})
 				}
 			}
 		}
 		t.Run(e.name+"/in order", func(t *testing.T) {
 			t.Parallel()
-			testGrantOrder(newTestPath(t, e.role), e.role, mix{us, javaTeam})
+			testGrantOrder(newTestPath(t, e.role), e.role, mix{us, curatorCandidates})
 		})
 	}
 }
@@ -130,20 +130,20 @@ func TestElections(t *testing.T) {
 // TestElectionSessionsEnd ends the sessions of leaders of either library.
 func TestElectionSessionsEnd(t *testing.T) {
 	for _, e := range elections {
-		us := ourCandidates(e.ours)
-		for _, p := range []mix{{us, javaTeam}, {javaTeam, us}} {
+		us := lockstepCandidates(e.ours)
+		for _, p := range []mix{{us, curatorCandidates}, {curatorCandidates, us}} {
 			t.Run(e.name+"/"+p.String(), func(t *testing.T) {
 				t.Parallel()
 				s := newTestPath(t, e.role)
-				first, second := p[0].enter(t, e.role, s.path), p[1].enter(t, e.role, s.path)
+				first, second := p[0].newContender(t, e.role, s.path), p[1].newContender(t, e.role, s.path)
 				s.mustLock(first)
-				told := s.startWaiter(second, forever)
+				outcome := s.startWaiter(second, forever)
 				first.sessionID().kill(t)
-				require.True(t, s.awaitGrant(told))
+				require.True(t, s.awaitGrant(outcome))
 				s.release(second)
 				if ours, ok := first.(*candidate); ok {
-					// A lease cannot foresee that another client closes the session with its password. The term ends when the servers
-					// say so, after a reconnect.
+					// A lease does not end when another client closes the session with its password. The term ends when the client has
+					// reconnected and the servers have reported that the session has ended.
 					select {
 					case <-ours.term.Context().Done():
 					case <-time.After(deadline):
@@ -164,8 +164,8 @@ func TestElectionAdding(t *testing.T) {
 			s := newTestPath(t, e.role)
 			add := work{section: Add, nodes: s.numbers(2), rounds: rounds}
 			var all concurrentWorkers
-			all.enter(s, ourCandidates(e.ours), e.role, add)
-			all.enter(s, javaTeam, e.role, add)
+			all.add(s, lockstepCandidates(e.ours), e.role, add)
+			all.add(s, curatorCandidates, e.role, add)
 			require.NoError(t, all.work(s))
 			s.sync()
 			for _, n := range add.nodes {
@@ -178,14 +178,14 @@ func TestElectionAdding(t *testing.T) {
 	}
 }
 
-// TestElectionTransfers transfers the lead past a Curator candidate, which joins the line again, and to one.
+// TestElectionTransfers transfers the lead past a Curator candidate, which joins the line again, and then to a Curator candidate.
 func TestElectionTransfers(t *testing.T) {
 	for _, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestPath(t, e.role)
-			a, b := enterCandidate(t, s.path, e.ours), enterCandidate(t, s.path, e.ours)
-			java := javaTeam.enter(t, e.role, s.path).(javaCandidate)
+			a, b := newCandidate(t, s.path, e.ours), newCandidate(t, s.path, e.ours)
+			java := curatorCandidates.newContender(t, e.role, s.path).(curatorCandidate)
 			s.mustLock(a)
 			ofJava := s.startWaiter(java, forever)
 			ofB := s.startWaiter(b, forever)
@@ -217,9 +217,9 @@ func TestElectionObservers(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestPath(t, e.role)
-			ours, java := enterCandidate(t, s.path, e.ours), javaTeam.enter(t, e.role, s.path).(javaCandidate)
+			ours, java := newCandidate(t, s.path, e.ours), curatorCandidates.newContender(t, e.role, s.path).(curatorCandidate)
 			seen := make(chan string, 10)
-			observing := enterCandidate(t, s.path, e.ours)
+			observing := newCandidate(t, s.path, e.ours)
 			s.asking.Go(func() {
 				for leader, err := range observing.Observe(s.ctx) {
 					switch {
@@ -244,9 +244,9 @@ func TestElectionObservers(t *testing.T) {
 			sees("none")
 			s.mustLock(java)
 			sees(java.id() + " 0")
-			told := s.startWaiter(ours, forever)
+			outcome := s.startWaiter(ours, forever)
 			s.release(java)
-			require.True(t, s.awaitGrant(told))
+			require.True(t, s.awaitGrant(outcome))
 			sees(ours.ID() + " 1")
 			s.release(ours)
 			sees("none")
@@ -254,15 +254,15 @@ func TestElectionObservers(t *testing.T) {
 	}
 }
 
-// TestElectionLayoutsAreNotMixed meets each kind's Java candidates with the other kind's of ours.
+// TestElectionLayoutsAreNotMixed lets Curator candidates of one kind meet Lockstep candidates with the option for the other kind.
 func TestElectionLayoutsAreNotMixed(t *testing.T) {
 	for i, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestPath(t, e.role)
-			java := javaTeam.enter(t, e.role, s.path)
+			java := curatorCandidates.newContender(t, e.role, s.path)
 			s.mustLock(java)
-			other := enterCandidate(t, s.path, elections[1-i].ours)
+			other := newCandidate(t, s.path, elections[1-i].ours)
 			_, err := other.Campaign(s.ctx)
 			require.ErrorIs(t, err, locks.ErrKindMixed)
 			s.awaitContenders(1)

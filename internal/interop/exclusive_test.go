@@ -11,20 +11,20 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// soon is how long a waiter waits before it gives up.
-const soon = 200 * time.Millisecond
+// shortWait is how long a waiter waits before it gives up.
+const shortWait = 200 * time.Millisecond
 
-// TestExclusiveLocksWithPeers lets contenders of two libraries share one lock, either first.
+// TestExclusiveLocksWithPeers lets contenders of two libraries share one lock. Each library is first once.
 func TestExclusiveLocksWithPeers(t *testing.T) {
 	for _, r := range exclusive {
 		for _, p := range pairs {
-			for _, duel := range duels {
-				if !p.plays(r) || duel.lists && !r.lists {
+			for _, scenario := range scenarios {
+				if !p.supports(r) || scenario.lists && !r.lists {
 					continue
 				}
-				t.Run(r.name+"/"+p.String()+"/"+duel.name, func(t *testing.T) {
+				t.Run(r.name+"/"+p.String()+"/"+scenario.name, func(t *testing.T) {
 					t.Parallel()
-					duel.run(newTwoContenders(t, r, p[0], p[1]))
+					scenario.run(newTwoContenders(t, r, p[0], p[1]))
 				})
 			}
 		}
@@ -35,7 +35,7 @@ func TestExclusiveLocksWithPeers(t *testing.T) {
 func TestLinesKeepOneOrderWithPeers(t *testing.T) {
 	for _, r := range exclusive {
 		for _, mix := range mixes {
-			if !mix.plays(r) {
+			if !mix.supports(r) {
 				continue
 			}
 			t.Run(r.name+"/"+mix.String(), func(t *testing.T) {
@@ -48,42 +48,42 @@ func TestLinesKeepOneOrderWithPeers(t *testing.T) {
 
 func testGrantOrder(s *testPath, r role, mix mix) {
 	const contenders = 6
-	holder := mix[0].enter(s.t, r, s.path)
+	holder := mix[0].newContender(s.t, r, s.path)
 	s.mustLock(holder)
 	var waiters []contender
-	var told []<-chan grant
+	var outcomes []<-chan grant
 	for i := 1; i < contenders; i++ {
-		c := mix[i%len(mix)].enter(s.t, r, s.path)
-		waiters, told = append(waiters, c), append(told, s.startWaiter(c, forever))
+		c := mix[i%len(mix)].newContender(s.t, r, s.path)
+		waiters, outcomes = append(waiters, c), append(outcomes, s.startWaiter(c, forever))
 		s.awaitContenders(i + 1)
 	}
 	for i, next := range waiters {
-		for _, t := range told[i:] {
+		for _, t := range outcomes[i:] {
 			s.requireStillWaiting(t)
 		}
 		s.release(holder)
-		require.True(s.t, s.awaitGrant(told[i]))
+		require.True(s.t, s.awaitGrant(outcomes[i]))
 		holder = next
 	}
 	s.release(holder)
 	s.awaitNoNodes()
 }
 
-// twoContenders is a scene with contenders of two libraries: the holder and a waiter, and another of the
-// first's behind these.
+// twoContenders has a holder and a waiter of two libraries. A third contender, of the first library, may
+// join the line behind them.
 type twoContenders struct {
 	*testPath
 	first, second contender
 	third         func() contender
 }
 
-func newTwoContenders(t *testing.T, r role, first, second team) twoContenders {
+func newTwoContenders(t *testing.T, r role, first, second library) twoContenders {
 	s := newTestPath(t, r)
-	return twoContenders{s, first.enter(t, r, s.path), second.enter(t, r, s.path),
-		func() contender { return first.enter(t, r, s.path) }}
+	return twoContenders{s, first.newContender(t, r, s.path), second.newContender(t, r, s.path),
+		func() contender { return first.newContender(t, r, s.path) }}
 }
 
-var duels = []struct {
+var scenarios = []struct {
 	name  string
 	run   func(twoContenders)
 	lists bool
@@ -99,7 +99,7 @@ var duels = []struct {
 func (d twoContenders) trySecondIsRefused() {
 	d.mustLock(d.first)
 	d.mustNotLock(d.second, 0)
-	d.mustNotLock(d.second, soon)
+	d.mustNotLock(d.second, shortWait)
 	d.awaitContenders(1)
 	d.release(d.first)
 	d.mustLock(d.second)
@@ -121,9 +121,9 @@ func (d twoContenders) releaseGrantsTheWaiter() {
 func (d twoContenders) abandonedWaitLeavesNoNode() {
 	last := d.third()
 	d.mustLock(d.first)
-	second := d.startWaiter(d.second, soon)
+	second := d.startWaiter(d.second, shortWait)
 	third := d.startWaiter(last, forever)
-	require.False(d.t, d.awaitGrant(second), "a waiter was granted beside a holder")
+	require.False(d.t, d.awaitGrant(second), "a waiter was granted while another contender holds")
 	d.awaitContenders(2)
 	d.requireStillWaiting(third)
 	d.release(d.first)
@@ -151,7 +151,7 @@ func (d twoContenders) waiterSessionEndIsSkipped() {
 	third := d.startWaiter(last, forever)
 	d.awaitContenders(3)
 	d.second.sessionID().kill(d.t)
-	d.eventually("it queues again, at the end", func() bool {
+	d.eventually("it joins the line again, at the end", func() bool {
 		d.requireStillWaiting(second)
 		line := d.contenderNodes()
 		return len(line) == len(before)+1 && !slices.Contains(line, before[len(before)-1])

@@ -73,7 +73,7 @@ func findJars() (string, error) {
 	return strings.Join(paths, string(filepath.ListSeparator)), nil
 }
 
-// find returns the first program that exists in JAVA_HOME or in PATH.
+// find returns the first of the programs that exists in JAVA_HOME or in PATH.
 func find(packages string, programs ...string) (string, error) {
 	home := os.Getenv("JAVA_HOME")
 	for _, name := range programs {

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// kazoosOwn are kazoo's locks with kazoo's own names, which wait for Lockstep's by extra_lock_patterns.
-var kazoosOwn = []struct {
+// kazooRoles are kazoo's locks with kazoo's own names. They wait for Lockstep's nodes by extra_lock_patterns.
+var kazooRoles = []struct {
 	role
 	ours role
 }{
@@ -19,23 +19,23 @@ var kazoosOwn = []struct {
 	{role{name: "read lock", kazoo: Command{Spec: Spec{Kind: "read", Patterns: []string{"__WRIT__"}}}}, writer},
 }
 
-// TestKazoosOwnNamesAreRefused: kazoo can be configured to wait for Lockstep's nodes. Lockstep cannot see whether it was, so it
-// refuses a directory with kazoo's names unless an option allows it.
-func TestKazoosOwnNamesAreRefused(t *testing.T) {
-	for _, r := range kazoosOwn {
+// TestKazooNamesAreRefused checks that Lockstep refuses a directory with kazoo's names unless an option allows it. kazoo can be configured to
+// wait for Lockstep's nodes, but Lockstep cannot see whether it is.
+func TestKazooNamesAreRefused(t *testing.T) {
+	for _, r := range kazooRoles {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestPath(t, r.ours)
-			we, they := weTeam.enter(t, r.ours, s.path), kazooTeam.enter(t, r.role, s.path)
+			we, they := lockstepLibrary.newContender(t, r.ours, s.path), kazooLibrary.newContender(t, r.role, s.path)
 			s.mustLock(we)
 			s.mustNotLock(they, 0)
-			told := s.startWaiter(they, forever)
+			outcome := s.startWaiter(they, forever)
 			s.awaitContenders(2)
-			s.requireStillWaiting(told)
-			_, err := weTeam.enter(t, r.ours, s.path).lock(s.ctx, forever)
+			s.requireStillWaiting(outcome)
+			_, err := lockstepLibrary.newContender(t, r.ours, s.path).lock(s.ctx, forever)
 			require.ErrorIs(t, err, locks.ErrKindMixed, "kazoo waits")
 			s.release(we)
-			require.True(t, s.awaitGrant(told))
+			require.True(t, s.awaitGrant(outcome))
 			_, err = we.lock(s.ctx, forever)
 			require.ErrorIs(t, err, locks.ErrKindMixed, "kazoo holds")
 			_, err = we.lock(s.ctx, 0)
@@ -49,7 +49,7 @@ func TestKazoosOwnNamesAreRefused(t *testing.T) {
 	}
 }
 
-// TestKazooNamesShareALine: kazoo waits for Lockstep's nodes, and Lockstep, with its option, for kazoo's.
+// TestKazooNamesShareALine checks that kazoo waits for Lockstep's nodes, and Lockstep, with its option, for kazoo's.
 func TestKazooNamesShareALine(t *testing.T) {
 	for _, r := range []role{
 		kazooNamesRole("mutex", func(c *framework.Client, path string) locks.Locker { return locks.NewMutex(c, path, locks.WithKazoo()) }, "lock", "lock-"),
@@ -58,34 +58,34 @@ func TestKazooNamesShareALine(t *testing.T) {
 		},
 			"write", "__WRIT__", "__READ__"),
 	} {
-		for _, p := range []mix{{weTeam, kazooTeam}, {kazooTeam, weTeam}} {
-			for _, duel := range duels {
-				if duel.lists {
+		for _, p := range []mix{{lockstepLibrary, kazooLibrary}, {kazooLibrary, lockstepLibrary}} {
+			for _, scenario := range scenarios {
+				if scenario.lists {
 					continue
 				}
-				t.Run(r.name+"/"+p.String()+"/"+duel.name, func(t *testing.T) {
+				t.Run(r.name+"/"+p.String()+"/"+scenario.name, func(t *testing.T) {
 					t.Parallel()
-					duel.run(newTwoContenders(t, r, p[0], p[1]))
+					scenario.run(newTwoContenders(t, r, p[0], p[1]))
 				})
 			}
 		}
 		t.Run(r.name+"/order", func(t *testing.T) {
 			t.Parallel()
-			testGrantOrder(newTestPath(t, r), r, mix{weTeam, kazooTeam})
+			testGrantOrder(newTestPath(t, r), r, mix{lockstepLibrary, kazooLibrary})
 		})
 	}
 }
 
-// kazooNamesRole is a role in which each library knows the other's names.
+// kazooNamesRole returns a role in which each library knows the other's names.
 func kazooNamesRole(name string, ours func(*framework.Client, string) locks.Locker, kind string, patterns ...string) role {
 	return role{name: name, ours: ours, kazoo: Command{Spec: Spec{Kind: kind, Patterns: patterns}}}
 }
 
-// TestInspectKazooLocks: Inspect lists holders and waiters of kazoo's locks, too.
+// TestInspectKazooLocks checks that Inspect also lists holders and waiters of kazoo's locks.
 func TestInspectKazooLocks(t *testing.T) {
-	writer, reader := kazoosOwn[1].role, kazoosOwn[2].role
+	writer, reader := kazooRoles[1].role, kazooRoles[2].role
 	s := newTestPath(t, reader)
-	one, two, last := kazooTeam.enter(t, reader, s.path), kazooTeam.enter(t, reader, s.path), kazooTeam.enter(t, writer, s.path)
+	one, two, last := kazooLibrary.newContender(t, reader, s.path), kazooLibrary.newContender(t, reader, s.path), kazooLibrary.newContender(t, writer, s.path)
 	s.mustLock(one)
 	s.mustLock(two)
 	third := s.startWaiter(last, forever)

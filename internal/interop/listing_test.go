@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// awaitListed waits until a contender's library lists these participants, in any order: its server may lag behind.
+// awaitListed waits until a contender's library lists these participants, in any order. The library's server may lag behind.
 func (s *testPath) awaitListed(c contender, want []string) {
 	s.t.Helper()
 	want = slices.Sorted(slices.Values(want))
@@ -23,17 +23,17 @@ func (s *testPath) awaitListed(c contender, want []string) {
 	})
 }
 
-// TestListingOfReadersAndWriters: Curator lists each kind apart, Lockstep lists all, of both libraries.
+// TestListingOfReadersAndWriters checks that Curator lists readers and writers separately, and Lockstep lists all of both libraries.
 func TestListingOfReadersAndWriters(t *testing.T) {
 	s := newTestPath(t, writer)
-	readers := []contender{weTeam.enter(t, reader, s.path), curatorTeam.enter(t, reader, s.path)}
-	writers := []contender{curatorTeam.enter(t, writer, s.path), weTeam.enter(t, writer, s.path)}
+	readers := []contender{lockstepLibrary.newContender(t, reader, s.path), curatorLibrary.newContender(t, reader, s.path)}
+	writers := []contender{curatorLibrary.newContender(t, writer, s.path), lockstepLibrary.newContender(t, writer, s.path)}
 	for _, r := range readers {
 		s.mustLock(r)
 	}
-	var told []<-chan grant
+	var outcomes []<-chan grant
 	for i, w := range writers {
-		told = append(told, s.startWaiter(w, forever))
+		outcomes = append(outcomes, s.startWaiter(w, forever))
 		s.awaitContenders(len(readers) + i + 1)
 	}
 	line := paths(s.awaitContenders(4))
@@ -50,16 +50,16 @@ func TestListingOfReadersAndWriters(t *testing.T) {
 		s.release(r)
 	}
 	for i, w := range writers {
-		require.True(t, s.awaitGrant(told[i]))
+		require.True(t, s.awaitGrant(outcomes[i]))
 		s.release(w)
 	}
 	s.awaitNoNodes()
 }
 
-// TestListingOfPermitHolders: Curator lists each permit, Lockstep each holder with its number of permits.
+// TestListingOfPermitHolders checks that Curator lists each permit, and Lockstep each holder with its number of permits.
 func TestListingOfPermitHolders(t *testing.T) {
 	s := newTestPath(t, semaphore(3, 1))
-	two, one := weTeam.enter(t, semaphore(3, 2), s.path), curatorTeam.enter(t, semaphore(3, 1), s.path)
+	two, one := lockstepLibrary.newContender(t, semaphore(3, 2), s.path), curatorLibrary.newContender(t, semaphore(3, 1), s.path)
 	s.mustLock(two)
 	s.mustLock(one)
 	s.sync()

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(withPeers{m})
 }
 
-// withPeers ends the peers, one of each for all tests, before goroutines are counted.
+// withPeers ends the peers that the tests share before the goroutines are counted.
 type withPeers struct{ *testing.M }
 
 func (m withPeers) Run() int {
@@ -42,7 +42,7 @@ var (
 	kazoo = &process{start: StartKazoo}
 )
 
-// startCurator starts a program of Curator's for one test, which is skipped where the library is missing, or fails where CI=true.
+// startCurator starts one of the Java programs for one test. If Curator is missing, the test is skipped, or fails if CI=true.
 func startCurator(t testing.TB, program string) *Peer {
 	t.Helper()
 	peer, err := StartCurator(t.TempDir(), program)
@@ -62,7 +62,7 @@ type process struct {
 	err   error
 }
 
-// get returns the running peer. Where its library is missing the test is skipped, or fails where
+// get returns the running peer. If its library is missing, the test is skipped, or fails if
 // CI=true.
 func (p *process) get(t *testing.T) *Peer {
 	t.Helper()

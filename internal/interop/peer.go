@@ -17,12 +17,12 @@ const patience = time.Minute
 // errEnded is returned when a peer ends before it answers.
 var errEnded = errors.New("it has ended")
 
-// Peer is a child process that uses another library's locks by command. Several goroutines may call its methods.
+// Peer is a child process that uses another library and obeys commands. Its methods may be called concurrently.
 type Peer struct {
-	name string
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	said *tail // on standard error
+	name   string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	stderr *tail // on standard error
 
 	mu    sync.Mutex // also of writing
 	last  int
@@ -34,8 +34,8 @@ type Peer struct {
 
 // start runs a peer's program.
 func start(name string, cmd *exec.Cmd) (*Peer, error) {
-	p := &Peer{name: name, cmd: cmd, said: &tail{}, asked: map[int]chan Answer{}, ended: make(chan struct{})}
-	cmd.Stderr, cmd.WaitDelay = p.said, patience
+	p := &Peer{name: name, cmd: cmd, stderr: &tail{}, asked: map[int]chan Answer{}, ended: make(chan struct{})}
+	cmd.Stderr, cmd.WaitDelay = p.stderr, patience
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("interop: %s: %w", name, err)
@@ -48,12 +48,12 @@ func start(name string, cmd *exec.Cmd) (*Peer, error) {
 		return nil, fmt.Errorf("interop: %s: %w", name, err)
 	}
 	p.in = in
-	go p.listen(out)
+	go p.readAnswers(out)
 	return p, nil
 }
 
-// listen passes answers to their callers until the peer ends.
-func (p *Peer) listen(out io.Reader) {
+// readAnswers passes answers to their callers until the peer ends.
+func (p *Peer) readAnswers(out io.Reader) {
 	var err error
 	for d := json.NewDecoder(out); err == nil; {
 		var a Answer
@@ -81,8 +81,8 @@ func (p *Peer) deliver(a Answer) error {
 	return nil
 }
 
-// Do sends the peer a command and waits for its answer until ctx ends; the peer still carries the command out. The error includes the
-// peer's stack trace, if any, and the end of its standard error.
+// Do sends the peer a command and waits for its answer, or until ctx ends; the peer carries the command out in any case. The error includes
+// the peer's stack trace, if any, and the end of its standard error.
 func (p *Peer) Do(ctx context.Context, c Command) (Answer, error) {
 	asked, err := p.ask(&c)
 	if err != nil {
@@ -118,10 +118,10 @@ func (p *Peer) ask(c *Command) (<-chan Answer, error) {
 }
 
 func (p *Peer) failed(c Command, err error) error {
-	return fmt.Errorf("interop: %s, %s %s%s: %w\n%s", p.name, c.Do, c.Client, c.Lock, err, p.said)
+	return fmt.Errorf("interop: %s, %s %s%s: %w\n%s", p.name, c.Do, c.Client, c.Lock, err, p.stderr)
 }
 
-// Close ends the peer, by force if it takes long. It returns an error if the peer did not end well.
+// Close ends the peer, and kills it if that takes too long. It returns an error if the peer has ended with one.
 func (p *Peer) Close() error {
 	_ = p.in.Close() // fails only if it has ended
 	timer := time.NewTimer(patience)
@@ -133,7 +133,7 @@ func (p *Peer) Close() error {
 		<-p.ended
 	}
 	if p.err != nil {
-		return fmt.Errorf("interop: %s: %w\n%s", p.name, p.err, p.said)
+		return fmt.Errorf("interop: %s: %w\n%s", p.name, p.err, p.stderr)
 	}
 	return nil
 }
@@ -144,18 +144,18 @@ type tail struct {
 	kept []byte
 }
 
-// most is how much is kept: several stack traces.
-const most = 16 << 10
+// maxTail is how many bytes are kept. It is enough for several stack traces.
+const maxTail = 16 << 10
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, b...)
-	t.kept = t.kept[max(0, len(t.kept)-most):]
+	t.kept = t.kept[max(0, len(t.kept)-maxTail):]
 	return len(b), nil
 }
 
-// String is what was kept.
+// String returns what is kept.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,4 +1,4 @@
-"""Uses kazoo's locks as it is told to: see doc.go for the commands."""
+"""Uses kazoo's locks as commands say: see doc.go."""
 import base64
 import json
 import logging
@@ -47,7 +47,6 @@ KINDS = {
     "curator-lock": names(CuratorLock),
     "curator-read": names(CuratorReadLock),
     "curator-write": names(CuratorWriteLock),
-    "semaphore": lambda client, c: recipe.Semaphore(client, c["paths"][0], c["lock"], max_leases=c["permits"]),
 }
 
 clients, locks = {}, {}

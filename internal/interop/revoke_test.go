@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestLockstepRevokesCuratorLock: Curator's listener is called.
+// TestLockstepRevokesCuratorLock checks that Curator's listener is called.
 func TestLockstepRevokesCuratorLock(t *testing.T) {
 	for _, r := range []role{exclusive[0], writer, reader} {
 		t.Run(r.name, func(t *testing.T) {
@@ -20,10 +20,10 @@ func TestLockstepRevokesCuratorLock(t *testing.T) {
 			_, err := c.do(s.ctx, "revocable")
 			require.NoError(t, err)
 			s.mustLock(c)
-			heard := s.startWaiter(revoked{c}, forever) // it watches its own node
-			s.requireStillWaiting(heard)
+			revocation := s.startWaiter(revoked{c}, forever) // it watches its own node
+			s.requireStillWaiting(revocation)
 			require.NoError(t, locks.Revoke(s.ctx, s.client, s.awaitContenders(1)[0].path))
-			require.True(t, s.awaitGrant(heard))
+			require.True(t, s.awaitGrant(revocation))
 			s.release(c)
 			s.awaitNoNodes()
 		})
@@ -38,13 +38,13 @@ func (r revoked) lock(ctx context.Context, _ time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// TestCuratorRevokesLockstepLease: the lease reports the revocation, and does not end.
+// TestCuratorRevokesLockstepLease checks that the lease reports the revocation, and does not end.
 func TestCuratorRevokesLockstepLease(t *testing.T) {
 	for _, r := range []role{exclusive[0], writer, reader} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestPath(t, r)
-			o := weTeam.enter(t, r, s.path).(*lockstepContender)
+			o := lockstepLibrary.newContender(t, r, s.path).(*lockstepContender)
 			s.mustLock(o)
 			select {
 			case <-o.lease.Revoked():
@@ -57,7 +57,7 @@ func TestCuratorRevokesLockstepLease(t *testing.T) {
 			select {
 			case <-o.lease.Revoked():
 			case <-s.ctx.Done():
-				require.Fail(t, "never told")
+				require.Fail(t, "the lease does not report the revocation")
 			}
 			require.NoError(t, o.lease.Err())
 			s.release(o)

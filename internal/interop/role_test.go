@@ -6,19 +6,19 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// role is a way to take part in a lock, in each library that has it.
+// role is a kind of contender, with the configuration for each library that has it.
 type role struct {
-	name    string
-	ours    func(*framework.Client, string) locks.Locker
-	curator Command  // kind and part
-	kazoo   Command  // kind
-	below   []string // the paths below the test's own, if several
-	waiting string   // the directory below the test's path where contenders wait, if not the first path
-	apart   bool     // holders are not in the line
-	lists   bool     // the libraries list their participants
+	name         string
+	ours         func(*framework.Client, string) locks.Locker
+	curator      Command  // kind and part
+	kazoo        Command  // kind
+	below        []string // the paths below the test's own, if several
+	waiting      string   // the directory below the test's path where contenders wait, if not the first path
+	holdersApart bool     // holders are not in the line
+	lists        bool     // the libraries list their participants
 }
 
-// paths are where the lock is, for a test at path.
+// paths returns the paths of the lock, for a test at path.
 func (r role) paths(path string) []string {
 	if r.below == nil {
 		return []string{path}
@@ -30,7 +30,7 @@ func (r role) paths(path string) []string {
 	return all
 }
 
-// line is the directory where contenders wait.
+// line returns the directory where contenders wait.
 func (r role) line(path string) string {
 	if r.waiting != "" {
 		return znode.Join(path, r.waiting)
@@ -57,23 +57,23 @@ var exclusive = []role{
 		below:   []string{"a", "b"},
 	},
 	{
-		name:    "semaphore of one",
-		ours:    func(c *framework.Client, path string) locks.Locker { return locks.NewSemaphore(c, path, 1) },
-		curator: Command{Spec: Spec{Kind: "semaphore-mutex"}},
-		waiting: "locks",
-		apart:   true,
+		name:         "semaphore of one",
+		ours:         func(c *framework.Client, path string) locks.Locker { return locks.NewSemaphore(c, path, 1) },
+		curator:      Command{Spec: Spec{Kind: "semaphore-mutex"}},
+		waiting:      "locks",
+		holdersApart: true,
 	},
 }
 
-// semaphore is the role of a contender that acquires some of a semaphore's permits together.
+// semaphore returns the role of a contender that acquires several permits of a semaphore together.
 func semaphore(permits, take int) role {
 	return role{
 		ours: func(c *framework.Client, path string) locks.Locker {
 			return locks.NewSemaphore(c, path, permits).Permits(take)
 		},
-		curator: Command{Spec: Spec{Kind: "semaphore", Permits: permits, Take: take}},
-		waiting: "locks",
-		apart:   true,
+		curator:      Command{Spec: Spec{Kind: "semaphore", Permits: permits, Take: take}},
+		waiting:      "locks",
+		holdersApart: true,
 	}
 }
 

@@ -3,7 +3,9 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,7 +19,7 @@ import (
 	"github.com/lockstep-go/lockstep/registry"
 )
 
-// discovery is Curator's x-discovery and a registry of ours, at the same directory.
+// discovery has Curator's x-discovery and a Lockstep registry, with the same directory.
 type discovery struct {
 	t    *testing.T
 	ctx  context.Context
@@ -52,22 +54,26 @@ func (d *discovery) java(c Command) []string {
 	return answer.Participants
 }
 
-// javaComesToAnswer asks Java until it gives this answer: its server may lag behind ours, and its caches behind the server.
-func (d *discovery) javaComesToAnswer(c Command, want ...string) {
+// awaitAnswer sends Curator a command repeatedly until it gives this answer. Curator's server may lag behind Lockstep's, and its caches behind the server.
+func (d *discovery) awaitAnswer(c Command, want ...string) {
 	d.t.Helper()
-	require.EventuallyWithT(d.t, func(collect *assert.CollectT) { require.Equal(collect, want, d.java(c)) }, deadline, 50*time.Millisecond)
+	var got []string
+	poll(d.t, func() string { return fmt.Sprintf("the answer %q to %q; the last one is %q", want, c.Do, got) }, func() bool {
+		got = d.java(c)
+		return slices.Equal(want, got)
+	})
 }
 
-// cacheHas waits until Java's ServiceCache has these instances.
-func (d *discovery) cacheHas(lines ...string) {
+// awaitCache waits until Curator's ServiceCache has these instances.
+func (d *discovery) awaitCache(lines ...string) {
 	d.t.Helper()
 	lines = append([]string{}, lines...)
 	wait := int(deadline.Milliseconds())
 	require.Equal(d.t, lines, d.java(Command{Do: "await", Nodes: lines, Wait: &wait}))
 }
 
-// pooled waits until our pool picks these instances alone.
-func (d *discovery) pooled(ids ...string) {
+// awaitPool waits until Lockstep's pool picks these instances only.
+func (d *discovery) awaitPool(ids ...string) {
 	d.t.Helper()
 	require.EventuallyWithT(d.t, func(c *assert.CollectT) {
 		all, _, err := d.pool.Instances(d.ctx)
@@ -82,9 +88,9 @@ func (d *discovery) pooled(ids ...string) {
 	}, deadline, 50*time.Millisecond)
 }
 
-// TestCuratorsInstancesAreListed: what Curator's ServiceDiscovery registers, changes and unregisters, a registry lists and a pool picks; and what a registry disables, Java
-// sees, with the fields that it had.
-func TestCuratorsInstancesAreListed(t *testing.T) {
+// TestCuratorInstancesAreListed checks that a registry lists, and a pool picks, the instances that Curator's ServiceDiscovery registers, changes and unregisters. If a registry
+// disables an instance, Curator finds it disabled, with its other fields unchanged.
+func TestCuratorInstancesAreListed(t *testing.T) {
 	d := newDiscovery(t)
 	began := time.Now().Add(-time.Minute)
 	for id, kind := range map[string]string{"full": "full", "plain": "plain", "text": "text", "off": "off"} {
@@ -102,7 +108,7 @@ func TestCuratorsInstancesAreListed(t *testing.T) {
 	require.Equal(t, registry.Instance{Service: service, ID: "off", Address: "10.0.0.8", Port: 8081, Weight: 1, Disabled: "disabled", Registered: all[1].Registered}, all[1])
 	require.Equal(t, registry.Instance{Service: service, ID: "plain", Address: "10.0.0.8", Port: 8081, Weight: 1, Registered: all[2].Registered}, all[2])
 	require.JSONEq(t, `"hello"`, string(all[3].Payload))
-	d.pooled("full", "plain", "text")
+	d.awaitPool("full", "plain", "text")
 
 	d.java(Command{Do: "change", Lock: "full", Part: "full"})
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
@@ -114,15 +120,15 @@ func TestCuratorsInstancesAreListed(t *testing.T) {
 	for _, id := range []string{"full", "text"} {
 		require.NoError(t, d.ours.Disable(d.ctx, service, id, "by hand"))
 	}
-	d.pooled("plain")
-	d.javaComesToAnswer(Command{Do: "one", Lock: "full"}, `full 10.0.0.8 8081 8444 off DYNAMIC {"zone":"b","load":7} https://10.0.0.8:8081/v2`)
-	d.javaComesToAnswer(Command{Do: "one", Lock: "text"}, `text 10.0.0.8 8081 null off DYNAMIC "hello" -`)
+	d.awaitPool("plain")
+	d.awaitAnswer(Command{Do: "one", Lock: "full"}, `full 10.0.0.8 8081 8444 off DYNAMIC {"zone":"b","load":7} https://10.0.0.8:8081/v2`)
+	d.awaitAnswer(Command{Do: "one", Lock: "text"}, `text 10.0.0.8 8081 null off DYNAMIC "hello" -`)
 	require.NoError(t, d.ours.Enable(d.ctx, service, "full"))
 	d.java(Command{Do: "unregister", Lock: "plain"})
-	d.pooled("full")
+	d.awaitPool("full")
 }
 
-// TestCuratorFindsRegisteredInstances: Java's ServiceDiscovery and ServiceProvider find what is registered here, and its ServiceCache sees each change.
+// TestCuratorFindsRegisteredInstances checks that Curator's ServiceDiscovery and ServiceProvider find Lockstep's instances, and that its ServiceCache notices each change.
 func TestCuratorFindsRegisteredInstances(t *testing.T) {
 	d := newDiscovery(t)
 	one, err := d.ours.Register(d.ctx, registry.Instance{Service: service, ID: "one", Address: "10.0.0.7", Port: 8080, SSLPort: 8443, URISpec: "{scheme}://{address}:{port}/{name}",
@@ -134,22 +140,22 @@ func TestCuratorFindsRegisteredInstances(t *testing.T) {
 		first  = `one 10.0.0.7 8080 8443 on DYNAMIC {"zone":"a","load":1} https://10.0.0.7:8080/billing`
 		second = `two ::1 9090 null on DYNAMIC {"metadata":{"zone":"c"},"weight":3} -`
 	)
-	d.javaComesToAnswer(Command{Do: "names"}, service)
-	d.javaComesToAnswer(Command{Do: "list"}, first, second)
+	d.awaitAnswer(Command{Do: "names"}, service)
+	d.awaitAnswer(Command{Do: "list"}, first, second)
 	require.Equal(t, []string{second}, d.java(Command{Do: "one", Lock: "two"}))
 	d.java(Command{Do: "watch"})
-	d.cacheHas(first, second)
-	d.javaComesToAnswer(Command{Do: "provide", Rounds: 10}, "one", "two")
+	d.awaitCache(first, second)
+	d.awaitAnswer(Command{Do: "provide", Rounds: 10}, "one", "two")
 
 	require.NoError(t, two.Update(d.ctx, func(i *registry.Instance) { i.Port, i.Metadata = 9091, nil }))
-	d.cacheHas(first, `two ::1 9091 null on DYNAMIC {"weight":3} -`)
+	d.awaitCache(first, `two ::1 9091 null on DYNAMIC {"weight":3} -`)
 	require.NoError(t, one.Disable(d.ctx, "debugging"))
 	require.Error(t, one.Update(d.ctx, func(i *registry.Instance) { i.Payload = json.RawMessage("{") }))
-	d.cacheHas(strings.Replace(first, " on ", " off ", 1), `two ::1 9091 null on DYNAMIC {"weight":3} -`)
-	d.javaComesToAnswer(Command{Do: "provide", Rounds: 10}, "two")
+	d.awaitCache(strings.Replace(first, " on ", " off ", 1), `two ::1 9091 null on DYNAMIC {"weight":3} -`)
+	d.awaitAnswer(Command{Do: "provide", Rounds: 10}, "two")
 	require.NoError(t, two.Close(d.ctx))
 	require.NoError(t, one.Enable(d.ctx))
-	d.cacheHas(first)
+	d.awaitCache(first)
 	require.NoError(t, one.Close(d.ctx))
-	d.cacheHas()
+	d.awaitCache()
 }

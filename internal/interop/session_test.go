@@ -3,6 +3,7 @@ package interop
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -18,20 +19,20 @@ import (
 )
 
 const (
-	// sessionTimeout is the longest that the test servers grant: what is killed here is killed at once.
+	// sessionTimeout is the longest session timeout that the test servers grant. The tests do not wait for it, because kill closes sessions.
 	sessionTimeout = 10 * time.Second
 	// deadline bounds every wait. Only a violation or a stalled machine reaches it.
 	deadline = 2 * time.Minute
 )
 
-// session is a session's id and password, which suffice to end it from outside.
+// session has a session's id and password. With them another client can end the session.
 type session struct {
 	id       int64
 	password []byte
 }
 
-// kill ends a session as its expiry does: its nodes go, and its client learns of it when it connects
-// again. It tries again while the client wins the session back.
+// kill ends a session as its expiry does: the servers delete its nodes, and its client notices when it connects
+// again. It tries again if the client has moved the session back to another connection.
 func (s session) kill(t *testing.T) {
 	t.Helper()
 	servers := ensemble.Shared(t)
@@ -54,7 +55,7 @@ func (s session) closeAt(server string) error {
 	if err := conn.SetDeadline(time.Now().Add(sessionTimeout)); err != nil {
 		return err
 	}
-	if _, err := conn.Write(s.farewell()); err != nil {
+	if _, err := conn.Write(s.closeRequests()); err != nil {
 		return err
 	}
 	granted, err := readGrantedSession(conn)
@@ -65,8 +66,8 @@ func (s session) closeAt(server string) error {
 	return err
 }
 
-// farewell is a connect request followed at once by closeSession, so that the client gets no time between them.
-func (s session) farewell() []byte {
+// closeRequests returns a connect request followed by closeSession, so that the client cannot reconnect between them.
+func (s session) closeRequests() []byte {
 	var e wire.Encoder
 	mark := e.BeginFrame()
 	connect := wire.ConnectRequest{Timeout: int32(sessionTimeout.Milliseconds()), Session: s.id, Password: s.password}
@@ -103,7 +104,7 @@ func connect(t *testing.T) (*framework.Client, session) {
 	return c, first.session(t)
 }
 
-// syncWithOthers lets a client read what other clients have written before, perhaps on a server that is ahead of its own.
+// syncWithOthers lets a client's server apply all writes that other clients have made before, perhaps on servers that are ahead of it.
 func syncWithOthers(t *testing.T, ctx context.Context, c *framework.Client) {
 	t.Helper()
 	session, err := c.Session(ctx)
@@ -111,45 +112,50 @@ func syncWithOthers(t *testing.T, ctx context.Context, c *framework.Client) {
 	require.NoError(t, session.Sync(ctx, "/"))
 }
 
-// sessionRecorder reads a session's password, which the client does not show, from the first frame of its last connection.
+// sessionRecorder reads a session's password, which the client does not reveal, from the first frame of its last connection.
 type sessionRecorder struct {
-	mu    sync.Mutex
-	heard *bytes.Buffer
+	mu       sync.Mutex
+	received *bytes.Buffer
 }
 
-func (v *sessionRecorder) dialAndRecord(ctx context.Context, network, address string) (net.Conn, error) {
+func (r *sessionRecorder) dialAndRecord(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.heard = &bytes.Buffer{}
-	return recordedConn{conn, v, v.heard}, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.received = &bytes.Buffer{}
+	return recordedConn{conn, r, r.received}, nil
 }
 
-func (v *sessionRecorder) session(t *testing.T) session {
+// session returns the session once its frame has arrived. A client that has changed its server meanwhile waits for another one.
+func (r *sessionRecorder) session(t *testing.T) session {
 	t.Helper()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	granted, err := readGrantedSession(bytes.NewReader(v.heard.Bytes()))
-	require.NoError(t, err)
+	var granted wire.ConnectResponse
+	var err error
+	poll(t, func() string { return fmt.Sprint("a frame with the session: ", err) }, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		granted, err = readGrantedSession(bytes.NewReader(r.received.Bytes()))
+		return err == nil
+	})
 	return session{granted.Session, granted.Password}
 }
 
 // recordedConn is a connection that keeps its first frames.
 type recordedConn struct {
 	net.Conn
-	by    *sessionRecorder
-	heard *bytes.Buffer
+	by       *sessionRecorder
+	received *bytes.Buffer
 }
 
 func (c recordedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.by.mu.Lock()
 	defer c.by.mu.Unlock()
-	if c.heard.Len() < 1<<10 {
-		c.heard.Write(b[:n])
+	if c.received.Len() < 1<<10 {
+		c.received.Write(b[:n])
 	}
 	return n, err
 }

@@ -73,7 +73,7 @@ func (w work) compare(ctx context.Context, c *framework.Client) error {
 	}
 	last, err := number(ctx, c, w.nodes[len(w.nodes)-1])
 	if err == nil && first != last {
-		err = fmt.Errorf("a reader beside a writer: %d, then %d", first, last)
+		err = fmt.Errorf("a writer wrote while a reader was inside: %d, then %d", first, last)
 	}
 	return err
 }

@@ -25,9 +25,9 @@ func TestCountersUnderLocksWithPeers(t *testing.T) {
 			s := newTestPath(t, r)
 			add := work{section: Add, nodes: s.numbers(2), rounds: rounds}
 			var all concurrentWorkers
-			for _, team := range teams {
-				if team.plays(r) {
-					all.enter(s, team, r, add)
+			for _, team := range libraries {
+				if team.supports(r) {
+					all.add(s, team, r, add)
 				}
 			}
 			require.NoError(t, all.work(s))
@@ -50,13 +50,13 @@ type worker struct {
 	work work
 }
 
-func (c *concurrentWorkers) enter(s *testPath, team team, r role, w work) {
+func (c *concurrentWorkers) add(s *testPath, team library, r role, w work) {
 	for range each {
-		*c = append(*c, worker{team.enter(s.t, r, s.path), w})
+		*c = append(*c, worker{team.newContender(s.t, r, s.path), w})
 	}
 }
 
-// work runs all of them at once.
+// work runs all of them concurrently.
 func (c concurrentWorkers) work(s *testPath) error {
 	errs := make([]error, len(c))
 	var wg sync.WaitGroup

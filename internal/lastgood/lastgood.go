@@ -1,4 +1,4 @@
-// Package lastgood keeps what a program has read last from a node in a file, from which it starts while the servers cannot be reached.
+// Package lastgood stores the last good value that a program has read from a node in a file. The program starts with that value while it cannot reach the servers.
 package lastgood
 
 import (
@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// ErrBadFile is returned for a file that is damaged, half written, of another kind or of another path.
+// ErrBadFile is returned for a file that is damaged, incomplete, of another kind or of another path.
 var ErrBadFile = errors.New("not a file with the last good value")
 
-// Kind is a kind of files.
+// Kind is a kind of file.
 type Kind struct {
-	Name string
-	Most int // bytes of a file
+	Name     string
+	MaxBytes int // the largest size of a file
 }
 
-// Content is what a file keeps: the last good value of one path.
+// Content is what a file stores: the last good value of one path.
 type Content struct {
 	Path    string    `json:"path"` // with the client's root
 	Version int64     `json:"version"`
@@ -31,7 +31,7 @@ type Content struct {
 	Data    []byte    `json:"-"`
 }
 
-// magic begins the first line, which has the checksum of the rest. The second line is the JSON of Content, the rest the value's bytes.
+// magic begins the first line. The rest of this line is the checksum of all that follows: a line with the JSON of Content, and then the bytes of the value.
 func (k Kind) magic() string { return "lockstep " + k.Name + " 1 " }
 
 func (k Kind) encode(c Content) ([]byte, error) {
@@ -48,12 +48,12 @@ func checksum(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Decode reads a file's bytes. The error wraps ErrBadFile.
+// Decode decodes the bytes of a file with the value of path. The error wraps ErrBadFile.
 func (k Kind) Decode(b []byte, path string) (c Content, err error) {
 	first, rest, complete := bytes.Cut(b, []byte("\n"))
 	sum, isFile := bytes.CutPrefix(first, []byte(k.magic()))
 	if !complete || !isFile {
-		return c, fmt.Errorf("%w: it does not begin as one", ErrBadFile)
+		return c, fmt.Errorf("%w: its first line is not %q with a checksum", ErrBadFile, k.magic())
 	}
 	if string(sum) != checksum(rest) {
 		return c, fmt.Errorf("%w: its checksum is wrong", ErrBadFile)
@@ -66,36 +66,36 @@ func (k Kind) Decode(b []byte, path string) (c Content, err error) {
 		return c, fmt.Errorf("%w: %w", ErrBadFile, err)
 	}
 	if c.Path != path {
-		return c, fmt.Errorf("%w: it is of %q and not of %q", ErrBadFile, c.Path, path)
+		return c, fmt.Errorf("%w: it has the value of %q, not of %q", ErrBadFile, c.Path, path)
 	}
 	c.Data = data
 	return c, nil
 }
 
-// Read reads the file; a missing one is os.ErrNotExist.
+// Read reads a file with the value of path. If the file is missing, the error wraps os.ErrNotExist.
 func (k Kind) Read(name, path string) (Content, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return Content{}, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, int64(k.Most)+1))
+	b, err := io.ReadAll(io.LimitReader(f, int64(k.MaxBytes)+1))
 	if err != nil {
 		return Content{}, err
 	}
-	if len(b) > k.Most {
-		return Content{}, fmt.Errorf("%w: it has more than %d bytes", ErrBadFile, k.Most)
+	if len(b) > k.MaxBytes {
+		return Content{}, fmt.Errorf("%w: it has more than %d bytes", ErrBadFile, k.MaxBytes)
 	}
 	return k.Decode(b, path)
 }
 
-// Write replaces the file, which gets the mode 0600, so that a crash leaves the former one or this one.
+// Write replaces the file atomically: after a crash, the former file or the new one is there. The file has the mode 0600.
 func (k Kind) Write(name string, c Content) (err error) {
 	b, err := k.encode(c)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp") // has the mode 0600
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp") // with the mode 0600
 	if err != nil {
 		return err
 	}
@@ -122,6 +122,6 @@ func (k Kind) Write(name string, c Content) (err error) {
 		return err
 	}
 	defer dir.Close()
-	_ = dir.Sync() // some file systems cannot; then the rename lasts a little later
+	_ = dir.Sync() // some file systems cannot sync a directory; there a crash may undo the rename
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var kind = Kind{Name: "test", Most: 1 << 20}
+var kind = Kind{Name: "test", MaxBytes: 1 << 20}
 
 func TestADamagedOrForeignFileIsRefused(t *testing.T) {
 	good, err := kind.encode(Content{Path: "/a", Data: []byte("value")})
@@ -20,9 +20,9 @@ func TestADamagedOrForeignFileIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "value", string(c.Data))
 	_, err = kind.Decode(good, "/b")
-	require.ErrorIs(t, err, ErrBadFile, "it is of another path")
+	require.ErrorIs(t, err, ErrBadFile, "another path")
 	_, err = Kind{Name: "other"}.Decode(good, "/a")
-	require.ErrorIs(t, err, ErrBadFile, "it is of another kind")
+	require.ErrorIs(t, err, ErrBadFile, "another kind")
 	for n := range good {
 		_, err = kind.Decode(good[:n], "/a")
 		require.ErrorIs(t, err, ErrBadFile, "half written: %d bytes", n)
@@ -47,7 +47,7 @@ func FuzzDecodeFile(f *testing.F) {
 		}
 		again, err := kind.encode(c)
 		if err != nil {
-			return // a time that cannot be written
+			return // JSON has no form for this time
 		}
 		read, err := kind.Decode(again, "/a")
 		require.NoError(t, err)

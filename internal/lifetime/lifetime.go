@@ -1,5 +1,5 @@
-// Package lifetime holds the type from which everything that is granted derives: a session's hold, a lease within another, a turn of a slice, a term, several
-// leases together.
+// Package lifetime has the type on which all grants are built: a session's hold, a lease within another lease, a turn of a slice, a term, and a lease of
+// several locks.
 package lifetime
 
 import (
@@ -7,34 +7,34 @@ import (
 	"sync"
 )
 
-// Lifetime is how long something that was granted stands. It ends by End, or with what it lies within: a session, a
-// hold or other lifetimes, whichever ends first.
+// Lifetime is the time for which a grant stands. It ends when End is called, or when its parent ends: a session or another lifetime. A lifetime made by Join
+// has several parents, and ends when the first of them ends.
 //
-// Guarantee: Err, and the error of Context, read the clock: they are right at once in a process that was stopped and
-// continued, before any timer has fired. (Contexts that are derived from Context end by timers.) What depends on
-// several lifetimes has ended when End of one of them returns.
+// Guarantee: Err, and the error of Context, read the clock. So they are right at once in a process that was stopped and
+// continued, before any timer has fired. (Contexts that are derived from Context end by timers.) When End of a lifetime returns, all
+// lifetimes that Join has made from it have ended too.
 type Lifetime struct {
 	within Parent
-	beside []*Lifetime // more that it ends with; see Join
-	values context.Context
+	beside []*Lifetime     // more parents, of a lifetime made by Join; nil for any other
+	values context.Context // its values are those of the context
 
 	mu         sync.Mutex
-	cause      error // why it ended, once that is known here
-	bare       context.Context
+	cause      error           // why the lifetime ended; nil until Err, End or the end of a part notices the end
+	bare       context.Context // made by BareContext
 	cancel     context.CancelCauseFunc
-	stops      []func() bool
-	dependents []*Lifetime
+	stops      []func() bool // stop the callbacks at the ends of the contexts of beside
+	dependents []*Lifetime   // lifetimes that Join has made from this one
 }
 
-// Parent is what a lifetime lies within.
+// Parent is what a lifetime is within: it ends at the latest with its parent.
 type Parent interface {
-	// Err is nil while it stands. It reads the clock.
+	// Err is nil until the parent ends. It reads the clock.
 	Err() error
-	// BareContext is done when it has ended, and carries no values.
+	// BareContext is done when the parent has ended, and carries no values.
 	BareContext() context.Context
 }
 
-// Init makes a zero Lifetime one within a parent. Its context carries the values of values, and no others.
+// Init puts a zero Lifetime within a parent. Its context carries the values of values, and no others.
 func (l *Lifetime) Init(within Parent, values context.Context) { l.within, l.values = within, values }
 
 // Child returns a lifetime within l. Its context carries the values of values, and no others.
@@ -42,8 +42,8 @@ func (l *Lifetime) Child(values context.Context) *Lifetime {
 	return &Lifetime{within: l, values: values}
 }
 
-// Join returns a lifetime that ends with the first of several, of which there is at least one. End it when
-// it is of no use any more. Its context carries the values of values, and no others.
+// Join returns a lifetime that ends when the first of its parts ends. There must be at least one part. Call End when the lifetime is not
+// needed any more, so that the parts forget it. Its context carries the values of values, and no others.
 func Join(values context.Context, parts ...*Lifetime) *Lifetime {
 	l := &Lifetime{within: parts[0], beside: parts[1:], values: values}
 	for _, p := range parts {
@@ -54,19 +54,19 @@ func Join(values context.Context, parts ...*Lifetime) *Lifetime {
 	return l
 }
 
-// Context is done when the lifetime has ended; its cause says why.
+// Context is done when the lifetime has ended. Its cause says why.
 func (l *Lifetime) Context() context.Context { return lifetimeContext{l.BareContext(), l} }
 
-// Of returns the lifetime that a grant's context belongs to: the innermost one, or nil.
+// Of returns the innermost lifetime whose context ctx is derived from, or nil if there is none.
 func Of(ctx context.Context) *Lifetime {
 	l, _ := ctx.Value(lifetimeKey{}).(*Lifetime)
 	return l
 }
 
-// lifetimeKey asks a context for its lifetime.
+// lifetimeKey is the context key of the lifetime.
 type lifetimeKey struct{}
 
-// Err is nil while the lifetime stands, else why it ended. It reads the clock.
+// Err is nil until the lifetime ends, and then says why it ended. It reads the clock.
 func (l *Lifetime) Err() error {
 	l.mu.Lock()
 	cause := l.cause
@@ -85,16 +85,16 @@ func (l *Lifetime) Err() error {
 	return nil
 }
 
-// End ends the lifetime, and before that those that depend on it and on others. Only the first call counts. A nil cause
-// stands for that of what it lies within.
+// End ends the lifetime, and returns when the lifetimes that Join has made from it have ended too. Only the first call counts. If the parent has ended, the cause is
+// that of the parent's end, so that a release does not hide the loss of a session. If cause is nil, it is context.Canceled.
 func (l *Lifetime) End(cause error) {
-	if cause == nil && l.Err() == nil {
+	if l.Err() == nil && cause == nil {
 		cause = context.Canceled
 	}
 	_ = l.end(cause)
 }
 
-// end returns why the lifetime ended, which was an earlier cause if there was one.
+// end ends the lifetime with a cause, unless it has ended already. It returns the cause of its end.
 func (l *Lifetime) end(cause error) error {
 	l.mu.Lock()
 	if l.cause != nil {
@@ -117,13 +117,13 @@ func (l *Lifetime) end(cause error) error {
 	for _, p := range l.beside {
 		p.removeDependent(l)
 	}
-	if p, ok := l.within.(*Lifetime); ok && l.beside != nil {
+	if p, ok := l.within.(*Lifetime); ok && l.beside != nil { // Join has added l to its first part, too
 		p.removeDependent(l)
 	}
 	return cause
 }
 
-// removeDependent takes a dependent that has ended from the list.
+// removeDependent removes a dependent that has ended from the list.
 func (l *Lifetime) removeDependent(dependent *Lifetime) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *Lifetime) removeDependent(dependent *Lifetime) {
 	}
 }
 
-// BareContext makes the context when it is needed first: most short lifetimes have none.
+// BareContext makes the context at its first call, since most short lifetimes need none.
 func (l *Lifetime) BareContext() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,15 +156,20 @@ func (l *Lifetime) BareContext() context.Context {
 	return l.bare
 }
 
-// lifetimeContext reads the clock when it is asked for its error, and has the values of whoever asked.
+// lifetimeContext is the context of a lifetime. Its Err reads the clock, and its values are those of Lifetime.values.
 type lifetimeContext struct {
-	context.Context // carries no values, but is known to package context
+	context.Context // the bare context: it carries no values, and package context knows its type
 	life            *Lifetime
 }
 
 func (c lifetimeContext) Err() error {
-	_ = c.life.Err() // ends it if its time is over
-	return c.Context.Err()
+	ended := c.life.Err() // ends the lifetime if its parent has ended
+	err := c.Context.Err()
+	if err == nil && ended != nil { // another goroutine ends the lifetime now, and cancels the context next
+		<-c.Done()
+		err = c.Context.Err()
+	}
+	return err
 }
 
 func (c lifetimeContext) Value(key any) any {

@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -37,7 +38,12 @@ func (f *fixture) admitted(asked, session int64) (library, *peer) {
 	return library{f, c}, p
 }
 
-// TestAnswersGoToTheirCalls mixes the answers to two calls with what the library gets to see.
+// notification is a watch event as a server sends it.
+func notification(event wire.EventType, path string) []byte {
+	return frame(wire.XidNotify, int64(-1), int32(0), int32(event), int32(3), path)
+}
+
+// TestAnswersGoToTheirCalls mixes the answers to two calls with watch events, and with what the library gets to see.
 func TestAnswersGoToTheirCalls(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.admitted(0, 77)
@@ -45,17 +51,37 @@ func TestAnswersGoToTheirCalls(t *testing.T) {
 		require.True(t, f.m.Send(got.call("/a"), got.call("/b")))
 		p.expect(append(syncing(firstXid, "/a"), syncing(firstXid+1, "/b")...))
 
-		event, own := frame(wire.XidNotify, int64(-1), int32(0), "event"), reply(3, 12)
+		long, own := "/"+strings.Repeat("x", 1<<20), reply(3, 12)
 		p.answer(bytes.Join([][]byte{
-			event, frame(int32(firstXid), int64(10), int32(0), "/a"), frame(int32(firstXid+7), int64(10), int32(0)),
-			frame(int32(firstXid+1), int64(11), int32(wire.NoNode)), own,
+			notification(wire.EventNodeDeleted, "/e"), frame(int32(firstXid), int64(10), int32(0), "/a"), frame(int32(firstXid+7), int64(10), int32(0)),
+			frame(int32(firstXid+1), int64(11), int32(wire.NoNode)), notification(wire.EventNodeCreated, long), own,
 		}, nil))
-		c.reads(append(event, own...))
+		c.reads(own)
+		require.Equal(t, []wire.WatchEvent{{Type: wire.EventNodeDeleted, State: 3, Path: "/e"}, {Type: wire.EventNodeCreated, State: 3, Path: long}}, f.events)
 		require.Equal(t, answers{
 			"/a": {Zxid: 10, SessionID: 77, Body: []byte("\x00\x00\x00\x02/a")},
 			"/b": {Zxid: 11, SessionID: 77, Code: wire.NoNode, Body: []byte{}},
 		}, got)
 	})
+}
+
+// TestABrokenEventEndsTheConnection: the next event might be one that a holder must hear.
+func TestABrokenEventEndsTheConnection(t *testing.T) {
+	for name, event := range map[string][]byte{
+		"no body": frame(wire.XidNotify, int64(-1), int32(0)),
+		"cut off": frame(wire.XidNotify, int64(-1), int32(0), int32(wire.EventNodeDeleted), int32(3), int32(1000)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, f *fixture) {
+				c, p := f.admitted(0, 77)
+				p.answer(event)
+				_, err := c.Read(make([]byte, 1))
+				require.ErrorIs(t, err, wire.ErrMalformed)
+				require.False(t, f.m.Status().Up)
+				require.Empty(t, f.events)
+			})
+		})
+	}
 }
 
 // TestNothingPassesWithoutCredentials sends before the connection is admitted.

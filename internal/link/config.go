@@ -18,9 +18,12 @@ type Config struct {
 	// Now reads the clock that Handshake.SentAt is told in.
 	Now func() time.Duration
 	// HandshakeTimeout bounds the time from a dial to the answer of the connect request.
-	HandshakeTimeout time.Duration
-	// Failed is told of each dial or handshake that failed, by server address; may be nil.
+	HandshakeTimeout func() time.Duration
+	// Failed is told of each dial or handshake that failed, and of each connection that has ended without another answer, by server address; may be nil. It
+	// is told before the next dial.
 	Failed func(address string, err error)
 	// Answered is told of each request and its reply, before the request's own Done; may be nil. It must not block.
 	Answered func(wire.Op, Reply)
+	// Event is told of each watch event, in the order of the answers; may be nil. It must not block.
+	Event func(wire.WatchEvent)
 }

@@ -21,12 +21,14 @@ type conn struct {
 	sentAt     time.Duration
 	ended      sync.Once
 	greeted    atomic.Bool // the connect request was answered
+	answered   atomic.Bool // and another packet
 
 	// The reading goroutine's own.
 	br       *bufio.Reader
 	left     int // bytes of the present frame not yet handed on
 	deadline time.Time
-	limit    time.Time // of the handshake
+	limit    time.Time     // of the handshake
+	silence  time.Duration // how long to wait past the library's deadline
 
 	sessionID atomic.Int64
 	admitted  bool // requests may pass; guarded by the Monitor's mutex
@@ -59,7 +61,7 @@ type sessionOwner interface {
 }
 
 func newConn(session sessionOwner, cfg Config, nc net.Conn, address string) *conn {
-	c := &conn{Conn: nc, session: session, cfg: cfg, address: address, limit: time.Now().Add(cfg.HandshakeTimeout), pending: map[int32]*Call{}}
+	c := &conn{Conn: nc, session: session, cfg: cfg, address: address, limit: time.Now().Add(cfg.HandshakeTimeout()), pending: map[int32]*Call{}}
 	c.work.L = &c.mu
 	c.br = bufio.NewReaderSize(reader{c}, readBuffer)
 	go c.writeQueued()
@@ -111,10 +113,13 @@ func (c *conn) tellRoom() {
 	}
 }
 
-// Write queues one frame of the library's. Once the connection is established it never fails: go-zookeeper
+// Write queues one frame of the library's, except for its pings: sendPings sends others. Once the connection is established it never fails: go-zookeeper
 // keeps a request whose write has failed, answers it twice and may block for ever. The reading side
 // fails instead, which ends every request once.
 func (c *conn) Write(frame []byte) (int, error) {
+	if isPing(frame) {
+		return len(frame), nil
+	}
 	c.mu.Lock()
 	first := !c.wrote
 	c.wrote = true
@@ -130,14 +135,27 @@ func (c *conn) Write(frame []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pending != nil {
-		if isPing(frame) {
-			c.pings.noteSent(c.cfg.Now())
-			c.out.putFrame(out)
-		}
 		c.out.putFrame(out)
 		c.work.Signal()
 	}
 	return len(frame), nil
+}
+
+// sendPings sends a pair of pings after each interval until the connection has ended.
+func (c *conn) sendPings(interval time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pings.next = time.AfterFunc(interval, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.pending == nil {
+			return
+		}
+		c.pings.noteSent(c.cfg.Now())
+		c.out.putPingPair()
+		c.work.Signal()
+		c.pings.next.Reset(interval)
+	})
 }
 
 // withNewestZxid returns the connect request with the newest transaction that the session was told of: the library
@@ -153,7 +171,7 @@ func (c *conn) withNewestZxid(frame []byte) ([]byte, error) {
 	return withZxidSeen(frame, c.session.Seen()), nil
 }
 
-// Read hands the library its frames, and looks at the head of each as it starts. The answers to our calls
+// Read hands the library its frames, and looks at the head of each as it starts. The answers to our calls and the watch events
 // are taken out.
 func (c *conn) Read(b []byte) (int, error) {
 	for c.left == 0 {
@@ -197,17 +215,25 @@ func (c *conn) readHandshake(size int) error {
 		return err
 	}
 	c.sessionID.Store(h.SessionID)
+	c.silence = silenceAllowed(h.Timeout)
 	c.greeted.Store(true)
 	c.session.handshakeAnswered(c, h)
+	if h.SessionID != 0 && h.Timeout > 0 {
+		c.sendPings(PingInterval(h.Timeout))
+	}
 	return nil
 }
 
-// readReply looks at a reply, and hands it over if it is one to a call.
+// readReply looks at a reply. It hands it over if it is one to a call or a watch event, so that the library reads only short frames.
 func (c *conn) readReply(size int) (ours bool, err error) {
 	h, err := peekReply(c.br)
-	if err != nil || h.Xid == wire.XidNotify {
+	if err != nil {
 		return false, err
 	}
+	if h.Xid == wire.XidNotify {
+		return true, c.deliverEvent(size)
+	}
+	c.answered.Store(true)
 	if h.Xid == wire.XidPing && c.pingAnswered() {
 		_, err := c.br.Discard(sizeLen + size)
 		return true, err
@@ -284,6 +310,9 @@ func (c *conn) failPending() {
 	c.pending, c.out = nil, outbox{}
 	c.tellRoom()
 	c.work.Signal()
+	if c.pings.next != nil {
+		c.pings.next.Stop()
+	}
 	c.mu.Unlock()
 	for _, call := range pending {
 		err := ErrNotSent
@@ -335,6 +364,24 @@ func (c *conn) deliverLongAnswer(call *Call, r Reply, size int) error {
 	return nil
 }
 
+// deliverEvent reads a watch event and hands it over.
+func (c *conn) deliverEvent(size int) error {
+	if _, err := c.br.Discard(sizeLen + replyHead); err != nil {
+		return err
+	}
+	body, err := wire.ReadBody(c.br, nil, int32(size-replyHead), MaxAnswer)
+	if err != nil {
+		return err
+	}
+	d := wire.NewDecoder(body)
+	var event wire.WatchEvent
+	event.Decode(&d)
+	if d.Err() == nil && c.cfg.Event != nil {
+		c.cfg.Event(event)
+	}
+	return d.Err()
+}
+
 // failLost answers a call whose answer broke off.
 func (c *conn) failLost(call *Call) {
 	call.finish(c.cfg.Answered, Reply{SessionID: c.sessionID.Load(), Err: ErrDown})
@@ -374,6 +421,9 @@ type reader struct{ c *conn }
 
 func (r reader) Read(b []byte) (int, error) {
 	d := r.c.deadline
+	if !d.IsZero() {
+		d = d.Add(r.c.silence)
+	}
 	if !r.c.greeted.Load() && (d.IsZero() || r.c.limit.Before(d)) {
 		d = r.c.limit
 	}

@@ -44,12 +44,12 @@ func (said) SetReadDeadline(_ time.Time) error { return nil }
 // is answered once, whatever comes, and the library gets no answer of theirs.
 func FuzzAnswers(f *testing.F) {
 	f.Add(append(reply(firstXid, 7), reply(firstXid+1, 8)...))
-	f.Add(append(frame(wire.XidNotify, int64(-1), int32(0), "event"), reply(firstXid+1, 8)...))
+	f.Add(append(notification(wire.EventNodeDeleted, "/event"), reply(firstXid+1, 8)...))
 	f.Add(frame(int32(firstXid+9), int64(1), int32(-101)))
 	f.Add([]byte{0x7f, 0xff, 0xff, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0})
 	f.Add([]byte("HTTP/1.1 200 OK"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := New(Config{Now: func() time.Duration { return 0 }})
+		m := New(Config{Now: func() time.Duration { return 0 }, HandshakeTimeout: func() time.Duration { return time.Second }, Event: func(wire.WatchEvent) {}})
 		defer m.Close()
 		c := newConn(m, m.cfg, said{Reader: bytes.NewReader(b)}, "server:1")
 		c.greeted.Store(true)

@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -166,7 +167,11 @@ func (m *Monitor) handshakeAnswered(c *conn, h Handshake) {
 
 // connectionEnded is called once when c has ended; err is nil when the library closed it.
 func (m *Monitor) connectionEnded(c *conn, err error) {
-	if !c.greeted.Load() && err != nil {
+	switch {
+	case err == nil || c.answered.Load() || c.greeted.Load() && c.sessionID.Load() == 0: // the last has said that the session has expired
+	case c.greeted.Load(): // the session's owner may not have seen that the connection was there
+		m.reportFailure(c.address, Unproven(err))
+	default:
 		m.reportFailure(c.address, err)
 	}
 	m.mu.Lock()
@@ -190,6 +195,9 @@ func (m *Monitor) notifyChange() {
 	default:
 	}
 }
+
+// Unproven is the failure of a server that has answered a connect request. err is why the session's life was not proven then.
+func Unproven(err error) error { return fmt.Errorf("it answers, but not to a proof of life: %w", err) }
 
 func (m *Monitor) reportFailure(address string, err error) {
 	if m.cfg.Failed != nil && m.ctx.Err() == nil {

@@ -152,6 +152,7 @@ type fixture struct {
 	m      *Monitor
 	net    *network
 	failed map[string]error
+	events []wire.WatchEvent
 }
 
 func in(t *testing.T, test func(t *testing.T, f *fixture)) {
@@ -160,8 +161,8 @@ func in(t *testing.T, test func(t *testing.T, f *fixture)) {
 		f := &fixture{t: t, net: &network{t: t, peers: make(chan *peer, 4)}, failed: map[string]error{}}
 		began := time.Now()
 		f.m = New(Config{
-			Dial: f.net.dial, Now: func() time.Duration { return time.Since(began) }, HandshakeTimeout: 2 * time.Second,
-			Failed: func(a string, err error) { f.failed[a] = err },
+			Dial: f.net.dial, Now: func() time.Duration { return time.Since(began) }, HandshakeTimeout: func() time.Duration { return 2 * time.Second },
+			Failed: func(a string, err error) { f.failed[a] = err }, Event: func(e wire.WatchEvent) { f.events = append(f.events, e) },
 		})
 		defer f.m.Close()
 		test(t, f)
@@ -237,6 +238,33 @@ func TestHandshakeIsSeen(t *testing.T) {
 		require.False(t, f.m.Status().Up)
 		require.Empty(t, f.failed)
 	})
+}
+
+// TestAServerThatHangsUpAfterTheHandshakeHasFailed: the failure is known before the next dial, which pauses then. A server that has answered more, or has said that the
+// session is over, has not failed.
+func TestAServerThatHangsUpAfterTheHandshakeHasFailed(t *testing.T) {
+	for name, server := range map[string]struct {
+		session int64
+		says    []byte
+		failed  bool
+	}{"at once": {77, nil, true}, "after an event": {77, notification(wire.EventNodeDeleted, "/e"), true}, "after a pong": {77, pong(), false}, "expired": {0, nil, false}} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, f *fixture) {
+				c, p := f.up(0, server.session, 4000)
+				ended := make(chan error, 1)
+				go func() { _, err := io.ReadAll(c); ended <- err }()
+				p.answer(server.says)
+				synctest.Wait()
+				p.Conn.Close()
+				<-ended
+				if server.failed {
+					require.ErrorContains(t, f.failed["server:1"], "it answers, but not to a proof of life: ")
+				} else {
+					require.Empty(t, f.failed)
+				}
+			})
+		})
+	}
 }
 
 // TestNoSecondSession is what keeps calls of one session from running in another.

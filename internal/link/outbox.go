@@ -45,8 +45,18 @@ func (o *outbox) lastChunk(urgent bool) *chunk {
 	return c
 }
 
-// putFrame queues one frame of the library's: it connects, pings, by whose answers it judges the connection, and closes the session.
+// putFrame queues one frame of the library's: it connects and closes the session.
 func (o *outbox) putFrame(frame []byte) { o.lastChunk(true).frames.Raw(frame) }
+
+// putPingPair queues two pings, for the servers to read at once.
+func (o *outbox) putPingPair() {
+	frames := &o.lastChunk(true).frames
+	for range 2 {
+		mark := frames.BeginFrame()
+		wire.RequestHeader{Xid: wire.XidPing, Op: wire.OpPing}.Encode(frames)
+		frames.EndFrame(mark)
+	}
+}
 
 // putCall queues a request.
 func (o *outbox) putCall(call *Call, xid int32) {

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// PingPair is a ping of the library that was sent twice, both of which were answered. A follower may lose the record of one packet of a
+// PingPair is two pings that were sent at once, both of which were answered. A follower may lose the record of one packet of a
 // session while it passes its records to the leader, but not of two in a row.
 type PingPair struct {
 	// SentAt is a reading of the clock before the first was written.
@@ -18,13 +18,22 @@ type PingPair struct {
 
 // pingPairs are the pings on one connection. Servers answer them in order.
 type pingPairs struct {
+	next       *time.Timer     // sends the next pair; nil before the connect request is answered
 	unanswered []time.Duration // when they were sent, in order
 	half       bool            // the first of the oldest one is answered
 	latest     []PingPair      // in order
 }
 
-// pairsKept is how many pairs are kept: with a ping in each third of the session timeout, all that may be of use.
-const pairsKept = 4
+// pairsKept is how many pairs are kept: all that may be of use.
+const pairsKept = 3
+
+// PingInterval is the time between two pairs of pings of a session with this timeout. The library would send a ping in each third of the timeout: pairs
+// that often cost the servers more than its single pings do. With pairs farther apart, a lease that begins from one would not
+// last through an ordinary interruption of the servers.
+func PingInterval(timeout time.Duration) time.Duration { return timeout * 9 / 20 }
+
+// silenceAllowed is how much longer than the library a connection waits for a server that says nothing, since pings are farther apart than the library's.
+func silenceAllowed(timeout time.Duration) time.Duration { return timeout / 12 }
 
 func (p *pingPairs) noteSent(at time.Duration) { p.unanswered = append(p.unanswered, at) }
 

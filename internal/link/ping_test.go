@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,25 +16,36 @@ func ping() []byte { return frame(wire.XidPing, int32(wire.OpPing)) }
 
 func pong() []byte { return reply(wire.XidPing, 10) }
 
-// TestAPingIsSentTwice answers both pings late. The library reads one answer.
-func TestAPingIsSentTwice(t *testing.T) {
+// testTimeout is a session timeout in milliseconds.
+const testTimeout = 4000
+
+// expectNextPings expects a pair of pings after an interval.
+func (p *peer) expectNextPings() {
+	time.Sleep(PingInterval(testTimeout * time.Millisecond))
+	p.expect(append(ping(), ping()...))
+}
+
+// TestPingsAreSentInPairs answers both pings of a pair late. The library reads one answer. Its own pings are not sent.
+func TestPingsAreSentInPairs(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
-		c, p := f.up(0, 77, 4000)
-		time.Sleep(time.Second)
-		p.stall(true)
+		c, p := f.up(0, 77, testTimeout)
 		_, err := c.Write(ping())
 		require.NoError(t, err)
+		sent := PingInterval(testTimeout * time.Millisecond)
+		require.Equal(t, 1800*time.Millisecond, sent)
+		time.Sleep(sent - time.Millisecond)
+		p.stall(true)
 		time.Sleep(time.Second)
 		p.stall(false)
 		p.expect(append(ping(), ping()...))
 		p.answer(pong())
 		read(t, c, len(pong()))
 		require.Empty(t, f.m.PingPairs(1), "half a pair")
-		time.Sleep(time.Second)
-		event := frame(wire.XidNotify, int64(-1), int32(0), "event")
-		p.answer(append(pong(), event...))
-		library{f, c}.reads(event)
-		require.Equal(t, []PingPair{{SentAt: time.Second, AnsweredAt: 3 * time.Second}}, f.m.PingPairs(1))
+		time.Sleep(time.Second / 4)
+		own := reply(3, 0)
+		p.answer(append(pong(), own...))
+		library{f, c}.reads(own)
+		require.Equal(t, []PingPair{{SentAt: sent, AnsweredAt: sent - time.Millisecond + 1250*time.Millisecond}}, f.m.PingPairs(1))
 		<-f.m.Changed()
 	})
 }
@@ -41,13 +53,12 @@ func TestAPingIsSentTwice(t *testing.T) {
 // TestPingPairsOfAnotherConnectionDoNotCount asks for those of a connection that is gone, and of the one that follows.
 func TestPingPairsOfAnotherConnectionDoNotCount(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
-		event := frame(wire.XidNotify, int64(-1), int32(0), "event")
+		own := reply(3, 0)
 		pinged := func(asked int64) {
-			c, p := f.up(asked, 77, 4000)
-			_, err := c.Write(ping())
-			require.NoError(t, err)
-			p.answer(slices.Concat(pong(), pong(), event))
-			library{f, c}.reads(append(pong(), event...))
+			c, p := f.up(asked, 77, testTimeout)
+			p.expectNextPings()
+			p.answer(slices.Concat(pong(), pong(), own))
+			library{f, c}.reads(append(pong(), own...))
 		}
 		pinged(0)
 		require.Len(t, f.m.PingPairs(1), 1)
@@ -59,27 +70,51 @@ func TestPingPairsOfAnotherConnectionDoNotCount(t *testing.T) {
 	})
 }
 
-// TestTheLatestPingPairsAreKept pings for a long time, two pings at once among them.
+// TestNoPingsFollowAConnection waits after a connection has ended.
+func TestNoPingsFollowAConnection(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, p := f.up(0, 77, testTimeout)
+		p.expectNextPings()
+		require.NoError(t, c.Close())
+		time.Sleep(time.Hour)
+		require.Empty(t, f.m.PingPairs(1))
+	})
+}
+
+// TestTheLatestPingPairsAreKept pings for a long time. One pair is answered as the next one has been sent.
 func TestTheLatestPingPairsAreKept(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
-		c, p := f.up(0, 77, 4000)
-		event := frame(wire.XidNotify, int64(-1), int32(0), "event")
-		for range 10 {
-			time.Sleep(time.Second)
-			for range 2 {
-				_, err := c.Write(ping())
-				require.NoError(t, err)
+		c, p := f.up(0, 77, testTimeout)
+		own := reply(3, 0)
+		at, interval := f.m.Status().Handshake.SentAt, PingInterval(testTimeout*time.Millisecond)
+		for i := range time.Duration(10) {
+			p.expectNextPings()
+			pongs, read := bytes.Repeat(pong(), 2), pong()
+			if i == 8 {
+				p.expectNextPings()
+				pongs, read = slices.Concat(pongs, pongs), slices.Concat(read, read)
 			}
-			p.expect(bytes.Repeat(ping(), 4))
-			p.answer(append(bytes.Repeat(pong(), 4), event...))
-			library{f, c}.reads(slices.Concat(pong(), pong(), event))
+			p.answer(append(pongs, own...))
+			library{f, c}.reads(append(read, own...))
 		}
-		at := f.m.Status().Handshake.SentAt
-		want := []PingPair{}
-		for _, s := range []time.Duration{9, 9, 10, 10} {
-			want = append(want, PingPair{SentAt: at + s*time.Second, AnsweredAt: at + s*time.Second})
+		want := []PingPair{
+			{SentAt: at + 9*interval, AnsweredAt: at + 10*interval},
+			{SentAt: at + 10*interval, AnsweredAt: at + 10*interval},
+			{SentAt: at + 11*interval, AnsweredAt: at + 11*interval},
 		}
 		require.Equal(t, want, f.m.PingPairs(1))
+	})
+}
+
+// TestAServerIsWaitedForBetweenPings: the library gives a server up after two thirds of the session timeout, as if it had sent its own pings.
+func TestAServerIsWaitedForBetweenPings(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, _ := f.up(0, 77, testTimeout)
+		began := time.Now()
+		require.NoError(t, c.SetReadDeadline(began.Add(testTimeout*time.Millisecond*2/3)))
+		_, err := c.Read(make([]byte, 4))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Equal(t, 3*time.Second, time.Since(began).Round(time.Millisecond))
 	})
 }
 

@@ -1,8 +1,8 @@
-// Package metrics is the one table of the metrics that Lockstep measures. The recipes make their instruments from its rows; the table of
-// docs/telemetry.md is generated from it (internal/dashboard).
+// Package metrics has the table of all metrics of Lockstep. The recipes make their instruments from its rows. Package internal/dashboard generates the table of
+// docs/telemetry.md, a dashboard and alert rules from it.
 package metrics
 
-// Kind is how a metric is measured.
+// Kind is the kind of an instrument.
 type Kind string
 
 // The kinds.
@@ -19,22 +19,22 @@ type Metric struct {
 	Scope string
 	Kind  Kind
 	Name  string
-	// Unit is in UCUM, as OpenTelemetry asks.
+	// Unit is in UCUM, as OpenTelemetry requires.
 	Unit string
-	// Of says what is measured. Telemetry carries it as the description.
-	Of string
-	// By are the attributes. The values of each are few, except where the text says so.
-	By []string
-	// Buckets are the bounds of a histogram.
+	// Description says what is measured. The instrument has it as its description.
+	Description string
+	// Attributes are the keys of the attributes. Each has few values, except where the description says otherwise.
+	Attributes []string
+	// Buckets are the upper bounds of a histogram's buckets.
 	Buckets []float64
 }
 
-// Bounds in seconds.
+// The bounds of buckets, in seconds.
 var (
-	short = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}                // a few round trips, or a wait
-	long  = []float64{.01, .1, .5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600}             // work, a term
-	lease = []float64{.1, .25, .5, 1, 1.5, 2, 2.5, 3, 4, 5, 7.5, 10, 15, 20, 30, 60}                        // of a session timeout
-	tasks = []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 2 * 3600, 6 * 3600, 86_400} // a run of a job
+	short = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}                // for a few round trips, or a wait
+	long  = []float64{.01, .1, .5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600}             // for a hold or a term
+	lease = []float64{.1, .25, .5, 1, 1.5, 2, 2.5, 3, 4, 5, 7.5, 10, 15, 20, 30, 60}                        // for the rest of a session's lease
+	tasks = []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 2 * 3600, 6 * 3600, 86_400} // for a run of a job
 )
 
 // The attributes of metrics.
@@ -67,17 +67,17 @@ var (
 		"sessions of this process by state (`connecting`, `connected`, `suspended`)", State)
 	SessionLosses = row("framework", Counter, "lockstep.session.losses", "{session}", "sessions that were lost")
 	LeaseLeft     = histogram("framework", "lockstep.session.lease.remaining",
-		"what was left of a session's lease when a proof of life extended it: its lowest value since the proof before", lease)
+		"rest of a session's lease when a proof of life extends it, which is its lowest value since the former proof of life", lease)
 	HeartbeatDuration = histogram("framework", "lockstep.session.heartbeat.duration", "proofs of life, from the write to the answer of the sync", short, Outcome)
 	Requests          = row("framework", Counter, "lockstep.requests", "{request}",
 		"requests to the servers, by operation (`getData`, `multi`, …) and outcome (`answered`, `refused`, `overloaded`, `not sent`, `lost`)", Operation, Outcome)
 
-	LockWait      = histogram("locks", "lockstep.lock.wait.duration", "asks for a lock, until it is granted or not", short, LockKind, Outcome)
-	LockHold      = histogram("locks", "lockstep.lock.hold.duration", "holds of a lock, by how they ended (`released`, `max hold`, `session lost`, `node deleted`, `closed`)", long, LockKind, Reason)
+	LockWait      = histogram("locks", "lockstep.lock.wait.duration", "calls that ask for a lock, until it is granted or the call fails", short, LockKind, Outcome)
+	LockHold      = histogram("locks", "lockstep.lock.hold.duration", "holds of a lock, by how they ended (`released`, `max hold`, `session lost`, `node deleted`, `closed`, `other`)", long, LockKind, Reason)
 	LockHeld      = row("locks", UpDown, "lockstep.lock.held", "{lease}", "leases that this process holds", LockKind)
 	LockWaiting   = row("locks", UpDown, "lockstep.lock.waiting", "{call}", "calls of this process that wait for a lock", LockKind)
 	LockDeadlocks = row("locks", Counter, "lockstep.lock.deadlocks", "{deadlock}",
-		"deadlocks whose youngest ask is of this process; `lockstep.deadlock.broken` is false if it only reports", LockKind, Broken)
+		"deadlocks whose youngest ask is of this process; `lockstep.deadlock.broken` is false if the ask does not fail, because it only reports deadlocks", LockKind, Broken)
 
 	TermDuration = histogram("election", "lockstep.election.term.duration",
 		"terms, by why they ended (`resigned`, `transferred`, `over`, `unhealthy`, `disconnected`, `session lost`, `node deleted`, `closed`)", long, Reason)
@@ -90,7 +90,7 @@ var (
 	LastSuccess = row("scheduler", Gauge, "lockstep.scheduler.last_success", "s",
 		"when a run of a job succeeded last in this process, in seconds since 1970", Job)
 
-	QueueSent     = row("queue", Counter, "messaging.client.sent.messages", "{message}", "items that were put, or not", messagingOperation, messagingSystem, messagingType, Outcome)
+	QueueSent     = row("queue", Counter, "messaging.client.sent.messages", "{message}", "items of puts that have ended, by outcome", messagingOperation, messagingSystem, messagingType, Outcome)
 	QueueConsumed = row("queue", Counter, "messaging.client.consumed.messages", "{message}", "items that were taken", messagingOperation, messagingSystem, messagingType)
 	QueueSettled  = row("queue", Counter, "lockstep.queue.settled", "{item}", "deliveries that have ended", Outcome)
 	QueueDuration = histogram("queue", "messaging.client.operation.duration", "puts and settlements", short, messagingOperation, messagingSystem, messagingType, Outcome)
@@ -104,8 +104,8 @@ var (
 		"calls of Set and Rollback, by outcome (`written`, `conflict`, `refused`, `unknown`, `given up`, `error`)", Outcome)
 
 	IDsReservations = row("ids", Counter, "lockstep.ids.reservations", "{reservation}",
-		"blocks of a `sequence` and windows of a `worker` that were reserved, or not (`reserved`, `closed`, `error`)", IDs, Outcome)
-	IDsWaits          = histogram("ids", "lockstep.ids.wait.duration", "calls that found no id in memory, until they had one, or not", short, IDs, Outcome)
+		"reservations of blocks of a `sequence` and of windows of a `worker`, by outcome (`reserved`, `closed`, `error`)", IDs, Outcome)
+	IDsWaits          = histogram("ids", "lockstep.ids.wait.duration", "calls that found no id in memory, until they have one or fail", short, IDs, Outcome)
 	IDsCounterChanges = row("ids", Counter, "lockstep.ids.counter.changes", "{change}",
 		"changes of counters, by outcome (`made`, `refused`, `unknown`, `given up`, `error`)", Outcome)
 	IDsCounterWrites = row("ids", Counter, "lockstep.ids.counter.transactions", "{transaction}", "transactions that made changes of counters, many at a time")
@@ -117,23 +117,23 @@ var (
 	RegistryLists  = row("registry", Counter, "lockstep.registry.lists", "{list}",
 		"lists of instances that pools have read. If it does not rise for several refreshes, the pools use an old list", Service)
 	RegistryInstances = row("registry", UpDown, "lockstep.registry.instances", "{instance}",
-		"instances in the latest list of each pool, by state (`enabled`, `disabled`, `unusable`: what is no instance)", Service, State)
+		"instances in the latest list of each pool, by state (`enabled`, `disabled`, `unusable`: a node that is not a valid instance)", Service, State)
 	RegistryCalls     = histogram("registry", "lockstep.registry.call.duration", "calls of instances that pools have picked (`succeeded`, `failed`)", short, Service, Outcome)
-	RegistryEjections = row("registry", Counter, "lockstep.registry.ejections", "{ejection}", "instances that get no calls for a while because calls have failed", Service)
+	RegistryEjections = row("registry", Counter, "lockstep.registry.ejections", "{ejection}", "instances that get no calls for a while because calls of them have failed", Service)
 	RegistryUnserved  = row("registry", Counter, "lockstep.registry.pick.failures", "{call}",
 		"picks without an instance (`no instance`, `given up`, `error`)", Service, Outcome)
 
 	MembersListed = row("members", UpDown, "lockstep.members.listed", "{member}", "members of this process that are listed, as far as it knows")
 	MembersJoins  = row("members", Counter, "lockstep.members.joins", "{join}",
 		"nodes that were created for members of this process: `first`, or `again`, after a lost session or a deleted node", Reason)
-	MembersUpdates  = row("members", Counter, "lockstep.members.updates", "{update}", "writes of what members of this process tell of themselves")
+	MembersUpdates  = row("members", Counter, "lockstep.members.updates", "{update}", "writes of the data of members of this process")
 	MembersCordoned = row("members", UpDown, "lockstep.members.cordoned", "{member}", "members of this process that are cordoned")
 	MembersDrains   = histogram("members", "lockstep.members.drain.duration", "drain functions of members of this process (`drained`, `failed`, `withdrawn`)", tasks, Outcome)
 	MembersChanges  = row("members", Counter, "lockstep.members.changes", "{change}",
-		"changes that watchers of this process were told of (`joined`, `rejoined`, `changed`, `left`); a call of Drain watches, too", MemberEvent)
+		"changes that watchers of this process have received (`joined`, `rejoined`, `changed`, `left`); a call of Drain is a watcher too", MemberEvent)
 
 	WorkflowExecutions = histogram("workflow", "lockstep.workflow.execution.duration",
-		"calls of runs' functions, by what became of the run (`done`, `failed`, `waiting`, `retried`; `changed`: someone else has changed it; `lost`)", tasks, WorkflowKind, Outcome)
+		"calls of runs' functions, by outcome (`done`, `failed`, `waiting`, `retried`; `changed`: another client has changed the run; `lost`)", tasks, WorkflowKind, Outcome)
 	WorkflowSteps = histogram("workflow", "lockstep.workflow.step.duration", "steps that were run, with their attempts and the record (`recorded`, `failed`, `lost`)", tasks, Outcome)
 
 	MonitorUp = row("monitor", Gauge, "lockstep.monitor.up", "{monitor}",
@@ -148,18 +148,18 @@ var (
 	MonitorOldest = row("monitor", Gauge, "lockstep.monitor.queue.oldest", "s", "age of the oldest item at the head of the 20 longest queues; the oldest of the rest as `other`", Root, Path)
 )
 
-// All are the rows, in the order of the pages.
+// All are the rows, in the order of the table in docs/telemetry.md.
 var All []*Metric
 
-func row(scope string, kind Kind, name, unit, of string, by ...string) *Metric {
-	m := &Metric{Scope: scope, Kind: kind, Name: name, Unit: unit, Of: of, By: by}
+func row(scope string, kind Kind, name, unit, description string, attributes ...string) *Metric {
+	m := &Metric{Scope: scope, Kind: kind, Name: name, Unit: unit, Description: description, Attributes: attributes}
 	All = append(All, m)
 	return m
 }
 
-// histogram is a row of durations.
-func histogram(scope, name, of string, buckets []float64, by ...string) *Metric {
-	m := row(scope, Histogram, name, "s", of, by...)
+// histogram adds a row for durations in seconds.
+func histogram(scope, name, description string, buckets []float64, attributes ...string) *Metric {
+	m := row(scope, Histogram, name, "s", description, attributes...)
 	m.Buckets = buckets
 	return m
 }

@@ -12,14 +12,14 @@ const module = "github.com/lockstep-go/lockstep/"
 
 func (m *Metric) meter(p metric.MeterProvider) metric.Meter { return p.Meter(module + m.Scope) }
 
-// check panics if the row is of another kind: a mistake of this module, not of its user.
+// check panics if the row is of another kind. That is a mistake in this module, not in a program that uses it.
 func (m *Metric) check(kind Kind) {
 	if m.Kind != kind {
 		panic("metrics: " + m.Name + " is a " + string(m.Kind))
 	}
 }
 
-// handle tells OpenTelemetry of an instrument that the provider could not make; the one that it returned drops what it gets.
+// handle reports an error to OpenTelemetry's error handler. Then the instrument that the provider has returned drops all values.
 func handle[T any](instrument T, err error) T {
 	if err != nil {
 		otel.Handle(err)
@@ -30,44 +30,44 @@ func handle[T any](instrument T, err error) T {
 // Histogram makes the row's instrument.
 func (m *Metric) Histogram(p metric.MeterProvider) metric.Float64Histogram {
 	m.check(Histogram)
-	return handle(m.meter(p).Float64Histogram(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Of), metric.WithExplicitBucketBoundaries(m.Buckets...)))
+	return handle(m.meter(p).Float64Histogram(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description), metric.WithExplicitBucketBoundaries(m.Buckets...)))
 }
 
 // Counter makes the row's instrument.
 func (m *Metric) Counter(p metric.MeterProvider) metric.Int64Counter {
 	m.check(Counter)
-	return handle(m.meter(p).Int64Counter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Of)))
+	return handle(m.meter(p).Int64Counter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description)))
 }
 
 // UpDown makes the row's instrument.
 func (m *Metric) UpDown(p metric.MeterProvider) metric.Int64UpDownCounter {
 	m.check(UpDown)
-	return handle(m.meter(p).Int64UpDownCounter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Of)))
+	return handle(m.meter(p).Int64UpDownCounter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description)))
 }
 
 // Gauge makes the row's instrument, for values that are set.
 func (m *Metric) Gauge(p metric.MeterProvider) metric.Float64Gauge {
 	m.check(Gauge)
-	return handle(m.meter(p).Float64Gauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Of)))
+	return handle(m.meter(p).Float64Gauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description)))
 }
 
-// Observer takes the values of gauges when they are asked for.
+// Observer takes the values of observable gauges.
 type Observer struct {
 	gauges   map[*Metric]metric.Float64ObservableGauge
 	observer metric.Observer
 }
 
-// Observe gives a gauge's value for a set of attributes.
+// Observe reports a gauge's value for a set of attributes.
 func (o Observer) Observe(m *Metric, value float64, attributes ...attribute.KeyValue) {
 	o.observer.ObserveFloat64(o.gauges[m], value, metric.WithAttributes(attributes...))
 }
 
-// Observe makes the gauges of some rows of one scope, whose values observe gives when they are asked for, until the function that it returns is called.
+// Observe makes observable gauges of rows of one scope. OpenTelemetry calls observe when it reads their values, until unregister is called.
 func Observe(p metric.MeterProvider, observe func(Observer), rows ...*Metric) (unregister func()) {
 	gauges, instruments := map[*Metric]metric.Float64ObservableGauge{}, make([]metric.Observable, len(rows))
 	for i, m := range rows {
 		m.check(Gauge)
-		gauges[m] = handle(m.meter(p).Float64ObservableGauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Of)))
+		gauges[m] = handle(m.meter(p).Float64ObservableGauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description)))
 		instruments[i] = gauges[m]
 	}
 	registered, err := rows[0].meter(p).RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -85,7 +85,7 @@ func Observe(p metric.MeterProvider, observe func(Observer), rows ...*Metric) (u
 	}
 }
 
-// Values are the attribute sets of an attribute's values, made once.
+// Values returns an attribute set for each value of an attribute. Callers make them once and use them for many measurements.
 func Values(key string, values ...string) map[string]metric.MeasurementOption {
 	sets := make(map[string]metric.MeasurementOption, len(values))
 	for _, v := range values {
@@ -94,7 +94,7 @@ func Values(key string, values ...string) map[string]metric.MeasurementOption {
 	return sets
 }
 
-// With is a set of attributes, to be made once for many measurements.
+// With returns a set of attributes. Callers make it once and use it for many measurements.
 func With(attributes ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attributes...))
 }

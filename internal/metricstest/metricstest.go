@@ -1,4 +1,4 @@
-// Package metricstest lets tests read what a package has measured.
+// Package metricstest lets tests read the metrics that a package has recorded.
 package metricstest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// Read returns the sums of a reader's counters and the numbers of measurements of its histograms. A key is the metric's name, followed by the values of its
+// Read returns the sums of a reader's counters, and how many measurements its histograms have. A key is the metric's name, followed by the values of its
 // attributes.
 func Read(t *testing.T, reader *sdkmetric.ManualReader) map[string]int64 {
 	t.Helper()

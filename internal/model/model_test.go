@@ -23,7 +23,7 @@ const (
 	violated = "violated"
 )
 
-// variant is one setting of a model, and what the search must find.
+// variant is one setting of a model, and the verdict that the search must have.
 type variant struct {
 	file    string
 	options string // of the C preprocessor
@@ -35,7 +35,7 @@ var variants = []variant{
 	{file: "lease.pml", options: "RULE=NEWEST_PING", verdict: violated},
 	{file: "lease.pml", options: "RULE=NEWEST_WRITE", verdict: violated},
 
-	// The rule in use.
+	// These variants have the rule that Lockstep uses.
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE", verdict: holds},
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE LOSES_TOUCH", verdict: holds},
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE LATE_COMMIT", verdict: violated},
@@ -46,7 +46,7 @@ var variants = []variant{
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE MOVES=1", verdict: holds, large: true},
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE MOVES=1 TRUST_CONNECT", verdict: violated, large: true},
 
-	// A packet that was answered T/4 before a write.
+	// In these variants a packet that was answered T/4 before a write counts.
 	{file: "lease.pml", options: "RULE=PACKET", verdict: holds},
 	{file: "lease.pml", options: "RULE=PACKET LOSES_TOUCH", verdict: violated},
 	{file: "lease.pml", options: "RULE=PACKET LOSES_TOUCH TWO_PACKETS", verdict: holds},
@@ -55,7 +55,7 @@ var variants = []variant{
 	{file: "lease.pml", options: "RULE=PACKET_WITHOUT_SYNC", verdict: violated},
 	{file: "lease.pml", options: "RULE=PACKET_WITHOUT_PAUSE", verdict: violated},
 
-	// A lease that begins anew.
+	// In these variants a lease begins again.
 	{file: "lease.pml", options: "RULE=RESTART LOSES_TOUCH TWO_PACKETS", verdict: holds},
 	{file: "lease.pml", options: "RULE=RESTART LOSES_TOUCH", verdict: violated},
 	{file: "lease.pml", options: "RULE=RESTART LATE_COMMIT", verdict: violated},
@@ -63,7 +63,7 @@ var variants = []variant{
 	{file: "lease.pml", options: "RULE=RESTART_ONE_WRITE LOSES_TOUCH TWO_PACKETS", verdict: violated},
 	{file: "lease.pml", options: "RULE=RESTART_WITHOUT_PAUSE LOSES_TOUCH TWO_PACKETS", verdict: violated},
 
-	// Sessions that fall asleep.
+	// In these variants sessions become dormant.
 	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS", verdict: holds},
 	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH", verdict: violated},
 	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS REVIVE", verdict: violated},
@@ -85,7 +85,7 @@ var variants = []variant{
 	{file: "observer.pml", options: "ONE_FURTHER_BACK", verdict: holds, large: true},
 }
 
-// TestEachVariantHasItsVerdict searches all states of each variant; with -short of every second one, the others the next day.
+// TestEachVariantHasItsVerdict searches all states of each variant. With -short it searches every second variant, and the others the next day.
 func TestEachVariantHasItsVerdict(t *testing.T) {
 	for _, tool := range []string{"spin", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -122,7 +122,7 @@ var (
 	stateCount = regexp.MustCompile(`([\d.e+]+) states, stored`)
 )
 
-// search has Spin write the program that searches a variant, and runs it.
+// search lets Spin generate the program that searches a variant, and runs that program.
 func search(t *testing.T, v variant) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -153,7 +153,7 @@ func search(t *testing.T, v variant) result {
 	return found
 }
 
-// readResult reads what the search has printed. A search that was not complete has no result, unless it has found a violation.
+// readResult reads the output of the search. It returns an error if the search is incomplete and has found no violation.
 func readResult(out string) (r result, err error) {
 	errors, states := errorCount.FindStringSubmatch(out), stateCount.FindStringSubmatch(out)
 	if errors == nil || states == nil {

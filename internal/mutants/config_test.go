@@ -73,6 +73,10 @@ var configMutants = []mutant{
 		old: "n.above = st.Pzxid", new: "n.above = min(st.Pzxid, 1)",
 	},
 	{
+		name: "a tree's version rises without a change of its keys", file: "config/value.go", test: "TestATreeGoesBackToWhatItsFollowerShowedLast",
+		old: "isKnown := v.seen && v.ofKeys &&", new: "isKnown := false && v.seen && v.ofKeys &&",
+	},
+	{
 		name: "a tree forgets no key below a deleted node", file: "config/treereader.go", test: "TestATreeFollowsKeysThatComeAndGo",
 		old: "if n == nil || !slices.Contains(n.names, name) {", new: "if false {",
 	},

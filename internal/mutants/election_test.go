@@ -134,6 +134,21 @@ var electionMutants = []mutant{
 		new: "running: make(chan struct{}, 9)",
 	},
 	{
+		name: "a leader whose node was deleted hands its place on", file: "election/place.go", test: "TestDeletedLeaderWakesNoNeighbour",
+		old: "if errors.Is(p.Err(), framework.ErrNodeGone) {",
+		new: "if errors.Is(p.Err(), framework.ErrNodeGone) && false {",
+	},
+	{
+		name: "a refused request for a transfer waits", file: "election/transferrequest.go", test: "TestRefusedRequestForATransferFails",
+		old: "\t\t\tstop()\n",
+		new: "",
+	},
+	{
+		name: "a candidate whose node was deleted hands its place on", file: "election/campaign.go", test: "TestDeletedCandidateWakesNoNeighbour",
+		old: "\t\tp.endHold(err)\n",
+		new: "",
+	},
+	{
 		name: "a leader is listed as waiting", file: "election/campaign.go", test: "TestCandidatesTellOfThemselvesWhileTheyWait",
 		old: "\t\t\tdescribed.leave()\n",
 		new: "\t\t\t_ = described\n",

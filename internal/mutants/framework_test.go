@@ -11,7 +11,11 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a silent server is waited for as long as ever", file: "framework/session.go", test: "TestSilentServerEndsNoHold",
-		old: "min(cfg.SessionTimeout/3, 3*time.Second), cfg.SessionTimeout/8)", new: "cfg.SessionTimeout/3)",
+		old: "min(timeout/3, 3*time.Second), timeout/8)", new: "timeout/3)",
+	},
+	{
+		name: "a silent server is waited for by the timeout that was asked for", file: "framework/session.go", test: "TestASilentServerIsLeftAfterAPartOfTheGrantedTimeout",
+		old: "	timeout := s.Timeout()\n", new: "	timeout := time.Duration(0)\n",
 	},
 	{
 		name: "the warning of an outage does not tell how long holds stand", file: "framework/servers.go", test: "TestOutageIsLoggedOnce",
@@ -24,6 +28,11 @@ var frameworkMutants = []mutant{
 	{
 		name: "proofs of life cost an allocation without a provider", file: "framework/telemetry.go", test: "TestNothingIsAllocatedForMetricsWithoutAProvider",
 		old: "if !t.heartbeats.Enabled(context.Background()) {", new: "if false {",
+	},
+	// ACLs.
+	{
+		name: "the text of an ACL has the hash of a password", file: "framework/acl.go", test: "TestAnACLIsRead",
+		old: `id, _, _ = strings.Cut(id, ":")`, new: `id, _, _ = strings.Cut(id, "|")`,
 	},
 	// The lease rule.
 	{
@@ -55,12 +64,12 @@ var frameworkMutants = []mutant{
 		old: "if l.timeout == 0 || timeout < l.timeout {", new: "if true {",
 	},
 	{
-		name: "a write that another connection acknowledged counts", file: "framework/sessionloop.go",
+		name: "a write that another connection acknowledged counts", file: "framework/heartbeat.go",
 		old: "\tif err == nil && !s.isCurrentConnection(generation) {\n\t\terr = errConnectionGone\n\t}\n\treturn sentAt, err", new: "\treturn sentAt, err",
 		redundant: "a request passes only on a connection that this goroutine has admitted, which is the one of this heartbeat",
 	},
 	{
-		name: "a sync that another connection acknowledged counts", file: "framework/sessionloop.go",
+		name: "a sync that another connection acknowledged counts", file: "framework/heartbeat.go",
 		old: "\tif err == nil && !s.isCurrentConnection(generation) {\n\t\terr = errConnectionGone\n\t}\n\treturn err\n", new: "\treturn err\n",
 		redundant: "a request passes only on a connection that this goroutine has admitted, which is the one of this heartbeat",
 	},
@@ -94,6 +103,14 @@ var frameworkMutants = []mutant{
 		old: "heartbeatInterval(l.timeout), writes: 2})", new: "heartbeatInterval(l.timeout), writes: 1})",
 	},
 	{
+		name: "a lease begins that nothing extends in time", file: "framework/lease.go", test: "TestLeaseStartsFromPacketOfRightAge",
+		old: "< min(max(l.timeout/12, answers), l.timeout/4) || found", new: "< min(-l.timeout, answers) || found",
+	},
+	{
+		name: "a connect request counts before a younger pair", file: "framework/lease.go", test: "TestLeaseStartsFromPacketOfRightAge",
+		old: "	return append(packets, wakingPacket{sentAt: l.connectSentAt, writes: 1})", new: "	return append([]wakingPacket{{sentAt: l.connectSentAt, writes: 1}}, packets...)",
+	},
+	{
 		name: "a session wakes by pings that are too young", file: "framework/lease.go", test: "TestLeaseStartsFromPacketOfRightAge",
 		old: "from: p.AnsweredAt + heartbeatInterval(l.timeout), writes: 2})", new: "from: p.AnsweredAt, writes: 2})",
 	},
@@ -107,11 +124,15 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "the end of a held node's watch is not noticed", file: "framework/hold.go", test: "TestADeletionByAnOperatorIsNoticedAtOnce",
-		old: "		go n.endHold()\n", new: "		_ = n.endHold\n",
+		old: "		go n.endHold(ErrNoNode)\n", new: "		_ = n.endHold\n",
 	},
 	{
-		name: "a hold that its client has closed ends by its node", file: "framework/hold.go", test: "TestAClosedClientsHoldsEndWithIt",
-		old: "	if cause == nil {\n		cause = n.goneError()\n	}\n", new: "	cause = n.goneError()\n",
+		name: "a hold that has ended with its session ends by its node", file: "internal/lifetime/lifetime.go", pkg: "./framework", test: "TestAClosedClientsHoldsEndWithIt",
+		old: "	if l.Err() == nil && cause == nil {", new: "	if cause == nil && l.Err() == nil {",
+	},
+	{
+		name: "a refused check ends its hold without asking for its session", file: "framework/heartbeat.go", test: "TestAHoldOfALostSessionEndsWithIt",
+		old: "	held[i].endHold(rs[i].Err)\n", new: "	held[i].hold.End(rs[i].Err)\n",
 	},
 	{
 		name: "a held node whose watch has ended counts as watched", file: "framework/hold.go", test: "TestADeletionIsNoticedWithoutItsWatch",
@@ -135,7 +156,37 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "no alarm is set for the lease's end", file: "framework/session.go", test: "TestSessionWithoutConnectionEndsWithItsLease",
-		old: "		s.alarm.Set(until)\n", new: "",
+		old: "		s.setAlarm()\n		s.setup.watchdog.leaseExtended(s.epoch, until)\n", new: "		s.setup.watchdog.leaseExtended(s.epoch, until)\n",
+	},
+	{
+		name: "an alarm that rings early is not set again", file: "framework/session.go",
+		old: "	s.checkLease()\n	s.setAlarm()\n", new: "	s.checkLease()\n",
+		redundant: "alarms ring early only if a process is preempted between two readings of a clock",
+	},
+	{
+		name: "a lease stays although a server grants a smaller timeout", file: "framework/lease.go", test: "TestASmallerTimeoutShortensALease|TestALeaseEndsEarlierWhenAServerGrantsLess",
+		old: "			l.until = min(l.until, l.endFrom(sentAt))\n", new: "",
+	},
+	{
+		name: "the alarm of a shortened lease is not set", file: "framework/sessionloop.go",
+		old: "	if until < before {\n		s.setAlarm()\n", new: "	if until < before {\n",
+		redundant: "in a test the loop that connects again reads the clock in time",
+	},
+	{
+		name: "a lease that begins on a slow link ends before the next answers", file: "framework/lease.go", test: "TestALeaseThatBeginsOnASlowLinkLasts",
+		old: "max(l.timeout/12, answers)", new: "max(l.timeout/12, 0*answers)",
+	},
+	{
+		name: "a look-up goes on with servers that were replaced", file: "framework/servers.go", test: "TestServersThatAreReplacedDuringALookUpAreNotTried",
+		old: "		if s.replacements == replacements {", new: "		if s.replacements >= replacements {",
+	},
+	{
+		name: "a release hides the end of the parent", file: "internal/lifetime/lifetime.go", test: "TestAReleaseDoesNotHideTheEndOfTheParent",
+		old: "	if l.Err() == nil && cause == nil {", new: "	if cause == nil && l.Err() == nil {",
+	},
+	{
+		name: "a context does not know that its lifetime ends now", file: "internal/lifetime/lifetime.go", test: "TestContextOfALifetimeThatEndsNow",
+		old: "	if err == nil && ended != nil {", new: "	if err == nil && ended != nil && false {",
 	},
 	{
 		name: "Session.Err does not read the clock", file: "framework/session.go",
@@ -147,7 +198,7 @@ var frameworkMutants = []mutant{
 		old: "\tc.s.checkLease()\n\treturn c.Context.Err()", new: "	return c.Context.Err()",
 	},
 	{
-		name: "a heartbeat has no deadline", file: "framework/sessionloop.go", test: "TestOverdueHeartbeatChangesServer",
+		name: "a heartbeat has no deadline", file: "framework/heartbeat.go", test: "TestOverdueHeartbeatChangesServer",
 		old: "context.WithTimeoutCause(s.ctx, heartbeatTimeout(s.Timeout(), s.setup.cfg.furtherBack()), errOverdue)", new: "context.WithTimeoutCause(s.ctx, 100*heartbeatInterval(s.Timeout()), errOverdue)",
 	},
 	{
@@ -156,22 +207,22 @@ var frameworkMutants = []mutant{
 	},
 
 	{
-		name: "a throttled heartbeat gives its connection up", file: "framework/sessionloop.go", test: "TestThrottledHeartbeatKeepsConnection",
+		name: "a throttled heartbeat gives its connection up", file: "framework/heartbeat.go", test: "TestThrottledHeartbeatKeepsConnection",
 		old: "		if !errors.Is(err, ErrOverloaded) {\n			return err", new: "		if err == nil || s.ctx.Err() == nil {\n			return err",
 	},
 	{
-		name: "a throttled heartbeat is an acknowledged one", file: "framework/sessionloop.go", test: "TestThrottledHeartbeatDoesNotExtendLease",
+		name: "a throttled heartbeat is an acknowledged one", file: "framework/heartbeat.go", test: "TestThrottledHeartbeatDoesNotExtendLease",
 		old: "		if !errors.Is(err, ErrOverloaded) {\n			return err", new: "		if errors.Is(err, ErrOverloaded) {\n			return nil\n		}\n		if !errors.Is(err, ErrOverloaded) {\n			return err",
 	},
 	{
-		name: "a throttled heartbeat is repeated without a pause", file: "framework/sessionloop.go", test: "TestThrottledHeartbeatDoesNotExtendLease",
+		name: "a throttled heartbeat is repeated without a pause", file: "framework/heartbeat.go", test: "TestThrottledHeartbeatDoesNotExtendLease",
 		old: "if ended := s.transport.pauseBeforeRetry(ctx, back); ended != nil {", new: "if ended := ctx.Err(); ended != nil && back != nil {",
 	},
 
 	// Holds.
 	{
-		name: "the hold of a deleted node goes on", file: "framework/sessionloop.go", test: "TestAYoungHoldIsChecked",
-		old: "	held[i].hold.End(cause)\n", new: "",
+		name: "the hold of a deleted node goes on", file: "framework/heartbeat.go", test: "TestAYoungHoldIsChecked",
+		old: "	held[i].endHold(rs[i].Err)\n", new: "",
 	},
 	{
 		name: "an ended session gives a hold", file: "framework/primitives.go", test: "TestAnEndedSessionGivesNoHold",
@@ -211,8 +262,16 @@ var frameworkMutants = []mutant{
 		old:  "o.err == nil && o.v.stat.Czxid == d.own.Zxid", new: "o.err == nil && o.v.stat.Czxid != 0",
 	},
 	{
+		name: "a server that says that the session has expired counts as failed", file: "framework/sessionloop.go", test: "TestConnectionComesBackSoonAfterAnOutage",
+		old: "			s.setup.servers.markAnswered()\n", new: "",
+	},
+	{
+		name: "the pauses between attempts to connect last longer than a session", file: "framework/servers.go", test: "TestConnectionComesBackSoonAfterAnOutage",
+		old: "min(cfg.RetryMax, cfg.SessionTimeout/pauseFraction)", new: "cfg.RetryMax",
+	},
+	{
 		name: "a refused deletion has a transaction", file: "framework/deletions.go", test: "TestRefusedDeletionHasNoZxid",
-		old: "	switch {\n	case err == nil:\n		d.zxid,", new: "	d.zxid = zxid\n	switch {\n	case err == nil:\n		d.zxid,",
+		old: "	switch {\n	case err == nil:\n		d.zxid,", new: "	d.zxid = answer.zxid\n	switch {\n	case err == nil:\n		d.zxid,",
 	},
 	{
 		name: "an own node is not looked at again on the next connection", file: "framework/deletions.go", test: "TestDiscardKeepsNodeCreatedByAnotherSession",
@@ -237,7 +296,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "what was refused is forgotten", file: "framework/deletions.go", test: "TestARefusedDeletionKeepsNoOthers",
-		old: "d.zxid, d.own, d.paths, d.refused = zxid, primitives.Created{}, d.refused, nil", new: "d.zxid, d.own, d.paths, d.refused = zxid, primitives.Created{}, nil, nil",
+		old: "d.zxid, d.own, d.paths, d.refused = answer.zxid, primitives.Created{}, d.refused, nil", new: "d.zxid, d.own, d.paths, d.refused = answer.zxid, primitives.Created{}, nil, nil",
 	},
 	{
 		name: "a transaction of creates asks no conditions", file: "framework/protected.go", test: "TestATransactionOfCreatesAsksItsConditions",
@@ -254,7 +313,7 @@ var frameworkMutants = []mutant{
 
 	// Writes whose answer is lost.
 	{
-		name: "a request that was not sent counts as lost", file: "framework/requests.go", test: "TestAnUnsentWriteIsNoTry",
+		name: "a request that was not sent counts as lost", file: "framework/requests.go", test: "TestAWriteThatNeverLeftIsNoTry",
 		old: "		return errNotSent\n", new: "		return fmt.Errorf(\"%w: %w\", ErrOutcomeUnknown, ErrSuspended)\n",
 	},
 	{
@@ -378,7 +437,7 @@ var frameworkMutants = []mutant{
 
 	// What is queued.
 	{
-		name: "a proof of life waits behind what is queued", file: "framework/sessionloop.go", test: "TestHeartbeatOvertakesQueuedRequests",
+		name: "a proof of life waits behind what is queued", file: "framework/heartbeat.go", test: "TestHeartbeatOvertakesQueuedRequests",
 		old: "requester{ctx, s.transport, true}.multi(", new: "requester{ctx, s.transport, false}.multi(",
 	},
 	{
@@ -417,7 +476,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "who joins a question for a missing node is not told", file: "framework/watch.go", test: "TestWatchJoinedDuringExistsOfMissingNodeFires",
-		old: "\t\te.endWithEvent(Event{Kind: NodeDeleted, Path: e.key.full})\n", new: "\t\te.forgetIfUnused()\n",
+		old: "\t\te.endWithEvent(Event{Kind: NodeDeleted})\n", new: "\t\te.forgetIfUnused()\n",
 	},
 
 	{

@@ -12,18 +12,18 @@ var idsMutants = []mutant{
 	},
 	{
 		name: "a write without an answer reserves", file: "ids/sequence.go", test: "TestAReservationWithoutAnAnswerIsNotUsed",
-		old: "	case err != nil:\n		return nil, err\n	}\n	s.highestSeen",
-		new: "	case err != nil && !isUnknown(err):\n		return nil, err\n	}\n	s.highestSeen",
+		old: "	case err != nil:\n		return nil, err\n	}\n	s.written",
+		new: "	case err != nil && !isUnknown(err):\n		return nil, err\n	}\n	s.written",
 	},
 	{
 		name: "a sequence that was deleted begins anew", file: "ids/sequence.go", test: "TestASequenceThatWasSetBackIsRefused",
-		old: "if missing && s.highestSeen > 0 || r.Next < s.highestSeen {",
-		new: "if r.Next < s.highestSeen && !missing {",
+		old: "if missing && s.written > 0 || r.Next < s.written {",
+		new: "if r.Next < s.written && !missing {",
 	},
 	{
 		name: "a sequence follows a number that was set back", file: "ids/sequence.go", test: "TestASequenceThatWasSetBackIsRefused",
-		old: "if missing && s.highestSeen > 0 || r.Next < s.highestSeen {",
-		new: "if missing && s.highestSeen > 0 {",
+		old: "if missing && s.written > 0 || r.Next < s.written {",
+		new: "if missing && s.written > 0 {",
 	},
 	{
 		name: "a lower number is believed behind no sync", file: "ids/sequence.go",
@@ -47,12 +47,12 @@ var idsMutants = []mutant{
 		new: "return s.size",
 	},
 	{
-		name: "the next block is not reserved ahead", file: "ids/sequence.go", test: "TestNobodyWaitsForTheNextBlock",
+		name: "the next block is not reserved ahead", file: "ids/sequence.go", test: "TestNextDoesNotWaitForTheNextBlock",
 		old: "	if !s.closed && s.ready == nil {\n		s.beginReservation()\n	}\n",
 		new: "",
 	},
 	{
-		name: "a block goes beyond the last number", file: "ids/sequence.go", test: "TestASequenceEnds",
+		name: "a block goes beyond the last number", file: "ids/sequence.go", test: "TestASequenceEndsAtItsLastNumber",
 		old: "	size = min(size, s.opts.last-first+1)\n",
 		new: "",
 	},
@@ -74,19 +74,19 @@ var idsMutants = []mutant{
 		new: "",
 	},
 	{
-		name: "a window is raised without a check of owner and version", file: "ids/slot.go", test: "TestAWorkerWhoseOwnerNodeWasDeletedTakesAnotherSlot",
+		name: "a window is raised without a check of owner and version", file: "ids/slot.go", test: "TestAWorkerWithADeletedOwnerNodeClaimsAnotherSlot",
 		old: "framework.CheckOp(o.owned.owner, framework.AnyVersion), framework.SetOp(o.slotPath(o.owned.number), next.encode(), o.owned.version))",
 		new: "framework.CheckOp(o.path, framework.AnyVersion), framework.SetOp(o.slotPath(o.owned.number), next.encode(), framework.AnyVersion))",
 	},
 	{
-		name: "a window is raised without a check of the owner", file: "ids/slot.go", test: "TestAWorkerWhoseOwnerNodeWasDeletedTakesAnotherSlot",
+		name: "a window is raised without a check of the owner", file: "ids/slot.go", test: "TestAWorkerWithADeletedOwnerNodeClaimsAnotherSlot",
 		old: "framework.CheckOp(o.owned.owner, framework.AnyVersion)",
 		new: "framework.CheckOp(o.path, framework.AnyVersion)",
 	},
 	{
 		name: "a slot is claimed at any version", file: "ids/slot.go", test: "TestOneOfTwoClaimantsGetsASlot",
-		old: "framework.SetOp(path, one.record.encode(), one.version)",
-		new: "framework.SetOp(path, one.record.encode(), 0*one.version+framework.AnyVersion)",
+		old: "framework.SetOp(path, chosen.record.encode(), chosen.version)",
+		new: "framework.SetOp(path, chosen.record.encode(), 0*chosen.version+framework.AnyVersion)",
 	},
 	{
 		name: "a taken slot is free", file: "ids/slot.go", test: "TestAllSlotsTaken",
@@ -110,11 +110,11 @@ var idsMutants = []mutant{
 	},
 	{
 		name: "a window is used up beyond its end", file: "ids/worker.go", test: "TestAFrozenWorkerRepeatsNoID",
-		old: "		given = min(n, now.until-first)\n		if given <= 0 {\n			return 0, 0\n		}\n",
+		old: "		given = min(n, window.until-first)\n		if given <= 0 {\n			return 0, 0\n		}\n",
 		new: "		given = n\n",
 	},
 	{
-		name: "the next window is not reserved ahead", file: "ids/worker.go", test: "TestATakerDoesNotWaitForTheNextWindow",
+		name: "the next window is not reserved ahead", file: "ids/worker.go", test: "TestNextDoesNotWaitForTheNextWindow",
 		old: "	if !w.closed {\n		w.beginReservation()\n	}\n",
 		new: "",
 	},
@@ -122,6 +122,14 @@ var idsMutants = []mutant{
 		name: "windows stay short", file: "ids/worker.go", test: "TestAWorkerWritesLittle",
 		old: "return min(2*w.length, maxWindow)",
 		new: "return w.length",
+	},
+	{
+		name: "Close frees no slot when its context has ended", file: "ids/worker.go", test: "TestCloseFreesTheSlotInTheBackground",
+		old: "		<-w.slot.releaseSlot()\n", new: "		if ctx.Err() == nil {\n			<-w.slot.releaseSlot()\n		}\n",
+	},
+	{
+		name: "a failed reservation lengthens the next one", file: "ids/worker.go", test: "TestAFailedReservationDoesNotLengthenTheNextOne",
+		old: "		if err == nil {\n			w.length", new: "		if err == nil || true {\n			w.length",
 	},
 	{
 		name: "ids are given after Close", file: "ids/worker.go", test: "TestNoIDAfterClose",
@@ -144,7 +152,11 @@ var idsMutants = []mutant{
 		new: "s.CreateIfMissing(ctx, n.dir, nil, framework.Container)",
 	},
 	{
-		name: "names wrap", file: "ids/name.go", test: "TestNamesEnd",
+		name: "a node without a name stays", file: "ids/name.go", test: "TestNamesEndAfter2To31",
+		old: "client.DeleteIfPresent(ctx, n.name.Path)", new: "ctx.Err()",
+	},
+	{
+		name: "names wrap", file: "ids/name.go", test: "TestNamesEndAfter2To31",
 		old: "strings.HasPrefix(number, \"-\")",
 		new: "strings.HasPrefix(number, \"x\")",
 	},
@@ -197,22 +209,22 @@ var idsMutants = []mutant{
 	},
 	{
 		name: "a note that is gone says nothing happened", file: "ids/counter.go", test: "TestADeletedNoteMakesAnUnknownOutcome",
-		old: "		c.failWithUnknownOutcome(fmt.Errorf(\"%s was deleted or written by somebody else\", c.note))\n		return true, nil\n",
+		old: "		c.failWithUnknownOutcome(fmt.Errorf(\"the note %s was deleted or written by another client\", c.note))\n		return true, nil\n",
 		new: "		c.unsure, c.note = false, \"\"\n		return false, c.putBack(c.sent, recipe.ErrAgain)\n",
 	},
 	{
-		name: "notes of the dead stay", file: "ids/counter.go", test: "TestNotesOfTheDeadAreDeleted",
+		name: "notes of the dead stay", file: "ids/counter.go", test: "TestOldNotesAreDeleted",
 		old: "> noteAge {",
 		new: "> 1000*noteAge {",
 	},
 	{
-		name: "notes of the living are deleted", file: "ids/counter.go", test: "TestNotesOfTheDeadAreDeleted",
+		name: "notes of the living are deleted", file: "ids/counter.go", test: "TestOldNotesAreDeleted",
 		old: "> noteAge {",
 		new: "> noteAge/1000 {",
 	},
 	{
-		name: "Close leaves the note", file: "ids/counter.go", test: "TestNotesOfTheDeadAreDeleted",
-		old: "err := c.client.DeleteIfPresent(ctx, c.note)",
+		name: "Close leaves the note", file: "ids/counter.go", test: "TestOldNotesAreDeleted",
+		old: "err := c.client.DeleteIfPresent(ctx, note)",
 		new: "err := ctx.Err()",
 	},
 }

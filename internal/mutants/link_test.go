@@ -10,6 +10,14 @@ var linkMutants = []mutant{
 		old: "if sessionID == 0 && m.status.Handshake.SessionID != 0 {", new: "if false {",
 	},
 	{
+		name: "a server that hangs up after the handshake has not failed", file: "internal/link/monitor.go", test: "TestAServerThatHangsUpAfterTheHandshakeHasFailed",
+		old: "m.reportFailure(c.address, Unproven(err))", new: "_ = Unproven",
+	},
+	{
+		name: "an event is not told", file: "internal/link/conn.go", test: "TestAnswersGoToTheirCalls",
+		old: "		c.cfg.Event(event)\n", new: "",
+	},
+	{
 		name: "the newest transaction is not told to the next server", file: "internal/link/conn.go", test: "TestNextServerGetsLastZxid",
 		old: "return withZxidSeen(frame, c.session.Seen()), nil", new: "return frame, nil",
 	},
@@ -32,15 +40,23 @@ var linkMutants = []mutant{
 
 	// Pings that count.
 	{
-		name: "a ping is sent once", file: "internal/link/conn.go", test: "TestAPingIsSentTwice",
-		old: "\t\t\tc.out.putFrame(out)\n\t\t}\n", new: "		}\n",
+		name: "a ping is sent once", file: "internal/link/outbox.go", test: "TestPingsAreSentInPairs",
+		old: "	for range 2 {\n		mark", new: "	for range 1 {\n		mark",
 	},
 	{
-		name: "one answer makes a pair", file: "internal/link/ping.go", test: "TestAPingIsSentTwice",
+		name: "the library's pings are sent, too", file: "internal/link/conn.go", test: "TestPingsAreSentInPairs",
+		old: "	if isPing(frame) {\n", new: "	if false && isPing(frame) {\n",
+	},
+	{
+		name: "a server is given up as soon as with the library's pings", file: "internal/link/conn.go", test: "TestAServerIsWaitedForBetweenPings",
+		old: "		d = d.Add(r.c.silence)\n", new: "",
+	},
+	{
+		name: "one answer makes a pair", file: "internal/link/ping.go", test: "TestPingsAreSentInPairs",
 		old: "	if !p.half {\n		p.half = true\n		return false\n	}\n", new: "",
 	},
 	{
-		name: "a pair counts from its answer", file: "internal/link/ping.go", test: "TestAPingIsSentTwice",
+		name: "a pair counts from its answer", file: "internal/link/ping.go", test: "TestPingsAreSentInPairs",
 		old: "PingPair{SentAt: p.unanswered[0], AnsweredAt: at}", new: "PingPair{SentAt: at, AnsweredAt: at}",
 	},
 	{
@@ -87,7 +103,7 @@ var linkMutants = []mutant{
 	},
 	{
 		name: "who waits for room is not told of the end", file: "internal/link/conn.go", test: "TestWaiterForQueueSpaceEndsWithConnection",
-		old: "	c.tellRoom()\n	c.work.Signal()\n	c.mu.Unlock()\n	for", new: "	c.work.Signal()\n	c.mu.Unlock()\n	for",
+		old: "	c.tellRoom()\n	c.work.Signal()\n	if c.pings", new: "	c.work.Signal()\n	if c.pings",
 	},
 	{
 		name: "the first requests of a connection come later", file: "internal/link/requests.go", test: "TestFirstRequestsOfConnectionAreSentFirst",

@@ -12,7 +12,7 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "a hold's end is not counted", file: "internal/waitline/telemetry.go", pkg: "./locks", test: "TestHoldsAreMeasured",
-		old: "return Held{t, time.Now()}", new: "return Held{}",
+		old: "return HoldMeasurement{t, time.Now()}", new: "return HoldMeasurement{}",
 	},
 	{
 		name: "a wait costs an allocation without a provider", file: "internal/waitline/telemetry.go", pkg: "./internal/waitline",
@@ -48,17 +48,27 @@ var locksMutants = []mutant{
 	{
 		name: "a deleted waiter is not noticed", file: "internal/waitline/line.go", pkg: "./locks", test: "TestWaiterWithDeletedNodeIsNotGranted",
 		old: "\t\terr = ErrPlaceLost\n",
-		new: "\t\tv.joined = true\n",
+		new: "\t\tv.known = true\n",
 	},
 	{
 		name: "a waiter that gives up tells its neighbour before its deletion is on its way", file: "internal/waitline/line.go", pkg: "./locks", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
 		old: "\t\tc.WakeNext()\n\t\treturn\n\t}\n\tc.Leave(nil)\n",
-		new: "\t\tc.WakeNext()\n\t\treturn\n\t}\n\tc.siblings.markGranted(&c.local, true)\n\tc.WakeNext()\n\tc.Leave(nil)\n",
+		new: "\t\tc.WakeNext()\n\t\treturn\n\t}\n\tc.localWaiters.markGranted(&c.local, true)\n\tc.WakeNext()\n\tc.Leave(nil)\n",
 	},
 	{
 		name: "a holder tells its neighbour before its deletion is on its way", file: "internal/waitline/line.go", pkg: "./locks", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
 		old: "\tif queued == nil {\n\t\treturn c.s.Primitives().Discard(c.WakeNext, c.node.Path)\n",
 		new: "\tc.WakeNext()\n\tif queued == nil {\n\t\treturn c.s.Primitives().Discard(c.WakeNext, c.node.Path)\n",
+	},
+	{
+		name: "a holder whose node was deleted hands its place on", file: "locks/lock.go", test: "TestDeletedHolderWakesNoNeighbour",
+		old: "if errors.Is(lease.Err(), framework.ErrNodeGone) {",
+		new: "if false {",
+	},
+	{
+		name: "a waiter for permits whose node was deleted hands its place on", file: "locks/semaphore.go", test: "TestDeletedSemaphoreWaiterWakesNoNeighbour|TestDeletedSemaphoreWaiterThatGivesUpWakesNoNeighbour",
+		old: "\t\t\t\tc.Unlink()\n",
+		new: "",
 	},
 	{
 		name: "the node ahead of one that may be replaced is watched", file: "internal/waitline/line.go",
@@ -82,8 +92,8 @@ var locksMutants = []mutant{
 		new: "\t_, err = l.checkVacant(names), nil\n",
 	},
 	{
-		name: "the servers' own directory may be a lock", file: "internal/waitline/position.go", pkg: "./locks", test: "TestBadInput",
-		old: "if full == serversOwn || ",
+		name: "the servers' own directory may be a lock", file: "internal/recipe/arguments.go", pkg: "./locks", test: "TestBadInput",
+		old: "if full == serverDirectory || ",
 		new: "if ",
 	},
 	{
@@ -93,8 +103,8 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "the next in line sleeps", file: "internal/waitline/line.go", pkg: "./internal/idle", test: "TestTheNextInLineIsGrantedAtOnce",
-		old: "if v.blockers == 1 && !next {",
-		new: "if v.blockers == 1 && !next && false {",
+		old: "if v.blockers == 1 && !isNext {",
+		new: "if v.blockers == 1 && !isNext && false {",
 	},
 	// Neighbours of one session.
 	{
@@ -103,10 +113,20 @@ var locksMutants = []mutant{
 		new: "\tcase true:\n",
 	},
 	{
-		name: "a reader becomes the neighbour of a writer that has left", file: "internal/waitline/localwaiters.go",
-		old:       "\tif writer.left {\n\t\treturn false\n\t}\n",
-		new:       "",
-		redundant: "the transaction that creates the reader is guarded by the writer's lease, which has ended, and is refused",
+		name: "contenders of a deleted directory stay neighbours of those in the new one", file: "internal/waitline/localwaiters.go", pkg: "./locks",
+		test: "TestContendersOfTwoDirectoriesAreNoNeighbours|TestAWaiterOfADeletedDirectoryJoinsNoNeighboursOfTheNext",
+		old:  "\t\tws.unlinkAll()\n",
+		new:  "",
+	},
+	{
+		name: "a contender of a deleted directory is added late", file: "internal/waitline/localwaiters.go", test: "TestContendersOfADeletedDirectoryAreUnlinked",
+		old: "\t\tw.unlinked = true\n\t\treturn\n",
+		new: "\t\tw.unlinked = true\n",
+	},
+	{
+		name: "a reader becomes the neighbour of a writer that has left", file: "internal/waitline/localwaiters.go", test: "TestReaderIsNotLinkedToWriterThatHasGone",
+		old: "\tif writer.left || writer.unlinked {\n\t\treturn false\n\t}\n",
+		new: "",
 	},
 	{
 		name: "a writer is not found by its number again when its reader has left", file: "internal/waitline/localwaiters.go",
@@ -388,6 +408,16 @@ var locksMutants = []mutant{
 		new:  "case false:",
 		test: "TestListReportsOmittedNodes",
 	},
+	{
+		name: "a list reads the items of queues", file: "locks/list.go", test: "TestAListDoesNotReadTheItemsOfAQueue",
+		old: "queueItems: isQueue && recipe.HoldsQueueItems(names[n])",
+		new: "queueItems: isQueue && recipe.HoldsQueueItems(names[n]) && false",
+	},
+	{
+		name: "a list takes a lock for a queue's items by its name", file: "locks/list.go", test: "TestAListDoesNotReadTheItemsOfAQueue",
+		old: "next.queueItems && i.report.Kind == NoLock",
+		new: "next.queueItems",
+	},
 	// Deadlocks.
 	{
 		name: "deadlocks: a cycle counts before its asks have confirmed it", file: "locks/askgraph.go", test: "TestAStaleAskCausesNoAlarm",
@@ -405,9 +435,30 @@ var locksMutants = []mutant{
 		new: "cmp.Compare(b.number, a.number))\n}\n\nfunc compareBool",
 	},
 	{
+		name: "semaphore: a resize beside another one fails", file: "locks/permitlimit.go", test: "TestResizeBesideAnother",
+		old: "			if now.created != p.created || now.version != p.version {\n				return nil", new: "			if now.created != p.created || now.version != p.version {\n				return err",
+	},
+	{
+		name: "semaphore: a resize by a member with the number of the former one fails", file: "locks/permitlimit.go", test: "TestResizeByAMemberWithTheNumberBeforeAnotherResize",
+		old: "if err != nil && !(errors.Is(err, ErrPermits) && p.created == accepted) {", new: "if _ = accepted; err != nil {",
+	},
+	{
+		name: "semaphore: a resize ignores that another record has taken the place", file: "locks/permitlimit.go", test: "TestResizeByAMemberWithTheNumberBeforeAnotherResize",
+		old: "if err != nil && !(errors.Is(err, ErrPermits) && p.created == accepted) {", new: "if err != nil && !(errors.Is(err, ErrPermits) && accepted != 0) {",
+	},
+	{
+		name: "semaphore: a resize does not look whether its lost reply was a success", file: "locks/permitlimit.go", test: "TestResizeByAMemberWithTheNumberBeforeAnotherResize",
+		old: "if failed != nil && !errors.Is(failed, ErrPermits) {", new: "if failed != nil {",
+	},
+	{
 		name: "deadlocks: all asks fail", file: "locks/ask.go", test: "TestTheYoungestAskOfADeadlockFails",
-		old: "len(certain) > 0 && youngestAsk(certain) == me {",
+		old: "len(certain) > 0 && g.youngestAsk(certain) == me {",
 		new: "len(certain) > 0 {",
+	},
+	{
+		name: "deadlocks: an ask that only stands in line may fail", file: "locks/askgraph.go", test: "TestAskThatHoldsNothingOfADeadlockDoesNotFail",
+		old: "if g.waitsForHolder(a, b) != 0 {\n\t\t\t\tawaited[b] = true",
+		new: "if a != nil {\n\t\t\t\tawaited[b] = true",
 	},
 	{
 		name: "deadlocks: one stuck holder of permits is enough", file: "locks/askgraph.go", test: "TestAPermitOfAnotherHolderIsAWayOut",

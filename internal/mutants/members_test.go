@@ -5,6 +5,10 @@ func init() { lists["members"] = membersMutants }
 // membersMutants are the safeguards of package members.
 var membersMutants = []mutant{
 	{
+		name: "an answer replaces a request that came after a withdrawal", file: "members/cordonhandler.go", test: "TestAnAnswerToAWithdrawnRequestReplacesNoOther",
+		old: "	if errors.Is(err, framework.ErrNoNode) || err == nil && st.Mzxid != c.zxid {", new: "	if errors.Is(err, framework.ErrNoNode) || err == nil && st.Mzxid != c.zxid && false {",
+	},
+	{
 		name: "a member joins again with what it joined with", file: "members/membership.go", test: "TestAMemberJoinsAgainOnItsNextSession",
 		old: "func (m *Membership) stayOnSession(s *framework.Session) error {\n	data, revision, err := m.nodeRecord()",
 		new: "func (m *Membership) stayOnSession(s *framework.Session) error {\n	m.mu.Lock()\n	m.info = Info{}\n	m.mu.Unlock()\n	data, revision, err := m.nodeRecord()",
@@ -14,27 +18,27 @@ var membersMutants = []mutant{
 		old: "	for len(m.former) > 0 {\n", new: "	for len(m.former) > 0 && false {\n",
 	},
 	{
-		name: "an update ends before it is written", file: "members/membership.go", test: "TestUpdatesSurvive",
+		name: "an update ends before it is written", file: "members/membership.go", test: "TestUpdatesSurviveLostReplies",
 		old: "if stored >= mine {", new: "if stored >= mine || true {",
 	},
 	{
-		name: "what others write into a member's node stays", file: "members/membership.go", test: "TestUpdatesSurvive",
+		name: "what others write into a member's node stays", file: "members/membership.go", test: "TestUpdatesSurviveLostReplies",
 		old: "if !bytes.Equal(present, data) {", new: "if !bytes.Equal(present, data) && m.stored != revision {",
 	},
 	{
-		name: "an update is not announced", file: "members/membership.go", test: "TestWatchersAreToldOfChanges",
+		name: "an update is not announced", file: "members/membership.go", test: "TestWatchersReceiveChanges",
 		old: "framework.SetOp(node, data, st.Version), m.group.announceOp())", new: "framework.SetOp(node, data, st.Version))",
 	},
 	{
 		name: "a member is listed before it knows its cordon", file: "members/membership.go", test: "TestAMemberIsListedAfterItKnowsItsCordon",
-		old: "	case <-m.duty.known:\n", new: "	default:\n",
+		old: "	case <-m.cordonHandler.known:\n", new: "	default:\n",
 	},
 	{
 		name: "a node that was changed since the list is told early", file: "members/view.go", test: "TestChangesBetweenTwoReadsAreInOrder",
-		old: "if len(later) > 0 && !r.any {", new: "if len(later) > 0 && false {",
+		old: "if len(later) > 0 && !r.anyMoment {", new: "if len(later) > 0 && false {",
 	},
 	{
-		name: "a node that was made again since the list is told early", file: "members/view.go", test: "TestACordonThatIsMadeAgainWhileItIsRead",
+		name: "a node that was made again since the list is told early", file: "members/view.go", test: "TestACordonIsCreatedAgainWhileItIsRead",
 		old: "			delete(now, name)\n", new: "",
 	},
 	{
@@ -50,52 +54,60 @@ var membersMutants = []mutant{
 		old: "if names[len(names)-1] == name {", new: "if names[0] == name {",
 	},
 	{
-		name: "a member that came back has changed", file: "members/view.go", test: "TestASlowReaderGetsTheLatest",
-		old: "case m.order > was.order:", new: "case m.order == 0:",
+		name: "a member that came back has changed", file: "members/view.go", test: "TestASlowReaderGetsTheLatestStates",
+		old: "case m.czxid > was.czxid:", new: "case m.czxid == 0:",
 	},
 	{
-		name: "a watch begins without a sync", file: "members/watch.go", test: "TestAWatchBeginsBehindASync",
+		name: "a watch begins without a sync", file: "members/watch.go", test: "TestAWatchBeginsWithASync",
 		old: "		if sync {\n", new: "		if sync && w.last != nil {\n",
 	},
 	{
-		name: "a list is read without a sync", file: "members/watch.go", test: "TestAWatchBeginsBehindASync",
+		name: "a list is read without a sync", file: "members/watch.go", test: "TestAWatchBeginsWithASync",
 		old: "		if err := s.Sync(ctx, g.path); err != nil {\n			return err\n		}\n", new: "",
 	},
 	{
 		name: "who is known is read again", file: "members/view.go", test: "TestAWatcherReadsOnlyNewMembers",
-		old: "ok && st.Mzxid == r.written {", new: "ok && false {",
+		old: "ok && st.Mzxid == r.dirMzxid {", new: "ok && false {",
 	},
 	{
 		name: "all members are read with each update", file: "members/watch.go", test: "TestAWatcherCostsFewRequests",
 		old: "const readInterval = 100 * time.Millisecond", new: "const readInterval = time.Microsecond",
 	},
 	{
-		name: "a drain is acknowledged when it begins", file: "members/duty.go", test: "TestADrainIsAcknowledgedWhenItHasEnded",
-		old: "	ctx, w.cancel = context.WithCancelCause(ctx)\n", new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	d.noteAnswer(c.request, Answer{State: Drained}, false)\n",
+		name: "a drain is acknowledged when it begins", file: "members/cordonhandler.go", test: "TestADrainIsAcknowledgedWhenItHasEnded",
+		old: "	ctx, w.cancel = context.WithCancelCause(ctx)\n", new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	h.noteAnswer(c.request, Answer{State: Drained}, false)\n",
 	},
 	{
-		name: "the end of a withdrawn drain is an answer", file: "members/duty.go",
-		old: "	if first != (d.request == request) {\n		d.request, d.reply = request, reply\n", new: "	if first != (d.request == request) || !first {\n		d.reply = reply\n		if first {\n			d.request = request\n		}\n",
+		name: "the end of a withdrawn drain is an answer", file: "members/cordonhandler.go",
+		old: "	if first != (h.request == request) {\n		h.request, h.reply = request, reply\n", new: "	if first != (h.request == request) || !first {\n		h.reply = reply\n		if first {\n			h.request = request\n		}\n",
 		redundant: "the context of a withdrawn drain has ended, and its function was waited for: it notes nothing",
 	},
 	{
-		name: "a drain that is withdrawn goes on", file: "members/duty.go", test: "TestADrainThatIsWithdrawn",
+		name: "a drain that is withdrawn goes on", file: "members/cordonhandler.go", test: "TestADrainThatIsWithdrawn",
 		old: "	present.stopAndWait(ErrWithdrawn)\n", new: "",
 	},
 	{
-		name: "a drain ends with its session", file: "members/duty.go", test: "TestADrainIsAcknowledgedWhenItHasEnded",
+		name: "a drain ends with its session", file: "members/cordonhandler.go", test: "TestADrainIsAcknowledgedWhenItHasEnded",
 		old: "if present != nil && c != nil && c.Drain && c.request == present.request {", new: "if present != nil && c != nil && c.Drain && false {",
 	},
 	{
-		name: "one process's answer is enough", file: "members/member.go", test: "TestAMemberThatDiesInADrain",
+		name: "one process's answer is enough", file: "members/member.go", test: "TestAMemberDiesDuringADrain",
 		old: "case answer == \"\", c.Drain && answer != Drained:\n			state = pending", new: "case answer == \"\", c.Drain && answer != Drained:\n			if !c.isDrained() {\n				state = pending\n			}",
 	},
 	{
-		name: "a member that is away is drained", file: "members/cordon.go", test: "TestAMemberThatDiesInADrain",
+		name: "a member that is away is drained", file: "members/cordon.go", test: "TestAMemberDiesDuringADrain",
 		old: "case member == nil && cordon.isDrained(), ", new: "case member == nil, ",
 	},
 	{
-		name: "a member that is away has left", file: "members/cordon.go", test: "TestASessionThatIsLostInADrain",
+		name: "a member that joins again unseen has left", file: "members/cordon.go", test: "TestAMemberJoinsAgainWhileDrainIsCutOff",
+		old: "		if !errors.Is(err, ErrLeft) {\n", new: "		if !errors.Is(err, ErrLeft) || true {\n",
+	},
+	{
+		name: "a member that joins again unseen, acknowledges and leaves has left", file: "members/cordon.go", test: "TestAMemberJoinsAgainWhileDrainIsCutOff",
+		old: "member == nil && cordon != nil && !cordon.isDrained() {", new: "member == nil && cordon != nil {",
+	},
+	{
+		name: "a member that is away has left", file: "members/cordon.go", test: "TestASessionIsLostDuringADrain",
 		old: "time.AfterFunc(g.client.Config().SessionTimeout,", new: "time.AfterFunc(g.client.Config().SessionTimeout/1000,",
 	},
 	{

@@ -5,20 +5,24 @@ func init() { lists["monitor"] = monitorMutants }
 // monitorMutants are the safeguards of package monitor.
 var monitorMutants = []mutant{
 	{
+		name: "nothing is said of a root without nodes", file: "monitor/monitor.go", pkg: "./cmd/lockstep", test: "TestMonitorSaysThatNothingIsThereYet",
+		old: "|| err == nil && st.NumChildren == 0 {", new: "|| err == nil && st.NumChildren < 0 {",
+	},
+	{
 		name: "a finding begins at its first look", file: "monitor/hysteresis.go", test: "TestManyWaiters",
 		old: "isOpen || s.seen < h.begin {", new: "isOpen || s.seen < 1 {",
 	},
 	{
 		name: "a finding ends at the first look without it", file: "monitor/hysteresis.go", test: "TestManyWaiters",
-		old: "s.clean >= h.end &&", new: "s.clean >= 1 &&",
+		old: "s.notSeen >= h.end &&", new: "s.notSeen >= 1 &&",
 	},
 	{
 		name: "looks without a finding are counted together", file: "monitor/hysteresis.go", test: "TestManyWaiters",
-		old: "s.since, s.clean = l.at, 0", new: "s.since = l.at",
+		old: "s.since, s.notSeen = l.at, 0", new: "s.since = l.at",
 	},
 	{
 		name: "what a look could not read ends", file: "monitor/hysteresis.go", test: "TestUnreadableDirectory|TestGrowingQueue",
-		old: "seen || l.cannotTell(k) {", new: "seen {",
+		old: "seen || l.isUndecided(k) {", new: "seen {",
 	},
 	{
 		name: "the next leader forgets how long a holder holds", file: "monitor/monitor.go", test: "TestNextLeaderKnowsLongHold",
@@ -26,42 +30,56 @@ var monitorMutants = []mutant{
 	},
 	{
 		name: "an event is told again after it was told", file: "monitor/monitor.go", test: "TestNextLeaderGoesOn|TestManyWaiters",
-		old: "			f.Told, changed = true, true", new: "			changed = true",
+		old: "			f.BeginReported, changed = true, true", new: "			changed = true",
 	},
 	{
-		name: "an event is told before it is recorded", file: "monitor/monitor.go", test: "TestLeaderThatDiesWhileItTells",
-		old: "		err = w.save(ctx)\n	}\n	return seen, err", new: "	}\n	return seen, err",
+		name: "an event is told before it is recorded", file: "monitor/monitor.go", test: "TestLeaderThatDiesWhileItReports",
+		old: "		err = w.saveRecord(ctx)\n	}\n	return seen, err", new: "	}\n	return seen, err",
 	},
 	{
-		name: "a record that was not written is believed", file: "monitor/monitor.go", test: "TestRecordThatAnotherWrites",
+		name: "a record that was not written is believed", file: "monitor/monitor.go", test: "TestRecordThatAnotherClientWrites",
 		old: "	w.loaded = err == nil\n", new: "	w.loaded = true\n",
 	},
 	{
-		name: "a monitor of another root goes on", file: "monitor/record.go", test: "TestRunRefuses",
+		name: "a monitor of another root goes on", file: "monitor/record.go", test: "TestRunRefusesInvalidArgumentsAndRecords",
 		old: "	if err == nil && r.Root != root {", new: "	if err == nil && r.Root == \"\" {",
 	},
 	{
 		name: "the record has no bound", file: "monitor/hysteresis.go", test: "TestManyFindings",
-		old: "len(next) == mostOpen || bytes > mostBytes {", new: "bytes > mostBytes {",
+		old: "len(next) == maxOpen || bytes > maxOpenBytes {", new: "bytes > maxOpenBytes {",
 	},
 	{
-		name: "a second call begins while one does not return", file: "monitor/tell.go", test: "TestFunctionThatBlocks",
-		old: "	default:\n		return errBusy\n", new: "	default:\n		t.busy = make(chan struct{}, 1)\n		t.busy <- struct{}{}\n",
+		name: "a second call begins while one does not return", file: "monitor/eventcaller.go", test: "TestFunctionThatBlocks",
+		old: "	default:\n		return errBusy\n", new: "	default:\n		c.busy = make(chan struct{}, 1)\n		c.busy <- struct{}{}\n",
 	},
 	{
-		name: "a panic ends the program", file: "monitor/tell.go", test: "TestFunctionThatFails",
+		name: "a panic ends the program", file: "monitor/eventcaller.go", test: "TestFunctionThatFails",
 		old: "		if p := recover(); p != nil {", new: "		if p := any(nil); p != nil {",
 	},
 	{
 		name: "consumers of a strict queue are waiters", file: "monitor/locks.go", test: "TestConsumersOfStrictQueueAreNoWaiters",
-		old: " || queues[parent] {", new: " || queues[parent] && false {",
+		old: " || isQueue[parent] {", new: " || isQueue[parent] && false {",
 	},
 	{
 		name: "a hold without waiters is long", file: "monitor/locks.go", test: "TestLongHold",
-		old: "	if waiters > 0 && l.at.Sub(longest)", new: "	if l.at.Sub(longest)",
+		old: "	if waiters > 0 && l.at.Sub(earliest)", new: "	if l.at.Sub(earliest)",
 	},
 	{
 		name: "a standby has the gauges", file: "monitor/telemetry.go", test: "TestGauges",
 		old: "	t.leading, t.seen, t.open = false, nil, nil", new: "	t.seen, t.open = nil, nil",
+	},
+	{
+		name: "jobs are read one by one", file: "monitor/jobs.go", test: "TestRequestsOfALookAtLocksJobsAndQueues",
+		old: "reports, err := scheduler.InspectAt(ctx, w.client, paths...)",
+		new: "var reports []scheduler.JobReport\n	var err error\n	for _, path := range paths {\n		more, e := scheduler.InspectAt(ctx, w.client, path)\n		reports, err = append(reports, more...), e\n	}",
+	},
+	{
+		name: "a run that goes on ends the row of failed ones", file: "monitor/jobs.go", test: "TestARunUnderWayDoesNotEndARowOfFailedRuns",
+		old: "case run.Outcome == scheduler.Running:", new: "case false:",
+	},
+	{
+		name: "what a queue's search could not read ends", file: "monitor/check.go", test: "TestUnreadableDirectory|TestAQueueBelowAnUnreadableDirectory",
+		old: "err = errors.Join(l.addUnread(ctx, areaJobs, k.locks.root, err), l.addUnread(ctx, areaQueues, k.locks.root, err))",
+		new: "err = l.addUnread(ctx, areaJobs, k.locks.root, err)",
 	},
 }

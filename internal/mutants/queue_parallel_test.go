@@ -15,11 +15,21 @@ var queueParallelMutants = []mutant{
 	{
 		name: "the sweep stops at a closed segment without items", file: "queue/recoverer.go",
 		test: "TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment",
-		old:  "if in.drawn == 0 && (!in.closed || in.put > 0) {", new: "if in.drawn == 0 {",
+		old:  "if in.drawn == 0 && (!in.closed || in.hasItems) {", new: "if in.drawn == 0 {",
+	},
+	{
+		name: "the sweep stops at a segment that a purge has emptied", file: "queue/recoverer.go",
+		test: "TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment",
+		old:  "if in.drawn == 0 && (!in.closed || in.hasItems) {", new: "if in.drawn == 0 && (!in.closed || in.put > 0) {",
 	},
 	{
 		name: "items are returned whose tickets are there", file: "queue/recoverer.go", test: "TestItemOfDeadConsumerComesBack|TestNoItemIsLostUnderFaults",
 		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn {",
+	},
+	{
+		name: "the recoverer hears of no ticket that an operator has deleted", file: "queue/claimeditem.go",
+		test: "TestItemComesBackAfterItsTicketWasDeleted",
+		old:  "framework.AnyVersion)}),\n\t\t\tc.newRequest([]framework.Op{c.session", new: "framework.AnyVersion), c.session",
 	},
 	{
 		name: "who leaves the line is not noticed", file: "queue/recoverer.go", test: "TestRecovererNoticesDeadConsumer",
@@ -75,6 +85,10 @@ var queueParallelMutants = []mutant{
 		old: "d.checked = lane.countUnclaimed() < int64(plentyFactor*v.window); d.checked", new: "d.checked = false; d.checked",
 	},
 	{
+		name: "a draw of many tickets is not divided", file: "queue/segmentviews.go", test: "TestManyClaimsAtOnce",
+		old: "d := v.newDraw(&v.base, min(n, maxDrawn))", new: "d := v.newDraw(&v.base, n)",
+	},
+	{
 		name: "a lane's next segment is told to nobody", file: "queue/segmentviews.go", test: "TestLaneItemsInSeveralSegmentsWakeAsManyConsumers",
 		old: "\tif d.signal {\n", new: "\tif false && d.signal {\n",
 	},
@@ -100,7 +114,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "a segment that was closed by hand is the last", file: "queue/segments.go", test: "TestSegmentClosedByHandIsFollowedByNext",
-		old: "\t_, err := session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.nextSegment().makeOps()...)...)", new: "\t_, err := session.Multi(ctx, framework.CheckOp(s.dir(), framework.AnyVersion))",
+		old: "\t_, err = session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.nextSegment().makeOps()...)...)", new: "\t_, err = session.Multi(ctx, framework.CheckOp(s.dir(), framework.AnyVersion))",
 	},
 	{
 		name: "the number of items is not asked for again after the tickets", file: "queue/recoverer.go", test: "TestNumberUsedDuringSweepIsNotMissing",

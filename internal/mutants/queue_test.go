@@ -59,6 +59,18 @@ var queueMutants = []mutant{
 		old: "p.unknown.Encode(progressVersion, p)", new: "recipe.Unknown(nil).Encode(progressVersion, p)",
 	},
 	{
+		name: "a segment is made between others", file: "queue/segments.go", test: "TestNextSegmentIsMadeBehindTheLastOnly",
+		old: "len(segments) == 0 || segments[len(segments)-1] != s {", new: "len(segments) == 0 {",
+	},
+	{
+		name: "a stray segment stays open", file: "queue/recoverer.go", test: "TestStraySegmentIsClosed",
+		old: "if err == nil && !in.closed && i < len(segments)-1 {", new: "if err == nil && !in.closed && i < 0 {",
+	},
+	{
+		name: "a purge ends beside an item that was given back again", file: "queue/purge.go", test: "TestPurgeRemovesItemsGivenBackAgain",
+		old: "return st.Cversion > 0, err", new: "return st.Cversion < 0, err",
+	},
+	{
 		name: "a purge that does not finish says that it has", file: "queue/purge.go", test: "TestPurgeThatDoesNotFinishSaysSo",
 		old: "\treturn n, fmt.Errorf(\"%w: consumers have given", new: "\treturn n, nil\n\treturn n, fmt.Errorf(\"%w: consumers have given",
 	},
@@ -149,5 +161,9 @@ var queueMutants = []mutant{
 	{
 		name: "a delivery ends after its item was given back", file: "queue/claimeditem.go", test: "TestNackEndsContextBeforeRedelivery",
 		old: "\tc.hold.End(ErrSettled) // before another consumer can have the item\n", new: "",
+	},
+	{
+		name: "an item may be given back for longer than its directory's name allows", file: "queue/delivery.go", test: "TestNackForTooLongIsRefused",
+		old: "if after < 0 || after > maxDelay {", new: "if after < 0 {",
 	},
 }

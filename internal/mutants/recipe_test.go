@@ -55,8 +55,8 @@ func init() {
 		},
 		{
 			name: "a search ends at what is forbidden", file: "internal/recipe/find.go",
-			old:  "if !yield(\"\", failure.Wrap(\"find\", next.path, next.err)) || !errors.Is(next.err, framework.ErrNoAuth) {",
-			new:  "if !yield(\"\", failure.Wrap(\"find\", next.path, next.err)) || true {",
+			old:  "if !yield(Found{}, failure.Wrap(\"find\", next.path, next.err)) || !errors.Is(next.err, framework.ErrNoAuth) {",
+			new:  "if !yield(Found{}, failure.Wrap(\"find\", next.path, next.err)) || true {",
 			test: "TestFindWalksInOrderPastForbiddenNodes",
 		},
 	}

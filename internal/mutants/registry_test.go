@@ -6,13 +6,13 @@ func init() { lists["registry"] = registryMutants }
 var registryMutants = []mutant{
 	{
 		name: "an instance whose node was deleted is not registered again", file: "registry/registration.go", test: "TestAnInstanceIsRegisteredAgain",
-		old: "		if errors.Is(err, framework.ErrNoNode) {\n			g.on = nil\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
+		old: "		if errors.Is(err, framework.ErrNoNode) {\n			g.nodeSession = nil\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
 		new: "		if errors.Is(err, framework.ErrNoNode) {\n			<-g.ctx.Done()\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
 	},
 	{
 		name: "a former session's node counts as registered", file: "registry/registration.go",
-		old:       "	for g.on != s {\n",
-		new:       "	for g.on == nil {\n",
+		old:       "	for g.nodeSession != s {\n",
+		new:       "	for g.nodeSession == nil {\n",
 		redundant: "the look at the node that follows sees that it is gone or another session's",
 	},
 	{
@@ -22,7 +22,7 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "another session's node is deleted", file: "registry/registration.go", test: "TestAnIDOfAnotherSession",
-		old: "if g.session != 0 && st.EphemeralOwner == g.session {",
+		old: "if g.lastOwner != 0 && st.EphemeralOwner == g.lastOwner {",
 		new: "if st.EphemeralOwner != 0 {",
 	},
 	{
@@ -31,9 +31,32 @@ var registryMutants = []mutant{
 		new: "	select {\n	default:\n		return nil\n	case <-one.done:\n		return failure.Wrap(\"update\"",
 	},
 	{
-		name: "a health check enables what an operator has disabled", file: "registry/registration.go", test: "TestAnUnhealthyInstanceIsDisabled",
-		old: "		case err == nil && strings.HasPrefix(present, unhealthy), err != nil && present == \"\":\n			_ = g.Update(g.ctx, func(i *Instance) {\n				switch { // an operator may have disabled it meanwhile\n				case err == nil && strings.HasPrefix(i.Disabled, unhealthy):",
-		new: "		case err == nil, err != nil && present == \"\":\n			_ = g.Update(g.ctx, func(i *Instance) {\n				switch { // an operator may have disabled it meanwhile\n				case err == nil && (true || strings.HasPrefix(i.Disabled, unhealthy)):",
+		name: "a health check enables what an operator has disabled while it failed", file: "registry/instance.go", test: "TestAnUnhealthyInstanceIsDisabled",
+		old: "(i.Disabled == disabledByCheck || !i.isPayloadObject()):", new: "(i.Disabled != \"\" || !i.isPayloadObject()):",
+	},
+	{
+		name: "a health check enables what an operator has disabled while it succeeded", file: "registry/registration.go", test: "TestAHealthCheckEnablesWhatItHasDisabled",
+		old: "		if present.Disabled == \"\" {\n", new: "		if present.Disabled == \"\" && false {\n",
+	},
+	{
+		name: "a health check enables what Register has disabled", file: "registry/registration.go", test: "TestAHealthCheckEnablesWhatItHasDisabled",
+		old: "	if o.health != nil && i.Disabled == \"\" {\n", new: "	if o.health != nil {\n",
+	},
+	{
+		name: "an instance with a text as payload stays disabled", file: "registry/instance.go", test: "TestAHealthCheckEnablesWhatItHasDisabled",
+		old: "(i.Disabled == disabledByCheck || !i.isPayloadObject()):", new: "(i.Disabled == disabledByCheck):",
+	},
+	{
+		name: "a reason is stored that JSON changes", file: "registry/instance.go", test: "TestAHealthCheckEnablesWhatItHasDisabled",
+		old: "strings.ToValidUTF8(err.Error(), \"?\")", new: "err.Error()",
+	},
+	{
+		name: "Register waits for the node of a call that was given up", file: "registry/registration.go", test: "TestRegisterEndsWithItsContext",
+		old: "	g.cancel()\n	return nil, failure.Wrap(\"register\"", new: "	g.cancel()\n	<-g.tasks.Done()\n	return nil, failure.Wrap(\"register\"",
+	},
+	{
+		name: "Drain leaves a node that it cannot change", file: "registry/registration.go", test: "TestDrainOfAnOverwrittenNode",
+		old: "		return errors.Join(err, g.Close(ctx))\n", new: "		return err\n",
 	},
 	{
 		name: "Drain does not wait", file: "registry/registration.go", test: "TestDrainIsNoticedBeforeTheEnd",
@@ -52,13 +75,13 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "a text as payload is replaced", file: "registry/instance.go", test: "TestAnInstanceIsCuratorsJSON",
-		old: "	case !own:\n		fields[\"payload\"] = i.Payload\n",
-		new: "	case !own && false:\n		fields[\"payload\"] = i.Payload\n",
+		old: "	case !isObject:\n		fields[\"payload\"] = i.Payload\n",
+		new: "	case !isObject && false:\n		fields[\"payload\"] = i.Payload\n",
 	},
 	{
 		name: "a weight that the payload cannot hold is lost", file: "registry/instance.go", test: "TestAnInstanceIsCuratorsJSON",
-		old: "	case (i.Weight != 1 || len(i.Metadata) > 0) && !i.ownPayload():\n",
-		new: "	case (i.Weight != 1 || len(i.Metadata) > 0) && !i.ownPayload() && false:\n",
+		old: "	case (i.Weight != 1 || len(i.Metadata) > 0) && !i.isPayloadObject():\n",
+		new: "	case (i.Weight != 1 || len(i.Metadata) > 0) && !i.isPayloadObject() && false:\n",
 	},
 	{
 		name: "an instance is changed at any version", file: "registry/registry.go", test: "TestTwoChangesAtOnceBothCount",
@@ -66,12 +89,12 @@ var registryMutants = []mutant{
 		new: "framework.SetOp(node, next, 0*st.Version+framework.AnyVersion)",
 	},
 	{
-		name: "a change is not told to pools", file: "registry/registry.go", test: "TestAPoolIsEmptyWhenASyncedReadSaysSo",
+		name: "a change is not told to pools", file: "registry/registry.go", test: "TestAPoolIsEmptyAfterASyncedRead",
 		old: ", framework.SetOp(dir, nil, framework.AnyVersion))",
 		new: ", framework.CheckOp(dir, framework.AnyVersion))",
 	},
 	{
-		name: "the first list is read without a sync", file: "registry/list.go", test: "TestAnEmptyListOfAServerThatLagsIsNotBelieved",
+		name: "the first list is read without a sync", file: "registry/list.go", test: "TestAPoolIgnoresAnEmptyListOfALaggingServer",
 		old: "	sync := true\n",
 		new: "	sync := false\n",
 	},
@@ -86,19 +109,19 @@ var registryMutants = []mutant{
 		new: "1000*rand.N(f.refresh))",
 	},
 	{
-		name: "what fails is not ejected", file: "registry/balance.go", test: "TestWhatFailsIsEjected",
+		name: "what fails is not ejected", file: "registry/balance.go", test: "TestAFailingInstanceIsEjected",
 		old: "return until != 0 && now < until",
 		new: "return until != 0 && now < until && false",
 	},
 	{
-		name: "what failed is tried five times again", file: "registry/balance.go", test: "TestWhatFailsIsEjected",
+		name: "what failed is tried five times again", file: "registry/balance.go", test: "TestAFailingInstanceIsEjected",
 		old: "	} else if m.failures.Add(1) >= o.failures {\n",
 		new: "	} else if m.failures.Add(1) >= o.failures {\n		m.failures.Store(0)\n",
 	},
 	{
-		name: "there is no panic threshold", file: "registry/balance.go", test: "TestWhatFailsIsEjected",
-		old: "if healthy == 0 || float64(healthy) < p.opts.threshold*float64(len(l.ready)) {",
-		new: "if healthy == 0 {",
+		name: "there is no panic threshold", file: "registry/balance.go", test: "TestAFailingInstanceIsEjected",
+		old: "if notEjected == 0 || float64(notEjected) < p.opts.threshold*float64(len(l.enabled)) {",
+		new: "if notEjected == 0 {",
 	},
 	{
 		name: "calls under way do not count", file: "registry/balance.go", test: "TestTheSlowInstanceGetsFewerCalls",
@@ -156,7 +179,39 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "a busy response is a success", file: "registry/transport.go", test: "TestTransportSendsToInstances",
-		old: "		err = statusError(resp.StatusCode)\n",
+		old: "		body.status = statusError(resp.StatusCode)\n",
 		new: "		_ = statusError(resp.StatusCode)\n",
+	},
+	{
+		name: "a call that its caller has cancelled is a success", file: "registry/pool.go", test: "TestTransportCountsHowCallsEnd",
+		old: "		c.listed.calls.Add(-1)\n		return\n", new: "		err = nil\n",
+	},
+	{
+		name: "a request that its caller has cancelled is a failure", file: "registry/transport.go", test: "TestTransportCountsHowCallsEnd",
+		old: "	if errors.Is(ctx.Err(), context.Canceled) {", new: "	if errors.Is(ctx.Err(), context.Canceled) && false {",
+	},
+	{
+		name: "a deadline shows nothing of the instance", file: "registry/transport.go", test: "TestTransportCountsHowCallsEnd",
+		old: "	if errors.Is(ctx.Err(), context.Canceled) {", new: "	if ctx.Err() != nil || errors.Is(err, context.Canceled) {",
+	},
+	{
+		name: "a body that breaks off is a success", file: "registry/transport.go", test: "TestTransportCountsHowCallsEnd",
+		old: "		b.endCall(orCanceled(b.ctx, err))\n", new: "		_ = orCanceled(b.ctx, err)\n",
+	},
+	{
+		name: "a read of a closed body is a failure", file: "registry/transport.go", test: "TestCloseOfABodyUnderReadIsNoFailure",
+		old: "	b.endCall(nil)\n	return b.body.Close()\n", new: "	defer b.endCall(nil)\n	return b.body.Close()\n",
+	},
+	{
+		name: "an upgraded connection cannot be written to", file: "registry/transport.go", test: "TestTransportPassesAnUpgradedConnection",
+		old: "; ok { // the connection", new: "; ok && false { // the connection",
+	},
+	{
+		name: "Changes yields the error of each read", file: "registry/pool.go", test: "TestChangesYieldsAnErrorOnce",
+		old: "(closed || err.Error() != told)", new: "(closed || err.Error() != told || true)",
+	},
+	{
+		name: "ejections are counted with durations only", file: "registry/telemetry.go", test: "TestEjectionsAreCountedWithoutDurations",
+		old: "	if ejected {\n", new: "	if ejected && t.calls.Enabled(ctx) {\n",
 	},
 }

@@ -9,8 +9,52 @@ var schedulerMutants = []mutant{
 		old: "\t\treturn term.Trace()\n", new: "\t\treturn nil\n",
 	},
 	{
+		name: "differences: each look tells them again", file: "scheduler/difference.go", test: "TestDifferingDeclarationsAreToldOnceOnBothSides",
+		old: "\td.told[one] = true\n", new: "",
+	},
+	{
+		name: "differences: schedules are not compared", file: "scheduler/fingerprint.go", test: "TestDifferingDeclarationsAreToldOnceOnBothSides",
+		old: "hash(spec, zone)&scheduleBits", new: "hash()&scheduleBits",
+	},
+	{
+		name: "differences: descriptions are not compared", file: "scheduler/fingerprint.go", test: "TestDifferingDeclarationsAreToldOnceOnBothSides",
+		old: "hash(description)&textBits", new: "hash()&textBits",
+	},
+	{
+		name: "differences: jobs of one key are taken for one", file: "scheduler/difference.go", test: "TestMembersWithoutFingerprints",
+		old: " || (theirs^mine)&nameBits != 0", new: "",
+	},
+	{
+		name: "differences: a member differs from itself", file: "scheduler/difference.go", test: "TestMembersWithoutFingerprints",
+		old: "strings.HasPrefix(m.node, own+\"-\") || ", new: "strings.HasPrefix(m.node, \"another than \"+own) || ",
+	},
+	{
+		name: "differences: a job that is added later is not announced", file: "scheduler/registration.go", test: "TestDifferenceThatComesLater",
+		old: "r.jobs.conflicts.Add(1)", new: "r.jobs.conflicts.Add(0)",
+	},
+	{
+		name: "differences: one that is found after the description was stored is not announced", file: "scheduler/membership.go",
+		old:  "\tif !bytes.Equal(data, m.writtenData) {\n\t\tm.writtenData = nil\n",
+		new:  "\tif bytes.Equal(data, m.writtenData) {\n\t\treturn nil\n\t} else {\n\t\tm.writtenData = nil\n",
+		test: "TestDifferenceThatIsFoundAfterTheDescriptionWasStored",
+	},
+	{
+		name: "differences: present ones are forgotten", file: "scheduler/difference.go", test: "TestManyDifferencesAreToldOnce",
+		old: "\t\td.told = present\n", new: "\t\td.told = nil\n",
+	},
+	{
+		name: "differences: those that have ended are remembered", file: "scheduler/difference.go", test: "TestManyDifferencesAreToldOnce",
+		old: "if len(d.told) > maxTold {", new: "if len(d.told) > 100*maxTold {",
+	},
+	{
+		name: "runs of the next registration end with those of a removed one", file: "scheduler/follow.go",
+		old:  "slices.Contains(present, r) && !state",
+		new:  "!state",
+		test: "TestEndOfRemovedRunsEndsNoRunOfTheNextRegistration",
+	},
+	{
 		name: "a withdrawn job is run on", file: "scheduler/jobtable.go", test: "TestCheckOfWithdrawnJobStartsNoRun",
-		old: "\tdelete(t.jobs, j.Name)\n\tj.left.Store(true)\n", new: "\tdelete(t.jobs, j.Name)\n",
+		old: "\tdelete(t.jobs, j.Name)\n\tj.dropped.Store(true)\n", new: "\tdelete(t.jobs, j.Name)\n",
 	},
 	{
 		name: "a jittered tick counts as due", file: "scheduler/plan.go",
@@ -26,8 +70,8 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the deadline of all forgets the jitter", file: "scheduler/plan.go",
-		old:  "p.input.now.Add(-limit-p.job.Jitter-time.Nanosecond)",
-		new:  "p.input.now.Add(-limit-time.Nanosecond)",
+		old:  "p.input.now.Add(-limit).Add(-p.job.Jitter-time.Nanosecond)",
+		new:  "p.input.now.Add(-limit).Add(-time.Nanosecond)",
 		test: "TestTheJitterProlongsTheDeadlineOfAll",
 	},
 	{
@@ -158,7 +202,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a job takes the slot that others wait for", file: "scheduler/dispatch.go",
-		old:  "turn || d.slots.freeSlots() > len(d.waitingForSlot)+d.reservedSlots",
+		old:  "reserved || d.slots.freeSlots() > len(d.waitingForSlot)+d.reservedSlots",
 		new:  "true",
 		test: "TestJobsWaitingForSlotTakeTurns",
 	},
@@ -240,7 +284,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the estimate is not made anew", file: "scheduler/dispatch.go",
-		old:  "\t\t\td.tasks.Go(d.refreshClock)\n",
+		old:  "\t\t\td.tasks.Start(d.refreshClock)\n",
 		new:  "",
 		test: "TestBriefServerClockErrorHoldsTicksBriefly",
 	},
@@ -312,7 +356,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a state that cannot be read hides other changes", file: "scheduler/follow.go",
-		old:  "\tcase errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState):\n\t\treturn nil // the job's owner reports it; other jobs' changes are to be followed\n",
+		old:  "\tcase errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState):\n\t\treturn nil // the job's owner reports it; go on with the changes of other jobs\n",
 		new:  "",
 		test: "TestRunEndsDespiteUnreadableState",
 	},
@@ -438,7 +482,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the end of others' runs is not watched", file: "scheduler/ownedjob.go",
-		old:  "\t\to.watches.Go(func() { o.watchClaim(r.Number, w) })\n",
+		old:  "\t\to.watches.Start(func() { o.watchClaim(r.Number, w) })\n",
 		new:  "\t\tw.Stop()\n",
 		test: "TestAStoppedRunOfAtLeastOnceIsHandedOver",
 	},
@@ -456,7 +500,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a definition that has left claims", file: "scheduler/ownedjob.go",
-		old:  "\tif o.job.left.Load() { // it may",
+		old:  "\tif o.job.dropped.Load() { // it may",
 		new:  "\tif false { // meanwhile",
 		test: "TestCheckOfWithdrawnJobStartsNoRun",
 	},
@@ -548,7 +592,7 @@ var schedulerMutants = []mutant{
 		name: "a run whose claim was under way goes by the replaced definition", file: "scheduler/run.go",
 		old:  "\t\te.job = latest // it may",
 		new:  "\t\t_ = latest // it may",
-		test: "TestPendingClaimRunsUpdatedDefinition",
+		test: "TestPendingClaimRunsUpdatedDefinition|TestRunWhoseSessionWakesRunsUpdatedDefinition",
 	},
 	{
 		name: "a run begins though its job is known to be removed", file: "scheduler/run.go",
@@ -569,7 +613,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a tick is overdue while members may wait for the clocks", file: "scheduler/inspect.go",
-		old:  "until = r.At.Add(-overdueAfter - r.Jitter)",
+		old:  "until = r.At.Add(-r.Jitter).Add(-overdueAfter)",
 		new:  "until = r.At.Add(-r.Jitter)",
 		test: "TestUnexplainedTicksOfServedJobAreOverdue",
 	},
@@ -584,5 +628,65 @@ var schedulerMutants = []mutant{
 		old:  "if j.Placement == placement && hasLabels(labels, j.Labels) {",
 		new:  "if j.Placement == placement {",
 		test: "TestInspectReportsRunningMemberAsOwner",
+	},
+	{
+		name: "a claim that may not be read is taken for gone", file: "scheduler/inspect.go", test: "TestAClaimThatMayNotBeReadIsThere",
+		old: "if errors.Is(claimed[0].Err, framework.ErrNoNode) {", new: "if claimed[0].Err != nil {",
+	},
+	{
+		name: "a list of jobs that may not be read is empty", file: "scheduler/jobsreader.go", test: "TestInspectAtSaysWhatItMayNotRead",
+		old: "if list.Err != nil && !errors.Is(list.Err, framework.ErrNoNode) {\n			refused(", new: "if false {\n			refused(",
+	},
+	{
+		name: "a removed job's node is an error", file: "scheduler/jobsreader.go", test: "TestJobsLeavesOutRemovedOnes",
+		old: "} else if !errors.Is(err, ErrUnknownJob) {", new: "} else {",
+	},
+	{
+		name: "runs of a job that was added again end as those of the deleted one", file: "scheduler/registration.go",
+		old:  "\tj.local.allowRunsOf(0)\n",
+		new:  "",
+		test: "TestJobDeletedByHandRunsAgainOnceAdded",
+	},
+	{
+		name: "runs of a job that another member has registered again end as those of the deleted one", file: "scheduler/registration.go",
+		old:  "\t\t\tj.local.allowRunsOf(state.Generation)\n",
+		new:  "",
+		test: "TestJobDeletedByHandThatAnotherMemberHasRegistered",
+	},
+	{
+		name: "a job whose node was deleted keeps its generation", file: "scheduler/registration.go",
+		old:  "\tj.generation.Store(0)\n",
+		new:  "",
+		test: "TestJobDeletedBetweenTwoRunsIsRegisteredAgain",
+	},
+	{
+		name: "runs that begin after a job was registered again end with the deleted one", file: "scheduler/follow.go",
+		old:  "\t\tfor _, r := range present {\n\t\t\tr.stop(ErrRemoved)\n\t\t}\n",
+		new:  "\t\truns.endRunsOf(1 << 62)\n",
+		test: "TestChangesDuringRegistrationOfDeletedJobEndNoLaterRun",
+	},
+	{
+		name: "a member reports ticks that another one has recorded as missed", file: "scheduler/registration.go",
+		old:  "\t\t\t*o.newGaps = nil // if another",
+		new:  "\t\t\t_ = o // if another",
+		test: "TestReplacedScheduleIsReportedMissedByOneMember",
+	},
+	{
+		name: "changes in a record that was created again are taken for known", file: "scheduler/follow.go",
+		old:  "if st.Czxid != created {",
+		new:  "if created == 0 {",
+		test: "TestChangesInANewRecordAreNoticed",
+	},
+	{
+		name: "a member does not announce the description of a node that was created again", file: "scheduler/membership.go",
+		old:  "if !m.reused { // else",
+		new:  "if true { // else",
+		test: "TestNewDescriptionOfMemberWhoseNodeWasDeleted",
+	},
+	{
+		name: "a deadline without limit overflows", file: "scheduler/plan.go",
+		old:  "p.input.now.Add(-limit).Add(-p.job.Jitter-time.Nanosecond)",
+		new:  "p.input.now.Add(-limit-p.job.Jitter-time.Nanosecond)",
+		test: "TestDeadlineWithoutLimitBesideJitter",
 	},
 }

@@ -40,12 +40,12 @@ var watchdogMutants = []mutant{
 	},
 	{
 		name: "a farewell is not heeded", file: "internal/watchdog/monitor.go", test: "TestClosedWatchdogLeavesTheSession",
-		old: "if d.closedByParent || d.session == nil {", new: "if d.session == nil {",
+		old: "if p.closedByParent || p.session == nil {", new: "if p.session == nil {",
 	},
 	{
 		name: "the session is closed before the commands are gone", file: "internal/watchdog/monitor.go", test: "TestASessionIsNotClosedBesideACommand",
-		old: "\tif err := d.killCommands(time.Now().Add(d.session.Timeout)); err != nil {\n\t\treturn err\n\t}\n\treturn d.session.closeOnServers(d.access)",
-		new: "\tif err := d.session.closeOnServers(d.access); err != nil {\n\t\treturn err\n\t}\n\treturn d.killCommands(time.Now().Add(d.session.Timeout))",
+		old: "\tif err := p.killCommands(time.Now().Add(p.session.Timeout)); err != nil {\n\t\treturn err\n\t}\n\treturn p.session.closeOnServers(p.access)",
+		new: "\tif err := p.session.closeOnServers(p.access); err != nil {\n\t\treturn err\n\t}\n\treturn p.killCommands(time.Now().Add(p.session.Timeout))",
 	},
 	{
 		name: "a command that starts after its lease's end lives on", file: "internal/watchdog/monitor.go", test: "TestProcessRegisteredAfterItsLeaseIsKilled",

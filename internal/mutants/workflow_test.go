@@ -5,7 +5,15 @@ func init() { lists["workflow"] = workflowMutants }
 // workflowMutants are the safeguards of package workflow.
 var workflowMutants = []mutant{
 	{
-		name: "a record is written without the guard", file: "workflow/run.go", test: "TestServersRefuseRecordOfEndedExecutor",
+		name: "a ledger that is removed while it is read is an error", file: "workflow/open.go", test: "TestOpenBesideARemoval",
+		old: "if errors.Is(err, framework.ErrNoNode) { // another executor", new: "if false { // another executor",
+	},
+	{
+		name: "a run that cannot be read is left out in silence", file: "workflow/inspect.go", test: "TestUnreadableRuns",
+		old: "return runs, errors.Join(unread...)", new: "return runs, errors.Join(unread[:0]...)",
+	},
+	{
+		name: "a record is written without the guard", file: "workflow/step.go", test: "TestServersRefuseRecordOfEndedExecutor",
 		old: "s.Multi(ctx, append(guardsOf(r.executor), framework.CreateOp(node,",
 		new: "s.Multi(ctx, append([]framework.Op{framework.CheckOp(\"/\", framework.AnyVersion)}, framework.CreateOp(node,",
 	},
@@ -35,19 +43,19 @@ var workflowMutants = []mutant{
 		new: "",
 	},
 	{
-		name: "a key has no identity of the run", file: "workflow/run.go", test: "TestNextExecutorGetsRecordedResults",
-		old: "ID: r.id + \"-\" + name", new: "ID: name",
+		name: "a key has no UUID", file: "workflow/step.go", test: "TestNextExecutorGetsRecordedResults",
+		old: "ID: r.uuid + \"-\" + name", new: "ID: name",
 	},
 	{
-		name: "another executor's record counts as this one's", file: "workflow/run.go", test: "TestExecutorsWithDifferentLocksFindOut",
-		old: "if err == nil && record.By != r.own {", new: "if err == nil && record.By == \"\" {",
+		name: "another executor's record counts as this one's", file: "workflow/step.go", test: "TestExecutorsWithDifferentLocksFindOut",
+		old: "if err == nil && record.By != r.recorderID {", new: "if err == nil && record.By == \"\" {",
 	},
 	{
-		name: "a record without an answer is not looked for", file: "workflow/run.go", test: "TestStepAfterUncertainRecordReturnsIt",
+		name: "a record without an answer is not looked for", file: "workflow/step.go", test: "TestStepAfterUncertainRecordReturnsIt",
 		old: "	if before == uncertain {", new: "	if before == uncertain && false {",
 	},
 	{
-		name: "an executor that has ended runs a step", file: "workflow/run.go", test: "TestExecutorThatLosesItsSessionRecordsNothing",
+		name: "an executor that has ended runs a step", file: "workflow/step.go", test: "TestExecutorThatLosesItsSessionRecordsNothing",
 		old: "		if err := r.whyEnded(ctx, failed); err != nil {", new: "		if err := r.whyEnded(ctx, failed); err != nil && failed != nil {",
 	},
 	{
@@ -56,24 +64,24 @@ var workflowMutants = []mutant{
 		new: "	unwatch := context.AfterFunc(e.Context(), func() {})",
 	},
 	{
-		name: "a result is recorded that cannot be read", file: "workflow/run.go", test: "TestResultsThatCannotBeRecorded",
-		old: "	if err := decode(record.Result); err != nil { // so that no record is written that nobody can read\n		return err\n	}\n",
+		name: "a result is recorded that cannot be read", file: "workflow/step.go", test: "TestResultsThatCannotBeRecorded",
+		old: "	if err := decode(record.Result); err != nil { // so that no record is written that no executor can read\n		return Permanent(err)\n	}\n",
 		new: "",
 	},
 	{
-		name: "a permanent error is retried", file: "workflow/run.go", test: "TestRetriesOfAStep|TestResultsThatCannotBeRecorded",
+		name: "a permanent error is retried", file: "workflow/step.go", test: "TestRetriesOfAStep|TestResultsThatCannotBeRecorded",
 		old: "key.Attempt >= cfg.attempts || errors.As(err, &permanent)", new: "key.Attempt >= cfg.attempts || errors.As(err, &permanent) && false",
 	},
 	{
-		name: "a name is used twice", file: "workflow/run.go", test: "TestStepsOfOneRunAtOnce",
+		name: "a name is used twice", file: "workflow/step.go", test: "TestStepsOfOneRunAtOnce",
 		old: "	if before == used {", new: "	if before == used && false {",
 	},
 	{
-		name: "the sum of results has no bound", file: "workflow/run.go", test: "TestResultsThatCannotBeRecorded",
+		name: "the sum of results has no bound", file: "workflow/step.go", test: "TestResultsThatCannotBeRecorded",
 		old: "size > MaxResults {", new: "size > 2*MaxResults {",
 	},
 	{
-		name: "the number of steps has no bound", file: "workflow/run.go", test: "TestTooManySteps",
+		name: "the number of steps has no bound", file: "workflow/step.go", test: "TestTooManySteps",
 		old: "r.countSteps() >= MaxSteps {", new: "r.countSteps() > MaxSteps {",
 	},
 	{
@@ -81,11 +89,11 @@ var workflowMutants = []mutant{
 		old: "		if !strings.HasPrefix(name, stepPrefix) {\n			return", new: "		if !strings.HasPrefix(name, \"\") {\n			return",
 	},
 	{
-		name: "a run's step is recorded without the guard of the delivery", file: "workflow/runstate.go", test: "TestServersRefuseRecordsOfFormerExecutors",
+		name: "a run's step is recorded without the guard of the delivery", file: "workflow/run.go", test: "TestServersRefuseRecordsOfFormerExecutors",
 		old: "return []framework.Op{e.delivery.Guard(), e.version}", new: "return []framework.Op{e.version}",
 	},
 	{
-		name: "a run's step is recorded after the run was cancelled", file: "workflow/runstate.go", test: "TestServersRefuseRecordsOfFormerExecutors",
+		name: "a run's step is recorded after the run was cancelled", file: "workflow/run.go", test: "TestServersRefuseRecordsOfFormerExecutors",
 		old: "return []framework.Op{e.delivery.Guard(), e.version}", new: "return []framework.Op{e.delivery.Guard()}",
 	},
 	{
@@ -94,7 +102,7 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "an item of a former turn counts", file: "workflow/execute.go", test: "TestItemsOfFormerTurnsAreOver",
-		old: "(r.ID != item.ID || r.Turn != item.Turn)", new: "r.ID != item.ID",
+		old: "(r.UUID != item.UUID || r.Turn != item.Turn)", new: "r.UUID != item.UUID",
 	},
 	{
 		name: "a run waits for a signal that has come", file: "workflow/waits.go", test: "TestSignalsBesideTheSuspension",
@@ -126,8 +134,20 @@ var workflowMutants = []mutant{
 		old: "stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input)", new: "stored.Workflow != r.Workflow",
 	},
 	{
+		name: "a start with operations finds the run of another call", file: "workflow/lifecycle.go", test: "TestStartWithOpsOfAnIDInUse",
+		old: "	case len(with) > 0:", new: "	case len(with) > 99:",
+	},
+	{
+		name: "a start leaves the caller's operations out", file: "workflow/lifecycle.go", test: "TestStartWithOpsIsAtomic",
+		old: "ops: ops, callerOps: len(with)})", new: "ops: ops[:1]})",
+	},
+	{
+		name: "directories are made for the caller's operations", file: "workflow/lifecycle.go", test: "TestStartWithOpsIsAtomic",
+		old: "refused.Index >= len(t.ops)-t.callerOps:", new: "refused.Index >= len(t.ops)-t.callerOps && !errors.Is(err, framework.ErrNoNode):",
+	},
+	{
 		name: "a parent is not woken", file: "workflow/lifecycle.go", test: "TestCancelledChildWakesItsParent",
-		old: "		case parent.waitsFor(func(w runWait) bool { return w.Child == r.name }):", new: "		case parent.waitsFor(func(w runWait) bool { return w.Child == r.node }):",
+		old: "		case parent.waitsFor(func(w runWait) bool { return w.Child == r.id }):", new: "		case parent.waitsFor(func(w runWait) bool { return w.Child == r.node }):",
 	},
 	{
 		name: "a timeout is not settled", file: "workflow/waits.go", test: "TestSignalsWithALimit",
@@ -139,10 +159,109 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "a run is removed that was retried", file: "workflow/sweep.go", test: "TestFinishedRunsAreRemoved",
-		old: "		case r.stat.Mtime.After(due):", new: "		case false:",
+		old: "		case r.stat.Mtime.After(ended.due), ", new: "		case false, ",
+	},
+	{
+		name: "a run is removed after its records", file: "workflow/sweep.go", test: "TestRetryBesideTheRemoval",
+		old: "		if len(children) == 0 {\n			ops = append(ops, framework.DeleteOp(r.node, r.stat.Version))\n		}\n		if err := w.store.commit(ctx, s, transition{ops: ops}); err != nil || len(children) == 0 {\n			return err\n		}\n",
+		new: "		if err := w.store.commit(ctx, s, transition{ops: ops}); err != nil {\n			return err\n		}\n		if len(children) == 0 {\n			return w.store.commit(ctx, s, transition{ops: []framework.Op{framework.DeleteOp(r.node, r.stat.Version)}})\n		}\n",
 	},
 	{
 		name: "a run that does not end is removed", file: "workflow/sweep.go", test: "TestFinishedRunsAreRemoved",
-		old: "		case !r.State.IsFinished(): // it was retried", new: "		case r.State == \"\": // it was retried",
+		old: "		case !r.State.IsFinished() || (r.State", new: "		case r.State == \"\" || (r.State",
+	},
+	{
+		name: "a failed run is removed as a done one", file: "workflow/sweep.go", test: "TestARunThatFailsAfterARetryStaysAsAFailedOne",
+		old: "|| (r.State == Failed) != ended.isFailed:", new: ":",
+	},
+	{
+		name: "a child is removed before its parent", file: "workflow/sweep.go", test: "TestAChildStaysAsLongAsItsParent",
+		old: ", r.Parent != nil && parents[*r.Parent]:", new: ", r.Parent != nil && parents[*r.Parent] && false:",
+	},
+	{
+		name: "a cancelled run starts a child", file: "workflow/waits.go", test: "TestACancelledRunStartsNoChild",
+		old: "record, guardsOf(r.executor), nil)", new: "record, nil, nil)",
+	},
+	{
+		name: "a child of an unknown kind is started", file: "workflow/waits.go", test: "TestAChildOfAnUnknownKindIsRefused",
+		old: "if err = store.checkKnown(ctx, s, kind); err == nil {", new: "if true {",
+	},
+	{
+		name: "the refusal of a run's own change counts as one of the caller's", file: "workflow/lifecycle.go", test: "TestTwoChildrenThatEndAtOnce",
+		old: "case t.callerOps > 0 && ", new: "case ",
+	},
+	{
+		name: "a refusal that stays is tried again and again", file: "workflow/lifecycle.go", test: "TestAStartAboveAQuotaIsRefused",
+		old: "errors.As(err, &refused) && recipe.IsConflict(err), errors.Is(err, queue.ErrUnknown)", new: "errors.As(err, &refused), errors.Is(err, queue.ErrUnknown)",
+	},
+	{
+		name: "a run that could not be read has lost executors", file: "workflow/execute.go", test: "TestARunThatCannotBeReadForLongGoesOn",
+		old: "	case strings.HasPrefix(d.LastError, notExecuted):", new: "	case strings.HasPrefix(d.LastError, notExecuted) && false:",
+	},
+	{
+		name: "an executor whose grace has ended is not lost", file: "workflow/execute.go", test: "TestTheEndOfTheGraceIsALossAndKeepsTheRunsPlace",
+		old: "	case strings.HasPrefix(d.LastError, notExecuted):", new: "	case strings.HasPrefix(d.LastError, notExecuted) || d.LastError != \"\":",
+	},
+	{
+		name: "a sum of results that is too large is tried again", file: "workflow/step.go", test: "TestTooManyResultsFailTheRunAtOnce",
+		old: "return Permanent(fmt.Errorf(\"%w: with", new: "return (fmt.Errorf(\"%w: with",
+	},
+	{
+		name: "a result counts twice while it is recorded", file: "workflow/step.go", test: "TestResultsUpToTheLimit",
+		old: "- len(r.results[name]) - reserved", new: "- len(r.results[name]) - 0*reserved",
+	},
+	{
+		name: "a sleep counts each time", file: "workflow/run.go", test: "TestASleepCountsOnce",
+		old: "	if begun {\n		return until, true, nil\n	}\n", new: "	if begun {\n		st.nodes++\n		return until, true, nil\n	}\n",
+	},
+	{
+		name: "a step of a graph begins before those before it", file: "workflow/graph.go", test: "TestGraphRunsStepsInTheirOrder",
+		old: "			for _, name := range step.After {\n				select {", new: "			for _, name := range step.After[:0] {\n				select {",
+	},
+	{
+		name: "a step of a graph begins before the record of the one before it", file: "workflow/graph.go", test: "TestGraphStepBeginsAfterTheRecord",
+		old: "				return encodeReadable(result)\n			}, step.Options...)\n			if err == nil {\n				succeeded = true\n				close(recorded[step.Name])\n			}\n",
+		new: "				close(recorded[step.Name])\n				return encodeReadable(result)\n			}, step.Options...)\n			succeeded = err == nil\n",
+	},
+	{
+		name: "a step of a graph begins after another one has failed", file: "workflow/graph.go", test: "TestGraphWithFailingStep",
+		old: "				if !succeeded {\n					fail()\n				}\n", new: "				if !succeeded {\n					_ = fail\n					close(recorded[step.Name])\n				}\n",
+	},
+	{
+		name: "a graph has a circle", file: "workflow/graph.go", test: "TestGraphsThatCannotBe",
+		old: "_, circle := g.levels(); len(circle) > 0 {", new: "_, circle := g.levels(); len(circle) > len(g.Steps)+1 {",
+	},
+	{
+		name: "a graph is not compared with the recorded one", file: "workflow/graph.go", test: "TestGraphOfAnotherRelease",
+		old: "g.shape.differences(began); len(differences) > 0 {", new: "began.differences(began); len(differences) > 0 {",
+	},
+	{
+		name: "a step reads what is not before it", file: "workflow/graph.go", test: "TestResultsOfAGraph",
+		old: "r.reader != \"\" && !r.shape.stepsBefore(r.reader)[step] {", new: "r.reader != \"\" && !r.shape.stepsBefore(r.reader)[step] && false {",
+	},
+	{
+		name: "a call does not know its own request after a lost answer", file: "workflow/lifecycle.go", test: "TestCallersKnowTheirOwnWrites",
+		old: "		case slices.Contains(r.Requests, requestID):", new: "		case false:",
+	},
+	{
+		name: "a record keeps a single request", file: "workflow/runrecord.go", test: "TestCallersKnowTheirOwnWrites",
+		old: "const keptRequests = 4", new: "const keptRequests = 1",
+	},
+	{
+		name: "a call does not see that a record has forgotten its request", file: "workflow/runrecord.go", test: "TestCallsWhoseOutcomeCannotBeKnown",
+		old: "	if len(r.Requests) < keptRequests {", new: "	if len(r.Requests) <= keptRequests {",
+	},
+	{
+		name: "a call is done again to the next run of its id", file: "workflow/lifecycle.go", test: "TestCallsWhoseOutcomeCannotBeKnown",
+		old: "		case before != nil && r.UUID != before.UUID:", new: "		case before != nil && r.UUID == \"\":",
+	},
+	{
+		name: "a call says for certain that its run was missing", file: "workflow/lifecycle.go", test: "TestCallsWhoseOutcomeCannotBeKnown",
+		old: "		case errors.Is(err, ErrNoRun) && before != nil:", new: "		case false:",
+	},
+	{
+		name: "a removal has no time on a slow link", file: "workflow/sweep.go", test: "TestRunsAreRemovedOverASlowLink",
+		old: "			err = w.sweep(lease.Context())\n",
+		new: "			hurried, cancel := context.WithTimeout(lease.Context(), 10*time.Second)\n			err = w.sweep(hurried)\n			cancel()\n",
 	},
 }

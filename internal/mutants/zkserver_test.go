@@ -14,6 +14,18 @@ var zkserverMutants = []mutant{
 		old:  "size > db.closeLimit {", new: "size > db.closeLimit+1 {",
 	},
 	{
+		name: "a thaw leaves out closing connections", file: "internal/zkserver/levers.go", test: "TestDelayedRepliesOfAClosingConnection",
+		old: "s.connections.openByAge() {\n\t\tc.outgoing.releaseDue()", new: "s.connections.byAge() {\n\t\tc.outgoing.releaseDue()",
+	},
+	{
+		name: "a restart leaves out closing connections", file: "internal/zkserver/levers.go", test: "TestDelayedRepliesOfAClosingConnection",
+		old: "\ts.connections.cutAll()\n", new: "\tfor _, c := range s.connections.byAge() {\n\t\ts.connections.cutConnection(c)\n\t}\n",
+	},
+	{
+		name: "the last writes may take any time", file: "internal/zkserver/outgoing.go", test: "TestDelayedReplyThatIsNotRead",
+		old: "\tq.limitLastWrites()\n\tq.changed.Signal()\n}\n", new: "\tq.changed.Signal()\n}\n",
+	},
+	{
 		name: "a failed server grants sessions", file: "internal/zkserver/processor.go", test: "TestSessionTooLargeFailsTheServer",
 		old: "d.Err() != nil || p.db.failure != nil {", new: "d.Err() != nil {",
 	},
@@ -46,7 +58,7 @@ var zkserverMutants = []mutant{
 	},
 	{
 		name: "any number of connections", file: "internal/zkserver/server.go", test: "TestMaxClientCnxns",
-		old: "if most > 0 && s.connections", new: "if false && s.connections",
+		old: "if limit > 0 && s.connections", new: "if false && s.connections",
 	},
 	{
 		name: "any size of requests", file: "internal/zkserver/connection.go", test: "TestJuteMaxBufferLimitsRequests",

@@ -1,6 +1,6 @@
 package primitives
 
-// Op is one operation of a transaction, for applications: framework's constructors make it. OpFields are what it does.
+// Op is one operation of a transaction. Applications make it with framework's constructors and cannot see its fields.
 type Op struct{ fields OpFields }
 
 // OpFields say what an operation does.
@@ -9,13 +9,14 @@ type OpFields struct {
 	Kind OpKind
 	// Path is the node's path, below the client's root.
 	Path string
-	// Data is what a create or a set writes. It must not be changed any more.
+	// Data is what a create or a set writes. The caller must not change it after that.
 	Data []byte
-	// Version is what the node's version must be, for all kinds but a create.
+	// Version is the version that the node must have, for all kinds but a create.
 	Version int32
-	// Mode is the mode of a created node, a framework.Mode.
+	// Mode is the framework.Mode of a created node.
 	Mode int32
-	// Valid is a condition of this process's own: the transaction is refused with its error before it is sent. It may be nil, and may be asked more than once.
+	// Valid, unless it is nil, is a condition that this process checks before it sends the transaction. If Valid returns an error, the transaction fails with that
+	// error and is not sent. Valid may be called more than once.
 	Valid func() error
 }
 
@@ -30,7 +31,7 @@ const (
 	OpDelete OpKind = "delete"
 )
 
-// NewOp returns an operation.
+// NewOp returns an operation with these fields.
 func NewOp(f OpFields) Op { return Op{f} }
 
 // Fields returns what the operation does.
@@ -39,12 +40,11 @@ func Fields(o Op) OpFields { return o.fields }
 // Path is the path of the operation's node.
 func Path(o Op) string { return o.fields.Path }
 
-// When returns the operation with a condition of this process's own: the transaction is refused with
-// the condition's error before it is sent. It may be asked more than once.
+// When returns the operation with the condition valid; see OpFields.Valid.
 func When(o Op, valid func() error) Op {
 	o.fields.Valid = valid
 	return o
 }
 
-// Size is how many bytes the operation's path and data have.
+// Size is the number of bytes of the operation's path and data.
 func Size(o Op) int { return len(o.fields.Path) + len(o.fields.Data) }

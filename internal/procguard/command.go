@@ -9,16 +9,24 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/clock"
 )
 
-// killMargin is the time between SIGKILL and the end of the lease. In it, the system must schedule this process and deliver the signal.
+// killMargin is the time between SIGKILL and the end of the lease, for the system to schedule this process and to deliver the signal.
 const killMargin = 100 * time.Millisecond
+
+// leaseClock is the clock that measures leases. It also counts while the machine is suspended.
+var leaseClock = clock.System()
+
+// leaseCheckInterval is the longest time between two readings of the rest of a lease: it may become shorter (framework.Session.LeaseRemaining).
+const leaseCheckInterval = time.Second
 
 // Hold is the lock, term or delivery that a command needs.
 type Hold struct {
 	// Context is done when the hold has ended.
 	Context context.Context
-	// Remaining returns the time that is left of the lease of the hold's session. A heartbeat extends it.
+	// Remaining returns the rest of the lease of the hold's session, which heartbeats extend. It returns 0 if the session has ended.
 	Remaining func() time.Duration
 }
 
@@ -37,16 +45,16 @@ type Command struct {
 	KillAfter time.Duration
 	// Signals are forwarded to the command's process group.
 	Signals <-chan os.Signal
-	// Guard, if not nil, is called right before the command is started. What it returns ends the command when this
-	// process cannot.
+	// Guard, if not nil, is called right before the command is started. The Guard that it returns ends the command if this
+	// process is dead or stopped.
 	Guard func() Guard
 }
 
 // Guard ends the process group of a command when this process is dead or stopped.
 type Guard interface {
-	// Started names the process that leads the group.
+	// Started is called with the id of the process that leads the group.
 	Started(pid int)
-	// Ended is called after the wait for the ended command, or when the command did not start.
+	// Ended is called after the command has ended and was waited for, or when it could not be started.
 	Ended()
 }
 
@@ -65,12 +73,16 @@ func Find(program string) (string, error) {
 	return path, nil
 }
 
-// Run runs the command and returns its exit code, or 128 + n if signal n ended it. It returns when the command has ended. If the hold
-// was lost before, it ends the whole process group and returns after its last process. Its error wraps ErrHoldLost, ErrNotFound or ErrNotExecutable.
+// Run runs the command until it ends, and returns its exit code, or 128 + n if signal n ended it. If the hold is lost before that, Run ends the whole process
+// group. If the hold has ended already, Run does not start the command. Its error wraps ErrHoldLost, ErrNotFound or ErrNotExecutable.
 func (c Command) Run(h Hold) (int, error) {
 	path, err := Find(c.Args[0])
 	if err != nil {
 		return 0, err
+	}
+	now, remaining := leaseClock.Now(), h.Remaining()
+	if remaining <= 0 || h.Context.Err() != nil {
+		return 0, fmt.Errorf("%w: %w", ErrHoldLost, cmp.Or(context.Cause(h.Context), errLeaseRunsOut))
 	}
 	cmd := exec.Command(path, c.Args[1:]...)
 	cmd.Args[0] = c.Args[0]
@@ -80,9 +92,9 @@ func (c Command) Run(h Hold) (int, error) {
 	if err != nil {
 		return 0, startError(c.Args[0], err)
 	}
-	cause := c.superviseProcess(p, h)
+	leaseEnd, cause := c.superviseProcess(p, h, now+remaining)
 	if cause != nil {
-		c.stopGroup(p, h)
+		c.stopGroup(p, h, leaseEnd)
 	}
 	<-p.ended
 	if cause != nil {
@@ -98,23 +110,29 @@ func (c Command) newGuard() Guard {
 	return c.Guard()
 }
 
-// superviseProcess forwards signals until the command has ended. It returns an error as soon as the command must end.
-func (c Command) superviseProcess(p *process, h Hold) error {
+// superviseProcess forwards signals until the command has ended. If the command must end before, it returns the cause at once: the hold has ended, or its lease runs
+// out. leaseEnd is when the lease ends, by leaseClock. superviseProcess returns the last one: it does not change when a server ends the session earlier.
+func (c Command) superviseProcess(p *process, h Hold, leaseEnd time.Duration) (time.Duration, error) {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {
-		left := h.Remaining() - c.KillAfter - killMargin
+		now := leaseClock.Now()
+		remaining := h.Remaining()
+		if remaining > 0 {
+			leaseEnd = now + remaining
+		}
+		left := remaining - c.KillAfter - killMargin
 		switch {
 		case h.Context.Err() != nil:
-			return context.Cause(h.Context)
+			return leaseEnd, context.Cause(h.Context)
 		case left <= 0:
-			return errLeaseRunsOut
+			return leaseEnd, errLeaseRunsOut
 		}
-		t.Reset(left)
+		t.Reset(min(left, leaseCheckInterval))
 		select {
 		case <-p.ended:
-			_ = h.Remaining()               // detects a lost hold at once, also after this process was stopped
-			return context.Cause(h.Context) // not nil if the command ran longer than the hold
+			_ = h.Remaining()                         // reads the clock, so that an ended lease ends the context, also after this process was stopped
+			return leaseEnd, context.Cause(h.Context) // not nil if the hold ended before the command
 		case s := <-c.Signals:
 			p.signalGroup(s)
 		case <-p.childSignals:
@@ -125,9 +143,9 @@ func (c Command) superviseProcess(p *process, h Hold) error {
 	}
 }
 
-// stopGroup ends the process group: with SIGTERM, and with SIGKILL after KillAfter or when the hold ends.
-func (c Command) stopGroup(p *process, h Hold) {
-	left := min(c.KillAfter, h.Remaining())
+// stopGroup ends the process group: with SIGTERM, and with SIGKILL after KillAfter. SIGKILL comes earlier if the lease or the hold ends before.
+func (c Command) stopGroup(p *process, h Hold, leaseEnd time.Duration) {
+	left := min(c.KillAfter, leaseEnd-leaseClock.Now())
 	if left > 0 {
 		p.terminateGroup()
 	}
@@ -136,7 +154,7 @@ func (c Command) stopGroup(p *process, h Hold) {
 	}
 }
 
-// waitForGroupEnd waits until no process of the group is left. It returns false if the time is over or the hold ends before.
+// waitForGroupEnd waits until no process of the group is left. It returns false if left is over or the hold ends before.
 func (c Command) waitForGroupEnd(p *process, h Hold, left time.Duration) bool {
 	deadline := time.NewTimer(left)
 	defer deadline.Stop()
@@ -144,7 +162,7 @@ func (c Command) waitForGroupEnd(p *process, h Hold, left time.Duration) bool {
 	defer poll.Stop()
 	ended := h.Context.Done()
 	if h.Context.Err() != nil {
-		ended = nil // a server ended the session; the command got SIGTERM just now and keeps its time
+		ended = nil // the hold ended before its lease, for example because its node was deleted; the command still has the whole time left
 	}
 	for p.isGroupAlive() {
 		select {
@@ -158,7 +176,7 @@ func (c Command) waitForGroupEnd(p *process, h Hold, left time.Duration) bool {
 	return true
 }
 
-// startError distinguishes, as shells do, programs that do not exist from those that do not start.
+// startError distinguishes programs that do not exist from programs that do not start, as shells do.
 func startError(program string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s", ErrNotFound, program)

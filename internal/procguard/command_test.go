@@ -15,34 +15,44 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/clock"
 )
 
 var errLost = errors.New("lost by the test")
 
-// endlessHold is a hold that is always proven.
+// endlessHold is a hold whose lease never runs out.
 func endlessHold() Hold {
 	return Hold{Context: context.Background(), Remaining: func() time.Duration { return time.Hour }}
 }
 
-// newLosableHold is a hold that the test can end, with some of its lease left.
-func newLosableHold(t *testing.T, left time.Duration) (Hold, func()) {
+// newLosableHold returns a hold and a function that ends it before the end of its lease. Then the rest of the lease is 0, as when a server has ended the session.
+func newLosableHold(t *testing.T) (Hold, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	t.Cleanup(func() { cancel(nil) })
 	return Hold{ctx, func() time.Duration {
 		if ctx.Err() != nil {
-			return left
+			return 0
 		}
 		return time.Hour
 	}}, func() { cancel(errLost) }
 }
 
-// shellCommand is a shell's command; $F is a file for it to write to.
+// skippingClock is a clock that a test moves forward, as if this process had been stopped for that time.
+type skippingClock struct {
+	clock.Clock
+	skipped atomic.Int64
+}
+
+func (c *skippingClock) Now() time.Duration { return c.Clock.Now() + time.Duration(c.skipped.Load()) }
+
+// shellCommand returns a command that runs a shell script. The script may write to the file $F.
 func shellCommand(t *testing.T, script string) (c Command, file string) {
 	file = filepath.Join(t.TempDir(), "f")
 	return Command{Args: []string{"sh", "-c", script}, Env: []string{"F=" + file}, KillAfter: 10 * time.Second}, file
 }
 
-// startCommand runs the command beside the test; what it returns waits for its end.
+// startCommand runs the command in the background. The returned function waits for its end.
 func startCommand(c Command, h Hold) (wait func() (int, error)) {
 	type outcome struct {
 		code int
@@ -59,7 +69,7 @@ func startCommand(c Command, h Hold) (wait func() (int, error)) {
 	}
 }
 
-// waitForLine waits until the file has a whole line.
+// waitForLine waits until the file has a whole line, and returns it.
 func waitForLine(t *testing.T, file string) string {
 	t.Helper()
 	var text string
@@ -134,7 +144,7 @@ func TestSignalsAreForwardedToTheGroup(t *testing.T) {
 }
 
 func TestLostHoldTerminatesTheCommand(t *testing.T) {
-	hold, lose := newLosableHold(t, time.Hour)
+	hold, lose := newLosableHold(t)
 	cmd, file := shellCommand(t, `trap 'exit 9' TERM; echo ready >$F; while :; do sleep 0.01; done`)
 	wait := startCommand(cmd, hold)
 	waitForLine(t, file)
@@ -146,7 +156,7 @@ func TestLostHoldTerminatesTheCommand(t *testing.T) {
 }
 
 func TestLostHoldKillsCommandIgnoringSIGTERM(t *testing.T) {
-	hold, lose := newLosableHold(t, time.Hour)
+	hold, lose := newLosableHold(t)
 	cmd, file := shellCommand(t, `trap '' TERM; sleep 1000 & echo $! >$F; wait; sleep 1000`)
 	cmd.KillAfter = 50 * time.Millisecond
 	wait := startCommand(cmd, hold)
@@ -159,7 +169,7 @@ func TestLostHoldKillsCommandIgnoringSIGTERM(t *testing.T) {
 }
 
 func TestLostHoldEndsTheGroupAfterItsLeader(t *testing.T) {
-	hold, lose := newLosableHold(t, time.Hour)
+	hold, lose := newLosableHold(t)
 	cmd, file := shellCommand(t, `(trap '' TERM; echo ready >$F.ready; exec sleep 1000) & echo $! >$F; wait`)
 	cmd.KillAfter = 200 * time.Millisecond
 	wait := startCommand(cmd, hold)
@@ -173,11 +183,15 @@ func TestLostHoldEndsTheGroupAfterItsLeader(t *testing.T) {
 }
 
 func TestEndedLeaseKillsAtOnce(t *testing.T) {
-	hold, lose := newLosableHold(t, 0)
+	skipping := &skippingClock{Clock: leaseClock}
+	leaseClock = skipping
+	t.Cleanup(func() { leaseClock = skipping.Clock })
+	hold, lose := newLosableHold(t)
 	cmd, file := shellCommand(t, `trap 'echo told >$F.told' TERM; echo ready >$F; while :; do sleep 0.01; done`)
 	cmd.KillAfter = 10 * time.Minute
 	wait := startCommand(cmd, hold)
 	waitForLine(t, file)
+	skipping.skipped.Store(int64(time.Hour))
 	lose()
 	code, err := wait()
 	require.ErrorIs(t, err, ErrHoldLost)
@@ -185,8 +199,32 @@ func TestEndedLeaseKillsAtOnce(t *testing.T) {
 	require.NoFileExists(t, file+".told")
 }
 
+// TestNoCommandIsStartedUnderAnEndedHold: neither after the end of its context, nor after that of its session, which the context may show a moment later.
+func TestNoCommandIsStartedUnderAnEndedHold(t *testing.T) {
+	lost, lose := newLosableHold(t)
+	lose()
+	for _, hold := range []Hold{lost, {context.Background(), func() time.Duration { return 0 }}, {lost.Context, endlessHold().Remaining}} {
+		cmd, _ := shellCommand(t, `exit 0`)
+		started := false
+		cmd.Guard = func() Guard { started = true; return noGuard{} }
+		_, err := cmd.Run(hold)
+		require.ErrorIs(t, err, ErrHoldLost)
+		require.False(t, started)
+	}
+}
+
+// TestHoldThatIsLostAtTheStartTerminatesTheCommand, which has the time of KillAfter.
+func TestHoldThatIsLostAtTheStartTerminatesTheCommand(t *testing.T) {
+	hold, lose := newLosableHold(t)
+	cmd, _ := shellCommand(t, `exec sleep 1000`)
+	cmd.Guard = func() Guard { lose(); return noGuard{} }
+	code, err := cmd.Run(hold)
+	require.ErrorIs(t, err, ErrHoldLost)
+	require.Equal(t, 143, code)
+}
+
 func TestSIGTERMBeforeTheLeaseEnds(t *testing.T) {
-	const killAfter = time.Minute // the shell needs a moment of a loaded machine to note the signal
+	const killAfter = time.Minute // on a loaded machine the shell may handle the signal late
 	var end atomic.Pointer[time.Time]
 	hold := Hold{context.Background(), func() time.Duration {
 		if e := end.Load(); e != nil {
@@ -198,7 +236,7 @@ func TestSIGTERMBeforeTheLeaseEnds(t *testing.T) {
 	cmd.KillAfter = killAfter
 	wait := startCommand(cmd, hold)
 	waitForLine(t, file)
-	soon := time.Now().Add(killAfter + time.Second) // no proof comes from now on
+	soon := time.Now().Add(killAfter + time.Second) // no heartbeat extends the lease from now on
 	end.Store(&soon)
 	code, err := wait()
 	require.ErrorIs(t, err, ErrHoldLost)
@@ -206,11 +244,31 @@ func TestSIGTERMBeforeTheLeaseEnds(t *testing.T) {
 	require.Equal(t, 9, code)
 	told, err := strconv.ParseFloat(waitForLine(t, file+".told"), 64)
 	require.NoError(t, err)
-	require.Less(t, told, float64(end.Load().UnixNano())/1e9, "told while the lease stood")
+	require.Less(t, told, float64(end.Load().UnixNano())/1e9, "SIGTERM came before the end of the lease")
+}
+
+// TestSIGTERMFollowsALeaseThatBecomesShorter: a server grants a smaller session timeout while the command runs.
+func TestSIGTERMFollowsALeaseThatBecomesShorter(t *testing.T) {
+	const killAfter = time.Minute
+	var isShorter atomic.Bool
+	hold := Hold{context.Background(), func() time.Duration {
+		if isShorter.Load() {
+			return killAfter
+		}
+		return time.Hour
+	}}
+	cmd, file := shellCommand(t, `trap 'exit 9' TERM; echo ready >$F; while :; do sleep 0.01; done`)
+	cmd.KillAfter = killAfter
+	wait := startCommand(cmd, hold)
+	waitForLine(t, file)
+	isShorter.Store(true)
+	code, err := wait()
+	require.ErrorIs(t, err, errLeaseRunsOut)
+	require.Equal(t, 9, code)
 }
 
 func TestStoppedCommandHandlesSIGTERM(t *testing.T) {
-	hold, lose := newLosableHold(t, time.Hour)
+	hold, lose := newLosableHold(t)
 	cmd, file := shellCommand(t, `trap 'exit 9' TERM; echo $$ >$F; kill -STOP $$; while :; do sleep 0.01; done`)
 	wait := startCommand(cmd, hold)
 	waitForLine(t, file)

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs this test binary as a program when asked to: a program of its own is needed to see what
-// becomes of a command when its parent is killed, or has a terminal.
+// TestMain runs this test binary as a program if CHILD_TEST_PROGRAM is set. The tests need such a program to kill the
+// parent of a command, and to give it a terminal.
 func TestMain(m *testing.M) {
 	if os.Getenv("CHILD_TEST_PROGRAM") != "" {
 		os.Exit(runProgram(os.Args[1:]))
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// runProgram runs a command under a hold that lasts.
+// runProgram runs a command under an endless hold.
 func runProgram(args []string) int {
 	code, err := Command{Args: args, KillAfter: time.Second}.Run(endlessHold())
 	if err != nil {

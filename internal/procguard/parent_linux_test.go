@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// selfCommand is this test binary as a program that runs a command.
+// selfCommand returns this test binary as a program that runs a command; see TestMain.
 func selfCommand(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "CHILD_TEST_PROGRAM=1")
@@ -29,8 +29,32 @@ func TestCommandDiesWithItsParent(t *testing.T) {
 	require.NoError(t, parent.Start())
 	pid := waitForLine(t, file)
 	require.NoError(t, parent.Process.Kill())
-	_ = parent.Wait() // it was killed
+	_ = parent.Wait() // its error says that it was killed
 	waitForProcessEnd(t, pid)
+}
+
+// TestZombiesOfTheGroupAreNotWaitedFor by a process that inherits orphans, as process 1 of a container without an init does.
+func TestZombiesOfTheGroupAreNotWaitedFor(t *testing.T) {
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	t.Cleanup(func() { require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) })
+	hold, lose := newLosableHold(t)
+	cmd, file := shellCommand(t, `sleep 1000 & echo $! >$F; wait`)
+	cmd.KillAfter = 30 * time.Minute
+	wait := startCommand(cmd, hold)
+	orphan := waitForLine(t, file)
+	lose()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := wait()
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, ErrHoldLost)
+	case <-time.After(time.Minute):
+		require.Fail(t, "it waits for a zombie")
+	}
+	require.NoFileExists(t, "/proc/"+orphan+"/stat")
 }
 
 // startOnTerminal starts a program in a session of its own with a terminal of its own.
@@ -58,8 +82,8 @@ func ioctl(t *testing.T, f *os.File, request uintptr, value *int32) {
 	require.Zero(t, errno)
 }
 
-// until reads from the terminal up to a word.
-func until(t *testing.T, r *bufio.Reader, word string) {
+// readUntil reads from the terminal up to a word.
+func readUntil(t *testing.T, r *bufio.Reader, word string) {
 	t.Helper()
 	read := make(chan bool, 1)
 	var seen strings.Builder
@@ -88,11 +112,11 @@ func TestCommandGetsTheTerminal(t *testing.T) {
 	r := bufio.NewReader(tty)
 	_, err := tty.WriteString("hello\n")
 	require.NoError(t, err)
-	until(t, r, "got <hello>")
-	until(t, r, "armed")
-	_, err = tty.WriteString("\x03") // Ctrl-C goes to the command; its parent does not mind
+	readUntil(t, r, "got <hello>")
+	readUntil(t, r, "armed")
+	_, err = tty.WriteString("\x03") // the terminal sends Ctrl-C to the command's group only, so its parent goes on
 	require.NoError(t, err)
-	until(t, r, "interrupted")
+	readUntil(t, r, "interrupted")
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 5, cmd.ProcessState.ExitCode())
 }
@@ -102,7 +126,7 @@ func TestTerminalIsTakenBack(t *testing.T) {
 	tty := startOnTerminal(t, cmd)
 	_, err := tty.WriteString("hello\n")
 	require.NoError(t, err)
-	until(t, bufio.NewReader(tty), "after <hello>")
+	readUntil(t, bufio.NewReader(tty), "after <hello>")
 	require.NoError(t, cmd.Wait())
 }
 
@@ -110,13 +134,13 @@ func TestCtrlZContinuesTheCommand(t *testing.T) {
 	cmd := selfCommand("sh", "-c", `echo ready; read x; echo "got <$x>"`)
 	tty := startOnTerminal(t, cmd)
 	r := bufio.NewReader(tty)
-	until(t, r, "ready")
+	readUntil(t, r, "ready")
 	_, err := tty.WriteString("\x1a")
 	require.NoError(t, err)
-	until(t, r, "^Z")
+	readUntil(t, r, "^Z")
 	_, err = tty.WriteString("hello\n")
 	require.NoError(t, err)
-	until(t, r, "got <hello>")
+	readUntil(t, r, "got <hello>")
 	require.NoError(t, cmd.Wait())
 }
 
@@ -125,6 +149,6 @@ func TestCommandBesideAPagerGetsTheTerminalWhenItReads(t *testing.T) {
 	tty := startOnTerminal(t, cmd)
 	_, err := tty.WriteString("hello\n")
 	require.NoError(t, err)
-	until(t, bufio.NewReader(tty), "got <hello>")
+	readUntil(t, bufio.NewReader(tty), "got <hello>")
 	require.NoError(t, cmd.Wait())
 }

@@ -10,8 +10,8 @@ import (
 type process struct {
 	cmd          *exec.Cmd
 	guard        Guard
-	ended        chan struct{}    // closed after the wait for the ended command
-	childSignals <-chan os.Signal // one may mean that the command was stopped; nil without a terminal
+	ended        chan struct{}    // closed after the command has ended and was waited for
+	childSignals <-chan os.Signal // SIGCHLD and SIGCONT: the command may have been stopped; nil without a terminal
 }
 
 func startProcess(cmd *exec.Cmd, g Guard) (*process, error) {
@@ -29,17 +29,17 @@ func startProcess(cmd *exec.Cmd, g Guard) (*process, error) {
 func (p *process) runOnOneThread(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	giveBack := p.prepareGroup()
+	takeTerminalBack := p.prepareGroup()
 	err := p.cmd.Start()
 	if err == nil {
 		p.guard.Started(p.cmd.Process.Pid)
 	}
 	started <- err
 	if err == nil {
-		_ = p.cmd.Wait() // the state says how it ended
+		_ = p.cmd.Wait() // ProcessState says how the command ended
 	}
 	p.guard.Ended()
-	giveBack()
+	takeTerminalBack()
 	if err == nil {
 		close(p.ended)
 	}

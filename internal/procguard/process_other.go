@@ -4,11 +4,11 @@ package procguard
 
 import "os"
 
-func (p *process) prepareGroup() (giveBack func()) { return func() {} }
+func (p *process) prepareGroup() (takeTerminalBack func()) { return func() {} }
 
 func (p *process) exitCode() int { return p.cmd.ProcessState.ExitCode() }
 
-// signalGroup kills the process: without Unix there are no other signals.
+// signalGroup kills the process, whatever the signal is: these systems have no other signals.
 func (p *process) signalGroup(os.Signal) { p.killGroup() }
 
 func (p *process) terminateGroup() { p.killGroup() }

@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareGroup puts the command into a process group of its own. The group gets the terminal if this process has it, since the
-// kernel stops a background group that reads from its terminal. The returned function takes the terminal back.
-func (p *process) prepareGroup() (giveBack func()) {
+// prepareGroup puts the command into a process group of its own. If this process has the terminal, the group gets it, since the
+// kernel stops a background group that reads from its terminal. The returned function takes the terminal back after the command.
+func (p *process) prepareGroup() (takeTerminalBack func()) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	setParentDeathSignal(p.cmd.SysProcAttr)
 	if !isTerminal(0) {
 		return func() {}
 	}
-	if isForegroundGroup(unix.Getpgrp()) && isTerminal(1) { // otherwise a pager beside this process may need it
+	if isForegroundGroup(unix.Getpgrp()) && isTerminal(1) { // otherwise standard output may be a pipe to a pager, which needs the terminal
 		p.cmd.SysProcAttr.Foreground, p.cmd.SysProcAttr.Ctty = true, 0
 	}
-	jobs := make(chan os.Signal, 1)
-	signal.Notify(jobs, syscall.SIGCHLD, syscall.SIGCONT)
-	p.childSignals = jobs
+	childSignals := make(chan os.Signal, 1)
+	signal.Notify(childSignals, syscall.SIGCHLD, syscall.SIGCONT)
+	p.childSignals = childSignals
 	return func() {
-		signal.Stop(jobs)
+		signal.Stop(childSignals)
 		if p.cmd.Process != nil && isForegroundGroup(p.cmd.Process.Pid) {
 			setForegroundGroup(unix.Getpgrp())
 		}
 	}
 }
 
-// exitCode returns the exit code as a shell does.
+// exitCode returns the exit code, or 128 + n if signal n ended the command, as shells do.
 func (p *process) exitCode() int {
 	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
@@ -48,7 +48,7 @@ func (p *process) signalGroup(s os.Signal) {
 	}
 }
 
-// terminateGroup sends SIGTERM to the process group, and SIGCONT so that a stopped process handles it.
+// terminateGroup sends SIGTERM to the process group, and then SIGCONT, so that stopped processes handle the SIGTERM.
 func (p *process) terminateGroup() {
 	p.signalGroup(syscall.SIGTERM)
 	p.signalGroup(syscall.SIGCONT)
@@ -56,7 +56,16 @@ func (p *process) terminateGroup() {
 
 func (p *process) killGroup() { p.signalGroup(syscall.SIGKILL) }
 
-// isGroupAlive reports whether a process of the group is left.
+// isGroupAlive reports whether a process of the group is left. A zombie counts until its parent has waited for it. Once the command has ended, this process waits
+// for the zombies that it has become the parent of, as process 1 of a container does.
 func (p *process) isGroupAlive() bool {
-	return !errors.Is(syscall.Kill(-p.cmd.Process.Pid, 0), syscall.ESRCH)
+	group := p.cmd.Process.Pid
+	select {
+	case <-p.ended: // before that, Wait4 could take the end of the command itself
+		for pid := 1; pid > 0; {
+			pid, _ = syscall.Wait4(-group, nil, syscall.WNOHANG, nil) // it returns 0 or an error if no process has ended
+		}
+	default:
+	}
+	return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
 }

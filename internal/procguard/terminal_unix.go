@@ -20,8 +20,8 @@ func isForegroundGroup(group int) bool {
 	return err == nil && now == group
 }
 
-// setForegroundGroup makes a process group the terminal's foreground group. It ignores SIGTTOU, which would stop a process that does
-// this from the background.
+// setForegroundGroup makes a process group the terminal's foreground group. Meanwhile it ignores SIGTTOU, with which the kernel would stop a background process that
+// does this.
 func setForegroundGroup(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)

@@ -1,7 +1,7 @@
-// Command progress runs "go test" and shows how far it is:
+// Command progress runs "go test" and shows its progress:
 //
 //	go run ./internal/progress -packages 41 -- go test -race ./...
 //
-// It prints a line for each package that has ended, numbered, and every half minute what still runs. Of what tests print it shows that of
-// failed tests alone. It ends with the exit code of "go test".
+// It prints a numbered line for each package that has ended, and every half minute the tests that run. It shows the output of failed tests
+// only. If the race detector itself has crashed in each failed package, it tests these packages once more. It ends with the exit code of "go test".
 package main

@@ -30,8 +30,8 @@ func main() {
 	os.Exit(code)
 }
 
-// runTests runs "go test" with the arguments that follow it, and returns its exit code, or notRun. Packages in which nothing has
-// failed but the race detector are tested once more.
+// runTests runs a "go test" command, and returns its exit code, or notRun. If only the race detector itself has failed, it tests those
+// packages once more.
 func runTests(packages int, command []string, out io.Writer) (int, error) {
 	if len(command) < 2 || command[1] != "test" {
 		return notRun, errors.New("want: progress [-packages N] -- go test [ARGUMENT...]")
@@ -45,7 +45,7 @@ func runTests(packages int, command []string, out io.Writer) (int, error) {
 	return code, err
 }
 
-// withoutPackages is a command up to its first package, which is given as a path.
+// withoutPackages returns a command up to its first package, which must be a path.
 func withoutPackages(command []string) []string {
 	i := slices.IndexFunc(command, func(argument string) bool { return strings.HasPrefix(argument, ".") })
 	if i < 0 {
@@ -97,7 +97,7 @@ func runOnce(packages int, command []string, out io.Writer) (int, *report, error
 		}
 	}
 	err = cmd.Wait()
-	r.endTest(time.Now())
+	r.printOutcome(time.Now())
 	var exited *exec.ExitError
 	if errors.As(err, &exited) && exited.ExitCode() >= 0 {
 		return exited.ExitCode(), r, nil

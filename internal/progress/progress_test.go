@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// toldOutput is what a report prints of these events, a second after each other.
-func toldOutput(total int, events ...event) string {
+// outputOf returns the output of a report for these events, which are a second apart.
+func outputOf(total int, events ...event) string {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
 	r := newReport(&out, total, now)
@@ -26,20 +26,20 @@ func toldOutput(total int, events ...event) string {
 		r.readEvent(line, now)
 	}
 	r.showRunning(now)
-	r.endTest(now)
+	r.printOutcome(now)
 	return out.String()
 }
 
 func TestProgressCountsEndedAndNamesRunning(t *testing.T) {
-	require.Equal(t, "[1/3] ok a 1.2s (cached)\n[1/3] after 6s: b TestOld (2s)\n[1/3] no failure, in 6s\n", toldOutput(3,
+	require.Equal(t, "[1/3] ok a 1.2s (cached)\n[1/3] after 6s: b TestOld (2s)\n[1/3] no failure, in 6s\n", outputOf(3,
 		event{Action: "start", Package: "a"}, event{Action: "output", Package: "a", Output: "ok  \ta\t(cached)\n"}, event{Action: "pass", Package: "a", Elapsed: 1.24},
 		event{Action: "run", Package: "b", Test: "TestOld"}, event{Action: "run", Package: "b", Test: "TestNew"},
 		event{Action: "output", Package: "b", Test: "TestNew", Output: "noise\n"}))
-	require.Equal(t, "[0] after 0s: compiling\n[0] no failure, in 0s\n", toldOutput(0))
+	require.Equal(t, "[0] after 0s: compiling\n[0] no failure, in 0s\n", outputOf(0))
 }
 
 func TestFailureIsShownWithOutput(t *testing.T) {
-	out := toldOutput(1, event{Action: "run", Package: "a", Test: "TestBad"}, event{Action: "output", Package: "a", Test: "TestBad", Output: "why\n"},
+	out := outputOf(1, event{Action: "run", Package: "a", Test: "TestBad"}, event{Action: "output", Package: "a", Test: "TestBad", Output: "why\n"},
 		event{Action: "run", Package: "a", Test: "TestGood"}, event{Action: "output", Package: "a", Test: "TestGood", Output: "noise\n"},
 		event{Action: "run", Package: "a", Test: "TestHangs"}, event{Action: "output", Package: "a", Test: "TestHangs", Output: "stack\n"},
 		event{Action: "fail", Package: "a", Test: "TestBad"}, event{Action: "pass", Package: "a", Test: "TestGood"},
@@ -56,7 +56,7 @@ func TestNonEventLinesAreShown(t *testing.T) {
 	require.Equal(t, "go: downloading x\na.go:1: wrong\n", out.String())
 }
 
-func TestTheExitCodeIsGoTests(t *testing.T) {
+func TestExitCodeOfGoTestIsReturned(t *testing.T) {
 	var out bytes.Buffer
 	code, err := runTests(1, []string{"go", "test", "-run", "^TestNothing$", "../tally"}, &out)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestTheExitCodeIsGoTests(t *testing.T) {
 	require.Equal(t, notRun, code)
 }
 
-func TestACrashOfTheRaceDetectorIsNoFailureOfATest(t *testing.T) {
+func TestACrashOfTheRaceDetectorIsNotATestFailure(t *testing.T) {
 	var out bytes.Buffer
 	r := newReport(&out, 0, time.Unix(0, 0))
 	for _, e := range []event{
@@ -91,7 +91,7 @@ func TestACrashOfTheRaceDetectorIsNoFailureOfATest(t *testing.T) {
 	require.Equal(t, []string{"go", "test", "-p", "2"}, withoutPackages([]string{"go", "test", "-p", "2", "./..."}))
 }
 
-// TestACrashedPackageIsTestedOnceMore: the crash is a script's here, in place of the go command.
+// TestACrashedPackageIsTestedOnceMore lets a script crash in place of the go command.
 func TestACrashedPackageIsTestedOnceMore(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "go")
@@ -122,6 +122,6 @@ func FuzzReport(f *testing.F) {
 			r.readEvent(line, time.Unix(1, 0))
 		}
 		r.showRunning(time.Unix(2, 0))
-		r.endTest(time.Unix(3, 0))
+		r.printOutcome(time.Unix(3, 0))
 	})
 }

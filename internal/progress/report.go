@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// event is what "go test -json" tells (go doc test2json).
+// event is an event of "go test -json" (go doc test2json).
 type event struct {
 	Action  string
 	Package string
@@ -27,11 +27,11 @@ type report struct {
 	ended   int
 	failed  []string
 	crashed []string // of the failed packages, those in which the race detector itself has crashed
-	running map[string]*tested
+	running map[string]*runningPackage
 }
 
-// tested is a package whose tests run.
-type tested struct {
+// runningPackage is a package whose tests run.
+type runningPackage struct {
 	began  time.Time
 	tests  map[string]time.Time        // those that run
 	output map[string]*strings.Builder // of each test, and of the package under ""
@@ -39,10 +39,10 @@ type tested struct {
 }
 
 func newReport(out io.Writer, total int, now time.Time) *report {
-	return &report{out: out, began: now, total: total, running: map[string]*tested{}}
+	return &report{out: out, began: now, total: total, running: map[string]*runningPackage{}}
 }
 
-// readEvent takes one line. What is no event is shown as it is.
+// readEvent reads one line. A line that is not an event is shown unchanged.
 func (r *report) readEvent(line []byte, now time.Time) {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil || e.Action == "" {
@@ -55,7 +55,7 @@ func (r *report) readEvent(line []byte, now time.Time) {
 	}
 	p := r.running[e.Package]
 	if p == nil {
-		p = &tested{began: now, tests: map[string]time.Time{}, output: map[string]*strings.Builder{}}
+		p = &runningPackage{began: now, tests: map[string]time.Time{}, output: map[string]*strings.Builder{}}
 		r.running[e.Package] = p
 	}
 	switch {
@@ -79,8 +79,8 @@ func (r *report) readEvent(line []byte, now time.Time) {
 	}
 }
 
-// endPackage shows a package's outcome, and of a failed one what its failed tests have printed, and those that had not ended.
-func (r *report) endPackage(e event, p *tested) {
+// endPackage shows a package's outcome. For a failed package it also shows the output of the failed tests and of those that had not ended.
+func (r *report) endPackage(e event, p *runningPackage) {
 	delete(r.running, e.Package)
 	r.ended++
 	if e.Action == "fail" {
@@ -103,10 +103,10 @@ func (r *report) endPackage(e event, p *tested) {
 		time.Duration(e.Elapsed*float64(time.Second)).Round(100*time.Millisecond), cached)
 }
 
-// detectorCrash is what the race detector prints when a check of its own fails (go.dev/issue/27660).
+// detectorCrash is the output of the race detector when one of its own checks fails (go.dev/issue/27660).
 const detectorCrash = "ThreadSanitizer: CHECK failed"
 
-func (p *tested) wasPrinted(text string) bool {
+func (p *runningPackage) wasPrinted(text string) bool {
 	for _, output := range p.output {
 		if strings.Contains(output.String(), text) {
 			return true
@@ -115,7 +115,7 @@ func (p *tested) wasPrinted(text string) bool {
 	return false
 }
 
-// printLine prints a line behind the number of packages that have ended.
+// printLine prints a line that begins with the number of packages that have ended.
 func (r *report) printLine(format string, args ...any) {
 	of := ""
 	if r.total > 0 {
@@ -124,14 +124,14 @@ func (r *report) printLine(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.out, "[%d%s] %s\n", r.ended, of, fmt.Sprintf(format, args...))
 }
 
-// showRunning tells what runs, and for how long: of each package the test that has run longest.
+// showRunning shows, for each package, the test that has run longest, and for how long.
 func (r *report) showRunning(now time.Time) {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(r.running)) {
 		p := r.running[name]
 		text, since := name, p.began
 		oldest := slices.MinFunc(append(slices.Collect(maps.Keys(p.tests)), ""), func(a, b string) int {
-			return firstOf(p.tests, a, now).Compare(firstOf(p.tests, b, now))
+			return startOf(p.tests, a, now).Compare(startOf(p.tests, b, now))
 		})
 		if oldest != "" {
 			text, since = text+" "+oldest, p.tests[oldest]
@@ -144,16 +144,16 @@ func (r *report) showRunning(now time.Time) {
 	r.printLine("after %v: %s", now.Sub(r.began).Round(time.Second), strings.Join(all, ", "))
 }
 
-// firstOf is when a test began; "" is none, and comes after all.
-func firstOf(tests map[string]time.Time, test string, now time.Time) time.Time {
+// startOf returns when a test began. For "", which is no test, it returns a time after all tests.
+func startOf(tests map[string]time.Time, test string, now time.Time) time.Time {
 	if test == "" {
 		return now.Add(time.Hour)
 	}
 	return tests[test]
 }
 
-// endTest tells the outcome of all.
-func (r *report) endTest(now time.Time) {
+// printOutcome prints the outcome of all packages.
+func (r *report) printOutcome(now time.Time) {
 	outcome := "no failure"
 	if len(r.failed) > 0 {
 		outcome = "failed: " + strings.Join(r.failed, ", ")

@@ -28,8 +28,8 @@ type TB interface {
 	Skipf(format string, args ...any)
 }
 
-// Tool returns the path of a program of Prometheus: from PATH, or from the directory bin of the module, where scripts/install-test-tools puts it. Where it is
-// missing the test is skipped, or fails where CI=true.
+// Tool returns the path of a program of Prometheus: from PATH, or from the directory bin of the module, where scripts/install-test-tools puts it. If the program is
+// missing, the test is skipped, or fails if CI=true.
 func Tool(tb TB, name string) string {
 	tb.Helper()
 	if found, err := exec.LookPath(name); err == nil {
@@ -55,7 +55,7 @@ type Server struct {
 	log *output
 }
 
-// output is what a process has written, and a line that is waited for.
+// output keeps the output of a process, and signals when it contains a text.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -107,7 +107,7 @@ func Start(tb TB, rules string, targets ...string) *Server {
 
 var listening = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
 
-// waitUntilReady waits until it answers queries. Before that it listens and refuses them.
+// waitUntilReady waits until the server answers queries. Before, it listens and refuses them.
 func (s *Server) waitUntilReady() {
 	for range 600 {
 		if found := listening.FindStringSubmatch(s.log.String()); found != nil {
@@ -124,7 +124,7 @@ func (s *Server) waitUntilReady() {
 	s.tb.Fatalf("Prometheus is not ready after a minute:\n%s", s.log)
 }
 
-// request makes one request on a connection of its own, whose answer the caller closes.
+// request sends one request over a new connection. The caller must close the answer's body.
 func (s *Server) request(ctx context.Context, path string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
@@ -140,7 +140,7 @@ type Sample struct {
 	Value  string
 }
 
-// Query evaluates an expression now.
+// Query evaluates an expression at the present time.
 func (s *Server) Query(ctx context.Context, expr string) ([]Sample, error) {
 	var answer struct {
 		Result []struct {
@@ -158,7 +158,7 @@ func (s *Server) Query(ctx context.Context, expr string) ([]Sample, error) {
 	return samples, nil
 }
 
-// Rule is an alert rule as Prometheus has evaluated it.
+// Rule is an alert rule, with the result of its evaluation.
 type Rule struct {
 	Name   string `json:"name"`
 	Query  string `json:"query"`
@@ -166,7 +166,7 @@ type Rule struct {
 	Error  string `json:"lastError"`
 }
 
-// Rules returns the rules.
+// Rules returns the alert rules.
 func (s *Server) Rules(ctx context.Context) (rules []Rule, err error) {
 	var answer struct {
 		Groups []struct {

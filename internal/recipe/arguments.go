@@ -3,11 +3,17 @@ package recipe
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// CheckClientAndPath reports why a recipe cannot be at path on this client, or nil. what is the recipe with its article, such as "a barrier".
+// serverDirectory is the directory of the servers' configuration and quotas.
+const serverDirectory = "/zookeeper"
+
+// CheckClientAndPath checks the arguments of a recipe's constructor. The error for a wrong path wraps framework.ErrInvalidPath: no recipe can be at the root, or at or below
+// the servers' own directory. what names the recipe with its article, such as "a barrier".
 func CheckClientAndPath(client *framework.Client, path, what string) error {
 	if client == nil {
 		return errors.New("the client is nil")
@@ -17,6 +23,10 @@ func CheckClientAndPath(client *framework.Client, path, what string) error {
 	}
 	if path == "/" {
 		return fmt.Errorf("%w %q: the root cannot be %s", framework.ErrInvalidPath, path, what)
+	}
+	full := znode.Join(client.Config().Root, strings.TrimPrefix(path, "/"))
+	if full == serverDirectory || strings.HasPrefix(full, serverDirectory+"/") {
+		return fmt.Errorf("%w %q: nodes below %s belong to the servers; use another path", framework.ErrInvalidPath, path, serverDirectory)
 	}
 	return nil
 }

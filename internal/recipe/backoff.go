@@ -9,23 +9,23 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// Backoff are pauses between attempts of one thing. They double from the client's Config.RetryBase to its Config.RetryMax, and each is between half and one and a half
-// of that, at random. It is not safe for concurrent use.
+// Backoff pauses between the attempts of one thing. The pauses double from the client's Config.RetryBase to its Config.RetryMax; each is multiplied by a random factor
+// between 0.5 and 1.5. Backoff is not safe for concurrent use.
 type Backoff struct{ back *backoff.Backoff }
 
-// NewBackoff returns pauses by the client's configuration.
+// NewBackoff returns a Backoff with the client's configuration.
 func NewBackoff(client *framework.Client) *Backoff {
 	c := client.Config()
 	return &Backoff{backoff.New(c.RetryBase, c.RetryMax)}
 }
 
-// Pause waits before the next attempt. It returns failure.Ended(ctx) when ctx ends first.
+// Pause waits before the next attempt. It returns failure.Ended(ctx) if ctx ends first.
 func (b *Backoff) Pause(ctx context.Context) error { return Pause(ctx, b.back.Next()) }
 
-// Reset begins again with the shortest pause.
+// Reset makes the next pause the shortest again.
 func (b *Backoff) Reset() { b.back.Reset() }
 
-// Pause waits for d. It returns failure.Ended(ctx) when ctx ends first.
+// Pause waits for d. It returns failure.Ended(ctx) if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) error {
 	if backoff.Pause(ctx, d) != nil {
 		return failure.Ended(ctx)

@@ -9,29 +9,30 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// EnsembleClock estimates the time of the ensemble's leader from the times that it has stamped on writes and from the time that has passed here since. The zero
-// value has no time yet. It is safe for concurrent use.
+// EnsembleClock estimates the time on the clock of the ensemble's leader. It has a time that the leader has stamped on a write, and adds the time that has passed in
+// this process since then. The zero value has no estimate. It is safe for concurrent use.
 //
 // Guarantee: right after a write, the estimate is a time that the leader's clock had between the request and the answer.
-// Not guaranteed: that it never goes back. It follows a clock that is set back, and another leader's clock.
+//
+// Not guaranteed: that the estimate always rises. It follows the leader's clock when that is set back, and the clock of another leader.
 type EnsembleClock struct {
 	mu       sync.Mutex
-	ensemble time.Time // what the ensemble's clock showed
-	local    time.Time // when it did; its monotonic reading counts
-	answered time.Time // when the latest answer came
+	ensemble time.Time // a time on the ensemble's clock
+	local    time.Time // the local time at that moment, with a monotonic reading
+	answered time.Time // when the latest answer arrived
 
-	behind time.Duration // the most that the estimate is behind the ensemble's clock
+	behind time.Duration // an upper bound of how far the estimate is behind the ensemble's clock
 }
 
-// Note takes in the time that the leader has stamped on a write which was requested at a local time and is answered now. The stamp lies in between, so the estimate
-// moves only as far as that requires: a late answer does not set it back.
-func (c *EnsembleClock) Note(stamp, requested time.Time) {
+// AddStamp takes the time that the leader has stamped on a write. The write was requested at a local time, and its answer has just arrived. The leader has stamped it in
+// between. AddStamp moves the estimate no further than that requires, so a late answer does not set it back.
+func (c *EnsembleClock) AddStamp(stamp, requested time.Time) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	latest := stamp.Add(now.Sub(requested))
-	if former := c.estimateAt(now).Add(c.behind); !former.Before(stamp) && former.Before(latest) {
-		latest = former
+	if bound := c.estimateAt(now).Add(c.behind); !bound.Before(stamp) && bound.Before(latest) {
+		latest = bound // the earlier answers bound the leader's time more closely
 	}
 	switch {
 	case c.answered.IsZero(), c.estimateAt(now).Before(stamp):
@@ -43,23 +44,24 @@ func (c *EnsembleClock) Note(stamp, requested time.Time) {
 	c.answered = now
 }
 
-// Ask writes to dir without changing it, makes it as a container if it is missing, and notes the stamp, which it also returns.
-func (c *EnsembleClock) Ask(ctx context.Context, s *framework.Session, dir string) (time.Time, error) {
+// ReadTime writes to dir, which it creates as a container if it is missing. It adds the stamp of the write to the estimate, and returns it. The write removes dir's
+// data and raises its version. ReadTime repeats a write whose outcome is unknown. Its error is that of ctx, of the session's end, or a refusal by the servers.
+func (c *EnsembleClock) ReadTime(ctx context.Context, s *framework.Session, dir string) (time.Time, error) {
 	for {
 		if err := s.MakeDirs(ctx, dir); err != nil {
 			return time.Time{}, err
 		}
 		requested := time.Now()
 		st, err := s.Set(ctx, dir, nil, framework.AnyVersion)
-		unknown := errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil && s.Err() == nil // another write does no harm
+		unknown := errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil && s.Err() == nil // a second write does no harm
 		switch {
-		case unknown, errors.Is(err, framework.ErrNoNode): // the servers remove an empty container
+		case unknown, errors.Is(err, framework.ErrNoNode): // the servers remove empty containers
 			continue
 		case err != nil:
 			return time.Time{}, err
 		}
 		stamp := st.Mtime.UTC()
-		c.Note(stamp, requested)
+		c.AddStamp(stamp, requested)
 		return stamp, nil
 	}
 }
@@ -71,7 +73,7 @@ func (c *EnsembleClock) Known() bool {
 	return !c.answered.IsZero()
 }
 
-// Now is the estimate. It means nothing before the first answer.
+// Now is the estimate. It is meaningless while Known is false.
 func (c *EnsembleClock) Now() time.Time {
 	now := time.Now()
 	c.mu.Lock()
@@ -79,8 +81,8 @@ func (c *EnsembleClock) Now() time.Time {
 	return c.estimateAt(now)
 }
 
-// Latest is the latest time that the ensemble's clock may show now: the answers from which Now is estimated may have been under way for as long as their
-// requests were. It means nothing before the first answer.
+// Latest is the latest time that the ensemble's clock may show now. It is later than Now, because the leader may have stamped a write as soon as it was requested. It is
+// meaningless while Known is false.
 func (c *EnsembleClock) Latest() time.Time {
 	now := time.Now()
 	c.mu.Lock()
@@ -88,14 +90,14 @@ func (c *EnsembleClock) Latest() time.Time {
 	return c.estimateAt(now).Add(c.behind)
 }
 
-// Age is the time since the latest answer, which bounds how far the clocks can have drifted apart. It means nothing before the first.
+// Age is the time since the latest answer. It bounds how far the clocks can have drifted apart since. It is meaningless while Known is false.
 func (c *EnsembleClock) Age() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Since(c.answered)
 }
 
-// estimateAt is the estimate for a local time. Guarded by mu.
+// estimateAt is the estimate for a local time. The caller holds mu.
 func (c *EnsembleClock) estimateAt(local time.Time) time.Time {
 	return c.ensemble.Add(local.Sub(c.local))
 }

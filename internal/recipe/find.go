@@ -14,35 +14,48 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-const (
-	foundAtOnce = 1000    // directories in one request
-	pathBytes   = 400_000 // of the paths in one request; the client's root is added to each
-)
+// Layout says how to recognize the directories of a recipe.
+type Layout struct {
+	// Recognize reports whether a directory with these children is one of the recipe.
+	Recognize func(children []string) bool
+	// Own are the names of the children that belong to the recipe. Find does not search them.
+	Own []string
+}
 
-// Find yields the paths at and below root that recognize takes for a recipe's, a directory before its children, names in their order.
-// recognize gets a directory's children. own are the children that belong to the recipe: Find does not descend into them, nor into contenders of
-// locks and members, which have no children and names with a UUID. Find lists up to a thousand directories in one request.
+// Found is a directory that Find has found.
+type Found struct {
+	Path string
+	// Layout is the index of the directory's layout among the arguments of Find.
+	Layout int
+}
+
+// Find yields the directories at and below some roots that have one of the layouts. It searches root after root, yields a directory before its children, and goes
+// through children in the order of their names. It does not search the children that belong to a recipe. Nor does it search nodes with names of protected nodes: contenders
+// and members, which have no children. Find lists up to a thousand directories in one request.
 //
-// Find yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on. Any other error is the last. It wraps
-// framework.ErrTooLarge when Find has looked at most nodes, and names the first node that is left out.
-func Find(ctx context.Context, client *framework.Client, root string, most int, recognize func(children []string) bool, own []string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+// For a directory that it may not read, Find yields an error that wraps framework.ErrNoAuth, and goes on. Any other error ends the search. Find lists no more than
+// most directories. If there are more, the last error wraps framework.ErrTooLarge and names the first directory that Find has not listed.
+func Find(ctx context.Context, client *framework.Client, roots []string, most int, layouts ...Layout) iter.Seq2[Found, error] {
+	return func(yield func(Found, error) bool) {
 		if client == nil {
-			yield("", errors.New("find: the client is nil"))
+			yield(Found{}, errors.New("find: the client is nil"))
 			return
 		}
-		f := &treeFinder{client: client, recognize: recognize, own: own, atOnce: foundAtOnce, ahead: []directoryVisit{{path: root}}}
+		f := &treeFinder{client: client, layouts: layouts, atOnce: readAtOnce}
+		for _, root := range slices.Backward(roots) {
+			f.ahead = append(f.ahead, directoryVisit{path: root})
+		}
 		for len(f.ahead) > 0 {
 			last := len(f.ahead) - 1
 			next := f.ahead[last]
 			switch {
 			case !next.listed && f.looked == most:
-				yield("", fmt.Errorf("find %s: %w: of more than %d nodes the others are left out, from %s on; look below a deeper path",
-					root, framework.ErrTooLarge, most, next.path))
+				yield(Found{}, fmt.Errorf("find %s: %w: there are more than %d nodes; the search ended before %s; search below a deeper path",
+					roots[0], framework.ErrTooLarge, most, next.path))
 				return
 			case !next.listed:
 				if err := f.listAhead(ctx, most-f.looked); err != nil {
-					yield("", failure.Wrap("find", next.path, err))
+					yield(Found{}, failure.Wrap("find", next.path, err))
 					return
 				}
 				continue
@@ -50,35 +63,36 @@ func Find(ctx context.Context, client *framework.Client, root string, most int, 
 			f.ahead = f.ahead[:last]
 			switch {
 			case next.err != nil:
-				if !yield("", failure.Wrap("find", next.path, next.err)) || !errors.Is(next.err, framework.ErrNoAuth) {
+				if !yield(Found{}, failure.Wrap("find", next.path, next.err)) || !errors.Is(next.err, framework.ErrNoAuth) {
 					return
 				}
-			case next.found && !yield(next.path, nil):
+			case next.found && !yield(Found{next.path, next.layout}, nil):
 				return
 			}
 		}
 	}
 }
 
-// directoryVisit is a directory of a search, and the result once it is listed.
+// directoryVisit is a directory to search, and the result after it was listed.
 type directoryVisit struct {
 	path   string
 	listed bool
 	found  bool
+	layout int
 	err    error
 }
 
 // treeFinder searches a tree.
 type treeFinder struct {
-	client    *framework.Client
-	recognize func(children []string) bool
-	own       []string
-	ahead     []directoryVisit // the next one is the last
-	looked    int
-	atOnce    int
+	client  *framework.Client
+	layouts []Layout
+	ahead   []directoryVisit // a stack: the next directory is the last
+	looked  int              // how many directories were listed
+	atOnce  int              // how many to list in the next request
 }
 
-// listAhead lists the next directories together, at most so many, and puts the children of each behind it.
+// listAhead lists the next directories in one request, at most as many as most says, and puts the children of each right behind it in the order of the search. If the
+// answer would be too large, it lists none, and the next call lists half as many.
 func (f *treeFinder) listAhead(ctx context.Context, most int) error {
 	var paths []string
 	first, bytes := len(f.ahead), 0
@@ -123,14 +137,20 @@ func (f *treeFinder) visitDirectory(path string, list primitives.Listing) []dire
 		v.err = list.Err
 		return []directoryVisit{v}
 	}
-	v.found = f.recognize(list.Names)
+	var own []string
+	for i, layout := range f.layouts {
+		if v.found = layout.Recognize(list.Names); v.found {
+			v.layout, own = i, layout.Own
+			break
+		}
+	}
 	all := []directoryVisit{v}
 	slices.Sort(list.Names)
 	for _, name := range list.Names {
-		if strings.HasPrefix(name, znode.ProtectedPrefix) { // one of several contenders or members, which have no children
+		if strings.HasPrefix(name, znode.ProtectedPrefix) { // a contender or a member, which has no children
 			continue
 		}
-		if !v.found || !slices.Contains(f.own, name) {
+		if !slices.Contains(own, name) {
 			all = append(all, directoryVisit{path: znode.Join(path, name)})
 		}
 	}

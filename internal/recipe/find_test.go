@@ -13,15 +13,19 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// findAll returns the paths, and the texts of errors.
+// layout recognizes directories with a child of the name mark.
+func layout(mark string, own ...string) recipe.Layout {
+	return recipe.Layout{Recognize: func(children []string) bool { return slices.Contains(children, mark) }, Own: append(own, mark)}
+}
+
+// findAll returns the paths that Find yields, and the texts of its errors.
 func findAll(t *testing.T, m *zktest.Member, root string, most int) (found []string) {
 	t.Helper()
-	recognize := func(children []string) bool { return slices.Contains(children, "mark") }
-	for path, err := range recipe.Find(t.Context(), m.Client, root, most, recognize, []string{"mark", "own"}) {
+	for one, err := range recipe.Find(t.Context(), m.Client, []string{root}, most, layout("mark", "own")) {
 		if err != nil {
-			path = err.Error()
+			one.Path = err.Error()
 		}
-		found = append(found, path)
+		found = append(found, one.Path)
 	}
 	return found
 }
@@ -39,11 +43,11 @@ func TestFindWalksInOrderPastForbiddenNodes(t *testing.T) {
 		require.Empty(t, findAll(t, m, "/missing", 100))
 		found = findAll(t, m, "/b", 1)
 		require.Equal(t, "/b", found[0])
-		require.Contains(t, found[1], "from /b/c on")
+		require.Contains(t, found[1], "ended before /b/c")
 	})
 }
 
-func TestFindIsFewRequests(t *testing.T) {
+func TestFindSendsFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, server *zktest.Server, m *zktest.Member) {
 		s := session(t, m)
 		var want []string
@@ -65,7 +69,7 @@ func TestFindIsFewRequests(t *testing.T) {
 	})
 }
 
-// TestFindDoesNotDescendIntoContenders: many contenders hide nothing behind the bound.
+// TestFindDoesNotDescendIntoContenders: many contenders do not use up the limit of the search.
 func TestFindDoesNotDescendIntoContenders(t *testing.T) {
 	in(t, func(t *testing.T, _ *zktest.Server, m *zktest.Member) {
 		require.NoError(t, m.MakeDirs(t.Context(), "/a/lock"))
@@ -88,5 +92,21 @@ func TestFindReadsLongPathsInSeveralRequests(t *testing.T) {
 			want = append(want, path)
 		}
 		require.Equal(t, want, findAll(t, m, "/", 100))
+	})
+}
+
+func TestFindTellsLayoutsApartBelowSeveralRoots(t *testing.T) {
+	in(t, func(t *testing.T, server *zktest.Server, m *zktest.Member) {
+		for _, path := range []string{"/x/a/one/two", "/x/b/two/one", "/y/one", "/z/one"} {
+			require.NoError(t, m.MakeDirs(t.Context(), path))
+		}
+		var found []recipe.Found
+		before := server.Requests()[zktest.OpMultiRead]
+		for one, err := range recipe.Find(t.Context(), m.Client, []string{"/y", "/x"}, 100, layout("one"), layout("two")) {
+			require.NoError(t, err)
+			found = append(found, one)
+		}
+		require.Equal(t, []recipe.Found{{Path: "/y"}, {Path: "/x/a"}, {Path: "/x/b", Layout: 1}}, found, "children of a found directory are not searched")
+		require.EqualValues(t, 2, server.Requests()[zktest.OpMultiRead]-before)
 	})
 }

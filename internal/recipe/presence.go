@@ -9,8 +9,10 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// WhileNodeExists returns a context that is done when a node is gone, or is not the caller's own any more, or its session has ended, or end is called; its cause
-// says why. After a delay it keeps a watch on the node. It is for what is only present: a dormant session may have expired, so what is granted needs a Hold.
+// WhileNodeExists returns a context that is done when a node is deleted, when isOwn returns false for it, when the session ends, or when end is called. Its cause
+// says which. The watch on the node begins after a delay.
+//
+// Use it for a node that only shows presence. A grant needs a Hold instead, because a dormant session may have expired unnoticed.
 func WhileNodeExists(s *framework.Session, path string, isOwn func(data []byte, st framework.Stat) bool, delay time.Duration) (exists context.Context, end context.CancelCauseFunc) {
 	exists, end = context.WithCancelCause(s.Context())
 	go func() {
@@ -21,7 +23,7 @@ func WhileNodeExists(s *framework.Session, path string, isOwn func(data []byte, 
 	return exists, end
 }
 
-// watchNode ends a context when the node is gone, or is another node of the same name.
+// watchNode ends a context when the node is deleted, or when isOwn returns false for the node at its path.
 func watchNode(exists context.Context, s *framework.Session, path string, isOwn func([]byte, framework.Stat) bool, end context.CancelCauseFunc) {
 	for {
 		data, st, w, err := s.WatchData(exists, path)

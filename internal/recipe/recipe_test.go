@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// in runs a test in virtual time, with a server in memory and a member of it.
+// in runs a test in virtual time, with an in-memory server and a client of it.
 func in(t *testing.T, test func(t *testing.T, server *zktest.Server, m *zktest.Member)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,6 +32,24 @@ func session(t *testing.T, m *zktest.Member) *framework.Session {
 	s, err := m.Session(t.Context())
 	require.NoError(t, err)
 	return s
+}
+
+// TestPathsOfTheServersAreRefused, below the client's root, too.
+func TestPathsOfTheServersAreRefused(t *testing.T) {
+	in(t, func(t *testing.T, server *zktest.Server, m *zktest.Member) {
+		check := func(client *framework.Client, path string) error {
+			return recipe.CheckClientAndPath(client, path, "a test")
+		}
+		for _, path := range []string{"/zookeeper", "/zookeeper/config", "/zookeeper/x/y"} {
+			require.ErrorIs(t, check(m.Client, path), framework.ErrInvalidPath)
+			require.ErrorContains(t, check(m.Client, path), "belong to the servers")
+		}
+		require.NoError(t, check(m.Client, "/zookeepers"))
+		inside := server.Member(t, "b", framework.Config{Root: "/zookeeper", SessionTimeout: 10 * time.Second})
+		require.ErrorContains(t, check(inside.Client, "/a"), "belong to the servers")
+		outside := server.Member(t, "c", framework.Config{Root: "/app", SessionTimeout: 10 * time.Second})
+		require.NoError(t, check(outside.Client, "/zookeeper"))
+	})
 }
 
 func TestOnSessionGoesOnWithTheNextSession(t *testing.T) {
@@ -127,20 +145,20 @@ func TestWaitEndsWithTheFirstSource(t *testing.T) {
 		}
 		a, b := watch("/a"), watch("/b")
 		require.NoError(t, s.Create(t.Context(), "/b", nil, framework.Persistent))
-		which, event, err := recipe.WaitForFirst(t.Context(), s.Context(), recipe.Sources{Watch: a, Second: b})
+		which, event, err := recipe.WaitForFirst(t.Context(), s.Context(), recipe.Sources{Watch: a, SecondWatch: b})
 		require.NoError(t, err)
-		require.Equal(t, recipe.Second, which)
+		require.Equal(t, recipe.FromSecondWatch, which)
 		require.Equal(t, framework.NodeCreated, event.Kind)
 
 		signal := make(chan struct{}, 1)
 		signal <- struct{}{}
 		which, _, err = recipe.WaitForFirst(t.Context(), s.Context(), recipe.Sources{Watch: a, Signal: signal})
 		require.NoError(t, err)
-		require.Equal(t, recipe.Signal, which)
+		require.Equal(t, recipe.FromSignal, which)
 
 		which, _, err = recipe.WaitForFirst(t.Context(), s.Context(), recipe.Sources{Watch: a, Timer: time.After(time.Second)})
 		require.NoError(t, err)
-		require.Equal(t, recipe.Timer, which)
+		require.Equal(t, recipe.FromTimer, which)
 
 		why := errors.New("no longer needed")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -160,7 +178,7 @@ func TestEnsembleClockFollowsTheLeadersStamps(t *testing.T) {
 		var clock recipe.EnsembleClock
 		require.False(t, clock.Known())
 		ask := func() {
-			stamp, err := clock.Ask(t.Context(), session(t, m), "/clock")
+			stamp, err := clock.ReadTime(t.Context(), session(t, m), "/clock")
 			require.NoError(t, err)
 			require.Equal(t, time.UTC, stamp.Location())
 			require.WithinDuration(t, stamp, clock.Now(), time.Millisecond)
@@ -183,10 +201,10 @@ func TestEnsembleClockFollowsTheLeadersStamps(t *testing.T) {
 func TestEnsembleClockIgnoresAgreeingAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clock recipe.EnsembleClock
-		clock.Note(time.Now(), time.Now())
+		clock.AddStamp(time.Now(), time.Now())
 		requested := time.Now()
 		time.Sleep(5 * time.Second)
-		clock.Note(requested.Add(time.Second), requested) // stamped on its way
+		clock.AddStamp(requested.Add(time.Second), requested) // stamped on its way
 		require.Equal(t, time.Now(), clock.Now())
 	})
 }
@@ -199,7 +217,7 @@ func TestEnsembleClockStaysWithinLatest(t *testing.T) {
 			time.Sleep(request)
 			stamp := time.Now().Add(time.Hour) // the ensemble's clock is ahead of this one
 			time.Sleep(reply)
-			clock.Note(stamp, requested)
+			clock.AddStamp(stamp, requested)
 		}
 		late := func() time.Duration { return clock.Latest().Sub(time.Now().Add(time.Hour)) }
 		answerAfter(0, 3*time.Second)
@@ -208,7 +226,7 @@ func TestEnsembleClockStaysWithinLatest(t *testing.T) {
 		require.Equal(t, time.Duration(0), late(), "an answer that says less changes nothing")
 		time.Sleep(time.Minute)
 		require.Equal(t, time.Duration(0), late())
-		clock.Note(time.Now(), time.Now()) // it was set back
+		clock.AddStamp(time.Now(), time.Now()) // it was set back
 		require.Equal(t, -time.Hour, late())
 	})
 }

@@ -12,22 +12,22 @@ import (
 )
 
 var (
-	// ErrNewer is returned for a record that a newer release has written and this one cannot read.
+	// ErrNewer is returned for a record of a newer release that this release cannot read.
 	ErrNewer = errors.New("written by a newer release")
-	// ErrCorrupt is returned for a record that cannot be read.
+	// ErrCorrupt is returned for data that are not a record.
 	ErrCorrupt = errors.New("record cannot be read")
 )
 
-// versionField is the field of a record that has its version.
+// versionField is the name of the field that has a record's version.
 const versionField = "v"
 
-// Unknown are the fields of a stored JSON object that this release does not know. They are stored again with the object, so that an older
-// release does not remove what a newer one has written. The nil map has none.
+// Unknown are the fields of a stored JSON object that this release does not know. Encode writes them back with the object, so that an older
+// release does not remove what a newer one has written. A nil map has no fields.
 type Unknown map[string]json.RawMessage
 
-// Decode reads a record whose version is in the field "v" into the struct that into points to. A version below 1 is not one. The error
-// wraps ErrNewer if the record's version is higher than newest, else ErrCorrupt. Of a newer record it reads what can be read. The names of
-// fields must be exact: a field "Name" of another release is not a known field "name".
+// Decode decodes a record into the struct that into points to. The record's version is in the field "v" and must be at least 1. If it is higher than newest, Decode
+// decodes the fields that it can, and its error wraps ErrNewer. Any other error wraps ErrCorrupt. Decode compares the names of fields exactly: a field "Name" of another
+// release is not the known field "name".
 func Decode(data []byte, newest int, into any) (Unknown, error) {
 	fields, err := parseFields(data)
 	if err != nil {
@@ -52,7 +52,7 @@ func Decode(data []byte, newest int, into any) (Unknown, error) {
 	return fields, nil
 }
 
-// DecodeFields reads an object without a version, such as one within a record. The error wraps ErrCorrupt.
+// DecodeFields decodes an object without a version, such as one within a record. The error wraps ErrCorrupt.
 func DecodeFields(data []byte, into any) (Unknown, error) {
 	fields, err := parseFields(data)
 	if err == nil {
@@ -74,7 +74,7 @@ func parseFields(data []byte) (fields Unknown, err error) {
 	return fields, nil
 }
 
-// moveInto moves the fields that the struct has, by their exact names, which package json alone does not compare.
+// moveInto decodes the fields that the struct has, and removes them from u. It compares names exactly, where package json ignores case.
 func (u Unknown) moveInto(into any) error {
 	known := make(Unknown, len(u))
 	for _, name := range fieldNames(reflect.TypeOf(into).Elem()) {
@@ -93,7 +93,7 @@ func (u Unknown) moveInto(into any) error {
 	return nil
 }
 
-// Encode returns a record of this version: the version, the fields of the struct known in its order, then the unknown ones. Struct tags say which
+// Encode returns a record: the version, then the fields of the struct known in their order, then the unknown fields. Struct tags say which
 // fields are left out when they are empty.
 func (u Unknown) Encode(version int, known any) ([]byte, error) {
 	return u.encode(fmt.Appendf(nil, "{%q:%d", versionField, version), known)
@@ -102,7 +102,7 @@ func (u Unknown) Encode(version int, known any) ([]byte, error) {
 // EncodeFields returns an object without a version.
 func (u Unknown) EncodeFields(known any) ([]byte, error) { return u.encode([]byte("{"), known) }
 
-// encode adds the fields to an object that has begun.
+// encode appends the fields to the beginning of an object, and ends the object.
 func (u Unknown) encode(object []byte, known any) ([]byte, error) {
 	fields, err := json.Marshal(known)
 	if err != nil {

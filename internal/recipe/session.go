@@ -9,24 +9,24 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// ErrAgain is returned by a function of OnSession that must be called again, because another client has changed what it read.
+// ErrAgain is returned by a step of OnSession that must be called again, because another client has changed what the step has read.
 var ErrAgain = errors.New("changed meanwhile, try again")
 
 // Step is one attempt to do something on a session.
 type Step func(s *framework.Session) error
 
-// OnSession calls step with the client's session, and again until it is done. It classifies what step returns:
+// OnSession calls step with the client's session until step is done or fails for good. The result of step decides:
 //
-//   - nil: done.
+//   - nil: OnSession returns nil.
 //   - any error after ctx has ended: OnSession returns failure.Ended(ctx).
-//   - an error that wraps framework.ErrSessionLost, of a session that has ended: step is called with the next session. There is no pause, since
-//     the client pauses between sessions that it loses.
-//   - an error that wraps ErrAgain or framework.ErrSessionLost while the session stands, and an error for which one of repeat returns true: step is
-//     called again, after a pause that RetryPauses draws.
+//   - an error that wraps framework.ErrSessionLost, from a session that has ended: OnSession calls step with the next session. It does not pause, since
+//     the client pauses before it opens a session.
+//   - an error that wraps ErrAgain, or framework.ErrSessionLost while the session stands, or an error for which a function of repeat returns true:
+//     OnSession calls step again, after a pause of RetryPauses.
 //   - any other error, such as framework.ErrClosed or a refusal: OnSession returns it.
 //
-// While the connection is suspended, step is called all the same: the session's operations wait for the connection. A step that
-// returns framework.ErrSuspended has a write of an unknown outcome; it is repeated only if repeat says so, as [failure.IsTransient] does.
+// OnSession also calls step while the connection is suspended: the session's operations wait for the connection. If step
+// returns framework.ErrSuspended, it has a write whose outcome is unknown. OnSession repeats it only if repeat allows that, as [failure.IsTransient] does.
 func OnSession(ctx context.Context, client *framework.Client, step Step, repeat ...func(error) bool) error {
 	pauses := RetryPauses{Client: client}
 	for {
@@ -61,19 +61,20 @@ func anyIsTrue(conditions []func(error) bool, err error) bool {
 	return false
 }
 
-// RetryPauses are the pauses between attempts of one thing. The first repetition in a series comes at once, since most failures are over by
-// then. The later ones pause as a Backoff does. An attempt of more than 10 seconds begins a new series. Set Client before use.
+// RetryPauses are the pauses between the attempts of one thing. There is no pause before the second attempt of a series, since most failures are over by
+// then. The pauses before later attempts are those of a Backoff. After an attempt of more than 10 seconds a new series begins. Set Client before use. RetryPauses is not safe
+// for concurrent use.
 type RetryPauses struct {
 	Client *framework.Client
 
 	back     *Backoff
-	failures int // of the series
+	failures int // in the current series
 }
 
-// seriesWindow is how long an attempt must last to begin a new series.
+// seriesWindow is how long an attempt must last so that a new series begins after it.
 const seriesWindow = 10 * time.Second
 
-// Wait waits before the attempt is repeated that began at this time. It returns an error when ctx ends first.
+// Wait pauses after a failed attempt, which began at this time. It returns an error if ctx ends first.
 func (p *RetryPauses) Wait(ctx context.Context, began time.Time) error {
 	if time.Since(began) > seriesWindow {
 		p.failures, p.back = 0, nil

@@ -8,56 +8,57 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// WaitForWatch waits for the event of a watch and stops the watch. It returns an error when ctx ends first, which is failure.Ended(ctx), or the session,
-// which is the cause of its end. Read the node again after any event: one with an error says that the node is no longer watched.
+// WaitForWatch waits for the event of a watch, and stops the watch. If ctx ends first, it returns failure.Ended(ctx). If the session ends first, it returns the cause of
+// that. Read the node again after any event; an event with an error says that the node is no longer watched.
 func WaitForWatch(ctx context.Context, s *framework.Session, w *framework.Watch) (framework.Event, error) {
 	defer w.Stop()
 	_, event, err := WaitForFirst(ctx, s.Context(), Sources{Watch: w})
 	return event, err
 }
 
-// Sources are what can end a wait. Those that are nil do not.
+// Sources are what can end a wait. A nil source does not.
 type Sources struct {
-	Watch, Second *framework.Watch
-	Signal        <-chan struct{}
-	Timer         <-chan time.Time
+	Watch, SecondWatch *framework.Watch
+	Signal             <-chan struct{}
+	Timer              <-chan time.Time
 }
 
-// Source is one of Sources.
+// Source says which of the Sources has ended a wait.
 type Source int
 
 // The sources.
 const (
-	Nothing Source = iota // the wait ended with an error of a context
-	Watch
-	Second
-	Signal
-	Timer
+	FromNone Source = iota // a context has ended, so the wait has an error
+	FromWatch
+	FromSecondWatch
+	FromSignal
+	FromTimer
 )
 
-// WaitForFirst waits for the first of several sources, as long as ctx and within last. within is the context of the session, or of a
-// hold, without which the wait has no purpose. The event is that of a watch, and may have an error itself. The error is failure.Ended(ctx) or the cause of within's
-// end. It does not stop the watches.
-func WaitForFirst(ctx, within context.Context, from Sources) (Source, framework.Event, error) {
+// WaitForFirst waits until one of several sources ends the wait. within is the context of the session or of a hold, since the wait has no purpose after its end.
+//
+// The event is that of a watch, and may itself have an error. If ctx ends first, WaitForFirst returns failure.Ended(ctx). If within ends first, it returns the cause of
+// that. It does not stop the watches.
+func WaitForFirst(ctx, within context.Context, sources Sources) (Source, framework.Event, error) {
 	var first, second <-chan framework.Event
-	if from.Watch != nil {
-		first = from.Watch.C()
+	if sources.Watch != nil {
+		first = sources.Watch.C()
 	}
-	if from.Second != nil {
-		second = from.Second.C()
+	if sources.SecondWatch != nil {
+		second = sources.SecondWatch.C()
 	}
 	select {
 	case e := <-first:
-		return Watch, e, nil
+		return FromWatch, e, nil
 	case e := <-second:
-		return Second, e, nil
-	case <-from.Signal:
-		return Signal, framework.Event{}, nil
-	case <-from.Timer:
-		return Timer, framework.Event{}, nil
+		return FromSecondWatch, e, nil
+	case <-sources.Signal:
+		return FromSignal, framework.Event{}, nil
+	case <-sources.Timer:
+		return FromTimer, framework.Event{}, nil
 	case <-ctx.Done():
-		return Nothing, framework.Event{}, failure.Ended(ctx)
+		return FromNone, framework.Event{}, failure.Ended(ctx)
 	case <-within.Done():
-		return Nothing, framework.Event{}, context.Cause(within)
+		return FromNone, framework.Event{}, context.Cause(within)
 	}
 }

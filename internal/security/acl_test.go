@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,10 +28,10 @@ const (
 
 var credentials = []framework.Credential{{Scheme: "digest", Auth: []byte(user + ":" + secret)}}
 
-// ours is what "auth" becomes: everything to these credentials.
-var ours = zk.DigestACL(zk.PermAll, user, secret)
+// ownerACL is the ACL that the server stores for the scheme "auth": all permissions for the owner's credentials.
+var ownerACL = zk.DigestACL(zk.PermAll, user, secret)
 
-// TestACL has a client with credentials use every recipe, and another without them try everything on each node.
+// TestACL lets a client with credentials use the recipes of recipeUses, and a client without credentials try every operation on each node.
 func TestACL(t *testing.T) {
 	servers := ensemble.Shared(t)
 	readable := append(framework.CreatorOnly(), framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"})
@@ -37,8 +39,8 @@ func TestACL(t *testing.T) {
 		parents []framework.ACL // configured
 		want    []zk.ACL        // of directories
 	}{
-		"default":                        {nil, ours},
-		"directories that anybody reads": {readable, append(ours[:1:1], zk.WorldACL(zk.PermRead)...)},
+		"default":                            {nil, ownerACL},
+		"directories that everyone may read": {readable, append(ownerACL[:1:1], zk.WorldACL(zk.PermRead)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,32 +49,36 @@ func TestACL(t *testing.T) {
 				Root: "/security-" + strings.ToLower(rand.Text()[:10]),
 			}
 			client := connect(t, cfg)
-			runAll(t, client)
-			owner, stranger := peer(t, servers), peer(t, servers)
+			useAllRecipes(t, client)
+			owner, stranger := newOtherClient(t, servers), newOtherClient(t, servers)
 			require.NoError(t, owner.AddAuth("digest", credentials[0].Auth))
 			_, err := owner.Sync(cfg.Root) // its server may be behind the client's
 			require.NoError(t, err)
-			seen, directories := 0, 0
+			seen, directories, inUse := 0, 0, map[string]bool{}
 			walk(t, owner, cfg.Root, func(node string, st *zk.Stat, acl []zk.ACL) {
 				seen++
+				if below := strings.Split(strings.TrimPrefix(node, cfg.Root), "/"); len(below) > 2 {
+					inUse[below[1]] = true
+				}
 				marker := path.Base(path.Dir(node)) == "writers" // a directory with data
 				directory := st.EphemeralOwner == 0 && (st.DataLength == 0 || marker) && len(acl) == len(c.want)
 				if directory {
 					directories++
 					require.ElementsMatch(t, c.want, acl, node)
 				} else {
-					require.Equal(t, ours, acl, node)
+					require.Equal(t, ownerACL, acl, node)
 				}
 				tryAllOperations(t, stranger, node, directory && c.parents != nil)
 			})
 			t.Logf("%d nodes, %d of them directories", seen, directories)
+			require.ElementsMatch(t, recipeDirs, slices.Collect(maps.Keys(inUse)), "directories with nodes")
 			require.Greater(t, seen, 100, "of every recipe")
 			require.Greater(t, directories, 10, "of every recipe")
 		})
 	}
 }
 
-// walk visits a node and everything below it. Nodes come and go; the ones that have gone are left out.
+// walk visits a node and all nodes below it. It skips nodes that were deleted meanwhile.
 func walk(t *testing.T, owner *zk.Conn, node string, visit func(string, *zk.Stat, []zk.ACL)) {
 	t.Helper()
 	acl, st, err := owner.GetACL(node)
@@ -90,7 +96,7 @@ func walk(t *testing.T, owner *zk.Conn, node string, visit func(string, *zk.Stat
 	}
 }
 
-// tryAllOperations is refused each time: a node that has gone meanwhile refuses too.
+// tryAllOperations requires that every operation is refused. A node that was deleted meanwhile counts as a refusal.
 func tryAllOperations(t *testing.T, stranger *zk.Conn, node string, mayRead bool) {
 	t.Helper()
 	refused := func(what string, err error) {
@@ -116,7 +122,7 @@ func tryAllOperations(t *testing.T, stranger *zk.Conn, node string, mayRead bool
 	refused("write in a transaction", err)
 }
 
-// TestClientWithoutCredentialsIsRefused gets its refusal at once, and not a place in line.
+// TestClientWithoutCredentialsIsRefused checks that a client without credentials is refused immediately, and does not join a line.
 func TestClientWithoutCredentialsIsRefused(t *testing.T) {
 	cfg := framework.Config{
 		Servers: ensemble.Shared(t), SessionTimeout: 10 * time.Second, Auth: credentials,
@@ -138,12 +144,46 @@ func TestClientWithoutCredentialsIsRefused(t *testing.T) {
 	}
 }
 
-// TestTopLevelNodesCanBeDeletedByAnyone shows what SECURITY.md warns of: a node directly below "/", which everybody may write to out of
-// the box, can be deleted by everybody, whatever its own ACL.
+// TestClientReadsACLs checks that real servers return an ACL as TestAnACLIsRead of framework expects it: the whole ACL to its owner, without the hash to clients that may read,
+// and an error to others.
+func TestClientReadsACLs(t *testing.T) {
+	readable := framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"}
+	cfg := framework.Config{
+		Servers: ensemble.Shared(t), SessionTimeout: 10 * time.Second, Auth: credentials, ACL: append(framework.CreatorOnly(), readable),
+		Root: "/security-" + strings.ToLower(rand.Text()[:10]),
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	owner := connect(t, cfg)
+	require.NoError(t, owner.MakeDirs(ctx, "/closed"))
+	require.NoError(t, owner.Create(ctx, "/readable", nil, framework.Persistent))
+	acl, _, err := owner.ACL(ctx, "/readable")
+	require.NoError(t, err)
+	require.Equal(t, []framework.ACL{{Perms: framework.PermAll, Scheme: ownerACL[0].Scheme, ID: ownerACL[0].ID}, readable}, acl)
+	acl, _, err = owner.ACL(ctx, "/")
+	require.NoError(t, err)
+	require.Len(t, acl, 1, "of the client's root")
+
+	cfg.Auth = nil
+	stranger := connect(t, cfg)
+	session, err := stranger.Session(ctx)
+	require.NoError(t, err)
+	require.NoError(t, session.Sync(ctx, "/")) // its server may be behind the owner's
+	acl, _, err = stranger.ACL(ctx, "/readable")
+	require.NoError(t, err)
+	require.Equal(t, []framework.ACL{{Perms: framework.PermAll, Scheme: "digest", ID: user + ":x"}, readable}, acl)
+	_, _, err = stranger.ACL(ctx, "/closed")
+	require.ErrorIs(t, err, framework.ErrNoAuth)
+	_, _, err = stranger.ACL(ctx, "/none")
+	require.ErrorIs(t, err, framework.ErrNoNode)
+}
+
+// TestTopLevelNodesCanBeDeletedByAnyone shows a danger that SECURITY.md describes: by default every client may delete the nodes directly
+// below "/", whatever their own ACLs are.
 func TestTopLevelNodesCanBeDeletedByAnyone(t *testing.T) {
 	servers := ensemble.Shared(t)
 	cfg := framework.Config{Servers: servers, SessionTimeout: 10 * time.Second, Auth: credentials}
-	client, stranger := connect(t, cfg), peer(t, servers)
+	client, stranger := connect(t, cfg), newOtherClient(t, servers)
 	atTop := "/security-" + strings.ToLower(rand.Text()[:10])
 	lease, err := locks.NewClaim(client, atTop).Lock(t.Context())
 	require.NoError(t, err)
@@ -162,12 +202,12 @@ func TestTopLevelNodesCanBeDeletedByAnyone(t *testing.T) {
 	require.NoError(t, lease.Release(t.Context()))
 }
 
-// TestForeignDirectoryDecidesItsDeletes shows the other thing that SECURITY.md warns of: who has made a directory before us decides
-// who may delete in it.
+// TestForeignDirectoryDecidesItsDeletes shows the other danger that SECURITY.md describes: if another client has created a directory
+// before, its ACL decides who may delete nodes in it.
 func TestForeignDirectoryDecidesItsDeletes(t *testing.T) {
 	servers := ensemble.Shared(t)
 	client := connect(t, framework.Config{Servers: servers, SessionTimeout: 10 * time.Second, Auth: credentials})
-	squatter := peer(t, servers)
+	squatter := newOtherClient(t, servers)
 	dir := "/security-" + strings.ToLower(rand.Text()[:10])
 	_, err := squatter.Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
@@ -200,8 +240,8 @@ func connect(t *testing.T, cfg framework.Config, opts ...framework.Option) *fram
 	return c
 }
 
-// peer is somebody else's client on the same servers.
-func peer(t *testing.T, servers []string) *zk.Conn {
+// newOtherClient returns a client of another user on the same servers.
+func newOtherClient(t *testing.T, servers []string) *zk.Conn {
 	t.Helper()
 	conn, _, err := zk.Connect(servers, 10*time.Second, zk.WithLogInfo(false))
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func program(t *testing.T) string {
 	return file
 }
 
-// shell runs the command line with an environment of its own.
+// shell runs the command line with its environment.
 type shell struct {
 	t       *testing.T
 	program string
@@ -42,7 +42,7 @@ func newShell(t *testing.T, program string, env ...string) *shell {
 	return s
 }
 
-// run runs it to its end, and returns all that it printed.
+// run runs the command line, waits until it ends, and returns all output. The exit code must be code.
 func (s *shell) run(code int, args ...string) string {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), s.program, args...)
@@ -52,7 +52,7 @@ func (s *shell) run(code int, args ...string) string {
 	return string(out)
 }
 
-// hold starts one that holds a lock while a command runs; end ends it, and returns all that it printed.
+// hold starts the command line, which holds a lock while a command runs. end ends it and returns all output.
 func (s *shell) hold(args ...string) (pid int, end func() string) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), s.program, args...)
@@ -69,7 +69,7 @@ func (s *shell) hold(args ...string) (pid int, end func() string) {
 	return cmd.Process.Pid, end
 }
 
-// processTree are the processes below one, by their numbers, and itself.
+// processTree returns the process ids of a process and of all processes below it.
 func processTree(root int) (pids []string) {
 	pids = []string{strconv.Itoa(root)}
 	for i := 0; i < len(pids); i++ {
@@ -82,7 +82,7 @@ func processTree(root int) (pids []string) {
 	return pids
 }
 
-// readProc is a file of each process.
+// readProc returns a file below /proc of each process.
 func readProc(pids []string, file string) string {
 	var all strings.Builder
 	for _, pid := range pids {
@@ -93,7 +93,7 @@ func readProc(pids []string, file string) string {
 	return all.String()
 }
 
-// TestNoSecretInCommandOutput looks at what it prints, and at what other users can see of its processes.
+// TestNoSecretInCommandOutput checks the output of the command line, and what other users can see of its processes.
 func TestNoSecretInCommandOutput(t *testing.T) {
 	_, address := inMemory(t)
 	lockstep := program(t)
@@ -115,28 +115,28 @@ func TestNoSecretInCommandOutput(t *testing.T) {
 				seen := readProc(pids, "cmdline")
 				return strings.Contains(seen, "lockstep watchdog") && strings.Contains(seen, "sleep\x001000")
 			}, patience, tick, "the watchdog and the command")
-			requireNone(t, readProc(pids, "cmdline"), "arguments", withUser()...)
+			requireNoSecret(t, readProc(pids, "cmdline"), "arguments", withUser()...)
 			if !c.inEnvironment {
-				requireNone(t, readProc(pids, "environ"), "environment", withUser()...)
+				requireNoSecret(t, readProc(pids, "environ"), "environment", withUser()...)
 			} else {
 				require.Contains(t, readProc(pids, "environ"), secret, "it is looked at the right way")
 			}
-			requireNone(t, s.tour()+end(), "what is printed", withUser()...)
+			requireNoSecret(t, s.runSubcommands()+end(), "what is printed", withUser()...)
 		})
 	}
 }
 
-// tour is what the subcommands print.
-func (s *shell) tour() string {
-	said := s.run(0, "locks", "--json") + s.run(0, "locks") + s.run(0, "locks", "held", "--json")
-	require.Contains(s.t, said, "/lockstep/locks/held")
-	said += s.run(1, "lock", "held", "-n", "--", "true")
-	said += s.run(0, "queue", "put", "mails", "hello") + s.run(0, "queue", "take", "mails", "--json")
-	said += s.run(0, "jobs", "--json") + s.run(64, "lock", "--bogus")
-	said += s.run(69, "locks", "--zk", "127.0.0.1:1", "--connect-timeout", "200ms")
+// runSubcommands returns the output of the subcommands.
+func (s *shell) runSubcommands() string {
+	printed := s.run(0, "locks", "--json") + s.run(0, "locks") + s.run(0, "locks", "held", "--json")
+	require.Contains(s.t, printed, "/lockstep/locks/held")
+	printed += s.run(1, "lock", "held", "-n", "--", "true")
+	printed += s.run(0, "queue", "put", "mails", "hello") + s.run(0, "queue", "take", "mails", "--json")
+	printed += s.run(0, "jobs", "--json") + s.run(64, "lock", "--bogus")
+	printed += s.run(69, "locks", "--zk", "127.0.0.1:1", "--connect-timeout", "200ms")
 	stranger := newShell(s.t, s.program, s.env...)
 	stranger.env = append(stranger.env, framework.EnvAuthFile+"=", framework.EnvAuth+"=") // the last one counts
-	said += stranger.run(77, "lock", "held", "-n", "--", "true")
+	printed += stranger.run(77, "lock", "held", "-n", "--", "true")
 	stranger.env = append(stranger.env, framework.EnvAuth+"="+secret) // no user
-	return said + stranger.run(64, "locks")
+	return printed + stranger.run(64, "locks")
 }

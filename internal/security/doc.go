@@ -1,3 +1,3 @@
-// Package security proves what SECURITY.md says of credentials: what a client with credentials creates is closed to
-// others, and credentials are not shown. It contains tests only.
+// Package security tests what SECURITY.md says of credentials: other clients have no access to the nodes of a client with
+// credentials, and no output shows credentials. It contains tests only. To test another recipe, add it to recipeUses.
 package security

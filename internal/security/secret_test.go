@@ -24,8 +24,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// requireNone fails if a text has a secret in it, as it is or encoded.
-func requireNone(t *testing.T, text, where string, secrets ...string) {
+// requireNoSecret fails if a text contains a secret, plain or encoded.
+func requireNoSecret(t *testing.T, text, where string, secrets ...string) {
 	t.Helper()
 	for _, s := range secrets {
 		for _, form := range []string{
@@ -33,13 +33,13 @@ func requireNone(t *testing.T, text, where string, secrets ...string) {
 			base64.StdEncoding.EncodeToString([]byte(s)), base64.URLEncoding.EncodeToString([]byte(s)),
 		} {
 			if i := strings.Index(text, form); i >= 0 {
-				require.Fail(t, "a secret is told", "%s: ...%s", where, text[max(0, i-200):i+len(form)])
+				require.Fail(t, "a secret is shown", "%s: ...%s", where, text[max(0, i-200):i+len(form)])
 			}
 		}
 	}
 }
 
-// withUser are the credentials' secrets: the password is encoded differently beside the user.
+// withUser returns the secrets of the credentials. Together with the user, the password has another encoding.
 func withUser() []string { return []string{secret, user + ":" + secret} }
 
 // logBuffer keeps what is logged.
@@ -48,52 +48,52 @@ type logBuffer struct {
 	text bytes.Buffer
 }
 
-func (j *logBuffer) Write(line []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(line)
+func (b *logBuffer) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(line)
 }
 
-func (j *logBuffer) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
-// logger logs everything, twice: as text and as JSON.
-func (j *logBuffer) logger() framework.Option {
+// logger returns a logger that logs everything twice: as text and as JSON.
+func (b *logBuffer) logger() framework.Option {
 	all := &slog.HandlerOptions{Level: slog.LevelDebug}
-	return framework.WithLogger(slog.New(slog.NewMultiHandler(slog.NewTextHandler(j, all), slog.NewJSONHandler(j, all))))
+	return framework.WithLogger(slog.New(slog.NewMultiHandler(slog.NewTextHandler(b, all), slog.NewJSONHandler(b, all))))
 }
 
-// frameRecorder notes the passwords of the sessions that servers give out.
-type frameRecorder struct {
+// passwordRecorder notes the session passwords that servers send.
+type passwordRecorder struct {
 	mu        sync.Mutex
 	passwords []string
 }
 
-func (e *frameRecorder) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (r *passwordRecorder) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &recordedConn{Conn: conn, tell: e.record}, nil
+	return &recordedConn{Conn: conn, record: r.record}, nil
 }
 
-func (e *frameRecorder) record(password string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (r *passwordRecorder) record(password string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if strings.Trim(password, "\x00") != "" { // else the session is over
-		e.passwords = append(e.passwords, password)
+		r.passwords = append(r.passwords, password)
 	}
 }
 
-// recordedConn hands on the password of the connect response: 16 bytes, behind lengths, a protocol's number, the timeout
-// and the session's id.
+// recordedConn reports the password in the connect response: 16 bytes, after the lengths, the protocol version, the timeout
+// and the session id.
 type recordedConn struct {
 	net.Conn
-	head []byte
-	tell func(string)
+	head   []byte
+	record func(string)
 }
 
 const passwordAt, passwordEnd = 24, 40
@@ -103,7 +103,7 @@ func (c *recordedConn) Read(p []byte) (int, error) {
 	if len(c.head) < passwordEnd {
 		c.head = append(c.head, p[:n]...)
 		if len(c.head) >= passwordEnd {
-			c.tell(string(c.head[passwordAt:passwordEnd]))
+			c.record(string(c.head[passwordAt:passwordEnd]))
 		}
 	}
 	return n, err
@@ -117,13 +117,13 @@ func inMemory(t *testing.T) (zk *zktest.Server, address string) {
 	return zk, address
 }
 
-// TestNoSecretInLogsAndFrames uses every recipe, also through lost connections and sessions, and looks at whatever
-// comes out.
-func TestNoSecretInLogsAndFrames(t *testing.T) {
+// TestNoSecretInLogsAndTelemetry uses the recipes of recipeUses, also with lost connections and sessions, and checks all logs and
+// telemetry.
+func TestNoSecretInLogsAndTelemetry(t *testing.T) {
 	zk, address := inMemory(t)
 	cfg := framework.Config{Servers: []string{address}, SessionTimeout: 10 * time.Second, Auth: credentials, Root: "/root"}
 	var logged logBuffer
-	var spy frameRecorder
+	var spy passwordRecorder
 	spans, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
 	opts := []framework.Option{
 		logged.logger(), framework.WithDialer(spy.dial),
@@ -132,7 +132,7 @@ func TestNoSecretInLogsAndFrames(t *testing.T) {
 	}
 	t.Run("use", func(t *testing.T) {
 		client := connect(t, cfg, opts...)
-		runAll(t, client)
+		useAllRecipes(t, client)
 		fmt.Fprintln(&logged, client.Config(), fmt.Sprintf("%+v %#v", client.Config(), client.Config()))
 		for _, node := range zk.Tree("/") {
 			fmt.Fprintf(&logged, "%s %q\n", node.Path, node.Data)
@@ -157,10 +157,10 @@ func TestNoSecretInLogsAndFrames(t *testing.T) {
 	require.Contains(t, logged.String(), "session lost", "the log is heard")
 	require.NotEmpty(t, spans.Ended())
 	require.GreaterOrEqual(t, len(spy.passwords), 2, "of both sessions")
-	requireNone(t, logged.String(), "the library's output", append(spy.passwords, withUser()...)...)
+	requireNoSecret(t, logged.String(), "the library's output", append(spy.passwords, withUser()...)...)
 }
 
-// TestNoSecretInErrors has credentials refused in every way.
+// TestNoSecretInErrors lets credentials be refused in every way, and checks the errors.
 func TestNoSecretInErrors(t *testing.T) {
 	_, address := inMemory(t)
 	var logged logBuffer
@@ -196,5 +196,5 @@ func TestNoSecretInErrors(t *testing.T) {
 		fmt.Fprintln(&logged, err)
 	}
 	require.Contains(t, logged.String(), framework.ErrAuthFailed.Error())
-	requireNone(t, logged.String(), "errors", withUser()...)
+	requireNoSecret(t, logged.String(), "errors", withUser()...)
 }

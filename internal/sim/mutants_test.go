@@ -26,8 +26,8 @@ var mutantList = []mutant{
 		old: "return d.holdCount+d.reasons > 0", new: "return d.reasons > 0",
 	},
 	{
-		name: "a session wakes by one ping in place of two", file: "internal/link/conn.go", recipes: "sleepers", rule: "exclusion",
-		old: "			c.out.putFrame(out)\n		}\n", new: "		}\n",
+		name: "a session wakes by one ping in place of two", file: "internal/link/outbox.go", recipes: "sleepers", rule: "exclusion",
+		old: "	for range 2 {\n		mark := frames.BeginFrame()", new: "	for range 1 {\n		mark := frames.BeginFrame()",
 		also: []mutants.Change{{
 			File: "internal/link/ping.go",
 			Old:  "	if !p.half {\n		p.half = true\n		return false\n	}\n	if len(p.latest) == pairsKept {\n		p.latest = append(p.latest[:0], p.latest[1:]...)\n	}\n	p.latest = append(p.latest, PingPair{SentAt: p.unanswered[0], AnsweredAt: at})\n	p.unanswered, p.half = p.unanswered[1:], false\n	return true\n",
@@ -82,7 +82,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "all asks of a deadlock fail", file: "locks/ask.go", recipes: "deadlocks", rule: "the youngest fails",
-		old: "len(certain) > 0 && youngestAsk(certain) == me {", new: "len(certain) > 0 {",
+		old: "len(certain) > 0 && g.youngestAsk(certain) == me {", new: "len(certain) > 0 {",
 	},
 	{
 		name: "nobody confirms a deadlock", file: "locks/ask.go", recipes: "deadlocks", rule: "progress",
@@ -176,7 +176,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a purge leaves what is given back meanwhile", file: "queue/purge.go", recipes: "lines", rule: "purges",
-		old: "if err != nil || round > 0 && removed == 0 {", new: "if err != nil || round >= 0 {",
+		old: "		if err != nil {\n			return n, err\n		}\n		if round > 0 &&", new: "		if err != nil || round >= 0 {\n			return n, err\n		}\n		if round > 0 &&",
 	},
 	{
 		name: "a purge leaves what is for later", file: "queue/purge.go", recipes: "lines", rule: "purges",
@@ -235,10 +235,6 @@ var mutantList = []mutant{
 		old: "local.After(most)", new: "local.After(most) && false",
 	},
 	{
-		name: "ticks are counted by the clock, not from the last one", file: "scheduler/state.go", recipes: "control", rule: "at most once",
-		old: "latestOf(s.Registered, s.Since, s.Last) }", new: "latestOf(s.Registered, s.Since) }",
-	},
-	{
 		name: "a node that was created anew with the same version is not noticed", file: "framework/follow.go", recipes: "config", rule: "newest",
 		old: "value.Zxid == n.latest.Zxid)", new: "value.Stat.Version == n.latest.Stat.Version)",
 	},
@@ -263,21 +259,107 @@ var mutantList = []mutant{
 		old: "cmp.Or(cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(", new: "cmp.Or(0*cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(",
 	},
 	{
-		name: "a drain is acknowledged when it begins", file: "members/duty.go", recipes: "members", rule: "acknowledged",
-		old: "	ctx, w.cancel = context.WithCancelCause(ctx)\n", new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	d.noteAnswer(c.request, Answer{State: Drained}, false)\n",
+		name: "a drain is acknowledged when it begins", file: "members/cordonhandler.go", recipes: "members", rule: "acknowledged",
+		old: "	ctx, w.cancel = context.WithCancelCause(ctx)\n", new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	h.noteAnswer(c.request, Answer{State: Drained}, false)\n",
 	},
 	{
 		name: "an update ends before it is written", file: "members/membership.go", recipes: "members", rule: "freshness",
 		old: "if stored >= mine {", new: "if stored >= mine || true {",
 	},
 	{
-		name: "a step is recorded without the executor's guard", file: "workflow/run.go", recipes: "ledger", rule: "zombie",
+		name: "a step is recorded without the executor's guard", file: "workflow/step.go", recipes: "ledger", rule: "zombie",
 		old: "s.Multi(ctx, append(guardsOf(r.executor), framework.CreateOp(node,",
 		new: "s.Multi(ctx, append([]framework.Op{framework.CheckOp(\"/\", framework.AnyVersion)}, framework.CreateOp(node,",
 	},
 	{
-		name: "a record without an answer is not looked for", file: "workflow/run.go", recipes: "ledger", rule: "repeated",
+		name: "a record without an answer is not looked for", file: "workflow/step.go", recipes: "ledger", rule: "repeated",
 		old: "	if before == uncertain {", new: "	if before == uncertain && false {",
+	},
+	{
+		name: "a run's step is recorded without the guard of the delivery", file: "workflow/run.go", recipes: "runs", rule: "zombie",
+		old: "return []framework.Op{e.delivery.Guard(), e.version}", new: "return []framework.Op{e.version}",
+	},
+	{
+		name: "a run's step is recorded without the version of the run", file: "workflow/run.go", recipes: "runs", rule: "zombie",
+		old: "return []framework.Op{e.delivery.Guard(), e.version}", new: "return []framework.Op{e.delivery.Guard()}",
+	},
+	{
+		name: "an idempotency key has no UUID", file: "workflow/step.go", recipes: "runs", rule: "keys",
+		old: "key := Key{ID: r.uuid + \"-\" + name,", new: "key := Key{ID: \"-\" + name,",
+	},
+	{
+		name: "an idempotency key has the run's id in place of its UUID", file: "workflow/step.go", recipes: "runs", rule: "keys",
+		old: "key := Key{ID: r.uuid + \"-\" + name,", new: "key := Key{ID: r.ledger.path + \"-\" + name,",
+	},
+	{
+		name: "a step is recorded before its effect", file: "workflow/step.go", recipes: "runs", rule: "recorded",
+		old: "	record, err := r.runAttempts(ctx, cfg, name, fn)\n",
+		new: "	if _, err := r.writeRecord(ctx, name, stepRecord{Result: []byte(`\"\"`), Token: r.executor.Token(), By: r.recorderID}); err != nil {\n		return err\n	}\n	record, err := r.runAttempts(ctx, cfg, name, fn)\n",
+	},
+	{
+		name: "a delivery is acknowledged before the end of the run", file: "workflow/execute.go", recipes: "runs", rule: "progress",
+		old: "	return x.execute(ctx, s, d, r)\n", new: "	_ = d.Ack(ctx)\n	return x.execute(ctx, s, d, r)\n",
+	},
+	{
+		name: "an item of a former turn lets an executor in", file: "workflow/execute.go", recipes: "runs", rule: "exclusion",
+		old: "(r.UUID != item.UUID || r.Turn != item.Turn)", new: "r.UUID != item.UUID",
+	},
+	{
+		name: "an executor takes up a run that waits without a write", file: "workflow/execute.go", recipes: "runs", rule: anyRule,
+		old: "	case r.State == Waiting:\n", new: "	case r.State == Waiting && false:\n",
+	},
+	{
+		name: "a run waits for a signal that came meanwhile", file: "workflow/waits.go", recipes: "runs", rule: "progress",
+		old: "r.state.addWait(w, framework.CreateOp(node, nil, framework.Persistent), framework.DeleteOp(node, framework.AnyVersion))",
+		new: "r.state.addWait(w, framework.CheckOp(\"/\"+node[:0], framework.AnyVersion))",
+	},
+	{
+		name: "a run waits for a child that ended meanwhile", file: "workflow/waits.go", recipes: "runs", rule: "progress",
+		old: "r.state.addWait(runWait{Child: id}, child.unchanged())", new: "r.state.addWait(runWait{Child: id})",
+	},
+	{
+		name: "a child does not look at its parent as it ends", file: "workflow/lifecycle.go", recipes: "runs", rule: "progress",
+		old: "			t.ops = append(t.ops, parent.unchanged())\n", new: "			_ = parent.unchanged()\n",
+	},
+	{
+		name: "a parent is not woken", file: "workflow/lifecycle.go", recipes: "runs", rule: "progress",
+		old: "		case parent.waitsFor(func(w runWait) bool { return w.Child == r.id }):", new: "		case parent.waitsFor(func(w runWait) bool { return w.Child == r.node }):",
+	},
+	{
+		name: "a refusal of the second child that ends at once is taken for the caller's", file: "workflow/lifecycle.go", recipes: "runs", rule: "progress",
+		old: "		case t.callerOps > 0 && ", new: "		case ",
+	},
+	{
+		name: "a run may be started again with another input", file: "workflow/lifecycle.go", recipes: "runs", rule: "start",
+		old: "stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input)", new: "stored.Workflow != r.Workflow",
+	},
+	{
+		name: "the end of a wait for a signal is not settled", file: "workflow/waits.go", recipes: "runs", rule: "signals",
+		old: "			if signal, err = r.settleSignal(ctx, name); err != nil {\n				return nil, err\n			}\n", new: "			signal.TimedOut = true\n",
+	},
+	{
+		name: "a signal does not look at the run", file: "workflow/lifecycle.go", recipes: "runs", rule: "progress",
+		old: "transition{ops: []framework.Op{r.unchanged(), create}}", new: "transition{ops: []framework.Op{framework.CheckOp(r.node, framework.AnyVersion), create}}",
+	},
+	{
+		name: "a sleep ends too early", file: "workflow/runrecord.go", recipes: "runs", rule: "sleeps",
+		old: "time.Duration(r.Millis+1) * time.Millisecond", new: "time.Duration(r.Millis-1) * time.Millisecond",
+	},
+	{
+		name: "a finished run is removed too early", file: "workflow/sweep.go", recipes: "runs", rule: "retention",
+		old: "		case r.stat.Mtime.After(ended.due), ", new: "		case r.stat.Mtime.After(ended.due.Add(time.Minute)), ",
+	},
+	{
+		name: "a run that goes on after a retry is removed", file: "workflow/sweep.go", recipes: "runs", rule: "retention",
+		old: "		case !r.State.IsFinished() || (r.State", new: "		case r.State == \"\" || (r.State",
+	},
+	{
+		name: "a run is read without a sync", file: "workflow/runstore.go", recipes: "runs", rule: anyRule,
+		old: "	if err := s.Sync(ctx, r.node); err != nil {\n		return r, err\n	}\n", new: "",
+	},
+	{
+		name: "the end of a run is not noted for its removal", file: "workflow/lifecycle.go", recipes: "runs", rule: "leftovers",
+		old: "ops: []framework.Op{write, framework.CreateOp(ended, nil, framework.Persistent)}}", new: "ops: []framework.Op{write, framework.CheckOp(\"/\"+ended[:0], framework.AnyVersion)}}",
 	},
 	{
 		name: "a pool's first list is read without a sync", file: "registry/list.go", recipes: "registry", rule: "freshness",
@@ -285,7 +367,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "an instance whose node was deleted is not registered again", file: "registry/registration.go", recipes: "registry", rule: "listed",
-		old: "		if errors.Is(err, framework.ErrNoNode) {\n			g.on = nil\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
+		old: "		if errors.Is(err, framework.ErrNoNode) {\n			g.nodeSession = nil\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
 		new: "		if errors.Is(err, framework.ErrNoNode) {\n			select {\n			case <-g.ctx.Done():\n			case <-s.Context().Done():\n			}\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
 	},
 	{
@@ -295,7 +377,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "an instance is registered again after a long pause", file: "registry/registration.go", recipes: "registry", rule: "listed in time",
-		old: "	for g.on != s {\n", new: "	if g.on != s && g.session != 0 {\n		if err := waitFor(g.ctx, s, 3*s.Timeout()); err != nil {\n			return err\n		}\n	}\n	for g.on != s {\n",
+		old: "	for g.nodeSession != s {\n", new: "	if g.nodeSession != s && g.lastOwner != 0 {\n		if err := waitFor(g.ctx, s, 3*s.Timeout()); err != nil {\n			return err\n		}\n	}\n	for g.nodeSession != s {\n",
 	},
 	{
 		name: "sessions live longer than they should", file: "framework/zookeeper.go", recipes: "registry", rule: "gone in time",

@@ -82,7 +82,7 @@ func TestMutantsFitTheTypeChecker(t *testing.T) {
 }
 
 // mutantSeeds is how many seeds may pass before a mutant counts as survivor.
-const mutantSeeds = 400
+const mutantSeeds = 1000
 
 // requireCaught runs seeds with the mutant of a combined build that has this number.
 func (m mutant) requireCaught(t *testing.T, binary string, number int) {

@@ -213,9 +213,17 @@ func (s *deadlocksWorkload) checkDeadlock(a *actor, failed *trueAsk, found *lock
 			return
 		}
 		asks[i] = same[0]
+		var latest time.Time
 		for _, other := range same { // several goroutines at one moment
-			if other == failed || len(same) > 1 && !slices.Contains(asks[:i], other) && holdsAll(other, d.Holds) {
-				asks[i] = other
+			ended := other.ended
+			if ended.IsZero() {
+				ended = time.Now()
+			}
+			switch {
+			case other == failed:
+				asks[i], latest = other, time.Now().Add(time.Hour)
+			case len(same) > 1 && !slices.Contains(asks[:i], other) && holdsAll(other, d.Holds) && !ended.Before(latest): // the one that waited longest
+				asks[i], latest = other, ended
 			}
 		}
 		if asks[i].began.After(moment) {

@@ -52,6 +52,7 @@ type jobsMember struct {
 	// Guarded by the workload's mutex.
 	versions  map[string]int              // number of definitions given so far
 	updates   map[string]definitionUpdate // the latest Update that has returned
+	added     map[string]int              // the version of the latest Add that has succeeded
 	withdrawn map[string]*withdrawal
 	ran       map[string]bool // a run of the current definition has begun
 }
@@ -111,7 +112,7 @@ func (s *jobsWorkload) allowedDelay() time.Duration {
 // runMember runs a member. The last one, without end, gets all jobs, and checks at its end that they have caught up.
 func (s *jobsWorkload) runMember(a *actor, length time.Duration, end <-chan struct{}) {
 	m := &jobsMember{
-		actor: a, began: time.Now(), changing: make(chan struct{}, 1), versions: map[string]int{}, updates: map[string]definitionUpdate{}, withdrawn: map[string]*withdrawal{}, ran: map[string]bool{},
+		actor: a, began: time.Now(), changing: make(chan struct{}, 1), versions: map[string]int{}, updates: map[string]definitionUpdate{}, added: map[string]int{}, withdrawn: map[string]*withdrawal{}, ran: map[string]bool{},
 	}
 	m.Scheduler = scheduler.New(a.client, s.path(), scheduler.WithNow(a.now), scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second)))
 	for i, j := range s.jobs {
@@ -186,7 +187,7 @@ func (s *jobsWorkload) changeJob(a *actor) {
 }
 
 func (s *jobsWorkload) add(m *jobsMember, j *changingJob, r *rand.Rand) {
-	job, _ := s.definition(m, j, r)
+	job, version := s.definition(m, j, r)
 	s.mu.Lock()
 	withdrawn := m.withdrawn[j.name]
 	s.mu.Unlock()
@@ -196,7 +197,7 @@ func (s *jobsWorkload) add(m *jobsMember, j *changingJob, r *rand.Rand) {
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		m.withdrawn[j.name], m.ran[j.name] = nil, false
+		m.withdrawn[j.name], m.ran[j.name], m.added[j.name] = nil, false, version
 	case withdrawn != nil || !errors.Is(err, scheduler.ErrDuplicateJob):
 		s.sim.addViolation(s.path(), "errors", "%s cannot add %s after it has withdrawn it: %v", m.actor.name, j.name, err)
 	}
@@ -313,7 +314,8 @@ func (s *jobsWorkload) checkRun(j *changingJob, version int, called time.Time, c
 	if version == m.versions[j.name] {
 		m.ran[j.name] = m.withdrawn[j.name] == nil
 	}
-	if update := m.updates[j.name]; version < update.version && update.at.Before(called) {
+	// A claim that was under way when the job was withdrawn runs the withdrawn definition, whatever has been added since.
+	if update := m.updates[j.name]; m.added[j.name] <= version && version < update.version && update.at.Before(called) {
 		s.sim.addViolation(s.path(), "definition", "%s runs %s by definition %d after it was updated to %d", m.actor.name, run.ID, version, update.version)
 	}
 	if withdrawn := m.withdrawn[j.name]; withdrawn != nil && run.Token > withdrawn.zxid {

@@ -24,7 +24,7 @@ type ledgerWorkload struct {
 	workloadBase
 
 	mu       sync.Mutex
-	run      string           // the identity of the ledger that is on the servers
+	uuid     string           // of the ledger that is on the servers
 	recorded map[string]int64 // results on the servers, by the steps' keys
 	opened   int64            // the highest token of an executor that has opened the ledger
 }
@@ -56,14 +56,14 @@ func (s *ledgerWorkload) observe(q zktest.Request) {
 		name, isStep := strings.CutPrefix(part.Path, s.ledgerPath()+"/step-")
 		switch {
 		case part.Path == s.ledgerPath() && part.Op == zktest.OpCreate:
-			s.run = decodeRecord[struct{ ID string }](part.Data).ID
+			s.uuid = decodeRecord[struct{ ID string }](part.Data).ID
 		case part.Path == s.ledgerPath() && part.Op == zktest.OpDelete:
-			s.run = ""
+			s.uuid = ""
 		case isStep && part.Op == zktest.OpDelete:
-			delete(s.recorded, s.run+"-"+name)
+			delete(s.recorded, s.uuid+"-"+name)
 		case isStep && part.Op == zktest.OpCreate:
 			r := decodeRecord[struct{ Result, Token int64 }](part.Data)
-			s.recorded[s.run+"-"+name] = r.Result
+			s.recorded[s.uuid+"-"+name] = r.Result
 			if r.Token < s.opened {
 				s.sim.addViolation(s.path(), "zombie", "step %s was recorded with token %d after token %d had opened the ledger", name, r.Token, s.opened)
 			}
@@ -103,7 +103,7 @@ func (s *ledgerWorkload) runActor(a *actor) {
 func (s *ledgerWorkload) execute(a *actor, lease *locks.Lease) {
 	ledger := workflow.NewLedger(a.client, s.ledgerPath())
 	ctx, cancel := a.callContext()
-	run, err := ledger.Open(ctx, lease)
+	opened, err := ledger.Open(ctx, lease)
 	a.waitWhileFrozen()
 	s.check(a, ctx, lease, "open", err)
 	cancel()
@@ -114,8 +114,8 @@ func (s *ledgerWorkload) execute(a *actor, lease *locks.Lease) {
 	for i := 0; i < len(ledgerSteps); i++ {
 		name := ledgerSteps[i]
 		ctx, cancel := a.callContext()
-		key := run.ID() + "-" + name
-		got, err := workflow.Step(ctx, run, name, func(ctx context.Context, k workflow.Key) (int64, error) { return s.effect(a, ctx, lease, name, k) },
+		key := opened.UUID() + "-" + name
+		got, err := workflow.Step(ctx, opened, name, func(ctx context.Context, k workflow.Key) (int64, error) { return s.effect(a, ctx, lease, name, k) },
 			workflow.WithRetry(1+a.rng.IntN(3), time.Second))
 		a.waitWhileFrozen()
 		s.check(a, ctx, lease, "step "+name, err)
@@ -201,18 +201,18 @@ func (s *ledgerWorkload) executeToEnd(ctx context.Context, c *framework.Client) 
 	if err != nil {
 		return err
 	}
-	run, err := workflow.NewLedger(c, s.ledgerPath()).Open(ctx, lease)
+	opened, err := workflow.NewLedger(c, s.ledgerPath()).Open(ctx, lease)
 	if err != nil {
 		return err
 	}
 	for _, name := range ledgerSteps {
 		s.mu.Lock()
-		want, done := s.recorded[run.ID()+"-"+name]
+		want, done := s.recorded[opened.UUID()+"-"+name]
 		s.mu.Unlock()
-		if done != run.IsRecorded(name) {
+		if done != opened.IsRecorded(name) {
 			return fmt.Errorf("step %s has a record on the servers: %v; the ledger says the opposite", name, done)
 		}
-		got, err := workflow.Step(ctx, run, name, func(context.Context, workflow.Key) (int64, error) { return want, nil })
+		got, err := workflow.Step(ctx, opened, name, func(context.Context, workflow.Key) (int64, error) { return want, nil })
 		if err != nil {
 			return err
 		}

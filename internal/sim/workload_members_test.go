@@ -35,6 +35,7 @@ type simMember struct {
 	ready chan struct{} // closed when joined is set, or Join has failed
 
 	joined *members.Membership
+	first  float64       // the load that it joined with: those of former processes are less
 	turn   chan struct{} // has room for one: an update and the list that checks it
 }
 
@@ -46,7 +47,8 @@ func (s *membersWorkload) member(p *process) *simMember {
 		m := &simMember{group: members.New(p.client, s.path()), id: memberID(p), ready: make(chan struct{}), turn: make(chan struct{}, 1)}
 		s.sim.tasks.Go(func() {
 			defer close(m.ready)
-			joined, err := m.group.Join(p.ctx, m.id, members.Info{Load: float64(s.sim.nextNumber())}, members.WithDrain(s.drainFunction(p)))
+			m.first = float64(s.sim.nextNumber())
+			joined, err := m.group.Join(p.ctx, m.id, members.Info{Load: m.first}, members.WithDrain(s.drainFunction(p)))
 			if err == nil {
 				m.joined = joined
 			} else if p.ctx.Err() == nil && !errors.Is(err, framework.ErrClosed) && !failure.IsTransient(err) {
@@ -126,7 +128,8 @@ func (s *membersWorkload) runActor(a *actor) {
 	}
 }
 
-// update checks that a list shows what an update has told, or what was told later.
+// update checks that a list shows what an update has told, or what was told later. When the session has expired since, the list may show the node of a former process,
+// whose session has not.
 func (s *membersWorkload) update(a *actor, ctx context.Context, m *simMember) {
 	select {
 	case m.turn <- struct{}{}:
@@ -134,8 +137,13 @@ func (s *membersWorkload) update(a *actor, ctx context.Context, m *simMember) {
 		return
 	}
 	defer func() { <-m.turn }()
+	session, err := a.client.Session(ctx)
+	if err != nil {
+		s.checkError(a, ctx, "update", err)
+		return
+	}
 	load := float64(s.sim.nextNumber())
-	err := m.joined.Update(ctx, func(i *members.Info) { i.Load = load })
+	err = m.joined.Update(ctx, func(i *members.Info) { i.Load = load })
 	if err != nil {
 		s.checkError(a, ctx, "update", err)
 		return
@@ -147,7 +155,8 @@ func (s *membersWorkload) update(a *actor, ctx context.Context, m *simMember) {
 		return
 	}
 	for _, one := range view.Members {
-		if one.ID == m.id && one.Info.Load < load {
+		isFormer := one.Info.Load < m.first && !a.hasSession(session.ID())
+		if one.ID == m.id && one.Info.Load < load && !isFormer {
 			s.sim.addViolation(s.path(), "freshness", "%s has told load %v, and the list has %v", a.name, load, one.Info.Load)
 		}
 	}

@@ -1,11 +1,14 @@
-// Command soak runs the pipeline example beside three real servers for a long time, with workers killed and hired all the
-// while, and measures whether anything grows:
+// Command soak runs the pipeline example on three real servers for a long time, while workers are killed and replaced, and
+// measures whether anything grows:
 //
 //	make soak DURATION=1h
 //
-// Every ten seconds it writes memory, goroutines, descriptors and what the servers count into a CSV. At the end, and at
-// Ctrl-C, it fits a line to each series after a warm-up, says which are flat, and draws them. Its exit status is 0 if all
-// are and the pipeline's sum is right. It reads /proc, so that it measures on Linux only.
+// Every ten seconds it writes memory, goroutines, descriptors and the servers' counters into a CSV file. At the end, and at
+// Ctrl-C, it fits a line to each series after a warm-up, reports which series grow, and draws them. Its exit status is 0 if
+// none grows and the pipeline's sum is right. It reads /proc, so it measures on Linux only.
+//
+// To add a measure, add it to the constants in recorder.go and read it in sample.process, or add a counter of the servers to
+// serverCounters. A panel in plot.go draws it.
 package main
 
 import (
@@ -23,14 +26,14 @@ import (
 )
 
 type options struct {
-	lasts    time.Duration
+	duration time.Duration
 	every    time.Duration
 	warmUp   time.Duration
 	pipeline string // the program
 	out      string // files' names, without their ends
 	table    string // of a run that is over, to be drawn again
 	workers  int
-	spared   int
+	unkilled int
 	items    int
 	kills    int
 	effort   time.Duration
@@ -38,20 +41,20 @@ type options struct {
 
 func main() {
 	var o options
-	flag.DurationVar(&o.lasts, "for", time.Hour, "how long")
+	flag.DurationVar(&o.duration, "for", time.Hour, "how long to run")
 	flag.DurationVar(&o.every, "every", 10*time.Second, "time between samples")
-	flag.DurationVar(&o.warmUp, "warm-up", 0, "what is left out of the fits (default a sixth of the time)")
-	flag.StringVar(&o.pipeline, "pipeline", "bin/pipeline", "the pipeline example, built")
-	flag.StringVar(&o.out, "out", "bin/soak", "where to write: .csv, .svg, .txt, .events")
-	flag.StringVar(&o.table, "draw", "", "only draw this .csv of a former run again")
+	flag.DurationVar(&o.warmUp, "warm-up", 0, "how much of the beginning to leave out of the fits (default a sixth of the time)")
+	flag.StringVar(&o.pipeline, "pipeline", "bin/pipeline", "the built pipeline example")
+	flag.StringVar(&o.out, "out", "bin/soak", "the files to write, without .csv, .svg, .txt and .events")
+	flag.StringVar(&o.table, "draw", "", "only draw this .csv of an earlier run again")
 	flag.IntVar(&o.workers, "workers", 5, "the pipeline's workers")
-	flag.IntVar(&o.spared, "spare", 2, "how many of them live as long as the run")
+	flag.IntVar(&o.unkilled, "spare", 2, "how many workers are not killed")
 	flag.IntVar(&o.items, "items", 60, "items of each phase")
 	flag.IntVar(&o.kills, "kills", 4, "workers killed in each round")
 	flag.DurationVar(&o.effort, "effort", 500*time.Millisecond, "how long one item takes")
 	flag.Parse()
 	if o.warmUp == 0 {
-		o.warmUp = o.lasts / 6
+		o.warmUp = o.duration / 6
 	}
 	if o.table != "" {
 		if err := redraw(o); err != nil {
@@ -71,12 +74,12 @@ func main() {
 	}
 }
 
-// soak reports whether all measures have stayed level and the sum is right.
+// soak reports whether no measure has grown and the sum is right.
 func soak(ctx context.Context, o options) (ok bool, err error) {
 	if o.pipeline, err = filepath.Abs(o.pipeline); err != nil {
 		return false, err
 	}
-	// The servers' heaps are there in full from the beginning, so that what grows later is no heap.
+	// The servers allocate their whole heap at the start, so that later growth is not that of the heap.
 	if err := os.Setenv("JAVA_TOOL_OPTIONS", "-Xms128m -XX:+AlwaysPreTouch"); err != nil {
 		return false, err
 	}
@@ -97,7 +100,7 @@ func soak(ctx context.Context, o options) (ok bool, err error) {
 	if err != nil {
 		return false, errors.Join(err, p.kill())
 	}
-	return conclude(o, r, p.result(time.Since(began)))
+	return writeSummary(o, r, p.result(time.Since(began)))
 }
 
 // watch takes samples until the pipeline has ended.
@@ -116,8 +119,8 @@ func watch(o options, p *pipeline, r *recorder, began time.Time) error {
 	}
 }
 
-// conclude writes the summary and the plot.
-func conclude(o options, r *recorder, result result) (ok bool, err error) {
+// writeSummary writes the summary and the plot.
+func writeSummary(o options, r *recorder, result result) (ok bool, err error) {
 	s := summarise(r, result, o.warmUp)
 	text := s.text()
 	fmt.Print(text)

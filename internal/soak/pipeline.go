@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// pipeline is the example as it runs.
+// pipeline is the process of the pipeline example.
 type pipeline struct {
 	cmd   *exec.Cmd
 	out   bytes.Buffer
@@ -20,7 +20,7 @@ type pipeline struct {
 	err   error // once ended
 }
 
-// result is how it ended, and in its own words.
+// result is the pipeline's report, and how the pipeline ended.
 type result struct {
 	err  error
 	took time.Duration
@@ -38,7 +38,7 @@ type result struct {
 	Terms []struct{} `json:"terms"`
 }
 
-// startPipeline starts it. When ctx ends it is asked to end.
+// startPipeline starts the pipeline. When ctx ends, the pipeline is asked to end.
 func startPipeline(ctx context.Context, o options, servers []string) (*pipeline, error) {
 	events := o.out + ".events"
 	if err := os.RemoveAll(events); err != nil {
@@ -46,7 +46,7 @@ func startPipeline(ctx context.Context, o options, servers []string) (*pipeline,
 	}
 	p := &pipeline{ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, o.pipeline, "--json", "--zk", strings.Join(servers, ","), "--events", events,
-		"--for", o.lasts.String(), "--workers", strconv.Itoa(o.workers), "--spare", strconv.Itoa(o.spared),
+		"--for", o.duration.String(), "--workers", strconv.Itoa(o.workers), "--spare", strconv.Itoa(o.unkilled),
 		"--items", strconv.Itoa(o.items), "--kills", strconv.Itoa(o.kills), "--effort", o.effort.String())
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, os.Stderr
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(os.Interrupt) }
@@ -61,14 +61,14 @@ func startPipeline(ctx context.Context, o options, servers []string) (*pipeline,
 	return p, nil
 }
 
-// kill ends it at once. Its workers end with it.
+// kill kills the pipeline. Its workers end with it.
 func (p *pipeline) kill() error {
 	err := p.cmd.Process.Kill()
 	<-p.ended
 	return err
 }
 
-// result is read after the end. An interrupted pipeline has no result.
+// result returns the result. It must be called after the end. An interrupted pipeline has no report.
 func (p *pipeline) result(took time.Duration) result {
 	r := result{took: took, err: p.err}
 	if p.out.Len() > 0 {

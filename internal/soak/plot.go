@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// plotPanel is one small plot: one measure of the processes with names that begin with one of the prefixes.
+// plotPanel is one small plot: one measure of the subjects whose names begin with one of the prefixes.
 type plotPanel struct {
 	title    string
 	measure  string
@@ -20,7 +20,7 @@ type plotPanel struct {
 const mebibyte = 1 << 20
 
 var panels = []plotPanel{
-	{"live heap of workers that were spared, and of the parent (MiB)", liveHeap, []string{"worker", "pipeline"}, mebibyte},
+	{"live heap of workers that are not killed, and of the parent (MiB)", liveHeap, []string{"worker", "pipeline"}, mebibyte},
 	{"resident memory of the same (MiB)", residentMemory, []string{"worker", "pipeline"}, mebibyte},
 	{"goroutines of the same", goroutines, []string{"worker", "pipeline"}, 1},
 	{"descriptors of the same", openDescriptors, []string{"worker", "pipeline"}, 1},
@@ -71,7 +71,7 @@ func draw(c seriesByName) string {
 	return b.String()
 }
 
-// end is the time of the last point.
+// end returns the time of the last point.
 func end(c seriesByName) (last time.Duration) {
 	last = time.Second
 	for _, points := range c {
@@ -98,12 +98,12 @@ func (p plotPanel) draw(b *strings.Builder, c seriesByName, run time.Duration) {
 	}
 }
 
-// names are the panel's series, those of short lives left out.
+// names returns the panel's series, without those that cover only a part of the run.
 func (p plotPanel) names(c seriesByName, run time.Duration) (names []seriesName) {
 	for _, n := range c.names() {
 		wanted := n.measure == p.measure || p.measure == itemsDone && n.measure == workersKilled
 		for _, prefix := range p.prefixes {
-			if wanted && strings.HasPrefix(n.whose, prefix) && coversRun(c[n], run) {
+			if wanted && strings.HasPrefix(n.subject, prefix) && coversRun(c[n], run) {
 				names = append(names, n)
 			}
 		}
@@ -115,7 +115,7 @@ func (n seriesName) label() string {
 	if n.measure == itemsDone || n.measure == workersKilled {
 		return n.measure
 	}
-	return n.whose
+	return n.subject
 }
 
 func (p plotPanel) axes(b *strings.Builder, limit float64, run time.Duration) {
@@ -132,7 +132,7 @@ func (p plotPanel) axes(b *strings.Builder, limit float64, run time.Duration) {
 	}
 }
 
-// line is a path through the points, thinned out.
+// line returns a path through the points, or through some of them if there are many.
 func (p plotPanel) line(points []point, limit float64, run time.Duration) string {
 	var b strings.Builder
 	stride := max(1, len(points)/mostPoints)
@@ -145,7 +145,7 @@ func (p plotPanel) line(points []point, limit float64, run time.Duration) string
 	return b.String()
 }
 
-// roundUp is the next of 1, 2, 4, 5 and 8 times a power of ten: a quarter of it is short to write.
+// roundUp returns the next of 1, 2, 4, 5 and 8 times a power of ten. A quarter of such a number has few digits.
 func roundUp(v float64) float64 {
 	if v <= 0 {
 		return 1

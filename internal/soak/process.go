@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// memory is a process's resident memory, and the part that is backed by no file, in bytes.
+// memory returns a process's resident memory, and the part of it that has no file (anonymous memory), in bytes.
 func memory(pid int) (rss, anon float64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -33,15 +33,15 @@ func kilobytes(value string) float64 {
 	return n * 1024
 }
 
-// descriptors is how many a process has open.
+// descriptors returns how many descriptors a process has open.
 func descriptors(pid int) (float64, error) {
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return float64(len(open)), err
 }
 
-// processor is the processor time that a process has used, in seconds.
+// processor returns the processor time that a process has used, in seconds.
 func processor(pid int) (float64, error) {
-	const ticks = 100 // a second: what Linux tells is in these, whatever it counts in
+	const ticks = 100 // in a second: Linux reports times in this unit
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	f := strings.Fields(rest)
@@ -53,8 +53,8 @@ func processor(pid int) (float64, error) {
 	return (user + system) / ticks, errors.Join(err, err2)
 }
 
-// running is how many processes run a program.
-func running(program string) float64 {
+// countProcesses returns how many processes run a program.
+func countProcesses(program string) float64 {
 	links, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is good
 	n := 0
 	for _, link := range links {
@@ -67,7 +67,7 @@ func running(program string) float64 {
 
 var serverNumber = regexp.MustCompile(`/(\d+)\.cfg`)
 
-// servers are the processes of the ensemble's servers, by their numbers.
+// servers returns the process ids of the ensemble's servers, by the servers' numbers.
 func servers() map[string]int {
 	pids := map[string]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good

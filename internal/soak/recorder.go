@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// What is measured of a process or a server.
+// The measures of a process or a server.
 const (
 	residentMemory  = "resident memory"
 	anonymousMemory = "anonymous memory"
@@ -28,9 +28,9 @@ const (
 	processorTime   = "processor time"
 )
 
-// counted is what is read of each server's mntr, and what it is called here. All servers have the same nodes, and each the
-// watches and connections of its own clients, which come and go: they are added up.
-var counted = []struct {
+// serverCounters are the counters that are read from each server's mntr, and the names of their measures. All servers have the
+// same nodes. The watches and connections are those of a server's own clients, which move between servers, so they are added up.
+var serverCounters = []struct {
 	name, measure string
 	added         bool
 }{
@@ -41,7 +41,7 @@ var counted = []struct {
 	{"zk_num_alive_connections", "connections", true},
 }
 
-// event is what the pipeline's processes tell.
+// event is an event of the pipeline's processes.
 type event struct {
 	Kind       string `json:"kind"`
 	Worker     string `json:"worker"`
@@ -56,12 +56,12 @@ type recorder struct {
 	addrs   []string // the servers'
 	parent  int      // the pipeline's own process
 	series  seriesByName
-	alive   map[string]event // the last vitals of each process
+	alive   map[string]event // the last statistics of each process
 	done    int              // items
 	killed  int              // workers
 	events  *os.File
 	lines   *bufio.Reader
-	partial string // of a line that is being written
+	partial string // the beginning of a line that is not complete yet
 	csv     *os.File
 	rows    *csv.Writer
 }
@@ -79,7 +79,7 @@ func newRecorder(o options, addrs []string, parent int) (*recorder, error) {
 		o: o, addrs: addrs, parent: parent, series: seriesByName{}, alive: map[string]event{},
 		events: events, lines: bufio.NewReader(events), csv: table, rows: csv.NewWriter(table),
 	}
-	return r, r.rows.Write([]string{"seconds", "whose", "measure", "value"})
+	return r, r.rows.Write([]string{"seconds", "subject", "measure", "value"})
 }
 
 func (r *recorder) close() error {
@@ -87,7 +87,7 @@ func (r *recorder) close() error {
 	return errors.Join(r.rows.Error(), r.csv.Close(), r.events.Close())
 }
 
-// sample measures everything once.
+// sample takes one sample of all measures.
 func (r *recorder) sample(at time.Duration) error {
 	if err := r.readEvents(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (r *recorder) sample(at time.Duration) error {
 		}
 	}
 	s.servers(r.addrs)
-	s.add("pipeline", processes, running(r.o.pipeline))
+	s.add("pipeline", processes, countProcesses(r.o.pipeline))
 	s.add("pipeline", itemsDone, float64(r.done))
 	s.add("pipeline", workersKilled, float64(r.killed))
 	r.rows.Flush()
@@ -134,7 +134,7 @@ func (r *recorder) readEvents() error {
 
 func (r *recorder) applyEvent(e event) {
 	switch e.Kind {
-	case "vitals":
+	case "stats":
 		if e.Process == r.parent {
 			e.Worker = "pipeline"
 		}
@@ -155,27 +155,28 @@ type sample struct {
 	at time.Duration
 }
 
-func (s sample) add(whose, measure string, value float64) {
-	s.r.series.add(whose, measure, point{s.at, value})
+func (s sample) add(subject, measure string, value float64) {
+	s.r.series.add(subject, measure, point{s.at, value})
 	_ = s.r.rows.Write([]string{ // the writer keeps its error for the end of the sample
-		strconv.FormatFloat(s.at.Seconds(), 'f', 1, 64), whose, measure, strconv.FormatFloat(value, 'f', -1, 64),
+		strconv.FormatFloat(s.at.Seconds(), 'f', 1, 64), subject, measure, strconv.FormatFloat(value, 'f', -1, 64),
 	})
 }
 
-// process adds what the kernel knows. A worker may have been killed meanwhile.
-func (s sample) process(whose string, pid int) {
+// process adds the measures of a process that the kernel reports. A worker may have been killed meanwhile: then it adds nothing.
+func (s sample) process(subject string, pid int) {
 	rss, anon, err := memory(pid)
 	if err != nil || rss == 0 {
 		return
 	}
-	s.add(whose, residentMemory, rss)
-	s.add(whose, anonymousMemory, anon)
+	s.add(subject, residentMemory, rss)
+	s.add(subject, anonymousMemory, anon)
 	if n, err := descriptors(pid); err == nil {
-		s.add(whose, openDescriptors, n)
+		s.add(subject, openDescriptors, n)
 	}
 }
 
-// servers adds what the servers count. When one does not answer, or has no leader at the moment, this sample leaves them out.
+// servers adds the servers' counters. If a server does not answer, or has no leader at the moment, this sample leaves all of
+// them out. The summary fails if most samples do.
 func (s sample) servers(addrs []string) {
 	total := map[string]float64{}
 	reports := make([]map[string]float64, len(addrs))
@@ -185,25 +186,28 @@ func (s sample) servers(addrs []string) {
 			return
 		}
 		reports[i] = numbers(report)
-		if _, serves := reports[i][counted[0].name]; !serves {
+		if _, serves := reports[i][serverCounters[0].name]; !serves {
 			return
 		}
 		for name, n := range reports[i] {
 			total[name] += n
 		}
 	}
-	for _, c := range counted {
+	for _, c := range serverCounters {
 		if c.added {
 			s.add("servers", c.measure, total[c.name])
 			continue
 		}
 		for i, report := range reports {
-			s.add(fmt.Sprintf("server-%d", i+1), c.measure, report[c.name])
+			s.add(serverSubject(i), c.measure, report[c.name])
 		}
 	}
 }
 
-// numbers reads a server's report; what is no number is left out.
+// serverSubject returns the name of the server with this index in the series.
+func serverSubject(i int) string { return fmt.Sprintf("server-%d", i+1) }
+
+// numbers returns the numbers in a server's report, by name. It leaves out other values.
 func numbers(report string) map[string]float64 {
 	values := map[string]float64{}
 	for line := range strings.Lines(report) {

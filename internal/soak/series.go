@@ -13,24 +13,24 @@ type point struct {
 	value float64
 }
 
-// seriesName names a series.
-type seriesName struct{ whose, measure string }
+// seriesName identifies a series: a measure of a subject, which is a process, a server, or all servers.
+type seriesName struct{ subject, measure string }
 
-// seriesByName is all series.
+// seriesByName has all series.
 type seriesByName map[seriesName][]point
 
-func (c seriesByName) add(whose, measure string, p point) {
-	n := seriesName{whose, measure}
-	c[n] = append(c[n], p)
+func (s seriesByName) add(subject, measure string, p point) {
+	n := seriesName{subject, measure}
+	s[n] = append(s[n], p)
 }
 
-// names are in the order of measures, then of processes.
-func (c seriesByName) names() []seriesName {
-	return slices.SortedFunc(maps.Keys(c), func(a, b seriesName) int {
+// names returns the names of all series, in the order of their measures, then of their subjects.
+func (s seriesByName) names() []seriesName {
+	return slices.SortedFunc(maps.Keys(s), func(a, b seriesName) int {
 		if a.measure != b.measure {
 			return strings.Compare(a.measure, b.measure)
 		}
-		return strings.Compare(a.whose, b.whose)
+		return strings.Compare(a.subject, b.subject)
 	})
 }
 
@@ -39,14 +39,14 @@ func coversRun(points []point, run time.Duration) bool {
 	return len(points) > 1 && points[len(points)-1].at-points[0].at > run/2
 }
 
-// after leaves the warm-up out.
+// after returns the points after the warm-up.
 func after(points []point, warmUp time.Duration) []point {
 	i, _ := slices.BinarySearchFunc(points, warmUp, func(p point, t time.Duration) int { return int(p.at - t) })
 	return points[i:]
 }
 
-// slope is the median of the slopes of all pairs of points (Theil and Sen's), in value per hour: a quarter of the points may
-// lie anywhere.
+// slope returns the median of the slopes of all pairs of points (the Theil-Sen estimator), in units per hour. Outliers do not
+// change it as long as they are less than a quarter of the points.
 func slope(points []point) float64 {
 	var slopes []float64
 	for i, p := range points {
@@ -66,7 +66,7 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// trend is what became of a series after the warm-up.
+// trend is the line that was fitted to a series after the warm-up.
 type trend struct {
 	seriesName
 	median  float64
@@ -75,7 +75,7 @@ type trend struct {
 	bound   float64 // what rise may be and still be called flat
 }
 
-// fitTrend fits a line. What is at most a tenth of the median, or the measure's grain, is flat.
+// fitTrend fits a line to a series. A rise of at most a tenth of the median, or of at most the measure's resolution, is flat.
 func fitTrend(n seriesName, points []point) trend {
 	values := make([]float64, len(points))
 	for i, p := range points {
@@ -87,7 +87,7 @@ func fitTrend(n seriesName, points []point) trend {
 	return f
 }
 
-// resolution is the largest change that counts as noise.
+// resolution returns the largest change of a measure that counts as noise.
 func resolution(measure string) float64 {
 	switch measure {
 	case residentMemory, anonymousMemory:
@@ -100,12 +100,12 @@ func resolution(measure string) float64 {
 	return 3
 }
 
-// verdict is "flat", "falls" or "GROWS".
-func (f trend) verdict() string {
+// verdict returns "flat", "falls" or "GROWS".
+func (t trend) verdict() string {
 	switch {
-	case f.rise > f.bound:
+	case t.rise > t.bound:
 		return "GROWS"
-	case f.rise < -f.bound:
+	case t.rise < -t.bound:
 		return "falls"
 	}
 	return "flat"

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hour is a sample every ten seconds.
-func hour(value func(at time.Duration) float64) (points []point) {
+// hourOf returns the points of an hour, with a sample every ten seconds.
+func hourOf(value func(at time.Duration) float64) (points []point) {
 	for at := time.Duration(0); at <= time.Hour; at += 10 * time.Second {
 		points = append(points, point{at, value(at)})
 	}
@@ -28,7 +28,7 @@ func hour(value func(at time.Duration) float64) (points []point) {
 
 func TestTrendFindsALeakInNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	leak := hour(func(at time.Duration) float64 {
+	leak := hourOf(func(at time.Duration) float64 {
 		if r.IntN(5) == 0 {
 			return 1000 * r.Float64() // a fifth says nothing
 		}
@@ -42,50 +42,50 @@ func TestTrendFindsALeakInNoise(t *testing.T) {
 
 func TestTrendOfNoiseIsFlat(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	sawtooth := hour(func(at time.Duration) float64 { return 100 + float64(at/time.Second%120) + 5*r.Float64() })
+	sawtooth := hourOf(func(at time.Duration) float64 { return 100 + float64(at/time.Second%120) + 5*r.Float64() })
 	require.Equal(t, "flat", fitTrend(seriesName{"server-1", "znodes"}, sawtooth).verdict())
 }
 
 func TestTrendIgnoresTheWarmUp(t *testing.T) {
-	warm := hour(func(at time.Duration) float64 { return min(at.Minutes(), 10) * 100 })
+	warm := hourOf(func(at time.Duration) float64 { return min(at.Minutes(), 10) * 100 })
 	require.Equal(t, "flat", fitTrend(seriesName{"server-1", "znodes"}, after(warm, 10*time.Minute)).verdict())
 	require.Equal(t, 10*time.Minute, after(warm, 10*time.Minute)[0].at)
 	require.Empty(t, after(warm, 2*time.Hour))
 }
 
 func TestTrendIgnoresShortSeries(t *testing.T) {
-	points := hour(func(time.Duration) float64 { return 1 })
+	points := hourOf(func(time.Duration) float64 { return 1 })
 	require.True(t, coversRun(points, time.Hour))
 	require.False(t, coversRun(points[:100], time.Hour))
 	require.False(t, coversRun(nil, time.Hour))
 }
 
-// newRecorderWithEvents is a recorder that reads what is written to the returned file.
+// newRecorderWithEvents returns a recorder, and the file from which it reads events.
 func newRecorderWithEvents(t *testing.T) (*recorder, *os.File) {
 	o := options{out: filepath.Join(t.TempDir(), "soak")}
 	r, err := newRecorder(o, nil, 7)
 	require.NoError(t, err)
-	told, err := os.OpenFile(o.out+".events", os.O_APPEND|os.O_WRONLY, 0)
+	events, err := os.OpenFile(o.out+".events", os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		told.Close()
+		events.Close()
 		require.NoError(t, r.close())
 	})
-	return r, told
+	return r, events
 }
 
 func TestRecorderReadsPartialLinesLater(t *testing.T) {
-	r, told := newRecorderWithEvents(t)
+	r, events := newRecorderWithEvents(t)
 	for _, part := range []string{
-		`{"kind":"vitals","process":7,"goroutines":3}` + "\n" + `{"kind":"vitals","worker":"worker-1.1","pro`,
+		`{"kind":"stats","process":7,"goroutines":3}` + "\n" + `{"kind":"stats","worker":"worker-1.1","pro`,
 		`cess":9}` + "\n",
 		`{"kind":"worked"}` + "\n" + `{"kind":"killed","worker":"worker-1.1"}` + "\n" + `{"kind":"ended","worker":"worker-1.1"}` + "\n",
 	} {
-		_, err := told.WriteString(part)
+		_, err := events.WriteString(part)
 		require.NoError(t, err)
 		require.NoError(t, r.readEvents())
 	}
-	require.Equal(t, map[string]event{"pipeline": {Kind: "vitals", Worker: "pipeline", Process: 7, Goroutines: 3}}, r.alive)
+	require.Equal(t, map[string]event{"pipeline": {Kind: "stats", Worker: "pipeline", Process: 7, Goroutines: 3}}, r.alive)
 	require.Equal(t, 1, r.done)
 	require.Equal(t, 1, r.killed)
 }
@@ -115,7 +115,7 @@ func TestSampleOfServers(t *testing.T) {
 	require.Equal(t, map[string]float64{"zk_znode_count": 17, "zk_avg_latency": 0.5}, n)
 }
 
-// newFourLetterServer is the address of a server that answers each four-letter word the same.
+// newFourLetterServer returns the address of a server that gives the same answer to each four-letter word.
 func newFourLetterServer(t *testing.T, report string) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -149,31 +149,50 @@ func TestServerCountersNeedAllServers(t *testing.T) {
 	require.Equal(t, []point{{2 * time.Second, 4}}, r.series[seriesName{"servers", "watches"}])
 }
 
-// soundSummary is a good run's summary.
-func soundSummary() summary {
+// goodSummary returns the summary of a run without a violation.
+func goodSummary() summary {
 	return summary{
 		result: result{Rounds: 2, Sum: 10, Want: 10, took: time.Hour},
-		fits:   []trend{fitTrend(seriesName{"worker-1.1", liveHeap}, hour(func(time.Duration) float64 { return 3 << 20 }))},
+		trends: []trend{fitTrend(seriesName{"worker-1.1", liveHeap}, hourOf(func(time.Duration) float64 { return 3 << 20 }))},
 	}
 }
 
 func TestSummaryVerdict(t *testing.T) {
-	require.NoError(t, soundSummary().verdict())
-	require.Contains(t, soundSummary().text(), "all flat, and the sum is right")
-	require.Regexp(t, `live heap +worker-1.1 +3.00 MiB +\+0.00 MiB +flat`, soundSummary().text())
+	require.NoError(t, goodSummary().verdict())
+	require.Contains(t, goodSummary().text(), "all flat, and the sum is right")
+	require.Regexp(t, `live heap +worker-1.1 +3.00 MiB +\+0.00 MiB +flat`, goodSummary().text())
 	for want, spoil := range map[string]func(*summary){
 		"the sum is 9, but must be 10":         func(s *summary) { s.Sum = 9 },
 		"the sum is 0, but must be 0":          func(s *summary) { s.result = result{took: time.Hour} },
 		"the pipeline: it broke":               func(s *summary) { s.err = errors.New("it broke") },
-		"too short":                            func(s *summary) { s.fits = nil },
-		"live heap of worker-1.1 grows":        func(s *summary) { s.fits[0].rise = 1 << 20 },
-		"FAILED\nlive heap of worker-1.1 grow": func(s *summary) { s.fits[0].rise = 1 << 20 },
+		"too short":                            func(s *summary) { s.trends = nil },
+		"znodes of server-2 was not measured":  func(s *summary) { s.missing = []seriesName{{"server-2", "znodes"}} },
+		"live heap of worker-1.1 grows":        func(s *summary) { s.trends[0].rise = 1 << 20 },
+		"FAILED\nlive heap of worker-1.1 grow": func(s *summary) { s.trends[0].rise = 1 << 20 },
 	} {
-		s := soundSummary()
+		s := goodSummary()
 		spoil(&s)
 		require.False(t, s.ok())
 		require.Contains(t, s.text(), want)
 	}
+}
+
+// TestSummaryMissesSeries checks that the summary names each expected series that has no values, or values for the smaller part of the run only.
+func TestSummaryMissesSeries(t *testing.T) {
+	r, _ := newRecorderWithEvents(t)
+	r.addrs, r.o.unkilled = []string{"a", "b"}, 1
+	flat := hourOf(func(time.Duration) float64 { return 1 })
+	for _, n := range expectedSeries(2, 1) {
+		r.series[n] = flat
+	}
+	require.Contains(t, r.series, seriesName{"server-2", "znodes"})
+	require.Contains(t, r.series, seriesName{"worker-1.1", goroutines})
+	complete := goodSummary().result
+	require.Empty(t, summarise(r, complete, 0).missing)
+	require.NoError(t, summarise(r, complete, 0).verdict())
+	delete(r.series, seriesName{"servers", "watches"})
+	r.series[seriesName{"server-2", "znodes"}] = flat[:100]
+	require.ElementsMatch(t, []seriesName{{"servers", "watches"}, {"server-2", "znodes"}}, summarise(r, complete, 0).missing)
 }
 
 func TestPlotIsWellFormed(t *testing.T) {
@@ -218,7 +237,7 @@ func TestTableRoundTrip(t *testing.T) {
 	require.ErrorIs(t, redraw(options{table: "no.csv"}), os.ErrNotExist)
 }
 
-func TestPlotAxesEndAtRoundNumbers(t *testing.T) {
+func TestPlotLimitsAreRounded(t *testing.T) {
 	for v, want := range map[float64]float64{0: 1, 0.3: 0.4, 1: 1, 1.1: 2, 33: 40, 47: 50, 61: 80, 99: 100, 12345: 20000} {
 		require.InDelta(t, want, roundUp(v), 1e-9, v)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// readTable reads the CSV of a run.
+// readTable reads the CSV file of a run.
 func readTable(file string) (seriesByName, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -34,7 +34,7 @@ func readTable(file string) (seriesByName, error) {
 	return c, nil
 }
 
-// redraw draws the table of a run that is over.
+// redraw draws the CSV file of an earlier run.
 func redraw(o options) error {
 	c, err := readTable(o.table)
 	if err != nil {

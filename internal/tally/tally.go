@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Counters holds a number for each name.
+// Counters has a count for each name.
 type Counters[K ~string] map[K]int
 
-// Sum returns the total.
+// Sum returns the sum of all counts.
 func (c Counters[K]) Sum() (n int) {
-	for _, times := range c {
-		n += times
+	for _, count := range c {
+		n += count
 	}
 	return n
 }

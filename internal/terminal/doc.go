@@ -1,2 +1,2 @@
-// Package terminal colours what people read, and leaves what programs read plain.
+// Package terminal colours the output on a terminal, and shows full-screen views on it. Output to files and pipes stays plain.
 package terminal

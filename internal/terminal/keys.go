@@ -9,7 +9,7 @@ import (
 // Key is a key that was pressed: one of the names below, or the text of a printable character.
 type Key string
 
-// The keys that are no characters.
+// The keys without a printable character.
 const (
 	KeyUp, KeyDown, KeyLeft, KeyRight Key = "up", "down", "left", "right"
 	KeyPageUp, KeyPageDown            Key = "page up", "page down"
@@ -20,19 +20,19 @@ const (
 	KeyRedraw                         Key = "redraw"               // Ctrl-L
 )
 
-// controlKeys are the bytes that are keys.
+// controlKeys are the keys that the terminal sends as a single control byte.
 var controlKeys = map[byte]Key{
 	'\r': KeyEnter, '\n': KeyEnter, '\t': KeyTab, 0x7f: KeyBackspace, 0x08: KeyBackspace, 0x03: KeyInterrupt, 0x1a: KeySuspend, 0x0c: KeyRedraw,
 }
 
-// sequenceKeys are what terminals send after the escape character.
+// sequenceKeys are the keys that the terminal sends as a sequence, by the part of the sequence after the escape character.
 var sequenceKeys = map[string]Key{
 	"[A": KeyUp, "[B": KeyDown, "[C": KeyRight, "[D": KeyLeft, "OA": KeyUp, "OB": KeyDown, "OC": KeyRight, "OD": KeyLeft,
 	"[H": KeyHome, "[F": KeyEnd, "OH": KeyHome, "OF": KeyEnd, "[1~": KeyHome, "[7~": KeyHome, "[4~": KeyEnd, "[8~": KeyEnd,
 	"[5~": KeyPageUp, "[6~": KeyPageDown, "[Z": KeyBackTab,
 }
 
-// parseKeys returns the keys in what was read, and the rest that may be the beginning of a key. Sequences that are not known are left out.
+// parseKeys returns the keys in what was read, and the rest, which may be the beginning of a key. It ignores unknown sequences.
 func parseKeys(read string) (keys []Key, rest string) {
 	for read != "" {
 		switch first := read[0]; {
@@ -61,7 +61,7 @@ func parseKeys(read string) (keys []Key, rest string) {
 	return keys, ""
 }
 
-// cutSequence cuts the rest of an escape sequence off the front of what follows the escape character. It is not whole if more may come.
+// cutSequence returns the sequence at the beginning of the text after an escape character. whole is false if more bytes of the sequence may follow.
 func cutSequence(after string) (sequence string, whole bool) {
 	switch {
 	case after == "":
@@ -75,7 +75,7 @@ func cutSequence(after string) (sequence string, whole bool) {
 	}
 	end := strings.IndexFunc(after[1:], func(r rune) bool { return r >= 0x40 && r <= 0x7e })
 	if end < 0 {
-		return after, len(after) > 32 // no terminal sends so long a one
+		return after, len(after) > 32 // no terminal sends a sequence of this length
 	}
 	return after[:end+2], true
 }

@@ -12,51 +12,55 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen shows frames in place of what the terminal showed before, and reads keys one by one. Close gives the terminal back as it was.
+// Screen shows full-screen frames, and reads keys one by one. Close restores the terminal.
 type Screen struct {
-	in, out *os.File
-	before  *term.State // nil: it was given back
-	signals <-chan os.Signal
-	ignore  func()
-	read    chan string
+	in, out     *os.File
+	before      *term.State // the terminal's state to restore; nil while it is restored
+	signals     <-chan os.Signal
+	stopSignals func()
+	read        chan string
 }
 
 const (
-	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // the other screen, without cursor, long lines cut
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // the alternate screen, no cursor, long lines are cut off
 	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-	// escapeTime is how long the rest of a sequence may take after its escape character, before that is the key of this name.
+	// escapeTime is how long Run waits for the rest of a sequence after an escape character. After that the character is the escape key.
 	escapeTime = 50 * time.Millisecond
 )
 
-// IsInteractive reports whether a person sees out and can press keys at in.
+// IsInteractive reports whether in and out are a terminal on which a Screen works.
 func IsInteractive(in, out *os.File) bool {
 	return term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// OpenScreen takes a terminal over. The caller must Close it, also when it panics.
+// OpenScreen switches a terminal to full-screen frames and single keys. The caller must Close the Screen, also when it panics.
 func OpenScreen(in, out *os.File) (*Screen, error) {
 	s := &Screen{in: in, out: out, read: make(chan string)}
-	if err := s.take(); err != nil {
+	if err := s.enter(); err != nil {
 		return nil, err
 	}
-	s.signals, s.ignore = screenSignals()
+	s.signals, s.stopSignals = screenSignals()
 	go s.readInput()
 	return s, nil
 }
 
-// take switches to the other screen, and has keys come one by one.
-func (s *Screen) take() error {
+// enter switches the terminal to the alternate screen and to raw mode, in which it sends each key at once. After an error the terminal is as before.
+func (s *Screen) enter() error {
 	before, err := term.MakeRaw(int(s.in.Fd()))
 	if err != nil {
-		return fmt.Errorf("the terminal cannot be taken over: %w", err)
+		return fmt.Errorf("switch the terminal to raw mode: %w", err)
 	}
-	s.before = before
-	_, err = io.WriteString(s.out, enterScreen)
+	if s.before == nil { // otherwise the Screen has already switched the terminal
+		s.before = before
+	}
+	if _, err = io.WriteString(s.out, enterScreen); err != nil {
+		_ = s.restore() // the first error is the cause
+	}
 	return err
 }
 
-// giveBack makes the terminal what it was. It may be called twice.
-func (s *Screen) giveBack() error {
+// restore undoes enter. A second call does nothing.
+func (s *Screen) restore() error {
 	if s.before == nil {
 		return nil
 	}
@@ -66,10 +70,10 @@ func (s *Screen) giveBack() error {
 	return err
 }
 
-// Close gives the terminal back. A read of the next key may go on until the program ends.
+// Close restores the terminal. The goroutine that reads keys may go on until the program ends.
 func (s *Screen) Close() error {
-	s.ignore()
-	return s.giveBack()
+	s.stopSignals()
+	return s.restore()
 }
 
 // Size is the terminal's width and height, at least 1.
@@ -81,7 +85,7 @@ func (s *Screen) Size() (width, height int) {
 	return max(1, width), max(1, height)
 }
 
-// Draw shows lines from the top of the screen on, and nothing below them.
+// Draw shows lines at the top of the screen, and clears the rest.
 func (s *Screen) Draw(lines []string) error {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
@@ -96,7 +100,7 @@ func (s *Screen) Draw(lines []string) error {
 	return err
 }
 
-// readInput reads what is typed.
+// readInput sends what the terminal sends to s.read, until the terminal is closed.
 func (s *Screen) readInput() {
 	defer close(s.read)
 	buffer := make([]byte, 256)
@@ -111,9 +115,9 @@ func (s *Screen) readInput() {
 	}
 }
 
-// Run calls press for each key, and the functions that come by updates. It calls draw at first, after these, and when the size of the terminal has
-// changed. It ends when press returns false, when ctx ends, when the terminal is gone, or with the first error. Ctrl-Z stops the program until its
-// shell goes on with it.
+// Run calls press for each key, and each function that it receives from updates. It calls draw first, after each of these calls, and when the size of the terminal has
+// changed. It returns when press returns false, when ctx ends, when the terminal is closed, or with the first error. Ctrl-Z stops the program until the
+// shell continues it. If the program is continued after any stop, Run switches the terminal again, and draws.
 func (s *Screen) Run(ctx context.Context, updates <-chan func(), press func(Key) bool, draw func() error) error {
 	rest := ""
 	for {
@@ -132,13 +136,18 @@ func (s *Screen) Run(ctx context.Context, updates <-chan func(), press func(Key)
 			}
 			keys, rest = parseKeys(rest + text)
 		case <-escape:
-			if rest[0] == 0x1b { // otherwise it is part of a character
+			if rest[0] == 0x1b { // otherwise it is the beginning of a character
 				keys = append(keys, KeyEscape)
 			}
 			rest = ""
 		case sig := <-s.signals:
-			if isSuspension(sig) {
+			switch {
+			case isSuspension(sig):
 				keys = append(keys, KeySuspend)
+			case isContinuation(sig): // after a stop from outside the shell has reset the terminal
+				if err := s.enter(); err != nil {
+					return err
+				}
 			}
 		case update := <-updates:
 			update()
@@ -159,13 +168,13 @@ func (s *Screen) Run(ctx context.Context, updates <-chan func(), press func(Key)
 	}
 }
 
-// suspend gives the terminal back, stops the program, and takes the terminal over again when the program goes on.
+// suspend restores the terminal and stops the program. When the program is continued, it switches the terminal again.
 func (s *Screen) suspend() error {
-	if err := s.giveBack(); err != nil {
+	if err := s.restore(); err != nil {
 		return err
 	}
 	if err := stopProcess(); err != nil {
 		return err
 	}
-	return s.take()
+	return s.enter()
 }

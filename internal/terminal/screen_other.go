@@ -4,9 +4,11 @@ package terminal
 
 import "os"
 
-func screenSignals() (signals <-chan os.Signal, ignore func()) { return nil, func() {} }
+func screenSignals() (signals <-chan os.Signal, stop func()) { return nil, func() {} }
 
 func isSuspension(os.Signal) bool { return false }
 
-// stopProcess does nothing: there is no shell that could go on with the program.
+func isContinuation(os.Signal) bool { return false }
+
+// stopProcess does nothing: these systems have no shells that continue stopped programs.
 func stopProcess() error { return nil }

@@ -5,8 +5,8 @@ import "os"
 // Style colours text, or leaves it as it is. The zero value is plain.
 type Style struct{ colour bool }
 
-// For returns the style for what is written to f: coloured if f is a terminal that can show it and the
-// user has not set NO_COLOR (no-color.org), else plain.
+// For returns the style for output to f. It is coloured if f is a terminal that can show colours and the
+// user has not set NO_COLOR (no-color.org). Otherwise it is plain.
 func For(f *os.File) Style {
 	term := os.Getenv("TERM")
 	return Style{isTerminal(f) && os.Getenv("NO_COLOR") == "" && term != "" && term != "dumb"}
@@ -15,7 +15,7 @@ func For(f *os.File) Style {
 // Bold returns text in bold.
 func (s Style) Bold(text string) string { return s.colorText("1", text) }
 
-// Dim returns text that stands back.
+// Dim returns text in a fainter colour.
 func (s Style) Dim(text string) string { return s.colorText("2", text) }
 
 // Red returns text in red.
@@ -37,5 +37,5 @@ func (s Style) colorText(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Is tells whether f is a terminal: somebody may be watching.
+// Is reports whether f is a terminal.
 func Is(f *os.File) bool { return isTerminal(f) }

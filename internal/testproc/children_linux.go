@@ -20,7 +20,7 @@ import (
 // State is the state of a process, as in /proc.
 type State byte
 
-// The states that tests compare with.
+// The states that tests need.
 const (
 	Stopped State = 'T'
 	Zombie  State = 'Z'
@@ -51,12 +51,12 @@ func readState(pid int) (parent int, state State, runs bool) {
 	return parent, State(f[0][0]), State(f[0][0]) != Zombie
 }
 
-// lastWords is how long QuitAll waits for processes that print their goroutines.
-const lastWords = 20 * time.Second
+// dumpTimeout is how long QuitAll waits for processes that print their goroutines.
+const dumpTimeout = 20 * time.Second
 
-// QuitAll has a program's children, one after the other, and then the program print their goroutines on standard error and end: that is what SIGQUIT does
-// with a Go program. First it stops all of them, so that each shows what it did before, and so that the program neither ends its children nor
-// replaces them. The caller must be the one that waits for the program.
+// QuitAll sends SIGQUIT to a program's children, one after the other, and then to the program: a Go program then prints its goroutines on standard error and
+// ends. Before that it stops all of them, so that each prints what it did before, and so that the program neither ends its children nor replaces them. Only
+// the caller may wait for the program.
 func QuitAll(program *os.Process) {
 	if program.Signal(syscall.SIGSTOP) != nil {
 		return // it has ended
@@ -65,7 +65,7 @@ func QuitAll(program *os.Process) {
 	for _, pid := range children {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	ctx, cancel := context.WithTimeout(context.Background(), dumpTimeout)
 	defer cancel()
 	for _, pid := range children {
 		_ = syscall.Kill(pid, syscall.SIGQUIT)
@@ -78,7 +78,7 @@ func QuitAll(program *os.Process) {
 	_ = program.Kill() // it has ended, unless it ignores SIGQUIT
 }
 
-// waitForEnd waits until a process has ended, or ctx has.
+// waitForEnd waits until a process or ctx has ended.
 func waitForEnd(ctx context.Context, pid int) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -91,8 +91,8 @@ func waitForEnd(ctx context.Context, pid int) {
 	}
 }
 
-// RequireChildrenEnd ends the program by SIGINT, SIGTERM and SIGKILL, and requires that its children end. For each signal it runs the program,
-// waits until it has printed a text, and calls check with the children.
+// RequireChildrenEnd ends the program with SIGINT, SIGTERM and SIGKILL, and requires that its children end. For each signal it runs the program,
+// waits until the program has printed a text, and calls check with the children.
 func RequireChildrenEnd(t *testing.T, args []string, printed string, check func(children map[int]State)) {
 	t.Helper()
 	for _, way := range []struct {

@@ -13,7 +13,7 @@ import (
 
 const programVariable = "LOCKSTEP_TEST_PROGRAM"
 
-// IsProgram reports whether this process is to run the program. Call it in TestMain.
+// IsProgram reports whether this process must run the program. Call it in TestMain.
 func IsProgram() bool { return os.Getenv(programVariable) != "" }
 
 // Command returns a command that runs the program with arguments, in this process's environment.
@@ -28,8 +28,8 @@ func Environment() []string {
 	return []string{programVariable + "=1", "GORACE=atexit_sleep_ms=0"} // without it, the race detector adds a second to the end of each process
 }
 
-// patience is how long Run waits for the end of a program, far above what one takes and far below the limits of "go test". lastOutput is how long it waits
-// after that until no process has the program's output open.
+// patience is how long Run waits for the end of a program: far longer than a program takes, and far shorter than the limits of "go test". lastOutput is how long Run
+// waits after the end until no process has the program's output open.
 const patience, lastOutput = 5 * time.Minute, time.Minute
 
 // Run runs the program and returns its output and its exit code. If the test fails, it logs both. A program that does not end fails the test; then
@@ -50,7 +50,7 @@ func Run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return stdout, stderr, code
 }
 
-// patienceOf is patience, or half of the time that is left to the test binary.
+// patienceOf returns patience, or half of the time that the test binary has left, if that is shorter.
 func patienceOf(t *testing.T) time.Duration {
 	if deadline, limited := t.Deadline(); limited {
 		return min(patience, time.Until(deadline)/2)
@@ -60,7 +60,7 @@ func patienceOf(t *testing.T) time.Duration {
 
 var errHangs = errors.New("the program did not end; its standard error has its goroutines")
 
-// runUntil runs the program. When it is late, the program prints its goroutines and ends.
+// runUntil runs the program. When late receives a value, it makes the program print its goroutines and end.
 func runUntil(late <-chan time.Time, args ...string) (stdout, stderr string, code int, err error) {
 	cmd := Command(args...)
 	var out, errs bytes.Buffer

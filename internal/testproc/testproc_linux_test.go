@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain makes this test binary the program itself when asked to.
+// TestMain runs the program if the environment says so.
 func TestMain(m *testing.M) {
 	if IsProgram() {
 		runProgram()
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// runProgram ends at once, or hangs with a child that hangs. The child opens a named pipe when it is about to.
+// runProgram ends at once, or starts a child and hangs. The child opens a named pipe and then hangs, too.
 func runProgram() {
 	if len(os.Args) < 2 {
 		fmt.Println("done")
@@ -56,8 +56,8 @@ func TestProgramThatEnds(t *testing.T) {
 	require.Equal(t, 7, code)
 }
 
-// TestProgramThatHangsTellsWhere: the parent would end with its child, and the child with its parent's death, before the other has told.
-func TestProgramThatHangsTellsWhere(t *testing.T) {
+// TestHangingProgramPrintsGoroutines checks that both a program and its child print their goroutines, although each of them would end when the other one ends.
+func TestHangingProgramPrintsGoroutines(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "hangs")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	late := make(chan time.Time)

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestContenderLeavesItsLocalWaitersOnce: a semaphore's contender leaves when its permits are granted, and again when the session ends right
-// after that. The second time must not end another contender's use of the local waiters.
+// TestContenderLeavesItsLocalWaitersOnce: a semaphore's contender leaves when its permits are granted, and again if the session ends right
+// after that. The second call must not end another contender's use of the local waiters.
 func TestContenderLeavesItsLocalWaitersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := zktest.Start(t).Member(t, "a", framework.Config{SessionTimeout: 6 * time.Second}).Client
@@ -23,7 +23,7 @@ func TestContenderLeavesItsLocalWaitersOnce(t *testing.T) {
 		first, second := l.newContender(s), l.newContender(s)
 		first.WakeNext()
 		first.WakeNext()
-		require.Same(t, second.siblings, l.newContender(s).siblings, "they are still in use")
+		require.Same(t, second.localWaiters, l.newContender(s).localWaiters, "second still uses them")
 	})
 }
 

@@ -12,17 +12,17 @@ type heldKey struct {
 	path   string
 }
 
-// HeldKey is the context key of the lock or election at a path. The context of a lease or a term has its holder as the value of this key, so that
-// a wait for the same path under that context can be refused: it would wait for itself.
+// HeldKey is the context key of the lock or election at a path. In the context of a lease or a term, the value of this key is the lease or the term. So
+// a wait for the same path under that context can be refused: the holder would wait for itself.
 func HeldKey(client *framework.Client, path string) any { return heldKey{client, path} }
 
 // Holder is a lease or a term.
 type Holder interface {
-	// Err is nil while the holder holds.
+	// Err is nil until the lease or the term ends.
 	Err() error
 }
 
-// HolderOf returns the holder that ctx belongs to, if it holds what the key names, or nil.
+// HolderOf returns the lease or term that ctx belongs to, or nil if there is none or if it has ended. The key is one of HeldKey.
 func HolderOf(ctx context.Context, key any) Holder {
 	h, _ := ctx.Value(key).(Holder)
 	if h == nil || h.Err() != nil {

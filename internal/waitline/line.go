@@ -10,21 +10,20 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Line is a waiting line in one directory. Several lines may be made for one directory, and each may be used by many goroutines at
-// once.
+// Line is a waiting line in one directory. It is safe for concurrent use. Several Lines may share a directory.
 //
-// The algorithm is the lock recipe of ZooKeeper's documentation without its herd effect, with Curator's protected create, and with a
-// watch of the second predecessor; see waitForGrant.
+// The algorithm is the lock recipe of ZooKeeper's documentation, which has no herd effect. In addition, a contender is created as Curator's protected create does it,
+// and watches two predecessors: see waitForGrant.
 type Line struct {
 	dir    string
 	filter Filter
-	key    any             // finds its local waiters in a session
+	key    any             // of the line's local waiters among the shared values of a session
 	onWait func(ahead int) // may be nil
 	hint   uncontendedHint
 }
 
-// New returns a line in a directory. It creates no node. onWait is called each time that a wait begins, with the number of contenders
-// ahead; it may be nil.
+// New returns a line in a directory. It creates no node. The line calls onWait, unless it is nil, when a wait begins, with the number of contenders
+// ahead.
 func New(dir string, filter Filter, onWait func(ahead int)) *Line {
 	return &Line{dir: dir, filter: filter, key: localWaitersKey{dir, filter.Kind.Family()}, onWait: onWait}
 }
@@ -35,17 +34,17 @@ func (l *Line) Dir() string { return l.dir }
 // Kind is the kind of the line's contenders.
 func (l *Line) Kind() Kind { return l.filter.Kind }
 
-// Contender is one node in a line.
+// Contender is one place in a line: a node, and its position among the contenders of the same session.
 type Contender struct {
-	line     *Line
-	s        *framework.Session
-	node     primitives.Created // its Path is "" until the contender has joined
-	siblings *localWaiters
-	local    localWaiter
+	line         *Line
+	s            *framework.Session
+	node         primitives.Created // its Path is "" until the contender has joined
+	localWaiters *localWaiters      // the contenders of the same session, this one included
+	local        localWaiter
 }
 
 func (l *Line) newContender(s *framework.Session) *Contender {
-	return &Contender{line: l, s: s, siblings: localWaitersOf(s, l.dir, l.key), local: localWaiter{wakeups: make(chan struct{}, 1)}}
+	return &Contender{line: l, s: s, localWaiters: localWaitersOf(s, l.dir, l.key), local: localWaiter{wakeups: make(chan struct{}, 1)}}
 }
 
 // Node is the contender's node.
@@ -54,9 +53,11 @@ func (c *Contender) Node() primitives.Created { return c.node }
 // Session is the session that the contender belongs to.
 func (c *Contender) Session() *framework.Session { return c.s }
 
-// Wait joins the line with a node that holds data, and waits until the contender is granted. It ends with ctx, with the session, or with
-// ErrKindMixed or ErrPlaceLost. When it fails or panics, the contender's node is deleted in the background. waits, unless it is nil, is called
-// with the node of a contender that is not granted at once.
+// Wait joins the line with a node that holds data, and waits until the contender is granted. If the contender is not granted at once, Wait calls waits, unless it is
+// nil, with the contender's node.
+//
+// Wait fails with failure.Ended(ctx), with the cause of the session's end, with ErrKindMixed or ErrPlaceLost, or when the servers refuse a request. When it fails or
+// panics, it deletes the contender's node in the background.
 func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, waits func(primitives.Created)) (*Contender, error) {
 	c := l.newContender(s)
 	ok := false
@@ -70,7 +71,7 @@ func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, wait
 		return nil, err
 	}
 	if l.onWait != nil {
-		if !v.joined {
+		if !v.known {
 			if v, err = c.listLine(ctx); err != nil {
 				return nil, err
 			}
@@ -79,7 +80,7 @@ func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, wait
 			l.onWait(v.ahead)
 		}
 	}
-	if waits != nil && c.siblings.stateOf(&c.local) != granted {
+	if waits != nil && c.localWaiters.stateOf(&c.local) != granted {
 		waits(c.node)
 	}
 	if err := c.waitForGrant(ctx, v); err != nil {
@@ -89,8 +90,8 @@ func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, wait
 	return c, nil
 }
 
-// Try joins the line if the contender is granted at once. Otherwise it fails with ErrNotAcquired, and no node stays behind. It waits for
-// the servers' answers until ctx ends.
+// Try returns a contender that is granted at once, or fails with ErrNotAcquired. When it fails, it deletes the node that it may have created in the background. It
+// waits for the servers' answers until ctx ends. Its other errors are those of Wait.
 func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Contender, error) {
 	names, _, err := s.Children(ctx, l.dir)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
@@ -101,8 +102,8 @@ func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Con
 	}
 	c := l.newContender(s)
 	v, err := c.joinLine(ctx, data)
-	if err == nil && !v.joined && c.siblings.stateOf(&c.local) != granted {
-		v, err = c.listLine(ctx) // a reader right behind another of this session may be granted before that one knows
+	if err == nil && !v.known && c.localWaiters.stateOf(&c.local) != granted {
+		v, err = c.listLine(ctx) // the local waiter right before this one may not know yet that both are granted
 	}
 	if err == nil && !c.grantIfFree(v) {
 		err = ErrNotAcquired
@@ -114,43 +115,45 @@ func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Con
 	return c, nil
 }
 
-// checkVacant returns ErrNotAcquired if a newcomer would have to wait for one of these children.
+// checkVacant returns ErrNotAcquired if a new contender would have to wait for one of these children.
 func (l *Line) checkVacant(names []string) error {
-	var taken error
+	var blocked error
 	err := l.filter.forEach(names, func(p Position) {
 		if !p.Kind.IsShared() || !l.filter.Kind.IsShared() {
-			taken = ErrNotAcquired
+			blocked = ErrNotAcquired
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return taken
+	return blocked
 }
 
-// joinLine creates the contender's node and returns what the contender sees of the line, if the line was listed. The first contender of
-// its session lists the line with the create, unless it is likely to prove that it is alone. Others will most likely be behind a local
-// waiter and need no list.
+// joinLine creates the contender's node and returns its view of the line. If it has no list, the view is not known.
+//
+// The only contender of its session requests a list with the create, unless its uncontendedHint is likely to prove that it is alone in line. Other contenders will
+// most likely be right behind a local waiter and need no list. With onWait every contender requests a list, to count the contenders ahead.
 func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err error) {
 	l := c.line
 	if ctx.Err() == nil {
-		c.s.Primitives().StayAwake() // it may be granted at once, and a line may move fast
+		c.s.Primitives().StayAwake() // the contender may be granted at once
 		defer c.s.Primitives().MaySleep()
 	}
-	only := c.siblings.announceJoin()
+	only := c.localWaiters.announceJoin()
 	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: l.dir, Name: string(l.filter.Kind), Data: data, List: l.onWait != nil || only && !l.hint.isLikely(),
 	})
 	if err != nil {
-		c.siblings.joinFailed()
+		c.localWaiters.joinFailed()
 		return lineView{}, err
 	}
 	c.node = created.Nodes[0]
 	_, name := znode.Split(c.node.Path)
 	c.local.position, _ = ParsePosition(name)
-	c.siblings.addWaiter(&c.local)
+	c.local.zxid = c.node.Zxid
+	c.localWaiters.addWaiter(&c.local)
 	if l.hint.provesAlone(c.s.ID(), c.local.position, c.node.Zxid) {
-		v.joined = true
+		v.known = true
 	} else if v, err = viewFrom(created.Names, l.filter, c.local.position); err != nil {
 		return lineView{}, err
 	}
@@ -158,22 +161,23 @@ func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err 
 	return v, nil
 }
 
-// grantIfFree grants the contender if its view shows no blocker. It reports whether the contender is granted now, perhaps by a local waiter.
+// grantIfFree grants the contender if its view shows no blocker. It reports whether the contender is granted now; a local waiter may have granted it.
 func (c *Contender) grantIfFree(v lineView) bool {
-	if v.joined && v.blockers == 0 {
-		c.siblings.markGranted(&c.local, v.ahead == 0)
+	if v.known && v.blockers == 0 {
+		c.localWaiters.markGranted(&c.local, v.ahead == 0)
 	}
-	return c.siblings.stateOf(&c.local) == granted
+	return c.localWaiters.stateOf(&c.local) == granted
 }
 
-// listLine lists the line. It fails with ErrPlaceLost when the list does not show the contender's own node.
+// listLine lists the line. If the list does not have the contender's own node, listLine unlinks the contender and fails with ErrPlaceLost.
 func (c *Contender) listLine(ctx context.Context) (lineView, error) {
-	names, err := c.siblings.lists.listChildren(ctx)
+	names, err := c.localWaiters.lists.listChildren(ctx)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return lineView{}, err
 	}
 	v, err := viewFrom(names, c.line.filter, c.local.position)
-	if err == nil && !v.joined {
+	if err == nil && !v.known {
+		c.Unlink()
 		err = ErrPlaceLost
 	}
 	return v, err
@@ -181,21 +185,23 @@ func (c *Contender) listLine(ctx context.Context) (lineView, error) {
 
 // waitForGrant waits until no contender blocks this one.
 //
-// Right behind a contender of the same session, it waits for that one's wake-up. Otherwise it watches its predecessor and its second
-// predecessor. When the second one is gone, it lists once while the predecessor still holds, and so off the critical path. If that list
-// shows the predecessor alone, the event of that node's deletion grants. New contenders can only join behind, or take the number of a
-// writer. So nodes ahead only vanish, and a server that lags shows too many.
+// Right behind a contender of the same session, it waits until that contender wakes it. Otherwise it watches the last two contenders that block it: the
+// predecessor, and the second predecessor before that.
+//
+// When the second predecessor is gone, it lists the line while the predecessor still holds, so that this list delays no grant. If the predecessor is then the only
+// one that blocks it, the event of that node's deletion is the grant, without another list. This is safe because new contenders can only join behind, or take the
+// number of a writer that blocks already (mayBeReplaced).
 func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
-	if c.siblings.stateOf(&c.local) == granted {
+	if c.localWaiters.stateOf(&c.local) == granted {
 		return nil
 	}
 	var predecessor, second watchedNode
 	defer predecessor.stopWatch()
 	defer second.stopWatch()
-	next := false
+	isNext := false
 	var linked <-chan struct{}
 	defer func() {
-		if next {
+		if isNext {
 			c.s.Primitives().MaySleep()
 		}
 		if linked != nil {
@@ -203,18 +209,18 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 		}
 	}()
 	for {
-		switch c.siblings.stateOf(&c.local) {
+		switch c.localWaiters.stateOf(&c.local) {
 		case granted:
 			return nil
 		case behindLocal:
 			predecessor.stopWatch()
 			second.stopWatch()
 			v = lineView{}
-			if before := c.siblings.nameBefore(&c.local); linked == nil && before != "" {
+			if before := c.localWaiters.nameBefore(&c.local); linked == nil && before != "" {
 				linked = linkToNodes(ctx, c.s, znode.Join(c.line.dir, before))
 			}
 		case mustWatch:
-			if !v.joined {
+			if !v.known {
 				var err error
 				if v, err = c.listLine(ctx); err != nil {
 					return err
@@ -224,8 +230,8 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 			if c.grantIfFree(v) {
 				continue
 			}
-			if v.blockers == 1 && !next { // others sleep, so that a long line costs the servers nothing
-				next = true
+			if v.blockers == 1 && !isNext { // the sessions of other waiters may sleep, so that a long line costs the servers no heartbeats
+				isNext = true
 				c.s.Primitives().StayAwake()
 			}
 			if linked == nil {
@@ -238,7 +244,7 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 			return err
 		}
 		if deleted && v.blockers == 1 && !c.mayBeReplaced(v.predecessor) {
-			c.siblings.markGranted(&c.local, !c.local.position.Kind.IsShared())
+			c.localWaiters.markGranted(&c.local, !c.local.position.Kind.IsShared())
 		}
 		v = lineView{}
 	}
@@ -247,25 +253,25 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 // waitForEvent waits until one of the watches fires or a local waiter wakes the contender. It reports whether the predecessor's node was
 // deleted.
 func (c *Contender) waitForEvent(ctx context.Context, predecessor, second *watchedNode) (deleted bool, err error) {
-	from := recipe.Sources{Watch: predecessor.w, Second: second.w, Signal: c.local.wakeups}
+	from := recipe.Sources{Watch: predecessor.w, SecondWatch: second.w, Signal: c.local.wakeups}
 	source, event, err := recipe.WaitForFirst(ctx, c.s.Context(), from)
 	switch source {
-	case recipe.Watch:
+	case recipe.FromWatch:
 		predecessor.stopWatch()
 		return event.Kind == framework.NodeDeleted, event.Err
-	case recipe.Second:
+	case recipe.FromSecondWatch:
 		second.stopWatch()
 		return false, event.Err
 	}
 	return false, err
 }
 
-// mayBeReplaced reports whether another contender that this one must wait for may take p's number: a reader takes that of a writer.
+// mayBeReplaced reports whether another contender that blocks this one may take p's number: when a writer downgrades, its reader takes its number.
 func (c *Contender) mayBeReplaced(p Position) bool {
 	return p.Kind.mayBeDowngraded() && !c.local.position.Kind.IsShared()
 }
 
-// watchPredecessors watches the predecessor and the second one, unless it watches them already. It skips the second where the end of the
+// watchPredecessors watches the predecessor and the second predecessor, unless it watches them already. It does not watch the second predecessor if the deletion of the
 // predecessor grants, or makes the contender list again.
 func (c *Contender) watchPredecessors(v lineView, predecessor, second *watchedNode) {
 	paths := make([]string, 0, 2)
@@ -289,7 +295,7 @@ func (c *Contender) watchPredecessors(v lineView, predecessor, second *watchedNo
 	}
 }
 
-// watchedNode is a node and its watch, which may be nil.
+// watchedNode is a node and its watch, or nil while there is none.
 type watchedNode struct {
 	name string
 	w    *framework.Watch
@@ -302,8 +308,8 @@ func (n *watchedNode) stopWatch() {
 	}
 }
 
-// Leave deletes the contender's node in the background. Once the deletion is in the connection's queue, it wakes the local waiter behind
-// and then calls queued, which may be nil. It does not call queued when the session ends before.
+// Leave deletes the contender's node in the background. Once the deletion is in the connection's queue, it wakes the next local waiter
+// and then calls queued, unless that is nil. If the session ends before, it does not call queued.
 func (c *Contender) Leave(queued func()) primitives.Discarded {
 	if queued == nil {
 		return c.s.Primitives().Discard(c.WakeNext, c.node.Path)
@@ -314,15 +320,20 @@ func (c *Contender) Leave(queued func()) primitives.Discarded {
 	}, c.node.Path)
 }
 
-// WakeNext takes the contender out of its session's local waiters and wakes the next one; only the first call counts. Callers use it by
-// itself when their own transaction has deleted the contender's node.
+// WakeNext takes the contender out of its session's local waiters and wakes the next one. Only the first call counts. Leave calls it; a caller that has deleted the
+// contender's node in its own transaction calls it instead of Leave.
 func (c *Contender) WakeNext() {
-	if c.siblings.removeWaiter(&c.local) {
-		c.siblings.releaseShared()
+	if c.localWaiters.removeWaiter(&c.local) {
+		c.localWaiters.releaseShared()
 	}
 }
 
-// leaveIfJoined leaves the line, or only the local waiters if the contender has no node.
+// Unlink breaks the link to the next local waiter, so that Leave does not grant that waiter: it lists the line and waits its turn. Call Unlink before Leave if
+// another client has deleted the contender's node, or may have deleted it unnoticed. If an operator has deleted the whole directory, the numbers begin
+// again, and other contenders may stand between two consecutive numbers.
+func (c *Contender) Unlink() { c.localWaiters.unlinkWaiter(&c.local) }
+
+// leaveIfJoined leaves the line. If the contender has no node, it only leaves the local waiters.
 func (c *Contender) leaveIfJoined() {
 	if c.node.Path == "" {
 		c.WakeNext()
@@ -336,13 +347,13 @@ func (c *Contender) RecordRelease(zxid int64) {
 	c.line.hint.recordRelease(c.s.ID(), c.local.position, zxid)
 }
 
-// Downgrade returns a reader with the number of a writer that holds, granted at once. Curator does the same (CURATOR-621). The
-// transaction that creates the reader's node checks guard. Downgrade fails with ErrPlaceLost when the writer has left.
+// Downgrade joins a reader with the number of a writer that holds. The reader is granted at once. Curator does the same (CURATOR-621). The
+// transaction that creates the reader's node checks guard, which is the writer's. Downgrade fails with ErrPlaceLost if the writer has left.
 func (l *Line) Downgrade(ctx context.Context, writer *Contender, data []byte, guard framework.Op) (*Contender, error) {
 	c := l.newContender(writer.s)
 	c.local.position = Position{Kind: Read, Seq: writer.local.position.Seq}
-	if !c.siblings.addDowngraded(&writer.local, &c.local) {
-		c.siblings.releaseShared()
+	if !c.localWaiters.addDowngraded(&writer.local, &c.local) {
+		c.localWaiters.releaseShared()
 		return nil, ErrPlaceLost
 	}
 	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{

@@ -8,20 +8,28 @@ import (
 
 // localWaiters are one session's contenders in one line.
 //
-// No other contender can stand between two of them that have consecutive numbers. So the second needs no list and no watch: the
-// first wakes it in memory when it leaves. It does so only after the deletion of its node is in the connection's queue. So what the
-// new holder writes reaches the servers later, and what the old holder wrote under guard reached them earlier or is refused.
+// As long as the directory exists, no other contender can stand between two of them that have consecutive numbers. So the second needs no list and
+// no watch: when the first leaves, it wakes the second in memory. It does so only after the deletion of its node is in the connection's queue. So the servers
+// get the writes of the new holder after this deletion. The guarded writes of the old holder come before it, or the servers refuse them.
+//
+// An operator may delete the directory with its nodes. In the next directory the numbers begin again, so that contenders of both directories could seem to be
+// neighbours. addWaiter breaks the links of the old directory's contenders when their numbers show that. A contender that learns of the deletion of its node
+// does not grant the next one: see Contender.Unlink. A contender that leaves before that wakes the next one as always.
 type localWaiters struct {
 	s     *framework.Session
 	key   any // a localWaitersKey
 	lists sharedList
 
 	mu      sync.Mutex
-	joining int
-	bySeq   map[int32]*localWaiter // those that have not left
+	joining int                    // contenders that are creating their nodes
+	bySeq   map[int32]*localWaiter // contenders that have joined and not left, by number; of a writer and the readers with its number, one
+	newest  struct {               // of all contenders that have joined
+		zxid     int64
+		position Position
+	}
 }
 
-// localWaitersKey finds the local waiters of a session.
+// localWaitersKey is the key of a line's local waiters among the shared values of a session.
 type localWaitersKey struct {
 	dir    string
 	family Kind
@@ -39,13 +47,15 @@ func (ws *localWaiters) releaseShared() { ws.s.Primitives().Unshare(ws.key) }
 // localWaiter is one contender of a session.
 type localWaiter struct {
 	position Position
+	zxid     int64         // the transaction that created the node; of a reader with a writer's number, that of the writer
 	wakeups  chan struct{} // has room for one
 
 	// Guarded by localWaiters.mu.
-	prev, next *localWaiter // those with consecutive numbers
-	granted    bool         // no contender before it blocks it
+	prev, next *localWaiter // neighbours: their numbers are consecutive, or equal after a downgrade
+	granted    bool         // no contender blocks it
 	first      bool         // it is the first in line
-	left       bool
+	left       bool         // removeWaiter has removed it
+	unlinked   bool         // unlinkWaiter has broken its links
 }
 
 // announceJoin counts a contender that is about to join, and reports whether it is the only one of this session.
@@ -64,10 +74,24 @@ func (ws *localWaiters) joinFailed() {
 }
 
 // addWaiter adds an announced contender that has joined, and links it to its neighbours.
+//
+// In one directory the servers create the nodes in the order of their numbers. If another contender was created earlier with a number that is not lower, an operator has deleted
+// the directory meanwhile. Then the earlier contenders are of the old directory, and get no links to those of the new one.
 func (ws *localWaiters) addWaiter(w *localWaiter) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.joining--
+	isOther := ws.newest.zxid != 0 && w.zxid != ws.newest.zxid
+	switch isNewer := w.zxid > ws.newest.zxid; {
+	case isOther && isNewer && !ws.newest.position.IsBefore(w.position):
+		ws.unlinkAll()
+	case isOther && !isNewer && (!w.position.IsBefore(ws.newest.position) || ws.bySeq[w.position.Seq] != nil):
+		w.unlinked = true
+		return
+	}
+	if w.zxid > ws.newest.zxid {
+		ws.newest.zxid, ws.newest.position = w.zxid, w.position
+	}
 	ws.bySeq[w.position.Seq] = w
 	if p := ws.bySeq[w.position.Seq-1]; p != nil {
 		for p.next != nil && p.next.position.Seq == p.position.Seq { // a writer and its readers may have one number
@@ -81,12 +105,12 @@ func (ws *localWaiters) addWaiter(w *localWaiter) {
 	}
 }
 
-// addDowngraded puts a reader behind the writer whose number it takes. It returns false if the writer has left already. To the local waiters, the
-// reader is granted when the writer has left.
+// addDowngraded puts a reader right behind the writer whose number it takes. It returns false if the writer has left already or was unlinked. The reader is marked as
+// granted when the writer leaves.
 func (ws *localWaiters) addDowngraded(writer, reader *localWaiter) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if writer.left {
+	if writer.left || writer.unlinked {
 		return false
 	}
 	reader.next = writer.next
@@ -94,12 +118,13 @@ func (ws *localWaiters) addDowngraded(writer, reader *localWaiter) bool {
 		reader.next.prev = reader
 	}
 	reader.prev, writer.next = writer, reader
+	reader.zxid = writer.zxid
 	ws.bySeq[reader.position.Seq] = reader
 	return true
 }
 
-// removeWaiter removes a contender and wakes the next one. It removes a holder only after the deletion of the holder's node is in the connection's
-// queue. It returns false if the contender had left before.
+// removeWaiter removes a contender and wakes the next one. Call it for a holder only after the deletion of the holder's node is in the connection's
+// queue. It returns false if the contender was removed before.
 func (ws *localWaiters) removeWaiter(w *localWaiter) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -126,11 +151,50 @@ func (ws *localWaiters) removeWaiter(w *localWaiter) bool {
 	case w.first:
 		n.first, n.granted = true, true
 		n.grantReadersBehind()
-	case p != nil: // no contender can stand between those two either
+	case p != nil: // w was between p and n, so no other contender can be
 		p.setNext(n)
 	}
 	n.wakeUp()
 	return true
+}
+
+// unlinkWaiter breaks a contender's links to its neighbours, and makes the next one list the line. The caller still has to remove the contender.
+func (ws *localWaiters) unlinkWaiter(w *localWaiter) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.unlink(w)
+}
+
+// unlinkAll unlinks all contenders. Those that wait list the line, and find that their nodes are gone. The caller holds mu.
+func (ws *localWaiters) unlinkAll() {
+	for _, w := range ws.bySeq {
+		for n := w.next; n != nil && n.position.Seq == w.position.Seq; n = w.next {
+			ws.unlink(n)
+			n.wakeUp()
+		}
+		for p := w.prev; p != nil && p.position.Seq == w.position.Seq; p = w.prev {
+			ws.unlink(p)
+			p.wakeUp()
+		}
+		ws.unlink(w)
+		w.wakeUp()
+	}
+}
+
+// unlink is unlinkWaiter. The caller holds mu.
+func (ws *localWaiters) unlink(w *localWaiter) {
+	w.unlinked = true
+	if ws.bySeq[w.position.Seq] == w {
+		delete(ws.bySeq, w.position.Seq)
+	}
+	if w.prev != nil {
+		w.prev.next = nil
+	}
+	if w.next != nil {
+		w.next.prev = nil
+		w.next.wakeUp()
+	}
+	w.prev, w.next = nil, nil
 }
 
 // markGranted grants the contender: no contender blocks it. first says that it is also the first in line.
@@ -142,13 +206,13 @@ func (ws *localWaiters) markGranted(w *localWaiter, first bool) {
 	w.grantReadersBehind()
 }
 
-// waitState is what a contender has to do.
+// waitState says what a contender waits for.
 type waitState int
 
 const (
-	granted     waitState = iota // nothing more
-	behindLocal                  // wait for a wake-up of the local waiter right before it
-	mustWatch                    // find and watch its predecessors
+	granted     waitState = iota // it waits no longer
+	behindLocal                  // the local waiter right before it wakes it
+	mustWatch                    // it has to list the line and watch its predecessors
 )
 
 func (ws *localWaiters) stateOf(w *localWaiter) waitState {
@@ -173,7 +237,7 @@ func (ws *localWaiters) nameBefore(w *localWaiter) string {
 	return w.prev.position.Name
 }
 
-// setNext puts n right behind w; localWaiters.mu is held, as in the functions below.
+// setNext puts n right behind w. The caller of this function and of those below holds localWaiters.mu.
 func (w *localWaiter) setNext(n *localWaiter) {
 	w.next, n.prev = n, w
 	if w.granted {
@@ -181,7 +245,7 @@ func (w *localWaiter) setNext(n *localWaiter) {
 	}
 }
 
-// grantReadersBehind grants to the readers right behind a granted reader.
+// grantReadersBehind grants the readers right behind w, if w is a granted reader.
 func (w *localWaiter) grantReadersBehind() {
 	for n := w.next; n != nil && w.position.Kind.IsShared() && n.position.Kind.IsShared() && !n.granted; n = n.next {
 		n.granted = true

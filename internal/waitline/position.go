@@ -7,15 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// ErrKindMixed is returned when a directory holds contenders of another kind. Each kind would see only itself, and both would hold.
+// ErrKindMixed is returned when a directory holds contenders of another kind. Contenders of two kinds would not wait for each other, and both would hold.
 var ErrKindMixed = errors.New("directory holds contenders of another kind")
 
-// Kind is the part of a node's name that says what its contender contends for. One directory holds one kind, or readers and writers.
+// Kind is the part of a node's name before its number: the kind of lock that its contender waits for. One directory holds one kind, or readers and writers.
 type Kind string
 
 // The kinds of Apache Curator's layouts.
@@ -29,19 +26,19 @@ const (
 	Write Kind = "__WRIT__"
 )
 
-// The names of kazoo's own lock and read lock. A line refuses these names unless its filter allows them: no client can see whether that kazoo
-// waits for our names, and half an exclusion looks like a whole one. A kazoo Lock with Curator's name is a contender like others; see
-// docs/layouts.md.
+// The names of kazoo's own lock and read lock. A line refuses these names unless its filter allows them. A kazoo client waits for Lockstep's names only if it is
+// configured to, which no other client can see; without that, it would hold beside others. A kazoo Lock that uses Curator's name is a contender like
+// others; see docs/layouts.md.
 const (
 	Kazoo     Kind = "__lock__"
 	KazooRead Kind = "__rlock__"
 )
 
-// allKinds are all names that contenders have between their protection and their number, in Lockstep, in Apache Curator and in kazoo.
-// Children of other names are foreign and do not count.
+// allKinds are the names that contenders have between their protection (see znode.ProtectedPrefix) and their number, in Lockstep, in Apache Curator and in kazoo.
+// Children with other names are foreign: a line ignores them.
 var allKinds = []Kind{Mutex, Latch, Read, Write, Kazoo, KazooRead}
 
-// IsShared reports whether contenders of the kind hold beside each other.
+// IsShared reports whether contenders of the kind can hold together.
 func (k Kind) IsShared() bool { return k == Read || k == KazooRead }
 
 // Family is the kind that stands for all kinds that may share a directory: Write for readers and writers.
@@ -52,7 +49,7 @@ func (k Kind) Family() Kind {
 	return k
 }
 
-// mayBeDowngraded reports whether a reader may take over the number of a holder of this kind, as Curator's writer allows.
+// mayBeDowngraded reports whether a holder of this kind may become a reader with the same number, as Curator's writer can.
 func (k Kind) mayBeDowngraded() bool { return k == Write }
 
 // The names below a semaphore's path. A line recognizes a semaphore's directory by these names.
@@ -72,9 +69,9 @@ type Position struct {
 	Seq  int32
 }
 
-// ParsePosition reads a child's name. It reports false for a foreign child.
+// ParsePosition parses a child's name. It returns false for a foreign child.
 func ParsePosition(name string) (p Position, ok bool) {
-	for _, digits := range [...]int{10, 11} { // an int32 that may have wrapped to negative numbers
+	for _, digits := range [...]int{10, 11} { // the server's %010d; a number that has wrapped may have 11 characters
 		if cut := len(name) - digits; cut > 0 {
 			for _, kind := range allKinds {
 				if strings.HasSuffix(name[:cut], string(kind)) {
@@ -87,7 +84,7 @@ func ParsePosition(name string) (p Position, ok bool) {
 	return Position{}, false
 }
 
-// ParseNumbered reads a name that ends with a stem and a server's number, for nodes that are not in a line.
+// ParseNumbered parses a name that ends with a stem and a server's number, for nodes that are not in a line. It returns false for another name.
 func ParseNumbered(name, stem string, kind Kind) (p Position, ok bool) {
 	i := strings.LastIndex(name, stem)
 	if i < 0 {
@@ -101,7 +98,7 @@ func ParseNumbered(name, stem string, kind Kind) (p Position, ok bool) {
 	return Position{name, kind, seq}, err == nil
 }
 
-// parseSequence reads the number that a server has appended.
+// parseSequence parses the number that a server has appended.
 func parseSequence(digits string) (int32, error) {
 	if digits[0] == '+' {
 		return 0, strconv.ErrSyntax
@@ -110,13 +107,13 @@ func parseSequence(digits string) (int32, error) {
 	return int32(n), err
 }
 
-// sequenceDigits is the number in the server's spelling.
+// sequenceDigits is the number as the server has written it.
 func (p Position) sequenceDigits() string {
 	return p.Name[strings.LastIndex(p.Name, string(p.Kind))+len(p.Kind):]
 }
 
-// IsBefore reports whether p is before q in the line. It orders sequence numbers on the circle of int32, so that the order holds where they wrap. Compared as strings, the wrapped
-// number would come first, and two clients would hold the lock.
+// IsBefore reports whether p is before q in the line. The server's numbers wrap from 2147483647 to -2147483648, so IsBefore looks at the sign of their difference,
+// which wraps too. A comparison of the numbers or of the names would put the wrapped number first, and two clients would hold the lock.
 func (p Position) IsBefore(q Position) bool { return p.Seq-q.Seq < 0 }
 
 // Blocks reports whether q must wait for p.
@@ -127,14 +124,14 @@ func (p Position) Blocks(q Position) bool {
 // Filter says which children of a directory are contenders of one line.
 type Filter struct {
 	Kind  Kind
-	Kazoo bool // count kazoo's own names, too
+	Kazoo bool // kazoo's own names are contenders too
 }
 
 func (f Filter) admitsKind(k Kind) bool {
 	return k.Family() == f.Kind.Family() || f.Kazoo && (k == Kazoo || k == KazooRead)
 }
 
-// forEach calls f with each contender among names. It fails with ErrKindMixed for a mixture of kinds, and may have called f by then.
+// forEach calls call with each contender among names. It fails with ErrKindMixed if the kinds are mixed; it may have called call before.
 func (f Filter) forEach(names []string, call func(Position)) error {
 	var parts []string
 	for _, name := range names {
@@ -148,13 +145,13 @@ func (f Filter) forEach(names []string, call func(Position)) error {
 			parts = append(parts, name)
 		}
 	}
-	if len(parts) > 1 { // one alone may be the directory of another lock
+	if len(parts) > 1 { // a single one may be another lock's directory with that name
 		return fmt.Errorf("%w: a semaphore's %s beside %s#", ErrKindMixed, strings.Join(parts, " and "), f.Kind)
 	}
 	return nil
 }
 
-// inOrder returns the contenders among names in the order of the line. It fails with ErrKindMixed for a mixture of kinds.
+// inOrder returns the contenders among names in the order of the line. It fails with ErrKindMixed if the kinds are mixed.
 func (f Filter) inOrder(names []string) ([]Position, error) {
 	line := make([]Position, 0, len(names))
 	if err := f.forEach(names, func(p Position) { line = append(line, p) }); err != nil {
@@ -170,24 +167,3 @@ func Sort(line []Position) {
 		return cmp.Or(cmp.Compare(a.Seq-b.Seq, 0), -cmp.Compare(a.Kind, b.Kind))
 	})
 }
-
-// CheckPath reports why no line can be at path on this client, or nil.
-func CheckPath(client *framework.Client, path string) error {
-	if client == nil {
-		return errors.New("the client is nil")
-	}
-	if err := framework.ValidatePath(path); err != nil {
-		return err
-	}
-	if path == "/" {
-		return fmt.Errorf("%w %q: the root cannot be a lock", framework.ErrInvalidPath, path)
-	}
-	full := znode.Join(client.Config().Root, strings.TrimPrefix(path, "/"))
-	if full == serversOwn || strings.HasPrefix(full, serversOwn+"/") {
-		return fmt.Errorf("%w %q: nodes below %s belong to the servers; use another path", framework.ErrInvalidPath, path, serversOwn)
-	}
-	return nil
-}
-
-// serversOwn is the directory of the servers' configuration and quotas.
-const serversOwn = "/zookeeper"

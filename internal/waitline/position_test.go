@@ -15,7 +15,7 @@ func TestOrderFollowsTheNumbersNotTheNames(t *testing.T) {
 	require.Equal(t, []int32{0, 2, 10}, numbers(line))
 }
 
-// TestOrderWraps would fail with strings: -2147483648 sorts before 2147483647, and two clients would
+// TestOrderWraps would fail if names or plain numbers were compared: -2147483648 would come before 2147483647, and two clients would
 // hold the lock.
 func TestOrderWraps(t *testing.T) {
 	names := []string{"_c_a-lock--2147483647", "_c_b-lock-2147483646", "_c_c-lock--2147483648", "_c_d-lock-2147483647"}
@@ -41,8 +41,8 @@ func TestAMixtureIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrKindMixed)
 }
 
-// TestARefusedViewShowsNothing has the contender itself listed before the foreign one: seen alone, it was
-// taken for the first in line once.
+// TestARefusedViewShowsNothing lists the contender itself before one of another kind. viewFrom must not return what it has seen until then: that view
+// would show the contender as the first in line.
 func TestARefusedViewShowsNothing(t *testing.T) {
 	me, ok := ParsePosition("_c_a-__READ__0000000001")
 	require.True(t, ok)
@@ -51,7 +51,7 @@ func TestARefusedViewShowsNothing(t *testing.T) {
 	require.Equal(t, lineView{}, v)
 }
 
-// TestViewAgreesWithTheOrder looks from every position of shuffled lines.
+// TestViewAgreesWithTheOrder compares the view from every position of shuffled lines with the sorted line.
 func TestViewAgreesWithTheOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -65,7 +65,7 @@ func TestViewAgreesWithTheOrder(t *testing.T) {
 		for i, from := range line {
 			v, err := viewFrom(names, Filter{Kind: from.Kind}, from)
 			require.NoError(t, err)
-			require.True(t, v.joined)
+			require.True(t, v.known)
 			require.Equal(t, i, v.ahead)
 			if i > 0 {
 				require.Equal(t, line[i-1], v.predecessor)
@@ -77,7 +77,7 @@ func TestViewAgreesWithTheOrder(t *testing.T) {
 	}
 	v, err := viewFrom([]string{"_c_a-lock-0000000001"}, Filter{Kind: Mutex}, Position{"_c_b-lock-0000000002", "lock-", 2})
 	require.NoError(t, err)
-	require.False(t, v.joined)
+	require.False(t, v.known)
 }
 
 func numbers(line []Position) (out []int32) {

@@ -8,24 +8,25 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// sharedList lists one directory once for all callers that wait for a list.
+// sharedList lists one directory. Callers that wait at the same time share one list.
 type sharedList struct {
 	s   *framework.Session
 	dir string
 
 	mu      sync.Mutex
-	wanted  *pendingList // requested, not begun
-	running bool
+	wanted  *pendingList // the list that callers wait for and that has not begun, or nil
+	running bool         // a goroutine runs answerRequests
 }
 
-// pendingList is one list, for any number of callers.
+// pendingList is one list for any number of callers.
 type pendingList struct {
 	done  chan struct{}
 	names []string
 	err   error
 }
 
-// listChildren returns the directory's children. The list begins after the call: a list that is under way at the call may be too old.
+// listChildren returns the directory's children, or failure.Ended(ctx) if ctx ends first. The list begins after the call: a list that began before
+// may be too old.
 func (sl *sharedList) listChildren(ctx context.Context) ([]string, error) {
 	l := sl.requestList()
 	select {
@@ -36,6 +37,7 @@ func (sl *sharedList) listChildren(ctx context.Context) ([]string, error) {
 	}
 }
 
+// requestList returns the list that begins next, and starts the goroutine if none runs.
 func (sl *sharedList) requestList() *pendingList {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -49,7 +51,7 @@ func (sl *sharedList) requestList() *pendingList {
 	return sl.wanted
 }
 
-// answerRequests lists until no request is left.
+// answerRequests lists the directory until no caller waits.
 func (sl *sharedList) answerRequests() {
 	for l := sl.nextRequest(); l != nil; l = sl.nextRequest() {
 		l.names, _, l.err = sl.s.Children(sl.s.Context(), sl.dir)
@@ -57,6 +59,7 @@ func (sl *sharedList) answerRequests() {
 	}
 }
 
+// nextRequest returns the list to begin now, or nil if the goroutine is to end.
 func (sl *sharedList) nextRequest() *pendingList {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()

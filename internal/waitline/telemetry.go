@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
-// scope is the package that users see in their telemetry.
+// scope is the package name in the telemetry that users see.
 const scope = "github.com/lockstep-go/lockstep/locks"
 
 // Telemetry traces and measures the waits for one lock or election, and the holds of a lock.
@@ -32,7 +32,7 @@ type Telemetry struct {
 	deadlocks   metric.Int64Counter
 }
 
-// NewTelemetry returns the telemetry of what is at path. kind is the lock's kind in words.
+// NewTelemetry returns the telemetry of the lock or election at path. kind is one of lockKinds.
 func NewTelemetry(c *framework.Client, path, kind string) *Telemetry {
 	p := c.MeterProvider()
 	return &Telemetry{path: path, kind: kind, tracer: c.TracerProvider().Tracer(scope), propagators: c.Propagators(),
@@ -46,11 +46,11 @@ var (
 	lockKinds = []string{"mutex", "read", "write", "semaphore", "claim", "election"}
 	outcomes  = []string{"granted", "not acquired", "deadlock", "given up", "error"}
 	byKind    = metrics.Values(metrics.LockKind, lockKinds...)
-	byEnd     = kindsWith(metrics.Outcome, outcomes...)
+	byOutcome = kindsWith(metrics.Outcome, outcomes...)
 	byReason  = kindsWith(metrics.Reason, "released", "max hold", "session lost", "node deleted", "closed", "other")
 )
 
-// kindsWith are the attributes of each kind with each value of another attribute.
+// kindsWith returns the attributes of each kind with each value of another attribute.
 func kindsWith(key string, values ...string) map[[2]string]metric.MeasurementOption {
 	sets := map[[2]string]metric.MeasurementOption{}
 	for _, kind := range lockKinds {
@@ -61,15 +61,15 @@ func kindsWith(key string, values ...string) map[[2]string]metric.MeasurementOpt
 	return sets
 }
 
-// RecordDeadlock tells of a deadlock that the ask of ctx is the youngest of. broken says that the ask fails.
+// RecordDeadlock counts a deadlock whose youngest ask has the context ctx, and adds an event to the span of ctx. broken says that the ask fails.
 func (t *Telemetry) RecordDeadlock(ctx context.Context, text string, broken bool) {
 	trace.SpanFromContext(ctx).AddEvent("lockstep.lock.deadlock", trace.WithAttributes(
 		attribute.String("lockstep.deadlock", text), attribute.Bool("lockstep.deadlock.broken", broken)))
 	t.deadlocks.Add(ctx, 1, metrics.With(attribute.String(metrics.LockKind, t.kind), attribute.Bool(metrics.Broken, broken)))
 }
 
-// StartWait starts a span that lasts until end is called: the lock was granted with a token, or err says why not. A refusal is an outcome,
-// not an error. The returned context belongs to the span; CallerContext returns the original ctx.
+// StartWait starts a span that lasts until the caller calls end, with the token of the granted lock, or with the error of the call. The span of a try that was not
+// granted, of a deadlock or of a cancelled call has an outcome and no error status. The returned context belongs to the span; CallerContext returns ctx itself.
 func (t *Telemetry) StartWait(ctx context.Context, op string) (_ context.Context, end func(token int64, err error)) {
 	began := time.Now()
 	within, span := t.tracer.Start(context.WithValue(ctx, waitKey{}, &waitContext{ctx, t}), "lockstep.lock."+op,
@@ -89,7 +89,7 @@ func (t *Telemetry) StartWait(ctx context.Context, op string) (_ context.Context
 	}
 }
 
-// countWait counts a call that waits, if a provider reads the metric: otherwise the attributes would be a wasted allocation.
+// countWait counts a call that waits, if a provider reads the metric. Without a provider it saves the allocation of the attributes.
 func (t *Telemetry) countWait(ctx context.Context) (counted bool) {
 	if counted = t.waiting.Enabled(ctx); counted {
 		t.waiting.Add(ctx, 1, byKind[t.kind])
@@ -97,13 +97,13 @@ func (t *Telemetry) countWait(ctx context.Context) (counted bool) {
 	return counted
 }
 
-// measureWait measures a wait that has ended. counted is the result of countWait: a provider may have been installed since.
+// measureWait measures a wait that has ended. counted is the result of countWait, since a provider may have been installed meanwhile.
 func (t *Telemetry) measureWait(ctx context.Context, counted bool, began time.Time, outcome string) {
 	if counted {
 		t.waiting.Add(ctx, -1, byKind[t.kind])
 	}
 	if t.waits.Enabled(ctx) {
-		t.waits.Record(ctx, time.Since(began).Seconds(), byEnd[[2]string{t.kind, outcome}])
+		t.waits.Record(ctx, time.Since(began).Seconds(), byOutcome[[2]string{t.kind, outcome}])
 	}
 }
 
@@ -121,36 +121,36 @@ func outcomeOf(err error) string {
 	return "error"
 }
 
-// Held measures one hold. The zero value is valid and measures no hold.
-type Held struct {
+// HoldMeasurement measures one hold. The zero value measures nothing.
+type HoldMeasurement struct {
 	tel   *Telemetry
 	began time.Time
 }
 
-// StartHold counts a hold, until its End.
-func (t *Telemetry) StartHold() Held {
+// StartHold counts a hold until End is called.
+func (t *Telemetry) StartHold() HoldMeasurement {
 	if !t.held.Enabled(context.Background()) {
-		return Held{}
+		return HoldMeasurement{}
 	}
 	t.held.Add(context.Background(), 1, byKind[t.kind])
-	return Held{t, time.Now()}
+	return HoldMeasurement{t, time.Now()}
 }
 
-// End measures a hold that has ended with the cause why. released is the cause of holds that were given back, maxHold of holds that have lasted too long.
-func (h Held) End(why, released, maxHold error) {
+// End measures a hold that has ended with cause. released is the cause of the end of holds that were released, maxHold of holds that have lasted too long.
+func (h HoldMeasurement) End(cause, released, maxHold error) {
 	if h.tel == nil {
 		return
 	}
 	reason := "other"
 	for _, r := range []struct {
-		err  error
-		says string
+		err    error
+		reason string
 	}{
 		{released, "released"}, {maxHold, "max hold"}, {framework.ErrSessionLost, "session lost"}, {framework.ErrNodeGone, "node deleted"},
 		{framework.ErrClosed, "closed"},
 	} {
-		if errors.Is(why, r.err) {
-			reason = r.says
+		if errors.Is(cause, r.err) {
+			reason = r.reason
 			break
 		}
 	}
@@ -158,7 +158,7 @@ func (h Held) End(why, released, maxHold error) {
 	h.tel.holds.Record(context.Background(), time.Since(h.began).Seconds(), byReason[[2]string{h.tel.kind, reason}])
 }
 
-// waitContext is the value that the context of a wait carries.
+// waitContext is what the context of a wait carries: the caller's context and the telemetry.
 type waitContext struct {
 	caller context.Context
 	tel    *Telemetry
@@ -167,7 +167,8 @@ type waitContext struct {
 // waitKey is the context key of the waitContext.
 type waitKey struct{}
 
-// CallerContext returns the context that StartWait was called with. A lease carries its values: the span ends when the lease begins.
+// CallerContext returns the context that StartWait was called with, or ctx if it does not come from StartWait. A lease's context carries the values of the caller's
+// context, because the span of the wait ends when the lease begins.
 func CallerContext(ctx context.Context) context.Context {
 	if w, ok := ctx.Value(waitKey{}).(*waitContext); ok {
 		return w.caller
@@ -175,18 +176,18 @@ func CallerContext(ctx context.Context) context.Context {
 	return ctx
 }
 
-// TraceContext is the trace context to write into a node.
+// TraceContext returns the trace context of ctx in the format of the client's propagators, to store it in a node.
 func TraceContext(ctx context.Context, client *framework.Client) map[string]string {
 	c := propagation.MapCarrier{}
 	client.Propagators().Inject(ctx, c)
 	return c
 }
 
-// LinkTimeout is how long a read for links may take. A wait that ends sooner waits for the read, whose answer is on its way.
+// LinkTimeout is how long the read of nodes for links may take. A wait that is granted earlier returns after that read.
 const LinkTimeout = 100 * time.Millisecond
 
 // linkToNodes reads the nodes of contenders ahead and links the wait's span to their spans, in the background. It returns a channel that is closed
-// afterwards, or nil if the wait's span is not recorded.
+// when this is done, or nil if the wait's span is not recorded.
 func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-chan struct{} {
 	if !IsTraced(ctx) {
 		return nil
@@ -198,7 +199,7 @@ func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-c
 		defer cancel()
 		read, err := s.GetAll(reading, slices.Compact(nodes)...)
 		if err != nil {
-			return // the wait returns this error, if it lasts
+			return // the span has no links then
 		}
 		for _, n := range read {
 			if n.Err == nil {
@@ -209,7 +210,7 @@ func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-c
 	return done
 }
 
-// LinkToHolder links a wait's span to the span of a contender that it waits for, if the data of that contender's node names the span.
+// LinkToHolder links a wait's span to the span of a contender ahead, if the data of that contender's node has a trace context.
 func LinkToHolder(ctx context.Context, data []byte) {
 	if !IsTraced(ctx) {
 		return
@@ -219,18 +220,18 @@ func LinkToHolder(ctx context.Context, data []byte) {
 		Trace map[string]string `json:"trace"`
 	}
 	if json.Unmarshal(data, &owner) != nil {
-		return // another library's
+		return // another library has written it
 	}
 	LinkTo(ctx, owner.Owner, owner.Trace)
 }
 
-// LinkTo links a wait's span to the span of the holder that it waits for, by the holder's trace context.
-func LinkTo(ctx context.Context, owner string, of map[string]string) {
+// LinkTo links a wait's span to the span of a holder. owner is the holder's name, traceContext what TraceContext has returned to it.
+func LinkTo(ctx context.Context, owner string, traceContext map[string]string) {
 	w, ok := ctx.Value(waitKey{}).(*waitContext)
 	if !ok {
 		return
 	}
-	holder := trace.SpanContextFromContext(w.tel.propagators.Extract(context.Background(), propagation.MapCarrier(of)))
+	holder := trace.SpanContextFromContext(w.tel.propagators.Extract(context.Background(), propagation.MapCarrier(traceContext)))
 	if holder.IsValid() {
 		trace.SpanFromContext(ctx).AddLink(trace.Link{SpanContext: holder, Attributes: []attribute.KeyValue{attribute.String("lockstep.waited_for", owner)}})
 	}

@@ -2,25 +2,25 @@ package waitline
 
 import "sync"
 
-// uncontendedHint remembers the line's last release. It may prove that the next contender is alone, without a list of the line.
+// uncontendedHint remembers the line's last release. It may prove without a list of the line that the next contender is alone.
 //
-// A contender was first in line with number n, and transaction d deleted its node. If this session's next contender has number n+1 and
-// was created by transaction d+1, no other transaction happened on the ensemble in between. So the directory's counter was at n+1 when d
-// was applied: no contender had joined behind n, and all contenders before n had left. One of the numbers alone is no proof: the counter
-// begins again when the server removes an empty directory.
+// Suppose that the first contender in line had number n and that transaction d deleted its node. If this session's next contender has number n+1 and
+// was created by transaction d+1, no other transaction was applied between d and d+1. So the directory's counter was at n+1 when d
+// was applied: no contender had joined behind n, and all contenders before n had left. The numbers n and n+1 alone prove nothing, because the counter
+// begins again after the server has removed the empty directory.
 //
-// The proof needs no request. It fails whenever another client writes anything, so a contender leaves out the list that travels behind its
-// create only after the proof has succeeded the last time.
+// The proof needs no request. It fails if any client writes anything in between. So a contender requests a list with its create, unless the last proof
+// has succeeded.
 type uncontendedHint struct {
-	mu      sync.Mutex
-	session int64
-	seq     int32
-	deleted int64 // the transaction; 0 while it is not known
-	worked  bool
+	mu        sync.Mutex
+	session   int64
+	seq       int32
+	deleted   int64 // the transaction that deleted the node; 0 while none is known
+	succeeded bool  // the last proof has succeeded
 }
 
-// recordRelease remembers a holder's number and the transaction that deleted its node. Readers are not alone, and a writer may have left
-// a reader with its number, so their numbers are no proof.
+// recordRelease remembers a holder's number and the transaction that deleted its node. It ignores readers and writers: other readers may hold beside a reader, and
+// a writer may have left a reader with its number.
 func (h *uncontendedHint) recordRelease(session int64, p Position, zxid int64) {
 	if p.Kind.Family() == Write {
 		return
@@ -32,17 +32,17 @@ func (h *uncontendedHint) recordRelease(session int64, p Position, zxid int64) {
 	}
 }
 
-// isLikely reports whether the proof has succeeded the last time.
+// isLikely reports whether the last proof has succeeded.
 func (h *uncontendedHint) isLikely() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.worked
+	return h.succeeded
 }
 
-// provesAlone reports whether a contender that was created by a transaction is proven to be alone.
+// provesAlone reports whether a contender is proven to be alone in line. created is the transaction that created its node.
 func (h *uncontendedHint) provesAlone(session int64, p Position, created int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.worked = h.deleted != 0 && created == h.deleted+1 && p.Seq == h.seq+1 && session == h.session
-	return h.worked
+	h.succeeded = h.deleted != 0 && created == h.deleted+1 && p.Seq == h.seq+1 && session == h.session
+	return h.succeeded
 }

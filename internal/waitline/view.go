@@ -1,22 +1,22 @@
 package waitline
 
-// lineView is what one contender sees in a list of the line.
+// lineView is what one contender sees of the line.
 type lineView struct {
-	joined   bool // the list shows the contender's own node
-	ahead    int  // contenders before it
-	blockers int  // those of them that it must wait for
+	known    bool // a list has shown the contender's own node, or the contender is proven to be alone; otherwise the other fields mean nothing
+	ahead    int  // the number of contenders before it
+	blockers int  // how many of them block it
 
-	first             Position // of the blockers
-	predecessor       Position // the last of the blockers
-	secondPredecessor Position // the blocker before that one
+	first             Position // the first blocker
+	predecessor       Position // the last blocker
+	secondPredecessor Position // the blocker before the last
 }
 
-// viewFrom returns what the contender at one position sees. It does not sort the names: lists may be long. It fails with ErrKindMixed
-// for a mixture of kinds.
+// viewFrom returns what the contender at a position sees in a list of names. It does not sort the names, since lists may be long. It fails with
+// ErrKindMixed if the kinds are mixed.
 func viewFrom(names []string, f Filter, from Position) (v lineView, err error) {
 	err = f.forEach(names, func(p Position) {
 		if p.Name == from.Name {
-			v.joined = true
+			v.known = true
 		}
 		if p.IsBefore(from) {
 			v.ahead++

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaseClock reads the clock that leases are told in: CLOCK_BOOTTIME, which all processes share and which goes on while
+// leaseClock reads the clock of the leases in messages: CLOCK_BOOTTIME, which is the same for all processes and also counts while
 // the machine is suspended.
 func leaseClock() time.Duration {
 	var t unix.Timespec

@@ -4,5 +4,5 @@ package watchdog
 
 import "time"
 
-// leaseClock reads the clock that leases are told in, which all processes share: here the wall clock, which may be set.
+// leaseClock reads the clock of the leases in messages. It must be the same for all processes, so here it is the wall clock, which may be set.
 func leaseClock() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// nextServerDelay is how long a server may take before the next is tried as well.
+	// nextServerDelay is how long a server may take before the watchdog asks the next one as well.
 	nextServerDelay = 100 * time.Millisecond
-	// exchangeTimeout limits the whole exchange with one server, beside the dial.
+	// exchangeTimeout limits the whole exchange with one server after the dial.
 	exchangeTimeout = 3 * time.Second
 	// maxRoundDelay limits the pauses between rounds over the servers.
 	maxRoundDelay = time.Second
 	// maxReplySize limits a reply. Replies have about a hundred bytes.
 	maxReplySize = 64 << 10
-	// maxSessionTimeouts limits, in session timeouts, the tries for a session that servers resume but do not close.
+	// maxSessionTimeouts limits, in session timeouts, how long the watchdog tries to close a session that servers resume but do not close.
 	maxSessionTimeouts = 3
 )
 
 var (
 	errIncompleteSession = errors.New("watchdog: the session has no id or no password")
-	errNotClosed         = errors.New("watchdog: the session was taken up, but not closed")
+	errNotClosed         = errors.New("watchdog: the session was resumed, but not closed")
 )
 
-// closeOnServers closes the session through any of the servers, and returns once it is closed, or was over already. It tries
-// for as long as the session could last without its process: the timeout, counted from now, or from when a server
-// last took the session up. The error is that of the last try.
+// closeOnServers closes the session through any of the servers. It returns nil when the session is closed or had ended before. It tries
+// for as long as the session could last: for the session timeout, which begins now and again whenever a server
+// resumes the session. The error is that of the last round.
 func (s Session) closeOnServers(a Access) error {
-	if s.ID == 0 || len(s.Password) == 0 { // would open a session, or could be anybody's
+	if s.ID == 0 || len(s.Password) == 0 { // id 0 would open a session, and without a password it may be another client's session
 		return errIncompleteSession
 	}
 	return retryUntilClosed(s.Timeout, func(ctx context.Context) error { return s.tryServers(ctx, a) })
 }
 
-// retryUntilClosed calls round, with pauses, until it has closed the session or the session must have expired.
-// A round that resumed the session without closing it starts the timeout again; after maxSessionTimeouts the tries end anyway.
+// retryUntilClosed calls round, with pauses, until a round has closed the session or the session must have expired.
+// If a round has resumed the session without closing it, the timeout begins again. After maxSessionTimeouts the tries end in any case.
 // The error is that of the last round.
 func retryUntilClosed(timeout time.Duration, round func(context.Context) error) error {
 	until := time.Now().Add(timeout)
@@ -61,8 +61,8 @@ func retryUntilClosed(timeout time.Duration, round func(context.Context) error) 
 	}
 }
 
-// tryServers asks the servers in turn, each a moment after the former or when that has failed, until one has closed
-// the session. Two that are asked at once do no harm.
+// tryServers asks one server after the other until one has closed the session. It asks the next one after nextServerDelay or when a server has
+// failed. Two servers may close the session at the same time.
 func (s Session) tryServers(ctx context.Context, a Access) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +91,7 @@ func (s Session) tryServers(ctx context.Context, a Access) error {
 	return errors.Join(errs...)
 }
 
-// serverOrder puts the server that the process was connected to first: it is the likeliest to answer.
+// serverOrder returns all servers. The first is the one to which the parent was connected, since it is the most likely to answer.
 func (s Session) serverOrder(servers []string) []string {
 	all := make([]string, 0, len(servers)+1)
 	if s.Server != "" {
@@ -146,8 +146,8 @@ func (a Access) dialServer(ctx context.Context, server string) (net.Conn, error)
 	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, "tcp", server)
 }
 
-// resume connects with the session's id and password, and with its own timeout, which would be changed else. A
-// session that is over, or has another password, is not known. Nothing is done to any other.
+// resume connects with the session's id, password and timeout. (A server takes the timeout of a connect request for the session's new one.) It returns false if
+// the session has ended or has another password. Other sessions are not affected.
 func (s Session) resume(conn net.Conn) (known bool, err error) {
 	ask := wire.ConnectRequest{Timeout: int32(s.Timeout / time.Millisecond), Session: s.ID, Password: s.Password}
 	if err := writeFrame(conn, ask.Encode); err != nil {
@@ -166,14 +166,14 @@ func (s Session) resume(conn net.Conn) (known bool, err error) {
 	case answer.Session == 0 || answer.Timeout <= 0:
 		return false, nil
 	case answer.Session != s.ID:
-		return false, fmt.Errorf("watchdog: a server answered with session %#x", answer.Session)
+		return false, fmt.Errorf("watchdog: a server answered with another session, %#x", answer.Session)
 	}
 	return true, nil
 }
 
 const closeXid = 1
 
-// closeResumedSession presents the credentials, which some servers want before anything else, and closes the connection's
+// closeResumedSession sends the credentials, since some servers refuse other requests before them, and closes the connection's
 // session.
 func (a Access) closeResumedSession(conn net.Conn) error {
 	for _, c := range a.Auth {
@@ -198,7 +198,7 @@ func (a Access) closeResumedSession(conn net.Conn) error {
 		case h.Xid == closeXid && h.Err == wire.OK:
 			return nil
 		case h.Err != wire.OK:
-			return fmt.Errorf("watchdog: refused: %v", h.Err)
+			return fmt.Errorf("watchdog: a server refused a request: %v", h.Err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// testServer is a server with one session that a client has left behind.
+// testServer is a server with one session that has no connection.
 type testServer struct {
 	zk      *zkserver.Server
 	access  Access
@@ -27,22 +27,22 @@ func newTestServer(t *testing.T) *testServer {
 	zk, err := zkserver.New(zkserver.Config{})
 	require.NoError(t, err)
 	t.Cleanup(zk.Close)
-	addr := serveOn(t, zk, "127.0.0.1:0")
-	g := &testServer{zk: zk, access: Access{Servers: []string{addr}, DialTimeout: time.Minute}}
+	ln := listen(t)
+	go func() { _ = zk.Serve(ln) }() // it ends when the server is closed
+	g := &testServer{zk: zk, access: Access{Servers: []string{ln.Addr().String()}, DialTimeout: time.Minute}}
 	g.session = g.openSession(t)
 	return g
 }
 
-// serveOn has the server listen on one more address.
-func serveOn(t *testing.T, zk *zkserver.Server, addr string) string {
+// listen listens on a free port.
+func listen(t *testing.T) net.Listener {
 	t.Helper()
-	ln, err := net.Listen("tcp", addr)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	go func() { _ = zk.Serve(ln) }() // it ends when the server is closed
-	return ln.Addr().String()
+	return ln
 }
 
-// openSession opens a session and leaves it without a connection.
+// openSession opens a session and then closes its connection.
 func (g *testServer) openSession(t *testing.T) Session {
 	t.Helper()
 	conn, err := g.access.dialServer(context.Background(), g.access.Servers[0])
@@ -71,11 +71,11 @@ func TestASessionIsClosed(t *testing.T) {
 	other := g.openSession(t)
 	require.NoError(t, g.session.closeOnServers(g.access))
 	require.Equal(t, []int64{other.ID}, g.sessionIDs())
-	require.NoError(t, g.session.closeOnServers(g.access), "it is over already")
+	require.NoError(t, g.session.closeOnServers(g.access), "the session has ended already")
 	require.Equal(t, []int64{other.ID}, g.sessionIDs())
 }
 
-// TestASessionIsNotClosedBesideACommand has a parent die whose command may still run.
+// TestASessionIsNotClosedBesideACommand: the parent dies while its command may still run.
 func TestASessionIsNotClosedBesideACommand(t *testing.T) {
 	g, k := newTestServer(t), newTestMonitor(t)
 	k.sendMessages(commandBegins{1, 1}, g.access, g.session)
@@ -94,7 +94,7 @@ func TestOtherSessionsAreNotClosed(t *testing.T) {
 	both := []int64{g.session.ID, other.ID}
 	wrong := g.session
 	wrong.Password = other.Password
-	require.NoError(t, wrong.closeOnServers(g.access), "for all that this password is good for, it is over")
+	require.NoError(t, wrong.closeOnServers(g.access), "servers answer a wrong password as they answer an ended session")
 	require.Equal(t, both, g.sessionIDs())
 	wrong = g.session
 	wrong.ID += 1000
@@ -104,28 +104,27 @@ func TestOtherSessionsAreNotClosed(t *testing.T) {
 	require.ErrorIs(t, wrong.closeOnServers(g.access), errIncompleteSession)
 	wrong = Session{ID: g.session.ID}
 	require.ErrorIs(t, wrong.closeOnServers(g.access), errIncompleteSession)
-	require.Equal(t, both, g.sessionIDs(), "and none was opened")
+	require.Equal(t, both, g.sessionIDs(), "no session was opened either")
 }
 
 func TestServerAnsweringWithOtherSessionIsLeft(t *testing.T) {
 	g := newTestServer(t)
-	heard := make(chan int, 1)
+	read := make(chan int, 1)
 	ln := serveConnections(t, func(conn net.Conn) {
 		_, _ = wire.ReadFrame(conn, nil, maxReplySize)
 		answer := wire.ConnectResponse{Timeout: 1000, Session: 77, Password: make([]byte, wire.PasswordSize)}
 		_ = writeFrame(conn, answer.Encode)
 		rest, _ := io.ReadAll(conn)
-		heard <- len(rest)
+		read <- len(rest)
 	})
 	g.access.Servers = []string{ln}
-	require.ErrorContains(t, g.session.tryServers(t.Context(), g.access), "answered with session 0x4d")
-	require.Zero(t, <-heard, "it was asked for nothing")
+	require.ErrorContains(t, g.session.tryServers(t.Context(), g.access), "answered with another session, 0x4d")
+	require.Zero(t, <-read, "the server gets no request")
 }
 
-// serveConnections lets f serve every connection to an address.
+// serveConnections calls f for each connection to the address that it returns, one after the other.
 func serveConnections(t *testing.T, f func(net.Conn)) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	ln := listen(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -145,28 +144,31 @@ func serveConnections(t *testing.T, f func(net.Conn)) string {
 func TestSilentServersDelayLittle(t *testing.T) {
 	g := newTestServer(t)
 	release := make(chan struct{})
-	deaf := serveConnections(t, func(net.Conn) { <-release })
-	t.Cleanup(func() { close(release) }) // before the servers are waited for
-	g.session.Server = deaf
-	g.access.Servers = []string{"127.0.0.1:1", deaf, g.access.Servers[0]}
+	silent := serveConnections(t, func(net.Conn) { <-release })
+	t.Cleanup(func() { close(release) }) // runs before the cleanup of serveConnections
+	g.session.Server = silent
+	g.access.Servers = []string{"127.0.0.1:1", silent, g.access.Servers[0]}
 	require.NoError(t, g.session.closeOnServers(g.access))
 	require.Empty(t, g.sessionIDs())
 }
 
+// TestTriesGoOnUntilAServerIsThere ends the connection of the first try before a server is there. The address stays taken meanwhile: once it were free, another
+// process could take it.
 func TestTriesGoOnUntilAServerIsThere(t *testing.T) {
-	g := newTestServer(t)
-	spare, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := spare.Addr().String()
-	spare.Close()
+	g, ln := newTestServer(t), listen(t)
 	ended := make(chan error, 1)
-	go func() { ended <- g.session.closeOnServers(Access{Servers: []string{addr}, DialTimeout: time.Minute}) }()
-	serveOn(t, g.zk, addr) // a little late, or not: both are fine
+	go func() {
+		ended <- g.session.closeOnServers(Access{Servers: []string{ln.Addr().String()}, DialTimeout: time.Minute})
+	}()
+	first, err := ln.Accept()
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	go func() { _ = g.zk.Serve(ln) }()
 	require.NoError(t, <-ended)
 	require.Empty(t, g.sessionIDs())
 }
 
-// TestTriesLastAsLongAsTheSession counts the rounds that are asked of servers which never close the session, in virtual time.
+// TestTriesLastAsLongAsTheSession counts the rounds, in virtual time, if no server closes the session.
 func TestTriesLastAsLongAsTheSession(t *testing.T) {
 	const timeout = 10 * time.Second
 	refuse := func(err error) (lasted time.Duration, rounds int) {
@@ -179,16 +181,16 @@ func TestTriesLastAsLongAsTheSession(t *testing.T) {
 	}
 
 	unreached, rounds := refuse(io.ErrUnexpectedEOF)
-	require.Greater(t, unreached, timeout-maxRoundDelay-time.Millisecond, "the session lasts as long")
-	require.LessOrEqual(t, unreached, timeout, "it is over by itself")
+	require.Greater(t, unreached, timeout-maxRoundDelay-time.Millisecond, "the session may still exist")
+	require.LessOrEqual(t, unreached, timeout, "the session has expired")
 	require.Greater(t, rounds, 10)
 
-	taken, _ := refuse(fmt.Errorf("%w: %w", errNotClosed, io.ErrUnexpectedEOF))
-	require.Greater(t, taken, maxSessionTimeouts*timeout-maxRoundDelay-time.Millisecond, "each server that takes the session up prolongs it")
-	require.LessOrEqual(t, taken, maxSessionTimeouts*timeout+maxRoundDelay)
+	resumed, _ := refuse(fmt.Errorf("%w: %w", errNotClosed, io.ErrUnexpectedEOF))
+	require.Greater(t, resumed, maxSessionTimeouts*timeout-maxRoundDelay-time.Millisecond, "each server that resumes the session prolongs it")
+	require.LessOrEqual(t, resumed, maxSessionTimeouts*timeout+maxRoundDelay)
 }
 
-// TestASessionIsClosedByALaterRound has servers fail twice, and close the session then.
+// TestASessionIsClosedByALaterRound: two rounds fail, and the third closes the session.
 func TestASessionIsClosedByALaterRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rounds := 0
@@ -209,7 +211,7 @@ func TestTriesEndWithTheSession(t *testing.T) {
 
 func TestCredentialsComeFirst(t *testing.T) {
 	var xids []int32
-	told := make(chan []int32, 1)
+	received := make(chan []int32, 1)
 	addr := serveConnections(t, func(conn net.Conn) {
 		_, _ = wire.ReadFrame(conn, nil, maxReplySize)
 		answer := wire.ConnectResponse{Timeout: 1000, Session: 5, Password: make([]byte, wire.PasswordSize)}
@@ -225,10 +227,10 @@ func TestCredentialsComeFirst(t *testing.T) {
 			xids = append(xids, h.Xid)
 			_ = writeFrame(conn, wire.ReplyHeader{Xid: h.Xid}.Encode)
 		}
-		told <- xids
+		received <- xids
 	})
 	s := Session{ID: 5, Password: []byte{1}, Timeout: time.Minute}
 	a := Access{Servers: []string{addr}, DialTimeout: time.Minute, Auth: []Credential{{"digest", []byte("u:p")}}}
 	require.NoError(t, s.closeOnServers(a))
-	require.Equal(t, []int32{wire.XidAuth, closeXid}, <-told)
+	require.Equal(t, []int32{wire.XidAuth, closeXid}, <-received)
 }

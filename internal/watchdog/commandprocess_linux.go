@@ -12,22 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identifyProcess names a running process, or one that nobody has waited for yet. The error says that its start could not be read,
-// for want of a descriptor, for example: then nobody can tell it from another process of that number.
+// identifyProcess returns the identity of a process that runs or has not been waited for yet. It returns an error if it cannot read the start of the process, for
+// example because no file descriptor is free. Then the process cannot be told from a later one with the same number.
 func identifyProcess(pid int) (processIdentity, error) {
 	_, _, started, err := readStat(fmt.Sprintf("/proc/%d/stat", pid))
 	return processIdentity{pid: int32(pid), started: started}, err
 }
 
-// isProcessGone reports whether a process's file could not be read because the process is gone.
+// isProcessGone reports whether err says that a file of a process could not be read because the process is gone.
 func isProcessGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// commandProcess is a command that may have to be killed: a process, and the process group that it leads, if it does.
+// commandProcess is a command that the watchdog may have to kill: a process, and the process group that it leads if it leads one.
 type commandProcess struct {
 	processIdentity
-	fd int // a pidfd: it means this process for ever
+	fd int // a pidfd, which never refers to a later process with the same number
 }
 
 var (
@@ -35,8 +35,8 @@ var (
 	errUnidentified  = errors.New("watchdog: the start of a process is not known")
 )
 
-// openProcess returns a target, or errNoSuchProcess if the process is gone, also if another has its number by now. Any other error
-// says that it may run.
+// openProcess opens a process. It returns errNoSuchProcess if the process is gone, even if another process has its number now. After any other error
+// the process may still run.
 func openProcess(id processIdentity) (*commandProcess, error) {
 	if id.started == 0 {
 		return nil, errUnidentified
@@ -60,16 +60,16 @@ func openProcess(id processIdentity) (*commandProcess, error) {
 	return nil, errNoSuchProcess
 }
 
-func (t *commandProcess) closeHandle() { _ = unix.Close(t.fd) } // nothing else can be done
+func (t *commandProcess) closeHandle() { _ = unix.Close(t.fd) } // its error cannot be handled
 
-// killGroup sends SIGKILL to the process and its group. What cannot be killed shows in gone.
+// killGroup sends SIGKILL to the process and its group. isGroupGone shows whether that has ended them.
 func (t *commandProcess) killGroup() {
 	_ = t.signalGroup(unix.SIGKILL)
 	_ = unix.PidfdSendSignal(t.fd, unix.SIGKILL, nil, 0)
 }
 
-// signalGroup signals the group that the process leads or has led. Kernels before 6.9 know groups by their
-// numbers only, and one may be given again once its leader was waited for: then nobody is signalled.
+// signalGroup signals the group that the process leads or has led. Kernels before 6.9 can signal a group by its
+// number only. After the leader was waited for, this number may belong to another group. So signalGroup signals nothing then, and returns an error.
 func (t *commandProcess) signalGroup(s unix.Signal) error {
 	err := unix.PidfdSendSignal(t.fd, s, nil, unix.PIDFD_SIGNAL_PROCESS_GROUP)
 	if !errors.Is(err, unix.EINVAL) {
@@ -81,8 +81,7 @@ func (t *commandProcess) signalGroup(s unix.Signal) error {
 	return unix.Kill(-int(t.pid), s)
 }
 
-// isGroupGone reports whether neither the process nor anybody of its group runs any more. What nobody has waited for yet
-// does not run.
+// isGroupGone reports whether no process of the group runs any more. Zombies do not run.
 func (t *commandProcess) isGroupGone() bool {
 	if !t.hasLeaderEnded() {
 		return false
@@ -90,25 +89,25 @@ func (t *commandProcess) isGroupGone() bool {
 	return errors.Is(t.signalGroup(0), unix.ESRCH) || !isGroupRunning(int(t.pid))
 }
 
-// hasLeaderEnded reports whether the process has.
+// hasLeaderEnded reports whether the process itself has ended.
 func (t *commandProcess) hasLeaderEnded() bool {
 	fds := []unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0
 }
 
-// isGroupRunning looks for a process of a group that is no zombie.
+// isGroupRunning reports whether a process of a group runs, or may run because /proc cannot be read. Zombies do not run.
 func isGroupRunning(group int) bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {
-		return true // not to be known
+		return true // it may run
 	}
 	for _, file := range stats {
-		state, of, _, err := readStat(file)
+		state, itsGroup, _, err := readStat(file)
 		if err != nil && !isProcessGone(err) {
-			return true // not to be known
+			return true // it may run
 		}
-		if err == nil && of == group && state != 'Z' && state != 'X' {
+		if err == nil && itsGroup == group && state != 'Z' && state != 'X' {
 			return true
 		}
 	}
@@ -127,7 +126,7 @@ func readStat(file string) (state byte, group int, started int64, err error) {
 }
 
 func parseStat(b []byte) (state byte, group int, started int64, err error) {
-	// The second field, a name in parentheses, may contain anything.
+	// The second field is the process's name in parentheses, which may itself have spaces and parentheses.
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if len(fields) < 20 {
 		return 0, 0, 0, errStat

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exhaustDescriptors takes all descriptors that this process may have, and returns what gives them back.
+// exhaustDescriptors opens files until this process has no file descriptor left. The returned function closes them.
 func exhaustDescriptors(t *testing.T) (free func()) {
 	var limit, low syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
@@ -32,7 +32,7 @@ func exhaustDescriptors(t *testing.T) (free func()) {
 	}
 }
 
-// TestUnidentifiableCommandMayRun: neither the process nor the watchdog has a descriptor left to read its start with.
+// TestUnidentifiableCommandMayRun: the parent, and then the watchdog, has no file descriptor left to read the start of a process.
 func TestUnidentifiableCommandMayRun(t *testing.T) {
 	c := startTestCommand(t)
 	free := exhaustDescriptors(t)
@@ -48,7 +48,7 @@ func TestUnidentifiableCommandMayRun(t *testing.T) {
 	k.sendMessages(commandBegins{1, 1}, commandStarted{1, id})
 	k.runMonitor()
 	k.closePipe()
-	require.ErrorIs(t, k.monitor.killCommands(time.Now()), errCommandMayRun, "the session is not closed beside it")
+	require.ErrorIs(t, k.monitor.killCommands(time.Now()), errCommandMayRun, "so the session is not closed")
 	require.True(t, c.isRunning())
 	k.monitor.handleMessage(commandEnded{1})
 	require.NoError(t, k.monitor.killCommands(time.Now()))
@@ -58,10 +58,10 @@ func TestUnidentifiableCommandMayRun(t *testing.T) {
 	_, err = openProcess(exact)
 	free()
 	require.Error(t, err)
-	require.NotErrorIs(t, err, errNoSuchProcess, "the watchdog has no descriptors")
+	require.NotErrorIs(t, err, errNoSuchProcess, "the watchdog has no file descriptor left")
 }
 
-// TestProcessEndingDuringReadIsGone whatever the system says then.
+// TestProcessEndingDuringReadIsGone: the system has two errors for it.
 func TestProcessEndingDuringReadIsGone(t *testing.T) {
 	require.True(t, isProcessGone(&fs.PathError{Op: "open", Err: syscall.ENOENT}))
 	require.True(t, isProcessGone(&fs.PathError{Op: "read", Err: syscall.ESRCH}))
@@ -84,7 +84,7 @@ func TestReusedPIDIsLeftAlone(t *testing.T) {
 	require.True(t, c.isRunning())
 }
 
-// TestAGroupOutlivesItsLeader kills what a command that has ended and was waited for has left.
+// TestAGroupOutlivesItsLeader kills the rest of a group whose leader has ended and was waited for.
 func TestAGroupOutlivesItsLeader(t *testing.T) {
 	c := startTestCommand(t)
 	target, err := openProcess(requireIdentity(t, c.cmd.Process.Pid))

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identifyProcess names a process by its number: here nothing better is to be had.
+// identifyProcess returns the process's number only. These systems have no portable way to read its start.
 func identifyProcess(pid int) (processIdentity, error) { return processIdentity{pid: int32(pid)}, nil }
 
-// commandProcess is a command that may have to be killed: the process group that it leads.
+// commandProcess is a command that the watchdog may have to kill: the process group that it leads.
 type commandProcess struct{ processIdentity }
 
 var errNoSuchProcess = errors.New("watchdog: there is no such process")
@@ -22,5 +22,5 @@ func (t *commandProcess) closeHandle() {}
 
 func (t *commandProcess) killGroup() { _ = unix.Kill(-int(t.pid), unix.SIGKILL) }
 
-// isGroupGone reports whether nobody of the group is left.
+// isGroupGone reports whether no process of the group is left.
 func (t *commandProcess) isGroupGone() bool { return errors.Is(unix.Kill(-int(t.pid), 0), unix.ESRCH) }

@@ -1,23 +1,23 @@
-// Package watchdog closes the ZooKeeper session of a dead process, so that others get what the process held some
-// milliseconds after a crash instead of a session timeout later.
+// Package watchdog closes the ZooKeeper session of a dead process. So others get the locks of a crashed process some
+// milliseconds after the crash, and need not wait for the session timeout.
 //
-// A [Keeper] in the process to be watched starts a tiny second process of the same executable, whose main
-// function is [Main], and tells it through a pipe how to reach the servers, which session is the process's, and
-// which commands it runs for that session. Secrets travel through the pipe only, never in arguments or the
-// environment.
+// The watchdog is a second, small process of the same executable, whose main function is [Main]. A [Keeper] in the watched process, its parent, starts it. Through a
+// pipe the Keeper tells it how to reach the servers, which session the parent has, and which commands the parent runs under that session. The Keeper sends
+// secrets through this pipe only, and puts none into arguments or the environment. (The watchdog inherits the parent's environment.)
 //
 // # Guarantee
 //
-// The watchdog acts only when the pipe ends without a closing message. The kernel ends the pipe once no thread of the
-// process runs; neither a timer nor the network decides that a process is dead. The watchdog kills
-// the registered commands, waits until they have ended, and only then closes the session. It tries any server, for
-// as long as the session could last. It also kills a command at the end of its session's lease while the process
-// lives, which matters when the process is stopped. Servers refuse a session id with the wrong password.
+// The watchdog closes the session only if the pipe ends without a closing message. The kernel ends the pipe when no thread of the
+// parent runs any more. No timer and no network connection decides that the parent is dead. The watchdog kills
+// the registered commands, waits until they have ended, and only then closes the session. It tries all servers, for
+// as long as the session could last. Servers refuse to resume a session with the wrong password.
+//
+// The watchdog also kills a command when the lease of its session ends while the parent lives. This is for a parent that is stopped.
 //
 // # Not guaranteed
 //
-// The process starts a killed watchdog again. But if the watchdog is stopped, or killed together with its process (a container, a process
-// namespace, a control group, a machine), the session lasts until its timeout. So it does if a command cannot
-// be killed, or was just started and is not registered yet. A forked child that has not executed a program has a copy of the pipe
-// and delays its end.
+// The parent starts a killed watchdog again. But if the watchdog is stopped, or killed together with its parent (a container, a process
+// namespace, a control group, a machine), the session lasts until its timeout. The same holds if a command cannot
+// be killed, or was started so recently that it is not registered yet. A forked child that has not executed a program yet has a copy of the pipe,
+// and so delays the pipe's end.
 package watchdog

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// resumeSession reports whether real servers still know a session, by taking it up. A server that hears of its end right
-// then cuts the connection instead of answering, and is asked again.
+// resumeSession reports whether real servers still know a session. It resumes the session. If the session ends at that moment, a server closes the connection instead of
+// answering; then resumeSession asks again.
 func resumeSession(t *testing.T, a Access, s Session) (known bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -27,7 +27,7 @@ func resumeSession(t *testing.T, a Access, s Session) (known bool) {
 	return known
 }
 
-// TestRealServersCloseNoOtherSession does on an ensemble what TestOtherSessionsAreNotClosed does in memory.
+// TestRealServersCloseNoOtherSession is TestOtherSessionsAreNotClosed on a real ensemble.
 func TestRealServersCloseNoOtherSession(t *testing.T) {
 	a := Access{Servers: ensemble.Shared(t), DialTimeout: 5 * time.Second}
 	g := &testServer{access: a}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzStat reads what the kernel tells of a process, whose name may be anything.
+// FuzzStat parses /proc/PID/stat, in which the name of the process may have any bytes.
 func FuzzStat(f *testing.F) {
 	f.Add([]byte("1 (sh) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21"))
 	f.Add([]byte("1 (a) R) (\n) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21"))

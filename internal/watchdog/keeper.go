@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// updateTimeout is how long the pipe may stay full. A stopped watchdog does not read it.
+	// updateTimeout is how long the pipe may stay full before the Keeper replaces the watchdog. A stopped watchdog does not read the pipe.
 	updateTimeout = 50 * time.Millisecond
-	// firstSendTimeout is the same for the first, large message, and stateSendTimeout for the next ones: the watchdog may not
-	// be reading yet.
+	// firstSendTimeout is the same for the first, large message, and stateSendTimeout for the rest of the state. The watchdog may not
+	// read yet.
 	firstSendTimeout = 5 * time.Second
 	stateSendTimeout = 500 * time.Millisecond
 	// exitTimeout is how long a watchdog may take to end after the closing message.
@@ -24,31 +24,31 @@ const (
 	maxRestartDelay   = 30 * time.Second
 )
 
-// Keeper keeps a watchdog running beside this process: it starts one with the first session, sends it updates, and
-// starts another when it ends. All methods may be called at any time, from several goroutines; they do not wait
-// for the watchdog, Close excepted.
+// Keeper keeps a watchdog running beside this process. It starts one with the first session, sends it updates, and
+// starts another one when it ends. All methods may be called at any time, from several goroutines. Only Close waits for the end of the watchdog. The other methods wait
+// about half a second at most, if a watchdog does not read its pipe.
 type Keeper struct {
 	log          *slog.Logger
 	startProcess func() (*watchdogProcess, error)
-	warned       bool // the loop's own
+	warned       bool // the log has the warning; only runWatchdogs uses it
 
 	startOnce sync.Once
 	closing   chan struct{}
 	closeOnce sync.Once
-	stopped   chan struct{} // closed when the loop has ended
+	stopped   chan struct{} // closed when runWatchdogs has ended, or will not run
 
 	mu          sync.Mutex
 	access      Access
 	session     *Session
 	commands    map[int64]*registeredCommand
 	lastCommand int64
-	current     *watchdogProcess // that is told what changes
+	current     *watchdogProcess // the watchdog that gets updates; nil while none does
 }
 
-// registeredCommand is what the watchdog must know of a command.
+// registeredCommand is a command, for the messages to a watchdog.
 type registeredCommand struct {
 	epoch    int64
-	leaseEnd time.Duration
+	leaseEnd time.Duration // by leaseClock; 0 before the first ExtendLease
 	started  *commandStarted
 }
 
@@ -59,7 +59,7 @@ func NewKeeper(a Access, log *slog.Logger) *Keeper {
 	}
 }
 
-// AddRoots adds the authorities, in DER, that verified the servers.
+// AddRoots adds certificates, in DER, of the authorities by which this process has verified servers.
 func (k *Keeper) AddRoots(roots [][]byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,7 +79,7 @@ func (k *Keeper) AddRoots(roots [][]byte) {
 	}
 }
 
-// SetSession makes s the session to close, unless a later one is known.
+// SetSession makes s the session to close, unless a session of a later epoch is set.
 func (k *Keeper) SetSession(s Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,7 +91,7 @@ func (k *Keeper) SetSession(s Session) {
 	k.startOnce.Do(func() { go k.runWatchdogs() })
 }
 
-// ExtendLease sends the time that is left of the lease of an epoch's session. It reads the clock before it calls left.
+// ExtendLease tells the watchdog the end of the lease of an epoch's session. left returns the rest of the lease.
 func (k *Keeper) ExtendLease(epoch int64, left func() time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,7 +108,24 @@ func (k *Keeper) ExtendLease(epoch int64, left func() time.Duration) {
 	k.sendUpdate(leaseExtended{epoch, until})
 }
 
-// hasCommand reports whether a command runs in an epoch. The watchdog uses leases for commands only.
+// ShortenLease is ExtendLease for a lease that ends earlier than before.
+func (k *Keeper) ShortenLease(epoch int64, left func() time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.hasCommand(epoch) {
+		return
+	}
+	at := leaseClock() // first, as in ExtendLease
+	until := at + left()
+	for _, c := range k.commands {
+		if c.epoch == epoch && c.leaseEnd != 0 {
+			c.leaseEnd = min(c.leaseEnd, until)
+		}
+	}
+	k.sendUpdate(leaseShortened{epoch, until})
+}
+
+// hasCommand reports whether a command is registered for an epoch. Without one the watchdog needs no lease.
 func (k *Keeper) hasCommand(epoch int64) bool {
 	for _, c := range k.commands {
 		if c.epoch == epoch {
@@ -118,8 +135,7 @@ func (k *Keeper) hasCommand(epoch int64) bool {
 	return false
 }
 
-// BeginCommand announces a command for an epoch's session. Call it before the command starts, and ExtendLease
-// afterwards.
+// BeginCommand registers a command of an epoch's session. Call it before the command starts, and then call ExtendLease.
 func (k *Keeper) BeginCommand(epoch int64) (id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,21 +145,21 @@ func (k *Keeper) BeginCommand(epoch int64) (id int64) {
 	return k.lastCommand
 }
 
-// CommandStarted names the process of a command. Call it before the wait for the process.
+// CommandStarted tells the watchdog which process a command is. Call it before you wait for the process.
 func (k *Keeper) CommandStarted(id int64, pid int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c := k.commands[id]; c != nil {
 		command, err := identifyProcess(pid)
 		if err != nil {
-			k.log.Warn("the watchdog cannot identify a command: should this process die, its session ends by its timeout only", "pid", pid, "cause", err)
+			k.log.Warn("the watchdog cannot identify a command: if this process dies while the command runs, its session ends only after the session timeout", "pid", pid, "cause", err)
 		}
 		c.started = &commandStarted{id, command}
 		k.sendUpdate(*c.started)
 	}
 }
 
-// CommandEnded reports that a command has ended, or was not started.
+// CommandEnded tells the watchdog that a command has ended, or could not be started.
 func (k *Keeper) CommandEnded(id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,7 +167,7 @@ func (k *Keeper) CommandEnded(id int64) {
 	k.sendUpdate(commandEnded{id})
 }
 
-// sendUpdate sends messages to the watchdog. It kills a watchdog that does not read; runWatchdogs replaces it.
+// sendUpdate sends messages to the current watchdog. If that does not read them in time, it kills the watchdog, which runWatchdogs then replaces.
 func (k *Keeper) sendUpdate(messages ...message) {
 	if k.current == nil {
 		return
@@ -169,7 +185,7 @@ func (k *Keeper) Close() {
 	<-k.stopped
 }
 
-// runWatchdogs starts one watchdog after the other until Close is called, or the system does not support them.
+// runWatchdogs runs one watchdog after the other until Close is called. It returns at once if the system does not support watchdogs.
 func (k *Keeper) runWatchdogs() {
 	defer close(k.stopped)
 	for pause := firstRestartDelay; ; pause = min(2*pause, maxRestartDelay) {
@@ -180,7 +196,7 @@ func (k *Keeper) runWatchdogs() {
 		}
 		if err != nil && !k.warned {
 			k.warned = true
-			k.log.Warn("no watchdog: should this process die, what it holds is free only after the session timeout", "cause", err)
+			k.log.Warn("no watchdog runs: if this process dies, its locks are free only after the session timeout", "cause", err)
 		}
 		if errors.Is(err, ErrUnsupported) || !k.waitToRestart(pause) {
 			return
@@ -188,7 +204,7 @@ func (k *Keeper) runWatchdogs() {
 	}
 }
 
-// waitToRestart pauses. It returns false if Close was called.
+// waitToRestart pauses for d. It returns false if Close is called before.
 func (k *Keeper) waitToRestart(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -200,12 +216,12 @@ func (k *Keeper) waitToRestart(d time.Duration) bool {
 	}
 }
 
-// runWatchdog starts a watchdog and returns when it has ended. It returns an error if the watchdog was not ready.
+// runWatchdog starts a watchdog and returns when it has ended. It returns an error if the watchdog ended before it was ready.
 func (k *Keeper) runWatchdog() error {
 	began := time.Now()
 	p, err := k.startProcess()
 	if err != nil {
-		return fmt.Errorf("start it: %w", err)
+		return fmt.Errorf("start a watchdog: %w", err)
 	}
 	if err := k.sendState(p); err != nil {
 		p.waitOrKill(0)
@@ -227,18 +243,18 @@ func (k *Keeper) runWatchdog() error {
 	}
 }
 
-// exitError is nil for a watchdog that was ready before it ended.
+// exitError returns nil if the watchdog was ready before it ended, and errNotReady otherwise.
 func (k *Keeper) exitError(p *watchdogProcess) error {
 	select {
 	case <-p.ready:
-		k.log.Debug("the watchdog has ended, and is started again", "pid", p.os.Pid)
+		k.log.Debug("the watchdog has ended; another one is started", "pid", p.os.Pid)
 		return nil
 	default:
 		return errNotReady
 	}
 }
 
-// sendState sends the whole state to a new watchdog, and makes it the current one.
+// sendState sends the whole state to a new watchdog, and makes that the current one.
 func (k *Keeper) sendState(p *watchdogProcess) error {
 	k.mu.Lock()
 	access := k.access
@@ -268,12 +284,12 @@ func (k *Keeper) sendState(p *watchdogProcess) error {
 	return nil
 }
 
-// closeWatchdog tells a watchdog that this process closes it, and waits until it has ended.
+// closeWatchdog sends the closing message to a watchdog, and waits until the watchdog has ended.
 func (k *Keeper) closeWatchdog(p *watchdogProcess) {
 	k.mu.Lock()
 	k.current = nil
 	k.mu.Unlock()
-	if err := p.sendMessages(updateTimeout, parentCloses{}); err != nil { // without it, the pipe's end would mean a crash
+	if err := p.sendMessages(updateTimeout, parentCloses{}); err != nil { // without the closing message, the watchdog would close the session at the pipe's end
 		p.waitOrKill(0)
 		return
 	}

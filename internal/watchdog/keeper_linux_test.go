@@ -45,13 +45,13 @@ func newTestKeeper(t *testing.T) (*Keeper, *logRecorder) {
 
 var one = Session{Epoch: 1, ID: 1, Password: []byte{1}, Timeout: time.Second}
 
-// watchdogPIDs are the processes that were started as such by this one.
+// watchdogPIDs returns the watchdogs among the child processes of this one.
 func watchdogPIDs(t *testing.T) (pids []int) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", os.Getpid()))
 	require.NoError(t, err)
 	for _, list := range lists {
-		b, _ := os.ReadFile(list) // of a thread that has ended
+		b, _ := os.ReadFile(list) // it fails if the thread has ended
 		for _, pid := range strings.Fields(string(b)) {
 			line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
 			if strings.HasPrefix(string(line), "lockstep watchdog of process ") {
@@ -82,7 +82,7 @@ func openDescriptors(t *testing.T, pid string) (to []string) {
 	return to
 }
 
-func TestAWatchdogInheritsNothing(t *testing.T) {
+func TestAWatchdogInheritsNoFiles(t *testing.T) {
 	fd, err := syscall.Open(filepath.Join(t.TempDir(), "f"), syscall.O_CREAT|syscall.O_RDWR, 0o600) // not close-on-exec
 	require.NoError(t, err)
 	defer syscall.Close(fd)
@@ -97,7 +97,7 @@ func TestAWatchdogInheritsNothing(t *testing.T) {
 			require.Contains(t, to, "pipe:", fd)
 		case "1", "2":
 			require.Equal(t, os.DevNull, to, fd)
-		default: // it was opened by the watchdog itself: what is inherited has lost this flag
+		default: // the watchdog itself has opened the file: an inherited file has no close-on-exec flag
 			info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%s", pid, number))
 			require.NoError(t, err)
 			var flags int
@@ -152,7 +152,7 @@ func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	require.Zero(t, b.countLines("level=WARN"))
 }
 
-// TestAReplacedWatchdogKnowsTheCommands has one command's lease end while the watchdog is stopped, and kills that.
+// TestAReplacedWatchdogKnowsTheCommands: the lease of one of two commands ends while the watchdog is stopped. The next watchdog kills that command.
 func TestAReplacedWatchdogKnowsTheCommands(t *testing.T) {
 	k, b := newTestKeeper(t)
 	c, other := startTestCommand(t), startTestCommand(t)
@@ -164,14 +164,14 @@ func TestAReplacedWatchdogKnowsTheCommands(t *testing.T) {
 	require.NoError(t, syscall.Kill(first, syscall.SIGSTOP))
 	k.CommandStarted(k.BeginCommand(2), other.cmd.Process.Pid)
 	k.ExtendLease(2, func() time.Duration { return 0 })
-	k.ExtendLease(1, func() time.Duration { return 0 }) // a lease never becomes shorter
+	k.ExtendLease(1, func() time.Duration { return 0 }) // does not shorten the lease
 	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 	other.requireGone(t)
 	waitForArmed(t, b, 2)
 	require.True(t, c.isRunning())
 }
 
-// TestTheClockIsReadBeforeTheLease lets time pass while the rest of the lease is read: the lease that is told must not end later for that.
+// TestTheClockIsReadBeforeTheLease: time passes while ExtendLease reads the rest of the lease. This must not move the end of the lease.
 func TestTheClockIsReadBeforeTheLease(t *testing.T) {
 	k, _ := newTestKeeper(t)
 	id := k.BeginCommand(1)
@@ -184,7 +184,7 @@ func TestTheClockIsReadBeforeTheLease(t *testing.T) {
 	require.LessOrEqual(t, k.commands[id].leaseEnd, read+time.Hour)
 }
 
-// TestAnEarlierSessionIsNotFollowed follows the session of an earlier epoch after that of a later one.
+// TestAnEarlierSessionIsNotFollowed sets the session of an earlier epoch after that of a later one.
 func TestAnEarlierSessionIsNotFollowed(t *testing.T) {
 	k, _ := newTestKeeper(t)
 	k.startProcess = func() (*watchdogProcess, error) { return nil, ErrUnsupported }
@@ -202,7 +202,7 @@ func TestStoppedWatchdogDoesNotDelayItsParent(t *testing.T) {
 	pid := watchdogPIDs(t)[0]
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	id := k.BeginCommand(1)
-	for n := range 5000 { // more than its pipe can hold
+	for n := range 5000 { // more than fits into the pipe
 		k.ExtendLease(1, func() time.Duration { return time.Duration(n) * time.Hour })
 	}
 	k.CommandEnded(id)
@@ -272,9 +272,9 @@ func TestUnsupportedSystemGetsOneWarning(t *testing.T) {
 func TestMainWithoutWatchdogMainIsReported(t *testing.T) {
 	k, b := newTestKeeper(t)
 	k.startProcess = func() (*watchdogProcess, error) {
-		heard, pipe, err := os.Pipe()
+		readEnd, pipe, err := os.Pipe()
 		require.NoError(t, err)
-		defer heard.Close()
+		defer readEnd.Close()
 		p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
 		require.NoError(t, err)
 		gone := make(chan struct{})

@@ -9,12 +9,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is the watchdog itself when it is asked to be one.
+// TestMain runs the watchdog if this test binary was started as one.
 func TestMain(m *testing.M) {
 	if IsWatchdog() {
 		os.Exit(Main())
 	}
-	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil { // for watchdogs: they are to end at once
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil { // so that watchdogs end at once
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -16,35 +16,35 @@ import (
 func Main() int {
 	hardenProcess()
 	answers := os.NewFile(answersFD, "answers")
-	d, err := newParentMonitor(messagesFD, func() {
+	monitor, err := newParentMonitor(messagesFD, func() {
 		renameProcess()
 		signalReady(answers)
-		debug.FreeOSMemory() // what the program's start has left
+		debug.FreeOSMemory() // the memory that the start of the program has used
 	})
 	if err != nil {
 		return 1
 	}
-	d.monitorParent()
-	if err := d.endSessionOfDeadParent(); err != nil {
+	monitor.monitorParent()
+	if err := monitor.endSessionOfDeadParent(); err != nil {
 		return 1
 	}
 	return 0
 }
 
-// hardenProcess makes the process small and protects it from signals: it ends only with its parent. It
-// leaves its directory and closes inherited files.
+// hardenProcess makes the process small. It ignores signals, so that the process ends with its parent only. It
+// leaves the working directory and closes inherited files.
 func hardenProcess() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM,
 		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(-1) // also no collection every other minute: an idle watchdog sleeps
+	debug.SetGCPercent(-1) // this also ends the collection every two minutes, which would wake an idle watchdog
 	debug.SetMemoryLimit(memoryLimit)
 	_ = os.Chdir("/")
 	closeInherited()
 }
 
-// closeInherited closes what the parent itself has inherited without close-on-exec. All that this program has
-// opened so far is close-on-exec, as everything is that Go opens.
+// closeInherited closes the files that the parent itself has inherited without close-on-exec. It keeps the files that this program has
+// opened, since Go opens all files with close-on-exec.
 func closeInherited() {
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -56,10 +56,10 @@ func closeInherited() {
 			continue
 		}
 		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
-			_ = unix.Close(fd) // it was open
+			_ = unix.Close(fd) // its error cannot be handled
 		}
 	}
 }
 
-// memoryLimit is when the collector begins to work.
+// memoryLimit is the size of the memory in bytes at which the garbage collector begins to work.
 const memoryLimit = 16 << 20

@@ -8,19 +8,19 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Access is how the servers are reached.
+// Access says how to reach the servers.
 type Access struct {
 	// Servers are addresses, host:port.
 	Servers []string
-	// DialTimeout bounds one attempt to reach one server.
+	// DialTimeout limits the time to connect to one server.
 	DialTimeout time.Duration
-	// Auth is presented on every connection.
+	// Auth are the credentials to send on every connection.
 	Auth []Credential
-	// TLS, when not nil, encrypts the connections.
+	// TLS, unless it is nil, is the configuration of encrypted connections.
 	TLS *TLS
 }
 
-// Credential is what a client authenticates with.
+// Credential is a scheme of authentication and its data.
 type Credential struct {
 	Scheme string
 	Auth   []byte
@@ -28,41 +28,43 @@ type Credential struct {
 
 // Session is a session of the watched process.
 type Session struct {
-	// Epoch tells a process's sessions apart.
+	// Epoch is the number of the session among those of the process.
 	Epoch int64
-	// ID and Password identify it to any server.
+	// ID and Password identify the session to any server.
 	ID       int64
 	Password []byte
-	// Timeout is what the servers have granted, in whole milliseconds.
+	// Timeout is the session timeout that the servers have granted, in whole milliseconds.
 	Timeout time.Duration
-	// Server is the one that the process is connected to: it is tried first.
+	// Server is the address to which the process is connected. The watchdog tries it first.
 	Server string
 }
 
-// The messages to the watchdog beside Access and Session.
+// The messages to the watchdog, besides Access and Session.
 type (
-	// leaseExtended says until when, by now(), an epoch's session is proven to live.
+	// leaseExtended has the end of the lease of an epoch's session, by leaseClock.
 	leaseExtended struct {
 		epoch int64
 		end   time.Duration
 	}
-	// commandBegins announces a command that is about to be started.
+	// leaseShortened is a leaseExtended with an earlier end: a server has granted a smaller session timeout.
+	leaseShortened leaseExtended
+	// commandBegins says that a command is about to be started.
 	commandBegins struct{ id, epoch int64 }
-	// commandStarted says which process an announced command is.
+	// commandStarted says which process a command is.
 	commandStarted struct {
 		id int64
 		processIdentity
 	}
-	// commandEnded says that a command has ended, or was not started.
+	// commandEnded says that a command has ended, or could not be started.
 	commandEnded struct{ id int64 }
-	// parentCloses says that the process ends in order.
+	// parentCloses is the closing message: the parent ends the watchdog itself, and its session is not to be closed.
 	parentCloses struct{}
 )
 
-// processIdentity names a process for good: a number is given again, but never with the same start.
+// processIdentity identifies a process. The system may give its number to a later process, but that has another start.
 type processIdentity struct {
 	pid     int32
-	started int64 // in clock ticks since boot; 0 where it cannot be known
+	started int64 // in clock ticks since boot; 0 if it is not known
 }
 
 type message interface {
@@ -77,6 +79,7 @@ func (commandBegins) messageType() int32  { return 4 }
 func (commandStarted) messageType() int32 { return 5 }
 func (commandEnded) messageType() int32   { return 6 }
 func (parentCloses) messageType() int32   { return 7 }
+func (leaseShortened) messageType() int32 { return 8 }
 
 func (a Access) encodeFields(e *wire.Encoder) {
 	e.Strings(a.Servers)
@@ -101,12 +104,13 @@ func (s Session) encodeFields(e *wire.Encoder) {
 }
 
 func (l leaseExtended) encodeFields(e *wire.Encoder)  { e.Long(l.epoch); e.Long(int64(l.end)) }
-func (b commandBegins) encodeFields(e *wire.Encoder)  { e.Long(b.id); e.Long(b.epoch) }
-func (r commandStarted) encodeFields(e *wire.Encoder) { e.Long(r.id); e.Int(r.pid); e.Long(r.started) }
-func (o commandEnded) encodeFields(e *wire.Encoder)   { e.Long(o.id) }
+func (l leaseShortened) encodeFields(e *wire.Encoder) { leaseExtended(l).encodeFields(e) }
+func (c commandBegins) encodeFields(e *wire.Encoder)  { e.Long(c.id); e.Long(c.epoch) }
+func (c commandStarted) encodeFields(e *wire.Encoder) { e.Long(c.id); e.Int(c.pid); e.Long(c.started) }
+func (c commandEnded) encodeFields(e *wire.Encoder)   { e.Long(c.id) }
 func (parentCloses) encodeFields(*wire.Encoder)       {}
 
-// encodeFrame is a message as it travels: its length, its kind and its fields.
+// encodeFrame encodes a message for the pipe: its length, its type and its fields.
 func encodeFrame(m message) []byte {
 	var e wire.Encoder
 	mark := e.BeginFrame()
@@ -118,7 +122,7 @@ func encodeFrame(m message) []byte {
 
 var errMessage = errors.New("watchdog: not a message")
 
-// decodeMessage reads the body of a frame. The message aliases nothing of it.
+// decodeMessage decodes the body of a frame. The message does not share memory with it.
 func decodeMessage(body []byte) (message, error) {
 	d := wire.NewDecoder(body)
 	m := decodeFields(d.Int(), &d)
@@ -128,14 +132,16 @@ func decodeMessage(body []byte) (message, error) {
 	return m, nil
 }
 
-func decodeFields(kind int32, d *wire.Decoder) message {
-	switch kind {
+func decodeFields(messageType int32, d *wire.Decoder) message {
+	switch messageType {
 	case Access{}.messageType():
 		return decodeAccess(d)
 	case Session{}.messageType():
 		return Session{Epoch: d.Long(), ID: d.Long(), Password: cloneBuffer(d), Timeout: time.Duration(d.Long()), Server: d.String()}
 	case leaseExtended{}.messageType():
 		return leaseExtended{epoch: d.Long(), end: time.Duration(d.Long())}
+	case leaseShortened{}.messageType():
+		return leaseShortened{epoch: d.Long(), end: time.Duration(d.Long())}
 	case commandBegins{}.messageType():
 		return commandBegins{id: d.Long(), epoch: d.Long()}
 	case commandStarted{}.messageType():

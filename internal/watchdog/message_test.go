@@ -18,10 +18,10 @@ var messages = []message{
 		},
 	},
 	Session{Epoch: 2, ID: -3, Password: []byte("sixteen bytes ok"), Timeout: 30 * time.Second, Server: "a:1"},
-	leaseExtended{4, time.Hour}, commandBegins{5, 6}, commandStarted{7, processIdentity{8, 9}}, commandEnded{10}, parentCloses{},
+	leaseExtended{4, time.Hour}, leaseShortened{4, time.Minute}, commandBegins{5, 6}, commandStarted{7, processIdentity{8, 9}}, commandEnded{10}, parentCloses{},
 }
 
-func TestMessagesTravel(t *testing.T) {
+func TestMessagesRoundTrip(t *testing.T) {
 	for _, m := range messages {
 		b := encodeFrame(m)
 		got, err := decodeMessage(b[4:])

@@ -12,12 +12,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// parentMonitor is the watchdog's state: what its parent has sent.
+// parentMonitor is the state of the watchdog, from the messages of its parent.
 type parentMonitor struct {
 	pipe           int
 	waiter         *pipeWaiter
-	onArmed        func() // called with the first session: from now on the watchdog acts if the parent dies
-	unread         []byte // the beginning of a frame
+	onArmed        func() // called at the first session: from now on the watchdog closes the session if the parent dies
+	unread         []byte // the beginning of a frame that is not complete
 	access         Access
 	session        *Session
 	commands       map[int64]*monitoredCommand
@@ -27,91 +27,97 @@ type parentMonitor struct {
 // monitoredCommand is a command that the parent runs or is about to run.
 type monitoredCommand struct {
 	epoch        int64
-	leaseEnd     time.Duration   // the end of its session's lease; 0: not known
-	process      *commandProcess // nil: not started yet, or not to be found
-	unidentified bool            // it may run, but its process is not known
-	leaseEnded   bool
+	leaseEnd     time.Duration   // the end of its session's lease; 0 if it is not known
+	process      *commandProcess // nil if the command has not started, has ended, or is unidentified
+	unidentified bool            // the command may run, but its process is not known
+	leaseEnded   bool            // the lease has ended, and the command was killed if its process was known
 }
 
-func newParentMonitor(pipe int, armed func()) (*parentMonitor, error) {
+func newParentMonitor(pipe int, onArmed func()) (*parentMonitor, error) {
 	w, err := newPipeWaiter(pipe)
-	return &parentMonitor{pipe: pipe, waiter: w, onArmed: armed, commands: map[int64]*monitoredCommand{}}, err
+	return &parentMonitor{pipe: pipe, waiter: w, onArmed: onArmed, commands: map[int64]*monitoredCommand{}}, err
 }
 
-// monitorParent reads the pipe until it ends. It reads all messages that were sent before a lease's end before it acts on that end,
-// even if it runs late.
-func (d *parentMonitor) monitorParent() {
+// monitorParent reads the pipe until it ends. When a lease has ended, it first reads all messages in the pipe, since they may extend the lease. So it kills no
+// command too early if the system runs this process late.
+func (p *parentMonitor) monitorParent() {
 	for {
-		if !d.waiter.waitUntil(d.nextLeaseEnd()) {
-			d.killCommandsWithoutLease(leaseClock())
-		} else if !d.readMessages() {
+		if !p.waiter.waitUntil(p.nextLeaseEnd()) {
+			p.killCommandsWithoutLease(leaseClock())
+		} else if !p.readMessages() {
 			return
 		}
 	}
 }
 
-// readMessages reads what has arrived. It returns false at the end of the pipe or for an invalid message.
-func (d *parentMonitor) readMessages() bool {
+// readMessages reads the messages that have arrived. It returns false at the end of the pipe or after an invalid message.
+func (p *parentMonitor) readMessages() bool {
 	var buf [4096]byte
-	n, err := unix.Read(d.pipe, buf[:])
+	n, err := unix.Read(p.pipe, buf[:])
 	if err == unix.EINTR || err == unix.EAGAIN {
 		return true
 	}
 	if err != nil || n <= 0 {
 		return false
 	}
-	d.unread = append(d.unread, buf[:n]...)
-	for len(d.unread) >= 4 {
-		size := int(wire.FrameLength([4]byte(d.unread)))
+	p.unread = append(p.unread, buf[:n]...)
+	for len(p.unread) >= 4 {
+		size := int(wire.FrameLength([4]byte(p.unread)))
 		if size < 0 || size > wire.MaxFrame {
 			return false
 		}
-		if len(d.unread) < 4+size {
+		if len(p.unread) < 4+size {
 			break
 		}
-		m, err := decodeMessage(d.unread[4 : 4+size])
+		m, err := decodeMessage(p.unread[4 : 4+size])
 		if err != nil {
 			return false
 		}
-		d.unread = append(d.unread[:0], d.unread[4+size:]...)
-		d.handleMessage(m)
+		p.unread = append(p.unread[:0], p.unread[4+size:]...)
+		p.handleMessage(m)
 	}
 	return true
 }
 
 // handleMessage applies a message to the state.
-func (d *parentMonitor) handleMessage(m message) {
+func (p *parentMonitor) handleMessage(m message) {
 	switch m := m.(type) {
 	case Access:
-		d.access = m
+		p.access = m
 	case Session:
-		if d.session == nil {
-			d.onArmed()
+		if p.session == nil {
+			p.onArmed()
 		}
-		d.session = &m
+		p.session = &m
 	case leaseExtended:
-		for _, c := range d.commands {
+		for _, c := range p.commands {
 			if c.epoch == m.epoch {
 				c.leaseEnd = max(c.leaseEnd, m.end)
 			}
 		}
+	case leaseShortened:
+		for _, c := range p.commands {
+			if c.epoch == m.epoch && c.leaseEnd != 0 {
+				c.leaseEnd = min(c.leaseEnd, m.end)
+			}
+		}
 	case commandBegins:
-		d.commands[m.id] = &monitoredCommand{epoch: m.epoch, unidentified: true}
+		p.commands[m.id] = &monitoredCommand{epoch: m.epoch, unidentified: true}
 	case commandStarted:
-		d.openCommand(m)
+		p.openCommand(m)
 	case commandEnded:
-		if c := d.commands[m.id]; c != nil && c.process != nil {
+		if c := p.commands[m.id]; c != nil && c.process != nil {
 			c.process.closeHandle()
 		}
-		delete(d.commands, m.id)
+		delete(p.commands, m.id)
 	case parentCloses:
-		d.closedByParent = true
+		p.closedByParent = true
 	}
 }
 
-// openCommand opens the process of a command, if it has not ended.
-func (d *parentMonitor) openCommand(m commandStarted) {
-	c := d.commands[m.id]
+// openCommand opens the process of a command. If the lease of the command has ended before, it kills the command.
+func (p *parentMonitor) openCommand(m commandStarted) {
+	c := p.commands[m.id]
 	if c == nil {
 		return
 	}
@@ -126,9 +132,9 @@ func (d *parentMonitor) openCommand(m commandStarted) {
 	}
 }
 
-// nextLeaseEnd returns when the first lease of a command ends; 0 without one.
-func (d *parentMonitor) nextLeaseEnd() (first time.Duration) {
-	for _, c := range d.commands {
+// nextLeaseEnd returns when the next lease of a command ends, or 0 if there is none.
+func (p *parentMonitor) nextLeaseEnd() (first time.Duration) {
+	for _, c := range p.commands {
 		if !c.leaseEnded && c.leaseEnd != 0 && (first == 0 || c.leaseEnd < first) {
 			first = c.leaseEnd
 		}
@@ -136,9 +142,9 @@ func (d *parentMonitor) nextLeaseEnd() (first time.Duration) {
 	return first
 }
 
-// killCommandsWithoutLease kills the commands with a lease that has ended. The parent has not killed them, so it must be stopped.
-func (d *parentMonitor) killCommandsWithoutLease(at time.Duration) {
-	for _, c := range d.commands {
+// killCommandsWithoutLease kills the commands whose lease has ended. A parent that is not stopped kills them earlier.
+func (p *parentMonitor) killCommandsWithoutLease(at time.Duration) {
+	for _, c := range p.commands {
 		if c.leaseEnded || c.leaseEnd == 0 || c.leaseEnd > at {
 			continue
 		}
@@ -149,26 +155,26 @@ func (d *parentMonitor) killCommandsWithoutLease(at time.Duration) {
 	}
 }
 
-// endSessionOfDeadParent kills the commands of a dead parent and then closes its session. A parent that closed the watchdog needs neither.
-func (d *parentMonitor) endSessionOfDeadParent() error {
-	if d.closedByParent || d.session == nil {
+// endSessionOfDeadParent kills the commands of a dead parent and then closes its session. It does nothing after the closing message.
+func (p *parentMonitor) endSessionOfDeadParent() error {
+	if p.closedByParent || p.session == nil {
 		return nil
 	}
-	if err := d.killCommands(time.Now().Add(d.session.Timeout)); err != nil {
+	if err := p.killCommands(time.Now().Add(p.session.Timeout)); err != nil {
 		return err
 	}
-	return d.session.closeOnServers(d.access)
+	return p.session.closeOnServers(p.access)
 }
 
 // killCommands kills the commands and returns once all have ended. It returns an error if one may still run.
-func (d *parentMonitor) killCommands(until time.Time) error {
-	for _, c := range d.commands {
+func (p *parentMonitor) killCommands(until time.Time) error {
+	for _, c := range p.commands {
 		if c.unidentified {
 			return errCommandMayRun
 		}
 	}
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		if !d.killRunning() {
+		if !p.killRunning() {
 			return nil
 		}
 		if time.Now().After(until) {
@@ -178,9 +184,9 @@ func (d *parentMonitor) killCommands(until time.Time) error {
 	}
 }
 
-// killRunning kills the commands that run, and reports whether there are any.
-func (d *parentMonitor) killRunning() (left bool) {
-	for _, c := range d.commands {
+// killRunning kills the commands that run, and reports whether there were any.
+func (p *parentMonitor) killRunning() (left bool) {
+	for _, c := range p.commands {
 		if c.process != nil && !c.process.isGroupGone() {
 			c.process.killGroup()
 			left = true

@@ -3,6 +3,7 @@
 package watchdog
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -14,27 +15,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testMonitor is a dog in this process, and the pipe to it.
+// testMonitor is a parentMonitor in this process, and the pipe to it.
 type testMonitor struct {
 	t       *testing.T
 	monitor *parentMonitor
 	pipe    *os.File
-	over    chan struct{} // closed when the pipe has ended for the dog
-	arms    int
+	over    chan struct{} // closed when monitorParent has returned
+	arms    int           // calls of onArmed
 }
 
 func newTestMonitor(t *testing.T) *testMonitor {
 	t.Helper()
-	heard, pipe, err := os.Pipe()
+	readEnd, pipe, err := os.Pipe()
 	require.NoError(t, err)
 	k := &testMonitor{t: t, pipe: pipe, over: make(chan struct{})}
-	k.monitor, err = newParentMonitor(int(heard.Fd()), func() { k.arms++ })
+	k.monitor, err = newParentMonitor(int(readEnd.Fd()), func() { k.arms++ })
 	require.NoError(t, err)
-	t.Cleanup(func() { k.closePipe(); heard.Close() })
+	t.Cleanup(func() { k.closePipe(); readEnd.Close() })
 	return k
 }
 
-// runMonitor lets the dog watch; until then it hears nothing, as if it was stopped.
+// runMonitor runs monitorParent. Messages that were sent before wait in the pipe, as if the watchdog had been stopped.
 func (k *testMonitor) runMonitor() {
 	go func() { defer close(k.over); k.monitor.monitorParent() }()
 }
@@ -47,7 +48,7 @@ func (k *testMonitor) sendMessages(messages ...message) {
 	}
 }
 
-// closePipe ends the pipe and waits until the dog has noticed.
+// closePipe ends the pipe and waits until monitorParent has returned.
 func (k *testMonitor) closePipe() {
 	k.pipe.Close()
 	if k.over != nil {
@@ -55,7 +56,7 @@ func (k *testMonitor) closePipe() {
 	}
 }
 
-// requireIdentity names a process of the test.
+// requireIdentity returns the identity of a process.
 func requireIdentity(t *testing.T, pid int) processIdentity {
 	t.Helper()
 	id, err := identifyProcess(pid)
@@ -99,6 +100,9 @@ func (s *testCommand) requireGone(t *testing.T) {
 
 func isProcessRunning(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if errors.Is(err, syscall.ESRCH) { // the process has ended after the file was opened
+		return false
+	}
 	if os.IsNotExist(err) {
 		return syscall.Kill(pid, 0) == nil
 	}
@@ -147,7 +151,7 @@ func TestACommandIsKilledAtItsLeasesEnd(t *testing.T) {
 	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandBegins{2, 2}, commandStarted{2, requireIdentity(t, other.cmd.Process.Pid)})
 	k.sendMessages(leaseExtended{2, leaseClock() + time.Hour}, leaseExtended{1, leaseClock() + 50*time.Millisecond})
 	c.requireGone(t)
-	require.True(t, other.isRunning(), "its session is another")
+	require.True(t, other.isRunning(), "the other session's lease stands")
 }
 
 func TestProcessRegisteredAfterItsLeaseIsKilled(t *testing.T) {
@@ -158,21 +162,21 @@ func TestProcessRegisteredAfterItsLeaseIsKilled(t *testing.T) {
 	c.requireGone(t)
 }
 
-// TestMessagesBeforeALeaseEndAreReadFirst has a dog that was stopped wake up after a lease's end, while a later one has
-// been told meanwhile.
+// TestMessagesBeforeALeaseEndAreReadFirst: a watchdog that was stopped continues after the end of a lease. The pipe has a message that extends
+// the lease.
 func TestMessagesBeforeALeaseEndAreReadFirst(t *testing.T) {
 	for range 100 {
 		k := newTestMonitor(t)
 		at := leaseClock()
 		k.monitor.commands[1] = &monitoredCommand{epoch: 1, leaseEnd: at - time.Second}
-		k.sendMessages(leaseExtended{1, at + time.Hour}, leaseExtended{1, at}) // and never becomes shorter
+		k.sendMessages(leaseExtended{1, at + time.Hour}, leaseExtended{1, at}) // the second message does not shorten the lease
 		k.runMonitor()
 		k.closePipe()
 		require.False(t, k.monitor.commands[1].leaseEnded)
 	}
 }
 
-// TestLeaseIsNotShortened tells a lease that ends earlier than the one before, as a message that was delayed does.
+// TestLeaseIsNotShortened: a message with an earlier end of the lease, such as a delayed one, changes nothing.
 func TestLeaseIsNotShortened(t *testing.T) {
 	k := newTestMonitor(t)
 	defer k.runMonitor()
@@ -182,6 +186,18 @@ func TestLeaseIsNotShortened(t *testing.T) {
 	require.Equal(t, 2*time.Hour, k.monitor.nextLeaseEnd())
 	k.monitor.handleMessage(leaseExtended{1, 3 * time.Hour})
 	require.Equal(t, 3*time.Hour, k.monitor.nextLeaseEnd())
+}
+
+// TestLeaseIsShortened when a server grants a smaller session timeout.
+func TestLeaseIsShortened(t *testing.T) {
+	k := newTestMonitor(t)
+	defer k.runMonitor()
+	k.monitor.handleMessage(commandBegins{1, 1})
+	k.monitor.handleMessage(leaseShortened{1, time.Hour})
+	require.Zero(t, k.monitor.nextLeaseEnd(), "it is not known yet")
+	k.monitor.handleMessage(leaseExtended{1, 2 * time.Hour})
+	k.monitor.handleMessage(leaseShortened{1, time.Hour})
+	require.Equal(t, time.Hour, k.monitor.nextLeaseEnd())
 }
 
 func TestAnEndedCommandIsForgotten(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	parentVariable = "LOCKSTEP_WATCHDOG_OF" // in the environment of a watchdog: its parent's process id
-	messagesFD     = 0                      // where a watchdog reads messages
-	answersFD      = 3                      // where it reports that it is ready
+	parentVariable = "LOCKSTEP_WATCHDOG_OF" // the environment variable of a watchdog with its parent's process id
+	messagesFD     = 0                      // the file descriptor from which a watchdog reads messages
+	answersFD      = 3                      // the file descriptor to which a watchdog writes that it is armed
 )
 
 var (
@@ -28,15 +28,15 @@ func IsWatchdog() bool { return os.Getenv(parentVariable) != "" }
 type watchdogProcess struct {
 	os     *os.Process
 	pipe   *os.File
-	ready  chan struct{} // closed when it has reported that it is armed
-	exited chan struct{} // closed after the wait for the ended process
+	ready  chan struct{} // closed when the watchdog has reported that it is armed
+	exited chan struct{} // closed after the watchdog has ended and was waited for
 
 	closing sync.Once
 }
 
-// sendMessages writes messages, and waits for no longer than patience. After an error nothing more can be sent.
-func (p *watchdogProcess) sendMessages(patience time.Duration, messages ...message) error {
-	if err := p.pipe.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+// sendMessages writes messages, and waits no longer than timeout. After an error the pipe may have a part of a message, so send no more.
+func (p *watchdogProcess) sendMessages(timeout time.Duration, messages ...message) error {
+	if err := p.pipe.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	for _, m := range messages {
@@ -50,13 +50,12 @@ func (p *watchdogProcess) sendMessages(patience time.Duration, messages ...messa
 // closePipe ends the pipe.
 func (p *watchdogProcess) closePipe() { p.closing.Do(func() { p.pipe.Close() }) }
 
-// killProcess ends the process and leaves the pipe: without its reader it does no harm.
-func (p *watchdogProcess) killProcess() { _ = p.os.Kill() } // it may have ended
+// killProcess kills the process. It does not close the pipe.
+func (p *watchdogProcess) killProcess() { _ = p.os.Kill() } // the error says that the process has ended
 
-// waitOrKill waits until the process has ended, which it is made to do after patience. The pipe ends after that, if it
-// has not before.
-func (p *watchdogProcess) waitOrKill(patience time.Duration) {
-	late := time.AfterFunc(patience, p.killProcess)
+// waitOrKill waits until the process has ended, and kills it after timeout. Then it closes the pipe.
+func (p *watchdogProcess) waitOrKill(timeout time.Duration) {
+	late := time.AfterFunc(timeout, p.killProcess)
 	defer late.Stop()
 	<-p.exited
 	p.closePipe()

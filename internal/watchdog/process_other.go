@@ -2,7 +2,7 @@
 
 package watchdog
 
-// Main is never reached here.
+// Main is not called on these systems, since startWatchdog starts no watchdog.
 func Main() int { return 1 }
 
 func startWatchdog() (*watchdogProcess, error) { return nil, ErrUnsupported }

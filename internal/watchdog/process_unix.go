@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// startWatchdog starts a watchdog. It is in a session of its own, without a terminal, so that what is sent to this
-// process's group or terminal does not reach it. It inherits the pipe's end, a pipe for its answer, and nothing else.
+// startWatchdog starts a watchdog. The watchdog is in a Unix session of its own, without a terminal, so that it does not get the signals of this
+// process's group and terminal. It inherits the reading end of the pipe, a pipe for its answer, and no other file.
 func startWatchdog() (*watchdogProcess, error) {
 	exe, err := executablePath()
 	if err != nil {
-		return nil, fmt.Errorf("the program's file: %w", err)
+		return nil, fmt.Errorf("find the program's file: %w", err)
 	}
-	heard, pipe, err := os.Pipe()
+	readEnd, pipe, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer heard.Close()
+	defer readEnd.Close()
 	answers, answer, err := os.Pipe()
 	if err != nil {
 		pipe.Close()
@@ -31,7 +31,7 @@ func startWatchdog() (*watchdogProcess, error) {
 	cmd := exec.Command(exe)
 	cmd.Args = []string{"lockstep watchdog of process " + strconv.Itoa(os.Getpid())}
 	cmd.Env = append(os.Environ(), parentVariable+"="+strconv.Itoa(os.Getpid()))
-	cmd.Stdin, cmd.ExtraFiles = heard, []*os.File{answer}
+	cmd.Stdin, cmd.ExtraFiles = readEnd, []*os.File{answer}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		pipe.Close()
@@ -43,12 +43,12 @@ func startWatchdog() (*watchdogProcess, error) {
 	return p, nil
 }
 
-// waitForExit waits for the process's answer and for its end.
+// waitForExit waits for the watchdog's answer and for its end.
 func (p *watchdogProcess) waitForExit(cmd *exec.Cmd, answers *os.File) {
 	defer close(p.exited)
 	if n, _ := answers.Read(make([]byte, 1)); n == 1 {
 		close(p.ready)
 	}
 	answers.Close()
-	_ = cmd.Wait() // somebody else in this program may wait for every child
+	_ = cmd.Wait() // it fails if other code of this program waits for all children; the watchdog has ended in any case
 }

@@ -15,11 +15,11 @@ type TLS struct {
 	SkipVerify             bool
 	MinVersion, MaxVersion uint16
 	CipherSuites           []uint16
-	// OwnRoots says that Roots are who is trusted, instead of the system's authorities.
+	// OwnRoots says that only Roots are trusted, and not the system's authorities.
 	OwnRoots bool
 	// Roots are certificates in DER.
 	Roots [][]byte
-	// Certificates are what the client shows.
+	// Certificates are those of the client.
 	Certificates []KeyPair
 }
 
@@ -30,12 +30,13 @@ type KeyPair struct {
 }
 
 var (
-	errTLSFunctions = errors.New("Config.TLS decides by a function, which another process cannot call")
-	errTLSKey       = errors.New("a private key of Config.TLS cannot be handed to another process")
+	errTLSFunctions = errors.New("Config.TLS has a function, which another process cannot call")
+	errTLSKey       = errors.New("a private key of Config.TLS cannot be sent to another process")
 )
 
-// ExportTLS returns what another process needs to connect as c does. A pool's certificates cannot be read: its
-// Roots are to be added as Anchors finds them. The error says what of c cannot be handed over.
+// ExportTLS returns the part of c that another process needs to connect in the same way. The error says which part of c cannot be exported.
+//
+// The certificates of a pool cannot be read, so Roots is empty. The caller adds the roots that VerifiedRoots returns for its connections.
 func ExportTLS(c *tls.Config) (*TLS, error) {
 	if c == nil {
 		return nil, nil
@@ -57,7 +58,7 @@ func ExportTLS(c *tls.Config) (*TLS, error) {
 	return t, nil
 }
 
-// VerifiedRoots are the authorities, in DER, by which a connection's peer was verified.
+// VerifiedRoots returns certificates, in DER, of the authorities by which the peer of a connection was verified.
 func VerifiedRoots(c tls.ConnectionState) (roots [][]byte) {
 	for _, chain := range c.VerifiedChains {
 		roots = append(roots, chain[len(chain)-1].Raw)
@@ -65,7 +66,7 @@ func VerifiedRoots(c tls.ConnectionState) (roots [][]byte) {
 	return roots
 }
 
-// clientConfig is a configuration for a server of this host.
+// clientConfig returns the configuration for a connection to a server on this host.
 func (t *TLS) clientConfig(host string) (*tls.Config, error) {
 	c := &tls.Config{
 		ServerName: t.ServerName, InsecureSkipVerify: t.SkipVerify, MinVersion: t.MinVersion, MaxVersion: t.MaxVersion,
@@ -80,7 +81,7 @@ func (t *TLS) clientConfig(host string) (*tls.Config, error) {
 	for _, der := range t.Roots {
 		root, err := x509.ParseCertificate(der)
 		if err != nil {
-			return nil, fmt.Errorf("watchdog: an authority: %w", err)
+			return nil, fmt.Errorf("watchdog: a root certificate: %w", err)
 		}
 		c.RootCAs.AddCert(root)
 	}

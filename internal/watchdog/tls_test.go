@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newCertificate is a certificate for 127.0.0.1, signed by parent or, without one, by itself as an authority.
+// newCertificate returns a certificate for 127.0.0.1. parent signs it. If parent is nil, it is an authority and signs itself.
 func newCertificate(t *testing.T, parent *tls.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -44,7 +44,7 @@ func newCertPool(c tls.Certificate) *x509.CertPool {
 	return p
 }
 
-// serveTLS is a server that wants a certificate of the authority and says hello.
+// serveTLS runs a server that requires a client's certificate of the authority ca and sends "hello".
 func serveTLS(t *testing.T, ca, own tls.Certificate) string {
 	return serveConnections(t, func(conn net.Conn) {
 		secured := tls.Server(conn, &tls.Config{
@@ -57,7 +57,7 @@ func serveTLS(t *testing.T, ca, own tls.Certificate) string {
 
 func TestTLSIsExported(t *testing.T) {
 	ca, other := newCertificate(t, nil), newCertificate(t, nil)
-	addr, stranger := serveTLS(t, ca, newCertificate(t, &ca)), serveTLS(t, ca, newCertificate(t, &other))
+	addr, untrusted := serveTLS(t, ca, newCertificate(t, &ca)), serveTLS(t, ca, newCertificate(t, &other))
 	config := &tls.Config{RootCAs: newCertPool(ca), Certificates: []tls.Certificate{newCertificate(t, &ca)}, MinVersion: tls.VersionTLS13}
 	exported, err := ExportTLS(config)
 	require.NoError(t, err)
@@ -76,14 +76,14 @@ func TestTLSIsExported(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(text))
 
-	_, err = a.dialServer(t.Context(), stranger)
+	_, err = a.dialServer(t.Context(), untrusted)
 	require.ErrorContains(t, err, "unknown authority")
 	a.TLS.Roots = nil
 	_, err = a.dialServer(t.Context(), addr)
-	require.ErrorContains(t, err, "unknown authority", "without authorities nobody is trusted, not the system's")
+	require.ErrorContains(t, err, "unknown authority", "the system's authorities are not trusted either")
 }
 
-// opaqueSigner is a key that stays where it is.
+// opaqueSigner is a private key that cannot be exported.
 type opaqueSigner struct{ crypto.Signer }
 
 func TestUnexportableTLSIsRefused(t *testing.T) {

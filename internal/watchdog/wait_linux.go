@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeWaiter waits for the pipe or a time. Its timer, unlike poll's own, goes on while the machine is suspended.
+// pipeWaiter waits for the pipe or for a time. Unlike the timeout of poll, its timer also counts while the machine is suspended.
 type pipeWaiter struct{ pipe, timer int }
 
 func newPipeWaiter(pipe int) (*pipeWaiter, error) {
@@ -14,12 +14,12 @@ func newPipeWaiter(pipe int) (*pipeWaiter, error) {
 	return &pipeWaiter{pipe, timer}, err
 }
 
-// waitUntil returns true when the pipe can be read or has ended, and false, unless it can, when it is as late as until;
-// never for 0.
+// waitUntil waits until the pipe is readable or has ended, and returns true. If leaseClock reaches until before that, it returns false. If until is 0, it waits for
+// the pipe only.
 func (w *pipeWaiter) waitUntil(until time.Duration) (readable bool) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(until.Nanoseconds())} // 0 stops it
 	if err := unix.TimerfdSettime(w.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
-		return true // only a programming error makes it fail; the pipe is what matters
+		return true // only a programming error makes it fail; the caller then reads the pipe
 	}
 	for {
 		fds := []unix.PollFd{{Fd: int32(w.pipe), Events: unix.POLLIN}, {Fd: int32(w.timer), Events: unix.POLLIN}}

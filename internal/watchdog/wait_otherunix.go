@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeWaiter waits for the pipe or a time.
+// pipeWaiter waits for the pipe or for a time.
 type pipeWaiter struct{ pipe int }
 
 func newPipeWaiter(pipe int) (*pipeWaiter, error) { return &pipeWaiter{pipe}, nil }
 
-// waitUntil returns true when the pipe can be read or has ended, and false, unless it can, when it is as late as until;
-// never for 0.
+// waitUntil waits until the pipe is readable or has ended, and returns true. If leaseClock reaches until before that, it returns false. If until is 0, it waits for
+// the pipe only.
 func (w *pipeWaiter) waitUntil(until time.Duration) (readable bool) {
 	for {
 		timeout := -1

@@ -5,7 +5,7 @@ import "strconv"
 // Op is the operation code of a request.
 type Op int32
 
-// The operation codes that clients send. OpNotify never travels in a request.
+// The operation codes. No request has OpNotify, OpCreateSession or OpError.
 const (
 	OpNotify               Op = 0
 	OpCreate               Op = 1
@@ -54,8 +54,8 @@ var opNames = map[Op]string{
 	OpError: "error",
 }
 
-// String is the operation's name as ZooKeeper's documentation has it, or its
-// number when it has none.
+// String is the operation's name in ZooKeeper's documentation, or its number if
+// it has no name.
 func (o Op) String() string {
 	if name, ok := opNames[o]; ok {
 		return name
@@ -110,7 +110,7 @@ var codeNames = map[Code]string{
 	ReconfigInProgress: "reconfiguration in progress", NewConfigNoQuorum: "new configuration has no quorum", UnknownSession: "unknown session",
 }
 
-// String is the code in words, or its number when it has none.
+// String is the code in words, or its number if there are none.
 func (c Code) String() string {
 	if name, ok := codeNames[c]; ok {
 		return name
@@ -118,7 +118,7 @@ func (c Code) String() string {
 	return "code " + strconv.Itoa(int(c))
 }
 
-// The xids that no ordinary request uses.
+// The xids with a meaning of their own. Other requests do not use them.
 const (
 	XidNotify     int32 = -1 // a watch event
 	XidPing       int32 = -2
@@ -142,7 +142,7 @@ var eventNames = map[EventType]string{
 	EventNodeDataChanged: "NodeDataChanged", EventNodeChildrenChanged: "NodeChildrenChanged",
 }
 
-// String is the event's name, or its number when it has none.
+// String is the event's name, or its number if it has no name.
 func (t EventType) String() string {
 	if name, ok := eventNames[t]; ok {
 		return name
@@ -164,7 +164,7 @@ const (
 	FlagPersistentSequentialTTL int32 = 6
 )
 
-// The permissions of an ACL, to be or-ed.
+// The permissions of an ACL, as bits.
 const (
 	PermRead   int32 = 1
 	PermWrite  int32 = 2
@@ -187,5 +187,5 @@ const (
 	WatcherAny      int32 = 3
 )
 
-// AnyVersion in a versioned request stands for whatever version there is.
+// AnyVersion in a request matches each version of a node.
 const AnyVersion int32 = -1

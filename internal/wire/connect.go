@@ -3,8 +3,8 @@ package wire
 // PasswordSize is the length of a session's password, in bytes.
 const PasswordSize = 16
 
-// ConnectRequest is the first frame of a client. Session zero asks for a new
-// session. Timeout is in milliseconds.
+// ConnectRequest is the first frame of a client. With session zero it asks for a
+// new session. Timeout is in milliseconds.
 type ConnectRequest struct {
 	Protocol int32
 	LastZxid int64
@@ -12,8 +12,8 @@ type ConnectRequest struct {
 	Session  int64
 	Password []byte
 	ReadOnly bool
-	// Short is set when the frame lacks the readOnly byte, as those of
-	// go-zookeeper and of clients before 3.4 do; the reply then lacks it too.
+	// Short says that the frame has no readOnly byte, as with go-zookeeper and
+	// with clients before 3.4. Then the reply has none either.
 	Short bool
 }
 
@@ -42,7 +42,7 @@ func (c *ConnectRequest) Decode(d *Decoder) {
 }
 
 // ConnectResponse is the first frame of a server. Session zero says that the
-// session asked for is gone, or that the password was wrong.
+// requested session has ended, or that the password was wrong.
 type ConnectResponse struct {
 	Protocol int32
 	Timeout  int32

@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// ErrMalformed is returned when bytes are not what the protocol says: a record
-// that ends early, or a length that is negative or larger than what is left.
+// ErrMalformed is returned for bytes that break the protocol: a record that ends
+// early, or a length that is negative or larger than the rest of the bytes.
 var ErrMalformed = errors.New("wire: malformed record")
 
-// Decoder reads jute-encoded values from a frame. The first failure sticks:
-// from then on every method returns a zero value and Err says why.
+// Decoder reads jute-encoded values from a frame. After its first failure every
+// method returns a zero value, and Err returns the error.
 //
-// A null string reads as "" and a null or negatively counted vector as nil, as
-// the Java server reads them.
+// As in the Java server, a null string is read as "", and a vector with a
+// negative length as nil.
 type Decoder struct {
 	buf      []byte
 	err      error
@@ -21,20 +21,21 @@ type Decoder struct {
 	needPath bool
 }
 
-// NewDecoder reads from b, which it neither copies nor changes.
+// NewDecoder returns a Decoder that reads from b. It neither copies nor changes
+// b.
 func NewDecoder(b []byte) Decoder { return Decoder{buf: b} }
 
-// NewServerDecoder reads what a client has sent, and turns each string into what
-// the Java server would say it back as, as JavaString does.
+// NewServerDecoder returns a Decoder for the bytes of a client. It returns each
+// string as the Java server would send it back; see JavaString.
 func NewServerDecoder(b []byte) Decoder { return Decoder{buf: b, java: true} }
 
-// RefuseNullPaths makes a null path malformed from now on.
+// RefuseNullPaths makes the Decoder fail at a null path.
 func (d *Decoder) RefuseNullPaths() { d.needPath = true }
 
 // Err is nil or ErrMalformed.
 func (d *Decoder) Err() error { return d.err }
 
-// Rest is what has not been read, and aliases the decoder's buffer.
+// Rest is the bytes that have not been read. It aliases the decoder's buffer.
 func (d *Decoder) Rest() []byte { return d.buf }
 
 // Len is the number of bytes not read yet.
@@ -75,8 +76,8 @@ func (d *Decoder) Bool() bool {
 	return v != nil && v[0] != 0
 }
 
-// Buffer reads a buffer. The result aliases the decoder's buffer: copy what is
-// to be kept. A null buffer reads as nil, an empty one does not.
+// Buffer reads a buffer. The result aliases the decoder's buffer, so copy it to
+// keep it. It is nil for a null buffer, and not nil for an empty one.
 func (d *Decoder) Buffer() []byte {
 	n := d.Int()
 	if n == -1 || d.err != nil {
@@ -104,14 +105,14 @@ func (d *Decoder) javaText(b []byte) string {
 	return string(b)
 }
 
-// readCount reads a vector's length and refuses one that cannot be true, given the
-// least number of bytes that an element takes.
-func (d *Decoder) readCount(elementSize int) int {
+// readCount reads a vector's length. Each element has at least minElementSize
+// bytes, so readCount fails if the rest of the bytes is too short for the length.
+func (d *Decoder) readCount(minElementSize int) int {
 	n := int(d.Int())
 	if n <= 0 {
 		return 0
 	}
-	if n > len(d.buf)/elementSize {
+	if n > len(d.buf)/minElementSize {
 		d.failDecode()
 		return 0
 	}

@@ -1,12 +1,12 @@
-// Package wire is the vocabulary of the ZooKeeper client protocol: the jute
-// encoding, the operation, error and event codes, the records that travel in
-// requests and replies, and the rules for paths.
+// Package wire has the ZooKeeper client protocol: the jute encoding, the codes
+// of operations, errors and events, the records of requests and replies, and
+// the rules for paths.
 //
-// A frame is a length of four bytes, big endian, and that many bytes after it.
-// Reading is safe on bytes from anywhere: a Decoder never panics, and neither
-// it nor ReadFrame allocates more than a small multiple of the bytes that have
-// really arrived, whatever length the bytes announce.
+// A frame is a length of four bytes, big endian, and a body of that length.
+// The package can read untrusted bytes: a Decoder does not panic. A Decoder and
+// ReadFrame allocate at most a small multiple of the bytes that have arrived,
+// even if the bytes announce a larger length.
 //
-// The package imports nothing but the standard library, since the client's
-// connection wrapper and the in-memory server both stand on it.
+// The package imports only the standard library, since internal/link,
+// internal/watchdog and internal/zkserver all use it.
 package wire

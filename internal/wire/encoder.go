@@ -2,24 +2,24 @@ package wire
 
 import "encoding/binary"
 
-// Encoder appends jute-encoded values to a buffer. The zero value is ready;
-// encoding cannot fail.
+// Encoder appends jute-encoded values to a buffer. The zero value is empty and
+// ready to use. Encoding cannot fail.
 type Encoder struct{ buf []byte }
 
-// Bytes is what has been encoded, valid until the next call.
+// Bytes is the encoded bytes. It is valid until the next call of a method.
 func (e *Encoder) Bytes() []byte { return e.buf }
 
 // Len is the number of bytes encoded.
 func (e *Encoder) Len() int { return len(e.buf) }
 
-// Reset forgets what has been encoded and keeps the buffer's memory.
+// Reset removes all encoded bytes and keeps the buffer's memory.
 func (e *Encoder) Reset() { e.buf = e.buf[:0] }
 
-// Truncate drops everything after the first n bytes.
+// Truncate removes all but the first n bytes.
 func (e *Encoder) Truncate(n int) { e.buf = e.buf[:n] }
 
-// BeginFrame leaves room for a frame's length and returns the mark that
-// EndFrame wants. Several frames may follow one another in one Encoder.
+// BeginFrame leaves room for a frame's length. It returns the mark to call
+// EndFrame with. One Encoder can hold several frames.
 func (e *Encoder) BeginFrame() (mark int) {
 	mark = len(e.buf)
 	e.Int(0)
@@ -46,10 +46,10 @@ func (e *Encoder) Bool(v bool) {
 	}
 }
 
-// Raw appends bytes as they are.
+// Raw appends bytes without a length.
 func (e *Encoder) Raw(v []byte) { e.buf = append(e.buf, v...) }
 
-// Buffer appends a buffer; nil travels as the null buffer of length -1.
+// Buffer appends a buffer. It encodes nil as the null buffer, of length -1.
 func (e *Encoder) Buffer(v []byte) {
 	if v == nil {
 		e.Int(-1)

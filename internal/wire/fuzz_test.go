@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzDecoder runs a program of reads, one per byte, over arbitrary bytes.
+// FuzzDecoder decodes arbitrary bytes. Each byte of program selects the type of
+// the next value.
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6}, []byte("\x00\x00\x00\x02hi"))
 	f.Add([]byte{5}, []byte("\x7f\xff\xff\xff\x00\x00\x00\x00"))
@@ -18,7 +19,7 @@ func FuzzDecoder(f *testing.F) {
 			left := d.Len()
 			decoded := decodeStep(&d, step)
 			require.LessOrEqual(t, d.Len(), left)
-			require.LessOrEqual(t, decoded, left, "more was decoded than was there")
+			require.LessOrEqual(t, decoded, left, "the value is larger than the bytes that were left")
 			if d.Err() != nil {
 				require.ErrorIs(t, d.Err(), ErrMalformed)
 				require.Zero(t, d.Len())
@@ -49,7 +50,7 @@ func decodeStep(d *Decoder, step byte) int {
 }
 
 // FuzzRequestFrame reads a frame from a stream and decodes it as the server
-// does. What decodes must survive encoding and decoding again.
+// does. If that succeeds, encoding and decoding it again gives the same request.
 func FuzzRequestFrame(f *testing.F) {
 	for _, r := range sampleRequests() {
 		f.Add(encodeFrame(RequestHeader{Xid: 1, Op: r.op}, r.body))
@@ -73,7 +74,7 @@ func FuzzRequestFrame(f *testing.F) {
 	})
 }
 
-// FuzzConnect decodes a handshake, from both sides.
+// FuzzConnect decodes the first frame of a client and that of a server.
 func FuzzConnect(f *testing.F) {
 	var e Encoder
 	(&ConnectRequest{Timeout: 4000, Password: make([]byte, PasswordSize)}).Encode(&e)

@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// JavaString is what the Java server makes of a string. It reads UTF-8, with
-// U+FFFD for what is none, and writes a character beyond the basic plane as two
-// surrogates of three bytes each. Where it takes several wrong bytes for one,
-// here each counts.
+// JavaString returns a string as the Java server returns it to clients. That
+// server decodes UTF-8, with U+FFFD for invalid bytes. It encodes a character
+// beyond the basic plane as two surrogates of three bytes each. One difference:
+// the Java server replaces some sequences of invalid bytes by one U+FFFD, and
+// JavaString replaces each byte.
 func JavaString(b []byte) string {
 	for _, c := range b {
 		if c >= utf8.RuneSelf {
@@ -31,7 +32,8 @@ func rewriteSurrogates(b []byte) string {
 	return string(out)
 }
 
-// appendSurrogate writes what package utf8 rightly refuses to write.
+// appendSurrogate appends a surrogate in three bytes, which package utf8 does not
+// encode because it is not valid UTF-8.
 func appendSurrogate(out []byte, r rune) []byte {
 	return append(out, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestServerSaysStringsBackAsJavaDoes(t *testing.T) {
+func TestServerReturnsStringsAsJavaDoes(t *testing.T) {
 	for sent, want := range map[string]string{
 		"":                   "",
 		"/plain":             "/plain",
@@ -28,7 +28,7 @@ func TestServerSaysStringsBackAsJavaDoes(t *testing.T) {
 		require.Equal(t, want, d.ACLs()[0].ID, "%q", sent)
 
 		d = NewDecoder(e.Bytes())
-		require.Equal(t, sent, d.String(), "a client reads what was sent")
+		require.Equal(t, sent, d.String(), "a client's decoder does not change strings")
 	}
 }
 
@@ -55,7 +55,7 @@ func TestDecoderRefusesNullPathsWhenTold(t *testing.T) {
 	}
 }
 
-// FuzzServerString holds what the server reads to what it may say.
+// FuzzServerString decodes any string as the server does. The result has no character beyond the basic plane, and is a valid path if the string is one.
 func FuzzServerString(f *testing.F) {
 	f.Add("/a")
 	f.Add("\U0001f600\xff")
@@ -67,6 +67,6 @@ func FuzzServerString(f *testing.F) {
 		require.NoError(t, d.Err())
 		require.LessOrEqual(t, len(got), 3*len(sent))
 		require.Equal(t, -1, strings.IndexFunc(got, func(r rune) bool { return r > 0xffff }))
-		require.Equal(t, ValidatePath(sent) == nil, ValidatePath(got) == nil, "the path stays as good as it was")
+		require.Equal(t, ValidatePath(sent) == nil, ValidatePath(got) == nil, "valid before and after, or invalid")
 	})
 }

@@ -18,8 +18,8 @@ func (r *MultiRequest) Encode(e *Encoder) {
 	MultiEnd.Encode(e)
 }
 
-// Decode reads the record. An operation that cannot be part of a multi makes it
-// malformed.
+// Decode reads the record. It fails at an operation that cannot be part of a
+// multi.
 func (r *MultiRequest) Decode(d *Decoder) {
 	for d.Err() == nil {
 		var h MultiHeader
@@ -44,8 +44,8 @@ func newPartBody(op Op) Request {
 	return nil
 }
 
-// NewRequest is an empty body for the operation, to decode into; nil for an
-// operation that clients do not send.
+// NewRequest returns an empty body of the operation, to decode into. It returns
+// nil for an operation without a known body.
 func NewRequest(op Op) Request {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer:

@@ -36,16 +36,16 @@ func ValidatePath(path string) error {
 	return nil
 }
 
-// isForbidden tells the characters the server refuses. It sees UTF-16, so a
-// character beyond the basic plane is a pair of surrogates there; a byte that
-// is no UTF-8 decodes to U+FFFD.
+// isForbidden reports whether the server refuses a character in a path. The
+// server uses UTF-16, in which a character beyond the basic plane is a pair of
+// surrogates. An invalid byte is U+FFFD here.
 func isForbidden(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
-// SplitPath cuts a path at its last slash, as the server does, without
-// validating it: "/a/b" is "/a" and "b", "/a" is "/" and "a". A path without a
-// slash has no parent: the first result is "".
+// SplitPath splits a path at its last slash, as the server does: "/a/b" becomes
+// "/a" and "b", "/a" becomes "/" and "a". It does not validate the path. The
+// parent of a path without a slash is "".
 func SplitPath(path string) (parent, name string) {
 	switch i := strings.LastIndexByte(path, '/'); i {
 	case -1:
@@ -57,7 +57,7 @@ func SplitPath(path string) (parent, name string) {
 	}
 }
 
-// JoinPath is the path of a child.
+// JoinPath returns the path of a child.
 func JoinPath(parent, name string) string {
 	if parent == "/" {
 		return "/" + name

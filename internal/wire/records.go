@@ -1,12 +1,14 @@
 package wire
 
-// Identity names somebody: a scheme (world, digest, auth, ip) and a name in it.
+// Identity is an identity of a client: a scheme (world, digest, auth, ip) and an
+// id in that scheme.
 type Identity struct {
 	Scheme string
 	ID     string
 }
 
-// ACL grants permissions to whom the scheme and the id name.
+// ACL is an entry of an ACL: it grants permissions to the identities that match
+// its scheme and its id.
 type ACL struct {
 	Perms  int32
 	Scheme string
@@ -16,8 +18,7 @@ type ACL struct {
 // WorldACL grants the permissions to everybody.
 func WorldACL(perms int32) []ACL { return []ACL{{Perms: perms, Scheme: "world", ID: "anyone"}} }
 
-// Stat is what a server tells of a node besides its data. Times are
-// milliseconds since 1970.
+// Stat is the metadata of a node. Times are in milliseconds since 1970.
 type Stat struct {
 	Czxid          int64
 	Mzxid          int64
@@ -62,7 +63,7 @@ func (s *Stat) Decode(d *Decoder) {
 	s.Pzxid = d.Long()
 }
 
-// RequestHeader begins every frame from a client but the first.
+// RequestHeader begins each frame from a client, except the first frame.
 type RequestHeader struct {
 	Xid int32
 	Op  Op
@@ -83,7 +84,7 @@ func (h *RequestHeader) Decode(d *Decoder) {
 // ReplyHeaderSize is the length of an encoded ReplyHeader, in bytes.
 const ReplyHeaderSize = 16
 
-// ReplyHeader begins every frame from a server but the first.
+// ReplyHeader begins each frame from a server, except the first frame.
 type ReplyHeader struct {
 	Xid  int32
 	Zxid int64
@@ -104,8 +105,8 @@ func (h *ReplyHeader) Decode(d *Decoder) {
 	h.Err = Code(d.Int())
 }
 
-// EncodeAt overwrites the header that was encoded at the offset: a server knows
-// the outcome of a request only after it has encoded the answer behind it.
+// EncodeAt overwrites the header that was encoded at an offset. A server encodes
+// the body of the answer before it knows the header.
 func (h ReplyHeader) EncodeAt(e *Encoder, at int) {
 	end := e.buf
 	e.buf = e.buf[:at]
@@ -113,7 +114,8 @@ func (h ReplyHeader) EncodeAt(e *Encoder, at int) {
 	e.buf = end
 }
 
-// MultiHeader stands before each part of a multi, and, done, after the last.
+// MultiHeader comes before each part of a multi. A header with Done comes after
+// the last part.
 type MultiHeader struct {
 	Op   Op
 	Done bool

@@ -4,7 +4,7 @@ package wire
 type Request interface {
 	// Encode appends the record.
 	Encode(e *Encoder)
-	// Decode reads the record. Buffers in it alias the decoder's.
+	// Decode reads the record. Its buffers alias the decoder's buffer.
 	Decode(d *Decoder)
 }
 
@@ -30,7 +30,7 @@ func (r *CreateRequest) Encode(e *Encoder) {
 	}
 }
 
-// Decode reads the record; HasTTL is to be set before.
+// Decode reads the record. Set HasTTL before.
 func (r *CreateRequest) Decode(d *Decoder) {
 	r.Path, r.Data, r.ACL, r.Flags = d.Path(), d.Buffer(), d.ACLs(), d.Int()
 	if r.HasTTL {
@@ -63,8 +63,9 @@ func (r *WatchRequest) Encode(e *Encoder) {
 // Decode reads the record.
 func (r *WatchRequest) Decode(d *Decoder) { r.Path, r.Watch = d.Path(), d.Bool() }
 
-// NumberRequest is a path with a number: the version of delete and check, the
-// mode of addWatch, the type of checkWatches and removeWatches.
+// NumberRequest is the body of delete and check, whose number is a version, of
+// addWatch, whose number is a mode, and of checkWatches and removeWatches, whose
+// number is a watcher type.
 type NumberRequest struct {
 	Path   string
 	Number int32
@@ -152,7 +153,7 @@ func (r *SetWatchesRequest) Encode(e *Encoder) {
 	}
 }
 
-// Decode reads the record; Two is to be set before.
+// Decode reads the record. Set Two before.
 func (r *SetWatchesRequest) Decode(d *Decoder) {
 	r.RelativeZxid = d.Long()
 	r.Data, r.Exist, r.Child = d.Paths(), d.Paths(), d.Paths()

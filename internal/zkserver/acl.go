@@ -15,7 +15,7 @@ import (
 const (
 	schemeDigest = "digest"
 	schemeIP     = "ip"
-	schemeSuper  = "super" // of the super user's own identity, which no ACL names
+	schemeSuper  = "super" // the scheme of the super user's identity; an ACL cannot have it
 )
 
 // isAllowed reports whether the ACL grants one of the permissions to one of the
@@ -51,8 +51,8 @@ func entryMatches(a wire.ACL, ids []wire.Identity) bool {
 
 func isWorld(a wire.ACL) bool { return a.Scheme == "world" && a.ID == "anyone" }
 
-// expandACL returns the entries to store for an entry of a request. An invalid entry has
-// none.
+// expandACL returns the entries to store for an entry of a request. It returns none for an
+// invalid entry.
 func expandACL(a wire.ACL, ids []wire.Identity) []wire.ACL {
 	if a.Scheme != "auth" {
 		if isWorld(a) || a.Scheme == schemeDigest && validDigest(a.ID) || a.Scheme == schemeIP && validIPRange(a.ID) {
@@ -62,26 +62,26 @@ func expandACL(a wire.ACL, ids []wire.Identity) []wire.ACL {
 	}
 	var out []wire.ACL
 	for _, id := range ids {
-		if id.Scheme == schemeDigest { // an address alone is no authentication
+		if id.Scheme == schemeDigest { // an IP address does not count as authentication
 			out = append(out, wire.ACL{Perms: a.Perms, Scheme: id.Scheme, ID: id.ID})
 		}
 	}
 	return out
 }
 
-// digestOf is the identity that "user:password" authenticates as.
+// digestOf returns the identity of a client with the credentials "user:password".
 func digestOf(credentials []byte) wire.Identity {
 	user, _, _ := bytes.Cut(credentials, []byte(":"))
 	sum := sha1.Sum(credentials)
 	return wire.Identity{Scheme: schemeDigest, ID: wire.JavaString(user) + ":" + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
-// validDigest is Java's id.split(":").length == 2, which ignores colons at the
+// validDigest reports whether Java's id.split(":").length is 2, which ignores colons at the
 // end.
 func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
 
-// redactDigests hides the hashes of digest entries. Clients without the ADMIN
-// permission see an ACL so.
+// redactDigests replaces the hashes of digest entries, for clients without the ADMIN
+// permission.
 func redactDigests(acl []wire.ACL) []wire.ACL {
 	out := make([]wire.ACL, len(acl))
 	for i, a := range acl {
@@ -107,7 +107,7 @@ func inIPRange(address, expr string) bool {
 	return err == nil && r.Contains(a)
 }
 
-// parseIPRange reads a.b.c.d or a.b.c.d/bits.
+// parseIPRange parses a.b.c.d or a.b.c.d/bits.
 func parseIPRange(expr string) (netip.Prefix, bool) {
 	host, bits, cut := strings.Cut(expr, "/")
 	a, ok := parseIPv4(host)
@@ -124,8 +124,8 @@ func parseIPRange(expr string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, n), true
 }
 
-// parseIPv4 accepts numbers as Java does, with leading zeros or a sign. The server
-// supports no other addresses.
+// parseIPv4 parses an IPv4 address. It accepts numbers with leading zeros or a sign, as Java does. The server
+// supports no other addresses in ACLs.
 func parseIPv4(s string) (a netip.Addr, ok bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) != net.IPv4len {

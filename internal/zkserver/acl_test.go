@@ -27,8 +27,7 @@ func TestIPv4AddressesParseAsInJava(t *testing.T) {
 	}
 }
 
-// An entry reaches the server as a string and an authentication as bytes: they
-// have to mean the same user.
+// TestDigestsOfNonASCIIUsersMatch: the server gets the user of an ACL entry as a string, and that of an authentication as bytes. Both must give the same identity.
 func TestDigestsOfNonASCIIUsersMatch(t *testing.T) {
 	for _, user := range []string{"alice", "\u00e4", "\U0001f600"} {
 		inBubble(t, func(t *testing.T, _ *Server, st *testClients) {

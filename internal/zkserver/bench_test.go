@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// bench feeds requests straight to the server, without a network.
+// bench sends requests directly to the server, without a network.
 type bench struct {
 	s     *Server
 	c     *connection
@@ -50,8 +50,8 @@ func BenchmarkCreateDelete(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateAmongMany shows that a create's cost does not grow with the
-// tree. It also tells the memory a node takes, as B/op.
+// BenchmarkCreateAmongMany shows that the time of a create does not grow with the
+// tree. Its B/op is the memory of a node.
 func BenchmarkCreateAmongMany(b *testing.B) {
 	f := newBench(b)
 	for i := 0; b.Loop(); i++ {

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -17,15 +18,16 @@ type Config struct {
 	// 2 and 20 ticks when zero.
 	MinSessionTimeout time.Duration
 	MaxSessionTimeout time.Duration
-	// Followers has each connection served by a follower, which tells the leader only of the session's packets with its answer to the leader's next PING,
-	// each half tick, and of no two packets in a row for sure. HoldFollower cuts it off. Without it the leader sees every packet.
+	// Followers puts a follower between each connection and the leader. The leader learns of a session's packets only when the follower answers the leader's next PING,
+	// each half tick. The follower reports only every second packet. Server.Follower can cut a follower off from the leader. Without Followers, each packet
+	// prolongs its session at once.
 	Followers bool
 	// ExactExpiry ends a session exactly its timeout after the last packet.
 	// Without it the session ends at the next whole tick since the server's
 	// start, as on a ZooKeeper server.
 	ExactExpiry bool
 	// ContainerInterval is the time between two checks for empty containers and
-	// overdue TTL nodes; 1 min when zero.
+	// expired TTL nodes; 1 min when zero.
 	ContainerInterval time.Duration
 	// HandshakeTimeout is how long a connection may last without a session;
 	// 10 s when zero.
@@ -34,50 +36,42 @@ type Config struct {
 	// before its connection is cut; 16 MiB when zero.
 	OutgoingLimit int
 	// JuteMaxBuffer is the largest request in bytes, as the real server's jute.maxbuffer; 0xfffff when
-	// zero. A larger one ends its connection. Twice as much is the largest transaction: see ErrSessionTooLarge.
+	// zero. A larger request ends its connection. The largest transaction is twice that: see ErrSessionTooLarge.
 	JuteMaxBuffer int
 	// MaxClientCnxns is how many connections one address may have, as the real server's setting of that
-	// name; any number when zero. A connection above it is closed at once.
+	// name; any number when zero. The server closes a connection above it at once.
 	MaxClientCnxns int
 	// ExtendedTypes allows TTL nodes, as zookeeper.extendedTypesEnabled does.
 	ExtendedTypes bool
 	// EnforceQuota refuses writes that exceed a hard limit, as zookeeper.enforceQuota does. Usage is counted either way.
 	EnforceQuota bool
-	// ReconfigEnabled makes the answer to a reconfiguration Unimplemented instead of ReconfigDisabled, as on a standalone server
-	// with that setting.
+	// ReconfigEnabled makes the server answer a reconfiguration with Unimplemented instead of ReconfigDisabled, as a standalone server
+	// with that setting does.
 	ReconfigEnabled bool
 	// FourLetterWords are the allowed commands, "*" for all, as in 4lw.commands.whitelist; srvr is always
 	// allowed. All when nil.
 	FourLetterWords []string
-	// SuperDigest is the user that passes every ACL, as zookeeper.DigestAuthenticationProvider.superDigest:
-	// "super:" and the base64 of the SHA-1 of "super:password". No user when empty.
+	// SuperDigest is the super user, who has all permissions, as zookeeper.DigestAuthenticationProvider.superDigest:
+	// "super:" and the base64 of the SHA-1 of "super:password". There is none when empty.
 	SuperDigest string
-	// Logger gets expired sessions and refused connections; no log when nil.
+	// Logger is the log for expired sessions and refused connections; no log when nil.
 	Logger *slog.Logger
 }
 
-// The limits of JuteMaxBuffer. Each client sends a connect request and a few bytes of path. A real server does not work with more than the
-// upper limit: the limit of a transaction is twice as much and must fit into an int32.
-const leastJuteMaxBuffer, mostJuteMaxBuffer = 64, 1 << 29
+// The limits of JuteMaxBuffer. The lower limit leaves room for a connect request and a short path. A real server does not work above the
+// upper limit, since twice that is the limit of a transaction and must fit into an int32.
+const minJuteMaxBuffer, maxJuteMaxBuffer = 64, 1 << 29
 
 func (c Config) withDefaults() Config {
-	c.Tick = orDefault(c.Tick, 2*time.Second)
-	c.MinSessionTimeout = orDefault(c.MinSessionTimeout, 2*c.Tick)
-	c.MaxSessionTimeout = orDefault(c.MaxSessionTimeout, 20*c.Tick)
-	c.ContainerInterval = orDefault(c.ContainerInterval, time.Minute)
-	c.HandshakeTimeout = orDefault(c.HandshakeTimeout, 10*time.Second)
-	c.OutgoingLimit = orDefault(c.OutgoingLimit, 16<<20)
-	c.JuteMaxBuffer = orDefault(c.JuteMaxBuffer, wire.MaxFrame)
-	c.Logger = orDefault(c.Logger, slog.New(slog.DiscardHandler))
+	c.Tick = cmp.Or(c.Tick, 2*time.Second)
+	c.MinSessionTimeout = cmp.Or(c.MinSessionTimeout, 2*c.Tick)
+	c.MaxSessionTimeout = cmp.Or(c.MaxSessionTimeout, 20*c.Tick)
+	c.ContainerInterval = cmp.Or(c.ContainerInterval, time.Minute)
+	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, 10*time.Second)
+	c.OutgoingLimit = cmp.Or(c.OutgoingLimit, 16<<20)
+	c.JuteMaxBuffer = cmp.Or(c.JuteMaxBuffer, wire.MaxFrame)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
-}
-
-func orDefault[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 // validate returns an error that names the first invalid value.
@@ -100,8 +94,8 @@ func (c Config) validate() error {
 	switch {
 	case full.OutgoingLimit < 0:
 		return fmt.Errorf("zkserver: OutgoingLimit %d is negative", full.OutgoingLimit)
-	case full.JuteMaxBuffer < leastJuteMaxBuffer || full.JuteMaxBuffer > mostJuteMaxBuffer:
-		return fmt.Errorf("zkserver: JuteMaxBuffer %d is not between %d and %d", full.JuteMaxBuffer, leastJuteMaxBuffer, mostJuteMaxBuffer)
+	case full.JuteMaxBuffer < minJuteMaxBuffer || full.JuteMaxBuffer > maxJuteMaxBuffer:
+		return fmt.Errorf("zkserver: JuteMaxBuffer %d is not between %d and %d", full.JuteMaxBuffer, minJuteMaxBuffer, maxJuteMaxBuffer)
 	case full.MaxClientCnxns < 0:
 		return fmt.Errorf("zkserver: MaxClientCnxns %d is negative", full.MaxClientCnxns)
 	case full.SuperDigest != "" && !validDigest(full.SuperDigest):

@@ -16,12 +16,12 @@ import (
 // readBuffer is the size of a connection's read buffer. It holds many requests.
 const readBuffer = 4 << 10
 
-// mostIdentities and mostIdentityBytes limit the identities of a connection.
-const mostIdentities, mostIdentityBytes = 64, 1 << 20
+// maxIdentities and maxIdentityBytes limit the identities of a connection.
+const maxIdentities, maxIdentityBytes = 64, 1 << 20
 
-// connection is a client's connection. The server's mutex guards it, except for the queue.
+// connection is a client's connection. The server's mutex guards it, except for the outgoing queue.
 type connection struct {
-	id       int64 // in order of arrival
+	id       int64 // rises in the order of arrival
 	nc       net.Conn
 	outgoing *outgoingQueue
 	all      *connections
@@ -29,8 +29,8 @@ type connection struct {
 
 	session         *session // nil before the handshake
 	ids             []wire.Identity
-	detached        bool         // it has neither watches nor a session any more
-	view            *laggingView // nil unless its server lags behind
+	detached        bool         // it takes no more requests, and has no watches; its last frames may still be written
+	view            *laggingView // what its server knows, while that lags behind; otherwise nil
 	follower        *follower    // nil without Config.Followers
 	packetsReceived int64
 	packetsSent     int64
@@ -51,7 +51,7 @@ func remoteIPOf(nc net.Conn) string {
 	return "127.0.0.1"
 }
 
-// addIdentity adds an identity. It returns false when there are too many.
+// addIdentity adds an identity. It returns false if there are too many.
 func (c *connection) addIdentity(id wire.Identity) bool {
 	if slices.Contains(c.ids, id) {
 		return true
@@ -60,14 +60,14 @@ func (c *connection) addIdentity(id wire.Identity) bool {
 	for _, known := range c.ids {
 		size += len(known.ID)
 	}
-	if len(c.ids) >= mostIdentities || size > mostIdentityBytes {
+	if len(c.ids) >= maxIdentities || size > maxIdentityBytes {
 		return false
 	}
 	c.ids = append(c.ids, id)
 	return true
 }
 
-// processEvent sends a watch event.
+// processEvent sends a watch event. While the connection's server lags behind, the event waits for catchUp.
 func (c *connection) processEvent(e event) {
 	if c.view != nil {
 		c.view.events = append(c.view.events, e)
@@ -82,7 +82,7 @@ func (c *connection) processEvent(e event) {
 	c.all.sendFrame(c, frame.Bytes(), 0)
 }
 
-// catchUp has the connection's server apply all transactions, with the events of the connection's watches.
+// catchUp ends the lag of the connection's server, and sends the events that have waited.
 func (c *connection) catchUp() {
 	if c.view == nil {
 		return
@@ -94,7 +94,7 @@ func (c *connection) catchUp() {
 	}
 }
 
-// readFrames reads first what a connection begins with, and then one request after the other. It returns when the connection ends or
+// readFrames calls begin, which reads the first bytes of the connection, and then serve for each frame. It returns when the connection ends or
 // a function returns false.
 func (c *connection) readFrames(maxFrame int, begin func(*bufio.Reader) bool, serve func(frame []byte) bool) {
 	in := bufio.NewReaderSize(c.nc, readBuffer)
@@ -124,11 +124,11 @@ type connections struct {
 	followers        bool
 	logger           *slog.Logger
 	onDetach         func(*connection)
-	onDue            func(*connection) // a delayed frame is due; called without the server's mutex
+	onDue            func(*connection) // called when a delayed frame is due, without the server's mutex
 
-	open      map[*connection]struct{} // until both goroutines have ended: detached ones are among them
-	bySession map[int64]*connection    // attached ones
-	attached  int
+	open      map[*connection]struct{} // all connections whose writing goroutine runs, detached ones too
+	bySession map[int64]*connection    // the attached connections, by session
+	attached  int                      // how many connections are not detached
 	lastID    int64
 
 	packetsReceived int64
@@ -136,7 +136,7 @@ type connections struct {
 	eventFrame      wire.Encoder // reused
 }
 
-// newConnections makes an empty set. It calls onDetach for each connection that ends, and onDue when a delayed frame may be released.
+// newConnections makes an empty set. The set calls onDetach for each connection that ends, and onDue when a delayed frame is due.
 func newConnections(config Config, onDetach, onDue func(*connection)) *connections {
 	return &connections{
 		handshakeTimeout: config.HandshakeTimeout, outgoingLimit: config.OutgoingLimit, followers: config.Followers, logger: config.Logger,
@@ -145,7 +145,7 @@ func newConnections(config Config, onDetach, onDue func(*connection)) *connectio
 	}
 }
 
-// addConnection makes a connection. It must do its handshake within the timeout.
+// addConnection makes a connection. If the client does no handshake within the timeout, the connection ends.
 func (cs *connections) addConnection(nc net.Conn) *connection {
 	cs.lastID++
 	c := &connection{id: cs.lastID, nc: nc, all: cs, opened: time.Now(), ids: []wire.Identity{{Scheme: schemeIP, ID: remoteIPOf(nc)}}}
@@ -173,17 +173,21 @@ func (cs *connections) countFrom(ip string) int {
 	return count
 }
 
+// openByAge returns the open connections in order of arrival, also those whose last frames are being written.
+func (cs *connections) openByAge() []*connection {
+	return slices.SortedFunc(maps.Keys(cs.open), func(a, b *connection) int { return cmp.Compare(a.id, b.id) })
+}
+
 // byAge returns the attached connections in order of arrival.
 func (cs *connections) byAge() []*connection {
-	all := slices.SortedFunc(maps.Keys(cs.open), func(a, b *connection) int { return cmp.Compare(a.id, b.id) })
-	return slices.DeleteFunc(all, func(c *connection) bool { return c.detached })
+	return slices.DeleteFunc(cs.openByAge(), func(c *connection) bool { return c.detached })
 }
 
 // attachSession makes c the connection of a session.
 func (cs *connections) attachSession(c *connection, sess *session) {
 	c.session = sess
 	cs.bySession[sess.id] = c
-	_ = c.nc.SetDeadline(time.Time{}) // from now on the session's end ends the connection
+	_ = c.nc.SetDeadline(time.Time{}) // no deadline from now on: the connection ends with its session
 }
 
 func (cs *connections) countReceived(c *connection) {
@@ -191,7 +195,7 @@ func (cs *connections) countReceived(c *connection) {
 	c.packetsReceived++
 }
 
-// sendFrame queues a frame, by way of the connection's follower. It cuts the connection of a client that leaves too much unread.
+// sendFrame queues a frame, through the connection's follower if there is one. If the client leaves too many bytes unread, it cuts the connection.
 func (cs *connections) sendFrame(c *connection, frame []byte, delay time.Duration) {
 	if !c.follower.holdsReply() {
 		cs.writeFrame(c, frame, delay)
@@ -217,13 +221,13 @@ func (cs *connections) writeFrame(c *connection, frame []byte, delay time.Durati
 	}
 }
 
-// cutConnection closes a connection at once and drops the frames that wait.
+// cutConnection closes a connection at once and drops its queued frames.
 func (cs *connections) cutConnection(c *connection) {
 	cs.detachConnection(c)
 	c.outgoing.closeNow()
 }
 
-// cutExpired cuts the connection of a session that has expired, as soon as its server hears of that.
+// cutExpired cuts the connection of a session that has expired. A follower does that when it gets the leader's message.
 func (cs *connections) cutExpired(c *connection) {
 	if c.follower == nil {
 		cs.cutConnection(c)
@@ -232,20 +236,20 @@ func (cs *connections) cutExpired(c *connection) {
 	c.follower.fromLeader(func() { cs.cutConnection(c) })
 }
 
-// cutAll cuts the connections, those included that are being closed.
+// cutAll cuts all connections, also those whose last frames are being written.
 func (cs *connections) cutAll() {
-	for c := range cs.open {
+	for _, c := range cs.openByAge() {
 		cs.cutConnection(c)
 	}
 }
 
-// closeWhenWritten closes a connection after the frames that wait.
+// closeWhenWritten detaches a connection, and closes it after its queued frames were written.
 func (cs *connections) closeWhenWritten(c *connection) {
 	cs.detachConnection(c)
 	c.outgoing.closeWhenWritten()
 }
 
-// detachConnection ends a connection's part in the state. Its session lives on.
+// detachConnection removes a connection from the server's state. It does not end the session.
 func (cs *connections) detachConnection(c *connection) {
 	if c.detached {
 		return

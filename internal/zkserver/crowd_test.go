@@ -21,11 +21,11 @@ import (
 
 const mebibyte = 1 << 20
 
-// patient is a server that ends no session and no connection for being slow while a test on a slow machine makes thousands of them.
+// patient has long timeouts, for tests that make thousands of sessions on a slow machine.
 var patient = Config{MaxSessionTimeout: time.Hour, HandshakeTimeout: time.Hour}
 
-// politeClient is a well-behaved client that works on while others do not behave. The returned function ends it, and
-// requires that it got on.
+// politeClient runs a client that sends valid requests while other clients misbehave. The returned function ends it, and
+// requires that its requests have succeeded.
 func politeClient(t *testing.T, s *Server) (done func()) {
 	a := newTestClients(t, s).joinFor("citizen", time.Hour)
 	stop, ended := make(chan struct{}), make(chan int)
@@ -56,7 +56,7 @@ func politeClient(t *testing.T, s *Server) (done func()) {
 	}
 }
 
-// handshake is the first frame of a client.
+// handshake returns the first frame of a client.
 func handshake(timeout time.Duration) []byte {
 	var e wire.Encoder
 	mark := e.BeginFrame()
@@ -65,7 +65,7 @@ func handshake(timeout time.Duration) []byte {
 	return e.Bytes()
 }
 
-// frameOf is a request as bytes; bytes that are no request may follow its header.
+// frameOf returns the frame of a request. Its body may be any bytes.
 func frameOf(op wire.Op, body []byte) []byte {
 	var e wire.Encoder
 	mark := e.BeginFrame()
@@ -75,7 +75,7 @@ func frameOf(op wire.Op, body []byte) []byte {
 	return e.Bytes()
 }
 
-// encodedHandshake is a connection with a session.
+// encodedHandshake returns a connection with a session.
 func encodedHandshake(t *testing.T, s *Server) net.Conn {
 	nc := pipeTo(t, s)
 	_, err := nc.Write(handshake(time.Hour))
@@ -98,21 +98,21 @@ func TestInvalidFrameLengthEndsTheConnection(t *testing.T) {
 		}
 	}
 	nc := pipeTo(t, s)
-	_, _ = nc.Write(binary.BigEndian.AppendUint32(nil, mostHandshake+1)) // a frame that may come later, but not first
-	requireEnded(t, nc, mostHandshake+1)
+	_, _ = nc.Write(binary.BigEndian.AppendUint32(nil, maxHandshake+1)) // allowed for a later frame, but not for the first
+	requireEnded(t, nc, maxHandshake+1)
 	require.Less(t, heapInUse()-before, int64(4*mebibyte))
 	done()
 }
 
-// requireEnded: the server has closed the connection before any deadline of its own.
+// requireEnded requires that the server has closed the connection. It does not wait for the server's timeouts.
 func requireEnded(t *testing.T, nc net.Conn, about any) {
-	_ = nc.SetReadDeadline(time.Now().Add(time.Minute)) // a pipe that is closed says so
+	_ = nc.SetReadDeadline(time.Now().Add(time.Minute)) // its error is not that of a closed pipe
 	_, err := nc.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF, "%v", about)
 	require.NoError(t, nc.Close())
 }
 
-// TestLengthsInsideRecords begins each kind of request, and announces a string, a buffer or a vector of two billion.
+// TestLengthsInsideRecords sends each kind of request with a length of two billion for a string, a buffer or a vector.
 func TestLengthsInsideRecords(t *testing.T) {
 	s := startServer(t, patient)
 	done := politeClient(t, s)
@@ -121,7 +121,7 @@ func TestLengthsInsideRecords(t *testing.T) {
 	for op := wire.Op(-12); op < 120; op++ {
 		for _, prefix := range [][]byte{nil, {0, 0, 0, 1, '/'}, {0, 0, 0, 1, '/', 0, 0, 0, 0}, make([]byte, 8), make([]byte, 12)} {
 			nc := encodedHandshake(t, s)
-			go io.Copy(io.Discard, nc) // whatever the answer is
+			go io.Copy(io.Discard, nc) // any answer
 			_, _ = nc.Write(frameOf(op, append(prefix, huge...)))
 			require.NoError(t, nc.Close())
 		}
@@ -198,7 +198,7 @@ func encoded(body wire.Request) []byte {
 	return e.Bytes()
 }
 
-// TestManyClientsOverTCP has as many come as there are descriptors for, and more knock: whoever is there goes on.
+// TestManyClientsOverTCP opens connections until no file descriptor is left, and tries one more. The polite client still gets its answers.
 func TestManyClientsOverTCP(t *testing.T) {
 	s := startServer(t, patient)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -235,7 +235,7 @@ func TestManyClientsOverTCP(t *testing.T) {
 	require.Error(t, <-served, "its listener was closed")
 }
 
-// TestClientSendingWithoutReading has many clients ask for much, and read nothing of it.
+// TestClientSendingWithoutReading: many clients request a large node again and again, and do not read the answers.
 func TestClientSendingWithoutReading(t *testing.T) {
 	const deaf = 50
 	s := startServer(t, patient)
@@ -255,7 +255,7 @@ func TestClientSendingWithoutReading(t *testing.T) {
 		})
 	}
 	flood.Wait()
-	require.Equal(t, deaf+2, s.Connections(), "they are held up, not cut off")
+	require.Equal(t, deaf+2, s.Connections(), "the server stops to read their requests, and does not cut them off")
 	require.Less(t, heapInUse()-before, int64(deaf*(outgoingPause+4*mebibyte)))
 	done()
 	for _, nc := range conns {
@@ -263,7 +263,7 @@ func TestClientSendingWithoutReading(t *testing.T) {
 	}
 }
 
-// TestOversizedAnswerCutsTheConnection asks for the same large node ten thousand times in one request.
+// TestOversizedAnswerCutsTheConnection reads the same large node ten thousand times in one request.
 func TestOversizedAnswerCutsTheConnection(t *testing.T) {
 	config := patient
 	config.OutgoingLimit = 4 * mebibyte
@@ -292,14 +292,14 @@ func TestIdentitiesAreLimited(t *testing.T) {
 		name, secret string
 		most         int
 	}{
-		{"many", "x", mostIdentities},
+		{"many", "x", maxIdentities},
 		{"long", strings.Repeat("x", 300_000), 4},
 	} {
 		s := startServer(t, patient)
 		st := newTestClients(t, s)
 		a := st.joinFor("a", time.Hour)
 		refused := 0
-		for i := range 10 * mostIdentities {
+		for i := range 10 * maxIdentities {
 			head, _ := a.call(wire.OpAuth, authRequest("digest", fmt.Sprintf("%s%d:x", c.secret, i)))
 			if head.Err != wire.OK {
 				require.Equal(t, wire.AuthFailed, head.Err)
@@ -314,7 +314,7 @@ func TestIdentitiesAreLimited(t *testing.T) {
 	}
 }
 
-// TestHundredThousandWatches sets many on nodes that are not there, has them fire, and goes.
+// TestHundredThousandWatches sets watches on missing nodes, triggers some, and ends the connection.
 func TestHundredThousandWatches(t *testing.T) {
 	s := startServer(t, patient)
 	st := newTestClients(t, s)
@@ -341,7 +341,7 @@ func TestHundredThousandWatches(t *testing.T) {
 	require.Less(t, heapInUse()-before, int64(16*mebibyte))
 }
 
-// TestUnknownOperationsAreNotCounted: a count for each would be kept for ever.
+// TestUnknownOperationsAreNotCounted: counts for them would use memory without limit.
 func TestUnknownOperationsAreNotCounted(t *testing.T) {
 	s := startServer(t, patient)
 	before := len(s.Requests())
@@ -356,14 +356,14 @@ func TestUnknownOperationsAreNotCounted(t *testing.T) {
 	require.Len(t, s.Requests(), before)
 }
 
-// TestGarbageInSessions writes noise behind a handshake, in frames and not.
+// TestGarbageInSessions writes random bytes after a handshake, in frames and without.
 func TestGarbageInSessions(t *testing.T) {
 	s := startServer(t, patient)
 	done := politeClient(t, s)
 	random := rand.New(rand.NewSource(1))
 	for i := range 2000 {
 		nc := encodedHandshake(t, s)
-		go io.Copy(io.Discard, nc) // whatever it says
+		go io.Copy(io.Discard, nc) // any answer
 		b := make([]byte, random.Intn(300))
 		_, _ = random.Read(b)
 		if i%2 == 0 {

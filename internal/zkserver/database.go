@@ -11,11 +11,11 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// ErrSessionTooLarge is wrapped by Failure when a session's close was larger than the servers of an ensemble accept.
+// ErrSessionTooLarge is wrapped by the error of Failure if the transaction that closes a session was larger than the servers of an ensemble accept.
 var ErrSessionTooLarge = errors.New("zkserver: session has too many ephemeral nodes to be closed")
 
 // database is the server's state without its connections: the data tree, the sessions, the watches and the last zxid. Each change is
-// a transaction; the events of a commit go to their watchers at once.
+// a transaction. A commit sends its events to their watchers at once.
 type database struct {
 	tree         *dataTree
 	sessions     *sessionTracker
@@ -23,9 +23,9 @@ type database struct {
 	childWatches *watchManager
 	zxid         int64
 	clockSkew    time.Duration
-	failure      error // why the server has stopped serving; nil while it serves
+	failure      error // why the server has failed; nil while it serves
 
-	closeLimit int // bytes of a transaction that closes a session
+	closeLimit int // the largest size in bytes of a transaction that closes a session
 	onFailure  func()
 	logger     *slog.Logger
 
@@ -33,7 +33,7 @@ type database struct {
 	triggered   []watcher   // reused
 }
 
-// newDatabase makes a database with an empty tree. It calls onFailure once, when a session is too large to be closed.
+// newDatabase makes a database with an empty tree. The database calls onFailure once, when a session is too large to be closed.
 func newDatabase(config Config, sessions *sessionTracker, onFailure func()) *database {
 	tree := newDataTree()
 	tree.ttlNodes, tree.enforceQuotas = config.ExtendedTypes, config.EnforceQuota
@@ -43,7 +43,7 @@ func newDatabase(config Config, sessions *sessionTracker, onFailure func()) *dat
 	}
 }
 
-// beginTransaction starts a transaction of a client, or of the server itself if session is 0. Its zxid is used up even if it fails.
+// beginTransaction starts a transaction of a client, or of the server itself if session is 0. Its zxid is not used again, even if it fails.
 func (db *database) beginTransaction(session int64, ids []wire.Identity) *transaction {
 	db.zxid++
 	t := &db.transaction
@@ -89,17 +89,17 @@ func (db *database) countWatches() int { return db.dataWatches.total + db.childW
 // clockTime is the time of day on the server's clock.
 func (db *database) clockTime() time.Time { return time.Now().Add(db.clockSkew) }
 
-// openSession makes a session. That is a transaction, as its close is.
+// openSession makes a session. This is a transaction, and so is the close of a session.
 func (db *database) openSession(timeout time.Duration) *session {
 	db.zxid++
 	return db.sessions.addSession(timeout)
 }
 
-// What the transaction that closes a session has besides its paths: header, number of paths and digest; and before each
-// path its length.
+// The sizes of the parts of a transaction that closes a session, besides its paths: header, number of paths and digest, and the length before each
+// path.
 const closeOverhead, pathOverhead = 32 + 4 + 12, 4
 
-// closeSize is the size in bytes of the transaction that closes the session. It names every ephemeral node.
+// closeSize returns the size in bytes of the transaction that closes the session, which has the path of each ephemeral node.
 func (db *database) closeSize(sess *session) int {
 	size := closeOverhead
 	for _, n := range db.tree.ephemeralsOf(sess.id) {
@@ -110,15 +110,15 @@ func (db *database) closeSize(sess *session) int {
 
 // closeSession removes a session and its ephemeral nodes under one zxid.
 //
-// If the transaction is too large, it fails the server for good, as it would an ensemble. The servers of an ensemble write such a
-// transaction, and cannot read it again if it is larger than jute.maxbuffer and zookeeper.jute.maxbuffer.extrasize together,
-// which has the same default (ZOOKEEPER-4306): the followers drop their leader, and every later leader fails on its own log.
+// If the transaction is too large, the server fails for good, as an ensemble does. The servers of an ensemble can write such a
+// transaction. But they cannot read it again if it is larger than jute.maxbuffer and zookeeper.jute.maxbuffer.extrasize together, whose
+// defaults are equal (ZOOKEEPER-4306). Then the followers leave their leader, and each later leader fails when it reads its own log.
 func (db *database) closeSession(sess *session) {
 	ephemerals := db.tree.ephemeralsOf(sess.id)
 	if size := db.closeSize(sess); size > db.closeLimit {
 		db.failure = fmt.Errorf("%w: session %s, %d nodes, a transaction of %d bytes where %d is the limit; a real ensemble "+
-			"would never serve again (ZOOKEEPER-4306)", ErrSessionTooLarge, sessionName(sess.id), len(ephemerals), size, db.closeLimit)
-		db.logger.Error("the server fails", "error", db.failure)
+			"could not serve any more (ZOOKEEPER-4306)", ErrSessionTooLarge, sessionName(sess.id), len(ephemerals), size, db.closeLimit)
+		db.logger.Error("the server has failed", "error", db.failure)
 		db.onFailure()
 		return
 	}
@@ -131,8 +131,8 @@ func (db *database) closeSession(sess *session) {
 	db.commitTransaction(t)
 }
 
-// removeExpiredNodes does the work of the container manager. It deletes containers and TTL nodes, each in a transaction of its own. A node that
-// expires by one of these deletions waits for the next call, as on the real server.
+// removeExpiredNodes does the work of the real server's container manager. It deletes expired containers and TTL nodes, each in a transaction of its own. If one of these
+// deletions makes another node expire, the next call deletes that node, as on the real server.
 func (db *database) removeExpiredNodes() {
 	for _, n := range db.tree.expiredNodes(db.clockTime()) {
 		t := db.beginTransaction(0, nil)

@@ -7,10 +7,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// dataTree holds all nodes and counts the usage of quotas. It knows neither sessions nor connections: a transaction changes it and
-// reports events.
+// dataTree has all nodes and counts the usage of quotas. It uses neither sessions nor connections. Transactions change it and
+// collect events.
 type dataTree struct {
-	ttlNodes      bool // creates of TTL nodes are allowed
+	ttlNodes      bool // TTL nodes may be created
 	enforceQuotas bool
 
 	nodes             map[string]*node
@@ -24,10 +24,10 @@ type dataTree struct {
 type event struct {
 	typ    wire.EventType
 	path   string
-	growth int64 // of the node's data in bytes; zero for a change of the children
+	growth int64 // how many bytes the node's data have grown; 0 for a change of the children
 }
 
-// specialPaths are the nodes that exist from the start and cannot be deleted.
+// specialPaths are the paths of the nodes that always exist and cannot be deleted.
 var specialPaths = []string{"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"}
 
 func isSpecialPath(path string) bool { return path == "" || slices.Contains(specialPaths, path) }
@@ -46,7 +46,7 @@ func newDataTree() *dataTree {
 		n.parent = t.nodes[parent] // its childrenCreated stays 0, as on a real server
 		t.linkNode(n)
 	}
-	config := t.nodes["/zookeeper/config"] // the real server sets this node's ACL after it makes it
+	config := t.nodes["/zookeeper/config"] // the real server makes this node and then sets its ACL
 	config.acl, config.aversion = wire.WorldACL(wire.PermRead), -1
 	return t
 }
@@ -69,7 +69,7 @@ func (t *dataTree) linkNode(n *node) {
 	t.dataBytes += nodeBytes(n)
 }
 
-// unlinkNode undoes link.
+// unlinkNode undoes linkNode.
 func (t *dataTree) unlinkNode(n *node) {
 	delete(t.nodes, n.path)
 	n.parent.children.removeNode(n, asChild)
@@ -81,7 +81,7 @@ func (t *dataTree) unlinkNode(n *node) {
 
 func nodeBytes(n *node) int64 { return int64(len(n.path) + len(n.data)) }
 
-// lifetimeSet returns the set of nodes that end for the same reason as n; nil for a persistent node.
+// lifetimeSet returns the set of nodes that end for the same reason as n, or nil for a persistent node.
 func (t *dataTree) lifetimeSet(n *node) *nodeSet {
 	switch n.kind {
 	case Ephemeral:
@@ -123,7 +123,7 @@ func (t *dataTree) countEphemerals() int {
 	return total
 }
 
-// expiredNodes returns the containers and TTL nodes that the container manager deletes at that time.
+// expiredNodes returns the containers and TTL nodes that have expired at that time.
 func (t *dataTree) expiredNodes(now time.Time) (expired []*node) {
 	for _, n := range t.containersAndTTLs.nodes {
 		if n.hasExpired(now) {
@@ -133,7 +133,7 @@ func (t *dataTree) expiredNodes(now time.Time) (expired []*node) {
 	return expired
 }
 
-// hasExpired is false for a container that never had a child: its creator is about to create one.
+// hasExpired reports whether a container or TTL node has expired. A container that has had no child yet has not expired, since its creator is about to create one.
 func (n *node) hasExpired(now time.Time) bool {
 	switch {
 	case len(n.children.nodes) > 0:

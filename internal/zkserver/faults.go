@@ -9,22 +9,22 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Request is a request that the server has done, as observers and matches see it.
+// Request is a request that the server has processed, as observers and matches see it.
 type Request struct {
 	Session int64
 	Op      wire.Op
-	Path    string // of the request; empty for operations without a path
-	Result  string // the path that a create made, with its sequence number
+	Path    string // the path in the request; empty for operations without a path
+	Result  string // the path of a created node, with its sequence number
 	Data    []byte // the data of a create or a set; valid until the function that gets the request returns
-	Zxid    int64  // the server's after the request
+	Zxid    int64  // the server's last zxid after the request
 	Err     wire.Code
-	Parts   []Request // of a multi
+	Parts   []Request // the parts of a multi
 }
 
 // Match selects requests. All fields that are set must match; the zero Match selects every request, pings included.
 type Match struct {
 	Op      wire.Op            // zero: any
-	Path    string             // a prefix of the path, or of a part's
+	Path    string             // a prefix of the path, or of the path of a part
 	Session int64              // zero: any
 	Func    func(Request) bool // nil: any. It must not call the server.
 }
@@ -45,9 +45,9 @@ func (m Match) matchesPath(r Request) bool {
 type Fault struct {
 	injector     *faultInjector
 	match        Match
-	skip         int           // matches to let pass before the reply is dropped
-	delay        time.Duration // of replies; zero: another fault
-	throttleLeft int           // requests to throttle; zero: another fault
+	skip         int           // how many matching requests get their replies before one is dropped
+	delay        time.Duration // how long replies are delayed; 0 for other faults
+	throttleLeft int           // how many more requests to throttle; 0 for other faults
 	hitOnce      sync.Once
 	hit          chan struct{}
 }
@@ -66,8 +66,8 @@ func (f *Fault) signalHit() { f.hitOnce.Do(func() { close(f.hit) }) }
 
 type observer struct{ see func(Request) }
 
-// faultInjector holds the faults and the observers of requests. The server's lock guards it: add, observe and Fault.Cancel take
-// the lock, the other methods need it.
+// faultInjector has the faults and the observers of requests. The server's mutex guards it. addFault, addObserver and Fault.Cancel lock the
+// mutex; the callers of other methods hold it.
 type faultInjector struct {
 	lock      sync.Locker
 	faults    []*Fault
@@ -101,7 +101,7 @@ func (i *faultInjector) addObserver(see func(Request)) (stop func()) {
 // isIdle reports whether there is neither a fault nor an observer, so that requests need not be described.
 func (i *faultInjector) isIdle() bool { return len(i.observers) == 0 && len(i.faults) == 0 }
 
-// throttlesRequest reports whether a fault throttles a request that was not done yet. It counts the request for that fault.
+// throttlesRequest reports whether a fault throttles a request that was not processed yet. It counts the request for that fault.
 func (i *faultInjector) throttlesRequest(r Request) bool {
 	if r.Op == wire.OpPing || r.Op == wire.OpCloseSession {
 		return false
@@ -119,7 +119,7 @@ func (i *faultInjector) throttlesRequest(r Request) bool {
 	return false
 }
 
-// applyToReply shows a request to the observers. It returns by how much the faults delay the reply, and whether they drop it.
+// applyToReply calls the observers with a request. It returns how long the faults delay the reply, and whether they drop it.
 func (i *faultInjector) applyToReply(r Request) (delay time.Duration, drop bool) {
 	for _, o := range i.observers {
 		o.see(r)

@@ -24,7 +24,7 @@ func TestDropReplyOfTheNthMatch(t *testing.T) {
 		<-f.Hit()
 		b.mustCall(wire.OpGetData, readRequest("/x2"))
 		b.mustCall(wire.OpCreate, createRequest("/x3", "", 0))
-		require.Len(t, s.Sessions(), 2, "only the connection is gone")
+		require.Len(t, s.Sessions(), 2, "only the connection has ended")
 	})
 }
 
@@ -66,7 +66,7 @@ func TestCancelledFaultsHaveNoEffect(t *testing.T) {
 		a.mustCall(wire.OpPing, &wire.EmptyRequest{})
 		select {
 		case <-f.Hit():
-			t.Fatal("a cancelled fault has struck")
+			t.Fatal("a cancelled fault has had its effect")
 		default:
 		}
 	})
@@ -106,6 +106,68 @@ func TestDelayedRepliesWaitForAThaw(t *testing.T) {
 		time.AfterFunc(5*time.Second, s.Thaw)
 		a.await()
 		require.Equal(t, 5*time.Second, time.Since(start))
+	})
+}
+
+// TestDelayedRepliesOfAClosingConnection arrive after a thaw, and are lost with the connection at a restart.
+func TestDelayedRepliesOfAClosingConnection(t *testing.T) {
+	for name, restart := range map[string]bool{"thaw": false, "restart": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+				a := st.joinClient("a")
+				s.DelayReplies(time.Second, Match{Op: wire.OpGetData})
+				start := time.Now()
+				a.send(wire.OpGetData, readRequest("/"))
+				a.send(wire.OpCloseSession, &wire.EmptyRequest{})
+				synctest.Wait()
+				s.Freeze()
+				if restart {
+					time.AfterFunc(5*time.Second, s.Restart)
+				} else {
+					time.AfterFunc(5*time.Second, s.Thaw)
+					head, _ := a.await()
+					require.Equal(t, int32(1), head.Xid)
+					a.await()
+				}
+				_, err := a.frame()
+				require.Error(t, err, "no further frame arrives")
+				require.Equal(t, "closed", describeReadError(err))
+				require.Equal(t, 5*time.Second, time.Since(start))
+			})
+		})
+	}
+}
+
+// TestDelayedReplyBeforeADroppedOne arrives, also if it is delayed for longer than the last writes of a connection may take.
+func TestDelayedReplyBeforeADroppedOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
+		delay := s.config.HandshakeTimeout + 5*time.Second
+		s.DelayReplies(delay, Match{Op: wire.OpGetData})
+		s.DropReply(1, Match{Op: wire.OpCreate})
+		start := time.Now()
+		a.send(wire.OpGetData, readRequest("/"))
+		a.send(wire.OpCreate, createRequest("/a", "", 0))
+		head, _ := a.await()
+		require.Equal(t, int32(1), head.Xid)
+		a.waitForClose()
+		require.Equal(t, delay, time.Since(start))
+	})
+}
+
+// TestDelayedReplyThatIsNotRead holds its closing connection open only as long as the last writes may take.
+func TestDelayedReplyThatIsNotRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
+		delay := 2 * s.config.HandshakeTimeout
+		s.DelayReplies(delay, Match{Op: wire.OpGetData})
+		a.send(wire.OpGetData, readRequest("/"))
+		a.send(wire.OpCloseSession, &wire.EmptyRequest{})
+		open := func() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.connections.open) }
+		time.Sleep(delay + s.config.HandshakeTimeout - time.Second)
+		require.Equal(t, 1, open())
+		time.Sleep(2 * time.Second)
+		require.Zero(t, open())
 	})
 }
 

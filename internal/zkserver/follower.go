@@ -1,28 +1,30 @@
 package zkserver
 
-// follower stands between a connection and the leader on a server with Config.Followers. The leader keeps the sessions' timers. A follower records that a
-// session has sent something, and passes the record on with its answer to the leader's next PING. It answers the client's pings by itself, also while it is
+// follower is between a connection and the leader, with Config.Followers. The leader has the timers of the sessions. The follower records that a
+// session has sent a packet, and sends this record with its answer to the leader's next PING. It answers the client's pings itself, also while it is
 // cut off from the leader.
 //
-// A record may be lost, since a real follower's table is swapped as it is passed on, but not two in a row. Here every second one is.
+// A real follower may lose a record, because it sends its table of records and replaces it at the same time. It does not lose two records in a row. This follower loses
+// every second record.
 //
-// The server's mutex guards it. A connection without a follower has nil.
+// The server's mutex guards it. Without Config.Followers a connection has a nil follower.
 type follower struct {
-	holdsUp, holdsDown bool     // messages to the leader, and from it, wait
-	up, down           []func() // in order; what the leader does, and what the follower does, with each message
-	unanswered         int      // requests that wait in up, and answers in down
-	recorded           bool     // the session has sent something since the last PING
-	lostLast           bool     // that was not recorded
-	answersItself      bool     // the answer that is being sent is the follower's own
-	delivering         bool
+	holdsUp, holdsDown bool     // messages to the leader wait in up, and messages from the leader in down
+	up, down           []func() // the messages that wait, in order; each function is what the receiver does with it
+	unanswered         int      // how many requests wait in up, and answers in down
+	recorded           bool     // the session has sent a packet since the last PING
+	lostLast           bool     // the record of the latest packet was lost
+	answersItself      bool     // the follower itself is answering a ping
+	delivering         bool     // deliver runs
 }
 
+// record takes in that the session has sent a packet.
 func (f *follower) record() {
 	f.lostLast = !f.lostLast
 	f.recorded = f.recorded || !f.lostLast
 }
 
-// ping takes the leader's PING, and answers it with the record.
+// ping sends the leader's PING to the follower, which answers with the record. The leader then calls touch, if the session has sent a packet.
 func (f *follower) ping(touch func()) {
 	f.fromLeader(func() {
 		if f.recorded {
@@ -32,24 +34,24 @@ func (f *follower) ping(touch func()) {
 	})
 }
 
-// toLeader has the leader take a message, at once or when the ones before it have arrived.
+// toLeader sends a message to the leader, which calls take. That happens at once, or later if messages wait.
 func (f *follower) toLeader(take func()) {
 	f.up = append(f.up, take)
 	f.deliver()
 }
 
-// fromLeader has the follower take a message.
+// fromLeader sends a message to the follower, which calls take. That happens at once, or later if messages wait.
 func (f *follower) fromLeader(take func()) {
 	f.down = append(f.down, take)
 	f.deliver()
 }
 
-// holdsReply reports whether an answer of the leader waits.
+// holdsReply reports whether an answer of the leader must wait.
 func (f *follower) holdsReply() bool {
 	return f != nil && (f.holdsDown || len(f.down) > 0) && !f.answersItself
 }
 
-// deliver hands over what nothing holds, one message after the other.
+// deliver delivers the messages that need not wait, one after the other.
 func (f *follower) deliver() {
 	if f.delivering {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// onFollower runs a test with a client on a follower, whose session of 10 s has an ephemeral node. Records pass on every half second.
+// onFollower runs a test with a client on a follower. The client's session of 10 s has an ephemeral node. The leader sends a PING each half second.
 func onFollower(t *testing.T, test func(t *testing.T, s *Server, a *rawClient, hold func(toLeader, fromLeader bool))) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true, Followers: true})
@@ -31,7 +31,7 @@ func exists(s *Server, path string) bool {
 
 func (r *rawClient) ping() { r.mustCall(wire.OpPing, &wire.EmptyRequest{}) }
 
-// pingFor sends pairs of pings for a while.
+// pingFor sends a pair of pings every three seconds for a time.
 func (r *rawClient) pingFor(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(3 * time.Second) {
 		r.ping()
@@ -53,7 +53,7 @@ func TestDisconnectedFollowerAnswersPings(t *testing.T) {
 	onFollower(t, func(t *testing.T, s *Server, a *rawClient, hold func(bool, bool)) {
 		hold(true, true)
 		a.pingFor(12 * time.Second)
-		require.False(t, exists(s, "/e"), "the leader has not heard of the session")
+		require.False(t, exists(s, "/e"), "the leader has got no record of the session")
 		a.ping()
 		hold(false, false)
 		a.waitForClose()
@@ -72,12 +72,12 @@ func TestAWriteDoesNotTellTheLeaderOfItsSession(t *testing.T) {
 	})
 }
 
-func TestAFollowerForgetsOnePacketOfTwo(t *testing.T) {
-	onFollower(t, func(t *testing.T, s *Server, a *rawClient, _ func(bool, bool)) { // the create was forgotten
+func TestAFollowerLosesOneRecordOfTwo(t *testing.T) {
+	onFollower(t, func(t *testing.T, s *Server, a *rawClient, _ func(bool, bool)) { // the record of the create was lost
 		time.Sleep(5 * time.Second)
 		a.ping()
 		time.Sleep(4 * time.Second)
-		a.ping() // forgotten
+		a.ping() // the record of this ping is lost
 		time.Sleep(5 * time.Second)
 		require.True(t, exists(s, "/e"))
 		time.Sleep(2 * time.Second)

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// fourLetterCommands answers the four-letter words: the commands that a connection may begin with instead of a handshake. The
+// fourLetterCommands answers the four-letter words, commands that a client may send as the first bytes of a connection instead of a handshake. The
 // server's mutex guards it.
 type fourLetterCommands struct {
 	config      Config
 	db          *database
 	connections *connections
-	port        func() int // the lowest TCP port that the server listens on; -1 without one
+	port        func() int // returns the lowest TCP port on which the server listens, or -1
 	traceMask   int64
 }
 
-// anyWord in a whitelist allows all words. The scripts of the real server need alwaysAllowedWord.
+// anyWord in a whitelist allows all words. alwaysAllowedWord is allowed without being in the whitelist, as on the real server, whose scripts need it.
 const anyWord, alwaysAllowedWord = "*", "srvr"
 
-// setTraceMask is the one word with an argument, of eight bytes.
+// setTraceMask is the only word with an argument, of eight bytes.
 const setTraceMask = "stmk"
 
-// fourLetterWords are the commands and what writes their answers.
+// fourLetterWords are the commands and the functions that write their answers.
 var fourLetterWords = map[string]func(*fourLetterCommands, *strings.Builder){
 	"ruok":       func(_ *fourLetterCommands, w *strings.Builder) { fmt.Fprint(w, "imok") },
 	"isro":       func(_ *fourLetterCommands, w *strings.Builder) { fmt.Fprint(w, "rw") },
@@ -47,7 +47,7 @@ var fourLetterWords = map[string]func(*fourLetterCommands, *strings.Builder){
 	setTraceMask: (*fourLetterCommands).writeTraceMask,
 }
 
-// checkWhitelist returns an error that names the first word which does not exist.
+// checkWhitelist returns an error that names the first unknown word.
 func checkWhitelist(words []string) error {
 	for _, word := range words {
 		if _, known := fourLetterWords[word]; !known && word != anyWord {
@@ -57,7 +57,7 @@ func checkWhitelist(words []string) error {
 	return nil
 }
 
-// runCommand returns the answer to a word that is allowed. The mask is that of setTraceMask.
+// runCommand returns the answer to an allowed word. mask is the argument of setTraceMask.
 func (f *fourLetterCommands) runCommand(word string, mask int64) string {
 	var out strings.Builder
 	if f.db.failure != nil && word != "ruok" {
@@ -71,7 +71,7 @@ func (f *fourLetterCommands) runCommand(word string, mask int64) string {
 	return out.String()
 }
 
-// allowsWord reports whether the whitelist has the word.
+// allowsWord reports whether the configuration allows the word.
 func (f *fourLetterCommands) allowsWord(word string) bool {
 	list := f.config.FourLetterWords
 	return list == nil || word == alwaysAllowedWord || slices.Contains(list, word) || slices.Contains(list, anyWord)
@@ -89,7 +89,7 @@ func (f *fourLetterCommands) resetConnections(w *strings.Builder) {
 	fmt.Fprintln(w, "Connection stats reset.")
 }
 
-// javaDate is how Java prints a time.
+// javaDate is the format in which Java prints a time.
 const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
 const versionLine = "3.8.0-in-memory, built on 2022-02-25 00:00 UTC"
@@ -186,7 +186,7 @@ func (f *fourLetterCommands) writeConnections(w *strings.Builder) {
 	fmt.Fprintln(w)
 }
 
-// writeDump lists sessions by when they end, ephemeral nodes by session, and connections.
+// writeDump lists the sessions by their expiry, the ephemeral nodes by session, and the connections.
 func (f *fourLetterCommands) writeDump(w *strings.Builder) {
 	ends := map[time.Time][]*session{}
 	owners := 0
@@ -222,12 +222,12 @@ func (f *fourLetterCommands) writeDump(w *strings.Builder) {
 	}
 }
 
-// writeDirectories writes the sizes of data and logs: this server has neither.
+// writeDirectories writes the sizes of the directories for data and logs, which this server does not have.
 func (f *fourLetterCommands) writeDirectories(w *strings.Builder) {
 	fmt.Fprintln(w, "datadir_size: 0\nlogdir_size: 0")
 }
 
-// writeTraceMask writes the mask that stmk has set. It has no other effect.
+// writeTraceMask writes the trace mask. The mask has no effect.
 func (f *fourLetterCommands) writeTraceMask(w *strings.Builder) { fmt.Fprint(w, f.traceMask) }
 
 func (f *fourLetterCommands) writeConfig(w *strings.Builder) {

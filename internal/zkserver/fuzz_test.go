@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzFirstBytes sends a stream as what a connection begins with: a four-letter word, a handshake, requests, or neither. The
-// connection ends, what comes back is bounded, and nobody else notices.
+// FuzzFirstBytes sends any bytes as the beginning of a connection: a four-letter word, a handshake, requests, or none of these. The
+// connection ends, the size of the answer is limited, and the state stays consistent.
 func FuzzFirstBytes(f *testing.F) {
 	for word := range fourLetterWords {
 		f.Add([]byte(word))
@@ -31,7 +31,7 @@ func FuzzFirstBytes(f *testing.F) {
 			_, _ = client.Write(stream)
 			_ = client.Close()
 		}()
-		answer, _ := io.ReadAll(io.LimitReader(client, 1<<20)) // it ends somehow
+		answer, _ := io.ReadAll(io.LimitReader(client, 1<<20)) // the connection may end with any error
 		require.LessOrEqual(t, len(answer), 64*len(stream)+64<<10)
 		require.LessOrEqual(t, len(s.Sessions()), 1)
 		s.Close()
@@ -39,7 +39,7 @@ func FuzzFirstBytes(f *testing.F) {
 	})
 }
 
-// FuzzRanges reads the addresses that a client may put into an ACL.
+// FuzzRanges parses addresses and ranges, as a client may put them into an ACL.
 func FuzzRanges(f *testing.F) {
 	for _, expr := range []string{"10.0.0.1", "10.0.0.0/8", "010.+1.0.0/0", "1.2.3", "1.2.3.4/33", "1.2.3.4/-1", "::1", "1.2.3.4/", "a:b:", ":"} {
 		f.Add("10.0.0.1", expr)

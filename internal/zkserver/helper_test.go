@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// newTestClients makes a stage for clients of the server.
+// newTestClients makes an empty set of clients of the server.
 func newTestClients(t *testing.T, s *Server) *testClients {
 	st := &testClients{t: t, dial: func() net.Conn { return pipeTo(t, s) }, readTimeout: time.Hour, names: map[int64]string{}}
 	t.Cleanup(func() {
@@ -21,14 +21,14 @@ func newTestClients(t *testing.T, s *Server) *testClients {
 	return st
 }
 
-// joinFor makes a client with a session of that timeout.
+// joinFor makes a client with a session of this timeout.
 func (st *testClients) joinFor(name string, timeout time.Duration) *rawClient {
 	r := st.client(name)
 	require.True(st.t, r.open(wire.ConnectRequest{Timeout: int32(timeout.Milliseconds())}))
 	return r
 }
 
-// call sends a request and returns its answer; events are skipped.
+// call sends a request and returns its answer. It ignores watch events.
 func (r *rawClient) call(op wire.Op, body wire.Request) (wire.ReplyHeader, wire.Decoder) {
 	r.send(op, body)
 	return r.await()
@@ -46,14 +46,14 @@ func (r *rawClient) await() (wire.ReplyHeader, wire.Decoder) {
 	}
 }
 
-// mustCall is call for requests that succeed.
+// mustCall is call for a request that must succeed.
 func (r *rawClient) mustCall(op wire.Op, body wire.Request) wire.Decoder {
 	head, d := r.call(op, body)
 	require.Equal(r.st.t, wire.OK, head.Err, "%v", op)
 	return d
 }
 
-// waitForClose waits for the connection's end.
+// waitForClose waits until the server has closed the connection.
 func (r *rawClient) waitForClose() {
 	for {
 		if _, err := r.frame(); err != nil {
@@ -76,7 +76,7 @@ func addSilentConnection(s *Server) *connection {
 	return c
 }
 
-// checkInvariants looks for contradictions in the server's state.
+// checkInvariants requires that the parts of the server's state are consistent.
 func checkInvariants(t *testing.T, s *Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

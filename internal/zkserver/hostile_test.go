@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// silentConn is a network connection that takes all and says nothing.
+// silentConn is a network connection that accepts all writes, and whose reads never return.
 type silentConn struct{ net.Conn }
 
 func (silentConn) Read([]byte) (int, error)         { select {} }
@@ -26,11 +26,11 @@ func (silentConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: ne
 func (silentConn) SetDeadline(time.Time) error      { return nil }
 func (silentConn) SetWriteDeadline(time.Time) error { return nil }
 
-// superDigest is that of super:test.
+// superDigest is the digest of super:test.
 const superDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 
-// FuzzConversation feeds a stream of requests straight to the server, as its
-// reader would, and looks for crashes and contradictions.
+// FuzzConversation passes any stream of frames to the server, as the goroutine that reads a
+// connection does. The server must not panic, and its state must stay consistent.
 func FuzzConversation(f *testing.F) {
 	frames := func(requests ...wire.MultiPart) []byte {
 		var e wire.Encoder
@@ -61,7 +61,7 @@ func FuzzConversation(f *testing.F) {
 			if err != nil || !s.processFrame(c, frame) {
 				break
 			}
-			require.LessOrEqual(t, len(c.outgoing.frames), 64*len(stream)+64<<10, "answers grow out of proportion")
+			require.LessOrEqual(t, len(c.outgoing.frames), 64*len(stream)+64<<10, "the answers are too large for the requests")
 		}
 		checkInvariants(t, s)
 	})
@@ -92,8 +92,8 @@ func TestTenThousandHalfFramesNeedLittleMemory(t *testing.T) {
 		announced uint32
 		each      int // bytes
 	}{
-		"first":        {pipeTo, mostHandshake, 40 << 10},
-		"in a session": {encodedHandshake, wire.MaxFrame, 110 << 10}, // a megabyte is announced on each
+		"first":        {pipeTo, maxHandshake, 40 << 10},
+		"in a session": {encodedHandshake, wire.MaxFrame, 110 << 10}, // each connection announces a frame of a megabyte
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startServer(t, patient)
@@ -101,7 +101,7 @@ func TestTenThousandHalfFramesNeedLittleMemory(t *testing.T) {
 			head := binary.BigEndian.AppendUint32(nil, c.announced)
 			for range crowd {
 				nc := c.dial(t, s)
-				_, err := nc.Write(append(head, 0)) // and no more
+				_, err := nc.Write(append(head, 0)) // one byte of the frame, and no more
 				require.NoError(t, err)
 				t.Cleanup(func() { _ = nc.Close() })
 			}
@@ -113,7 +113,7 @@ func TestTenThousandHalfFramesNeedLittleMemory(t *testing.T) {
 }
 
 func heapInUse() int64 {
-	runtime.GC() // twice: what is pooled lasts for one
+	runtime.GC() // twice, because objects in a sync.Pool survive the first
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -131,7 +131,7 @@ func TestRequestsWaitForSlowReader(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		require.Less(t, s.Requests()[wire.OpGetData], int64(asked), "the rest is left unread")
+		require.Less(t, s.Requests()[wire.OpGetData], int64(asked), "the server has not read the other requests")
 		for range asked {
 			a.await()
 		}
@@ -149,7 +149,7 @@ func TestClientNotReadingEventsIsDisconnected(t *testing.T) {
 			a.mustCall(wire.OpCreate, createRequest(fmt.Sprintf("/n%d", i), "", 0))
 		}
 		require.Equal(t, 1, s.Connections())
-		require.Len(t, s.Sessions(), 2, "its session may come back")
+		require.Len(t, s.Sessions(), 2, "its session goes on")
 		deaf.waitForClose()
 	})
 }
@@ -158,7 +158,7 @@ func TestCloseDoesNotWaitForSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{})
 		a := newTestClients(t, s).joinClient("a")
-		a.send(wire.OpCloseSession, &wire.EmptyRequest{}) // and the answer is not read
+		a.send(wire.OpCloseSession, &wire.EmptyRequest{}) // the client does not read the answer
 		synctest.Wait()
 		start := time.Now()
 		s.Close()

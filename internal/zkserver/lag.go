@@ -7,19 +7,19 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// laggingView is what a follower knows that has not applied the ensemble's latest transactions.
+// laggingView is the state of a server that has not applied the ensemble's latest transactions.
 type laggingView struct {
 	tree   *dataTree
 	zxid   int64
-	events []event // that the connection's watches have had since: they leave when the follower has caught up
+	events []event // the events of the connection's watches since then, which are sent when the server has caught up
 }
 
-// newLaggingView returns the present state as a view.
+// newLaggingView returns a view of the present state.
 func newLaggingView(t *dataTree, zxid int64) *laggingView {
 	return &laggingView{tree: t.copyForReads(), zxid: zxid}
 }
 
-// copyForReads returns a copy of the nodes, without what only writes need.
+// copyForReads returns a copy of the tree that is sufficient for reads.
 func (t *dataTree) copyForReads() *dataTree {
 	out := &dataTree{nodes: make(map[string]*node, len(t.nodes)), ephemerals: map[int64]*nodeSet{}}
 	for path, n := range t.nodes {
@@ -46,8 +46,9 @@ func (t *dataTree) copyForReads() *dataTree {
 	return out
 }
 
-// noteMissedData notes the event of a watch on data or existence that was set on the view, if the node has changed since. It reports whether it has.
-func (v *laggingView) noteMissedData(path string, now *dataTree) bool {
+// addMissedData handles a new watch on data or existence. If the node has changed since the view, it adds the watch's event to the view and returns true. Otherwise the
+// caller sets the watch.
+func (v *laggingView) addMissedData(path string, now *dataTree) bool {
 	then, n := v.tree.findNode(path), now.findNode(path)
 	switch {
 	case then == nil && n == nil, then != nil && n != nil && then.mzxid == n.mzxid:
@@ -64,8 +65,8 @@ func (v *laggingView) noteMissedData(path string, now *dataTree) bool {
 	return true
 }
 
-// noteMissedChildren is noteMissedData of a watch on children.
-func (v *laggingView) noteMissedChildren(path string, now *dataTree) bool {
+// addMissedChildren is addMissedData for a watch on children.
+func (v *laggingView) addMissedChildren(path string, now *dataTree) bool {
 	then, n := v.tree.findNode(path), now.findNode(path)
 	switch {
 	case then == nil, n != nil && then.pzxid == n.pzxid && then.czxid == n.czxid:
@@ -78,8 +79,8 @@ func (v *laggingView) noteMissedChildren(path string, now *dataTree) bool {
 	return true
 }
 
-// answersFromView are the operations that a follower answers by itself. It hands all others to the leader, and has applied all that was
-// committed before when it answers them.
+// answersFromView are the operations that a server answers from its own state. It passes all others to the leader. When it answers those, it has applied all transactions
+// that were committed before.
 var answersFromView = map[wire.Op]bool{
 	wire.OpExists: true, wire.OpGetData: true, wire.OpGetChildren: true, wire.OpGetChildren2: true, wire.OpGetACL: true,
 	wire.OpGetAllChildrenNumber: true, wire.OpGetEphemerals: true, wire.OpMultiRead: true, wire.OpPing: true,

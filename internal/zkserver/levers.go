@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Expire ends a session at once, as its timer would: its ephemeral nodes go and
-// its connection is cut. It returns an error when there is no such session, and
-// one that wraps ErrSessionTooLarge when the server fails because of it.
+// Expire ends a session at once, as its timer does: it deletes the ephemeral nodes and
+// cuts the connection. It returns an error if there is no such session. The error
+// wraps ErrSessionTooLarge if the server fails because of it.
 func (s *Server) Expire(session int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,22 +21,22 @@ func (s *Server) Expire(session int64) error {
 	return s.db.failure
 }
 
-// Failure returns why the server has stopped serving; nil while it serves.
+// Failure returns why the server has failed, or nil while it serves.
 func (s *Server) Failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.db.failure
 }
 
-// Lag lets the server of a session's connection fall behind, as a follower that does not hear the leader's commits: reads answer from the state
-// that it has now, and its watches send no event. A sync or a write brings it up to date, and it falls behind again from there. catchUp ends that, as
-// the end of the connection does. Lag returns an error when the session has no connection.
+// Lag makes the server of a session's connection lag behind, like a follower that gets no commits of the leader: reads return the present state
+// from now on, and watches send no events. A sync or a write brings the server up to date; then it lags behind again. catchUp ends the lag, and so does
+// the end of the connection. Lag returns an error if the session has no connection.
 func (s *Server) Lag(session int64) (catchUp func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.connections.bySession[session]
 	if c == nil {
-		return nil, fmt.Errorf("zkserver: session %s has no connection that could lag", sessionName(session))
+		return nil, fmt.Errorf("zkserver: session %s has no connection", sessionName(session))
 	}
 	if c.view == nil {
 		c.view = newLaggingView(s.db.tree, s.db.zxid)
@@ -48,9 +48,9 @@ func (s *Server) Lag(session int64) (catchUp func(), err error) {
 	}, nil
 }
 
-// Follower returns a lever of the follower that serves a session's connection now: it holds the messages to the leader, or those from it, or both, until it
-// is called again. The follower answers pings all the same, until a request of the session waits; other requests, reads too, wait for the leader. The
-// lever outlives the session. Follower returns an error when the session has no connection, or the server no followers.
+// Follower returns a function for the follower of a session's connection. Until its next call, hold holds back the messages to the leader, or those from it, or both.
+// Meanwhile the follower still answers pings, as long as no request of the session waits. Other requests, reads too, wait for the leader. hold
+// can also be called after the end of the session. Follower returns an error if the session has no connection, or if the server has no followers.
 func (s *Server) Follower(session int64) (hold func(toLeader, fromLeader bool), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Server) Follower(session int64) (hold func(toLeader, fromLeader bool), 
 }
 
 // Freeze stops the server as SIGSTOP stops a process: connections stay open and
-// new ones are accepted, but the server neither reads nor answers nor sends, and no timer
+// new ones are accepted, but the server does not process requests, sends no answers, and no timer
 // runs. Time goes on.
 func (s *Server) Freeze() {
 	s.mu.Lock()
@@ -77,8 +77,8 @@ func (s *Server) Freeze() {
 	s.frozen = true
 }
 
-// Thaw lets a frozen server continue, as SIGCONT does. What was due meanwhile happens first: sessions expire before
-// the server reads a request that waited.
+// Thaw continues a frozen server, as SIGCONT does. Timers that were due meanwhile fire first: sessions expire before
+// the server processes a request that has waited.
 func (s *Server) Thaw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,34 +94,32 @@ func (s *Server) unfreeze() {
 	if s.containerCheckPending {
 		s.checkContainers()
 	}
-	for _, c := range s.connections.byAge() {
+	for _, c := range s.connections.openByAge() {
 		c.outgoing.releaseDue()
-		if c.follower != nil {
+		if c.follower != nil && !c.detached {
 			c.follower.deliver()
 		}
 	}
 	s.thawed.Broadcast()
 }
 
-// Restart does what clients see of a server's restart, or of an ensemble's new leader: nodes, sessions and the zxid stay, all
-// connections are cut, their watches are gone, and every session has its full timeout again. A frozen server
-// thaws.
+// Restart has the effects that a server's restart, or a new leader of an ensemble, has on clients: nodes, sessions and the zxid stay. All
+// connections are cut, with their watches, and each session gets its full timeout again. It also thaws a frozen
+// server.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	for _, c := range s.connections.byAge() {
-		s.connections.cutConnection(c)
-	}
+	s.connections.cutAll()
 	s.db.sessions.touchAll()
 	s.unfreeze()
-	s.expireSessions() // none has expired; this sets the timer
+	s.expireSessions() // no session has expired; this sets the timer
 	s.containerTimer.Reset(s.config.ContainerInterval)
 }
 
-// Skew sets how far the server's clock is ahead of the true time; a negative one is behind. The clock stamps nodes and ends TTL nodes.
+// Skew sets how far the server's clock is ahead of the true time, or behind if it is negative. This clock gives the times of nodes and the ends of TTL nodes.
 // Sessions do not depend on it.
 func (s *Server) Skew(d time.Duration) {
 	s.mu.Lock()
@@ -129,7 +127,7 @@ func (s *Server) Skew(d time.Duration) {
 	s.db.clockSkew = d
 }
 
-// Reap removes the containers and TTL nodes that have expired, as the next check would. On a frozen server Thaw does it.
+// Reap removes the containers and TTL nodes that have expired, as the next check does. If the server is frozen, Thaw removes them.
 func (s *Server) Reap() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,39 +140,39 @@ func (s *Server) Reap() {
 	}
 }
 
-// Number sets the sequence number of the next child that is created below a node. It returns an error when
+// Number sets the sequence number of the next child that is created below a node. It returns an error if
 // there is no such node.
 func (s *Server) Number(path string, next int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.db.tree.findNode(path)
 	if n == nil {
-		return fmt.Errorf("zkserver: no node %s to number the children of", path)
+		return fmt.Errorf("zkserver: no node %s", path)
 	}
 	n.childrenCreated = next
 	return nil
 }
 
-// DropReply lets the n-th request that matches, counted from one, be done, and
-// then cuts its connection instead of answering. Earlier answers still arrive.
+// DropReply processes the n-th request that matches, counted from one, and
+// then closes its connection instead of answering it. Earlier answers still arrive.
 func (s *Server) DropReply(n int, m Match) *Fault {
 	return s.faults.addFault(&Fault{match: m, skip: max(n, 1) - 1})
 }
 
-// DelayReplies delays the answer to every request that matches, until it is
-// cancelled. What follows on the connection waits behind it.
+// DelayReplies delays the answer to each request that matches, until it is
+// cancelled. Later frames on the same connection wait until that answer is sent.
 func (s *Server) DelayReplies(d time.Duration, m Match) *Fault {
 	return s.faults.addFault(&Fault{match: m, delay: max(d, 1)})
 }
 
-// Throttle answers the next requests that match, so many times, with ThrottledOp and does not do them, as an overloaded server does. Pings and
-// the close of a session are not throttled. A throttled request is not read: the match sees its operation and its session, and no path.
+// Throttle answers the next requests that match, as many as times says, with ThrottledOp and does not process them, as an overloaded server does. It does not throttle
+// pings and the close of a session. The body of a throttled request is not decoded, so the match sees its operation and its session, and no path.
 func (s *Server) Throttle(times int, m Match) *Fault {
 	return s.faults.addFault(&Fault{match: m, throttleLeft: max(times, 1)})
 }
 
-// Observe calls f with every request that has been done, failed ones and pings
-// included, in the order in which the server did them and before the answer
-// leaves. f runs inside the server: it must be quick and must not call it.
+// Observe calls f with each processed request, also with failed ones and pings,
+// in the order in which the server has processed them and before it sends the answer.
+// The server calls f while it holds its mutex: f must return soon and must not call the server.
 // The returned function ends the observation.
 func (s *Server) Observe(f func(Request)) (stop func()) { return s.faults.addObserver(f) }

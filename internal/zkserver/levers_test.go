@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// inBubble runs a test in virtual time with a server and a stage.
+// inBubble runs a test in virtual time, with a server and a set of clients.
 func inBubble(t *testing.T, test func(*testing.T, *Server, *testClients)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true, ExtendedTypes: true})
@@ -52,7 +52,7 @@ func TestFrozenServerAcceptsWithoutAnswering(t *testing.T) {
 	})
 }
 
-// As a real server does after SIGSTOP and SIGCONT, with a ping waiting.
+// TestOverdueSessionsExpireFirstAfterAThaw: a real server does the same after SIGSTOP and SIGCONT, if a ping waits.
 func TestOverdueSessionsExpireFirstAfterAThaw(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 4*time.Second)
@@ -90,7 +90,7 @@ func TestCloseEndsAFrozenServer(t *testing.T) {
 		a.send(wire.OpPing, &wire.EmptyRequest{})
 		s.Close()
 		a.waitForClose()
-		s.Thaw() // must not bring it back
+		s.Thaw() // the server stays closed
 	})
 }
 
@@ -193,7 +193,7 @@ func TestLaggingServerAnswersFromItsState(t *testing.T) {
 		}, events)
 		require.Equal(t, "2", read("/n"))
 		b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte("3"), Version: -1})
-		require.Equal(t, "2", read("/n"), "it falls behind again")
+		require.Equal(t, "2", read("/n"), "the server lags behind again")
 		catchUp()
 		require.Equal(t, "3", read("/n"))
 		b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte("4"), Version: -1})

@@ -15,14 +15,14 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// closeSizeOf is the size of the transaction that would close the client's session.
+// closeSizeOf returns the size of the transaction that would close the client's session.
 func closeSizeOf(s *Server, a *rawClient) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.db.closeSize(s.db.sessions.byID[a.session])
 }
 
-// sessionOfSize is a session whose close has so many bytes.
+// sessionOfSize returns a client with a session. The transaction that closes this session has size bytes.
 func sessionOfSize(t *testing.T, s *Server, st *testClients, size int) *rawClient {
 	t.Helper()
 	a := st.joinFor("a", 0)
@@ -48,7 +48,7 @@ func TestCloseSizeBySizeOfPaths(t *testing.T) {
 	})
 }
 
-// TestSessionTooLargeFailsTheServer comes to the same whoever ends the session.
+// TestSessionTooLargeFailsTheServer: each way to end such a session makes the server fail.
 func TestSessionTooLargeFailsTheServer(t *testing.T) {
 	for name, end := range map[string]func(*Server, *rawClient){
 		"closed":  func(_ *Server, a *rawClient) { a.send(wire.OpCloseSession, &wire.EmptyRequest{}) },
@@ -87,7 +87,7 @@ func TestSessionTooLargeFailsTheServer(t *testing.T) {
 				require.ErrorIs(t, s.Failure(), ErrSessionTooLarge)
 				require.ErrorContains(t, s.Failure(), "6 nodes, a transaction of 2005 bytes where 2000 is the limit")
 				require.Contains(t, log.String(), "ZOOKEEPER-4306")
-				require.Error(t, s.Expire(b.session), "nothing is served any more, so nothing expires")
+				require.Error(t, s.Expire(b.session), "a failed server ends no sessions")
 
 				before := s.Tree("/")
 				time.Sleep(time.Hour)
@@ -110,7 +110,7 @@ func TestJuteMaxBufferLimitsRequests(t *testing.T) {
 		go func() { _, _ = a.nc.Write(binary.BigEndian.AppendUint32(nil, 201)) }()
 		a.waitForClose()
 		again := st.client("again")
-		require.True(t, again.open(wire.ConnectRequest{Timeout: 4000, Session: a.session, Password: a.password}), "the session lives on")
+		require.True(t, again.open(wire.ConnectRequest{Timeout: 4000, Session: a.session, Password: a.password}), "the session goes on")
 	})
 }
 
@@ -159,7 +159,7 @@ func TestFourLetterWordsOfTheWhitelist(t *testing.T) {
 	}
 }
 
-// TestStmkWaitsForItsArgument cannot be kept waiting for ever, and an end instead of the argument changes nothing.
+// TestStmkWaitsForItsArgument: the server waits for the argument until the handshake timeout. Without the argument the mask does not change.
 func TestStmkWaitsForItsArgument(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		ask := func(parts ...string) string {
@@ -176,7 +176,7 @@ func TestStmkWaitsForItsArgument(t *testing.T) {
 		}
 		require.Equal(t, "258", ask("stmk", "\x00\x00\x00\x00", "\x00\x00\x01\x02"))
 		require.Equal(t, "258", ask("gtmk"))
-		require.Empty(t, ask("stmk", "\x00"), "until the time for a handshake is over")
+		require.Empty(t, ask("stmk", "\x00"), "the server closes the connection after the handshake timeout")
 		require.Equal(t, "258", ask("gtmk"))
 	})
 }

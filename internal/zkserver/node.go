@@ -4,15 +4,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Kind is the kind of a node: it decides what ends the node's life.
+// Kind is the kind of a node. It says when the server deletes the node by itself.
 type Kind uint8
 
 // The kinds of nodes.
 const (
-	Persistent Kind = iota // ends by a delete only
-	Ephemeral              // ends with its session
-	Container              // ends some time after its last child is deleted
-	TTL                    // ends after a time without a change and without children
+	Persistent Kind = iota // not deleted by the server
+	Ephemeral              // deleted with its session
+	Container              // deleted some time after its last child
+	TTL                    // deleted after a time without changes and children
 )
 
 var kindNames = [...]string{Persistent: "persistent", Ephemeral: "ephemeral", Container: "container", TTL: "ttl"}
@@ -30,17 +30,17 @@ type node struct {
 	czxid, mzxid, pzxid int64
 	ctime, mtime        int64 // milliseconds since 1970
 	version, aversion   int32
-	childrenCreated     int32 // children ever created: the next sequence number
+	childrenCreated     int32 // how many children were created; also the next sequence number
 
 	kind  Kind
 	owner int64 // the session of an ephemeral node, or the TTL in milliseconds
 
 	children  nodeSet
-	positions [2]int // in the parent's children and in the lifetime set: see setRole
+	positions [2]int // the node's indices in its two sets, by setRole
 }
 
-// stat returns what clients see of a node. ZooKeeper does not show them containers and TTLs. Cversion counts creates and deletes
-// of children: each create had its delete, except for the children that exist.
+// stat returns the node's metadata for clients. ZooKeeper does not show them which nodes are containers or TTL nodes. Cversion counts the creates and deletes
+// of children: there are as many deletes as creates, minus the children that exist.
 func (n *node) stat() wire.Stat {
 	s := wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
@@ -77,8 +77,8 @@ func (n *node) countDescendants() int {
 	return total
 }
 
-// encodeChildren appends the children's names as a vector. Until one is deleted, the newest comes first: no client can mistake
-// that order for a sorted one.
+// encodeChildren appends the children's names as a vector. Until a child is deleted, the newest comes first, so that tests notice a client that relies on
+// a sorted list.
 func (n *node) encodeChildren(e *wire.Encoder) {
 	nodes := n.children.nodes
 	e.Int(int32(len(nodes)))
@@ -97,7 +97,7 @@ func (n *node) encodeData(e *wire.Encoder) {
 	n.encodeStat(e)
 }
 
-// setRole tells apart the two sets that a node may be in.
+// setRole is one of the two sets that a node may be in.
 type setRole int
 
 const (
@@ -105,7 +105,7 @@ const (
 	byLifetime                // in its session's ephemeral nodes, or in the containers and TTL nodes
 )
 
-// nodeSet is a set of nodes. Its order depends only on the additions and removals. A node records its positions, so both
+// nodeSet is a set of nodes. Its order depends only on the additions and removals. Each node has its index in the set, so that additions and removals
 // take constant time.
 type nodeSet struct{ nodes []*node }
 

@@ -16,7 +16,7 @@ const maxTTL = 1<<40 - 1
 type operationResult struct {
 	op   wire.Op
 	code wire.Code
-	path string // of the node created
+	path string // the path of the created node
 	stat wire.Stat
 }
 
@@ -24,7 +24,7 @@ func failedOperation(op wire.Op, code wire.Code) operationResult {
 	return operationResult{op: op, code: code}
 }
 
-// applyOperation does one write operation.
+// applyOperation applies one write operation.
 func (t *transaction) applyOperation(op wire.Op, body wire.Request) operationResult {
 	switch r := body.(type) {
 	case *wire.CreateRequest:
@@ -42,8 +42,8 @@ func (t *transaction) applyOperation(op wire.Op, body wire.Request) operationRes
 	return failedOperation(op, wire.MarshallingError)
 }
 
-// create checks in the order of the real server: it determines the error for a
-// request with several faults.
+// create checks a request in the same order as the real server, since that order
+// decides which error a request with several mistakes gets.
 func (t *transaction) create(op wire.Op, r *wire.CreateRequest) operationResult {
 	if op == wire.OpCreateTTL && !r.HasTTL {
 		return failedOperation(op, wire.MarshallingError)
@@ -87,7 +87,7 @@ func (t *transaction) create(op wire.Op, r *wire.CreateRequest) operationResult 
 	return operationResult{op: op, path: path, stat: n.stat()}
 }
 
-// validCreateFlags reports whether the flags are known and require a TTL exactly if the request has one.
+// validCreateFlags reports whether the flags are known, and whether the request has a valid TTL if, and only if, the flags require one.
 func validCreateFlags(op wire.Op, r *wire.CreateRequest) bool {
 	switch r.Flags {
 	case wire.FlagTTL, wire.FlagPersistentSequentialTTL:
@@ -106,8 +106,8 @@ func isSequential(flags int32) bool {
 	return flags == wire.FlagSequential || flags == wire.FlagEphemeralSequential || flags == wire.FlagPersistentSequentialTTL
 }
 
-// newNode makes a node that is not yet in the tree. The operation determines
-// containers and TTLs: a plain create with the container flag makes a
+// newNode makes a node that is not in the tree yet. The operation code, and not the flags,
+// decides whether it is a container or a TTL node: a plain create with the container flag makes a
 // persistent node, as on the real server.
 func (t *transaction) newNode(op wire.Op, r *wire.CreateRequest, path string, acl []wire.ACL) *node {
 	n := &node{path: path, data: bytes.Clone(r.Data), acl: acl,
@@ -188,7 +188,7 @@ func (t *transaction) check(r *wire.NumberRequest) operationResult {
 	return operationResult{op: wire.OpCheck, code: code}
 }
 
-// findPermitted returns an existing node on which the client has the permission.
+// findPermitted returns an existing node for which the client has a permission.
 func (t *transaction) findPermitted(path string, perm int32) (*node, wire.Code) {
 	if wire.ValidatePath(path) != nil {
 		return nil, wire.BadArguments
@@ -205,11 +205,11 @@ func (t *transaction) findPermitted(path string, perm int32) (*node, wire.Code) 
 
 func versionMatches(version, asked int32) bool { return asked == wire.AnyVersion || asked == version }
 
-// resolveACL checks an ACL that is to be set, drops duplicates and expands the auth
-// scheme to what the asker has authenticated as.
+// resolveACL checks the ACL of a request and returns the ACL to store. It drops duplicates, and replaces an
+// entry with the scheme auth by entries for the client's identities.
 func resolveACL(acl []wire.ACL, ids []wire.Identity) ([]wire.ACL, wire.Code) {
 	if len(acl) == 1 && acl[0] == openACL[0] {
-		return openACL, wire.OK // by far the most frequent one is kept once
+		return openACL, wire.OK // most nodes have this ACL, so they share one copy
 	}
 	var fixed, seen []wire.ACL
 	for _, a := range acl {
@@ -229,8 +229,8 @@ func resolveACL(acl []wire.ACL, ids []wire.Identity) ([]wire.ACL, wire.Code) {
 	return fixed, wire.OK
 }
 
-// applyAll stops at the first part that fails; those before it read as OK and
-// those after it as RuntimeInconsistency.
+// applyAll applies the parts of a multi until one fails. The results of the parts before that one are OK, and
+// those of the parts after it RuntimeInconsistency.
 func (t *transaction) applyAll(parts []wire.MultiPart) (outcomes []operationResult, code wire.Code) {
 	for _, p := range parts {
 		op := operationOfPart(p)
@@ -245,12 +245,12 @@ func (t *transaction) applyAll(parts []wire.MultiPart) (outcomes []operationResu
 	return outcomes, code
 }
 
-// operationOfPart is the operation a part stands for. Inside a multi the real server
-// goes by a create's flags and not by its operation code.
+// operationOfPart returns the operation of a part. In a multi the real server
+// decides by the flags of a create, and not by its operation code.
 func operationOfPart(p wire.MultiPart) wire.Op {
-	create, is := p.Body.(*wire.CreateRequest)
+	create, isCreate := p.Body.(*wire.CreateRequest)
 	switch {
-	case !is:
+	case !isCreate:
 		return p.Op
 	case create.Flags == wire.FlagContainer:
 		return wire.OpCreateContainer

@@ -7,33 +7,33 @@ import (
 )
 
 const (
-	// keepBuffer is the largest buffer that is kept for the next use.
+	// keepBuffer is the size of the largest buffer that is kept for the next use.
 	keepBuffer = 64 << 10
-	// outgoingPause is how many bytes may wait to be written before the
-	// connection's next request is left unread.
+	// outgoingPause is how many bytes may wait to be written. If more wait, the server does not
+	// process the connection's next request.
 	outgoingPause = 1 << 20
 )
 
-// outgoingQueue holds the frames that wait to be written to a connection, and writes them in a goroutine of its own.
+// outgoingQueue has the frames that wait to be written to a connection. A goroutine of its own writes them.
 type outgoingQueue struct {
 	nc         net.Conn
-	limit      int           // bytes that may wait
-	lastWrites time.Duration // time for the writes after closeWhenWritten
+	limit      int           // how many bytes may wait
+	lastWrites time.Duration // how long the writes after closeWhenWritten may take
 	onDue      func()        // called when a delayed frame is due; it calls releaseDue
 
 	mu           sync.Mutex
-	changed      sync.Cond // for the writer: there is something to do
-	drained      sync.Cond // for the reader: something has been written
-	frames       []byte
-	spare        []byte
-	pending      int // bytes in frames, in delayed and being written
+	changed      sync.Cond // wakes the writer: there are frames to write, or the connection ends
+	drained      sync.Cond // wakes the reader: bytes were written, or the connection ends
+	frames       []byte    // the next bytes to write
+	spare        []byte    // a buffer to use for frames
+	pending      int       // how many bytes are in frames, in delayed and in the current write
 	delayed      []delayedFrame
-	timer        *time.Timer // for delayed[0]
-	closeWritten bool        // close when all is written
+	timer        *time.Timer // fires when delayed[0] is due
+	closeWritten bool        // close the connection when all frames are written
 	closed       bool
 }
 
-// delayedFrame is a frame that waits for an injected delay, or for one before it.
+// delayedFrame is a frame with an injected delay, or one that waits for such a frame before it.
 type delayedFrame struct {
 	due   time.Time
 	bytes []byte
@@ -45,8 +45,8 @@ func newOutgoingQueue(nc net.Conn, limit int, lastWrites time.Duration, onDue fu
 	return q
 }
 
-// addFrame queues a frame, after the delay and after the frames that wait already. It returns false, and adds nothing, when more than limit
-// bytes wait already.
+// addFrame queues a frame. The frame is written after the delay, and after the frames that wait already. If more than limit bytes wait, addFrame returns false and
+// does not queue the frame.
 func (q *outgoingQueue) addFrame(frame []byte, delay time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +77,7 @@ func (q *outgoingQueue) addDelayed(frame []byte, delay time.Duration) {
 	}
 }
 
-// releaseDue moves the delayed frames that are due to the writer.
+// releaseDue passes the delayed frames that are due to the writer.
 func (q *outgoingQueue) releaseDue() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,10 +89,11 @@ func (q *outgoingQueue) releaseDue() {
 	if len(q.delayed) > 0 {
 		q.timer.Reset(q.delayed[0].due.Sub(now))
 	}
+	q.limitLastWrites()
 	q.changed.Signal()
 }
 
-// waitDrained waits until the client has read enough of what waits for it, or the connection ends.
+// waitDrained waits while more than outgoingPause bytes wait for the client, unless the connection ends.
 func (q *outgoingQueue) waitDrained() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,17 +102,24 @@ func (q *outgoingQueue) waitDrained() {
 	}
 }
 
-// closeWhenWritten closes the connection once all frames are written, or after lastWrites if the client does not read them.
+// limitLastWrites limits the time of the writes after closeWhenWritten, once no delayed frame waits; q.mu is held.
+func (q *outgoingQueue) limitLastWrites() {
+	if q.closeWritten && len(q.delayed) == 0 {
+		_ = q.nc.SetWriteDeadline(time.Now().Add(q.lastWrites))
+	}
+}
+
+// closeWhenWritten closes the connection once all frames are written, or lastWrites after the last one was due if the client does not read them.
 func (q *outgoingQueue) closeWhenWritten() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closeWritten = true
-	_ = q.nc.SetWriteDeadline(time.Now().Add(q.lastWrites))
+	q.limitLastWrites()
 	q.changed.Signal()
 	q.drained.Broadcast()
 }
 
-// closeNow closes the connection at once and drops the frames that wait.
+// closeNow closes the connection at once and drops the queued frames.
 func (q *outgoingQueue) closeNow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -128,7 +136,7 @@ func (q *outgoingQueue) closeNow() {
 	q.drained.Broadcast()
 }
 
-// writeLoop writes all frames that wait in one call, again and again until the connection ends.
+// writeLoop writes frames until the connection ends. Each call of Write has all frames that wait.
 func (q *outgoingQueue) writeLoop() {
 	defer q.closeNow()
 	for {
@@ -143,7 +151,7 @@ func (q *outgoingQueue) writeLoop() {
 	}
 }
 
-// takeFrames waits for bytes to write. It returns none when the connection has ended.
+// takeFrames waits for bytes to write, and returns them. It returns none if the connection has ended.
 func (q *outgoingQueue) takeFrames() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// requestProcessor does the requests of all connections, one at a time and in the order in which they arrive. The server's mutex guards it.
+// requestProcessor processes the requests of all connections, one at a time and in the order in which they arrive. The server's mutex guards it.
 type requestProcessor struct {
 	config      Config
 	db          *database
 	connections *connections
 	faults      *faultInjector
-	counts      map[wire.Op]int64 // requests since the start
+	counts      map[wire.Op]int64 // how many requests of each operation have arrived
 
 	request request      // reused
 	reply   wire.Encoder // reused
@@ -24,17 +24,17 @@ func newRequestProcessor(config Config, db *database, connections *connections, 
 	return &requestProcessor{config: config, db: db, connections: connections, faults: faults, counts: map[wire.Op]int64{}}
 }
 
-// request is the request that is being done.
+// request is the request that is being processed.
 type request struct {
 	connection *connection
 	header     wire.RequestHeader
 	body       wire.Decoder
-	reply      *wire.Encoder // the reply's body
+	reply      *wire.Encoder // handlers append the reply's body
 
-	// For observers and faults.
+	// For observers and faults; see Request.
 	path   string
 	data   []byte
-	result string // the path created
+	result string
 	parts  []Request
 }
 
@@ -43,7 +43,7 @@ func (r *request) decode(body wire.Request) bool {
 	return r.body.Err() == nil
 }
 
-// acceptsNullPath reports whether the real server takes a null path for an empty one. For other operations it cannot decode it.
+// acceptsNullPath reports whether the real server treats a null path of this operation as an empty one. It cannot decode null paths of other operations.
 func acceptsNullPath(op wire.Op) bool {
 	switch op {
 	case wire.OpSetData, wire.OpSetACL, wire.OpCheck, wire.OpSync, wire.OpGetEphemerals, wire.OpAddWatch, wire.OpRemoveWatches:
@@ -52,10 +52,10 @@ func acceptsNullPath(op wire.Op) bool {
 	return false
 }
 
-// requestHandler does a request and appends the reply's body to r.reply. What it has appended is dropped if it returns an error.
+// requestHandler processes a request and appends the reply's body to r.reply. If it returns an error, that body is dropped.
 type requestHandler func(*requestProcessor, *request) wire.Code
 
-// noReply is a handler's result if the server sends no reply. Codes of the protocol are not positive.
+// noReply is the result of a handler for a request without a reply. No code of the protocol is positive.
 const noReply wire.Code = 1
 
 var requestHandlers = map[wire.Op]requestHandler{
@@ -99,7 +99,7 @@ func (p *requestProcessor) connect(c *connection, frame []byte) bool {
 	}
 	if hello.LastZxid > p.db.zxid {
 		p.config.Logger.Info("client has seen a later zxid than this server", "client", hello.LastZxid, "server", p.db.zxid)
-		return false // without a reply, as the real server
+		return false // without a reply, as on the real server
 	}
 	sess := p.openOrResumeSession(&hello)
 	response := wire.ConnectResponse{Password: make([]byte, wire.PasswordSize), Short: hello.Short}
@@ -119,7 +119,7 @@ func (p *requestProcessor) connect(c *connection, frame []byte) bool {
 	return sess != nil
 }
 
-// openOrResumeSession returns nil when the session to resume has ended or the password is wrong. It cuts an older connection of the
+// openOrResumeSession returns nil if the session to resume has ended or the password is wrong. It cuts an older connection of the
 // session before it checks the password, as the real server does.
 func (p *requestProcessor) openOrResumeSession(hello *wire.ConnectRequest) *session {
 	timeout := time.Duration(hello.Timeout) * time.Millisecond
@@ -143,7 +143,7 @@ func (p *requestProcessor) openOrResumeSession(hello *wire.ConnectRequest) *sess
 	return sess
 }
 
-// takeRequest does the request in the frame, by way of the connection's follower. It returns false if the connection ends.
+// takeRequest processes the request in the frame, through the connection's follower if there is one. It returns false if the connection ends.
 func (p *requestProcessor) takeRequest(c *connection, frame []byte) bool {
 	f := c.follower
 	if f == nil {
@@ -162,14 +162,14 @@ func (p *requestProcessor) takeRequest(c *connection, frame []byte) bool {
 	f.toLeader(func() {
 		f.unanswered--
 		ended := p.db.sessions.byID[c.session.id] != c.session
-		if !c.detached && (!ended || opOf(frame) == wire.OpSync) { // a sync does not ask for the session
+		if !c.detached && (!ended || opOf(frame) == wire.OpSync) { // the leader does not check the session of a sync
 			p.processRequest(c, frame)
 		}
 	})
 	return !c.detached
 }
 
-// opOf is the operation of a request; 0 if it has none.
+// opOf returns the operation of a request, or 0 if its header cannot be decoded.
 func opOf(frame []byte) wire.Op {
 	var header wire.RequestHeader
 	d := wire.NewServerDecoder(frame)
@@ -179,7 +179,7 @@ func opOf(frame []byte) wire.Op {
 	return header.Op
 }
 
-// processRequest does the request in the frame. It returns false if the connection ends.
+// processRequest processes the request in the frame. It returns false if the connection ends.
 func (p *requestProcessor) processRequest(c *connection, frame []byte) bool {
 	p.connections.countReceived(c)
 	r := &p.request
@@ -240,13 +240,13 @@ func (p *requestProcessor) handleAndReply(r *request, handle requestHandler) boo
 	if p.reply.Len() > keepBuffer {
 		p.reply = wire.Encoder{}
 	}
-	if lags && r.connection.view == nil { // it lags behind what comes from now on
+	if lags && r.connection.view == nil { // the request has ended the lag, which begins again now
 		r.connection.view = newLaggingView(p.db.tree, p.db.zxid)
 	}
 	return !r.connection.detached
 }
 
-// treeFor is what the connection's server knows.
+// treeFor returns the tree that the connection's server knows.
 func (p *requestProcessor) treeFor(c *connection) *dataTree {
 	if c.view != nil {
 		return c.view.tree
@@ -254,7 +254,7 @@ func (p *requestProcessor) treeFor(c *connection) *dataTree {
 	return p.db.tree
 }
 
-// zxidFor is the newest transaction that the connection's server knows.
+// zxidFor returns the last transaction that the connection's server knows.
 func (p *requestProcessor) zxidFor(c *connection) int64 {
 	if c.view != nil {
 		return c.view.zxid
@@ -281,8 +281,8 @@ func (p *requestProcessor) sendHeader(c *connection, h wire.ReplyHeader) {
 	p.connections.sendFrame(c, p.reply.Bytes(), 0)
 }
 
-// authenticate adds an identity to the connection. The request does not prolong the session. An unknown scheme, or too many
-// identities, end the connection.
+// authenticate adds an identity to the connection. The request does not prolong the session. After an unknown scheme, or with too many
+// identities, the connection ends.
 func (p *requestProcessor) authenticate(r *request) bool {
 	var body wire.AuthRequest
 	if !r.decode(&body) {
@@ -298,7 +298,7 @@ func (p *requestProcessor) authenticate(r *request) bool {
 		if !r.connection.addIdentity(id) {
 			header.Err = wire.AuthFailed
 		}
-	case schemeIP: // a connection has its address from the start
+	case schemeIP: // each connection already has its address as an identity
 	default:
 		header.Err = wire.AuthFailed
 	}

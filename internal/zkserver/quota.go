@@ -10,10 +10,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// A quota on /a/b is two nodes: its limits, which an administrator writes, and its usage, which the server counts.
-// The usage includes the node itself and all nodes below it.
+// A quota on /a/b is stored in two nodes: its limits, which an administrator writes, and its usage, which the server counts.
+// The usage includes /a/b itself and all nodes below it.
 const (
-	quotaRoot  = "/zookeeper/quota" // then the path that the quota is on
+	quotaRoot  = "/zookeeper/quota" // before the path of the quota
 	limitsName = "zookeeper_limits"
 	usageName  = "zookeeper_stats"
 )
@@ -24,10 +24,10 @@ const (
 	quotaHardCount, quotaHardBytes = "countHardLimit", "byteHardLimit"
 )
 
-// quotaValues is the data of a quota's node: numbers by name. A missing one is -1, which is no limit.
+// quotaValues is the data of a quota's node: numbers by name. A missing number is -1, which means no limit.
 type quotaValues map[string]int64
 
-// parseQuota reads "count=4,bytes=5=;countHardLimit=10". It returns false if the real server's parser throws an
+// parseQuota parses data such as "count=4,bytes=5=;countHardLimit=10". It returns false if the real server's parser throws an
 // exception.
 func parseQuota(data []byte) (quotaValues, bool) {
 	q := quotaValues{}
@@ -35,7 +35,7 @@ func parseQuota(data []byte) (quotaValues, bool) {
 		return q, data != nil
 	}
 	pairs := strings.FieldsFunc(string(data), func(r rune) bool { return r == ',' || r == ';' })
-	if len(pairs) > 0 && (data[0] == ',' || data[0] == ';') { // an empty pair, which only the end may have
+	if len(pairs) > 0 && (data[0] == ',' || data[0] == ';') { // an empty pair, which is allowed only at the end
 		return nil, false
 	}
 	for _, pair := range pairs {
@@ -62,7 +62,7 @@ func (q quotaValues) value(name string) int64 {
 	return -1
 }
 
-// encode writes count and bytes first, as the oldest servers want them, and the other numbers by name.
+// encode writes count and bytes first, as the oldest servers require, and then the other numbers by name.
 func (q quotaValues) encode() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s=%d,%s=%d", quotaCount, q.value(quotaCount), quotaBytes, q.value(quotaBytes))
@@ -76,7 +76,7 @@ func (q quotaValues) encode() []byte {
 	return []byte(b.String())
 }
 
-// quotaOf is the deepest path with a limit that path is at or below; none for "".
+// quotaOf returns the path of the quota that applies to path: the deepest path with limits at or above it. It returns "" if there is none.
 func (t *dataTree) quotaOf(path string) string {
 	if len(t.quotas) == 0 {
 		return ""
@@ -90,17 +90,17 @@ func (t *dataTree) quotaOf(path string) string {
 	return ""
 }
 
-// quotaPath takes the path of a quota's limits or usage apart; false for any other path.
-func quotaPath(path string) (on, name string, is bool) {
-	below, is := strings.CutPrefix(path, quotaRoot)
-	if !is || !strings.HasPrefix(below, "/") {
+// quotaPath splits the path of a quota's limits or usage into the quota's path and a name. It returns false for any other path.
+func quotaPath(path string) (on, name string, ok bool) {
+	below, found := strings.CutPrefix(path, quotaRoot)
+	if !found || !strings.HasPrefix(below, "/") {
 		return "", "", false
 	}
 	on, name = wire.SplitPath(below)
 	return on, name, on != "/" && (name == limitsName || name == usageName)
 }
 
-// countUsage keeps the quotas and their usage up to date with a transaction's events, in order.
+// countUsage updates the quotas and their usage by the events of a transaction, in order.
 func (t *dataTree) countUsage(events []event) {
 	for i, e := range events {
 		if e.typ == wire.EventNodeChildrenChanged {
@@ -113,8 +113,8 @@ func (t *dataTree) countUsage(events []event) {
 	}
 }
 
-// updateQuota begins or ends a quota. A new node for its usage gets what there was before the events that are still to
-// be counted.
+// updateQuota begins or ends a quota. A new node for its usage gets the usage without the later events of the transaction, which are counted after
+// that.
 func (t *dataTree) updateQuota(on, name string, typ wire.EventType, later []event) {
 	switch {
 	case name == limitsName && typ == wire.EventNodeCreated:
@@ -140,8 +140,8 @@ func (q quotaValues) addUsage(count, bytes int64) {
 	q[quotaBytes] = q.value(quotaBytes) + bytes
 }
 
-// countEvent counts an event for the quota that its path is under. Usage that does not parse is left as it is; the real
-// server ends over it.
+// countEvent counts an event for the quota that applies to its path. It does not change usage that does not parse; the real
+// server exits then.
 func (t *dataTree) countEvent(e event) {
 	on := t.quotaOf(e.path)
 	if on == "" {
@@ -155,7 +155,7 @@ func (t *dataTree) countEvent(e event) {
 	}
 }
 
-// writeUsage is not a transaction: it changes neither version nor zxid, and triggers no watch.
+// writeUsage writes a quota's usage. This is not a transaction: it changes neither version nor zxid, and triggers no watch.
 func (t *dataTree) writeUsage(on string, usage quotaValues) {
 	if n := t.findNode(quotaRoot + on + "/" + usageName); n != nil {
 		data := usage.encode()
@@ -164,7 +164,7 @@ func (t *dataTree) writeUsage(on string, usage quotaValues) {
 	}
 }
 
-// nodesOf is by how many nodes an event changes the tree.
+// nodesOf returns by how many nodes an event changes the tree.
 func nodesOf(typ wire.EventType) int64 {
 	switch typ {
 	case wire.EventNodeCreated:
@@ -175,8 +175,8 @@ func nodesOf(typ wire.EventType) int64 {
 	return 0
 }
 
-// checkQuota refuses what would exceed a hard limit, if quotas are enforced. The parts of a multi are each checked
-// against the usage before it, as on the real server.
+// checkQuota refuses a write that would exceed a hard limit, if quotas are enforced. It compares each part of a multi with
+// the usage before the multi, as the real server does.
 func (t *dataTree) checkQuota(path string, bytes, count int64) wire.Code {
 	if !t.enforceQuotas {
 		return wire.OK

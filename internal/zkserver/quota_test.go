@@ -36,7 +36,7 @@ func TestQuotaValues(t *testing.T) {
 	require.False(t, ok, "a node without data")
 }
 
-// FuzzQuotaValues reads what anybody may write into the nodes of a quota.
+// FuzzQuotaValues parses any data, since clients may write any data into the nodes of a quota.
 func FuzzQuotaValues(f *testing.F) {
 	for _, text := range []string{"count=4,bytes=5=;countHardLimit=10", "bytes=-1", "a==4;;b=", ",", "=;=1", "count=1,count=2"} {
 		f.Add([]byte(text))
@@ -53,7 +53,7 @@ func FuzzQuotaValues(f *testing.F) {
 	})
 }
 
-// TestQuotaUsageMatchesTheTree compares usage with a count of the nodes after random writes, transactions that fail, and
+// TestQuotaUsageMatchesTheTree compares the usage with a count of the nodes, after random writes, failed transactions and
 // ends of sessions.
 func TestQuotaUsageMatchesTheTree(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
@@ -79,7 +79,7 @@ func TestQuotaUsageMatchesTheTree(t *testing.T) {
 				requireUsage(t, s)
 			}
 		}
-		require.Greater(t, most, int64(2), "the test has tried something")
+		require.Greater(t, most, int64(2), "the random writes have created nodes")
 	})
 }
 
@@ -112,7 +112,7 @@ func TestInvalidQuotaUsageIsNotCounted(t *testing.T) {
 	})
 }
 
-// TestRootHasNoQuota makes the nodes that would put one there.
+// TestRootHasNoQuota creates nodes that look like a quota on the root.
 func TestRootHasNoQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{EnforceQuota: true})

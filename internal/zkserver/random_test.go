@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestFailedMultiIsRolledBack runs random multis, most of which fail at their
-// last part, and compares the tree before and after.
+// TestFailedMultiIsRolledBack runs random multis, most of which fail at the
+// last part, and compares the tree before and after each failed one.
 func TestFailedMultiIsRolledBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// rawClient is a client that speaks the bare protocol and writes down what it hears,
-// without what differs from run to run.
+// rawClient is a client that uses the protocol directly. It logs the frames that it gets,
+// without the values that differ between runs.
 type rawClient struct {
 	st   *testClients
 	name string
@@ -23,7 +23,7 @@ type rawClient struct {
 
 	session  int64
 	password []byte
-	zxid     int64 // the last one heard
+	zxid     int64 // the zxid of the latest answer
 	xid      int32
 	ops      map[int32]wire.Op
 }
@@ -32,7 +32,7 @@ func (r *rawClient) logLine(format string, args ...any) {
 	r.st.lines = append(r.st.lines, r.name+": "+fmt.Sprintf(format, args...))
 }
 
-// open connects; zero session asks for a new one.
+// open connects and sends a connect request. It returns false if it gets no session.
 func (r *rawClient) open(ask wire.ConnectRequest) bool {
 	r.dial()
 	var e wire.Encoder
@@ -67,8 +67,8 @@ func (r *rawClient) dial() {
 }
 
 func (r *rawClient) write(b []byte) {
-	_ = r.nc.SetWriteDeadline(time.Now().Add(3 * time.Second))
-	_, _ = r.nc.Write(b) // the server may have closed: the next read tells
+	_ = r.nc.SetWriteDeadline(time.Now().Add(r.st.readTimeout))
+	_, _ = r.nc.Write(b) // if the server has closed the connection, the next read fails
 }
 
 func (r *rawClient) frame() ([]byte, error) {
@@ -76,7 +76,7 @@ func (r *rawClient) frame() ([]byte, error) {
 	return wire.ReadFrame(r.nc, nil, 64<<20)
 }
 
-// send writes a request and does not wait.
+// send writes a request and does not wait for the answer.
 func (r *rawClient) send(op wire.Op, body wire.Request) {
 	var e wire.Encoder
 	body.Encode(&e)
@@ -98,7 +98,7 @@ func (r *rawClient) sendBytes(op wire.Op, body []byte) {
 	r.write(e.Bytes())
 }
 
-// do sends a request and writes down all that comes up to its answer.
+// do sends a request, and logs all frames up to its answer.
 func (r *rawClient) do(op wire.Op, body wire.Request) {
 	r.send(op, body)
 	for r.receiveFrame() {
@@ -111,13 +111,13 @@ func (r *rawClient) doBytes(op wire.Op, body []byte) {
 	}
 }
 
-// drain writes down the events that have come.
+// drain logs the events that have arrived.
 func (r *rawClient) drain() { r.do(wire.OpPing, &wire.EmptyRequest{}) }
 
 // quit closes the session.
 func (r *rawClient) quit() { r.do(wire.OpCloseSession, &wire.EmptyRequest{}) }
 
-// receiveFrame writes down one packet; true when it was an event.
+// receiveFrame logs one frame. It returns true if that is an event.
 func (r *rawClient) receiveFrame() bool {
 	frame, err := r.frame()
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *rawClient) receiveFrame() bool {
 		text = " " + r.answer(op, &d)
 	}
 	require.NoError(r.st.t, d.Err(), "%v", op)
-	if d.Len() > 0 && head.Err == wire.OK { // nobody reads on behind an error
+	if d.Len() > 0 && head.Err == wire.OK { // clients ignore the bytes after an error
 		text += fmt.Sprintf(" REST %x", d.Rest())
 	}
 	r.logLine("%v zxid %s %v%s", op, r.st.relative(head.Zxid), head.Err, text)
@@ -154,7 +154,7 @@ func describeReadError(err error) string {
 	return "closed"
 }
 
-// answer prints an answer's body.
+// answer returns the text of an answer's body.
 func (r *rawClient) answer(op wire.Op, d *wire.Decoder) string {
 	switch op {
 	case wire.OpCreate, wire.OpSync:
@@ -170,7 +170,7 @@ func (r *rawClient) answer(op wire.Op, d *wire.Decoder) string {
 	case wire.OpGetChildren2:
 		return children(d) + " " + r.stat(d)
 	case wire.OpGetACL:
-		acl := d.ACLs() // expanded in hash order
+		acl := d.ACLs() // the real server expands them in hash order
 		slices.SortFunc(acl, func(a, b wire.ACL) int { return strings.Compare(a.Scheme+a.ID, b.Scheme+b.ID) })
 		return fmt.Sprint(acl) + " " + r.stat(d)
 	case wire.OpGetAllChildrenNumber, wire.OpAddWatch:

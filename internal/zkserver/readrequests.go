@@ -18,7 +18,7 @@ func (p *requestProcessor) findReadable(r *request, path string) (*node, wire.Co
 	return n, wire.OK
 }
 
-// exists needs no permission. Only it sets a watch on a missing node.
+// exists needs no permission. It is the only operation that sets a watch on a missing node.
 func (p *requestProcessor) exists(r *request) wire.Code {
 	var body wire.WatchRequest
 	if !r.decode(&body) {
@@ -28,7 +28,7 @@ func (p *requestProcessor) exists(r *request) wire.Code {
 	if strings.IndexByte(body.Path, 0) >= 0 {
 		return wire.BadArguments
 	}
-	if view := r.connection.view; body.Watch && (view == nil || !view.noteMissedData(body.Path, p.db.tree)) {
+	if view := r.connection.view; body.Watch && (view == nil || !view.addMissedData(body.Path, p.db.tree)) {
 		p.db.dataWatches.addWatch(body.Path, r.connection, OneShot)
 	}
 	n := p.treeFor(r.connection).findNode(body.Path)
@@ -40,22 +40,22 @@ func (p *requestProcessor) exists(r *request) wire.Code {
 }
 
 func (p *requestProcessor) getData(r *request) wire.Code {
-	return p.readAndWatch(r, p.db.dataWatches, (*laggingView).noteMissedData, func(n *node) { n.encodeData(r.reply) })
+	return p.readAndWatch(r, p.db.dataWatches, (*laggingView).addMissedData, func(n *node) { n.encodeData(r.reply) })
 }
 
 func (p *requestProcessor) getChildren(r *request) wire.Code {
-	return p.readAndWatch(r, p.db.childWatches, (*laggingView).noteMissedChildren, func(n *node) { n.encodeChildren(r.reply) })
+	return p.readAndWatch(r, p.db.childWatches, (*laggingView).addMissedChildren, func(n *node) { n.encodeChildren(r.reply) })
 }
 
 func (p *requestProcessor) getChildren2(r *request) wire.Code {
-	return p.readAndWatch(r, p.db.childWatches, (*laggingView).noteMissedChildren, func(n *node) {
+	return p.readAndWatch(r, p.db.childWatches, (*laggingView).addMissedChildren, func(n *node) {
 		n.encodeChildren(r.reply)
 		n.encodeStat(r.reply)
 	})
 }
 
-// readAndWatch answers a read. noteMissed is told of a watch that is set on the view of a server that lags behind.
-func (p *requestProcessor) readAndWatch(r *request, watches *watchManager, noteMissed func(*laggingView, string, *dataTree) bool, encode func(*node)) wire.Code {
+// readAndWatch answers a read, and sets its watch. On a server that lags behind, it first calls addMissed: see addMissedData.
+func (p *requestProcessor) readAndWatch(r *request, watches *watchManager, addMissed func(*laggingView, string, *dataTree) bool, encode func(*node)) wire.Code {
 	var body wire.WatchRequest
 	if !r.decode(&body) {
 		return wire.MarshallingError
@@ -65,14 +65,14 @@ func (p *requestProcessor) readAndWatch(r *request, watches *watchManager, noteM
 	if code != wire.OK {
 		return code
 	}
-	if view := r.connection.view; body.Watch && (view == nil || !noteMissed(view, body.Path, p.db.tree)) {
+	if view := r.connection.view; body.Watch && (view == nil || !addMissed(view, body.Path, p.db.tree)) {
 		watches.addWatch(body.Path, r.connection, OneShot)
 	}
 	encode(n)
 	return wire.OK
 }
 
-// getACL requires READ or ADMIN. Without ADMIN, it hides the digests.
+// getACL requires READ or ADMIN. For a client without ADMIN it hides the digests.
 func (p *requestProcessor) getACL(r *request) wire.Code {
 	n, code := p.findByRequest(r, wire.PermRead|wire.PermAdmin)
 	if code != wire.OK {
@@ -136,7 +136,7 @@ func (p *requestProcessor) getEphemerals(r *request) wire.Code {
 	return wire.OK
 }
 
-// whoAmI names users without their passwords' hashes.
+// whoAmI returns the client's identities, without the hashes of passwords.
 func (p *requestProcessor) whoAmI(r *request) wire.Code {
 	r.reply.Int(int32(len(r.connection.ids)))
 	for _, id := range r.connection.ids {
@@ -150,8 +150,8 @@ func (p *requestProcessor) whoAmI(r *request) wire.Code {
 	return wire.OK
 }
 
-// setWatches restores the watches of a client that reconnects. For changes after the zxid that the client has seen, it
-// sends the event before the reply, instead of setting the watch.
+// setWatches restores the watches of a client that reconnects. If a node has changed after the zxid that the client has seen, it
+// sends the event before the reply and does not set the watch.
 func (p *requestProcessor) setWatches(r *request) wire.Code {
 	body := wire.SetWatchesRequest{Two: r.header.Op == wire.OpSetWatches2}
 	if !r.decode(&body) {
@@ -179,12 +179,12 @@ func (p *requestProcessor) setWatches(r *request) wire.Code {
 	return wire.OK
 }
 
-func (p *requestProcessor) restoreWatch(c *connection, watches *watchManager, path string, changed wire.EventType, since func(*node) bool) {
+func (p *requestProcessor) restoreWatch(c *connection, watches *watchManager, path string, eventType wire.EventType, changed func(*node) bool) {
 	switch n := p.db.tree.findNode(path); {
 	case n == nil:
 		c.processEvent(event{typ: wire.EventNodeDeleted, path: path})
-	case since(n):
-		c.processEvent(event{typ: changed, path: path})
+	case changed(n):
+		c.processEvent(event{typ: eventType, path: path})
 	default:
 		watches.addWatch(path, c, OneShot)
 	}
@@ -213,12 +213,12 @@ func (p *requestProcessor) addWatch(r *request) wire.Code {
 	return wire.OK
 }
 
-// checkWatches accepts a watch of any connection on the path, as ZooKeeper 3.8 does.
+// checkWatches also finds a watch of another connection on the path, as ZooKeeper 3.8 does.
 func (p *requestProcessor) checkWatches(r *request) wire.Code {
 	return p.forWatchManagers(r, (*watchManager).checkPath)
 }
 
-// removeWatches sends no event: clients notify their own watchers.
+// removeWatches sends no event, since clients notify their own watchers.
 func (p *requestProcessor) removeWatches(r *request) wire.Code {
 	return p.forWatchManagers(r, func(w *watchManager, path string) wire.Code {
 		if !w.removeWatch(path, r.connection) {
@@ -228,7 +228,7 @@ func (p *requestProcessor) removeWatches(r *request) wire.Code {
 	})
 }
 
-// forWatchManagers calls do with the watch managers that the request's type names. It is enough that one of them finds
+// forWatchManagers calls do for the watch managers of the request's watcher type. It returns OK if one of them finds
 // a watch.
 func (p *requestProcessor) forWatchManagers(r *request, do func(*watchManager, string) wire.Code) wire.Code {
 	var body wire.NumberRequest

@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// scene is a conversation, recorded with the real server and repeated with this
-// one.
+// scene is a series of requests. A test compares this server's answers with the recorded answers
+// of a real server.
 type scene struct {
 	name string
 	run  func(*testClients)
@@ -349,7 +349,7 @@ func playMultiRead(st *testClients) {
 	a.quit()
 }
 
-// playReaping waits for the container manager, which looks every two seconds.
+// playReaping waits for the container manager, which checks every two seconds.
 func playReaping(st *testClients) {
 	a := st.joinClient("a")
 	d := st.root
@@ -366,7 +366,7 @@ func playReaping(st *testClients) {
 	time.Sleep(6500 * time.Millisecond)
 	from := len(st.lines)
 	a.drain()
-	st.lines = st.lines[:len(st.lines)-1] // its zxid depends on how the passes fall
+	st.lines = st.lines[:len(st.lines)-1] // its zxid depends on the times of the checks
 	slices.Sort(st.lines[from:])
 	a.send(wire.OpGetChildren, readRequest(d))
 	a.receiveFrame()
@@ -375,7 +375,7 @@ func playReaping(st *testClients) {
 	st.lines = st.lines[:len(st.lines)-1]
 }
 
-// playExpiry: an expired session's connection is closed, and its nodes go.
+// playExpiry: the server closes the connection of an expired session, and deletes its nodes.
 func playExpiry(st *testClients) {
 	a := st.client("a")
 	a.open(wire.ConnectRequest{Timeout: 1000})

@@ -128,7 +128,7 @@ func playPersistent(st *testClients) {
 	c.quit()
 }
 
-// playMixedModes: a later watch on the path replaces an earlier one's mode.
+// playMixedModes: a later watch on a path replaces the mode of an earlier one.
 func playMixedModes(st *testClients) {
 	a, b := st.joinClient("a"), st.joinClient("b")
 	d := st.root

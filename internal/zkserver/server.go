@@ -16,22 +16,22 @@ import (
 // ErrClosed is returned by Serve and ServeConn on a server that has been closed.
 var ErrClosed = errors.New("zkserver: server is closed")
 
-// defaultTraceMask is the answer to gtmk of a fresh server.
+// defaultTraceMask is the trace mask before stmk sets another one.
 const defaultTraceMask = 306
 
-// acceptRetryDelay is the wait after a failed accept, for example without free file descriptors.
+// acceptRetryDelay is the pause after an accept has failed, for example because no file descriptor is free.
 const acceptRetryDelay = 10 * time.Millisecond
 
-// mostHandshake is the largest first frame in bytes. That of a Java client has 45.
-const mostHandshake = 1 << 10
+// maxHandshake is the largest first frame in bytes. A Java client's first frame has 45.
+const maxHandshake = 1 << 10
 
-// Server is one ZooKeeper server. Make it with New; end it with Close.
+// Server is one ZooKeeper server. New makes it, and Close ends it.
 type Server struct {
 	config Config
 	done   chan struct{} // closed by Close
 	tasks  sync.WaitGroup
 
-	mu             sync.Mutex // guards all below
+	mu             sync.Mutex // guards all fields below
 	db             *database
 	connections    *connections
 	processor      *requestProcessor
@@ -44,10 +44,10 @@ type Server struct {
 	closed                bool
 	frozen                bool
 	thawed                sync.Cond
-	containerCheckPending bool // its timer fired while the server was frozen
+	containerCheckPending bool // a check was due while the server was frozen
 }
 
-// New starts a server with an empty tree. Serve and ServeConn give it connections.
+// New makes a server with an empty tree. Serve and ServeConn give it connections.
 func New(config Config) (*Server, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts connections until the listener fails or the server is closed;
-// then it returns nil. It closes the listener.
+// Serve accepts connections until the listener is closed, or until the server is closed. In the second case
+// it returns nil. It closes the listener.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	if !s.addListener(ln) {
@@ -84,7 +84,7 @@ func (s *Server) Serve(ln net.Listener) error {
 		nc, err := ln.Accept()
 		switch {
 		case err == nil:
-			_ = s.ServeConn(nc) // on a closed server the next accept fails
+			_ = s.ServeConn(nc) // it fails if the server is closed; then the next accept fails, too
 		case s.isClosed():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -112,7 +112,7 @@ func (s *Server) removeListener(ln net.Listener) {
 	delete(s.listeners, ln)
 }
 
-// lowestPort is the lowest TCP port that the server listens on; -1 without one.
+// lowestPort returns the lowest TCP port on which the server listens, or -1.
 func (s *Server) lowestPort() int {
 	port := -1
 	for ln := range s.listeners {
@@ -138,7 +138,7 @@ func (s *Server) waitUnlessClosed(d time.Duration) {
 	}
 }
 
-// ServeConn serves one connection in goroutines of its own, and owns the connection from now on. If the server has been closed, it
+// ServeConn serves one connection in goroutines of its own, and will close it. If the server has been closed, it
 // closes the connection and returns ErrClosed.
 func (s *Server) ServeConn(nc net.Conn) error {
 	s.mu.Lock()
@@ -147,8 +147,8 @@ func (s *Server) ServeConn(nc net.Conn) error {
 		_ = nc.Close()
 		return ErrClosed
 	}
-	ip, most := remoteIPOf(nc), s.config.MaxClientCnxns
-	if most > 0 && s.connections.countFrom(ip) >= most {
+	ip, limit := remoteIPOf(nc), s.config.MaxClientCnxns
+	if limit > 0 && s.connections.countFrom(ip) >= limit {
 		s.config.Logger.Warn("too many connections", "remote", ip)
 		_ = nc.Close()
 		return nil
@@ -159,7 +159,7 @@ func (s *Server) ServeConn(nc net.Conn) error {
 	return nil
 }
 
-// readRequests does the requests of a connection until it ends.
+// readRequests reads and processes the requests of a connection until it ends.
 func (s *Server) readRequests(c *connection) {
 	defer s.endReading(c)
 	c.readFrames(s.config.JuteMaxBuffer,
@@ -167,7 +167,7 @@ func (s *Server) readRequests(c *connection) {
 		func(frame []byte) bool { return s.processFrame(c, frame) })
 }
 
-// processFrame does the request in the frame. It returns false if the connection ends.
+// processFrame processes the request in the frame. It returns false if the connection ends.
 func (s *Server) processFrame(c *connection, frame []byte) bool {
 	if !s.lockFor(c) {
 		return false
@@ -176,7 +176,7 @@ func (s *Server) processFrame(c *connection, frame []byte) bool {
 	return s.processor.takeRequest(c, frame)
 }
 
-// beginConnection reads what comes first: a four-letter word or a handshake. It returns false if the connection ends.
+// beginConnection reads a four-letter word or a handshake. It returns false if the connection ends.
 func (s *Server) beginConnection(c *connection, in *bufio.Reader) bool {
 	first, err := in.Peek(4)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Server) beginConnection(c *connection, in *bufio.Reader) bool {
 		s.answerFourLetterWord(c, string(first), in)
 		return false
 	}
-	frame, err := wire.ReadFrame(in, nil, min(mostHandshake, s.config.JuteMaxBuffer))
+	frame, err := wire.ReadFrame(in, nil, min(maxHandshake, s.config.JuteMaxBuffer))
 	if err != nil || !s.lockFor(c) {
 		return false
 	}
@@ -216,7 +216,7 @@ func (s *Server) answerFourLetterWord(c *connection, word string, in *bufio.Read
 	s.connections.closeWhenWritten(c)
 }
 
-// lockFor locks the server for a connection; on a frozen server it first waits for Thaw. If the connection has ended, it returns false
+// lockFor locks the server's mutex for a connection. While the server is frozen, it waits. If the connection has ended, it returns false
 // and does not lock.
 func (s *Server) lockFor(c *connection) bool {
 	s.mu.Lock()
@@ -230,7 +230,7 @@ func (s *Server) lockFor(c *connection) bool {
 	return true
 }
 
-// endReading ends a connection when its reader has ended, unless its last frames are being written.
+// endReading ends a connection after its reading goroutine has ended, unless the last frames are still to be written.
 func (s *Server) endReading(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +255,7 @@ func (s *Server) releaseDueFrames(c *connection) {
 	}
 }
 
-// expireDueSessions runs when a session may have expired. On a frozen server it does nothing; Thaw does it instead.
+// expireDueSessions ends the sessions that have expired. On a frozen server it does nothing, since Thaw does it.
 func (s *Server) expireDueSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +264,7 @@ func (s *Server) expireDueSessions() {
 	}
 }
 
-// expireSessions ends the sessions that have expired, and sets the timer for the next.
+// expireSessions ends the sessions that have expired, and sets the timer for the next one.
 func (s *Server) expireSessions() {
 	for s.db.failure == nil {
 		sess := s.db.sessions.nextExpired()
@@ -285,7 +285,7 @@ func (s *Server) expireSession(sess *session) {
 	}
 }
 
-// pingFollowers sends the leader's PING to all followers, and sets the timer for the next one.
+// pingFollowers sends the leader's PING to all followers, and sets the timer for the next PING.
 func (s *Server) pingFollowers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +316,7 @@ func (s *Server) checkContainers() {
 	s.containerTimer.Reset(s.config.ContainerInterval)
 }
 
-// stopServing ends a server that has failed: its connections are cut, and no session expires any more.
+// stopServing cuts all connections and stops the timers, because the server has failed or is closed.
 func (s *Server) stopServing() {
 	s.connections.cutAll()
 	s.db.sessions.stopTimer()
@@ -326,7 +326,7 @@ func (s *Server) stopServing() {
 	}
 }
 
-// Close ends all connections and waits until no goroutine of the server is left. The nodes are lost. Later calls do nothing.
+// Close ends all connections and waits until all goroutines of the server have ended. The nodes are lost. Later calls only wait.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {

@@ -93,7 +93,7 @@ func TestExactExpiryAndPackets(t *testing.T) {
 		}
 		last := time.Now()
 		time.Sleep(time.Second)
-		a.mustCall(wire.OpAuth, authRequest("digest", "u:p")) // no sign of life, as on the real server
+		a.mustCall(wire.OpAuth, authRequest("digest", "u:p")) // does not prolong the session, as on the real server
 		a.waitForClose()
 		require.Equal(t, 4*time.Second, time.Since(last))
 	})

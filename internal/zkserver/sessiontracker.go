@@ -12,20 +12,20 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// session is a client's session. It outlives connections.
+// session is a client's session. It may have several connections, one after the other.
 type session struct {
 	id      int64
 	timeout time.Duration
 
-	expires  time.Time // when it ends unless a packet comes
-	queuedAt time.Time // its time in the expiry queue: expires or earlier
-	position int       // in the expiry queue
+	expires  time.Time // when it ends if no packet arrives
+	queuedAt time.Time // its time in the expiry queue, which is not later than expires
+	position int       // its index in the expiry queue
 }
 
 func sessionName(id int64) string { return fmt.Sprintf("0x%x", id) }
 
-// sessionTracker holds the sessions and knows when each expires. It ends none by itself: its timer calls the function that it
-// was made with, which asks for nextExpired.
+// sessionTracker has the sessions and the times at which they expire. It does not end sessions itself: its timer calls the function of
+// newSessionTracker, which calls nextExpired.
 type sessionTracker struct {
 	started     time.Time
 	tick        time.Duration
@@ -36,10 +36,10 @@ type sessionTracker struct {
 	byID      map[int64]*session
 	expiry    expiryQueue
 	timer     *time.Timer
-	timerSet  time.Time // when the timer fires
+	timerSet  time.Time // when the timer will fire
 }
 
-// newSessionTracker makes a tracker. It calls expireDue, in a goroutine of its own, when a session may have expired.
+// newSessionTracker makes a tracker. The tracker calls expireDue in a goroutine of its own when a session may have expired.
 func newSessionTracker(config Config, now time.Time, expireDue func()) *sessionTracker {
 	t := &sessionTracker{
 		started: now, tick: config.Tick, exactExpiry: config.ExactExpiry,
@@ -50,7 +50,7 @@ func newSessionTracker(config Config, now time.Time, expireDue func()) *sessionT
 	return t
 }
 
-// firstSessionID is made from the time, as the real server makes it, so that a later server's sessions have other ids.
+// firstSessionID returns an id that is made from the time, as on the real server. So the sessions of servers that start later have other ids.
 func firstSessionID(now time.Time) int64 { return int64(uint64(now.UnixMilli()) << 24 >> 8) }
 
 // addSession makes a session.
@@ -79,7 +79,7 @@ func (t *sessionTracker) touchSession(sess *session) {
 	}
 }
 
-// touchIfOpen is touchSession for a session that may have ended.
+// touchIfOpen is touchSession, unless the session has ended.
 func (t *sessionTracker) touchIfOpen(sess *session) {
 	if t.byID[sess.id] == sess {
 		t.touchSession(sess)
@@ -94,7 +94,7 @@ func (t *sessionTracker) touchAll() {
 	}
 }
 
-// expiryTime rounds up to a whole tick since the start, unless the configuration asks for exact times.
+// expiryTime returns when a session expires. It rounds the time up to a whole tick since the start, unless exactExpiry is set.
 func (t *sessionTracker) expiryTime(now time.Time, timeout time.Duration) time.Time {
 	if t.exactExpiry {
 		return now.Add(timeout)
@@ -125,7 +125,7 @@ func (t *sessionTracker) requeueSession(sess *session) {
 	heap.Fix(&t.expiry, sess.position)
 }
 
-// setTimer sets the timer for the first session of the queue, if it is not set for that time.
+// setTimer sets the timer for the first session of the queue, unless it is set for that time already.
 func (t *sessionTracker) setTimer() {
 	if len(t.expiry) == 0 || t.timerSet.Equal(t.expiry[0].queuedAt) {
 		return
@@ -142,14 +142,14 @@ func (t *sessionTracker) resetTimer() {
 
 func (t *sessionTracker) stopTimer() { t.timer.Stop() }
 
-// expiryQueue is a heap of the sessions by queuedAt. A packet changes only a session's expires and not its position, which is cheap;
-// nextExpired moves the session when it comes to the front.
+// expiryQueue is a heap of the sessions by queuedAt. A packet changes only the session's expires, which is cheap, and not its position.
+// nextExpired moves the session when it is the first.
 type expiryQueue []*session
 
 // Len implements heap.Interface.
 func (q expiryQueue) Len() int { return len(q) }
 
-// Less orders by time, then by age: sessions that expire at one instant expire in the same order in every run.
+// Less orders sessions by time and then by age, so that sessions with the same time expire in the same order in each run.
 func (q expiryQueue) Less(i, j int) bool {
 	return cmp.Or(q[i].queuedAt.Compare(q[j].queuedAt), cmp.Compare(q[i].id, q[j].id)) < 0
 }

@@ -18,16 +18,16 @@ type Node struct {
 	ACL  []wire.ACL
 	Stat wire.Stat
 	Kind Kind
-	TTL  time.Duration // of a TTL node
+	TTL  time.Duration // 0 unless it is a TTL node
 }
 
 // Session is a copy of a session's state.
 type Session struct {
 	ID         int64
 	Timeout    time.Duration
-	Expires    time.Time // unless a packet comes
+	Expires    time.Time // when it expires if no packet arrives
 	Connected  bool
-	Remote     string   // the connection's other end, when connected
+	Remote     string   // the address of the client, if it is connected
 	Ephemerals []string // sorted paths
 }
 
@@ -35,12 +35,12 @@ type Session struct {
 type Watch struct {
 	Path     string
 	Session  int64
-	Children bool // for children; otherwise for existence and data
+	Children bool // a watch on children; otherwise one on existence and data
 	Mode     WatchMode
 }
 
-// Tree returns the node at path and all below it, sorted by path. Without the
-// node the result is empty.
+// Tree returns the node at path and all nodes below it, sorted by path. If there is no such
+// node, the result is empty.
 func (s *Server) Tree(path string) []Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Server) Node(path string) (Node, bool) {
 	return copyNode(n), true
 }
 
-// Children returns the sorted names of a node's children; Without the node the result
+// Children returns the sorted names of a node's children. If there is no such node, the result
 // is empty.
 func (s *Server) Children(path string) []string {
 	s.mu.Lock()
@@ -88,7 +88,7 @@ func copyNode(n *node) Node {
 	return out
 }
 
-// Sessions returns all sessions in order of age.
+// Sessions returns all sessions, the oldest first.
 func (s *Server) Sessions() []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func compareWatches(a, b Watch) int {
 	return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Session, b.Session), childrenLast(a)-childrenLast(b))
 }
 
-// WatchCount is the number of watches, without the cost of listing them.
+// WatchCount returns the number of watches. It does not list them.
 func (s *Server) WatchCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,14 +145,14 @@ func (s *Server) Requests() map[wire.Op]int64 {
 	return maps.Clone(s.processor.counts)
 }
 
-// Zxid is the last transaction's number.
+// Zxid returns the number of the last transaction.
 func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.db.zxid
 }
 
-// Connections is the number of open connections.
+// Connections returns the number of open connections.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@ package zkserver
 
 import "github.com/lockstep-go/lockstep/internal/wire"
 
-// transaction is a list of changes under one zxid: all of them happen or none does. Its events are delivered after the commit.
+// transaction is a list of changes with one zxid. Either all of them are applied or none. Its events are sent after the commit.
 type transaction struct {
 	tree    *dataTree
 	session int64           // of the client; 0 for the server itself
@@ -11,8 +11,8 @@ type transaction struct {
 	now     int64 // milliseconds since 1970
 
 	events []event
-	atomic bool // several operations: record how to undo them
-	undo   []func()
+	atomic bool     // it has several operations, so that undo is needed
+	undo   []func() // functions that undo the changes
 }
 
 // commit counts the usage of quotas and returns the events.
@@ -45,7 +45,7 @@ func (t *transaction) insertNode(n *node) {
 	t.events = append(t.events, event{wire.EventNodeCreated, n.path, int64(len(n.data))}, event{wire.EventNodeChildrenChanged, parent.path, 0})
 }
 
-// removeNode takes a node out of the tree.
+// removeNode removes a node from the tree.
 func (t *transaction) removeNode(n *node) {
 	parent := n.parent
 	if t.atomic {

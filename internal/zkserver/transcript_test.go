@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// The transcript is what Apache ZooKeeper 3.8.0 answered to the scenes below,
+// The transcript has the answers of Apache ZooKeeper 3.8.0 to the scenes,
 // standalone with tickTime=500, -Dzookeeper.extendedTypesEnabled=true and
 // -Dznode.container.checkIntervalMs=2000. To record it again:
 //
@@ -27,7 +27,7 @@ const transcriptFile = "testdata/zookeeper-3.8.0.golden"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testClients is where a scene plays: a server, and what its clients have heard.
+// testClients are the clients of one server in a test or a scene, and the log of the frames that they have got.
 type testClients struct {
 	t           *testing.T
 	root        string
@@ -65,7 +65,7 @@ func (st *testClients) relative(zxid int64) string {
 	return fmt.Sprintf("%+d", zxid-st.base)
 }
 
-// playTranscript runs a scene in a subtree of its own and returns what was heard.
+// playTranscript runs a scene in a subtree of its own and returns the log of its clients.
 func playTranscript(t *testing.T, sc scene, dial func() net.Conn) []string {
 	st := &testClients{t: t, root: "/" + sc.name, dial: dial, readTimeout: 3 * time.Second, names: map[int64]string{}}
 	defer func() {
@@ -78,13 +78,13 @@ func playTranscript(t *testing.T, sc scene, dial func() net.Conn) []string {
 	st.base = setup.zxid
 	st.lines = nil
 	sc.run(st)
-	heard := st.lines
+	received := st.lines
 	setup.deleteSubtree(st.root)
 	setup.quit()
-	return heard
+	return received
 }
 
-// deleteSubtree deletes a subtree, whoever may.
+// deleteSubtree deletes a subtree, without its nodes that this client may not delete.
 func (r *rawClient) deleteSubtree(path string) {
 	r.send(wire.OpGetChildren, &wire.WatchRequest{Path: path})
 	frame, err := r.frame()
@@ -108,8 +108,8 @@ func TestTranscript(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := startServer(t, Config{Tick: 500 * time.Millisecond, ContainerInterval: 2 * time.Second, ExtendedTypes: true})
-				heard := playTranscript(t, sc, func() net.Conn { return pipeTo(t, s) })
-				require.Equal(t, strings.Join(golden[sc.name], "\n"), strings.Join(heard, "\n"))
+				received := playTranscript(t, sc, func() net.Conn { return pipeTo(t, s) })
+				require.Equal(t, strings.Join(golden[sc.name], "\n"), strings.Join(received, "\n"))
 			})
 		})
 	}
@@ -132,12 +132,12 @@ func pipeTo(t *testing.T, s *Server) net.Conn {
 func recordTranscript(t *testing.T) {
 	var out strings.Builder
 	for _, sc := range scenes {
-		heard := playTranscript(t, sc, func() net.Conn {
+		received := playTranscript(t, sc, func() net.Conn {
 			nc, err := net.Dial("tcp", *record)
 			require.NoError(t, err)
 			return nc
 		})
-		fmt.Fprintf(&out, "# %s\n%s\n", sc.name, strings.Join(heard, "\n"))
+		fmt.Fprintf(&out, "# %s\n%s\n", sc.name, strings.Join(received, "\n"))
 	}
 	require.NoError(t, os.WriteFile(transcriptFile, []byte(out.String()), 0o644))
 }

@@ -11,9 +11,9 @@ type WatchMode uint8
 
 // The modes of watches.
 const (
-	OneShot             WatchMode = iota // one event
-	PersistentWatch                      // until removed, this node
-	PersistentRecursive                  // until removed, this node and all below; no child events
+	OneShot             WatchMode = iota // ends with its first event
+	PersistentWatch                      // lasts until it is removed; for one node
+	PersistentRecursive                  // lasts until it is removed; for a node and all nodes below it, without events of lists of children
 )
 
 var watchModeNames = [...]string{OneShot: "one-shot", PersistentWatch: "persistent", PersistentRecursive: "persistent-recursive"}
@@ -23,17 +23,17 @@ func (m WatchMode) String() string { return watchModeNames[m] }
 
 // watcher is a connection with watches.
 type watcher interface {
-	connectionID() int64  // orders the watchers of an event
-	sessionID() int64     // of its session
+	connectionID() int64  // the events of a change are sent in the order of these ids
+	sessionID() int64     // the id of the connection's session
 	processEvent(e event) // sends an event to the client
 }
 
-// watchManager holds the watches of one kind: on data and existence, or on children. A connection has at most one watch on a path: a
-// later one replaces the mode of an earlier one, as in ZooKeeper 3.8 (since 3.9 modes add up).
+// watchManager has the watches of one kind: on data and existence, or on children. A connection has at most one watch on a path: a
+// later watch replaces the mode of an earlier one, as in ZooKeeper 3.8. (Since 3.9 a connection can have watches of several modes on a path.)
 type watchManager struct {
 	byPath    map[string]map[watcher]WatchMode
 	byWatcher map[watcher]map[string]struct{}
-	recursive int // recursive watches; with none, trigger need not look at the paths above
+	recursive int // how many watches are recursive; if none, triggerWatches need not look at the paths above
 	total     int
 }
 
@@ -54,7 +54,7 @@ func (m *watchManager) addWatch(path string, w watcher, mode WatchMode) {
 	m.adjustCounts(mode, 1)
 }
 
-// removeWatch reports whether there was a watch to remove.
+// removeWatch removes a watch. It returns false if there is none.
 func (m *watchManager) removeWatch(path string, w watcher) bool {
 	mode, found := m.byPath[path][w]
 	if !found {
@@ -109,8 +109,8 @@ func (m *watchManager) triggerWatches(e event, triggered []watcher) []watcher {
 	return triggered
 }
 
-// checkPath returns OK if any connection watches the path. It follows ZooKeeper's search: from slash to slash towards the root if
-// there are recursive watches, or else one step. That finds no watch on an empty path, and fails where there is no slash.
+// checkPath returns OK if any connection watches the path. ZooKeeper searches from the path towards the root if
+// there are recursive watches, and otherwise only at the path. So it finds no watch on an empty path, and fails for a path without a slash.
 func (m *watchManager) checkPath(path string) wire.Code {
 	switch {
 	case path == "":

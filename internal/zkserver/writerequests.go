@@ -2,7 +2,7 @@ package zkserver
 
 import "github.com/lockstep-go/lockstep/internal/wire"
 
-// write does a single write operation.
+// write processes a single write operation.
 func (p *requestProcessor) write(r *request) wire.Code {
 	t := p.db.beginTransaction(r.connection.session.id, r.connection.ids)
 	body := wire.NewRequest(r.header.Op)
@@ -20,7 +20,7 @@ func (p *requestProcessor) write(r *request) wire.Code {
 	return wire.OK
 }
 
-// checkVersion is a check outside a multi. If the check holds, ZooKeeper 3.8 fails to encode its
+// checkVersion processes a check outside a multi. If the check succeeds, ZooKeeper 3.8 fails to encode the
 // answer and sends none.
 func (p *requestProcessor) checkVersion(r *request) wire.Code {
 	if code := p.write(r); code != wire.OK {
@@ -47,7 +47,7 @@ func (p *requestProcessor) reconfig(r *request) wire.Code {
 	return wire.ReconfigDisabled
 }
 
-// pathOf is the path in a write's body.
+// pathOf returns the path in the body of a write.
 func pathOf(body wire.Request) string {
 	switch r := body.(type) {
 	case *wire.CreateRequest:
@@ -62,7 +62,7 @@ func pathOf(body wire.Request) string {
 	return ""
 }
 
-// dataOf is the data that a request writes, or nil.
+// dataOf returns the data that a request writes, or nil.
 func dataOf(body wire.Request) []byte {
 	switch r := body.(type) {
 	case *wire.CreateRequest:
@@ -73,9 +73,9 @@ func dataOf(body wire.Request) []byte {
 	return nil
 }
 
-// multi applies all of its parts or none. The reply's header has OK in both
-// cases, and the results show a failure. Only a part that cannot be decoded fails the
-// whole reply.
+// multi applies all of its parts or none. The header of the reply has OK in both
+// cases, and the results of the parts show a failure. Only if a part cannot be decoded, the header has
+// an error.
 func (p *requestProcessor) multi(r *request) wire.Code {
 	t := p.db.beginTransaction(r.connection.session.id, r.connection.ids)
 	var body wire.MultiRequest
@@ -112,7 +112,7 @@ func onlyWrites(parts []wire.MultiPart) bool {
 	return true
 }
 
-// multiRead answers every part by itself. If the answer exceeds the outgoing limit, it cuts the connection.
+// multiRead answers each part by itself. If the whole answer exceeds OutgoingLimit, it cuts the connection.
 func (p *requestProcessor) multiRead(r *request) wire.Code {
 	var body wire.MultiRequest
 	if !r.decode(&body) {

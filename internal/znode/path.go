@@ -3,7 +3,7 @@ package znode
 
 import "strings"
 
-// ProtectedPrefix begins the name of every protected node. A UUID and a dash follow it, as Curator's clients write and read it.
+// ProtectedPrefix begins the name of every protected node. A UUID and a dash follow, as in the names that Curator writes and reads. The three together are the protection.
 const ProtectedPrefix = "_c_"
 
 // Join joins a directory and a name.

@@ -15,7 +15,8 @@ func At(path string) fx.Option {
 	return fx.Provide(func(client *framework.Client) *members.Group { return members.New(client, path) })
 }
 
-// AsMember joins the group of At when the application starts, with the Identity of its client as ID, and leaves when it stops.
+// AsMember joins the group of At when the application starts, and leaves it when the application stops. The member's ID is the Identity of the application's client. The start waits until
+// the member is listed.
 func AsMember(info members.Info, opts ...members.JoinOption) fx.Option {
 	return fx.Invoke(func(lc fx.Lifecycle, client *framework.Client, group *members.Group) {
 		var joined *members.Membership

@@ -7,36 +7,32 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxtest"
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
+	"github.com/lockstep-go/lockstep/internal/moduletest"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/monitor/monitorfx"
-	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestModule(t *testing.T) {
-	zk := zktest.Start(t)
-	addr, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
-	told := make(chan monitor.Event, 10)
+func TestModuleReportsEvents(t *testing.T) {
+	events := make(chan monitor.Event, 10)
 	var client *framework.Client
-	app := fxtest.New(t, frameworkfx.Module, frameworkfx.WaitForSession, monitorfx.At("/monitors/app", "/app", monitor.WithInterval(time.Second), monitor.WithHysteresis(1, 1)),
-		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&client),
-		fx.Supply(monitorfx.OnEvent(func(_ context.Context, e monitor.Event) error { told <- e; return nil })))
+	zk, app := moduletest.NewApp(t, framework.Config{}, frameworkfx.WaitForSession, monitorfx.At("/monitors/app", "/app", monitor.WithInterval(time.Second), monitor.WithHysteresis(1, 1)),
+		fx.Populate(&client),
+		fx.Supply(monitorfx.OnEvent(func(_ context.Context, e monitor.Event) error { events <- e; return nil })))
 	app.RequireStart()
 	node := "/app/lock/_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 	require.NoError(t, client.MakeDirs(t.Context(), "/app/lock"))
 	require.NoError(t, client.Create(t.Context(), node, nil, framework.Persistent))
 	select {
-	case e := <-told:
+	case e := <-events:
 		require.Equal(t, monitor.ProblemOrphan, e.Problem)
 	case <-time.After(time.Minute):
-		require.Fail(t, "nothing was told")
+		require.Fail(t, "no event was reported")
 	}
 	app.RequireStop()
 	require.Empty(t, zk.Children("/monitors/app/election"))

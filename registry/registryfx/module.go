@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-go/lockstep/registry"
 )
 
-// At provides a *registry.Registry at base, on the application's client. A registration lasts until its Close or Drain, or until the client is closed: call Drain in an OnStop hook.
+// At provides the *registry.Registry at base, on the application's client. A registration lasts until its Close or Drain, or until the client is closed: call Drain in an OnStop hook.
 func At(base string) fx.Option {
 	return fx.Provide(func(client *framework.Client) *registry.Registry { return registry.New(client, base) })
 }

@@ -7,26 +7,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxtest"
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
+	"github.com/lockstep-go/lockstep/internal/moduletest"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/registry/registryfx"
-	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestModule(t *testing.T) {
-	zk := zktest.Start(t)
-	addr, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
+func TestModuleProvidesRegistryAndPool(t *testing.T) {
 	var r *registry.Registry
 	var p *registry.Pool
-	app := fxtest.New(t, frameworkfx.Module, registryfx.At("/services"), registryfx.AsPool("/services", "billing"), frameworkfx.WaitForSession,
-		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&r, &p))
+	_, app := moduletest.NewApp(t, framework.Config{}, registryfx.At("/services"), registryfx.AsPool("/services", "billing"), frameworkfx.WaitForSession, fx.Populate(&r, &p))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -1,14 +1,14 @@
-// Package registrygrpc resolves names of services for gRPC by a registry. gRPC's own policies balance the calls.
+// Package registrygrpc resolves the names of services for gRPC clients with a registry. gRPC's own policies balance the calls.
 //
 //	conn, err := grpc.NewClient("lockstep:///billing", registrygrpc.With(client, "/services"),
 //		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`), …)
 //
-// Each instance that is enabled is an endpoint. The addresses stay while the servers are away. A service that a synced read shows to be empty has no endpoints: calls fail with
-// Unavailable, or wait with grpc.WaitForReady.
+// Each enabled instance is an endpoint. The endpoints stay while the ZooKeeper servers cannot be reached. A service without enabled instances has no endpoints: calls fail with Unavailable,
+// or wait with grpc.WaitForReady.
 //
-// Endpoints carry the instances' weights, which gRPC's ring_hash and the shuffling of pick_first follow. Its round_robin does not, and weighted_round_robin follows what the servers report.
+// Endpoints have the instances' weights. gRPC's ring_hash and the shuffling of pick_first use them. Its round_robin ignores them, and weighted_round_robin uses what the gRPC servers report.
 //
-// The name that certificates are checked for is that of the service, unless grpc.WithAuthority gives another.
+// Certificates are checked against the service's name, or the name of grpc.WithAuthority. With TLS credentials the endpoints have Instance.SSLPort, if it is set.
 package registrygrpc
 
 import (
@@ -23,16 +23,16 @@ import (
 	"github.com/lockstep-go/lockstep/registry"
 )
 
-// Scheme is that of the names: "lockstep:///billing".
+// Scheme is the scheme of the targets: "lockstep:///billing".
 const Scheme = "lockstep"
 
-// With lets a gRPC client resolve names of Scheme by the registry at base. Options are those of the pools that keep the lists, such as registry.WithRefresh. The connection must be
-// closed before the client.
+// With makes a gRPC client resolve targets of Scheme with the registry at base. The options are for the pool of each resolver, such as registry.WithRefresh; those of balancing have no
+// effect. Close the gRPC connection before client.
 func With(client *framework.Client, base string, opts ...registry.PoolOption) grpc.DialOption {
 	return grpc.WithResolvers(NewBuilder(client, base, opts...))
 }
 
-// NewBuilder returns a builder of resolvers, for a grpc.WithResolvers with others.
+// NewBuilder returns the builder that With passes to grpc.WithResolvers. Use it to pass other builders beside it.
 func NewBuilder(client *framework.Client, base string, opts ...registry.PoolOption) resolver.Builder {
 	return builder{client, base, opts}
 }
@@ -45,27 +45,28 @@ type builder struct {
 
 func (b builder) Scheme() string { return Scheme }
 
-// Build follows the service's instances. It does not wait for the servers.
+// Build returns a resolver that follows the instances of the target's service. It does not wait for the ZooKeeper servers. The target must not have an authority.
 func (b builder) Build(target resolver.Target, conn resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if target.URL.Host != "" {
-		return nil, fmt.Errorf("%w: target %q names an authority, write %s:///%s", registry.ErrInvalid, target.URL.String(), Scheme, target.Endpoint())
+		return nil, fmt.Errorf("%w: target %q has an authority, write %s:///%s", registry.ErrInvalid, target.URL.String(), Scheme, target.Endpoint())
 	}
 	secure := opts.DialCreds != nil && opts.DialCreds.Info().SecurityProtocol == "tls"
-	r := &follower{pool: registry.NewPool(b.client, b.base, target.Endpoint(), b.opts...), done: make(chan struct{})}
+	r := &instanceResolver{pool: registry.NewPool(b.client, b.base, target.Endpoint(), b.opts...), done: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	go r.run(conn, secure)
 	return r, nil
 }
 
-// follower is a resolver: it hands each list to gRPC.
-type follower struct {
+// instanceResolver passes each list of a pool to gRPC.
+type instanceResolver struct {
 	pool   *registry.Pool
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-func (r *follower) run(conn resolver.ClientConn, secure bool) {
+// run passes the lists to conn until Close. secure says that the endpoints need the ports of TLS.
+func (r *instanceResolver) run(conn resolver.ClientConn, secure bool) {
 	defer close(r.done)
 	for all, err := range r.pool.Changes(r.ctx) {
 		if r.ctx.Err() != nil {
@@ -75,12 +76,12 @@ func (r *follower) run(conn resolver.ClientConn, secure bool) {
 			conn.ReportError(err)
 			continue
 		}
-		// An error means that a policy does not take the list, such as an empty one. There is no other to give it; the next change is.
+		// An error means that the policy refuses the list, such as an empty one. There is no better list until the next change.
 		_ = conn.UpdateState(resolver.State{Endpoints: endpoints(all, secure)})
 	}
 }
 
-// endpoints are the instances that are enabled.
+// endpoints returns the enabled instances as endpoints with their weights.
 func endpoints(all []registry.Instance, secure bool) (enabled []resolver.Endpoint) {
 	for _, i := range all {
 		if i.Disabled != "" {
@@ -92,10 +93,11 @@ func endpoints(all []registry.Instance, secure bool) (enabled []resolver.Endpoin
 	return enabled
 }
 
-// ResolveNow does nothing: changes come by themselves.
-func (r *follower) ResolveNow(resolver.ResolveNowOptions) {}
+// ResolveNow does nothing: the resolver follows all changes.
+func (r *instanceResolver) ResolveNow(resolver.ResolveNowOptions) {}
 
-func (r *follower) Close() {
+// Close ends the resolver and its pool.
+func (r *instanceResolver) Close() {
 	r.cancel()
 	<-r.done
 	_ = r.pool.Close(context.Background())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,6 +56,17 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// accepting is a listener that tells when a server begins to accept connections.
+type accepting struct {
+	net.Listener
+	begun func()
+}
+
+func (l accepting) Accept() (net.Conn, error) {
+	l.begun()
+	return l.Listener.Accept()
+}
+
 // serve runs a gRPC server with the health service on the loopback interface, and registers it.
 func (w *world) serve(id string) (*registry.Registration, string) {
 	w.Helper()
@@ -62,8 +74,11 @@ func (w *world) serve(id string) (*registry.Registration, string) {
 	require.NoError(w, err)
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	served, begun := make(chan error, 1), make(chan struct{})
+	go func() {
+		served <- server.Serve(accepting{listener, sync.OnceFunc(func() { close(begun) })})
+	}()
+	<-begun // a server that is stopped before it serves returns an error
 	w.Cleanup(func() {
 		server.Stop()
 		require.NoError(w, <-served)
@@ -83,7 +98,7 @@ func (w *world) dial(target, policy string) *grpc.ClientConn {
 	return conn
 }
 
-// call calls the health service some times, and returns which addresses have answered.
+// call calls the health service this many times, and returns how often each address has answered.
 func (w *world) call(conn *grpc.ClientConn, times int) (map[string]int, error) {
 	answered := map[string]int{}
 	for range times {
@@ -112,7 +127,7 @@ func (w *world) requireAnswers(conn *grpc.ClientConn, addresses ...string) {
 	}, within, 10*time.Millisecond)
 }
 
-// TestGRPCFollowsTheInstances, keeps them while the servers are away, and gives up when there is none.
+// TestGRPCFollowsTheInstances, keeps them while the ZooKeeper servers cannot be reached, and fails calls when there is no instance.
 func TestGRPCFollowsTheInstances(t *testing.T) {
 	w := newWorld(t)
 	one, first := w.serve("one")
@@ -140,7 +155,7 @@ func TestGRPCFollowsTheInstances(t *testing.T) {
 	}, within, 10*time.Millisecond)
 }
 
-// weights is what a policy of this test was given: the weights of its endpoints.
+// weights are how many endpoints of each weight gRPC has passed to the policy of TestWeightsReachThePolicy, at each update.
 var weights = make(chan map[uint32]int, 100)
 
 type weightBuilder struct{ balancer.Builder }
@@ -166,7 +181,7 @@ func (noPicker) Build(base.PickerBuildInfo) balancer.Picker {
 	return base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 }
 
-// TestWeightsReachThePolicy: the endpoints that gRPC hands to a policy have the weights of the instances.
+// TestWeightsReachThePolicy: the endpoints that gRPC passes to a policy have the weights of the instances.
 func TestWeightsReachThePolicy(t *testing.T) {
 	balancer.Register(weightBuilder{base.NewBalancerBuilder("weights_of_this_test", noPicker{}, base.Config{})})
 	w := newWorld(t)
@@ -179,8 +194,8 @@ func TestWeightsReachThePolicy(t *testing.T) {
 	require.Equal(t, map[uint32]int{1: 1, 7: 1}, <-weights)
 }
 
-// TestNamesThatCannotBe: an authority, and what is no service's name.
-func TestNamesThatCannotBe(t *testing.T) {
+// TestInvalidTargets: a target with an authority, and one that is not a service's name.
+func TestInvalidTargets(t *testing.T) {
 	w := newWorld(t)
 	for _, target := range []string{"lockstep://host/billing", "lockstep:///a/b"} {
 		conn := w.dial(target, "round_robin")

@@ -7,25 +7,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxtest"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
+	"github.com/lockstep-go/lockstep/internal/moduletest"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/locks/locksfx"
 	"github.com/lockstep-go/lockstep/workflow"
 	"github.com/lockstep-go/lockstep/workflow/workflowfx"
-	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestModule(t *testing.T) {
-	zk := zktest.Start(t)
-	addr, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
 	var f *workflow.Factory
 	var l *locks.Factory
-	app := fxtest.New(t, frameworkfx.Module, locksfx.Module, workflowfx.Module, frameworkfx.WaitForSession,
-		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f, &l))
+	_, app := moduletest.NewApp(t, framework.Config{}, locksfx.Module, workflowfx.Module, frameworkfx.WaitForSession, fx.Populate(&f, &l))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -39,12 +34,9 @@ func TestModule(t *testing.T) {
 }
 
 func TestModuleExecutesRuns(t *testing.T) {
-	zk := zktest.Start(t)
-	addr, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
 	var w *workflow.Workflows
 	double := workflow.NewKind("double", func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
-	app := fxtest.New(t, frameworkfx.Module, workflowfx.Module, fx.Supply(framework.Config{Servers: []string{addr}}, workflowfx.Path("/flows")),
+	_, app := moduletest.NewApp(t, framework.Config{}, workflowfx.Module, fx.Supply(workflowfx.Path("/flows")),
 		workflowfx.AsOption(workflow.WithGrace(time.Second)), workflowfx.AsWorkflow(func() workflow.Kind { return double }), fx.Populate(&w))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

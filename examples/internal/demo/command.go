@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -52,25 +53,33 @@ func ParseFlags(f *flag.FlagSet, purpose string, args []string) (servers []strin
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	case f.NArg() > 0:
-		return nil, fmt.Errorf("%w: there is nothing to do with %q", ErrUsage, f.Args())
+		return nil, fmt.Errorf("%w: unexpected arguments %q", ErrUsage, f.Args())
 	case *zk != "" && len(servers) == 0:
 		return nil, fmt.Errorf("%w: -zk %q names no server", ErrUsage, *zk)
 	}
 	return servers, nil
 }
 
-// DefaultTimeout is the session timeout of an example without the flag -session-timeout.
-func DefaultTimeout(watchdog bool) time.Duration {
-	if watchdog {
-		return 30 * time.Second
+// SessionFlags adds the flags -session-timeout and -no-watchdog to an example's flags. The usage calls the example's processes by these nouns, such as "leader" and
+// "members". The default timeout with a watchdog is watched. After ParseFlags, call the function that SessionFlags returns.
+func SessionFlags(f *flag.FlagSet, one, all string, watched time.Duration) (values func() (timeout time.Duration, watchdog bool)) {
+	const unwatched = 2 * time.Second
+	var timeout time.Duration // 0: not given
+	f.Func("session-timeout", fmt.Sprintf("without a watchdog, a dead %s is noticed after about this `time` (default %v, or %v without a watchdog)", one, watched, unwatched),
+		func(text string) (err error) {
+			if timeout, err = time.ParseDuration(text); err == nil && timeout < 500*time.Millisecond {
+				err = errors.New("want 500ms or more")
+			}
+			return err
+		})
+	noWatchdog := f.Bool("no-watchdog", runtime.GOOS == "windows", "run the "+all+" without a watchdog")
+	return func() (time.Duration, bool) {
+		switch {
+		case timeout != 0:
+			return timeout, !*noWatchdog
+		case *noWatchdog:
+			return unwatched, false
+		}
+		return watched, true
 	}
-	return 2 * time.Second
-}
-
-// LogFile returns the file for an example's log: standard error if standard output is for JSON.
-func LogFile(json bool) *os.File {
-	if json {
-		return os.Stderr
-	}
-	return os.Stdout
 }

@@ -1,5 +1,9 @@
-// Package demo is what the examples with several processes share: a ZooKeeper, a root node of their own, and child processes that end with
-// their parent.
+// Package demo has the common parts of the examples: flags, exit statuses and a log; a ZooKeeper and a root node for each run; and child processes
+// that end with their parent.
+//
+// To add an example, write examples/NAME/main.go: call framework.WatchdogMain and then Main, with a function for the child processes and
+// one for the parent. The parent reads its flags with ParseFlags, connects with Open, and starts children with NewChildren. List the
+// example in README.md.
 package demo
 
 import (
@@ -9,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,7 +61,7 @@ func (e *Env) Name() string {
 
 // Close removes the root node from real servers, closes the client and stops a server in memory. The error says what is left.
 func (e *Env) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // on a busy machine, hundreds of deletions one after the other take their time
 	defer cancel()
 	var err error
 	if !e.inMemory {
@@ -69,8 +74,8 @@ func (e *Env) Close() error {
 	return err
 }
 
-// removeRoot deletes the root node. A node that another server has already, or that a killed process's last request creates, keeps it from being deleted: then
-// removeRoot lists again.
+// removeRoot deletes the root node and all nodes below it. It lists them again if a deletion finds a new node: one that this client's
+// server had not applied yet, or that the last request of a killed process has created.
 func (e *Env) removeRoot(ctx context.Context) error {
 	for {
 		session, err := e.Client.Session(ctx)
@@ -86,7 +91,7 @@ func (e *Env) removeRoot(ctx context.Context) error {
 	}
 }
 
-// Servers returns the given servers, or one that it starts in memory if there are none.
+// Servers returns the given servers. If there are none, it starts one in memory.
 func Servers(servers []string, timeout time.Duration) (addresses []string, stop func(), err error) {
 	if len(servers) > 0 {
 		return servers, func() {}, nil
@@ -106,15 +111,67 @@ func Servers(servers []string, timeout time.Duration) (addresses []string, stop 
 // NewRoot returns a root node that no other run uses. Its nodes are containers, which the servers remove once they are empty.
 func NewRoot() string { return "/lockstep-example-" + strings.ToLower(rand.Text()[:10]) }
 
-// Environment returns the environment of a child process that connects as config says, with further variables ("NAME=value").
-func Environment(config framework.Config, variables ...string) []string {
+// watchdogVariable is "true" in a child process whose ConnectMember starts a watchdog.
+const watchdogVariable = "LOCKSTEP_EXAMPLE_WATCHDOG"
+
+// Environment returns the environment of a child process whose ConnectMember connects as config says, with further variables
+// ("NAME=value"). The watchdog is optional.
+func Environment(config framework.Config, watchdog bool, variables ...string) []string {
 	return append(append(os.Environ(), variables...),
+		watchdogVariable+"="+strconv.FormatBool(watchdog),
 		framework.EnvServers+"="+strings.Join(config.Servers, ","),
 		framework.EnvRoot+"="+config.Root,
 		framework.EnvSessionTimeout+"="+config.SessionTimeout.String())
 }
 
-// RemoveTree deletes a node and all nodes below it. Other clients may delete there, too.
+// ConnectMember connects a child process. Environment has set its servers, its root and whether it has a watchdog. It waits for the watchdog, since the parent may
+// kill the process at any time from then on.
+func ConnectMember(ctx context.Context) (*framework.Client, error) {
+	config, err := framework.ConfigFromEnv()
+	if err != nil {
+		return nil, err
+	}
+	if os.Getenv(watchdogVariable) != "true" {
+		return framework.Connect(ctx, config, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	}
+	armed := make(armedLog, 1)
+	client, err := framework.Connect(ctx, config, framework.WithLogger(slog.New(armed)), framework.WithWatchdog()) // main begins with framework.WatchdogMain
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-armed:
+		return client, nil
+	case <-ctx.Done():
+		_ = client.Close(context.WithoutCancel(ctx))
+		return nil, context.Cause(ctx)
+	}
+}
+
+// armedLog is a log that only tells when the watchdog is armed: it receives a value.
+type armedLog chan struct{}
+
+// Enabled is part of slog.Handler.
+func (armedLog) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle is part of slog.Handler.
+func (l armedLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "watchdog armed" {
+		select {
+		case l <- struct{}{}:
+		default: // a later watchdog
+		}
+	}
+	return nil
+}
+
+// WithAttrs is part of slog.Handler.
+func (l armedLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+// WithGroup is part of slog.Handler.
+func (l armedLog) WithGroup(string) slog.Handler { return l }
+
+// RemoveTree deletes a node and all nodes below it. Other clients may delete nodes there at the same time.
 func RemoveTree(ctx context.Context, client *framework.Client, path string) error {
 	names, _, err := client.Children(ctx, path)
 	for _, name := range names {

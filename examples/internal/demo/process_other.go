@@ -4,5 +4,5 @@ package demo
 
 import "os/exec"
 
-// DieWithParent does nothing here: children end with their standard input.
+// DieWithParent does nothing on this system: a child ends when its standard input ends.
 func DieWithParent(*exec.Cmd) {}

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestTooLargeCloseEndsEnsemble shows what the in-memory server stands for when it fails, and where, to the byte.
+// TestTooLargeCloseEndsEnsemble shows, to the byte, when the close of a session ends a real ensemble. The in-memory server fails in the same case.
 func TestTooLargeCloseEndsEnsemble(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Tick: tick, NoFsync: true})
 	target := conformance.Target{Servers: e.Addrs()}
@@ -20,8 +20,8 @@ func TestTooLargeCloseEndsEnsemble(t *testing.T) {
 	conformance.RequireNoService(t, target)
 }
 
-// TestUnparsableUsageEndsEnsemble shows what the in-memory server does not copy: servers that have counted for such a quota
-// do not start again, since they count anew as they read their logs.
+// TestUnparsableUsageEndsEnsemble shows a failure that the in-memory server does not copy: servers that have counted for such a quota
+// do not start again, because they count again when they read their logs.
 func TestUnparsableUsageEndsEnsemble(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Tick: tick, NoFsync: true})
 	target := conformance.Target{Servers: e.Addrs()}

@@ -1,4 +1,4 @@
-// Package apache holds Apache ZooKeeper itself to the conformance suite, and this
-// module's in-memory server to Apache ZooKeeper, answer by answer. It has nothing but
-// tests, all of which need real servers.
+// Package apache runs the conformance suite on Apache ZooKeeper itself, and compares
+// the answers of this module's in-memory server with those of Apache ZooKeeper. It has
+// only tests, and all need real servers.
 package apache

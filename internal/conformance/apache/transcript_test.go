@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// record has the real server's side written down for tests without one:
+// record writes the real server's answers to testdata, for tests without a real server:
 //
 //	go test ./internal/conformance/apache -run TestMemoryAnswersAsApacheDoes -record
 var record = flag.Bool("record", false, "write the real server's answers to testdata")
@@ -25,7 +25,7 @@ const (
 	containerCheck = 200 * time.Millisecond
 )
 
-// TestMemoryAnswersAsApacheDoes compares every answer of long raw conversations, one for each setting of the servers.
+// TestMemoryAnswersAsApacheDoes compares every answer of a long raw conversation, for each setting of the servers.
 func TestMemoryAnswersAsApacheDoes(t *testing.T) {
 	for _, setting := range conformance.Settings {
 		t.Run(setting.Name, func(t *testing.T) {
@@ -42,22 +42,22 @@ func TestMemoryAnswersAsApacheDoes(t *testing.T) {
 				file := filepath.Join("..", "testdata", setting.Recorded)
 				require.NoError(t, os.WriteFile(file, []byte(strings.Join(transcript, "\n")+"\n"), 0o644))
 			}
-			want := scenes(transcript)
-			got := scenes(conformance.Transcript(t, addr, setting))
+			want := topics(transcript)
+			got := topics(conformance.Transcript(t, addr, setting))
 			require.Equal(t, len(want), len(got))
 			lines := 0
-			for i, scene := range want {
-				lines += len(scene)
-				compare(t, scene, got[i])
+			for i, topic := range want {
+				lines += len(topic)
+				compare(t, topic, got[i])
 			}
 			t.Logf("%d answers compared", lines)
 		})
 	}
 }
 
-// scenes cuts a transcript where a scene begins, so that a line too many in one does not set
-// the others off.
-func scenes(lines []string) [][]string {
+// topics splits a transcript at the beginning of each topic, so that an additional line in one topic does not move the
+// lines of the others.
+func topics(lines []string) [][]string {
 	var all [][]string
 	for _, line := range lines {
 		if strings.HasPrefix(line, "== ") {
@@ -68,8 +68,8 @@ func scenes(lines []string) [][]string {
 	return all
 }
 
-// mostShown keeps one difference early in a scene from filling the screen.
-const mostShown = 12
+// maxShown is how many different lines of a topic are shown: an early difference can make all later lines different.
+const maxShown = 12
 
 func compare(t *testing.T, want, got []string) {
 	t.Helper()
@@ -79,7 +79,7 @@ func compare(t *testing.T, want, got []string) {
 		if w == g {
 			continue
 		}
-		if shown++; shown > mostShown {
+		if shown++; shown > maxShown {
 			t.Errorf("%s: and more", want[0])
 			return
 		}

@@ -1,10 +1,10 @@
-// Command with-ensemble runs a command beside real ZooKeeper servers:
+// Command with-ensemble starts real ZooKeeper servers and runs a command that uses them:
 //
 //	go run ./internal/ensemble/cmd/with-ensemble [-servers 3] -- go test ./...
 //
 // The command finds the servers' addresses in LOCKSTEP_TEST_SERVERS as
-// host:port,host:port,host:port. Signals are passed on to it. Whatever way it ends, the
-// servers are ended, their data removed, and its exit code returned.
+// host:port,host:port,host:port. Signals are passed on to it. When it has ended, with any
+// exit code, the servers are stopped and their data removed, and its exit code is returned.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	os.Exit(run())
 }
 
-// run returns the exit code: the command's, or 125 when it could not be run.
+// run returns the exit code: the command's, or 125 if the command could not be run.
 func run() int {
 	config := ensemble.Config{}
 	flag.IntVar(&config.Servers, "servers", 3, "number of servers")
@@ -52,7 +52,7 @@ func usage() {
 
 const notRun = 125
 
-// with starts the servers, runs the command beside them and ends them.
+// with starts the servers, runs the command, and stops the servers.
 func with(config ensemble.Config, command []string) (code int, err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -66,7 +66,7 @@ func with(config ensemble.Config, command []string) (code int, err error) {
 	return runCommand(command, e.Addrs(), signals)
 }
 
-// startUnlessSignalled gives up the start when a signal arrives.
+// startUnlessSignalled starts the servers, and gives up when a signal arrives.
 func startUnlessSignalled(config ensemble.Config, signals <-chan os.Signal) (*ensemble.Ensemble, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -109,7 +109,7 @@ func runCommand(command, servers []string, signals <-chan os.Signal) (int, error
 	}
 }
 
-// exitCode is the command's own, or 128 + the signal that ended it, as a shell has it.
+// exitCode returns the command's exit code, or 128 + the signal that ended it, as a shell does.
 func exitCode(state *os.ProcessState, err error) (int, error) {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
-// TestMain lets the test binary stand in for the program itself.
+// TestMain runs the program itself if the environment says so.
 func TestMain(m *testing.M) {
 	if testproc.IsProgram() {
 		main()
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// program runs this program with the given arguments; its temporary files go to dir.
+// program returns a command that runs this program with the given arguments, and with its temporary files in dir.
 func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := ensemble.Installed(); err != nil {

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// nodeAccess is what a node's ACL permits to one client, and to others.
+type nodeAccess struct {
+	path     string
+	acl      []framework.ACL
+	own      framework.Perms // the client has them for certain
+	possible framework.Perms // and perhaps these: by its address, by its certificate, or by a digest whose hash is not shown
+	everyone framework.Perms // world:anyone has them
+	others   []framework.ACL // entries for credentials that the client does not present
+}
+
+// readAccess reads a node's ACL, and judges what it permits to the client.
+func readAccess(ctx context.Context, client *framework.Client, path string) (nodeAccess, error) {
+	acl, _, err := client.ACL(ctx, path)
+	if err != nil {
+		return nodeAccess{}, err
+	}
+	return judgeAccess(client.Config(), path, acl), nil
+}
+
+// judgeAccess compares a node's ACL with what a client presents.
+func judgeAccess(cfg framework.Config, path string, acl []framework.ACL) nodeAccess {
+	a := nodeAccess{path: path, acl: acl}
+	for _, entry := range acl {
+		switch presents(cfg, entry) {
+		case certainly:
+			a.own |= entry.Perms
+		case perhaps:
+			a.possible |= entry.Perms
+		default:
+			a.others = append(a.others, entry)
+		}
+		if entry.Scheme == "world" {
+			a.everyone |= entry.Perms
+		}
+	}
+	return a
+}
+
+// certainty is how certain it is that an entry of an ACL applies to this client.
+type certainty int
+
+const (
+	certainlyNot certainty = iota
+	perhaps
+	certainly
+)
+
+// presents reports whether a client with a configuration presents what an entry of an ACL names.
+func presents(cfg framework.Config, entry framework.ACL) certainty {
+	switch entry.Scheme {
+	case "world":
+		return certainly
+	case "ip":
+		return perhaps // the server knows the address
+	case "x509":
+		if cfg.TLS != nil && len(cfg.TLS.Certificates) > 0 {
+			return perhaps // the server writes the certificate's subject in a form of its own
+		}
+		return certainlyNot
+	}
+	best := certainlyNot
+	for _, c := range cfg.Auth {
+		if c.Scheme != entry.Scheme {
+			continue
+		}
+		best = max(best, presentsCredential(c, entry))
+	}
+	return best
+}
+
+// presentsCredential compares a credential with an entry of its scheme.
+func presentsCredential(c framework.Credential, entry framework.ACL) certainty {
+	if c.Scheme != "digest" {
+		return perhaps
+	}
+	user, _, _ := strings.Cut(string(c.Auth), ":")
+	switch {
+	case entry.ID == digestID(string(c.Auth)):
+		return certainly
+	case entry.ID == user+":x" && entry.Perms&framework.PermAdmin == 0: // servers show the hash to those who have PermAdmin
+		return perhaps
+	}
+	return certainlyNot
+}
+
+// digestID returns the id that stands for user:password in an ACL.
+func digestID(userAndPassword string) string {
+	user, _, _ := strings.Cut(userAndPassword, ":")
+	sum := sha1.Sum([]byte(userAndPassword))
+	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// lacks returns which of some permissions the client certainly does not have.
+func (a nodeAccess) lacks(perms framework.Perms) framework.Perms {
+	return perms &^ (a.own | a.possible)
+}
+
+// unpresented names the credentials that have one of some permissions, and that the client does not present.
+func (a nodeAccess) unpresented(perms framework.Perms) (names []string) {
+	for _, entry := range a.others {
+		if name := entry.Identity(); entry.Perms&perms != 0 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String names who may do what: "digest:ann: all; world:anyone: read". The hashes of digests are left out.
+func (a nodeAccess) String() string {
+	entries := make([]string, len(a.acl))
+	for i, entry := range a.acl {
+		entries[i] = entry.String()
+	}
+	return strings.Join(entries, "; ")
+}
+
+// accessTime bounds what is read of ACLs after a command was refused.
+const accessTime = 2 * time.Second
+
+// withPermitted adds to an error of missing permission who is permitted, if the client may read the ACL of the node. The client of the command is closed by then, so this
+// opens another session.
+func withPermitted(cmd *cobra.Command, err error) error {
+	if !errors.Is(err, framework.ErrNoAuth) {
+		return err
+	}
+	path := refusingNode(err)
+	if path == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), accessTime)
+	defer cancel()
+	client, failed := connectSilently(ctx, cmd)
+	if failed != nil {
+		return err
+	}
+	defer client.Close(ctx) //nolint:errcheck // the session ends by itself
+	access, failed := readAccess(ctx, client, path)
+	for errors.Is(failed, framework.ErrNoNode) && path != "/" {
+		path, _ = znode.Split(path)
+		access, failed = readAccess(ctx, client, path)
+	}
+	if failed != nil || access.lacks(framework.PermAll) == 0 {
+		return err
+	}
+	return &permittedError{err, access}
+}
+
+// permittedError is an error of missing permission that says who is permitted.
+type permittedError struct {
+	err    error
+	access nodeAccess
+}
+
+func (e *permittedError) Error() string {
+	return e.err.Error() + "; the ACL of " + e.access.path + " has " + e.access.String()
+}
+
+func (e *permittedError) Unwrap() error { return e.err }
+
+// refusingNode is the node whose ACL has most likely refused an operation: the node of the innermost operation, or its directory if the operation was to create or
+// delete the node.
+func refusingNode(err error) string {
+	var op, path string
+	for one := (*framework.OpError)(nil); errors.As(err, &one); err = one.Err {
+		op, path = one.Op, one.Path
+	}
+	if tx := (*framework.TxError)(nil); errors.As(err, &tx) {
+		op, path = tx.Op, tx.Path
+	}
+	if (op == "create" || op == "delete") && path != "/" {
+		path, _ = znode.Split(path)
+	}
+	return path
+}

@@ -1,0 +1,11 @@
+//go:build unix
+
+package demo
+
+import (
+	"os"
+	"syscall"
+)
+
+func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

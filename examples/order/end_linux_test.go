@@ -1,0 +1,16 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/testproc"
+)
+
+func TestTheExecutorsEndWithTheirParent(t *testing.T) {
+	t.Parallel()
+	testproc.RequireChildrenEnd(t, []string{"--kills", "40", "--no-watchdog", "--session-timeout", "10s"}, "kill -9  1", func(executors map[int]testproc.State) {
+		require.NotEmpty(t, executors)
+	})
+}

@@ -1,0 +1,212 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// cordonHandler follows the node of a member's cordon, runs the drain function, and writes the member's answers.
+type cordonHandler struct {
+	group   *Group
+	path    string // of the cordon's node
+	drain   func(context.Context, Cordon) error
+	changed func() // called when the answer may have to be written
+	tel     telemetry
+
+	cordon atomic.Pointer[Cordon] // as it was read last, or nil
+	known  chan struct{}          // closed once cordon is known
+	once   sync.Once              // closes known
+	err    error                  // why followCordon has ended; read it afterwards
+
+	mu      sync.Mutex
+	request string // the request that reply answers
+	reply   Answer
+}
+
+func newCordonHandler(g *Group, id string, drain func(context.Context, Cordon) error, changed func(), tel telemetry) *cordonHandler {
+	return &cordonHandler{group: g, path: g.nodePath(cordonName(id)), drain: drain, changed: changed, tel: tel, known: make(chan struct{})}
+}
+
+// drainWork is a call of the drain function, under way or ended.
+type drainWork struct {
+	request string
+	cancel  context.CancelCauseFunc // ends the function's context
+	ended   chan struct{}           // closed when the function has returned
+}
+
+// stopAndWait ends the function's context and waits until the function has returned. It does nothing if the receiver is nil.
+func (w *drainWork) stopAndWait(cause error) {
+	if w != nil {
+		w.cancel(cause)
+		<-w.ended
+	}
+}
+
+// followCordon follows the cordon until ctx ends, the client is closed, or the cordon cannot be read for the first time. Then it ends the drain function's context and waits for the
+// function.
+func (h *cordonHandler) followCordon(ctx context.Context) {
+	var present *drainWork
+	defer func() {
+		present.stopAndWait(ErrLeft)
+		h.tel.changeCordoned(h.cordon.Load() != nil, false)
+	}()
+	pauses := recipe.NewBackoff(h.group.client)
+	for {
+		var err error
+		for value, failed := range h.group.client.Follow(ctx, h.path) {
+			if err = failed; err != nil {
+				break
+			}
+			pauses.Reset()
+			present = h.takeCordon(ctx, value, present)
+			h.once.Do(func() { close(h.known) })
+			h.changed()
+		}
+		h.err = err
+		if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !h.isKnown() {
+			return
+		}
+		h.group.client.Logger().Warn("a member's cordon cannot be read; its last known state stays in force", "path", h.path, "error", err)
+		if pauses.Pause(ctx) != nil {
+			return
+		}
+	}
+}
+
+func (h *cordonHandler) isKnown() bool {
+	select {
+	case <-h.known:
+		return true
+	default:
+		return false
+	}
+}
+
+// takeCordon stores the cordon as it was read, ends the drain function of an earlier request, and begins that of a new one. present is the former call of the drain function, or nil. It
+// returns the present call, or nil.
+func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValue, present *drainWork) *drainWork {
+	var c *Cordon
+	if value.Exists {
+		_, name := znode.Split(h.path)
+		c = decodeCordon(name, value.Data, value.Stat)
+	}
+	h.tel.changeCordoned(h.cordon.Swap(c) != nil, c != nil)
+	if c != nil && c.request != "" {
+		h.noteAnswer(c.request, Answer{State: Cordoned}, true)
+	}
+	if present != nil && c != nil && c.Drain && c.request == present.request {
+		return present
+	}
+	present.stopAndWait(ErrWithdrawn)
+	if c == nil || !c.Drain {
+		return nil
+	}
+	return h.beginDrain(ctx, *c.cloneCordon())
+}
+
+// beginDrain calls the drain function in another goroutine, which notes the answer when the function has returned. Without a drain function it notes that the drain has failed.
+func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) *drainWork {
+	w := &drainWork{request: c.request, ended: make(chan struct{})}
+	if h.drain == nil {
+		w.cancel = func(error) {}
+		close(w.ended)
+		h.noteAnswer(c.request, Answer{State: Failed, Error: "the member has no drain function (members.WithDrain)"}, false)
+		return w
+	}
+	ctx, w.cancel = context.WithCancelCause(ctx)
+	go func() {
+		defer close(w.ended)
+		began := time.Now()
+		err := h.drain(ctx, c)
+		took := time.Since(began)
+		switch {
+		case ctx.Err() != nil: // withdrawn, or the member leaves
+			h.tel.recordDrain(took, "withdrawn")
+			return
+		case err != nil:
+			h.tel.recordDrain(took, "failed")
+			text := err.Error()
+			h.noteAnswer(c.request, Answer{State: Failed, Error: text[:min(len(text), maxReason)]}, false)
+		default:
+			h.tel.recordDrain(took, "drained")
+			h.noteAnswer(c.request, Answer{State: Drained}, false)
+		}
+		h.changed()
+	}()
+	return w
+}
+
+// noteAnswer notes the answer to a request, for writeAnswer. With first, the answer to another request is replaced, and an answer to this request stays. Without first, an answer to this
+// request is replaced, and an answer to another one stays: this request was withdrawn then.
+func (h *cordonHandler) noteAnswer(request string, reply Answer, first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if first != (h.request == request) {
+		h.request, h.reply = request, reply
+	}
+}
+
+// readGroup returns the names of the group's nodes, and the version of the group's node. It returns no names if the cordon is not the present one: the follower reads the present one.
+func (h *cordonHandler) readGroup(ctx context.Context, s *framework.Session, c *Cordon) (names []string, version int32, err error) {
+	if err := s.Sync(ctx, h.group.path); err != nil {
+		return nil, 0, err
+	}
+	names, group, err := s.Children(ctx, h.group.path)
+	if err != nil {
+		return nil, 0, err
+	}
+	_, st, err := s.Get(ctx, h.path)
+	if errors.Is(err, framework.ErrNoNode) || err == nil && st.Mzxid != c.zxid {
+		return nil, 0, nil
+	}
+	return names, group.Version, err
+}
+
+// writeAnswer writes the noted answer into the cordon's node, unless the node has it, and removes the answers of nodes that are gone. The transaction checks that the member's node
+// exists: a former session cannot answer. It also checks that nothing has changed in the group since the cordon was read: the version of the cordon's node does not tell whether the
+// cordon was withdrawn and requested again meanwhile, since the versions of the next node begin at 0.
+func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, node string) error {
+	h.mu.Lock()
+	request, reply := h.request, h.reply
+	h.mu.Unlock()
+	c := h.cordon.Load()
+	_, name := znode.Split(node)
+	if c == nil || request == "" || c.request != request || c.Answers[name] == reply {
+		return nil
+	}
+	present, group, err := h.readGroup(ctx, s, c)
+	if err != nil || present == nil {
+		return err
+	}
+	record := c.storedRecord()
+	record.Answers = maps.Clone(c.Answers)
+	maps.DeleteFunc(record.Answers, func(name string, _ Answer) bool { return !slices.Contains(present, name) })
+	if record.Answers == nil {
+		record.Answers = map[string]Answer{}
+	}
+	record.Answers[name] = reply
+	data, err := record.encode()
+	if err != nil {
+		return err
+	}
+	_, err = s.Multi(ctx, framework.CheckOp(h.group.path, group), framework.CheckOp(node, framework.AnyVersion), framework.SetOp(h.path, data, c.version), h.group.announceOp())
+	var refused *framework.TxError
+	if isConflict(err) && errors.As(err, &refused) && refused.Index > 0 { // the follower reads the changed cordon, or the watch of the member's node shows that the node is gone
+		return nil
+	}
+	if isConflict(err) || isUnknown(err) || failure.IsTransient(err) {
+		h.changed()
+		return nil
+	}
+	return err
+}

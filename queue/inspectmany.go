@@ -1,0 +1,355 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// Report is what InspectAll has found of one queue.
+type Report struct {
+	Path string
+	// Missing says that there is no such queue, or not yet.
+	Missing bool
+	Counts
+	// Oldest is when the oldest item was put, as Queue.Oldest returns it.
+	Oldest time.Time
+	// Paused reports whether the queue is paused, as Queue.Paused does.
+	Paused bool
+	// Err is why the rest is not known, or nil: it wraps ErrNotQueue, ErrNewer or framework.ErrNoAuth.
+	Err error
+}
+
+// InspectAll reports on the queues at some paths, in their order, and changes nothing. It reads them together: about 20 requests for 1,000 queues with few segments each. A queue that
+// does not exist is reported as Missing. Counts are exact while there are no puts and takes. An error that concerns one queue is in its Report. The returned error
+// concerns all of them: then nothing is known.
+func InspectAll(ctx context.Context, client *framework.Client, paths ...string) ([]Report, error) {
+	if client == nil {
+		return nil, errors.New("inspect: the client is nil")
+	}
+	r := &queuesReader{client: client, queues: make([]*queueReading, len(paths))}
+	for i, path := range paths {
+		if err := framework.ValidatePath(path); err != nil {
+			return nil, failure.Wrap("inspect", path, err)
+		}
+		r.queues[i] = &queueReading{nodes: newLayout(path)}
+	}
+	if err := r.readAll(ctx); err != nil {
+		return nil, fmt.Errorf("inspect %d queues: %w", len(paths), err)
+	}
+	reports := make([]Report, len(paths))
+	for i, q := range r.queues {
+		reports[i] = Report{Path: paths[i]}
+		switch {
+		case q.absent:
+			reports[i].Missing = true
+		case q.err != nil:
+			reports[i].Err = failure.Wrap("inspect", paths[i], q.err)
+		default:
+			reports[i].Counts, reports[i].Oldest, reports[i].Paused = q.counts, q.oldest, q.paused
+		}
+	}
+	return reports, nil
+}
+
+// queuesReader reads several queues step by step, each step for all of them together.
+type queuesReader struct {
+	client *framework.Client
+	queues []*queueReading
+}
+
+// queueReading is what was read of one queue.
+type queueReading struct {
+	nodes  *layout
+	absent bool
+	err    error
+
+	chains  []*chainReading // the lanes and the base chain
+	dead    *chainReading   // the dead letters
+	hours   []string        // directories of delayed items
+	seconds []string
+	counts  Counts
+	oldest  time.Time
+	paused  bool
+}
+
+// chainReading is what was read of one chain of segments.
+type chainReading struct {
+	chain segmentChain
+	dirs  []string // of its segments, in order
+}
+
+// note keeps the first error of a queue. What is missing is no error: a queue's parts come and go.
+func (q *queueReading) note(err error) {
+	if q.err == nil && err != nil && !errors.Is(err, framework.ErrNoNode) {
+		q.err = err
+	}
+}
+
+func (r *queuesReader) readAll(ctx context.Context) error {
+	if err := recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return s.Sync(ctx, "/") }, failure.IsTransient); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{r.readRecords, r.listLanes, r.listSegments, r.countItems, r.readOldest} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRecords finds out which of the queues exist, and which are paused.
+func (r *queuesReader) readRecords(ctx context.Context) error {
+	var vacant []*queueReading // nodes without a record that have children
+	err := r.get(ctx, func(q *queueReading) []string {
+		return []string{q.nodes.path, q.nodes.childPath(itemsDir), q.nodes.childPath(pausedNode)}
+	}, func(q *queueReading, read []framework.Node) {
+		record, items, paused := read[0], read[1], read[2]
+		q.paused = !errors.Is(paused.Err, framework.ErrNoNode)
+		if record.Err == nil && len(record.Data) == 0 {
+			if q.absent = true; record.Stat.NumChildren > 0 {
+				vacant = append(vacant, q)
+			}
+			return
+		}
+		_, err := q.nodes.storedRecord(record, items)
+		q.absent = errors.Is(err, framework.ErrNoNode) || errors.Is(err, errDropped)
+		q.err = err
+	})
+	if err != nil {
+		return err
+	}
+	paths := make([]string, len(vacant))
+	for i, q := range vacant {
+		paths[i] = q.nodes.path
+	}
+	lists, err := recipe.ListMany(ctx, r.client, paths)
+	if err != nil {
+		return err
+	}
+	for i, q := range vacant {
+		if err := checkVacantChildren(lists[i].Names); !errors.Is(err, errVacant) {
+			q.absent, q.err = false, err
+		}
+		q.note(lists[i].Err)
+		q.absent = q.absent && q.err == nil
+	}
+	return nil
+}
+
+// listLanes lists the lanes of each queue, and the hours for which it has delayed items.
+func (r *queuesReader) listLanes(ctx context.Context) error {
+	return r.list(ctx, func(q *queueReading) []string {
+		return []string{q.nodes.childPath(lanesDir), q.nodes.childPath(laterDir)}
+	}, func(q *queueReading, n int, names []string) {
+		for _, name := range names {
+			_, isLane := lanePriority(name)
+			switch _, isHour := parseNumber(name, ""); {
+			case n == 0 && (isLane || name == redoLane):
+				q.chains = append(q.chains, &chainReading{chain: q.nodes.laneNamed(name)})
+			case n == 1 && isHour:
+				q.hours = append(q.hours, znode.Join(q.nodes.childPath(laterDir), name))
+			}
+		}
+	})
+}
+
+// listSegments lists the segments of all chains, and the seconds for which there are delayed items.
+func (r *queuesReader) listSegments(ctx context.Context) error {
+	return r.list(ctx, func(q *queueReading) (dirs []string) {
+		q.chains, q.dead = append(q.chains, &chainReading{chain: q.nodes.base}), &chainReading{chain: q.nodes.dead}
+		for _, c := range append(q.chains, q.dead) {
+			dirs = append(dirs, c.chain.dir)
+		}
+		return append(dirs, q.hours...)
+	}, func(q *queueReading, n int, names []string) {
+		slices.Sort(names)
+		for _, name := range names {
+			if _, ok := parseNumber(name, ""); !ok {
+				continue
+			}
+			switch chains := append(q.chains, q.dead); {
+			case n < len(chains):
+				chains[n].dirs = append(chains[n].dirs, znode.Join(chains[n].chain.dir, name))
+			default:
+				q.seconds = append(q.seconds, znode.Join(q.hours[n-len(chains)], name))
+			}
+		}
+	})
+}
+
+// countItems counts the items in the segments. It keeps those segments that have items.
+func (r *queuesReader) countItems(ctx context.Context) error {
+	return r.get(ctx, func(q *queueReading) (dirs []string) {
+		for _, c := range append(q.chains, q.dead) {
+			dirs = append(dirs, c.dirs...)
+		}
+		return append(dirs, q.seconds...)
+	}, func(q *queueReading, read []framework.Node) {
+		count := func(dirs []string) (n int, filled []string) {
+			for i, dir := range dirs {
+				q.note(read[i].Err)
+				if n += int(read[i].Stat.NumChildren); read[i].Stat.NumChildren > 0 {
+					filled = append(filled, dir)
+				}
+			}
+			read = read[len(dirs):]
+			return n, filled
+		}
+		for _, c := range q.chains {
+			n, filled := count(c.dirs)
+			q.counts.Items += n
+			c.dirs = filled
+		}
+		q.counts.Dead, _ = count(q.dead.dirs)
+		q.counts.Delayed, _ = count(q.seconds)
+	})
+}
+
+// firstItem is the search for the first item of a chain.
+type firstItem struct {
+	of    *queueReading
+	dirs  []string // segments to list
+	items []string // that were listed, in order
+	read  int      // how many of them to read at once
+}
+
+// readOldest reads the first item of each chain. Consumers may have taken it meanwhile: then it reads the next ones, twice as many each time.
+func (r *queuesReader) readOldest(ctx context.Context) error {
+	var open []*firstItem
+	for _, q := range r.queues {
+		for _, c := range q.chains {
+			open = append(open, &firstItem{of: q, dirs: c.dirs, read: 1})
+		}
+	}
+	for len(open) > 0 {
+		if err := r.listNextItems(ctx, open); err != nil {
+			return err
+		}
+		var items []string
+		for _, f := range open {
+			items = append(items, f.items[:min(f.read, len(f.items))]...)
+		}
+		read, err := recipe.GetMany(ctx, r.client, items)
+		if err != nil {
+			return err
+		}
+		var next []*firstItem
+		for _, f := range open {
+			n := min(f.read, len(f.items))
+			if !f.of.learnFirst(read[:n]) && len(f.items)+len(f.dirs) > n {
+				f.items, f.read = f.items[n:], 2*f.read
+				next = append(next, f)
+			}
+			read = read[n:]
+		}
+		open = next
+	}
+	return nil
+}
+
+// listNextItems lists the next segment of each search that has no items left.
+func (r *queuesReader) listNextItems(ctx context.Context, open []*firstItem) error {
+	var dirs []string
+	var listed []*firstItem
+	for _, f := range open {
+		if len(f.items) == 0 && len(f.dirs) > 0 {
+			dirs, listed = append(dirs, f.dirs[0]), append(listed, f)
+			f.dirs = f.dirs[1:]
+		}
+	}
+	lists, err := recipe.ListMany(ctx, r.client, dirs)
+	if err != nil {
+		return err
+	}
+	for i, f := range listed {
+		f.of.note(lists[i].Err)
+		slices.Sort(lists[i].Names)
+		for _, name := range lists[i].Names {
+			if _, ok := parseNumber(name, itemPrefix); ok {
+				f.items = append(f.items, znode.Join(dirs[i], name))
+			}
+		}
+	}
+	return nil
+}
+
+// learnFirst takes in when the first of some items was put, and reports whether there was one.
+func (q *queueReading) learnFirst(items []framework.Node) bool {
+	for _, item := range items {
+		if errors.Is(item.Err, framework.ErrNoNode) {
+			continue
+		}
+		if item.Err != nil {
+			q.note(item.Err)
+			return true
+		}
+		if put := putTime(item); q.oldest.IsZero() || put.Before(q.oldest) {
+			q.oldest = put
+		}
+		return true
+	}
+	return false
+}
+
+// putTime is when an item was put. Of an item that cannot be read it is when its node was created.
+func putTime(item framework.Node) time.Time {
+	if e, err := decodeItem(item.Data, item.Stat); err == nil {
+		return e.header.enqueuedAt().UTC()
+	}
+	return item.Stat.Ctime.UTC()
+}
+
+// get reads the nodes that paths names for each queue that is there and readable, and hands each queue its own.
+func (r *queuesReader) get(ctx context.Context, paths func(*queueReading) []string, take func(*queueReading, []framework.Node)) error {
+	var all []string
+	counts := make([]int, len(r.queues))
+	for i, q := range r.queues {
+		if !q.absent && q.err == nil {
+			own := paths(q)
+			all, counts[i] = append(all, own...), len(own)
+		}
+	}
+	read, err := recipe.GetMany(ctx, r.client, all)
+	if err != nil {
+		return err
+	}
+	for i, q := range r.queues {
+		if counts[i] > 0 {
+			take(q, read[:counts[i]])
+			read = read[counts[i]:]
+		}
+	}
+	return nil
+}
+
+// list lists the directories that dirs names for each queue that is there and readable. take gets the names in each, and its number among dirs.
+func (r *queuesReader) list(ctx context.Context, dirs func(*queueReading) []string, take func(q *queueReading, n int, names []string)) error {
+	var all []string
+	counts := make([]int, len(r.queues))
+	for i, q := range r.queues {
+		if !q.absent && q.err == nil {
+			own := dirs(q)
+			all, counts[i] = append(all, own...), len(own)
+		}
+	}
+	lists, err := recipe.ListMany(ctx, r.client, all)
+	if err != nil {
+		return err
+	}
+	for i, q := range r.queues {
+		for n, list := range lists[:counts[i]] {
+			q.note(list.Err)
+			take(q, n, list.Names)
+		}
+		lists = lists[counts[i]:]
+	}
+	return nil
+}

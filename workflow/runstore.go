@@ -1,0 +1,195 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+// runStore is the runs on the servers:
+//
+//	<path>/runs/<shard>/<run>                 persistent: the run, JSON {"v":1,"kind":"run","id","workflow","state","turn","input",…}
+//	<path>/runs/<shard>/<run>/step-<name>     persistent: a finished step, as in a Ledger
+//	<path>/runs/<shard>/<run>/timer-<name>    persistent: when a Sleep, or a wait with a limit, has begun, JSON {"v":1,"ms"}
+//	<path>/runs/<shard>/<run>/signal-<name>   persistent: a signal, JSON {"v":1,"data"} or {"v":1,"timedOut":true}
+//	<path>/queues/<kind>                      a queue.Queue in parallel order: items {"run","id","turn"}
+//	<path>/ended/<minute>/<run>,<version>     persistent: done and cancelled runs, by the minute in which they ended
+//	<path>/failed/<minute>/<run>,<version>    persistent: failed runs, in the same form
+//	<path>/sweeper                            a locks.Mutex: who removes finished runs
+type runStore struct {
+	client *framework.Client
+	path   string
+	tel    telemetry
+	clock  recipe.EnsembleClock
+
+	isRegistered func(kind string) bool // reports whether this process has registered the kind
+
+	mu           sync.Mutex
+	queues       map[string]*queue.Queue[runItem]
+	clockSession int64 // that has read the ensemble's time last
+	closed       bool
+}
+
+func newRunStore(client *framework.Client, path string, isRegistered func(kind string) bool) *runStore {
+	return &runStore{client: client, path: path, isRegistered: isRegistered, queues: map[string]*queue.Queue[runItem]{}}
+}
+
+// How runs are spread over directories, and when the ensemble is asked for its time again.
+const (
+	shards      = 256
+	minuteForm  = "20060102T1504"
+	clockMaxAge = time.Hour // how old the estimate of the ensemble's clock may be before it is asked again
+	readAtOnce  = 500       // how many runs are read in one request
+)
+
+func (st *runStore) shardDir(n int) string { return fmt.Sprintf("%s/runs/%02x", st.path, n) }
+
+func (st *runStore) runNode(id string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return znode.Join(st.shardDir(int(h.Sum32()%shards)), id)
+}
+
+func (st *runStore) queuePath(kind string) string { return st.path + "/queues/" + kind }
+
+func (st *runStore) endedDir() string { return st.path + "/ended" }
+
+func (st *runStore) failedDir() string { return st.path + "/failed" }
+
+// checkKnown refuses a kind that no process has worked on.
+func (st *runStore) checkKnown(ctx context.Context, s *framework.Session, kind string) error {
+	if st.isRegistered(kind) {
+		return nil
+	}
+	path := st.queuePath(kind)
+	err := s.Sync(ctx, path)
+	if err == nil {
+		_, err = s.Exists(ctx, path)
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		return fmt.Errorf("%w: %q: register it, or start a member that has it", ErrUnknownKind, kind)
+	}
+	return err
+}
+
+// queueOf returns the queue of a kind's runs.
+func (st *runStore) queueOf(kind string) (*queue.Queue[runItem], error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed {
+		return nil, ErrClosed
+	}
+	q := st.queues[kind]
+	if q == nil {
+		q = queue.New(st.client, st.queuePath(kind), queue.JSON[runItem](), queue.WithOrder(queue.Parallel), queue.WithMaxInFlight(MaxWorkers))
+		st.queues[kind] = q
+	}
+	return q, nil
+}
+
+// close closes the queues.
+func (st *runStore) close(ctx context.Context) error {
+	st.mu.Lock()
+	st.closed = true
+	queues := st.queues
+	st.mu.Unlock()
+	var errs []error
+	for _, q := range queues {
+		errs = append(errs, q.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// now is the ensemble's time. It asks the ensemble, with a write, once in each session and at most once an hour. After a suspension of the machine that its session has survived,
+// the time may be behind by as long as that.
+func (st *runStore) now(ctx context.Context, s *framework.Session) (time.Time, error) {
+	st.mu.Lock()
+	isCurrent := st.clockSession == s.ID() && st.clock.Age() <= clockMaxAge
+	st.mu.Unlock()
+	if !isCurrent {
+		if _, err := st.clock.ReadTime(ctx, s, st.endedDir()); err != nil {
+			return time.Time{}, err
+		}
+		st.mu.Lock()
+		st.clockSession = s.ID()
+		st.mu.Unlock()
+	}
+	return st.clock.Now(), nil
+}
+
+// storedRun is a run as it was read.
+type storedRun struct {
+	id   string // that Start was given
+	node string
+	runRecord
+	stat framework.Stat
+}
+
+// read reads a run behind a sync. A missing one is ErrNoRun.
+func (st *runStore) read(ctx context.Context, s *framework.Session, id string) (r storedRun, err error) {
+	r.id, r.node = id, st.runNode(id)
+	if err := s.Sync(ctx, r.node); err != nil {
+		return r, err
+	}
+	data, stat, err := s.Get(ctx, r.node)
+	if errors.Is(err, framework.ErrNoNode) {
+		return r, fmt.Errorf("%w: %q", ErrNoRun, id)
+	}
+	if err != nil {
+		return r, err
+	}
+	r.stat = stat
+	r.runRecord, err = parseRun(r.node, data)
+	return r, err
+}
+
+// write is the operation that replaces the record that was read.
+func (r storedRun) write(next runRecord) (framework.Op, error) {
+	data, err := next.encode()
+	return framework.SetOp(r.node, data, r.stat.Version), err
+}
+
+// unchanged is the operation that refuses a transaction if the record was replaced since it was read.
+func (r storedRun) unchanged() framework.Op { return framework.CheckOp(r.node, r.stat.Version) }
+
+// childNode is a step, a timer or a signal of a run.
+type childNode struct {
+	name string
+	framework.Node
+}
+
+// children are the nodes below a run, in the order in which they were made.
+func (st *runStore) children(ctx context.Context, s *framework.Session, node string) ([]childNode, error) {
+	names, _, err := s.Children(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = znode.Join(node, name)
+	}
+	all, err := s.GetAll(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	var children []childNode
+	for i, n := range all {
+		if n.Err == nil {
+			children = append(children, childNode{names[i], n})
+		} else if !errors.Is(n.Err, framework.ErrNoNode) {
+			return nil, n.Err
+		}
+	}
+	slices.SortFunc(children, func(a, b childNode) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
+	return children, nil
+}
