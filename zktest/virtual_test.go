@@ -32,7 +32,8 @@ type client struct {
 func connect(t *testing.T, srv *zktest.Server, name string, timeout time.Duration) *client {
 	t.Helper()
 	link := srv.Link(name)
-	conn, events, err := zk.Connect(srv.Servers(), timeout, zk.WithDialer(link.Dial), zk.WithLogger(silent{}))
+	events := make(chan zk.Event, 1<<16) // the library's own channel drops events while a test does not read it
+	conn, _, err := zk.Connect(srv.Servers(), timeout, zk.WithDialer(link.Dial), zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) { events <- e }))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	c := &client{Conn: conn, t: t, link: link, events: events}

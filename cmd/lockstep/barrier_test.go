@@ -115,7 +115,8 @@ func TestAGateIsUpWhileACommandRuns(t *testing.T) {
 	require.Equal(t, 5, p.wait())
 	require.Equal(t, 0, waiter.wait())
 
-	p = s.start("gate", "raise", "work", "--session-timeout", "1s", "--", "sh", "-c", "echo up; exec sleep 1000")
+	// A session that holds nothing lets its lease end, which ends the command too. It must end long before.
+	p = s.start("gate", "raise", "work", "--session-timeout", "1m", "--", "sh", "-c", "echo up; exec sleep 1000")
 	p.line(0)
 	code, _, _ = s.run("gate", "lower", "work")
 	require.Equal(t, 0, code)
