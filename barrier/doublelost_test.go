@@ -132,7 +132,7 @@ func TestARoundEndsWithItsNode(t *testing.T) {
 
 // TestALostReplyAnywhere loses the reply of each of the first transactions in turn.
 func TestALostReplyAnywhere(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpSetData, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists, zktest.OpSync} {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpSetData, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists} {
 		for nth := 1; nth < 9; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				bs := doubles(3, w.members(3)...)

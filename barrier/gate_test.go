@@ -138,8 +138,11 @@ func TestAGatesLostReplies(t *testing.T) {
 		m := w.member("a")
 		g := barrier.NewGate(m.Client, path)
 		require.NoError(t, m.MakeDirs(t.Context(), "/barriers"))
-		for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpMulti, zktest.OpGetData, zktest.OpSync} {
-			f := w.DropReply(1, zktest.Match{Op: op, Path: path})
+		for _, lost := range []struct {
+			op  zktest.Op
+			nth int
+		}{{zktest.OpCreate, 1}, {zktest.OpMulti, 1}, {zktest.OpMulti, 2}, {zktest.OpMulti, 3}, {zktest.OpGetData, 1}} {
+			f := w.DropReply(lost.nth, zktest.Match{Op: lost.op, Path: path})
 			require.NoError(t, g.Raise(t.Context()))
 			require.True(t, up(t, g))
 			require.NoError(t, g.Lower(t.Context()))
@@ -155,7 +158,7 @@ func TestGateRaisedAgainIsNotLowered(t *testing.T) {
 		m := w.member("a")
 		a, b := barrier.NewGate(m.Client, path), barrier.NewGate(w.member("b").Client, path)
 		require.NoError(t, a.Raise(t.Context()))
-		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: path})
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: path, Func: zktest.Request.Writes})
 		_, lowered := async(func() error { return a.Lower(t.Context()) })
 		<-f.Hit()
 		m.Link.Cut()

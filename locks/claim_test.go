@@ -115,7 +115,7 @@ func TestALateReleaseLeavesTheNextClaimAlone(t *testing.T) {
 }
 
 func TestALostReplyOfAClaim(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreateContainer, zktest.OpSync, zktest.OpExists, zktest.OpDelete, zktest.OpGetData} {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreateContainer, zktest.OpExists, zktest.OpDelete, zktest.OpGetData} {
 		t.Run(op.String(), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				a, b := w.member("a"), w.member("b")

@@ -154,7 +154,7 @@ func TestCancelledWaitLeavesNoNodes(t *testing.T) {
 			h, a := w.member("h"), w.member("a")
 			held := lock(t, h.Client)
 			a.Link.Delay(10 * time.Millisecond)
-			for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpDelete, zktest.OpSync} {
+			for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpDelete, zktest.OpMulti} {
 				if r.IntN(2) == 0 {
 					s, _ := a.Session(t.Context())
 					w.zk.DropReply(1, zktest.Match{Op: op, Session: s.ID()})

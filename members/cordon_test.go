@@ -289,7 +289,7 @@ func TestAMemberJoinsAgainWhileDrainIsCutOff(t *testing.T) {
 
 // TestALostReplyOfADrain: any reply may be lost. The drain function is called once, and Drain returns when it has ended.
 func TestALostReplyOfADrain(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpSync, zktest.OpGetChildren2} {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2} {
 		for nth := 1; nth <= 4; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				a, o := w.peer("a"), w.peer("o")

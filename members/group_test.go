@@ -123,7 +123,7 @@ func TestANodeThatWasCreatedWithoutAnAnswerShowsNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
 		former := a.sessionID()
-		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Path: path + "/"}) // the first one finds no directory
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Path: path + "/", Func: zktest.Request.Writes}) // the first one finds no directory
 		go func() {
 			<-lost.Hit()
 			a.Link.Cut()

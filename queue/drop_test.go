@@ -54,7 +54,7 @@ func TestInterruptedDropIsFinished(t *testing.T) {
 		_, err := a.Len(t.Context())
 		require.NoError(t, err)
 		a.link.Delay(slow)
-		w.beforeRequest(a, zktest.OpMulti, "", func() { a.link.Cut() }) // its first transaction
+		w.beforeRequest(a, zktest.OpMulti, "", func() { a.link.Cut() }) // its first transaction that writes
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		require.Error(t, a.Drop(ctx))

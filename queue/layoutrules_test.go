@@ -20,13 +20,13 @@ import (
 
 const slow = 300 * time.Millisecond
 
-// upon calls f once a member's first request for what begins with a path was done, and before it hears of that.
+// beforeRequest calls f when the servers have done a member's first request of this kind for a path that begins so, before the member hears of that. A transaction counts if it writes.
 func (w *world) beforeRequest(m *member, op zktest.Op, path string, f func()) {
 	s, err := m.client.Session(w.t.Context())
 	require.NoError(w.t, err)
 	done := make(chan struct{}, 1)
 	stop := w.Observe(func(r zktest.Request) {
-		if r.Session != s.ID() || r.Op != op || !strings.HasPrefix(r.Path, path) {
+		if r.Session != s.ID() || r.Op != op || !strings.HasPrefix(r.Path, path) || r.Op == zktest.OpMulti && !r.Writes() {
 			return
 		}
 		select {

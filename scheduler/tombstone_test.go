@@ -138,7 +138,7 @@ func TestClaimOfRemovedJobIsReleased(t *testing.T) {
 func TestARemovalIsDoneOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.start("a", one(Job{Run: quick})), w.member("b", nil)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j"})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j", Func: zktest.Request.Writes})
 		go func() {
 			<-lost.Hit()
 			b.link.Cut()

@@ -26,7 +26,7 @@ func (f *worker) loseAnswer(w *world, node string) (wait, heal func()) {
 			if part.Err != 0 {
 				return false
 			}
-			writes = writes || strings.HasPrefix(part.Path, node)
+			writes = writes || part.Writes() && strings.HasPrefix(part.Path, node)
 		}
 		return writes
 	}}

@@ -788,7 +788,7 @@ func TestRetryBesideTheRemoval(t *testing.T) {
 
 // TestLostRepliesOfRuns loses the answer of each request of a run in turn, with the connection.
 func TestLostRepliesOfRuns(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren, zktest.OpSync, zktest.OpCreate, zktest.OpMultiRead} {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren, zktest.OpCreate, zktest.OpMultiRead} {
 		for nth := 1; nth <= 14; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				var done doneLog

@@ -173,7 +173,7 @@ func TestExecutorThatLosesItsSessionRecordsNothing(t *testing.T) {
 
 // TestLostReplies loses the answer of each request in turn, with the connection.
 func TestLostReplies(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren, zktest.OpSync, zktest.OpCreate} {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren, zktest.OpCreate} {
 		for nth := 1; nth <= 4; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				m := w.member("a")

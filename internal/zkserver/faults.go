@@ -21,6 +21,15 @@ type Request struct {
 	Parts   []Request // the parts of a multi
 }
 
+// Writes reports whether the request, or a part of it, creates, deletes or changes a node unless the server refuses it. A transaction of checks writes nothing.
+func (r Request) Writes() bool {
+	switch r.Op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpDeleteContainer, wire.OpSetData, wire.OpSetACL:
+		return true
+	}
+	return slices.ContainsFunc(r.Parts, Request.Writes)
+}
+
 // Match selects requests. All fields that are set must match; the zero Match selects every request, pings included.
 type Match struct {
 	Op      wire.Op            // zero: any
