@@ -389,7 +389,7 @@ func TestATreeReadsBehindASync(t *testing.T) {
 		w.writeKeys(map[string]string{"billing/x": "1"})
 		s, err := w.a.Session(t.Context())
 		require.NoError(t, err)
-		_, err = w.Lag(s.ID())
+		_, err = w.LagAsLeader(s.ID())
 		require.NoError(t, err)
 		w.writeKeys(map[string]string{"billing/x": "2"})
 		loaded, err := w.tree(w.a).Load(t.Context())

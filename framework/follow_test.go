@@ -88,13 +88,35 @@ func TestFollowYieldsEachValueOfANode(t *testing.T) {
 	})
 }
 
+// TestSyncBringsTheServerUpToDate, also the leader, which answers ZooKeeper's own sync from its own state.
+func TestSyncBringsTheServerUpToDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		a, b := zk.Member(t, "a", config), zk.Member(t, "b", config)
+		for _, lag := range []func(int64) (func(), error){zk.Lag, zk.LagAsLeader} {
+			for _, path := range []string{"/", "/n", "/missing", "/missing/too"} {
+				catchUp, err := lag(session(t, a).ID())
+				require.NoError(t, err)
+				require.NoError(t, b.CreateIfMissing(t.Context(), "/n", nil, framework.Persistent))
+				_, err = b.Set(t.Context(), "/n", []byte(path), framework.AnyVersion)
+				require.NoError(t, err)
+				require.NoError(t, session(t, a).Sync(t.Context(), path))
+				read, _, err := a.Get(t.Context(), "/n")
+				require.NoError(t, err)
+				require.Equal(t, path, string(read))
+				catchUp()
+			}
+		}
+	})
+}
+
 func TestFollowStartsAfterSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		zk := zktest.Start(t)
 		a, b := zk.Member(t, "a", config), zk.Member(t, "b", config)
 		require.NoError(t, b.Create(ctx, "/n", []byte("old"), framework.Persistent))
-		_, err := zk.Lag(session(t, a).ID())
+		_, err := zk.LagAsLeader(session(t, a).ID())
 		require.NoError(t, err)
 		_, err = b.Set(ctx, "/n", []byte("new"), 0)
 		require.NoError(t, err)

@@ -125,7 +125,11 @@ func TestWatchesAreInOrder(t *testing.T) {
 				case 0:
 					_ = w.Expire(peers[i].sessionID())
 				case 1:
-					if catchUp, err := w.Lag(peers[i].sessionID()); err == nil {
+					lag := w.Lag
+					if i == 0 { // its server is the leader
+						lag = w.LagAsLeader
+					}
+					if catchUp, err := lag(peers[i].sessionID()); err == nil {
 						time.AfterFunc(rand.N(3*time.Second), catchUp)
 					}
 				case 2:
@@ -195,7 +199,7 @@ func TestAWatcherCostsFewRequests(t *testing.T) {
 func TestAWatchBeginsWithASync(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
-		_, err := w.Lag(o.sessionID())
+		_, err := w.LagAsLeader(o.sessionID())
 		require.NoError(t, err)
 		a.join("a")
 		for view, err := range o.Watch(t.Context()) {
@@ -203,7 +207,7 @@ func TestAWatchBeginsWithASync(t *testing.T) {
 			require.Len(t, view.Members, 1)
 			break
 		}
-		_, err = w.Lag(o.sessionID())
+		_, err = w.LagAsLeader(o.sessionID())
 		require.NoError(t, err)
 		a.join("b")
 		view, err := o.List(t.Context())

@@ -92,7 +92,7 @@ func TestAPoolIgnoresAnEmptyListOfALaggingServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("c")
 		s := w.session(m)
-		_, err := w.Lag(s.ID())
+		_, err := w.LagAsLeader(s.ID())
 		require.NoError(t, err)
 		w.register(w.member("a"), "one")
 		p := w.pool(m)

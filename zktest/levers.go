@@ -93,6 +93,12 @@ func (s *Server) Expire(session int64) error { return s.core.Expire(session) }
 // does. Lag returns an error when the session has no connection.
 func (s *Server) Lag(session int64) (catchUp func(), err error) { return s.core.Lag(session) }
 
+// LagAsLeader is Lag for a session whose server is the leader. Followers may have applied and acknowledged transactions that the leader has not applied yet. A sync
+// does not bring it up to date, since a leader answers that from its own state (ZOOKEEPER-1675). A transaction does.
+func (s *Server) LagAsLeader(session int64) (catchUp func(), err error) {
+	return s.core.LagAsLeader(session)
+}
+
 // Follower returns a lever of the follower that serves a session's connection now, on a server WithFollowers: it holds the follower's messages to
 // the leader, or the leader's to it, or both, until it is called again. The follower goes on answering pings, until a request of the session waits, while the
 // leader may end the session: a client that takes such answers for a proof of life is mistaken. Follower returns an error when the session has no connection.

@@ -188,7 +188,7 @@ func TestASignalWhileTheReplyIsOutstanding(t *testing.T) {
 	cut := map[string]*process{}
 	for path, command := range map[string][]string{limitsNode: {"config", "set", "limits", "x"}, "/lockstep/queues/mails/items/": {"queue", "put", "mails", "x"}} {
 		s.ok(command...)
-		outstanding := s.zk.DelayReplies(time.Hour, zktest.Match{Path: path, Func: func(r zktest.Request) bool { return r.Op == zktest.OpMulti }})
+		outstanding := s.zk.DelayReplies(time.Hour, zktest.Match{Op: zktest.OpMulti, Path: path, Func: zktest.Request.Writes})
 		p := s.start(command...)
 		<-outstanding.Hit()
 		p.signal(syscall.SIGTERM)

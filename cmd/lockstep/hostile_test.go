@@ -153,27 +153,29 @@ func plantHostileNodes(t *testing.T, s *stage) (names []string) {
 func plantHostileRuns(put func(path, data string, mode framework.Mode), name, data string) {
 	const hostile = `\u001b[2J\n\u202e\u009b`
 	path, kind := "/lockstep/workflows/"+name, strings.ReplaceAll(name, `"`, `\"`)
-	shard := func(run string) string {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(run))
-		return fmt.Sprintf("%s/runs/%02x/%s", path, h.Sum32()%256, run)
-	}
 	put("/lockstep/workflows/runs/00/"+name, data, framework.Persistent)
-	put(shard("unreadable"), data, framework.Persistent)
+	put(runNode(path, "unreadable"), data, framework.Persistent)
 	for run, rest := range map[string]string{
 		"victim": `"state":"waiting","failures":3,"waits":[{"signal":"` + hostile + `","until":1},{"child":"` + hostile + `"},{"retry":true}]`,
 		name:     `"state":"failed"`, "active": `"state":"active"`,
 	} {
-		put(shard(run), `{"v":1,"kind":"run","id":"x","workflow":"`+kind+`","turn":1,"input":"`+"\xff\u202e"+`","error":"`+hostile+`","parent":{"run":"`+hostile+`"},`+rest+`}`,
+		put(runNode(path, run), `{"v":1,"kind":"run","id":"x","workflow":"`+kind+`","turn":1,"input":"`+"\xff\u202e"+`","error":"`+hostile+`","parent":{"run":"`+hostile+`"},`+rest+`}`,
 			framework.Persistent)
-		put(shard(run)+"/step-"+name, `{"v":1,"result":"`+"\xff\u202e"+hostile+`","attempts":2}`, framework.Persistent)
-		put(shard(run)+"/step-graph:"+name, `{"v":1,"result":{"v":1,"kind":"graph","steps":[{"name":"b\"","after":["<b>"]},{"name":"<b>"}]},"attempts":1}`, framework.Persistent)
-		put(shard(run)+"/step-graph:bad", `{"v":1,"result":{"v":1,"kind":"graph","steps":[{"name":"`+hostile+`","after":["`+hostile+`"]}]},"attempts":1}`, framework.Persistent)
-		put(shard(run)+"/signal-"+name, data, framework.Persistent)
+		put(runNode(path, run)+"/step-"+name, `{"v":1,"result":"`+"\xff\u202e"+hostile+`","attempts":2}`, framework.Persistent)
+		put(runNode(path, run)+"/step-graph:"+name, `{"v":1,"result":{"v":1,"kind":"graph","steps":[{"name":"b\"","after":["<b>"]},{"name":"<b>"}]},"attempts":1}`, framework.Persistent)
+		put(runNode(path, run)+"/step-graph:bad", `{"v":1,"result":{"v":1,"kind":"graph","steps":[{"name":"`+hostile+`","after":["`+hostile+`"]}]},"attempts":1}`, framework.Persistent)
+		put(runNode(path, run)+"/signal-"+name, data, framework.Persistent)
 	}
-	put(shard("active")+"/step-bad", data, framework.Persistent)
+	put(runNode(path, "active")+"/step-bad", data, framework.Persistent)
 	put(path+"/queues/"+name+"/items/0000000000/i-0000000000", data, framework.Persistent)
 	put(path+"/queues/"+name+"/tickets/items/0000000000/t-x-0000000000", data, framework.Ephemeral)
+}
+
+// runNode is the node of a run. The layout spreads runs over 256 directories.
+func runNode(path, run string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(run))
+	return fmt.Sprintf("%s/runs/%02x/%s", path, h.Sum32()%256, run)
 }
 
 // TestNothingHostileIsPrinted runs each command that reads, as people and as programs run it, against nodes that anybody may have made.

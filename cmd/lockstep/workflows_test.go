@@ -355,6 +355,18 @@ func TestAHostileRunIsEscapedAndKeptInJSON(t *testing.T) {
 	require.Contains(t, errs, "a run cannot be read")
 }
 
+// TestARunsNameThatNobodyCanHaveTypedIsNoUsageError: another program has made a run with such a name.
+func TestARunsNameThatNobodyCanHaveTypedIsNoUsageError(t *testing.T) {
+	s := newStage(t)
+	c := client(t, s)
+	node := runNode(defaultWorkflows, hostileName)
+	require.NoError(t, c.MakeDirs(t.Context(), node[:strings.LastIndexByte(node, '/')]))
+	require.NoError(t, c.Create(t.Context(), node, []byte(`{"v":1,"kind":"run","id":"x","workflow":"order","turn":1,"input":0,"state":"failed"}`), framework.Persistent))
+	code, _, errs := s.run("workflows")
+	require.Equal(t, exitMismatch, code, errs)
+	require.Contains(t, errs, "cannot be printed")
+}
+
 func TestCompletionOffersRunsAndKinds(t *testing.T) {
 	s := newStage(t)
 	s.workOnRuns()

@@ -98,7 +98,7 @@ func init() {
 			new: "if len(args) > 1 && (len(filter.kinds)",
 		},
 		{
-			name: "a run's name that nobody can have typed is wrong usage", file: "cmd/lockstep/workflows.go", test: "TestAHostileRunIsEscapedAndKeptInJSON",
+			name: "a run's name that nobody can have typed is wrong usage", file: "cmd/lockstep/workflows.go", test: "TestARunsNameThatNobodyCanHaveTypedIsNoUsageError",
 			old: "return &exitError{code: exitMismatch, reason: err}",
 			new: "return workflowCode(queueCode(err))",
 		},

@@ -329,6 +329,14 @@ var frameworkMutants = []mutant{
 		old: "	case r.stat.Mzxid <= seen:\n", new: "	case version == AnyVersion:\n",
 	},
 	{
+		name: "a sync does not bring the leader up to date", file: "framework/operations.go", test: "TestSyncBringsTheServerUpToDate",
+		old: "a.order(full) })", new: "a.sync(full) })",
+	},
+	{
+		name: "a reader that watches begins with the leader's state", file: "framework/primitives.go", test: "TestFollowStartsAfterSync",
+		old: "	if first {\n		return p.s.Sync(ctx, path)", new: "	if first && path == \"\" {\n		return p.s.Sync(ctx, path)",
+	},
+	{
 		name: "a write is settled without a sync", file: "framework/settle.go",
 		old: "			if err := a.sync(\"/\"); err != nil {\n				var none T\n				return none, err\n			}\n", new: "",
 		redundant: "the in-memory server has one copy of the tree; on an ensemble the next server may not have applied the write yet",

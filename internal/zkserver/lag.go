@@ -11,13 +11,17 @@ import (
 type laggingView struct {
 	tree   *dataTree
 	zxid   int64
+	leader bool    // it answers a sync from its own state
 	events []event // the events of the connection's watches since then, which are sent when the server has caught up
 }
 
 // newLaggingView returns a view of the present state.
-func newLaggingView(t *dataTree, zxid int64) *laggingView {
-	return &laggingView{tree: t.copyForReads(), zxid: zxid}
+func newLaggingView(t *dataTree, zxid int64, leader bool) *laggingView {
+	return &laggingView{tree: t.copyForReads(), zxid: zxid, leader: leader}
 }
+
+// answers reports whether the server answers an operation from its own state. It passes the others to the leader.
+func (v *laggingView) answers(op wire.Op) bool { return answersFromView[op] || v.leader && op == wire.OpSync }
 
 // copyForReads returns a copy of the tree that is sufficient for reads.
 func (t *dataTree) copyForReads() *dataTree {
@@ -79,8 +83,8 @@ func (v *laggingView) addMissedChildren(path string, now *dataTree) bool {
 	return true
 }
 
-// answersFromView are the operations that a server answers from its own state. It passes all others to the leader. When it answers those, it has applied all transactions
-// that were committed before.
+// answersFromView are the operations that each server answers from its own state. When it answers one of the others, it has applied all transactions that were
+// committed before.
 var answersFromView = map[wire.Op]bool{
 	wire.OpExists: true, wire.OpGetData: true, wire.OpGetChildren: true, wire.OpGetChildren2: true, wire.OpGetACL: true,
 	wire.OpGetAllChildrenNumber: true, wire.OpGetEphemerals: true, wire.OpMultiRead: true, wire.OpPing: true,

@@ -31,7 +31,13 @@ func (s *Server) Failure() error {
 // Lag makes the server of a session's connection lag behind, like a follower that gets no commits of the leader: reads return the present state
 // from now on, and watches send no events. A sync or a write brings the server up to date; then it lags behind again. catchUp ends the lag, and so does
 // the end of the connection. Lag returns an error if the session has no connection.
-func (s *Server) Lag(session int64) (catchUp func(), err error) {
+func (s *Server) Lag(session int64) (catchUp func(), err error) { return s.lag(session, false) }
+
+// LagAsLeader is Lag for a session of the leader, while followers are ahead of it with what the quorum has agreed on. A sync does not bring the leader up to date, since the leader
+// answers it from its own state (ZOOKEEPER-1675). A transaction does.
+func (s *Server) LagAsLeader(session int64) (catchUp func(), err error) { return s.lag(session, true) }
+
+func (s *Server) lag(session int64, leader bool) (catchUp func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.connections.bySession[session]
@@ -39,7 +45,7 @@ func (s *Server) Lag(session int64) (catchUp func(), err error) {
 		return nil, fmt.Errorf("zkserver: session %s has no connection", sessionName(session))
 	}
 	if c.view == nil {
-		c.view = newLaggingView(s.db.tree, s.db.zxid)
+		c.view = newLaggingView(s.db.tree, s.db.zxid, leader)
 	}
 	return func() {
 		s.mu.Lock()

@@ -202,3 +202,30 @@ func TestLaggingServerAnswersFromItsState(t *testing.T) {
 		require.Error(t, err)
 	})
 }
+
+func TestALeaderThatLagsAnswersASyncFromItsState(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a, b := st.joinClient("a"), st.joinClient("b")
+		b.mustCall(wire.OpCreate, createRequest("/n", "1", 0))
+		read := func() string {
+			d := a.mustCall(wire.OpGetData, &wire.WatchRequest{Path: "/n"})
+			return string(d.Buffer())
+		}
+		catchUp, err := s.LagAsLeader(a.session)
+		require.NoError(t, err)
+		for _, value := range []string{"2", "3"} {
+			before := read()
+			b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte(value), Version: -1})
+			head, _ := a.call(wire.OpSync, &wire.PathRequest{Path: "/n"})
+			require.Equal(t, wire.OK, head.Err)
+			require.Equal(t, before, read())
+			head, _ = a.call(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("/n", -1))))
+			require.Equal(t, wire.OK, head.Err)
+			require.Equal(t, value, read())
+		}
+		b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte("4"), Version: -1})
+		require.Equal(t, "3", read(), "the server lags behind again")
+		catchUp()
+		require.Equal(t, "4", read())
+	})
+}

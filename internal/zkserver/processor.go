@@ -219,8 +219,8 @@ func (p *requestProcessor) handleAndReply(r *request, handle requestHandler) boo
 	mark := p.reply.BeginFrame()
 	headerAt := p.reply.Len()
 	wire.ReplyHeader{}.Encode(&p.reply)
-	lags := r.connection.view != nil
-	if lags && !answersFromView[r.header.Op] {
+	view := r.connection.view
+	if view != nil && !view.answers(r.header.Op) {
 		r.connection.catchUp()
 	}
 	code := handle(p, r)
@@ -240,8 +240,8 @@ func (p *requestProcessor) handleAndReply(r *request, handle requestHandler) boo
 	if p.reply.Len() > keepBuffer {
 		p.reply = wire.Encoder{}
 	}
-	if lags && r.connection.view == nil { // the request has ended the lag, which begins again now
-		r.connection.view = newLaggingView(p.db.tree, p.db.zxid)
+	if view != nil && r.connection.view == nil { // the request has ended the lag, which begins again now
+		r.connection.view = newLaggingView(p.db.tree, p.db.zxid, view.leader)
 	}
 	return !r.connection.detached
 }
