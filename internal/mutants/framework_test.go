@@ -338,7 +338,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a write is settled without a sync", file: "framework/settle.go",
-		old: "			if err := a.sync(\"/\"); err != nil {\n				var none T\n				return none, err\n			}\n", new: "",
+		old: "			if err := a.order(\"/\"); err != nil {\n				var none T\n				return none, err\n			}\n", new: "",
 		redundant: "the in-memory server has one copy of the tree; on an ensemble the next server may not have applied the write yet",
 	},
 	{
