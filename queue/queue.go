@@ -149,8 +149,8 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 // An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or has expired (WithExpiry) is moved to
 // the dead letters and not returned. The codec runs in the caller's goroutine.
 //
-// A Queue from which no item was taken for the idle timeout (WithIdleTimeout) first looks, without a write. It joins the line of
-// consumers when there is an item, or after 100 ms. So a shorter call on an empty queue costs the servers some reads only.
+// A Queue from which no item was taken for the idle timeout (WithIdleTimeout) first looks. It joins the line of
+// consumers when there is an item, or after 100 ms. So a shorter call on an empty queue costs the servers a sync and some reads, and creates no node.
 func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	if err := q.engine.checkUsable(); err != nil {
 		return nil, failure.Wrap("take", q.Path(), err)
@@ -197,7 +197,7 @@ func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *clai
 //
 // TryTake waits for the servers, also while the connection is suspended, until ctx ends.
 //
-// On an empty queue it costs a sync and a read, without a write. With an item it costs as much more as Take. Its other
+// On an empty queue it costs a sync, which is a transaction without effect, and a read. With an item it costs as much more as Take. Its other
 // errors are those of Take.
 func (q *Queue[T]) TryTake(ctx context.Context) (*Delivery[T], error) {
 	ds, err := q.takeNow(ctx, 1)
