@@ -155,15 +155,6 @@ func (s *Session) heartbeatChecks(held []*heldNode) []wire.MultiPart {
 	return parts
 }
 
-// errorUnlessOrdered returns nil for a transaction that one of its operations refused, since the ensemble has ordered it like any
-// other. It returns the error of a transaction that was not run.
-func errorUnlessOrdered(rs []OpResult, err error) error {
-	if len(rs) > 0 {
-		return nil
-	}
-	return err
-}
-
 // dropRefused ends the hold of the refused node and returns the other nodes.
 func dropRefused(held []*heldNode, rs []OpResult, err error) ([]*heldNode, error) {
 	i := slices.IndexFunc(rs, func(r OpResult) bool { return r.Err != nil })

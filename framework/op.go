@@ -55,10 +55,6 @@ func (t *transport) wirePart(o primitives.OpFields) wire.MultiPart {
 	}
 }
 
-func checkOpPart(full string, version int32) wire.MultiPart {
-	return wire.MultiPart{Op: wire.OpCheck, Body: &wire.NumberRequest{Path: full, Number: version}}
-}
-
 func deleteOpPart(full string, version int32) wire.MultiPart {
 	return wire.MultiPart{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: full, Number: version}}
 }

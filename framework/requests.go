@@ -135,6 +135,19 @@ func (a requester) order(path string) error {
 	return errorUnlessOrdered(rs, err)
 }
 
+// errorUnlessOrdered returns nil for a transaction that one of its operations refused, since the ensemble has ordered it like any
+// other. It returns the error of a transaction that was not run.
+func errorUnlessOrdered(rs []OpResult, err error) error {
+	if len(rs) > 0 {
+		return nil
+	}
+	return err
+}
+
+func checkOpPart(full string, version int32) wire.MultiPart {
+	return wire.MultiPart{Op: wire.OpCheck, Body: &wire.NumberRequest{Path: full, Number: version}}
+}
+
 // multi runs a transaction. After a refusal, the results show which operation was refused.
 func (a requester) multi(parts []wire.MultiPart) outcome[[]OpResult] {
 	o := sendAndWait(a, wire.OpMulti, &wire.MultiRequest{Parts: parts}, decodeResults)
