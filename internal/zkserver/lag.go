@@ -21,7 +21,9 @@ func newLaggingView(t *dataTree, zxid int64, leader bool) *laggingView {
 }
 
 // answers reports whether the server answers an operation from its own state. It passes the others to the leader.
-func (v *laggingView) answers(op wire.Op) bool { return answersFromView[op] || v.leader && op == wire.OpSync }
+func (v *laggingView) answers(op wire.Op) bool {
+	return answersFromView[op] || v.leader && op == wire.OpSync
+}
 
 // copyForReads returns a copy of the tree that is sufficient for reads.
 func (t *dataTree) copyForReads() *dataTree {
