@@ -136,7 +136,7 @@ func TestALostReplyAnywhere(t *testing.T) {
 		for nth := 1; nth < 9; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				bs := doubles(3, w.members(3)...)
-				w.DropReply(nth, zktest.Match{Op: op, Path: "/barriers"})
+				w.DropReply(nth, zktest.Match{Op: op, Path: "/barriers", Func: isNotOrder})
 				for round := range int64(3) {
 					rs := enterAll(t, bs...)
 					for _, r := range rs {
@@ -185,7 +185,7 @@ func TestCreateLostWithItsSession(t *testing.T) {
 			bs := doubles(2, m, b)
 			leaveAll(t, enterAll(t, bs...)...)
 			first := w.session(m)
-			f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: first.ID()})
+			f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: first.ID(), Func: zktest.Request.Writes})
 			go func() {
 				<-f.Hit()
 				m.Link.BlackHole(true, true)

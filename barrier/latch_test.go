@@ -75,14 +75,14 @@ func TestALatchSurvives(t *testing.T) {
 			require.False(t, over())
 		}
 		for nth, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData} {
-			f := w.DropReply(1, zktest.Match{Op: op, Session: w.session(n).ID(), Path: path})
+			f := w.DropReply(1, zktest.Match{Op: op, Session: w.session(n).ID(), Path: path, Func: isNotOrder})
 			require.NoError(t, b.CountDown(t.Context(), "x"))
 			<-f.Hit()
 			require.Equal(t, 1, remaining(t, b), nth)
 		}
 		m.Link.Cut()
 		require.NoError(t, b.CountDown(t.Context(), "y"))
-		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(n).ID(), Path: path})
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(n).ID(), Path: path, Func: zktest.Request.Writes})
 		require.NoError(t, b.Reset(t.Context()))
 		<-f.Hit()
 		m.Link.Heal()
@@ -124,7 +124,7 @@ func TestACountIsNotRepeatedInTheNextCount(t *testing.T) {
 		a, b := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
 		require.NoError(t, b.CountDown(t.Context(), "y"))
 		require.Equal(t, 1, remaining(t, a))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID()})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-lost.Hit()
 		m.Link.Cut()
@@ -160,7 +160,7 @@ func TestTooManyCountsAreReportedAfterLostReply(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			l := barrier.NewLatch(w.member("a").Client, path, 1)
 			require.NoError(t, l.CountDown(t.Context(), "x"))
-			f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Path: path + "/by/y"})
+			f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Path: path + "/by/y", Func: zktest.Request.Writes})
 			require.ErrorIs(t, l.CountDown(t.Context(), "y"), barrier.ErrTooMany, nth)
 			<-f.Hit()
 			require.Equal(t, []string{"x"}, w.Children(path+"/by"))
@@ -177,7 +177,7 @@ func TestACountTooManyIsReportedAfterAReset(t *testing.T) {
 		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
 		require.NoError(t, b.CountDown(t.Context(), "y"))
 		require.Zero(t, remaining(t, a))
-		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID()})
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-lost.Hit()
 		m.Link.Cut()
@@ -212,6 +212,8 @@ func TestALatchOfManyLongIdsCanBeReset(t *testing.T) {
 func isOrder(r zktest.Request) bool {
 	return len(r.Parts) == 1 && r.Parts[0].Path == path && !r.Writes()
 }
+
+func isNotOrder(r zktest.Request) bool { return r.Op != zktest.OpMulti || r.Writes() }
 
 // TestLatchWaitReadsAfterSync, or a server that lags behind would show the opening before a reset.
 func TestLatchWaitReadsAfterSync(t *testing.T) {

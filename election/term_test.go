@@ -78,7 +78,7 @@ func TestAnUpdateIsWrittenBehindOneWhoseOutcomeNobodyAwaited(t *testing.T) {
 		term := m.lead(t)
 		old, next := election.Metadata{"v": "old"}, election.Metadata{"v": "new"}
 		require.NoError(t, term.Update(t.Context(), old))
-		late := w.DelayReplies(2*time.Second, zktest.Match{Op: zktest.OpMulti, Path: path + "~term"})
+		late := w.DelayReplies(2*time.Second, zktest.Match{Op: zktest.OpMulti, Path: path + "~term", Func: zktest.Request.Writes})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.ErrorIs(t, term.Update(ctx, next), context.DeadlineExceeded)
@@ -155,7 +155,7 @@ func TestALeaderUpdatesItsMetadata(t *testing.T) {
 		require.Equal(t, election.Metadata{"address": "a:1"}, seen.last().Metadata)
 		for i, drop := range []bool{false, true, false} {
 			if drop {
-				w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+				w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 			}
 			m := election.Metadata{"address": "a:2", "i": strings.Repeat("x", i)}
 			require.NoError(t, term.Update(t.Context(), m))

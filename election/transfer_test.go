@@ -191,7 +191,7 @@ func TestATransferWhoseReplyIsLostIsDoneOnce(t *testing.T) {
 		for _, id := range []string{"b", "c", "d"} {
 			won[id] = campaign(t, w.member(id).Election)
 		}
-		w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		require.NoError(t, term.TransferTo(t.Context(), "d"))
 		next := got(t, won["d"])
 		require.NoError(t, next.Err())

@@ -75,7 +75,7 @@ func TestAnAddCountsOnce(t *testing.T) {
 					left, own := nth, w.session(m).ID()
 					m.Link.Delay(10 * time.Millisecond)
 					if lost == "reply" || lost == "reply and session" {
-						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: own})
+						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: own, Func: zktest.Request.Writes})
 						defer f.Cancel()
 						go func() {
 							<-f.Hit()
@@ -162,7 +162,7 @@ func TestAnAddEndsWithItsContext(t *testing.T) {
 		_, err = c.Add(ctx, 10)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
-		f := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMulti})
+		f := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		short, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer end()
 		_, err = c.Add(short, 100)
@@ -283,7 +283,7 @@ func TestADeletedNoteMakesAnUnknownOutcome(t *testing.T) {
 		}
 		deleteNote()
 		require.EqualValues(t, 2, add(t, c, 1))
-		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		go func() {
 			<-f.Hit()
 			m.Link.Cut()

@@ -477,7 +477,7 @@ func TestNamesAreUnique(t *testing.T) {
 	for nth := range 4 {
 		in(t, func(t *testing.T, w *world) {
 			names := map[string]bool{}
-			f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti})
+			f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 			defer f.Cancel()
 			var mu sync.Mutex
 			var all sync.WaitGroup
@@ -531,7 +531,7 @@ func TestNamesEndAfter2To31(t *testing.T) {
 		}
 		_, err = ids.NewName(t.Context(), m.Client, "/names", "a/b", nil)
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
-		f = w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		f = w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		defer f.Cancel()
 		ctx, cancel := context.WithCancel(t.Context())
 		w.Observe(func(r zktest.Request) {

@@ -120,7 +120,7 @@ func TestALostReplyOfAClaim(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				a, b := w.member("a"), w.member("b")
 				s := sessionOf(t, a)
-				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks"})
+				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks", Func: zktest.Request.Writes})
 				w.zk.DropReply(1, zktest.Match{Op: op, Session: s.ID(), Path: "/"})
 				c := locks.NewClaim(a.Client, pathMutex)
 				l := held(t, t.Context(), c)
@@ -142,7 +142,7 @@ func TestALostReplyOfARefusal(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
-		f := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, b).ID(), Path: "/desks"})
+		f := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, b).ID(), Path: "/desks", Func: zktest.Request.Writes})
 		_, err := locks.NewClaim(b.Client, pathMutex).TryLock(t.Context())
 		<-f.Hit()
 		require.ErrorIs(t, err, locks.ErrNotAcquired)
@@ -159,7 +159,7 @@ func TestAClaimGivenUpAnywhereLeavesNoNode(t *testing.T) {
 			s := sessionOf(t, a)
 			a.Link.Delay(7 * time.Millisecond)
 			if at%2 == 1 {
-				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks"})
+				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks", Func: zktest.Request.Writes})
 			}
 			if at%3 == 0 {
 				l := held(t, t.Context(), locks.NewClaim(b.Client, pathMutex))

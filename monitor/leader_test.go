@@ -144,11 +144,11 @@ func TestLostRepliesOfTheRecord(t *testing.T) {
 		w.put(m, orphan, "", framework.Persistent)
 		w.watch("x")
 		for range 4 {
-			w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: path + "/findings"})
+			w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: path + "/findings", Func: zktest.Request.Writes})
 			w.looks(3)
 		}
 		require.Equal(t, []string{"x" + begins}, w.news())
-		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: path + "/findings"})
+		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: path + "/findings", Func: zktest.Request.Writes})
 		w.remove(m, orphan)
 		w.looks(5)
 		require.Equal(t, []string{"x" + ends}, w.news())

@@ -244,7 +244,7 @@ func TestAckAllSettlesEachDelivery(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, ds, 4)
 		require.NoError(t, p.client.Delete(t.Context(), ds[1].Node(), framework.AnyVersion))
-		fault := w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		fault := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		err = AckAll(t.Context(), ds...)
 		<-fault.Hit()
 		require.ErrorIs(t, err, ErrLost)

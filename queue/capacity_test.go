@@ -302,7 +302,7 @@ func capacityFaultRun(t *testing.T, w *world, seed uint64, r *rand.Rand) {
 			m.link.Cut()
 			time.AfterFunc(time.Duration(r.IntN(20_000))*time.Millisecond, m.link.Heal)
 		case 1:
-			w.DropReply(1+r.IntN(3), zktest.Match{Op: zktest.OpMulti})
+			w.DropReply(1+r.IntN(3), zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		case 2:
 			if s, err := m.client.Session(over); err == nil {
 				w.Expire(s.ID())

@@ -21,7 +21,7 @@ func TestDelayIsKeptAfterALateReply(t *testing.T) {
 		b.drain(1)
 		s, err := p.client.Session(t.Context())
 		require.NoError(t, err)
-		late := w.DelayReplies(3*time.Second, zktest.Match{Op: zktest.OpMulti, Session: s.ID()})
+		late := w.DelayReplies(3*time.Second, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Func: zktest.Request.Writes})
 		p.put("y")
 		late.Cancel()
 		b.drain(1)
@@ -76,7 +76,7 @@ func TestPutsWithIDsFitIntoATransaction(t *testing.T) {
 		require.NoError(t, q.Put(t.Context(), "x", WithID("0")))
 		time.Sleep(2 * time.Second)
 		require.NoError(t, q.Put(t.Context(), "x", WithID("00"))) // another bucket
-		defer w.DelayReplies(100*time.Millisecond, zktest.Match{Op: zktest.OpMulti}).Cancel()
+		defer w.DelayReplies(100*time.Millisecond, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes}).Cancel()
 		var all []*Pending
 		first := q.PutAsync(t.Context(), "x", WithID("1st")) // what follows waits for its answer
 		time.Sleep(10 * time.Millisecond)

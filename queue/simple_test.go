@@ -39,7 +39,7 @@ func TestCuratorQueue(t *testing.T) {
 		_, err = b.Take(within(t, time.Second))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
-		w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		require.ErrorIs(t, a.Put(t.Context(), []byte("x")), ErrUnknown)
 		require.ErrorIs(t, NewCuratorQueue(nil, "/x").Put(t.Context(), nil), ErrOption)
 		_, err = NewCuratorQueue(w.member("c").client, "x").Take(t.Context())

@@ -237,7 +237,7 @@ func TestWorkAcknowledgesAfterLostReply(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := a.working(ctx, 1, func(context.Context, *Delivery[string]) error {
 			calls++
-			fault = w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/items/0000000000/i-"})
+			fault = w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/items/0000000000/i-", Func: zktest.Request.Writes})
 			return nil
 		})
 		time.Sleep(time.Minute)

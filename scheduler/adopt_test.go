@@ -33,7 +33,7 @@ func TestClaimedRunStartsOnceAcrossWithdrawAndAdd(t *testing.T) {
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)
 		look := zktest.Match{Op: zktest.OpExists, Path: claim, Session: s.ID()}
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: claim, Session: s.ID()})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: claim, Session: s.ID(), Func: zktest.Request.Writes})
 		second, first := w.DropReply(2, look), w.DropReply(1, look)
 		require.NoError(t, c.Trigger(t.Context(), job.Name))
 		<-lost.Hit()

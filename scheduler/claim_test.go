@@ -18,7 +18,7 @@ func TestALostReplyOfAClaimRunsTheTickOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", jobs("j", "* * * * *", quick))
 		w.start("b", jobs("j", "* * * * *", quick))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
 		time.Sleep(90 * time.Second)
 		<-lost.Hit()
 		require.Equal(t, []string{"00:01:00"}, w.log.ticks())
@@ -33,7 +33,7 @@ func TestALostReplyOfAClaimRunsTheTickOnce(t *testing.T) {
 func TestALostReplyOfAnOutcomeIsSettled(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", jobs("j", "* * * * *", lasting(time.Second)))
-		w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
 		time.Sleep(3*time.Minute + 10*time.Second)
 		st := w.requireBalanced("j", "* * * * *")
 		require.EqualValues(t, 3, st.Fired)
@@ -46,7 +46,7 @@ func TestUnsettledClaimOfLostSessionStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		w.start("b", jobs("j", "* * * * *", quick))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
 		go func() {
 			<-lost.Hit()
 			a.link.Cut()
@@ -106,7 +106,7 @@ func TestUndeliveredRequestsAreSentAgain(t *testing.T) {
 func TestUnsettledClaimAtStopIsRunAndDrained(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", lasting(time.Second)))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
 		go func() {
 			<-lost.Hit()
 			a.stop()

@@ -44,7 +44,7 @@ func TestALostReplyOfATriggerRunsItOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", one(Job{Spec: "0 * * * *", Run: quick}))
 		b := w.member("b", nil)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes"})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes", Func: zktest.Request.Writes})
 		require.NoError(t, b.Trigger(t.Context(), "j"))
 		<-lost.Hit()
 		time.Sleep(time.Minute)
@@ -58,7 +58,7 @@ func TestLateSettledTriggerRunsOnceAfterOtherRuns(t *testing.T) {
 		b := w.member("b", nil)
 		_, err := b.State(t.Context(), "j")
 		require.NoError(t, err)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes"})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes", Func: zktest.Request.Writes})
 		done := make(chan error)
 		go func() { done <- b.Trigger(t.Context(), "j") }()
 		<-lost.Hit()

@@ -18,7 +18,7 @@ func TestScheduleStoredByDeadMemberIsUsed(t *testing.T) {
 		b := w.member("b", jobs("j", "* * * * *", quick))
 		_, err := b.State(t.Context(), "j")
 		require.NoError(t, err)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j"})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j", Func: zktest.Request.Writes})
 		b.run(t)
 		<-lost.Hit()
 		b.kill()

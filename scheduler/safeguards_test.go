@@ -133,7 +133,7 @@ func TestAdoptedRunTakesSlot(t *testing.T) {
 		a := w.start("a", one(Job{Run: lasting(30 * time.Second)}), WithMaxConcurrent(1))
 		b := w.member("b", nil)
 		a.link.Delay(100 * time.Millisecond)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
 		<-lost.Hit()
 		claimed, _, err := b.client.Get(t.Context(), testPath+"/jobs/j")
 		require.NoError(t, err)

@@ -162,7 +162,7 @@ func (s *storm) strike() {
 		m.link.Reset()
 	case 6, 7:
 		names := []string{"a", "b", "slow", "five"}
-		s.DropReply(1+s.r.IntN(3), zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/" + names[s.r.IntN(len(names))]})
+		s.DropReply(1+s.r.IntN(3), zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/" + names[s.r.IntN(len(names))], Func: zktest.Request.Writes})
 	case 8:
 		s.Restart()
 	default:

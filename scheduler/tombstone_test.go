@@ -121,7 +121,7 @@ func TestClaimOfRemovedJobIsReleased(t *testing.T) {
 		b := w.member("b", nil)
 		_, err := b.State(t.Context(), "j")
 		require.NoError(t, err)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
 		go func() {
 			<-lost.Hit()
 			a.link.Cut()

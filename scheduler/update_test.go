@@ -201,7 +201,7 @@ func TestRunWhoseSessionWakesRunsUpdatedDefinition(t *testing.T) {
 func TestPendingClaimOfRemovedJobStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Run: quick}))
-		slow := w.DelayReplies(5*time.Second, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		slow := w.DelayReplies(5*time.Second, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
 		time.Sleep(61 * time.Second)
 		require.Equal(t, []string{"run-1"}, w.claims("j"))
 		slow.Cancel()

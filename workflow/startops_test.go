@@ -86,7 +86,7 @@ func TestStartWithOpsAfterLostReplies(t *testing.T) {
 			var done doneLog
 			m := w.flows("a").work(fiveSteps(&done))
 			settled()
-			w.DropReply(nth, zktest.Match{Op: zktest.OpMulti})
+			w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 			require.NoError(t, m.Start(t.Context(), "five", "x", 1, ownNode("a")), "%d", nth)
 			w.requireOwnNode("a", true)
 			m.await("x", workflow.Done)

@@ -422,7 +422,7 @@ func TestFaults(t *testing.T) {
 		w.zk.DropReply(1, zktest.Match{Op: zktest.OpMultiRead})
 		found := w.find("/")
 		require.Len(t, found.Leftovers, 700)
-		w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		require.NoError(t, w.delete(found.Leftovers[0]))
 		_, there := w.zk.Node(found.Leftovers[0].Path)
 		require.False(t, there)
@@ -480,9 +480,9 @@ func TestLostAnswersOfDroppedQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for nth := 1; nth <= 3; nth++ {
 			for name, faults := range map[string]func(){
-				"the answer is lost": func() { w.zk.DropReply(nth, zktest.Match{Op: zktest.OpMulti}) },
+				"the answer is lost": func() { w.zk.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes}) },
 				"the session ends": func() {
-					lost := w.zk.DropReply(nth, zktest.Match{Op: zktest.OpMulti})
+					lost := w.zk.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 					s, err := w.admin.Session(t.Context())
 					require.NoError(t, err)
 					go func() {
@@ -513,7 +513,7 @@ func TestDroppedQueueThatComesBack(t *testing.T) {
 		w.put("/queues/q/dropped", "")
 		w.put("/queues/q/items/1", "x")
 		l := w.one("/", DroppedQueue)
-		lost := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		lost := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		deleted := make(chan error, 1)
 		go func() { deleted <- w.delete(l) }()
 		<-lost.Hit()
