@@ -127,11 +127,11 @@ var frameworkMutants = []mutant{
 		old: "		go n.endHold(ErrNoNode)\n", new: "		_ = n.endHold\n",
 	},
 	{
-		name: "a hold that has ended with its session ends by its node", file: "internal/lifetime/lifetime.go", pkg: "./framework", test: "TestAClosedClientsHoldsEndWithIt",
+		name: "a hold that has ended with its session ends by its node", file: "internal/lifetime/lifetime.go", pkg: "./framework", test: "TestAHoldOfALostSessionEndsWithIt",
 		old: "	if l.Err() == nil && cause == nil {", new: "	if cause == nil && l.Err() == nil {",
 	},
 	{
-		name: "a refused check ends its hold without asking for its session", file: "framework/heartbeat.go", test: "TestAHoldOfALostSessionEndsWithIt",
+		name: "a refused check does not say that the node is gone", file: "framework/heartbeat.go", test: "TestAYoungHoldIsChecked",
 		old: "	held[i].endHold(rs[i].Err)\n", new: "	held[i].hold.End(rs[i].Err)\n",
 	},
 	{
