@@ -234,9 +234,10 @@ func TestAnUpdateIsRegisteredAfterTheOneBefore(t *testing.T) {
 		a.link.Delay(100 * time.Millisecond)
 		asked := w.DelayReplies(1, zktest.Match{Op: zktest.OpSetData, Path: testPath + "/jobs"})
 		require.NoError(t, a.Update(jobs("j", "0 2 * * *", quick)[0]))
-		<-asked.Hit()                     // it asks for the ensemble's time
-		time.Sleep(80 * time.Millisecond) // before it hears that, and finds that the node is missing in which it is to tell of the change
+		<-asked.Hit()                      // it asks for the ensemble's time
+		time.Sleep(150 * time.Millisecond) // it has heard that, and is about to tell of the change in a node that is missing
 		require.NoError(t, b.client.Delete(t.Context(), testPath+"/changes", framework.AnyVersion))
+		time.Sleep(250 * time.Millisecond) // an update now reads the job before the former one writes it, and the node of changes after that
 		require.NoError(t, a.Update(jobs("j", "0 1 * * *", quick)[0]))
 		time.Sleep(10 * time.Second)
 		require.Equal(t, "0 1 * * *", w.state("j").Spec)
