@@ -34,8 +34,8 @@ func followTree(ctx context.Context, client *framework.Client, dirs []string, qu
 // transactions, then no node has changed between its two reads. So all nodes had these states at the moment between the last of the first reads and the
 // first of the second reads. Transactions' numbers do not repeat, so no change can be undone unnoticed.
 //
-// The states that one session sees only get newer, since a server refuses a client that has seen more than the server has. A session begins with a sync,
-// so it does not see an older state than the session before.
+// The states that one session sees only get newer, since a server refuses a client that has seen more than the server has. The creation of a session
+// is a transaction, too: after it, the server has applied everything that the session before has seen.
 type treeReader struct {
 	client *framework.Client
 	dirs   []string

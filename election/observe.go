@@ -111,6 +111,7 @@ func (o *leaderObserver) followLeader(ctx context.Context, s *framework.Session,
 			return err
 		}
 		if recorded || known {
+			grace.Stop()
 			if err := o.yieldIfChanged(leader); err != nil {
 				changed.Stop()
 				return err

@@ -189,6 +189,20 @@ func TestObserversSyncBeforeTheyRead(t *testing.T) {
 	})
 }
 
+// TestAnObserverSyncsOnce for a leader that has recorded its term: thousands of observers may see a new leader at once.
+func TestAnObserverSyncsOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.member("a").lead(t)
+		o := w.member("o")
+		recorded, stop := w.operations(o.client)
+		defer stop()
+		s := watch(t.Context(), o.Election)
+		time.Sleep(time.Minute)
+		require.Len(t, s.seen(), 1)
+		require.Equal(t, 1, len(slices.DeleteFunc(recorded(), func(op zktest.Op) bool { return op != zktest.OpMulti })))
+	})
+}
+
 // TestAnUncountedLeaderIsLookedAtAgainBeforeItIsTold, behind a sync: what it has counted may not have been visible yet.
 func TestAnUncountedLeaderIsLookedAtAgainBeforeItIsTold(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -90,7 +90,7 @@ func (s *Session) withHeartbeatTimeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(s.ctx, heartbeatTimeout(s.Timeout(), s.setup.cfg.furtherBack()), errOverdue)
 }
 
-// proofSync sends a sync, which the server answers while it follows a leader.
+// proofSync sends ZooKeeper's own sync, which the server answers while it follows a leader, or believes that it leads.
 func (s *Session) proofSync(generation int64) error {
 	ctx, cancel := s.withHeartbeatTimeout()
 	defer cancel()
@@ -98,7 +98,7 @@ func (s *Session) proofSync(generation int64) error {
 }
 
 func (s *Session) syncWithin(ctx context.Context, generation int64) error {
-	err := s.whileOverloaded(ctx, func() error { return requester{ctx, s.transport, true}.sync(s.transport.ns.serverPath("/")) })
+	err := s.whileOverloaded(ctx, func() error { return requester{ctx, s.transport, true}.zkSync(s.transport.ns.serverPath("/")) })
 	if err == nil && !s.isCurrentConnection(generation) {
 		err = errConnectionGone
 	}

@@ -39,15 +39,15 @@ func (s *Session) ACL(ctx context.Context, path string) ([]ACL, Stat, error) {
 // Sync waits until this session's server has applied everything that was committed before the call. The path may be any, also that of a missing node.
 //
 // It is a transaction without effect, which costs what a write costs. ZooKeeper's own sync does not keep this promise (ZOOKEEPER-1675): the leader answers it from its own state,
-// while a follower may have acknowledged a later transaction, and a leader that has lost its quorum answers it too.
+// while a follower may have acknowledged a later transaction. A leader that has lost its quorum and does not know it yet answers, too, also for the followers that it still has.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := readChecked(ctx, s, "sync", path, func(a requester, full string) (struct{}, error) { return struct{}{}, a.order(full) })
+	_, err := readChecked(ctx, s, "sync", path, func(a requester, full string) (struct{}, error) { return struct{}{}, a.sync(full) })
 	return err
 }
 
-// syncServer sends ZooKeeper's own sync: see requester.sync.
-func (s *Session) syncServer(ctx context.Context, path string) error {
-	_, err := readChecked(ctx, s, "sync", path, func(a requester, full string) (struct{}, error) { return struct{}{}, a.sync(full) })
+// zkSync sends ZooKeeper's own sync: see requester.zkSync.
+func (s *Session) zkSync(ctx context.Context, path string) error {
+	_, err := readChecked(ctx, s, "sync", path, func(a requester, full string) (struct{}, error) { return struct{}{}, a.zkSync(full) })
 	return err
 }
 

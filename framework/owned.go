@@ -115,7 +115,7 @@ func (o *ownedBytes) readFromServers(ctx context.Context) {
 	doubtful := o.doubtful
 	o.mu.Unlock()
 	there, err := repeatUntilKnown(ctx, o.transport, func(a requester) ([]string, error) {
-		if err := a.order("/"); err != nil {
+		if err := a.sync("/"); err != nil {
 			return nil, err
 		}
 		return sendAndWait(a, wire.OpGetEphemerals, &wire.PathRequest{Path: "/"}, (*wire.Decoder).Strings).asRead()

@@ -64,11 +64,11 @@ func (s *Session) startDeletion(d *backgroundDeletion) *backgroundDeletion {
 	return d
 }
 
-func (p operations) SyncForWatch(ctx context.Context, path string, first bool) error {
-	if first {
+func (p operations) SyncForWatch(ctx context.Context, path string, strict bool) error {
+	if strict {
 		return p.s.Sync(ctx, path)
 	}
-	return p.s.syncServer(ctx, path)
+	return p.s.zkSync(ctx, path)
 }
 
 func (p operations) Share(key any, start func() any) any { return p.s.shared.share(key, start) }

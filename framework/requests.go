@@ -122,20 +122,20 @@ func (a requester) delete(path string, version int32) error {
 	return err
 }
 
-// sync sends ZooKeeper's own sync. A leader may answer it before it has applied what a follower has acknowledged: see order.
-func (a requester) sync(path string) error {
-	_, err := sendAndWait(a, wire.OpSync, &wire.PathRequest{Path: path}, decodePath).asRead()
-	return err
-}
-
-// order sends a transaction without effect: a check of a node, which may also be missing or forbidden. Servers apply all transactions in one order, so an answer shows that this
+// sync sends a transaction without effect: a check of a node, which may also be missing or forbidden. Servers apply all transactions in one order, so an answer shows that this
 // server has applied everything that was committed before.
-func (a requester) order(path string) error {
+func (a requester) sync(path string) error {
 	rs, err := a.multi([]wire.MultiPart{checkOpPart(path, AnyVersion)}).asRead()
 	return errorUnlessOrdered(rs, err)
 }
 
-// errorUnlessOrdered returns nil for a transaction that one of its operations refused, since the ensemble has ordered it like any
+// zkSync sends ZooKeeper's own sync. A leader may answer it before it has applied what a follower has acknowledged.
+func (a requester) zkSync(path string) error {
+	_, err := sendAndWait(a, wire.OpSync, &wire.PathRequest{Path: path}, decodePath).asRead()
+	return err
+}
+
+// errorUnlessOrdered returns nil for a transaction that was refused because of one of its operations, since the ensemble has ordered it like any
 // other. It returns the error of a transaction that was not run.
 func errorUnlessOrdered(rs []OpResult, err error) error {
 	if len(rs) > 0 {
@@ -226,11 +226,14 @@ func decodeStat(d *wire.Decoder) Stat {
 	}
 }
 
-// decodeResults reads a transaction's results.
+// decodeResults reads a transaction's results. An answer that is not whole has none.
 func decodeResults(d *wire.Decoder) (rs []OpResult) {
-	for d.Err() == nil {
+	for {
 		var h wire.MultiHeader
-		if h.Decode(d); h.Done || d.Err() != nil {
+		if h.Decode(d); d.Err() != nil {
+			return nil
+		}
+		if h.Done {
 			return rs
 		}
 		var r OpResult
@@ -246,7 +249,6 @@ func decodeResults(d *wire.Decoder) (rs []OpResult) {
 		}
 		rs = append(rs, r)
 	}
-	return rs
 }
 
 var codeErrors = map[wire.Code]error{

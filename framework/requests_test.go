@@ -32,6 +32,22 @@ func TestARefusedTransactionNamesItsOperation(t *testing.T) {
 	require.Equal(t, &TxError{Index: 1, Op: "delete", Path: "/b", Err: ErrBadVersion}, tx)
 }
 
+// TestAnAnswerThatIsNotWholeHasNoResults: a heartbeat and a sync take results for an answer of the ensemble.
+func TestAnAnswerThatIsNotWholeHasNoResults(t *testing.T) {
+	whole := encoded(func(e *wire.Encoder) {
+		for range 2 {
+			wire.MultiHeader{Op: wire.OpError, Err: wire.NoNode}.Encode(e)
+			e.Int(int32(wire.NoNode))
+		}
+		wire.MultiEnd.Encode(e)
+	})
+	for n := range len(whole) {
+		o := decodeAnswer(link.Reply{Body: whole[:n]}, decodeResults)
+		require.Empty(t, o.v, n)
+		require.ErrorIs(t, errorUnlessOrdered(o.v, o.err), wire.ErrMalformed, n)
+	}
+}
+
 func TestAnAnswersErrors(t *testing.T) {
 	for _, c := range []struct {
 		reply link.Reply

@@ -26,7 +26,7 @@ func applyOnce[T any](ctx context.Context, t *transport, try func(a requester) (
 		}
 		lost := err
 		v, err = repeatUntilKnown(ctx, t, func(a requester) (T, error) {
-			if err := a.order("/"); err != nil {
+			if err := a.sync("/"); err != nil {
 				var none T
 				return none, err
 			}

@@ -110,8 +110,8 @@ func TestTryTakeFindsItemsOfDeadConsumers(t *testing.T) {
 	})
 }
 
-// TestTryTakeOfEmptyQueueDoesNotWrite: neither TryTake nor a Take that ends soon.
-func TestTryTakeOfEmptyQueueDoesNotWrite(t *testing.T) {
+// TestTryTakeOfEmptyQueueCreatesNoNode: neither TryTake nor a Take that ends soon.
+func TestTryTakeOfEmptyQueueCreatesNoNode(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		p.put("x")

@@ -12,7 +12,7 @@ import (
 )
 
 // followService calls take with a service's instances, now and after each change, until ctx ends or with an error that is not transient. It syncs at the beginning of each session, after
-// each reconnect and before each refresh: so an empty list means that the service has no instances. It watches the directory only, since each change of an instance by this package writes the
+// each reconnect and before each refresh. It does not take an empty list for certain that only ZooKeeper's own sync stands behind: so an empty list means that the service has no instances. It watches the directory only, since each change of an instance by this package writes the
 // directory.
 func (r *Registry) followService(ctx context.Context, service string, refresh time.Duration, take func([]Instance, []refusedInstance)) error {
 	f := listFollower{registry: r, dir: r.serviceDir(service), refresh: refresh, take: take}
@@ -26,6 +26,8 @@ type listFollower struct {
 	refresh  time.Duration
 	take     func([]Instance, []refusedInstance)
 	read     bool      // a list was read, perhaps on a former session
+	some     bool      // the last list that was taken has instances
+	doubtful bool      // an empty list was not taken: it is read again behind Session.Sync
 	due      time.Time // when the last read was due, at one read in each readInterval
 }
 
@@ -58,7 +60,7 @@ func waitFor(ctx context.Context, s *framework.Session, d time.Duration) error {
 
 // onSession follows the service until ctx or the session ends.
 func (f *listFollower) onSession(ctx context.Context, s *framework.Session) error {
-	sync := true
+	sync, strict := true, false
 	if f.read { // the pools that a lost server has disconnected come here at once
 		if err := f.waitToSpreadReads(ctx, s); err != nil {
 			return err
@@ -66,11 +68,12 @@ func (f *listFollower) onSession(ctx context.Context, s *framework.Session) erro
 	}
 	for {
 		if sync {
-			if err := s.Primitives().SyncForWatch(ctx, f.dir, !f.read); err != nil {
+			strict = !f.read || f.doubtful
+			if err := s.Primitives().SyncForWatch(ctx, f.dir, strict); err != nil {
 				return err
 			}
 		}
-		event, err := f.readOnce(ctx, s)
+		event, err := f.readOnce(ctx, s, !sync || strict)
 		if err != nil {
 			return err
 		}
@@ -88,14 +91,15 @@ func (f *listFollower) waitToSpreadReads(ctx context.Context, s *framework.Sessi
 	return waitFor(ctx, s, rand.N(max(1, min(f.registry.client.Config().FollowSpread, s.Timeout()/4))))
 }
 
-// readOnce reads the instances, calls take, and waits for the next event. The event's Kind is 0 when a refresh is due, or when a watch has failed.
-func (f *listFollower) readOnce(ctx context.Context, s *framework.Session) (framework.Event, error) {
+// readOnce reads the instances, calls take, and waits for the next event. The event's Kind is 0 when the list is to be read behind a sync: when a refresh is due, when a watch has failed,
+// or at once when the list is empty and not certain.
+func (f *listFollower) readOnce(ctx context.Context, s *framework.Session, certain bool) (framework.Event, error) {
 	if err := f.waitToRead(ctx, s); err != nil {
 		return framework.Event{}, err
 	}
 	_, _, changed, err := s.WatchData(ctx, f.dir)
 	if errors.Is(err, framework.ErrNoNode) {
-		return f.waitForDirectory(ctx, s)
+		return f.waitForDirectory(ctx, s, certain)
 	}
 	if err != nil {
 		return framework.Event{}, err
@@ -103,7 +107,7 @@ func (f *listFollower) readOnce(ctx context.Context, s *framework.Session) (fram
 	defer changed.Stop()
 	names, _, joined, err := s.WatchChildren(ctx, f.dir)
 	if errors.Is(err, framework.ErrNoNode) {
-		return f.waitForDirectory(ctx, s)
+		return f.waitForDirectory(ctx, s, certain)
 	}
 	if err != nil {
 		return framework.Event{}, err
@@ -113,16 +117,28 @@ func (f *listFollower) readOnce(ctx context.Context, s *framework.Session) (fram
 	if err != nil {
 		return framework.Event{}, err
 	}
-	f.read = true
-	f.take(all, refused)
+	if !f.takeList(all, refused, certain) {
+		return framework.Event{}, nil
+	}
 	timer := time.NewTimer(f.refresh/2 + rand.N(f.refresh))
 	defer timer.Stop()
 	_, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: joined, SecondWatch: changed, Timer: timer.C})
 	return event, err
 }
 
+// takeList calls take, unless the list is empty where the last one was not, and not certain: a leader may answer ZooKeeper's own sync from a former state, in which the instances of
+// now were not registered yet.
+func (f *listFollower) takeList(all []Instance, refused []refusedInstance, certain bool) (taken bool) {
+	if f.doubtful = f.some && len(all) == 0 && !certain; f.doubtful {
+		return false
+	}
+	f.read, f.some = true, len(all) > 0
+	f.take(all, refused)
+	return true
+}
+
 // waitForDirectory calls take with no instances, and waits until the service's directory is created.
-func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Session) (framework.Event, error) {
+func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Session, certain bool) (framework.Event, error) {
 	_, w, err := s.WatchExists(ctx, f.dir)
 	if !errors.Is(err, framework.ErrNoNode) {
 		if err == nil {
@@ -130,7 +146,8 @@ func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Sessio
 		}
 		return framework.Event{Kind: framework.NodeCreated}, err
 	}
-	f.read = true
-	f.take(nil, nil)
+	if !f.takeList(nil, nil, certain) {
+		return framework.Event{}, nil
+	}
 	return recipe.WaitForWatch(ctx, s, w)
 }

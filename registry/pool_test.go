@@ -100,6 +100,35 @@ func TestAPoolIgnoresAnEmptyListOfALaggingServer(t *testing.T) {
 	})
 }
 
+// TestAPoolIgnoresAnEmptyListOfALaggingLeader: during an outage of the pool's client the only instance leaves and another comes. The client's next server, the leader, knows the first of that.
+func TestAPoolIgnoresAnEmptyListOfALaggingLeader(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("c")
+		p := w.pool(m)
+		first := w.register(w.member("a"), "one")
+		b := w.member("b")
+		synctest.Wait()
+		require.Equal(t, []string{"one"}, w.listed(p))
+		m.Link.Delay(10 * time.Millisecond)
+		m.Link.Cut()
+		require.NoError(t, first.Close(t.Context()))
+		m.Link.Heal()
+		m.Link.Delay(10 * time.Millisecond)
+		for {
+			time.Sleep(time.Millisecond)
+			if _, err := w.LagAsLeader(w.session(m).ID()); err == nil {
+				break
+			}
+		}
+		w.register(b, "two")
+		for range 1000 {
+			time.Sleep(10 * time.Millisecond)
+			require.NotEmpty(t, w.listed(p))
+		}
+		require.Equal(t, []string{"two"}, w.listed(p))
+	})
+}
+
 func TestAPoolReadsChangesOfOtherProgramsAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")

@@ -89,6 +89,10 @@ var electionMutants = []mutant{
 		old: "if err := s.Sync(ctx, o.election.path); err != nil {", new: "if false {\n\t\tvar err error",
 	},
 	{
+		name: "an observer syncs for a leader that has recorded its term", file: "election/observe.go", test: "TestAnObserverSyncsOnce",
+		old: "			grace.Stop()\n", new: "",
+	},
+	{
 		name: "a leader is told as uncounted without a second look", file: "election/observe.go",
 		test: "TestAnUncountedLeaderIsLookedAtAgainBeforeItIsTold",
 		old:  "if err := s.Sync(ctx, node); err != nil {", new: "if false {\n\t\t\t\tvar err error",

@@ -329,16 +329,20 @@ var frameworkMutants = []mutant{
 		old: "	case r.stat.Mzxid <= seen:\n", new: "	case version == AnyVersion:\n",
 	},
 	{
+		name: "an answer that is not whole has results", file: "framework/requests.go", test: "TestAnAnswerThatIsNotWholeHasNoResults",
+		old: "if h.Decode(d); d.Err() != nil {\n			return nil", new: "if h.Decode(d); d.Err() != nil {\n			return rs",
+	},
+	{
 		name: "a sync does not bring the leader up to date", file: "framework/operations.go", test: "TestSyncBringsTheServerUpToDate",
-		old: "a.order(full) })", new: "a.sync(full) })",
+		old: "a.sync(full) })", new: "a.zkSync(full) })",
 	},
 	{
 		name: "a reader that watches begins with the leader's state", file: "framework/primitives.go", test: "TestFollowStartsAfterSync",
-		old: "	if first {\n		return p.s.Sync(ctx, path)", new: "	if first && path == \"\" {\n		return p.s.Sync(ctx, path)",
+		old: "	if strict {\n		return p.s.Sync(ctx, path)", new: "	if strict && path == \"\" {\n		return p.s.Sync(ctx, path)",
 	},
 	{
 		name: "a write is settled without a sync", file: "framework/settle.go",
-		old: "			if err := a.order(\"/\"); err != nil {\n				var none T\n				return none, err\n			}\n", new: "",
+		old: "			if err := a.sync(\"/\"); err != nil {\n				var none T\n				return none, err\n			}\n", new: "",
 		redundant: "the in-memory server has one copy of the tree; on an ensemble the next server may not have applied the write yet",
 	},
 	{

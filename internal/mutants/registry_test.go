@@ -95,8 +95,13 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "the first list is read without a sync", file: "registry/list.go", test: "TestAPoolIgnoresAnEmptyListOfALaggingServer",
-		old: "	sync := true\n",
-		new: "	sync := false\n",
+		old: "	sync, strict := true, false\n",
+		new: "	sync, strict := false, false\n",
+	},
+	{
+		name: "an empty list of a lagging leader is taken", file: "registry/list.go", test: "TestAPoolIgnoresAnEmptyListOfALaggingLeader",
+		old: "f.some && len(all) == 0 && !certain;",
+		new: "f.some && len(all) == 0 && !certain && f.dir == \"\";",
 	},
 	{
 		name: "the list is empty while the servers are away", file: "registry/pool.go", test: "TestAPoolKeepsItsListWhileTheServersAreAway",

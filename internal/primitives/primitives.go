@@ -49,10 +49,11 @@ type Operations interface {
 	// has the node by then, only the companions are deleted.
 	DiscardOwn(queued func(), node Created, companions ...string) Discarded
 
-	// SyncForWatch brings this session's server up to date for a reader that watches what it reads. Before the first read it is Session.Sync. Before a later one, such as after a
-	// reconnect, it is ZooKeeper's own sync, which writes nothing. The leader may answer that before it has applied what a follower has acknowledged; then an event of the watch comes
-	// in a moment.
-	SyncForWatch(ctx context.Context, path string, first bool) error
+	// SyncForWatch brings this session's server up to date for a reader that watches what it reads. If strict, as before the first read, it is Session.Sync. Before a later read, such
+	// as after a reconnect, ZooKeeper's own sync is enough, which writes nothing. The leader may answer that before it has applied what a follower has acknowledged, and so may a leader
+	// that was deposed and does not know it yet. The reader then goes on with an older state. It learns of the rest by its watch, or by the reconnect when the deposed leader
+	// steps down.
+	SyncForWatch(ctx context.Context, path string, strict bool) error
 
 	// Share returns the value that this session has for a key, and counts one more use of it. start makes the value for the first use. Each use ends with Unshare; after the
 	// last use the session forgets the value. Recipes on one session share state by it, such as the waiters for one lock. Use a key of an unexported type.

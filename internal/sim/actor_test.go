@@ -100,7 +100,7 @@ func (a *actor) lagServer() {
 	for _, session := range a.sim.zk.Sessions() {
 		if a.sim.observer.processOf(session.ID) == a.process {
 			duration, lag := durationBetween(a.rng, time.Second, 4*time.Second), a.sim.zk.Lag
-			if duration%2 == 0 { // half of the servers are the leader: its lag takes milliseconds on real servers, and what goes by its answers to a sync is wrong for longer here
+			if duration%2 == 0 { // one of two is the leader. A real one lags for milliseconds, this one for seconds
 				lag = a.sim.zk.LagAsLeader
 			}
 			if catchUp, err := lag(session.ID); err == nil {

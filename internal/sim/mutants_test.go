@@ -363,7 +363,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a pool's first list is read without a sync", file: "registry/list.go", recipes: "registry", rule: "freshness",
-		old: "	sync := true\n", new: "	sync := false\n",
+		old: "	sync, strict := true, false\n", new: "	sync, strict := false, false\n",
 	},
 	{
 		name: "an instance whose node was deleted is not registered again", file: "registry/registration.go", recipes: "registry", rule: "listed",

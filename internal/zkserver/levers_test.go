@@ -225,6 +225,10 @@ func TestALeaderThatLagsAnswersASyncFromItsState(t *testing.T) {
 		}
 		b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte("4"), Version: -1})
 		require.Equal(t, "3", read(), "the server lags behind again")
+		s.Throttle(1, Match{Op: wire.OpMulti})
+		head, _ := a.call(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("/n", -1))))
+		require.Equal(t, wire.ThrottledOp, head.Err)
+		require.Equal(t, "3", read(), "a throttled transaction was not run")
 		catchUp()
 		require.Equal(t, "4", read())
 	})

@@ -205,10 +205,18 @@ func (p *requestProcessor) processRequest(c *connection, frame []byte) bool {
 		p.connections.closeWhenWritten(c)
 		return false
 	}
-	if !p.faults.isIdle() && p.faults.throttlesRequest(Request{Session: c.session.id, Op: r.header.Op, Zxid: p.db.zxid}) {
+	view := c.view
+	switch {
+	case !p.faults.isIdle() && p.faults.throttlesRequest(Request{Session: c.session.id, Op: r.header.Op, Zxid: p.db.zxid}):
 		handle = refuseThrottled
+	case view != nil && !view.answers(r.header.Op):
+		c.catchUp()
 	}
-	return p.handleAndReply(r, handle)
+	open := p.handleAndReply(r, handle)
+	if view != nil && c.view == nil { // the request has ended the lag, which begins again now
+		c.view = newLaggingView(p.db.tree, p.db.zxid, view.leader)
+	}
+	return open
 }
 
 func refuseThrottled(*requestProcessor, *request) wire.Code { return wire.ThrottledOp }
@@ -219,10 +227,6 @@ func (p *requestProcessor) handleAndReply(r *request, handle requestHandler) boo
 	mark := p.reply.BeginFrame()
 	headerAt := p.reply.Len()
 	wire.ReplyHeader{}.Encode(&p.reply)
-	view := r.connection.view
-	if view != nil && !view.answers(r.header.Op) {
-		r.connection.catchUp()
-	}
 	code := handle(p, r)
 	if code != wire.OK {
 		p.reply.Truncate(headerAt + wire.ReplyHeaderSize)
@@ -239,9 +243,6 @@ func (p *requestProcessor) handleAndReply(r *request, handle requestHandler) boo
 	}
 	if p.reply.Len() > keepBuffer {
 		p.reply = wire.Encoder{}
-	}
-	if view != nil && r.connection.view == nil { // the request has ended the lag, which begins again now
-		r.connection.view = newLaggingView(p.db.tree, p.db.zxid, view.leader)
 	}
 	return !r.connection.detached
 }
