@@ -9,7 +9,7 @@ var queueParallelMutants = []mutant{
 		old: "\t\tn = state.countItems()\n", new: "\t\tn = state.countUnclaimed()\n",
 	},
 	{
-		name: "a call joins the line before it has looked", file: "queue/consumer.go", test: "TestTryTakeOfEmptyQueueDoesNotWrite",
+		name: "a call joins the line before it has looked", file: "queue/consumer.go", test: "TestTryTakeOfEmptyQueueCreatesNoNode",
 		old: "if err := c.lookBeforeJoining(ctx); err != nil {", new: "if err := ctx.Err(); err != nil {",
 	},
 	{
