@@ -80,9 +80,10 @@ func (c *client) delete(path string) {
 	require.NoError(c.t, c.Delete(path, -1))
 }
 
+// sync lets this server apply all transactions that are committed: see peer.sync.
 func (c *client) sync(path string) {
 	c.t.Helper()
-	_, err := c.Sync(path)
+	_, err := c.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
 	require.NoError(c.t, err)
 }
 
@@ -110,8 +111,8 @@ func wantEvent(t *testing.T, watch <-chan zk.Event, typ zk.EventType, path strin
 	}
 }
 
-// wantQuiet requires that no earlier change fires the watch. It waits for the reply to a sync, which comes after the
-// events.
+// wantQuiet requires that no earlier change fires the watch. It waits for the reply to a transaction without effect, which
+// comes after the events.
 func wantQuiet(t *testing.T, c *client, watch <-chan zk.Event) {
 	t.Helper()
 	c.sync("/")

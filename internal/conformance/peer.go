@@ -148,7 +148,7 @@ func (p *peer) wantEvents(want ...wire.WatchEvent) {
 	}
 }
 
-// wantNoEvents requires that no earlier change has caused a further event. It waits for the reply to a sync, which
+// wantNoEvents requires that no earlier change has caused a further event. It waits for the reply to a transaction without effect, which
 // comes after the events.
 func (p *peer) wantNoEvents() {
 	p.t.Helper()

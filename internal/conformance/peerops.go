@@ -72,10 +72,10 @@ func (p *peer) delete(path string) {
 	p.doOK(wire.OpDelete, anyVersion(path))
 }
 
-// sync lets this server apply all transactions that are committed.
+// sync lets this server apply all transactions that are committed, by one without effect: ZooKeeper's own sync does not do that on the leader.
 func (p *peer) sync(path string) {
 	p.t.Helper()
-	p.doOK(wire.OpSync, at(path))
+	p.doOK(wire.OpMulti, parts(part(wire.OpCheck, anyVersion(path))))
 }
 
 // exists returns false if there is no such node.

@@ -14,7 +14,7 @@ var wireOrder = []behaviour{
 	{"the writer's event comes before its reply", eventBeforeOwnReply},
 	{"a reader's event comes before a reply that shows the change", eventBeforeChange},
 	{"a read after a write shows the write", readSeesOwnWrite},
-	{"a read after a sync shows another session's write", syncCatchesUp},
+	{"a read after a transaction without effect shows another session's write", transactionCatchesUp},
 	{"a watch is set in the order of the requests", watchIsSetInOrder},
 }
 
@@ -74,7 +74,7 @@ func readSeesOwnWrite(t *testing.T, s *fixture) {
 	}
 }
 
-func syncCatchesUp(t *testing.T, s *fixture) {
+func transactionCatchesUp(t *testing.T, s *fixture) {
 	readers := make([]*peer, len(s.target.Servers))
 	for i := range readers {
 		readers[i] = s.peer(t, i)

@@ -52,7 +52,7 @@ func TestACL(t *testing.T) {
 			useAllRecipes(t, client)
 			owner, stranger := newOtherClient(t, servers), newOtherClient(t, servers)
 			require.NoError(t, owner.AddAuth("digest", credentials[0].Auth))
-			_, err := owner.Sync(cfg.Root) // its server may be behind the client's
+			_, err := owner.Multi(&zk.CheckVersionRequest{Path: cfg.Root, Version: -1}) // its server may be behind the client's
 			require.NoError(t, err)
 			seen, directories, inUse := 0, 0, map[string]bool{}
 			walk(t, owner, cfg.Root, func(node string, st *zk.Stat, acl []zk.ACL) {
@@ -213,7 +213,7 @@ func TestForeignDirectoryDecidesItsDeletes(t *testing.T) {
 	require.NoError(t, err)
 	lease, err := locks.NewMutex(client, dir).Lock(t.Context())
 	require.NoError(t, err)
-	_, err = squatter.Sync(dir) // its server may be behind ours
+	_, err = squatter.Multi(&zk.CheckVersionRequest{Path: dir, Version: -1}) // its server may be behind ours
 	require.NoError(t, err)
 	kids, _, err := squatter.Children(dir)
 	require.NoError(t, err)
