@@ -246,9 +246,11 @@ func (v *Value[T]) validateValue(value T) error {
 }
 
 // Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its bytes do not decode to a valid value, the error wraps ErrRefused and Set
-// writes nothing. With If, the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the value and its record are too large for one request. When a reply
-// was lost, Set finds out whether the servers have written the value, and otherwise tries again; if ctx ends first, the error wraps framework.ErrOutcomeUnknown. Without
-// If, the last Set wins.
+// writes nothing. With If, the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the value and its record are too large for one request. Without If, the last
+// Set wins.
+//
+// When a reply was lost, Set looks for its record and otherwise tries again. The error wraps framework.ErrOutcomeUnknown if ctx ends first, or if others have meanwhile
+// written so many values that the record may be gone: the last 20 are kept, and a value that another program wrote has one, too.
 func (v *Value[T]) Set(ctx context.Context, value T, opts ...SetOption) (err error) {
 	if v.err != nil {
 		return v.err

@@ -103,6 +103,29 @@ func (c *serviceChecker) checkSetting(calls []*operation, shown []shownEvent, at
 	if at != nil {
 		c.settingFloor = at.settingVersion
 	}
+	return append(wrong, checkUnknownWrites(settingPath, calls)...)
+}
+
+// othersUntilUnknown is how many other writes of a value it takes at least until the record of a write may be gone: the last 20 records are kept, of which Set needs 19 to be of
+// others, and a write leaves two at most.
+const othersUntilUnknown = 10
+
+// checkUnknownWrites checks that the outcome of a write is unknown before its context has ended only if enough others have written meanwhile.
+func checkUnknownWrites(path string, calls []*operation) (wrong []error) {
+	for _, op := range calls {
+		if !op.uncertain || op.end.Error == "" {
+			continue
+		}
+		others := 0
+		for _, o := range calls {
+			if o != op && o.request.At < op.end.At && (o.end.At == 0 || o.end.At > op.request.At) {
+				others++
+			}
+		}
+		if others < othersUntilUnknown {
+			wrong = append(wrong, fmt.Errorf("%s: %s has an unknown outcome beside %d other writes: %s", path, op.id, others, op.end.Error))
+		}
+	}
 	return wrong
 }
 
@@ -141,6 +164,7 @@ func (c *serviceChecker) checkTally(calls []*operation, shown []shownEvent, at *
 			fail("%s was shown %d by %s, whose write has failed", e.process, e.Number, e.Item)
 		}
 	}
+	wrong = append(wrong, checkUnknownWrites(tallyPath, calls)...)
 	if at == nil {
 		return wrong
 	}

@@ -35,7 +35,7 @@ type event struct {
 	Order    string    `json:"order,omitempty"`     // that was carried out, or the name of a call
 	LastHeld int64     `json:"last_held,omitempty"` // of an end: when the hold was last seen alive
 	End      endReason `json:"end,omitempty"`       // of an end
-	Error    string    `json:"error,omitempty"`     // of a failure, or the stack of a goroutine
+	Error    string    `json:"error,omitempty"`     // of a failure, of an unknown outcome before the call's context has ended, or the stack of a goroutine
 }
 
 // eventStep is what happened to an operation.

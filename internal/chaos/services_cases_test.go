@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,6 +26,12 @@ func TestCheckerVerdictsOnServices(t *testing.T) {
 	const granted, unknown, abandoned = `"step":"granted"`, `"step":"unknown"`, `"step":"abandoned"`
 	tally := func(process, n, outcome string) string {
 		return call(process, n, "2", "5", "write", tallyPath, `,"number":`+n+`,"item":"`+process+n+`"`, outcome)
+	}
+	others := func(n int) (writes string) {
+		for i := range n {
+			writes += call("a", strconv.Itoa(i), "3", "4", "write", settingPath, `,"item":"good `+strconv.Itoa(i)+`"`, granted)
+		}
+		return writes
 	}
 	add := func(op, from, to, sum string) string {
 		return call("a", op, from, to, "add", counterPath, "", granted+`,"number":`+sum)
@@ -50,6 +57,9 @@ func TestCheckerVerdictsOnServices(t *testing.T) {
 		{"a setting that was written twice", setting("a", "5", "good x") + setting("b", "7", "good x"), servicesAtRest{}, "was written twice"},
 		{"a setting whose write has failed", setting("a", "5", "good x") + call("b", "1", "2", "5", "write", settingPath, `,"item":"good x"`, abandoned), servicesAtRest{}, "was written"},
 		{"a setting whose write has an unknown outcome", setting("a", "5", "good x") + call("b", "1", "2", "5", "write", settingPath, `,"item":"good x"`, unknown), servicesAtRest{}, ""},
+		{"a setting whose write has an unknown outcome in time, beside few others", call("b", "1", "2", "5", "write", settingPath, `,"item":"good x"`, unknown+`,"error":"outcome unknown"`) + others(9), servicesAtRest{},
+			"beside 9 other writes"},
+		{"a setting whose write has an unknown outcome in time, beside many others", call("b", "1", "2", "5", "write", settingPath, `,"item":"good x"`, unknown+`,"error":"outcome unknown"`) + others(10), servicesAtRest{}, ""},
 		{"two writes over one version", call("a", "1", "2", "5", "write", settingPath, `,"token":3,"item":"good x"`, granted) +
 			call("b", "1", "2", "5", "write", settingPath, `,"token":3,"item":"good y"`, granted), servicesAtRest{}, "both written over version 3"},
 		{"a follower that ends", `a {"t":9,"step":"shown","path":"/setting","error":"no excuse"}` + "\n", servicesAtRest{}, "no excuse"},

@@ -135,6 +135,9 @@ func (c call) run(ctx context.Context, p *clientProcess, do func(op int64, answe
 	case err == nil:
 	case errors.Is(err, framework.ErrOutcomeUnknown) && (c.mayBeUnknown || ctx.Err() != nil), isEndOf(ctx, err) && c.mayHappenLater:
 		answer.Step = stepUnknown
+		if ctx.Err() == nil {
+			answer.Error = err.Error()
+		}
 	case isEndOf(ctx, err), isRefusal:
 		answer.Step = stepAbandoned
 	default:

@@ -32,7 +32,7 @@ func settingActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			_, err := p.client.Set(ctx, w.path, []byte("refused"), framework.AnyVersion)
 			p.expect(ctx, "Set", w.path, err, framework.ErrNoNode, framework.ErrSessionLost, framework.ErrOutcomeUnknown)
 		default:
-			c := call{request: event{Kind: kindWrite, Path: w.path, Item: fmt.Sprintf("%s%s.%d", goodPrefix, p.name, p.lastOp.Add(1))}}
+			c := call{request: event{Kind: kindWrite, Path: w.path, Item: fmt.Sprintf("%s%s.%d", goodPrefix, p.name, p.lastOp.Add(1))}, mayBeUnknown: true}
 			var opts []config.SetOption
 			if rng.IntN(2) == 0 {
 				c.request.Token = p.services.setting.Current().Version
@@ -61,7 +61,7 @@ func tallyActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			p.writeShown(callCtx, w.path, event{}, err)
 			return
 		}
-		c := call{request: event{Kind: kindWrite, Path: w.path, Number: before.Value.N + 1, Item: fmt.Sprintf("%s.%d", p.name, p.lastOp.Add(1))}, refusals: []error{config.ErrConflict}}
+		c := call{request: event{Kind: kindWrite, Path: w.path, Number: before.Value.N + 1, Item: fmt.Sprintf("%s.%d", p.name, p.lastOp.Add(1))}, mayBeUnknown: true, refusals: []error{config.ErrConflict}}
 		_ = c.run(callCtx, p, func(int64, *event) error {
 			return p.services.tally.Set(callCtx, tallyValue{c.request.Number, c.request.Item}, config.If(before.Version))
 		})
