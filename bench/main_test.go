@@ -115,7 +115,9 @@ func TestWorkflowRuns(t *testing.T) {
 	require.Len(t, byName, 8, "setData is measured by one client and by several")
 	require.Len(t, lines, 10, "and quiet members are with and without runs")
 	sent := byName["run of 5 steps"]["requests_by_operation"].(map[string]any)
-	require.InDelta(t, 8, sent["multi"], 1.5, "start, claim, five records, end, and now and then another one")
+	multis := sent["multi"].(float64) // workflow counts those of one run exactly
+	require.Greater(t, multis, 6.5, "five records, a sync, and a part of the start, the claim and the end, which runs share")
+	require.Less(t, multis, 11.0, "nine, and a start that is refused once for want of its directory")
 	require.Equal(t, 5.0, byName["list"]["n"])
 	require.Equal(t, 1.0, byName["step of a ledger"]["requests_by_operation"].(map[string]any)["multi"])
 }
