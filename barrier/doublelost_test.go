@@ -136,7 +136,7 @@ func TestALostReplyAnywhere(t *testing.T) {
 		for nth := 1; nth < 9; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				bs := doubles(3, w.members(3)...)
-				w.DropReply(nth, zktest.Match{Op: op, Path: "/barriers", Func: isNotOrder})
+				w.DropReply(nth, zktest.Match{Op: op, Path: "/barriers", Func: isNoSync})
 				for round := range int64(3) {
 					rs := enterAll(t, bs...)
 					for _, r := range rs {

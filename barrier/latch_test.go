@@ -75,7 +75,7 @@ func TestALatchSurvives(t *testing.T) {
 			require.False(t, over())
 		}
 		for nth, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData} {
-			f := w.DropReply(1, zktest.Match{Op: op, Session: w.session(n).ID(), Path: path, Func: isNotOrder})
+			f := w.DropReply(1, zktest.Match{Op: op, Session: w.session(n).ID(), Path: path, Func: isNoSync})
 			require.NoError(t, b.CountDown(t.Context(), "x"))
 			<-f.Hit()
 			require.Equal(t, 1, remaining(t, b), nth)
@@ -208,12 +208,12 @@ func TestALatchOfManyLongIdsCanBeReset(t *testing.T) {
 	}
 }
 
-// isOrder reports whether a request is the transaction without effect of Session.Sync.
-func isOrder(r zktest.Request) bool {
+// isSync reports whether a request is the transaction without effect of Session.Sync.
+func isSync(r zktest.Request) bool {
 	return len(r.Parts) == 1 && r.Parts[0].Path == path && !r.Writes()
 }
 
-func isNotOrder(r zktest.Request) bool { return r.Op != zktest.OpMulti || r.Writes() }
+func isNoSync(r zktest.Request) bool { return r.Op != zktest.OpMulti || r.Writes() }
 
 // TestLatchWaitReadsAfterSync, or a server that lags behind would show the opening before a reset.
 func TestLatchWaitReadsAfterSync(t *testing.T) {
@@ -224,7 +224,7 @@ func TestLatchWaitReadsAfterSync(t *testing.T) {
 		var synced, looked bool
 		defer w.Observe(func(r zktest.Request) {
 			looked = looked || r.Op == zktest.OpExists && strings.HasPrefix(r.Path, path+"/at/")
-			synced = synced || !looked && isOrder(r)
+			synced = synced || !looked && isSync(r)
 		})()
 		require.NoError(t, l.Wait(t.Context()))
 		require.True(t, looked && synced)

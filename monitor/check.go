@@ -20,7 +20,7 @@ type Report struct {
 	Locks, Jobs, Queues int
 }
 
-// Check looks once at the locks, jobs and queues at and below root, which may be "/". It only reads. It does not find long holds and growing queues, which take several looks. A path
+// Check looks once at the locks, jobs and queues at and below root, which may be "/". It changes no node. It does not find long holds and growing queues, which take several looks. A path
 // that it cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It ignores the options that concern several looks or events.
 //
 // The error is that of ctx, or wraps ErrOption, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or a transient error such as framework.ErrOverloaded: call Check

@@ -30,7 +30,7 @@ type Claim struct {
 	Data []byte
 }
 
-// InFlight lists the items that consumers have, chain by chain, with those that they have claimed ahead for their next calls of Take. It only reads.
+// InFlight lists the items that consumers have, chain by chain, with those that they have claimed ahead for their next calls of Take. It changes no node.
 // In a strict queue it also lists items that a consumer has returned and that wait for their next delivery: the servers do not know the difference.
 func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
 	st := q.engine.store

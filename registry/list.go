@@ -11,9 +11,11 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// followService calls take with a service's instances, now and after each change, until ctx ends or with an error that is not transient. It syncs at the beginning of each session, after
-// each reconnect and before each refresh. It does not take an empty list for certain that only ZooKeeper's own sync stands behind: so an empty list means that the service has no instances. It watches the directory only, since each change of an instance by this package writes the
-// directory.
+// followService calls take with a service's instances, now and after each change, until ctx ends or with an error that is not transient. It watches the directory only, since each
+// change of an instance by this package writes the directory.
+//
+// It syncs at the beginning of each session, after each reconnect and before each refresh. A list that becomes empty behind ZooKeeper's own sync is read again behind Session.Sync. So
+// an empty list means that the service has no instances.
 func (r *Registry) followService(ctx context.Context, service string, refresh time.Duration, take func([]Instance, []refusedInstance)) error {
 	f := listFollower{registry: r, dir: r.serviceDir(service), refresh: refresh, take: take}
 	return recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return f.onSession(ctx, s) }, failure.IsTransient)
