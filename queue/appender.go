@@ -37,7 +37,7 @@ func (a *segmentAppender) addChecks(t *transaction, requests []*writeRequest) {
 		for _, item := range r.items {
 			if item.delay == 0 && !checked[item.chain] {
 				checked[item.chain] = true
-				t.addOp(a.lastSegment(item.chain).checkOpen(), nil, a.findLastIfGone(item.chain, failAll))
+				t.addOp(a.lastSegment(item.chain).checkOpen(), a.findLastIfGone(item.chain, failAll))
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func (a *segmentAppender) addItems(t *transaction, r *writeRequest) {
 		item := &r.items[i]
 		if item.delay == 0 {
 			t.created = append(t.created, createdItem{len(t.ops), item.chain, 0})
-			t.addOp(a.lastSegment(item.chain).appendOp(item.data), nil, a.findLastIfGone(item.chain, failRequest(r)))
+			t.addOp(a.lastSegment(item.chain).appendOp(item.data), a.findLastIfGone(item.chain, failRequest(r)))
 			continue
 		}
 		if item.due.IsZero() {
@@ -61,7 +61,7 @@ func (a *segmentAppender) addItems(t *transaction, r *writeRequest) {
 		}
 		dir := a.store.nodes.secondDir(second)
 		t.created = append(t.created, createdItem{op: len(t.ops), second: second})
-		t.addOp(framework.CreateOp(znode.Join(dir, itemPrefix), item.data, framework.PersistentSequential), nil, func(tx *framework.TxError) refusalHandling {
+		t.addOp(framework.CreateOp(znode.Join(dir, itemPrefix), item.data, framework.PersistentSequential), func(tx *framework.TxError) refusalHandling {
 			if errors.Is(tx.Err, framework.ErrNoNode) {
 				return refusalHandling{repair: func(ctx context.Context, s *framework.Session) error { return a.makeSecond(ctx, s, dir) }}
 			}

@@ -15,6 +15,7 @@ import (
 // claimedItem is an item that this Queue has claimed, from its claim until it is settled. It is the untyped part of a Delivery.
 type claimedItem struct {
 	session   *consumerSession
+	id        itemID
 	node      string
 	stat      framework.Stat // of the node, as it was read
 	version   int32          // of the node, after the claim
@@ -217,8 +218,12 @@ func (c *claimedItem) leaveOps() []framework.Op {
 	return append(c.removeOps(), c.session.store.countLeaving()...)
 }
 
-// settleWhenLost makes room for another delivery when this one is lost, even if its caller does not settle the delivery.
+// settleWhenLost makes room for another delivery when this one is lost, even if its caller does not settle the delivery. The deliveries of a strict queue
+// are lost together with the lock, which ends their consumer session.
 func (c *claimedItem) settleWhenLost() {
+	if c.lease != nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.settled == nil {
@@ -281,6 +286,9 @@ func (c *claimedItem) endWith(r *writeRequest, finished func(error)) {
 // settlementError returns the error of a settlement whose request has failed with err. It adds ErrLost if the servers refused the request, or the session, the client
 // or the Queue has ended.
 func settlementError(err error) error {
+	if err == nil {
+		return nil
+	}
 	var tx *framework.TxError
 	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) || errors.Is(err, ErrClosed) {
 		return fmt.Errorf("%w: %w", ErrLost, err)
@@ -299,6 +307,6 @@ func (c *claimedItem) endDelivery(err error) {
 			c.newRequest([]framework.Op{c.session.store.nodes.signalRecoverer()}))
 	}
 	c.hold.End(err)
-	c.session.itemSettled(c.session.store.nodes.segmentOf(c.node))
+	c.session.itemSettled(c.id.at)
 	c.session.claims.removeSettled(c)
 }

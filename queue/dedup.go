@@ -144,11 +144,11 @@ func (d *dedupBuckets) addOps(t *transaction, r *writeRequest) {
 		}
 		return refuseOnly(r, tx)
 	}
-	t.addOp(framework.CreateOp(d.idNode(d.bucket, r.id), nil, framework.Persistent), nil, refused)
+	t.addOp(framework.CreateOp(d.idNode(d.bucket, r.id), nil, framework.Persistent), refused)
 	if d.bucket > 0 {
 		former := d.idNode(d.bucket-1, r.id)
-		t.addOp(framework.CreateOp(former, nil, framework.Persistent), nil, refused)
-		t.addOp(framework.DeleteOp(former, framework.AnyVersion), nil, refused)
+		t.addOp(framework.CreateOp(former, nil, framework.Persistent), refused)
+		t.addOp(framework.DeleteOp(former, framework.AnyVersion), refused)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
@@ -35,13 +37,15 @@ type Delivery[T any] struct {
 
 	item *claimedItem
 	tel  *telemetry
-	ctx  context.Context
+	span trace.Span // of the call of Take
 }
 
 // Context is done when the delivery has ended. Its cause wraps ErrSettled, ErrLost, ErrClosed, framework.ErrSessionLost,
 // framework.ErrNodeGone or the reason that the lock's lease ended. It carries the trace context of the call of Take, which links to the
 // producer's.
-func (d *Delivery[T]) Context() context.Context { return d.ctx }
+func (d *Delivery[T]) Context() context.Context {
+	return trace.ContextWithSpan(d.item.hold.Context(), d.span)
+}
 
 // Node is the item's node.
 func (d *Delivery[T]) Node() string { return d.item.node }

@@ -146,7 +146,7 @@ func (s segmentID) dir() string { return znode.Join(s.chain.dir, formatNumber(s.
 func (s segmentID) ticketDir() string { return znode.Join(s.chain.tickets, formatNumber(s.n)) }
 
 // itemNode is the node of the item with a number.
-func (s segmentID) itemNode(k int64) string { return znode.Join(s.dir(), itemPrefix+formatNumber(k)) }
+func (s segmentID) itemNode(k int64) string { return s.dir() + "/" + itemPrefix + formatNumber(k) }
 
 // nextSegment is the segment behind this one.
 func (s segmentID) nextSegment() segmentID { return s.chain.segment(s.n + 1) }
@@ -197,7 +197,13 @@ func (l *layout) itemOf(node string) itemID {
 // digits is the length of the number at the end of a sequential node's name.
 const digits = 10
 
-func formatNumber(n int64) string { return fmt.Sprintf("%0*d", digits, n) }
+func formatNumber(n int64) string {
+	if n < 0 {
+		return fmt.Sprintf("%0*d", digits, n)
+	}
+	s := strconv.FormatInt(n, 10)
+	return strings.Repeat("0", max(0, digits-len(s))) + s
+}
 
 // parseNumber reads a name that consists of a prefix and ten digits.
 func parseNumber(name, prefix string) (int64, bool) {

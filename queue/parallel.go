@@ -236,7 +236,7 @@ func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (
 			return nil, err
 		}
 	}
-	c := &claimedItem{session: p.cs, node: t.item.node(), version: n.Stat.Version, ticket: t.node}
+	c := &claimedItem{session: p.cs, id: t.item, node: t.item.node(), version: n.Stat.Version, ticket: t.node}
 	c.readItem(n.Data, n.Stat)
 	hold, lost := p.cs.s.Primitives().Hold(context.Background(), t.node)
 	if lost != nil {
@@ -335,7 +335,7 @@ func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 	notice := []framework.Op{p.cs.store.nodes.signalRecoverer()}
 	if err == nil {
 		if data, st, err := s.Get(s.Context(), t.item.node()); err == nil {
-			c := &claimedItem{session: p.cs, node: t.item.node(), version: st.Version}
+			c := &claimedItem{session: p.cs, id: t.item, node: t.item.node(), version: st.Version}
 			if c.readItem(data, st); c.decodeErr == nil {
 				if r := c.uncountRequest(); r != nil {
 					_, _ = p.cs.writer.writeAndWait(context.Background(), r) // refused if the recoverer was faster

@@ -181,7 +181,7 @@ func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *clai
 	}
 	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Priority: header.Priority, LastError: header.Error,
 		Headers: maps.Clone(header.Headers), EnqueuedAt: header.enqueuedAt(),
-		item: item, tel: &q.engine.tel, ctx: q.engine.tel.recordTake(ctx, item.hold.Context(), began, header, item.attempt)}
+		item: item, tel: &q.engine.tel, span: q.engine.tel.recordTake(ctx, began, header, item.attempt)}
 }
 
 // TryTake claims an item if there is one now, and else returns ErrEmpty without waiting for one.
@@ -223,8 +223,7 @@ func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error)
 	}
 	others, _ := q.takeNow(ctx, n-1) // a lasting error comes again in the next call
 	all := append([]*Delivery[T]{first}, others...)
-	nodes := q.engine.store.nodes
-	slices.SortFunc(all, func(a, b *Delivery[T]) int { return compareItems(nodes.itemOf(a.Node()), nodes.itemOf(b.Node())) })
+	slices.SortFunc(all, func(a, b *Delivery[T]) int { return compareItems(a.item.id, b.item.id) })
 	return all, nil
 }
 

@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,8 +26,9 @@ type writeRequest struct {
 	// The results are those of ops. They are nil if the reply was lost and the fence has shown that the request was applied.
 	then func(results []framework.OpResult, err error)
 
-	size  int
-	state requestState // guarded by the writer's mutex
+	size    int
+	state   requestState // guarded by the writer's mutex
+	firstOp int          // the index of the first of ops in its transaction
 }
 
 // precondition is operations that several requests of a transaction have in common. The transaction contains them once. If the servers refuse one,
@@ -91,7 +94,6 @@ func (l *layout) putTarget(priority int, delay time.Duration) (newItem, []framew
 type transaction struct {
 	ops      []framework.Op
 	handlers []refusalHandler
-	owners   []*writeRequest // of each operation that is one of a request's ops; nil for the others
 	created  []createdItem
 }
 
@@ -112,15 +114,29 @@ type refusalHandling struct {
 	repair func(context.Context, *framework.Session) error // nil if there is no need
 }
 
-func (t *transaction) addOp(op framework.Op, owner *writeRequest, handler refusalHandler) {
+func (t *transaction) addOp(op framework.Op, handler refusalHandler) {
 	t.ops = append(t.ops, op)
-	t.owners = append(t.owners, owner)
 	t.handlers = append(t.handlers, handler)
 }
 
 // failRequest is the handler of an operation of one request: its refusal fails that request.
 func failRequest(r *writeRequest) refusalHandler {
 	return func(tx *framework.TxError) refusalHandling { return refuseOnly(r, tx) }
+}
+
+// failRequiring is the handler of a precondition: its refusal fails all requests that have the precondition.
+func failRequiring(p precondition) refusalHandler {
+	return func(tx *framework.TxError) refusalHandling {
+		return refusalHandling{fails: func(r *writeRequest) bool { return slices.Contains(r.requires, p) }, err: tx}
+	}
+}
+
+// refuseCallersOp is the handler of the caller's own operation with an index: its refusal fails the request with ErrRefused.
+func refuseCallersOp(r *writeRequest, index int) refusalHandler {
+	return func(tx *framework.TxError) refusalHandling {
+		own := &framework.TxError{Index: index, Op: tx.Op, Path: tx.Path, Err: tx.Err}
+		return refuseOnly(r, fmt.Errorf("%w: %w", ErrRefused, own))
+	}
 }
 
 func refuseOnly(r *writeRequest, err error) refusalHandling {
@@ -130,15 +146,4 @@ func refuseOnly(r *writeRequest, err error) refusalHandling {
 // failAll is a handler that fails the whole transaction.
 func failAll(tx *framework.TxError) refusalHandling {
 	return refusalHandling{repair: func(context.Context, *framework.Session) error { return tx }}
-}
-
-// resultsByRequest divides the results among the requests, each in the order of its ops.
-func (t *transaction) resultsByRequest(all []framework.OpResult) map[*writeRequest][]framework.OpResult {
-	by := map[*writeRequest][]framework.OpResult{}
-	for i, owner := range t.owners {
-		if owner != nil && i < len(all) {
-			by[owner] = append(by[owner], all[i])
-		}
-	}
-	return by
 }

@@ -119,7 +119,7 @@ func (o *strictOrder) countClaimable(state queueState, first bool) (n int, undec
 		}
 	}
 	for c := range claims.handedOut {
-		if o.cs.store.nodes.segmentOf(c.node).chain.rank() > above {
+		if c.id.at.chain.rank() > above {
 			n--
 		}
 	}
@@ -241,20 +241,25 @@ func (h *lockHolder) nextItem() *fetchedItem {
 	if h.solo && busy {
 		return nil
 	}
-	item, take := h.firstItem()
+	item, from := h.firstItem()
 	if item == nil || item.claimed && busy || h.cs.claims.reserveClaims(1, item.claimed) == 0 {
 		return nil
 	}
-	take()
+	if from == nil {
+		h.returned = h.returned[1:]
+	} else {
+		delete(h.heads, from)
+		from.itemTaken(item)
+	}
 	if h.solo = item.claimed; !item.claimed {
 		h.reached.noteClaimed(item.id)
 	}
 	return item
 }
 
-// firstItem finds the next item, and returns it with a function that takes it. A returned item that waits for its time holds up its chain and those
-// of lower rank; h.mu is held.
-func (h *lockHolder) firstItem() (item *fetchedItem, take func()) {
+// firstItem finds the next item, and the reader whose head it is; the reader is nil if the item is the first of returned. A returned item that waits for
+// its time holds up its chain and those of lower rank; h.mu is held.
+func (h *lockHolder) firstItem() (item *fetchedItem, from *strictReader) {
 	for _, r := range h.readers {
 		if len(h.returned) > 0 && h.returned[0].item.id.at.chain.rank() >= r.chain.rank() {
 			first := h.returned[0]
@@ -262,11 +267,11 @@ func (h *lockHolder) firstItem() (item *fetchedItem, take func()) {
 				h.wakeAt(first.when)
 				return nil, nil
 			}
-			return first.item, func() { h.returned = h.returned[1:] }
+			return first.item, nil
 		}
 		idle := r.idle.Load() // before its items are looked at
 		if f := h.headOf(r); f != nil {
-			return f, func() { delete(h.heads, r); r.itemTaken(f) }
+			return f, r
 		}
 		if !idle || h.heads[r] != nil {
 			return nil, nil // it may have an item soon
@@ -316,12 +321,13 @@ func (h *lockHolder) headOf(r *strictReader) *fetchedItem {
 // raises the item's version.
 func (h *lockHolder) claimRequest(f *fetchedItem) *writeRequest {
 	version := f.node.Stat.Version
-	r := &writeRequest{session: h.cs.s, requires: []precondition{leaseHeld{h.lease}}}
+	r := &writeRequest{session: h.cs.s}
 	if f.claimed {
-		r.ops = []framework.Op{framework.SetOp(f.id.node(), f.node.Data, version)}
+		r.requires = []precondition{leaseHeld{h.lease}}
+		r.ops = []framework.Op{framework.SetOp(f.path, f.node.Data, version)}
 		version++
 	} else {
-		r.requires = append(r.requires, firstClaims{h})
+		r.requires = []precondition{leaseHeld{h.lease}, firstClaims{h}}
 	}
 	r.then = func(_ []framework.OpResult, err error) {
 		defer h.pending.Done()
@@ -331,7 +337,8 @@ func (h *lockHolder) claimRequest(f *fetchedItem) *writeRequest {
 			h.claimFailed(f, err)
 			return
 		}
-		c := &claimedItem{session: h.cs, node: f.id.node(), version: version, lease: h.lease, data: f.node.Data, hold: lifetime.Of(h.lease.Context()).Child(h.lease.Context())}
+		leaseCtx := h.lease.Context()
+		c := &claimedItem{session: h.cs, id: f.id, node: f.path, version: version, lease: h.lease, data: f.node.Data, hold: lifetime.Of(leaseCtx).Child(leaseCtx)}
 		c.readItem(f.node.Data, f.node.Stat)
 		if h.isBehindReturned(f) {
 			h.cs.claims.claimsFailed(1)
@@ -396,7 +403,7 @@ func (h *lockHolder) addReturned(c *claimedItem, claimed bool, after time.Durati
 	defer h.mu.Unlock()
 	st := c.stat
 	st.Version = c.version
-	f := &fetchedItem{id: h.cs.store.nodes.itemOf(c.node), claimed: claimed, node: framework.Node{Data: c.data, Stat: st}}
+	f := &fetchedItem{id: c.id, path: c.node, claimed: claimed, node: framework.Node{Data: c.data, Stat: st}}
 	h.returned = append(h.returned, returnedItem{f, time.Now().Add(after)})
 	h.cs.refs.addClaim(f.id.at)
 	slices.SortFunc(h.returned, func(a, b returnedItem) int { return compareItems(a.item.id, b.item.id) })
@@ -425,7 +432,7 @@ func (h *lockHolder) uncountUnseen() {
 	changed := len(ready)+len(h.returned) > 0
 	for _, c := range ready {
 		if c.version == 0 {
-			h.reached.noteUnclaimed(h.cs.store.nodes.itemOf(c.node))
+			h.reached.noteUnclaimed(c.id)
 		} else if r := c.uncountRequest(); r != nil {
 			h.cs.writeRequests(r)
 		}

@@ -15,6 +15,7 @@ const readAhead = 64
 // fetchedItem is an item that a reader has asked for.
 type fetchedItem struct {
 	id      itemID
+	path    string
 	claimed bool          // a consumer has claimed it before
 	done    chan struct{} // closed when node is there
 	node    framework.Node
@@ -108,7 +109,7 @@ func (r *strictReader) fetchItem(ctx context.Context, id itemID) error {
 			return context.Cause(ctx)
 		}
 	}
-	f := &fetchedItem{id: id, done: make(chan struct{})}
+	f := &fetchedItem{id: id, path: id.node(), done: make(chan struct{})}
 	select {
 	case r.out <- f:
 	case <-ctx.Done():
@@ -117,7 +118,7 @@ func (r *strictReader) fetchItem(ctx context.Context, id itemID) error {
 	assumed := r.largest.Load()
 	r.bytes.Add(assumed)
 	r.cs.refs.addClaim(id.at)
-	r.cs.reads.readAsync(id.node(), func(n framework.Node) {
+	r.cs.reads.readAsync(f.path, func(n framework.Node) {
 		f.node = n
 		size := int64(len(n.Data))
 		r.bytes.Add(size - assumed)

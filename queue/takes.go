@@ -236,12 +236,14 @@ func (s *sessionClaims) beginSettling(c *claimedItem) {
 
 // moveToSettling removes an item from ready, or moves it from handedOut to those being settled; takes.mu is held.
 func (s *sessionClaims) moveToSettling(c *claimedItem) {
-	s.ready = slices.DeleteFunc(s.ready, func(other *claimedItem) bool { return other == c })
-	if s.handedOut[c] {
+	switch {
+	case s.handedOut[c]:
 		delete(s.handedOut, c)
 		c.settling = true
 		s.settling++
 		s.noteUse(c)
+	case !c.settling:
+		s.ready = slices.DeleteFunc(s.ready, func(other *claimedItem) bool { return other == c })
 	}
 }
 

@@ -215,9 +215,8 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session, requ
 		w.store.clock.AddStamp(results[0].Stat.Mtime, asked)
 		w.fence.noteApplied()
 		w.room.noteUsed(itemsAdded(requests))
-		own := t.resultsByRequest(results)
 		for _, r := range requests {
-			w.finishRequest(r, own[r], nil)
+			w.finishRequest(r, results[r.firstOp:][:len(r.ops):len(r.ops)], nil)
 		}
 		w.appender.noteApplied(ctx, s, t, results)
 		return nil, nil
@@ -274,7 +273,7 @@ func (w *writer) remembersIDs() bool { return w.store.record().Dedup > 0 }
 // assembleTransaction makes a transaction: first the marker and what the requests have in common, then the requests in order.
 func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 	t := &transaction{}
-	t.addOp(w.fence.markerOp(), nil, func(tx *framework.TxError) refusalHandling {
+	t.addOp(w.fence.markerOp(), func(tx *framework.TxError) refusalHandling {
 		if errors.Is(tx.Err, framework.ErrNoNode) || errors.Is(tx.Err, framework.ErrBadVersion) {
 			return refusalHandling{repair: func(context.Context, *framework.Session) error { w.forgetQueue(); return nil }}
 		}
@@ -289,9 +288,7 @@ func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 			}
 			required[p] = true
 			for _, op := range p.ops() {
-				t.addOp(op, nil, func(tx *framework.TxError) refusalHandling {
-					return refusalHandling{fails: func(r *writeRequest) bool { return slices.Contains(r.requires, p) }, err: tx}
-				})
+				t.addOp(op, failRequiring(p))
 			}
 		}
 	}
@@ -301,24 +298,23 @@ func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 		return refusalHandling{}
 	}
 	if withID = withID && w.remembersIDs(); withID {
-		t.addOp(w.ids.checkOpen(), nil, readAgain)
+		t.addOp(w.ids.checkOpen(), readAgain)
 	}
 	if n := itemsAdded(requests); n > 0 && w.isBounded() {
-		t.addOp(w.room.useOp(n), nil, readAgain)
+		t.addOp(w.room.useOp(n), readAgain)
 	}
 	for _, r := range requests {
+		r.firstOp = len(t.ops)
+		fail := failRequest(r)
 		for _, op := range r.ops {
-			t.addOp(op, r, failRequest(r))
+			t.addOp(op, fail)
 		}
 		if r.id != "" && withID {
 			w.ids.addOps(t, r)
 		}
 		w.appender.addItems(t, r)
 		for i, op := range r.with {
-			t.addOp(op, nil, func(tx *framework.TxError) refusalHandling {
-				own := &framework.TxError{Index: i, Op: tx.Op, Path: tx.Path, Err: tx.Err}
-				return refuseOnly(r, fmt.Errorf("%w: %w", ErrRefused, own))
-			})
+			t.addOp(op, refuseCallersOp(r, i))
 		}
 	}
 	return t

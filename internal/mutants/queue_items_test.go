@@ -25,7 +25,7 @@ var queueItemsMutants = []mutant{
 		old: "if c.session.ctx.Err() != nil {\n\t\tc.endAndReturn", new: "if false {\n\t\tc.endAndReturn",
 	},
 	{
-		name: "a refused operation of one put fails others", file: "queue/writer.go", test: "TestRefusedOpDoesNotFailOtherPuts",
+		name: "a refused operation of one put fails others", file: "queue/request.go", test: "TestRefusedOpDoesNotFailOtherPuts",
 		old: "return refuseOnly(r, fmt.Errorf(\"%w: %w\", ErrRefused, own))",
 		new: "return refusalHandling{fails: func(*writeRequest) bool { return true }, err: fmt.Errorf(\"%w: %w\", ErrRefused, own)}",
 	},

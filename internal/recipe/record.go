@@ -109,6 +109,9 @@ func (u Unknown) encode(object []byte, known any) ([]byte, error) {
 		return nil, err
 	}
 	object = appendFields(object, fields[1:len(fields)-1])
+	if len(u) == 0 {
+		return append(object, '}'), nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(u)) {
 		quoted, err := json.Marshal(name)
 		if err != nil {
