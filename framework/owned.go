@@ -189,16 +189,17 @@ func (o *ownedBytes) removeDeleted(full ...string) {
 
 // countApplied counts what a transaction has created and deleted. paths are those of its results.
 func (o *ownedBytes) countApplied(reserved int, ops []Op, rs []OpResult) {
-	var there []string
+	var there, gone []string
 	for i := range ops {
 		op := primitives.Fields(ops[i])
 		switch {
 		case op.Kind == primitives.OpDelete:
-			o.removeDeleted(o.transport.ns.serverPath(op.Path))
+			gone = append(gone, o.transport.ns.serverPath(op.Path))
 		case ownedSize("", Mode(op.Mode)) > 0 && i < len(rs):
 			there = append(there, rs[i].Path)
 		}
 	}
+	o.removeDeleted(gone...)
 	o.settleReservation(reserved, 0, there...)
 }
 

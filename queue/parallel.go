@@ -231,12 +231,12 @@ func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (
 	}
 	if err != nil {
 		var missing error
-		if n.Data, n.Stat, missing = p.cs.s.Get(p.cs.s.Context(), t.item.node()); missing != nil {
+		if n.Data, n.Stat, missing = p.cs.s.Get(p.cs.s.Context(), t.itemNode); missing != nil {
 			p.deleteTicket(t)
 			return nil, err
 		}
 	}
-	c := &claimedItem{session: p.cs, id: t.item, node: t.item.node(), version: n.Stat.Version, ticket: t.node}
+	c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: n.Stat.Version, ticket: t.node}
 	c.readItem(n.Data, n.Stat)
 	hold, lost := p.cs.s.Primitives().Hold(context.Background(), t.node)
 	if lost != nil {
@@ -250,7 +250,7 @@ func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (
 func (p *parallelOrder) waitForItem(ctx context.Context, t *segmentTicket) (framework.Node, error) {
 	inBase := t.item.at.chain == p.cs.store.nodes.base
 	passed := p.views.hasPassed(t.item.at) // before the item is read
-	n := p.cs.reads.readAndWait(ctx, t.item.node())
+	n := p.cs.reads.readAndWait(ctx, t.itemNode)
 	if inBase {
 		p.views.waited.Store(errors.Is(n.Err, framework.ErrNoNode))
 	}
@@ -271,7 +271,7 @@ func (p *parallelOrder) waitForItem(ctx context.Context, t *segmentTicket) (fram
 		if err != nil {
 			return n, err
 		}
-		n = p.cs.reads.readAndWait(ctx, t.item.node())
+		n = p.cs.reads.readAndWait(ctx, t.itemNode)
 	}
 	return n, n.Err
 }
@@ -281,16 +281,16 @@ func (p *parallelOrder) setWaiting(t *segmentTicket, waits bool) {
 	p.cs.claims.takes.mu.Lock()
 	defer p.cs.claims.takes.mu.Unlock()
 	if waits {
-		p.waiting[t.item.node()] = true
+		p.waiting[t.itemNode] = true
 	} else {
-		delete(p.waiting, t.item.node())
+		delete(p.waiting, t.itemNode)
 	}
 }
 
 // watchItem waits until the item exists or its segment has changed. It returns errVoidTicket if the item cannot come any more.
 func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 	at, s := t.item.at, p.cs.s
-	_, created, err := s.WatchExists(ctx, t.item.node())
+	_, created, err := s.WatchExists(ctx, t.itemNode)
 	if err == nil {
 		created.Stop()
 		return nil
@@ -309,7 +309,7 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 	}
 	defer changed.Stop()
 	if st.Version > 0 || childrenEver(st) > t.item.k {
-		if _, err = s.Exists(ctx, t.item.node()); errors.Is(err, framework.ErrNoNode) {
+		if _, err = s.Exists(ctx, t.itemNode); errors.Is(err, framework.ErrNoNode) {
 			if st.Version > 0 {
 				p.views.skipSegment(at)
 			}
@@ -334,8 +334,8 @@ func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 	p.cs.itemSettled(t.item.at)
 	notice := []framework.Op{p.cs.store.nodes.signalRecoverer()}
 	if err == nil {
-		if data, st, err := s.Get(s.Context(), t.item.node()); err == nil {
-			c := &claimedItem{session: p.cs, id: t.item, node: t.item.node(), version: st.Version}
+		if data, st, err := s.Get(s.Context(), t.itemNode); err == nil {
+			c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: st.Version}
 			if c.readItem(data, st); c.decodeErr == nil {
 				if r := c.uncountRequest(); r != nil {
 					_, _ = p.cs.writer.writeAndWait(context.Background(), r) // refused if the recoverer was faster

@@ -14,9 +14,10 @@ import (
 
 // segmentTicket claims the item with its number in its segment.
 type segmentTicket struct {
-	item  itemID
-	node  string
-	brief bool // its item goes back soon unless a call of Take wants it
+	item     itemID
+	itemNode string
+	node     string // of the ticket
+	brief    bool   // its item goes back soon unless a call of Take wants it
 }
 
 // ticketDraw is tickets of one segment that are drawn in one transaction.
@@ -58,7 +59,8 @@ func (d *ticketDraw) ticketOf(name string) (*segmentTicket, error) {
 	if !ok {
 		return nil, fmt.Errorf("queue: the server has named a ticket %q", name)
 	}
-	return &segmentTicket{itemID{d.at, k}, znode.Join(d.at.ticketDir(), name), d.brief}, nil
+	item := itemID{d.at, k}
+	return &segmentTicket{item, item.node(), znode.Join(d.at.ticketDir(), name), d.brief}, nil
 }
 
 // segmentView is what a consumer knows of the segment of a chain in which it draws tickets.
