@@ -152,9 +152,20 @@ func checkOpPart(full string, version int32) wire.MultiPart {
 func (a requester) multi(parts []wire.MultiPart) outcome[[]OpResult] {
 	o := sendAndWait(a, wire.OpMulti, &wire.MultiRequest{Parts: parts}, decodeResults)
 	if o.err == nil {
-		o.err = refusalError(o.v)
+		o.err = resultsError(o.v, len(parts))
 	}
 	return o
+}
+
+// resultsError is the error of the operation that was refused; or says that results are missing, which no server should leave out; or is nil.
+func resultsError(rs []OpResult, operations int) error {
+	if err := refusalError(rs); err != nil {
+		return err
+	}
+	if len(rs) != operations {
+		return fmt.Errorf("zookeeper: %d results of a transaction of %d operations", len(rs), operations)
+	}
+	return nil
 }
 
 // refusalError is the error of the operation that was refused, or nil.

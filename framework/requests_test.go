@@ -27,7 +27,7 @@ func TestARefusedTransactionNamesItsOperation(t *testing.T) {
 	require.NoError(t, o.err)
 	require.Len(t, o.v, 3)
 	require.NoError(t, o.v[0].Err)
-	require.ErrorIs(t, refusalError(o.v), ErrBadVersion)
+	require.ErrorIs(t, resultsError(o.v, len(o.v)), ErrBadVersion)
 	tx := firstRefused([]Op{CheckOp("/a", 0), DeleteOp("/b", 4), DeleteOp("/c", 0)}, o.v)
 	require.Equal(t, &TxError{Index: 1, Op: "delete", Path: "/b", Err: ErrBadVersion}, tx)
 }
@@ -46,6 +46,12 @@ func TestAnAnswerThatIsNotWholeHasNoResults(t *testing.T) {
 		require.Empty(t, o.v, n)
 		require.ErrorIs(t, errorUnlessOrdered(o.v, o.err), wire.ErrMalformed, n)
 	}
+}
+
+// TestAnAnswerThatLacksResultsIsNoSuccess: callers look up the results of their operations.
+func TestAnAnswerThatLacksResultsIsNoSuccess(t *testing.T) {
+	require.NoError(t, resultsError([]OpResult{{Path: "/a"}, {}}, 2))
+	require.ErrorContains(t, resultsError([]OpResult{{Path: "/a"}}, 2), "1 results of a transaction of 2 operations")
 }
 
 func TestAnAnswersErrors(t *testing.T) {

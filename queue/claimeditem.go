@@ -15,8 +15,8 @@ import (
 // claimedItem is an item that this Queue has claimed, from its claim until it is settled. It is the untyped part of a Delivery.
 type claimedItem struct {
 	session   *consumerSession
-	id        itemID
-	node      string
+	id        itemID         // its segment and number
+	node      string         // the path of the item's node
 	stat      framework.Stat // of the node, as it was read
 	version   int32          // of the node, after the claim
 	ticket    string         // the node of the claim; "" in a strict queue
@@ -218,8 +218,8 @@ func (c *claimedItem) leaveOps() []framework.Op {
 	return append(c.removeOps(), c.session.store.countLeaving()...)
 }
 
-// settleWhenLost makes room for another delivery when this one is lost, even if its caller does not settle the delivery. The deliveries of a strict queue
-// are lost together with the lock, which ends their consumer session.
+// settleWhenLost makes room for another delivery when this one is lost, even if its caller does not settle the delivery. In a strict queue it does
+// nothing: all deliveries end with the lease of the lock. Then the consumer session ends too, and returnAll settles them.
 func (c *claimedItem) settleWhenLost() {
 	if c.lease != nil {
 		return

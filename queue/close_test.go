@@ -128,3 +128,21 @@ func TestCloseGivesItemsBackInTheBackground(t *testing.T) {
 		require.Equal(t, []string{"x"}, b.drain(1))
 	})
 }
+
+// TestADeliverysContextTellsItsOwnEndWhenItIsAskedForLate: the session, or the lock, has ended after the delivery.
+func TestADeliverysContextTellsItsOwnEndWhenItIsAskedForLate(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a := w.member("a", order, WithMaxInFlight(2), WithPrefetch(2))
+		a.put("settled", "open")
+		settled, err := a.Take(t.Context())
+		require.NoError(t, err)
+		a.ack(settled)
+		open, err := a.Take(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, a.Close(t.Context()))
+		require.NoError(t, a.client.Close(t.Context()))
+		require.ErrorIs(t, context.Cause(settled.Context()), ErrSettled)
+		require.ErrorIs(t, context.Cause(open.Context()), ErrClosed)
+		require.NotErrorIs(t, context.Cause(open.Context()), framework.ErrClosed)
+	})
+}

@@ -42,7 +42,7 @@ type Delivery[T any] struct {
 
 // Context is done when the delivery has ended. Its cause wraps ErrSettled, ErrLost, ErrClosed, framework.ErrSessionLost,
 // framework.ErrNodeGone or the reason that the lock's lease ended. It carries the trace context of the call of Take, which links to the
-// producer's.
+// producer's. Context may be called at any time, also after the delivery has ended.
 func (d *Delivery[T]) Context() context.Context {
 	return trace.ContextWithSpan(d.item.hold.Context(), d.span)
 }

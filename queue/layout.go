@@ -197,14 +197,13 @@ func (l *layout) itemOf(node string) itemID {
 // digits is the length of the number at the end of a sequential node's name.
 const digits = 10
 
-const zeros = "0000000000"
-
+// formatNumber writes a number as the servers do in the name of a sequential node.
 func formatNumber(n int64) string {
 	if n < 0 {
 		return fmt.Sprintf("%0*d", digits, n)
 	}
 	s := strconv.FormatInt(n, 10)
-	return zeros[:max(0, digits-len(s))] + s
+	return "0000000000"[:max(0, digits-len(s))] + s
 }
 
 // parseNumber reads a name that consists of a prefix and ten digits.

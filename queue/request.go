@@ -28,7 +28,7 @@ type writeRequest struct {
 
 	size    int
 	state   requestState // guarded by the writer's mutex
-	firstOp int          // the index of the first of ops in its transaction
+	firstOp int          // the index of ops[0] in the transaction assembled last; used only by the goroutine that writes
 }
 
 // precondition is operations that several requests of a transaction have in common. The transaction contains them once. If the servers refuse one,
@@ -52,6 +52,11 @@ const (
 	requestSent
 	requestDone
 )
+
+// ownResults are the results of the request's ops, of all results of its transaction.
+func (r *writeRequest) ownResults(all []framework.OpResult) []framework.OpResult {
+	return all[r.firstOp:][:len(r.ops):len(r.ops)]
+}
 
 // retryCopy copies a request that was refused, to be written again.
 func (r *writeRequest) retryCopy() *writeRequest {
@@ -131,8 +136,8 @@ func failRequiring(p precondition) refusalHandler {
 	}
 }
 
-// refuseCallersOp is the handler of the caller's own operation with an index: its refusal fails the request with ErrRefused.
-func refuseCallersOp(r *writeRequest, index int) refusalHandler {
+// failCallersOp is the handler of one of the caller's own operations; index is its place in with. Its refusal fails the request with ErrRefused.
+func failCallersOp(r *writeRequest, index int) refusalHandler {
 	return func(tx *framework.TxError) refusalHandling {
 		own := &framework.TxError{Index: index, Op: tx.Op, Path: tx.Path, Err: tx.Err}
 		return refuseOnly(r, fmt.Errorf("%w: %w", ErrRefused, own))

@@ -60,7 +60,7 @@ func (d *ticketDraw) ticketOf(name string) (*segmentTicket, error) {
 		return nil, fmt.Errorf("queue: the server has named a ticket %q", name)
 	}
 	item := itemID{d.at, k}
-	return &segmentTicket{item, item.node(), znode.Join(d.at.ticketDir(), name), d.brief}, nil
+	return &segmentTicket{item: item, itemNode: item.node(), node: znode.Join(d.at.ticketDir(), name), brief: d.brief}, nil
 }
 
 // segmentView is what a consumer knows of the segment of a chain in which it draws tickets.

@@ -257,8 +257,8 @@ func (h *lockHolder) nextItem() *fetchedItem {
 	return item
 }
 
-// firstItem finds the next item, and the reader whose head it is; the reader is nil if the item is the first of returned. A returned item that waits for
-// its time holds up its chain and those of lower rank; h.mu is held.
+// firstItem finds the next item, and the reader whose head it is, which is nil if the item was given back. A returned item that waits for its time
+// holds up its chain and those of lower rank; h.mu is held.
 func (h *lockHolder) firstItem() (item *fetchedItem, from *strictReader) {
 	for _, r := range h.readers {
 		if len(h.returned) > 0 && h.returned[0].item.id.at.chain.rank() >= r.chain.rank() {

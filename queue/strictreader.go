@@ -15,7 +15,7 @@ const readAhead = 64
 // fetchedItem is an item that a reader has asked for.
 type fetchedItem struct {
 	id      itemID
-	path    string
+	path    string        // of the item's node
 	claimed bool          // a consumer has claimed it before
 	done    chan struct{} // closed when node is there
 	node    framework.Node

@@ -234,7 +234,8 @@ func (s *sessionClaims) beginSettling(c *claimedItem) {
 	s.moveToSettling(c)
 }
 
-// moveToSettling removes an item from ready, or moves it from handedOut to those being settled; takes.mu is held.
+// moveToSettling moves an item that was handed out to those being settled. It removes any other item from ready, unless that is being settled already;
+// takes.mu is held.
 func (s *sessionClaims) moveToSettling(c *claimedItem) {
 	switch {
 	case s.handedOut[c]:

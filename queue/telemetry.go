@@ -27,7 +27,7 @@ type telemetry struct {
 	client   *framework.Client
 	path     string
 	tracer   trace.Tracer
-	takeSpan []trace.SpanStartOption // of each call of Take
+	takeOpts []trace.SpanStartOption // of the span of each call of Take
 	sent     metric.Int64Counter
 	consumed metric.Int64Counter
 	settled  metric.Int64Counter
@@ -36,7 +36,7 @@ type telemetry struct {
 
 func newTelemetry(c *framework.Client, path string) telemetry {
 	t := telemetry{client: c, path: path, tracer: c.TracerProvider().Tracer(scope)}
-	t.takeSpan = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(takes.attrs...),
+	t.takeOpts = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(takes.attrs...),
 		trace.WithAttributes(attribute.String("messaging.destination.name", path))}
 	p := c.MeterProvider()
 	t.sent, t.consumed, t.settled = metrics.QueueSent.Counter(p), metrics.QueueConsumed.Counter(p), metrics.QueueSettled.Counter(p)
@@ -92,10 +92,10 @@ func (t *telemetry) startPut(ctx context.Context, items int) (map[string]string,
 	}
 }
 
-// recordTake makes a consumer's span, which began with the call of Take and links to the producer's.
+// recordTake makes a consumer's span, which began with the call of Take and links to the producer's. It returns the span, which has ended.
 func (t *telemetry) recordTake(ctx context.Context, began time.Time, header itemHeader, attempt int) trace.Span {
 	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(), propagation.MapCarrier(header.Trace)))
-	opts := append(slices.Clip(t.takeSpan), trace.WithTimestamp(began), trace.WithAttributes(attribute.Int("lockstep.queue.attempt", attempt)))
+	opts := append(slices.Clip(t.takeOpts), trace.WithTimestamp(began), trace.WithAttributes(attribute.Int("lockstep.queue.attempt", attempt)))
 	if id := header.ID; id != "" {
 		opts = append(opts, trace.WithAttributes(attribute.String("messaging.message.id", id)))
 	}

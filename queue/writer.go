@@ -216,7 +216,7 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session, requ
 		w.fence.noteApplied()
 		w.room.noteUsed(itemsAdded(requests))
 		for _, r := range requests {
-			w.finishRequest(r, results[r.firstOp:][:len(r.ops):len(r.ops)], nil)
+			w.finishRequest(r, r.ownResults(results), nil)
 		}
 		w.appender.noteApplied(ctx, s, t, results)
 		return nil, nil
@@ -314,7 +314,7 @@ func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 		}
 		w.appender.addItems(t, r)
 		for i, op := range r.with {
-			t.addOp(op, refuseCallersOp(r, i))
+			t.addOp(op, failCallersOp(r, i))
 		}
 	}
 	return t

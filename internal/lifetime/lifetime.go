@@ -145,11 +145,12 @@ func (l *Lifetime) BareContext() context.Context {
 	if l.bare != nil {
 		return l.bare
 	}
-	l.bare, l.cancel = context.WithCancelCause(l.within.BareContext())
-	if l.cause != nil {
+	if l.cause != nil { // the parent may have ended meanwhile, and its context would pass on another cause
+		l.bare, l.cancel = context.WithCancelCause(context.Background())
 		l.cancel(l.cause)
 		return l.bare
 	}
+	l.bare, l.cancel = context.WithCancelCause(l.within.BareContext())
 	for _, p := range l.beside {
 		l.stops = append(l.stops, context.AfterFunc(p.BareContext(), func() { l.End(nil) }))
 	}

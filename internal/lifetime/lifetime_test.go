@@ -47,3 +47,16 @@ func TestAReleaseDoesNotHideTheEndOfTheParent(t *testing.T) {
 	require.ErrorIs(t, ctx.Err(), context.Canceled)
 	require.Equal(t, parent.err, context.Cause(ctx))
 }
+
+// TestAContextAskedForLateTellsItsLifetimesEnd: the parent ended after the lifetime, and before the lifetime's context was made.
+func TestAContextAskedForLateTellsItsLifetimesEnd(t *testing.T) {
+	parent, cancel := context.WithCancelCause(t.Context())
+	var l Lifetime
+	l.Init(&root{ctx: parent}, t.Context())
+	cause := errors.New("ended first")
+	l.End(cause)
+	cancel(errors.New("the parent has ended"))
+	ctx := l.Context()
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+	require.Equal(t, cause, context.Cause(ctx))
+}

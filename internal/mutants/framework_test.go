@@ -185,6 +185,14 @@ var frameworkMutants = []mutant{
 		old: "	if l.Err() == nil && cause == nil {", new: "	if cause == nil && l.Err() == nil {",
 	},
 	{
+		name: "a context that is asked for late takes the cause of its parent", file: "internal/lifetime/lifetime.go", test: "TestAContextAskedForLateTellsItsLifetimesEnd",
+		old: "	if l.cause != nil { // the parent may have", new: "	if l.cause != nil && l.within.BareContext().Err() == nil { // the parent may have",
+	},
+	{
+		name: "a transaction's answer may lack results", file: "framework/requests.go", test: "TestAnAnswerThatLacksResultsIsNoSuccess",
+		old: "if len(rs) != operations {", new: "if false {",
+	},
+	{
 		name: "a context does not know that its lifetime ends now", file: "internal/lifetime/lifetime.go", test: "TestContextOfALifetimeThatEndsNow",
 		old: "	if err == nil && ended != nil {", new: "	if err == nil && ended != nil && false {",
 	},

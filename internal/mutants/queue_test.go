@@ -117,6 +117,10 @@ var queueMutants = []mutant{
 		new: "\tif err",
 	},
 	{
+		name: "a delivery's context tells the end of its lock", file: "internal/lifetime/lifetime.go", pkg: "./queue", test: "TestADeliverysContextTellsItsOwnEndWhenItIsAskedForLate",
+		old: "	if l.cause != nil { // the parent may have", new: "	if l.cause != nil && l.within.BareContext().Err() == nil { // the parent may have",
+	},
+	{
 		name: "a put that was given up stays queued", file: "queue/writer.go", test: "TestWithdrawnPutsAreFreed",
 		old: "\tw.queue = slices.DeleteFunc(w.queue, func(other *writeRequest) bool { return other == r })\n",
 		new: "",

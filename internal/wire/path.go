@@ -20,7 +20,8 @@ func ValidatePath(path string) error {
 	if path == "/" {
 		return nil
 	}
-	for element, rest, more := "", path[1:], true; more; {
+	for rest, more := path[1:], true; more; {
+		var element string
 		element, rest, more = strings.Cut(rest, "/")
 		switch element {
 		case "":
@@ -41,7 +42,7 @@ func ValidatePath(path string) error {
 // server uses UTF-16, in which a character beyond the basic plane is a pair of
 // surrogates. An invalid byte is U+FFFD here.
 func isForbidden(r rune) bool {
-	return r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
+	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
 // SplitPath splits a path at its last slash, as the server does: "/a/b" becomes
