@@ -93,9 +93,9 @@ func (e *barrierEnter) takeRound(ctx context.Context, b *barrier.DoubleBarrier) 
 	if terminal.Is(os.Stderr) {
 		printNotice("waiting at %s until %d are there", e.path, e.members)
 	}
-	patience, cancel := withWaitLimit(ctx, e.wait)
+	limited, cancel := withWaitLimit(ctx, e.wait)
 	defer cancel()
-	round, err := b.Enter(patience)
+	round, err := b.Enter(limited)
 	if err != nil {
 		return timedOutError(fmt.Sprintf("barrier %s: fewer than %d processes came", e.path, e.members), e.wait, err)
 	}
@@ -103,7 +103,7 @@ func (e *barrierEnter) takeRound(ctx context.Context, b *barrier.DoubleBarrier) 
 	if left := round.Leave(ctx); err == nil {
 		err = left
 	}
-	if err == nil || endedBySignal(ctx) && code != 0 {
+	if err == nil || endedBySignal(ctx) && code != 0 && !errors.Is(err, procguard.ErrHoldLost) {
 		return exitSilently(code)
 	}
 	return err

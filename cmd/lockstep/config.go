@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func configCode(err error) error {
 	case errors.Is(err, config.ErrBadRecord):
 		return &exitError{exitMismatch, err, ""}
 	case errors.Is(err, framework.ErrOutcomeUnknown):
-		return &exitError{exitInternal, err, "see whether it was written: lockstep config history NAME"}
+		return &exitError{exitLost, err, "see whether it was written: lockstep config history NAME"}
 	}
 	return err
 }
@@ -230,14 +231,14 @@ func (c *configCommand) edit(ctx context.Context, v *config.Value[[]byte]) error
 	if err == nil {
 		err = runEditor(ctx, name)
 	}
-	edited := now.Value
-	if err == nil {
-		edited, err = os.ReadFile(name)
+	edited, unread := os.ReadFile(name)
+	if unread == nil && bytes.Equal(edited, now.Value) {
+		if err == nil {
+			printNotice("%s stays as it is", c.path)
+		}
+		return cmp.Or(err, os.Remove(name))
 	}
-	if err == nil && bytes.Equal(edited, now.Value) {
-		printNotice("%s stays as it is", c.path)
-		return os.Remove(name)
-	}
+	err = cmp.Or(err, unread)
 	if err == nil {
 		err = v.Set(ctx, edited, config.If(now.Version), config.Note(c.note))
 	}

@@ -159,9 +159,14 @@ func TestConfigEditWritesOverTheVersionThatWasEdited(t *testing.T) {
 	require.NoError(t, os.Remove(name))
 
 	write(`exit 3`)
+	s.env = append(s.env, "TMPDIR="+t.TempDir())
 	code, _, errs = s.run("config", "edit", "limits")
 	require.NotZero(t, code)
 	require.Contains(t, errs, "set VISUAL or EDITOR")
+	require.NotContains(t, errs, "the edited text", "nothing was edited")
+	left, err := os.ReadDir(strings.TrimPrefix(s.env[len(s.env)-1], "TMPDIR="))
+	require.NoError(t, err)
+	require.Empty(t, left)
 	s.left()
 }
 

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,9 +39,9 @@ func (c *connectionFlags) addConnectionFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	c.connectTimeout = durationFlag(defaultConnectTimeout)
 	f.StringVar(&c.servers, "zk", "", "the servers: host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
-	f.StringVar(&c.root, "root", "", "the path that all other paths are below (default $LOCKSTEP_ROOT, else /)")
+	f.StringVar(&c.root, "root", "", "the path that all other paths are below (default that of --zk or $LOCKSTEP_SERVERS, else $LOCKSTEP_ROOT, else /)")
 	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
-	f.Var(&c.sessionTimeout, "session-timeout", "holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s; --no-watchdog 30s; no hold 10s)")
+	f.Var(&c.sessionTimeout, "session-timeout", "the servers end the session after this time without contact, and holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s; --no-watchdog 30s; no hold 10s)")
 	f.BoolVar(&c.json, "json", false, "print JSON, one object per line")
 }
 
@@ -57,9 +59,7 @@ func (c *connectionFlags) clientConfig(cmd *cobra.Command) (framework.Config, er
 		if root != "" && c.root != "" && c.root != root {
 			return cfg, usageError("--zk ends in %s, and --root is %s: give one of them", root, c.root)
 		}
-		if root != "" {
-			cfg.Root = root
-		}
+		cfg.Root = cmp.Or(root, os.Getenv(framework.EnvRoot)) // a root in LOCKSTEP_SERVERS is that of other servers
 	} else if len(cfg.Servers) == 0 {
 		cfg.Servers = []string{defaultServers}
 	}
@@ -130,8 +130,13 @@ func wantsWatchdog(cmd *cobra.Command) bool {
 	return err == nil && !without
 }
 
-// holdsSomething reports whether a subcommand holds something while it runs. Such a subcommand has the flag that turns the watchdog off.
-func holdsSomething(cmd *cobra.Command) bool { return cmd.Flags().Lookup(noWatchdogFlag) != nil }
+// holdsSomething reports whether a subcommand holds something while it runs: it has the flag that turns the watchdog off, or says so.
+func holdsSomething(cmd *cobra.Command) bool {
+	return cmd.Flags().Lookup(noWatchdogFlag) != nil || cmd.Annotations[keepsNode] != ""
+}
+
+// keepsNode is the annotation of subcommands that have no watchdog, and keep a node of their session that others use.
+const keepsNode = "keeps-node"
 
 // unreachableError lists each server with its cause, a line each.
 func (c *connectionFlags) unreachableError(err error) error {
@@ -139,7 +144,7 @@ func (c *connectionFlags) unreachableError(err error) error {
 	var failed *framework.ConnectError
 	switch {
 	case errors.Is(err, framework.ErrAuthFailed):
-		return &exitError{exitNoPermission, errors.New("the servers refuse the credentials"), "check LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH"}
+		return &exitError{exitNoPermission, fmt.Errorf("the servers refuse the credentials: %w", err), "check LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH"}
 	case !errors.As(err, &failed):
 		return err
 	}

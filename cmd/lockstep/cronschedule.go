@@ -33,7 +33,7 @@ func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	}
 	s.warnIfCommandDiffers(state)
 	own := fmt.Sprintf("%q in %s", s.cron.schedule.String(), s.cron.schedule.Location())
-	stored := fmt.Sprintf("%q in %s", state.Spec, state.Zone)
+	stored := fmt.Sprintf("%q in %s", state.Spec, inOneLine(state.Zone))
 	switch {
 	case stored == own, stored == s.known:
 	case s.known != "":
@@ -57,9 +57,9 @@ func (s *storedSchedule) warnIfCommandDiffers(state scheduler.State) {
 	case stored == "" || stored == own || stored == s.knownCommand:
 		return
 	case first:
-		printWarning("the command of %s was %s: this process runs %s instead, and others may still run the former", s.cron.path, stored, own)
+		printWarning("the command of %s was %s: this process runs %s instead, and others may still run the former", s.cron.path, inOneLine(stored), own)
 	default:
-		printWarning("another process has registered %s with the command %s: this one runs %s", s.cron.path, stored, own)
+		printWarning("another process has registered %s with the command %s: this one runs %s", s.cron.path, inOneLine(stored), own)
 	}
 	s.knownCommand = stored
 }

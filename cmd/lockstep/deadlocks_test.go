@@ -53,7 +53,7 @@ func TestScriptsThatOnlyReportTheirDeadlock(t *testing.T) {
 	s.until("one of them reports it", func() bool { return strings.Contains(read(scripts[0].err)+read(scripts[1].err), "found a deadlock") })
 	code, out, _ := s.run("locks", "--deadlocks")
 	require.Equal(t, exitNotObtained, code)
-	require.Contains(t, out, "deadlock 1 of 2 asks")
+	require.Contains(t, out, "deadlock 1: 2 holders wait for each other")
 	require.Empty(t, read(scripts[0].out)+read(scripts[1].out), "both wait on")
 	for _, p := range scripts {
 		p.signal(syscall.SIGTERM) // the other one may go on now
@@ -112,7 +112,7 @@ func TestDeadlocksAreListed(t *testing.T) {
 	})
 	code, out, _ = s.run("locks", "--deadlocks")
 	require.Equal(t, 1, code)
-	for _, want := range []string{"deadlock 1 of 2 asks", names[0], names[1], "HOLDS", "WAITS FOR"} {
+	for _, want := range []string{"deadlock 1: 2 holders wait for each other", names[0], names[1], "HOLDS", "WAITS FOR"} {
 		require.Contains(t, out, want)
 	}
 	code, out, _ = s.run("locks", "--deadlocks", "--json")

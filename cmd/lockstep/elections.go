@@ -85,7 +85,7 @@ func showElections(ctx context.Context, client *framework.Client, root string, n
 		found++
 		all, err := election.New(client, r.Path).Candidates(ctx)
 		switch {
-		case errors.Is(err, election.ErrBadRecord), errors.Is(err, election.ErrNewerRecord):
+		case errors.Is(err, election.ErrBadRecord), errors.Is(err, election.ErrNewerRecord), errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
 			printWarning("%v", err)
 			unread = err
 		case err != nil:

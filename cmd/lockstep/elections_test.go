@@ -5,7 +5,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,4 +34,22 @@ func TestElectionsAreShown(t *testing.T) {
 		require.False(t, strings.Contains(list+detail+out, hostile))
 	}
 	require.Equal(t, list, s.ok("elections", "/lockstep/elections"))
+}
+
+// TestAnElectionThatMayNotBeReadHidesNoOther: its candidates may be read, and the record of its terms may not.
+func TestAnElectionThatMayNotBeReadHidesNoOther(t *testing.T) {
+	s := newStage(t)
+	for _, name := range []string{"a", "b"} {
+		s.start("elect", name).line(0)
+	}
+	conn, _, err := zk.Connect([]string{s.servers}, 10*time.Second, zk.WithLogInfo(false))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.AddAuth("digest", []byte("owner:secret")))
+	_, err = conn.SetACL("/lockstep/elections/a~term", zk.AuthACL(zk.PermAll), -1)
+	require.NoError(t, err)
+	code, out, errs := s.run("elections")
+	require.Equal(t, exitNoPermission, code)
+	require.Contains(t, errs, "/lockstep/elections/a~term")
+	require.Contains(t, out, "b")
 }

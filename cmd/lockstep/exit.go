@@ -22,7 +22,7 @@ const (
 	exitMismatch      = 65  // the name is used in another way, or its data is too large, damaged or of a newer release
 	exitNoSession     = 69  // no session within --connect-timeout
 	exitInternal      = 70  // anything that is not listed here
-	exitLost          = 75  // the lock, the item, the round or the gate was lost while the command needed it
+	exitLost          = 75  // the lock, the item, the round or the gate was lost while the command needed it, or the outcome of a write is unknown
 	exitNoPermission  = 77  // the servers refuse access to the name
 	exitNotExecutable = 126 // the command cannot be run
 	exitNotFound      = 127 // there is no such command
@@ -108,6 +108,7 @@ var generalCodes = []errorCode{
 	{framework.ErrTooLarge, exitMismatch, ""},
 	{framework.ErrNoAuth, exitNoPermission, "give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
 	{locks.ErrDeadlock, exitDeadlock, "the others go on when the locks that are held around this command are released; acquire locks in the same order everywhere, or all at once: lockstep lock A B"},
+	{framework.ErrOutcomeUnknown, exitLost, "the answer was lost: look whether it was done before you repeat the command"},
 	{locks.ErrHolderGone, exitNotObtained, "see who holds it now: lockstep locks NAME"},
 	{procguard.ErrNotFound, exitNotFound, ""},
 	{procguard.ErrNotExecutable, exitNotExecutable, ""},

@@ -83,9 +83,9 @@ func newGateWait() *cobra.Command {
 		Args: checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
 			return g.useGate(cmd, args, func(gate *barrier.Gate, ctx context.Context) error {
-				patience, cancel := withWaitLimit(ctx, g.wait)
+				limited, cancel := withWaitLimit(ctx, g.wait)
 				defer cancel()
-				return timedOutError(fmt.Sprintf("gate %s: it was not lowered", g.path), g.wait, gate.Wait(patience))
+				return timedOutError(fmt.Sprintf("gate %s: it was not lowered", g.path), g.wait, gate.Wait(limited))
 			})
 		}),
 	}

@@ -29,8 +29,8 @@ func (p *jobSelector) addJobFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.scheduler, "scheduler", "", "the path of a service's scheduler that has the job NAME (default the jobs of lockstep cron)")
 }
 
-// findJob returns the scheduler and the name of the job that NAME means.
-func (p *jobSelector) findJob(name string) (path, job string, err error) {
+// resolveJobName returns the scheduler and the name of the job that NAME means.
+func (p *jobSelector) resolveJobName(name string) (path, job string, err error) {
 	if p.scheduler == "" {
 		if path, err = jobPath(name); err != nil {
 			return "", "", err
@@ -87,7 +87,7 @@ func newControl(use, short, done string, do func(*scheduler.Scheduler, context.C
 	p := &jobSelector{}
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		path, job, err := p.findJob(args[0])
+		path, job, err := p.resolveJobName(args[0])
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func newControl(use, short, done string, do func(*scheduler.Scheduler, context.C
 // warnIfNoMemberRuns warns that the request waits for a member. It prints nothing if that cannot be determined.
 func warnIfNoMemberRuns(ctx context.Context, s *scheduler.Scheduler, name, job string) {
 	if r, err := s.Inspect(ctx, job); err == nil && r.Owner == nil {
-		printWarning("%s: %s: it waits until a process that has the job is started; see lockstep jobs %s", name, r.Findings[0].Text, name)
+		printWarning("%s: %s: it waits until a process that has the job is started; see lockstep jobs %s", name, inOneLine(r.Findings[0].Text), name)
 	}
 }
 
@@ -120,7 +120,7 @@ func (p *jobSelector) showJobs(cmd *cobra.Command, args []string, check bool) er
 	if len(args) > 0 {
 		name = args[0]
 	}
-	path, job, err := p.findJob(name)
+	path, job, err := p.resolveJobName(name)
 	if err != nil {
 		return err
 	}

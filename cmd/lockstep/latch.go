@@ -43,6 +43,9 @@ func (l *latchCommand) prepare(cmd *cobra.Command, use func(*latchCommand, conte
 		if l.counts < 1 {
 			return usageError("-n %d: say how many counts open it, 1 or more", l.counts)
 		}
+		if l.id == "" && cmd.Flags().Changed("id") {
+			return usageError("--id is empty: name the machine or the task that counts")
+		}
 		client, err := l.connectClient(cmd)
 		if err != nil {
 			return err
@@ -83,9 +86,9 @@ func newLatchWait() *cobra.Command {
 		Example: `  lockstep latch wait started -n 3
   lockstep latch wait started -n 3 -w 30     exit with 1 if it has not opened after 30 seconds`,
 	}, func(l *latchCommand, ctx context.Context, latch *barrier.Latch) error {
-		patience, cancel := withWaitLimit(ctx, l.wait)
+		limited, cancel := withWaitLimit(ctx, l.wait)
 		defer cancel()
-		return timedOutError(fmt.Sprintf("latch %s: it did not open", l.path), l.wait, latch.Wait(patience))
+		return timedOutError(fmt.Sprintf("latch %s: it did not open", l.path), l.wait, latch.Wait(limited))
 	})
 	cmd.Flags().VarP(&l.wait, "wait", "w", "wait no longer than this; a bare number is seconds")
 	return cmd

@@ -101,6 +101,7 @@ func (l *lockCommand) runLocked(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	lease, err := l.acquireLock(withInheritedLocks(ctx), locker)
+	l.notices.stop()
 	if err != nil {
 		return err
 	}
@@ -127,9 +128,9 @@ func (l *lockCommand) acquireLock(ctx context.Context, locker locks.Locker) (*lo
 	if l.wait == 0 {
 		return locker.Lock(ctx)
 	}
-	patience, cancel := context.WithTimeout(ctx, time.Duration(l.wait))
+	limited, cancel := context.WithTimeout(ctx, time.Duration(l.wait))
 	defer cancel()
-	lease, err := locker.Lock(patience)
+	lease, err := locker.Lock(limited)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, l.notAcquiredError(ctx, err)
 	}
@@ -232,11 +233,7 @@ func (l *lockCommand) describeHolder(ctx context.Context, path string) string {
 	if err != nil || len(r.Holders) == 0 {
 		return ""
 	}
-	first := r.Holders[0]
-	text := fmt.Sprintf("%s asked for it at %s", ownerName(first), first.Since.Local().Format(time.DateTime))
-	if more := len(r.Holders) - 1; more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
-	}
+	text := holdersText(r, time.Now())
 	if n := len(r.Waiters); n > 0 {
 		text += fmt.Sprintf("; %d waiting", n)
 	}

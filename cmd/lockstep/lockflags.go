@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ type lockFlags struct {
 	kazoo             bool
 	deadlock          string
 	paths             []string
+	notices           waitNotices
 }
 
 func (o *lockFlags) addLockFlags(cmd *cobra.Command) {
@@ -83,7 +85,7 @@ func (o *lockFlags) newLocker(client *framework.Client) locks.Locker {
 
 // newSingleLock makes the lock at one path.
 func (o *lockFlags) newSingleLock(client *framework.Client, path string) locks.Locker {
-	onWait := locks.WithOnWait(func(ahead int) { printWaiting(client, path, ahead) })
+	onWait := locks.WithOnWait(func(ahead int) { o.notices.print(client, path, ahead) })
 	onDeadlock := locks.WithDeadlockMode(deadlockModes[o.deadlock])
 	var kazoo interface { // nil: the lock ignores it
 		locks.MutexOption
@@ -103,9 +105,37 @@ func (o *lockFlags) newSingleLock(client *framework.Client, path string) locks.L
 	return locks.NewMutex(client, path, onWait, onDeadlock, kazoo)
 }
 
-// printWaiting prints to a terminal which holder a lock waits for. It does not delay the wait.
-func printWaiting(client *framework.Client, path string, ahead int) {
-	if terminal.Is(os.Stderr) {
-		go func() { printNotice("%s", waitingText(context.Background(), client, path, ahead, time.Now())) }()
+// waitNotices prints to a terminal what a lock waits for. It looks up the holder meanwhile, and prints nothing that is out of date by then.
+type waitNotices struct {
+	mu     sync.Mutex
+	cancel context.CancelFunc // of the last lookup
+}
+
+// print prints a notice in the background, in place of one that was not printed yet.
+func (w *waitNotices) print(client *framework.Client, path string, ahead int) {
+	if !terminal.Is(os.Stderr) {
+		return
+	}
+	w.stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.mu.Lock()
+	w.cancel = cancel
+	w.mu.Unlock()
+	go func() {
+		text := waitingText(ctx, client, path, ahead, time.Now())
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if ctx.Err() == nil {
+			printNotice("%s", text)
+		}
+	}()
+}
+
+// stop ends the lookup under way. Its notice is not printed afterwards.
+func (w *waitNotices) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancel != nil {
+		w.cancel()
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -80,10 +81,18 @@ func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
 	case one.Kind == locks.NoLock:
 		return l.listLocks(ctx, client, path, path != "/")
 	case l.json:
-		return printResult(os.Stdout, true, reportView(one))
+		err = printResult(os.Stdout, true, reportView(one))
+	default:
+		err = printLockDetail(os.Stdout, one, time.Now())
 	}
-	return printLockDetail(os.Stdout, one, time.Now())
+	if err == nil && !isUsed(one) {
+		return &exitError{exitNotObtained, fmt.Errorf("no process holds or waits for %s", path), ""}
+	}
+	return err
 }
+
+// isUsed reports whether a lock has nodes of processes. A free semaphore keeps a record of its permits.
+func isUsed(r *locks.Report) bool { return len(r.Holders)+len(r.Waiters)+len(r.Others) > 0 }
 
 // listLocks shows every lock below a path. What cannot be read is warned about, and decides the exit code. A NAME without any lock may be mistyped.
 func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, root string, named bool) error {
@@ -92,7 +101,7 @@ func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, 
 	now := time.Now()
 	found := 0
 	for r, err := range locks.List(ctx, client, root) {
-		if err == nil {
+		if err == nil && isUsed(r) {
 			found++
 		}
 		switch {

@@ -183,6 +183,18 @@ func TestLocksThatMayNotBeRead(t *testing.T) {
 	require.Len(t, theirs.cells("locks", "/"), 3)
 }
 
+// TestAFreeSemaphoreIsHeldByNobody: the record of its permits stays.
+func TestAFreeSemaphoreIsHeldByNobody(t *testing.T) {
+	s := newStage(t)
+	s.granted("--permits", "3", "pool/gpu")
+	for _, name := range []string{"pool/gpu", "pool"} {
+		code, out, errs := s.run("locks", name)
+		require.Equal(t, exitNotObtained, code, name)
+		require.Contains(t, out, "semaphore 0/3", name)
+		require.NotEmpty(t, errs, name)
+	}
+}
+
 func TestLocksEndsWithASignal(t *testing.T) {
 	s := newStage(t)
 	s.zk.Freeze()

@@ -206,3 +206,25 @@ func TestAnOutageIsToldOnceWithItsCause(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 0, p.wait())
 }
+
+// TestALossAfterASignalIsTold: the command was told to end, and went on until its hold was lost.
+func TestALossAfterASignalIsTold(t *testing.T) {
+	for name, args := range map[string][]string{
+		"lock":    {"lock", "demo"},
+		"take":    {"queue", "take", "work", "--follow"},
+		"barrier": {"barrier", "enter", "demo", "-n", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.ok("queue", "put", "work", "item")
+			p := s.start(append(args, "--", "sh", "-c", `n=0; trap 'n=$((n+1)); echo told; test $n = 1 || exit 3' TERM; echo ready; while :; do sleep 0.01; done`)...)
+			p.line(0)
+			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+			require.Equal(t, "told", p.line(1))
+			s.expire()
+			require.Equal(t, exitLost, p.wait())
+			require.Contains(t, read(p.err), "hold lost")
+		})
+	}
+}

@@ -27,8 +27,9 @@ func (p *progressCounter) addCount(n int) {
 	}
 }
 
-func (p *progressCounter) printTotal() {
-	if p.live {
+// printTotal prints the total, also in a script if the work has failed after a part of it: the caller may have to go on behind that part.
+func (p *progressCounter) printTotal(err error) {
+	if p.live || err != nil && p.n > 0 {
 		printNotice("%d %s", p.n, p.what)
 	}
 }

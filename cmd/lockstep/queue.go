@@ -106,7 +106,7 @@ func newQueueCancel() *cobra.Command {
 		Long: `Take back an item that was put with --id. The exit code is 1 if a consumer has the item, or if it is not in
 the queue any more; nothing is cancelled then. A cancelled item counts in "lockstep queue len" until a consumer reaches it.`,
 		Example: "  lockstep queue cancel mails order-17",
-		Args:    checkNameAnd(true, "ID"),
+		Args:    cobra.ExactArgs(2),
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
 			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, client *framework.Client) error {
 				if err := q.requireQueue(ctx, client); err != nil {

@@ -128,6 +128,14 @@ func TestQueueRefusals(t *testing.T) {
 	}
 }
 
+// TestAPutThatFailsTellsHowFarItCame: a script goes on behind that item.
+func TestAPutThatFailsTellsHowFarItCame(t *testing.T) {
+	s := newStage(t)
+	code, _, errs := s.run("queue", "put", "q", "a", "b", "c", "--capacity", "2", "-n")
+	require.Equal(t, exitNotObtained, code)
+	require.Contains(t, errs, "2 put into /lockstep/queues/q")
+}
+
 func TestQueueCancel(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "q", "x", "--dedup", "1h", "--id", "7")
@@ -138,7 +146,7 @@ func TestQueueCancel(t *testing.T) {
 	s.ok("queue", "put", "plain", "x")
 	for want, args := range map[int][][]string{
 		exitNotObtained: {{"queue", "cancel", "q", "8"}, {"queue", "cancel", "q", "9"}, {"queue", "cancel", "none", "7"}},
-		exitUsage:       {{"queue", "cancel", "plain", "7"}, {"queue", "cancel", "q"}, {"queue", "cancel", "q", "7", "8"}, {"queue", "cancel", "q", ""}},
+		exitUsage:       {{"queue", "cancel", "plain", "7"}, {"queue", "cancel", "q"}, {"queue", "cancel", "q", "7", "8"}, {"queue", "cancel", "q", "7", "--", "8"}, {"queue", "cancel", "q", ""}},
 	} {
 		for _, a := range args {
 			code, _, errs := s.run(a...)

@@ -81,9 +81,9 @@ func (p *queuePut) putItems(cmd *cobra.Command, args []string) error {
 			return usageError("--id is for one ITEM, got %d", len(args)-1)
 		}
 	}
-	return p.useQueue(cmd, args[0], opts, func(ctx context.Context, _ *framework.Client) error {
+	return p.useQueue(cmd, args[0], opts, func(ctx context.Context, _ *framework.Client) (err error) {
 		count := newProgress("put into " + p.path)
-		defer count.printTotal()
+		defer func() { count.printTotal(err) }()
 		if len(args) > 1 {
 			return p.putArguments(ctx, args[1:], how, count)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,8 @@ func (t *queueTake) takeItems(cmd *cobra.Command, args []string) error {
 		}
 		return t.takeEach(ctx)
 	})
-	if err == nil || t.follow && endedBySignal(cmd.Context()) {
+	var coded *exitError
+	if err == nil || t.follow && endedBySignal(cmd.Context()) && !errors.As(err, &coded) {
 		return exitSilently(t.last)
 	}
 	return err
@@ -90,13 +92,15 @@ func (t *queueTake) takeItems(cmd *cobra.Command, args []string) error {
 // takeEach takes one item after the other.
 func (t *queueTake) takeEach(ctx context.Context) error {
 	count := newProgress("taken from " + t.queueCommand.path)
-	defer count.printTotal()
+	defer count.printTotal(nil)
 	for n := 0; t.follow || n < t.number; n++ {
 		d, err := t.takeOne(ctx)
 		if err != nil {
 			return err
 		}
-		if err := t.handleItem(ctx, d); err != nil {
+		if err := t.handleItem(ctx, d); errors.As(err, new(signalError)) {
+			return err
+		} else if err != nil {
 			return withCode(queueCode(err)) // the exit code tells that an item was lost, also after a signal
 		}
 		count.addCount(1)
@@ -105,9 +109,9 @@ func (t *queueTake) takeEach(ctx context.Context) error {
 }
 
 func (t *queueTake) takeOne(ctx context.Context) (*queue.Delivery[[]byte], error) {
-	patience, cancel := withWaitLimit(ctx, t.wait)
+	limited, cancel := withWaitLimit(ctx, t.wait)
 	defer cancel()
-	d, err := t.queue.Take(patience)
+	d, err := t.queue.Take(limited)
 	return d, timedOutError(fmt.Sprintf("queue %s: no item came", t.queueCommand.path), t.wait, err)
 }
 
@@ -127,7 +131,7 @@ func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) e
 	case errors.Is(err, procguard.ErrHoldLost):
 		return fmt.Errorf("queue %s: %w", t.queueCommand.path, err)
 	case err != nil:
-		return errors.Join(err, d.Nack(settled, 0, err))
+		return cmp.Or(d.Nack(settled, 0, err), err)
 	case code == 0:
 		return d.Ack(settled)
 	}

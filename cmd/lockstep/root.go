@@ -47,23 +47,26 @@ The command has the environment of lockstep, and these variables:
 Exit codes: the command's own, or 128 + n if signal n has ended it, and
     1  lock: not obtained under -n or -w (-E changes the code); check, doctor, jobs --check: there is
        a problem; locks --deadlocks: there is a deadlock; clean: a node could not be read or deleted;
-       config diff: the values differ; other commands: the time of -w is over, the queue is full or
-       empty, there is nothing of that NAME, or the gate is up already
+       config diff: the values differ; config set, edit: the value has another version; queue put: the
+       queue has had the id; members drain: the drain has failed; other commands: the time of -w is
+       over, the queue is full or empty, there is nothing of that NAME, or the gate is up already
    35  lock: a deadlock: the holder of the lock waits for a lock that is held around this command
-   64  usage: a bad flag, name, schedule or duration
+   64  usage: a bad flag, name, schedule or duration; an unknown job
    65  the NAME is used with another number of permits or members, or another order of the queue; it
        belongs to something else; or its data is too large, damaged or of a newer release
-   69  no session within --connect-timeout
+   69  no session within --connect-timeout; dev: the address cannot be used
    70  any other error
-   75  the lock, the item, the round or the gate was lost while the command needed it
+   75  the lock, the item, the round or the gate was lost while the command needed it, or the answer to
+       a write was lost: look whether it was done before you repeat it
    77  no permission
   126  the command cannot be run
   127  there is no such command
 
 Signals: lockstep passes INT, TERM, QUIT and HUP to the command, and ends when the command has ended. Without a
-command lockstep ends at once: with 0 if it runs until a signal (cron, elect, live top, watch, monitor,
-register, lock without a command), with 128 + n if the signal cut something short. lockstep also passes
-USR1, USR2 and WINCH to the command; without a command they have no effect.
+command lockstep ends at once: with 0 if it runs until a signal (cron, elect, live top, watch, monitor, dev,
+register, queue take --follow, config watch, members --watch, lock without a command), with 128 + n if the
+signal cut something short. lockstep also passes USR1, USR2 and WINCH to the command; without a command they
+have no effect.
 
 Environment variables with the defaults of flags, and with further settings: LOCKSTEP_SERVERS, LOCKSTEP_ROOT,
 LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH

@@ -25,7 +25,7 @@ Ticks that did not run are not listed here: "lockstep jobs NAME" shows them with
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		path, job, err := p.findJob(args[0])
+		path, job, err := p.resolveJobName(args[0])
 		if err != nil {
 			return err
 		}

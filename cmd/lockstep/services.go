@@ -149,6 +149,8 @@ After the signal lockstep disables the instance, and unregisters it two seconds 
 callers notice.`,
 		Example: "  lockstep register billing 10.0.0.7:8080 --weight 2 --metadata version=1.4",
 		Args:    cobra.ExactArgs(2),
+
+		Annotations: map[string]string{keepsNode: "true"},
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		host, port, err := net.SplitHostPort(args[1])

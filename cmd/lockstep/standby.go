@@ -67,13 +67,25 @@ func formatClock(t, now time.Time) string {
 // waitingText says what a process waits for: how many are before it, and who holds the lock, if that can be found out quickly.
 func waitingText(ctx context.Context, client *framework.Client, path string, ahead int, now time.Time) string {
 	text := fmt.Sprintf("waiting for %s, %d ahead", path, ahead)
+	if ahead == 0 {
+		text = fmt.Sprintf("waiting for %s, first in line", path)
+	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	r, err := locks.Inspect(ctx, client, path)
 	if err != nil || len(r.Holders) == 0 {
 		return text
 	}
-	text += fmt.Sprintf("; %s has it since %s", ownerName(r.Holders[0]), formatClock(r.Holders[0].Since, now))
+	return text + "; " + holdersText(r, now)
+}
+
+// holdersText says who has a lock. The nodes of locks tell when their holders asked, and those of a semaphore when they were granted.
+func holdersText(r *locks.Report, now time.Time) string {
+	first := r.Holders[0]
+	text := fmt.Sprintf("%s has it, and asked for it at %s", ownerName(first), formatClock(first.Since, now))
+	if r.Kind == locks.SemaphoreLock {
+		text = fmt.Sprintf("%s has it since %s", ownerName(first), formatClock(first.Since, now))
+	}
 	if more := len(r.Holders) - 1; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}

@@ -78,6 +78,7 @@ func TestDefaultTimeouts(t *testing.T) {
 		"lock demo --no-watchdog":          30 * time.Second,
 		"lock demo --session-timeout 8s":   8 * time.Second,
 		"locks":                            10 * time.Second,
+		"register demo a:1":                30 * time.Second,
 		"queue take demo":                  40 * time.Second,
 		"queue put demo x":                 10 * time.Second,
 		"barrier enter demo -n 2 -- true":  40 * time.Second,
@@ -105,4 +106,25 @@ func timeoutOf(t *testing.T, line string) time.Duration {
 // readFrom takes over the flag that the test is about.
 func (c *connectionFlags) readFrom(cmd *cobra.Command) {
 	_ = c.sessionTimeout.Set(cmd.Flag("session-timeout").Value.String()) // empty if not given
+}
+
+// TestTheRootBelongsToItsServers: a root at the end of LOCKSTEP_SERVERS is not that of the servers of --zk.
+func TestTheRootBelongsToItsServers(t *testing.T) {
+	for _, c := range []struct{ servers, root, line, want string }{
+		{"prod:2181/app", "", "locks", "/app"},
+		{"prod:2181/app", "", "locks --zk 127.0.0.1:2181", ""},
+		{"prod:2181/app", "", "locks --zk 127.0.0.1:2181/other", "/other"},
+		{"prod:2181/app", "", "locks --zk 127.0.0.1:2181 --root /mine", "/mine"},
+		{"prod:2181", "/team", "locks --zk 127.0.0.1:2181", "/team"},
+	} {
+		t.Setenv(framework.EnvServers, c.servers)
+		t.Setenv(framework.EnvRoot, c.root)
+		cmd, args, err := newRoot().Find(strings.Fields(c.line))
+		require.NoError(t, err)
+		require.NoError(t, cmd.ParseFlags(args))
+		flags := connectionFlags{servers: cmd.Flag("zk").Value.String(), root: cmd.Flag("root").Value.String()}
+		cfg, err := flags.clientConfig(cmd)
+		require.NoError(t, err, c.line)
+		require.Equal(t, c.want, cfg.Root, c.line)
+	}
 }

@@ -137,7 +137,7 @@ func (c *topCommand) printOnce(ctx context.Context, model *topModel, reader *top
 		printNotice("%d are left out by --limit %d", left, c.limit)
 	}
 	switch {
-	case errors.Is(found.unread, framework.ErrNoAuth):
+	case errors.Is(found.unread, framework.ErrNoAuth), errors.Is(found.unread, framework.ErrSessionLost):
 		return exitCodeOfPrinted(found.unread)
 	case found.unread != nil:
 		return exitSilently(exitMismatch)
