@@ -41,7 +41,7 @@ func (c *connectionFlags) addConnectionFlags(cmd *cobra.Command) {
 	f.StringVar(&c.servers, "zk", "", "the servers: host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
 	f.StringVar(&c.root, "root", "", "the path that all other paths are below (default that of --zk or $LOCKSTEP_SERVERS, else $LOCKSTEP_ROOT, else /)")
 	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
-	f.Var(&c.sessionTimeout, "session-timeout", "the servers end the session after this time without contact, and holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s; --no-watchdog 30s; no hold 10s)")
+	f.Var(&c.sessionTimeout, "session-timeout", "holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s; --no-watchdog 30s; no hold 10s)")
 	f.BoolVar(&c.json, "json", false, "print JSON, one object per line")
 }
 

@@ -83,7 +83,7 @@ func (p *queuePut) putItems(cmd *cobra.Command, args []string) error {
 	}
 	return p.useQueue(cmd, args[0], opts, func(ctx context.Context, _ *framework.Client) (err error) {
 		count := newProgress("put into " + p.path)
-		defer func() { count.printTotal(err) }()
+		defer func() { count.printTotal(err != nil && !endedBySignal(ctx)) }()
 		if len(args) > 1 {
 			return p.putArguments(ctx, args[1:], how, count)
 		}

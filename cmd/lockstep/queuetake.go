@@ -92,7 +92,7 @@ func (t *queueTake) takeItems(cmd *cobra.Command, args []string) error {
 // takeEach takes one item after the other.
 func (t *queueTake) takeEach(ctx context.Context) error {
 	count := newProgress("taken from " + t.queueCommand.path)
-	defer count.printTotal(nil)
+	defer count.printTotal(false)
 	for n := 0; t.follow || n < t.number; n++ {
 		d, err := t.takeOne(ctx)
 		if err != nil {

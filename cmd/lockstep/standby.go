@@ -76,16 +76,16 @@ func waitingText(ctx context.Context, client *framework.Client, path string, ahe
 	if err != nil || len(r.Holders) == 0 {
 		return text
 	}
-	return text + "; " + holdersText(r, now)
+	return text + "; the holder " + holdersText(r, func(t time.Time) string { return formatClock(t, now) })
 }
 
 // holdersText says who has a lock. The nodes of locks tell when their holders asked, and those of a semaphore when they were granted.
-func holdersText(r *locks.Report, now time.Time) string {
-	first := r.Holders[0]
-	text := fmt.Sprintf("%s has it, and asked for it at %s", ownerName(first), formatClock(first.Since, now))
+func holdersText(r *locks.Report, format func(time.Time) string) string {
+	since := "asked for it at"
 	if r.Kind == locks.SemaphoreLock {
-		text = fmt.Sprintf("%s has it since %s", ownerName(first), formatClock(first.Since, now))
+		since = "has it since"
 	}
+	text := fmt.Sprintf("%s %s %s", ownerName(r.Holders[0]), since, format(r.Holders[0].Since))
 	if more := len(r.Holders) - 1; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}

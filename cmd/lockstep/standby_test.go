@@ -53,10 +53,10 @@ func TestWaitersSayWhoHoldsTheLock(t *testing.T) {
 		_, err := locks.NewMutex(a, "/l").Lock(t.Context())
 		require.NoError(t, err)
 		since := time.Now().Local()
-		require.Equal(t, "waiting for /l, 1 ahead; web-2 has it, and asked for it at "+since.Format("15:04"), waitingText(t.Context(), a, "/l", 1, since))
-		require.Equal(t, "waiting for /l, 1 ahead; web-2 has it, and asked for it at "+since.Format("2006-01-02 15:04"), waitingText(t.Context(), a, "/l", 1, since.AddDate(0, 0, 2)))
+		require.Equal(t, "waiting for /l, 1 ahead; the holder web-2 asked for it at "+since.Format("15:04"), waitingText(t.Context(), a, "/l", 1, since))
+		require.Equal(t, "waiting for /l, 1 ahead; the holder web-2 asked for it at "+since.Format("2006-01-02 15:04"), waitingText(t.Context(), a, "/l", 1, since.AddDate(0, 0, 2)))
 		_, err = locks.NewSemaphore(a, "/s", 1).Lock(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "waiting for /s, first in line; web-2 has it since "+time.Now().Local().Format("15:04"), waitingText(t.Context(), a, "/s", 0, time.Now()))
+		require.Equal(t, "waiting for /s, first in line; the holder web-2 has it since "+time.Now().Local().Format("15:04"), waitingText(t.Context(), a, "/s", 0, time.Now()))
 	})
 }
