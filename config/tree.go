@@ -22,7 +22,7 @@ import (
 // without a pause of a few round trips, the last value stays.
 type Tree[T any] struct{ value *Value[T] }
 
-// NewTree returns the value of the keys below directories. If several directories have a key, the first directory's value counts. SpringContexts returns the
+// NewTree returns the value of the keys below directories. If several directories have a key, in whichever style, the first directory's value counts. SpringContexts returns the
 // directories of a Spring application. NewTree does not wait for ZooKeeper. Its options are those of New.
 //
 // T is a struct. A node's path below its directory names a field, with dots for slashes: db/pool/max and db.pool.max are DB.Pool.Max. A field has the name in its json tag, or its

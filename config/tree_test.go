@@ -137,6 +137,25 @@ func TestATreeThatCannotBeDecodedIsRefused(t *testing.T) {
 	}
 }
 
+// TestTheFirstDirectoryCountsWhateverTheStyle: directories name one field in different styles, as Spring allows.
+func TestTheFirstDirectoryCountsWhateverTheStyle(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.writeKeys(map[string]string{
+			"application/max-rate": "1", "billing/maxRate": "2", "billing,prod/MAX_RATE": "3",
+			"application/DB/Pool/max": "4", "billing/db/pool/min": "5", "billing/db.pool.MAX": "6",
+		})
+		s, err := w.tree(w.a).Load(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 3.0, s.Value.MaxRate)
+		require.Equal(t, &pool{Max: 6, Min: 5}, s.Value.DB.Pool)
+		w.writeKeys(map[string]string{"billing,prod/MAX_RATE": "", "billing/db.pool.MAX": ""})
+		s, err = w.tree(w.a).Load(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2.0, s.Value.MaxRate)
+		require.Equal(t, &pool{Max: 4, Min: 5}, s.Value.DB.Pool)
+	})
+}
+
 func TestATreeFollowsKeysThatComeAndGo(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		tree := w.tree(w.a, config.WithDefault(settings{X: 7}), config.WithFile[settings](filepath.Join(t.TempDir(), "tree")))

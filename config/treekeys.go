@@ -4,7 +4,9 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,6 +55,31 @@ func keyTree(keys map[string]string) *keyNode {
 // relaxedName is the form of a name that Spring compares: maxRate, max-rate and MAX_RATE have the same form.
 func relaxedName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
+}
+
+// addMissingKeys adds to the keys of a directory those of later directories that it does not have. Of names that differ only in their style, the spelling of the
+// first directory stays.
+func addMissingKeys(keys, later map[string]string) {
+	spelling := map[string]string{} // of keys, and of what they are below, by their relaxed forms
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		for end := range len(key) + 1 {
+			if end == len(key) || key[end] == '.' {
+				spelling[relaxedName(key[:end])] = key[:end]
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(later)) {
+		respelled := key
+		for end := len(key); end > 0; end = strings.LastIndexByte(key[:end], '.') {
+			if known, ok := spelling[relaxedName(key[:end])]; ok {
+				respelled = known + key[end:]
+				break
+			}
+		}
+		if _, present := keys[respelled]; !present {
+			keys[respelled] = later[key]
+		}
+	}
 }
 
 // childLike returns the key below n whose name is like a field's, or nil.

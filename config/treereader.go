@@ -281,7 +281,10 @@ func (r *treeReader) wholeValue() (value framework.NodeValue) {
 	}
 	keys := map[string]string{}
 	for _, dir := range slices.Backward(r.dirs) {
-		r.addKeys(keys, dir, "")
+		own := map[string]string{}
+		r.addKeys(own, dir, "")
+		addMissingKeys(own, keys)
+		keys = own
 	}
 	value.Exists, value.Stat, value.Data = len(keys) > 0, newest, encodeKeys(keys)
 	return value
