@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
@@ -37,14 +35,14 @@ type Delivery[T any] struct {
 
 	item *claimedItem
 	tel  *telemetry
-	span trace.Span // of the call of Take
+	span takeSpan
 }
 
 // Context is done when the delivery has ended. Its cause wraps ErrSettled, ErrLost, ErrClosed, framework.ErrSessionLost,
 // framework.ErrNodeGone or the reason that the lock's lease ended. It carries the trace context of the call of Take, which links to the
 // producer's. Context may be called at any time, also after the delivery has ended.
 func (d *Delivery[T]) Context() context.Context {
-	return trace.ContextWithSpan(d.item.hold.Context(), d.span)
+	return d.span.within(d.item.hold.Context())
 }
 
 // Node is the item's node.

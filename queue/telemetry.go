@@ -92,8 +92,16 @@ func (t *telemetry) startPut(ctx context.Context, items int) (map[string]string,
 	}
 }
 
+// takeSpan is the span of a call of Take.
+type takeSpan struct{ span trace.Span }
+
+// within returns ctx with the span, for spans of the item's work.
+func (s takeSpan) within(ctx context.Context) context.Context {
+	return trace.ContextWithSpan(ctx, s.span)
+}
+
 // recordTake makes a consumer's span, which began with the call of Take and links to the producer's. It returns the span, which has ended.
-func (t *telemetry) recordTake(ctx context.Context, began time.Time, header itemHeader, attempt int) trace.Span {
+func (t *telemetry) recordTake(ctx context.Context, began time.Time, header itemHeader, attempt int) takeSpan {
 	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(), propagation.MapCarrier(header.Trace)))
 	opts := append(slices.Clip(t.takeOpts), trace.WithTimestamp(began), trace.WithAttributes(attribute.Int("lockstep.queue.attempt", attempt)))
 	if id := header.ID; id != "" {
@@ -105,7 +113,7 @@ func (t *telemetry) recordTake(ctx context.Context, began time.Time, header item
 	_, span := t.tracer.Start(ctx, "take "+t.path, opts...)
 	span.End()
 	t.consumed.Add(ctx, 1, takes.plain)
-	return span
+	return takeSpan{span}
 }
 
 // recordEnd counts the end of a delivery.
