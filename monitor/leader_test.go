@@ -277,6 +277,23 @@ func TestFunctionThatBlocks(t *testing.T) {
 	})
 }
 
+// TestLooksThatLastLongerThanTheInterval: the leader calls the function after each of them.
+func TestLooksThatLastLongerThanTheInterval(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.timeout = 10 * time.Minute // so that the delay ends no session
+		m := w.member("x")
+		w.put(m, orphan, "", framework.Persistent)
+		w.put(m, contender("/app/other", 1), "", framework.Persistent)
+		w.DelayReplies(interval, zktest.Match{Op: zktest.OpMultiRead, Session: m.Status().SessionID})
+		w.run(m, monitor.WithOnEvent(time.Second, func(_ context.Context, e monitor.Event) error {
+			w.note("x", e)
+			return nil
+		}))
+		w.looks(20)
+		require.ElementsMatch(t, []string{"x" + begins, "x begins orphan /app/other"}, w.news())
+	})
+}
+
 // TestManyFindings: the record is bounded, and findings without room begin when others have ended.
 func TestManyFindings(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

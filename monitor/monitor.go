@@ -130,7 +130,11 @@ func (w *leaderWork) lookAndReport(ctx context.Context, began time.Time) error {
 	if w.hysteresis.leftOut > 0 {
 		w.log.Warn("there are more findings than the record holds; the others begin when some have ended", "left_out", w.hysteresis.leftOut)
 	}
-	return w.reportEvents(ctx, began.Add(w.settings.interval))
+	deadline := began.Add(w.settings.interval)
+	if earliest := time.Now().Add(w.settings.interval / 2); deadline.Before(earliest) {
+		deadline = earliest // a slow look must not prevent the calls
+	}
+	return w.reportEvents(ctx, deadline)
 }
 
 // lookAndRecord looks once, and records the findings that have begun and ended.

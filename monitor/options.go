@@ -112,8 +112,8 @@ func Without(problems ...Problem) Option {
 
 // WithOnEvent makes the leader call f with each event, one event after the other. The context of a call ends after the timeout, or when this process no longer leads. If a call
 // fails (it returns an error, panics, or has not returned at the timeout), the leader calls f with the event again after the next look, three times in all. While a call has not
-// returned although its context has ended, the leader begins no other call; it goes on looking and logging, and reports the events later. Run returns after the last call has
-// returned.
+// returned although its context has ended, the leader begins no other call; it goes on looking and logging, and reports the events later. After each look it begins calls until the
+// next look is due, but at least for half an interval, so that slow looks do not prevent the calls. Run returns after the last call has returned.
 func WithOnEvent(timeout time.Duration, f func(ctx context.Context, e Event) error) Option {
 	return func(s *settings) error {
 		if f == nil || timeout <= 0 {
