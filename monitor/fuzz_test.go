@@ -18,7 +18,7 @@ func FuzzRecord(f *testing.F) {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var r storedRecord
+		var r recordAtVersion
 		var err error
 		if r.findingsRecord, r.unknown, err = decodeRecord(data); err != nil {
 			require.True(t, errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord), "%v", err)

@@ -14,13 +14,14 @@ type findingStreak struct {
 
 // hysteresis decides after each look which findings begin and end. Streaks are in memory only: a new leader counts from 0.
 type hysteresis struct {
-	begin, end int // looks in a row
+	beginAfter int // looks in a row
+	endAfter   int // looks in a row
 	streaks    map[findingKey]*findingStreak
 	leftOut    int // findings that have not begun at the latest look because the record is full
 }
 
 func newHysteresis(s settings) *hysteresis {
-	return &hysteresis{begin: s.begin, end: s.end, streaks: map[findingKey]*findingStreak{}}
+	return &hysteresis{beginAfter: s.beginAfter, endAfter: s.endAfter, streaks: map[findingKey]*findingStreak{}}
 }
 
 // applyLook counts a look, and returns the findings that are open after it, and whether they differ from open. newID returns another ID at each call.
@@ -45,7 +46,7 @@ func (h *hysteresis) applyLook(l *lookResult, open []openFinding, newID func() s
 			s.since, s.notSeen = l.at, 0
 		}
 		s.seen++
-		if _, isOpen := at[f.key()]; isOpen || s.seen < h.begin {
+		if _, isOpen := at[f.key()]; isOpen || s.seen < h.beginAfter {
 			continue
 		}
 		begun := openFinding{Finding: f, Began: s.since}
@@ -69,7 +70,7 @@ func (h *hysteresis) applyLook(l *lookResult, open []openFinding, newID func() s
 		if s.notSeen == 0 {
 			s.since, s.seen = l.at, 0
 		}
-		if s.notSeen++; s.notSeen >= h.end && next[i].Ended.IsZero() {
+		if s.notSeen++; s.notSeen >= h.endAfter && next[i].Ended.IsZero() {
 			next[i].Ended, changed = s.since, true
 		}
 	}

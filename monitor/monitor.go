@@ -78,14 +78,14 @@ type leaderWork struct {
 	newID      func() string
 	log        *slog.Logger
 
-	record   storedRecord
+	record   recordAtVersion
 	loaded   bool            // record is what the servers store
 	resumed  bool            // looker knows the long holds that former leaders have recorded
 	logged   map[string]bool // events that were logged and counted, by ID and kind
 	failures map[string]int  // calls of WithOnEvent's function that have failed, by the event's ID and kind
 }
 
-// lookUntilDone looks at the interval and reports events, until ctx ends or a look fails with an error that isFinal.
+// lookUntilDone looks at the interval and reports events, until ctx ends, or until a look or the write of the record fails with an error that isFinal.
 func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 	defer w.tel.stopLeading()
 	if st, err := w.client.Exists(ctx, w.root); errors.Is(err, framework.ErrNoNode) || err == nil && st.NumChildren == 0 {
@@ -100,7 +100,7 @@ func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 		case isFinal(err):
 			return election.Permanent(err)
 		case err != nil:
-			w.log.Warn("a look failed; the monitor looks again at the next interval", "error", err)
+			w.log.Warn("a look failed, or the record could not be written; the monitor looks again at the next interval", "error", err)
 		}
 		if recipe.Pause(ctx, max(time.Until(began.Add(w.settings.interval)), w.settings.interval/10)) != nil {
 			return nil

@@ -15,7 +15,8 @@ type Option func(*settings) error
 // settings are the values of the options.
 type settings struct {
 	interval      time.Duration
-	begin, end    int // looks in a row
+	beginAfter    int // looks in a row
+	endAfter      int // looks in a row
 	waiters       int
 	longHold      time.Duration
 	failedRuns    int
@@ -32,7 +33,7 @@ type settings struct {
 
 func newSettings(opts []Option) (settings, error) {
 	return recipe.ApplyOptions(settings{
-		interval: 30 * time.Second, begin: 2, end: 2, waiters: 10, longHold: 5 * time.Minute, failedRuns: 1, oldItem: time.Hour,
+		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute, failedRuns: 1, oldItem: time.Hour,
 		growthLooks: 10, growthItems: 100, sessionBytes: DefaultSessionBytes, eventAttempts: 3,
 	}, opts)
 }
@@ -61,8 +62,8 @@ func WithInterval(d time.Duration) Option {
 
 // WithHysteresis sets how many looks in a row must see a problem before its finding begins, and how many looks in a row must not see it before the finding ends. Default 2 and 2, at
 // least 1.
-func WithHysteresis(begin, end int) Option {
-	return atLeast("WithHysteresis", min(begin, end), 1, func(s *settings) { s.begin, s.end = begin, end })
+func WithHysteresis(beginAfter, endAfter int) Option {
+	return atLeast("WithHysteresis", min(beginAfter, endAfter), 1, func(s *settings) { s.beginAfter, s.endAfter = beginAfter, endAfter })
 }
 
 // WithWaiters sets how many contenders may wait for a lock: ProblemWaiters begins with one more. Default 10.

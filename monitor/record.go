@@ -32,8 +32,8 @@ type findingsRecord struct {
 	Findings []openFinding `json:"findings"`
 }
 
-// storedRecord is the record as this process has last read or written it.
-type storedRecord struct {
+// recordAtVersion is the record as this process has last read or written it.
+type recordAtVersion struct {
 	findingsRecord
 	unknown recipe.Unknown
 	version int32 // of the node, -1 if the node is missing
@@ -54,19 +54,19 @@ func decodeRecord(data []byte) (r findingsRecord, unknown recipe.Unknown, err er
 	return r, unknown, nil
 }
 
-func (r storedRecord) encodeRecord() ([]byte, error) {
+func (r recordAtVersion) encodeRecord() ([]byte, error) {
 	return r.unknown.Encode(recordVersion, r.findingsRecord)
 }
 
 // readRecord reads the record at path after a sync. A missing node is a record without findings. The error wraps ErrForeign, ErrBadRecord or ErrNewerRecord, or is a transient one.
-func readRecord(ctx context.Context, client *framework.Client, path, root string) (r storedRecord, err error) {
+func readRecord(ctx context.Context, client *framework.Client, path, root string) (r recordAtVersion, err error) {
 	err = recipe.OnSession(ctx, client, func(s *framework.Session) error {
 		if err := s.Sync(ctx, path); err != nil {
 			return err
 		}
 		data, st, err := s.Get(ctx, path)
 		if errors.Is(err, framework.ErrNoNode) {
-			r = storedRecord{findingsRecord: findingsRecord{Root: root}, version: -1}
+			r = recordAtVersion{findingsRecord: findingsRecord{Root: root}, version: -1}
 			return nil
 		}
 		if err != nil {
@@ -80,14 +80,14 @@ func readRecord(ctx context.Context, client *framework.Client, path, root string
 		err = fmt.Errorf("%w: %s", ErrForeign, r.Root)
 	}
 	if err != nil {
-		return storedRecord{}, fmt.Errorf("%s: %w", path, err)
+		return recordAtVersion{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return r, nil
 }
 
 // writeGuarded replaces the record at path, unless another client has changed it or guard refuses the transaction. After an error read the record again: the write may have taken
 // effect.
-func (r *storedRecord) writeGuarded(ctx context.Context, client *framework.Client, path string, guard framework.Op) error {
+func (r *recordAtVersion) writeGuarded(ctx context.Context, client *framework.Client, path string, guard framework.Op) error {
 	data, err := r.encodeRecord()
 	if err != nil {
 		return err

@@ -10,11 +10,11 @@ var monitorMutants = []mutant{
 	},
 	{
 		name: "a finding begins at its first look", file: "monitor/hysteresis.go", test: "TestManyWaiters",
-		old: "isOpen || s.seen < h.begin {", new: "isOpen || s.seen < 1 {",
+		old: "isOpen || s.seen < h.beginAfter {", new: "isOpen || s.seen < 1 {",
 	},
 	{
 		name: "a finding ends at the first look without it", file: "monitor/hysteresis.go", test: "TestManyWaiters",
-		old: "s.notSeen >= h.end &&", new: "s.notSeen >= 1 &&",
+		old: "s.notSeen >= h.endAfter &&", new: "s.notSeen >= 1 &&",
 	},
 	{
 		name: "looks without a finding are counted together", file: "monitor/hysteresis.go", test: "TestManyWaiters",
