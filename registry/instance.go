@@ -42,6 +42,9 @@ type Instance struct {
 // unhealthy begins Instance.Disabled when the instance's own health check has disabled it.
 const unhealthy = "unhealthy: "
 
+// maxCheckError is how many bytes of the text of a health check's error are stored.
+const maxCheckError = 4 << 10
+
 // HostPort returns "address:port": for TLS with SSLPort, else with Port. If that port is 0, it uses the other one.
 func (i Instance) HostPort(tls bool) string {
 	port := i.Port
@@ -82,7 +85,8 @@ func (i Instance) reasonAfterCheck(err error, disabledByCheck string) string {
 	case err == nil && disabledByCheck != "" && (i.Disabled == disabledByCheck || !i.isPayloadObject()):
 		return ""
 	case err != nil && i.Disabled == "":
-		return unhealthy + strings.ToValidUTF8(err.Error(), "?") // JSON holds no other text
+		text := err.Error()
+		return unhealthy + strings.ToValidUTF8(text[:min(len(text), maxCheckError)], "?") // JSON holds no other text
 	}
 	return i.Disabled
 }

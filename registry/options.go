@@ -17,7 +17,7 @@ type registerOptions struct {
 }
 
 // WithHealth calls check when the registration begins, and again each time this long after the former call has returned and its result was written. The context of a call ends after the
-// same time. The instance is registered as disabled until check has returned nil. While check fails, it stays registered and is disabled, with a reason that begins with "unhealthy: ". A
+// same time. The instance is registered as disabled until check has returned nil. While check fails, it stays registered and is disabled, with a reason that begins with "unhealthy: " and has at most 4 KiB of the error's text. A
 // check does not enable an instance that was disabled by Instance.Disabled of Register, by Disable or by an operator. There is one exception: an instance whose payload is a text or a list
 // has no reasons. If it is disabled once more while it is unhealthy, the next check that succeeds enables it.
 func WithHealth(check func(context.Context) error, every time.Duration) RegisterOption {

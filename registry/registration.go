@@ -16,7 +16,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Registration is an instance that this process has registered. It lasts until Close, or until the client is closed. It is safe for concurrent use.
+// Registration is an instance that this process has registered. It lasts until Close, until the client is closed, or until the servers refuse the client's credentials; see Done and Err.
+// While the servers refuse to register the instance again, such as without permission or above a quota, the registration tries again with pauses and logs a warning each time. It is safe
+// for concurrent use.
 type Registration struct {
 	registry *Registry
 	opts     registerOptions
@@ -29,13 +31,13 @@ type Registration struct {
 	closed   bool
 	wake     chan struct{} // holds one value while changes may wait
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	tasks  background.Tasks
-	first  chan struct{} // closed when the instance is registered for the first time
-	listed sync.Once     // closes first
-	err    error         // why the registration has ended; read it after ended
-	ended  chan struct{}
+	ctx        context.Context
+	cancel     context.CancelFunc
+	tasks      background.Tasks
+	listed     chan struct{} // closed when the instance is registered for the first time
+	listedOnce sync.Once     // closes listed
+	err        error         // why the registration has ended; read it after ended
+	ended      chan struct{}
 
 	// Used only by the goroutine of keepOnSessions.
 	data            []byte             // of the node, or for the next node
@@ -56,7 +58,8 @@ type pendingChange struct {
 // the changes of other clients, and replaces its own node of a former session at once. If a node of another registration has the same id, Register waits one and a half session timeouts
 // for its end, and then returns ErrTaken. Register an id once with a client: a second registration with the same id and client may take the first one's node for its own when a reply is lost.
 //
-// The error wraps ErrInvalid, ErrOption, ErrTaken, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. Then the instance does not stay registered:
+// The error wraps ErrInvalid, ErrOption, ErrTaken, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, framework.ErrNoAuth, framework.ErrQuotaExceeded or
+// framework.ErrTooLarge, or is that of ctx. Then the instance does not stay registered:
 // if a create is under way or has created the node, the node is deleted in the background. While the connection is lost, that may last until the session ends.
 func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
 	i = i.cloneInstance()
@@ -84,14 +87,14 @@ func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOpt
 		disabledByCheck = unhealthy + "not checked yet"
 		i.Disabled = disabledByCheck
 	}
-	g := &Registration{registry: r, opts: o, tel: newRegistrationTelemetry(r.client), dir: r.serviceDir(i.Service), id: i.ID, instance: i, wake: make(chan struct{}, 1), first: make(chan struct{}), ended: make(chan struct{}), data: encodeInstance(i, nil)}
+	g := &Registration{registry: r, opts: o, tel: newRegistrationTelemetry(r.client), dir: r.serviceDir(i.Service), id: i.ID, instance: i, wake: make(chan struct{}, 1), listed: make(chan struct{}), ended: make(chan struct{}), data: encodeInstance(i, nil)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.tasks.Start(g.keepOnSessions)
 	if o.health != nil {
 		g.tasks.Start(func() { g.checkHealth(disabledByCheck) })
 	}
 	select {
-	case <-g.first:
+	case <-g.listed:
 		return g, nil
 	case <-g.ended:
 		err = g.err
@@ -127,7 +130,8 @@ func (g *Registration) Err() error {
 // Update applies a change to the instance, except to its service and id, and returns when the servers have the changed instance. apply may be called several times, each time with the
 // instance's present state, also after a reply to a write was lost: set values in it, do not add to them. It must not call methods of the registration.
 //
-// The error wraps ErrInvalid, ErrClosed or why the registration has ended, or is that of ctx; then the change may still be made.
+// The error wraps ErrInvalid, framework.ErrTooLarge, framework.ErrQuotaExceeded or framework.ErrNoAuth if the change is refused: the registration goes on without the change. Else it wraps
+// ErrClosed or why the registration has ended, or is that of ctx; then the change may still be made.
 func (g *Registration) Update(ctx context.Context, apply func(*Instance)) error {
 	one := &pendingChange{done: make(chan struct{}), apply: func(i *Instance) {
 		service, id := i.Service, i.ID
@@ -178,15 +182,15 @@ func (g *Registration) Enable(ctx context.Context) error {
 }
 
 // Drain disables the instance, waits for the time of WithLinger, in which pools notice that, and closes the registration. Stop serving when Drain has returned and the calls under way have
-// ended: then no call fails of pools that have noticed in time. If ctx ends first, the instance stays registered, and may be disabled already. If another client has overwritten the node with
-// data that is not an instance, Drain closes the registration at once, and returns an error that wraps ErrInvalid.
+// ended: then no call fails of pools that have noticed in time. If ctx ends first, the instance stays registered, and may be disabled already. If the instance cannot be disabled, because the
+// servers refuse the change or another client has overwritten the node with data that is not an instance, Drain closes the registration at once, and returns the error of Disable.
 func (g *Registration) Drain(ctx context.Context) error {
 	err := g.Disable(ctx, "draining")
-	if errors.Is(err, ErrInvalid) {
-		return errors.Join(err, g.Close(ctx))
-	}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return err
+	case err != nil:
+		return errors.Join(err, g.Close(ctx))
 	}
 	if err := recipe.Pause(ctx, g.opts.linger); err != nil {
 		return failure.Wrap("drain", g.nodePath(), err)
@@ -209,10 +213,10 @@ func (g *Registration) Close(ctx context.Context) error {
 	}
 }
 
-// keepOnSessions keeps the instance registered, on session after session, until the registration ends, and deletes the node then.
+// keepOnSessions keeps the instance registered until the registration ends, and deletes the node then.
 func (g *Registration) keepOnSessions() {
 	defer close(g.ended)
-	err := recipe.OnSession(g.ctx, g.registry.client, g.keepRegistered, failure.IsTransient, isUnknown)
+	err := g.retryRefusals()
 	if g.nodeSession != nil && g.nodeSession.Err() == nil {
 		<-g.nodeSession.Primitives().DiscardOwn(nil, g.node).Done()
 	}
@@ -228,6 +232,37 @@ func (g *Registration) keepOnSessions() {
 		close(one.done)
 	}
 	g.changes = nil
+}
+
+// retryRefusals keeps the instance registered, on session after session. It goes on, after a pause, when the servers have refused a request of an instance that was registered before:
+// somebody may grant the missing permission, or raise the quota.
+func (g *Registration) retryRefusals() error {
+	c := g.registry.client
+	pauses := recipe.RetryPauses{Client: c}
+	for {
+		began := time.Now()
+		err := recipe.OnSession(g.ctx, c, g.keepRegistered, failure.IsTransient, isUnknown)
+		switch {
+		case g.ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || !g.wasListed():
+			return err
+		case errors.Is(err, framework.ErrAuthFailed):
+			c.Logger().Error("the registration of an instance has ended", "path", g.nodePath(), "error", err)
+			return err
+		}
+		c.Logger().Warn("an instance cannot be kept registered; its process tries again", "path", g.nodePath(), "error", err)
+		if err := pauses.Wait(g.ctx, began); err != nil {
+			return err
+		}
+	}
+}
+
+func (g *Registration) wasListed() bool {
+	select {
+	case <-g.listed:
+		return true
+	default:
+		return false
+	}
 }
 
 // keepRegistered registers the instance on a session, makes the waiting changes, reads the changes of other clients, and registers the instance again after its node was deleted.
@@ -252,7 +287,7 @@ func (g *Registration) keepRegistered(s *framework.Session) error {
 			continue
 		}
 		g.learnData(data)
-		g.listed.Do(func() { close(g.first) })
+		g.listedOnce.Do(func() { close(g.listed) })
 		err = g.makeChanges(s)
 		if err == nil {
 			_, _, err = recipe.WaitForFirst(g.ctx, s.Context(), recipe.Sources{Watch: w, Signal: g.wake})
@@ -341,8 +376,8 @@ func (g *Registration) learnData(data []byte) {
 	g.instance = i
 }
 
-// makeChanges makes the waiting changes, one after the other. After an error, such as a write without an answer, the change still waits: the next call applies it to the instance's present
-// state.
+// makeChanges makes the waiting changes, one after the other. A change that is refused ends with the error, and the instance stays as it is. After an error that makeChanges returns, such
+// as that of a write without an answer, the change still waits: the next call applies it to the instance's present state.
 func (g *Registration) makeChanges(s *framework.Session) error {
 	for {
 		g.mu.Lock()
@@ -353,7 +388,7 @@ func (g *Registration) makeChanges(s *framework.Session) error {
 		one := g.changes[0]
 		g.mu.Unlock()
 		i, data, err := writeChange(g.ctx, s, g.dir, g.id, s.ID(), one.apply)
-		if err != nil && !errors.Is(err, ErrInvalid) {
+		if err != nil && !isRefusal(err) {
 			return err
 		}
 		g.mu.Lock()
@@ -365,6 +400,16 @@ func (g *Registration) makeChanges(s *framework.Session) error {
 		one.err = err
 		close(one.done)
 	}
+}
+
+// isRefusal reports whether a change was refused, by this package or by the servers.
+func isRefusal(err error) bool {
+	for _, reason := range []error{ErrInvalid, framework.ErrTooLarge, framework.ErrQuotaExceeded, framework.ErrNoAuth} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkHealth calls the health check at the interval, and disables and enables the instance by its results. disabledByCheck is the reason for which the check has disabled the instance, or
@@ -385,8 +430,10 @@ func (g *Registration) checkHealth(disabledByCheck string) {
 		after := present.reasonAfterCheck(err, disabledByCheck)
 		if after != present.Disabled {
 			change := func(i *Instance) { i.Disabled = i.reasonAfterCheck(err, disabledByCheck) } // an operator may have changed it meanwhile
-			if g.Update(g.ctx, change) == nil {
+			if err := g.Update(g.ctx, change); err == nil {
 				disabledByCheck = after
+			} else if g.ctx.Err() == nil {
+				g.registry.client.Logger().Warn("the result of a health check cannot be written; the next check tries again", "path", g.nodePath(), "error", err)
 			}
 		}
 		if recipe.Pause(g.ctx, g.opts.every) != nil {

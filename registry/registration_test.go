@@ -3,6 +3,9 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -324,5 +327,136 @@ func TestDrainOfAnOverwrittenNode(t *testing.T) {
 		require.ErrorIs(t, g.Drain(t.Context()), registry.ErrInvalid)
 		require.ErrorIs(t, g.Err(), registry.ErrClosed)
 		require.Empty(t, w.Children(base+"/billing"))
+	})
+}
+
+// TestARefusedUpdateLeavesTheRegistration as it was. Its caller gets the error.
+func TestARefusedUpdateLeavesTheRegistration(t *testing.T) {
+	large := func(i *registry.Instance) { i.Metadata = map[string]string{"x": strings.Repeat("x", 2<<20)} }
+	small := func(i *registry.Instance) { i.Metadata = map[string]string{"x": strings.Repeat("x", 2000)} }
+	for name, c := range map[string]struct {
+		change func(*registry.Instance)
+		want   error
+		acl    []framework.ACL
+		refuse func(t *testing.T, w *world)
+	}{
+		"too large": {large, framework.ErrTooLarge, nil, func(*testing.T, *world) {}},
+		"above the quota": {small, framework.ErrQuotaExceeded, nil, func(t *testing.T, w *world) {
+			limitQuota(t, w.member("operator"), "byteHardLimit=1000")
+		}},
+		"without permission": {small, framework.ErrNoAuth, []framework.ACL{{Perms: framework.PermAll &^ framework.PermWrite, Scheme: "world", ID: "anyone"}}, func(t *testing.T, w *world) {
+			require.NoError(t, w.member("operator").MakeDirs(t.Context(), base+"/"+billing))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
+				c.refuse(t, w)
+				m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, ACL: c.acl})
+				g := w.register(m, "one")
+				before := w.data("one")
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				require.ErrorIs(t, g.Update(ctx, c.change), c.want)
+				require.NoError(t, g.Err())
+				require.Empty(t, g.Instance().Metadata)
+				require.NoError(t, w.Expire(w.session(m).ID()))
+				time.Sleep(time.Minute)
+				require.NoError(t, g.Err())
+				require.Equal(t, before, w.data("one"), "it is registered again in its former state")
+				if c.want == framework.ErrNoAuth {
+					require.ErrorIs(t, g.Drain(t.Context()), c.want)
+					require.Empty(t, w.Children(base+"/billing"), "Drain cannot disable it, and closes it")
+				} else {
+					require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Port = 2 }))
+				}
+			})
+		})
+	}
+}
+
+// limitQuota sets a limit of the quota of the service's directory.
+func limitQuota(t *testing.T, m *zktest.Member, limit string) {
+	quota := "/zookeeper/quota" + base + "/" + billing
+	require.NoError(t, m.MakeDirs(t.Context(), quota))
+	require.NoError(t, m.Create(t.Context(), quota+"/zookeeper_limits", []byte(limit), framework.Persistent))
+	require.NoError(t, m.Create(t.Context(), quota+"/zookeeper_stats", []byte("count=0,bytes=0"), framework.Persistent))
+}
+
+// lockedBuffer keeps log lines.
+type lockedBuffer struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (b *lockedBuffer) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines.Write(line)
+}
+
+func (b *lockedBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines.String()
+}
+
+// TestARefusedRegistrationIsTriedAgain, if the instance was registered before.
+func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
+		operator := w.member("operator")
+		limitQuota(t, operator, "countHardLimit=2")
+		setLimit := func(limit string) {
+			_, err := operator.Set(t.Context(), "/zookeeper/quota"+base+"/"+billing+"/zookeeper_limits", []byte(limit), framework.AnyVersion)
+			require.NoError(t, err)
+		}
+		var log lockedBuffer
+		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout}, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		g := w.register(m, "one")
+		for _, end := range []func(){
+			func() {
+				setLimit("countHardLimit=2")
+				time.Sleep(time.Minute)
+				require.Equal(t, []string{"one"}, w.Children(base+"/billing"))
+			},
+			func() { require.NoError(t, g.Close(t.Context())) },
+		} {
+			setLimit("countHardLimit=1")
+			require.NoError(t, operator.Delete(t.Context(), base+"/billing/one", framework.AnyVersion))
+			time.Sleep(time.Minute)
+			require.NoError(t, g.Err())
+			warnings := strings.Count(log.text(), "an instance cannot be kept registered")
+			require.Positive(t, warnings)
+			require.Less(t, warnings, 60)
+			require.Empty(t, w.Children(base+"/billing"))
+			end()
+		}
+		require.ErrorIs(t, g.Err(), registry.ErrClosed)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := registry.New(m.Client, base).Register(ctx, registry.Instance{Service: billing, Address: "a", Port: 1})
+		require.ErrorIs(t, err, framework.ErrQuotaExceeded, "it was not registered before")
+	})
+}
+
+// TestALongErrorOfAHealthCheckIsCut.
+func TestALongErrorOfAHealthCheckIsCut(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var sick atomic.Bool
+		g := w.register(w.member("a"), "one", registry.WithHealth(func(context.Context) error {
+			if sick.Load() {
+				return errors.New(strings.Repeat("ä", 1<<20))
+			}
+			return nil
+		}, time.Second))
+		time.Sleep(2 * time.Second)
+		require.Empty(t, g.Instance().Disabled)
+		sick.Store(true)
+		time.Sleep(2 * time.Second)
+		require.Len(t, g.Instance().Disabled, len("unhealthy: ")+4096)
+		sick.Store(false)
+		time.Sleep(2 * time.Second)
+		require.Empty(t, g.Instance().Disabled)
 	})
 }

@@ -48,7 +48,27 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "a reason is stored that JSON changes", file: "registry/instance.go", test: "TestAHealthCheckEnablesWhatItHasDisabled",
-		old: "strings.ToValidUTF8(err.Error(), \"?\")", new: "err.Error()",
+		old: "strings.ToValidUTF8(text[:min(len(text), maxCheckError)], \"?\")", new: "text[:min(len(text), maxCheckError)]",
+	},
+	{
+		name: "the error of a health check is stored whole", file: "registry/instance.go", test: "TestALongErrorOfAHealthCheckIsCut",
+		old: "text[:min(len(text), maxCheckError)]", new: "text",
+	},
+	{
+		name: "a refused update is tried again for good", file: "registry/registration.go", test: "TestARefusedUpdateLeavesTheRegistration",
+		old: "		if err != nil && !isRefusal(err) {", new: "		if err != nil && !errors.Is(err, ErrInvalid) {",
+	},
+	{
+		name: "a refused create ends a registration that was listed", file: "registry/registration.go", test: "TestARefusedRegistrationIsTriedAgain",
+		old: "errors.Is(err, framework.ErrClosed) || !g.wasListed():", new: "errors.Is(err, framework.ErrClosed) || !g.wasListed() || true:",
+	},
+	{
+		name: "Register waits while the servers refuse", file: "registry/registration.go", test: "TestARefusedRegistrationIsTriedAgain",
+		old: "errors.Is(err, framework.ErrClosed) || !g.wasListed():", new: "errors.Is(err, framework.ErrClosed):",
+	},
+	{
+		name: "Drain leaves a node that the servers do not let it change", file: "registry/registration.go", test: "TestARefusedUpdateLeavesTheRegistration",
+		old: "	case err != nil && ctx.Err() != nil:\n", new: "	case err != nil && !errors.Is(err, ErrInvalid):\n",
 	},
 	{
 		name: "Register waits for the node of a call that was given up", file: "registry/registration.go", test: "TestRegisterEndsWithItsContext",
