@@ -20,8 +20,15 @@ type listedInstance struct {
 type instanceLoad struct {
 	calls    atomic.Int64  // under way
 	latency  atomic.Uint64 // bits of a float64: the moving average in nanoseconds, 0 before the first call
+	measured atomic.Int64  // when the average last changed, at a precision of 1 ms, or when the instance was listed first; by monotonicNow
 	failures atomic.Int32  // in a row
 	ejected  atomic.Int64  // the end of the ejection, by monotonicNow; 0 if calls have succeeded since
+}
+
+func newInstanceLoad() *instanceLoad {
+	m := new(instanceLoad)
+	m.measured.Store(monotonicNow())
+	return m
 }
 
 // processStart is the origin of monotonicNow.
@@ -30,8 +37,19 @@ var processStart = time.Now()
 // monotonicNow returns the nanoseconds since processStart. It reads the monotonic clock only, in half the time of time.Now.
 func monotonicNow() int64 { return int64(time.Since(processStart)) }
 
-// latestCallShare is the share of the latest call in the moving average of the latency.
+// latestCallShare is the share of the latest call in the moving average of the latency, if the call before has just ended. The share grows with the time since then.
 const latestCallShare = 0.2
+
+// averageHalves is the time in which the weight of earlier calls in the moving average halves.
+const averageHalves = 10 * time.Second
+
+// timeWeight is the weight that a moving average has when its latest call ended this many nanoseconds ago: 1 after no time, a half after averageHalves, a quarter after twice that. Between these
+// times it falls in a straight line, which takes a tenth of the time of math.Exp2.
+func timeWeight(age int64) float64 {
+	age = max(0, age) // another goroutine may have ended a call after the caller's look at the clock
+	halvings, rest := age/int64(averageHalves), age%int64(averageHalves)
+	return (1 - float64(rest)/float64(2*averageHalves)) / float64(uint64(1)<<min(halvings, 63))
+}
 
 // callEnded counts the end of a call. It returns how long the call took, and whether its failure has ejected an instance that was not ejected.
 func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length time.Duration, ejected bool) {
@@ -39,13 +57,18 @@ func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length
 	now := monotonicNow()
 	length = time.Duration(now - began)
 	took := float64(length)
+	latestShare := latestCallShare
+	if age := now - m.measured.Load(); age > int64(time.Millisecond) { // an atomic write costs more than a read
+		m.measured.Store(now)
+		latestShare = 1 - (1-latestCallShare)*timeWeight(age)
+	}
 	for {
 		bits := m.latency.Load()
 		average := math.Float64frombits(bits)
 		if average == 0 {
 			average = took
 		}
-		if m.latency.CompareAndSwap(bits, math.Float64bits(max(1, average+latestCallShare*(took-average)))) {
+		if m.latency.CompareAndSwap(bits, math.Float64bits(max(1, average+latestShare*(took-average)))) {
 			break
 		}
 	}
@@ -69,10 +92,20 @@ func (m *instanceLoad) isEjected(now int64) bool {
 	return until != 0 && now < until
 }
 
-// nextCallCost estimates the cost of a further call: the average latency, times the calls under way with that one, divided by the weight. The cost of an instance without an ended call is
-// low, so that it gets one.
-func (m *listedInstance) nextCallCost() float64 {
-	return max(1, math.Float64frombits(m.latency.Load())) * float64(m.calls.Load()+1) / float64(m.instance.Weight)
+// nextCallCost estimates the cost of a further call: the average latency, times the calls under way with that one, divided by the weight.
+//
+//   - While no call is under way, the average counts less with time: an instance that was slow gets another call some time, and one call at a time while it is slow.
+//   - The cost of an instance without a call is low, so that it gets one. Until that call ends, the time since the instance was listed counts as its average, so that an instance that
+//     does not answer gets few.
+func (m *listedInstance) nextCallCost(now int64) float64 {
+	average, calls, age := math.Float64frombits(m.latency.Load()), m.calls.Load(), now-m.measured.Load()
+	switch {
+	case calls == 0:
+		average *= timeWeight(age)
+	case average == 0:
+		average = float64(age)
+	}
+	return max(1, average) * float64(calls+1) / float64(m.instance.Weight)
 }
 
 // chooseInstance picks one of the enabled instances, of which there is at least one. It skips ejected instances, unless the share of the others is below the panic threshold.
@@ -118,7 +151,7 @@ func (l *instanceList) balance(p *Pool, key string, now int64, skipEjected bool)
 		b %= n
 	}
 	first, second := l.firstUsableFrom(a, now, skipEjected), l.firstUsableFrom(b, now, skipEjected)
-	if second.nextCallCost() < first.nextCallCost() {
+	if second.nextCallCost(now) < first.nextCallCost(now) {
 		return second
 	}
 	return first

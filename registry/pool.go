@@ -287,7 +287,7 @@ func (p *Pool) takeList(all []Instance, refused []refusedInstance) {
 func newList(at time.Time, all []Instance, before *instanceList) *instanceList {
 	next := &instanceList{at: at, all: make(map[string]*listedInstance, len(all))}
 	for _, i := range all {
-		m := &listedInstance{instance: i, hash: hashText(i.ID), instanceLoad: new(instanceLoad)}
+		m := &listedInstance{instance: i, hash: hashText(i.ID), instanceLoad: newInstanceLoad()}
 		if before != nil && before.all[i.ID] != nil {
 			m.instanceLoad = before.all[i.ID].instanceLoad
 		}

@@ -209,6 +209,55 @@ func TestTheSlowInstanceGetsFewerCalls(t *testing.T) {
 	})
 }
 
+// TestAnInstanceThatWasSlowGetsCallsAgain, and one that stays slow or hangs gets few. The calls of the instance beside it take a millisecond.
+func TestAnInstanceThatWasSlowGetsCallsAgain(t *testing.T) {
+	const never = time.Hour
+	for name, c := range map[string]struct {
+		latency     func(call int) time.Duration // of each call
+		least, most int                          // calls in 10 minutes, of 60,000
+	}{
+		"its first call was slow": {func(call int) time.Duration {
+			if call == 0 {
+				return 2 * time.Second
+			}
+			return time.Millisecond
+		}, 10000, 30000},
+		"it stays slow": {func(int) time.Duration { return 2 * time.Second }, 3, 30},
+		"it hangs after its first call": {func(call int) time.Duration {
+			if call == 0 {
+				return time.Millisecond
+			}
+			return never
+		}, 2, 10},
+		"it hangs": {func(int) time.Duration { return never }, 1, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				m := w.member("a")
+				w.register(m, "fast")
+				w.register(m, "other")
+				p, other := w.pool(m), 0
+				for range 60000 {
+					one, err := p.Pick(t.Context())
+					require.NoError(t, err)
+					took := time.Millisecond
+					if one.Instance.ID == "other" {
+						took = c.latency(other)
+						other++
+					}
+					if took != never {
+						time.AfterFunc(took, func() { one.Done(nil) })
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				require.GreaterOrEqual(t, other, c.least)
+				require.LessOrEqual(t, other, c.most)
+				time.Sleep(2 * time.Second) // the last calls end
+			})
+		})
+	}
+}
+
 // TestAFailingInstanceIsEjected for a while, unless too many instances fail.
 func TestAFailingInstanceIsEjected(t *testing.T) {
 	for _, b := range []registry.Balancer{registry.LeastLoaded, registry.RoundRobin, registry.Weighted, registry.Rendezvous} {

@@ -150,13 +150,29 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "calls under way do not count", file: "registry/balance.go", test: "TestTheSlowInstanceGetsFewerCalls",
-		old: "float64(m.calls.Load()+1)",
-		new: "float64(0*m.calls.Load()+1)",
+		old: "float64(calls+1)",
+		new: "float64(0*calls+1)",
 	},
 	{
 		name: "latency does not count", file: "registry/balance.go", test: "TestTheSlowInstanceGetsFewerCalls",
-		old: "max(1, math.Float64frombits(m.latency.Load()))",
-		new: "max(1, 0*math.Float64frombits(m.latency.Load()))",
+		old: "max(1, average) *",
+		new: "max(1, 0*average) *",
+	},
+	{
+		name: "an instance that was slow gets no calls for good", file: "registry/balance.go", test: "TestAnInstanceThatWasSlowGetsCallsAgain",
+		old: "		average *= timeWeight(age)\n", new: "		average *= 1\n",
+	},
+	{
+		name: "a slow call counts as much after a pause", file: "registry/balance.go", test: "TestAnInstanceThatWasSlowGetsCallsAgain",
+		old: "		latestShare = 1 - (1-latestCallShare)*timeWeight(age)\n", new: "		latestShare = 1 - (1 - latestCallShare)\n",
+	},
+	{
+		name: "the average counts less while calls do not end", file: "registry/balance.go", test: "TestAnInstanceThatWasSlowGetsCallsAgain",
+		old: "	case calls == 0:\n", new: "	case average != 0:\n",
+	},
+	{
+		name: "an instance that has not answered yet gets all calls", file: "registry/balance.go", test: "TestAnInstanceThatWasSlowGetsCallsAgain",
+		old: "		average = float64(age)\n", new: "		average = 0 * float64(age)\n",
 	},
 	{
 		name: "a list of a file is the last one", file: "registry/pool.go", test: "TestAPoolStartsFromItsFile",
