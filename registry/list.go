@@ -149,6 +149,7 @@ func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Sessio
 		return framework.Event{Kind: framework.NodeCreated}, err
 	}
 	if !f.takeList(nil, nil, certain) {
+		w.Stop()
 		return framework.Event{}, nil
 	}
 	return recipe.WaitForWatch(ctx, s, w)

@@ -129,6 +129,25 @@ func TestAPoolIgnoresAnEmptyListOfALaggingLeader(t *testing.T) {
 	})
 }
 
+// TestAPoolLeavesNoWatch on the directory of a service that was deleted while the pool's client was away.
+func TestAPoolLeavesNoWatch(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, operator := w.member("c"), w.member("operator")
+		p, only := w.pool(m), w.register(w.member("a"), "one")
+		require.Equal(t, []string{"one"}, w.listed(p))
+		m.Link.Cut()
+		require.NoError(t, only.Close(t.Context()))
+		require.NoError(t, operator.Delete(t.Context(), base+"/"+billing, framework.AnyVersion))
+		m.Link.Heal()
+		time.Sleep(timeout)
+		require.Empty(t, w.listed(p))
+		require.NotEmpty(t, w.Watches())
+		require.NoError(t, p.Close(t.Context()))
+		time.Sleep(timeout)
+		require.Empty(t, w.Watches())
+	})
+}
+
 func TestAPoolReadsChangesOfOtherProgramsAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")

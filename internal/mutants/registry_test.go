@@ -129,6 +129,10 @@ var registryMutants = []mutant{
 		new: "	l := p.list.Load()\n	if status := p.registry.client.Status(); status.State != framework.Connected {\n		l = &instanceList{}\n	}\n	if l == nil ||",
 	},
 	{
+		name: "a pool leaves a watch on a missing directory", file: "registry/list.go", test: "TestAPoolLeavesNoWatch",
+		old: "	if !f.takeList(nil, nil, certain) {\n		w.Stop()\n", new: "	if !f.takeList(nil, nil, certain) {\n",
+	},
+	{
 		name: "changes of other programs are not read", file: "registry/list.go", test: "TestAPoolReadsChangesOfOtherProgramsAgain",
 		old: "rand.N(f.refresh))",
 		new: "1000*rand.N(f.refresh))",
