@@ -14,7 +14,7 @@ import (
 // followService calls take with a service's instances, now and after each change, until ctx ends or with an error that is not transient. It watches the directory only, since each
 // change of an instance by this package writes the directory.
 //
-// It syncs at the beginning of each session, after each reconnect and before each refresh. A list that becomes empty behind ZooKeeper's own sync is read again behind Session.Sync. So
+// It syncs at the beginning of each session, after each reconnect and before each refresh. A list that becomes empty after ZooKeeper's own sync is read again after Session.Sync. So
 // an empty list means that the service has no instances.
 func (r *Registry) followService(ctx context.Context, service string, refresh time.Duration, take func([]Instance, []refusedInstance)) error {
 	f := listFollower{registry: r, dir: r.serviceDir(service), refresh: refresh, take: take}
@@ -23,14 +23,14 @@ func (r *Registry) followService(ctx context.Context, service string, refresh ti
 
 // listFollower is one call of followService.
 type listFollower struct {
-	registry *Registry
-	dir      string
-	refresh  time.Duration
-	take     func([]Instance, []refusedInstance)
-	read     bool      // a list was read, perhaps on a former session
-	some     bool      // the last list that was taken has instances
-	doubtful bool      // an empty list was not taken: it is read again behind Session.Sync
-	due      time.Time // when the last read was due, at one read in each readInterval
+	registry             *Registry
+	dir                  string
+	refresh              time.Duration
+	take                 func([]Instance, []refusedInstance)
+	hasRead              bool      // a list was read, perhaps on a former session
+	lastListHadInstances bool      // the last list that was taken had instances
+	emptyListUnconfirmed bool      // an empty list was not taken: it is read again after Session.Sync
+	due                  time.Time // when the last read was due, at one read in each readInterval
 }
 
 // A pool reads up to readBurst lists without a pause, and then one in each readInterval. So many changes in a row, as when a service is started, cost few reads.
@@ -63,14 +63,14 @@ func waitFor(ctx context.Context, s *framework.Session, d time.Duration) error {
 // onSession follows the service until ctx or the session ends.
 func (f *listFollower) onSession(ctx context.Context, s *framework.Session) error {
 	sync, strict := true, false
-	if f.read { // the pools that a lost server has disconnected come here at once
+	if f.hasRead { // the pools that a lost server has disconnected come here at once
 		if err := f.waitToSpreadReads(ctx, s); err != nil {
 			return err
 		}
 	}
 	for {
 		if sync {
-			strict = !f.read || f.doubtful
+			strict = !f.hasRead || f.emptyListUnconfirmed
 			if err := s.Primitives().SyncForWatch(ctx, f.dir, strict); err != nil {
 				return err
 			}
@@ -93,15 +93,15 @@ func (f *listFollower) waitToSpreadReads(ctx context.Context, s *framework.Sessi
 	return waitFor(ctx, s, rand.N(max(1, min(f.registry.client.Config().FollowSpread, s.Timeout()/4))))
 }
 
-// readOnce reads the instances, calls take, and waits for the next event. The event's Kind is 0 when the list is to be read behind a sync: when a refresh is due, when a watch has failed,
-// or at once when the list is empty and not certain.
-func (f *listFollower) readOnce(ctx context.Context, s *framework.Session, certain bool) (framework.Event, error) {
+// readOnce reads the instances, calls take, and waits for the next event. The event's Kind is 0 when the list is to be read after a sync: when a refresh is due, when a watch has failed,
+// or at once when the list is empty and the read does not prove that. provesEmpty says whether the read proves that an empty list is true.
+func (f *listFollower) readOnce(ctx context.Context, s *framework.Session, provesEmpty bool) (framework.Event, error) {
 	if err := f.waitToRead(ctx, s); err != nil {
 		return framework.Event{}, err
 	}
 	_, _, changed, err := s.WatchData(ctx, f.dir)
 	if errors.Is(err, framework.ErrNoNode) {
-		return f.waitForDirectory(ctx, s, certain)
+		return f.waitForDirectory(ctx, s, provesEmpty)
 	}
 	if err != nil {
 		return framework.Event{}, err
@@ -109,7 +109,7 @@ func (f *listFollower) readOnce(ctx context.Context, s *framework.Session, certa
 	defer changed.Stop()
 	names, _, joined, err := s.WatchChildren(ctx, f.dir)
 	if errors.Is(err, framework.ErrNoNode) {
-		return f.waitForDirectory(ctx, s, certain)
+		return f.waitForDirectory(ctx, s, provesEmpty)
 	}
 	if err != nil {
 		return framework.Event{}, err
@@ -119,7 +119,7 @@ func (f *listFollower) readOnce(ctx context.Context, s *framework.Session, certa
 	if err != nil {
 		return framework.Event{}, err
 	}
-	if !f.takeList(all, refused, certain) {
+	if !f.takeList(all, refused, provesEmpty) {
 		return framework.Event{}, nil
 	}
 	timer := time.NewTimer(f.refresh/2 + rand.N(f.refresh))
@@ -128,19 +128,19 @@ func (f *listFollower) readOnce(ctx context.Context, s *framework.Session, certa
 	return event, err
 }
 
-// takeList calls take, unless the list is empty where the last one was not, and not certain: a leader may answer ZooKeeper's own sync from a former state, in which the instances of
+// takeList calls take, unless the list is empty where the last one was not, and the read does not prove that: a leader may answer ZooKeeper's own sync from a former state, in which the instances of
 // now were not registered yet.
-func (f *listFollower) takeList(all []Instance, refused []refusedInstance, certain bool) (taken bool) {
-	if f.doubtful = f.some && len(all) == 0 && !certain; f.doubtful {
+func (f *listFollower) takeList(all []Instance, refused []refusedInstance, provesEmpty bool) (taken bool) {
+	if f.emptyListUnconfirmed = f.lastListHadInstances && len(all) == 0 && !provesEmpty; f.emptyListUnconfirmed {
 		return false
 	}
-	f.read, f.some = true, len(all) > 0
+	f.hasRead, f.lastListHadInstances = true, len(all) > 0
 	f.take(all, refused)
 	return true
 }
 
 // waitForDirectory calls take with no instances, and waits until the service's directory is created.
-func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Session, certain bool) (framework.Event, error) {
+func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Session, provesEmpty bool) (framework.Event, error) {
 	_, w, err := s.WatchExists(ctx, f.dir)
 	if !errors.Is(err, framework.ErrNoNode) {
 		if err == nil {
@@ -148,7 +148,7 @@ func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Sessio
 		}
 		return framework.Event{Kind: framework.NodeCreated}, err
 	}
-	if !f.takeList(nil, nil, certain) {
+	if !f.takeList(nil, nil, provesEmpty) {
 		w.Stop()
 		return framework.Event{}, nil
 	}

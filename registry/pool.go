@@ -19,7 +19,8 @@ import (
 
 // Pool picks an instance of a service for each call. It is safe for concurrent use.
 //
-// Guarantee: while the servers cannot be reached, the pool keeps its last list. It lists no instance only after a read that finds none, on a connection that has synced.
+// Guarantee: while the servers cannot be reached, the pool keeps its last list. It lists no instance only after a read that finds none, on a connection that has synced. Pick returns
+// ErrNoInstance also while all instances of the list are disabled.
 //
 // Not guaranteed: that a picked instance still runs. A pool measures the calls of its own process only.
 //

@@ -120,8 +120,8 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "an empty list of a lagging leader is taken", file: "registry/list.go", test: "TestAPoolIgnoresAnEmptyListOfALaggingLeader",
-		old: "f.some && len(all) == 0 && !certain;",
-		new: "f.some && len(all) == 0 && !certain && f.dir == \"\";",
+		old: "f.lastListHadInstances && len(all) == 0 && !provesEmpty;",
+		new: "f.lastListHadInstances && len(all) == 0 && !provesEmpty && f.dir == \"\";",
 	},
 	{
 		name: "the list is empty while the servers are away", file: "registry/pool.go", test: "TestAPoolKeepsItsListWhileTheServersAreAway",
@@ -130,7 +130,7 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "a pool leaves a watch on a missing directory", file: "registry/list.go", test: "TestAPoolLeavesNoWatch",
-		old: "	if !f.takeList(nil, nil, certain) {\n		w.Stop()\n", new: "	if !f.takeList(nil, nil, certain) {\n",
+		old: "	if !f.takeList(nil, nil, provesEmpty) {\n		w.Stop()\n", new: "	if !f.takeList(nil, nil, provesEmpty) {\n",
 	},
 	{
 		name: "changes of other programs are not read", file: "registry/list.go", test: "TestAPoolReadsChangesOfOtherProgramsAgain",
