@@ -89,11 +89,15 @@ func (k Kind) Read(name, path string) (Content, error) {
 	return k.Decode(b, path)
 }
 
-// Write replaces the file atomically: after a crash, the former file or the new one is there. The file has the mode 0600.
+// Write replaces the file atomically: after a crash, the former file or the new one is there. The file has the mode 0600. Write refuses a content that Read would refuse because of MaxBytes;
+// the former file stays then.
 func (k Kind) Write(name string, c Content) (err error) {
 	b, err := k.encode(c)
 	if err != nil {
 		return err
+	}
+	if len(b) > k.MaxBytes {
+		return fmt.Errorf("the file would have %d bytes, of at most %d", len(b), k.MaxBytes)
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp") // with the mode 0600
 	if err != nil {

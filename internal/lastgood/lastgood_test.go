@@ -2,6 +2,8 @@ package lastgood
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -31,6 +33,21 @@ func TestADamagedOrForeignFileIsRefused(t *testing.T) {
 		_, err = kind.Decode(damaged, "/a")
 		require.ErrorIs(t, err, ErrBadFile, "byte %d", n)
 	}
+}
+
+func TestAContentThatIsTooLargeIsNotWritten(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	head, err := kind.encode(Content{Path: "/a"})
+	require.NoError(t, err)
+	largest := make([]byte, kind.MaxBytes-len(head))
+	require.NoError(t, kind.Write(name, Content{Path: "/a", Data: largest}))
+	require.ErrorContains(t, kind.Write(name, Content{Path: "/a", Data: append(largest, 'x')}), "of at most")
+	c, err := kind.Read(name, "/a")
+	require.NoError(t, err)
+	require.Equal(t, largest, c.Data, "the former file stays")
+	files, err := os.ReadDir(filepath.Dir(name))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
 }
 
 func FuzzDecodeFile(f *testing.F) {
