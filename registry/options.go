@@ -123,7 +123,9 @@ func WithRefresh(every time.Duration) PoolOption {
 
 // WithFile keeps the last list in a file, which NewPool reads: so a program can call the service before it has reached the servers. The file's directory must exist. The file is replaced
 // atomically (a new file is written beside it, synced and renamed) and has the mode 0600. A file that is damaged or of another service is ignored with a warning. A stored list without
-// instances is ignored, too: the pool waits for the servers then. Each pool needs a file of its own.
+// instances is ignored, too: the pool waits for the servers then. A list that takes more than 16 MiB is not stored; a warning says so, and the file keeps the former list.
+//
+// Each pool needs a file of its own. In name, "{service}" stands for the name of the pool's service.
 func WithFile(name string) PoolOption {
 	return func(o *poolOptions) (err error) {
 		if name == "" {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,7 @@ func (l *instanceList) copyInstances() (all []Instance) {
 func NewPool(client *framework.Client, base, service string, opts ...PoolOption) *Pool {
 	p := &Pool{registry: New(client, base), service: service, updated: make(chan struct{})}
 	p.opts, p.err = recipe.ApplyOptions(poolDefaults(), opts)
+	p.opts.file = strings.ReplaceAll(p.opts.file, "{service}", service)
 	if err := (Instance{Service: service, ID: "x", Address: "x", Port: 1, Weight: 1}).checkFields(); err != nil {
 		p.err = err
 	}

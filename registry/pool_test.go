@@ -474,6 +474,32 @@ func TestAPoolStartsFromItsFile(t *testing.T) {
 	})
 }
 
+// TestAFileForEachService: pools of two services get the same option, as those of registrygrpc do.
+func TestAFileForEachService(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		file := registry.WithFile(filepath.Join(t.TempDir(), "{service}.list"))
+		services, r := []string{billing, "mail"}, registry.New(m.Client, base)
+		for _, service := range services {
+			g, err := r.Register(t.Context(), registry.Instance{Service: service, ID: service, Address: "a", Port: 1})
+			require.NoError(t, err)
+			defer g.Close(context.Background())
+		}
+		for range 2 { // the second time from the files
+			for _, service := range services {
+				p := registry.NewPool(m.Client, base, service, file)
+				one, err := p.Pick(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, service, one.Instance.ID)
+				one.Done(nil)
+				synctest.Wait()
+				require.NoError(t, p.Close(t.Context()))
+			}
+			m.Link.Cut()
+		}
+	})
+}
+
 func TestABadFileOfAPoolIsIgnored(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, name := w.member("a"), filepath.Join(t.TempDir(), "billing")

@@ -27,7 +27,7 @@ import (
 const Scheme = "lockstep"
 
 // With makes a gRPC client resolve targets of Scheme with the registry at base. The options are for the pool of each resolver, such as registry.WithRefresh; those of balancing have no
-// effect. Close the gRPC connection before client.
+// effect. With registry.WithFile, write "{service}" into the file's name if there are targets of several services, since each needs a file of its own. Close the gRPC connection before client.
 func With(client *framework.Client, base string, opts ...registry.PoolOption) grpc.DialOption {
 	return grpc.WithResolvers(NewBuilder(client, base, opts...))
 }
