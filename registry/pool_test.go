@@ -338,7 +338,9 @@ func TestAFileForEachService(t *testing.T) {
 		for range 2 { // the second time from the files
 			for _, service := range services {
 				p := registry.NewPool(m.Client, base, service, file)
-				one, err := p.Pick(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				one, err := p.Pick(ctx)
+				cancel()
 				require.NoError(t, err)
 				require.Equal(t, service, one.Instance.ID)
 				one.Done(nil)
