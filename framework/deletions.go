@@ -110,7 +110,7 @@ func (ds *pendingDeletions) isLatestTry(d *backgroundDeletion, try int) bool {
 
 // resendAll begins a new try of each pending deletion. It hands the requests to admit, which sends them first and then lets others pass on a new connection. For an
 // own node it asks for the owner first, and deletes the node when the answer comes. That is still before the requests of callers: they wait for the proof of life,
-// which is sent behind the question and takes two round trips.
+// which is sent behind the question and is answered after it.
 func (ds *pendingDeletions) resendAll(admit func(first []*link.Call)) {
 	ds.mu.Lock()
 	again := slices.SortedFunc(maps.Keys(ds.waiting), func(a, b *backgroundDeletion) int { return cmp.Compare(ds.waiting[a], ds.waiting[b]) })

@@ -134,16 +134,25 @@ func TestWaiterForQueueSpaceEndsWithConnection(t *testing.T) {
 	})
 }
 
-// TestFirstRequestsOfConnectionAreSentFirst admits a connection with requests that were unsettled on the one before.
+// TestFirstRequestsOfConnectionAreSentFirst admits a connection with requests that were unsettled on the one before. An urgent request follows before any
+// of them is written.
 func TestFirstRequestsOfConnectionAreSentFirst(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
-		_, p := f.up(0, 77, 4000)
+		c, p := f.up(0, 77, 4000)
 		got := answers{}
 		f.m.Admit(2, got.call("/other"))
 		require.Equal(t, answers{"/other": {Err: ErrNotSent}}, got)
+		p.stall(true)
+		_, err := c.Write(create(3, "/being written"))
+		require.NoError(t, err)
+		synctest.Wait()
 		f.m.Admit(1, got.call("/first"), got.call("/second"))
 		f.m.Send(got.call("/third"))
-		p.expect(bytes.Join([][]byte{syncing(firstXid, "/first"), syncing(firstXid+1, "/second"), syncing(firstXid+2, "/third")}, nil))
+		f.m.Send(got.urgent("/urgent"))
+		p.stall(false)
+		p.expect(bytes.Join([][]byte{
+			create(3, "/being written"), syncing(firstXid, "/first"), syncing(firstXid+1, "/second"), syncing(firstXid+3, "/urgent"), syncing(firstXid+2, "/third"),
+		}, nil))
 	})
 }
 

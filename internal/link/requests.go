@@ -73,13 +73,16 @@ func (m *Monitor) connectionOf(generation int64) *conn {
 	return m.cur
 }
 
-// Admit lets requests pass on the connection of a generation, and queues the first ones before all others. Until then it takes
-// credentials alone, so that nothing is asked without them.
+// Admit lets requests pass on the connection of a generation, and queues the first ones before all others. It makes the first ones urgent, so that no urgent
+// request leaves before them. Until then the connection takes credentials alone, so that nothing is asked without them.
 func (m *Monitor) Admit(generation int64, first ...*Call) {
 	m.mu.Lock()
 	err := ErrNotSent
 	if m.cur != nil && m.cur.generation == generation {
 		err = nil
+		for _, call := range first {
+			call.Urgent = true
+		}
 		if len(first) > 0 {
 			err = m.cur.queueCalls(first, false)
 		}

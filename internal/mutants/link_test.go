@@ -109,4 +109,8 @@ var linkMutants = []mutant{
 		name: "the first requests of a connection come later", file: "internal/link/requests.go", test: "TestFirstRequestsOfConnectionAreSentFirst",
 		old: "\t\t\terr = m.cur.queueCalls(first, false)\n", new: "\t\t\tgo m.cur.queueCalls(first, false)\n",
 	},
+	{
+		name: "an urgent request overtakes the first requests of a connection", file: "internal/link/requests.go", test: "TestFirstRequestsOfConnectionAreSentFirst",
+		old: "			call.Urgent = true\n", new: "			_ = call\n",
+	},
 }
