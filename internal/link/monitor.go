@@ -158,7 +158,7 @@ func (m *Monitor) handshakeAnswered(c *conn, h Handshake) {
 	}
 	if h.SessionID == 0 || h.Timeout <= 0 {
 		m.status.Expired, m.status.Up = true, false
-	} else if c.generation == m.status.Generation {
+	} else if m.cur == c && c.generation == m.status.Generation { // c has not ended
 		m.status.Up, m.status.Handshake = true, h
 	}
 	m.mu.Unlock()

@@ -281,6 +281,18 @@ func TestNoSecondSession(t *testing.T) {
 	})
 }
 
+// TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt: the connection ends after its answer was read and before the Monitor hears of the answer.
+func TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, _ := f.dial()
+		_, err := c.Write(hello(0))
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		f.m.handshakeAnswered(c.(*conn), Handshake{SessionID: 77, Timeout: 4 * time.Second})
+		require.Equal(t, Status{Generation: 1}, f.m.Status())
+	})
+}
+
 func TestAnExpiredSessionIsOver(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, _ := f.up(0, 77, 4000)

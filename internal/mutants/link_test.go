@@ -34,6 +34,10 @@ var linkMutants = []mutant{
 		old: "h.SentAt, h.Server = c.sentAt, c.address", new: "h.SentAt, h.Server = m.cfg.Now(), c.address",
 	},
 	{
+		name: "the answer of an ended connection establishes it", file: "internal/link/monitor.go", test: "TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt",
+		old: "} else if m.cur == c && c.generation == m.status.Generation {", new: "} else if c.generation == m.status.Generation {",
+	},
+	{
 		name: "a silent server is waited for", file: "internal/link/conn.go", test: "TestASilentServerIsGivenUp",
 		old: "		d = r.c.limit\n", new: "",
 	},
