@@ -23,6 +23,7 @@ const (
 	greetingLen  = sizeLen + 4 + 8 + 4 + 8                 // length, protocol, zxid seen, timeout, session
 	zxidSeenAt   = sizeLen + 4                             // in a greeting
 	maxPassword  = readBuffer - sizeLen - connectReply - 1 // what can be peeked at
+	maxConnect   = connectReply + maxPassword + 1          // a connect request's answer; its last byte says whether the server is read-only
 )
 
 // parseGreeting returns the session id of a connect request: 0 asks for a new session.
@@ -49,7 +50,7 @@ func peekSize(br *bufio.Reader, greeted bool) (int, error) {
 	}
 	n, least, most := binary.BigEndian.Uint32(b), uint32(replyHead), uint32(math.MaxInt32)
 	if !greeted {
-		least, most = connectReply, MaxAnswer
+		least, most = connectReply, maxConnect
 	}
 	if n < least || n > most {
 		return 0, errNotZooKeeper(n)

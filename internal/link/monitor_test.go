@@ -358,6 +358,7 @@ func TestQueuedWritesAreSentTogether(t *testing.T) {
 func TestGarbageEndsTheConnection(t *testing.T) {
 	for name, bytes := range map[string][]byte{
 		"http": []byte("HTTP/1.1 400 Bad Request\r\n"), "huge": {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, "short": frame(int32(1)),
+		"long answer":   {0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0},
 		"long password": {0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -365,6 +366,7 @@ func TestGarbageEndsTheConnection(t *testing.T) {
 				c, p := f.dial()
 				_, err := c.Write(hello(0))
 				require.NoError(t, err)
+				require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Hour)))
 				p.answer(bytes)
 				_, err = io.ReadAll(c)
 				require.ErrorContains(t, err, "link: ")

@@ -38,6 +38,10 @@ var linkMutants = []mutant{
 		old: "} else if m.cur == c && c.generation == m.status.Generation {", new: "} else if c.generation == m.status.Generation {",
 	},
 	{
+		name: "a connect request's answer may be as long as any", file: "internal/link/frame.go", test: "TestGarbageEndsTheConnection",
+		old: "least, most = connectReply, maxConnect", new: "least, most = connectReply, MaxAnswer",
+	},
+	{
 		name: "a silent server is waited for", file: "internal/link/conn.go", test: "TestASilentServerIsGivenUp",
 		old: "		d = r.c.limit\n", new: "",
 	},
