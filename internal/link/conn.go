@@ -2,6 +2,7 @@ package link
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -14,14 +15,15 @@ import (
 // reads from one goroutine, which is what the parsing below relies on.
 type conn struct {
 	net.Conn
-	session    sessionOwner
-	cfg        Config
-	address    string
-	generation int64
-	sentAt     time.Duration
-	ended      sync.Once
-	greeted    atomic.Bool // the connect request was answered
-	answered   atomic.Bool // and another packet
+	session     sessionOwner
+	cfg         Config
+	address     string
+	requestedID int64 // the session that the connect request asks for, or 0 for a new one
+	generation  int64
+	sentAt      time.Duration
+	ended       sync.Once
+	greeted     atomic.Bool // the connect request was answered
+	answered    atomic.Bool // and another packet
 
 	// The reading goroutine's own.
 	br       *bufio.Reader
@@ -165,6 +167,7 @@ func (c *conn) withNewestZxid(frame []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.requestedID = id
 	if err := c.session.handshakeBegins(c, id); err != nil {
 		return nil, err
 	}
@@ -208,11 +211,14 @@ func (c *conn) readFrameHead() error {
 	return nil
 }
 
-// readHandshake takes in the connect request's answer.
+// readHandshake takes in the connect request's answer. It refuses an answer for another session than the one that was requested.
 func (c *conn) readHandshake(size int) error {
 	h, err := peekHandshake(c.br, size)
 	if err != nil {
 		return err
+	}
+	if c.requestedID != 0 && h.SessionID != 0 && h.SessionID != c.requestedID {
+		return fmt.Errorf("link: an answer for session %#x to a request for session %#x: the peer does not speak ZooKeeper's protocol", h.SessionID, c.requestedID)
 	}
 	c.sessionID.Store(h.SessionID)
 	c.silence = silenceAllowed(h.Timeout)

@@ -293,6 +293,23 @@ func TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt(t *testing.T) {
 	})
 }
 
+// TestAnAnswerForAnotherSessionIsRefused asks for session 77, and gets 78.
+func TestAnAnswerForAnotherSessionIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, _ := f.up(0, 77, 4000)
+		c.Close()
+		before := f.m.Status().Handshake
+		c, p := f.dial()
+		_, err := c.Write(hello(77))
+		require.NoError(t, err)
+		p.answer(welcome(78, 4000))
+		_, err = c.Read(make([]byte, sizeLen))
+		require.EqualError(t, err, "link: an answer for session 0x4e to a request for session 0x4d: the peer does not speak ZooKeeper's protocol")
+		require.Equal(t, err, f.failed["server:1"])
+		require.Equal(t, Status{Generation: 2, Handshake: before}, f.m.Status())
+	})
+}
+
 func TestAnExpiredSessionIsOver(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, _ := f.up(0, 77, 4000)

@@ -42,6 +42,10 @@ var linkMutants = []mutant{
 		old: "least, most = connectReply, maxConnect", new: "least, most = connectReply, MaxAnswer",
 	},
 	{
+		name: "a server may answer for another session", file: "internal/link/conn.go", test: "TestAnAnswerForAnotherSessionIsRefused",
+		old: "h.SessionID != 0 && h.SessionID != c.requestedID {", new: "false {",
+	},
+	{
 		name: "a silent server is waited for", file: "internal/link/conn.go", test: "TestASilentServerIsGivenUp",
 		old: "		d = r.c.limit\n", new: "",
 	},
