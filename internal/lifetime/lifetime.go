@@ -46,12 +46,33 @@ func (l *Lifetime) Child(values context.Context) *Lifetime {
 // needed any more, so that the parts forget it. Its context carries the values of values, and no others.
 func Join(values context.Context, parts ...*Lifetime) *Lifetime {
 	l := &Lifetime{within: parts[0], beside: parts[1:], values: values}
+	l.addToParts(parts)
+	return l
+}
+
+// addToParts makes l a dependent of its parts. One of them may end l before l was added to the next.
+func (l *Lifetime) addToParts(parts []*Lifetime) {
 	for _, p := range parts {
 		p.mu.Lock()
 		p.dependents = append(p.dependents, l)
 		p.mu.Unlock()
 	}
-	return l
+	l.mu.Lock()
+	ended := l.cause != nil
+	l.mu.Unlock()
+	if ended {
+		l.removeFromParts()
+	}
+}
+
+// removeFromParts makes the parts of a lifetime made by Join forget it.
+func (l *Lifetime) removeFromParts() {
+	for _, p := range l.beside {
+		p.removeDependent(l)
+	}
+	if p, ok := l.within.(*Lifetime); ok && l.beside != nil { // Join has added l to its first part, too
+		p.removeDependent(l)
+	}
 }
 
 // Context is done when the lifetime has ended. Its cause says why.
@@ -114,12 +135,7 @@ func (l *Lifetime) end(cause error) error {
 	if cancel != nil {
 		cancel(cause)
 	}
-	for _, p := range l.beside {
-		p.removeDependent(l)
-	}
-	if p, ok := l.within.(*Lifetime); ok && l.beside != nil { // Join has added l to its first part, too
-		p.removeDependent(l)
-	}
+	l.removeFromParts()
 	return cause
 }
 

@@ -60,3 +60,16 @@ func TestAContextAskedForLateTellsItsLifetimesEnd(t *testing.T) {
 	require.ErrorIs(t, ctx.Err(), context.Canceled)
 	require.Equal(t, cause, context.Cause(ctx))
 }
+
+// TestALifetimeThatEndsWhileItIsJoinedIsForgotten: a part has ended it after it was added to that part, and before it was added to the other one.
+func TestALifetimeThatEndsWhileItIsJoinedIsForgotten(t *testing.T) {
+	var first, second Lifetime
+	first.Init(&root{ctx: t.Context()}, t.Context())
+	second.Init(&root{ctx: t.Context()}, t.Context())
+	joint := Join(t.Context(), &first, &second)
+	require.Len(t, second.dependents, 1)
+	first.End(nil)
+	require.Empty(t, second.dependents)
+	joint.addToParts([]*Lifetime{&second})
+	require.Empty(t, second.dependents)
+}

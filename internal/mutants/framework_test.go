@@ -185,6 +185,10 @@ var frameworkMutants = []mutant{
 		old: "	if l.Err() == nil && cause == nil {", new: "	if cause == nil && l.Err() == nil {",
 	},
 	{
+		name: "a lifetime that ends while it is joined is kept by its parts", file: "internal/lifetime/lifetime.go", test: "TestALifetimeThatEndsWhileItIsJoinedIsForgotten",
+		old: "	if ended {\n", new: "	if ended && false {\n",
+	},
+	{
 		name: "a context that is asked for late takes the cause of its parent", file: "internal/lifetime/lifetime.go", test: "TestAContextAskedForLateTellsItsLifetimesEnd",
 		old: "	if l.cause != nil { // the parent may have", new: "	if l.cause != nil && l.within.BareContext().Err() == nil { // the parent may have",
 	},
