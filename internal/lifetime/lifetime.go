@@ -11,8 +11,8 @@ import (
 // has several parents, and ends when the first of them ends.
 //
 // Guarantee: Err, and the error of Context, read the clock. So they are right at once in a process that was stopped and
-// continued, before any timer has fired. (Contexts that are derived from Context end by timers.) When End of a lifetime returns, all
-// lifetimes that Join has made from it have ended too.
+// continued, before any timer has fired. (Contexts that are derived from Context end by timers.) From the first call of End on, Err of the lifetime and of all
+// lifetimes that Join has made from it says so. When that call returns, their contexts are done, too.
 type Lifetime struct {
 	within Parent
 	beside []*Lifetime     // more parents, of a lifetime made by Join; nil for any other
@@ -106,8 +106,9 @@ func (l *Lifetime) Err() error {
 	return nil
 }
 
-// End ends the lifetime, and returns when the lifetimes that Join has made from it have ended too. Only the first call counts. If the parent has ended, the cause is
-// that of the parent's end, so that a release does not hide the loss of a session. If cause is nil, it is context.Canceled.
+// End ends the lifetime, and returns when the lifetimes that Join has made from it have ended too. Only the first call counts: a later one may return while the first
+// still cancels contexts. If the parent has ended, the cause is that of the parent's end, so that a release does not hide the loss of a session. If cause is nil, it
+// is context.Canceled.
 func (l *Lifetime) End(cause error) {
 	if l.Err() == nil && cause == nil {
 		cause = context.Canceled
