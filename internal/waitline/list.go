@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -18,7 +19,7 @@ type Entry struct {
 }
 
 // List lists the line in order: the holders first, then the waiters. If the directory is missing, the line is empty. Nodes that are deleted meanwhile are
-// left out.
+// left out. List reads up to a thousand nodes in one request; see recipe.GetMany.
 func (l *Line) List(ctx context.Context, client *framework.Client) ([]Entry, error) {
 	names, _, err := client.Children(ctx, l.dir)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -27,16 +28,45 @@ func (l *Line) List(ctx context.Context, client *framework.Client) ([]Entry, err
 	if err != nil {
 		return nil, err
 	}
-	return l.readEntries(ctx, client, names, len(names))
+	paths, err := l.InOrder(names)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := recipe.GetMany(ctx, client, paths)
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	for i, node := range nodes {
+		if errors.Is(node.Err, framework.ErrNoNode) {
+			continue
+		}
+		if node.Err != nil {
+			return nil, failure.Wrap("get", paths[i], node.Err)
+		}
+		entries = append(entries, newEntry(paths[i], node.Data, node.Stat))
+	}
+	return entries, nil
 }
 
 // First returns the first contender among names, which are the directory's children, or nil if there is none.
 func (l *Line) First(ctx context.Context, client *framework.Client, names []string) (*Entry, error) {
-	entries, err := l.readEntries(ctx, client, names, 1)
-	if err != nil || len(entries) == 0 {
+	paths, err := l.InOrder(names)
+	if err != nil {
 		return nil, err
 	}
-	return &entries[0], nil
+	for _, path := range paths {
+		data, st, err := client.Get(ctx, path)
+		if errors.Is(err, framework.ErrNoNode) { // deleted meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		first := newEntry(path, data, st)
+		return &first, nil
+	}
+	return nil, nil
 }
 
 // InOrder returns the paths of the contenders among names, which are the directory's children, in the order of the line.
@@ -52,25 +82,7 @@ func (l *Line) InOrder(names []string) ([]string, error) {
 	return nodes, nil
 }
 
-// readEntries returns the first n contenders among names.
-func (l *Line) readEntries(ctx context.Context, client *framework.Client, names []string, n int) ([]Entry, error) {
-	line, err := l.InOrder(names)
-	if err != nil {
-		return nil, err
-	}
-	var entries []Entry
-	for _, path := range line {
-		if len(entries) == n {
-			break
-		}
-		data, st, err := client.Get(ctx, path)
-		if errors.Is(err, framework.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, Entry{Node: path, Token: st.Czxid, Session: st.EphemeralOwner, Data: data})
-	}
-	return entries, nil
+// newEntry returns the entry of a node that was read.
+func newEntry(path string, data []byte, st framework.Stat) Entry {
+	return Entry{Node: path, Token: st.Czxid, Session: st.EphemeralOwner, Data: data}
 }
