@@ -11,8 +11,9 @@ var ErrPath = errors.New("wire: invalid path")
 
 // ValidatePath applies the server's rules: a path begins with a slash, does not
 // end with one, has no empty, "." or ".." element, and holds no control
-// character, surrogate or private-use character. It returns ErrPath with the
-// path and the reason.
+// character (U+0000 to U+001F, U+007F to U+009F), no surrogate or private-use
+// character (U+D800 to U+F8FF) and no character from U+FFF0 on. It returns
+// ErrPath with the path and the reason.
 func ValidatePath(path string) error {
 	if path == "" || path[0] != '/' {
 		return fmt.Errorf("%w %q: it must begin with a slash", ErrPath, path)
