@@ -12,8 +12,8 @@ var (
 	// ErrDown is a reply's error when the connection ended before the answer: whether the request was carried out
 	// is not known then.
 	ErrDown = errors.New("link: the connection ended before the answer")
-	// ErrNotSent is a reply's error when there is no connection that takes requests, or when it ended before any of the
-	// request was written: no server has seen it.
+	// ErrNotSent is a reply's error when there is no connection that takes requests, or when it ended before all of the
+	// request was written: no server has carried it out.
 	ErrNotSent = errors.New("link: not sent")
 	// ErrFull is a reply's error when MaxQueued bytes wait to be written already: no server has seen the request.
 	ErrFull = errors.New("link: too much waits to be sent")
@@ -31,7 +31,7 @@ type Call struct {
 	// and perhaps before Send has returned. It must not block.
 	Done func(Reply)
 
-	sent     bool          // given to the network; guarded by the connection's mutex
+	sent     bool          // handed to the network, and not known to be written in part only; guarded by the connection's mutex
 	queuedAt time.Duration // a reading of the clock before any of it was written
 }
 
@@ -52,21 +52,21 @@ type Reply struct {
 // firstXid is the least number of a Call. The library counts the few requests of its own from 1.
 const firstXid = 1 << 30
 
-// finish hands the only reply over. told hears of it before; it may be nil.
-func (call *Call) finish(told func(wire.Op, Reply), r Reply) {
-	if told != nil && call.Op != wire.OpNotify {
-		told(call.Op, r)
+// finish hands the only reply over. It calls answered before, which may be nil; see Config.Answered.
+func (call *Call) finish(answered func(wire.Op, Reply), r Reply) {
+	if answered != nil && call.Op != wire.OpNotify {
+		answered(call.Op, r)
 	}
 	call.Done(r)
 }
 
 // answerUnqueued answers calls that were not queued, and reports whether they were.
-func answerUnqueued(told func(wire.Op, Reply), calls []*Call, err error) (queued bool) {
+func answerUnqueued(answered func(wire.Op, Reply), calls []*Call, err error) (queued bool) {
 	if err == nil {
 		return true
 	}
 	for _, call := range calls {
-		call.finish(told, Reply{Err: err})
+		call.finish(answered, Reply{Err: err})
 	}
 	return false
 }

@@ -26,22 +26,22 @@ type conn struct {
 	answered    atomic.Bool // and another packet
 
 	// The reading goroutine's own.
-	br       *bufio.Reader
-	left     int // bytes of the present frame not yet handed on
-	deadline time.Time
-	limit    time.Time     // of the handshake
-	silence  time.Duration // how long to wait past the library's deadline
+	br                *bufio.Reader
+	frameBytesLeft    int // of the present frame, not yet handed on
+	deadline          time.Time
+	handshakeDeadline time.Time
+	extraReadTime     time.Duration // how long to wait past the library's deadline
 
 	sessionID atomic.Int64
 	admitted  bool // requests may pass; guarded by the Monitor's mutex
 
-	mu      sync.Mutex
-	work    sync.Cond       // there is something to write, or the connection has ended
-	wrote   bool            // the connect request
-	pending map[int32]*Call // nil once the connection has ended
-	out     outbox
-	room    chan struct{} // closed when the outbox takes more requests; nil while nobody waits
-	pings   pingPairs
+	mu                   sync.Mutex
+	work                 sync.Cond // there is something to write, or the connection has ended
+	connectRequestQueued bool
+	pending              map[int32]*Call // nil once the connection has ended
+	out                  outbox
+	room                 chan struct{} // closed when the outbox takes more requests; nil while nobody waits
+	pings                pingPairs
 }
 
 // sessionOwner is told what happens on a connection of its session.
@@ -50,7 +50,7 @@ type sessionOwner interface {
 	handshakeBegins(c *conn, sessionID int64) error
 	// handshakeAnswered is called when c's connect request was answered.
 	handshakeAnswered(c *conn, h Handshake)
-	// connectionEnded is called once when c has ended; err is nil when the library closed it.
+	// connectionEnded is called once when c has ended; err is nil when the library or the Monitor has closed it.
 	connectionEnded(c *conn, err error)
 	// notifyChange is called after the answer to the second ping of a pair.
 	notifyChange()
@@ -63,7 +63,7 @@ type sessionOwner interface {
 }
 
 func newConn(session sessionOwner, cfg Config, nc net.Conn, address string) *conn {
-	c := &conn{Conn: nc, session: session, cfg: cfg, address: address, limit: time.Now().Add(cfg.HandshakeTimeout()), pending: map[int32]*Call{}}
+	c := &conn{Conn: nc, session: session, cfg: cfg, address: address, handshakeDeadline: time.Now().Add(cfg.HandshakeTimeout()), pending: map[int32]*Call{}}
 	c.work.L = &c.mu
 	c.br = bufio.NewReaderSize(reader{c}, readBuffer)
 	go c.writeQueued()
@@ -71,7 +71,7 @@ func newConn(session sessionOwner, cfg Config, nc net.Conn, address string) *con
 }
 
 // writeQueued writes what is queued until the connection has ended. It is the only goroutine that writes: whoever asks for something
-// never waits for the network, and an urgent request never waits for more than the chunk that is being written.
+// never waits for the network, and an urgent request waits only for the chunk that is being written and for the urgent ones before it.
 func (c *conn) writeQueued() {
 	for {
 		next := c.nextChunk()
@@ -123,8 +123,8 @@ func (c *conn) Write(frame []byte) (int, error) {
 		return len(frame), nil
 	}
 	c.mu.Lock()
-	first := !c.wrote
-	c.wrote = true
+	first := !c.connectRequestQueued
+	c.connectRequestQueued = true
 	c.mu.Unlock()
 	out := frame
 	if first {
@@ -177,14 +177,14 @@ func (c *conn) withNewestZxid(frame []byte) ([]byte, error) {
 // Read hands the library its frames, and looks at the head of each as it starts. The answers to our calls and the watch events
 // are taken out.
 func (c *conn) Read(b []byte) (int, error) {
-	for c.left == 0 {
+	for c.frameBytesLeft == 0 {
 		if err := c.readFrameHead(); err != nil {
 			c.endOnce(err)
 			return 0, err
 		}
 	}
-	n, err := c.br.Read(b[:min(len(b), c.left)])
-	c.left -= n
+	n, err := c.br.Read(b[:min(len(b), c.frameBytesLeft)])
+	c.frameBytesLeft -= n
 	if err != nil {
 		c.endOnce(err)
 	}
@@ -201,13 +201,13 @@ func (c *conn) readFrameHead() error {
 		if err := c.readHandshake(size); err != nil {
 			return err
 		}
-	} else if ours, err := c.readReply(size); ours || err != nil {
+	} else if taken, err := c.readReply(size); taken || err != nil {
 		return err
 	}
 	if size > MaxAnswer {
-		return errNotZooKeeper(uint32(size))
+		return errFrameLength(uint32(size))
 	}
-	c.left = size + sizeLen
+	c.frameBytesLeft = size + sizeLen
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (c *conn) readHandshake(size int) error {
 		return fmt.Errorf("link: an answer for session %#x to a request for session %#x: the peer does not speak ZooKeeper's protocol", h.SessionID, c.requestedID)
 	}
 	c.sessionID.Store(h.SessionID)
-	c.silence = silenceAllowed(h.Timeout)
+	c.extraReadTime = extraReadTime(h.Timeout)
 	c.greeted.Store(true)
 	c.session.handshakeAnswered(c, h)
 	if h.SessionID != 0 && h.Timeout > 0 {
@@ -230,8 +230,9 @@ func (c *conn) readHandshake(size int) error {
 	return nil
 }
 
-// readReply looks at a reply. It hands it over if it is one to a call or a watch event, so that the library reads only short frames.
-func (c *conn) readReply(size int) (ours bool, err error) {
+// readReply looks at a reply. It takes the frame if it is a watch event, the answer to a call or the answer that completes a pair of pings, so that the library reads
+// only short frames.
+func (c *conn) readReply(size int) (taken bool, err error) {
 	h, err := peekReply(c.br)
 	if err != nil {
 		return false, err
@@ -254,16 +255,17 @@ func (c *conn) readReply(size int) (ours bool, err error) {
 	return true, c.deliverAnswer(h, size)
 }
 
-// pingAnswered notes the answer to a ping, and reports whether the answer is to one that the library has not sent.
-func (c *conn) pingAnswered() (ours bool) {
+// pingAnswered notes the answer to a ping, and reports whether it completes a pair. The library reads only the answer to the first ping of a pair, as the
+// answer to its own ping.
+func (c *conn) pingAnswered() (completesPair bool) {
 	now := c.cfg.Now()
 	c.mu.Lock()
-	ours = c.pings.noteAnswered(now)
+	completesPair = c.pings.noteAnswered(now)
 	c.mu.Unlock()
-	if ours {
+	if completesPair {
 		c.session.notifyChange()
 	}
-	return ours
+	return completesPair
 }
 
 // queueCalls queues the calls and has their answers awaited, unless the connection has ended or, if bounded, is full.
@@ -287,7 +289,7 @@ func (c *conn) queueCalls(calls []*Call, bounded bool) error {
 	return nil
 }
 
-// awaitRoom returns a channel that is closed when half of the outbox is free, or nil if it is.
+// awaitRoom returns a channel that is closed when half of the outbox is free or the connection has ended, or nil if the outbox is not full.
 func (c *conn) awaitRoom() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -309,7 +311,7 @@ func (c *conn) takeCall(xid int32) *Call {
 	return call
 }
 
-// failPending answers everything that waits, and refuses more.
+// failPending fails all pending calls; later ones get ErrNotSent.
 func (c *conn) failPending() {
 	c.mu.Lock()
 	pending := c.pending
@@ -411,7 +413,7 @@ func (c *conn) endOnce(err error) {
 // them twice a frame, and most frames are in the buffer already.
 func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
-// SetReadDeadline notes t; a zero t leaves the former one, which only ever comes earlier.
+// SetReadDeadline notes t. A zero t is ignored: go-zookeeper clears the deadline after each frame and sets one before the next.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() {
 		c.deadline = t
@@ -428,10 +430,10 @@ type reader struct{ c *conn }
 func (r reader) Read(b []byte) (int, error) {
 	d := r.c.deadline
 	if !d.IsZero() {
-		d = d.Add(r.c.silence)
+		d = d.Add(r.c.extraReadTime)
 	}
-	if !r.c.greeted.Load() && (d.IsZero() || r.c.limit.Before(d)) {
-		d = r.c.limit
+	if !r.c.greeted.Load() && (d.IsZero() || r.c.handshakeDeadline.Before(d)) {
+		d = r.c.handshakeDeadline
 	}
 	if err := r.c.Conn.SetReadDeadline(d); err != nil {
 		return 0, err

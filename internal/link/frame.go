@@ -53,12 +53,12 @@ func peekSize(br *bufio.Reader, greeted bool) (int, error) {
 		least, most = connectReply, maxConnect
 	}
 	if n < least || n > most {
-		return 0, errNotZooKeeper(n)
+		return 0, errFrameLength(n)
 	}
 	return int(n), nil
 }
 
-func errNotZooKeeper(size uint32) error {
+func errFrameLength(size uint32) error {
 	return fmt.Errorf("link: a frame of %d bytes: the peer does not speak ZooKeeper's protocol", size)
 }
 

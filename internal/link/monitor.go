@@ -165,7 +165,7 @@ func (m *Monitor) handshakeAnswered(c *conn, h Handshake) {
 	m.notifyChange()
 }
 
-// connectionEnded is called once when c has ended; err is nil when the library closed it.
+// connectionEnded is called once when c has ended; err is nil when the library or the Monitor has closed it.
 func (m *Monitor) connectionEnded(c *conn, err error) {
 	switch {
 	case err == nil || c.answered.Load() || c.greeted.Load() && c.sessionID.Load() == 0: // the last has said that the session has expired

@@ -9,7 +9,8 @@ import (
 const (
 	// MaxQueued bounds the bytes of requests that wait to be written to a connection. Offer refuses more.
 	MaxQueued = 8 << 20
-	// chunkSize is how long a chunk may be before another one is begun. An urgent request waits for one chunk at most.
+	// chunkSize is how long a chunk may be before another one is begun; the last request of a chunk may make it longer. An urgent request waits for one chunk of
+	// other requests at most.
 	chunkSize = 64 << 10
 )
 
@@ -45,7 +46,7 @@ func (o *outbox) lastChunk(urgent bool) *chunk {
 	return c
 }
 
-// putFrame queues one frame of the library's: it connects and closes the session.
+// putFrame queues one frame of the library's. The library sends only the connect request and the close request.
 func (o *outbox) putFrame(frame []byte) { o.lastChunk(true).frames.Raw(frame) }
 
 // putPingPair queues two pings, for the servers to read at once.

@@ -32,8 +32,9 @@ const pairsKept = 3
 // last through an ordinary interruption of the servers.
 func PingInterval(timeout time.Duration) time.Duration { return timeout * 9 / 20 }
 
-// silenceAllowed is how much longer than the library a connection waits for a server that says nothing, since pings are farther apart than the library's.
-func silenceAllowed(timeout time.Duration) time.Duration { return timeout / 12 }
+// extraReadTime is how much later than at the library's deadline a connection gives a server up, since pings are farther apart than the library's. Only frames that
+// the library reads move its deadline: the answers to calls and the watch events do not.
+func extraReadTime(timeout time.Duration) time.Duration { return timeout / 12 }
 
 func (p *pingPairs) noteSent(at time.Duration) { p.unanswered = append(p.unanswered, at) }
 

@@ -10,7 +10,8 @@ import (
 // network. Without an admitted connection it returns false, and they have been answered with ErrNotSent.
 func (m *Monitor) Send(calls ...*Call) (queued bool) { return m.sendCalls(calls, false) }
 
-// Offer is Send for requests of any size: it refuses them with ErrFull while MaxQueued bytes wait to be written. Room tells when to try again.
+// Offer is Send for requests of any size: it refuses them with ErrFull while MaxQueued bytes wait to be written, unless the first is urgent. Room says when to
+// try again.
 func (m *Monitor) Offer(calls ...*Call) (queued bool) { return m.sendCalls(calls, true) }
 
 func (m *Monitor) sendCalls(calls []*Call, bounded bool) (queued bool) {

@@ -47,7 +47,7 @@ var linkMutants = []mutant{
 	},
 	{
 		name: "a silent server is waited for", file: "internal/link/conn.go", test: "TestASilentServerIsGivenUp",
-		old: "		d = r.c.limit\n", new: "",
+		old: "		d = r.c.handshakeDeadline\n", new: "",
 	},
 
 	// Pings that count.
@@ -61,7 +61,7 @@ var linkMutants = []mutant{
 	},
 	{
 		name: "a server is given up as soon as with the library's pings", file: "internal/link/conn.go", test: "TestAServerIsWaitedForBetweenPings",
-		old: "		d = d.Add(r.c.silence)\n", new: "",
+		old: "		d = d.Add(r.c.extraReadTime)\n", new: "",
 	},
 	{
 		name: "one answer makes a pair", file: "internal/link/ping.go", test: "TestPingsAreSentInPairs",
