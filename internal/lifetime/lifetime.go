@@ -14,15 +14,15 @@ import (
 // continued, before any timer has fired. (Contexts that are derived from Context end by timers.) From the first call of End on, Err of the lifetime and of all
 // lifetimes that Join has made from it says so. When that call returns, their contexts are done, too.
 type Lifetime struct {
-	within Parent
-	beside []*Lifetime     // more parents, of a lifetime made by Join; nil for any other
-	values context.Context // its values are those of the context
+	within       Parent
+	otherParents []*Lifetime     // more parents, of a lifetime made by Join; nil for any other
+	values       context.Context // its values are those of the context
 
 	mu         sync.Mutex
 	cause      error           // why the lifetime ended; nil until Err, End or the end of a part notices the end
 	bare       context.Context // made by BareContext
 	cancel     context.CancelCauseFunc
-	stops      []func() bool // stop the callbacks at the ends of the contexts of beside
+	stops      []func() bool // stop the callbacks at the ends of the contexts of otherParents
 	dependents []*Lifetime   // lifetimes that Join has made from this one
 }
 
@@ -45,7 +45,7 @@ func (l *Lifetime) Child(values context.Context) *Lifetime {
 // Join returns a lifetime that ends when the first of its parts ends. There must be at least one part. Call End when the lifetime is not
 // needed any more, so that the parts forget it. Its context carries the values of values, and no others.
 func Join(values context.Context, parts ...*Lifetime) *Lifetime {
-	l := &Lifetime{within: parts[0], beside: parts[1:], values: values}
+	l := &Lifetime{within: parts[0], otherParents: parts[1:], values: values}
 	l.addToParts(parts)
 	return l
 }
@@ -67,10 +67,10 @@ func (l *Lifetime) addToParts(parts []*Lifetime) {
 
 // removeFromParts makes the parts of a lifetime made by Join forget it.
 func (l *Lifetime) removeFromParts() {
-	for _, p := range l.beside {
+	for _, p := range l.otherParents {
 		p.removeDependent(l)
 	}
-	if p, ok := l.within.(*Lifetime); ok && l.beside != nil { // Join has added l to its first part, too
+	if p, ok := l.within.(*Lifetime); ok && l.otherParents != nil { // Join has added l to its first part, too
 		p.removeDependent(l)
 	}
 }
@@ -98,7 +98,7 @@ func (l *Lifetime) Err() error {
 	if err := l.within.Err(); err != nil {
 		return l.end(err)
 	}
-	for _, p := range l.beside {
+	for _, p := range l.otherParents {
 		if err := p.Err(); err != nil {
 			return l.end(err)
 		}
@@ -168,7 +168,7 @@ func (l *Lifetime) BareContext() context.Context {
 		return l.bare
 	}
 	l.bare, l.cancel = context.WithCancelCause(l.within.BareContext())
-	for _, p := range l.beside {
+	for _, p := range l.otherParents {
 		l.stops = append(l.stops, context.AfterFunc(p.BareContext(), func() { l.End(nil) }))
 	}
 	return l.bare

@@ -49,7 +49,7 @@ func init() {
 		},
 		{
 			name: "a search goes on for ever", file: "internal/recipe/find.go", pkg: "./scheduler",
-			old:  "case !next.listed && f.looked == most:",
+			old:  "case !next.listed && f.listedCount == maxDirectories:",
 			new:  "case false:",
 			test: "TestFindYieldsSchedulersAtAnyDepth",
 		},

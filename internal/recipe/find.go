@@ -34,14 +34,14 @@ type Found struct {
 // and members, which have no children. Find lists up to a thousand directories in one request.
 //
 // For a directory that it may not read, Find yields an error that wraps framework.ErrNoAuth, and goes on. Any other error ends the search. Find lists no more than
-// most directories. If there are more, the last error wraps framework.ErrTooLarge and names the first directory that Find has not listed.
-func Find(ctx context.Context, client *framework.Client, roots []string, most int, layouts ...Layout) iter.Seq2[Found, error] {
+// maxDirectories of them. If there are more, the last error wraps framework.ErrTooLarge and names the first directory that Find has not listed.
+func Find(ctx context.Context, client *framework.Client, roots []string, maxDirectories int, layouts ...Layout) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
 		if client == nil {
 			yield(Found{}, errors.New("find: the client is nil"))
 			return
 		}
-		f := &treeFinder{client: client, layouts: layouts, atOnce: readAtOnce}
+		f := &treeFinder{client: client, layouts: layouts, pathsPerRequest: readAtOnce}
 		for _, root := range slices.Backward(roots) {
 			f.ahead = append(f.ahead, directoryVisit{path: root})
 		}
@@ -49,12 +49,12 @@ func Find(ctx context.Context, client *framework.Client, roots []string, most in
 			last := len(f.ahead) - 1
 			next := f.ahead[last]
 			switch {
-			case !next.listed && f.looked == most:
+			case !next.listed && f.listedCount == maxDirectories:
 				yield(Found{}, fmt.Errorf("find %s: %w: there are more than %d nodes; the search ended before %s; search below a deeper path",
-					roots[0], framework.ErrTooLarge, most, next.path))
+					roots[0], framework.ErrTooLarge, maxDirectories, next.path))
 				return
 			case !next.listed:
-				if err := f.listAhead(ctx, most-f.looked); err != nil {
+				if err := f.listAhead(ctx, maxDirectories-f.listedCount); err != nil {
 					yield(Found{}, failure.Wrap("find", next.path, err))
 					return
 				}
@@ -84,19 +84,19 @@ type directoryVisit struct {
 
 // treeFinder searches a tree.
 type treeFinder struct {
-	client  *framework.Client
-	layouts []Layout
-	ahead   []directoryVisit // a stack: the next directory is the last
-	looked  int              // how many directories were listed
-	atOnce  int              // how many to list in the next request
+	client          *framework.Client
+	layouts         []Layout
+	ahead           []directoryVisit // a stack: the next directory is the last
+	listedCount     int              // how many directories were listed
+	pathsPerRequest int              // how many directories the next request lists at most
 }
 
-// listAhead lists the next directories in one request, at most as many as most says, and puts the children of each right behind it in the order of the search. If the
+// listAhead lists the next directories in one request, at most so many as limit says, and puts the children of each right behind it in the order of the search. If the
 // answer would be too large, it lists none, and the next call lists half as many.
-func (f *treeFinder) listAhead(ctx context.Context, most int) error {
+func (f *treeFinder) listAhead(ctx context.Context, limit int) error {
 	var paths []string
 	first, bytes := len(f.ahead), 0
-	for ; first > 0 && len(paths) < min(most, f.atOnce); first-- {
+	for ; first > 0 && len(paths) < min(limit, f.pathsPerRequest); first-- {
 		next := f.ahead[first-1]
 		if next.listed {
 			continue
@@ -108,13 +108,13 @@ func (f *treeFinder) listAhead(ctx context.Context, most int) error {
 	}
 	lists, err := ListAll(ctx, f.client, paths...)
 	if errors.Is(err, framework.ErrTooLarge) && len(paths) > 1 {
-		f.atOnce = len(paths) / 2
+		f.pathsPerRequest = len(paths) / 2
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	f.looked += len(paths)
+	f.listedCount += len(paths)
 	var known []directoryVisit // in the order of the search
 	for _, next := range slices.Backward(f.ahead[first:]) {
 		if next.listed {
