@@ -53,7 +53,7 @@ var locksMutants = []mutant{
 	{
 		name: "a waiter that gives up tells its neighbour before its deletion is on its way", file: "internal/waitline/line.go", pkg: "./locks", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
 		old: "\t\tc.WakeNext()\n\t\treturn\n\t}\n\tc.Leave(nil)\n",
-		new: "\t\tc.WakeNext()\n\t\treturn\n\t}\n\tc.localWaiters.markGranted(&c.local, true)\n\tc.WakeNext()\n\tc.Leave(nil)\n",
+		new: "\t\tc.WakeNext()\n\t\treturn\n\t}\n\tc.localContenders.markGranted(&c.local, true)\n\tc.WakeNext()\n\tc.Leave(nil)\n",
 	},
 	{
 		name: "a holder tells its neighbour before its deletion is on its way", file: "internal/waitline/line.go", pkg: "./locks", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
@@ -87,6 +87,10 @@ var locksMutants = []mutant{
 		new: "\t\tif false && !ok {\n",
 	},
 	{
+		name: "a contender that leaves while the line is listed fails the list", file: "internal/waitline/list.go", test: "TestContendersThatLeaveWhileTheLineIsListedAreLeftOut",
+		old: "		if errors.Is(node.Err, framework.ErrNoNode) {\n", new: "		if false {\n",
+	},
+	{
 		name: "a try does not look before it joins", file: "internal/waitline/line.go", pkg: "./locks", test: "TestLockAndRelease",
 		old: "\tif err := l.checkVacant(names); err != nil {\n\t\treturn nil, err\n\t}\n",
 		new: "\t_, err = l.checkVacant(names), nil\n",
@@ -103,8 +107,8 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "the next in line sleeps", file: "internal/waitline/line.go", pkg: "./internal/idle", test: "TestTheNextInLineIsGrantedAtOnce",
-		old: "if v.blockers == 1 && !isNext {",
-		new: "if v.blockers == 1 && !isNext && false {",
+		old: "if v.blockers == 1 && !keepsAwake {",
+		new: "if v.blockers == 1 && !keepsAwake && false {",
 	},
 	// Neighbours of one session.
 	{

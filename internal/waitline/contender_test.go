@@ -12,9 +12,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestContenderLeavesItsLocalWaitersOnce: a semaphore's contender leaves when its permits are granted, and again if the session ends right
-// after that. The second call must not end another contender's use of the local waiters.
-func TestContenderLeavesItsLocalWaitersOnce(t *testing.T) {
+// TestContenderLeavesItsLocalContendersOnce: a semaphore's contender leaves when its permits are granted, and again if the session ends right
+// after that. The second call must not end another contender's use of the local contenders.
+func TestContenderLeavesItsLocalContendersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := zktest.Start(t).Member(t, "a", framework.Config{SessionTimeout: 6 * time.Second}).Client
 		s, err := client.Session(t.Context())
@@ -23,7 +23,7 @@ func TestContenderLeavesItsLocalWaitersOnce(t *testing.T) {
 		first, second := l.newContender(s), l.newContender(s)
 		first.WakeNext()
 		first.WakeNext()
-		require.Same(t, second.localWaiters, l.newContender(s).localWaiters, "second still uses them")
+		require.Same(t, second.localContenders, l.newContender(s).localContenders, "second still uses them")
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 type Line struct {
 	dir    string
 	filter Filter
-	key    any             // of the line's local waiters among the shared values of a session
+	key    any             // of the line's local contenders among the shared values of a session
 	onWait func(ahead int) // may be nil
 	hint   uncontendedHint
 }
@@ -25,7 +25,7 @@ type Line struct {
 // New returns a line in a directory. It creates no node. The line calls onWait, unless it is nil, when a wait begins, with the number of contenders
 // ahead.
 func New(dir string, filter Filter, onWait func(ahead int)) *Line {
-	return &Line{dir: dir, filter: filter, key: localWaitersKey{dir, filter.Kind.Family()}, onWait: onWait}
+	return &Line{dir: dir, filter: filter, key: localContendersKey{dir, filter.Kind.Family()}, onWait: onWait}
 }
 
 // Dir is the line's directory.
@@ -36,15 +36,15 @@ func (l *Line) Kind() Kind { return l.filter.Kind }
 
 // Contender is one place in a line: a node, and its position among the contenders of the same session.
 type Contender struct {
-	line         *Line
-	s            *framework.Session
-	node         primitives.Created // its Path is "" until the contender has joined
-	localWaiters *localWaiters      // the contenders of the same session, this one included
-	local        localWaiter
+	line            *Line
+	s               *framework.Session
+	node            primitives.Created // its Path is "" until the contender has joined
+	localContenders *localContenders   // the contenders of the same session, this one included
+	local           localContender
 }
 
 func (l *Line) newContender(s *framework.Session) *Contender {
-	return &Contender{line: l, s: s, localWaiters: localWaitersOf(s, l.dir, l.key), local: localWaiter{wakeups: make(chan struct{}, 1)}}
+	return &Contender{line: l, s: s, localContenders: localContendersOf(s, l.dir, l.key), local: localContender{wakeups: make(chan struct{}, 1)}}
 }
 
 // Node is the contender's node.
@@ -80,7 +80,7 @@ func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, wait
 			l.onWait(v.ahead)
 		}
 	}
-	if waits != nil && c.localWaiters.stateOf(&c.local) != granted {
+	if waits != nil && c.localContenders.stateOf(&c.local) != granted {
 		waits(c.node)
 	}
 	if err := c.waitForGrant(ctx, v); err != nil {
@@ -102,8 +102,9 @@ func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Con
 	}
 	c := l.newContender(s)
 	v, err := c.joinLine(ctx, data)
-	if err == nil && !v.known && c.localWaiters.stateOf(&c.local) != granted {
-		v, err = c.listLine(ctx) // the local waiter right before this one may not know yet that both are granted
+	if err == nil && !v.known && c.localContenders.stateOf(&c.local) != granted {
+		// The local contender right before this one may not have listed yet; this one's own list shows whether it is free.
+		v, err = c.listLine(ctx)
 	}
 	if err == nil && !c.grantIfFree(v) {
 		err = ErrNotAcquired
@@ -132,26 +133,26 @@ func (l *Line) checkVacant(names []string) error {
 // joinLine creates the contender's node and returns its view of the line. If it has no list, the view is not known.
 //
 // The only contender of its session requests a list with the create, unless its uncontendedHint is likely to prove that it is alone in line. Other contenders will
-// most likely be right behind a local waiter and need no list. With onWait every contender requests a list, to count the contenders ahead.
+// most likely be right behind a local contender and need no list. With onWait every contender requests a list, to count the contenders ahead.
 func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err error) {
 	l := c.line
 	if ctx.Err() == nil {
 		c.s.Primitives().StayAwake() // the contender may be granted at once
 		defer c.s.Primitives().MaySleep()
 	}
-	only := c.localWaiters.announceJoin()
+	only := c.localContenders.announceJoin()
 	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: l.dir, Name: string(l.filter.Kind), Data: data, List: l.onWait != nil || only && !l.hint.isLikely(),
 	})
 	if err != nil {
-		c.localWaiters.joinFailed()
+		c.localContenders.joinFailed()
 		return lineView{}, err
 	}
 	c.node = created.Nodes[0]
 	_, name := znode.Split(c.node.Path)
 	c.local.position, _ = ParsePosition(name)
 	c.local.zxid = c.node.Zxid
-	c.localWaiters.addWaiter(&c.local)
+	c.localContenders.addContender(&c.local)
 	if l.hint.provesAlone(c.s.ID(), c.local.position, c.node.Zxid) {
 		v.known = true
 	} else if v, err = viewFrom(created.Names, l.filter, c.local.position); err != nil {
@@ -161,17 +162,17 @@ func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err 
 	return v, nil
 }
 
-// grantIfFree grants the contender if its view shows no blocker. It reports whether the contender is granted now; a local waiter may have granted it.
+// grantIfFree grants the contender if its view shows no blocker. It reports whether the contender is granted now; a local contender may have granted it.
 func (c *Contender) grantIfFree(v lineView) bool {
 	if v.known && v.blockers == 0 {
-		c.localWaiters.markGranted(&c.local, v.ahead == 0)
+		c.localContenders.markGranted(&c.local, v.ahead == 0)
 	}
-	return c.localWaiters.stateOf(&c.local) == granted
+	return c.localContenders.stateOf(&c.local) == granted
 }
 
 // listLine lists the line. If the list does not have the contender's own node, listLine unlinks the contender and fails with ErrPlaceLost.
 func (c *Contender) listLine(ctx context.Context) (lineView, error) {
-	names, err := c.localWaiters.lists.listChildren(ctx)
+	names, err := c.localContenders.lists.listChildren(ctx)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return lineView{}, err
 	}
@@ -192,32 +193,32 @@ func (c *Contender) listLine(ctx context.Context) (lineView, error) {
 // one that blocks it, the event of that node's deletion is the grant, without another list. This is safe because new contenders can only join behind, or take the
 // number of a writer that blocks already (mayBeReplaced).
 func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
-	if c.localWaiters.stateOf(&c.local) == granted {
+	if c.localContenders.stateOf(&c.local) == granted {
 		return nil
 	}
 	var predecessor, second watchedNode
 	defer predecessor.stopWatch()
 	defer second.stopWatch()
-	isNext := false
-	var linked <-chan struct{}
+	keepsAwake := false
+	var linksRead <-chan struct{}
 	defer func() {
-		if isNext {
+		if keepsAwake {
 			c.s.Primitives().MaySleep()
 		}
-		if linked != nil {
-			<-linked
+		if linksRead != nil {
+			<-linksRead
 		}
 	}()
 	for {
-		switch c.localWaiters.stateOf(&c.local) {
+		switch c.localContenders.stateOf(&c.local) {
 		case granted:
 			return nil
 		case behindLocal:
 			predecessor.stopWatch()
 			second.stopWatch()
 			v = lineView{}
-			if before := c.localWaiters.nameBefore(&c.local); linked == nil && before != "" {
-				linked = linkToNodes(ctx, c.s, znode.Join(c.line.dir, before))
+			if before := c.localContenders.nameBefore(&c.local); linksRead == nil && before != "" {
+				linksRead = linkToNodes(ctx, c.s, znode.Join(c.line.dir, before))
 			}
 		case mustWatch:
 			if !v.known {
@@ -230,12 +231,12 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 			if c.grantIfFree(v) {
 				continue
 			}
-			if v.blockers == 1 && !isNext { // the sessions of other waiters may sleep, so that a long line costs the servers no heartbeats
-				isNext = true
+			if v.blockers == 1 && !keepsAwake { // the sessions of other waiters may sleep, so that a long line costs the servers no heartbeats
+				keepsAwake = true
 				c.s.Primitives().StayAwake()
 			}
-			if linked == nil {
-				linked = linkToNodes(ctx, c.s, znode.Join(c.line.dir, v.first.Name), znode.Join(c.line.dir, v.predecessor.Name))
+			if linksRead == nil {
+				linksRead = linkToNodes(ctx, c.s, znode.Join(c.line.dir, v.first.Name), znode.Join(c.line.dir, v.predecessor.Name))
 			}
 			c.watchPredecessors(v, &predecessor, &second)
 		}
@@ -244,13 +245,13 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 			return err
 		}
 		if deleted && v.blockers == 1 && !c.mayBeReplaced(v.predecessor) {
-			c.localWaiters.markGranted(&c.local, !c.local.position.Kind.IsShared())
+			c.localContenders.markGranted(&c.local, !c.local.position.Kind.IsShared())
 		}
 		v = lineView{}
 	}
 }
 
-// waitForEvent waits until one of the watches fires or a local waiter wakes the contender. It reports whether the predecessor's node was
+// waitForEvent waits until one of the watches fires or a local contender wakes the contender. It reports whether the predecessor's node was
 // deleted.
 func (c *Contender) waitForEvent(ctx context.Context, predecessor, second *watchedNode) (deleted bool, err error) {
 	from := recipe.Sources{Watch: predecessor.w, SecondWatch: second.w, Signal: c.local.wakeups}
@@ -308,7 +309,7 @@ func (n *watchedNode) stopWatch() {
 	}
 }
 
-// Leave deletes the contender's node in the background. Once the deletion is in the connection's queue, it wakes the next local waiter
+// Leave deletes the contender's node in the background. Once the deletion is in the connection's queue, it wakes the next local contender
 // and then calls queued, unless that is nil. If the session ends before, it does not call queued.
 func (c *Contender) Leave(queued func()) primitives.Discarded {
 	if queued == nil {
@@ -320,20 +321,20 @@ func (c *Contender) Leave(queued func()) primitives.Discarded {
 	}, c.node.Path)
 }
 
-// WakeNext takes the contender out of its session's local waiters and wakes the next one. Only the first call counts. Leave calls it; a caller that has deleted the
+// WakeNext takes the contender out of its session's local contenders and wakes the next one. Only the first call counts. Leave calls it; a caller that has deleted the
 // contender's node in its own transaction calls it instead of Leave.
 func (c *Contender) WakeNext() {
-	if c.localWaiters.removeWaiter(&c.local) {
-		c.localWaiters.releaseShared()
+	if c.localContenders.removeContender(&c.local) {
+		c.localContenders.releaseShared()
 	}
 }
 
-// Unlink breaks the link to the next local waiter, so that Leave does not grant that waiter: it lists the line and waits its turn. Call Unlink before Leave if
+// Unlink breaks the link to the next local contender, so that Leave does not grant that contender: it lists the line and waits its turn. Call Unlink before Leave if
 // another client has deleted the contender's node, or may have deleted it unnoticed. If an operator has deleted the whole directory, the numbers begin
 // again, and other contenders may stand between two consecutive numbers.
-func (c *Contender) Unlink() { c.localWaiters.unlinkWaiter(&c.local) }
+func (c *Contender) Unlink() { c.localContenders.unlinkContender(&c.local) }
 
-// leaveIfJoined leaves the line. If the contender has no node, it only leaves the local waiters.
+// leaveIfJoined leaves the line. If the contender has no node, it only leaves the local contenders.
 func (c *Contender) leaveIfJoined() {
 	if c.node.Path == "" {
 		c.WakeNext()
@@ -352,8 +353,8 @@ func (c *Contender) RecordRelease(zxid int64) {
 func (l *Line) Downgrade(ctx context.Context, writer *Contender, data []byte, guard framework.Op) (*Contender, error) {
 	c := l.newContender(writer.s)
 	c.local.position = Position{Kind: Read, Seq: writer.local.position.Seq}
-	if !c.localWaiters.addDowngraded(&writer.local, &c.local) {
-		c.localWaiters.releaseShared()
+	if !c.localContenders.addDowngraded(&writer.local, &c.local) {
+		c.localContenders.releaseShared()
 		return nil, ErrPlaceLost
 	}
 	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{

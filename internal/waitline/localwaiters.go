@@ -6,60 +6,60 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// localWaiters are one session's contenders in one line.
+// localContenders are one session's contenders in one line.
 //
 // As long as the directory exists, no other contender can stand between two of them that have consecutive numbers. So the second needs no list and
 // no watch: when the first leaves, it wakes the second in memory. It does so only after the deletion of its node is in the connection's queue. So the servers
 // get the writes of the new holder after this deletion. The guarded writes of the old holder come before it, or the servers refuse them.
 //
 // An operator may delete the directory with its nodes. In the next directory the numbers begin again, so that contenders of both directories could seem to be
-// neighbours. addWaiter breaks the links of the old directory's contenders when their numbers show that. A contender that learns of the deletion of its node
+// neighbours. addContender breaks the links of the old directory's contenders when their numbers show that. A contender that learns of the deletion of its node
 // does not grant the next one: see Contender.Unlink. A contender that leaves before that wakes the next one as always.
-type localWaiters struct {
+type localContenders struct {
 	s     *framework.Session
-	key   any // a localWaitersKey
+	key   any // a localContendersKey
 	lists sharedList
 
 	mu      sync.Mutex
-	joining int                    // contenders that are creating their nodes
-	bySeq   map[int32]*localWaiter // contenders that have joined and not left, by number; of a writer and the readers with its number, one
-	newest  struct {               // of all contenders that have joined
+	joining int                       // contenders that are creating their nodes
+	bySeq   map[int32]*localContender // contenders that have joined and not left, by number; of a writer and the readers with its number, one
+	newest  struct {                  // of all contenders that have joined
 		zxid     int64
 		position Position
 	}
 }
 
-// localWaitersKey is the key of a line's local waiters among the shared values of a session.
-type localWaitersKey struct {
+// localContendersKey is the key of a line's local contenders among the shared values of a session.
+type localContendersKey struct {
 	dir    string
 	family Kind
 }
 
-// localWaitersOf returns the local waiters of a line in a directory on this session. The key is the line's. Each caller calls releaseShared once.
-func localWaitersOf(s *framework.Session, dir string, key any) *localWaiters {
+// localContendersOf returns the local contenders of a line in a directory on this session. The key is the line's. Each caller calls releaseShared once.
+func localContendersOf(s *framework.Session, dir string, key any) *localContenders {
 	return s.Primitives().Share(key, func() any {
-		return &localWaiters{s: s, key: key, lists: sharedList{s: s, dir: dir}, bySeq: map[int32]*localWaiter{}}
-	}).(*localWaiters)
+		return &localContenders{s: s, key: key, lists: sharedList{s: s, dir: dir}, bySeq: map[int32]*localContender{}}
+	}).(*localContenders)
 }
 
-func (ws *localWaiters) releaseShared() { ws.s.Primitives().Unshare(ws.key) }
+func (ws *localContenders) releaseShared() { ws.s.Primitives().Unshare(ws.key) }
 
-// localWaiter is one contender of a session.
-type localWaiter struct {
+// localContender is one contender of a session.
+type localContender struct {
 	position Position
 	zxid     int64         // the transaction that created the node; of a reader with a writer's number, that of the writer
 	wakeups  chan struct{} // has room for one
 
-	// Guarded by localWaiters.mu.
-	prev, next *localWaiter // neighbours: their numbers are consecutive, or equal after a downgrade
-	granted    bool         // no contender blocks it
-	first      bool         // it is the first in line
-	left       bool         // removeWaiter has removed it
-	unlinked   bool         // unlinkWaiter has broken its links
+	// Guarded by localContenders.mu.
+	prev, next *localContender // neighbours: their numbers are consecutive, or equal after a downgrade
+	granted    bool            // no contender blocks it
+	first      bool            // it is the first in line
+	left       bool            // removeContender has removed it
+	unlinked   bool            // its links are broken: its node was deleted, or may have been, with its directory or alone
 }
 
 // announceJoin counts a contender that is about to join, and reports whether it is the only one of this session.
-func (ws *localWaiters) announceJoin() (only bool) {
+func (ws *localContenders) announceJoin() (only bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.joining++
@@ -67,25 +67,25 @@ func (ws *localWaiters) announceJoin() (only bool) {
 }
 
 // joinFailed undoes announceJoin.
-func (ws *localWaiters) joinFailed() {
+func (ws *localContenders) joinFailed() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.joining--
 }
 
-// addWaiter adds an announced contender that has joined, and links it to its neighbours.
+// addContender adds an announced contender that has joined, and links it to its neighbours.
 //
 // In one directory the servers create the nodes in the order of their numbers. If another contender was created earlier with a number that is not lower, an operator has deleted
 // the directory meanwhile. Then the earlier contenders are of the old directory, and get no links to those of the new one.
-func (ws *localWaiters) addWaiter(w *localWaiter) {
+func (ws *localContenders) addContender(w *localContender) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.joining--
-	isOther := ws.newest.zxid != 0 && w.zxid != ws.newest.zxid
+	fromAnotherTransaction := ws.newest.zxid != 0 && w.zxid != ws.newest.zxid
 	switch isNewer := w.zxid > ws.newest.zxid; {
-	case isOther && isNewer && !ws.newest.position.IsBefore(w.position):
+	case fromAnotherTransaction && isNewer && !ws.newest.position.IsBefore(w.position):
 		ws.unlinkAll()
-	case isOther && !isNewer && (!w.position.IsBefore(ws.newest.position) || ws.bySeq[w.position.Seq] != nil):
+	case fromAnotherTransaction && !isNewer && (!w.position.IsBefore(ws.newest.position) || ws.bySeq[w.position.Seq] != nil):
 		w.unlinked = true
 		return
 	}
@@ -107,7 +107,7 @@ func (ws *localWaiters) addWaiter(w *localWaiter) {
 
 // addDowngraded puts a reader right behind the writer whose number it takes. It returns false if the writer has left already or was unlinked. The reader is marked as
 // granted when the writer leaves.
-func (ws *localWaiters) addDowngraded(writer, reader *localWaiter) bool {
+func (ws *localContenders) addDowngraded(writer, reader *localContender) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if writer.left || writer.unlinked {
@@ -123,9 +123,9 @@ func (ws *localWaiters) addDowngraded(writer, reader *localWaiter) bool {
 	return true
 }
 
-// removeWaiter removes a contender and wakes the next one. Call it for a holder only after the deletion of the holder's node is in the connection's
+// removeContender removes a contender and wakes the next one. Call it for a holder only after the deletion of the holder's node is in the connection's
 // queue. It returns false if the contender was removed before.
-func (ws *localWaiters) removeWaiter(w *localWaiter) bool {
+func (ws *localContenders) removeContender(w *localContender) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if w.left {
@@ -158,15 +158,15 @@ func (ws *localWaiters) removeWaiter(w *localWaiter) bool {
 	return true
 }
 
-// unlinkWaiter breaks a contender's links to its neighbours, and makes the next one list the line. The caller still has to remove the contender.
-func (ws *localWaiters) unlinkWaiter(w *localWaiter) {
+// unlinkContender breaks a contender's links to its neighbours, and makes the next one list the line. The caller still has to remove the contender.
+func (ws *localContenders) unlinkContender(w *localContender) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.unlink(w)
 }
 
 // unlinkAll unlinks all contenders. Those that wait list the line, and find that their nodes are gone. The caller holds mu.
-func (ws *localWaiters) unlinkAll() {
+func (ws *localContenders) unlinkAll() {
 	for _, w := range ws.bySeq {
 		for n := w.next; n != nil && n.position.Seq == w.position.Seq; n = w.next {
 			ws.unlink(n)
@@ -181,8 +181,8 @@ func (ws *localWaiters) unlinkAll() {
 	}
 }
 
-// unlink is unlinkWaiter. The caller holds mu.
-func (ws *localWaiters) unlink(w *localWaiter) {
+// unlink is unlinkContender. The caller holds mu.
+func (ws *localContenders) unlink(w *localContender) {
 	w.unlinked = true
 	if ws.bySeq[w.position.Seq] == w {
 		delete(ws.bySeq, w.position.Seq)
@@ -198,7 +198,7 @@ func (ws *localWaiters) unlink(w *localWaiter) {
 }
 
 // markGranted grants the contender: no contender blocks it. first says that it is also the first in line.
-func (ws *localWaiters) markGranted(w *localWaiter, first bool) {
+func (ws *localContenders) markGranted(w *localContender, first bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w.granted = true
@@ -211,11 +211,11 @@ type waitState int
 
 const (
 	granted     waitState = iota // it waits no longer
-	behindLocal                  // the local waiter right before it wakes it
+	behindLocal                  // the local contender right before it wakes it
 	mustWatch                    // it has to list the line and watch its predecessors
 )
 
-func (ws *localWaiters) stateOf(w *localWaiter) waitState {
+func (ws *localContenders) stateOf(w *localContender) waitState {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	switch {
@@ -227,8 +227,8 @@ func (ws *localWaiters) stateOf(w *localWaiter) waitState {
 	return mustWatch
 }
 
-// nameBefore returns the name of the local waiter right before this one, or "".
-func (ws *localWaiters) nameBefore(w *localWaiter) string {
+// nameBefore returns the name of the local contender right before this one, or "".
+func (ws *localContenders) nameBefore(w *localContender) string {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if w.prev == nil {
@@ -237,8 +237,8 @@ func (ws *localWaiters) nameBefore(w *localWaiter) string {
 	return w.prev.position.Name
 }
 
-// setNext puts n right behind w. The caller of this function and of those below holds localWaiters.mu.
-func (w *localWaiter) setNext(n *localWaiter) {
+// setNext puts n right behind w. The caller of this function and of those below holds localContenders.mu.
+func (w *localContender) setNext(n *localContender) {
 	w.next, n.prev = n, w
 	if w.granted {
 		w.grantReadersBehind()
@@ -246,7 +246,7 @@ func (w *localWaiter) setNext(n *localWaiter) {
 }
 
 // grantReadersBehind grants the readers right behind w, if w is a granted reader.
-func (w *localWaiter) grantReadersBehind() {
+func (w *localContender) grantReadersBehind() {
 	for n := w.next; n != nil && w.position.Kind.IsShared() && n.position.Kind.IsShared() && !n.granted; n = n.next {
 		n.granted = true
 		n.wakeUp()
@@ -255,7 +255,7 @@ func (w *localWaiter) grantReadersBehind() {
 }
 
 // wakeUp makes a waiting contender check its state again.
-func (w *localWaiter) wakeUp() {
+func (w *localContender) wakeUp() {
 	select {
 	case w.wakeups <- struct{}{}:
 	default:

@@ -7,37 +7,37 @@ import (
 )
 
 func TestReaderIsNotLinkedToWriterThatHasGone(t *testing.T) {
-	for name, leave := range map[string]func(*localWaiters, *localWaiter){
-		"left":     func(ws *localWaiters, w *localWaiter) { ws.removeWaiter(w) },
-		"unlinked": func(ws *localWaiters, w *localWaiter) { ws.unlinkWaiter(w) },
+	for name, leave := range map[string]func(*localContenders, *localContender){
+		"left":     func(ws *localContenders, w *localContender) { ws.removeContender(w) },
+		"unlinked": func(ws *localContenders, w *localContender) { ws.unlinkContender(w) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			ws := &localWaiters{bySeq: map[int32]*localWaiter{}}
-			writer := &localWaiter{position: Position{Kind: Write, Seq: 5}}
+			ws := &localContenders{bySeq: map[int32]*localContender{}}
+			writer := &localContender{position: Position{Kind: Write, Seq: 5}}
 			ws.announceJoin()
-			ws.addWaiter(writer)
+			ws.addContender(writer)
 			leave(ws, writer)
-			require.False(t, ws.addDowngraded(writer, &localWaiter{position: Position{Kind: Read, Seq: 5}}))
+			require.False(t, ws.addDowngraded(writer, &localContender{position: Position{Kind: Read, Seq: 5}}))
 			require.Empty(t, ws.bySeq)
 		})
 	}
 }
 
-// TestContendersOfADeletedDirectoryAreUnlinked checks the numbers and zxids by which addWaiter recognizes them.
+// TestContendersOfADeletedDirectoryAreUnlinked checks the numbers and zxids by which addContender recognizes them.
 func TestContendersOfADeletedDirectoryAreUnlinked(t *testing.T) {
-	ws := &localWaiters{bySeq: map[int32]*localWaiter{}}
-	join := func(zxid int64, seq int32) *localWaiter {
-		w := &localWaiter{position: Position{Kind: Write, Seq: seq}, zxid: zxid, wakeups: make(chan struct{}, 1)}
+	ws := &localContenders{bySeq: map[int32]*localContender{}}
+	join := func(zxid int64, seq int32) *localContender {
+		w := &localContender{position: Position{Kind: Write, Seq: seq}, zxid: zxid, wakeups: make(chan struct{}, 1)}
 		ws.announceJoin()
-		ws.addWaiter(w)
+		ws.addContender(w)
 		return w
 	}
 	second, first := join(101, 6), join(100, 5) // the answers' goroutines may come in any order
 	require.Equal(t, first, second.prev)
-	reader := &localWaiter{position: Position{Kind: Read, Seq: 6}, wakeups: make(chan struct{}, 1)}
+	reader := &localContender{position: Position{Kind: Read, Seq: 6}, wakeups: make(chan struct{}, 1)}
 	require.True(t, ws.addDowngraded(second, reader))
 	next := join(200, 4)
-	for _, old := range []*localWaiter{first, second, reader} {
+	for _, old := range []*localContender{first, second, reader} {
 		require.True(t, old.unlinked)
 		require.Nil(t, old.prev)
 		require.Nil(t, old.next)
@@ -45,17 +45,17 @@ func TestContendersOfADeletedDirectoryAreUnlinked(t *testing.T) {
 	}
 	late := join(102, 7) // of the old directory, too
 	require.True(t, late.unlinked)
-	require.Equal(t, map[int32]*localWaiter{4: next}, ws.bySeq)
+	require.Equal(t, map[int32]*localContender{4: next}, ws.bySeq)
 	last := join(201, 5)
 	require.Equal(t, next, last.prev)
 	for _, seq := range []int32{5, 4} { // the newest one's number, and that of another
 		require.True(t, join(103, seq).unlinked)
 	}
-	require.Equal(t, map[int32]*localWaiter{4: next, 5: last}, ws.bySeq)
-	ws.removeWaiter(first)
-	ws.removeWaiter(second)
-	ws.removeWaiter(reader)
-	ws.removeWaiter(late)
+	require.Equal(t, map[int32]*localContender{4: next, 5: last}, ws.bySeq)
+	ws.removeContender(first)
+	ws.removeContender(second)
+	ws.removeContender(reader)
+	ws.removeContender(late)
 	require.Equal(t, next, last.prev)
 	require.Equal(t, last, next.next)
 }
