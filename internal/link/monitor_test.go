@@ -383,7 +383,7 @@ func TestGarbageEndsTheConnection(t *testing.T) {
 				c, p := f.dial()
 				_, err := c.Write(hello(0))
 				require.NoError(t, err)
-				require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Hour)))
+				require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 				p.answer(bytes)
 				_, err = io.ReadAll(c)
 				require.ErrorContains(t, err, "link: ")
