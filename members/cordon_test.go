@@ -321,9 +321,60 @@ func TestACallOfDrainEndsWithItsContext(t *testing.T) {
 		require.ErrorIs(t, o.Drain(ctx, "a"), context.DeadlineExceeded)
 		<-d.began
 		require.Equal(t, members.Draining, o.member("a").State, "the request stands")
-		require.NoError(t, m.Leave(t.Context()))
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		require.NoError(t, m.Leave(ctx))
+		require.Equal(t, time.Second, time.Since(began), "Leave waits for the drain function")
 		require.ErrorIs(t, <-d.ended, members.ErrLeft)
 		require.ErrorIs(t, o.Drain(t.Context(), "a"), members.ErrLeft)
+	})
+}
+
+// TestAMemberLeavesDuringADrain: Leave waits until the drain function has returned and the servers have the answer. A server of HTTP does so: Shutdown makes Serve return, and main leaves.
+func TestAMemberLeavesDuringADrain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		d := newDrained()
+		m := a.join("a", d.option())
+		done := o.drain("a")
+		<-d.began
+		left := make(chan error, 1)
+		go func() { left <- m.Leave(t.Context()) }()
+		time.Sleep(time.Minute)
+		require.True(t, isOpen(left), "the drain function runs")
+		require.Empty(t, d.ended, "its context has not ended")
+		require.Equal(t, members.Draining, o.member("a").State)
+		a.Link.Cut()
+		d.end <- nil
+		time.Sleep(timeout / 2)
+		require.True(t, isOpen(left), "the servers have no answer")
+		a.Link.Heal()
+		require.NoError(t, <-left)
+		require.NoError(t, <-done)
+		require.Equal(t, []string{"_cordon_a"}, w.Children(path))
+	})
+}
+
+// TestAMemberLeavesDuringADrainThatIsWithdrawn: Leave waits no longer than the drain stands.
+func TestAMemberLeavesDuringADrainThatIsWithdrawn(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		d := newDrained()
+		m := a.join("a", d.option())
+		done := o.drain("a")
+		<-d.began
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		left := make(chan error, 1)
+		go func() { left <- m.Leave(ctx) }()
+		require.True(t, isOpen(left))
+		require.NoError(t, o.Uncordon(t.Context(), "a"))
+		time.Sleep(time.Second)
+		require.False(t, isOpen(left))
+		require.ErrorIs(t, <-d.ended, members.ErrWithdrawn)
+		require.ErrorIs(t, <-done, members.ErrWithdrawn)
+		require.Empty(t, w.Children(path))
 	})
 }
 

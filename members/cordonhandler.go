@@ -31,6 +31,7 @@ type cordonHandler struct {
 	mu      sync.Mutex
 	request string // the request that reply answers
 	reply   Answer
+	latest  *drainWork // the latest call of the drain function, or nil if there was none or it was withdrawn
 }
 
 func newCordonHandler(g *Group, id string, drain func(context.Context, Cordon) error, changed func(), tel telemetry) *cordonHandler {
@@ -42,6 +43,14 @@ type drainWork struct {
 	request string
 	cancel  context.CancelCauseFunc // ends the function's context
 	ended   chan struct{}           // closed when the function has returned
+	settled chan struct{}           // closed when the servers have the answer, or the drain was withdrawn
+	settle  func()                  // closes settled
+}
+
+func newDrainWork(request string) *drainWork {
+	w := &drainWork{request: request, ended: make(chan struct{}), settled: make(chan struct{})}
+	w.settle = sync.OnceFunc(func() { close(w.settled) })
+	return w
 }
 
 // stopAndWait ends the function's context and waits until the function has returned. It does nothing if the receiver is nil.
@@ -49,15 +58,35 @@ func (w *drainWork) stopAndWait(cause error) {
 	if w != nil {
 		w.cancel(cause)
 		<-w.ended
+		w.settle()
+	}
+}
+
+// latestDrain returns the latest call of the drain function, or nil if there was none or it was withdrawn.
+func (h *cordonHandler) latestDrain() *drainWork {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.latest
+}
+
+func (h *cordonHandler) setLatestDrain(w *drainWork) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.latest = w
+}
+
+// settleDrain notes that the servers have this answer to a request.
+func (h *cordonHandler) settleDrain(request string, reply Answer) {
+	if w := h.latestDrain(); w != nil && w.request == request && reply.State != Cordoned {
+		w.settle()
 	}
 }
 
 // followCordon follows the cordon until ctx ends, the client is closed, or the cordon cannot be read for the first time. Then it ends the drain function's context and waits for the
 // function.
 func (h *cordonHandler) followCordon(ctx context.Context) {
-	var present *drainWork
 	defer func() {
-		present.stopAndWait(ErrLeft)
+		h.latestDrain().stopAndWait(ErrLeft)
 		h.tel.changeCordoned(h.cordon.Load() != nil, false)
 	}()
 	pauses := recipe.NewBackoff(h.group.client)
@@ -68,7 +97,7 @@ func (h *cordonHandler) followCordon(ctx context.Context) {
 				break
 			}
 			pauses.Reset()
-			present = h.takeCordon(ctx, value, present)
+			h.takeCordon(ctx, value)
 			h.once.Do(func() { close(h.known) })
 			h.changed()
 		}
@@ -92,9 +121,8 @@ func (h *cordonHandler) isKnown() bool {
 	}
 }
 
-// takeCordon stores the cordon as it was read, ends the drain function of an earlier request, and begins that of a new one. present is the former call of the drain function, or nil. It
-// returns the present call, or nil.
-func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValue, present *drainWork) *drainWork {
+// takeCordon stores the cordon as it was read, ends the drain function of an earlier request, and begins that of a new one.
+func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValue) {
 	var c *Cordon
 	if value.Exists {
 		_, name := znode.Split(h.path)
@@ -104,26 +132,27 @@ func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValu
 	if c != nil && c.request != "" {
 		h.noteAnswer(c.request, Answer{State: Cordoned}, true)
 	}
+	present := h.latestDrain()
 	if present != nil && c != nil && c.Drain && c.request == present.request {
-		return present
+		return
 	}
 	present.stopAndWait(ErrWithdrawn)
-	if c == nil || !c.Drain {
-		return nil
+	h.setLatestDrain(nil)
+	if c != nil && c.Drain {
+		h.beginDrain(ctx, *c.cloneCordon())
 	}
-	return h.beginDrain(ctx, *c.cloneCordon())
 }
 
 // beginDrain calls the drain function in another goroutine, which notes the answer when the function has returned. Without a drain function it notes that the drain has failed.
-func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) *drainWork {
-	w := &drainWork{request: c.request, ended: make(chan struct{})}
+func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) {
+	w := newDrainWork(c.request)
+	ctx, w.cancel = context.WithCancelCause(ctx)
+	h.setLatestDrain(w)
 	if h.drain == nil {
-		w.cancel = func(error) {}
 		close(w.ended)
 		h.noteAnswer(c.request, Answer{State: Failed, Error: "the member has no drain function (members.WithDrain)"}, false)
-		return w
+		return
 	}
-	ctx, w.cancel = context.WithCancelCause(ctx)
 	go func() {
 		defer close(w.ended)
 		began := time.Now()
@@ -143,7 +172,6 @@ func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) *drainWork {
 		}
 		h.changed()
 	}()
-	return w
 }
 
 // noteAnswer notes the answer to a request, for writeAnswer. With first, the answer to another request is replaced, and an answer to this request stays. Without first, an answer to this
@@ -181,7 +209,11 @@ func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, n
 	h.mu.Unlock()
 	c := h.cordon.Load()
 	_, name := znode.Split(node)
-	if c == nil || request == "" || c.request != request || c.Answers[name] == reply {
+	if c == nil || request == "" || c.request != request {
+		return nil
+	}
+	if c.Answers[name] == reply {
+		h.settleDrain(request, reply)
 		return nil
 	}
 	present, group, err := h.readGroup(ctx, s, c)
@@ -207,6 +239,9 @@ func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, n
 	if isConflict(err) || isUnknown(err) || failure.IsTransient(err) {
 		h.changed()
 		return nil
+	}
+	if err == nil {
+		h.settleDrain(request, reply)
 	}
 	return err
 }

@@ -53,7 +53,11 @@ func (p *peer) join(id string, opts ...members.JoinOption) *members.Membership {
 	p.t.Helper()
 	m, err := p.Join(p.t.Context(), id, members.Info{}, opts...)
 	require.NoError(p.t, err)
-	p.t.Cleanup(func() { _ = m.Leave(context.Background()) })
+	p.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // a drain function may still run
+		defer cancel()
+		_ = m.Leave(ctx)
+	})
 	return m
 }
 

@@ -137,16 +137,33 @@ func (m *Membership) Healthy(context.Context) error {
 	return ErrCordoned
 }
 
-// Leave takes the member out of the group. It waits until the member's node is gone and the drain function has returned, or until ctx ends. If ctx ends first, the deletion goes on in the
-// background, and Client.Close waits for it. If the client has no session at that moment, Leave does not wait for the node: the servers delete it when they end the lost session. The error is
-// always nil. A second call only waits. A cordon of the member stays.
+// Leave takes the member out of the group. If the drain function has been called, Leave first waits until it has returned and the servers have its answer, so that the operator's Drain
+// succeeds. A drain that was withdrawn needs no answer. Then the membership ends, and Leave waits until the member's node is gone.
+//
+// When ctx ends, Leave returns, the membership ends at once, and the context of a drain function that still runs ends with ErrLeft as its cause: give ctx a deadline. The deletion of the node
+// goes on in the background, and Client.Close waits for it. If the client has no session when the membership ends, Leave does not wait for the node: the servers delete it when they end
+// the lost session. The error is always nil. A cordon of the member stays.
 func (m *Membership) Leave(ctx context.Context) error {
+	m.waitForDrain(ctx)
 	m.leave(ErrLeft)
 	select {
 	case <-m.gone:
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// waitForDrain waits until the latest call of the drain function is settled, if there was one, or until ctx or the membership ends.
+func (m *Membership) waitForDrain(ctx context.Context) {
+	latest := m.cordonHandler.latestDrain()
+	if latest == nil {
+		return
+	}
+	select {
+	case <-latest.settled:
+	case <-m.ctx.Done():
+	case <-ctx.Done():
+	}
 }
 
 // signalChange wakes keepNode, which writes a changed description or answer.

@@ -17,7 +17,7 @@ type joinOptions struct {
 // acknowledges the drain. When it returns an error, the operator's Drain returns a *DrainError with its text.
 //
 // The function's context outlives lost sessions. It ends with the cause ErrWithdrawn when the drain is withdrawn, and with ErrLeft when the membership ends. Then return soon: the member
-// does not follow its cordon, and Leave waits, until the function has returned. The function must not call Leave. Without WithDrain a member answers that its drain has failed.
+// does not follow its cordon until the function has returned. Leave waits for the function until Leave's context ends, so the function must not wait for Leave. Without WithDrain a member answers that its drain has failed.
 func WithDrain(drain func(ctx context.Context, c Cordon) error) JoinOption {
 	return func(o *joinOptions) error {
 		if drain == nil {

@@ -91,6 +91,18 @@ var membersMutants = []mutant{
 		old: "if present != nil && c != nil && c.Drain && c.request == present.request {", new: "if present != nil && c != nil && c.Drain && false {",
 	},
 	{
+		name: "a member leaves while its drain function runs", file: "members/membership.go", test: "TestAMemberLeavesDuringADrain",
+		old: "	m.waitForDrain(ctx)\n", new: "",
+	},
+	{
+		name: "a member leaves before the servers have its answer", file: "members/membership.go", test: "TestAMemberLeavesDuringADrain",
+		old: "	case <-latest.settled:\n", new: "	case <-latest.ended:\n",
+	},
+	{
+		name: "a member that leaves waits for a drain that was withdrawn", file: "members/cordonhandler.go", test: "TestAMemberLeavesDuringADrainThatIsWithdrawn",
+		old: "		<-w.ended\n		w.settle()\n", new: "		<-w.ended\n",
+	},
+	{
 		name: "one process's answer is enough", file: "members/member.go", test: "TestAMemberDiesDuringADrain",
 		old: "case answer == \"\", c.Drain && answer != Drained:\n			state = pending", new: "case answer == \"\", c.Drain && answer != Drained:\n			if !c.isDrained() {\n				state = pending\n			}",
 	},
