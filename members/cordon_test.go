@@ -378,6 +378,36 @@ func TestAMemberLeavesDuringADrainThatIsWithdrawn(t *testing.T) {
 	})
 }
 
+// TestAnUpdateOfADrainFunctionEndsWithTheMembership: otherwise the member waits for the function, and the function for the member.
+func TestAnUpdateOfADrainFunctionEndsWithTheMembership(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		began, joined, updated := make(chan struct{}), make(chan *members.Membership, 1), make(chan error, 1)
+		m := a.join("a", members.WithDrain(func(context.Context, members.Cordon) error {
+			close(began)
+			m := <-joined
+			time.Sleep(time.Second)
+			updated <- m.Update(context.Background(), func(i *members.Info) { i.Load = 0.5 })
+			return nil
+		}))
+		joined <- m
+		o.drain("a")
+		<-began
+		a.Link.Cut()
+		time.Sleep(2 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.NoError(t, m.Leave(ctx))
+		a.Link.Heal()
+		select {
+		case err := <-updated:
+			require.ErrorIs(t, err, members.ErrLeft)
+		case <-time.After(time.Hour):
+			require.Fail(t, "Update does not end")
+		}
+	})
+}
+
 // TestAnUnreadableCordonCordons: a cordon's node with unreadable data keeps the member out of service.
 func TestAnUnreadableCordonCordons(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -33,10 +33,11 @@ type Membership struct {
 	stored   int64         // the newest revision that the servers are known to have
 	changed  chan struct{} // closed and replaced when stored rises
 
-	first  sync.Once
-	listed chan struct{} // closed once the member is listed
-	gone   chan struct{} // closed when the membership has ended
-	err    error         // why the membership has ended; read it after gone
+	first    sync.Once
+	listed   chan struct{} // closed once the member is listed
+	unlisted chan struct{} // closed when the membership has ended; the drain function may still run
+	gone     chan struct{} // closed when the membership has ended and the drain function has returned
+	err      error         // why the membership has ended; read it after unlisted
 
 	former []string // nodes of former sessions that may still exist; used only by the goroutine of stayListed
 }
@@ -53,7 +54,7 @@ func (g *Group) Join(ctx context.Context, id string, info Info, opts ...JoinOpti
 	}
 	m := &Membership{
 		group: g, id: id, wake: make(chan struct{}, 1), info: info.cloneInfo(), revision: 1, changed: make(chan struct{}),
-		listed: make(chan struct{}), gone: make(chan struct{}),
+		listed: make(chan struct{}), unlisted: make(chan struct{}), gone: make(chan struct{}),
 	}
 	m.ctx, m.leave = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.tel = newTelemetry(g.client)
@@ -107,7 +108,7 @@ func (m *Membership) Update(ctx context.Context, change func(*Info)) error {
 		}
 		select {
 		case <-changed:
-		case <-m.gone:
+		case <-m.unlisted:
 			return failure.Wrap("update", m.group.path, m.err)
 		case <-ctx.Done():
 			return failure.Wrap("update", m.group.path, failure.Ended(ctx))
@@ -191,6 +192,7 @@ func (m *Membership) runMembership() {
 	if m.ctx.Err() != nil && !errors.Is(m.err, framework.ErrClosed) {
 		m.err = ErrLeft
 	}
+	close(m.unlisted) // before the wait: the drain function may wait for an update
 	m.leave(ErrLeft)
 	<-ended
 }

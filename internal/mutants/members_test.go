@@ -103,6 +103,10 @@ var membersMutants = []mutant{
 		old: "		<-w.ended\n		w.settle()\n", new: "		<-w.ended\n",
 	},
 	{
+		name: "an update of a drain function waits for the function's end", file: "members/membership.go", test: "TestAnUpdateOfADrainFunctionEndsWithTheMembership",
+		old: "		case <-m.unlisted:\n", new: "		case <-m.gone:\n",
+	},
+	{
 		name: "one process's answer is enough", file: "members/member.go", test: "TestAMemberDiesDuringADrain",
 		old: "case answer == \"\", c.Drain && answer != Drained:\n			state = pending", new: "case answer == \"\", c.Drain && answer != Drained:\n			if !c.isDrained() {\n				state = pending\n			}",
 	},
