@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -200,14 +201,15 @@ func (m *Membership) runMembership() {
 // stayListed keeps the member listed, on session after session. It returns why the membership has ended, or why the member could not be listed for the first time.
 func (m *Membership) stayListed() error {
 	c := m.group.client
-	pauses := recipe.NewBackoff(c)
+	pauses := recipe.RetryPauses{Client: c}
 	for {
+		began := time.Now()
 		err := recipe.OnSession(m.ctx, c, m.stayOnSession, failure.IsTransient, isUnknown)
 		if m.ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !m.wasListed() {
 			return err
 		}
 		c.Logger().Warn("a member is no longer listed in its group; it joins again", "path", m.group.path, "error", err)
-		if err := pauses.Pause(m.ctx); err != nil {
+		if err := pauses.Wait(m.ctx, began); err != nil {
 			return err
 		}
 	}
