@@ -93,6 +93,7 @@ func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted c
 			return nil
 		}
 		wanted.Reason = cmp.Or(wanted.Reason, present.Reason)
+		wanted.version, wanted.unknown = present.recordVersion, present.unknown
 	}
 	data, err := wanted.encode()
 	if err != nil {

@@ -426,6 +426,35 @@ func TestAnUnreadableCordonCordons(t *testing.T) {
 	})
 }
 
+// TestTheCordonOfANewerReleaseKeepsItsFields, and its version: a member of this release answers it, and a client of this release asks for more.
+func TestTheCordonOfANewerReleaseKeepsItsFields(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		d := newDrained()
+		a.join("a", d.option())
+		node := o.member("a").Node
+		other := "_c_0-member"
+		require.NoError(t, o.Client.Create(t.Context(), path+"/"+other, []byte(`{"v":1,"id":"b"}`), framework.Ephemeral))
+		require.NoError(t, o.Client.Create(t.Context(), path+"/_cordon_a",
+			[]byte(`{"v":2,"id":"a","request":"r","answers":{"`+other+`":{"state":"cordoned","since":7}},"until":{"x":[1]}}`), framework.Persistent))
+		synctest.Wait()
+		require.Equal(t, members.Cordoned, o.member("a").State)
+		stored := func() string {
+			n, exists := w.Node(path + "/_cordon_a")
+			require.True(t, exists)
+			return string(n.Data)
+		}
+		require.JSONEq(t, `{"v":2,"id":"a","request":"r","answers":{"`+other+`":{"state":"cordoned","since":7},"`+strings.TrimPrefix(node, path+"/")+`":{"state":"cordoned"}},"until":{"x":[1]}}`, stored())
+		done := o.drain("a")
+		<-d.began
+		require.Contains(t, stored(), `{"v":2,`)
+		require.Contains(t, stored(), `"until":{"x":[1]}`)
+		d.end <- nil
+		require.NoError(t, <-done)
+		require.Contains(t, stored(), `"until":{"x":[1]}`)
+	})
+}
+
 // TestAnAnswerToAWithdrawnRequestReplacesNoOther: a member has no connection when its drain function ends. Meanwhile the drain is withdrawn, and requested again so that the versions of the cordon's
 // nodes are the same. The member must not write its answer over the other request, and its drain function runs again.
 func TestAnAnswerToAWithdrawnRequestReplacesNoOther(t *testing.T) {

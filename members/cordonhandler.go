@@ -3,8 +3,6 @@ package members
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,14 +218,7 @@ func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, n
 	if err != nil || present == nil {
 		return err
 	}
-	record := c.storedRecord()
-	record.Answers = maps.Clone(c.Answers)
-	maps.DeleteFunc(record.Answers, func(name string, _ Answer) bool { return !slices.Contains(present, name) })
-	if record.Answers == nil {
-		record.Answers = map[string]Answer{}
-	}
-	record.Answers[name] = reply
-	data, err := record.encode()
+	data, err := c.toRecord().withAnswer(name, reply, present)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@ import (
 
 // FuzzRecords: any data of a member's node is a member with an ID, and any data of a cordon's node keeps the member out of service.
 func FuzzRecords(f *testing.F) {
-	for _, data := range []string{"", "null", "{}", `{"v":1,"id":"a","load":1}`, `{"v":9,"id":"a"}`, `{"v":1,"id":"a","request":"r","drain":true,"answers":{"n":{"state":"drained"}}}`} {
+	for _, data := range []string{"", "null", "{}", `{"v":1,"id":"a","load":1}`, `{"v":9,"id":"a"}`, `{"v":1,"id":"a","request":"r","drain":true,"answers":{"n":{"state":"drained"}}}`,
+		`{"v":2,"id":"a","request":"r","until":7,"answers":{"n":{"state":"cordoned","at":7},"m":null}}`} {
 		f.Add("_c_1-member", []byte(data))
 		f.Add("_cordon_a%2Fb", []byte(data))
 	}
@@ -22,9 +23,9 @@ func FuzzRecords(f *testing.F) {
 		if c.Drain {
 			require.NotEmpty(t, c.request, "answers name it")
 		}
-		again, err := c.storedRecord().encode()
+		again, err := c.toRecord().encode()
 		require.NoError(t, err)
-		twice, err := decodeCordon(name, again, framework.Stat{}).storedRecord().encode()
+		twice, err := decodeCordon(name, again, framework.Stat{}).toRecord().encode()
 		require.NoError(t, err)
 		require.Equal(t, string(again), string(twice))
 	})

@@ -7,6 +7,8 @@ import (
 	"math"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Info is a member's description of itself.
@@ -123,6 +125,10 @@ type Cordon struct {
 	request string // a UUID that no other request has; "" if the node's data cannot be read
 	zxid    int64  // the transaction that last wrote the node
 	version int32  // of the node
+
+	recordVersion  int                        // of the node's data, or 0 for that of this release
+	encodedAnswers map[string]json.RawMessage // Answers as they were read, with the fields of a newer release; nobody changes the map
+	unknown        recipe.Unknown             // the fields of a newer release; nobody changes the map
 }
 
 // Answer is a member's answer to a request.

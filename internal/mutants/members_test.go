@@ -9,6 +9,22 @@ var membersMutants = []mutant{
 		old: "	if errors.Is(err, framework.ErrNoNode) || err == nil && st.Mzxid != c.zxid {", new: "	if errors.Is(err, framework.ErrNoNode) || err == nil && st.Mzxid != c.zxid && false {",
 	},
 	{
+		name: "an answer removes what a newer release has written", file: "members/record.go", test: "TestTheCordonOfANewerReleaseKeepsItsFields",
+		old: "	r.unknown = unknown\n", new: "	_ = unknown\n",
+	},
+	{
+		name: "an answer lowers the version of a newer release's cordon", file: "members/record.go", test: "TestTheCordonOfANewerReleaseKeepsItsFields",
+		old: "max(r.version, recordVersion)", new: "0*r.version+recordVersion",
+	},
+	{
+		name: "an answer removes the fields of another's", file: "members/record.go", test: "TestTheCordonOfANewerReleaseKeepsItsFields",
+		old: "			answers[other] = data\n", new: "			answers[other], _ = json.Marshal(r.decodedAnswers()[other])\n			_ = data\n",
+	},
+	{
+		name: "a request removes what a newer release has written", file: "members/cordon.go", test: "TestTheCordonOfANewerReleaseKeepsItsFields",
+		old: "		wanted.version, wanted.unknown = present.recordVersion, present.unknown\n", new: "",
+	},
+	{
 		name: "a member joins again with what it joined with", file: "members/membership.go", test: "TestAMemberJoinsAgainOnItsNextSession",
 		old: "func (m *Membership) stayOnSession(s *framework.Session) error {\n	data, revision, err := m.nodeRecord()",
 		new: "func (m *Membership) stayOnSession(s *framework.Session) error {\n	m.mu.Lock()\n	m.info = Info{}\n	m.mu.Unlock()\n	data, revision, err := m.nodeRecord()",
