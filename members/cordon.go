@@ -40,20 +40,38 @@ func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) erro
 	return failure.Wrap("drain", g.path, err)
 }
 
-// Uncordon lets a member take work again, and withdraws a drain. It returns nil, and changes no node, if there is no cordon. The error wraps ErrInvalid, framework.ErrInvalidPath,
+// Uncordon lets a member take work again, and withdraws a drain. It returns nil, and changes no node, if there is no cordon. It does not remove a cordon that was made after it has removed
+// one, also when its reply was lost. The error wraps ErrInvalid, framework.ErrInvalidPath,
 // framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the cordon may have been removed.
 func (g *Group) Uncordon(ctx context.Context, id string) error {
 	err := errors.Join(g.err, checkID(id))
 	if err == nil {
-		err = recipe.OnSession(ctx, g.client, func(s *framework.Session) error {
-			_, err := s.Multi(ctx, framework.DeleteOp(g.nodePath(cordonName(id)), framework.AnyVersion), g.announceOp())
-			if isConflict(err) {
-				return nil
-			}
-			return err
-		}, failure.IsTransient, isUnknown)
+		created := int64(0)
+		err = recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return g.deleteCordon(ctx, s, id, &created) }, failure.IsTransient, isUnknown)
 	}
 	return failure.Wrap("uncordon", g.path, err)
+}
+
+// deleteCordon deletes a cordon's node. created is the transaction that created the node which the first try has found, or 0 before: a node that another transaction created is a cordon that
+// was made after the other one was removed, and stays.
+func (g *Group) deleteCordon(ctx context.Context, s *framework.Session, id string, created *int64) error {
+	if err := s.Sync(ctx, g.path); err != nil {
+		return err
+	}
+	node := g.nodePath(cordonName(id))
+	st, err := s.Exists(ctx, node)
+	if errors.Is(err, framework.ErrNoNode) || err == nil && *created != 0 && st.Czxid != *created {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	*created = st.Czxid
+	_, err = s.Multi(ctx, framework.DeleteOp(node, st.Version), g.announceOp())
+	if isConflict(err) {
+		return recipe.ErrAgain
+	}
+	return err
 }
 
 // requestCordon writes a request, unless the ID has one that asks for as much.

@@ -84,6 +84,31 @@ func TestACordonIsAcknowledged(t *testing.T) {
 	})
 }
 
+// TestAnUncordonThatIsRepeatedRemovesNoOtherCordon: the first try has removed the cordon, its reply is lost, and another operator cordons the member before the second try.
+func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.peer("a").join("a")
+		o, p := w.peer("o"), w.peer("p")
+		require.NoError(t, o.Cordon(t.Context(), "a", members.Reason("first")))
+		synctest.Wait()
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: o.sessionID(), Func: zktest.Request.Writes})
+		defer lost.Cancel()
+		done := make(chan error, 1)
+		go func() { done <- o.Uncordon(t.Context(), "a") }()
+		<-lost.Hit()
+		o.Link.Cut()
+		require.True(t, isOpen(done))
+		require.Nil(t, p.member("a").Cordon, "it was removed")
+		require.NoError(t, p.Cordon(t.Context(), "a", members.Reason("second")))
+		o.Link.Heal()
+		require.NoError(t, <-done)
+		require.NotNil(t, p.member("a").Cordon)
+		require.Equal(t, "second", p.member("a").Cordon.Reason)
+		require.NoError(t, o.Uncordon(t.Context(), "a"))
+		require.Nil(t, p.member("a").Cordon)
+	})
+}
+
 func TestACordonOutlivesItsMember(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")

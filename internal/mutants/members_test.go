@@ -103,6 +103,15 @@ var membersMutants = []mutant{
 		redundant: "the context of a withdrawn drain has ended, and its function was waited for: it notes nothing",
 	},
 	{
+		name: "an uncordon that is repeated removes a later cordon", file: "members/cordon.go", test: "TestAnUncordonThatIsRepeatedRemovesNoOtherCordon",
+		old: "err == nil && *created != 0 && st.Czxid != *created {", new: "err == nil && *created != 0 && st.Czxid == 0 {",
+	},
+	{
+		name: "an uncordon removes a cordon at any version", file: "members/cordon.go",
+		old: "framework.DeleteOp(node, st.Version)", new: "framework.DeleteOp(node, framework.AnyVersion)",
+		redundant: "it needs a delete that the servers apply after another client has removed the cordon and made one",
+	},
+	{
 		name: "a drain that is withdrawn goes on", file: "members/cordonhandler.go", test: "TestADrainThatIsWithdrawn",
 		old: "	present.stopAndWait(ErrWithdrawn)\n", new: "",
 	},
