@@ -30,8 +30,9 @@ func (g *Group) Cordon(ctx context.Context, id string, opts ...CordonOption) err
 // otherwise an error that wraps ErrLeft, after a session timeout of this client. A member that loses its session goes on with its work, and acknowledges on the next session. A process
 // that is started again under the drain must acknowledge, too.
 //
-// The error wraps a *DrainError, ErrWithdrawn, ErrLeft, ErrNotFound, ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. After any
-// error but ErrWithdrawn the member stays cordoned, and the request to drain stands until Uncordon withdraws it.
+// The error wraps a *DrainError, ErrWithdrawn, ErrLeft, ErrNotFound, ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. After a
+// *DrainError and after ErrLeft the member stays cordoned, and the request to drain stands until Uncordon withdraws it. After ErrNotFound, ErrInvalid and framework.ErrInvalidPath there is no
+// request. After any other error but ErrWithdrawn the request may have been written.
 func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) error {
 	err := g.requestCordon(ctx, id, true, opts)
 	if err == nil {

@@ -34,8 +34,8 @@ type Change struct {
 	Member Member
 	// Before is the member as it was in the view before, or zero if it was not listed.
 	Before Member
-	// Zxid is the transaction that made the change. It is 0 if the nodes do not show that transaction: when a member has left, and when a cordon was removed. Those changes come first in
-	// their view. The other values do not fall, from change to change and from view to view.
+	// Zxid is the transaction that made the change. It is 0 if the nodes do not show that transaction: when a member has left, when a cordon was removed, and when one of several nodes with the
+	// member's ID is gone. Those changes come first in their view. The other values do not fall, from change to change and from view to view.
 	Zxid int64
 }
 
@@ -45,23 +45,23 @@ type Kind string
 // The kinds of changes.
 const (
 	Joined   Kind = "joined"
-	Rejoined Kind = "rejoined" // it has another node than before: it has another session, or another process has joined with its ID
-	Changed  Kind = "changed"
+	Rejoined Kind = "rejoined" // it has a newer node than before: it has another session, or another process has joined with its ID
+	Changed  Kind = "changed"  // also when the newest of several nodes with its ID is gone: it is shown with an older node
 	Left     Kind = "left"
 )
 
 // groupReader reads a group as of one moment.
 //
-// A list of the directory has a moment: the newest transaction in the directory's Stat. Each change of a member or a cordon by this package writes the directory in the same transaction.
-// So a node with a newer transaction than the moment has changed after the list. The reader keeps the former state of such a node until the next list, so that no watch shows a change
+// The moment of a list is its listZxid: the newest transaction in the directory's Stat. Each change of a member or a cordon by this package writes the directory in the same transaction.
+// So a node with a newer transaction has changed after the list. The reader keeps the former state of such a node until the next list, so that no watch shows a change
 // before an older one. If it does not know the node's former state, it lists again.
 type groupReader struct {
 	group     *Group
 	anyMoment bool // take nodes in the state in which they are read, also a later one than the list's
 
-	moment      int64                // of the latest list
+	listZxid    int64                // of the latest list
 	dirMzxid    int64                // the directory's Mzxid in the latest list: while it is the same, no known node has changed
-	nodes       map[string]groupNode // by name, as of the moment
+	nodes       map[string]groupNode // by name, as of listZxid
 	laterStates map[string]groupNode // nodes without a known former state, which were read in a later state than the list's: the next list may be as late
 }
 
@@ -93,8 +93,8 @@ func (r *groupReader) readGroup(ctx context.Context, s *framework.Session) error
 // clearGroup makes the group empty: there is no directory.
 func (r *groupReader) clearGroup() { r.nodes, r.dirMzxid = nil, 0 }
 
-// momentOf returns the newest transaction that a directory's Stat has.
-func momentOf(st framework.Stat) int64 { return max(st.Czxid, st.Mzxid, st.Pzxid) }
+// newestZxid returns the newest transaction that a directory's Stat has.
+func newestZxid(st framework.Stat) int64 { return max(st.Czxid, st.Mzxid, st.Pzxid) }
 
 // readBatch is how many nodes one request reads.
 const readBatch = 500
@@ -102,8 +102,8 @@ const readBatch = 500
 // readNodes reads the nodes of a list of the directory: the new ones, or all of them if the directory was written after the list before. It returns errOlder or errListAgain if another
 // list is needed; the reader's state is that of the list before then.
 func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names []string, st framework.Stat) error {
-	moment := momentOf(st)
-	if moment < r.moment {
+	listZxid := newestZxid(st)
+	if listZxid < r.listZxid {
 		return errOlder
 	}
 	now, unread := make(map[string]groupNode, len(names)), []string(nil)
@@ -135,41 +135,41 @@ func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names
 				return n.Err
 			}
 			found[batch[i]] = groupNode{n.Data, n.Stat}
-			if n.Stat.Mzxid > moment {
+			if n.Stat.Mzxid > listZxid {
 				later = append(later, batch[i])
 			}
 		}
 	}
 	maps.Copy(now, found)
 	if len(later) > 0 && !r.anyMoment {
-		if err := r.restoreEarlier(ctx, s, now, later, moment); err != nil {
+		if err := r.restoreEarlier(ctx, s, now, later, listZxid); err != nil {
 			return err
 		}
 	}
-	r.nodes, r.moment, r.dirMzxid = now, moment, st.Mzxid
+	r.nodes, r.listZxid, r.dirMzxid = now, listZxid, st.Mzxid
 	return nil
 }
 
-// restoreEarlier puts the states at the moment back into now, for the nodes that were read in a later state. It does nothing if the directory still has that moment: then another program,
+// restoreEarlier puts the states as of listZxid back into now, for the nodes that were read in a later state. It does nothing if listZxid is still the newest of the directory: then another program,
 // which does not write the directory, has changed the nodes.
-func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, now map[string]groupNode, later []string, moment int64) error {
+func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, now map[string]groupNode, later []string, listZxid int64) error {
 	st, err := s.Exists(ctx, r.group.path)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return err
 	}
-	if err == nil && momentOf(st) == moment {
+	if err == nil && newestZxid(st) == listZxid {
 		return nil
 	}
 	again := map[string]groupNode{}
 	for _, name := range later {
 		known, ok := r.nodes[name]
-		if former, seen := r.laterStates[name]; !ok && seen && former.stat.Mzxid <= moment {
+		if former, seen := r.laterStates[name]; !ok && seen && former.stat.Mzxid <= listZxid {
 			known, ok = former, true
 		}
 		switch found, exists := now[name]; {
 		case ok:
 			now[name] = known
-		case exists && found.stat.Czxid <= moment:
+		case exists && found.stat.Czxid <= listZxid:
 			again[name] = found
 		default: // deleted after the list, perhaps created again: the next list shows it
 			delete(now, name)
@@ -184,7 +184,7 @@ func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, 
 
 // makeView returns the view of the nodes that were read, without changes.
 func (r *groupReader) makeView() *View {
-	v := &View{Zxid: r.moment}
+	v := &View{Zxid: r.listZxid}
 	for name, n := range r.nodes {
 		if strings.HasPrefix(name, cordonPrefix) {
 			v.Cordons = append(v.Cordons, *decodeCordon(name, n.data, n.stat))

@@ -104,6 +104,16 @@ func TestTheNewestNodeOfAnIDCounts(t *testing.T) {
 		require.NoError(t, old.Leave(t.Context()))
 		time.Sleep(time.Second)
 		require.Zero(t, seen.view().Members[0].Others)
+		require.Equal(t, "a: changed a", seen.last())
+		require.Zero(t, seen.view().Changes[0].Zxid, "no node shows which transaction removed the other one")
+		newest := o.join("a")
+		time.Sleep(time.Second)
+		require.Equal(t, "a: rejoined a", seen.last())
+		require.NoError(t, newest.Leave(t.Context()))
+		time.Sleep(time.Second)
+		require.Equal(t, "a: changed a", seen.last(), "an older node is shown")
+		require.Equal(t, 2.0, seen.view().Members[0].Info.Load)
+		require.Zero(t, seen.view().Changes[0].Zxid)
 	})
 }
 
