@@ -54,10 +54,11 @@ type Counter struct {
 	tasks   background.Tasks
 
 	// Used only by the goroutine of runChanges. After its end Close uses note with mu.
-	note    string           // the note's path, or "" if there is none
-	version int32            // of the note, before the transaction of sent
-	sent    []*counterChange // the changes of the transaction under way
-	unsure  bool             // the transaction of sent has no answer: it may have been applied, or may still be
+	note       string           // the note's path, or "" if there is none
+	noteUsable bool             // the note was created, and version is known; otherwise another note takes its place
+	version    int32            // of the note, before the transaction of sent
+	sent       []*counterChange // the changes of the transaction under way
+	unsure     bool             // the transaction of sent has no answer: it may have been applied, or may still be
 }
 
 // counterChange is one call of Add, Set or CompareAndSet.
@@ -245,7 +246,7 @@ func (c *Counter) failSentLocked(err error) {
 		one.err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 		close(one.done)
 	}
-	c.sent, c.unsure, c.note = nil, false, ""
+	c.sent, c.unsure, c.noteUsable = nil, false, false
 }
 
 // writeOrSettle makes one transaction of all changes that wait. If the former transaction has no answer, it finds out first whether that was applied, and sends its changes again if not. It
@@ -256,7 +257,7 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 			return err
 		}
 	}
-	if c.note == "" {
+	if !c.noteUsable {
 		if err := c.createNote(s); err != nil {
 			return err
 		}
@@ -309,7 +310,7 @@ func (c *Counter) afterFailedTransaction(s *framework.Session, batch []*counterC
 	case tx.Index == 0 && c.unsure: // the former transaction was applied, or the note is gone
 		return recipe.ErrAgain
 	case tx.Index == 0 && (errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrBadVersion)):
-		c.note = "" // another program has deleted or written it
+		c.noteUsable = false // another program has deleted or written it
 	case errors.Is(err, framework.ErrNoNode) && !exists:
 		dir, _ := znode.Split(c.path)
 		if err := s.MakeDirs(c.ctx, dir); err != nil {
@@ -398,12 +399,18 @@ func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
 	return value, refused
 }
 
-// createNote creates this writer's note, and deletes old notes of other writers.
+// createNote creates this writer's note, in place of a note that is not usable, and deletes old notes of other writers.
 func (c *Counter) createNote(s *framework.Session) error {
+	if c.note != "" {
+		if err := s.DeleteIfPresent(c.ctx, c.note); err != nil {
+			return err
+		}
+	}
 	dir := c.path + "~writers"
-	note := znode.Join(dir, rand.Text())
-	err := s.CreateIfMissing(c.ctx, note, nil, framework.Persistent)
+	c.note = znode.Join(dir, rand.Text())
+	err := s.CreateIfMissing(c.ctx, c.note, nil, framework.Persistent)
 	if errors.Is(err, framework.ErrNoNode) {
+		c.note = ""
 		if err := s.MakeDirs(c.ctx, dir); err != nil {
 			return err
 		}
@@ -412,7 +419,7 @@ func (c *Counter) createNote(s *framework.Session) error {
 	if err != nil {
 		return err
 	}
-	c.note, c.version = note, 0
+	c.version, c.noteUsable = 0, true
 	return c.deleteOldNotes(s, dir)
 }
 

@@ -344,6 +344,57 @@ func TestCloseEndsAnAdd(t *testing.T) {
 	})
 }
 
+// TestCloseDeletesTheNoteOfAnAddWithoutAnAnswer: the add may have been made, and no note stays.
+func TestCloseDeletesTheNoteOfAnAddWithoutAnAnswer(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := counter(t, w.member("a"))
+		add(t, c, 1)
+		slow := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.Add(context.Background(), 1)
+			failed <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		require.NoError(t, c.Close(t.Context()))
+		slow.Cancel()
+		require.ErrorIs(t, <-failed, framework.ErrOutcomeUnknown)
+		require.Empty(t, w.Children(notes))
+	})
+}
+
+// TestAWriterHasOneNote: also after another program has written its note, while a transaction had no answer.
+func TestAWriterHasOneNote(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, other := w.member("a"), w.member("b")
+		c := counter(t, m)
+		add(t, c, 1)
+		writeNote := func() {
+			_, err := other.Set(t.Context(), notes+"/"+w.Children(notes)[0], []byte("by hand"), framework.AnyVersion)
+			require.NoError(t, err)
+		}
+		writeNote()
+		require.EqualValues(t, 2, add(t, c, 1))
+		require.Len(t, w.Children(notes), 1)
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
+		defer f.Cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.Add(context.Background(), 1)
+			failed <- err
+		}()
+		<-f.Hit()
+		m.Link.Cut()
+		writeNote()
+		m.Link.Heal()
+		require.ErrorIs(t, <-failed, framework.ErrOutcomeUnknown)
+		require.EqualValues(t, 4, add(t, c, 1))
+		require.Len(t, w.Children(notes), 1)
+		require.NoError(t, c.Close(t.Context()))
+		require.Empty(t, w.Children(notes))
+	})
+}
+
 func TestBadArgumentsOfACounter(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")

@@ -210,7 +210,7 @@ var idsMutants = []mutant{
 	{
 		name: "a note that is gone says nothing happened", file: "ids/counter.go", test: "TestADeletedNoteMakesAnUnknownOutcome",
 		old: "		c.failWithUnknownOutcome(fmt.Errorf(\"the note %s was deleted or written by another client\", c.note))\n		return true, nil\n",
-		new: "		c.unsure, c.note = false, \"\"\n		return false, c.putBack(c.sent, recipe.ErrAgain)\n",
+		new: "		c.unsure, c.noteUsable = false, false\n		return false, c.putBack(c.sent, recipe.ErrAgain)\n",
 	},
 	{
 		name: "notes of the dead stay", file: "ids/counter.go", test: "TestOldNotesAreDeleted",
@@ -221,6 +221,16 @@ var idsMutants = []mutant{
 		name: "notes of the living are deleted", file: "ids/counter.go", test: "TestOldNotesAreDeleted",
 		old: "> noteAge {",
 		new: "> noteAge/1000 {",
+	},
+	{
+		name: "Close leaves the note of a transaction without an answer", file: "ids/counter.go", test: "TestCloseDeletesTheNoteOfAnAddWithoutAnAnswer",
+		old: "	c.sent, c.unsure, c.noteUsable = nil, false, false\n",
+		new: "	c.sent, c.unsure, c.noteUsable, c.note = nil, false, false, \"\"\n",
+	},
+	{
+		name: "a note that another program has written stays", file: "ids/counter.go", test: "TestAWriterHasOneNote",
+		old: "	if c.note != \"\" {\n		if err := s.DeleteIfPresent(",
+		new: "	if c.note == \"\" && c.noteUsable {\n		if err := s.DeleteIfPresent(",
 	},
 	{
 		name: "Close leaves the note", file: "ids/counter.go", test: "TestOldNotesAreDeleted",
