@@ -70,7 +70,7 @@ func NewWorker(client *framework.Client, path string, slots int, opts ...WorkerO
 	o, err := recipe.ApplyOptions(workerDefaults(slots), opts)
 	w.err = err
 	if err := checkSlotCount(slots); err != nil {
-		w.err = err
+		w.err, slots = err, 1 // with a number that is too large, Parse would panic
 	}
 	if err := recipe.CheckClientAndPath(client, path, "a worker"); err != nil {
 		w.err = err
@@ -78,7 +78,7 @@ func NewWorker(client *framework.Client, path string, slots int, opts ...WorkerO
 	if w.err == nil {
 		w.tel = newReserveTelemetry(client, "worker")
 	}
-	w.slotBits = bits.Len(uint(max(slots-1, 0)))
+	w.slotBits = bits.Len(uint(slots - 1))
 	w.countBits, w.epoch = lowBits-w.slotBits, o.epoch
 	w.slot.client, w.slot.path, w.slot.opts = client, path, o
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -141,7 +141,7 @@ type ID struct {
 	Count int
 }
 
-// Parse splits an id of a worker of this path into its parts. It sends no request.
+// Parse splits an id of a worker of this path into its parts. It sends no request. If the worker's number of slots was refused, the parts are meaningless.
 func (w *Worker) Parse(id int64) ID {
 	return ID{time.UnixMilli(id>>lowBits + w.epoch).UTC(), int(id >> w.countBits & (1<<w.slotBits - 1)), int(id & (1<<w.countBits - 1))}
 }

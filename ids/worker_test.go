@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -406,9 +407,11 @@ func TestForeignSlotsStayAsTheyAre(t *testing.T) {
 func TestBadArgumentsOfAWorker(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
-		for _, slots := range []int{-1, 0, 65537} {
-			_, err := worker(t, m, slots).Next(t.Context())
+		for _, slots := range []int{-1, 0, 65537, 1<<22 + 1, math.MaxInt} {
+			refused := worker(t, m, slots)
+			_, err := refused.Next(t.Context())
 			require.ErrorIs(t, err, ids.ErrOption)
+			require.Zero(t, refused.Parse(math.MaxInt64).Slot, "Parse has no error to return")
 		}
 		_, err := worker(t, m, 5, nil, ids.WithEpoch(time.Time{})).Next(t.Context())
 		require.ErrorIs(t, err, ids.ErrOption)

@@ -119,6 +119,10 @@ var idsMutants = []mutant{
 		new: "",
 	},
 	{
+		name: "a number of slots that was refused is used", file: "ids/worker.go", test: "TestBadArgumentsOfAWorker",
+		old: "w.err, slots = err, 1 // with", new: "w.err = err // with",
+	},
+	{
 		name: "windows stay short", file: "ids/worker.go", test: "TestAWorkerWritesLittle",
 		old: "return min(2*w.length, maxWindow)",
 		new: "return w.length",
