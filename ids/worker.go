@@ -33,8 +33,8 @@ const (
 // gives more ids in a millisecond than there is room for (2^22 divided by the number of slots, rounded up to a power of two); the ensemble's clock was set back; or the slot's former user
 // has reserved later times: a few seconds, or up to an hour if it was very busy.
 //
-// Next gives ids of a reserved window from memory, also while the session is suspended or lost. A window lasts for three seconds or longer. An idle worker
-// sends no requests. A slot is free again when its worker was closed or the worker's session has ended; a worker whose session was lost claims a slot again.
+// Next gives ids of a reserved window from memory, also while the session is suspended or lost. A window has the times of three seconds or more. A worker
+// that gives more ids in a millisecond than there is room for uses it up sooner. An idle worker sends no requests. A slot is free again when its worker was closed or the worker's session has ended; a worker whose session was lost claims a slot again.
 type Worker struct {
 	path string
 	err  error // of the arguments
