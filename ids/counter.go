@@ -54,20 +54,20 @@ type Counter struct {
 	tasks   background.Tasks
 
 	// Used only by the goroutine of runChanges. After its end Close uses note with mu.
-	note       string           // the note's path, or "" if there is none
-	noteUsable bool             // the note was created, and version is known; otherwise another note takes its place
-	version    int32            // of the note, before the transaction of sent
-	sent       []*counterChange // the changes of the transaction under way
-	unsure     bool             // the transaction of sent has no answer: it may have been applied, or may still be
+	note                  string           // the note's path, or "" if there is none
+	noteUsable            bool             // the note was created, and version is known; otherwise another note takes its place
+	version               int32            // of the note, before the transaction of sentBatch
+	sentBatch             []*counterChange // the changes of the transaction under way
+	transactionUnanswered bool             // the transaction of sentBatch has no answer: it may have been applied, or may still be
 }
 
 // counterChange is one call of Add, Set or CompareAndSet.
 type counterChange struct {
-	apply func(int64) (int64, error) // returns the number after the change, or why it is refused
-	sent  bool                       // its transaction may have been sent; guarded by Counter.mu
-	done  chan struct{}
-	value int64 // the result; valid after done is closed, as is err
-	err   error
+	apply     func(int64) (int64, error) // returns the number after the change, or why it is refused
+	maybeSent bool                       // its transaction may have been sent; guarded by Counter.mu
+	done      chan struct{}
+	value     int64 // the result; valid after done is closed, as is err
+	err       error
 }
 
 // NewCounter returns the counter at path. It sends no request before the first call. If an argument is invalid, every call returns an error that says so.
@@ -193,7 +193,7 @@ func (c *Counter) applyChange(ctx context.Context, op string, apply func(int64) 
 		return own.value, failure.Wrap(op, c.path, own.err)
 	default:
 	}
-	if own.sent {
+	if own.maybeSent {
 		err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 	} else {
 		c.waiting = slices.DeleteFunc(c.waiting, func(other *counterChange) bool { return other == own })
@@ -228,7 +228,7 @@ func (c *Counter) failAllLocked(err error) {
 		close(one.done)
 	}
 	c.waiting = nil
-	if c.unsure {
+	if c.transactionUnanswered {
 		c.failSentLocked(err)
 	}
 }
@@ -242,17 +242,17 @@ func (c *Counter) failWithUnknownOutcome(err error) {
 
 // failSentLocked ends the changes of a transaction without an answer with framework.ErrOutcomeUnknown, and gives the note up, since its version is not known. Guarded by mu.
 func (c *Counter) failSentLocked(err error) {
-	for _, one := range c.sent {
+	for _, one := range c.sentBatch {
 		one.err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 		close(one.done)
 	}
-	c.sent, c.unsure, c.noteUsable = nil, false, false
+	c.sentBatch, c.transactionUnanswered, c.noteUsable = nil, false, false
 }
 
 // writeOrSettle makes one transaction of all changes that wait. If the former transaction has no answer, it finds out first whether that was applied, and sends its changes again if not. It
 // returns nil when a transaction's changes have ended.
 func (c *Counter) writeOrSettle(s *framework.Session) error {
-	if c.unsure {
+	if c.transactionUnanswered {
 		if settled, err := c.settleTransaction(s); settled || err != nil {
 			return err
 		}
@@ -279,7 +279,7 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 	}
 	ops := []framework.Op{framework.SetOp(c.note, strconv.AppendInt(nil, value, 10), c.version)}
 	switch {
-	case refused == len(batch) && !c.unsure:
+	case refused == len(batch) && !c.transactionUnanswered:
 		c.finishBatch(batch)
 		return nil
 	case refused == len(batch): // only the note is written: its new version keeps the transaction without an answer from taking effect
@@ -290,7 +290,7 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 	}
 	rs, err := s.Multi(c.ctx, ops...)
 	if err == nil {
-		c.version, c.unsure = rs[0].Stat.Version, false
+		c.version, c.transactionUnanswered = rs[0].Stat.Version, false
 		c.tel.countTransaction()
 		c.finishBatch(batch)
 		return nil
@@ -303,11 +303,11 @@ func (c *Counter) afterFailedTransaction(s *framework.Session, batch []*counterC
 	var tx *framework.TxError
 	switch {
 	case isUnknown(err):
-		c.sent, c.unsure = batch, true
+		c.sentBatch, c.transactionUnanswered = batch, true
 		return err
 	case !errors.As(err, &tx):
 		return c.putBack(batch, err)
-	case tx.Index == 0 && c.unsure: // the former transaction was applied, or the note is gone
+	case tx.Index == 0 && c.transactionUnanswered: // the former transaction was applied, or the note is gone
 		return recipe.ErrAgain
 	case tx.Index == 0 && (errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrBadVersion)):
 		c.noteUsable = false // another program has deleted or written it
@@ -340,9 +340,9 @@ func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err err
 		c.failWithUnknownOutcome(fmt.Errorf("the note %s was deleted or written by another client", c.note))
 		return true, nil
 	}
-	batch := c.sent
+	batch := c.sentBatch
 	applyAll(batch, before)
-	c.version, c.unsure = st.Version, false
+	c.version, c.transactionUnanswered = st.Version, false
 	c.tel.countTransaction()
 	c.finishBatch(batch)
 	return true, nil
@@ -350,30 +350,30 @@ func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err err
 
 // takeBatch returns the changes of the next transaction: those of a former transaction without an answer, or else those that wait.
 func (c *Counter) takeBatch() []*counterChange {
-	if c.unsure {
-		return c.sent
+	if c.transactionUnanswered {
+		return c.sentBatch
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	batch := c.waiting
 	for _, one := range batch {
-		one.sent = true
+		one.maybeSent = true
 	}
-	c.waiting, c.sent = nil, batch
+	c.waiting, c.sentBatch = nil, batch
 	return batch
 }
 
-// putBack makes the changes of a transaction that was not applied wait again, before the others. The changes of a transaction without an answer stay in sent. It returns err.
+// putBack makes the changes of a transaction that was not applied wait again, before the others. The changes of a transaction without an answer stay in sentBatch. It returns err.
 func (c *Counter) putBack(batch []*counterChange, err error) error {
-	if c.unsure {
+	if c.transactionUnanswered {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range batch {
-		one.sent, one.value, one.err = false, 0, nil
+		one.maybeSent, one.value, one.err = false, 0, nil
 	}
-	c.waiting, c.sent = append(batch, c.waiting...), nil
+	c.waiting, c.sentBatch = append(batch, c.waiting...), nil
 	return err
 }
 
@@ -384,7 +384,7 @@ func (c *Counter) finishBatch(batch []*counterChange) {
 	for _, one := range batch {
 		close(one.done)
 	}
-	c.sent = nil
+	c.sentBatch = nil
 }
 
 // applyAll applies changes to a number, one after the other, sets their results, and returns the number after them and how many were refused.

@@ -22,8 +22,8 @@ const (
 	lowBits  = 22
 )
 
-// workerSlot claims a slot for a worker, and reserves times in it. One goroutine at a time may use it.
-type workerSlot struct {
+// slotClaimer claims a slot for a worker, and reserves times in it. One goroutine at a time may use it.
+type slotClaimer struct {
 	client *framework.Client
 	path   string // of the workers
 	opts   workerOptions
@@ -58,7 +58,7 @@ const claimChoice = 16
 //
 // Only an answered transaction at the version that was read reserves times: from the slot's former until, or later, up to the new one. No other transaction can have reserved these times.
 // This holds also when clocks are wrong and sessions are lost. The transaction also checks that the owner node exists, so that two workers do not use one slot in turns.
-func (o *workerSlot) reserveTimes(ctx context.Context, s *framework.Session, floor int64, window time.Duration) (reservedTimes, error) {
+func (o *slotClaimer) reserveTimes(ctx context.Context, s *framework.Session, floor int64, window time.Duration) (reservedTimes, error) {
 	if o.owned == nil || o.owned.session != s {
 		if err := o.claimSlot(ctx, s); err != nil {
 			return reservedTimes{}, err
@@ -88,7 +88,7 @@ func (o *workerSlot) reserveTimes(ctx context.Context, s *framework.Session, flo
 
 // writeUntil sets the slot's until, if the slot's node still has the known version and the owner node exists. It notes the ensemble's time of the write. After recipe.ErrAgain, or an error
 // of a write without an answer, the slot must be claimed or read again.
-func (o *workerSlot) writeUntil(ctx context.Context, s *framework.Session, until int64) error {
+func (o *slotClaimer) writeUntil(ctx context.Context, s *framework.Session, until int64) error {
 	next := o.owned.record
 	next.Until = until
 	requested := time.Now()
@@ -112,7 +112,7 @@ func (o *workerSlot) writeUntil(ctx context.Context, s *framework.Session, until
 }
 
 // readBack reads the slot's node after a write without an answer or a refused one. The worker does not use the times that a write without an answer may have reserved.
-func (o *workerSlot) readBack(ctx context.Context, s *framework.Session) error {
+func (o *slotClaimer) readBack(ctx context.Context, s *framework.Session) error {
 	path := o.slotPath(o.owned.number)
 	if err := s.Sync(ctx, path); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (o *workerSlot) readBack(ctx context.Context, s *framework.Session) error {
 
 // claimSlot claims a free slot: one whose node is missing or has no child. One transaction creates the owner node and writes the slot's node, at the version at which that had no child. So
 // only one of several workers succeeds; the others get recipe.ErrAgain. The error wraps ErrNoSlot if no slot is free, after a sync.
-func (o *workerSlot) claimSlot(ctx context.Context, s *framework.Session) error {
+func (o *slotClaimer) claimSlot(ctx context.Context, s *framework.Session) error {
 	o.owned = nil
 	if err := o.checkSlots(ctx, s); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (o *workerSlot) claimSlot(ctx context.Context, s *framework.Session) error 
 }
 
 // createSlot creates a slot's node if it is missing, and reads it: another worker may have created and used it meanwhile. It returns recipe.ErrAgain if the slot is not free.
-func (o *workerSlot) createSlot(ctx context.Context, s *framework.Session, number int) (freeSlot, error) {
+func (o *slotClaimer) createSlot(ctx context.Context, s *framework.Session, number int) (freeSlot, error) {
 	path := o.slotPath(number)
 	if err := s.CreateIfMissing(ctx, path, slotRecord{}.encode(), framework.Persistent); err != nil {
 		return freeSlot{}, err
@@ -191,7 +191,7 @@ func (o *workerSlot) createSlot(ctx context.Context, s *framework.Session, numbe
 }
 
 // releaseSlot deletes the owner node in the background. It returns a channel that is closed when the node is gone or its session has ended.
-func (o *workerSlot) releaseSlot() <-chan struct{} {
+func (o *slotClaimer) releaseSlot() <-chan struct{} {
 	if o.owned == nil {
 		done := make(chan struct{})
 		close(done)
@@ -201,7 +201,7 @@ func (o *workerSlot) releaseSlot() <-chan struct{} {
 }
 
 // checkSlots compares this worker's number of slots and epoch with those of the path's node, or creates that node. The error wraps ErrMismatch if they differ.
-func (o *workerSlot) checkSlots(ctx context.Context, s *framework.Session) error {
+func (o *slotClaimer) checkSlots(ctx context.Context, s *framework.Session) error {
 	own := workersRecord{Slots: o.opts.slots, Epoch: o.opts.epoch}
 	data, _, err := s.Get(ctx, o.path)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -238,7 +238,7 @@ type freeSlot struct {
 
 // freeSlots returns the claimChoice free slots with the lowest numbers, or all if there are fewer: those without a node, and those whose node has no child. The data, version and number of
 // children of a node are of one moment.
-func (o *workerSlot) freeSlots(ctx context.Context, s *framework.Session) (free []freeSlot, err error) {
+func (o *slotClaimer) freeSlots(ctx context.Context, s *framework.Session) (free []freeSlot, err error) {
 	names, _, err := s.Children(ctx, o.path)
 	if err != nil {
 		return nil, err
@@ -280,4 +280,4 @@ func (o *workerSlot) freeSlots(ctx context.Context, s *framework.Session) (free 
 	return free, nil
 }
 
-func (o *workerSlot) slotPath(number int) string { return znode.Join(o.path, strconv.Itoa(number)) }
+func (o *slotClaimer) slotPath(number int) string { return znode.Join(o.path, strconv.Itoa(number)) }

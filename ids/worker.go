@@ -17,6 +17,9 @@ const (
 	maxWindow = time.Hour
 )
 
+// busyInterval is the time between two reservations below which the next window is longer.
+const busyInterval = time.Second
+
 // Worker gives ids of 63 bits that rise roughly with time. Each consists of a time, a slot and a count, as in Twitter's Snowflake. It is safe for
 // concurrent use.
 //
@@ -34,7 +37,8 @@ const (
 // has reserved later times: a few seconds, or up to an hour if it was very busy.
 //
 // Next gives ids of a reserved window from memory, also while the session is suspended or lost. A window has the times of three seconds or more. A worker
-// that gives more ids in a millisecond than there is room for uses it up sooner. An idle worker sends no requests. A slot is free again when its worker was closed or the worker's session has ended; a worker whose session was lost claims a slot again.
+// that gives more ids in a millisecond than there is room for uses it up sooner. An idle worker sends no requests. A slot is free again when its worker was closed or the
+// worker's session has ended; a worker whose session was lost claims a slot again.
 type Worker struct {
 	path string
 	err  error // of the arguments
@@ -49,7 +53,7 @@ type Worker struct {
 	length     time.Duration // of the latest window, or 0 before the first one; guarded by mu
 
 	client *framework.Client
-	slot   workerSlot // used only by the reservation under way, and by Close after the last one
+	slot   slotClaimer // used only by the reservation under way, and by Close after the last one
 }
 
 // timeWindow is a window of times that only this worker may use in its slot. A position in it is a time in milliseconds since the epoch, and in its lower bits a count within the millisecond.
@@ -234,9 +238,9 @@ func (w *Worker) nextLength() time.Duration {
 	switch lasted := time.Since(w.reservedAt); {
 	case w.length == 0:
 		return minWindow
-	case lasted < shortLasting:
+	case lasted < busyInterval:
 		return min(2*w.length, maxWindow)
-	case lasted > 2*shortLasting:
+	case lasted > 2*busyInterval:
 		return max(w.length/2, minWindow)
 	}
 	return w.length

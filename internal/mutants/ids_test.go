@@ -168,13 +168,13 @@ var idsMutants = []mutant{
 	// Counters.
 	{
 		name: "a transaction without an answer has not happened", file: "ids/counter.go", test: "TestAnAddCountsOnce",
-		old: "		c.sent, c.unsure = batch, true\n		return err\n",
+		old: "		c.sentBatch, c.transactionUnanswered = batch, true\n		return err\n",
 		new: "		return c.putBack(batch, err)\n",
 	},
 	{
 		name: "a transaction without an answer has happened", file: "ids/counter.go", test: "TestAnAddCountsOnce",
 		old: "	case err == nil && st.Version == c.version:\n		return false, nil\n",
-		new: "	case err == nil && st.Version == c.version:\n		c.unsure = false\n		c.finishBatch(c.sent)\n		return true, nil\n",
+		new: "	case err == nil && st.Version == c.version:\n		c.transactionUnanswered = false\n		c.finishBatch(c.sentBatch)\n		return true, nil\n",
 	},
 	{
 		name: "a counter is written at any version", file: "ids/counter.go", test: "TestACounterIsCompared|TestAnAddCountsOnce",
@@ -208,13 +208,13 @@ var idsMutants = []mutant{
 	},
 	{
 		name: "an add that was sent says it was not", file: "ids/counter.go", test: "TestAnAddEndsWithItsContext",
-		old: "	if own.sent {",
-		new: "	if own.sent && own.err != nil {",
+		old: "	if own.maybeSent {",
+		new: "	if own.maybeSent && own.err != nil {",
 	},
 	{
 		name: "a note that is gone says nothing happened", file: "ids/counter.go", test: "TestADeletedNoteMakesAnUnknownOutcome",
 		old: "		c.failWithUnknownOutcome(fmt.Errorf(\"the note %s was deleted or written by another client\", c.note))\n		return true, nil\n",
-		new: "		c.unsure, c.noteUsable = false, false\n		return false, c.putBack(c.sent, recipe.ErrAgain)\n",
+		new: "		c.transactionUnanswered, c.noteUsable = false, false\n		return false, c.putBack(c.sentBatch, recipe.ErrAgain)\n",
 	},
 	{
 		name: "notes of the dead stay", file: "ids/counter.go", test: "TestOldNotesAreDeleted",
@@ -228,8 +228,8 @@ var idsMutants = []mutant{
 	},
 	{
 		name: "Close leaves the note of a transaction without an answer", file: "ids/counter.go", test: "TestCloseDeletesTheNoteOfAnAddWithoutAnAnswer",
-		old: "	c.sent, c.unsure, c.noteUsable = nil, false, false\n",
-		new: "	c.sent, c.unsure, c.noteUsable, c.note = nil, false, false, \"\"\n",
+		old: "	c.sentBatch, c.transactionUnanswered, c.noteUsable = nil, false, false\n",
+		new: "	c.sentBatch, c.transactionUnanswered, c.noteUsable, c.note = nil, false, false, \"\"\n",
 	},
 	{
 		name: "a note that another program has written stays", file: "ids/counter.go", test: "TestAWriterHasOneNote",
