@@ -40,7 +40,7 @@ func NewTree[T any](client *framework.Client, dirs []string, opts ...Option[T]) 
 	v := newValue(client, strings.Join(dirs, "+"), codec, o, err)
 	v.ofKeys = true
 	v.source = func(ctx context.Context) iter.Seq2[framework.NodeValue, error] {
-		return followTree(ctx, client, dirs, o.quiet)
+		return followTree(ctx, client, dirs, func(key string) string { return relaxedKey(reflect.TypeFor[T](), key) }, o.quiet)
 	}
 	return &Tree[T]{v}
 }

@@ -142,12 +142,15 @@ func TestTheFirstDirectoryCountsWhateverTheStyle(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.writeKeys(map[string]string{
 			"application/max-rate": "1", "billing/maxRate": "2", "billing,prod/MAX_RATE": "3",
-			"application/DB/Pool/max": "4", "billing/db/pool/min": "5", "billing/db.pool.MAX": "6",
+			"application/DB/Pool/max": "4", "billing/db/pool/min": "5", "billing/db.pool.MAX": "6", "application/LEVEL": "7", "billing/level": "8",
+			"application/SHARDS/eu-1/min": "1", "application/shards.EU_1.min": "2", "billing/Shards.eu-1.MIN": "3",
 		})
 		s, err := w.tree(w.a).Load(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 3.0, s.Value.MaxRate)
 		require.Equal(t, &pool{Max: 6, Min: 5}, s.Value.DB.Pool)
+		require.Equal(t, uint8(8), s.Value.Level)
+		require.Equal(t, map[string]pool{"eu-1": {Min: 3}, "EU_1": {Min: 2}}, s.Value.Shards, "entries are named exactly")
 		w.writeKeys(map[string]string{"billing,prod/MAX_RATE": "", "billing/db.pool.MAX": ""})
 		s, err = w.tree(w.a).Load(t.Context())
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -57,22 +58,58 @@ func relaxedName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
 
-// addMissingKeys adds to the keys of a directory those of later directories that it does not have. Of names that differ only in their style, the spelling of the
-// first directory stays.
-func addMissingKeys(keys, later map[string]string) {
+// relaxedKey returns a key in the form that is the same for all styles of the names of t's fields. The names of a map's entries stay as they are.
+func relaxedKey(t reflect.Type, key string) string {
+	parts := strings.Split(key, ".")
+	for i, part := range parts {
+		for t != nil && t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		switch {
+		case t != nil && t.Kind() == reflect.Struct:
+			parts[i] = relaxedName(part)
+			t = typeOfFieldLike(t, parts[i])
+		case t != nil && t.Kind() == reflect.Map:
+			t = t.Elem()
+		default:
+			t = nil // no field has the key
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// typeOfFieldLike returns the type of the field of t that a key sets whose relaxed name this is, or nil if there is none.
+func typeOfFieldLike(t reflect.Type, relaxed string) reflect.Type {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "" && field.Anonymous && field.Type.Kind() == reflect.Struct:
+			if found := typeOfFieldLike(field.Type, relaxed); found != nil {
+				return found
+			}
+		case relaxedName(cmp.Or(name, field.Name)) == relaxed:
+			return field.Type
+		}
+	}
+	return nil
+}
+
+// addMissingKeys adds to the keys of a directory those of later directories that it does not have. Of keys with the same form by relax, the spelling of the first directory stays.
+func addMissingKeys(keys, later map[string]string, relax func(key string) string) {
 	spelling := map[string]string{} // of keys, and of what they are below, by their relaxed forms
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		for end := range len(key) + 1 {
-			if end == len(key) || key[end] == '.' {
-				spelling[relaxedName(key[:end])] = key[:end]
-			}
+		parts, relaxed := strings.Split(key, "."), strings.Split(relax(key), ".")
+		for n := range parts {
+			spelling[strings.Join(relaxed[:n+1], ".")] = strings.Join(parts[:n+1], ".")
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(later)) {
+		parts, relaxed := strings.Split(key, "."), strings.Split(relax(key), ".")
 		respelled := key
-		for end := len(key); end > 0; end = strings.LastIndexByte(key[:end], '.') {
-			if known, ok := spelling[relaxedName(key[:end])]; ok {
-				respelled = known + key[end:]
+		for n := len(parts); n > 0; n-- {
+			if known, ok := spelling[strings.Join(relaxed[:n], ".")]; ok {
+				respelled = strings.Join(append([]string{known}, parts[n:]...), ".")
 				break
 			}
 		}

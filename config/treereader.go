@@ -17,10 +17,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// followTree yields the keys below directories as one value, encoded by encodeKeys, now and after each change.
-func followTree(ctx context.Context, client *framework.Client, dirs []string, quiet time.Duration) iter.Seq2[framework.NodeValue, error] {
+// followTree yields the keys below directories as one value, encoded by encodeKeys, now and after each change. Keys with the same form by relax are one key.
+func followTree(ctx context.Context, client *framework.Client, dirs []string, relax func(key string) string, quiet time.Duration) iter.Seq2[framework.NodeValue, error] {
 	return func(yield func(framework.NodeValue, error) bool) {
-		r := &treeReader{client: client, dirs: dirs, quiet: quiet, wake: make(chan struct{}, 1), yield: yield}
+		r := &treeReader{client: client, dirs: dirs, relax: relax, quiet: quiet, wake: make(chan struct{}, 1), yield: yield}
 		err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return r.followSession(ctx, s) }, failure.IsTransient)
 		if err = failure.LoopEnd(ctx, "config", strings.Join(dirs, " "), err); err != nil {
 			yield(framework.NodeValue{}, err)
@@ -39,6 +39,7 @@ func followTree(ctx context.Context, client *framework.Client, dirs []string, qu
 type treeReader struct {
 	client *framework.Client
 	dirs   []string
+	relax  func(key string) string
 	quiet  time.Duration
 	yield  func(framework.NodeValue, error) bool
 	read   bool // a value was yielded
@@ -283,7 +284,7 @@ func (r *treeReader) wholeValue() (value framework.NodeValue) {
 	for _, dir := range slices.Backward(r.dirs) {
 		own := map[string]string{}
 		r.addKeys(own, dir, "")
-		addMissingKeys(own, keys)
+		addMissingKeys(own, keys, r.relax)
 		keys = own
 	}
 	value.Exists, value.Stat, value.Data = len(keys) > 0, newest, encodeKeys(keys)

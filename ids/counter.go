@@ -417,6 +417,9 @@ func (c *Counter) createNote(s *framework.Session) error {
 		return recipe.ErrAgain
 	}
 	if err != nil {
+		if !errors.Is(err, framework.ErrOutcomeUnknown) && !failure.IsTransient(err) { // it was refused
+			c.note = ""
+		}
 		return err
 	}
 	c.version, c.noteUsable = 0, true

@@ -27,8 +27,8 @@ type Name struct {
 //	<dir>                              persistent: the servers count its children
 //	<dir>/_c_<uuid>-<prefix><number>   persistent: the name
 //
-// Guarantee: no two calls on one directory return the same name, also when replies and sessions were lost. After a lost reply the call finds the node that it has created, and returns the name
-// of that. Numbers rise in the order in which the nodes were created.
+// Guarantee: no two calls on one directory return the same name, also when replies and sessions were lost. After a lost reply the call finds the node that it has created, and returns that
+// node's name. Numbers rise in the order in which the nodes were created.
 //
 // Not guaranteed: that there are no gaps. That a call creates one node only: if the session is lost while a create has no answer, and the servers apply that create only after the call has
 // looked for its node on the next session, a second node stays, whose name no call returns. That names are unique after the directory was deleted: the servers count from 0 again then. NewName creates the directory as a persistent node. If you

@@ -41,8 +41,8 @@ func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) erro
 	return failure.Wrap("drain", g.path, err)
 }
 
-// Uncordon lets a member take work again, and withdraws a drain. It returns nil, and changes no node, if there is no cordon. It does not remove a cordon that was made after it has removed
-// one, also when its reply was lost. The error wraps ErrInvalid, framework.ErrInvalidPath,
+// Uncordon lets a member take work again, and withdraws a drain. It returns nil, and changes no node, if there is no cordon. If a reply is lost, it tries again, but keeps a cordon that was
+// made meanwhile. The error wraps ErrInvalid, framework.ErrInvalidPath,
 // framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the cordon may have been removed.
 func (g *Group) Uncordon(ctx context.Context, id string) error {
 	err := errors.Join(g.err, checkID(id))
@@ -53,8 +53,8 @@ func (g *Group) Uncordon(ctx context.Context, id string) error {
 	return failure.Wrap("uncordon", g.path, err)
 }
 
-// deleteCordon deletes a cordon's node. created is the transaction that created the node which the first try has found, or 0 before: a node that another transaction created is a cordon that
-// was made after the other one was removed, and stays.
+// deleteCordon deletes a cordon's node. created is the Czxid of the node that the first try has found, or 0. A node with another Czxid is a later
+// cordon, and stays.
 func (g *Group) deleteCordon(ctx context.Context, s *framework.Session, id string, created *int64) error {
 	if err := s.Sync(ctx, g.path); err != nil {
 		return err

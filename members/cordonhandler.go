@@ -41,7 +41,7 @@ type drainWork struct {
 	request string
 	cancel  context.CancelCauseFunc // ends the function's context
 	ended   chan struct{}           // closed when the function has returned
-	settled chan struct{}           // closed when the servers have the answer, or the drain was withdrawn
+	settled chan struct{}           // closed when the servers have the answer or have refused it, or the drain was withdrawn
 	settle  func()                  // closes settled
 }
 
@@ -73,7 +73,7 @@ func (h *cordonHandler) setLatestDrain(w *drainWork) {
 	h.latest = w
 }
 
-// settleDrain notes that the servers have this answer to a request.
+// settleDrain notes that the servers have this answer to a request, or have refused it.
 func (h *cordonHandler) settleDrain(request string, reply Answer) {
 	if w := h.latestDrain(); w != nil && w.request == request && reply.State != Cordoned {
 		w.settle()
@@ -231,8 +231,6 @@ func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, n
 		h.changed()
 		return nil
 	}
-	if err == nil {
-		h.settleDrain(request, reply)
-	}
+	h.settleDrain(request, reply) // or the servers have refused it
 	return err
 }

@@ -140,7 +140,7 @@ func (m *Membership) Healthy(context.Context) error {
 }
 
 // Leave takes the member out of the group. If the drain function has been called, Leave first waits until it has returned and the servers have its answer, so that the operator's Drain
-// succeeds. A drain that was withdrawn needs no answer. Then the membership ends, and Leave waits until the member's node is gone.
+// succeeds. A drain that was withdrawn needs no answer, and an answer that the servers refuse is not waited for. Then the membership ends, and Leave waits until the member's node is gone.
 //
 // When ctx ends, Leave returns, the membership ends at once, and the context of a drain function that still runs ends with ErrLeft as its cause: give ctx a deadline. The deletion of the node
 // goes on in the background, and Client.Close waits for it. If the client has no session when the membership ends, Leave does not wait for the node: the servers delete it when they end
@@ -157,14 +157,18 @@ func (m *Membership) Leave(ctx context.Context) error {
 
 // waitForDrain waits until the latest call of the drain function is settled, if there was one, or until ctx or the membership ends.
 func (m *Membership) waitForDrain(ctx context.Context) {
-	latest := m.cordonHandler.latestDrain()
-	if latest == nil {
-		return
-	}
-	select {
-	case <-latest.settled:
-	case <-m.ctx.Done():
-	case <-ctx.Done():
+	for latest := m.cordonHandler.latestDrain(); latest != nil; {
+		select {
+		case <-latest.settled:
+		case <-m.ctx.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+		settled := latest
+		if latest = m.cordonHandler.latestDrain(); latest == settled {
+			return
+		}
 	}
 }
 

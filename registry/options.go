@@ -47,7 +47,7 @@ type Balancer int
 // The balancers.
 const (
 	// LeastLoaded draws two instances at random and picks the one with the smaller load: the moving average of its latency, times its calls under way plus one, divided by its weight. While
-	// an instance has no call under way, its average halves every 10 s, so that one that was slow gets calls again.
+	// an instance has no call under way, its average counts half as much for each 10 s since it last changed, so that one that was slow gets calls again.
 	LeastLoaded Balancer = iota
 	// RoundRobin picks one instance after the other. It ignores weights.
 	RoundRobin

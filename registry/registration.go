@@ -17,7 +17,7 @@ import (
 )
 
 // Registration is an instance that this process has registered. It lasts until Close, until the client is closed, or until the servers refuse the client's credentials; see Done and Err.
-// While the servers refuse to register the instance again, such as without permission or above a quota, the registration tries again with pauses and logs a warning each time. It is safe
+// While the servers refuse to register the instance again, because permission is missing or a quota is used up, the registration tries again with pauses and logs a warning each time. It is safe
 // for concurrent use.
 type Registration struct {
 	registry *Registry
@@ -130,8 +130,8 @@ func (g *Registration) Err() error {
 // Update applies a change to the instance, except to its service and id, and returns when the servers have the changed instance. apply may be called several times, each time with the
 // instance's present state, also after a reply to a write was lost: set values in it, do not add to them. It must not call methods of the registration.
 //
-// The error wraps ErrInvalid, framework.ErrTooLarge, framework.ErrQuotaExceeded or framework.ErrNoAuth if the change is refused: the registration goes on without the change. Else it wraps
-// ErrClosed or why the registration has ended, or is that of ctx; then the change may still be made.
+// The error wraps ErrInvalid, framework.ErrTooLarge, framework.ErrQuotaExceeded or framework.ErrNoAuth if the change is refused, or if the instance cannot be registered again at present: the
+// registration goes on without the change. Otherwise it wraps ErrClosed or the error that ended the registration, or is that of ctx; then the change may still be made.
 func (g *Registration) Update(ctx context.Context, apply func(*Instance)) error {
 	one := &pendingChange{done: make(chan struct{}), apply: func(i *Instance) {
 		service, id := i.Service, i.ID
@@ -224,9 +224,17 @@ func (g *Registration) keepOnSessions() {
 		err = ErrClosed
 	}
 	g.err = err
+	g.cancel() // ends the health checks, too
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.failChanges(err)
+}
+
+// failChanges ends the waiting changes with an error.
+func (g *Registration) failChanges(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.closed = true
 	for _, one := range g.changes {
 		one.err = err
 		close(one.done)
@@ -250,6 +258,7 @@ func (g *Registration) retryRefusals() error {
 			return err
 		}
 		c.Logger().Warn("an instance cannot be kept registered; its process tries again", "path", g.nodePath(), "error", err)
+		g.failChanges(err) // their callers need not wait for the end of the refusals
 		if err := pauses.Wait(g.ctx, began); err != nil {
 			return err
 		}
@@ -415,6 +424,7 @@ func isRefusal(err error) bool {
 // checkHealth calls the health check at the interval, and disables and enables the instance by its results. disabledByCheck is the reason for which the check has disabled the instance, or
 // "" if it has not.
 func (g *Registration) checkHealth(disabledByCheck string) {
+	warned := "" // the text of the last warning
 	for {
 		ctx, cancel := context.WithTimeout(g.ctx, g.opts.every)
 		err := g.opts.health(ctx)
@@ -431,8 +441,9 @@ func (g *Registration) checkHealth(disabledByCheck string) {
 		if after != present.Disabled {
 			change := func(i *Instance) { i.Disabled = i.reasonAfterCheck(err, disabledByCheck) } // an operator may have changed it meanwhile
 			if err := g.Update(g.ctx, change); err == nil {
-				disabledByCheck = after
-			} else if g.ctx.Err() == nil {
+				disabledByCheck, warned = after, ""
+			} else if g.ctx.Err() == nil && err.Error() != warned {
+				warned = err.Error()
 				g.registry.client.Logger().Warn("the result of a health check cannot be written; the next check tries again", "path", g.nodePath(), "error", err)
 			}
 		}

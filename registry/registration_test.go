@@ -420,13 +420,17 @@ func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 				time.Sleep(time.Minute)
 				require.Equal(t, []string{"one"}, w.Children(base+"/billing"))
 			},
-			func() { require.NoError(t, g.Close(t.Context())) },
+			func() {
+				require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Port = 2 }), framework.ErrQuotaExceeded)
+				require.ErrorIs(t, g.Drain(t.Context()), framework.ErrQuotaExceeded)
+			},
 		} {
+			earlier := strings.Count(log.text(), "an instance cannot be kept registered")
 			setLimit("countHardLimit=1")
 			require.NoError(t, operator.Delete(t.Context(), base+"/billing/one", framework.AnyVersion))
 			time.Sleep(time.Minute)
 			require.NoError(t, g.Err())
-			warnings := strings.Count(log.text(), "an instance cannot be kept registered")
+			warnings := strings.Count(log.text(), "an instance cannot be kept registered") - earlier
 			require.Positive(t, warnings)
 			require.Less(t, warnings, 60)
 			require.Empty(t, w.Children(base+"/billing"))

@@ -130,7 +130,7 @@ func wantsWatchdog(cmd *cobra.Command) bool {
 	return err == nil && !without
 }
 
-// holdsSomething reports whether a subcommand holds something while it runs: it has the flag that turns the watchdog off, or says so.
+// holdsSomething reports whether a subcommand holds something while it runs: it has the flag that turns the watchdog off, or the annotation keepsNode.
 func holdsSomething(cmd *cobra.Command) bool {
 	return cmd.Flags().Lookup(noWatchdogFlag) != nil || cmd.Annotations[keepsNode] != ""
 }

@@ -108,7 +108,7 @@ var generalCodes = []errorCode{
 	{framework.ErrTooLarge, exitMismatch, ""},
 	{framework.ErrNoAuth, exitNoPermission, "give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
 	{locks.ErrDeadlock, exitDeadlock, "the others go on when the locks that are held around this command are released; acquire locks in the same order everywhere, or all at once: lockstep lock A B"},
-	{framework.ErrOutcomeUnknown, exitLost, "the answer was lost: look whether it was done before you repeat the command"},
+	{framework.ErrOutcomeUnknown, exitLost, "the answer was lost: check whether it was done before you repeat the command"},
 	{locks.ErrHolderGone, exitNotObtained, "see who holds it now: lockstep locks NAME"},
 	{procguard.ErrNotFound, exitNotFound, ""},
 	{procguard.ErrNotExecutable, exitNotExecutable, ""},

@@ -123,15 +123,13 @@ func (w *waitNotices) print(client *framework.Client, path string, ahead int) {
 	w.mu.Unlock()
 	go func() {
 		text := waitingText(ctx, client, path, ahead, time.Now())
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if ctx.Err() == nil {
+		if ctx.Err() == nil { // without the mutex: a terminal that is stopped must not stop the caller of stop
 			printNotice("%s", text)
 		}
 	}()
 }
 
-// stop ends the lookup under way. Its notice is not printed afterwards.
+// stop ends the lookup under way. Its notice is not printed afterwards, unless that has begun.
 func (w *waitNotices) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -73,7 +73,7 @@ func TestAReadWriteLockIsNoMutex(t *testing.T) {
 func TestPermits(t *testing.T) {
 	s := newStage(t)
 	two, one := s.holds("--permits", "3", "--count", "2", "demo"), s.holds("--permits=3", "demo")
-	require.Regexp(t, `not acquired: \S+ has it since [-\d: ]+, and 1 more\n`, s.refused(1, "--permits", "3", "demo", "-n"))
+	require.Regexp(t, `not acquired: \S+ has had it since [-\d: ]+, and 1 more\n`, s.refused(1, "--permits", "3", "demo", "-n"))
 	s.refused(1, "--permits", "3", "demo", "-w", "100ms")
 	one.release()
 	s.granted("--permits", "3", "demo")

@@ -123,6 +123,9 @@ func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, 
 	if err := l.printReports(reports, now); err != nil {
 		return err
 	}
+	if found == 0 && named && unread == nil && len(reports) > 0 {
+		return &exitError{exitNotObtained, fmt.Errorf("no process holds or waits for a lock below %s", root), ""}
+	}
 	if found == 0 && named && unread == nil {
 		return nothingFoundError(ctx, client, "locks", root, "lockstep locks")
 	}

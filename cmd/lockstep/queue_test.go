@@ -128,7 +128,7 @@ func TestQueueRefusals(t *testing.T) {
 	}
 }
 
-// TestAPutThatFailsTellsHowFarItCame: a script goes on behind that item.
+// TestAPutThatFailsTellsHowFarItCame: a script continues after that item.
 func TestAPutThatFailsTellsHowFarItCame(t *testing.T) {
 	s := newStage(t)
 	code, _, errs := s.run("queue", "put", "q", "a", "b", "c", "--capacity", "2", "-n")

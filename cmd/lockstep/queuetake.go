@@ -131,7 +131,11 @@ func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) e
 	case errors.Is(err, procguard.ErrHoldLost):
 		return fmt.Errorf("queue %s: %w", t.queueCommand.path, err)
 	case err != nil:
-		return cmp.Or(d.Nack(settled, 0, err), err)
+		nacked := d.Nack(settled, 0, err)
+		if nacked != nil && !errors.As(err, new(signalError)) {
+			return errors.Join(err, nacked)
+		}
+		return cmp.Or(nacked, err)
 	case code == 0:
 		return d.Ack(settled)
 	}

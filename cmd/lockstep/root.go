@@ -57,7 +57,7 @@ Exit codes: the command's own, or 128 + n if signal n has ended it, and
    69  no session within --connect-timeout; dev: the address cannot be used
    70  any other error
    75  the lock, the item, the round or the gate was lost while the command needed it, or the answer to
-       a write was lost: look whether it was done before you repeat it
+       a write was lost: check whether it was done before you repeat it
    77  no permission
   126  the command cannot be run
   127  there is no such command

@@ -83,7 +83,7 @@ func waitingText(ctx context.Context, client *framework.Client, path string, ahe
 func holdersText(r *locks.Report, format func(time.Time) string) string {
 	since := "asked for it at"
 	if r.Kind == locks.SemaphoreLock {
-		since = "has it since"
+		since = "has had it since"
 	}
 	text := fmt.Sprintf("%s %s %s", ownerName(r.Holders[0]), since, format(r.Holders[0].Since))
 	if more := len(r.Holders) - 1; more > 0 {

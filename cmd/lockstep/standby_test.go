@@ -57,6 +57,6 @@ func TestWaitersSayWhoHoldsTheLock(t *testing.T) {
 		require.Equal(t, "waiting for /l, 1 ahead; the holder web-2 asked for it at "+since.Format("2006-01-02 15:04"), waitingText(t.Context(), a, "/l", 1, since.AddDate(0, 0, 2)))
 		_, err = locks.NewSemaphore(a, "/s", 1).Lock(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "waiting for /s, first in line; the holder web-2 has it since "+time.Now().Local().Format("15:04"), waitingText(t.Context(), a, "/s", 0, time.Now()))
+		require.Equal(t, "waiting for /s, first in line; the holder web-2 has had it since "+time.Now().Local().Format("15:04"), waitingText(t.Context(), a, "/s", 0, time.Now()))
 	})
 }

@@ -12,7 +12,7 @@ import (
 //
 // Guarantee: Err, and the error of Context, read the clock. So they are right at once in a process that was stopped and
 // continued, before any timer has fired. (Contexts that are derived from Context end by timers.) From the first call of End on, Err of the lifetime and of all
-// lifetimes that Join has made from it says so. When that call returns, their contexts are done, too.
+// lifetimes that Join has made from it returns the cause. When that call returns, their contexts are done, too.
 type Lifetime struct {
 	within       Parent
 	otherParents []*Lifetime     // more parents, of a lifetime made by Join; nil for any other

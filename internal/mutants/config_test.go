@@ -86,7 +86,7 @@ var configMutants = []mutant{
 	},
 	{
 		name: "a tree's directories must spell a key alike", file: "config/treekeys.go", test: "TestTheFirstDirectoryCountsWhateverTheStyle",
-		old: "respelled = known + key[end:]", new: "_ = known",
+		old: "respelled = strings.Join(append([]string{known}, parts[n:]...), \".\")", new: "_ = known",
 	},
 	{
 		name: "a tree's keys change its default", file: "config/treekeys.go", test: "TestATreesKeysAreFields",

@@ -3,6 +3,7 @@ package membersfx
 
 import (
 	"context"
+	"time"
 
 	"go.uber.org/fx"
 
@@ -15,7 +16,8 @@ func At(path string) fx.Option {
 	return fx.Provide(func(client *framework.Client) *members.Group { return members.New(client, path) })
 }
 
-// AsMember joins the group of At when the application starts, and leaves it when the application stops. The member's ID is the Identity of the application's client. The start waits until
+// AsMember joins the group of At when the application starts, and leaves it when the application stops. A drain function
+// that runs then gets half of the time that is left to stop (fx.StopTimeout): the client is closed in the rest. The member's ID is the Identity of the application's client. The start waits until
 // the member is listed.
 func AsMember(info members.Info, opts ...members.JoinOption) fx.Option {
 	return fx.Invoke(func(lc fx.Lifecycle, client *framework.Client, group *members.Group) {
@@ -25,7 +27,14 @@ func AsMember(info members.Info, opts ...members.JoinOption) fx.Option {
 				joined, err = group.Join(ctx, client.Config().Identity, info, opts...)
 				return err
 			},
-			OnStop: func(ctx context.Context) error { return joined.Leave(ctx) },
+			OnStop: func(ctx context.Context) error {
+				if deadline, ok := ctx.Deadline(); ok {
+					half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+					defer cancel()
+					ctx = half
+				}
+				return joined.Leave(ctx)
+			},
 		})
 	})
 }
