@@ -403,6 +403,28 @@ func TestAMemberLeavesDuringADrainThatIsWithdrawn(t *testing.T) {
 	})
 }
 
+// TestAMemberLeavesThoughItsAnswerIsRefused: it may not write the cordon, and Leave has no deadline.
+func TestAMemberLeavesThoughItsAnswerIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.peer("a")
+		d := newDrained()
+		m := a.join("a", d.option())
+		operator := w.Member(t, "o", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("o:secret")}},
+			ACL: []framework.ACL{{Perms: framework.PermAll, Scheme: "auth"}, {Perms: framework.PermRead, Scheme: "world", ID: "anyone"}}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		go func() { _ = members.New(operator.Client, path).Drain(ctx, "a") }()
+		<-d.began
+		d.end <- nil
+		left := make(chan error, 1)
+		go func() { left <- m.Leave(t.Context()) }()
+		time.Sleep(time.Minute)
+		require.False(t, isOpen(left))
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // TestAnUpdateOfADrainFunctionEndsWithTheMembership: otherwise the member waits for the function, and the function for the member.
 func TestAnUpdateOfADrainFunctionEndsWithTheMembership(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -56,7 +56,6 @@ func (w *drainWork) stopAndWait(cause error) {
 	if w != nil {
 		w.cancel(cause)
 		<-w.ended
-		w.settle()
 	}
 }
 
@@ -84,7 +83,7 @@ func (h *cordonHandler) settleDrain(request string, reply Answer) {
 // function.
 func (h *cordonHandler) followCordon(ctx context.Context) {
 	defer func() {
-		h.latestDrain().stopAndWait(ErrLeft)
+		h.latestDrain().stopAndWait(ErrLeft) // who waits for the drain notices the end of ctx
 		h.tel.changeCordoned(h.cordon.Load() != nil, false)
 	}()
 	pauses := recipe.NewBackoff(h.group.client)
@@ -138,6 +137,9 @@ func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValu
 	h.setLatestDrain(nil)
 	if c != nil && c.Drain {
 		h.beginDrain(ctx, *c.cloneCordon())
+	}
+	if present != nil {
+		present.settle() // last: who waits for it then sees the present drain
 	}
 }
 

@@ -56,6 +56,33 @@ func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length
 	m.calls.Add(-1)
 	now := monotonicNow()
 	length = time.Duration(now - began)
+	m.addLatency(now, length)
+	if err == nil { // an atomic write costs more than a read
+		if m.failures.Load() != 0 {
+			m.failures.Store(0)
+		}
+		if m.ejected.Load() != 0 {
+			m.ejected.Store(0)
+		}
+	} else if m.failures.Add(1) >= o.failures {
+		ejected = !m.isEjected(now)
+		m.ejected.Store(now + int64(o.ejection)) // failures stays: the first failure after the ejection ejects the instance again
+	}
+	return length, ejected
+}
+
+// callCanceled counts the end of a call that its caller has given up. A call that has lasted longer than the average, as that counts now, changes the average: otherwise an instance that hangs would look fast.
+func (m *instanceLoad) callCanceled(began int64) {
+	m.calls.Add(-1)
+	now := monotonicNow()
+	average := math.Float64frombits(m.latency.Load()) * timeWeight(now-m.measured.Load())
+	if length := now - began; float64(length) > average {
+		m.addLatency(now, time.Duration(length))
+	}
+}
+
+// addLatency counts the length of a call in the average.
+func (m *instanceLoad) addLatency(now int64, length time.Duration) {
 	took := float64(length)
 	latestShare := latestCallShare
 	if age := now - m.measured.Load(); age > int64(time.Millisecond) { // an atomic write costs more than a read
@@ -72,18 +99,6 @@ func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length
 			break
 		}
 	}
-	if err == nil { // an atomic write costs more than a read
-		if m.failures.Load() != 0 {
-			m.failures.Store(0)
-		}
-		if m.ejected.Load() != 0 {
-			m.ejected.Store(0)
-		}
-	} else if m.failures.Add(1) >= o.failures {
-		ejected = !m.isEjected(now)
-		m.ejected.Store(now + int64(o.ejection)) // failures stays: the first failure after the ejection ejects the instance again
-	}
-	return length, ejected
 }
 
 // isEjected reports whether an instance is ejected: it gets no calls because calls have failed.

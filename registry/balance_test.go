@@ -89,6 +89,7 @@ func TestAnInstanceThatWasSlowGetsCallsAgain(t *testing.T) {
 	const never = time.Hour
 	for name, c := range map[string]struct {
 		latency     func(call int) time.Duration // of each call
+		giveUp      time.Duration                // when callers cancel a call that never ends; 0: they do not
 		least, most int                          // calls in 10 minutes, of 60,000
 	}{
 		"its first call was slow": {func(call int) time.Duration {
@@ -96,15 +97,16 @@ func TestAnInstanceThatWasSlowGetsCallsAgain(t *testing.T) {
 				return 2 * time.Second
 			}
 			return time.Millisecond
-		}, 10000, 30000},
-		"it stays slow": {func(int) time.Duration { return 2 * time.Second }, 3, 30},
+		}, 0, 10000, 30000},
+		"it stays slow": {func(int) time.Duration { return 2 * time.Second }, 0, 3, 30},
 		"it hangs after its first call": {func(call int) time.Duration {
 			if call == 0 {
 				return time.Millisecond
 			}
 			return never
-		}, 2, 10},
-		"it hangs": {func(int) time.Duration { return never }, 1, 10},
+		}, 0, 2, 10},
+		"it hangs":                         {func(int) time.Duration { return never }, 0, 1, 10},
+		"it hangs and its callers give up": {func(int) time.Duration { return never }, 100 * time.Millisecond, 3, 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -120,8 +122,11 @@ func TestAnInstanceThatWasSlowGetsCallsAgain(t *testing.T) {
 						took = c.latency(other)
 						other++
 					}
-					if took != never {
+					switch {
+					case took != never:
 						time.AfterFunc(took, func() { one.Done(nil) })
+					case c.giveUp > 0:
+						time.AfterFunc(c.giveUp, func() { one.Done(context.Canceled) })
 					}
 					time.Sleep(10 * time.Millisecond)
 				}

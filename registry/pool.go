@@ -140,11 +140,11 @@ func (p *Pool) notPicked(err error) error {
 }
 
 // Done ends a call. An error counts as a failure of the instance, nil as a success. An error that wraps context.Canceled counts as neither, since the caller has given up: it does not change
-// the instance's average latency or its failures in a row, and is not measured. The error of an expired deadline counts as a failure: the instance has not answered in time. Do not pass other errors that the
+// the failures in a row and is not measured, and it changes the average latency only if it has lasted longer than that. The error of an expired deadline counts as a failure: the instance has not answered in time. Do not pass other errors that the
 // caller has caused, such as an invalid request. Call Done once.
 func (c Picked) Done(err error) {
 	if errors.Is(err, context.Canceled) {
-		c.listed.calls.Add(-1)
+		c.listed.callCanceled(c.began)
 		return
 	}
 	took, ejected := c.listed.callEnded(&c.pool.opts, c.began, err)

@@ -128,8 +128,12 @@ var membersMutants = []mutant{
 		old: "	case <-latest.settled:\n", new: "	case <-latest.ended:\n",
 	},
 	{
+		name: "a member that leaves waits for an answer that is refused", file: "members/cordonhandler.go", test: "TestAMemberLeavesThoughItsAnswerIsRefused",
+		old: "	h.settleDrain(request, reply) // or", new: "	if err == nil {\n		h.settleDrain(request, reply)\n	} // or",
+	},
+	{
 		name: "a member that leaves waits for a drain that was withdrawn", file: "members/cordonhandler.go", test: "TestAMemberLeavesDuringADrainThatIsWithdrawn",
-		old: "		<-w.ended\n		w.settle()\n", new: "		<-w.ended\n",
+		old: "		present.settle() // last", new: "		// last",
 	},
 	{
 		name: "an update of a drain function waits for the function's end", file: "members/membership.go", test: "TestAnUpdateOfADrainFunctionEndsWithTheMembership",

@@ -158,6 +158,10 @@ var registryMutants = []mutant{
 		new: "float64(0*calls+1)",
 	},
 	{
+		name: "a cancelled call does not count in the average", file: "registry/balance.go", test: "TestAnInstanceThatWasSlowGetsCallsAgain",
+		old: "		m.addLatency(now, time.Duration(length))\n", new: "		_ = now\n",
+	},
+	{
 		name: "latency does not count", file: "registry/balance.go", test: "TestTheSlowInstanceGetsFewerCalls",
 		old: "max(1, average) *",
 		new: "max(1, 0*average) *",
@@ -237,7 +241,7 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "a call that its caller has cancelled is a success", file: "registry/pool.go", test: "TestTransportCountsHowCallsEnd",
-		old: "		c.listed.calls.Add(-1)\n		return\n", new: "		err = nil\n",
+		old: "		c.listed.callCanceled(c.began)\n		return\n", new: "		err = nil\n",
 	},
 	{
 		name: "a request that its caller has cancelled is a failure", file: "registry/transport.go", test: "TestTransportCountsHowCallsEnd",

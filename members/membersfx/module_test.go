@@ -32,3 +32,29 @@ func TestAsMemberJoinsAndLeaves(t *testing.T) {
 	app.RequireStop()
 	require.Empty(t, zk.Children("/groups/web"))
 }
+
+// TestADrainLeavesTimeToStop: the drain function does not end, and the client is closed before the application's time to stop is over.
+func TestADrainLeavesTimeToStop(t *testing.T) {
+	began := make(chan struct{})
+	drain := members.WithDrain(func(ctx context.Context, _ members.Cordon) error {
+		close(began)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	var client *framework.Client
+	zk, app := moduletest.NewApp(t, framework.Config{Identity: "web-1"}, membersfx.At("/groups/web"), membersfx.AsMember(members.Info{}, drain), frameworkfx.WaitForSession, fx.Populate(&client))
+	app.RequireStart()
+	operator := zk.Member(t, "operator", framework.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	drained := make(chan error, 1)
+	go func() { drained <- members.New(operator.Client, "/groups/web").Drain(ctx, "web-1") }()
+	<-began
+	stop, cancelStop := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancelStop()
+	require.NoError(t, app.Stop(stop))
+	_, err := client.Session(t.Context())
+	require.ErrorIs(t, err, framework.ErrClosed)
+	cancel()
+	<-drained
+}
