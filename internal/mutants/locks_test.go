@@ -61,6 +61,14 @@ var locksMutants = []mutant{
 		new: "\tc.WakeNext()\n\tif queued == nil {\n\t\treturn c.s.Primitives().Discard(c.WakeNext, c.node.Path)\n",
 	},
 	{
+		name: "a throttled watch on the predecessor ends the wait", file: "internal/waitline/line.go", pkg: "./locks", test: "TestThrottledWatchKeepsPlaceInLine",
+		old: "c.watchAgain(ctx, predecessor, event.Err)", new: "event.Err",
+	},
+	{
+		name: "a throttled watch on the second predecessor ends the wait", file: "internal/waitline/line.go", pkg: "./locks", test: "TestThrottledWatchKeepsPlaceInLine",
+		old: "c.watchAgain(ctx, second, event.Err)", new: "event.Err",
+	},
+	{
 		name: "a holder whose node was deleted hands its place on", file: "locks/lock.go", test: "TestDeletedHolderWakesNoNeighbour",
 		old: "if errors.Is(lease.Err(), framework.ErrNodeGone) {",
 		new: "if false {",

@@ -259,12 +259,25 @@ func (c *Contender) waitForEvent(ctx context.Context, predecessor, second *watch
 	switch source {
 	case recipe.FromWatch:
 		predecessor.stopWatch()
-		return event.Kind == framework.NodeDeleted, event.Err
+		return event.Kind == framework.NodeDeleted, c.watchAgain(ctx, predecessor, event.Err)
 	case recipe.FromSecondWatch:
 		second.stopWatch()
-		return false, event.Err
+		return false, c.watchAgain(ctx, second, event.Err)
 	}
 	return false, err
+}
+
+// watchAgain watches a node whose watch the servers have not set for this reason, unless it is nil. The session has sent the request of watchPredecessors only
+// once. It repeats this one while the servers throttle it, so that the contender keeps its place in line. watchAgain returns the error of a permanent refusal.
+func (c *Contender) watchAgain(ctx context.Context, n *watchedNode, notSet error) (err error) {
+	if notSet == nil {
+		return nil
+	}
+	_, _, n.w, err = c.s.WatchData(ctx, znode.Join(c.line.dir, n.name))
+	if errors.Is(err, framework.ErrNoNode) { // the next list shows it
+		return nil
+	}
+	return err
 }
 
 // mayBeReplaced reports whether another contender that blocks this one may take p's number: when a writer downgrades, its reader takes its number.
