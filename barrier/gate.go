@@ -198,7 +198,7 @@ func (g *Gate) readGate(ctx context.Context, s *framework.Session) (framework.St
 	return st, err
 }
 
-// checkIsGate refuses a node that is no gate. A gate of Curator's holds its creator's address.
+// checkIsGate refuses a node that is no gate. A gate of Curator's holds its creator's address. locks.Revoke replaces the data of a gate that a lease holds.
 func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 	if st.NumChildren > 0 {
 		return fmt.Errorf("%w: %s has children", ErrForeign, g.path)
@@ -207,6 +207,8 @@ func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 		if _, err := netip.ParseAddr(string(data)); err == nil {
 			return nil
 		}
+	} else if string(data) == locks.RevokeMark {
+		return nil
 	}
 	_, err := parseRecord(g.path, gateKind, data)
 	return err

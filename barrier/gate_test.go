@@ -91,6 +91,30 @@ func TestAHeldGateFallsWithItsHolder(t *testing.T) {
 	})
 }
 
+// TestGateWithRevokedHolderRemainsAGate: the request for its release replaces the data of the gate's node.
+func TestGateWithRevokedHolderRemainsAGate(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		operator := w.member("b")
+		a, b := barrier.NewGate(w.member("a").Client, path), barrier.NewGate(operator.Client, path)
+		lease, err := a.Hold(t.Context())
+		require.NoError(t, err)
+		over, waited := wait(b)
+		require.False(t, over())
+		require.NoError(t, locks.Revoke(t.Context(), operator.Client, lease.Node()))
+		<-lease.Revoked()
+		require.True(t, up(t, b))
+		_, err = b.Hold(t.Context())
+		require.ErrorIs(t, err, barrier.ErrRaised)
+		require.ErrorIs(t, b.Raise(t.Context()), barrier.ErrRaised)
+		require.False(t, over(), "the request lowers no gate")
+		require.NoError(t, b.Lower(t.Context()))
+		require.NoError(t, waited())
+		require.NoError(t, lease.Release(t.Context()))
+		require.NoError(t, operator.Create(t.Context(), path, []byte(locks.RevokeMark), framework.Persistent))
+		require.ErrorIs(t, b.Wait(t.Context()), barrier.ErrForeign, "no lease holds it")
+	})
+}
+
 func TestWaitingAtAGateSurvives(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
