@@ -1,13 +1,16 @@
 package barrier_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestBadInput(t *testing.T) {
@@ -83,5 +86,40 @@ func TestErrorNamesMissingPartOfDamagedBarrier(t *testing.T) {
 		require.NoError(t, m.Delete(t.Context(), path+"/round", framework.AnyVersion))
 		require.NoError(t, m.Delete(t.Context(), path, framework.AnyVersion))
 		leaveAll(t, enterAll(t, b)...)
+	})
+}
+
+// TestDeletedRoundRecordIsReported: an operator deletes the record of the round of a barrier whose state the members know.
+func TestDeletedRoundRecordIsReported(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(2)
+		bs := doubles(2, ms...)
+		leaveAll(t, enterAll(t, bs...)...)
+		require.NoError(t, ms[0].Delete(t.Context(), path+"/round", framework.AnyVersion))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		multis := 0
+		defer w.Observe(func(r zktest.Request) {
+			if r.Op == zktest.OpMulti {
+				if multis++; multis == 100 {
+					cancel()
+				}
+			}
+		})()
+		first := enter(t, ctx, bs[0])
+		refused := func() (changes int32) {
+			err := enter(t, ctx, bs[1]).failed()
+			require.ErrorIs(t, err, barrier.ErrForeign)
+			require.ErrorContains(t, err, path+"/round is missing")
+			time.Sleep(time.Second)
+			require.Len(t, w.Children(path+"/in"), 1)
+			n, _ := w.Node(path + "/in")
+			return n.Stat.Cversion
+		}
+		changes := refused()
+		require.Equal(t, changes, refused(), "it reads the barrier before it creates a node")
+		cancel()
+		require.ErrorIs(t, first.failed(), context.Canceled)
+		w.nobody()
 	})
 }

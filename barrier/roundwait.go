@@ -138,6 +138,7 @@ func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []i
 	ops = append(ops, framework.SetOp(m.b.path, st.recordData, st.phase), framework.SetOp(m.b.round,
 		nodeRecord{Kind: roundKind, Phase: begun.phase, Origin: begun.origin, Base: begun.base, Numbers: numbers}.encode(), framework.AnyVersion))
 	_, err := m.s.Multi(ctx, ops...)
+	var refused *framework.TxError
 	switch {
 	case err == nil:
 		m.b.cacheState(begun)
@@ -148,6 +149,10 @@ func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []i
 	case errors.Is(err, framework.ErrNoNode): // a server that lags behind has listed dead members
 		if err := m.s.Sync(ctx, m.b.path); err != nil {
 			return barrierState{}, err
+		}
+		if errors.As(err, &refused) && refused.Index == len(ops)-1 {
+			m.b.dropCachedState()
+			return barrierState{}, m.b.partIsMissing(ctx, m.s, m.b.round)
 		}
 		return barrierState{}, recipe.ErrAgain
 	case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):

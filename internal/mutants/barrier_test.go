@@ -174,6 +174,14 @@ var barrierMutants = []mutant{
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
 	},
 	{
+		name: "a missing record of the round is not noticed", file: "barrier/roundwait.go", test: "TestDeletedRoundRecordIsReported",
+		old: "errors.As(err, &refused) && refused.Index == len(ops)-1 {", new: "errors.As(err, &refused) && refused.Index == len(ops) {",
+	},
+	{
+		name: "a state without the record of the round stays known", file: "barrier/roundwait.go", test: "TestDeletedRoundRecordIsReported",
+		old: "\t\t\tm.b.dropCachedState()\n", new: "",
+	},
+	{
 		name: "a change lets everyone in", file: "barrier/roundwait.go",
 		old:       "!st.staleWatch && st.admitsNumber(m.number, m.b.size):",
 		new:       "!st.staleWatch:",
