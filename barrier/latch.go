@@ -207,7 +207,8 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 }
 
 // Reset begins a new count on a latch that has opened, in one transaction. Waiters for the former count return as if the latch had not been reset. If other clients
-// reset the latch at the same time, it is reset once. The error wraps ErrCounting if the latch has not opened.
+// reset the latch at the same time, it is reset once. The error wraps ErrCounting if the latch has not opened, is that of ctx, or wraps ErrMismatch, ErrForeign,
+// ErrNewer, framework.ErrClosed or a refusal of the servers, such as framework.ErrNoAuth or framework.ErrQuotaExceeded.
 func (l *Latch) Reset(ctx context.Context) error {
 	first := int32(-1)
 	return l.onSessions(ctx, "reset", func(s *framework.Session, _ int32) error {
@@ -245,8 +246,14 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, version 
 	}
 	_, err := s.Multi(ctx, ops...)
 	var refused *framework.TxError
-	if errors.Is(err, framework.ErrSuspended) || errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth) {
+	switch {
+	case errors.Is(err, framework.ErrSuspended), errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrNoNode):
 		return recipe.ErrAgain
+	case errors.As(err, &refused) && errors.Is(err, framework.ErrNotEmpty):
+		if refused.Path == l.by || refused.Path == l.at { // a count that is one too many has come meanwhile
+			return recipe.ErrAgain
+		}
+		return fmt.Errorf("%w: %s has children", ErrForeign, refused.Path)
 	}
 	return err
 }

@@ -252,3 +252,48 @@ func TestALatchOfAnotherNumber(t *testing.T) {
 		}
 	})
 }
+
+// TestResetReportsPermanentRefusal: a quota is used up, or another program has put a node below a count.
+func TestResetReportsPermanentRefusal(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		l := barrier.NewLatch(m.Client, path, 1)
+		require.NoError(t, l.CountDown(t.Context(), "x"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, m.Create(t.Context(), path+"/by/x/other", nil, framework.Persistent))
+		require.ErrorIs(t, l.Reset(ctx), barrier.ErrForeign)
+		require.NoError(t, m.Delete(t.Context(), path+"/by/x/other", framework.AnyVersion))
+		quota := "/zookeeper/quota" + path
+		require.NoError(t, m.MakeDirs(t.Context(), quota))
+		require.NoError(t, m.Create(t.Context(), quota+"/zookeeper_stats", []byte("count=0,bytes=0"), framework.Persistent))
+		require.NoError(t, m.Create(t.Context(), quota+"/zookeeper_limits", []byte("count=-1,bytes=-1,countHardLimit=5"), framework.Persistent))
+		require.ErrorIs(t, l.Reset(ctx), framework.ErrQuotaExceeded)
+		require.Zero(t, remaining(t, l), "it was not reset")
+		require.NoError(t, m.Delete(t.Context(), quota+"/zookeeper_limits", framework.AnyVersion))
+		require.NoError(t, l.Reset(ctx))
+	}, zktest.WithEnforcedQuotas())
+}
+
+// TestResetBesideCountTooMany: a count that is one too many comes after the reset has listed the counts.
+func TestResetBesideCountTooMany(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		l := barrier.NewLatch(m.Client, path, 1)
+		require.NoError(t, l.CountDown(t.Context(), "x"))
+		listed, lists := make(chan struct{}), 0
+		defer w.Observe(func(r zktest.Request) {
+			if r.Op == zktest.OpGetChildren2 {
+				if lists++; lists == 2 {
+					close(listed)
+				}
+			}
+		})()
+		m.Link.Delay(50 * time.Millisecond)
+		_, reset := async(func() error { return l.Reset(t.Context()) })
+		<-listed
+		require.NoError(t, w.member("b").Create(t.Context(), path+"/by/y", nil, framework.Persistent))
+		require.NoError(t, reset())
+		require.Empty(t, w.Children(path+"/by"))
+	})
+}

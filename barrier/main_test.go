@@ -29,9 +29,9 @@ type world struct {
 	t *testing.T
 }
 
-func in(t *testing.T, test func(t *testing.T, w *world)) {
+func in(t *testing.T, test func(t *testing.T, w *world), opts ...zktest.Option) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, &world{zktest.Start(t), t}) })
+	synctest.Test(t, func(t *testing.T) { test(t, &world{zktest.Start(t, opts...), t}) })
 }
 
 func (w *world) member(name string) *zktest.Member { return w.Member(w.t, name, config) }

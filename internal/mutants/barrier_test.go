@@ -255,6 +255,18 @@ var barrierMutants = []mutant{
 		old: "case count != first:", new: "case count < first:",
 	},
 	{
+		name: "a reset does not report a node of another program", file: "barrier/latch.go", test: "TestResetReportsPermanentRefusal",
+		old: "if refused.Path == l.by || refused.Path == l.at {", new: "if refused.Path != \"\" {",
+	},
+	{
+		name: "a reset does not report a quota that is used up", file: "barrier/latch.go", test: "TestResetReportsPermanentRefusal",
+		old: "case errors.As(err, &refused) && errors.Is(err, framework.ErrNotEmpty):", new: "case errors.Is(err, framework.ErrQuotaExceeded):\n\t\treturn recipe.ErrAgain\n\tcase errors.As(err, &refused) && errors.Is(err, framework.ErrNotEmpty):",
+	},
+	{
+		name: "a count too many ends a reset", file: "barrier/latch.go", test: "TestResetBesideCountTooMany",
+		old: "if refused.Path == l.by || refused.Path == l.at {", new: "if refused.Path == \"\" {",
+	},
+	{
 		name: "a latch that has not opened is reset", file: "barrier/latch.go", test: "TestALatchOpensWithItsLastCount",
 		old: "if _, err := s.Exists(ctx, l.lastCountNode()); errors.Is(err, framework.ErrNoNode) {", new: "if _, err := s.Exists(ctx, l.lastCountNode()); errors.Is(err, framework.ErrNoAuth) {",
 	},
