@@ -50,7 +50,7 @@ func (l *Latch) Path() string { return l.path }
 // CountDown counts for the caller with this id, unless that caller has counted already. An id is the name of a node: of a host or a task,
 // say, without a slash. One transaction must be able to reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of
 // 150. The error wraps ErrTooMany if others have counted the latch down to zero, ErrCaller,
-// ErrMismatch or ErrForeign, or is that of ctx: then it is unknown whether the call counted; repeat it.
+// ErrMismatch, ErrForeign or ErrNewer, or is that of ctx: then it is unknown whether the call counted; repeat it.
 //
 // A call counts at most once, also if replies are lost. If a reply is lost, and the latch was reset before the call has found out, the call does not count
 // in the new count. The error then wraps framework.ErrOutcomeUnknown: the call may have counted in the former count. A call after the reset can get this error, too, if its
@@ -161,14 +161,14 @@ func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count s
 }
 
 // Wait waits until the latch has opened. Its error is that of ctx if ctx ended the wait, or wraps
-// ErrMismatch, ErrForeign, framework.ErrClosed or framework.ErrNoAuth.
+// ErrMismatch, ErrForeign, ErrNewer, framework.ErrClosed or framework.ErrNoAuth.
 func (l *Latch) Wait(ctx context.Context) (err error) {
 	if l.err != nil {
 		return failure.Wrap("wait at", l.path, l.err)
 	}
 	ctx, end := l.tel.startWaitSpan(ctx, "latch.wait", l.path)
 	defer func() { end(err) }()
-	first := int32(-1) // the version of the record when this call began to wait: a reset raises it
+	var first latchCount // for which this call waits
 	return l.onSessions(ctx, "wait at", func(s *framework.Session, _ int32) error {
 		if err := s.Sync(ctx, l.path); err != nil { // another client may have reset it on another server
 			return err
@@ -183,11 +183,13 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 }
 
 // waitForChange reads the latch once, and waits for a change if it has not opened. It reports whether the latch has opened since first was read.
-func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *int32) (open bool, err error) {
-	if *first < 0 {
-		if *first, err = l.readRecord(ctx, s); err != nil {
-			return false, err
-		}
+func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *latchCount) (open bool, err error) {
+	before, err := l.readRecord(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	if first.czxid == 0 {
+		*first = before.latchCount
 	}
 	_, w, err := s.WatchExists(ctx, l.lastCountNode())
 	if err == nil {
@@ -198,8 +200,8 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 		return false, err
 	}
 	defer w.Stop()
-	count, err := l.readRecord(ctx, s)
-	if err != nil || count != *first { // it has opened, and was reset
+	after, err := l.readRecord(ctx, s)
+	if err != nil || after.version != first.version { // it has opened, and was reset
 		return err == nil, err
 	}
 	event, err := recipe.WaitForWatch(ctx, s, w)
@@ -210,7 +212,7 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 // reset the latch at the same time, it is reset once. The error wraps ErrCounting if the latch has not opened, is that of ctx, or wraps ErrMismatch, ErrForeign,
 // ErrNewer, framework.ErrClosed or a refusal of the servers, such as framework.ErrNoAuth or framework.ErrQuotaExceeded.
 func (l *Latch) Reset(ctx context.Context) error {
-	first := int32(-1)
+	var first latchCount
 	return l.onSessions(ctx, "reset", func(s *framework.Session, _ int32) error {
 		if err := s.Sync(ctx, l.path); err != nil {
 			return err
@@ -219,9 +221,9 @@ func (l *Latch) Reset(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case first < 0:
-			first = count
-		case count != first: // an earlier try, or another client, has done it
+		case first.czxid == 0:
+			first = count.latchCount
+		case count.latchCount != first: // an earlier try, or another client, has done it
 			return nil
 		}
 		if _, err := s.Exists(ctx, l.lastCountNode()); errors.Is(err, framework.ErrNoNode) {
@@ -231,9 +233,9 @@ func (l *Latch) Reset(ctx context.Context) error {
 	})
 }
 
-// deleteCounts deletes all counts in one transaction, if the latch was not reset since its record had this version.
-func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, version int32) error {
-	ops := []framework.Op{framework.SetOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), version)}
+// deleteCounts deletes all counts in one transaction, if the latch was not reset since this record was read. It writes the record again as it was.
+func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, record latchRecord) error {
+	ops := []framework.Op{framework.SetOp(l.path, record.encode(), record.version)}
 	for _, dir := range []string{l.by, l.at} {
 		names, _, err := s.Children(ctx, dir)
 		if err != nil {
@@ -287,9 +289,9 @@ func (l *Latch) onSessions(ctx context.Context, op string, f func(s *framework.S
 
 // createOrCheck creates the latch, or checks the existing one. It returns the version of the record.
 func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) (int32, error) {
-	version, err := l.readRecord(ctx, s)
+	count, err := l.readRecord(ctx, s)
 	if !errors.Is(err, framework.ErrNoNode) {
-		return version, err
+		return count.version, err
 	}
 	_, err = s.Multi(ctx, framework.CreateOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), framework.Persistent),
 		framework.CreateOp(l.by, nil, framework.Persistent), framework.CreateOp(l.at, nil, framework.Persistent))
@@ -306,17 +308,29 @@ func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) (int32,
 	return 0, err
 }
 
-// readRecord reads the record, and returns its version: it changes with each reset.
-func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (int32, error) {
+// latchRecord is a latch's record, and which count it belongs to.
+type latchRecord struct {
+	nodeRecord
+	latchCount
+}
+
+// latchCount identifies one count of a latch: the time between two resets.
+type latchCount struct {
+	czxid   int64 // the transaction that has created the latch
+	version int32 // of the record: each reset raises it
+}
+
+// readRecord reads the record.
+func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (latchRecord, error) {
 	data, st, err := s.Get(ctx, l.path)
 	if err != nil {
-		return 0, err
+		return latchRecord{}, err
 	}
 	r, err := parseSizedRecord(l.path, latchKind, data, maxMembers)
 	if err == nil && r.Size != l.size {
 		err = &MismatchError{l.path, r.Size, l.size}
 	}
-	return st.Version, err
+	return latchRecord{r, latchCount{st.Czxid, st.Version}}, err
 }
 
 // countName is the name of a count's node, without its number.

@@ -297,3 +297,17 @@ func TestResetBesideCountTooMany(t *testing.T) {
 		require.Empty(t, w.Children(path+"/by"))
 	})
 }
+
+func TestUnknownFieldsOfALatchSurviveReset(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		l := barrier.NewLatch(m.Client, path, 1)
+		require.NoError(t, l.CountDown(t.Context(), "x"))
+		later := `{"v":1,"kind":"latch","size":1,"label":{"a":[1]}}`
+		_, err := m.Set(t.Context(), path, []byte(later), framework.AnyVersion)
+		require.NoError(t, err)
+		require.NoError(t, l.Reset(t.Context()))
+		n, _ := w.Node(path)
+		require.Equal(t, later, string(n.Data))
+	})
+}

@@ -244,15 +244,15 @@ var barrierMutants = []mutant{
 	// Latches.
 	{
 		name: "a wait at a latch misses an opening", file: "barrier/latch.go", test: "TestALatchSurvives",
-		old: "if err != nil || count != *first {", new: "if err != nil || count < *first {",
+		old: "if err != nil || after.version != first.version {", new: "if err != nil || after.version < first.version {",
 	},
 	{
 		name: "a late reset deletes the next count", file: "barrier/latch.go", test: "TestALateResetLeavesTheNextCountAlone",
-		old: "encode(), version)}", new: "encode(), 0*version+framework.AnyVersion)}",
+		old: "record.encode(), record.version)}", new: "record.encode(), framework.AnyVersion)}",
 	},
 	{
 		name: "a latch is reset twice after a lost reply", file: "barrier/latch.go", test: "TestALatchSurvives",
-		old: "case count != first:", new: "case count < first:",
+		old: "case count.latchCount != first:", new: "case count.czxid != first.czxid:",
 	},
 	{
 		name: "a reset does not report a node of another program", file: "barrier/latch.go", test: "TestResetReportsPermanentRefusal",
@@ -265,6 +265,10 @@ var barrierMutants = []mutant{
 	{
 		name: "a count too many ends a reset", file: "barrier/latch.go", test: "TestResetBesideCountTooMany",
 		old: "if refused.Path == l.by || refused.Path == l.at {", new: "if refused.Path == \"\" {",
+	},
+	{
+		name: "a reset removes the fields of later releases", file: "barrier/latch.go", test: "TestUnknownFieldsOfALatchSurviveReset",
+		old: "record.encode(), record.version)}", new: "nodeRecord{Kind: latchKind, Size: l.size}.encode(), record.version)}",
 	},
 	{
 		name: "a latch that has not opened is reset", file: "barrier/latch.go", test: "TestALatchOpensWithItsLastCount",
