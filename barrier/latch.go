@@ -162,6 +162,9 @@ func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count s
 
 // Wait waits until the latch has opened. Its error is that of ctx if ctx ended the wait, or wraps
 // ErrMismatch, ErrForeign, ErrNewer, framework.ErrClosed or framework.ErrNoAuth.
+//
+// If the latch is deleted and created again, Wait waits until the new latch has opened. If Wait finds, after a reconnect, that the latch is gone, its error
+// wraps framework.ErrNoNode.
 func (l *Latch) Wait(ctx context.Context) (err error) {
 	if l.err != nil {
 		return failure.Wrap("wait at", l.path, l.err)
@@ -182,13 +185,14 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	})
 }
 
-// waitForChange reads the latch once, and waits for a change if it has not opened. It reports whether the latch has opened since first was read.
+// waitForChange reads the latch once, and waits for a change if it has not opened. It reports whether the latch has opened since first was read. If the latch was
+// created again, waitForChange sets first to the new latch's count.
 func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *latchCount) (open bool, err error) {
 	before, err := l.readRecord(ctx, s)
 	if err != nil {
 		return false, err
 	}
-	if first.czxid == 0 {
+	if before.czxid != first.czxid {
 		*first = before.latchCount
 	}
 	_, w, err := s.WatchExists(ctx, l.lastCountNode())
@@ -201,8 +205,8 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 	}
 	defer w.Stop()
 	after, err := l.readRecord(ctx, s)
-	if err != nil || after.version != first.version { // it has opened, and was reset
-		return err == nil, err
+	if err != nil || after.latchCount != *first { // it has opened and was reset, or was created again
+		return err == nil && after.czxid == first.czxid, err
 	}
 	event, err := recipe.WaitForWatch(ctx, s, w)
 	return event.Kind == framework.NodeCreated, err

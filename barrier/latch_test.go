@@ -311,3 +311,31 @@ func TestUnknownFieldsOfALatchSurviveReset(t *testing.T) {
 		require.Equal(t, later, string(n.Data))
 	})
 }
+
+// TestALatchThatIsCreatedAgainHasNotOpened: a waiter does not see the deletion. The former latch was reset before, so that the versions of the records differ.
+func TestALatchThatIsCreatedAgainHasNotOpened(t *testing.T) {
+	for _, away := range []time.Duration{time.Second, 3 * timeout} {
+		in(t, func(t *testing.T, w *world) {
+			m, n := w.member("a"), w.member("b")
+			a, b := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
+			for range 3 {
+				require.NoError(t, b.CountDown(t.Context(), "x"))
+				require.NoError(t, b.CountDown(t.Context(), "y"))
+				require.NoError(t, b.Reset(t.Context()))
+			}
+			over, waited := async(func() error { return a.Wait(context.Background()) })
+			require.False(t, over())
+			m.Link.Cut()
+			for _, node := range []string{path + "/by", path + "/at", path} {
+				require.NoError(t, n.Delete(t.Context(), node, framework.AnyVersion))
+			}
+			require.NoError(t, b.CountDown(t.Context(), "x"))
+			time.Sleep(away)
+			m.Link.Heal()
+			time.Sleep(timeout)
+			require.False(t, over(), "one count is missing")
+			require.NoError(t, b.CountDown(t.Context(), "y"))
+			require.NoError(t, waited())
+		})
+	}
+}

@@ -244,7 +244,7 @@ var barrierMutants = []mutant{
 	// Latches.
 	{
 		name: "a wait at a latch misses an opening", file: "barrier/latch.go", test: "TestALatchSurvives",
-		old: "if err != nil || after.version != first.version {", new: "if err != nil || after.version < first.version {",
+		old: "if err != nil || after.latchCount != *first {", new: "if err != nil || after.czxid != first.czxid {",
 	},
 	{
 		name: "a late reset deletes the next count", file: "barrier/latch.go", test: "TestALateResetLeavesTheNextCountAlone",
@@ -265,6 +265,10 @@ var barrierMutants = []mutant{
 	{
 		name: "a count too many ends a reset", file: "barrier/latch.go", test: "TestResetBesideCountTooMany",
 		old: "if refused.Path == l.by || refused.Path == l.at {", new: "if refused.Path == \"\" {",
+	},
+	{
+		name: "a wait takes a latch that was created again for an opened one", file: "barrier/latch.go", test: "TestALatchThatIsCreatedAgainHasNotOpened",
+		old: "return err == nil && after.czxid == first.czxid, err", new: "return err == nil, err",
 	},
 	{
 		name: "a reset removes the fields of later releases", file: "barrier/latch.go", test: "TestUnknownFieldsOfALatchSurviveReset",
