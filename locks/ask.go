@@ -88,7 +88,8 @@ func (a *activeAsk) endAsk(granted bool, err error) error {
 	return err
 }
 
-// startRecording keeps a record in the background until ctx ends, on session after session.
+// startRecording keeps a record in the background until ctx ends, on session after session. It goes on after a refusal such as that of a quota, which may end. It
+// does not go on if the client may not read or write the records.
 func (a *activeAsk) startRecording(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,13 +99,19 @@ func (a *activeAsk) startRecording(ctx context.Context) {
 	a.done = make(chan struct{})
 	go func() {
 		defer close(a.done)
+		pauses := recipe.RetryPauses{Client: a.client}
 		for ctx.Err() == nil {
 			s, err := a.client.Session(ctx)
 			if err != nil {
 				return
 			}
-			if err := a.keepRecord(ctx, s); err != nil {
-				a.client.Logger().Debug("deadlocks of an ask are not looked for", "path", a.lock, "error", err)
+			began := time.Now()
+			err = a.keepRecord(ctx, s)
+			if err == nil {
+				continue
+			}
+			a.client.Logger().Debug("deadlocks of an ask are not looked for", "path", a.lock, "error", err)
+			if errors.Is(err, framework.ErrNoAuth) || pauses.Wait(ctx, began) != nil {
 				return
 			}
 		}

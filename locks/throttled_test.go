@@ -2,10 +2,12 @@ package locks_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -36,5 +38,33 @@ func TestThrottledWatchKeepsPlaceInLine(t *testing.T) {
 			a.release(name)
 		}
 		w.nothingLeft(t)
+	})
+}
+
+// TestRefusedAskRecordIsTriedAgain: a quota is used up while two asks of a deadlock create their records. They find the deadlock after it was raised.
+func TestRefusedAskRecordIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t, zktest.Start(t, zktest.WithEnforcedQuotas())}
+		a, b := w.member("a"), w.member("b")
+		la, err := locks.NewMutex(a.Client, "/locks/a").Lock(t.Context())
+		require.NoError(t, err)
+		lb, err := locks.NewMutex(b.Client, "/locks/b").Lock(t.Context())
+		require.NoError(t, err)
+		older := waitsOn(la.Context(), locks.NewMutex(a.Client, "/locks/b"))
+		time.Sleep(100 * time.Millisecond)
+		younger := waitsOn(lb.Context(), locks.NewMutex(b.Client, "/locks/a"))
+		synctest.Wait()
+		require.NoError(t, a.MakeDirs(t.Context(), "/zookeeper/quota/locks"))
+		require.NoError(t, a.Create(t.Context(), "/zookeeper/quota/locks/zookeeper_stats", []byte("count=0,bytes=0"), framework.Persistent))
+		limits := "/zookeeper/quota/locks/zookeeper_limits"
+		require.NoError(t, a.Create(t.Context(), limits, []byte("count=-1,bytes=-1,countHardLimit=1"), framework.Persistent))
+		time.Sleep(30 * time.Second)
+		require.Empty(t, waitsLeft(w))
+		require.NoError(t, a.Delete(t.Context(), limits, framework.AnyVersion))
+		time.Sleep(20 * time.Second)
+		require.Len(t, younger, 1)
+		require.ErrorIs(t, (<-younger).err, locks.ErrDeadlock)
+		require.NoError(t, lb.Release(t.Context()))
+		require.NoError(t, (<-older).err)
 	})
 }

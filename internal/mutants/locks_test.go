@@ -498,6 +498,11 @@ var locksMutants = []mutant{
 		new: "_ = node.Path",
 	},
 	{
+		name: "deadlocks: a refused record is not tried again", file: "locks/ask.go", test: "TestRefusedAskRecordIsTriedAgain",
+		old: "if errors.Is(err, framework.ErrNoAuth) || pauses.Wait",
+		new: "if err != nil || pauses.Wait",
+	},
+	{
 		name: "deadlocks: an ask is recorded at once", file: "locks/ask.go", test: "TestShortWaitRecordsNoDeadlockEntry",
 		old: "time.AfterFunc(recordAfter,",
 		new: "time.AfterFunc(0,",
