@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrForeign is returned when the node at the path does not belong to this kind of barrier, or when a part of the barrier was
-	// deleted.
+	// ErrForeign is returned when the node at the path does not belong to this kind of barrier, or when an operator has deleted one
+	// of the nodes of a double barrier: the barrier cannot be used until the others are deleted too.
 	ErrForeign = errors.New("path is used by something else")
 	// ErrNewer is returned when a newer release has written a record that this one cannot read.
 	ErrNewer = recipe.ErrNewer

@@ -264,7 +264,7 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, record l
 	return err
 }
 
-// Remaining returns the number of counts that are missing until the latch opens. It reads behind a sync.
+// Remaining returns the number of counts that are missing until the latch opens. It reads behind a sync. The error wraps ErrMismatch, ErrForeign or ErrNewer.
 func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 	err = l.onSessions(ctx, "look at", func(s *framework.Session, _ int32) error {
 		if err := s.Sync(ctx, l.by); err != nil {
