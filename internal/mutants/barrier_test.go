@@ -268,7 +268,7 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a wait takes a latch that was created again for an opened one", file: "barrier/latch.go", test: "TestALatchThatIsCreatedAgainHasNotOpened",
-		old: "return err == nil && after.czxid == first.czxid, err", new: "return err == nil, err",
+		old: "	if before.czxid != first.czxid {\n", new: "	if first.czxid != 0 && before.czxid != first.czxid {\n		return true, nil\n	}\n	if before.czxid != first.czxid {\n",
 	},
 	{
 		name: "a reset removes the fields of later releases", file: "barrier/latch.go", test: "TestUnknownFieldsOfALatchSurviveReset",
