@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // storedTerm is a term's record as it was last read or written.
@@ -56,7 +58,9 @@ func (w *termWriter) updateRecord(ctx context.Context, change func(termRecord) t
 	case <-ctx.Done():
 		return failure.Ended(ctx)
 	}
+	pauses := recipe.RetryPauses{Client: w.client}
 	for {
+		began := time.Now()
 		if err := w.readRecord(ctx); err != nil {
 			return err
 		}
@@ -71,6 +75,9 @@ func (w *termWriter) updateRecord(ctx context.Context, change func(termRecord) t
 		w.last, w.doubtful = storedTerm{}, true // any error may follow a write that was applied
 		if !errors.Is(err, errRecordChanged) {
 			return err
+		}
+		if pauses.Wait(ctx, began) != nil {
+			return failure.Ended(ctx)
 		}
 	}
 }
@@ -119,10 +126,10 @@ func (w *termWriter) writeRecord(ctx context.Context, next termRecord) error {
 		return err
 	case refused.Index == 0:
 		return guardRefusal(refused.Err, w.node)
-	case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
-		return err
+	case recipe.IsConflict(refused.Err):
+		return fmt.Errorf("%w: %w", errRecordChanged, err)
 	}
-	return fmt.Errorf("%w: %w", errRecordChanged, err)
+	return err
 }
 
 // guardRefusal returns the error of a term whose guard was refused.

@@ -24,6 +24,16 @@ var electionMutants = []mutant{
 		new: "\tif false {",
 	},
 	{
+		name: "a refused record is written again", file: "election/termwriter.go", test: "TestACampaignFailsWhenTheQuotaRefusesItsRecord",
+		old: "case recipe.IsConflict(refused.Err):",
+		new: "case true:",
+	},
+	{
+		name: "a record is written again without a pause", file: "election/termwriter.go", test: "TestAnUpdatePausesBetweenConflicts",
+		old: "if pauses.Wait(ctx, began) != nil {",
+		new: "if pauses.Client == nil || began.IsZero() {",
+	},
+	{
 		name: "a term is handed over without a look whether the successor is there", file: "election/transfer.go",
 		test: "TestATransferToWhoHasLeftGoesToTheFirst",
 		old:  "framework.CheckOp(s.node, framework.AnyVersion)}", new: "framework.CheckOp(\"/\", framework.AnyVersion)}",
