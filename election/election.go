@@ -45,7 +45,7 @@ func New(client *framework.Client, path string, opts ...Option) *Election {
 		e.config.id = client.Config().Identity
 	}
 	e.line = waitline.New(path, waitline.Filter{Kind: e.config.names}, nil)
-	e.waiting = &waitingGroup{client, path + waitingSuffix}
+	e.waiting = &waitingGroup{client: client, path: path + waitingSuffix, logged: map[string]bool{}}
 	e.key = waitline.HeldKey(client, path)
 	e.waits = waitline.NewTelemetry(client, path, "election")
 	e.tel = newTelemetry(client)
@@ -123,6 +123,7 @@ func (e *Election) readLeader(ctx context.Context) (Candidate, error) {
 
 // Candidates lists the candidates in the order of the line: the leader is the first. A missing directory is an empty list. The list is the view of the
 // connected server, and its nodes were not read at one moment. Of candidates with one session and one id, Metadata and Priority may be each other's.
+// A waiting candidate is listed without them if its node below <path>~waiting cannot be read; Candidates logs that once for each node.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	all, err := e.listCandidates(ctx)
 	return all, failure.Wrap("candidates", e.path, err)

@@ -64,8 +64,9 @@ func (w *preferredWatch) watchUntilEnd(ctx context.Context, s *framework.Session
 	}
 }
 
-// updateList reads the preferred candidates that have come, and forgets those that have gone.
+// updateList reads the preferred candidates that have come, and forgets those that have gone. It skips nodes that it cannot read.
 func (w *preferredWatch) updateList(ctx context.Context, s *framework.Session, names []string) error {
+	w.waiting.forgetLoggedExcept(names)
 	now := map[string]*preferredCandidate{}
 	for _, name := range names {
 		if priorityOf(name) <= w.priority && !isRequest(name) {
@@ -75,6 +76,9 @@ func (w *preferredWatch) updateList(ctx context.Context, s *framework.Session, n
 		if p == nil {
 			m, r, err := w.waiting.readRecord(ctx, s, name)
 			if errors.Is(err, framework.ErrNoNode) {
+				continue
+			}
+			if w.waiting.skipsUnreadable(name, err) {
 				continue
 			}
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/primitives"
@@ -21,6 +22,9 @@ import (
 type waitingGroup struct {
 	client *framework.Client
 	path   string
+
+	mu     sync.Mutex
+	logged map[string]bool // names of nodes that could not be read, and that still existed at the last list
 }
 
 // waitingCandidate is one candidate of a waiting group.
@@ -71,11 +75,14 @@ func (g *waitingGroup) listWaiting(ctx context.Context) ([]waitingCandidate, err
 	if err != nil {
 		return nil, err
 	}
+	g.forgetLoggedExcept(names)
 	var all []waitingCandidate
 	for _, name := range names {
 		one, _, err := g.readRecord(ctx, g.client, name)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
+			continue
+		case g.skipsUnreadable(name, err):
 			continue
 		case err != nil:
 			return nil, err
@@ -84,6 +91,35 @@ func (g *waitingGroup) listWaiting(ctx context.Context) ([]waitingCandidate, err
 	}
 	slices.SortFunc(all, func(a, b waitingCandidate) int { return cmp.Compare(a.order, b.order) })
 	return all, nil
+}
+
+// skipsUnreadable reports whether an error of readRecord concerns one node alone, so that the reader skips the node and goes on with the others:
+// this client may not read the node, or a newer release or another program has written it. It logs a warning, once for each node.
+func (g *waitingGroup) skipsUnreadable(name string, err error) bool {
+	if !errors.Is(err, framework.ErrNoAuth) && !errors.Is(err, ErrNewerRecord) && !errors.Is(err, ErrBadRecord) {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.logged[name] {
+		return true
+	}
+	g.logged[name] = true
+	g.client.Logger().Warn("the node of a waiting candidate or of a request cannot be read and is skipped", "node", znode.Join(g.path, name), "error", err)
+	return true
+}
+
+// forgetLoggedExcept forgets which nodes were logged, except for those with these names.
+func (g *waitingGroup) forgetLoggedExcept(names []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kept := map[string]bool{}
+	for _, name := range names {
+		if g.logged[name] {
+			kept[name] = true
+		}
+	}
+	g.logged = kept
 }
 
 // nodeReader reads nodes: it is a client or a session.

@@ -153,6 +153,21 @@ var electionMutants = []mutant{
 		new: "if errors.Is(p.Err(), framework.ErrNodeGone) && false {",
 	},
 	{
+		name: "an unreadable node ends the watch for preferred candidates", file: "election/preferred.go", test: "TestUnreadableWaitingNodesAreSkipped",
+		old: "if w.waiting.skipsUnreadable(name, err) {",
+		new: "if false {",
+	},
+	{
+		name: "an unreadable node ends the list of candidates", file: "election/waiting.go", test: "TestUnreadableWaitingNodesAreSkipped",
+		old: "case g.skipsUnreadable(name, err):",
+		new: "case false:",
+	},
+	{
+		name: "an unreadable node is logged with each list", file: "election/waiting.go", test: "TestUnreadableWaitingNodesAreSkipped",
+		old: "if g.logged[name] {\n\t\treturn true",
+		new: "if false {\n\t\treturn true",
+	},
+	{
 		name: "a refused request for a transfer waits", file: "election/transferrequest.go", test: "TestRefusedRequestForATransferFails",
 		old: "\t\t\tstop()\n",
 		new: "",

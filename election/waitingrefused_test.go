@@ -1,0 +1,79 @@
+package election_test
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// logText keeps the lines of a log.
+type logText struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (l *logText) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+func (l *logText) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.lines.String(), text)
+}
+
+func (l *logText) option() framework.Option {
+	return framework.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
+}
+
+// TestUnreadableWaitingNodesAreSkipped: other programs and later releases put nodes below ~waiting.
+func TestUnreadableWaitingNodesAreSkipped(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		private := config
+		private.Auth, private.ACL = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}, framework.CreatorOnly()
+		stranger, other := w.Member(w.t, "stranger", private), w.member("other").client
+		waiting := path + "~waiting"
+		require.NoError(t, other.MakeDirs(t.Context(), waiting))
+		require.NoError(t, stranger.Create(t.Context(), waiting+"/_c_0-p900", []byte(`{"v":1,"id":"x"}`), framework.Ephemeral))
+		require.NoError(t, other.Create(t.Context(), waiting+"/_c_1-p900", []byte(`{"v":1,"id":7}`), framework.Ephemeral))
+		require.NoError(t, other.Create(t.Context(), waiting+"/_c_2-transfer", []byte(`{"v":7}`), framework.Ephemeral))
+		before := w.Children(waiting)
+
+		var log logText
+		a := election.New(w.Member(w.t, "a", config, log.option()).Client, path)
+		began, _ := reigns(t.Context(), a)
+		got(t, began)
+		b, _ := reigns(t.Context(), election.New(w.member("b").client, path, election.WithMetadata(election.Metadata{"k": "b"})))
+		own := slices.DeleteFunc(w.Children(waiting), func(name string) bool { return slices.Contains(before, name) })
+		_, err := other.Set(t.Context(), znode.Join(waiting, own[0]), []byte(`{"v":7}`), framework.AnyVersion)
+		require.NoError(t, err)
+		c := election.New(w.member("c").client, path, election.WithPriority(5, time.Minute), election.WithMetadata(election.Metadata{"k": "c"}))
+		preferred, _ := reigns(t.Context(), c)
+		all, err := a.Candidates(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b", "c"}, ids(t, a))
+		require.Empty(t, all[1].Metadata)
+		require.Equal(t, election.Metadata{"k": "c"}, all[2].Metadata)
+		require.Equal(t, 5, all[2].Priority)
+		require.Equal(t, 4, log.count("is skipped"), "once for each node")
+
+		came := time.Now()
+		term := got(t, preferred)
+		require.LessOrEqual(t, time.Since(came), time.Minute, "the priority counts")
+		time.Sleep(time.Second) // b was passed over, and joins again
+		require.NoError(t, w.member("operator").RequestTransfer(t.Context(), "b"))
+		require.ErrorIs(t, term.Err(), election.ErrTransferred)
+		got(t, b)
+	})
+}
