@@ -153,6 +153,11 @@ var electionMutants = []mutant{
 		new: "if errors.Is(p.Err(), framework.ErrNodeGone) && false {",
 	},
 	{
+		name: "a request for a transfer waits for its deletion without end", file: "election/transferrequest.go", test: "TestRequestForATransferEndsThoughItsNodeStays|TestRequestForATransferEndsWhileDisconnected",
+		old: "context.WithTimeout(context.WithoutCancel(ctx), requestDeletionTime)",
+		new: "context.WithCancel(context.WithoutCancel(ctx))",
+	},
+	{
 		name: "an unreadable node ends the watch for preferred candidates", file: "election/preferred.go", test: "TestUnreadableWaitingNodesAreSkipped",
 		old: "if w.waiting.skipsUnreadable(name, err) {",
 		new: "if false {",
