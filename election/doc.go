@@ -40,7 +40,8 @@
 // observers go on, on the next session. When a reply is lost, the client looks up the outcome. When a campaign's context ends,
 // its node is deleted, if need be in the background.
 //
-// Readers skip nodes below <path>~waiting that they may not or cannot read, and log that once for each node.
+// While the servers refuse a waiting candidate's node below <path>~waiting, as a quota may, the candidate waits without it and tries again after
+// pauses. Readers skip nodes there that they may not or cannot read, and log that once for each node.
 //
 // New creates no nodes and returns no error: a wrong argument makes every call fail with an error that says so.
 package election

@@ -177,12 +177,13 @@ func (m *waitingPresence) leaveAndWait(ctx context.Context) {
 	}
 }
 
-// keepListed keeps the node there, on session after session, until ctx ends or the client is closed. It gives up when the first create is refused.
+// keepListed keeps the node there, on session after session, until ctx ends or the client is closed. When the servers refuse the node, a candidate
+// tries again after pauses. A request gives up if the first create is refused.
 func (m *waitingPresence) keepListed(ctx context.Context) {
 	defer close(m.gone)
 	c := m.group.client
 	pauses := recipe.NewBackoff(c)
-	for {
+	for refused := false; ; {
 		err := recipe.OnSession(ctx, c, func(s *framework.Session) error { return m.stayOnSession(ctx, s) })
 		switch {
 		case ctx.Err() != nil:
@@ -190,14 +191,16 @@ func (m *waitingPresence) keepListed(ctx context.Context) {
 		case errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed):
 			m.err = err
 			return
-		case !m.listed:
-			m.err = err
-			if m.name != requestName { // RequestTransfer returns the error
-				c.Logger().Warn("a waiting candidate cannot show its metadata and priority to others", "path", m.group.path, "error", err)
-			}
+		case !m.listed && m.name == requestName:
+			m.err = err // RequestTransfer returns it
 			return
+		case errors.Is(err, framework.ErrNodeGone):
+			refused = false
+			c.Logger().Warn("the node of a waiting candidate was removed and is created again", "path", m.group.path, "error", err)
+		case !refused:
+			refused = true
+			c.Logger().Warn("a waiting candidate cannot show its metadata and priority to others, and tries again", "path", m.group.path, "error", err)
 		}
-		c.Logger().Warn("the node of a waiting candidate was removed and is created again", "path", m.group.path, "error", err)
 		if pauses.Pause(ctx) != nil {
 			return
 		}

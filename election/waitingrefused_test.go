@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // logText keeps the lines of a log.
@@ -75,5 +77,27 @@ func TestUnreadableWaitingNodesAreSkipped(t *testing.T) {
 		require.NoError(t, w.member("operator").RequestTransfer(t.Context(), "b"))
 		require.ErrorIs(t, term.Err(), election.ErrTransferred)
 		got(t, b)
+	})
+}
+
+// TestARefusedWaitingCandidateDescribesItselfLater: the quota permits the node below ~waiting only after a minute.
+func TestARefusedWaitingCandidateDescribesItselfLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
+		operator := w.member("operator").client
+		limitNodes(t, operator, "5") // /elections, the election, two candidates' nodes, the term's record
+		began, _ := reigns(t.Context(), w.member("a").Election)
+		term := got(t, began)
+		var log logText
+		b := election.New(w.Member(w.t, "b", config, log.option()).Client, path, election.WithPriority(1, 0))
+		preferred, _ := reigns(t.Context(), b)
+		time.Sleep(time.Minute)
+		require.NoError(t, term.Err())
+		require.Equal(t, 1, log.count("cannot show its metadata and priority"))
+		_, err := operator.Set(t.Context(), "/zookeeper/quota/elections/zookeeper_limits", []byte("countHardLimit=100"), framework.AnyVersion)
+		require.NoError(t, err)
+		raised := time.Now()
+		require.NoError(t, got(t, preferred).Err())
+		require.Less(t, time.Since(raised), 10*time.Second)
 	})
 }

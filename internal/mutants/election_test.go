@@ -158,6 +158,11 @@ var electionMutants = []mutant{
 		new: "context.WithCancel(context.WithoutCancel(ctx))",
 	},
 	{
+		name: "a waiting candidate that was refused gives up", file: "election/waiting.go", test: "TestARefusedWaitingCandidateDescribesItselfLater",
+		old: "case !m.listed && m.name == requestName:",
+		new: "case !m.listed:",
+	},
+	{
 		name: "an unreadable node ends the watch for preferred candidates", file: "election/preferred.go", test: "TestUnreadableWaitingNodesAreSkipped",
 		old: "if w.waiting.skipsUnreadable(name, err) {",
 		new: "if false {",
