@@ -109,10 +109,10 @@ func (e *Election) campaignOnce(ctx context.Context) (*Term, error) {
 		return nil, err
 	}
 	t.onEnd = func() { e.current.CompareAndSwap(t, nil) }
-	e.current.Store(t)
 	ended := e.tel.startTerm(t.began)
 	context.AfterFunc(t.Context(), func() { ended(t.Err()) })
 	t.watchForReasonsToEnd()
+	e.current.Store(t) // last: another goroutine may give the term up as soon as it sees it, and then waits for the watches
 	return t, nil
 }
 

@@ -116,6 +116,22 @@ func TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown(t *testing.T) {
 	})
 }
 
+// TestTermIsVisibleOnceItsWatchesHaveBegun: whoever sees it may give it up, which waits for the watches.
+func TestTermIsVisibleOnceItsWatchesHaveBegun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		begins := &whenTermBegins{}
+		e := election.New(w.Member(t, "a", config, framework.WithMeterProvider(begins)).Client, path)
+		var early *election.Term
+		begins.do = func() { early = e.Term() }
+		term, err := e.Campaign(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, early)
+		require.Same(t, term, e.Term())
+		require.NoError(t, term.Resign(t.Context()))
+		require.Nil(t, e.Term())
+	})
+}
+
 // pausedClock is the clock of a process that was stopped and goes on: time has passed, and no timer has fired yet.
 type pausedClock struct {
 	clock.Clock

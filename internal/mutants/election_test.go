@@ -153,6 +153,11 @@ var electionMutants = []mutant{
 		new: "if errors.Is(p.Err(), framework.ErrNodeGone) && false {",
 	},
 	{
+		name: "a term is visible before its watches begin", file: "election/campaign.go", test: "TestTermIsVisibleOnceItsWatchesHaveBegun",
+		old: "\tended := e.tel.startTerm(t.began)\n",
+		new: "\te.current.Store(t)\n\tended := e.tel.startTerm(t.began)\n",
+	},
+	{
 		name: "a request for a transfer waits for its deletion without end", file: "election/transferrequest.go", test: "TestRequestForATransferEndsThoughItsNodeStays|TestRequestForATransferEndsWhileDisconnected",
 		old: "context.WithTimeout(context.WithoutCancel(ctx), requestDeletionTime)",
 		new: "context.WithCancel(context.WithoutCancel(ctx))",
