@@ -126,7 +126,7 @@ func (e *Election) waitAndBegin(ctx context.Context) (*Term, error) {
 	t.trace = waitline.TraceContext(ctx, e.client)
 	if err := t.beginTerm(ctx); err != nil {
 		p.endHold(err)
-		p.releaseNode(context.WithoutCancel(ctx))
+		p.releaseNode(ctx)
 		return nil, err
 	}
 	return t, nil

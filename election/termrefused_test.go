@@ -69,3 +69,27 @@ func TestAnUpdatePausesBetweenConflicts(t *testing.T) {
 		require.Less(t, tries, 60)
 	})
 }
+
+// TestCampaignEndsWithItsContextWhileItsTermIsRecorded: the connection is lost before the record is read.
+func TestCampaignEndsWithItsContextWhileItsTermIsRecorded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		late := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Path: path + "~term"})
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { _, err := a.Campaign(ctx); result <- err }()
+		synctest.Wait()
+		require.Len(t, w.Children(path), 1)
+		require.Empty(t, result)
+		a.link.Cut()
+		late.Cancel()
+		ended := time.Now()
+		cancel()
+		require.ErrorIs(t, got(t, result), context.Canceled)
+		require.Equal(t, ended, time.Now())
+		require.Len(t, w.Children(path), 1)
+		a.link.Heal()
+		time.Sleep(timeout / 2)
+		require.Empty(t, w.Children(path), "it is deleted in the background")
+	})
+}

@@ -158,6 +158,11 @@ var electionMutants = []mutant{
 		new: "\te.current.Store(t)\n\tended := e.tel.startTerm(t.began)\n",
 	},
 	{
+		name: "a campaign waits beyond its context for the deletion of its node", file: "election/campaign.go", test: "TestCampaignEndsWithItsContextWhileItsTermIsRecorded",
+		old: "p.releaseNode(ctx)",
+		new: "p.releaseNode(context.WithoutCancel(ctx))",
+	},
+	{
 		name: "a request for a transfer waits for its deletion without end", file: "election/transferrequest.go", test: "TestRequestForATransferEndsThoughItsNodeStays|TestRequestForATransferEndsWhileDisconnected",
 		old: "context.WithTimeout(context.WithoutCancel(ctx), requestDeletionTime)",
 		new: "context.WithCancel(context.WithoutCancel(ctx))",
