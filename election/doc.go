@@ -10,7 +10,7 @@
 // [Term.Token] and [Term.Number] rise with every term. A candidate learns that it leads after its term is recorded, in a transaction
 // that its own node guards. Under the same condition, [Election.Lead] runs its function in one member at a time. It waits for the function
 // to return before it gives the term up. [Election.Observe] reports leaders in order, skips those that it has seen replaced, and ends at the
-// latest. A leader's end wakes only the next candidate and the observers. A waiting candidate sends no requests.
+// latest. A leader's end wakes only the next candidate and the observers. A waiting candidate sends no requests; the next in line sends heartbeats.
 //
 // # Not guaranteed
 //
@@ -23,7 +23,7 @@
 //
 //	<path>                          container, removed by the server when empty
 //	<path>/_c_<uuid>-latch-#        ephemeral sequential, one for each candidate; data is its id
-//	<path>~term                     persistent; data is JSON {"v":1,"number","token","node","id","since","metadata"}
+//	<path>~term                     persistent; data is JSON {"v":1,"number","token","node","id","since","metadata","trace"}
 //	<path>~waiting                  container
 //	<path>~waiting/_c_<uuid>-p<n>   ephemeral, of a waiting candidate with metadata or the priority n; data is
 //	                                JSON {"v":1,"id","metadata","stable_ms"}

@@ -76,8 +76,9 @@ const MaxPriority = 1000
 // maxStable bounds the stable period, so that the period in a record can be added to any time.
 const maxStable = 365 * 24 * time.Hour
 
-// WithPriority makes this candidate take over from leaders of a lower priority, once it has waited in line for the stable period. Among
-// waiting candidates, order alone decides. Default: 0, the lowest.
+// WithPriority makes this candidate take over from leaders of a lower priority, once it has waited in line for the stable period. The period
+// counts from when the present leader first saw the candidate's node below <path>~waiting, so it begins again with each leader and
+// each session. Among waiting candidates, order alone decides. Default: 0, the lowest.
 //
 // The present leader hands over, if it runs this package: its function's context ends with ErrTransferred, and leadership goes to this
 // candidate. Candidates before it lose their places and join again.
