@@ -10,7 +10,7 @@ import (
 
 // jobTable is the jobs that this member has, and the runs of jobs that go on here.
 type jobTable struct {
-	changed chan struct{} // buffered; signals a change of jobs to the campaign, and to Run while there is no job
+	changed chan struct{} // buffered; signals a change of jobs, or of leadership.refused, to the campaign, and to Run while there is no job
 
 	conflicts atomic.Int64 // counts jobs that were found stored with another declaration
 

@@ -2,51 +2,88 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // leadership is this member's part in the election.
 type leadership struct {
+	client   *framework.Client
 	election *election.Election
 	jobs     *jobTable
 	report   *reporter
 	changed  func() // called when this member begins or ends to lead
 
+	refused atomic.Bool // the servers have refused this member's node: it stays out of the election
+
 	mu   sync.Mutex
 	term *election.Term // while this member leads
 }
 
-// campaignWhileJobs campaigns while this member has jobs of OnLeader, until ctx ends. A member without such jobs stays out of the
-// election: as the leader it would keep the leader jobs of the others from running.
+// campaignWhileJobs campaigns while this member has jobs of OnLeader and its node is not refused, until ctx ends. A member without such jobs, or without a node,
+// stays out of the election: as the leader it would keep the leader jobs of the others from running. If a campaign fails, that is the error. But once a campaign has
+// lasted for settledAfter, later failures are logged and tried again.
 func (l *leadership) campaignWhileJobs(ctx context.Context) error {
-	hasLeaderJobs := func() bool { return l.jobs.hasJobWhere(func(j *job) bool { return j.Placement != Spread }) }
+	pauses, settled := recipe.RetryPauses{Client: l.client}, false
 	for {
-		for !hasLeaderJobs() {
+		for !l.mayLead() {
 			select {
 			case <-l.jobs.changed:
 			case <-ctx.Done():
 				return failure.Ended(ctx)
 			}
 		}
-		campaigning, resign := context.WithCancel(ctx)
-		ended := make(chan error, 1)
-		go func() { ended <- l.election.Lead(campaigning, l.holdTerm) }()
-		for hasLeaderJobs() {
-			select {
-			case <-l.jobs.changed:
-			case err := <-ended:
-				resign()
-				return err
-			}
-		}
-		resign()
-		if err := <-ended; ctx.Err() != nil {
+		began := time.Now()
+		err := l.campaignWhileAllowed(ctx)
+		settled = settled || time.Since(began) > settledAfter
+		switch {
+		case err == nil:
+			continue
+		case ctx.Err() != nil, !settled, errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed):
 			return err
 		}
+		l.report.warn("this member cannot campaign yet", "error", err)
+		if err := pauses.Wait(ctx, began); err != nil {
+			return err
+		}
+	}
+}
+
+// campaignWhileAllowed campaigns until this member may not lead any more, and then returns nil, or until ctx ends or the campaign has failed.
+func (l *leadership) campaignWhileAllowed(ctx context.Context) error {
+	campaigning, resign := context.WithCancel(ctx)
+	defer resign()
+	ended := make(chan error, 1)
+	go func() { ended <- l.election.Lead(campaigning, l.holdTerm) }()
+	for l.mayLead() {
+		select {
+		case <-l.jobs.changed:
+		case err := <-ended:
+			return err
+		}
+	}
+	resign()
+	if err := <-ended; ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+func (l *leadership) mayLead() bool {
+	return !l.refused.Load() && l.jobs.hasJobWhere(func(j *job) bool { return j.Placement != Spread })
+}
+
+// noteRefusal says whether the servers have refused this member's node.
+func (l *leadership) noteRefusal(refused bool) {
+	if l.refused.Swap(refused) != refused {
+		l.jobs.signalChange()
 	}
 }
 

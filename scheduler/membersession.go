@@ -38,13 +38,17 @@ type memberSession struct {
 	ownership  *ownership
 }
 
-// takePart has a member session on each session until ctx ends. Then it returns no error.
+// takePart has a member session on each session until ctx ends. Then it returns no error. If the servers refuse the first member node, that is its error. A later
+// refusal is logged and tried again: somebody may grant the missing permission, or raise the quota. Meanwhile this member does not campaign, since a leader that is
+// no member runs no job.
 func (p *participation) takePart(ctx context.Context, a *activation) error {
 	run := &runner{
 		store: p.store, report: p.report, jobs: p.jobs, slots: p.slots, activation: a, stuckAfter: p.settings.stuckAfter, ended: p.runEnded,
 		termTrace: p.leadership.traceOf,
 	}
 	back := recipe.NewBackoff(p.store.client)
+	joined := false
+	p.leadership.noteRefusal(false)
 	for {
 		session, err := p.store.client.Session(ctx)
 		switch {
@@ -54,12 +58,19 @@ func (p *participation) takePart(ctx context.Context, a *activation) error {
 			return err
 		}
 		began := time.Now()
-		err = p.takePartInSession(ctx, run, session)
+		err = p.takePartInSession(ctx, run, session, func() {
+			joined = true
+			p.leadership.noteRefusal(false)
+		})
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && !errors.Is(err, framework.ErrSessionLost) && !errors.Is(err, framework.ErrNodeGone):
+		case err == nil, errors.Is(err, framework.ErrSessionLost), errors.Is(err, framework.ErrNodeGone):
+		case !joined, errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed):
 			return err
+		default:
+			p.leadership.noteRefusal(true)
+			p.report.warn("this member cannot take part yet", "error", err)
 		}
 		if time.Since(began) > settledAfter {
 			back.Reset()
@@ -68,8 +79,8 @@ func (p *participation) takePart(ctx context.Context, a *activation) error {
 	}
 }
 
-// takePartInSession takes part until ctx, the session or the member node has ended.
-func (p *participation) takePartInSession(ctx context.Context, run *runner, session *framework.Session) error {
+// takePartInSession takes part until ctx, the session or the member node has ended. It calls joined once the member node exists.
+func (p *participation) takePartInSession(ctx context.Context, run *runner, session *framework.Session, joined func()) error {
 	clock := &tickClock{local: p.report.now}
 	askTime := func(ctx context.Context) error {
 		requested := time.Now()
@@ -89,6 +100,7 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 	if err != nil {
 		return err
 	}
+	joined()
 	within, cancel := context.WithCancel(m.exists)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()

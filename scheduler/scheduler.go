@@ -47,7 +47,7 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s.store.history = int64(s.settings.history)
 	s.slots = &runSlots{most: s.settings.maxConcurrent}
 	s.report = &reporter{path: path, log: client.Logger(), tel: newTelemetry(client, path), now: s.settings.now, observe: s.settings.observe}
-	s.leadership = &leadership{election: election.New(client, s.store.nodes.election()), jobs: s.jobs, report: s.report}
+	s.leadership = &leadership{client: client, election: election.New(client, s.store.nodes.election()), jobs: s.jobs, report: s.report}
 	s.participation = &participation{
 		settings: &s.settings, store: s.store, report: s.report, jobs: s.jobs, slots: s.slots, leadership: s.leadership, nonce: uuid.NewString()[:8],
 		differences: &differenceTeller{report: s.report},
@@ -142,7 +142,11 @@ func (s *Scheduler) Withdraw(name string) error {
 // within WithStuckAfter.
 //
 // Otherwise its error wraps ErrBadState or ErrNewerState, when a job's stored state cannot be read; ErrNoJobs, unless WithWaitForJobs is
-// given; ErrRunning; framework.ErrClosed, framework.ErrNoAuth or framework.ErrInvalidPath.
+// given; ErrRunning; framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath; a refusal of the servers or of the client, such as framework.ErrNoAuth,
+// framework.ErrQuotaExceeded or framework.ErrTooLarge; or another error of election.Election.Campaign, such as locks.ErrKindMixed.
+//
+// Once this member's node is there, a refusal of a later node does not end Run: Run logs it, stays out of the election and tries again. Once the member has campaigned
+// for two minutes, Run tries a failed campaign again, too. Only framework.ErrClosed and framework.ErrAuthFailed end Run then.
 func (s *Scheduler) Run(ctx context.Context) error {
 	for {
 		err := s.runJobs(ctx)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -191,6 +192,16 @@ func (w *world) leader() string {
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
 	n, _ := w.Node(testPath + "/election/" + names[0])
 	return string(n.Data)
+}
+
+// setPermissions changes what all clients may do with a node, as an operator does with setAcl.
+func (w *world) setPermissions(node string, perms framework.Perms) {
+	w.t.Helper()
+	conn, _, err := zk.Connect(w.Servers(), timeout, zk.WithDialer(w.Link("operator").Dial), zk.WithLogInfo(false))
+	require.NoError(w.t, err)
+	defer conn.Close()
+	_, err = conn.SetACL(node, zk.WorldACL(int32(perms)), framework.AnyVersion)
+	require.NoError(w.t, err)
 }
 
 func quick(context.Context, Run) error { return nil }

@@ -689,4 +689,34 @@ var schedulerMutants = []mutant{
 		new:  "p.input.now.Add(-limit-p.job.Jitter-time.Nanosecond)",
 		test: "TestDeadlineWithoutLimitBesideJitter",
 	},
+	{
+		name: "a refusal of a later member node ends Run", file: "scheduler/membersession.go",
+		old:  "case !joined, errors.Is(err, framework.ErrClosed)",
+		new:  "case joined || !joined, errors.Is(err, framework.ErrClosed)",
+		test: "TestARefusedMemberJoinsLater",
+	},
+	{
+		name: "a refusal of the first member node is tried again", file: "scheduler/membersession.go",
+		old:  "case !joined, errors.Is(err, framework.ErrClosed)",
+		new:  "case joined && !joined, errors.Is(err, framework.ErrClosed)",
+		test: "TestTheFirstRefusalOfAMemberEndsRun",
+	},
+	{
+		name: "a member without a node leads", file: "scheduler/membersession.go",
+		old:  "\t\t\tp.leadership.noteRefusal(true)\n",
+		new:  "",
+		test: "TestARefusedMemberJoinsLater",
+	},
+	{
+		name: "a refusal of a later campaign ends Run", file: "scheduler/leadership.go",
+		old:  "case ctx.Err() != nil, !settled, ",
+		new:  "case ctx.Err() != nil, true, ",
+		test: "TestARefusedCandidateCampaignsLater",
+	},
+	{
+		name: "a refusal of the first campaign is tried again", file: "scheduler/leadership.go",
+		old:  "case ctx.Err() != nil, !settled, ",
+		new:  "case ctx.Err() != nil, ",
+		test: "TestARefusedCandidateCampaignsLater",
+	},
 }

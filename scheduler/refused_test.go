@@ -1,0 +1,89 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// TestARefusedMemberJoinsLater: the servers refuse the node of a leader that was a member before, until an operator grants the permission. Meanwhile the other member
+// runs all jobs, also those of the leader.
+func TestARefusedMemberJoinsLater(t *testing.T) {
+	for name, end := range map[string]func(w *world, a *actor){
+		"the session is lost": func(w *world, a *actor) { require.NoError(w.t, w.Expire(a.sessionID(w.t))) },
+		"the node is deleted": func(w *world, a *actor) {
+			node := testPath + "/members/" + a.participation.currentSession().membership.name
+			require.NoError(w.t, a.client.Delete(w.t.Context(), node, framework.AnyVersion))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				all := append(spreadJobs(10, "* * * * *", quick), Job{Name: "leaders", Spec: "* * * * *", Run: quick})
+				a := w.start("a", all)
+				w.start("b", all)
+				until(at(t, "2000-01-01T00:03:10Z"))
+				require.Equal(t, "a", w.leader())
+				w.setPermissions(testPath+"/members", framework.PermAll&^framework.PermCreate)
+				end(w, a)
+				until(at(t, "2000-01-01T00:06:30Z"))
+				require.Empty(t, a.done, "it tries again")
+				require.Len(t, w.Children(testPath+"/members"), 1)
+				require.Equal(t, "b", w.leader(), "a member without a node does not lead")
+				for job, member := range w.runners("00:05:00") {
+					require.Equal(t, "b", member, job)
+				}
+				require.Len(t, w.runners("00:05:00"), len(all))
+				w.setPermissions(testPath+"/members", framework.PermAll)
+				until(at(t, "2000-01-01T00:08:30Z"))
+				require.Len(t, w.Children(testPath+"/members"), 2)
+				require.Contains(t, slices.Collect(maps.Values(w.runners("00:08:00"))), "a")
+				require.Len(t, w.Children(testPath+"/election"), 2, "both campaign")
+				a.stop()
+				require.NoError(t, <-a.done)
+			})
+		})
+	}
+}
+
+func TestTheFirstRefusalOfAMemberEndsRun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", spreadJobs(1, "* * * * *", quick))
+		b := w.start("b", spreadJobs(1, "* * * * *", quick))
+		b.stop()
+		require.NoError(t, <-b.done)
+		w.setPermissions(testPath+"/members", framework.PermAll&^framework.PermCreate)
+		b.run(t)
+		time.Sleep(time.Minute)
+		require.NotEmpty(t, b.done)
+		require.ErrorIs(t, <-b.done, framework.ErrNoAuth)
+		require.Empty(t, a.done)
+	})
+}
+
+// TestARefusedCandidateCampaignsLater, if it has campaigned before. Its jobs of Spread run on.
+func TestARefusedCandidateCampaignsLater(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		all := append(spreadJobs(1, "* * * * *", quick), Job{Name: "leaders", Spec: "* * * * *", Run: quick})
+		a := w.start("a", all)
+		until(at(t, "2000-01-01T00:03:10Z"))
+		operator := w.Member(t, "operator of the election", config)
+		require.NoError(t, operator.Create(t.Context(), testPath+"/election/other", nil, framework.Persistent)) // it keeps the container
+		w.setPermissions(testPath+"/election", framework.PermAll&^framework.PermCreate)
+		require.NoError(t, w.Expire(a.sessionID(t)))
+		until(at(t, "2000-01-01T00:05:30Z"))
+		require.Empty(t, a.done, "it tries again")
+		require.Equal(t, map[string]string{"j000": "a"}, w.runners("00:05:00"))
+		b := w.start("b", all)
+		time.Sleep(time.Minute)
+		require.NotEmpty(t, b.done)
+		require.ErrorIs(t, <-b.done, framework.ErrNoAuth, "it has not campaigned before")
+		w.setPermissions(testPath+"/election", framework.PermAll)
+		until(at(t, "2000-01-01T00:08:30Z"))
+		require.Equal(t, map[string]string{"j000": "a", "leaders": "a"}, w.runners("00:08:00"))
+	})
+}
