@@ -18,8 +18,8 @@
 // may overlap the next run: pass [Run].Token to the systems that the function writes to. The member's own clock counts, as long as
 // it is within [MaxAhead] of the ensemble's. A tick runs at most MaxAhead before its time by the ensemble's clock. If a member's
 // clock is further behind, its ticks run MaxAhead late by the ensemble's clock, once that clock has differed for a minute; see
-// [EventBehind]. That the job's owner runs it: while members come and go, two members may both take themselves
-// for the owner. The first of them to claim a tick runs it.
+// [EventBehind]. That the job's owner runs it: while members come and go, or if they may not read each other's nodes, two members may
+// both take themselves for the owner. The first of them to claim a tick runs it.
 //
 // # Members
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -122,11 +123,17 @@ func (m *membership) watchMembers(ctx context.Context) {
 			return err
 		}
 		defer w.Stop()
-		if err := m.readMembers(ctx, names); err != nil {
+		refused, err := m.readMembers(ctx, names)
+		if err != nil {
 			return err
+		}
+		var again <-chan time.Time
+		if refused {
+			again = time.After(refusedReadAgainAfter)
 		}
 		select {
 		case <-w.C():
+		case <-again:
 		case <-m.descriptionsChanged:
 			m.mu.Lock()
 			m.outdated = true
@@ -145,26 +152,30 @@ func (m *membership) rereadDescriptions() {
 	}
 }
 
-// readMembers reads the descriptions of new members, or of all if they are outdated.
-func (m *membership) readMembers(ctx context.Context, names []string) error {
+// refusedReadAgainAfter is how long after a refusal a member reads a node again: somebody may have granted the permission.
+const refusedReadAgainAfter = time.Minute
+
+// readMembers reads the descriptions of new members, or of all if they are outdated. It leaves out members whose descriptions cannot be read. refused says that the servers
+// refuse to show one of them.
+//
+// Members with other credentials may see more descriptions or fewer, and then several members may take themselves for the owner of one job. The first of them to claim a tick
+// runs it. At least one member takes itself for the owner: the member that ownerAmong prefers of all that are there sees its own description, and no other hides it.
+func (m *membership) readMembers(ctx context.Context, names []string) (refused bool, err error) {
 	slices.Sort(names)
 	members := make([]member, 0, len(names))
 	for _, name := range names {
 		described, known := m.cachedMember(name)
 		if !known {
-			data, _, err := m.session.Get(ctx, m.store.nodes.member(name))
-			if errors.Is(err, framework.ErrNoNode) {
+			described, err = m.readMember(ctx, name)
+			switch {
+			case errors.Is(err, framework.ErrNoNode):
 				continue
-			}
-			if err == nil {
-				described, err = decodeMember(name, data)
-			}
-			if errors.Is(err, ErrBadState) || errors.Is(err, ErrNewerState) {
+			case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth):
 				m.report.warn("the description of a member cannot be read, so it gets no jobs", "member", name, "error", err)
+				refused = refused || errors.Is(err, framework.ErrNoAuth)
 				continue
-			}
-			if err != nil {
-				return err
+			case err != nil:
+				return false, err
 			}
 		}
 		members = append(members, described)
@@ -173,7 +184,20 @@ func (m *membership) readMembers(ctx context.Context, names []string) error {
 	m.members, m.outdated = members, false
 	m.mu.Unlock()
 	m.changed()
-	return nil
+	return refused, nil
+}
+
+// readMember reads the description of a member. This member knows its own, if it may not read it.
+func (m *membership) readMember(ctx context.Context, name string) (described member, err error) {
+	data, _, err := m.session.Get(ctx, m.store.nodes.member(name))
+	switch {
+	case err == nil:
+		return decodeMember(name, data)
+	case errors.Is(err, framework.ErrNoAuth) && name == m.name:
+		_, described, err = m.describeMember()
+		described.node = name
+	}
+	return described, err
 }
 
 func (m *membership) cachedMember(name string) (member, bool) {

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -85,5 +86,54 @@ func TestARefusedCandidateCampaignsLater(t *testing.T) {
 		w.setPermissions(testPath+"/election", framework.PermAll)
 		until(at(t, "2000-01-01T00:08:30Z"))
 		require.Equal(t, map[string]string{"j000": "a", "leaders": "a"}, w.runners("00:08:00"))
+	})
+}
+
+// TestAMemberThatMayNotBeReadKeepsNoJobFromMoving: its node may not be read by the others, which move the jobs of a member that dies, and give jobs to one that joins.
+func TestAMemberThatMayNotBeReadKeepsNoJobFromMoving(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		all := spreadJobs(30, "* * * * *", quick)
+		a := w.start("a", all)
+		w.start("b", all)
+		secret := w.config
+		secret.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}
+		hidden := New(w.Member(t, "hidden", secret).Client, testPath, w.log.of("hidden"))
+		require.NoError(t, hidden.Add(Job{Name: "hidden's own", Spec: "* * * * *", Placement: Spread, Run: quick}))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- hidden.Run(ctx) }()
+		time.Sleep(time.Second)
+		a.kill()
+		w.start("c", all)
+		until(at(t, "2000-01-01T00:01:30Z"))
+		ran := w.runners("00:01:00")
+		require.Equal(t, "hidden", ran["hidden's own"])
+		delete(ran, "hidden's own")
+		require.Len(t, ran, 30)
+		require.Contains(t, slices.Collect(maps.Values(ran)), "b")
+		require.Contains(t, slices.Collect(maps.Values(ran)), "c")
+		stop()
+		require.NoError(t, <-done)
+	})
+}
+
+// TestAMemberThatMayBeReadAgainGetsItsJobs: somebody grants the permission later.
+func TestAMemberThatMayBeReadAgainGetsItsJobs(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := Job{Name: jobThatPrefers("a", "b"), Spec: "* * * * *", Placement: Spread, Run: quick}
+		a, b := w.start("a", []Job{job}), w.start("b", []Job{job})
+		owns := func(m *actor) bool { return m.participation.currentSession().dispatcher.owns(job.Name) }
+		node := testPath + "/members/" + a.participation.currentSession().membership.name
+		w.setPermissions(node, framework.PermAll&^framework.PermRead)
+		require.NoError(t, b.store.announceChanges(t.Context())) // so that all descriptions are read again
+		time.Sleep(time.Second)
+		require.True(t, owns(b), "it does not know that the other has the job")
+		require.True(t, owns(a), "it knows what it has")
+		until(at(t, "2000-01-01T00:01:30Z"))
+		require.Len(t, w.runners("00:01:00"), 1, "it has run once")
+		w.setPermissions(node, framework.PermAll)
+		time.Sleep(refusedReadAgainAfter)
+		require.True(t, owns(a))
+		require.False(t, owns(b))
 	})
 }

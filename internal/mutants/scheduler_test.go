@@ -719,4 +719,22 @@ var schedulerMutants = []mutant{
 		new:  "case ctx.Err() != nil, ",
 		test: "TestARefusedCandidateCampaignsLater",
 	},
+	{
+		name: "a member that may not be read keeps jobs from moving", file: "scheduler/membership.go",
+		old:  "errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth):\n\t\t\t\tm.report",
+		new:  "errors.Is(err, ErrNewerState):\n\t\t\t\tm.report",
+		test: "TestAMemberThatMayNotBeReadKeepsNoJobFromMoving",
+	},
+	{
+		name: "a member that could not be read is not read again", file: "scheduler/membership.go",
+		old:  "\t\tif refused {\n\t\t\tagain =",
+		new:  "\t\tif false && refused {\n\t\t\tagain =",
+		test: "TestAMemberThatMayBeReadAgainGetsItsJobs",
+	},
+	{
+		name: "a member that may not read its own description gives up its jobs", file: "scheduler/membership.go",
+		old:  "errors.Is(err, framework.ErrNoAuth) && name == m.name",
+		new:  "errors.Is(err, framework.ErrNoAuth) && name == \"\"",
+		test: "TestAMemberThatMayBeReadAgainGetsItsJobs",
+	},
 }
