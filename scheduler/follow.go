@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -25,6 +26,7 @@ type changeFollower struct {
 // followChanges follows the changes until ctx ends.
 func (f *changeFollower) followChanges(ctx context.Context) {
 	seen, created := int32(-1), int64(0) // at first, and in a record that was created again, everything may have changed: this member may have missed changes
+	var refused []string                 // changed jobs whose states may not be read: they are read again later
 	repeatStep(ctx, f.store.client, f.report, "the changes cannot be read", func() error {
 		data, st, w, err := f.session.WatchData(ctx, f.store.nodes.changes())
 		if errors.Is(err, framework.ErrNoNode) {
@@ -41,34 +43,47 @@ func (f *changeFollower) followChanges(ctx context.Context) {
 		if st.Czxid != created {
 			seen, created = -1, st.Czxid
 		}
-		if st.Version != seen {
+		if st.Version != seen || len(refused) > 0 {
 			jobs, all := c.changedSince(seen, st.Version)
-			if err := f.applyChanges(ctx, jobs, all || seen < 0); err != nil {
+			jobs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(jobs, refused))))
+			still, err := f.applyChanges(ctx, jobs, all || seen < 0)
+			if err != nil {
 				return err
 			}
-			seen = st.Version
+			seen, refused = st.Version, still
+		}
+		var again <-chan time.Time
+		if len(refused) > 0 {
+			again = time.After(refusedReadAgainAfter)
 		}
 		select {
 		case <-w.C():
+		case <-again:
 		case <-ctx.Done():
 		}
 		return nil
 	})
 }
 
-// applyChanges acts on the changes of some jobs, or of all.
-func (f *changeFollower) applyChanges(ctx context.Context, jobs []string, all bool) error {
+// applyChanges acts on the changes of some jobs, or of all. It returns the jobs whose states the servers refuse to show.
+func (f *changeFollower) applyChanges(ctx context.Context, jobs []string, all bool) (refused []string, err error) {
 	if all {
 		jobs = f.jobs.knownNames()
 		f.reread()
 	}
 	for _, name := range jobs {
 		f.recheck(name)
-		if err := f.stopReplacedRuns(ctx, name); err != nil {
-			return err
+		err := f.stopReplacedRuns(ctx, name)
+		switch {
+		case errors.Is(err, framework.ErrNoAuth):
+			f.report.warn("the state of a changed job may not be read yet", "job", name, "error", err)
+			refused = append(refused, name)
+		case err != nil:
+			return nil, err
 		}
 	}
-	return f.dropRemoved(ctx, jobs, all)
+	unread, err := f.dropRemoved(ctx, jobs, all)
+	return append(refused, unread...), err
 }
 
 // stopReplacedRuns ends the runs of a job that go on here and must end: the job was removed, or another member waits with the next run of the job.
@@ -115,8 +130,9 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 }
 
 // dropRemoved drops the jobs among names that were removed and belong to other members, so that they can be added
-// again: this member does not check such jobs. all says that names are all of its jobs: then it reads in two requests which of them may have been removed.
-func (f *changeFollower) dropRemoved(ctx context.Context, names []string, all bool) error {
+// again: this member does not check such jobs. all says that names are all of its jobs: then it reads in two requests which of them may have been removed. It returns
+// the jobs whose states the servers refuse to show.
+func (f *changeFollower) dropRemoved(ctx context.Context, names []string, all bool) (refused []string, err error) {
 	var others []*job
 	for _, name := range names {
 		if j := f.jobs.findJob(name); j != nil && j.entered.Load() && !f.owns(name) {
@@ -126,20 +142,22 @@ func (f *changeFollower) dropRemoved(ctx context.Context, names []string, all bo
 	if all && len(others) > 0 {
 		suspects, err := f.mayBeRemoved(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		others = slices.DeleteFunc(others, func(j *job) bool { return !suspects(j.Name) })
 	}
 	for _, j := range others {
 		gone, err := f.isRemoved(ctx, j)
-		if err != nil {
-			return err
-		}
-		if gone {
+		switch {
+		case errors.Is(err, framework.ErrNoAuth):
+			refused = append(refused, j.Name)
+		case err != nil:
+			return nil, err
+		case gone:
 			f.removed(j)
 		}
 	}
-	return nil
+	return refused, nil
 }
 
 // mayBeRemoved returns which jobs may have been removed: those without a node, and those that are listed as removed.

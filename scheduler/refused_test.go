@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -135,5 +136,33 @@ func TestAMemberThatMayBeReadAgainGetsItsJobs(t *testing.T) {
 		time.Sleep(refusedReadAgainAfter)
 		require.True(t, owns(a))
 		require.False(t, owns(b))
+	})
+}
+
+// TestAJobThatMayNotBeReadHidesNoChange of another job, also while its run goes on here. Once it may be read again, its own changes are noticed.
+func TestAJobThatMayNotBeReadHidesNoChange(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		all := []Job{
+			{Name: "hidden", Spec: "0 1 * * *", Run: lasting(time.Hour)},
+			{Name: "removed", Spec: "0 1 * * *", Run: lasting(time.Hour)},
+		}
+		a, b := w.start("a", all), w.start("b", all)
+		until(at(t, "2000-01-01T01:00:10Z"))
+		require.Len(t, w.runners("01:00:00"), 2)
+		w.setPermissions(testPath+"/jobs/hidden", framework.PermAll&^framework.PermRead)
+		require.NoError(t, a.store.announceChanges(t.Context(), "hidden"))
+		operator := w.member("operator", nil)
+		require.NoError(t, operator.Remove(t.Context(), "removed"))
+		until(at(t, "2000-01-01T01:00:20Z"))
+		require.Len(t, w.log.all(EventFinished), 1)
+		require.Equal(t, "removed", w.log.all(EventFinished)[0].Job)
+		require.Nil(t, b.jobs.findJob("removed"))
+		w.setPermissions(testPath+"/jobs/hidden", framework.PermAll)
+		n, _ := w.Node(testPath + "/jobs/hidden")
+		_, err := operator.client.Set(t.Context(), testPath+"/jobs/hidden", bytes.Replace(n.Data, []byte(`"running":[{`), []byte(`"running":[{"replace":true,`), 1), framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(refusedReadAgainAfter)
+		require.Len(t, w.log.all(EventFinished), 2)
+		require.ErrorIs(t, w.log.all(EventFinished)[1].Err, ErrReplaced)
 	})
 }

@@ -737,4 +737,22 @@ var schedulerMutants = []mutant{
 		new:  "errors.Is(err, framework.ErrNoAuth) && name == \"\"",
 		test: "TestAMemberThatMayBeReadAgainGetsItsJobs",
 	},
+	{
+		name: "a running job that may not be read hides other changes", file: "scheduler/follow.go",
+		old:  "\t\tcase errors.Is(err, framework.ErrNoAuth):\n\t\t\tf.report.warn(",
+		new:  "\t\tcase false:\n\t\t\tf.report.warn(",
+		test: "TestAJobThatMayNotBeReadHidesNoChange",
+	},
+	{
+		name: "a job of another member that may not be read hides other removals", file: "scheduler/follow.go",
+		old:  "\t\tcase errors.Is(err, framework.ErrNoAuth):\n\t\t\trefused = append(refused, j.Name)",
+		new:  "\t\tcase false:\n\t\t\trefused = append(refused, j.Name)",
+		test: "TestAJobThatMayNotBeReadHidesNoChange",
+	},
+	{
+		name: "a changed job that could not be read is not read again", file: "scheduler/follow.go",
+		old:  "seen, refused = st.Version, still",
+		new:  "seen, refused = st.Version, still[:0]",
+		test: "TestAJobThatMayNotBeReadHidesNoChange",
+	},
 }
