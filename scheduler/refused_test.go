@@ -166,3 +166,44 @@ func TestAJobThatMayNotBeReadHidesNoChange(t *testing.T) {
 		require.ErrorIs(t, w.log.all(EventFinished)[1].Err, ErrReplaced)
 	})
 }
+
+// TestAClaimWithRefusedDeletionGoesOnceItMay: while a run goes on, somebody takes the permission to write its outcome and to delete its claim. Later the run's member, or another one after an
+// operator has deleted the job, may claim the next run.
+func TestAClaimWithRefusedDeletionGoesOnceItMay(t *testing.T) {
+	readOnly := framework.PermRead | framework.PermAdmin
+	refuse := func(t *testing.T, w *world) (a *actor) {
+		a = w.start("a", jobs("j", "0 * * * *", lasting(10*time.Minute)))
+		until(at(t, "2000-01-01T01:00:10Z"))
+		w.setPermissions(testPath+"/jobs/j", readOnly)
+		until(at(t, "2000-01-01T01:30:00Z"))
+		require.Len(t, w.log.all(EventFinished), 1)
+		require.Len(t, w.claims("j"), 1)
+		return a
+	}
+	t.Run("the permission is granted again", func(t *testing.T) {
+		in(t, func(t *testing.T, w *world) {
+			a := refuse(t, w)
+			w.setPermissions(testPath+"/jobs/j", framework.PermAll)
+			time.Sleep(time.Minute)
+			require.Empty(t, w.claims("j"))
+			until(at(t, "2000-01-01T02:30:00Z"))
+			require.Len(t, w.log.all(EventStarted), 2)
+			require.Equal(t, []string{"01:00:00 1 lost", "02:00:00 1 succeeded"}, a.outcomes(t, "j"))
+		})
+	})
+	t.Run("the claim is of another session by then", func(t *testing.T) {
+		in(t, func(t *testing.T, w *world) {
+			refuse(t, w)
+			other, err := w.Member(t, "other", config).Session(t.Context())
+			require.NoError(t, err)
+			job, claim := testPath+"/jobs/j", testPath+"/jobs/j/"+w.claims("j")[0]
+			w.setPermissions(job, framework.PermAll)
+			_, err = other.Multi(t.Context(),
+				framework.DeleteOp(claim, framework.AnyVersion), framework.DeleteOp(job, framework.AnyVersion),
+				framework.CreateOp(job, []byte(`{"v":1,"spec":"0 * * * *","zone":"UTC"}`), framework.Persistent), framework.CreateOp(claim, nil, framework.Ephemeral))
+			require.NoError(t, err)
+			time.Sleep(time.Minute)
+			require.Len(t, w.claims("j"), 1)
+		})
+	})
+}

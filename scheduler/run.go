@@ -211,7 +211,8 @@ func (e *execution) reportStuck(run Run, why error) {
 
 // recordOutcome stores a run's outcome and deletes its claim, in one transaction. It repeats the transaction until it succeeds
 // or the session is lost. If the session is lost, or the outcome cannot be stored, for example because a later release has written the
-// state, the claim is deleted without an outcome, and the job's next owner records the run as lost. why is the cause of the end of the
+// state, the claim is deleted without an outcome, and the job's next owner records the run as lost. If the servers refuse that deletion, too, it is tried again in the
+// background until the session ends; it deletes no later claim of that name. why is the cause of the end of the
 // run's context, or nil.
 func (e *execution) recordOutcome(err, why error) Outcome {
 	r, claim := e.record, e.store.nodes.claim(e.job.Name, e.record.Number)
@@ -236,7 +237,7 @@ func (e *execution) recordOutcome(err, why error) Outcome {
 		e.report.log.Error("the outcome of a run cannot be stored", "path", e.report.path, "job", e.job.Name, "run", e.record.ID,
 			"outcome", r.Outcome, "error", err)
 		e.report.passEvent(Event{Kind: EventFailed, Job: e.job.Name, Run: e.describeRun(), Err: err})
-		_ = e.session.DeleteIfPresent(e.session.Context(), claim) // else it goes with the session
+		e.session.Primitives().DiscardOwn(nil, primitives.Created{Path: claim, Zxid: r.Token}) // the transaction that created the claim
 		return Lost
 	}
 	return r.Outcome

@@ -350,7 +350,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the claim stays when the outcome cannot be stored", file: "scheduler/run.go",
-		old:  "\t\t_ = e.session.DeleteIfPresent(e.session.Context(), claim) // else it goes with the session\n",
+		old:  "\t\te.session.Primitives().DiscardOwn(nil, primitives.Created{Path: claim, Zxid: r.Token}) // the transaction that created the claim\n",
 		new:  "",
 		test: "TestRunEndsDespiteUnreadableState",
 	},
@@ -754,5 +754,17 @@ var schedulerMutants = []mutant{
 		old:  "seen, refused = st.Version, still",
 		new:  "seen, refused = st.Version, still[:0]",
 		test: "TestAJobThatMayNotBeReadHidesNoChange",
+	},
+	{
+		name: "a refused deletion of a claim is not tried again", file: "scheduler/run.go",
+		old:  "e.session.Primitives().DiscardOwn(nil, primitives.Created{Path: claim, Zxid: r.Token}) //",
+		new:  "_ = e.session.DeleteIfPresent(e.session.Context(), claim) //",
+		test: "TestAClaimWithRefusedDeletionGoesOnceItMay",
+	},
+	{
+		name: "a claim is deleted later whoever has it", file: "scheduler/run.go",
+		old:  "e.session.Primitives().DiscardOwn(nil, primitives.Created{Path: claim, Zxid: r.Token}) //",
+		new:  "e.session.Primitives().Discard(nil, claim) //",
+		test: "TestAClaimWithRefusedDeletionGoesOnceItMay",
 	},
 }
