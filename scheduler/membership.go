@@ -110,9 +110,17 @@ func (m *membership) updateDescription(ctx context.Context) error {
 	return err
 }
 
-// updateUntilDone tries to store the description until that has succeeded or ctx ends. If it fails, the next member session begins with the right description.
+// updateUntilDone tries to store and announce the description until that has succeeded or ctx ends. If it fails, the next member session begins with the right description.
 func (m *membership) updateUntilDone(ctx context.Context) {
-	_ = m.store.onSession(ctx, func(*framework.Session) error { return m.updateDescription(ctx) })
+	updating, done := context.WithCancel(ctx)
+	defer done()
+	repeatStep(updating, m.store.client, m.report, "the description of this member cannot be stored or announced", func() error {
+		err := m.store.onSession(updating, func(*framework.Session) error { return m.updateDescription(updating) })
+		if err == nil {
+			done()
+		}
+		return err
+	})
 }
 
 // watchMembers follows the members and their descriptions until ctx ends.

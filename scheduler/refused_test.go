@@ -207,3 +207,20 @@ func TestAClaimWithRefusedDeletionGoesOnceItMay(t *testing.T) {
 		})
 	})
 }
+
+// TestAWithdrawalIsAnnouncedOnceItMayBe: the other member learns of it when an operator has granted the permission, and then runs the job.
+func TestAWithdrawalIsAnnouncedOnceItMayBe(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := Job{Name: jobThatPrefers("a", "b"), Spec: "* * * * *", Placement: Spread, Run: quick}
+		a := w.start("a", []Job{job})
+		w.start("b", []Job{job})
+		until(at(t, "2000-01-01T00:01:10Z"))
+		w.setPermissions(testPath+"/changes", framework.PermAll&^framework.PermWrite)
+		require.NoError(t, a.Withdraw(job.Name))
+		until(at(t, "2000-01-01T00:03:10Z"))
+		w.setPermissions(testPath+"/changes", framework.PermAll)
+		until(at(t, "2000-01-01T00:04:10Z"))
+		require.Equal(t, map[string]string{job.Name: "a"}, w.runners("00:01:00"))
+		require.Equal(t, map[string]string{job.Name: "b"}, w.runners("00:04:00"))
+	})
+}

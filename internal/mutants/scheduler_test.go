@@ -767,4 +767,10 @@ var schedulerMutants = []mutant{
 		new:  "e.session.Primitives().Discard(nil, claim) //",
 		test: "TestAClaimWithRefusedDeletionGoesOnceItMay",
 	},
+	{
+		name: "a refused description of a member is not tried again", file: "scheduler/membership.go",
+		old:  "\t\tif err == nil {\n\t\t\tdone()\n\t\t}\n\t\treturn err\n",
+		new:  "\t\tdone()\n\t\treturn err\n",
+		test: "TestAWithdrawalIsAnnouncedOnceItMayBe",
+	},
 }
