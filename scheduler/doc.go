@@ -66,8 +66,8 @@
 //	<path>/jobs/<name>/run-<n>  ephemeral while run n goes on; data is the id of the member that runs it
 //	<path>/jobs/<name>/past-<k> persistent; the record of an ended run. WithHistory is their number: run n is in past-<n modulo WithHistory>
 //
-// Unknown fields survive being rewritten; records of newer versions are refused. To remove a job, use
-// [Scheduler.Remove]. If an operator deletes a job's node by hand, members stop running the job when they notice. A member that is
+// Unknown fields survive being rewritten, except in the entries of three lists: a state's replaced schedules, the changes, and the removed jobs. Records of newer
+// versions are refused. To remove a job, use [Scheduler.Remove]. If an operator deletes a job's node by hand, members stop running the job when they notice. A member that is
 // started with the job registers it again, and may repeat a tick that was run ahead of its time.
 //
 // # Failure

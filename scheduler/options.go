@@ -83,6 +83,7 @@ func WithStuckAfter(d time.Duration) Option {
 }
 
 // WithHistory keeps the records of the latest n ended runs of each job, 1 to 100. Default 10. Give all members the same n: it is the size of a ring of nodes.
+// If n is lowered later, the nodes above it stay until the job is removed.
 func WithHistory(n int) Option {
 	return func(s *settings) error {
 		if n < 1 || n > maxHistory {

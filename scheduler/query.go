@@ -33,7 +33,7 @@ func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
 }
 
 // Runs returns the latest runs of a job, the newest first: those that go on, and as many of those that have
-// ended as WithHistory keeps. This member need not have the job. Its error wraps ErrUnknownJob, ErrInvalidJob,
+// ended as WithHistory keeps. After WithHistory was lowered, it also returns old runs, whose nodes stay until the job is removed. This member need not have the job. Its error wraps ErrUnknownJob, ErrInvalidJob,
 // ErrBadState or ErrNewerState.
 func (s *Scheduler) Runs(ctx context.Context, name string) ([]RunRecord, error) {
 	state, err := s.State(ctx, name)
