@@ -13,7 +13,7 @@ import (
 
 // SetCapacity changes the capacity of a bounded queue (WithCapacity) for all its users, now and later. Producers that wait for
 // room continue at once if there is some. If the queue has more than n items, they stay; after SetCapacity has returned nil, no put succeeds
-// until there are fewer.
+// until there are fewer. A put of more than n items that waits for room then fails with ErrFull.
 //
 // An unbounded queue does not count its items, so SetCapacity refuses it with ErrOption: drop the queue, and make it anew. n may be up to 2^30, for a
 // queue that is practically unbounded. A Queue that was made with WithCapacity before continues with the new capacity. One that is made

@@ -170,3 +170,25 @@ func TestSetCapacityIsAppliedOnceAfterLostReply(t *testing.T) {
 		require.ErrorIs(t, a.Put(t.Context(), "x"), ErrFull)
 	})
 }
+
+// TestBatchLargerThanLoweredCapacityFails: it waits for room that will never be there, and it must not keep others from theirs.
+func TestBatchLargerThanLoweredCapacityFails(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, c := w.member("a", WithCapacity(100)), w.member("b"), w.member("c")
+		require.NoError(t, a.PutBatch(t.Context(), names(0, 100)))
+		a.link.Delay(slow) // the queue is empty when a learns of the capacity
+		large, behind, other := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() { large <- a.PutBatch(within(t, time.Hour), names(100, 150)) }()
+		time.Sleep(time.Second)
+		go func() { behind <- a.Put(within(t, time.Hour), "behind") }()
+		time.Sleep(time.Second)
+		go func() { other <- b.Put(within(t, time.Hour), "other") }()
+		time.Sleep(time.Second)
+		require.NoError(t, w.member("operator").SetCapacity(t.Context(), 20))
+		c.drain(100)
+		require.ErrorIs(t, <-large, ErrFull)
+		require.NoError(t, <-behind)
+		require.NoError(t, <-other)
+		require.ElementsMatch(t, []string{"behind", "other"}, c.drain(2))
+	})
+}

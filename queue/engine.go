@@ -79,7 +79,7 @@ func (e *engine) checkUsable() error {
 // put writes a put and waits, also for room unless the Queue fails when the queue is full.
 func (e *engine) put(ctx context.Context, r *writeRequest) error {
 	_, err := e.writer.writeAndWait(ctx, r)
-	if !errors.Is(err, ErrFull) || e.settings.failWhenFull || r.adds > e.store.record().Capacity {
+	if !errors.Is(err, ErrFull) || e.settings.failWhenFull || e.store.exceedsCapacity(r) {
 		return err
 	}
 	return e.putLine.putInTurn(ctx, r)

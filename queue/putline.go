@@ -125,12 +125,13 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 	}
 }
 
-// writeSome writes the first puts, and reports whether all of them had room.
+// writeSome writes the first puts. It reports whether the turn is over: all of them had room, or one was larger than the capacity, and those behind it may have
+// room without it.
 func (l *putLine) writeSome() bool {
 	l.mu.Lock()
 	some := slices.Clone(l.puts[:min(len(l.puts), putsInTurn)])
 	l.trying, l.tried = len(some), make(chan struct{})
-	tried, full := l.tried, false
+	tried, full, tooLarge := l.tried, false, false
 	requests := make([]*writeRequest, len(some))
 	for i, wait := range some {
 		wait.request, wait.trying = wait.request.retryCopy(), true
@@ -138,7 +139,9 @@ func (l *putLine) writeSome() bool {
 		wait.request.then = func(_ []framework.OpResult, err error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			if l.noteTried(wait); errors.Is(err, ErrFull) {
+			l.noteTried(wait)
+			never := l.store.exceedsCapacity(wait.request) // SetCapacity has lowered the capacity
+			if tooLarge = tooLarge || never; errors.Is(err, ErrFull) && !never {
 				full = true
 				return
 			}
@@ -155,7 +158,7 @@ func (l *putLine) writeSome() bool {
 	<-tried
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !full
+	return !full || tooLarge
 }
 
 // noteTried counts a put that the writer has finished with; l.mu is held.

@@ -36,6 +36,9 @@ var (
 // record is the queue's record, as far as this Queue knows. The queue was found before.
 func (st *store) record() queueRecord { return *st.found.Load() }
 
+// exceedsCapacity reports whether a put has more items than the queue may hold, so that it would wait for room for ever.
+func (st *store) exceedsCapacity(r *writeRequest) bool { return r.adds > st.record().Capacity }
+
 // findOrMake reads the queue's record, or makes the queue. It first finishes a Drop that was interrupted.
 func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 	if st.found.Load() != nil && !st.stale.Load() {

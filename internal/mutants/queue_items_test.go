@@ -66,6 +66,14 @@ var queueItemsMutants = []mutant{
 		old: "\treturn st.takeBackPlaces(ctx, s, n)\n", new: "\t_ = st.takeBackPlaces\n\treturn nil\n",
 	},
 	{
+		name: "a batch larger than a lowered capacity waits for ever", file: "queue/putline.go", test: "TestBatchLargerThanLoweredCapacityFails",
+		old: "errors.Is(err, ErrFull) && !never {", new: "errors.Is(err, ErrFull) {",
+	},
+	{
+		name: "puts behind a batch that was too large wait although there is room", file: "queue/putline.go", test: "TestBatchLargerThanLoweredCapacityFails",
+		old: "return !full || tooLarge", new: "return !full",
+	},
+	{
 		name: "who waits for room is not woken by more of it", file: "queue/admin.go", test: "TestSetCapacityWhileQueueIsInUse",
 		old: "encodeIn(in+1, line), stat.Version),\n\t\t\tframework.SetOp(st.nodes.childPath(outNode), nil, framework.AnyVersion)}", new: "encodeIn(in, line), stat.Version)}",
 	},
