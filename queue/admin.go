@@ -98,6 +98,10 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session, change 
 		if err != nil {
 			return err
 		}
+		if before.Dropped { // the caller finishes the removal first
+			st.stale.Store(true)
+			return recipe.ErrAgain
+		}
 		after := before
 		ops, err := change(&after)
 		if err != nil || after.Capacity == before.Capacity && after.Dedup == before.Dedup {

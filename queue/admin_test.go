@@ -192,3 +192,27 @@ func TestBatchLargerThanLoweredCapacityFails(t *testing.T) {
 		require.ElementsMatch(t, []string{"behind", "other"}, c.drain(2))
 	})
 }
+
+// TestChangeOfQueueBeingDroppedMakesItAnew: the caller of Drop has died, and who changes the queue has known it before.
+func TestChangeOfQueueBeingDroppedMakesItAnew(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, m *member) error{
+		"capacity": func(t *testing.T, m *member) error { return m.SetCapacity(within(t, time.Minute), 7) },
+		"window":   func(t *testing.T, m *member) error { return m.SetDedup(within(t, time.Minute), time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b, c := w.member("a", WithCapacity(5)), w.member("b"), w.member("c")
+				a.put("old")
+				b.link.Delay(slow)
+				w.beforeRequest(b, zktest.OpMulti, "", func() { b.link.Cut() })
+				require.Error(t, b.Drop(within(t, 5*time.Second)))
+				require.Contains(t, string(w.only(testPath)), "dropped")
+				require.NoError(t, change(t, a))
+				a.put("new")
+				c.link.Delay(time.Millisecond)
+				require.Equal(t, []string{"new"}, c.drain(1))
+				require.NotContains(t, string(w.only(testPath)), "dropped")
+			})
+		})
+	}
+}

@@ -170,4 +170,8 @@ var queueMutants = []mutant{
 		name: "an item may be given back for longer than its directory's name allows", file: "queue/delivery.go", test: "TestNackForTooLongIsRefused",
 		old: "if after < 0 || after > maxDelay {", new: "if after < 0 {",
 	},
+	{
+		name: "a queue that is being dropped is changed", file: "queue/admin.go", test: "TestChangeOfQueueBeingDroppedMakesItAnew",
+		old: "if before.Dropped {", new: "if false {",
+	},
 }
