@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -32,13 +33,18 @@ const idShards = 64
 
 // openBucket reads which bucket is the present one, and opens the next one when it is time.
 func (d *dedupBuckets) openBucket(ctx context.Context, s *framework.Session) error {
+	pauses := recipe.RetryPauses{Client: d.store.client}
 	for {
+		began := time.Now()
 		if !d.known {
 			if err := d.readBucket(ctx, s); err != nil {
 				return err
 			}
 		}
 		if !d.known {
+			if pauses.Wait(ctx, began) != nil {
+				return failure.Ended(ctx)
+			}
 			continue
 		}
 		if d.store.clock.Now().Sub(d.opened) < d.store.record().dedupWindow() {
@@ -50,7 +56,7 @@ func (d *dedupBuckets) openBucket(ctx context.Context, s *framework.Session) err
 	}
 }
 
-// readBucket reads the present bucket, or makes the first.
+// readBucket reads the present bucket, or makes the first. It replaces a present bucket that is missing or closed.
 func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) error {
 	data, st, err := s.Get(ctx, d.dir())
 	if errors.Is(err, framework.ErrNoNode) {
@@ -68,11 +74,14 @@ func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) err
 		return failure.Wrap("read", d.dir(), err)
 	}
 	bucket, err := s.Exists(ctx, d.bucketPath(n))
-	if errors.Is(err, framework.ErrNoNode) || err == nil && bucket.Version > 0 {
-		return s.Sync(ctx, d.dir()) // it was closed meanwhile
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		return d.repairBucket(ctx, s, append([]framework.Op{framework.CheckOp(d.dir(), st.Version)}, d.openOps(n)...))
+	case err != nil:
 		return err
+	case bucket.Version > 0:
+		return d.repairBucket(ctx, s, append([]framework.Op{framework.SetOp(d.dir(), strconv.AppendInt(nil, n+1, 10), st.Version),
+			framework.CheckOp(d.bucketPath(n), bucket.Version)}, d.openOps(n+1)...))
 	}
 	record, rst, err := s.Get(ctx, d.store.nodes.path) // after <path>/ids: SetDedup writes both in one transaction
 	if err = d.store.learnFrom(framework.Node{Data: record, Stat: rst, Err: err}); err != nil {
@@ -80,6 +89,16 @@ func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) err
 	}
 	d.known, d.version, d.bucket, d.opened = true, st.Version, n, bucket.Ctime
 	return nil
+}
+
+// repairBucket opens a bucket by ops, if an operator has deleted or closed the present one by hand. If another client has opened a bucket meanwhile, the servers refuse
+// ops, since <path>/ids has changed.
+func (d *dedupBuckets) repairBucket(ctx context.Context, s *framework.Session, ops []framework.Op) error {
+	_, err := s.Multi(ctx, ops...)
+	if recipe.IsConflict(err) || errors.Is(err, framework.ErrSuspended) {
+		return nil
+	}
+	return err
 }
 
 // nextBucket opens the next bucket, and removes those before the present one in the background. If another client was faster, it is read again.

@@ -44,7 +44,8 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 	if st.found.Load() != nil && !st.stale.Load() {
 		return nil
 	}
-	for {
+	for pauses := (recipe.RetryPauses{Client: st.client}); ; {
+		began := time.Now()
 		err := st.readRecord(ctx, s)
 		if errors.Is(err, errDropped) {
 			if err = st.finishDrop(ctx, s); err == nil {
@@ -59,6 +60,9 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 			return nil
 		case !errors.Is(err, errConflict):
 			return err
+		}
+		if pauses.Wait(ctx, began) != nil {
+			return failure.Ended(ctx)
 		}
 	}
 }
@@ -146,8 +150,15 @@ func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant boo
 	}
 	var ops []framework.Op
 	if vacant {
-		ops = append(ops, framework.SetOp(st.nodes.path, data, 0))
-		r.version = 1
+		present, stat, err := s.Get(ctx, st.nodes.path)
+		if errors.Is(err, framework.ErrNoNode) || err == nil && len(present) > 0 {
+			return errConflict
+		}
+		if err != nil {
+			return err
+		}
+		ops = append(ops, framework.SetOp(st.nodes.path, data, stat.Version))
+		r.version = stat.Version + 1
 	} else {
 		above, _ := znode.Split(st.nodes.path)
 		if err := s.MakeDirs(ctx, above); err != nil {

@@ -85,4 +85,12 @@ var queueItemsMutants = []mutant{
 		name: "a batch's headers are not counted", file: "queue/queue.go", test: "TestHeadersAreBounded",
 		old: "size += len(payload) + headers", new: "size += len(payload) + 0*headers",
 	},
+	{
+		name: "a bucket of ids that was deleted stays missing", file: "queue/dedup.go", test: "TestBucketChangedByHandIsReplaced",
+		old: "return d.repairBucket(ctx, s, append([]framework.Op{framework.CheckOp(d.dir(), st.Version)}, d.openOps(n)...))", new: "return s.Sync(ctx, d.dir())",
+	},
+	{
+		name: "a bucket of ids that was closed by hand stays the present one", file: "queue/dedup.go", test: "TestBucketChangedByHandIsReplaced",
+		old: "case bucket.Version > 0:", new: "case bucket.Version < 0:",
+	},
 }

@@ -174,4 +174,8 @@ var queueMutants = []mutant{
 		name: "a queue that is being dropped is changed", file: "queue/admin.go", test: "TestChangeOfQueueBeingDroppedMakesItAnew",
 		old: "if before.Dropped {", new: "if false {",
 	},
+	{
+		name: "an empty node becomes a queue only if it was never written", file: "queue/store.go", test: "TestEmptyNodeThatWasWrittenBecomesQueue",
+		old: "framework.SetOp(st.nodes.path, data, stat.Version))", new: "framework.SetOp(st.nodes.path, data, 0))",
+	},
 }
