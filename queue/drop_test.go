@@ -164,3 +164,26 @@ func TestWaitersOfDroppedQueueDoNotBlockPath(t *testing.T) {
 		require.Equal(t, []string{"x"}, a.drain(1))
 	})
 }
+
+// TestPutsThatWaitForRoomGoIntoNewQueue, when the full one is dropped: those of the first producer in line, and those behind it.
+func TestPutsThatWaitForRoomGoIntoNewQueue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, p := w.member("a", WithCapacity(3)), w.member("b"), w.member("p")
+		a.put(names(0, 3)...)
+		put := make(chan error, 4)
+		for i, m := range []*member{a, a, b, b} {
+			go func() { put <- m.Put(within(t, time.Hour), fmt.Sprint("new ", i)) }()
+			time.Sleep(time.Second)
+		}
+		require.NoError(t, p.Drop(t.Context()))
+		for range 3 {
+			require.NoError(t, <-put)
+		}
+		time.Sleep(time.Minute)
+		require.Empty(t, put, "there is room for three")
+		require.Equal(t, 3, p.length())
+		got := p.drain(3)
+		require.NoError(t, <-put)
+		require.ElementsMatch(t, []string{"new 0", "new 1", "new 2", "new 3"}, append(got, p.drain(1)...))
+	})
+}

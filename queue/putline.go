@@ -110,6 +110,12 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 		if failure.IsTransient(err) && lease.Err() == nil && ctx.Err() == nil {
 			continue // keep the place in line
 		}
+		if errors.Is(err, framework.ErrNoNode) { // the queue was dropped: the writer finds or makes the new one
+			if l.writeSome() {
+				return nil
+			}
+			return recipe.ErrAgain // stand in line there
+		}
 		if err != nil {
 			return err
 		}

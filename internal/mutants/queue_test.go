@@ -178,4 +178,8 @@ var queueMutants = []mutant{
 		name: "an empty node becomes a queue only if it was never written", file: "queue/store.go", test: "TestEmptyNodeThatWasWrittenBecomesQueue",
 		old: "framework.SetOp(st.nodes.path, data, stat.Version))", new: "framework.SetOp(st.nodes.path, data, 0))",
 	},
+	{
+		name: "a put that waits for room fails when the queue is dropped", file: "queue/putline.go", test: "TestPutsThatWaitForRoomGoIntoNewQueue",
+		old: "if errors.Is(err, framework.ErrNoNode) {", new: "if false {",
+	},
 }
