@@ -155,7 +155,7 @@ func wrapIfUnknown(ctx context.Context, err error) error {
 	if err == nil || errors.As(err, &tx) || errors.Is(err, framework.ErrTooLarge) {
 		return err
 	}
-	if failure.IsTransient(err) || ctx.Err() != nil {
+	if failure.IsTransient(err) || ctx.Err() != nil || errors.Is(err, framework.ErrOutcomeUnknown) {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return err

@@ -68,3 +68,31 @@ func TestCuratorQueueRepeatsFailedRead(t *testing.T) {
 		})
 	}
 }
+
+// TestCuratorQueueClosedClientLeavesOutcomeUnknown: a put or a take was on its way as the client was closed.
+func TestCuratorQueueClosedClientLeavesOutcomeUnknown(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, q *CuratorQueue) error{
+		"put":  func(ctx context.Context, q *CuratorQueue) error { return q.Put(ctx, []byte("y")) },
+		"take": func(ctx context.Context, q *CuratorQueue) error { _, err := q.Take(ctx); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a := w.member("a")
+				q := NewCuratorQueue(a.client, "/simple")
+				require.NoError(t, q.Put(t.Context(), []byte("x")))
+				a.link.Delay(slow)
+				closed := make(chan struct{})
+				w.beforeRequest(a, zktest.OpMulti, "", func() {
+					go func() {
+						defer close(closed)
+						_ = a.client.Close(context.Background())
+					}()
+				})
+				err := call(within(t, time.Minute), q)
+				require.ErrorIs(t, err, framework.ErrClosed)
+				require.ErrorIs(t, err, ErrUnknown)
+				<-closed
+			})
+		})
+	}
+}

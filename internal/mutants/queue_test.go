@@ -182,4 +182,8 @@ var queueMutants = []mutant{
 		name: "a put that waits for room fails when the queue is dropped", file: "queue/putline.go", test: "TestPutsThatWaitForRoomGoIntoNewQueue",
 		old: "if errors.Is(err, framework.ErrNoNode) {", new: "if false {",
 	},
+	{
+		name: "a closed client hides that an outcome is unknown", file: "queue/curatorqueue.go", test: "TestCuratorQueueClosedClientLeavesOutcomeUnknown",
+		old: " || errors.Is(err, framework.ErrOutcomeUnknown) {", new: " {",
+	},
 }
