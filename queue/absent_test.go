@@ -2,6 +2,7 @@ package queue
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,5 +53,37 @@ func TestPausedDoesNotFinishDrop(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, paused)
 		require.Equal(t, 1, len(w.Children(testPath+"/items/0000000000")))
+	})
+}
+
+// TestReadOnlyCallsAfterDropByOther: they find no queue, as in a Queue that has never known it. When it was made anew, they find that one.
+func TestReadOnlyCallsAfterDropByOther(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, b := w.member("a", order, WithDedup(time.Hour)), w.member("b")
+		require.NoError(t, a.Put(t.Context(), "x", WithID("1")))
+		require.NoError(t, b.Drop(t.Context()))
+		for range 2 {
+			c, err := a.Counts(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, c)
+			_, err = a.Peek(t.Context())
+			require.ErrorIs(t, err, ErrEmpty)
+			oldest, err := a.Oldest(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, oldest)
+			claims, err := a.InFlight(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, claims)
+			n, err := a.Purge(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, n)
+			require.ErrorIs(t, a.Cancel(t.Context(), "1"), ErrUnknownID)
+		}
+		_, there := w.Node(testPath)
+		require.False(t, there)
+		c := w.member("c", order, WithDedup(time.Hour))
+		require.NoError(t, c.Put(t.Context(), "y", WithID("2")))
+		require.Equal(t, 1, a.length())
+		require.NoError(t, a.Cancel(t.Context(), "2"))
 	})
 }

@@ -67,10 +67,13 @@ const maxCancelScans = 3
 func (c *itemCanceller) cancelOnSessions(ctx context.Context) error {
 	back, scans := recipe.NewBackoff(c.store.client), 0
 	for {
-		s, err := c.store.sessionForReads(ctx)
-		if err == nil {
-			err = c.cancelOnce(ctx, s)
-		}
+		err := c.store.inExisting(ctx, func(s *framework.Session) error {
+			err := c.cancelOnce(ctx, s)
+			if errors.Is(err, framework.ErrNoNode) && c.hasWritten() { // in the queue that was dropped: not to be repeated in another one
+				err = fmt.Errorf("%w: %s", ErrUnknown, err.Error())
+			}
+			return err
+		})
 		switch {
 		case errors.Is(err, errAbsent):
 			err = ErrUnknownID
@@ -82,12 +85,15 @@ func (c *itemCanceller) cancelOnSessions(ctx context.Context) error {
 		case (failure.IsTransient(err) || errors.Is(err, framework.ErrOutcomeUnknown)) && back.Pause(ctx) == nil:
 			continue
 		}
-		if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrUnknown) && (c.sent || len(c.marks) > 0) {
+		if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrUnknown) && c.hasWritten() {
 			err = fmt.Errorf("%w: %w", ErrUnknown, err)
 		}
 		return err
 	}
 }
+
+// hasWritten reports whether the call may have changed the queue.
+func (c *itemCanceller) hasWritten() bool { return c.sent || len(c.marks) > 0 }
 
 // cancelOnce returns errItemMoved if the item was not found, or has moved.
 func (c *itemCanceller) cancelOnce(ctx context.Context, s *framework.Session) error {

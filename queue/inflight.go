@@ -34,19 +34,16 @@ type Claim struct {
 // In a strict queue it also lists items that a consumer has returned and that wait for their next delivery: the servers do not know the difference.
 func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
 	st := q.engine.store
-	s, err := st.sessionForReads(ctx)
-	if errors.Is(err, errAbsent) {
-		return nil, nil
-	}
 	var claims []Claim
-	if err == nil {
+	err := st.inExisting(ctx, func(s *framework.Session) (err error) {
 		if st.record().Order == Strict {
 			claims, err = st.claimsByProgress(ctx, s)
 		} else {
 			claims, err = st.claimsByTicket(ctx, s)
 		}
-	}
-	return claims, failure.Wrap("list claims", q.Path(), err)
+		return err
+	})
+	return claims, failure.Wrap("list claims", q.Path(), ignoreAbsent(err))
 }
 
 // claimsByTicket lists the claims of tickets whose items exist. The other tickets still wait for items.

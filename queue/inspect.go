@@ -30,10 +30,10 @@ func (q *Queue[T]) Len(ctx context.Context) (int, error) {
 
 // Counts counts the queue's items, as Len does.
 func (q *Queue[T]) Counts(ctx context.Context) (c Counts, err error) {
-	s, err := q.engine.store.sessionForReads(ctx)
-	if err == nil {
+	err = q.engine.store.inExisting(ctx, func(s *framework.Session) (err error) {
 		c, err = q.engine.store.nodes.countItems(ctx, s)
-	}
+		return err
+	})
 	return c, failure.Wrap("count", q.Path(), ignoreAbsent(err))
 }
 
@@ -91,7 +91,16 @@ type Item[T any] struct {
 // Peek returns the first item without a claim. A consumer may have claimed the item. The error wraps ErrEmpty if there is no item, or
 // ErrCodec if the item cannot be decoded.
 func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
-	node, e, err := q.engine.store.peekItem(ctx)
+	var node string
+	var e envelope
+	st := q.engine.store
+	err = st.inExisting(ctx, func(s *framework.Session) (err error) {
+		node, e, err = st.peekItem(ctx, s)
+		return err
+	})
+	if errors.Is(err, errAbsent) {
+		err = ErrEmpty
+	}
 	if err == nil {
 		item.Value, err = decodeValue(q.codec, e.payload)
 		h := e.header
@@ -102,14 +111,7 @@ func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 }
 
 // peekItem reads the first item, with all its known attempts in the header.
-func (st *store) peekItem(ctx context.Context) (node string, e envelope, err error) {
-	s, err := st.sessionForReads(ctx)
-	if errors.Is(err, errAbsent) {
-		return "", e, ErrEmpty
-	}
-	if err != nil {
-		return "", e, err
-	}
+func (st *store) peekItem(ctx context.Context, s *framework.Session) (node string, e envelope, err error) {
 	chains, err := st.nodes.listChains(ctx, s)
 	if err != nil {
 		return "", e, err
@@ -133,15 +135,16 @@ func (st *store) peekItem(ctx context.Context) (node string, e envelope, err err
 // time is zero if the queue is empty. A consumer may have claimed the item. For an item that cannot be read, it is the time at which the item's node
 // was created.
 func (q *Queue[T]) Oldest(ctx context.Context) (time.Time, error) {
-	oldest, err := q.engine.store.findOldest(ctx)
+	var oldest time.Time
+	st := q.engine.store
+	err := st.inExisting(ctx, func(s *framework.Session) (err error) {
+		oldest, err = st.findOldest(ctx, s)
+		return err
+	})
 	return oldest, failure.Wrap("find the oldest item", q.Path(), ignoreAbsent(err))
 }
 
-func (st *store) findOldest(ctx context.Context) (oldest time.Time, err error) {
-	s, err := st.sessionForReads(ctx)
-	if err != nil {
-		return oldest, err
-	}
+func (st *store) findOldest(ctx context.Context, s *framework.Session) (oldest time.Time, err error) {
 	chains, err := st.nodes.listChains(ctx, s)
 	if err != nil {
 		return oldest, err

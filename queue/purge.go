@@ -17,10 +17,11 @@ import (
 // are put, or come due, while it runs may be removed or stay. If it returns an error, some items may be left: the error
 // wraps ErrUnfinished if consumers give items back all the time.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
-	s, err := q.engine.store.sessionForReads(ctx)
-	if err == nil {
-		n, err = q.engine.store.purgeAll(ctx, s)
-	}
+	err = q.engine.store.inExisting(ctx, func(s *framework.Session) error {
+		k, err := q.engine.store.purgeAll(ctx, s)
+		n += k
+		return err
+	})
 	return n, failure.Wrap("purge", q.Path(), ignoreAbsent(err))
 }
 

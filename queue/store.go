@@ -272,11 +272,32 @@ func (st *store) sessionForReads(ctx context.Context) (*framework.Session, error
 	if err := s.Sync(ctx, st.nodes.path); err != nil || st.found.Load() != nil && !st.stale.Load() {
 		return s, err
 	}
-	err = st.readRecord(ctx, s)
+	return s, st.readExisting(ctx, s)
+}
+
+// readExisting reads the record, or returns errAbsent.
+func (st *store) readExisting(ctx context.Context, s *framework.Session) error {
+	err := st.readRecord(ctx, s)
 	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) || errors.Is(err, errDropped) {
-		err = errAbsent
+		return errAbsent
 	}
-	return s, err
+	return err
+}
+
+// inExisting calls f, which may be repeated, with a session for reads. It returns errAbsent if there is no queue. If f misses a node, another client may have dropped the
+// queue that this Queue knows: then inExisting looks for it, and calls f once more if there is one.
+func (st *store) inExisting(ctx context.Context, f func(*framework.Session) error) error {
+	s, err := st.sessionForReads(ctx)
+	if err != nil {
+		return err
+	}
+	if err = f(s); !errors.Is(err, framework.ErrNoNode) {
+		return err
+	}
+	if err := st.readExisting(ctx, s); err != nil {
+		return err
+	}
+	return f(s)
 }
 
 // ignoreAbsent returns no error for a read-only call of a queue that does not exist yet.

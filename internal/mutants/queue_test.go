@@ -186,4 +186,8 @@ var queueMutants = []mutant{
 		name: "a closed client hides that an outcome is unknown", file: "queue/curatorqueue.go", test: "TestCuratorQueueClosedClientLeavesOutcomeUnknown",
 		old: " || errors.Is(err, framework.ErrOutcomeUnknown) {", new: " {",
 	},
+	{
+		name: "a read-only call knows a queue that was dropped", file: "queue/store.go", test: "TestReadOnlyCallsAfterDropByOther",
+		old: "if err = f(s); !errors.Is(err, framework.ErrNoNode) {", new: "if err = f(s); err != nil || !errors.Is(err, framework.ErrNoNode) {",
+	},
 }
