@@ -750,6 +750,31 @@ func TestFinishedRunsAreRemoved(t *testing.T) {
 	})
 }
 
+// TestRunWithForeignNodeKeepsNoOthers: somebody has created a node below a run's step, so that run cannot be removed. The others are, and it is when that node is gone.
+func TestRunWithForeignNodeKeepsNoOthers(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var done doneLog
+		m := w.flows("a", workflow.WithRetention(time.Hour)).work(fiveSteps(&done))
+		m.start("five", "x", 1)
+		m.await("x", workflow.Done)
+		const foreign = runsPath + "/runs/87/x/step-4/foreign"
+		require.NoError(t, m.Client.Create(t.Context(), foreign, nil, framework.Persistent))
+		time.Sleep(2 * time.Minute)
+		m.start("five", "second", 1)
+		m.await("second", workflow.Done)
+		time.Sleep(3 * time.Hour)
+		runs, err := m.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		require.Equal(t, "x", runs[0].ID)
+		require.NoError(t, m.Client.Delete(t.Context(), foreign, framework.AnyVersion))
+		time.Sleep(time.Hour)
+		runs, err = m.List(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, runs)
+	})
+}
+
 // TestRetryBesideTheRemoval: a run is removed with all its records, or goes on with them.
 func TestRetryBesideTheRemoval(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -125,7 +125,12 @@ func (w *sweeper) sweepEntries(ctx context.Context, s *framework.Session, ended 
 		}
 		group.Go(func() error {
 			if remove {
-				if err := w.remove(ctx, s, r.storedRun); err != nil {
+				err := w.remove(ctx, s, r.storedRun)
+				if errors.Is(err, framework.ErrNotEmpty) { // the entry stays, and the next sweep tries again
+					w.store.client.Logger().Warn("a finished run cannot be removed: its records have nodes below them", "path", r.node, "error", err)
+					return nil
+				}
+				if err != nil {
 					return err
 				}
 			}
