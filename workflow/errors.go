@@ -46,7 +46,7 @@ var (
 	ErrFailed = errors.New("the run has failed")
 	// ErrCancelled is returned by Result and Child for a run that was cancelled. It is also the cause with which the context of its function ends.
 	ErrCancelled = errors.New("the run was cancelled")
-	// ErrClosed is returned after Workflows was closed.
+	// ErrClosed is returned after Workflows was closed, by calls that need the queue of a kind, such as Start. Calls that only read the runs, or write no item, still work.
 	ErrClosed = errors.New("workflows closed")
 	// ErrForeign is returned when a node at or below the path belongs to another program or recipe. The node stays unchanged.
 	ErrForeign = errors.New("path is used by something else")
