@@ -27,26 +27,14 @@ type leadership struct {
 	term *election.Term // while this member leads
 }
 
-// campaignWhileJobs campaigns while this member has jobs of OnLeader and its node is not refused, until ctx ends. A member without such jobs, or without a node,
-// stays out of the election: as the leader it would keep the leader jobs of the others from running. If a campaign fails, that is the error. But once a campaign has
-// lasted for settledAfter, later failures are logged and tried again.
+// campaignWhileJobs campaigns until ctx ends. A failure in the first two minutes (settledAfter) is the error; a later one is logged and tried again.
 func (l *leadership) campaignWhileJobs(ctx context.Context) error {
-	pauses, settled := recipe.RetryPauses{Client: l.client}, false
+	pauses, first := recipe.RetryPauses{Client: l.client}, time.Now()
 	for {
-		for !l.mayLead() {
-			select {
-			case <-l.jobs.changed:
-			case <-ctx.Done():
-				return failure.Ended(ctx)
-			}
-		}
 		began := time.Now()
-		err := l.campaignWhileAllowed(ctx)
-		settled = settled || time.Since(began) > settledAfter
-		switch {
-		case err == nil:
-			continue
-		case ctx.Err() != nil, !settled, errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed):
+		err := l.campaignUntilFailure(ctx)
+		settled := time.Since(first) > settledAfter
+		if ctx.Err() != nil || !settled || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) {
 			return err
 		}
 		l.report.warn("this member cannot campaign yet", "error", err)
@@ -56,28 +44,36 @@ func (l *leadership) campaignWhileJobs(ctx context.Context) error {
 	}
 }
 
-// campaignWhileAllowed campaigns until this member may not lead any more, and then returns nil, or until ctx ends or the campaign has failed.
-func (l *leadership) campaignWhileAllowed(ctx context.Context) error {
-	campaigning, resign := context.WithCancel(ctx)
-	defer resign()
-	ended := make(chan error, 1)
-	go func() { ended <- l.election.Lead(campaigning, l.holdTerm) }()
-	for l.mayLead() {
-		select {
-		case <-l.jobs.changed:
-		case err := <-ended:
+// campaignUntilFailure campaigns while this member has jobs of OnLeader and its node is not refused, until ctx ends or a campaign fails. A member without such jobs, or
+// without a node, stays out of the election: as the leader it would keep the leader jobs of the others from running.
+func (l *leadership) campaignUntilFailure(ctx context.Context) error {
+	hasLeaderJobs := func() bool { // that it can run
+		return !l.refused.Load() && l.jobs.hasJobWhere(func(j *job) bool { return j.Placement != Spread })
+	}
+	for {
+		for !hasLeaderJobs() {
+			select {
+			case <-l.jobs.changed:
+			case <-ctx.Done():
+				return failure.Ended(ctx)
+			}
+		}
+		campaigning, resign := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- l.election.Lead(campaigning, l.holdTerm) }()
+		for hasLeaderJobs() {
+			select {
+			case <-l.jobs.changed:
+			case err := <-ended:
+				resign()
+				return err
+			}
+		}
+		resign()
+		if err := <-ended; ctx.Err() != nil {
 			return err
 		}
 	}
-	resign()
-	if err := <-ended; ctx.Err() != nil {
-		return err
-	}
-	return nil
-}
-
-func (l *leadership) mayLead() bool {
-	return !l.refused.Load() && l.jobs.hasJobWhere(func(j *job) bool { return j.Placement != Spread })
 }
 
 // noteRefusal says whether the servers have refused this member's node.

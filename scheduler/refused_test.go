@@ -67,7 +67,7 @@ func TestTheFirstRefusalOfAMemberEndsRun(t *testing.T) {
 	})
 }
 
-// TestARefusedCandidateCampaignsLater, if it has campaigned before. Its jobs of Spread run on.
+// TestARefusedCandidateCampaignsLater, unless it has just begun. Its jobs of Spread run on.
 func TestARefusedCandidateCampaignsLater(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		all := append(spreadJobs(1, "* * * * *", quick), Job{Name: "leaders", Spec: "* * * * *", Run: quick})
@@ -83,7 +83,7 @@ func TestARefusedCandidateCampaignsLater(t *testing.T) {
 		b := w.start("b", all)
 		time.Sleep(time.Minute)
 		require.NotEmpty(t, b.done)
-		require.ErrorIs(t, <-b.done, framework.ErrNoAuth, "it has not campaigned before")
+		require.ErrorIs(t, <-b.done, framework.ErrNoAuth, "it has just begun")
 		w.setPermissions(testPath+"/election", framework.PermAll)
 		until(at(t, "2000-01-01T00:08:30Z"))
 		require.Equal(t, map[string]string{"j000": "a", "leaders": "a"}, w.runners("00:08:00"))

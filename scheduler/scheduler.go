@@ -145,8 +145,8 @@ func (s *Scheduler) Withdraw(name string) error {
 // given; ErrRunning; framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath; a refusal of the servers or of the client, such as framework.ErrNoAuth,
 // framework.ErrQuotaExceeded or framework.ErrTooLarge; or another error of election.Election.Campaign, such as locks.ErrKindMixed.
 //
-// Once this member's node is there, a refusal of a later node does not end Run: Run logs it, stays out of the election and tries again. Once the member has campaigned
-// for two minutes, Run tries a failed campaign again, too. Only framework.ErrClosed and framework.ErrAuthFailed end Run then.
+// Once this member's node is there, a refusal of a later node does not end Run: Run logs it, stays out of the election and tries again. Two minutes after
+// the jobs are registered, Run tries a failed campaign again, too. Only framework.ErrClosed and framework.ErrAuthFailed end Run then.
 func (s *Scheduler) Run(ctx context.Context) error {
 	for {
 		err := s.runJobs(ctx)

@@ -709,14 +709,14 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a refusal of a later campaign ends Run", file: "scheduler/leadership.go",
-		old:  "case ctx.Err() != nil, !settled, ",
-		new:  "case ctx.Err() != nil, true, ",
+		old:  "if ctx.Err() != nil || !settled || ",
+		new:  "if ctx.Err() != nil || settled || !settled || ",
 		test: "TestARefusedCandidateCampaignsLater",
 	},
 	{
 		name: "a refusal of the first campaign is tried again", file: "scheduler/leadership.go",
-		old:  "case ctx.Err() != nil, !settled, ",
-		new:  "case ctx.Err() != nil, ",
+		old:  "if ctx.Err() != nil || !settled || ",
+		new:  "if ctx.Err() != nil || settled && !settled || ",
 		test: "TestARefusedCandidateCampaignsLater",
 	},
 	{
