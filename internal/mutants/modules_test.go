@@ -10,7 +10,7 @@ var moduleMutants = []mutant{
 	},
 	{
 		name: "a member goes on campaigning without leader jobs", file: "scheduler/leadership.go", test: "TestAMemberResignsWhenItsLastLeaderJobIsRemoved",
-		old: "for l.mayLead() {\n\t\tselect", new: "for {\n\t\tselect",
+		old: "for hasLeaderJobs() {\n\t\t\tselect", new: "for {\n\t\t\tselect",
 	},
 	{
 		name: "an application's scheduler does not wait for its first job", file: "scheduler/schedulerfx/module.go", test: "TestModuleWaitsForTheFirstJob",
