@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,7 @@ func TestTryTakeTakesOnlyPresentItems(t *testing.T) {
 		require.Len(t, w.Children(testPath+"/lock"), 1, "who finds nothing does not join the line")
 		a.ack(f)
 		require.NoError(t, p.Pause(t.Context()))
+		synctest.Wait() // the consumers learn of it
 		p.put("paused")
 		a.requireTryTakeEmpty()
 		require.NoError(t, p.Resume(t.Context()))
