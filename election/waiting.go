@@ -181,29 +181,22 @@ func (m *waitingPresence) leaveAndWait(ctx context.Context) {
 // tries again after pauses. A request gives up if the first create is refused.
 func (m *waitingPresence) keepListed(ctx context.Context) {
 	defer close(m.gone)
-	c := m.group.client
-	pauses := recipe.NewBackoff(c)
-	for refused := false; ; {
-		err := recipe.OnSession(ctx, c, func(s *framework.Session) error { return m.stayOnSession(ctx, s) })
+	log, refused := m.group.client.Logger(), false
+	err := recipe.OnSession(ctx, m.group.client, func(s *framework.Session) error { return m.stayOnSession(ctx, s) }, func(err error) bool {
 		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed):
-			m.err = err
-			return
-		case !m.listed && m.name == requestName:
-			m.err = err // RequestTransfer returns it
-			return
+		case errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed), !m.listed && m.name == requestName:
+			return false
 		case errors.Is(err, framework.ErrNodeGone):
 			refused = false
-			c.Logger().Warn("the node of a waiting candidate was removed and is created again", "path", m.group.path, "error", err)
+			log.Warn("the node of a waiting candidate was removed and is created again", "path", m.group.path, "error", err)
 		case !refused:
 			refused = true
-			c.Logger().Warn("a waiting candidate cannot show its metadata and priority to others, and tries again", "path", m.group.path, "error", err)
+			log.Warn("a waiting candidate cannot show its metadata and priority to others, and tries again", "path", m.group.path, "error", err)
 		}
-		if pauses.Pause(ctx) != nil {
-			return
-		}
+		return true
+	})
+	if ctx.Err() == nil {
+		m.err = err // RequestTransfer returns it
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,31 +12,10 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/logtest"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )
-
-// logText keeps the lines of a log.
-type logText struct {
-	mu    sync.Mutex
-	lines strings.Builder
-}
-
-func (l *logText) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
-func (l *logText) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.lines.String(), text)
-}
-
-func (l *logText) option() framework.Option {
-	return framework.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
-}
 
 // TestUnreadableWaitingNodesAreSkipped: other programs and later releases put nodes below ~waiting.
 func TestUnreadableWaitingNodesAreSkipped(t *testing.T) {
@@ -52,8 +30,8 @@ func TestUnreadableWaitingNodesAreSkipped(t *testing.T) {
 		require.NoError(t, other.Create(t.Context(), waiting+"/_c_2-transfer", []byte(`{"v":7}`), framework.Ephemeral))
 		before := w.Children(waiting)
 
-		var log logText
-		a := election.New(w.Member(w.t, "a", config, log.option()).Client, path)
+		var log logtest.Buffer
+		a := election.New(w.Member(w.t, "a", config, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))).Client, path)
 		began, _ := reigns(t.Context(), a)
 		got(t, began)
 		b, _ := reigns(t.Context(), election.New(w.member("b").client, path, election.WithMetadata(election.Metadata{"k": "b"})))
@@ -68,7 +46,7 @@ func TestUnreadableWaitingNodesAreSkipped(t *testing.T) {
 		require.Empty(t, all[1].Metadata)
 		require.Equal(t, election.Metadata{"k": "c"}, all[2].Metadata)
 		require.Equal(t, 5, all[2].Priority)
-		require.Equal(t, 4, log.count("is skipped"), "once for each node")
+		require.Equal(t, 4, strings.Count(log.String(), "is skipped"), "once for each node")
 
 		came := time.Now()
 		term := got(t, preferred)
@@ -88,12 +66,12 @@ func TestARefusedWaitingCandidateDescribesItselfLater(t *testing.T) {
 		limitNodes(t, operator, "5") // /elections, the election, two candidates' nodes, the term's record
 		began, _ := reigns(t.Context(), w.member("a").Election)
 		term := got(t, began)
-		var log logText
-		b := election.New(w.Member(w.t, "b", config, log.option()).Client, path, election.WithPriority(1, 0))
+		var log logtest.Buffer
+		b := election.New(w.Member(w.t, "b", config, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))).Client, path, election.WithPriority(1, 0))
 		preferred, _ := reigns(t.Context(), b)
 		time.Sleep(time.Minute)
 		require.NoError(t, term.Err())
-		require.Equal(t, 1, log.count("cannot show its metadata and priority"))
+		require.Equal(t, 1, strings.Count(log.String(), "cannot show its metadata and priority"))
 		_, err := operator.Set(t.Context(), "/zookeeper/quota/elections/zookeeper_limits", []byte("countHardLimit=100"), framework.AnyVersion)
 		require.NoError(t, err)
 		raised := time.Now()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/logtest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -132,8 +133,8 @@ func awaitHeartbeat(t *testing.T, s *framework.Session) {
 // TestShorterGrantedTimeoutIsLoggedOnce: the servers grant 20 ticks at most.
 func TestShorterGrantedTimeoutIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out, more lockedBuffer
-		log := func(to *lockedBuffer) framework.Option {
+		var out, more logtest.Buffer
+		log := func(to *logtest.Buffer) framework.Option {
 			return framework.WithLogger(slog.New(slog.NewTextHandler(to, nil)))
 		}
 		zk := zktest.Start(t, zktest.WithTick(500*time.Millisecond))

@@ -1,10 +1,8 @@
 package framework_test
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,31 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/logtest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
-
-// lockedBuffer is a buffer that may be read while a client logs to it.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
-}
 
 // TestOutageIsLoggedOnce cuts the link for a minute: one warning with the cause and the time for which holds stand, and one line when it is over.
 func TestOutageIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out lockedBuffer
+		var out logtest.Buffer
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", config, framework.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
 		require.Equal(t, framework.Connected, m.Status().State)

@@ -157,7 +157,7 @@ func (a requester) multi(parts []wire.MultiPart) outcome[[]OpResult] {
 	return o
 }
 
-// resultsError is the error of the operation that was refused; or says that results are missing, which no server should leave out; or is nil.
+// resultsError is the error of the operation that was refused. Without a refusal it is nil, unless the answer has not a result for each operation.
 func resultsError(rs []OpResult, operations int) error {
 	if err := refusalError(rs); err != nil {
 		return err

@@ -46,7 +46,7 @@ type DeadlockedAsk struct {
 	Since time.Time `json:"since"`
 	// Node is its node in the line; "" for an ask without a node of its own.
 	Node string `json:"node,omitempty"`
-	// Number rises from ask to ask: the ask with the highest one is the youngest.
+	// Number rises from ask to ask: the ask with the highest one is the youngest. An ask gets it after a second, or later if the servers refuse its record at first.
 	Number int64 `json:"number"`
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -204,19 +203,16 @@ func (m *Membership) runMembership() {
 
 // stayListed keeps the member listed, on session after session. It returns why the membership has ended, or why the member could not be listed for the first time.
 func (m *Membership) stayListed() error {
-	c := m.group.client
-	pauses := recipe.RetryPauses{Client: c}
-	for {
-		began := time.Now()
-		err := recipe.OnSession(m.ctx, c, m.stayOnSession, failure.IsTransient, isUnknown)
-		if m.ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !m.wasListed() {
-			return err
-		}
-		c.Logger().Warn("a member is no longer listed in its group; it joins again", "path", m.group.path, "error", err)
-		if err := pauses.Wait(m.ctx, began); err != nil {
-			return err
-		}
+	return recipe.OnSession(m.ctx, m.group.client, m.stayOnSession, failure.IsTransient, isUnknown, m.joinsAgain)
+}
+
+// joinsAgain reports whether the member joins again after an error: it was listed before, and somebody may grant a missing permission or raise a quota.
+func (m *Membership) joinsAgain(err error) bool {
+	if errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !m.wasListed() {
+		return false
 	}
+	m.group.client.Logger().Warn("a member is no longer listed in its group; it joins again", "path", m.group.path, "error", err)
+	return true
 }
 
 func (m *Membership) wasListed() bool {

@@ -213,10 +213,13 @@ func (g *Registration) Close(ctx context.Context) error {
 	}
 }
 
-// keepOnSessions keeps the instance registered until the registration ends, and deletes the node then.
+// keepOnSessions keeps the instance registered, on session after session, until the registration ends, and deletes the node then.
 func (g *Registration) keepOnSessions() {
 	defer close(g.ended)
-	err := g.retryRefusals()
+	err := recipe.OnSession(g.ctx, g.registry.client, g.keepRegistered, failure.IsTransient, isUnknown, g.registersAgain)
+	if errors.Is(err, framework.ErrAuthFailed) && g.wasListed() { // otherwise Register returns it
+		g.registry.client.Logger().Error("the registration of an instance has ended", "path", g.nodePath(), "error", err)
+	}
 	if g.nodeSession != nil && g.nodeSession.Err() == nil {
 		<-g.nodeSession.Primitives().DiscardOwn(nil, g.node).Done()
 	}
@@ -242,27 +245,15 @@ func (g *Registration) failChanges(err error) {
 	g.changes = nil
 }
 
-// retryRefusals keeps the instance registered, on session after session. It goes on, after a pause, when the servers have refused a request of an instance that was registered before:
-// somebody may grant the missing permission, or raise the quota.
-func (g *Registration) retryRefusals() error {
-	c := g.registry.client
-	pauses := recipe.RetryPauses{Client: c}
-	for {
-		began := time.Now()
-		err := recipe.OnSession(g.ctx, c, g.keepRegistered, failure.IsTransient, isUnknown)
-		switch {
-		case g.ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || !g.wasListed():
-			return err
-		case errors.Is(err, framework.ErrAuthFailed):
-			c.Logger().Error("the registration of an instance has ended", "path", g.nodePath(), "error", err)
-			return err
-		}
-		c.Logger().Warn("an instance cannot be kept registered; its process tries again", "path", g.nodePath(), "error", err)
-		g.failChanges(err) // their callers need not wait for the end of the refusals
-		if err := pauses.Wait(g.ctx, began); err != nil {
-			return err
-		}
+// registersAgain reports whether the registration goes on after an error: the instance was registered before, and somebody may grant a missing permission or raise a
+// quota. The waiting changes fail with the error, so that their callers need not wait for that.
+func (g *Registration) registersAgain(err error) bool {
+	if errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !g.wasListed() {
+		return false
 	}
+	g.registry.client.Logger().Warn("an instance cannot be kept registered; its process tries again", "path", g.nodePath(), "error", err)
+	g.failChanges(err)
+	return true
 }
 
 func (g *Registration) wasListed() bool {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/logtest"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -383,24 +383,6 @@ func limitQuota(t *testing.T, m *zktest.Member, limit string) {
 	require.NoError(t, m.Create(t.Context(), quota+"/zookeeper_stats", []byte("count=0,bytes=0"), framework.Persistent))
 }
 
-// lockedBuffer keeps log lines.
-type lockedBuffer struct {
-	mu    sync.Mutex
-	lines strings.Builder
-}
-
-func (b *lockedBuffer) Write(line []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lines.Write(line)
-}
-
-func (b *lockedBuffer) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lines.String()
-}
-
 // TestARefusedRegistrationIsTriedAgain, if the instance was registered before.
 func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -411,7 +393,7 @@ func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 			_, err := operator.Set(t.Context(), "/zookeeper/quota"+base+"/"+billing+"/zookeeper_limits", []byte(limit), framework.AnyVersion)
 			require.NoError(t, err)
 		}
-		var log lockedBuffer
+		var log logtest.Buffer
 		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout}, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		g := w.register(m, "one")
 		for _, end := range []func(){
@@ -425,12 +407,12 @@ func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 				require.ErrorIs(t, g.Drain(t.Context()), framework.ErrQuotaExceeded)
 			},
 		} {
-			earlier := strings.Count(log.text(), "an instance cannot be kept registered")
+			earlier := strings.Count(log.String(), "an instance cannot be kept registered")
 			setLimit("countHardLimit=1")
 			require.NoError(t, operator.Delete(t.Context(), base+"/billing/one", framework.AnyVersion))
 			time.Sleep(time.Minute)
 			require.NoError(t, g.Err())
-			warnings := strings.Count(log.text(), "an instance cannot be kept registered") - earlier
+			warnings := strings.Count(log.String(), "an instance cannot be kept registered") - earlier
 			require.Positive(t, warnings)
 			require.Less(t, warnings, 60)
 			require.Empty(t, w.Children(base+"/billing"))

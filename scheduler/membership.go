@@ -112,15 +112,15 @@ func (m *membership) updateDescription(ctx context.Context) error {
 
 // updateUntilDone tries to store and announce the description until that has succeeded or ctx ends. If it fails, the next member session begins with the right description.
 func (m *membership) updateUntilDone(ctx context.Context) {
-	updating, done := context.WithCancel(ctx)
-	defer done()
-	repeatStep(updating, m.store.client, m.report, "the description of this member cannot be stored or announced", func() error {
-		err := m.store.onSession(updating, func(*framework.Session) error { return m.updateDescription(updating) })
-		if err == nil {
-			done()
+	back := recipe.NewBackoff(m.store.client)
+	for {
+		err := m.store.onSession(ctx, func(*framework.Session) error { return m.updateDescription(ctx) })
+		if err == nil || ctx.Err() != nil {
+			return
 		}
-		return err
-	})
+		m.report.warn("the description of this member cannot be stored or announced yet", "error", err)
+		_ = back.Pause(ctx) // the next attempt ends with ctx
+	}
 }
 
 // watchMembers follows the members and their descriptions until ctx ends.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,29 +16,12 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 	"github.com/lockstep-go/lockstep/internal/exampletest"
+	"github.com/lockstep-go/lockstep/internal/logtest"
 	"github.com/lockstep-go/lockstep/internal/testproc"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
-
-// syncBuffer is a buffer for concurrent writers.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (p *syncBuffer) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-func (p *syncBuffer) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
-}
 
 // client returns an HTTP client that opens a new connection for each request.
 func client(t *testing.T) *http.Client {
@@ -109,7 +90,7 @@ func TestTheNextReplicaContinuesTheNumbersOnRealServers(t *testing.T) {
 // testHandOver orders from two replicas, stops the leader, and orders again.
 func testHandOver(t *testing.T, servers []string) {
 	t.Helper()
-	var out syncBuffer
+	var out logtest.Buffer
 	log := slog.New(slog.DiscardHandler)
 	o := options{servers: servers, host: "127.0.0.1", report: "0 0 1 1 *", lookInterval: time.Minute}
 	first, err := startReplica(t.Context(), o, 0, &out, log)
@@ -141,7 +122,7 @@ func testHandOver(t *testing.T, servers []string) {
 
 func TestTheProgram(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var out, errs syncBuffer
+	var out, errs logtest.Buffer
 	code := make(chan int)
 	go func() { code <- run(ctx, []string{"--listen", "127.0.0.1:0"}, &out, &errs) }()
 	var addresses []string
@@ -169,7 +150,7 @@ func TestUnreadableNumberEndsTheService(t *testing.T) {
 	defer c.Close(context.Background())
 	require.NoError(t, c.MakeDirs(t.Context(), "/shop"))
 	require.NoError(t, c.Create(t.Context(), numberPath, []byte("many"), framework.Persistent))
-	var errs syncBuffer
+	var errs logtest.Buffer
 	require.Equal(t, 1, run(t.Context(), []string{"--listen", "127.0.0.1:0", "--replicas", "1", "--zk", address}, io.Discard, &errs))
 	require.Contains(t, errs.String(), `parsing \"many\"`)
 }

@@ -74,6 +74,7 @@ var arrows = map[string][]string{
 	"internal/interop":       nil, // its tests use all
 	"internal/lifetime":      nil,
 	"internal/link":          {"internal/wire"},
+	"internal/logtest":       nil,
 	"internal/metrics":       nil,
 	"internal/metricstest":   nil,
 	"internal/model":         nil, // models and the test that searches them

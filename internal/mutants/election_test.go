@@ -169,8 +169,8 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a waiting candidate that was refused gives up", file: "election/waiting.go", test: "TestARefusedWaitingCandidateDescribesItselfLater",
-		old: "case !m.listed && m.name == requestName:",
-		new: "case !m.listed:",
+		old: ", !m.listed && m.name == requestName:",
+		new: ", !m.listed:",
 	},
 	{
 		name: "an unreadable node ends the watch for preferred candidates", file: "election/preferred.go", test: "TestUnreadableWaitingNodesAreSkipped",

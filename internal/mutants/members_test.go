@@ -34,8 +34,12 @@ var membersMutants = []mutant{
 		old: "	for len(m.former) > 0 {\n", new: "	for len(m.former) > 0 && false {\n",
 	},
 	{
-		name: "the pauses before a member joins again only grow", file: "members/membership.go", test: "TestAMemberWhoseNodeIsDeletedNowAndThenJoinsAgainAtOnce",
-		old: "pauses.Wait(m.ctx, began)", new: "pauses.Wait(m.ctx, began.Add(time.Hour))",
+		name: "the pauses before a member joins again only grow", file: "internal/recipe/session.go", pkg: "./members", test: "TestAMemberWhoseNodeIsDeletedNowAndThenJoinsAgainAtOnce",
+		old: "if time.Since(began) > seriesWindow {", new: "if time.Since(began) > 1000*seriesWindow {",
+	},
+	{
+		name: "a member whose node was deleted does not join again", file: "members/membership.go", test: "TestAMemberWhoseNodeIsDeletedNowAndThenJoinsAgainAtOnce",
+		old: "it joins again\", \"path\", m.group.path, \"error\", err)\n	return true\n", new: "it joins again\", \"path\", m.group.path, \"error\", err)\n	return false\n",
 	},
 	{
 		name: "an update ends before it is written", file: "members/membership.go", test: "TestUpdatesSurviveLostReplies",

@@ -60,11 +60,11 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "a refused create ends a registration that was listed", file: "registry/registration.go", test: "TestARefusedRegistrationIsTriedAgain",
-		old: "errors.Is(err, framework.ErrClosed) || !g.wasListed():", new: "errors.Is(err, framework.ErrClosed) || !g.wasListed() || true:",
+		old: "framework.ErrAuthFailed) || !g.wasListed() {", new: "framework.ErrAuthFailed) || !g.wasListed() || true {",
 	},
 	{
 		name: "Register waits while the servers refuse", file: "registry/registration.go", test: "TestARefusedRegistrationIsTriedAgain",
-		old: "errors.Is(err, framework.ErrClosed) || !g.wasListed():", new: "errors.Is(err, framework.ErrClosed):",
+		old: "framework.ErrAuthFailed) || !g.wasListed() {", new: "framework.ErrAuthFailed) {",
 	},
 	{
 		name: "Drain leaves a node that the servers do not let it change", file: "registry/registration.go", test: "TestARefusedUpdateLeavesTheRegistration",

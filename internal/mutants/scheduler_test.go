@@ -769,8 +769,8 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a refused description of a member is not tried again", file: "scheduler/membership.go",
-		old:  "\t\tif err == nil {\n\t\t\tdone()\n\t\t}\n\t\treturn err\n",
-		new:  "\t\tdone()\n\t\treturn err\n",
+		old:  "if err == nil || ctx.Err() != nil {\n\t\t\treturn\n\t\t}\n\t\tm.report.warn(\"the description",
+		new:  "if err == nil || err != nil {\n\t\t\treturn\n\t\t}\n\t\tm.report.warn(\"the description",
 		test: "TestAWithdrawalIsAnnouncedOnceItMayBe",
 	},
 }

@@ -109,7 +109,7 @@ func (u Unknown) encode(object []byte, known any) ([]byte, error) {
 		return nil, err
 	}
 	object = appendFields(object, fields[1:len(fields)-1])
-	if len(u) == 0 {
+	if len(u) == 0 { // nearly always
 		return append(object, '}'), nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(u)) {

@@ -1,7 +1,6 @@
 package security
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -20,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/logtest"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -42,26 +42,8 @@ func requireNoSecret(t *testing.T, text, where string, secrets ...string) {
 // withUser returns the secrets of the credentials. Together with the user, the password has another encoding.
 func withUser() []string { return []string{secret, user + ":" + secret} }
 
-// logBuffer keeps what is logged.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(line []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(line)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-// logger returns a logger that logs everything twice: as text and as JSON.
-func (b *logBuffer) logger() framework.Option {
+// logTwice logs everything to b twice: as text and as JSON.
+func logTwice(b *logtest.Buffer) framework.Option {
 	all := &slog.HandlerOptions{Level: slog.LevelDebug}
 	return framework.WithLogger(slog.New(slog.NewMultiHandler(slog.NewTextHandler(b, all), slog.NewJSONHandler(b, all))))
 }
@@ -122,11 +104,11 @@ func inMemory(t *testing.T) (zk *zktest.Server, address string) {
 func TestNoSecretInLogsAndTelemetry(t *testing.T) {
 	zk, address := inMemory(t)
 	cfg := framework.Config{Servers: []string{address}, SessionTimeout: 10 * time.Second, Auth: credentials, Root: "/root"}
-	var logged logBuffer
+	var logged logtest.Buffer
 	var spy passwordRecorder
 	spans, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
 	opts := []framework.Option{
-		logged.logger(), framework.WithDialer(spy.dial),
+		logTwice(&logged), framework.WithDialer(spy.dial),
 		framework.WithTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(spans))),
 		framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
 	}
@@ -163,7 +145,7 @@ func TestNoSecretInLogsAndTelemetry(t *testing.T) {
 // TestNoSecretInErrors lets credentials be refused in every way, and checks the errors.
 func TestNoSecretInErrors(t *testing.T) {
 	_, address := inMemory(t)
-	var logged logBuffer
+	var logged logtest.Buffer
 	for name, spoil := range map[string]func(*framework.Config){
 		"a scheme that no server knows": func(c *framework.Config) { c.Auth[0].Scheme = "bogus" },
 		"no scheme":                     func(c *framework.Config) { c.Auth[0].Scheme = "" },
@@ -180,7 +162,7 @@ func TestNoSecretInErrors(t *testing.T) {
 			limit = time.Second // the client tries again until then
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		c, err := framework.Connect(ctx, cfg, logged.logger())
+		c, err := framework.Connect(ctx, cfg, logTwice(&logged))
 		if err == nil {
 			err = c.Create(ctx, "/node", nil, framework.Persistent)
 			require.NoError(t, c.Close(t.Context()))
