@@ -352,12 +352,14 @@ func TestARefusedUpdateLeavesTheRegistration(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
 				c.refuse(t, w)
-				m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, ACL: c.acl})
+				var log logtest.Buffer
+				m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, ACL: c.acl}, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				g := w.register(m, "one")
 				before := w.data("one")
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				require.ErrorIs(t, g.Update(ctx, c.change), c.want)
+				require.NotContains(t, log.String(), "cannot be kept registered")
 				require.NoError(t, g.Err())
 				require.Empty(t, g.Instance().Metadata)
 				require.NoError(t, w.Expire(w.session(m).ID()))

@@ -55,7 +55,7 @@ var registryMutants = []mutant{
 		old: "text[:min(len(text), maxCheckError)]", new: "text",
 	},
 	{
-		name: "a refused update is tried again for good", file: "registry/registration.go", test: "TestARefusedUpdateLeavesTheRegistration",
+		name: "a refused update counts as a refused registration", file: "registry/registration.go", test: "TestARefusedUpdateLeavesTheRegistration",
 		old: "		if err != nil && !isRefusal(err) {", new: "		if err != nil && !errors.Is(err, ErrInvalid) {",
 	},
 	{
