@@ -1,6 +1,10 @@
 package conformance
 
-import "github.com/lockstep-go/lockstep/internal/wire"
+import (
+	"fmt"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
 
 func talkWatches(s *transcript) {
 	a, b := s.open("a"), s.open("b")
@@ -52,6 +56,69 @@ func talkWatches(s *transcript) {
 	b.recordEvents()
 	b.watchExists("/w/t")
 	a.do(wire.OpCreateTTL, creationTTL("/w/t", wire.FlagTTL, 3_600_000))
+	b.recordEvents()
+}
+
+// talkUnreadableWatches lets clients watch nodes that they may not read. An event carries the ACL of the node that changed, at the time
+// of the change; an event for a list of children has the ACL of their parent.
+func talkUnreadableWatches(s *transcript) {
+	a, stranger := s.open("a"), s.open("stranger")
+	a.auth("digest", "alice:a")
+	changes := func() {
+		a.createACL("/uw/n/kid", alice)
+		stranger.recordEvents()
+		stranger.watchExists("/uw/n/kid")
+		a.set("/uw/n", "x", -1)
+		a.set("/uw/n/kid", "x", -1)
+		stranger.recordEvents()
+		stranger.watchExists("/uw/n")
+		stranger.watchExists("/uw/n/kid")
+		a.delete("/uw/n/kid", -1)
+		a.delete("/uw/n", -1)
+		stranger.recordEvents()
+	}
+	a.create("/uw", "", 0)
+	for _, acl := range [][]wire.ACL{{alice}, {everybody}, {alice, grant(wire.PermRead, "world", "anyone")}, {alice, grant(wire.PermWrite, "world", "anyone")}} {
+		s.log = append(s.log, fmt.Sprint("acl ", acl))
+		stranger.watchExists("/uw/n")
+		a.createACL("/uw/n", acl...)
+		stranger.recordEvents()
+		stranger.watchExists("/uw/n")
+		stranger.watchExists("/uw/n/kid")
+		stranger.watchChildren("/uw/n")
+		changes()
+	}
+	// A node is closed after it is watched, and opened again; a watch that had no event has ended.
+	stranger.watchExists("/uw/n")
+	a.createACL("/uw/n", everybody)
+	stranger.recordEvents()
+	stranger.watchData("/uw/n")
+	stranger.watchChildren("/uw/n")
+	a.setACL("/uw/n", -1, alice)
+	a.set("/uw/n", "y", -1)
+	a.create("/uw/n/a", "", 0)
+	stranger.recordEvents()
+	a.setACL("/uw/n", -1, everybody)
+	a.set("/uw/n", "z", -1)
+	a.create("/uw/n/b", "", 0)
+	stranger.recordEvents()
+	// The events of a multi have the ACLs of their moments.
+	stranger.watchData("/uw/n")
+	stranger.watchExists("/uw/m")
+	a.multi(part(wire.OpCreate, &wire.CreateRequest{Path: "/uw/m", ACL: []wire.ACL{alice}}), mSet("/uw/n", "w"))
+	stranger.recordEvents()
+	// A client that authenticates after it has set the watch gets the event.
+	stranger.watchExists("/uw/m")
+	stranger.auth("digest", "alice:a")
+	a.set("/uw/m", "v", -1)
+	stranger.recordEvents()
+	// A persistent watch remains after events that were not sent.
+	b := s.open("b")
+	b.addWatch("/uw", wire.AddWatchPersistentRecursive)
+	a.createACL("/uw/p", alice)
+	a.createACL("/uw/p/q", everybody)
+	a.set("/uw/p/q", "", -1)
+	a.delete("/uw/p/q", -1)
 	b.recordEvents()
 }
 

@@ -64,6 +64,17 @@ func talkWatchWords(s *transcript) {
 		s.recordAnswer(word, fmt.Sprint(strings.Count(s.fourLetterWord(word), "queued=0,recved=")))
 	}
 	s.recordAnswer("conf", strings.Join(settingNames.FindAllString(s.fourLetterWord("conf"), -1), ""))
+	for _, name := range monitored {
+		s.recordAnswer("mntr", fmt.Sprint(name, strings.Contains(s.fourLetterWord("mntr"), "zk_"+name+"\t")))
+	}
+}
+
+// monitored are the lines of mntr that tools read from a standalone server.
+var monitored = []string{
+	"version", "server_state", "ephemerals_count", "num_alive_connections", "avg_latency", "outstanding_requests", "znode_count",
+	"global_sessions", "non_mtls_remote_conn_count", "packets_sent", "packets_received", "connection_drop_probability", "watch_count",
+	"auth_failed_count", "min_latency", "max_file_descriptor_count", "approximate_data_size", "open_file_descriptor_count",
+	"local_sessions", "uptime", "max_latency", "outstanding_tls_handshake", "non_mtls_local_conn_count",
 }
 
 // settingNames matches the names of settings before their values.
@@ -79,6 +90,8 @@ func (s *transcript) nameSessions(text string) string {
 
 func talkTraceMask(s *transcript) {
 	s.recordAnswer("gtmk", s.fourLetterWord("gtmk"))
+	s.recordAnswer("stmk", s.fourLetterWord("stmk"))
+	s.recordAnswer("stmk", s.fourLetterWord("stmk\x00\x00\x00"))
 	s.recordAnswer("stmk", s.fourLetterWord("stmk\x00\x00\x00\x00\x00\x00\x01\x00"))
 	s.recordAnswer("gtmk", s.fourLetterWord("gtmk"))
 	s.recordAnswer("stmk", s.fourLetterWord("stmk\xff\xff\xff\xff\xff\xff\xff\xff and more"))

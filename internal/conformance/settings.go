@@ -107,6 +107,7 @@ var usualTopics = []topic{
 	{"multiRead", talkMultiRead},
 	{"watches", talkWatches},
 	{"watches of a multi", talkMultiWatches},
+	{"watches of unreadable nodes", talkUnreadableWatches},
 	{"persistent watches", talkPersistent},
 	{"mixed watches", talkMixed},
 	{"checkWatches", talkCheckWatches},

@@ -19,6 +19,7 @@ var wireWatch = []behaviour{
 	{"removeWatches ends a watch", removeWatchesEnds},
 	{"checkWatches finds a watch by kind", checkWatchesFinds},
 	{"watches end with their connection", watchesEndWithConnection},
+	{"no events of nodes that the client may not read", unreadableNodesHaveNoEvents},
 }
 
 // pair returns a peer that watches and a peer that writes, on two servers if the target has several.
@@ -170,4 +171,26 @@ func watchesEndWithConnection(t *testing.T, s *fixture) {
 	actor.set(s.path("a"), "x")
 	anew.wantNoEvents()
 	require.Equal(t, wire.NoWatcher, anew.code(wire.OpCheckWatches, num(s.path("a"), wire.WatcherAny)))
+}
+
+// unreadableNodesHaveNoEvents: servers since 3.8.4 behave so (CVE-2024-23944). The watch of an event that was not sent has ended.
+func unreadableNodesHaveNoEvents(t *testing.T, s *fixture) {
+	watcher, actor := s.pair(t)
+	require.Equal(t, wire.OK, actor.auth("digest", ownerCredentials))
+	secret := &wire.CreateRequest{Path: s.path("a"), ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "auth"}}}
+	require.Equal(t, wire.NoNode, watcher.code(wire.OpExists, watch(s.path("a"))))
+	watcher.doOK(wire.OpGetChildren, watch(s.root))
+	actor.doOK(wire.OpCreate, secret)
+	watcher.wantEvents(children(s.root))
+	watcher.doOK(wire.OpExists, watch(s.path("a")))
+	watcher.doOK(wire.OpGetChildren, watch(s.root))
+	actor.set(s.path("a"), "x")
+	actor.doOK(wire.OpSetACL, &wire.SetACLRequest{Path: s.path("a"), ACL: wire.WorldACL(wire.PermAll), Version: wire.AnyVersion})
+	actor.set(s.path("a"), "y")
+	actor.create(s.path("b"), "", 0)
+	watcher.wantEvents(children(s.root)) // and so all changes before are known
+	watcher.doOK(wire.OpExists, watch(s.path("a")))
+	watcher.doOK(wire.OpGetChildren, watch(s.root))
+	actor.delete(s.path("a"))
+	watcher.wantEvents(deleted(s.path("a")), children(s.root))
 }

@@ -40,8 +40,9 @@ var zkserverMutants = []mutant{
 	{
 		name: "a multi's parts are checked against each other's usage", file: "internal/zkserver/transaction.go", pkg: "./internal/conformance",
 		test: "TestMemoryAnswersAsRecorded",
-		old:  "t.events = append(t.events, event{wire.EventNodeCreated, n.path, int64(len(n.data))}",
-		new:  "t.tree.countUsage([]event{{wire.EventNodeCreated, n.path, int64(len(n.data))}})\n\tt.events = append(t.events, event{wire.EventNodeCreated, n.path, int64(len(n.data))}",
+		old:  "t.events = append(t.events, event{wire.EventNodeCreated, n.path, int64(len(n.data)), n.acl}",
+		new: "t.tree.countUsage([]event{{wire.EventNodeCreated, n.path, int64(len(n.data)), n.acl}})\n" +
+			"\tt.events = append(t.events, event{wire.EventNodeCreated, n.path, int64(len(n.data)), n.acl}",
 	},
 	{
 		name: "usage counts a later part of its own transaction twice", file: "internal/zkserver/quota.go", pkg: "./internal/conformance",
@@ -71,5 +72,18 @@ var zkserverMutants = []mutant{
 	{
 		name: "a create that is undone takes no number", file: "internal/zkserver/transaction.go", pkg: "./internal/conformance", test: "TestMemoryConformsOverTCP",
 		old: "\tt.tree.unlinkNode(n)\n\tparent.pzxid = t.zxid\n", new: "\tt.tree.unlinkNode(n)\n\tparent.pzxid = t.zxid\n\tif t.atomic {\n\t\tparent.childrenCreated--\n\t}\n",
+	},
+	{
+		name: "unreadable nodes have events", file: "internal/zkserver/connection.go", pkg: "./internal/conformance",
+		test: "TestMemoryConformsOverLinks",
+		old:  "if !isAllowed(e.acl, wire.PermRead, c.ids) {", new: "if false {",
+	},
+	{
+		name: "stmk waits for its argument", file: "internal/zkserver/server.go", test: "TestStmkNeedsItsArgument",
+		old: "in.Buffered() < len(command)", new: "false",
+	},
+	{
+		name: "a large answer counts as unread", file: "internal/zkserver/outgoing.go", test: "TestAnAnswerLargerThanTheLimitCutsNobody",
+		old: "q.pending-q.largest > q.limit", new: "q.pending > q.limit",
 	},
 }

@@ -32,8 +32,8 @@ type Config struct {
 	// HandshakeTimeout is how long a connection may last without a session;
 	// 10 s when zero.
 	HandshakeTimeout time.Duration
-	// OutgoingLimit is how many bytes may wait for a client that does not read
-	// before its connection is cut; 16 MiB when zero.
+	// OutgoingLimit is how many bytes may wait for a client that does not read, beside its largest
+	// answer, before its connection is cut; 16 MiB when zero.
 	OutgoingLimit int
 	// JuteMaxBuffer is the largest request in bytes, as the real server's jute.maxbuffer; 0xfffff when
 	// zero. A larger request ends its connection. The largest transaction is twice that: see ErrSessionTooLarge.

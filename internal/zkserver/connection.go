@@ -67,10 +67,14 @@ func (c *connection) addIdentity(id wire.Identity) bool {
 	return true
 }
 
-// processEvent sends a watch event. While the connection's server lags behind, the event waits for catchUp.
+// processEvent sends a watch event, unless the node's ACL forbids the client to read it. ZooKeeper drops such events since 3.8.4
+// (CVE-2024-23944). The watch ends all the same. While the connection's server lags behind, the event waits for catchUp.
 func (c *connection) processEvent(e event) {
 	if c.view != nil {
 		c.view.events = append(c.view.events, e)
+		return
+	}
+	if !isAllowed(e.acl, wire.PermRead, c.ids) {
 		return
 	}
 	frame := &c.all.eventFrame

@@ -25,6 +25,8 @@ type event struct {
 	typ    wire.EventType
 	path   string
 	growth int64 // how many bytes the node's data have grown; 0 for a change of the children
+	// acl is the node's ACL at the time of the change. Watchers that it forbids to read get no event.
+	acl []wire.ACL
 }
 
 // specialPaths are the paths of the nodes that always exist and cannot be deleted.

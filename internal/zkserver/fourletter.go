@@ -3,6 +3,7 @@ package zkserver
 import (
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -116,7 +117,10 @@ func (f *fourLetterCommands) writeStatistics(w *strings.Builder) {
 // nodeCount counts the root twice, as the real server does.
 func (f *fourLetterCommands) nodeCount() int { return len(f.db.tree.nodes) + 1 }
 
+// writeMonitor writes the lines with which the real server begins, in its order, except for the sizes of answers. What this server
+// does not do counts as 0. The real server has some 460 further lines, of its counters and of Java.
 func (f *fourLetterCommands) writeMonitor(w *strings.Builder) {
+	openFiles, maxFiles := processFiles()
 	for _, line := range []struct {
 		key   string
 		value any
@@ -126,19 +130,43 @@ func (f *fourLetterCommands) writeMonitor(w *strings.Builder) {
 		{"ephemerals_count", f.db.tree.countEphemerals()},
 		{"num_alive_connections", f.connections.attached},
 		{"avg_latency", "0.0"},
-		{"min_latency", 0},
-		{"max_latency", 0},
 		{"outstanding_requests", 0},
 		{"znode_count", f.nodeCount()},
 		{"global_sessions", len(f.db.sessions.byID)},
+		{"non_mtls_remote_conn_count", 0},
 		{"packets_sent", f.connections.packetsSent},
 		{"packets_received", f.connections.packetsReceived},
+		{"connection_drop_probability", "0.0"},
 		{"watch_count", f.db.countWatches()},
+		{"auth_failed_count", 0},
+		{"min_latency", 0},
+		{"max_file_descriptor_count", maxFiles},
 		{"approximate_data_size", f.db.tree.dataBytes},
+		{"open_file_descriptor_count", openFiles},
+		{"local_sessions", 0},
 		{"uptime", time.Since(f.db.sessions.started).Milliseconds()},
+		{"max_latency", 0},
+		{"outstanding_tls_handshake", 0},
+		{"non_mtls_local_conn_count", 0},
 	} {
 		fmt.Fprintf(w, "zk_%s\t%v\n", line.key, line.value)
 	}
+}
+
+// processFiles returns how many files the process has open, and how many it may have. What the system does not tell is -1, as on
+// the real server.
+func processFiles() (open, limit int) {
+	open, limit = -1, -1
+	if files, err := os.ReadDir("/proc/self/fd"); err == nil {
+		open = len(files)
+	}
+	limits, _ := os.ReadFile("/proc/self/limits")
+	for line := range strings.Lines(string(limits)) {
+		if files, is := strings.CutPrefix(line, "Max open files"); is {
+			_, _ = fmt.Sscan(files, &limit)
+		}
+	}
+	return open, limit
 }
 
 // writeWatchSummary counts the watches on data only, as the real server does.

@@ -154,6 +154,24 @@ func TestClientNotReadingEventsIsDisconnected(t *testing.T) {
 	})
 }
 
+// TestAnAnswerLargerThanTheLimitCutsNobody: events come while the client still reads the answer.
+func TestAnAnswerLargerThanTheLimitCutsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, Config{OutgoingLimit: 10_000})
+		st := newTestClients(t, s)
+		reader, a := st.joinFor("reader", 40*time.Second), st.joinFor("a", 40*time.Second)
+		a.mustCall(wire.OpCreate, createRequest("/big", strings.Repeat("x", 500_000), 0))
+		reader.mustCall(wire.OpAddWatch, numberRequest("/", wire.AddWatchPersistentRecursive))
+		reader.send(wire.OpGetData, readRequest("/big"))
+		synctest.Wait() // the answer waits for the client
+		for i := range 100 {
+			a.mustCall(wire.OpCreate, createRequest(fmt.Sprintf("/n%d", i), "", 0))
+		}
+		require.Equal(t, 2, s.Connections())
+		reader.await()
+	})
+}
+
 func TestCloseDoesNotWaitForSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{})

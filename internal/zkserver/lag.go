@@ -60,13 +60,13 @@ func (v *laggingView) addMissedData(path string, now *dataTree) bool {
 	case then == nil && n == nil, then != nil && n != nil && then.mzxid == n.mzxid:
 		return false
 	case n == nil:
-		v.events = append(v.events, event{typ: wire.EventNodeDeleted, path: path})
+		v.events = append(v.events, event{typ: wire.EventNodeDeleted, path: path, acl: then.acl})
 	case then == nil:
-		v.events = append(v.events, event{typ: wire.EventNodeCreated, path: path})
+		v.events = append(v.events, event{typ: wire.EventNodeCreated, path: path, acl: n.acl})
 	case then.czxid != n.czxid:
-		v.events = append(v.events, event{typ: wire.EventNodeDeleted, path: path})
+		v.events = append(v.events, event{typ: wire.EventNodeDeleted, path: path, acl: then.acl})
 	default:
-		v.events = append(v.events, event{typ: wire.EventNodeDataChanged, path: path})
+		v.events = append(v.events, event{typ: wire.EventNodeDataChanged, path: path, acl: n.acl})
 	}
 	return true
 }
@@ -78,9 +78,9 @@ func (v *laggingView) addMissedChildren(path string, now *dataTree) bool {
 	case then == nil, n != nil && then.pzxid == n.pzxid && then.czxid == n.czxid:
 		return false
 	case n == nil, then.czxid != n.czxid:
-		v.events = append(v.events, event{typ: wire.EventNodeDeleted, path: path})
+		v.events = append(v.events, event{typ: wire.EventNodeDeleted, path: path, acl: then.acl})
 	default:
-		v.events = append(v.events, event{typ: wire.EventNodeChildrenChanged, path: path})
+		v.events = append(v.events, event{typ: wire.EventNodeChildrenChanged, path: path, acl: n.acl})
 	}
 	return true
 }

@@ -27,6 +27,7 @@ type outgoingQueue struct {
 	frames       []byte    // the next bytes to write
 	spare        []byte    // a buffer to use for frames
 	pending      int       // how many bytes are in frames, in delayed and in the current write
+	largest      int       // the size of the largest frame since the queue was empty
 	delayed      []delayedFrame
 	timer        *time.Timer // fires when delayed[0] is due
 	closeWritten bool        // close the connection when all frames are written
@@ -45,18 +46,20 @@ func newOutgoingQueue(nc net.Conn, limit int, lastWrites time.Duration, onDue fu
 	return q
 }
 
-// addFrame queues a frame. The frame is written after the delay, and after the frames that wait already. If more than limit bytes wait, addFrame returns false and
-// does not queue the frame.
+// addFrame queues a frame. The frame is written after the delay, and after the frames that wait already. If more than limit bytes
+// wait, addFrame returns false and does not queue the frame. The largest frame does not count: an answer may be larger than the
+// limit, and the client may need some time to read it.
 func (q *outgoingQueue) addFrame(frame []byte, delay time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closeWritten || q.closed {
 		return true
 	}
-	if q.pending > q.limit {
+	if q.pending-q.largest > q.limit {
 		return false
 	}
 	q.pending += len(frame)
+	q.largest = max(q.largest, len(frame))
 	if delay <= 0 && len(q.delayed) == 0 {
 		q.frames = append(q.frames, frame...)
 		q.changed.Signal()
@@ -166,7 +169,9 @@ func (q *outgoingQueue) takeFrames() []byte {
 func (q *outgoingQueue) noteWritten(b []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.pending -= len(b)
+	if q.pending -= len(b); q.pending == 0 {
+		q.largest = 0
+	}
 	if cap(b) <= keepBuffer {
 		q.spare = b[:0]
 	}

@@ -199,9 +199,10 @@ func (s *Server) answerFourLetterWord(c *connection, word string, in *bufio.Read
 	allowed := s.commands.allowsWord(word)
 	var command [len(setTraceMask) + 8]byte
 	if word == setTraceMask && allowed {
-		if _, err := io.ReadFull(in, command[:]); err != nil {
-			return
+		if in.Buffered() < len(command) {
+			return // as the real server, which reads only what has come with the word
 		}
+		_, _ = io.ReadFull(in, command[:])
 	}
 	if !s.lockFor(c) {
 		return

@@ -98,9 +98,10 @@ func TestFourLetterWords(t *testing.T) {
 		}
 		monitor := ask("mntr")
 		for _, line := range []string{"zk_server_state\tstandalone", "zk_znode_count\t6", "zk_watch_count\t2", "zk_ephemerals_count\t1",
-			"zk_num_alive_connections\t2", "zk_global_sessions\t1"} {
+			"zk_num_alive_connections\t2", "zk_global_sessions\t1", "zk_auth_failed_count\t0", "zk_local_sessions\t0"} {
 			require.Contains(t, monitor, line+"\n")
 		}
+		require.Regexp(t, `\nzk_max_file_descriptor_count\t-?[1-9]\d*\n(.*\n)?zk_open_file_descriptor_count\t-?[1-9]\d*\n`, monitor)
 		require.Contains(t, monitor, "zk_packets_received\t")
 		require.Equal(t, "Server stats reset.\n", ask("srst"))
 		require.Contains(t, ask("srvr"), "\nReceived: 1\nSent: 1\n")

@@ -42,7 +42,8 @@ func (t *transaction) insertNode(n *node) {
 	t.tree.linkNode(n)
 	parent.childrenCreated++
 	parent.pzxid = t.zxid
-	t.events = append(t.events, event{wire.EventNodeCreated, n.path, int64(len(n.data))}, event{wire.EventNodeChildrenChanged, parent.path, 0})
+	t.events = append(t.events, event{wire.EventNodeCreated, n.path, int64(len(n.data)), n.acl},
+		event{wire.EventNodeChildrenChanged, parent.path, 0, parent.acl})
 }
 
 // removeNode removes a node from the tree.
@@ -57,7 +58,8 @@ func (t *transaction) removeNode(n *node) {
 	}
 	t.tree.unlinkNode(n)
 	parent.pzxid = t.zxid
-	t.events = append(t.events, event{wire.EventNodeDeleted, n.path, -int64(len(n.data))}, event{wire.EventNodeChildrenChanged, parent.path, 0})
+	t.events = append(t.events, event{wire.EventNodeDeleted, n.path, -int64(len(n.data)), n.acl},
+		event{wire.EventNodeChildrenChanged, parent.path, 0, parent.acl})
 }
 
 // replaceData changes a node's data.
@@ -73,5 +75,5 @@ func (t *transaction) replaceData(n *node, data []byte) {
 	t.tree.dataBytes += growth
 	n.data, n.mzxid, n.mtime = data, t.zxid, t.now
 	n.version++
-	t.events = append(t.events, event{wire.EventNodeDataChanged, n.path, growth})
+	t.events = append(t.events, event{wire.EventNodeDataChanged, n.path, growth, n.acl})
 }
