@@ -81,7 +81,8 @@ var problems = []Problem{
 // Finding is a problem at one path. Path and Text may hold what other programs have written: escape them before they reach a terminal.
 type Finding struct {
 	Problem Problem `json:"problem"`
-	// Path is the path of the lock, the queue or the job, or the path that could not be read. For ProblemSession it is the session's number.
+	// Path is the path of the lock or the queue, the JobPath of a job (scheduler.JobReport), or the path that could not be read. For
+	// ProblemSession it is the session's number.
 	Path string `json:"path"`
 	// Node is the node of the holder or contender that the finding is about, or "".
 	Node string `json:"node,omitempty"`

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -50,7 +49,7 @@ func (w *jobLooker) lookAtJobs(ctx context.Context, l *lookResult, paths []strin
 }
 
 func addJobFinding(l *lookResult, r scheduler.JobReport, f scheduler.Finding) {
-	l.addFinding(Finding{Problem: Problem(f.Problem), Path: znode.Join(znode.Join(r.Path, "jobs"), r.Name), Since: f.Since}, "%s", f.Text)
+	l.addFinding(Finding{Problem: Problem(f.Problem), Path: r.JobPath(), Since: f.Since}, "%s", f.Text)
 }
 
 // hasFailedRuns reports whether the latest w.failedRuns ended runs have all failed. runs are the latest ones, with those that are under way. It returns false if there are fewer ended

@@ -57,7 +57,11 @@ func (w *queueLooker) lookAtQueues(ctx context.Context, l *lookResult, paths []s
 // judgeQueue finds dead letters, an old item and growth in a queue, and returns how it has grown.
 func (w *queueLooker) judgeQueue(l *lookResult, q queueItems) queueGrowth {
 	if q.dead > w.settings.deadLetters {
-		l.addFinding(Finding{Problem: ProblemDeadLetters, Path: q.path}, "%d dead letters", q.dead)
+		letters := "letters"
+		if q.dead == 1 {
+			letters = "letter"
+		}
+		l.addFinding(Finding{Problem: ProblemDeadLetters, Path: q.path}, "%d dead %s", q.dead, letters)
 	}
 	if q.oldest > w.settings.oldItem {
 		l.addFinding(Finding{Problem: ProblemOldItem, Path: q.path, Since: l.at.Add(-q.oldest)}, "the oldest item was put %v ago; %d items", q.oldest.Round(time.Second), q.items)

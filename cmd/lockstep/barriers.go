@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ in Curator's layout are not shown. Nothing is written.`,
 }
 
 func newGates() *cobra.Command {
-	v := &barriersView{directory: "gates", kind: barrier.GateReport, plural: "gates that are up", row: gateRow,
+	v := &barriersView{directory: "gates", kind: barrier.GateReport, plural: "gates that are up", list: "lockstep gates", row: gateRow,
 		overview: func() *table { return newTable("GATE", "RAISED BY", "HOST", "SINCE", "UNTIL") }}
 	v.detail = func(r *barrier.Report) *table {
 		t := v.overview()
@@ -130,9 +131,16 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 		return nothingFoundError(ctx, client, v.plural, root, v.list)
 	}
 	if shown == 0 && !v.json && unread == nil {
-		printNotice("no %s at or below %s", v.plural, root)
+		printNone(ctx, v.plural, root, v.list, v.find(client))
 	}
 	return exitCodeOfPrinted(unread)
+}
+
+// find is a search for all barriers of the kind.
+func (v *barriersView) find(client *framework.Client) func(context.Context) iter.Seq2[string, error] {
+	return func(ctx context.Context) iter.Seq2[string, error] {
+		return pathsOf(barrier.List(ctx, client, "/"), func(r *barrier.Report) (string, bool) { return r.Path, r.Kind == v.kind })
+	}
 }
 
 // barrierJSON is a barrier of any kind as JSON.

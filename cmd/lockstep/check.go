@@ -59,6 +59,7 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 				return err
 			}
 		}
-		return found.exitCode(fmt.Sprintf("%d jobs, %d locks and %d queues below %s", report.Jobs, report.Locks, report.Queues, root))
+		return found.exitCode(fmt.Sprintf("%s, %s and %s below %s",
+			formatNumber(report.Jobs, "job"), formatNumber(report.Locks, "lock"), formatNumber(report.Queues, "queue"), root))
 	})
 }

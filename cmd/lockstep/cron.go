@@ -122,7 +122,7 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 	}
 	_ = stored.warnIfChanged(ctx) // Run reports the error
 	background.Go(func() { stored.followChanges(following) })
-	stopPrinting := printLeaderChanges(following, c.client, znode.Join(c.path, "election"), "runs "+c.path)
+	stopPrinting := printLeaderChanges(following, c.client, znode.Join(c.path, "election"), "runs "+c.path, 0)
 	defer stopPrinting()
 	err := s.Run(ctx)
 	stop()

@@ -65,7 +65,7 @@ func showDeadlocks(ctx context.Context, client *framework.Client, root string, n
 }
 
 func printDeadlock(number int, d locks.Deadlock, now time.Time) error {
-	t := newTable("HOLDS", "WAITS FOR", "OWNER", "HOST", "PROCESS", "WAITING SINCE")
+	t := newTable("HOLDS", "WAITS FOR", "WAITER", "HOST", "PID", "ASKED")
 	t.title = fmt.Sprintf("deadlock %d: %d holders wait for each other", number, len(d.Cycle))
 	for _, a := range d.Cycle {
 		holds := make([]string, len(a.Holds))

@@ -96,8 +96,9 @@ func (e *electCommand) joinElection(cmd *cobra.Command, args []string) error {
 
 // campaignUntilDone leads until the command ends by itself or a signal comes.
 func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *election.Election) error {
+	var former int64
 	for {
-		stopPrinting := printLeaderChanges(ctx, e.client, e.path, "leads")
+		stopPrinting := printLeaderChanges(ctx, e.client, e.path, "leads", former)
 		term, err := candidate.Campaign(ctx)
 		stopPrinting()
 		if err != nil {
@@ -108,6 +109,7 @@ func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *electio
 		if !errors.Is(err, procguard.ErrHoldLost) {
 			return err
 		}
+		former = term.Session()
 		printWarning("election %s: %v; campaigning again", e.path, err)
 	}
 }

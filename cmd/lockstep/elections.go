@@ -107,7 +107,7 @@ func showElections(ctx context.Context, client *framework.Client, root string, n
 		return nothingFoundError(ctx, client, "elections", root, "lockstep elections")
 	}
 	if found == 0 && !asJSON && unread == nil {
-		printNotice("no elections below %s", root)
+		printNone(ctx, "elections", root, "lockstep elections", findLocks(client, true))
 	}
 	return exitCodeOfPrinted(unread)
 }

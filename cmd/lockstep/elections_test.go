@@ -14,7 +14,7 @@ import (
 func TestElectionsAreShown(t *testing.T) {
 	s := newStage(t)
 	_, _, errs := s.run("elections")
-	require.Contains(t, errs, "no elections below /lockstep/elections")
+	require.Contains(t, errs, "no elections at or below /lockstep/elections")
 	s.start("elect", "billing", "--id", "a\x1b[2J", "--meta", "zone=\u202eeu").line(0)
 	s.start("elect", "billing", "--id", "b", "--priority", "7", "--stable", "1h")
 	s.queue("/lockstep/elections/billing", 2)

@@ -149,7 +149,7 @@ func nothingFoundError(ctx context.Context, client *framework.Client, what, path
 	} else if err != nil {
 		return err
 	}
-	return &exitError{exitNotObtained, reason, "see which there are: " + list}
+	return &exitError{exitNotObtained, reason, adviceFor(ctx, client, path, list)}
 }
 
 // requireNode returns an error if there is no node at a path that the user named: the path may be mistyped.

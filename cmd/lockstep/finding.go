@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"time"
@@ -38,6 +39,14 @@ func (p *findingPrinter) add(f findingJSON) error {
 	p.count++
 	style := terminal.For(os.Stdout)
 	return printResult(os.Stdout, p.json, f, style.Bold(inOneLine(f.Subject)), style.Red(inOneLine(f.Problem)), inOneLine(f.Text))
+}
+
+// formatNumber is a number of things.
+func formatNumber(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // exitCode makes the program end with 1 if there is a finding. Otherwise it prints what was checked.

@@ -44,7 +44,7 @@ var readingCommands = map[string]struct {
 }{
 	"locks":          {lines: []string{"locks", "locks / --all", "locks NAME", "locks --deadlocks", "locks --owner x --sort age"}},
 	"elections":      {lines: []string{"elections", "elections /", "elections NAME"}},
-	"jobs":           {lines: []string{"jobs", "jobs NAME", "jobs --check", "jobs --scheduler /lockstep/jobs/NAME"}},
+	"jobs":           {lines: []string{"jobs", "jobs NAME", "jobs --check", "jobs /lockstep/jobs/NAME"}},
 	"runs":           {lines: []string{"runs NAME"}},
 	"queue ls":       {lines: []string{"queue ls", "queue ls /"}},
 	"queue len":      {lines: []string{"queue len NAME", "queue len mails"}},

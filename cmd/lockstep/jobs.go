@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -18,43 +18,46 @@ import (
 // jobsDir is where "lockstep cron" keeps its schedulers, each with one job of the same name.
 const jobsDir = "/lockstep/jobs"
 
-// jobSelector are the flags that say where jobs are.
-type jobSelector struct {
-	connectionFlags
-	scheduler string
+// A job's path is that of its scheduler and the job's name, such as /billing/jobs/report. The schedulers of lockstep cron are named after
+// their only job, so that the scheduler's path is the job's.
+
+// findJob returns the scheduler and the name of the job that a NAME or a path means. A path is also that of a scheduler, of which found is false.
+func findJob(ctx context.Context, client *framework.Client, name string) (path, job string, found bool, err error) {
+	if path, err = jobPath(name); err != nil {
+		return "", "", false, err
+	}
+	dir, job := znode.Split(path)
+	if !strings.HasPrefix(name, "/") {
+		return path, job, true, nil
+	}
+	children, _, err := client.Children(ctx, path)
+	if err == nil && scheduler.HasLayout(children) {
+		dir = path
+	}
+	if err == nil || errors.Is(err, framework.ErrNoNode) {
+		_, err = client.Exists(ctx, znode.Join(dir, "jobs/"+job))
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		return path, job, false, nil
+	}
+	return dir, job, err == nil, err
 }
 
-func (p *jobSelector) addJobFlags(cmd *cobra.Command) {
-	p.connectionFlags.addConnectionFlags(cmd)
-	cmd.Flags().StringVar(&p.scheduler, "scheduler", "", "the path of a service's scheduler that has the job NAME (default the jobs of lockstep cron)")
-}
-
-// resolveJobName returns the scheduler and the name of the job that NAME means.
-func (p *jobSelector) resolveJobName(name string) (path, job string, err error) {
-	if p.scheduler == "" {
-		if path, err = jobPath(name); err != nil {
-			return "", "", err
-		}
-		_, job = znode.Split(path)
-		return path, job, nil
-	}
-	if err := framework.ValidatePath(p.scheduler); err != nil {
-		return "", "", usageError("--scheduler %q cannot be used: %w", p.scheduler, err)
-	}
-	return p.scheduler, name, nil
-}
+// jobsCommand is a subcommand that shows jobs, or does something to one.
+type jobsCommand struct{ connectionFlags }
 
 // newJobs shows jobs; its subcommands control them.
 func newJobs() *cobra.Command {
-	p := &jobSelector{}
+	p := &jobsCommand{}
 	cmd := &cobra.Command{
 		Use:   "jobs [NAME] [flags]",
 		Short: "Show and control scheduled jobs",
-		Long: `Show the jobs of lockstep cron, or those of a service's scheduler: their schedules, when they
-are due next, what they do, how the last run ended, and how many ticks were run and missed. With
-a NAME one job is shown in detail: its schedule in words, the next ten ticks, the members that
-have it and the one that runs it, the ticks that did not run and why, and the latest runs. If the
-NAME is also that of a subcommand, give the path: /lockstep/jobs/run.
+		Long: `Show the jobs of lockstep cron, or with a path the jobs of the schedulers at and below it: their
+schedules, when they are due next, what they do, how the last run ended, and how many ticks were run
+and missed. With a NAME, or the path of a service's scheduler and the job's name, one job is shown in
+detail: its schedule in words, the next ten ticks, the members that have it and the one that runs it,
+the ticks that did not run and why, and the latest runs. If the NAME is also that of a subcommand,
+give the path: /lockstep/jobs/run.
 
 lockstep jobs computes which ticks are overdue: no process notices a job that no process has. With
 --check it prints one line for each finding only, and the exit code is 1 if there is any. See also
@@ -64,7 +67,8 @@ The subcommands store their request. They work on any machine, also if no proces
 present.`,
 		Example: `  lockstep jobs                                   those of lockstep cron
   lockstep jobs report                            one job, in detail
-  lockstep jobs --scheduler /lockstep/scheduler   those of a service
+  lockstep jobs /billing                          those of a service
+  lockstep jobs /billing/jobs/rollup              one of them, in detail
   lockstep jobs --check || ./page.sh              the findings, for a monitoring system
   lockstep jobs run report                        run it once, now
   lockstep jobs pause team/report`,
@@ -72,7 +76,7 @@ present.`,
 	}
 	check := cmd.Flags().Bool("check", false, "print a line for each finding, and end with 1 if there is any")
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error { return p.showJobs(cmd, args, *check) })
-	p.addJobFlags(cmd)
+	p.connectionFlags.addConnectionFlags(cmd)
 	cmd.AddCommand(
 		newControl("run NAME", "Run a job once, as soon as its policies permit", "to be run", (*scheduler.Scheduler).Trigger),
 		newControl("pause NAME", "Do not run a job until it is resumed", "paused", (*scheduler.Scheduler).Pause),
@@ -84,14 +88,17 @@ present.`,
 
 // newControl is a subcommand that does something to a job.
 func newControl(use, short, done string, do func(*scheduler.Scheduler, context.Context, string) error) *cobra.Command {
-	p := &jobSelector{}
+	p := &jobsCommand{}
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		path, job, err := p.resolveJobName(args[0])
-		if err != nil {
+		if _, err := jobPath(args[0]); err != nil {
 			return err
 		}
 		return p.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+			path, job, _, err := findJob(ctx, client, args[0])
+			if err != nil {
+				return err
+			}
 			jobs := scheduler.New(client, path)
 			if err := do(jobs, ctx, job); err != nil {
 				return err
@@ -103,7 +110,7 @@ func newControl(use, short, done string, do func(*scheduler.Scheduler, context.C
 			return nil
 		})
 	})
-	p.addJobFlags(cmd)
+	p.connectionFlags.addConnectionFlags(cmd)
 	return cmd
 }
 
@@ -114,60 +121,67 @@ func warnIfNoMemberRuns(ctx context.Context, s *scheduler.Scheduler, name, job s
 	}
 }
 
-// showJobs shows all jobs or one, or their findings.
-func (p *jobSelector) showJobs(cmd *cobra.Command, args []string, check bool) error {
-	name := "x" // without a NAME this checks --scheduler only
-	if len(args) > 0 {
-		name = args[0]
+// showJobs shows jobs or one job, or their findings.
+func (p *jobsCommand) showJobs(cmd *cobra.Command, args []string, check bool) error {
+	root, err := rootOf("jobs", args)
+	if err == nil && root != "/" && len(args) > 0 {
+		_, err = jobPath(args[0])
 	}
-	path, job, err := p.resolveJobName(name)
 	if err != nil {
 		return err
 	}
-	client, err := p.connectClient(cmd)
-	if err != nil {
-		return endBySignal(cmd.Context(), err)
-	}
-	defer closeClient(client)
-	var unread error
-	var reports []scheduler.JobReport
-	if len(args) == 0 {
-		reports, unread = p.readJobs(cmd.Context(), client)
-		if unread != nil && len(reports) == 0 {
-			return endBySignal(cmd.Context(), unread)
+	return endBySignal(cmd.Context(), p.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+		if len(args) > 0 && root != "/" {
+			path, job, found, err := findJob(ctx, client, args[0])
+			if err != nil {
+				return err
+			}
+			if found {
+				return p.showJob(ctx, scheduler.New(client, path), args[0], job, check)
+			}
 		}
-		if unread != nil {
+		reports, unread := readJobs(ctx, client, root)
+		switch {
+		case unread != nil && len(reports) == 0:
+			return unread
+		case unread != nil:
 			printWarning("%v", unread)
+		case len(reports) == 0 && len(args) > 0 && root != "/":
+			return nothingFoundError(ctx, client, "jobs", root, "lockstep jobs")
 		}
-	} else {
-		one, err := scheduler.New(client, path).Inspect(cmd.Context(), job)
+		if check {
+			err = p.printFindings(reports, unread != nil)
+		} else {
+			err = p.printJobs(reports)
+		}
+		if err == nil && len(reports) == 0 && !p.json && !check {
+			printNone(ctx, "jobs", root, "lockstep jobs", func(ctx context.Context) iter.Seq2[string, error] { return scheduler.Find(ctx, client, "/") })
+		}
 		if err != nil {
-			return endBySignal(cmd.Context(), err)
+			return err
 		}
-		if p.scheduler == "" {
-			one.Name = name
-		}
-		reports = []scheduler.JobReport{one}
-	}
-	switch {
-	case check:
-		err = p.printFindings(reports, unread != nil)
-	case len(args) > 0:
-		runs, errRuns := scheduler.New(client, path).Runs(cmd.Context(), job)
-		if errRuns != nil {
-			return endBySignal(cmd.Context(), errRuns)
-		}
-		err = printJobDetail(os.Stdout, p.json, reports[0], runs)
-	default:
-		err = p.printJobs(reports)
-	}
-	if err != nil {
-		return err
-	}
-	return exitCodeOfPrinted(unread)
+		return exitCodeOfPrinted(unread)
+	}))
 }
 
-func (p *jobSelector) printJobs(reports []scheduler.JobReport) error {
+// showJob shows one job in detail, or its findings.
+func (p *jobsCommand) showJob(ctx context.Context, s *scheduler.Scheduler, name, job string, check bool) error {
+	report, err := s.Inspect(ctx, job)
+	if err != nil {
+		return err
+	}
+	report.Name = name
+	if check {
+		return p.printFindings([]scheduler.JobReport{report}, false)
+	}
+	runs, err := s.Runs(ctx, job)
+	if err != nil {
+		return err
+	}
+	return printJobDetail(os.Stdout, p.json, report, runs)
+}
+
+func (p *jobsCommand) printJobs(reports []scheduler.JobReport) error {
 	if p.json {
 		for _, r := range reports {
 			if err := printResult(os.Stdout, true, jobView(r)); err != nil {
@@ -176,17 +190,11 @@ func (p *jobSelector) printJobs(reports []scheduler.JobReport) error {
 		}
 		return nil
 	}
-	if err := jobTable(reports).printTo(os.Stdout); err != nil {
-		return err
-	}
-	if len(reports) == 0 {
-		printNotice("no jobs")
-	}
-	return nil
+	return jobTable(reports).printTo(os.Stdout)
 }
 
 // printFindings prints the findings of jobs, and returns the exit code. It does not say that nothing is wrong if some jobs are unread.
-func (p *jobSelector) printFindings(reports []scheduler.JobReport, someUnread bool) error {
+func (p *jobsCommand) printFindings(reports []scheduler.JobReport, someUnread bool) error {
 	found := &findingPrinter{json: p.json}
 	for _, r := range reports {
 		if err := found.addJob(r.Name, r); err != nil {
@@ -196,24 +204,24 @@ func (p *jobSelector) printFindings(reports []scheduler.JobReport, someUnread bo
 	if found.count == 0 && someUnread {
 		return nil
 	}
-	return found.exitCode(fmt.Sprintf("%d jobs", len(reports)))
+	return found.exitCode(formatNumber(len(reports), "job"))
 }
 
-// readJobs reports on one scheduler, or on all below jobsDir.
-func (p *jobSelector) readJobs(ctx context.Context, client *framework.Client) ([]scheduler.JobReport, error) {
-	if p.scheduler != "" {
-		return scheduler.New(client, p.scheduler).InspectAll(ctx)
-	}
-	names, _, err := client.Children(ctx, jobsDir)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var roots []string
-	for _, name := range sortNames(names) { // not jobsDir itself: jobs that are called jobs and changes would make it look like a scheduler
-		roots = append(roots, znode.Join(jobsDir, name))
+// readJobs reports on the schedulers at and below a path.
+func readJobs(ctx context.Context, client *framework.Client, root string) ([]scheduler.JobReport, error) {
+	roots := []string{root}
+	if root == jobsDir { // not jobsDir itself: jobs that are called jobs and changes would make it look like a scheduler
+		names, _, err := client.Children(ctx, jobsDir)
+		if errors.Is(err, framework.ErrNoNode) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		roots = nil
+		for _, name := range sortNames(names) {
+			roots = append(roots, znode.Join(jobsDir, name))
+		}
 	}
 	var unread []error
 	var paths []string
@@ -226,9 +234,7 @@ func (p *jobSelector) readJobs(ctx context.Context, client *framework.Client) ([
 	}
 	reports, err := scheduler.InspectAt(ctx, client, paths...)
 	for i, r := range reports {
-		if r.Name == r.Path[strings.LastIndexByte(r.Path, '/')+1:] { // as "lockstep cron" has made it: this is the NAME for the other subcommands
-			reports[i].Name = strings.TrimPrefix(r.Path, jobsDir+"/")
-		}
+		reports[i].Name = strings.TrimPrefix(r.JobPath(), jobsDir+"/") // the NAME for the other subcommands
 	}
 	return reports, errors.Join(append(unread, err)...)
 }

@@ -47,7 +47,7 @@ func TestAJobThatNoProcessRunsDoesNotLookHealthy(t *testing.T) {
 	code, out, errs := s.run("jobs", "--check")
 	require.Zero(t, code, out)
 	require.Empty(t, out)
-	require.Contains(t, errs, "nothing wrong: 1 jobs")
+	require.Contains(t, errs, "nothing wrong: 1 job")
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 0, p.wait())
 
@@ -63,7 +63,7 @@ func TestAJobThatNoProcessRunsDoesNotLookHealthy(t *testing.T) {
 	require.Contains(t, out, "no member runs it since 2026-01-03 21:15:00")
 	code, out, _ = s.run("check")
 	require.Equal(t, 1, code)
-	require.Contains(t, out, "/lockstep/jobs/demo/jobs/demo\tno member runs it\t")
+	require.Contains(t, out, "/lockstep/jobs/demo\tno member runs it\t")
 	require.Contains(t, out, "ticks due since 2026-01-03T21:15:00Z")
 	code, out, _ = s.run("check", "/lockstep/jobs/demo", "--json")
 	require.Equal(t, 1, code)

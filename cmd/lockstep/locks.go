@@ -130,7 +130,7 @@ func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, 
 		return nothingFoundError(ctx, client, "locks", root, "lockstep locks")
 	}
 	if len(reports) == 0 && !l.json && unread == nil {
-		printNotice("no locks below %s", root)
+		printNone(ctx, "locks", root, "lockstep locks", findLocks(client, false))
 	}
 	return exitCodeOfPrinted(unread)
 }

@@ -130,7 +130,7 @@ func TestNoLocks(t *testing.T) {
 		code, out, errs := s.run(strings.Fields(args)...)
 		require.Equal(t, 0, code)
 		require.Empty(t, out)
-		require.Equal(t, "lockstep: no locks below "+where+"\n", errs)
+		require.Equal(t, "lockstep: no locks at or below "+where+"\n", errs)
 	}
 }
 

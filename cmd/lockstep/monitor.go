@@ -171,7 +171,7 @@ func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
 	if err := m.Err(); err != nil {
 		return usageError("%w", err)
 	}
-	stopPrinting := printLeaderChanges(ctx, client, m.ElectionPath(), "looks")
+	stopPrinting := printLeaderChanges(ctx, client, m.ElectionPath(), "looks", 0)
 	defer stopPrinting()
 	err = m.Run(ctx)
 	if cause := context.Cause(ctx); cause != nil && cmd.Context().Err() == nil {

@@ -176,11 +176,11 @@ func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge boo
 	switch {
 	case requeue:
 		n, err := q.queue.Requeue(ctx)
-		printNotice("%d dead letters put into %s again", n, q.path)
+		printNotice("put %s into %s again", formatNumber(n, "dead letter"), q.path)
 		return err
 	case purge:
 		n, err := q.queue.PurgeDead(ctx)
-		printNotice("%d dead letters removed from %s", n, q.path)
+		printNotice("removed %s from %s", formatNumber(n, "dead letter"), q.path)
 		return err
 	}
 	n := 0

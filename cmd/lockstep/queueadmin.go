@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -99,7 +100,7 @@ whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
 				return usageError("want the nodes of dead letters, or --all")
 			}
 			n, err := q.queue.Requeue(ctx, args[1:]...)
-			printNotice("%s: %d dead letters are in the queue again", args[0], n)
+			printNotice("%s: put %s into the queue again", args[0], formatNumber(n, "dead letter"))
 			if err == nil && n < len(args)-1 {
 				err = &exitError{exitNotObtained, fmt.Errorf("%d of the nodes are no dead letters of %s", len(args)-1-n, q.path), "see which there are: lockstep queue dead " + args[0]}
 			}
@@ -120,15 +121,15 @@ type queueJSON struct {
 func newQueueList() *cobra.Command {
 	c := &connectionFlags{}
 	cmd := &cobra.Command{
-		Use:   "ls [DIRECTORY] [flags]",
+		Use:   "ls [NAME] [flags]",
 		Short: "List queues with the numbers of their items",
-		Long: `List the queues below /lockstep/queues or another path, with the numbers of their items, of delayed ones
-and of dead letters. If no queue is at or below a DIRECTORY that was given, the exit code is 1.`,
+		Long: `List the queues below /lockstep/queues, or at and below a NAME, with the numbers of their items, of delayed ones
+and of dead letters. If no queue is at or below a NAME that was given, the exit code is 1.`,
 		Example: "  lockstep queue ls\n  lockstep queue ls /apps --json",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		root, err := rootArgument(args, "DIRECTORY", queuesDir)
+		root, err := rootOf("queues", args)
 		if err != nil {
 			return err
 		}
@@ -186,7 +187,7 @@ func listQueues(ctx context.Context, client *framework.Client, root string, name
 		return nothingFoundError(ctx, client, "queues", root, "lockstep queue ls")
 	}
 	if len(reports) == 0 && !asJSON && unread == nil {
-		printNotice("no queues below %s", root)
+		printNone(ctx, "queues", root, "lockstep queue ls", func(ctx context.Context) iter.Seq2[string, error] { return queue.Find(ctx, client, "/") })
 	}
 	return exitCodeOfPrinted(queueCode(unread))
 }

@@ -12,7 +12,7 @@ import (
 func TestQueuesAreListedAndControlled(t *testing.T) {
 	s := newStage(t)
 	_, _, errs := s.run("queue", "ls")
-	require.Contains(t, errs, "no queues below /lockstep/queues")
+	require.Contains(t, errs, "no queues at or below /lockstep/queues")
 	s.ok("queue", "put", "mails", "a", "b")
 	s.ok("queue", "put", "team/\u202emails", "--strict", "c")
 	list := s.ok("queue", "ls")

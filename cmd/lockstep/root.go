@@ -114,9 +114,18 @@ func reportError(cmd *cobra.Command, err error) int {
 		e.hint = fmt.Sprintf("see %s --help", cmd.CommandPath())
 	}
 	if e.reason != nil {
-		printError(withPermitted(cmd, e.reason), e.hint)
+		printError(withPermitted(cmd, inOneSentence(e.reason)), e.hint)
 	}
 	return e.code
+}
+
+// inOneSentence joins the lines of cobra's error for an unknown subcommand, which has similar ones in lines of their own.
+func inOneSentence(err error) error {
+	text, similar, has := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	if !has {
+		return err
+	}
+	return fmt.Errorf("%s; did you mean %s?", text, strings.Join(strings.Fields(similar), " or "))
 }
 
 // badFlag adds to the error of an unknown flag where the flags of the command belong.

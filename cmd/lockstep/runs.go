@@ -12,7 +12,7 @@ import (
 
 // newRuns is the subcommand that shows a job's latest runs.
 func newRuns() *cobra.Command {
-	p := &jobSelector{}
+	p := &jobsCommand{}
 	cmd := &cobra.Command{
 		Use:   "runs NAME [flags]",
 		Short: "Show the latest runs of a scheduled job",
@@ -21,15 +21,18 @@ scheduled time, when and on which member each was started, how long it took and 
 
 Ticks that did not run are not listed here: "lockstep jobs NAME" shows them with the reasons.`,
 		Example: `  lockstep runs report
-  lockstep runs nightly --scheduler /lockstep/scheduler --json`,
+  lockstep runs /billing/jobs/rollup --json`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		path, job, err := p.resolveJobName(args[0])
-		if err != nil {
+		if _, err := jobPath(args[0]); err != nil {
 			return err
 		}
 		return p.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
+			path, job, _, err := findJob(ctx, client, args[0])
+			if err != nil {
+				return err
+			}
 			runs, err := scheduler.New(client, path).Runs(ctx, job)
 			if err != nil {
 				return err
@@ -37,11 +40,11 @@ Ticks that did not run are not listed here: "lockstep jobs NAME" shows them with
 			return p.printRuns(args[0], runs)
 		})
 	})
-	p.addJobFlags(cmd)
+	p.connectionFlags.addConnectionFlags(cmd)
 	return cmd
 }
 
-func (p *jobSelector) printRuns(name string, runs []scheduler.RunRecord) error {
+func (p *jobsCommand) printRuns(name string, runs []scheduler.RunRecord) error {
 	if !p.json {
 		if len(runs) == 0 {
 			printNotice("%s has not run yet", name)

@@ -14,14 +14,14 @@ import (
 )
 
 // printLeaderChanges prints the present leader to a terminal, now and at each change, until stop is called.
-func printLeaderChanges(ctx context.Context, client *framework.Client, path, verb string) (stop func()) {
+func printLeaderChanges(ctx context.Context, client *framework.Client, path, verb string, former int64) (stop func()) {
 	if !terminal.Is(os.Stderr) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	following.Go(func() {
-		followLeaders(ctx, client, path, verb, time.Now, func(text string) { printNotice("%s", text) })
+		followLeaders(ctx, client, path, verb, former, time.Now, func(text string) { printNotice("%s", text) })
 	})
 	return func() {
 		cancel()
@@ -29,8 +29,9 @@ func printLeaderChanges(ctx context.Context, client *framework.Client, path, ver
 	}
 }
 
-// followLeaders calls say with who leads, unless this process does.
-func followLeaders(ctx context.Context, client *framework.Client, path, verb string, now func() time.Time, say func(string)) {
+// followLeaders calls say with who leads, unless this process does. former is the session with which this process has led before, or 0: its
+// nodes stay until the servers end it.
+func followLeaders(ctx context.Context, client *framework.Client, path, verb string, former int64, now func() time.Time, say func(string)) {
 	var token int64
 	said := false
 	for leader, err := range election.New(client, path).Observe(ctx) {
@@ -39,11 +40,15 @@ func followLeaders(ctx context.Context, client *framework.Client, path, verb str
 			return // the campaign reports the error
 		case leader == nil:
 			if said {
-				say("standing by; the leader has gone, and the next one does not lead yet")
+				say("standing by; nobody leads at present")
 			}
 			said, token = false, 0
 			continue
 		case leader.Token == token, client.Status().SessionID == leader.Session:
+			continue
+		case leader.Session == former:
+			said, token = true, leader.Token
+			say("standing by; nobody leads before the servers have ended the former session of this process")
 			continue
 		}
 		said, token = true, leader.Token

@@ -23,7 +23,7 @@ func TestStandbysSayWhoLeads(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			followLeaders(ctx, b, "/e", "leads", time.Now, func(text string) { said = append(said, text) })
+			followLeaders(ctx, b, "/e", "leads", 0, time.Now, func(text string) { said = append(said, text) })
 		}()
 		time.Sleep(10*time.Hour + 2*time.Minute)
 		term, err := election.New(a, "/e", election.WithID("web-2\x1b[2J")).Campaign(t.Context())
@@ -40,8 +40,32 @@ func TestStandbysSayWhoLeads(t *testing.T) {
 		cancel()
 		<-done
 		require.Equal(t, []string{
-			`standing by; "web-2\x1b[2J" leads since ` + at, "standing by; the leader has gone, and the next one does not lead yet",
+			`standing by; "web-2\x1b[2J" leads since ` + at, "standing by; nobody leads at present",
 		}, said)
+	})
+}
+
+// TestAFormerSessionOfTheProcessIsNotCalledTheLeader: the servers learn only at its timeout that the session has ended.
+func TestAFormerSessionOfTheProcessIsNotCalledTheLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		b := srv.Member(t, "b", framework.Config{})
+		term, err := election.New(b.Client, "/e").Campaign(t.Context())
+		require.NoError(t, err)
+		b.Link.Cut()
+		<-term.Context().Done()
+		b.Link.Heal()
+		var said []string
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			followLeaders(ctx, b.Client, "/e", "leads", term.Session(), time.Now, func(text string) { said = append(said, text) })
+		}()
+		time.Sleep(time.Minute)
+		cancel()
+		<-done
+		require.Equal(t, []string{"standing by; nobody leads before the servers have ended the former session of this process", "standing by; nobody leads at present"}, said)
 	})
 }
 

@@ -87,6 +87,33 @@ func (t *table) formatLines(style terminal.Style) (lines []string) {
 	return lines
 }
 
+// minFitted is the smallest width to which fitColumn shortens a column.
+const minFitted = 16
+
+// fitColumn shortens the texts of a column in their middles, so that the lines are not wider than width, as far as possible.
+func (t *table) fitColumn(column, width int) {
+	total, widths := 0, t.columnWidths()
+	for _, w := range widths {
+		if w > 0 {
+			total += w + 2
+		}
+	}
+	most := max(minFitted, widths[column]-(total-2-width))
+	for _, row := range t.rows[1:] {
+		row[column].text = cutMiddle(row[column].text, most)
+	}
+}
+
+// cutMiddle returns the begin and the end of a text that has more letters than most.
+func cutMiddle(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	begin := most / 3
+	return string(runes[:begin]) + "…" + string(runes[len(runes)-(most-begin-1):])
+}
+
 // columnWidths are the columns' widths; 0 leaves a column out.
 func (t *table) columnWidths() []int {
 	widths := make([]int, len(t.rows[0]))

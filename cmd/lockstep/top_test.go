@@ -319,3 +319,26 @@ func TestTopSaysInEightyColumnsThatTheListIsNotUpToDate(t *testing.T) {
 	down := framework.ServerError{Server: "zookeeper-1.example.org:2181", Err: errors.New("connect: connection refused")}
 	require.Contains(t, outageOf(framework.Status{State: framework.Suspended, Servers: []framework.ServerError{down}})[:80], "no server can be reached; the list is not up to date")
 }
+
+// TestTopFitsATerminalOf80Columns: the columns by which the list is sorted and the keys are not cut off.
+func TestTopFitsATerminalOf80Columns(t *testing.T) {
+	long := "/applications/billing/locks/" + strings.Repeat("customer-", 6) + "4711"
+	row := topRow{path: long, cells: []cell{plainCell(long), plainCell("read-write"), plainCell("web-1.example.com-4711"), plainCell("2h05m ago"), plainCell("17")}}
+	m := filledModel(row)
+	lines := m.frame(80, 24, time.Unix(1003, 0), "")
+	require.Len(t, lines, 24)
+	for _, line := range lines {
+		require.LessOrEqual(t, len([]rune(line)), 80, line)
+	}
+	require.Contains(t, lines[3], "WAITING")
+	require.Regexp(t, `^>  /appl\S+…\S+r-4711  read-write  web-1.example.com-4711  2h05m ago  17$`, lines[4])
+	require.Contains(t, lines[23], "q quit")
+	m.press(terminal.KeyEnter)
+	require.Contains(t, m.text(80, 24, ""), "lock "+long, "the page of a lock names it")
+}
+
+func TestAnUnknownSubcommandIsToldInOneLine(t *testing.T) {
+	root := newRoot()
+	root.SetArgs([]string{"lokc"})
+	require.EqualError(t, inOneSentence(root.Execute()), `unknown command "lokc" for "lockstep"; did you mean lock or locks?`)
+}

@@ -15,7 +15,6 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/terminal"
-	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
@@ -217,11 +216,7 @@ func jobRow(path string, r scheduler.JobReport) topRow {
 	if next.IsZero() {
 		row.order = 1<<63 - 1
 	}
-	name := path
-	if _, last := znode.Split(path); last != r.Name { // the name of a scheduler of lockstep cron is that of its job
-		name += ": " + r.Name
-	}
-	row.cells = []cell{boldCell(shortenText(name)), stateCell(r), plainCell(formatTime(next)), lastRunCell(r.State, r.At), redCell(strings.Join(problems, ", "))}
+	row.cells = []cell{boldCell(quoteName(r.JobPath())), stateCell(r), plainCell(formatTime(next)), lastRunCell(r.State, r.At), redCell(strings.Join(problems, ", "))}
 	row.words = strings.ToLower(strings.Join(append(problems, path, r.Name, row.cells[1].text), "\n"))
 	return row
 }

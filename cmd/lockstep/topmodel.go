@@ -221,7 +221,7 @@ func (m *topModel) frame(width, height int, now time.Time, outage string) []stri
 	case m.opened != nil:
 		lines = append(lines, m.detailLines()...)
 	default:
-		lines = append(lines, m.listLines()...)
+		lines = append(lines, m.listLines(width)...)
 	}
 	if len(lines) > height-1 {
 		lines = lines[:max(1, height-1)]
@@ -238,6 +238,9 @@ func (m *topModel) headLine(now time.Time) string {
 		found, kind = m.open, strings.TrimSuffix(kind, "s")
 	}
 	text := fmt.Sprintf("%s  %s below %s", m.style.Bold("lockstep top"), kind, quoteName(m.lookedDir()))
+	if m.opened != nil {
+		text = fmt.Sprintf("%s  %s %s", m.style.Bold("lockstep top"), kind, m.opened.cells[0].text)
+	}
 	if m.title != "" {
 		text += " on " + inOneLine(m.title)
 	}
@@ -291,8 +294,9 @@ func (m *topModel) statusLine(outage string) string {
 	return ""
 }
 
-// listLines are the rows that fit, around the selected one.
-func (m *topModel) listLines() []string {
+// listLines are the rows that fit, around the selected one. Long paths are shortened rather than the columns behind them cut off, by which
+// the list is sorted.
+func (m *topModel) listLines(width int) []string {
 	at := m.selectedIndex()
 	m.first = max(0, min(m.first, at, len(m.shown)-m.page))
 	m.first = max(m.first, at-m.page+1)
@@ -309,6 +313,7 @@ func (m *topModel) listLines() []string {
 			return []string{m.style.Dim("no " + m.view.name)}
 		}
 	}
+	t.fitColumn(1, width-1) // terminals wrap or hide the last column
 	return t.formatLines(m.style)
 }
 
@@ -327,9 +332,9 @@ func (m *topModel) keyLine() string {
 	case m.help:
 		return m.style.Dim("any key: back")
 	case m.opened != nil:
-		return m.style.Dim("escape: back  up, down: scroll  p: pause  ctrl-c: quit")
+		return m.style.Dim("escape back  up down scroll  p pause  ctrl-c quit")
 	}
-	return m.style.Dim("up, down: select  enter: open  s: sort  /: filter  tab: next list  p: pause  ?: help  q: quit")
+	return m.style.Dim("up down select  enter open  s sort  / filter  tab next list  ? help  q quit")
 }
 
 var topHelp = []string{

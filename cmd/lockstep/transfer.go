@@ -51,7 +51,9 @@ func (c *transferCommand) transfer(cmd *cobra.Command, name, id string) error {
 	defer cancel()
 	err = election.New(client, path).RequestTransfer(ctx, id)
 	switch {
-	case errors.Is(err, election.ErrNoLeader), errors.Is(err, election.ErrNoCandidate):
+	case errors.Is(err, election.ErrNoLeader):
+		return &exitError{exitNotObtained, err, adviceFor(ctx, client, path, "lockstep elections")}
+	case errors.Is(err, election.ErrNoCandidate):
 		return &exitError{exitNotObtained, err, "see who stands by: lockstep elections " + name}
 	case err != nil:
 		return timedOutError(fmt.Sprintf("election %s: %s did not become the leader", path, quoteName(id)), c.wait, err)
