@@ -61,10 +61,10 @@ func TimeClock() clock.Clock { return clock.Time() }
 // WithWatchdog has a crash of this process noticed in milliseconds instead of the session timeout: a tiny second
 // process of the same executable, the watchdog, notices the end of this one and closes its session.
 //
-// Guarantee: the watchdog acts only when this process is dead, also by SIGKILL: the kernel ends a pipe between the
+// Guarantee: the watchdog acts only when this process is dead, also by SIGKILL: the kernel ends a socket between the
 // two. It follows the client's sessions, is started again when it is killed, and ends with Close. It kills the
 // commands of Session.GuardCommand before it closes the session. It runs in a Unix session of its own,
-// and inherits only its pipes.
+// and inherits only its end of that socket, which no other process can open.
 //
 // Not guaranteed: when the watchdog is killed together with this process (a container, a control group, the machine), or is
 // stopped, the session lasts until its timeout, as without the option. A process that is stopped is not
@@ -72,7 +72,7 @@ func TimeClock() clock.Clock { return clock.Time() }
 //
 // Unix only: elsewhere, and where no process can be started, the client logs one warning. New fails
 // if main has not called WatchdogMain, with WithDialer, since another process cannot make its connections, and with
-// a Config.TLS that decides by functions or whose keys cannot be read.
+// a Config.TLS that decides by functions, also by constraints of its pool, or whose keys cannot be read.
 func WithWatchdog() Option {
 	return func(o *options) error {
 		if !watchdogMain.Load() {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 
@@ -132,7 +133,7 @@ func (h *watchedHolder) startCommand(ctx context.Context) error {
 	return err
 }
 
-// startDescriptorHeir starts a program that inherits every pipe of this process, as a fork without close-on-exec does.
+// startDescriptorHeir starts a program that inherits every Unix socket of this process, the watchdog's among them, as a fork without close-on-exec does.
 func startDescriptorHeir() error {
 	cmd := exec.Command("sleep", "1000")
 	fds, err := filepath.Glob("/proc/self/fd/*")
@@ -140,12 +141,12 @@ func startDescriptorHeir() error {
 		return err
 	}
 	for _, fd := range fds {
-		if to, err := os.Readlink(fd); err != nil || !strings.HasPrefix(to, "pipe:") {
-			continue
-		}
 		var n int
 		if _, err := fmt.Sscan(filepath.Base(fd), &n); err != nil {
 			return err
+		}
+		if to, err := syscall.Getsockname(n); err != nil || reflect.TypeOf(to) != reflect.TypeFor[*syscall.SockaddrUnix]() {
+			continue
 		}
 		if copied, err := syscall.Dup(n); n > 2 && err == nil {
 			cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(copied), fd))

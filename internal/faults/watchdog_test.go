@@ -307,7 +307,7 @@ func testBothKilled(t *testing.T, env *testEnv) {
 	holder.awaitTakeover(next, waitLimit, began)
 }
 
-// testInheritedDescriptor checks that the watchdog waits until the last process that inherited the pipe has ended.
+// testInheritedDescriptor checks that the watchdog waits until the last process that inherited the socket has ended.
 func testInheritedDescriptor(t *testing.T, env *testEnv) {
 	holder := startWatched(t, env, longTimeout, env.Addrs()...)
 	holder.order("inherit")

@@ -16,7 +16,7 @@ var watchdogMutants = []mutant{
 	},
 	{
 		name: "a command that cannot be identified has ended", file: "internal/watchdog/monitor.go", test: "TestUnidentifiableCommandMayRun",
-		old: "c.unidentified = !errors.Is(err, errNoSuchProcess)", new: "c.unidentified = errors.Is(err, io.EOF)",
+		old: "c.unidentified = !errors.Is(err, errNoSuchProcess)", new: "c.unidentified = errors.Is(err, errCommandMayRun)",
 	},
 	{
 		name: "a process without a start time has ended", file: "internal/watchdog/commandprocess_linux.go", test: "TestUnidentifiableCommandMayRun",
@@ -54,6 +54,23 @@ var watchdogMutants = []mutant{
 	{
 		name: "a lease's end is acted upon before what was said is heard", file: "internal/watchdog/wait_linux.go",
 		test: "TestMessagesBeforeALeaseEndAreReadFirst", old: "return fds[0].Revents != 0", new: "return fds[1].Revents == 0",
+	},
+
+	{
+		name: "the socket is a pipe", file: "internal/watchdog/process_unix.go", test: "TestTheSocketCannotBeOpened",
+		old: "ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|socketCloexec, 0)", new: "var ends [2]int\n\terr = unix.Pipe(ends[:])",
+	},
+	{
+		name: "others of the user may look into the watchdog", file: "internal/watchdog/main_unix.go", test: "TestAWatchdogCannotBeTraced",
+		old: "\tif !canBeTraced {\n", new: "\tif canBeTraced {\n",
+	},
+	{
+		name: "any value of the variable makes a watchdog", file: "internal/watchdog/process_unix.go", test: "TestTheVariableMakesNoWatchdog",
+		old: "return is != \"\" && is == socketNumber(socketFD)", new: "return is != \"\"",
+	},
+	{
+		name: "a pool's constraint is left out", file: "internal/watchdog/tls.go", test: "TestUnexportableTLSIsRefused",
+		old: "if constraint.Kind() != reflect.Func || !constraint.IsNil() {", new: "if constraint.Kind() != reflect.Func {",
 	},
 
 	// What the parent tells it.

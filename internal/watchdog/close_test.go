@@ -80,7 +80,7 @@ func TestASessionIsNotClosedBesideACommand(t *testing.T) {
 	g, k := newTestServer(t), newTestMonitor(t)
 	k.sendMessages(commandBegins{1, 1}, g.access, g.session)
 	k.runMonitor()
-	k.closePipe()
+	k.closeSocket()
 	require.ErrorIs(t, k.monitor.endSessionOfDeadParent(), errCommandMayRun)
 	require.Equal(t, []int64{g.session.ID}, g.sessionIDs())
 	k.monitor.handleMessage(commandEnded{1})

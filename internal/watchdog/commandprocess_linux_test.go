@@ -47,7 +47,7 @@ func TestUnidentifiableCommandMayRun(t *testing.T) {
 	k := newTestMonitor(t)
 	k.sendMessages(commandBegins{1, 1}, commandStarted{1, id})
 	k.runMonitor()
-	k.closePipe()
+	k.closeSocket()
 	require.ErrorIs(t, k.monitor.killCommands(time.Now()), errCommandMayRun, "so the session is not closed")
 	require.True(t, c.isRunning())
 	k.monitor.handleMessage(commandEnded{1})
@@ -79,7 +79,7 @@ func TestReusedPIDIsLeftAlone(t *testing.T) {
 	k := newTestMonitor(t)
 	k.sendMessages(commandBegins{1, 1}, commandStarted{1, id}, leaseExtended{1, leaseClock()}, Session{ID: 1, Timeout: time.Second})
 	k.runMonitor()
-	k.closePipe()
+	k.closeSocket()
 	require.NoError(t, k.monitor.killCommands(time.Now()), "the command has ended")
 	require.True(t, c.isRunning())
 }

@@ -2,12 +2,13 @@
 // milliseconds after the crash, and need not wait for the session timeout.
 //
 // The watchdog is a second, small process of the same executable, whose main function is [Main]. A [Keeper] in the watched process, its parent, starts it. Through a
-// pipe the Keeper tells it how to reach the servers, which session the parent has, and which commands the parent runs under that session. The Keeper sends
-// secrets through this pipe only, and puts none into arguments or the environment. (The watchdog inherits the parent's environment.)
+// socket the Keeper tells it how to reach the servers, which session the parent has, and which commands the parent runs under that session. The Keeper sends
+// secrets through this socket only, and puts none into arguments or the environment. (The watchdog inherits the parent's environment.) No other process can open
+// the socket, and on Linux none without privileges can trace the watchdog.
 //
 // # Guarantee
 //
-// The watchdog closes the session only if the pipe ends without a closing message. The kernel ends the pipe when no thread of the
+// The watchdog closes the session only if the socket ends without a closing message. The kernel ends the socket when no thread of the
 // parent runs any more. No timer and no network connection decides that the parent is dead. The watchdog kills
 // the registered commands, waits until they have ended, and only then closes the session. It tries all servers, for
 // as long as the session could last. Servers refuse to resume a session with the wrong password.
@@ -18,6 +19,6 @@
 //
 // The parent starts a killed watchdog again. But if the watchdog is stopped, or killed together with its parent (a container, a process
 // namespace, a control group, a machine), the session lasts until its timeout. The same holds if a command cannot
-// be killed, or was started so recently that it is not registered yet. A forked child that has not executed a program yet has a copy of the pipe,
-// and so delays the pipe's end.
+// be killed, or was started so recently that it is not registered yet. A forked child that has not executed a program yet has a copy of the socket,
+// and so delays the socket's end.
 package watchdog

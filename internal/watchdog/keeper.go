@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// updateTimeout is how long the pipe may stay full before the Keeper replaces the watchdog. A stopped watchdog does not read the pipe.
+	// updateTimeout is how long the socket may stay full before the Keeper replaces the watchdog. A stopped watchdog does not read the socket.
 	updateTimeout = 50 * time.Millisecond
 	// firstSendTimeout is the same for the first, large message, and stateSendTimeout for the rest of the state. The watchdog may not
 	// read yet.
@@ -26,7 +26,7 @@ const (
 
 // Keeper keeps a watchdog running beside this process. It starts one with the first session, sends it updates, and
 // starts another one when it ends. All methods may be called at any time, from several goroutines. Only Close waits for the end of the watchdog. The other methods wait
-// about half a second at most, if a watchdog does not read its pipe.
+// about half a second at most, if a watchdog does not read its socket.
 type Keeper struct {
 	log          *slog.Logger
 	startProcess func() (*watchdogProcess, error)
@@ -289,10 +289,10 @@ func (k *Keeper) closeWatchdog(p *watchdogProcess) {
 	k.mu.Lock()
 	k.current = nil
 	k.mu.Unlock()
-	if err := p.sendMessages(updateTimeout, parentCloses{}); err != nil { // without the closing message, the watchdog would close the session at the pipe's end
+	if err := p.sendMessages(updateTimeout, parentCloses{}); err != nil { // without the closing message, the watchdog would close the session at the socket's end
 		p.waitOrKill(0)
 		return
 	}
-	p.closePipe()
+	p.closeSocket()
 	p.waitOrKill(exitTimeout)
 }

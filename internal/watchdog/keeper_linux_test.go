@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // logRecorder is a log that tests read.
@@ -83,6 +85,7 @@ func openDescriptors(t *testing.T, pid string) (to []string) {
 }
 
 func TestAWatchdogInheritsNoFiles(t *testing.T) {
+	t.Setenv(traceableVariable, "1")
 	fd, err := syscall.Open(filepath.Join(t.TempDir(), "f"), syscall.O_CREAT|syscall.O_RDWR, 0o600) // not close-on-exec
 	require.NoError(t, err)
 	defer syscall.Close(fd)
@@ -93,8 +96,8 @@ func TestAWatchdogInheritsNoFiles(t *testing.T) {
 	for _, fd := range openDescriptors(t, fmt.Sprint(pid)) {
 		number, to, _ := strings.Cut(fd, " ")
 		switch number {
-		case "0", "3":
-			require.Contains(t, to, "pipe:", fd)
+		case "0":
+			require.Contains(t, to, "socket:", fd)
 		case "1", "2":
 			require.Equal(t, os.DevNull, to, fd)
 		default: // the watchdog itself has opened the file: an inherited file has no close-on-exec flag
@@ -114,7 +117,58 @@ func TestAWatchdogInheritsNoFiles(t *testing.T) {
 	require.Equal(t, "/", dir)
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	require.NoError(t, err)
-	require.Contains(t, string(env), parentVariable+"=")
+	require.Contains(t, string(env), socketVariable+"=")
+}
+
+// TestTheSocketCannotBeOpened by those who see its ends in /proc: neither the watchdog's, nor the parent's.
+func TestTheSocketCannotBeOpened(t *testing.T) {
+	own, watchdogs, err := newSocketPair()
+	require.NoError(t, err)
+	defer own.Close()
+	defer watchdogs.Close()
+	for _, end := range []*os.File{own, watchdogs} {
+		for _, flag := range []int{os.O_RDONLY, os.O_WRONLY} {
+			_, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", end.Fd()), flag, 0)
+			require.ErrorIs(t, err, syscall.ENXIO)
+		}
+	}
+}
+
+func init() {
+	if os.Getenv("LOCKSTEP_TEST_HARDENED") != "" {
+		hardenProcess()
+		dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+		fmt.Print(dumpable, err)
+		os.Exit(0)
+	}
+}
+
+func TestAWatchdogCannotBeTraced(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "LOCKSTEP_TEST_HARDENED=1")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	require.Equal(t, "0 <nil>", string(out))
+}
+
+// TestTheVariableMakesNoWatchdog of a process that has it from elsewhere, also where standard input is another socket.
+func TestTheVariableMakesNoWatchdog(t *testing.T) {
+	other, in, err := newSocketPair()
+	require.NoError(t, err)
+	defer other.Close()
+	defer in.Close()
+	for _, value := range []string{"1", socketNumber(int(other.Fd()))} {
+		for _, stdin := range []*os.File{nil, in} {
+			cmd := exec.Command(os.Args[0], "-test.run=^$")
+			cmd.Env = append(os.Environ(), socketVariable+"="+value)
+			if stdin != nil {
+				cmd.Stdin = stdin
+			}
+			out, err := cmd.Output()
+			require.NoError(t, err)
+			require.Contains(t, string(out), "PASS", "it ran as a watchdog")
+		}
+	}
 }
 
 func TestSignalsDoNotEndAWatchdog(t *testing.T) {
@@ -202,7 +256,7 @@ func TestStoppedWatchdogDoesNotDelayItsParent(t *testing.T) {
 	pid := watchdogPIDs(t)[0]
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	id := k.BeginCommand(1)
-	for n := range 5000 { // more than fits into the pipe
+	for n := range 5000 { // more than fits into the socket
 		k.ExtendLease(1, func() time.Duration { return time.Duration(n) * time.Hour })
 	}
 	k.CommandEnded(id)
@@ -272,14 +326,14 @@ func TestUnsupportedSystemGetsOneWarning(t *testing.T) {
 func TestMainWithoutWatchdogMainIsReported(t *testing.T) {
 	k, b := newTestKeeper(t)
 	k.startProcess = func() (*watchdogProcess, error) {
-		readEnd, pipe, err := os.Pipe()
+		socket, watchdogsEnd, err := newSocketPair()
 		require.NoError(t, err)
-		defer readEnd.Close()
+		defer watchdogsEnd.Close()
 		p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
 		require.NoError(t, err)
 		gone := make(chan struct{})
 		go func() { defer close(gone); _, _ = p.Wait() }()
-		return &watchdogProcess{os: p, pipe: pipe, ready: make(chan struct{}), exited: gone}, nil
+		return &watchdogProcess{os: p, socket: socket, ready: make(chan struct{}), exited: gone}, nil
 	}
 	k.SetSession(one)
 	requireEventually(t, func() bool { return b.countLines("is WatchdogMain the first call in main?") == 1 })

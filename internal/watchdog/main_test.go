@@ -9,8 +9,12 @@ import (
 	"go.uber.org/goleak"
 )
 
+// traceableVariable is set by tests that look into a watchdog.
+const traceableVariable = "LOCKSTEP_TEST_TRACEABLE"
+
 // TestMain runs the watchdog if this test binary was started as one.
 func TestMain(m *testing.M) {
+	canBeTraced = os.Getenv(traceableVariable) != ""
 	if IsWatchdog() {
 		os.Exit(Main())
 	}

@@ -14,12 +14,12 @@ import (
 
 // Main is the watchdog's main function. It returns the exit status.
 func Main() int {
+	renameProcess := prepareRename()
 	hardenProcess()
-	answers := os.NewFile(answersFD, "answers")
-	monitor, err := newParentMonitor(messagesFD, func() {
+	monitor, err := newParentMonitor(socketFD, func() {
 		renameProcess()
-		signalReady(answers)
-		debug.FreeOSMemory() // the memory that the start of the program has used
+		_, _ = unix.Write(socketFD, []byte{'!'}) // tells the parent that the watchdog is armed; an error means that the parent has ended
+		debug.FreeOSMemory()                     // the memory that the start of the program has used
 	})
 	if err != nil {
 		return 1
@@ -31,9 +31,16 @@ func Main() int {
 	return 0
 }
 
+// canBeTraced lets others of the same user look into this process: a test looks at its files.
+var canBeTraced = false
+
 // hardenProcess makes the process small. It ignores signals, so that the process ends with its parent only. It
-// leaves the working directory and closes inherited files.
+// leaves the working directory and closes inherited files. It keeps others of the same user from looking into this process, which may have the secrets of a parent
+// that keeps them from that.
 func hardenProcess() {
+	if !canBeTraced {
+		forbidTracing()
+	}
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM,
 		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	runtime.GOMAXPROCS(1)
@@ -52,7 +59,7 @@ func closeInherited() {
 	}
 	for _, entry := range open {
 		fd, err := strconv.Atoi(entry.Name())
-		if err != nil || fd <= answersFD {
+		if err != nil || fd <= 2 {
 			continue
 		}
 		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {

@@ -110,7 +110,7 @@ func (c commandStarted) encodeFields(e *wire.Encoder) { e.Long(c.id); e.Int(c.pi
 func (c commandEnded) encodeFields(e *wire.Encoder)   { e.Long(c.id) }
 func (parentCloses) encodeFields(*wire.Encoder)       {}
 
-// encodeFrame encodes a message for the pipe: its length, its type and its fields.
+// encodeFrame encodes a message for the socket: its length, its type and its fields.
 func encodeFrame(m message) []byte {
 	var e wire.Encoder
 	mark := e.BeginFrame()

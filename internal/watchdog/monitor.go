@@ -4,7 +4,6 @@ package watchdog
 
 import (
 	"errors"
-	"io"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,8 +13,8 @@ import (
 
 // parentMonitor is the state of the watchdog, from the messages of its parent.
 type parentMonitor struct {
-	pipe           int
-	waiter         *pipeWaiter
+	socket         int
+	waiter         *socketWaiter
 	onArmed        func() // called at the first session: from now on the watchdog closes the session if the parent dies
 	unread         []byte // the beginning of a frame that is not complete
 	access         Access
@@ -33,12 +32,12 @@ type monitoredCommand struct {
 	leaseEnded   bool            // the lease has ended, and the command was killed if its process was known
 }
 
-func newParentMonitor(pipe int, onArmed func()) (*parentMonitor, error) {
-	w, err := newPipeWaiter(pipe)
-	return &parentMonitor{pipe: pipe, waiter: w, onArmed: onArmed, commands: map[int64]*monitoredCommand{}}, err
+func newParentMonitor(socket int, onArmed func()) (*parentMonitor, error) {
+	w, err := newSocketWaiter(socket)
+	return &parentMonitor{socket: socket, waiter: w, onArmed: onArmed, commands: map[int64]*monitoredCommand{}}, err
 }
 
-// monitorParent reads the pipe until it ends. When a lease has ended, it first reads all messages in the pipe, since they may extend the lease. So it kills no
+// monitorParent reads the socket until it ends. When a lease has ended, it first reads all messages in the socket, since they may extend the lease. So it kills no
 // command too early if the system runs this process late.
 func (p *parentMonitor) monitorParent() {
 	for {
@@ -50,14 +49,14 @@ func (p *parentMonitor) monitorParent() {
 	}
 }
 
-// readMessages reads the messages that have arrived. It returns false at the end of the pipe or after an invalid message.
+// readMessages reads the messages that have arrived. It returns false at the end of the socket or after an invalid message.
 func (p *parentMonitor) readMessages() bool {
 	var buf [4096]byte
-	n, err := unix.Read(p.pipe, buf[:])
+	n, err := unix.Read(p.socket, buf[:])
 	if err == unix.EINTR || err == unix.EAGAIN {
 		return true
 	}
-	if err != nil || n <= 0 {
+	if err != nil || n <= 0 { // also ECONNRESET, with which a socket ends whose parent has not read the answer
 		return false
 	}
 	p.unread = append(p.unread, buf[:n]...)
@@ -194,6 +193,3 @@ func (p *parentMonitor) killRunning() (left bool) {
 	}
 	return left
 }
-
-// signalReady tells the parent that the watchdog is armed.
-func signalReady(w io.Writer) { _, _ = w.Write([]byte{'!'}) } // an error means that the parent has ended

@@ -15,27 +15,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testMonitor is a parentMonitor in this process, and the pipe to it.
+// testMonitor is a parentMonitor in this process, and the socket to it.
 type testMonitor struct {
 	t       *testing.T
 	monitor *parentMonitor
-	pipe    *os.File
+	socket  *os.File
 	over    chan struct{} // closed when monitorParent has returned
 	arms    int           // calls of onArmed
 }
 
 func newTestMonitor(t *testing.T) *testMonitor {
 	t.Helper()
-	readEnd, pipe, err := os.Pipe()
+	socket, watchdogsEnd, err := newSocketPair()
 	require.NoError(t, err)
-	k := &testMonitor{t: t, pipe: pipe, over: make(chan struct{})}
-	k.monitor, err = newParentMonitor(int(readEnd.Fd()), func() { k.arms++ })
+	k := &testMonitor{t: t, socket: socket, over: make(chan struct{})}
+	k.monitor, err = newParentMonitor(int(watchdogsEnd.Fd()), func() { k.arms++ })
 	require.NoError(t, err)
-	t.Cleanup(func() { k.closePipe(); readEnd.Close() })
+	t.Cleanup(func() { k.closeSocket(); watchdogsEnd.Close() })
 	return k
 }
 
-// runMonitor runs monitorParent. Messages that were sent before wait in the pipe, as if the watchdog had been stopped.
+// runMonitor runs monitorParent. Messages that were sent before wait in the socket, as if the watchdog had been stopped.
 func (k *testMonitor) runMonitor() {
 	go func() { defer close(k.over); k.monitor.monitorParent() }()
 }
@@ -43,14 +43,14 @@ func (k *testMonitor) runMonitor() {
 func (k *testMonitor) sendMessages(messages ...message) {
 	k.t.Helper()
 	for _, m := range messages {
-		_, err := k.pipe.Write(encodeFrame(m))
+		_, err := k.socket.Write(encodeFrame(m))
 		require.NoError(k.t, err)
 	}
 }
 
-// closePipe ends the pipe and waits until monitorParent has returned.
-func (k *testMonitor) closePipe() {
-	k.pipe.Close()
+// closeSocket ends the socket and waits until monitorParent has returned.
+func (k *testMonitor) closeSocket() {
+	k.socket.Close()
 	if k.over != nil {
 		<-k.over
 	}
@@ -118,7 +118,7 @@ func TestMonitorIsArmedOnce(t *testing.T) {
 	k := newTestMonitor(t)
 	k.sendMessages(Access{}, Session{ID: 1}, Session{ID: 2})
 	k.runMonitor()
-	k.closePipe()
+	k.closeSocket()
 	require.Equal(t, 1, k.arms)
 	require.Equal(t, int64(2), k.monitor.session.ID)
 }
@@ -126,7 +126,7 @@ func TestMonitorIsArmedOnce(t *testing.T) {
 func TestInvalidMessageEndsTheMonitor(t *testing.T) {
 	for _, b := range [][]byte{{0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 4, 0, 0, 0, 99}, {0x7f, 0, 0, 0}} {
 		k := newTestMonitor(t)
-		_, err := k.pipe.Write(b)
+		_, err := k.socket.Write(b)
 		require.NoError(t, err)
 		k.runMonitor()
 		<-k.over
@@ -137,10 +137,10 @@ func TestFramesMayComeInPieces(t *testing.T) {
 	k := newTestMonitor(t)
 	k.runMonitor()
 	for _, b := range append(encodeFrame(Access{Servers: []string{"a"}}), encodeFrame(Session{ID: 7})...) {
-		_, err := k.pipe.Write([]byte{b})
+		_, err := k.socket.Write([]byte{b})
 		require.NoError(t, err)
 	}
-	k.closePipe()
+	k.closeSocket()
 	require.Equal(t, []string{"a"}, k.monitor.access.Servers)
 	require.Equal(t, int64(7), k.monitor.session.ID)
 }
@@ -162,7 +162,7 @@ func TestProcessRegisteredAfterItsLeaseIsKilled(t *testing.T) {
 	c.requireGone(t)
 }
 
-// TestMessagesBeforeALeaseEndAreReadFirst: a watchdog that was stopped continues after the end of a lease. The pipe has a message that extends
+// TestMessagesBeforeALeaseEndAreReadFirst: a watchdog that was stopped continues after the end of a lease. The socket has a message that extends
 // the lease.
 func TestMessagesBeforeALeaseEndAreReadFirst(t *testing.T) {
 	for range 100 {
@@ -171,7 +171,7 @@ func TestMessagesBeforeALeaseEndAreReadFirst(t *testing.T) {
 		k.monitor.commands[1] = &monitoredCommand{epoch: 1, leaseEnd: at - time.Second}
 		k.sendMessages(leaseExtended{1, at + time.Hour}, leaseExtended{1, at}) // the second message does not shorten the lease
 		k.runMonitor()
-		k.closePipe()
+		k.closeSocket()
 		require.False(t, k.monitor.commands[1].leaseEnded)
 	}
 }
@@ -204,7 +204,7 @@ func TestAnEndedCommandIsForgotten(t *testing.T) {
 	k, c := newTestMonitor(t), startTestCommand(t)
 	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandEnded{1}, commandEnded{1}, leaseExtended{1, leaseClock()}, Session{ID: 1, Timeout: time.Second})
 	k.runMonitor()
-	k.closePipe()
+	k.closeSocket()
 	require.NoError(t, k.monitor.killCommands(time.Now()))
 	require.True(t, c.isRunning())
 }
@@ -213,7 +213,7 @@ func TestCommandsEndWithTheirParent(t *testing.T) {
 	k, c, other := newTestMonitor(t), startTestCommand(t), startTestCommand(t)
 	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandBegins{2, 2}, commandStarted{2, requireIdentity(t, other.cmd.Process.Pid)})
 	k.runMonitor()
-	k.closePipe()
+	k.closeSocket()
 	require.NoError(t, k.monitor.killCommands(time.Now().Add(20*time.Second)))
 	require.False(t, isProcessRunning(c.cmd.Process.Pid) || isProcessRunning(c.worker) || isProcessRunning(other.cmd.Process.Pid) || isProcessRunning(other.worker))
 }
@@ -222,7 +222,7 @@ func TestUnknownCommandKeepsSession(t *testing.T) {
 	k := newTestMonitor(t)
 	k.sendMessages(commandBegins{1, 1}, Session{ID: 1, Password: []byte{1}, Timeout: time.Hour})
 	k.runMonitor()
-	k.closePipe()
+	k.closeSocket()
 	require.ErrorIs(t, k.monitor.endSessionOfDeadParent(), errCommandMayRun)
 }
 
@@ -230,7 +230,7 @@ func TestClosedWatchdogLeavesTheSession(t *testing.T) {
 	k, c := newTestMonitor(t), startTestCommand(t)
 	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, Session{ID: 1, Password: []byte{1}, Timeout: time.Hour}, parentCloses{})
 	k.runMonitor()
-	k.closePipe()
+	k.closeSocket()
 	require.NoError(t, k.monitor.endSessionOfDeadParent())
 	require.True(t, c.isRunning())
 }

@@ -8,9 +8,8 @@ import (
 )
 
 const (
-	parentVariable = "LOCKSTEP_WATCHDOG_OF" // the environment variable of a watchdog with its parent's process id
-	messagesFD     = 0                      // the file descriptor from which a watchdog reads messages
-	answersFD      = 3                      // the file descriptor to which a watchdog writes that it is armed
+	socketVariable = "LOCKSTEP_WATCHDOG_SOCKET" // the environment variable of a watchdog with the number of its socket
+	socketFD       = 0                          // the file descriptor at which a watchdog has its end of the socket
 )
 
 var (
@@ -21,42 +20,39 @@ var (
 	errCommandMayRun = errors.New("watchdog: a command may still run")
 )
 
-// IsWatchdog reports whether this process was started as a watchdog.
-func IsWatchdog() bool { return os.Getenv(parentVariable) != "" }
-
 // watchdogProcess is the parent's side of a watchdog.
 type watchdogProcess struct {
 	os     *os.Process
-	pipe   *os.File
+	socket *os.File
 	ready  chan struct{} // closed when the watchdog has reported that it is armed
 	exited chan struct{} // closed after the watchdog has ended and was waited for
 
 	closing sync.Once
 }
 
-// sendMessages writes messages, and waits no longer than timeout. After an error the pipe may have a part of a message, so send no more.
+// sendMessages writes messages, and waits no longer than timeout. After an error the socket may have a part of a message, so send no more.
 func (p *watchdogProcess) sendMessages(timeout time.Duration, messages ...message) error {
-	if err := p.pipe.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+	if err := p.socket.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	for _, m := range messages {
-		if _, err := p.pipe.Write(encodeFrame(m)); err != nil {
+		if _, err := p.socket.Write(encodeFrame(m)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// closePipe ends the pipe.
-func (p *watchdogProcess) closePipe() { p.closing.Do(func() { p.pipe.Close() }) }
+// closeSocket ends the socket.
+func (p *watchdogProcess) closeSocket() { p.closing.Do(func() { p.socket.Close() }) }
 
-// killProcess kills the process. It does not close the pipe.
+// killProcess kills the process. It does not close the socket.
 func (p *watchdogProcess) killProcess() { _ = p.os.Kill() } // the error says that the process has ended
 
-// waitOrKill waits until the process has ended, and kills it after timeout. Then it closes the pipe.
+// waitOrKill waits until the process has ended, and kills it after timeout. Then it closes the socket.
 func (p *watchdogProcess) waitOrKill(timeout time.Duration) {
 	late := time.AfterFunc(timeout, p.killProcess)
 	defer late.Stop()
 	<-p.exited
-	p.closePipe()
+	p.closeSocket()
 }

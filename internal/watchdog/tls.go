@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
@@ -15,6 +16,11 @@ type TLS struct {
 	SkipVerify             bool
 	MinVersion, MaxVersion uint16
 	CipherSuites           []uint16
+	Curves                 []tls.CurveID
+	Protocols              []string // of ALPN
+	Renegotiation          tls.RenegotiationSupport
+	// ClientHelloConfigs are EncryptedClientHelloConfigList.
+	ClientHelloConfigs []byte
 	// OwnRoots says that only Roots are trusted, and not the system's authorities.
 	OwnRoots bool
 	// Roots are certificates in DER.
@@ -25,13 +31,15 @@ type TLS struct {
 
 // KeyPair is a certificate with its chain, in DER, and its key in PKCS #8.
 type KeyPair struct {
-	Chain [][]byte
-	Key   []byte
+	Chain      [][]byte
+	Key        []byte
+	Algorithms []tls.SignatureScheme // nil: all that the key permits
 }
 
 var (
 	errTLSFunctions = errors.New("Config.TLS has a function, which another process cannot call")
 	errTLSKey       = errors.New("a private key of Config.TLS cannot be sent to another process")
+	errTLSPool      = errors.New("Config.TLS.RootCAs may have a constraint (CertPool.AddCertWithConstraint), which another process cannot check")
 )
 
 // ExportTLS returns the part of c that another process needs to connect in the same way. The error says which part of c cannot be exported.
@@ -41,21 +49,44 @@ func ExportTLS(c *tls.Config) (*TLS, error) {
 	if c == nil {
 		return nil, nil
 	}
-	if c.VerifyPeerCertificate != nil || c.VerifyConnection != nil || c.GetClientCertificate != nil {
+	if c.VerifyPeerCertificate != nil || c.VerifyConnection != nil || c.GetClientCertificate != nil || c.Time != nil ||
+		c.EncryptedClientHelloRejectionVerify != nil {
 		return nil, errTLSFunctions
+	}
+	if mayHaveConstraint(c.RootCAs) {
+		return nil, errTLSPool
 	}
 	t := &TLS{
 		ServerName: c.ServerName, SkipVerify: c.InsecureSkipVerify, MinVersion: c.MinVersion, MaxVersion: c.MaxVersion,
-		CipherSuites: c.CipherSuites, OwnRoots: c.RootCAs != nil,
+		CipherSuites: c.CipherSuites, Curves: c.CurvePreferences, Protocols: c.NextProtos, Renegotiation: c.Renegotiation,
+		ClientHelloConfigs: c.EncryptedClientHelloConfigList, OwnRoots: c.RootCAs != nil,
 	}
 	for _, pair := range c.Certificates {
 		key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errTLSKey, err)
 		}
-		t.Certificates = append(t.Certificates, KeyPair{Chain: pair.Certificate, Key: key})
+		t.Certificates = append(t.Certificates, KeyPair{Chain: pair.Certificate, Key: key, Algorithms: pair.SupportedSignatureAlgorithms})
 	}
 	return t, nil
+}
+
+// mayHaveConstraint reports whether a certificate of a pool has a constraint, or Go's pools cannot be looked into any more. No method of a pool tells.
+func mayHaveConstraint(pool *x509.CertPool) bool {
+	if pool == nil {
+		return false
+	}
+	all := reflect.ValueOf(pool).Elem().FieldByName("lazyCerts")
+	if all.Kind() != reflect.Slice {
+		return true
+	}
+	for i := range all.Len() {
+		constraint := all.Index(i).FieldByName("constraint")
+		if constraint.Kind() != reflect.Func || !constraint.IsNil() {
+			return true
+		}
+	}
+	return false
 }
 
 // VerifiedRoots returns certificates, in DER, of the authorities by which the peer of a connection was verified.
@@ -70,7 +101,8 @@ func VerifiedRoots(c tls.ConnectionState) (roots [][]byte) {
 func (t *TLS) clientConfig(host string) (*tls.Config, error) {
 	c := &tls.Config{
 		ServerName: t.ServerName, InsecureSkipVerify: t.SkipVerify, MinVersion: t.MinVersion, MaxVersion: t.MaxVersion,
-		CipherSuites: t.CipherSuites,
+		CipherSuites: t.CipherSuites, CurvePreferences: t.Curves, NextProtos: t.Protocols, Renegotiation: t.Renegotiation,
+		EncryptedClientHelloConfigList: t.ClientHelloConfigs,
 	}
 	if c.ServerName == "" {
 		c.ServerName = host
@@ -90,7 +122,7 @@ func (t *TLS) clientConfig(host string) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("watchdog: a private key: %w", err)
 		}
-		c.Certificates = append(c.Certificates, tls.Certificate{Certificate: pair.Chain, PrivateKey: key})
+		c.Certificates = append(c.Certificates, tls.Certificate{Certificate: pair.Chain, PrivateKey: key, SupportedSignatureAlgorithms: pair.Algorithms})
 	}
 	return c, nil
 }
@@ -100,29 +132,44 @@ func (t *TLS) encodeFields(e *wire.Encoder) {
 	e.Bool(t.SkipVerify)
 	e.Int(int32(t.MinVersion))
 	e.Int(int32(t.MaxVersion))
-	e.Int(int32(len(t.CipherSuites)))
-	for _, suite := range t.CipherSuites {
-		e.Int(int32(suite))
-	}
+	encodeNumbers(e, t.CipherSuites)
+	encodeNumbers(e, t.Curves)
+	e.Strings(t.Protocols)
+	e.Int(int32(t.Renegotiation))
+	e.Buffer(t.ClientHelloConfigs)
 	e.Bool(t.OwnRoots)
 	encodeBuffers(e, t.Roots)
 	e.Int(int32(len(t.Certificates)))
 	for _, pair := range t.Certificates {
 		encodeBuffers(e, pair.Chain)
 		e.Buffer(pair.Key)
+		encodeNumbers(e, pair.Algorithms)
 	}
 }
 
 func decodeTLS(d *wire.Decoder) *TLS {
 	t := &TLS{ServerName: d.String(), SkipVerify: d.Bool(), MinVersion: uint16(d.Int()), MaxVersion: uint16(d.Int())}
-	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
-		t.CipherSuites = append(t.CipherSuites, uint16(d.Int()))
-	}
+	t.CipherSuites, t.Curves = decodeNumbers[uint16](d), decodeNumbers[tls.CurveID](d)
+	t.Protocols, t.Renegotiation, t.ClientHelloConfigs = d.Strings(), tls.RenegotiationSupport(d.Int()), cloneBuffer(d)
 	t.OwnRoots, t.Roots = d.Bool(), decodeBuffers(d)
 	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
-		t.Certificates = append(t.Certificates, KeyPair{Chain: decodeBuffers(d), Key: cloneBuffer(d)})
+		t.Certificates = append(t.Certificates, KeyPair{Chain: decodeBuffers(d), Key: cloneBuffer(d), Algorithms: decodeNumbers[tls.SignatureScheme](d)})
 	}
 	return t
+}
+
+func encodeNumbers[T ~uint16](e *wire.Encoder, all []T) {
+	e.Int(int32(len(all)))
+	for _, n := range all {
+		e.Int(int32(n))
+	}
+}
+
+func decodeNumbers[T ~uint16](d *wire.Decoder) (all []T) {
+	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
+		all = append(all, T(d.Int()))
+	}
+	return all
 }
 
 func encodeBuffers(e *wire.Encoder, all [][]byte) {

@@ -11,6 +11,8 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -92,11 +94,57 @@ func TestUnexportableTLSIsRefused(t *testing.T) {
 	require.Nil(t, none)
 	hidden := newCertificate(t, nil)
 	hidden.PrivateKey = opaqueSigner{hidden.PrivateKey.(crypto.Signer)}
-	for want, c := range map[error]*tls.Config{
-		errTLSKey:       {Certificates: []tls.Certificate{hidden}},
-		errTLSFunctions: {VerifyConnection: func(tls.ConnectionState) error { return nil }},
+	constrained, ca := x509.NewCertPool(), newCertificate(t, nil)
+	constrained.AddCert(newCertificate(t, nil).Leaf)
+	constrained.AddCertWithConstraint(ca.Leaf, func([]*x509.Certificate) error { return nil })
+	for _, c := range []struct {
+		config *tls.Config
+		want   error
+	}{
+		{&tls.Config{Certificates: []tls.Certificate{hidden}}, errTLSKey},
+		{&tls.Config{VerifyConnection: func(tls.ConnectionState) error { return nil }}, errTLSFunctions},
+		{&tls.Config{Time: time.Now}, errTLSFunctions},
+		{&tls.Config{EncryptedClientHelloRejectionVerify: func(tls.ConnectionState) error { return nil }}, errTLSFunctions},
+		{&tls.Config{RootCAs: constrained}, errTLSPool},
 	} {
-		_, err := ExportTLS(c)
-		require.ErrorIs(t, err, want)
+		_, err := ExportTLS(c.config)
+		require.ErrorIs(t, err, c.want)
+	}
+	for _, pool := range []*x509.CertPool{nil, x509.NewCertPool(), newCertPool(ca)} {
+		_, err := ExportTLS(&tls.Config{RootCAs: pool})
+		require.NoError(t, err)
+	}
+}
+
+// TestEachFieldOfTLSIsDecidedOn: a field that a client heeds is exported, or refused. The others are a server's, or decide nothing about the connection.
+func TestEachFieldOfTLSIsDecidedOn(t *testing.T) {
+	given := &tls.Config{
+		ServerName: "n", InsecureSkipVerify: true, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, CipherSuites: []uint16{tls.TLS_AES_128_GCM_SHA256},
+		CurvePreferences: []tls.CurveID{tls.X25519}, NextProtos: []string{"p"}, Renegotiation: tls.RenegotiateOnceAsClient, EncryptedClientHelloConfigList: []byte{1},
+		Certificates: []tls.Certificate{newCertificate(t, nil)},
+	}
+	exported, err := ExportTLS(given)
+	require.NoError(t, err)
+	m, err := decodeMessage(encodeFrame(Access{TLS: exported})[4:])
+	require.NoError(t, err)
+	got, err := m.(Access).TLS.clientConfig("host")
+	require.NoError(t, err)
+	others := []string{
+		"RootCAs", "Time", "VerifyPeerCertificate", "VerifyConnection", "GetClientCertificate", "EncryptedClientHelloRejectionVerify", // tests above
+		"Rand", "ClientSessionCache", "SessionTicketsDisabled", "DynamicRecordSizingDisabled", "KeyLogWriter", "PreferServerCipherSuites",
+		"NameToCertificate", "GetCertificate", "GetConfigForClient", "ClientAuth", "ClientCAs", "SessionTicketKey", "UnwrapSession", "WrapSession",
+		"GetEncryptedClientHelloKeys", "EncryptedClientHelloKeys",
+	}
+	for i := range reflect.TypeFor[tls.Config]().NumField() {
+		field := reflect.TypeFor[tls.Config]().Field(i)
+		switch {
+		case !field.IsExported() || slices.Contains(others, field.Name):
+		case field.Name == "Certificates":
+			require.Equal(t, given.Certificates[0].Certificate, got.Certificates[0].Certificate)
+		default:
+			want := reflect.ValueOf(given).Elem().Field(i)
+			require.False(t, want.IsZero(), "decide on the field %s, which is new in this version of Go", field.Name)
+			require.Equal(t, want.Interface(), reflect.ValueOf(got).Elem().Field(i).Interface(), field.Name)
+		}
 	}
 }
