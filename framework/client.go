@@ -56,6 +56,9 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 		}
 	}
+	if cfg.readableAuthFile != "" {
+		o.log.Warn("everybody on this machine can read the credentials; chmod 600 their file", "file", cfg.readableAuthFile)
+	}
 	c := &Client{
 		cfg: cfg, log: o.log, clock: o.clock, tel: o.tel, servers: newServerList(cfg, !o.dialed, o.log),
 		changes: newBroadcast[StateChange](), stopped: make(chan struct{}), changed: make(chan struct{}),

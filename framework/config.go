@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +65,8 @@ type Config struct {
 	TLS *tls.Config
 	// Identity names this client to others, in the data of its nodes. Default host name and pid.
 	Identity string
+
+	readableAuthFile string // a file of credentials that everybody on this machine can read: New warns of it
 }
 
 // WithDefaults returns a copy in which every empty field has its default.
@@ -212,7 +215,7 @@ const (
 	EnvObserverMasters = "LOCKSTEP_OBSERVER_MASTERS" // true if a server has observerMasterPort: Config.ObserverMasters
 	EnvRoot            = "LOCKSTEP_ROOT"             // namespace
 	EnvIdentity        = "LOCKSTEP_IDENTITY"         // name shown to others
-	EnvAuthFile        = "LOCKSTEP_AUTH_FILE"        // a file whose content is user:password (digest)
+	EnvAuthFile        = "LOCKSTEP_AUTH_FILE"        // a file whose content is user:password (digest); before LOCKSTEP_AUTH
 	EnvAuth            = "LOCKSTEP_AUTH"             // user:password (digest); the file form is safer
 	EnvTLSCA           = "LOCKSTEP_TLS_CA"           // PEM file; turns TLS on
 	EnvTLSCert         = "LOCKSTEP_TLS_CERT"         // PEM file of the client's certificate
@@ -243,7 +246,7 @@ func ConfigFromEnv() (Config, error) {
 			return Config{}, invalidConfig("%s is %q: want true or false", EnvObserverMasters, v)
 		}
 	}
-	if c.Auth, err = authFromEnv(); err != nil {
+	if err = c.readAuthFromEnv(); err != nil {
 		return Config{}, err
 	}
 	if c.TLS, err = tlsFromEnv(); err != nil {
@@ -298,22 +301,31 @@ func ParseServers(list string) (servers []string, root string, err error) {
 	return servers, root, nil
 }
 
-func authFromEnv() ([]Credential, error) {
-	auth := os.Getenv(EnvAuth)
+// readAuthFromEnv takes the credentials from the file, or else from the variable. A file without credentials is an error: without any, nodes are open to everybody.
+func (c *Config) readAuthFromEnv() error {
+	auth, source := os.Getenv(EnvAuth), EnvAuth
 	if file := os.Getenv(EnvAuthFile); file != "" {
-		b, err := os.ReadFile(file)
+		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, invalidConfig("%s: %w", EnvAuthFile, err)
+			return invalidConfig("%s: %w", EnvAuthFile, err)
 		}
-		auth = strings.TrimSpace(string(b))
+		const readableByAll = 0o004
+		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&readableByAll != 0 && runtime.GOOS != "windows" {
+			c.readableAuthFile = file
+		}
+		auth, source = strings.TrimSpace(string(content)), EnvAuthFile+": "+file
+		if auth == "" {
+			return invalidConfig("%s is empty: want user:password", source)
+		}
 	}
 	if auth == "" {
-		return nil, nil
+		return nil
 	}
 	if !strings.Contains(auth, ":") {
-		return nil, invalidConfig("%s or %s: want user:password", EnvAuth, EnvAuthFile)
+		return invalidConfig("%s: want user:password", source)
 	}
-	return []Credential{{Scheme: "digest", Auth: []byte(auth)}}, nil
+	c.Auth = []Credential{{Scheme: "digest", Auth: []byte(auth)}}
+	return nil
 }
 
 func tlsFromEnv() (*tls.Config, error) {

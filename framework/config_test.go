@@ -2,14 +2,17 @@ package framework_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/logtest"
 )
 
 func TestBadConfigIsRefusedByName(t *testing.T) {
@@ -119,6 +122,42 @@ func TestARootIsGivenOnce(t *testing.T) {
 	t.Setenv(framework.EnvRoot, "/other")
 	_, err = framework.ConfigFromEnv()
 	require.ErrorContains(t, err, "LOCKSTEP_SERVERS ends in /app, and LOCKSTEP_ROOT is /other: give one of them")
+}
+
+// TestAFileWithoutCredentialsIsRefused: without credentials, what a client creates would be open to everybody. The other variable does not help: it is not asked.
+func TestAFileWithoutCredentialsIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "auth")
+	t.Setenv(framework.EnvAuthFile, file)
+	for _, content := range []string{"", " \n", "no colon"} {
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+		for _, auth := range []string{"", "bob:s3cret"} {
+			t.Setenv(framework.EnvAuth, auth)
+			_, err := framework.ConfigFromEnv()
+			require.ErrorIs(t, err, framework.ErrInvalidConfig)
+			require.ErrorContains(t, err, "LOCKSTEP_AUTH_FILE: "+file)
+		}
+	}
+	t.Setenv(framework.EnvAuthFile, "")
+	cfg, err := framework.ConfigFromEnv()
+	require.NoError(t, err)
+	require.Len(t, cfg.Auth, 1)
+}
+
+func TestAFileOfCredentialsThatAllCanReadIsWarnedOf(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "auth")
+	require.NoError(t, os.WriteFile(file, []byte("bob:s3cret"), 0o600))
+	t.Setenv(framework.EnvServers, "a")
+	t.Setenv(framework.EnvAuthFile, file)
+	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
+		require.NoError(t, os.Chmod(file, mode))
+		cfg, err := framework.ConfigFromEnv()
+		require.NoError(t, err)
+		var log logtest.Buffer
+		_, err = framework.New(cfg, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, err)
+		require.Equal(t, warned, strings.Contains(log.String(), "file="+file), "%v", mode)
+		require.NotContains(t, log.String(), "s3cret")
+	}
 }
 
 func TestConfigFromEnv(t *testing.T) {
