@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/pbkdf2"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -115,7 +116,8 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 	s := scheduler.New(c.client, c.path, scheduler.WithDrain(math.MaxInt64), scheduler.WithObserver(observe))
 	stored.jobs = s
 	job := c.newJob(name, c.schedule)
-	job.Description = describeCommand(c.command)
+	stored.command = describeCommand(name, c.command)
+	job.Description = stored.command
 	job.Run = func(held context.Context, run scheduler.Run) error { return c.runTick(ctx, held, run) }
 	if err := s.Add(job); err != nil {
 		return err
@@ -130,14 +132,18 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 	return err
 }
 
-// describeCommand names a command for other processes without its arguments, which may be secret: a short hash distinguishes command lines.
-func describeCommand(command []string) string {
+// describeCommand names a job's command for other processes without its arguments, which may be secret: a hash distinguishes command lines. Everybody can
+// read it, so it must not confirm guesses: one in 65,536 command lines has the same one, each guess takes long, and those for one job are worth nothing for another.
+func describeCommand(job string, command []string) string {
 	name := []rune(strings.ToValidUTF8(command[0], "?"))
 	if len(name) > 60 {
 		name = append([]rune("…"), name[len(name)-59:]...)
 	}
-	sum := sha256.Sum256([]byte(strings.Join(command, "\x00")))
-	return fmt.Sprintf("%s #%x", string(name), sum[:4])
+	sum, err := pbkdf2.Key(sha256.New, strings.Join(command, "\x00"), []byte("lockstep cron of "+job), 100_000, sha256.Size)
+	if err != nil {
+		panic("lockstep: a hash cannot be made: " + err.Error()) // its lengths are right
+	}
+	return fmt.Sprintf("%s #%x", string(name), sum[:2])
 }
 
 // runTick runs the command for one tick.

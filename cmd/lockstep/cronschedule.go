@@ -16,6 +16,8 @@ type storedSchedule struct {
 	cron  *cronCommand
 	jobs  *scheduler.Scheduler
 	job   string
+
+	command string // of this process, as describeCommand describes it
 	known string // the schedule that was seen last, or ""
 
 	looked       bool   // the state was read before
@@ -50,7 +52,7 @@ func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 
 // warnIfCommandDiffers warns once of each stored command that differs from that of this process.
 func (s *storedSchedule) warnIfCommandDiffers(state scheduler.State) {
-	own, stored := describeCommand(s.cron.command), state.Description
+	own, stored := s.command, state.Description
 	first := !s.looked
 	s.looked = true
 	switch {

@@ -89,6 +89,8 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	require.NoError(t, c.MakeDirs(t.Context(), "/lockstep/locks/deploy"))
 	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/deploy/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"), framework.Persistent))
 	require.NoError(t, c.Create(t.Context(), "/lockstep/\u202elarge", make([]byte, largeData+1), framework.Persistent))
+	require.NoError(t, c.MakeDirs(t.Context(), "/lockstep/locks/$(touch${IFS}f)"))
+	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/$(touch${IFS}f)/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"), framework.Persistent))
 	s.zk.Skew(time.Hour)
 	code, wrong, all := s.diagnose("--zk", s.servers+","+silent.Addr().String(), "--session-timeout", "5m")
 	require.Equal(t, 1, code)
@@ -103,7 +105,8 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	code, out, _ := s.run("doctor", "/lockstep/locks")
 	require.Equal(t, 1, code)
 	require.NotContains(t, out, "bytes of data")
-	require.Contains(t, out, "-> find out who created it, and delete it: lockstep release /lockstep/locks/deploy --node ")
+	require.Contains(t, out, "-> find out who created it, and delete it: lockstep release /lockstep/locks/deploy --node /lockstep/locks/deploy/_c_")
+	require.Contains(t, out, "lockstep release '/lockstep/locks/$(touch${IFS}f)' --node '/lockstep/locks/$(touch${IFS}f)/_c_")
 }
 
 func TestDoctorNamesTheServersThatCannotBeReached(t *testing.T) {

@@ -188,7 +188,7 @@ func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, 
 				foreign++
 			}
 			if e.Session == 0 {
-				advice := "find out who created it, and delete it: lockstep release " + r.Path + " --node " + e.Node
+				advice := "find out who created it, and delete it: lockstep release " + shellWord(r.Path) + " --node " + shellWord(e.Node)
 				if err := d.bad("orphan", advice, "%s is in the line of %s and belongs to no session: the servers do not delete it", e.Node, r.Path); err != nil {
 					return err
 				}

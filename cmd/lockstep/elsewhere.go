@@ -76,7 +76,7 @@ func pathsOf[R any](list iter.Seq2[R, error], pathIf func(R) (path string, is bo
 func adviceFor(ctx context.Context, client *framework.Client, path, list string) string {
 	if _, name, within := cutKind(path); within {
 		if _, err := client.Exists(ctx, "/"+name); err == nil {
-			return fmt.Sprintf("a NAME that does not begin with / is below /lockstep; there is also a node /%s: %s /%s", name, list, name)
+			return fmt.Sprintf("a NAME that does not begin with / is below /lockstep; there is also a node %s: %s %s", quoteName("/"+name), list, shellWord("/"+name))
 		} else if !errors.Is(err, framework.ErrNoNode) {
 			printWarning("%v", err)
 		}

@@ -117,7 +117,7 @@ func newControl(use, short, done string, do func(*scheduler.Scheduler, context.C
 // warnIfNoMemberRuns warns that the request waits for a member. It prints nothing if that cannot be determined.
 func warnIfNoMemberRuns(ctx context.Context, s *scheduler.Scheduler, name, job string) {
 	if r, err := s.Inspect(ctx, job); err == nil && r.Owner == nil {
-		printWarning("%s: %s: it waits until a process that has the job is started; see lockstep jobs %s", name, inOneLine(r.Findings[0].Text), name)
+		printWarning("%s: %s: it waits until a process that has the job is started; see lockstep jobs %s", name, inOneLine(r.Findings[0].Text), shellWord(name))
 	}
 }
 

@@ -10,7 +10,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
+
+// TestACommandDoesNotGetTheCredentials, unless it needs them for its own use of lockstep.
+func TestACommandDoesNotGetTheCredentials(t *testing.T) {
+	s := newStage(t)
+	s.env = append(s.env, framework.EnvAuth+"=ann:secret")
+	command := []string{"--", "sh", "-c", `echo "<$LOCKSTEP_AUTH> $LOCKSTEP_PATH"`}
+	require.Equal(t, "<> /lockstep/locks/demo\n", s.ok(append([]string{"lock", "demo"}, command...)...))
+	require.Equal(t, "<ann:secret> /lockstep/locks/demo\n", s.ok(append([]string{"lock", "demo", "--keep-auth"}, command...)...))
+}
 
 func TestLockRunsACommand(t *testing.T) {
 	s := newStage(t)

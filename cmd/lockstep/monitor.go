@@ -40,6 +40,7 @@ type monitorCommand struct {
 	sessionBytes int
 	without      []string
 	noWatchdog   bool
+	keepAuth     keepAuthFlag
 	printed      map[string]bool
 	endWithError func(error) // ends the program, since an event cannot be printed
 }
@@ -93,6 +94,7 @@ package monitor.`,
 	f.IntVar(&c.sessionBytes, "session-bytes", monitor.DefaultSessionBytes, "a session is a finding if the paths of its nodes have more bytes together")
 	f.StringArrayVar(&c.without, "without", nil, "do not report this problem (repeatable)")
 	f.BoolVar(&c.noWatchdog, noWatchdogFlag, false, "start no second process that closes the session if this one is killed; others then wait for the session timeout")
+	c.keepAuth.addTo(cmd)
 	names := make([]string, 0, len(monitor.Problems()))
 	for _, p := range monitor.Problems() {
 		names = append(names, string(p))
@@ -227,7 +229,7 @@ func (c *monitorCommand) runOnEvent(ctx context.Context, e monitor.Event) error 
 	defer read.Close() // it was only read
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(c.timeout), fmt.Errorf("%s took longer than %v", c.onEvent, time.Duration(c.timeout)))
 	defer cancel()
-	run := procguard.Command{Args: []string{c.onEvent}, Stdin: read, Stdout: os.Stderr, KillAfter: eventKill, Env: eventEnv(e)}
+	run := procguard.Command{Args: []string{c.onEvent}, Stdin: read, Stdout: os.Stderr, KillAfter: eventKill, Withheld: c.keepAuth.withheld(), Env: eventEnv(e)}
 	code, err := run.Run(procguard.Hold{Context: ctx, Remaining: func() time.Duration { return time.Hour }})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%s: exit code %d", c.onEvent, code)

@@ -102,7 +102,7 @@ whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
 			n, err := q.queue.Requeue(ctx, args[1:]...)
 			printNotice("%s: put %s into the queue again", args[0], formatNumber(n, "dead letter"))
 			if err == nil && n < len(args)-1 {
-				err = &exitError{exitNotObtained, fmt.Errorf("%d of the nodes are no dead letters of %s", len(args)-1-n, q.path), "see which there are: lockstep queue dead " + args[0]}
+				err = &exitError{exitNotObtained, fmt.Errorf("%d of the nodes are no dead letters of %s", len(args)-1-n, q.path), "see which there are: lockstep queue dead " + shellWord(args[0])}
 			}
 			return err
 		})

@@ -108,14 +108,14 @@ func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 		printNotice("asked %s to let go of %s", ownerName(e), quoteName(r.Path))
 	}
 	if asked == 0 {
-		return &exitError{exitNotObtained, fmt.Errorf("%s has no holder that could be asked", r.Path), "see who holds it: lockstep locks " + args[0]}
+		return &exitError{exitNotObtained, fmt.Errorf("%s has no holder that could be asked", r.Path), "see who holds it: lockstep locks " + shellWord(args[0])}
 	}
 	return nil
 }
 
 func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
 	if h.node == "" {
-		return usageError("--node is missing: lockstep locks %s shows the nodes", args[0])
+		return usageError("--node is missing: lockstep locks %s shows the nodes", shellWord(args[0]))
 	}
 	client, r, err := h.inspect(cmd, args[0])
 	if err != nil {
@@ -137,7 +137,7 @@ func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
 		printNotice("deleted %s of %s", e.Node, ownerName(e))
 		return nil
 	}
-	return &exitError{exitNotObtained, fmt.Errorf("%s has no node %s", r.Path, h.node), "see its nodes: lockstep locks " + args[0]}
+	return &exitError{exitNotObtained, fmt.Errorf("%s has no node %s", r.Path, h.node), "see its nodes: lockstep locks " + shellWord(args[0])}
 }
 
 func releaseQuestion(r *locks.Report, e locks.Entry) string {

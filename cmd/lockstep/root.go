@@ -32,7 +32,7 @@ groups. A NAME that begins with / is the path of the znode itself. Locks, electi
 of Apache Curator (InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch,
 DistributedBarrier), so that Java programs can take part.
 
-The command has the environment of lockstep, and these variables:
+The command has the environment of lockstep without LOCKSTEP_AUTH (--keep-auth leaves it), and these variables:
   LOCKSTEP_TOKEN  the fencing token: it rises from holder to holder. Pass it to each system
                   that the command writes to, and let that system refuse lower tokens.
                   barrier: the number of the round; queue take: the same as LOCKSTEP_ATTEMPT

@@ -25,6 +25,7 @@ const noWatchdogFlag = "no-watchdog"
 type commandRunner struct {
 	killAfter  durationFlag
 	noWatchdog bool
+	keepAuth   keepAuthFlag
 
 	client  *framework.Client
 	path    string
@@ -46,6 +47,22 @@ func (r *commandRunner) addRunnerFlags(cmd *cobra.Command) {
 		"time from SIGTERM to SIGKILL when the hold is lost (default a quarter of the session timeout, at most 5s)")
 	cmd.Flags().BoolVar(&r.noWatchdog, noWatchdogFlag, false,
 		"start no second process that closes the session if this one is killed; others then wait for the session timeout")
+	r.keepAuth.addTo(cmd)
+}
+
+// keepAuthFlag says whether a command gets the credentials that this program has in its environment. A command that calls lockstep itself needs them.
+type keepAuthFlag bool
+
+func (k *keepAuthFlag) addTo(cmd *cobra.Command) {
+	cmd.Flags().BoolVar((*bool)(k), "keep-auth", false, "leave "+framework.EnvAuth+" in the environment of the command, for one that uses lockstep itself")
+}
+
+// withheld are the variables that the command does not get.
+func (k keepAuthFlag) withheld() []string {
+	if k {
+		return nil
+	}
+	return []string{framework.EnvAuth}
 }
 
 // prepareCommand notes the command, and checks --kill-after before lockstep acquires anything.
@@ -131,7 +148,7 @@ func (r *commandRunner) runCommand(ctx context.Context, g commandHold, env ...st
 		return 0, err
 	}
 	guard := func() procguard.Guard { return s.GuardCommand() }
-	c := procguard.Command{Args: r.command, Stdin: r.stdin, KillAfter: grace, Signals: signals, Guard: guard, Env: append(env,
+	c := procguard.Command{Args: r.command, Stdin: r.stdin, KillAfter: grace, Signals: signals, Guard: guard, Withheld: r.keepAuth.withheld(), Env: append(env,
 		"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
 	return c.Run(procguard.Hold{Context: g.ctx, Remaining: s.LeaseRemaining})
 }

@@ -54,7 +54,7 @@ func (c *transferCommand) transfer(cmd *cobra.Command, name, id string) error {
 	case errors.Is(err, election.ErrNoLeader):
 		return &exitError{exitNotObtained, err, adviceFor(ctx, client, path, "lockstep elections")}
 	case errors.Is(err, election.ErrNoCandidate):
-		return &exitError{exitNotObtained, err, "see who stands by: lockstep elections " + name}
+		return &exitError{exitNotObtained, err, "see who stands by: lockstep elections " + shellWord(name)}
 	case err != nil:
 		return timedOutError(fmt.Sprintf("election %s: %s did not become the leader", path, quoteName(id)), c.wait, err)
 	}

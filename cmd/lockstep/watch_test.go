@@ -79,14 +79,24 @@ func TestAHolderIsAskedToLetGo(t *testing.T) {
 	}
 }
 
+func TestWordsForShells(t *testing.T) {
+	for text, want := range map[string]string{
+		"/lockstep/locks/a:1@b+c,d-e_F.9": "/lockstep/locks/a:1@b+c,d-e_F.9", "": "''", "-n": "'-n'", "a b": "'a b'", "$(f)": "'$(f)'", "it's": `'it'\''s'`, "`f`": "'`f`'",
+	} {
+		require.Equal(t, want, shellWord(text))
+	}
+}
+
+// TestNamesAreCompletedFromTheServers, unless a shell would run something, or lockstep take the name for a flag.
 func TestNamesAreCompletedFromTheServers(t *testing.T) {
 	s := newStage(t)
 	c := client(t, s)
-	for _, path := range []string{"/lockstep/locks/team/deploy", "/lockstep/locks/db", "/lockstep/locks/\u202e", "/lockstep/queues/mails", "/lockstep/services/billing", "/lockstep/ids/orders", "/apps/shop"} {
+	for _, path := range []string{"/lockstep/locks/team/deploy", "/lockstep/locks/db", "/lockstep/locks/\u202e", "/lockstep/locks/team/d$(touch${IFS}f)", "/lockstep/locks/team/-n", "/lockstep/locks/`f`", "/lockstep/locks/-rf", "/lockstep/locks/a b", "/lockstep/locks/a'b",
+		"/lockstep/locks/a;b", "/lockstep/locks/a|b", "/lockstep/locks/a&b", "/lockstep/locks/~", "/lockstep/locks/a=b", "/lockstep/locks/ä", "/lockstep/queues/mails", "/lockstep/services/billing", "/lockstep/ids/orders", "/apps/shop"} {
 		require.NoError(t, c.MakeDirs(t.Context(), path))
 	}
 	for line, want := range map[string][]string{
-		"locks ": {"db", "team"}, "lock te": {"team"}, "revoke team/": {"team/deploy"}, "queue take ": {"mails"}, "locks /apps/": {"/apps/shop"}, "locks /none/": nil,
+		"locks ": {"db", "team"}, "lock te": {"team"}, "revoke team/": {"team/-n", "team/deploy"}, "queue take ": {"mails"}, "locks /apps/": {"/apps/shop"}, "locks /none/": nil,
 		"services ": {"billing"}, "register ": {"billing"}, "enable ": {"billing"}, "disable ": {"billing"}, "id next ": {"orders"}, "id worker ": {"orders"},
 	} {
 		s.offers(want, strings.Split(line, " ")...)

@@ -353,6 +353,23 @@ func init() {
 			new: "return err",
 		},
 		{
+			name: "a shell is offered what it would run", file: "cmd/lockstep/completion.go", test: "TestNamesAreCompletedFromTheServers",
+			old: `return text != "" && text[0] != '-' && strings.Trim(text, shellWordLetters) == ""`,
+			new: `return text != "" && text[0] != '-'`,
+		},
+		{
+			name: "a node's name is part of a command that is shown", file: "cmd/lockstep/doctortree.go", test: "TestDoctorFindsWhatIsWrong",
+			old: "shellWord(r.Path)", new: "r.Path",
+		},
+		{
+			name: "a command gets the credentials", file: "cmd/lockstep/runner.go", test: "TestACommandDoesNotGetTheCredentials",
+			old: "return []string{framework.EnvAuth}", new: `return []string{""}`,
+		},
+		{
+			name: "a hash of a command is the same for each job", file: "cmd/lockstep/cron.go", test: "TestACommandIsDescribedWithoutItsArguments",
+			old: `[]byte("lockstep cron of "+job)`, new: `[]byte("lockstep cron of "+job[:0])`,
+		},
+		{
 			name: "a screen is not entered again after a stop", file: "internal/terminal/screen.go", test: "TestAScreenIsEnteredAgainAfterAStop",
 			old: "case isContinuation(sig):",
 			new: "case isContinuation(sig) && s.before == nil:",

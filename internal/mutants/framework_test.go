@@ -550,6 +550,10 @@ var frameworkMutants = []mutant{
 		redundant: "a session ends before the next one is opened, and one that has ended is refused",
 	},
 	{
+		name: "a file without credentials is none", file: "framework/config.go", test: "TestAFileWithoutCredentialsIsRefused",
+		old: `return invalidConfig("%s is empty: want user:password", source)`, new: "return nil",
+	},
+	{
 		name: "the cause of a context is taken for an answer", file: "internal/failure/failure.go", test: "TestEndedTellsErrorAndCause",
 		old: "return !own && errors.Is(e.cause, target)", new: "return (!own || true) && errors.Is(e.cause, target)",
 	},

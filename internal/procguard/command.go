@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/clock"
@@ -37,6 +39,8 @@ type Command struct {
 	Args []string
 	// Env holds additional environment variables, as NAME=value.
 	Env []string
+	// Withheld are names of variables of this process's environment that the command does not get.
+	Withheld []string
 	// Stdin, if not nil, is the command's standard input instead of this process's.
 	Stdin *os.File
 	// Stdout, if not nil, is the command's standard output instead of this process's.
@@ -87,7 +91,7 @@ func (c Command) Run(h Hold) (int, error) {
 	cmd := exec.Command(path, c.Args[1:]...)
 	cmd.Args[0] = c.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = cmp.Or(c.Stdin, os.Stdin), cmp.Or(c.Stdout, os.Stdout), os.Stderr
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = append(c.inheritedEnv(), c.Env...)
 	p, err := startProcess(cmd, c.newGuard())
 	if err != nil {
 		return 0, startError(c.Args[0], err)
@@ -101,6 +105,14 @@ func (c Command) Run(h Hold) (int, error) {
 		return p.exitCode(), fmt.Errorf("%w: %w", ErrHoldLost, cause)
 	}
 	return p.exitCode(), nil
+}
+
+// inheritedEnv returns the variables of this process's environment that the command gets.
+func (c Command) inheritedEnv() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(c.Withheld, name)
+	})
 }
 
 func (c Command) newGuard() Guard {

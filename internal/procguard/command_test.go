@@ -130,6 +130,16 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
+func TestWithheldVariablesAreNotInherited(t *testing.T) {
+	t.Setenv("PROCGUARD_SECRET", "x")
+	t.Setenv("PROCGUARD_SECRET_TOO", "y")
+	cmd, file := shellCommand(t, `echo "<$PROCGUARD_SECRET> <$PROCGUARD_SECRET_TOO>" >$F`)
+	cmd.Withheld = []string{"PROCGUARD_SECRET"}
+	_, err := cmd.Run(endlessHold())
+	require.NoError(t, err)
+	require.Equal(t, "<> <y>", waitForLine(t, file))
+}
+
 func TestSignalsAreForwardedToTheGroup(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	cmd, file := shellCommand(t, `sleep 1000 & echo $! >$F; trap 'exit 7' TERM; wait`)
