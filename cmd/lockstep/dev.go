@@ -33,7 +33,10 @@ ends. Production needs an Apache ZooKeeper ensemble.
 It answers as ZooKeeper 3.8 does. --set takes a setting of zoo.cfg: tickTime,
 minSessionTimeout, maxSessionTimeout, maxClientCnxns, jute.maxbuffer, extendedTypesEnabled,
 enforceQuota, 4lw.commands.whitelist, DigestAuthenticationProvider.superDigest,
-znode.container.checkIntervalMs, nio.sessionlessCnxnTimeout, reconfigEnabled.`,
+znode.container.checkIntervalMs, nio.sessionlessCnxnTimeout, reconfigEnabled.
+
+It has no permissions of its own. If other machines can reach --listen, it says so, accepts 60
+connections of each address and answers no four-letter word but srvr, as ZooKeeper does by default.`,
 		Example: `  lockstep dev
   lockstep dev --set tickTime=500 --set extendedTypesEnabled=true      short sessions, TTL nodes
   lockstep dev --listen 127.0.0.1:0 --json      a free port, printed for a program to read`,
@@ -51,6 +54,12 @@ func (d *devCommand) serveZooKeeper(cmd *cobra.Command, _ []string) error {
 		return usageError("--listen %q is not host:port: %w", d.listen, err)
 	}
 	var options []zktest.Option
+	open := !isLoopback(d.listen)
+	if open {
+		for name, value := range openDefaults {
+			options = append(options, zktest.WithSetting(name, value))
+		}
+	}
 	for _, setting := range d.set {
 		name, value, found := strings.Cut(setting, "=")
 		if !found {
@@ -67,11 +76,23 @@ func (d *devCommand) serveZooKeeper(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return &exitError{exitNoSession, err, "choose another address with --listen; port 0 is a free one"}
 	}
+	if open {
+		printWarning("everybody who can reach %s can read and change what it keeps; --listen %s is for this machine alone", address, defaultServers)
+	}
 	if err := d.printWelcome(address); err != nil {
 		return err
 	}
 	<-cmd.Context().Done()
 	return nil
+}
+
+// openDefaults are the settings for a server that other machines can reach: a real server's own defaults. --set changes them.
+var openDefaults = map[string]string{"maxClientCnxns": "60", "4lw.commands.whitelist": "srvr"}
+
+// isLoopback reports whether only this machine can reach an address.
+func isLoopback(address string) bool {
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	return err == nil && resolved.IP.IsLoopback()
 }
 
 // printWelcome prints the address of the server, and what it is for.

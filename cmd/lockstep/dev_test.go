@@ -5,6 +5,7 @@ package main
 import (
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -42,22 +43,43 @@ func TestDevOnATakenAddress(t *testing.T) {
 	require.Contains(t, errs, "--listen")
 }
 
+// askWord returns a server's answer to a four-letter word.
+func askWord(t *testing.T, address, word string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte(word))
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	return string(answer)
+}
+
+// TestDevThatOthersCanReachSaysSo, and has the limits of a real server, unless the user sets others.
+func TestDevThatOthersCanReachSaysSo(t *testing.T) {
+	s := onServers(t, "")
+	for _, set := range []string{"tickTime=2000", "4lw.commands.whitelist=*"} {
+		p := s.start("dev", "--listen", ":0", "--json", "--set", set)
+		_, port, err := net.SplitHostPort(decode(t, p.line(0))["listen"].(string))
+		require.NoError(t, err)
+		require.Contains(t, read(p.err), "everybody who can reach")
+		address := "127.0.0.1:" + port
+		require.Equal(t, set == "tickTime=2000", strings.Contains(askWord(t, address, "conf"), "not in the whitelist"))
+		require.Contains(t, askWord(t, address, "srvr"), "Mode: standalone")
+	}
+	alone := s.start("dev", "--listen", "localhost:0", "--json")
+	address := decode(t, alone.line(0))["listen"].(string)
+	require.Empty(t, read(alone.err))
+	require.Contains(t, askWord(t, address, "conf"), "maxClientCnxns=0\n")
+}
+
 func TestDevTakesSettingsOfZooCfg(t *testing.T) {
 	s := onServers(t, "")
 	p := s.start("dev", "--listen", "127.0.0.1:0", "--json", "--set", "tickTime=500", "--set", "4lw.commands.whitelist=conf,ruok")
 	address := decode(t, p.line(0))["listen"].(string)
-	ask := func(word string) string {
-		conn, err := net.Dial("tcp", address)
-		require.NoError(t, err)
-		defer conn.Close()
-		_, err = conn.Write([]byte(word))
-		require.NoError(t, err)
-		answer, err := io.ReadAll(conn)
-		require.NoError(t, err)
-		return string(answer)
-	}
-	require.Contains(t, ask("conf"), "tickTime=500\n")
-	require.Contains(t, ask("stat"), "not in the whitelist")
+	require.Contains(t, askWord(t, address, "conf"), "tickTime=500\n")
+	require.Contains(t, askWord(t, address, "stat"), "not in the whitelist")
 
 	for setting, says := range map[string]string{"tickTime": "not name=value", "tikTime=1": "tikTime", "tickTime=x": "not a number", "jute.maxbuffer=1": "JuteMaxBuffer 1"} {
 		code, _, errs := s.run("dev", "--listen", "127.0.0.1:0", "--set", setting)

@@ -87,6 +87,9 @@ func (h *holderCommand) isNode(e locks.Entry) bool {
 }
 
 func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("node") && h.node == "" { // as a script gives it whose variable is empty
+		return usageError("--node is empty: leave it out to ask all holders")
+	}
 	client, r, err := h.inspect(cmd, args[0])
 	if err != nil {
 		return endBySignal(cmd.Context(), err)

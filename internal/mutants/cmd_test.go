@@ -370,6 +370,14 @@ func init() {
 			old: `[]byte("lockstep cron of "+job)`, new: `[]byte("lockstep cron of "+job[:0])`,
 		},
 		{
+			name: "nothing is said of a server that all can reach", file: "cmd/lockstep/dev.go", test: "TestDevThatOthersCanReachSaysSo",
+			old: "return err == nil && resolved.IP.IsLoopback()", new: "return err == nil && resolved != nil",
+		},
+		{
+			name: "an empty node is each holder's", file: "cmd/lockstep/release.go", test: "TestReleaseDeletesANodeOnlyAsItWasShown",
+			old: `if cmd.Flags().Changed("node") && h.node == "" {`, new: `if cmd.Flags().Changed("node") && h.node == "-" {`,
+		},
+		{
 			name: "a screen is not entered again after a stop", file: "internal/terminal/screen.go", test: "TestAScreenIsEnteredAgainAfterAStop",
 			old: "case isContinuation(sig):",
 			new: "case isContinuation(sig) && s.before == nil:",
