@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
@@ -13,6 +15,25 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 )
+
+// TestANoticeThatNobodyReadsEndsNoCommand: lockstep says that others ask for the lock before it passes that on to the command.
+func TestANoticeThatNobodyReadsEndsNoCommand(t *testing.T) {
+	s := newStage(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0], "lock", "demo", "--yield", "--", "sh", "-c", `exec 2>/dev/null; trap 'exit 7' TERM; : >"$DIR/ready"; while :; do sleep 0.01; done`)
+	cmd.Env, cmd.Stderr = s.env, write
+	require.NoError(t, cmd.Start())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	require.NoError(t, write.Close())
+	require.NoError(t, read.Close())
+	s.until("the command", func() bool { _, err := os.Stat(s.file("ready")); return err == nil })
+	s.ok("revoke", "demo")
+	<-ended
+	require.Equal(t, 7, cmd.ProcessState.ExitCode(), "%v", cmd.ProcessState)
+}
 
 // TestACommandDoesNotGetTheCredentials, unless it needs them for its own use of lockstep.
 func TestACommandDoesNotGetTheCredentials(t *testing.T) {

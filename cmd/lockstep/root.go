@@ -12,6 +12,7 @@ import (
 
 // runCommandLine runs a command line and returns the exit code.
 func runCommandLine(args []string) int {
+	outliveStderr()
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	root := newRoot()

@@ -46,7 +46,7 @@ func (r *commandRunner) addRunnerFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&r.killAfter, "kill-after",
 		"time from SIGTERM to SIGKILL when the hold is lost (default a quarter of the session timeout, at most 5s)")
 	cmd.Flags().BoolVar(&r.noWatchdog, noWatchdogFlag, false,
-		"start no second process that closes the session if this one is killed; others then wait for the session timeout")
+		"start no second process: others wait for the session timeout if this one is killed, and the command goes on beside the next holder if this one is stopped (SIGSTOP)")
 	r.keepAuth.addTo(cmd)
 }
 

@@ -5,3 +5,5 @@ package main
 import "os"
 
 var noticeSignals []os.Signal
+
+func outliveStderr() {}

@@ -5,6 +5,16 @@ package main
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 var noticeSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
+
+// outliveStderr has writes to a standard error that nobody reads any more fail. SIGPIPE would end the program, and with it a command that it runs under a lock. Go raises
+// it for the file descriptors 1 and 2 only, so standard error gets another one. A command inherits it as 2, and SIGPIPE as it was.
+func outliveStderr() {
+	if fd, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+		os.Stderr = os.NewFile(uintptr(fd), os.Stderr.Name())
+	}
+}

@@ -378,6 +378,10 @@ func init() {
 			old: `if cmd.Flags().Changed("node") && h.node == "" {`, new: `if cmd.Flags().Changed("node") && h.node == "-" {`,
 		},
 		{
+			name: "a notice that nobody reads ends the command", file: "cmd/lockstep/signals_unix.go", test: "TestANoticeThatNobodyReadsEndsNoCommand",
+			old: "fd, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, 3); err == nil {", new: "fd, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, 3); err != nil {",
+		},
+		{
 			name: "a screen is not entered again after a stop", file: "internal/terminal/screen.go", test: "TestAScreenIsEnteredAgainAfterAStop",
 			old: "case isContinuation(sig):",
 			new: "case isContinuation(sig) && s.before == nil:",
