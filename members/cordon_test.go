@@ -3,6 +3,7 @@ package members_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/logtest"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -423,6 +425,75 @@ func TestAMemberLeavesThoughItsAnswerIsRefused(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// TestAMemberStaysThoughItsAnswerIsRefused: everybody may read the operator's node, and only the operator may write it. The member keeps to the cordon, stays listed and warns once.
+func TestAMemberStaysThoughItsAnswerIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		log := new(logtest.Buffer)
+		c := w.Member(t, "a", framework.Config{SessionTimeout: timeout}, framework.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		a := &peer{members.New(c.Client, path), c, t}
+		m := a.join("a")
+		seen := w.peer("o").watch(t.Context())
+		operator := w.Member(t, "p", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("p:secret")}},
+			ACL: []framework.ACL{{Perms: framework.PermAll, Scheme: "auth"}, {Perms: framework.PermRead, Scheme: "world", ID: "anyone"}}})
+		require.NoError(t, members.New(operator.Client, path).Cordon(t.Context(), "a"))
+		time.Sleep(10 * time.Minute)
+		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned)
+		require.Equal(t, members.Cordoning, a.member("a").State)
+		require.Equal(t, "a: changed a", seen.last(), "it was cordoned")
+		require.Equal(t, 2, seen.count(), "it has not left")
+		require.Equal(t, 1, strings.Count(log.String(), "refuse a member's answer"))
+		require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load = 3 }))
+		require.Equal(t, 3.0, a.member("a").Info.Load, "its description does not depend on the answer")
+		require.NoError(t, members.New(operator.Client, path).Uncordon(t.Context(), "a"))
+		synctest.Wait()
+		require.NoError(t, m.Healthy(t.Context()))
+	})
+}
+
+// TestARefusedAnswerIsTriedAgain: a quota leaves no room for the answer until an operator raises it.
+func TestARefusedAnswerIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
+		a, o := w.peer("a"), w.peer("o")
+		a.join("a")
+		a.Link.Cut()
+		require.NoError(t, o.Cordon(t.Context(), "a"))
+		raise := o.limit("byteHardLimit", 10)
+		a.Link.Heal()
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, members.Cordoning, o.member("a").State)
+		raise(1000)
+		time.Sleep(61 * time.Second)
+		require.Equal(t, members.Cordoned, o.member("a").State)
+	})
+}
+
+// TestAnAnswerIsWrittenOnce: records hold only UTF-8, and short errors. The text of a drain's error that has something else is stored without that, and the member is done then.
+func TestAnAnswerIsWrittenOnce(t *testing.T) {
+	for text, reason := range map[string]string{
+		"cannot remove /srv/caf\xe9":          "cannot remove /srv/caf\uFFFD",
+		"x" + strings.Repeat("\u00e4", 4<<10): "x" + strings.Repeat("\u00e4", 2047),
+	} {
+		in(t, func(t *testing.T, w *world) {
+			a, o := w.peer("a"), w.peer("o")
+			a.join("a", members.WithDrain(func(context.Context, members.Cordon) error { return errors.New(text) }))
+			session := a.sessionID()
+			writes := make(chan zktest.Request, 100) // a member that repeats its answer never comes to rest
+			stop := w.Observe(func(r zktest.Request) {
+				if r.Session == session && r.Op == zktest.OpMulti && r.Writes() {
+					writes <- r
+				}
+			})
+			defer stop()
+			var failed *members.DrainError
+			require.ErrorAs(t, o.Drain(t.Context(), "a"), &failed)
+			require.Equal(t, reason, failed.Reason)
+			time.Sleep(time.Second)
+			require.Len(t, writes, 2, "cordoned, failed")
+		})
+	}
 }
 
 // TestAnUpdateOfADrainFunctionEndsWithTheMembership: otherwise the member waits for the function, and the function for the member.

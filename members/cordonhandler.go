@@ -30,7 +30,18 @@ type cordonHandler struct {
 	request string // the request that reply answers
 	reply   Answer
 	latest  *drainWork // the latest call of the drain function, or nil if there was none or it was withdrawn
+
+	refused refusedAnswer // the latest answer that was refused; used only by writeAnswer
 }
+
+// refusedAnswer is an answer that the servers have refused.
+type refusedAnswer struct {
+	request string
+	reply   Answer
+}
+
+// refusedAnswerPause is the pause before an answer that the servers have refused is tried again.
+const refusedAnswerPause = time.Minute
 
 func newCordonHandler(g *Group, id string, drain func(context.Context, Cordon) error, changed func(), tel telemetry) *cordonHandler {
 	return &cordonHandler{group: g, path: g.nodePath(cordonName(id)), drain: drain, changed: changed, tel: tel, known: make(chan struct{})}
@@ -164,8 +175,7 @@ func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) {
 			return
 		case err != nil:
 			h.tel.recordDrain(took, "failed")
-			text := err.Error()
-			h.noteAnswer(c.request, Answer{State: Failed, Error: text[:min(len(text), maxReason)]}, false)
+			h.noteAnswer(c.request, Answer{State: Failed, Error: recipe.StoredText(err.Error(), maxReason)}, false)
 		default:
 			h.tel.recordDrain(took, "drained")
 			h.noteAnswer(c.request, Answer{State: Drained}, false)
@@ -203,36 +213,57 @@ func (h *cordonHandler) readGroup(ctx context.Context, s *framework.Session, c *
 // writeAnswer writes the noted answer into the cordon's node, unless the node has it, and removes the answers of nodes that are gone. The transaction checks that the member's node
 // exists: a former session cannot answer. It also checks that nothing has changed in the group since the cordon was read: the version of the cordon's node does not tell whether the
 // cordon was withdrawn and requested again meanwhile, since the versions of the next node begin at 0.
-func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, node string) error {
+//
+// refused is true if the servers have refused the answer, such as for want of permission to write the cordon. The member stays listed all the same, and keeps to the cordon.
+func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, node string) (refused bool, err error) {
 	h.mu.Lock()
 	request, reply := h.request, h.reply
 	h.mu.Unlock()
 	c := h.cordon.Load()
 	_, name := znode.Split(node)
 	if c == nil || request == "" || c.request != request {
-		return nil
+		return false, nil
 	}
 	if c.Answers[name] == reply {
 		h.settleDrain(request, reply)
-		return nil
+		return false, nil
 	}
+	err = h.sendAnswer(ctx, s, c, node, reply)
+	var conflict *framework.TxError
+	switch {
+	case err == nil:
+		return false, nil
+	case ctx.Err() != nil || s.Err() != nil:
+		return false, err
+	case isConflict(err) && errors.As(err, &conflict) && conflict.Index > 0: // the follower reads the changed cordon, or the watch of the member's node shows that the node is gone
+		return false, nil
+	case isConflict(err) || isUnknown(err) || failure.IsTransient(err):
+		h.changed()
+		return false, nil
+	}
+	h.settleDrain(request, reply)
+	if this := (refusedAnswer{request, reply}); this != h.refused {
+		h.refused = this
+		h.group.client.Logger().Warn("the servers refuse a member's answer to its cordon; the member keeps to the cordon and tries again every minute", "path", h.path, "answer", reply.State,
+			"error", err)
+	}
+	return true, nil
+}
+
+// sendAnswer writes an answer into the cordon's node, unless another cordon is the present one.
+func (h *cordonHandler) sendAnswer(ctx context.Context, s *framework.Session, c *Cordon, node string, reply Answer) error {
 	present, group, err := h.readGroup(ctx, s, c)
 	if err != nil || present == nil {
 		return err
 	}
+	_, name := znode.Split(node)
 	data, err := c.toRecord().withAnswer(name, reply, present)
 	if err != nil {
 		return err
 	}
 	_, err = s.Multi(ctx, framework.CheckOp(h.group.path, group), framework.CheckOp(node, framework.AnyVersion), framework.SetOp(h.path, data, c.version), h.group.announceOp())
-	var refused *framework.TxError
-	if isConflict(err) && errors.As(err, &refused) && refused.Index > 0 { // the follower reads the changed cordon, or the watch of the member's node shows that the node is gone
-		return nil
+	if err == nil {
+		h.settleDrain(c.request, reply)
 	}
-	if isConflict(err) || isUnknown(err) || failure.IsTransient(err) {
-		h.changed()
-		return nil
-	}
-	h.settleDrain(request, reply) // or the servers have refused it
 	return err
 }

@@ -29,7 +29,7 @@ var (
 type DrainError struct {
 	// ID is the member's ID.
 	ID string
-	// Reason is the text of the error that the member's drain function returned, cut to 4,096 bytes, or says that the member has no drain function.
+	// Reason is the text of the error that the member's drain function returned, in UTF-8 and cut to 4,096 bytes, or says that the member has no drain function.
 	Reason string
 }
 

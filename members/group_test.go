@@ -239,6 +239,44 @@ func TestConcurrentUpdatesAllCount(t *testing.T) {
 	})
 }
 
+// TestAPanicInAnUpdateIsHarmless: a handler of net/http writes to a nil map, and its server goes on.
+func TestAPanicInAnUpdateIsHarmless(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.peer("a")
+		m := a.join("a")
+		require.Panics(t, func() { _ = m.Update(t.Context(), func(i *members.Info) { i.Load, i.Metadata["zone"] = 7, "b" }) })
+		require.Zero(t, m.Info().Load)
+		require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load = m.Info().Load + 1 }), "the function may call Info")
+		require.Equal(t, 1.0, a.member("a").Info.Load)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.NoError(t, m.Update(t.Context(), func(i *members.Info) {
+			require.ErrorIs(t, m.Update(ctx, func(i *members.Info) { i.Load = 9 }), context.DeadlineExceeded, "functions are called one after the other")
+			i.Load++
+		}))
+		require.Equal(t, 2.0, a.member("a").Info.Load)
+	})
+}
+
+// TestRefusedJoinsLeaveNothingToDelete: a quota keeps a member from joining on its next session for hours.
+func TestRefusedJoinsLeaveNothingToDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
+		a, o := w.peer("a"), w.peer("o")
+		a.join("a")
+		raise := o.limit("countHardLimit", 1)
+		require.NoError(t, w.Expire(a.sessionID()))
+		time.Sleep(6 * time.Hour)
+		require.Empty(t, w.Children(path))
+		deletes := w.Requests()[zktest.OpDelete]
+		raise(100)
+		time.Sleep(time.Minute)
+		o.member("a")
+		require.LessOrEqual(t, w.Requests()[zktest.OpDelete]-deletes, int64(1), "only the node of the former session may be left")
+	})
+}
+
 func TestForeignMembersAreShownByTheirNames(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -26,6 +27,8 @@ type Membership struct {
 	ctx   context.Context
 	leave context.CancelCauseFunc // ends ctx
 	wake  chan struct{}           // holds one value while there may be something to write
+
+	updating chan struct{} // holds one value while a call of Update changes info
 
 	mu       sync.Mutex
 	info     Info
@@ -53,7 +56,7 @@ func (g *Group) Join(ctx context.Context, id string, info Info, opts ...JoinOpti
 		return nil, failure.Wrap("join", g.path, err)
 	}
 	m := &Membership{
-		group: g, id: id, wake: make(chan struct{}, 1), info: info.cloneInfo(), revision: 1, changed: make(chan struct{}),
+		group: g, id: id, wake: make(chan struct{}, 1), updating: make(chan struct{}, 1), info: info.cloneInfo(), revision: 1, changed: make(chan struct{}),
 		listed: make(chan struct{}), unlisted: make(chan struct{}), gone: make(chan struct{}),
 	}
 	m.ctx, m.leave = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -83,21 +86,16 @@ func (m *Membership) Info() Info {
 }
 
 // Update changes the member's description of itself, and returns when the servers have the change, or a later one. It calls change once. The next session has the description, too. Each
-// update is a write that all watchers read: update a load every few seconds, not with every request. change must not call Update or Info.
+// update is a write that all watchers read: update a load every few seconds, not with every request. Updates call their functions one after the other, so change must not call Update. If
+// change panics, the description stays as it was.
 //
-// The error wraps ErrInvalid, ErrLeft or framework.ErrClosed, or is that of ctx. When ctx ends, the change stays: it is written later, unless the membership ends before.
+// The error wraps ErrInvalid, ErrLeft or framework.ErrClosed, or is that of ctx. When ctx ends, the change stays: it is written later, unless the membership ends before. If ctx ends
+// before change was called, there is no change.
 func (m *Membership) Update(ctx context.Context, change func(*Info)) error {
-	m.mu.Lock()
-	next := m.info.cloneInfo()
-	change(&next)
-	if err := next.checkInfo(); err != nil {
-		m.mu.Unlock()
+	mine, err := m.changeInfo(ctx, change)
+	if err != nil {
 		return failure.Wrap("update", m.group.path, err)
 	}
-	m.info = next.cloneInfo()
-	m.revision++
-	mine := m.revision
-	m.mu.Unlock()
 	m.signalChange()
 	for {
 		m.mu.Lock()
@@ -114,6 +112,26 @@ func (m *Membership) Update(ctx context.Context, change func(*Info)) error {
 			return failure.Wrap("update", m.group.path, failure.Ended(ctx))
 		}
 	}
+}
+
+// changeInfo changes the description by a function of the user's, and returns the new revision. It calls the function without the mutex: the function may panic, block or call Info.
+func (m *Membership) changeInfo(ctx context.Context, change func(*Info)) (revision int64, err error) {
+	select {
+	case m.updating <- struct{}{}:
+		defer func() { <-m.updating }()
+	case <-ctx.Done():
+		return 0, failure.Ended(ctx)
+	}
+	next := m.Info()
+	change(&next)
+	if err := next.checkInfo(); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.info = next.cloneInfo()
+	m.revision++
+	return m.revision, nil
 }
 
 // Cordon returns the operator's request to this member, or false if there is none. It reads memory. While the connection is lost, it returns the last known state.
@@ -238,7 +256,9 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 		defer func() { <-s.Primitives().Discard(nil, node).Done() }()
 		err = m.deleteFormer(s)
 	}
-	m.former = append(m.former, node) // also without an answer: it may have been created
+	if err == nil || errors.Is(err, framework.ErrSessionLost) { // without an answer it may have been created
+		m.former = append(m.former, node)
+	}
 	if err != nil {
 		return err
 	}
@@ -308,9 +328,14 @@ func (m *Membership) keepNode(s *framework.Session, node string) error {
 		m.tel.countUpdate()
 	}
 	m.confirmRevision(revision)
-	if err := m.cordonHandler.writeAnswer(m.ctx, s, node); err != nil {
+	refused, err := m.cordonHandler.writeAnswer(m.ctx, s, node)
+	if err != nil {
 		return err
 	}
-	_, _, err = recipe.WaitForFirst(m.ctx, s.Context(), recipe.Sources{Watch: changed, Signal: m.wake})
+	var again <-chan time.Time
+	if refused {
+		again = time.After(refusedAnswerPause)
+	}
+	_, _, err = recipe.WaitForFirst(m.ctx, s.Context(), recipe.Sources{Watch: changed, Signal: m.wake, Timer: again})
 	return err
 }

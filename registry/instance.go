@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Instance is one instance of a service.
@@ -85,8 +86,7 @@ func (i Instance) reasonAfterCheck(err error, disabledByCheck string) string {
 	case err == nil && disabledByCheck != "" && (i.Disabled == disabledByCheck || !i.isPayloadObject()):
 		return ""
 	case err != nil && i.Disabled == "":
-		text := err.Error()
-		return unhealthy + strings.ToValidUTF8(text[:min(len(text), maxCheckError)], "?") // JSON holds no other text
+		return unhealthy + recipe.StoredText(err.Error(), maxCheckError)
 	}
 	return i.Disabled
 }

@@ -128,7 +128,8 @@ func (g *Registration) Err() error {
 }
 
 // Update applies a change to the instance, except to its service and id, and returns when the servers have the changed instance. apply may be called several times, each time with the
-// instance's present state, also after a reply to a write was lost: set values in it, do not add to them. It must not call methods of the registration.
+// instance's present state, also after a reply to a write was lost: set values in it, do not add to them. It may call
+// Instance, Done and Err, and no other methods of the registration. If the first call of apply panics, there is no change.
 //
 // The error wraps ErrInvalid, framework.ErrTooLarge, framework.ErrQuotaExceeded or framework.ErrNoAuth if the change is refused, or if the instance cannot be registered again at present: the
 // registration goes on without the change. Otherwise it wraps ErrClosed or the error that ended the registration, or is that of ctx; then the change may still be made.
@@ -140,10 +141,10 @@ func (g *Registration) Update(ctx context.Context, apply func(*Instance)) error 
 		next.Service, next.ID = service, id
 		*i = next
 	}}
-	g.mu.Lock()
-	probe := g.instance.cloneInstance()
-	one.apply(&probe)
+	probe := g.Instance()
+	one.apply(&probe) // without the mutex: it may panic
 	err := probe.checkFields()
+	g.mu.Lock()
 	if g.closed {
 		err = ErrClosed
 	}

@@ -428,6 +428,21 @@ func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 	})
 }
 
+// TestAPanicInAnUpdateIsHarmless: a handler of net/http writes to a nil map, and its server goes on.
+func TestAPanicInAnUpdateIsHarmless(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		g := w.register(w.member("a"), "one")
+		require.Panics(t, func() { _ = g.Update(t.Context(), func(i *registry.Instance) { i.Port, i.Metadata["zone"] = 9, "b" }) })
+		require.Equal(t, 8080, g.Instance().Port)
+		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Weight = g.Instance().Weight + 1 }), "the function may read the registration")
+		require.Equal(t, 2, g.Instance().Weight)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.NoError(t, g.Close(ctx))
+		require.Empty(t, w.Children(base+"/"+billing))
+	})
+}
+
 // TestALongErrorOfAHealthCheckIsCut.
 func TestALongErrorOfAHealthCheckIsCut(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -42,6 +42,30 @@ var membersMutants = []mutant{
 		old: "it joins again\", \"path\", m.group.path, \"error\", err)\n	return true\n", new: "it joins again\", \"path\", m.group.path, \"error\", err)\n	return false\n",
 	},
 	{
+		name: "an answer is stored that JSON changes", file: "internal/recipe/record.go", pkg: "./members", test: "TestAnAnswerIsWrittenOnce",
+		old: "	text = strings.ToValidUTF8(text, \"\\uFFFD\")\n", new: "",
+	},
+	{
+		name: "an answer is cut within a character", file: "internal/recipe/record.go", pkg: "./members", test: "TestAnAnswerIsWrittenOnce",
+		old: "strings.ToValidUTF8(text[:most], \"\")", new: "text[:most]",
+	},
+	{
+		name: "a refused answer ends the membership", file: "members/membership.go", test: "TestAMemberStaysThoughItsAnswerIsRefused",
+		old: "	if refused {\n", new: "	if refused {\n		return framework.ErrNoAuth\n	}\n	if refused {\n",
+	},
+	{
+		name: "a refused answer is not tried again", file: "members/membership.go", test: "TestARefusedAnswerIsTriedAgain",
+		old: "	if refused {\n", new: "	if refused && false {\n",
+	},
+	{
+		name: "each refused join is remembered", file: "members/membership.go", test: "TestRefusedJoinsLeaveNothingToDelete",
+		old: "	if err == nil || errors.Is(err, framework.ErrSessionLost) {", new: "	if err == nil || true {",
+	},
+	{
+		name: "a panic keeps the turn of an update", file: "members/membership.go", test: "TestAPanicInAnUpdateIsHarmless",
+		old: "	next := m.Info()\n	change(&next)\n", new: "	m.mu.Lock()\n	next := m.info.cloneInfo()\n	change(&next)\n	m.mu.Unlock()\n",
+	},
+	{
 		name: "an update ends before it is written", file: "members/membership.go", test: "TestUpdatesSurviveLostReplies",
 		old: "if stored >= mine {", new: "if stored >= mine || true {",
 	},
@@ -133,7 +157,7 @@ var membersMutants = []mutant{
 	},
 	{
 		name: "a member that leaves waits for an answer that is refused", file: "members/cordonhandler.go", test: "TestAMemberLeavesThoughItsAnswerIsRefused",
-		old: "	h.settleDrain(request, reply) // or", new: "	if err == nil {\n		h.settleDrain(request, reply)\n	} // or",
+		old: "	h.settleDrain(request, reply)\n	if this", new: "	if this",
 	},
 	{
 		name: "a member that leaves waits for a drain that was withdrawn", file: "members/cordonhandler.go", test: "TestAMemberLeavesDuringADrainThatIsWithdrawn",

@@ -47,12 +47,16 @@ var registryMutants = []mutant{
 		old: "(i.Disabled == disabledByCheck || !i.isPayloadObject()):", new: "(i.Disabled == disabledByCheck):",
 	},
 	{
-		name: "a reason is stored that JSON changes", file: "registry/instance.go", test: "TestAHealthCheckEnablesWhatItHasDisabled",
-		old: "strings.ToValidUTF8(text[:min(len(text), maxCheckError)], \"?\")", new: "text[:min(len(text), maxCheckError)]",
+		name: "a reason is stored that JSON changes", file: "internal/recipe/record.go", pkg: "./registry", test: "TestAHealthCheckEnablesWhatItHasDisabled",
+		old: "	text = strings.ToValidUTF8(text, \"\\uFFFD\")\n", new: "",
 	},
 	{
 		name: "the error of a health check is stored whole", file: "registry/instance.go", test: "TestALongErrorOfAHealthCheckIsCut",
-		old: "text[:min(len(text), maxCheckError)]", new: "text",
+		old: "recipe.StoredText(err.Error(), maxCheckError)", new: "recipe.StoredText(err.Error(), 1<<30)",
+	},
+	{
+		name: "a change is tried under the mutex", file: "registry/registration.go", test: "TestAPanicInAnUpdateIsHarmless",
+		old: "	one.apply(&probe) // without the mutex: it may panic\n", new: "	g.mu.Lock()\n	one.apply(&probe)\n	g.mu.Unlock()\n",
 	},
 	{
 		name: "a refused update counts as a refused registration", file: "registry/registration.go", test: "TestARefusedUpdateLeavesTheRegistration",
