@@ -125,7 +125,7 @@ func (m *listedInstance) nextCallCost(now int64) float64 {
 
 // chooseInstance picks one of the enabled instances, of which there is at least one. It skips ejected instances, unless the share of the others is below the panic threshold.
 func (l *instanceList) chooseInstance(p *Pool, key string, now int64) *listedInstance {
-	m := l.balance(p, key, now, false)
+	m := l.balance(p, key, now)
 	if m == nil || !m.isEjected(now) {
 		return m
 	}
@@ -138,15 +138,65 @@ func (l *instanceList) chooseInstance(p *Pool, key string, now int64) *listedIns
 	if notEjected == 0 || float64(notEjected) < p.opts.threshold*float64(len(l.enabled)) {
 		return m
 	}
-	return l.balance(p, key, now, true)
+	if usable := l.balanceUsable(p, key, now); usable != nil {
+		return usable
+	}
+	return m // the others were ejected meanwhile, too
 }
 
-// balance picks one of the enabled instances by the pool's balancer. With skipEjected it skips ejected instances.
-func (l *instanceList) balance(p *Pool, key string, now int64, skipEjected bool) *listedInstance {
+// balanceUsable picks one of the instances that are not ejected, or nil if there is none. It divides the share of an ejected instance among all others, where the next one in the list would get
+// it whole. So RoundRobin draws in place of an ejected instance.
+func (l *instanceList) balanceUsable(p *Pool, key string, now int64) *listedInstance {
+	switch p.opts.balancer {
+	case RoundRobin:
+		return l.drawUsable(now, func(*listedInstance) int { return 1 })
+	case Weighted:
+		return l.drawUsable(now, func(m *listedInstance) int { return m.instance.Weight })
+	case Rendezvous:
+		return l.highestScore(key, now, true)
+	}
+	first := l.drawUsable(now, func(*listedInstance) int { return 1 })
+	second := l.drawUsable(now, func(m *listedInstance) int {
+		if m == first {
+			return 0
+		}
+		return 1
+	})
+	if second != nil && second.nextCallCost(now) < first.nextCallCost(now) {
+		return second
+	}
+	return first
+}
+
+// drawUsable draws one of the instances that are not ejected, by shares of at least 0. It returns nil if these have no share together.
+func (l *instanceList) drawUsable(now int64, share func(*listedInstance) int) (drawn *listedInstance) {
+	total := 0
+	for _, m := range l.enabled {
+		if !m.isEjected(now) {
+			total += share(m)
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	at := rand.IntN(total)
+	for _, m := range l.enabled {
+		if one := share(m); one > 0 && !m.isEjected(now) {
+			drawn = m // or the last one, if others were ejected meanwhile
+			if at -= one; at < 0 {
+				break
+			}
+		}
+	}
+	return drawn
+}
+
+// balance picks one of the enabled instances by the pool's balancer, also an ejected one.
+func (l *instanceList) balance(p *Pool, key string, now int64) *listedInstance {
 	n := len(l.enabled)
 	switch p.opts.balancer {
 	case RoundRobin:
-		return l.firstUsableFrom(int((p.picks.Add(1)-1)%uint64(n)), now, skipEjected)
+		return l.enabled[(p.picks.Add(1)-1)%uint64(n)]
 	case Weighted:
 		at := rand.IntN(l.totalWeight)
 		place, _ := slices.BinarySearchFunc(l.enabled, at, func(m *listedInstance, at int) int {
@@ -155,9 +205,9 @@ func (l *instanceList) balance(p *Pool, key string, now int64, skipEjected bool)
 			}
 			return 1
 		})
-		return l.firstUsableFrom(place, now, skipEjected)
+		return l.enabled[place]
 	case Rendezvous:
-		return l.highestScore(key, now, skipEjected)
+		return l.highestScore(key, now, false)
 	}
 	random := rand.Uint64() // each half draws one instance: n is far below 2^32
 	a := scaleBelow(random>>32, n)
@@ -165,7 +215,7 @@ func (l *instanceList) balance(p *Pool, key string, now int64, skipEjected bool)
 	if b >= n {
 		b %= n
 	}
-	first, second := l.firstUsableFrom(a, now, skipEjected), l.firstUsableFrom(b, now, skipEjected)
+	first, second := l.enabled[a], l.enabled[b]
 	if second.nextCallCost(now) < first.nextCallCost(now) {
 		return second
 	}
@@ -175,21 +225,8 @@ func (l *instanceList) balance(p *Pool, key string, now int64, skipEjected bool)
 // scaleBelow scales a random number below 2^32 to one below n.
 func scaleBelow(random uint64, n int) int { return int(random * uint64(n) >> 32) }
 
-// firstUsableFrom returns the enabled instance at a place, or with skipEjected the first one from there on that is not ejected, if there is one.
-func (l *instanceList) firstUsableFrom(place int, now int64, skipEjected bool) *listedInstance {
-	if !skipEjected {
-		return l.enabled[place]
-	}
-	n := len(l.enabled)
-	for i := range n {
-		if m := l.enabled[(place+i)%n]; !m.isEjected(now) {
-			return m
-		}
-	}
-	return l.enabled[place] // the others were ejected meanwhile, too
-}
-
-// highestScore returns the enabled instance with the highest score for a key (rendezvous hashing). An instance's score does not depend on the other instances.
+// highestScore returns the enabled instance with the highest score for a key (rendezvous hashing), with skipEjected the one of those that are not ejected, or nil. An instance's score does
+// not depend on the other instances.
 func (l *instanceList) highestScore(key string, now int64, skipEjected bool) *listedInstance {
 	var best *listedInstance
 	wanted, highest := hashText(key), math.Inf(-1)
@@ -205,9 +242,6 @@ func (l *instanceList) highestScore(key string, now int64, skipEjected bool) *li
 		if best == nil || score > highest {
 			best, highest = m, score
 		}
-	}
-	if best == nil {
-		return l.enabled[0] // all were ejected meanwhile
 	}
 	return best
 }

@@ -53,6 +53,48 @@ func TestBalancersFollowTheWeights(t *testing.T) {
 	})
 }
 
+// TestTheShareOfAnEjectedInstanceIsDivided among the others by their weights, with every balancer. Its neighbour in the list gets no more than they do.
+func TestTheShareOfAnEjectedInstanceIsDivided(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		for id, weight := range map[string]int{"a": 900, "b": 30, "c": 30, "d": 60} {
+			require.NoError(t, w.register(m, id).Update(t.Context(), func(i *registry.Instance) { i.Weight = weight }))
+		}
+		for _, balancer := range []registry.Balancer{registry.RoundRobin, registry.Weighted, registry.Rendezvous, registry.LeastLoaded} {
+			p := w.pool(m, registry.WithBalancer(balancer), registry.WithEjection(1, time.Hour))
+			pickFor := func(n int) (registry.Picked, error) { return p.PickFor(t.Context(), fmt.Sprint("key", n)) }
+			for n, ejected := 0, false; !ejected; n++ {
+				one, err := pickFor(n)
+				require.NoError(t, err)
+				if ejected = one.Instance.ID == "a"; ejected {
+					one.Done(errors.New("down"))
+				} else {
+					one.Done(nil)
+				}
+			}
+			const n = 6000
+			counts := map[string]int{}
+			for i := range n {
+				one, err := pickFor(i)
+				require.NoError(t, err)
+				one.Done(nil)
+				counts[one.Instance.ID]++
+			}
+			require.Zero(t, counts["a"])
+			switch balancer {
+			case registry.RoundRobin:
+				require.InDelta(t, n/3, counts["b"], n/10)
+				require.InDelta(t, n/3, counts["d"], n/10)
+			case registry.Weighted, registry.Rendezvous:
+				require.InDelta(t, n/4, counts["b"], n/10)
+				require.InDelta(t, n/2, counts["d"], n/10)
+			default: // all cost the same; those with a higher weight cost less
+				require.InDelta(t, counts["b"], counts["c"], n/10)
+			}
+		}
+	})
+}
+
 // TestTheSlowInstanceGetsFewerCalls: of two instances, LeastLoaded picks the one with the smaller load.
 func TestTheSlowInstanceGetsFewerCalls(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

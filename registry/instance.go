@@ -33,8 +33,9 @@ type Instance struct {
 	Disabled string
 	// Registered is when the instance was registered, by the clock of its machine. Default: the time of Register.
 	Registered time.Time
-	// Payload is the JSON of Curator's payload, or nil. If it is an object, Weight, Metadata and Disabled are stored as its fields "weight", "metadata" and "disabled". If it is not, the instance
-	// cannot have a weight or metadata. Java programs read it as the class that its field "@class" names, or as a map without that field.
+	// Payload is the JSON of Curator's payload, or nil. If it is an object, Weight, Metadata and Disabled are stored as its fields "weight", "metadata" and "disabled", which are written only
+	// when they change. If it is not an object, the instance cannot have a weight or metadata. The same holds for a field of a Java program with one of these names and a value that this package does not
+	// write, such as the weight 0.25: it stays. Java programs read the payload as the class that its field "@class" names, or as a map without that field.
 	Payload json.RawMessage
 	// URISpec is the pattern by which Java programs build the instance's URI, such as "{scheme}://{address}:{port}/v2". This package does not use it.
 	URISpec string
@@ -69,31 +70,24 @@ func (i Instance) checkFields() error {
 		return fmt.Errorf("%w: %.300q cannot be an address, give a host name or an IP address", ErrInvalid, i.Address)
 	case i.Port < 0 || i.Port > 65535 || i.SSLPort < 0 || i.SSLPort > 65535 || i.Port == 0 && i.SSLPort == 0:
 		return fmt.Errorf("%w: ports %d and %d, one must be 1 to 65535", ErrInvalid, i.Port, i.SSLPort)
-	case i.Weight < 1 || i.Weight > 1000:
-		return fmt.Errorf("%w: weight %d, it must be 1 to 1000", ErrInvalid, i.Weight)
+	case i.Weight < 1 || i.Weight > maxWeight:
+		return fmt.Errorf("%w: weight %d, it must be 1 to %d", ErrInvalid, i.Weight, maxWeight)
 	case len(i.Payload) > 0 && !json.Valid(i.Payload):
 		return fmt.Errorf("%w: payload %.100q is not JSON", ErrInvalid, i.Payload)
-	case (i.Weight != 1 || len(i.Metadata) > 0) && !i.isPayloadObject():
-		return fmt.Errorf("%w: payload %.100q is not a JSON object, so it cannot hold a weight or metadata", ErrInvalid, i.Payload)
 	}
-	return nil
+	return parsePayload(i.Payload).checkHolds(i)
 }
 
 // reasonAfterCheck returns the reason for which the instance is disabled after a health check that has returned err. disabledByCheck is the reason for which the check has disabled the
-// instance, or "" if it has not. A payload that is not an object does not hold the reason. Then reasonAfterCheck takes any reason for that of the check.
+// instance, or "" if it has not. If the payload does not hold the reason, reasonAfterCheck takes any reason for that of the check.
 func (i Instance) reasonAfterCheck(err error, disabledByCheck string) string {
 	switch {
-	case err == nil && disabledByCheck != "" && (i.Disabled == disabledByCheck || !i.isPayloadObject()):
+	case err == nil && disabledByCheck != "" && (i.Disabled == disabledByCheck || !parsePayload(i.Payload).holds("disabled")):
 		return ""
 	case err != nil && i.Disabled == "":
 		return unhealthy + recipe.StoredText(err.Error(), maxCheckError)
 	}
 	return i.Disabled
-}
-
-// isPayloadObject reports whether the payload can hold the fields of lockstepPayload: it is a JSON object, or there is none.
-func (i Instance) isPayloadObject() bool {
-	return len(i.Payload) == 0 || json.Unmarshal(i.Payload, new(map[string]json.RawMessage)) == nil
 }
 
 func (i Instance) cloneInstance() Instance {
@@ -164,11 +158,92 @@ func parseURISpec(text string) *uriSpec {
 	return u
 }
 
-// lockstepPayload are the fields of an instance that Curator does not have. They are stored in the payload; its other fields belong to Java programs and stay.
-type lockstepPayload struct {
-	Weight   int               `json:"weight,omitempty"`
-	Metadata map[string]string `json:"metadata,omitempty"`
-	Disabled string            `json:"disabled,omitempty"`
+// payloadFields is a payload with the fields of an instance that Curator does not have. Its other fields belong to Java programs and stay.
+type payloadFields struct {
+	fields   map[string]json.RawMessage // nil if the payload is not an object
+	foreign  map[string]bool            // the names of fields that this package would have, with values that it does not write
+	weight   int                        // 1 if it has none
+	metadata map[string]string
+	disabled string
+}
+
+// maxWeight is the largest weight.
+const maxWeight = 1000
+
+// parsePayload reads a payload. A weight above maxWeight is read as that.
+func parsePayload(payload json.RawMessage) payloadFields {
+	p := payloadFields{fields: map[string]json.RawMessage{}, foreign: map[string]bool{}, weight: 1}
+	if len(payload) == 0 || string(payload) == "null" {
+		return p
+	}
+	p.fields = nil
+	if json.Unmarshal(payload, &p.fields) != nil { // it is a text or a list of a Java program
+		p.fields = nil
+		return p
+	}
+	read := func(name string, into any) (isOwn bool) {
+		raw, there := p.fields[name]
+		isOwn = there && string(raw) != "null" && json.Unmarshal(raw, into) == nil
+		p.foreign[name] = there && !isOwn
+		return isOwn
+	}
+	weight := 0
+	if read("weight", &weight) {
+		p.foreign["weight"] = weight < 1 || weight > maxWeight
+	}
+	if weight > 0 {
+		p.weight = min(weight, maxWeight)
+	}
+	if !read("metadata", &p.metadata) {
+		p.metadata = nil // it may have been read in part
+	}
+	read("disabled", &p.disabled)
+	return p
+}
+
+// holds reports whether the payload can hold this package's field with a name.
+func (p payloadFields) holds(name string) bool { return p.fields != nil && !p.foreign[name] }
+
+// checkHolds returns why the payload cannot hold an instance's weight or metadata, or nil.
+func (p payloadFields) checkHolds(i Instance) error {
+	cannot := ""
+	switch {
+	case i.Weight != p.weight && !p.holds("weight"):
+		cannot = fmt.Sprintf("the weight %d", i.Weight)
+	case !maps.Equal(i.Metadata, p.metadata) && !p.holds("metadata"):
+		cannot = "metadata"
+	default:
+		return nil
+	}
+	if p.fields == nil {
+		return fmt.Errorf("%w: payload %.100q is not a JSON object, so it cannot hold %s", ErrInvalid, i.Payload, cannot)
+	}
+	return fmt.Errorf("%w: payload %.100q has a field of another program with this name, so it cannot hold %s", ErrInvalid, i.Payload, cannot)
+}
+
+// encodeFor returns the payload for an instance. It writes the fields that differ, so what a Java program has written stays as it is.
+func (p payloadFields) encodeFor(i Instance) json.RawMessage {
+	changed := false
+	set := func(name string, value any, same, write bool) {
+		if same || !p.holds(name) {
+			return
+		}
+		changed = true
+		delete(p.fields, name)
+		if write {
+			p.fields[name] = mustEncode(json.Marshal(value))
+		}
+	}
+	set("weight", i.Weight, i.Weight == p.weight, i.Weight != 1)
+	set("metadata", i.Metadata, maps.Equal(i.Metadata, p.metadata), len(i.Metadata) > 0)
+	set("disabled", i.Disabled, i.Disabled == p.disabled, i.Disabled != "")
+	switch {
+	case changed && len(p.fields) > 0:
+		return mustEncode(json.Marshal(p.fields))
+	case changed || len(i.Payload) == 0:
+		return json.RawMessage("null")
+	}
+	return i.Payload
 }
 
 // decodeInstance decodes the data of an instance's node. The error wraps ErrInvalid.
@@ -177,16 +252,10 @@ func decodeInstance(service, id string, data []byte) (Instance, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return Instance{}, fmt.Errorf("%w: %s of %s: %w", ErrInvalid, id, service, err)
 	}
-	i := Instance{Service: service, ID: id, Weight: 1, Registered: time.UnixMilli(r.Time).UTC(), URISpec: r.URISpec.String()}
+	p := parsePayload(r.Payload)
+	i := Instance{Service: service, ID: id, Weight: p.weight, Metadata: p.metadata, Disabled: p.disabled, Registered: time.UnixMilli(r.Time).UTC(), URISpec: r.URISpec.String()}
 	if len(r.Payload) > 0 && string(r.Payload) != "null" {
 		i.Payload = r.Payload
-	}
-	var p lockstepPayload
-	if json.Unmarshal(r.Payload, &p) == nil { // a payload that is not an object belongs to a Java program
-		i.Metadata, i.Disabled = p.Metadata, p.Disabled
-		if p.Weight > 0 {
-			i.Weight = min(p.Weight, 1000)
-		}
 	}
 	switch {
 	case r.Enabled == nil || *r.Enabled: // older releases of Curator do not write it
@@ -208,40 +277,25 @@ func decodeInstance(service, id string, data []byte) (Instance, error) {
 
 // encodeInstance returns the data for an instance's node. before is the node's former data, or nil; its unknown fields stay.
 func encodeInstance(i Instance, before []byte) []byte {
-	var fields, inner map[string]json.RawMessage
+	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(before, &fields) // data that is not an object is replaced
 	if fields == nil {
 		fields = map[string]json.RawMessage{}
 	}
-	isObject := i.isPayloadObject() // else it is a text or a list of a Java program
-	if isObject && len(i.Payload) > 0 {
-		_ = json.Unmarshal(i.Payload, &inner)
-	}
-	if inner == nil {
-		inner = map[string]json.RawMessage{}
-	}
-	set := func(into map[string]json.RawMessage, name string, value any, write bool) {
-		delete(into, name)
-		if write {
-			into[name] = mustEncode(json.Marshal(value))
-		}
-	}
-	set(inner, "weight", i.Weight, i.Weight != 1)
-	set(inner, "metadata", i.Metadata, len(i.Metadata) > 0)
-	set(inner, "disabled", i.Disabled, i.Disabled != "")
+	set := func(name string, value any) { fields[name] = mustEncode(json.Marshal(value)) }
 	port := func(p int) any {
 		if p == 0 {
 			return nil
 		}
 		return p
 	}
-	set(fields, "name", i.Service, true)
-	set(fields, "id", i.ID, true)
-	set(fields, "address", i.Address, true)
-	set(fields, "port", port(i.Port), true)
-	set(fields, "sslPort", port(i.SSLPort), true)
-	set(fields, "enabled", i.Disabled == "", true)
-	set(fields, "registrationTimeUTC", i.Registered.UnixMilli(), true)
+	set("name", i.Service)
+	set("id", i.ID)
+	set("address", i.Address)
+	set("port", port(i.Port))
+	set("sslPort", port(i.SSLPort))
+	set("enabled", i.Disabled == "")
+	set("registrationTimeUTC", i.Registered.UnixMilli())
 	if _, there := fields["serviceType"]; !there {
 		fields["serviceType"] = json.RawMessage(`"DYNAMIC"`)
 	}
@@ -249,15 +303,8 @@ func encodeInstance(i Instance, before []byte) []byte {
 	if json.Unmarshal(fields["uriSpec"], &spec) != nil || spec.String() != i.URISpec {
 		spec = parseURISpec(i.URISpec)
 	}
-	set(fields, "uriSpec", spec, true)
-	switch {
-	case !isObject:
-		fields["payload"] = i.Payload
-	case len(inner) > 0:
-		fields["payload"] = mustEncode(json.Marshal(inner))
-	default:
-		fields["payload"] = json.RawMessage("null")
-	}
+	set("uriSpec", spec)
+	fields["payload"] = parsePayload(i.Payload).encodeFor(i)
 	return mustEncode(json.Marshal(fields))
 }
 

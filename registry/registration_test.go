@@ -2,8 +2,10 @@ package registry_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -224,6 +226,46 @@ func TestAnInstanceIsCuratorsJSON(t *testing.T) {
 		names, err = registry.New(m.Client, "/none").Services(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, names)
+	})
+}
+
+// TestAJavaProgramsFieldsStay: a Java program has fields of its own with the names of this package's. An operator disables and enables its instance, and each byte of the payload stays.
+func TestAJavaProgramsFieldsStay(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		s, r := w.session(m), registry.New(m.Client, base)
+		require.NoError(t, s.MakeDirs(t.Context(), base+"/billing"))
+		for id, payload := range map[string]string{
+			"fraction": `{"weight":0.25,"region":"eu","@class":"com.example.Node"}`,
+			"large":    `{"weight":5000}`,
+			"zero":     `{"weight":0,"n":1e400}`,
+			"own":      `{"weight":2,"metadata":{"zone":"a"},"region":"eu"}`,
+			"numbers":  `{"metadata":{"zone":"a","cores":8},"weight":2}`,
+			"flag":     `{"disabled":false,"region":"eu"}`,
+			"nothing":  `{"weight":null,"metadata":null,"disabled":null}`,
+			"case":     `{"Weight":7,"Disabled":1}`,
+			"text":     `"text"`,
+		} {
+			node := `{"name":"billing","id":"` + id + `","address":"h","port":5,"sslPort":null,"payload":` + payload + `,"registrationTimeUTC":5,"serviceType":"DYNAMIC","uriSpec":null,"enabled":true}`
+			require.NoError(t, s.Create(t.Context(), base+"/billing/"+id, []byte(node), framework.Ephemeral))
+			require.NoError(t, r.Disable(t.Context(), billing, id, "debugging"))
+			require.Contains(t, w.data(id), `"enabled":false`)
+			require.NoError(t, r.Enable(t.Context(), billing, id))
+			require.Contains(t, w.data(id), `"enabled":true`)
+			all, err := r.Instances(t.Context(), billing)
+			require.NoError(t, err)
+			of := slices.IndexFunc(all, func(i registry.Instance) bool { return i.ID == id })
+			if json.Valid([]byte(payload)) && !strings.Contains(payload, "1e400") {
+				require.JSONEq(t, payload, string(all[of].Payload))
+			}
+			for _, field := range strings.Split(strings.Trim(payload, "{}"), ",") {
+				require.Contains(t, string(all[of].Payload), strings.Trim(field, "{}"))
+			}
+		}
+		g := w.register(m, "go")
+		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Payload = []byte(`{"weight":0.25,"metadata":7}`) }))
+		require.ErrorContains(t, g.Update(t.Context(), func(i *registry.Instance) { i.Weight = 3 }), "the weight 3")
+		require.ErrorContains(t, g.Update(t.Context(), func(i *registry.Instance) { i.Metadata = map[string]string{"a": "b"} }), "metadata")
 	})
 }
 

@@ -161,6 +161,9 @@ callers notice.`,
 		if i.Port, err = strconv.Atoi(port); err != nil {
 			return usageError("%q is not ADDRESS:PORT: the port is no number", args[1])
 		}
+		if i.Weight == 0 { // the registry's default
+			return usageError("--weight 0: it must be 1 to 1000; lockstep disable keeps calls away from an instance")
+		}
 		return endQuietlyOnSignal(cmd.Context(), useRegistry(cmd, c, args, func(ctx context.Context, r *registry.Registry, service string) error {
 			i.Service = service
 			g, err := r.Register(ctx, i)

@@ -41,7 +41,7 @@ func TestServicesShowsWhatIsRegistered(t *testing.T) {
 	code, _, _ = s.run("enable", "billing", "two")
 	require.Equal(t, 1, code)
 	for _, bad := range [][]string{
-		{"register", "billing", "x"}, {"register", "billing", "x:y"}, {"register", "billing", "a b:80"}, {"register", "billing", "a:80", "--weight", "5000"},
+		{"register", "billing", "x"}, {"register", "billing", "x:y"}, {"register", "billing", "a b:80"}, {"register", "billing", "a:80", "--weight", "5000"}, {"register", "billing", "a:80", "--weight", "0"},
 		{"services", "/"}, {"services", "/a"}, {"disable", "billing"},
 	} {
 		code, _, _ = s.run(bad...)

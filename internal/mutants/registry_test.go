@@ -32,7 +32,7 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "a health check enables what an operator has disabled while it failed", file: "registry/instance.go", test: "TestAnUnhealthyInstanceIsDisabled",
-		old: "(i.Disabled == disabledByCheck || !i.isPayloadObject()):", new: "(i.Disabled != \"\" || !i.isPayloadObject()):",
+		old: "(i.Disabled == disabledByCheck || !parsePayload(i.Payload).holds(\"disabled\")):", new: "(i.Disabled != \"\" || !parsePayload(i.Payload).holds(\"disabled\")):",
 	},
 	{
 		name: "a health check enables what an operator has disabled while it succeeded", file: "registry/registration.go", test: "TestAHealthCheckEnablesWhatItHasDisabled",
@@ -44,7 +44,7 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "an instance with a text as payload stays disabled", file: "registry/instance.go", test: "TestAHealthCheckEnablesWhatItHasDisabled",
-		old: "(i.Disabled == disabledByCheck || !i.isPayloadObject()):", new: "(i.Disabled == disabledByCheck):",
+		old: "(i.Disabled == disabledByCheck || !parsePayload(i.Payload).holds(\"disabled\")):", new: "(i.Disabled == disabledByCheck):",
 	},
 	{
 		name: "a reason is stored that JSON changes", file: "internal/recipe/record.go", pkg: "./registry", test: "TestAHealthCheckEnablesWhatItHasDisabled",
@@ -94,18 +94,26 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "a Java program's payload is lost", file: "registry/instance.go", test: "TestAnInstanceIsCuratorsJSON",
-		old: "	if inner == nil {",
-		new: "	if true {",
+		old: "	changed := false\n",
+		new: "	changed := false\n	p.fields = map[string]json.RawMessage{}\n",
+	},
+	{
+		name: "a Java program's field is overwritten", file: "registry/instance.go", test: "TestAJavaProgramsFieldsStay",
+		old: "		if same || !p.holds(name) {\n", new: "		if same {\n",
+	},
+	{
+		name: "fields are written that have not changed", file: "registry/instance.go", test: "TestAJavaProgramsFieldsStay",
+		old: "		if same || !p.holds(name) {\n", new: "		if !p.holds(name) && !same || p.fields == nil {\n",
 	},
 	{
 		name: "a text as payload is replaced", file: "registry/instance.go", test: "TestAnInstanceIsCuratorsJSON",
-		old: "	case !isObject:\n		fields[\"payload\"] = i.Payload\n",
-		new: "	case !isObject && false:\n		fields[\"payload\"] = i.Payload\n",
+		old: "	case changed || len(i.Payload) == 0:\n",
+		new: "	case changed || len(i.Payload) == 0 || p.fields == nil:\n",
 	},
 	{
-		name: "a weight that the payload cannot hold is lost", file: "registry/instance.go", test: "TestAnInstanceIsCuratorsJSON",
-		old: "	case (i.Weight != 1 || len(i.Metadata) > 0) && !i.isPayloadObject():\n",
-		new: "	case (i.Weight != 1 || len(i.Metadata) > 0) && !i.isPayloadObject() && false:\n",
+		name: "a weight that the payload cannot hold is lost", file: "registry/instance.go", test: "TestAJavaProgramsFieldsStay",
+		old: "	case i.Weight != p.weight && !p.holds(\"weight\"):\n",
+		new: "	case i.Weight != p.weight && !p.holds(\"weight\") && false:\n",
 	},
 	{
 		name: "an instance is changed at any version", file: "registry/registry.go", test: "TestTwoChangesAtOnceBothCount",
@@ -150,6 +158,10 @@ var registryMutants = []mutant{
 		name: "what failed is tried five times again", file: "registry/balance.go", test: "TestAFailingInstanceIsEjected",
 		old: "	} else if m.failures.Add(1) >= o.failures {\n",
 		new: "	} else if m.failures.Add(1) >= o.failures {\n		m.failures.Store(0)\n",
+	},
+	{
+		name: "the neighbour gets the share of an ejected instance", file: "registry/balance.go", test: "TestTheShareOfAnEjectedInstanceIsDivided",
+		old: "	at := rand.IntN(total)\n", new: "	at := 0 * rand.IntN(total)\n",
 	},
 	{
 		name: "there is no panic threshold", file: "registry/balance.go", test: "TestAFailingInstanceIsEjected",
