@@ -75,6 +75,9 @@ type pendingWrite struct {
 	id      string
 	unknown bool   // a try was sent, and its reply was lost
 	newest  string // the newest record before the first such try
+
+	hasForeign  bool // the latest try has a record of a value that another program wrote
+	omitForeign bool // without its data: the transaction was too large with them
 }
 
 func newWrite(data []byte, opts []SetOption) (*pendingWrite, error) {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/base64"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -20,7 +22,8 @@ type Record struct {
 	Foreign bool
 	// Data are the value's bytes.
 	Data []byte
-	// Err is why the record cannot be read; it wraps ErrBadRecord or ErrNewerRecord. Then only Version and Written are set.
+	// Err is why the record has no data; it wraps ErrBadRecord or ErrNewerRecord, or framework.ErrTooLarge for a foreign value that was too large for a record. Then only Version, Written and
+	// Foreign are set.
 	Err error
 }
 
@@ -31,19 +34,34 @@ type storedRecord struct {
 	ID      string    `json:"id"`
 	By      string    `json:"by,omitempty"`
 	Note    string    `json:"note,omitempty"`
-	Text    *string   `json:"text,omitempty"`  // the value, if it is text
+	Text    *string   `json:"text,omitempty"`  // the value, if it is text, and takes less so
 	Bytes   []byte    `json:"bytes,omitempty"` // else
 	Foreign int64     `json:"foreign,omitempty"`
-	Written time.Time `json:"written,omitzero"` // of a foreign value, whose version is Foreign
+	Written time.Time `json:"written,omitzero"`  // of a foreign value, whose version is Foreign
+	Omitted int       `json:"omitted,omitempty"` // the size of a foreign value for which the transaction had no room
 }
 
 func (r *storedRecord) setData(data []byte) {
-	if utf8.Valid(data) {
+	if utf8.Valid(data) && escapedLength(data) <= base64.StdEncoding.EncodedLen(len(data)) {
 		text := string(data)
 		r.Text = &text
 		return
 	}
 	r.Bytes = data
+}
+
+// escapedLength returns an upper bound of the length of a text in JSON.
+func escapedLength(text []byte) int {
+	n := len(text)
+	for _, b := range text {
+		switch {
+		case b == '"', b == '\\', b == '\n', b == '\r', b == '\t':
+			n++
+		case b < ' ', b == 0x7f:
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
 }
 
 func (r storedRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, r) }
@@ -64,6 +82,9 @@ func decodeRecord(data []byte, st framework.Stat) Record {
 	out.By, out.Note, out.Data = r.By, r.Note, r.Bytes
 	if r.Text != nil {
 		out.Data = []byte(*r.Text)
+	}
+	if r.Omitted != 0 {
+		out.Err = fmt.Errorf("%w: the value had %d bytes, and its record did not fit into the transaction that replaced it", framework.ErrTooLarge, r.Omitted)
 	}
 	if r.Foreign != 0 {
 		out.Version, out.Written, out.Foreign = r.Foreign, r.Written.UTC(), true

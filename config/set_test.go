@@ -261,6 +261,42 @@ func TestTheHistoryKeepsTwentyRecordsAndTellsOfOtherPrograms(t *testing.T) {
 	})
 }
 
+// TestLargeTexts: texts with much markup take little more room in their records than in the node.
+func TestLargeTexts(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		v := config.New(w.a.Client, path, config.Text())
+		for _, text := range []string{strings.Repeat("x", 490_000), strings.Repeat("<a>&", 120_000), strings.Repeat("\"\n", 220_000), strings.Repeat("\x01\u00e4", 140_000)} {
+			require.NoError(t, v.Set(t.Context(), text), "%.8q", text)
+			history, err := v.History(t.Context())
+			require.NoError(t, err)
+			require.True(t, text == string(history[0].Data))
+		}
+	})
+}
+
+// TestSetOverALargeForeignValue: its record does not fit into the transaction, and is kept without the value.
+func TestSetOverALargeForeignValue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		v := w.limits(w.a)
+		for i, size := range []int{400_000, 1_000_000} {
+			w.write(strings.Repeat([]string{"<", "\x01"}[i], size))
+			foreign := w.version()
+			require.NoError(t, v.Set(t.Context(), limits{Rate: 2}))
+			history, err := v.History(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, foreign, history[1].Version)
+			require.True(t, history[1].Foreign)
+			if i == 0 {
+				require.Len(t, history[1].Data, size)
+				continue
+			}
+			require.ErrorIs(t, history[1].Err, framework.ErrTooLarge)
+			require.ErrorContains(t, history[1].Err, "1000000 bytes")
+			require.ErrorIs(t, v.Rollback(t.Context(), foreign), framework.ErrTooLarge)
+		}
+	})
+}
+
 func TestRollbackWritesAnEarlierVersionAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)

@@ -68,6 +68,9 @@ func (s valueStore) tryWrite(ctx context.Context, session *framework.Session, w 
 	_, err = session.Multi(ctx, ops...)
 	var refused *framework.TxError
 	switch {
+	case errors.Is(err, framework.ErrTooLarge) && w.hasForeign && !w.omitForeign:
+		w.omitForeign = true
+		return recipe.ErrAgain
 	case errors.Is(err, framework.ErrOutcomeUnknown):
 		if !w.unknown {
 			w.unknown, w.newest = true, newestOf(names)
@@ -90,6 +93,7 @@ func (s valueStore) tryWrite(ctx context.Context, session *framework.Session, w 
 func (s valueStore) writeOps(ctx context.Context, session *framework.Session, w *pendingWrite, now framework.NodeValue, names []string) ([]framework.Op, error) {
 	records := []storedRecord{{ID: w.id, By: s.client.Config().Identity, Note: w.note}}
 	records[0].setData(w.data)
+	w.hasForeign = false
 	if now.Exists {
 		recorded, err := s.isRecorded(ctx, session, now, names)
 		if err != nil {
@@ -97,7 +101,12 @@ func (s valueStore) writeOps(ctx context.Context, session *framework.Session, w 
 		}
 		if !recorded {
 			foreign := storedRecord{ID: uuid.NewString(), Foreign: now.Zxid, Written: now.Stat.Mtime.UTC()}
-			foreign.setData(now.Data)
+			if w.omitForeign {
+				foreign.Omitted = len(now.Data)
+			} else {
+				foreign.setData(now.Data)
+			}
+			w.hasForeign = true
 			records = []storedRecord{foreign, records[0]}
 		}
 	}

@@ -3,6 +3,7 @@ package config_test
 import (
 	"context"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"net/netip"
 	"path/filepath"
@@ -109,6 +110,28 @@ func TestATreesKeysAreFields(t *testing.T) {
 		require.Equal(t, &pool{Max: 3, Min: 2}, fallback.DB.Pool, "the default stays as it was")
 		require.Len(t, fallback.Shards, 2)
 		require.Equal(t, pool{Min: 1}, fallback.Shards["b"])
+	})
+}
+
+// TestAKeyChangesNoOtherValue: what UnmarshalText of a big.Int writes to is shared by copies. A key must change neither the default nor a value that was shown before.
+func TestAKeyChangesNoOtherValue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		type settings struct{ Limit big.Int }
+		var byDefault settings
+		byDefault.Limit.SetString("1000000000000000000000", 10)
+		dir := "/config/billing"
+		require.NoError(t, w.a.MakeDirs(t.Context(), dir))
+		require.NoError(t, w.a.Create(t.Context(), dir+"/limit", []byte("5"), framework.Persistent))
+		tree := config.NewTree(w.b.Client, []string{dir}, config.WithDefault(byDefault))
+		first, err := tree.Load(t.Context())
+		require.NoError(t, err)
+		_, err = w.a.Set(t.Context(), dir+"/limit", []byte("7"), framework.AnyVersion)
+		require.NoError(t, err)
+		second, err := tree.Load(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "5", first.Value.Limit.String())
+		require.Equal(t, "7", second.Value.Limit.String())
+		require.Equal(t, "1000000000000000000000", byDefault.Limit.String())
 	})
 }
 

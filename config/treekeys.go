@@ -147,6 +147,11 @@ func setByKeys(v reflect.Value, n *keyNode, path string) error {
 		if n.value == nil {
 			return nil
 		}
+		if v.Kind() == reflect.Map {
+			v.Set(reflect.MakeMap(v.Type()))
+		} else {
+			v.SetZero() // what it refers to belongs to the default, and to values that were shown before
+		}
 		if err := text.UnmarshalText([]byte(*n.value)); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

@@ -246,7 +246,7 @@ func (v *Value[T]) validateValue(value T) error {
 }
 
 // Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its bytes do not decode to a valid value, the error wraps ErrRefused and Set
-// writes nothing. With If, the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the value and its record are too large for one request. Without If, the last
+// writes nothing. With If, the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the value and its record are too large for one request: a value of 440 kB always fits. Without If, the last
 // Set wins.
 //
 // When a reply was lost, Set looks for its record and otherwise tries again. The error wraps framework.ErrOutcomeUnknown if ctx ends first, or if others have meanwhile

@@ -426,7 +426,10 @@ func (c *Counter) createNote(s *framework.Session) error {
 	return c.deleteOldNotes(s, dir)
 }
 
-// deleteOldNotes deletes the notes that were not written for noteAge, by the ensemble's clock.
+// notesAtOnce is how many notes one transaction deletes.
+const notesAtOnce = 100
+
+// deleteOldNotes deletes the notes that were not written for noteAge, by the ensemble's clock: many in a request, since each process that ends without Close leaves one.
 func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	names, _, err := s.Children(c.ctx, dir)
 	if err != nil {
@@ -436,13 +439,40 @@ func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		old := znode.Join(dir, name)
-		st, err := s.Exists(c.ctx, old)
-		if err == nil && own.Ctime.Sub(st.Mtime) > noteAge {
-			err = s.Delete(c.ctx, old, st.Version) // refused if it was written since
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = znode.Join(dir, name)
+	}
+	notes, err := recipe.GetManyOn(c.ctx, s, paths)
+	if err != nil {
+		return err
+	}
+	var deletions []framework.Op
+	for i, note := range notes {
+		if note.Err == nil && own.Ctime.Sub(note.Stat.Mtime) > noteAge {
+			deletions = append(deletions, framework.DeleteOp(paths[i], note.Stat.Version)) // refused if it was written since
 		}
-		if err != nil && !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, framework.ErrBadVersion) {
+	}
+	for some := range slices.Chunk(deletions, notesAtOnce) {
+		if err := c.deleteNotes(s, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteNotes deletes notes in one transaction. If it is refused, because another writer has written or deleted one of them, it deletes them one by one, and leaves those that are refused.
+func (c *Counter) deleteNotes(s *framework.Session, deletions []framework.Op) error {
+	_, err := s.Multi(c.ctx, deletions...)
+	var refused *framework.TxError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	if len(deletions) == 1 {
+		return nil
+	}
+	for i := range deletions {
+		if err := c.deleteNotes(s, deletions[i:i+1]); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package ids_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"math"
 	"sync"
@@ -319,6 +320,39 @@ func TestOldNotesAreDeleted(t *testing.T) {
 		_, err := c.Add(t.Context(), 1)
 		require.ErrorIs(t, err, ids.ErrClosed)
 		require.EqualValues(t, 3, value(t, c))
+	})
+}
+
+// TestNotesOfManyWritersCostFewRequests: thousands of short-lived processes have ended without Close, some of them days ago. One of their notes cannot be deleted.
+func TestNotesOfManyWritersCostFewRequests(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		add(t, counter(t, m), 1)
+		leave := func(n int) (first string) {
+			for range n / 500 {
+				var ops []framework.Op
+				for range 500 {
+					ops = append(ops, framework.CreateOp(notes+"/"+rand.Text(), []byte("1"), framework.Persistent))
+				}
+				results, err := m.Multi(t.Context(), ops...)
+				require.NoError(t, err)
+				first = results[0].Path
+			}
+			return first
+		}
+		require.NoError(t, m.Create(t.Context(), leave(2000)+"/x", nil, framework.Persistent))
+		w.Skew(25 * time.Hour)
+		leave(2000)
+		sum := func() (n int64) {
+			for _, k := range w.Requests() {
+				n += k
+			}
+			return n
+		}
+		before := sum()
+		add(t, counter(t, m), 1)
+		require.Less(t, sum()-before, int64(200))
+		require.Len(t, w.Children(notes), 2002, "with its own, and the one that cannot be deleted")
 	})
 }
 

@@ -236,8 +236,11 @@ type freeSlot struct {
 	version int32
 }
 
-// freeSlots returns the claimChoice free slots with the lowest numbers, or all if there are fewer: those without a node, and those whose node has no child. The data, version and number of
-// children of a node are of one moment.
+// slotsAtOnce is how many slots with a node are read before the free ones among them are counted.
+const slotsAtOnce = 5000
+
+// freeSlots returns the claimChoice free slots with the lowest numbers, or all if there are fewer: those without a node, and those whose node has no child. It reads no further than it must. The
+// data, version and number of children of a node are of one moment.
 func (o *slotClaimer) freeSlots(ctx context.Context, s *framework.Session) (free []freeSlot, err error) {
 	names, _, err := s.Children(ctx, o.path)
 	if err != nil {
@@ -250,27 +253,31 @@ func (o *slotClaimer) freeSlots(ctx context.Context, s *framework.Session) (free
 		}
 	}
 	slices.Sort(existing)
-	paths := make([]string, len(existing))
-	for i, n := range existing {
-		paths[i] = o.slotPath(n)
-	}
-	nodes, err := s.GetAll(ctx, paths...)
-	if err != nil {
-		return nil, err
-	}
+	read, next := 0, []framework.Node(nil) // the nodes of existing[:read] were read; next are those from number n on
 	for n := 0; n < o.opts.slots && len(free) < claimChoice; n++ {
-		i, exists := slices.BinarySearch(existing, n)
-		if !exists {
+		if _, exists := slices.BinarySearch(existing, n); !exists {
 			free = append(free, freeSlot{number: n})
 			continue
 		}
-		switch node := nodes[i]; {
+		if len(next) == 0 {
+			paths := make([]string, min(slotsAtOnce, len(existing)-read))
+			for i := range paths {
+				paths[i] = o.slotPath(existing[read+i])
+			}
+			if next, err = recipe.GetManyOn(ctx, s, paths); err != nil {
+				return nil, err
+			}
+			read += len(paths)
+		}
+		node, path := next[0], o.slotPath(n)
+		next = next[1:]
+		switch {
 		case errors.Is(node.Err, framework.ErrNoNode):
 			return nil, recipe.ErrAgain
 		case node.Err != nil:
-			return nil, failure.Wrap("read", paths[i], node.Err)
+			return nil, failure.Wrap("read", path, node.Err)
 		case node.Stat.NumChildren == 0:
-			r, err := parseSlot(paths[i], node.Data)
+			r, err := parseSlot(path, node.Data)
 			if err != nil {
 				return nil, err
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -205,6 +206,42 @@ func TestAllSlotsTaken(t *testing.T) {
 		m.Link.Heal()
 		g.take(d, 10)
 		require.Equal(t, []string{"0", "1"}, w.Children(path))
+	})
+}
+
+// TestManySlots: a worker reads the nodes of tens of thousands of slots, which do not fit into one request, up to the first free ones.
+func TestManySlots(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		const slots, taken = 1 << 16, 15_000
+		m := w.member("a")
+		g := newGiven(t)
+		a := worker(t, m, slots)
+		g.take(a, 1)
+		require.NoError(t, a.Close(t.Context()))
+		owned, err := strconv.Atoi(w.Children(path)[0])
+		require.NoError(t, err)
+		for n := 0; n < taken; n += 250 {
+			var ops []framework.Op
+			for i := n; i < n+250; i++ {
+				node := path + "/" + strconv.Itoa(i)
+				if i != owned {
+					ops = append(ops, framework.CreateOp(node, []byte(`{"v":1,"kind":"slot","until":0}`), framework.Persistent))
+				}
+				if i < taken-1 {
+					ops = append(ops, framework.CreateOp(node+"/owner", nil, framework.Persistent))
+				}
+			}
+			_, err := m.Multi(t.Context(), ops...)
+			require.NoError(t, err)
+		}
+		before := w.Requests()[zktest.OpMultiRead]
+		b := worker(t, m, slots)
+		g.take(b, 10)
+		require.Less(t, w.Requests()[zktest.OpMultiRead]-before, int64(25))
+		id, err := b.Next(t.Context())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, b.Parse(id).Slot, taken-1, "the lower ones have an owner")
+		require.Less(t, b.Parse(id).Slot, taken+16)
 	})
 }
 

@@ -435,6 +435,7 @@ func TestAMemberStaysThoughItsAnswerIsRefused(t *testing.T) {
 		a := &peer{members.New(c.Client, path), c, t}
 		m := a.join("a")
 		seen := w.peer("o").watch(t.Context())
+		synctest.Wait()
 		operator := w.Member(t, "p", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("p:secret")}},
 			ACL: []framework.ACL{{Perms: framework.PermAll, Scheme: "auth"}, {Perms: framework.PermRead, Scheme: "world", ID: "anyone"}}})
 		require.NoError(t, members.New(operator.Client, path).Cordon(t.Context(), "a"))

@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -72,8 +74,12 @@ func (k Kind) Decode(b []byte, path string) (c Content, err error) {
 	return c, nil
 }
 
-// Read reads a file with the value of path. If the file is missing, the error wraps os.ErrNotExist.
+// Read reads a file with the value of path. If the file is missing, the error wraps os.ErrNotExist. Read first deletes what crashes have left of files that were not written to their end.
 func (k Kind) Read(name, path string) (Content, error) {
+	deleteLeftovers(name)
+	if err := checkRegular(name); err != nil {
+		return Content{}, err
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return Content{}, err
@@ -89,6 +95,35 @@ func (k Kind) Read(name, path string) (Content, error) {
 	return k.Decode(b, path)
 }
 
+// checkRegular refuses what is not a file: a named pipe without a writer would not open, and a rename would replace a device.
+func checkRegular(name string) error {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%w: %s is not a regular file (%v)", ErrBadFile, name, info.Mode().Type())
+	}
+	return err
+}
+
+const (
+	unfinished  = ".tmp"    // ends the name of a file that Write has not written to its end
+	leftoverAge = time.Hour // another process may still write a younger one
+)
+
+// deleteLeftovers deletes the files that Write has left beside a file when its process ended meanwhile.
+func deleteLeftovers(name string) {
+	entries, _ := os.ReadDir(filepath.Dir(name))
+	for _, e := range entries {
+		random, isOurs := strings.CutPrefix(e.Name(), filepath.Base(name)+".")
+		random, isUnfinished := strings.CutSuffix(random, unfinished)
+		if _, err := strconv.ParseUint(random, 10, 64); err != nil || !isOurs || !isUnfinished {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > leftoverAge {
+			_ = os.Remove(filepath.Join(filepath.Dir(name), e.Name()))
+		}
+	}
+}
+
 // Write replaces the file atomically: after a crash, the former file or the new one is there. The file has the mode 0600. Write refuses a content that Read would refuse because of MaxBytes;
 // the former file stays then.
 func (k Kind) Write(name string, c Content) (err error) {
@@ -99,7 +134,10 @@ func (k Kind) Write(name string, c Content) (err error) {
 	if len(b) > k.MaxBytes {
 		return fmt.Errorf("the file would have %d bytes, of at most %d", len(b), k.MaxBytes)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp") // with the mode 0600
+	if err := checkRegular(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*"+unfinished) // with the mode 0600
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,29 @@ func TestAContentThatIsTooLargeIsNotWritten(t *testing.T) {
 	require.Len(t, files, 1)
 }
 
+// TestLeftoversAreDeleted: processes have crashed while they wrote the file. Another process writes it now, and other files with names like theirs stay.
+func TestLeftoversAreDeleted(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "file")
+	require.NoError(t, kind.Write(name, Content{Path: "/a"}))
+	for _, other := range []string{"file.123.tmp", "file.456.tmp", "file.789.tmp", "file.x.tmp", "file.2.1.tmp", "files.1.tmp", "file.1"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, other), nil, 0o600))
+		if other != "file.789.tmp" {
+			old := time.Now().Add(-2 * time.Hour)
+			require.NoError(t, os.Chtimes(filepath.Join(dir, other), old, old))
+		}
+	}
+	_, err := kind.Read(name, "/a")
+	require.NoError(t, err)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	require.Equal(t, []string{"file", "file.1", "file.2.1.tmp", "file.789.tmp", "file.x.tmp", "files.1.tmp"}, left)
+}
+
 func FuzzDecodeFile(f *testing.F) {
 	good, err := kind.encode(Content{Path: "/a", Version: 7, Written: time.Unix(1, 0).UTC(), Data: []byte("x\ny")})
 	require.NoError(f, err)

@@ -53,6 +53,34 @@ var configMutants = []mutant{
 		old: "\t\tif !recorded {\n", new: "\t\tif !recorded && false {\n",
 	},
 	{
+		name: "a large value of another program must be recorded whole", file: "config/store.go", test: "TestSetOverALargeForeignValue",
+		old: "		w.omitForeign = true\n		return recipe.ErrAgain\n", new: "		return err\n",
+	},
+	{
+		name: "a text takes what its escapes take", file: "config/record.go", test: "TestLargeTexts",
+		old: "escapedLength(data) <= base64", new: "0*escapedLength(data) <= base64",
+	},
+	{
+		name: "markup is escaped", file: "internal/recipe/record.go", pkg: "./config", test: "TestLargeTexts",
+		old: "	e.SetEscapeHTML(false)\n", new: "",
+	},
+	{
+		name: "a key changes what the default refers to", file: "config/treekeys.go", test: "TestAKeyChangesNoOtherValue",
+		old: "			v.SetZero() //", new: "			_ = v //",
+	},
+	{
+		name: "a pipe is opened", file: "internal/lastgood/lastgood.go", test: "TestOnlyRegularFilesAreUsed",
+		old: "	if err == nil && !info.Mode().IsRegular() {", new: "	if err == nil && !info.Mode().IsRegular() && false {",
+	},
+	{
+		name: "leftovers stay", file: "internal/lastgood/lastgood.go", test: "TestLeftoversAreDeleted",
+		old: "	deleteLeftovers(name)\n", new: "",
+	},
+	{
+		name: "a file that is being written is deleted", file: "internal/lastgood/lastgood.go", test: "TestLeftoversAreDeleted",
+		old: "time.Since(info.ModTime()) > leftoverAge {", new: "time.Since(info.ModTime()) > 0 {",
+	},
+	{
 		name: "a file's checksum is not compared", file: "internal/lastgood/lastgood.go", test: "TestADamagedOrForeignFileIsRefused",
 		old: "if string(sum) != checksum(rest) {", new: "if string(sum) != checksum(rest) && false {",
 	},

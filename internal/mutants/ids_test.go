@@ -217,6 +217,19 @@ var idsMutants = []mutant{
 		new: "		c.transactionUnanswered, c.noteUsable = false, false\n		return false, c.putBack(c.sentBatch, recipe.ErrAgain)\n",
 	},
 	{
+		name: "the notes of the dead are deleted one by one", file: "ids/counter.go", test: "TestNotesOfManyWritersCostFewRequests",
+		old: "const notesAtOnce = 100\n", new: "const notesAtOnce = 1\n",
+	},
+	{
+		name: "a note that cannot be deleted keeps its neighbours", file: "ids/counter.go", test: "TestNotesOfManyWritersCostFewRequests",
+		old: "	if len(deletions) == 1 {\n", new: "	if len(deletions) > 0 {\n",
+	},
+	{
+		name: "all slots are read in one request", file: "ids/slot.go", test: "TestManySlots",
+		old: "\t\t\tpaths := make([]string, min(slotsAtOnce, len(existing)-read))\n\t\t\tfor i := range paths {\n\t\t\t\tpaths[i] = o.slotPath(existing[read+i])\n\t\t\t}\n\t\t\tif next, err = recipe.GetManyOn(ctx, s, paths); err != nil {",
+		new: "\t\t\tpaths := make([]string, len(existing)-read)\n\t\t\tfor i := range paths {\n\t\t\t\tpaths[i] = o.slotPath(existing[read+i])\n\t\t\t}\n\t\t\tif next, err = s.GetAll(ctx, paths...); err != nil {",
+	},
+	{
 		name: "notes of the dead stay", file: "ids/counter.go", test: "TestOldNotesAreDeleted",
 		old: "> noteAge {",
 		new: "> 1000*noteAge {",

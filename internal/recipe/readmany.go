@@ -37,9 +37,16 @@ func ListAll(ctx context.Context, client *framework.Client, paths ...string) (li
 // large for an answer, its error wraps framework.ErrTooLarge. The first request has 100 nodes. A later one has as many nodes as should fit into an answer of
 // 4 MiB, judged by the sizes in the answer before.
 func GetMany(ctx context.Context, client *framework.Client, paths []string) ([]framework.Node, error) {
-	return inRequests(paths, func(some []string) ([]framework.Node, error) { return GetAll(ctx, client, some...) },
-		func(node framework.Node) int { return len(node.Data) },
-		func(err error) framework.Node { return framework.Node{Err: err} })
+	return inRequests(paths, func(some []string) ([]framework.Node, error) { return GetAll(ctx, client, some...) }, dataBytes, nodeWithError)
+}
+
+func dataBytes(node framework.Node) int { return len(node.Data) }
+
+func nodeWithError(err error) framework.Node { return framework.Node{Err: err} }
+
+// GetManyOn is GetMany on one session.
+func GetManyOn(ctx context.Context, s *framework.Session, paths []string) ([]framework.Node, error) {
+	return inRequests(paths, func(some []string) ([]framework.Node, error) { return s.GetAll(ctx, some...) }, dataBytes, nodeWithError)
 }
 
 // ListMany lists the children of any number of nodes. It divides them among requests as GetMany does.

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,7 +105,7 @@ func (u Unknown) EncodeFields(known any) ([]byte, error) { return u.encode([]byt
 
 // encode appends the fields to the beginning of an object, and ends the object.
 func (u Unknown) encode(object []byte, known any) ([]byte, error) {
-	fields, err := json.Marshal(known)
+	fields, err := marshalPlainly(known)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +121,15 @@ func (u Unknown) encode(object []byte, known any) ([]byte, error) {
 		object = appendFields(object, slices.Concat(quoted, []byte(":"), u[name]))
 	}
 	return append(object, '}'), nil
+}
+
+// marshalPlainly is json.Marshal without the escapes for HTML, with which <, > and & take six bytes.
+func marshalPlainly(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // StoredText returns a text as a record can hold it: its longest beginning of at most most bytes that ends with a whole character. JSON has UTF-8 only, so U+FFFD replaces other bytes: a
