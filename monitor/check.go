@@ -61,7 +61,7 @@ type rootLooker struct {
 func newRootLooker(client *framework.Client, root string, s settings) *rootLooker {
 	return &rootLooker{
 		settings: s,
-		locks:    lockLooker{client: client, root: root, settings: s, holders: map[string]time.Time{}},
+		locks:    lockLooker{client: client, root: root, settings: s, holders: map[string]knownHold{}},
 		jobs:     jobLooker{client: client, failedRuns: s.failedRuns},
 		queues:   queueLooker{client: client, settings: s, growth: map[string]queueGrowth{}},
 	}

@@ -10,7 +10,11 @@ import (
 type findingStreak struct {
 	seen, notSeen int
 	since         time.Time // of the first look in the row
+	undecided     int       // the latest looks in a row that could not decide
 }
+
+// maxUndecided is after how many looks that could not decide a problem without a finding is forgotten.
+const maxUndecided = 10
 
 // hysteresis decides after each look which findings begin and end. Streaks are in memory only: a new leader counts from 0.
 type hysteresis struct {
@@ -46,6 +50,7 @@ func (h *hysteresis) applyLook(l *lookResult, open []openFinding, newID func() s
 			s.since, s.notSeen = l.at, 0
 		}
 		s.seen++
+		s.undecided = 0
 		if _, isOpen := at[f.key()]; isOpen || s.seen < h.beginAfter {
 			continue
 		}
@@ -59,10 +64,17 @@ func (h *hysteresis) applyLook(l *lookResult, open []openFinding, newID func() s
 		next = append(next, begun)
 	}
 	for k, s := range h.streaks {
-		if _, seen := l.findings[k]; seen || l.isUndecided(k) {
+		if _, seen := l.findings[k]; seen {
 			continue
 		}
 		i, isOpen := at[k]
+		if l.isUndecided(k) {
+			if s.undecided++; !isOpen && s.undecided > maxUndecided {
+				delete(h.streaks, k)
+			}
+			continue
+		}
+		s.undecided = 0
 		if !isOpen {
 			delete(h.streaks, k)
 			continue

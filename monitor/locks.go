@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,13 +19,37 @@ type lockLooker struct {
 	client   *framework.Client
 	root     string
 	settings settings
-	holders  map[string]time.Time // by the holder's node: the first look that saw it hold
+	holders  map[string]knownHold // by the holder's node
 }
+
+// knownHold is when looks have seen a node hold.
+type knownHold struct {
+	since time.Time // the first look
+	seen  time.Time // the latest one; zero if a former leader has recorded the hold
+}
+
+// rememberUnread is how long a hold in an area that looks cannot read is remembered.
+const rememberUnread = time.Hour
 
 // resumeHold counts the hold of a finding that a former leader has recorded from the finding's Since. It ignores other findings.
 func (w *lockLooker) resumeHold(f Finding) {
 	if f.Problem == ProblemHold {
-		w.holders[f.Node] = f.Since
+		w.holders[f.Node] = knownHold{since: f.Since}
+	}
+}
+
+// rememberHolds adds to present the holds that a look may have missed: they are in an area that it has not read. It forgets them after a time, since they may have ended.
+func (w *lockLooker) rememberHolds(l *lookResult, present map[string]knownHold) {
+	for node, hold := range w.holders {
+		if _, seen := present[node]; seen || !l.isUnread(areaLocks, node) {
+			continue
+		}
+		if hold.seen.IsZero() {
+			hold.seen = l.at
+		}
+		if l.at.Sub(hold.seen) < rememberUnread {
+			present[node] = hold
+		}
 	}
 }
 
@@ -37,14 +60,12 @@ func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []st
 	for _, path := range queues {
 		isQueue[path] = true
 	}
-	present, sessions := map[string]time.Time{}, map[locks.SessionID]int{}
-	incomplete := false
+	present, sessions := map[string]knownHold{}, map[locks.SessionID]int{}
 	for r, err := range locks.List(ctx, w.client, w.root) {
 		if err != nil {
 			if err := l.addUnread(ctx, areaLocks, w.root, err); err != nil {
 				return err
 			}
-			incomplete = true
 			continue
 		}
 		l.locks++
@@ -56,11 +77,7 @@ func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []st
 		}
 		w.findWaits(l, r, present)
 	}
-	if incomplete {
-		kept := maps.Clone(w.holders)
-		maps.Copy(kept, present)
-		present = kept
-	}
+	w.rememberHolds(l, present)
 	w.holders = present
 	for session, bytes := range sessions {
 		if bytes > w.settings.sessionBytes {
@@ -100,7 +117,7 @@ func (w *lockLooker) findFaults(l *lookResult, r *locks.Report) {
 }
 
 // findWaits finds many waiters and long holds of one lock. It adds to present since when each holder holds.
-func (w *lockLooker) findWaits(l *lookResult, r *locks.Report, present map[string]time.Time) {
+func (w *lockLooker) findWaits(l *lookResult, r *locks.Report, present map[string]knownHold) {
 	waiters := len(r.Waiters)
 	if waiters > 0 {
 		l.waiting = append(l.waiting, lockWaiters{r.Path, waiters})
@@ -115,11 +132,11 @@ func (w *lockLooker) findWaits(l *lookResult, r *locks.Report, present map[strin
 	earliest := l.at
 	var longestHolder locks.Entry
 	for _, e := range r.Holders {
-		since, known := w.holders[e.Node]
-		if !known {
-			since = l.at
+		since := l.at
+		if hold, known := w.holders[e.Node]; known {
+			since = hold.since
 		}
-		present[e.Node] = since
+		present[e.Node] = knownHold{since, l.at}
 		if since.Before(earliest) {
 			earliest, longestHolder = since, e
 		}

@@ -128,8 +128,13 @@ func splitJoined(err error) (all []error) {
 
 // isUndecided reports whether a finding that the look has not seen may persist: the look has not read its path, found too much, or needs more looks to decide.
 func (l *lookResult) isUndecided(k findingKey) bool {
-	return l.overflow || l.undecided[k] || slices.ContainsFunc(l.unread, func(u unreadPath) bool {
-		return u.area == areaOf(k.problem) && (u.path == "/" || k.path == u.path || strings.HasPrefix(k.path, u.path+"/") || k.problem == ProblemSession)
+	return l.overflow || l.undecided[k] || l.isUnread(areaOf(k.problem), k.path) || k.problem == ProblemSession && l.isUnread(areaOf(k.problem), "")
+}
+
+// isUnread reports whether the look has not read a path in an area, or with "" any path.
+func (l *lookResult) isUnread(area lookArea, path string) bool {
+	return slices.ContainsFunc(l.unread, func(u unreadPath) bool {
+		return u.area == area && (u.path == "/" || path == "" || path == u.path || strings.HasPrefix(path, u.path+"/"))
 	})
 }
 

@@ -22,7 +22,7 @@ var monitorMutants = []mutant{
 	},
 	{
 		name: "what a look could not read ends", file: "monitor/hysteresis.go", test: "TestUnreadableDirectory|TestGrowingQueue",
-		old: "seen || l.isUndecided(k) {", new: "seen {",
+		old: "		if l.isUndecided(k) {\n", new: "		if l.isUndecided(k) && false {\n",
 	},
 	{
 		name: "the next leader forgets how long a holder holds", file: "monitor/monitor.go", test: "TestNextLeaderKnowsLongHold",
@@ -59,6 +59,18 @@ var monitorMutants = []mutant{
 	{
 		name: "consumers of a strict queue are waiters", file: "monitor/locks.go", test: "TestConsumersOfStrictQueueAreNoWaiters",
 		old: " || isQueue[parent] {", new: " || isQueue[parent] && false {",
+	},
+	{
+		name: "former holders are remembered beside an unread directory", file: "monitor/locks.go", test: "TestFormerHoldersAreForgotten",
+		old: "seen || !l.isUnread(areaLocks, node) {", new: "seen || len(l.unread) == 0 {",
+	},
+	{
+		name: "unread holds are remembered for ever", file: "monitor/locks.go", test: "TestFormerHoldersAreForgotten",
+		old: "		if l.at.Sub(hold.seen) < rememberUnread {\n", new: "		if l.at.Sub(hold.seen) < 1000*rememberUnread {\n",
+	},
+	{
+		name: "undecided problems are remembered for ever", file: "monitor/hysteresis.go", test: "TestUndecidedProblemsAreForgotten",
+		old: "!isOpen && s.undecided > maxUndecided {", new: "!isOpen && s.undecided > 1000*maxUndecided {",
 	},
 	{
 		name: "a hold without waiters is long", file: "monitor/locks.go", test: "TestLongHold",
