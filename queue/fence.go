@@ -96,6 +96,11 @@ func (f *fence) markerOp() framework.Op {
 	return framework.SetOp(f.marker, strconv.AppendInt(nil, f.count+1, 10), f.version)
 }
 
+// neverOps are operations that the servers never apply together: they demand two versions of the marker.
+func (f *fence) neverOps() []framework.Op {
+	return []framework.Op{framework.CheckOp(f.marker, 0), framework.CheckOp(f.marker, 1)}
+}
+
 // noteApplied counts an applied transaction.
 func (f *fence) noteApplied() {
 	f.version++

@@ -147,7 +147,7 @@ func (w *writer) nextBatch() (batch []*writeRequest) {
 // writeBatch writes requests, in as many transactions as it takes, until each has its outcome.
 func (w *writer) writeBatch(requests []*writeRequest) {
 	back := recipe.NewBackoff(w.store.client)
-	ctx, missing := w.writeCtx, 0
+	ctx, missing, refusals := w.writeCtx, 0, 0
 	for len(requests) > 0 {
 		s, err := w.store.client.Session(ctx)
 		if err == nil {
@@ -163,6 +163,15 @@ func (w *writer) writeBatch(requests []*writeRequest) {
 		case ctx.Err() != nil:
 			w.finishAll(requests, context.Cause(ctx))
 			return
+		case errors.Is(err, errSomeRefused):
+			if refusals++; refusals < maxRefusals {
+				continue
+			}
+			refusals = 0
+			before := len(requests)
+			if requests = w.failRefused(ctx, s, requests); len(requests) == before && before > 1 { // they are refused because of each other
+				requests = w.writeHalf(requests)
+			}
 		case failure.IsTransient(err):
 			_ = back.Pause(ctx) // the next round sees the end of ctx
 		case (errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue)) && !w.store.stale.Load() && missing < maxMissingRetries:
@@ -170,15 +179,23 @@ func (w *writer) writeBatch(requests []*writeRequest) {
 			w.forgetQueue()
 			_ = back.Pause(ctx)
 		case errors.Is(err, framework.ErrTooLarge) && len(requests) > 1: // sizes are estimates, without paths and ids
-			half := len(requests) / 2
-			w.writeBatch(requests[:half:half])
-			requests = requests[half:]
+			requests = w.writeHalf(requests)
 		default:
 			w.finishAll(requests, err)
 			return
 		}
 	}
 }
+
+// writeHalf writes the first half of some requests, and returns the second.
+func (w *writer) writeHalf(requests []*writeRequest) []*writeRequest {
+	half := len(requests) / 2
+	w.writeBatch(requests[:half:half])
+	return requests[half:]
+}
+
+// errSomeRefused says that the servers have refused a transaction because of requests that have failed. The others are to be sent again.
+var errSomeRefused = errors.New("some of the requests were refused")
 
 // makeQueueAndMarker makes the queue and the writer's marker where they are missing.
 func (w *writer) makeQueueAndMarker(ctx context.Context, s *framework.Session) error {
@@ -224,7 +241,7 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session, requ
 		requests = w.setState(requests, requestQueued)
 		verdict := t.handlers[refused.Index](refused)
 		if verdict.fails != nil {
-			requests = w.failMatching(requests, verdict.fails, verdict.err)
+			return w.failMatching(requests, verdict.fails, verdict.err), errSomeRefused
 		}
 		if verdict.repair != nil {
 			return requests, verdict.repair(ctx, s)
@@ -297,7 +314,7 @@ func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 		w.ids.known, w.room.known = false, false
 		return refusalHandling{}
 	}
-	if withID = withID && w.remembersIDs(); withID {
+	if withID && w.remembersIDs() {
 		t.addOp(w.ids.checkOpen(), readAgain)
 	}
 	if n := itemsAdded(requests); n > 0 && w.isBounded() {
@@ -305,19 +322,24 @@ func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 	}
 	for _, r := range requests {
 		r.firstOp = len(t.ops)
-		fail := failRequest(r)
-		for _, op := range r.ops {
-			t.addOp(op, fail)
-		}
-		if r.id != "" && withID {
-			w.ids.addOps(t, r)
-		}
+		w.addConditions(t, r)
 		w.appender.addItems(t, r)
-		for i, op := range r.with {
-			t.addOp(op, failCallersOp(r, i))
-		}
 	}
 	return t
+}
+
+// addConditions adds the operations of a request for whose refusal only that request fails.
+func (w *writer) addConditions(t *transaction, r *writeRequest) {
+	fail := failRequest(r)
+	for _, op := range r.ops {
+		t.addOp(op, fail)
+	}
+	if r.id != "" && w.remembersIDs() {
+		w.ids.addOps(t, r)
+	}
+	for i, op := range r.with {
+		t.addOp(op, failCallersOp(r, i))
+	}
 }
 
 // resolveLost finds out whether a transaction was applied after its reply was lost. It returns the requests to send again.

@@ -5,6 +5,23 @@ func init() { lists["queue"] = queueMutants }
 // queueMutants are the safeguards of package queue.
 var queueMutants = []mutant{
 	{
+		name: "refused requests are found one by one", file: "queue/writer.go", test: "TestRefusedPutsAreFoundTogether",
+		old: "if refusals++; refusals < maxRefusals {", new: "if refusals++; refusals < 1000*maxRefusals {",
+	},
+	{
+		name: "a put that needs an earlier one is refused", file: "queue/refusals.go", test: "TestPutThatNeedsAnEarlierOneIsNotRefused",
+		old: " && !earlier.mayAffect(tx.Path) {", new: " {",
+	},
+	{
+		name: "a question about a put puts it", file: "queue/fence.go", test: "TestPutThatNeedsAnEarlierOneIsNotRefused",
+		old: "framework.CheckOp(f.marker, 0), framework.CheckOp(f.marker, 1)",
+		new: "framework.CheckOp(f.marker, framework.AnyVersion), framework.CheckOp(f.marker, framework.AnyVersion)",
+	},
+	{
+		name: "requests that refuse each other are not halved", file: "queue/writer.go", test: "TestPutsThatRefuseEachOther",
+		old: "len(requests) == before && before > 1 {", new: "len(requests) == before && before > 1_000_000 {",
+	},
+	{
 		name: "a delivery has no link to its put", file: "queue/telemetry.go", test: "TestConsumerSpanLinksToProducer",
 		old: "\t\topts = append(opts, trace.WithLinks(trace.Link{SpanContext: producer}))\n", new: "\t\t_ = producer\n",
 	},
