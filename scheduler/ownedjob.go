@@ -3,11 +3,13 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // ownedJob is a job that belongs to this member at present. A check of it reads the state, plans, and does what the plan says: it
@@ -20,10 +22,11 @@ type ownedJob struct {
 	lateReason Reason // why ticks were not run before the next check
 
 	// Of the present check.
-	next         time.Time // when to check again
-	mayTakeSlot  bool      // if false, a free slot is kept for other jobs
-	waitsForSlot bool      // for a slot
-	hasSlot      bool      // it has a slot that no run has taken over
+	next         time.Time       // when to check again
+	mayTakeSlot  bool            // if false, a free slot is kept for other jobs
+	waitsForSlot bool            // for a slot
+	hasSlot      bool            // it has a slot that no run has taken over
+	children     map[string]bool // of the job's node, if they were listed
 
 	lastFailure time.Time     // when a check failed last
 	retryPause  time.Duration // after that failure
@@ -65,7 +68,7 @@ func (o *ownedJob) checkJob(stale, mayTakeSlot bool) (next time.Time, waits bool
 	if stale {
 		o.cache.invalidate()
 	}
-	o.next, o.mayTakeSlot, o.waitsForSlot, o.hasSlot = time.Time{}, mayTakeSlot, false, false
+	o.next, o.mayTakeSlot, o.waitsForSlot, o.hasSlot, o.children = time.Time{}, mayTakeSlot, false, false, nil
 	again, err := o.planAndAct(false)
 	for again && err == nil {
 		o.cache.invalidate()
@@ -176,13 +179,29 @@ func (o *ownedJob) startRun(r storedRun, token int64) {
 	o.runner.startUnlessRunning(o.session, o.job, o.cache, r, token)
 }
 
+// fewRuns are as many claims as are looked up one by one.
+const fewRuns = 5
+
 // lostRuns returns the runs without a claim. It watches the claims of other members' runs, so that their end leads to a check.
 func (o *ownedJob) lostRuns(state jobState) (lost []int64, err error) {
-	for _, r := range state.Running {
-		if o.job.local.findRun(r) != nil || o.isWatched(r.Number) {
+	others := slices.DeleteFunc(slices.Clone(state.Running), func(r storedRun) bool { return o.job.local.findRun(r) != nil || o.isWatched(r.Number) })
+	if o.children = nil; len(others) > fewRuns { // a member may have died with thousands
+		names, _, err := o.session.Children(o.session.Context(), o.cache.node)
+		if err != nil && !errors.Is(err, framework.ErrNoNode) {
+			return nil, err
+		}
+		o.children = map[string]bool{}
+		for _, name := range names {
+			o.children[name] = true
+		}
+	}
+	for _, r := range others {
+		claim := o.store.nodes.claim(o.job.Name, r.Number)
+		if _, name := znode.Split(claim); o.children != nil && !o.children[name] {
+			lost = append(lost, r.Number)
 			continue
 		}
-		_, w, err := o.session.WatchExists(o.session.Context(), o.store.nodes.claim(o.job.Name, r.Number))
+		_, w, err := o.session.WatchExists(o.session.Context(), claim)
 		if errors.Is(err, framework.ErrNoNode) {
 			w.Stop()
 			lost = append(lost, r.Number)
@@ -276,7 +295,7 @@ func (o *ownedJob) saveMissed(p plan, marked bool) (again bool, err error) {
 
 // writePlan writes a plan's state, with the guard, the records of lost runs, and other operations.
 func (o *ownedJob) writePlan(p plan, ops ...tolerantOp) (framework.Stat, error) {
-	past, err := o.store.historyOps(o.job.Name, p.lost...)
+	past, err := o.store.historyOps(o.job.Name, o.children, p.lost...)
 	if err != nil {
 		return framework.Stat{}, err
 	}

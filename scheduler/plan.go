@@ -87,7 +87,7 @@ func (p *plan) hasRoom() bool { return !p.isOccupied() && !p.isHeldBack() }
 
 // isOccupied reports whether runs that go on keep others from starting.
 func (p *plan) isOccupied() bool {
-	return p.job.Overlap != OverlapAllow && len(p.state.Running) > 0
+	return len(p.state.Running) > 0 && (p.job.Overlap != OverlapAllow || p.state.runsAreMany())
 }
 
 // isHeldBack reports whether the job's MinHold keeps the next run from starting yet.
@@ -147,7 +147,7 @@ func (p *plan) planTicks() {
 	case d.count == 0:
 	case p.hasRoom():
 		p.fireTick(d)
-	case p.job.Misfire == MisfireAll && (p.isHeldBack() || p.job.Overlap == OverlapForbid):
+	case p.job.Misfire == MisfireAll && (p.isHeldBack() || p.job.Overlap != OverlapReplace):
 		p.dropExpired(d, p.blockingReason())
 	case p.job.Overlap == OverlapReplace && !p.isHeldBack():
 		p.replaceRunning(d)

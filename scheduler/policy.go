@@ -45,12 +45,20 @@ type Overlap string
 const (
 	// OverlapForbid misses the tick. The default.
 	OverlapForbid Overlap = "forbid"
-	// OverlapAllow runs it beside the other.
+	// OverlapAllow runs it beside the others, up to MaxOverlapping runs at once. Beyond, it misses the tick, or under MisfireAll keeps it waiting.
 	OverlapAllow Overlap = "allow"
 	// OverlapReplace ends the context of the other run, and runs the tick once the other run has returned, if the tick is within its
 	// Deadline then. A run that was asked for with Trigger is replaced only by a tick that comes after its start.
 	OverlapReplace Overlap = "replace"
 )
+
+// MaxOverlapping is how many runs of a job go on at once at most, or fewer if the identities of their members are long: the state of the job names them all, and is
+// one node.
+const MaxOverlapping = 1000
+
+// maxOverlappingBytes bounds the runs that go on in a job's state. That is less than half of what a node can hold, so that the transactions that end runs, record
+// missed ticks, pause or remove the job fit, too.
+const maxOverlappingBytes = 400 << 10
 
 // Placement selects the member that runs a job.
 type Placement string

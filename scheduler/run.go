@@ -230,7 +230,7 @@ func (e *execution) recordOutcome(err, why error) Outcome {
 		if r.Outcome == Stopped && e.job.Guarantee == AtLeastOnce {
 			state.addRequested(pendingRun{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, Reruns: r.Reruns, Request: r.Request})
 		}
-		past, err := e.store.historyOps(e.job.Name, r)
+		past, err := e.store.historyOps(e.job.Name, nil, r)
 		return append(ended, past...), err
 	})
 	if err != nil {

@@ -220,6 +220,16 @@ func (s *jobState) indexOfRun(number int64) int {
 	return slices.IndexFunc(s.Running, func(r storedRun) bool { return r.Number == number })
 }
 
+// runsAreMany reports whether so many runs go on that the state should not name another.
+func (s *jobState) runsAreMany() bool {
+	const fields = 200 // bytes of a run beside its texts
+	size := 0
+	for _, r := range s.Running {
+		size += fields + len(r.ID) + len(r.Runner) + len(r.Member) + len(r.Request)
+	}
+	return len(s.Running) >= MaxOverlapping || size >= maxOverlappingBytes
+}
+
 // belongsToRegistration reports whether a run belongs to the present registration. A run of a removed registration ends without
 // being counted, recorded or repeated.
 func (s *jobState) belongsToRegistration(r storedRun) bool {

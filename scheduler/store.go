@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,23 +88,38 @@ func (s *store) createRecord(ctx context.Context, session *framework.Session, no
 	return err
 }
 
+// maxHistoryBytes bounds what a transaction records in a job's history.
+const maxHistoryBytes = 256 << 10
+
 // historyOps returns the operations that record ended runs. The history of a job is a ring of nodes beside its claims: run n is in
-// slot n modulo the ring's size. So the transaction that ends a run records it without reading anything.
-func (s *store) historyOps(job string, runs ...storedRun) ([]tolerantOp, error) {
+// slot n modulo the ring's size. So the transaction that ends a run records it without reading anything. If a member has died with many runs, the latest of them
+// are recorded, as many as the ring and maxHistoryBytes permit. children, unless it is nil, are the names of the job's children: then the servers are not asked first whether
+// each slot exists.
+func (s *store) historyOps(job string, children map[string]bool, runs ...storedRun) ([]tolerantOp, error) {
+	latest := slices.SortedFunc(slices.Values(runs), func(a, b storedRun) int { return cmp.Compare(b.Number, a.Number) })
 	var ops []tolerantOp
-	for _, r := range runs {
+	size := 0
+	for _, r := range latest[:min(int64(len(latest)), s.history)] {
+		if r.Number <= latest[0].Number-s.history {
+			break // a later run has its slot
+		}
 		data, err := encodeRun(r)
 		if err != nil {
 			return nil, err
 		}
+		if size += len(data); size > maxHistoryBytes && len(ops) > 0 {
+			break
+		}
 		node := s.nodes.pastRun(job, r.Number%s.history)
+		_, name := znode.Split(node)
 		create, set := framework.CreateOp(node, data, framework.Persistent), framework.SetOp(node, data, framework.AnyVersion)
-		if r.Number <= s.history {
+		if missing := r.Number <= s.history; missing && children == nil || children != nil && !children[name] {
 			ops = append(ops, tolerantOp{create, framework.ErrNodeExists, &set})
 		} else {
 			ops = append(ops, tolerantOp{set, framework.ErrNoNode, &create})
 		}
 	}
+	slices.Reverse(ops)
 	return ops, nil
 }
 

@@ -5,6 +5,26 @@ func init() { lists["scheduler"] = schedulerMutants }
 // schedulerMutants are the safeguards of package scheduler.
 var schedulerMutants = []mutant{
 	{
+		name: "each of thousands of lost runs is written", file: "scheduler/store.go", test: "TestTicksGoOnAfterAMemberDiedWithThousandsOfRuns",
+		old: "range latest[:min(int64(len(latest)), s.history)] {\n\t\tif r.Number <= latest[0].Number-s.history {", new: "range latest {\n\t\tif false {",
+	},
+	{
+		name: "the history of lost runs has any size", file: "scheduler/store.go", test: "TestTheHistoryOfManyRunsIsTheLatest",
+		old: "size > maxHistoryBytes && len(ops) > 0", new: "size > 1000*maxHistoryBytes && len(ops) > 0",
+	},
+	{
+		name: "thousands of claims are looked up one by one", file: "scheduler/ownedjob.go", test: "TestTicksGoOnAfterAMemberDiedWithThousandsOfRuns",
+		old: "len(others) > fewRuns {", new: "len(others) > 10_000 {",
+	},
+	{
+		name: "any number of runs overlap", file: "scheduler/plan.go", test: "TestATickWaitsBehindMaxOverlapping",
+		old: " && (p.job.Overlap != OverlapAllow || p.state.runsAreMany())", new: " && p.job.Overlap != OverlapAllow",
+	},
+	{
+		name: "runs with long identities fill the state", file: "scheduler/state.go", test: "TestRunsThatOverlapAreBounded",
+		old: " || size >= maxOverlappingBytes", new: "",
+	},
+	{
 		name: "a run has no link to its term", file: "scheduler/leadership.go", test: "TestRunsAreTraced",
 		old: "\t\treturn term.Trace()\n", new: "\t\treturn nil\n",
 	},
