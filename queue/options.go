@@ -186,7 +186,7 @@ func WithDedup(d time.Duration) Option {
 
 // WithRetry sets how long an item waits after a failed attempt: in Work, and in Nack without a delay. Times are
 // kept in milliseconds, and rounded up to seconds in a parallel queue. The items of a lost consumer come again at once.
-// Default: the stored policy; no wait if the queue is made now. The calls fail with ErrMismatch if another policy is stored.
+// Default: the stored policy; none if the queue is made now: then Nack does not wait, and Work as WithPauses says. The calls fail with ErrMismatch if another policy is stored.
 func WithRetry(p RetryPolicy) Option {
 	return func(s *settings) error {
 		p, err := p.withDefaults()

@@ -85,3 +85,10 @@ func (s storedRetry) delayAfter(attempt int, chance float64) time.Duration {
 	ms := math.Min(float64(s.Max), float64(s.Min)*math.Pow(s.Factor, float64(max(0, attempt-1))))
 	return time.Duration(ms * (1 - s.Jitter*chance) * float64(time.Millisecond))
 }
+
+// defaultPauses are how long an item waits after a failed attempt in Work, if neither the queue nor the call of Work says how long.
+var defaultPauses = storedRetry{Min: 1000, Max: 60_000, Factor: 2}
+
+// DefaultPause is how long an item waits after a failed attempt in Work, counted from 1, if the queue has no retry policy: 1 s after the first, twice as long after each
+// further one, up to a minute. WithPauses changes it.
+func DefaultPause(attempt int) time.Duration { return defaultPauses.delayAfter(attempt, 0) }

@@ -28,6 +28,7 @@ type WorkOption func(*workOptions) error
 type workOptions struct {
 	grace   time.Duration
 	timeout time.Duration // 0: no limit
+	pauses  storedRetry   // used if the queue has no retry policy
 }
 
 // WithGrace sets how long handlers may continue after the context of Work has ended. 0 cancels them at once. Default 30 s.
@@ -53,10 +54,23 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 	}
 }
 
+// WithPauses sets how long an item waits after a failed attempt in this call of Work, if the queue has no retry policy (WithRetry): first after the first attempt, then
+// twice as long after each further one, up to longest. Times are rounded up to seconds in a parallel queue. 0 for both makes items come again at once: then a handler that always fails is called
+// as fast as the servers answer. Default: DefaultPause.
+func WithPauses(first, longest time.Duration) WorkOption {
+	return func(o *workOptions) error {
+		if first < 0 || longest < first || longest > maxDelay || first == 0 && longest > 0 || first > 0 && first < time.Millisecond {
+			return fmt.Errorf("%w: WithPauses: %v to %v, want 1ms or more, the second not less than the first and at most %v, or 0 for both", ErrOption, first, longest, maxDelay)
+		}
+		o.pauses = storedRetry{Min: first.Milliseconds(), Max: longest.Milliseconds(), Factor: 2}
+		return nil
+	}
+}
+
 // Work takes items and calls handler for each, in n workers, until ctx ends. Each worker has one item at a time.
 //
 // If the handler returns nil, Work acknowledges the item. If it returns an error, the attempt has failed: Work gives the item
-// back as Nack does without a delay, or after the time of the error (RetryAfter), or makes it a dead letter (Bury).
+// back as Nack does, after the time of the error (RetryAfter), of the queue's retry policy (WithRetry) or of WithPauses, by default DefaultPause; or makes it a dead letter (Bury).
 // The error's text becomes the item's LastError, except in a strict queue. Work logs a panic with its stack and treats the panic
 // as an error; the worker continues.
 //
@@ -71,7 +85,7 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 // ErrUnfinished, or a lasting error of Take, such as ErrMismatch or ErrClosed; then Work drains its handlers as if ctx had ended.
 // n must not be larger than WithMaxInFlight, or than DefaultMaxInFlight without that option.
 func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
-	o := workOptions{grace: DefaultGrace}
+	o := workOptions{grace: DefaultGrace, pauses: defaultPauses}
 	err := q.engine.checkUsable()
 	if err == nil && handler == nil {
 		err = fmt.Errorf("%w: Work: the handler is nil", ErrOption)
@@ -218,7 +232,11 @@ func (w *workers[T]) settleByResult(ended error, d *Delivery[T], err error) erro
 	case errors.As(err, &retry):
 		return d.nack(retry.after, err).Wait(w.settling)
 	}
-	return d.nack(w.q.engine.store.retryDelay(d.Attempt), err).Wait(w.settling)
+	pause := w.q.engine.store.retryDelay(d.Attempt)
+	if _, known := w.q.RetryPolicy(); !known {
+		pause = w.pauses.delayAfter(d.Attempt, 0)
+	}
+	return d.nack(pause, err).Wait(w.settling)
 }
 
 // retryError is what RetryAfter returns.

@@ -272,7 +272,8 @@ func TestWorkRefusesInvalidArguments(t *testing.T) {
 		a := w.member("a")
 		nothing := func(context.Context, *Delivery[string]) error { return nil }
 		for _, err := range []error{a.Work(t.Context(), 0, nothing), a.Work(t.Context(), DefaultMaxInFlight+1, nothing), a.Work(t.Context(), 1, nil),
-			a.Work(t.Context(), 1, nothing, WithGrace(-1)), a.Work(t.Context(), 1, nothing, WithProcessingTimeout(0))} {
+			a.Work(t.Context(), 1, nothing, WithGrace(-1)), a.Work(t.Context(), 1, nothing, WithProcessingTimeout(0)),
+			a.Work(t.Context(), 1, nothing, WithPauses(-1, 0)), a.Work(t.Context(), 1, nothing, WithPauses(time.Second, 0)), a.Work(t.Context(), 1, nothing, WithPauses(0, 1))} {
 			require.ErrorIs(t, err, ErrOption)
 		}
 		a.put("x")
@@ -282,4 +283,37 @@ func TestWorkRefusesInvalidArguments(t *testing.T) {
 		require.NoError(t, a.Close(t.Context()))
 		require.ErrorIs(t, <-ended, ErrClosed)
 	})
+}
+
+// TestWorkPausesAfterFailures: a handler that always fails is called with growing pauses, unless its program wants none.
+func TestWorkPausesAfterFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		option WorkOption
+		want   []time.Duration
+	}{
+		"by default": {nil, []time.Duration{1, 2, 4, 8, 16, 32, 60, 60}},
+		"otherwise":  {WithPauses(3*time.Second, 6*time.Second), []time.Duration{3, 6, 6, 6}},
+		"at once":    {WithPauses(0, 0), []time.Duration{0, 0, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inEachOrder(t, func(t *testing.T, w *world, order Option) {
+				a := w.member("a", order)
+				a.put("x")
+				ctx, cancel := context.WithCancel(t.Context())
+				var called []time.Time
+				ended := a.working(ctx, 1, func(context.Context, *Delivery[string]) error {
+					if called = append(called, time.Now()); len(called) > len(c.want) {
+						cancel()
+					}
+					return errors.New("no")
+				}, c.option)
+				require.NoError(t, <-ended)
+				for i, want := range c.want {
+					pause := called[i+1].Sub(called[i])
+					require.GreaterOrEqual(t, pause, want*time.Second)
+					require.LessOrEqual(t, pause, want*time.Second+2*time.Second, "a parallel queue rounds up to seconds")
+				}
+			})
+		})
+	}
 }

@@ -5,6 +5,10 @@ func init() { lists["queue"] = queueMutants }
 // queueMutants are the safeguards of package queue.
 var queueMutants = []mutant{
 	{
+		name: "work that failed comes again at once", file: "queue/work.go", test: "TestWorkPausesAfterFailures",
+		old: "pause = w.pauses.delayAfter(d.Attempt, 0)", new: "_ = w.pauses",
+	},
+	{
 		name: "refused requests are found one by one", file: "queue/writer.go", test: "TestRefusedPutsAreFoundTogether",
 		old: "if refusals++; refusals < maxRefusals {", new: "if refusals++; refusals < 1000*maxRefusals {",
 	},
