@@ -2,22 +2,35 @@ package election
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// healthCheck is the check of WithHealth.
+// healthCheck is the check of WithHealth. All campaigns of an Election share it: a campaign that needs an answer while a call runs waits for the answer to that call.
 type healthCheck struct {
-	check   func(context.Context) error
-	period  time.Duration
-	running chan struct{} // has room for the one call that may run
+	check  func(context.Context) error
+	period time.Duration
+
+	mu      sync.Mutex
+	running *checkCall // nil while none runs
+}
+
+// checkCall is one call of the check.
+type checkCall struct {
+	ctx     context.Context // ends when the period is over, or when no campaign waits for the answer any more
+	cancel  context.CancelFunc
+	waiting int           // campaigns that wait for the answer; guarded by healthCheck.mu
+	done    chan struct{} // closed when the call has returned
+	err     error         // the answer, once done is closed
 }
 
 func newHealthCheck(check func(context.Context) error, period time.Duration) *healthCheck {
-	return &healthCheck{check: check, period: period, running: make(chan struct{}, 1)}
+	return &healthCheck{check: check, period: period}
 }
 
 // waitUntilHealthy waits until a check succeeds. The context that it returns ends with ctx, by stop, or when a later check fails; the check's
@@ -46,27 +59,72 @@ func (h *healthCheck) waitUntilUnhealthy(ctx context.Context) error {
 	return failure.Ended(ctx)
 }
 
-// runOnce calls the check once. No answer within the period is a failure, too. If the check is still running then, the next call waits for its end.
+// runOnce waits for the answer to one call of the check: to the one that runs, or to a new one. No answer within the period of that call is a failure, too.
 func (h *healthCheck) runOnce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, h.period)
-	defer cancel()
-	answer := make(chan error, 1)
-	select {
-	case h.running <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("%w: the last check has not returned yet", ErrUnhealthy)
+	call, err := h.joinCall(ctx)
+	if err != nil {
+		return err
 	}
-	go func() {
-		defer func() { <-h.running }()
-		answer <- h.check(ctx)
-	}()
+	defer h.leaveCall(call)
 	select {
-	case err := <-answer:
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnhealthy, err)
+	case <-call.done:
+		if call.err != nil {
+			return fmt.Errorf("%w: %w", ErrUnhealthy, call.err)
 		}
 		return nil
-	case <-ctx.Done():
+	case <-call.ctx.Done():
 		return fmt.Errorf("%w: no answer within %v", ErrUnhealthy, h.period)
+	case <-ctx.Done():
+		return failure.Ended(ctx)
+	}
+}
+
+// joinCall returns the call that runs, or a new one. A call whose time is over still runs if it does not heed its context; joinCall waits for its end for up to a period.
+func (h *healthCheck) joinCall(ctx context.Context) (*checkCall, error) {
+	ending, cancel := context.WithTimeout(ctx, h.period)
+	defer cancel()
+	for {
+		h.mu.Lock()
+		call := h.running
+		if call == nil {
+			call = h.startCall(ctx)
+		}
+		if call.ctx.Err() == nil {
+			call.waiting++
+			h.mu.Unlock()
+			return call, nil
+		}
+		h.mu.Unlock()
+		select {
+		case <-call.done:
+		case <-ending.Done():
+			return nil, fmt.Errorf("%w: the last check has not returned yet", ErrUnhealthy)
+		}
+	}
+}
+
+// startCall calls the check in the background, with the values of the context of the campaign that needs it first. The caller holds mu.
+func (h *healthCheck) startCall(values context.Context) *checkCall {
+	call := &checkCall{done: make(chan struct{}), err: errors.New("the check has ended its goroutine")}
+	call.ctx, call.cancel = context.WithTimeout(context.WithoutCancel(values), h.period)
+	h.running = call
+	go func() {
+		defer func() {
+			h.mu.Lock()
+			h.running = nil
+			h.mu.Unlock()
+			close(call.done)
+		}()
+		call.err = h.check(call.ctx)
+	}()
+	return call
+}
+
+// leaveCall ends one campaign's wait for an answer.
+func (h *healthCheck) leaveCall(call *checkCall) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if call.waiting--; call.waiting == 0 {
+		call.cancel()
 	}
 }

@@ -97,7 +97,7 @@ func WithPriority(priority int, stable time.Duration) Option {
 
 // WithHealth makes check decide whether this candidate may lead: it joins the line once check returns nil. It calls check again every
 // period. An error, or no answer within the period, takes the candidate out of the line, or ends its term with ErrUnhealthy as the cause.
-// Calls of check do not overlap.
+// Calls of check do not overlap: the campaigns of one Election that need an answer at the same time share one call, and the period counts from its begin.
 func WithHealth(check func(ctx context.Context) error, period time.Duration) Option {
 	return func(c *electionConfig) error {
 		switch {

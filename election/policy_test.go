@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -184,6 +185,79 @@ func TestACheckThatHangsIsAFailureAndIsAskedOnceAtATime(t *testing.T) {
 		hang.Store(false)
 		close(release)
 		got(t, began)
+	})
+}
+
+// TestCampaignsOfOneElectionShareTheirChecks: each check answers well within the period, however many campaigns need one.
+func TestCampaignsOfOneElectionShareTheirChecks(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var running atomic.Int64
+		e := election.New(w.member("a").client, path, election.WithHealth(func(context.Context) error {
+			if running.Add(1) > 1 {
+				t.Error("two checks at once")
+			}
+			time.Sleep(600 * time.Millisecond)
+			running.Add(-1)
+			return nil
+		}, time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		term, err := e.Campaign(ctx)
+		require.NoError(t, err)
+		others, stop := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for range 5 {
+			waiting.Go(func() { _, _ = e.Campaign(others) })
+		}
+		time.Sleep(30 * time.Second)
+		require.NoError(t, term.Err())
+		stop()
+		waiting.Wait()
+		require.NoError(t, term.Resign(t.Context()))
+		time.Sleep(time.Second) // the check that runs returns
+	})
+}
+
+// TestTheEndOfACampaignFailsNoCheckOfAnother: the call that a campaign has begun goes on for the others that wait for its answer.
+func TestTheEndOfACampaignFailsNoCheckOfAnother(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var asked atomic.Int64
+		canceled := make(chan struct{})
+		e := election.New(w.member("a").client, path, election.WithHealth(func(ctx context.Context) error {
+			asked.Add(1)
+			select {
+			case <-time.After(600 * time.Millisecond):
+				return nil
+			case <-ctx.Done():
+				close(canceled)
+				return ctx.Err()
+			}
+		}, time.Second))
+		first, endFirst := context.WithCancel(t.Context())
+		second, endSecond := context.WithCancel(t.Context())
+		var campaigns sync.WaitGroup
+		campaigns.Go(func() {
+			_, err := e.Campaign(first)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+		synctest.Wait()
+		began := time.Now()
+		won := make(chan *election.Term, 1)
+		campaigns.Go(func() {
+			term, err := e.Campaign(second)
+			require.NoError(t, err)
+			won <- term
+		})
+		synctest.Wait()
+		endFirst()
+		term := got(t, won)
+		require.Less(t, time.Since(began), time.Second)
+		require.EqualValues(t, 1, asked.Load(), "the second campaign has had its answer from the check of the first one")
+		time.Sleep(time.Second) // into the term's next check
+		require.NoError(t, term.Resign(t.Context()))
+		got(t, canceled) // nobody waits for that answer any more
+		endSecond()
+		campaigns.Wait()
 	})
 }
 

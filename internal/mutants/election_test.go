@@ -143,9 +143,24 @@ var electionMutants = []mutant{
 			"holds their goroutine up for so long; no test can make it do so",
 	},
 	{
-		name: "two checks run at once", file: "election/health.go", test: "TestACheckThatHangsIsAFailureAndIsAskedOnceAtATime",
-		old: "running: make(chan struct{}, 1)",
-		new: "running: make(chan struct{}, 9)",
+		name: "two checks run at once", file: "election/health.go", test: "TestACheckThatHangsIsAFailureAndIsAskedOnceAtATime|TestCampaignsOfOneElectionShareTheirChecks",
+		old: "\t\th.mu.Unlock()\n\t\tselect {\n",
+		new: "\t\th.running = nil\n\t\th.mu.Unlock()\n\t\tselect {\n",
+	},
+	{
+		name: "a campaign waits for the check of another one before its own", file: "election/health.go", test: "TestCampaignsOfOneElectionShareTheirChecks",
+		old: "if call.ctx.Err() == nil {",
+		new: "if call.ctx.Err() == nil && call.waiting == 0 {",
+	},
+	{
+		name: "the end of a campaign ends the check of others", file: "election/health.go", test: "TestTheEndOfACampaignFailsNoCheckOfAnother",
+		old: "context.WithTimeout(context.WithoutCancel(values), h.period)",
+		new: "context.WithTimeout(values, h.period)",
+	},
+	{
+		name: "a check goes on though no campaign waits for it", file: "election/health.go", test: "TestTheEndOfACampaignFailsNoCheckOfAnother",
+		old: "\t\tcall.cancel()\n",
+		new: "",
 	},
 	{
 		name: "a leader whose node was deleted hands its place on", file: "election/place.go", test: "TestDeletedLeaderWakesNoNeighbour",
