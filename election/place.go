@@ -74,7 +74,7 @@ func (p *leaderPlace) endHold(cause error) primitives.Discarded {
 		if errors.Is(p.Err(), framework.ErrNodeGone) {
 			p.contender.Unlink()
 		}
-		p.deletion = p.contender.Leave(nil)
+		p.deletion = p.contender.LeaveGuarded(nil)
 	}
 	return p.deletion
 }

@@ -310,3 +310,36 @@ func TestResignWithinLeadWaitsForTheFunction(t *testing.T) {
 		require.Equal(t, returned, time.Now())
 	})
 }
+
+// TestNextTermBeginsBehindLateGuardedWrites: a guarded write of a leader is on its way on another client when the leader resigns, and the server refuses the deletion of its node at
+// first. The next candidate of the same process leads when the node is gone.
+func TestNextTermBeginsBehindLateGuardedWrites(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		s, err := a.client.Session(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, a.client.Create(t.Context(), "/x", nil, framework.Persistent))
+		first := a.lead(t)
+		next := campaign(t, a.Election)
+		b.link.BlackHole(true, false)
+		late := make(chan error, 1)
+		go func() {
+			_, err := b.client.Multi(t.Context(), first.Guard(), framework.SetOp("/x", []byte("former"), framework.AnyVersion))
+			late <- err
+		}()
+		synctest.Wait()
+		w.Throttle(1, zktest.Match{Op: zktest.OpDelete, Session: s.ID()})
+		go func() { _ = first.Resign(t.Context()) }()
+		synctest.Wait()
+		require.Empty(t, next)
+		b.link.Heal()
+		require.NoError(t, got(t, late))
+		term := got(t, next)
+		_, err = a.client.Multi(t.Context(), term.Guard(), framework.SetOp("/x", []byte("next"), framework.AnyVersion))
+		require.NoError(t, err)
+		data, _, err := a.client.Get(t.Context(), "/x")
+		require.NoError(t, err)
+		require.Equal(t, "next", string(data))
+		require.NoError(t, term.Resign(t.Context()))
+	})
+}

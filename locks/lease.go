@@ -49,7 +49,7 @@ type Lease struct {
 
 	contender *waitline.Contender                // of a lease in a line, and of leases within it
 	giveBack  func(written bool) releaseProgress // deletes the nodes; written asks for releaseProgress.written
-	guarded   atomic.Bool                        // Guard was called: the node must go with the lease
+	guarded   atomic.Bool                        // Guard was called: the node must be gone before the next grant
 
 	mu      sync.Mutex
 	ended   bool            // endLease was called
@@ -120,6 +120,9 @@ func (l *Lease) Remaining() time.Duration {
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease stands. After the lease's end, the
 // client refuses to send the transaction. The servers refuse it once the lease's node is gone. Of several nodes, Guard checks
 // the first: they live with one session, unless the parts of a Multi belong to several clients. See Guards.
+//
+// A late transaction of this lease, on any client, never comes after one with the guard of the next lease. So a waiter of the same process is granted only when
+// the node is gone, not as soon as its deletion is on its way.
 func (l *Lease) Guard() framework.Op {
 	if len(l.parts) > 0 {
 		return primitives.When(l.parts[0].Guard(), l.Err)

@@ -172,7 +172,11 @@ func (l *commonLock) newLeaseInLine(ctx context.Context, c *waitline.Contender, 
 		if errors.Is(lease.Err(), framework.ErrNodeGone) {
 			c.Unlink()
 		}
-		p, deletion := l.deleteInBackground(written, c.Leave)
+		leave := c.Leave
+		if lease.guarded.Load() {
+			leave = c.LeaveGuarded
+		}
+		p, deletion := l.deleteInBackground(written, leave)
 		p.afterGone = func() { c.RecordRelease(deletion.Zxid()) }
 		return p
 	}

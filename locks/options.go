@@ -88,8 +88,8 @@ func WithMaxHold(d time.Duration) Option {
 }
 
 // WithAsyncRelease makes Release return once the deletion of the node is in the connection's queue, which saves the wait for the servers'
-// answer. Later requests of this client reach the servers later than the deletion. A try of another client may still fail for a moment.
-// Client.Close waits until the node is gone. A claim first checks that its node is still its own, which takes the time of one read.
+// answer. Later requests of this client reach the servers later than the deletion, unless the servers refuse the deletion at first, as a server does that throttles: the client
+// then repeats it. A try of another client may still fail for a moment. Client.Close waits until the node is gone. A claim first checks that its node is still its own, which takes the time of one read.
 func WithAsyncRelease() Option {
 	return anyOption(func(o *lockOptions) error {
 		o.asyncRelease = true

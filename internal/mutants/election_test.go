@@ -168,6 +168,11 @@ var electionMutants = []mutant{
 		new: "if errors.Is(p.Err(), framework.ErrNodeGone) && false {",
 	},
 	{
+		name: "the next candidate of a process leads before the leader's node is gone", file: "election/place.go", test: "TestNextTermBeginsBehindLateGuardedWrites",
+		old: "p.contender.LeaveGuarded(nil)",
+		new: "p.contender.Leave(nil)",
+	},
+	{
 		name: "a term is visible before its watches begin", file: "election/campaign.go", test: "TestTermIsVisibleOnceItsWatchesHaveBegun",
 		old: "\tended := e.tel.startTerm(t.began)\n",
 		new: "\te.current.Store(t)\n\tended := e.tel.startTerm(t.began)\n",

@@ -61,6 +61,11 @@ var locksMutants = []mutant{
 		new: "\tc.WakeNext()\n\tif queued == nil {\n\t\treturn c.s.Primitives().Discard(c.WakeNext, c.node.Path)\n",
 	},
 	{
+		name: "a holder with guarded writes tells its neighbour before its node is gone", file: "locks/lock.go", test: "TestNextHolderWritesBehindLateGuardedWrites|TestNextHolderWaitsForARefusedDeletion",
+		old: "if lease.guarded.Load() {",
+		new: "if lease.guarded.Load() && false {",
+	},
+	{
 		name: "a throttled watch on the predecessor ends the wait", file: "internal/waitline/line.go", pkg: "./locks", test: "TestThrottledWatchKeepsPlaceInLine",
 		old: "c.watchAgain(ctx, predecessor, event.Err)", new: "event.Err",
 	},

@@ -9,15 +9,15 @@
 // A lagging server cannot cause an early grant. New contenders join behind a contender, and the nodes ahead of it can only be deleted. So a list that is too old
 // shows too many nodes ahead, which delays the grant.
 //
-// If two contenders of one session have consecutive numbers, the first grants the second in memory, once the deletion of the first one's node is in
-// the connection's queue.
+// If two contenders of one session have consecutive numbers, the first grants the second in memory: once the deletion of the first one's node is in
+// the connection's queue, or, if the node has guarded transactions, once the node is gone.
 //
 // # Not guaranteed
 //
 // A contender is a place in line, not a lease. The caller takes a primitives.Hold on the contender's node. The context of the hold ends with the session.
 //
 // If another client has deleted a contender's node, the contender may still be granted: when its predecessor's node is gone, it does not list the line again. The
-// Hold notices the deletion. Then the caller calls [Contender.Unlink] before [Contender.Leave].
+// Hold notices the deletion. Then the caller calls [Contender.Unlink] before it leaves.
 //
 // # Nodes
 //

@@ -334,7 +334,29 @@ func (c *Contender) Leave(queued func()) primitives.Discarded {
 	}, c.node.Path)
 }
 
-// WakeNext takes the contender out of its session's local contenders and wakes the next one. Only the first call counts. Leave calls it; a caller that has deleted the
+// LeaveGuarded is Leave for a contender whose node guards transactions. It wakes the next local contender only when the node is gone. Until then, a transaction
+// with that guard may come late on another connection, and the servers would apply it behind writes of the next holder: they may refuse the deletion at first,
+// and its place in this connection's queue is no order for other connections. Done is closed after the next contender was woken.
+func (c *Contender) LeaveGuarded(queued func()) primitives.Discarded {
+	d := c.s.Primitives().Discard(queued, c.node.Path)
+	g := guardedLeave{d, make(chan struct{})}
+	go func() {
+		<-d.Done()
+		c.WakeNext()
+		close(g.done)
+	}()
+	return g
+}
+
+// guardedLeave is the deletion of LeaveGuarded.
+type guardedLeave struct {
+	primitives.Discarded
+	done chan struct{}
+}
+
+func (g guardedLeave) Done() <-chan struct{} { return g.done }
+
+// WakeNext takes the contender out of its session's local contenders and wakes the next one. Only the first call counts. Leave and LeaveGuarded call it; a caller that has deleted the
 // contender's node in its own transaction calls it instead of Leave.
 func (c *Contender) WakeNext() {
 	if c.localContenders.removeContender(&c.local) {
@@ -342,7 +364,7 @@ func (c *Contender) WakeNext() {
 	}
 }
 
-// Unlink breaks the link to the next local contender, so that Leave does not grant that contender: it lists the line and waits its turn. Call Unlink before Leave if
+// Unlink breaks the link to the next local contender, so that no Leave grants that contender: it lists the line and waits its turn. Call Unlink before leaving if
 // another client has deleted the contender's node, or may have deleted it unnoticed. If an operator has deleted the whole directory, the numbers begin
 // again, and other contenders may stand between two consecutive numbers.
 func (c *Contender) Unlink() { c.localContenders.unlinkContender(&c.local) }

@@ -10,7 +10,8 @@ import (
 //
 // As long as the directory exists, no other contender can stand between two of them that have consecutive numbers. So the second needs no list and
 // no watch: when the first leaves, it wakes the second in memory. It does so only after the deletion of its node is in the connection's queue. So the servers
-// get the writes of the new holder after this deletion. The guarded writes of the old holder come before it, or the servers refuse them.
+// get the writes of the new holder on this connection after this deletion. If transactions check the node of the first (see Contender.LeaveGuarded), it waits until the node is
+// gone: the guarded writes of the old holder, on any connection, come before that, or the servers refuse them.
 //
 // An operator may delete the directory with its nodes. In the next directory the numbers begin again, so that contenders of both directories could seem to be
 // neighbours. addContender breaks the links of the old directory's contenders when their numbers show that. A contender that learns of the deletion of its node
@@ -124,7 +125,7 @@ func (ws *localContenders) addDowngraded(writer, reader *localContender) bool {
 }
 
 // removeContender removes a contender and wakes the next one. Call it for a holder only after the deletion of the holder's node is in the connection's
-// queue. It returns false if the contender was removed before.
+// queue, or after the node is gone if it was guarded. It returns false if the contender was removed before.
 func (ws *localContenders) removeContender(w *localContender) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
