@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
@@ -125,23 +123,30 @@ type claimedNode struct {
 }
 
 // createNodes creates the node and its fence. m stays locked until the outcome is known, even if ctx ends before.
+//
+// The protected node is the fence, whose name no other create uses: after a lost reply the fence tells what the servers have done, also if somebody has deleted the
+// node meanwhile. The lease then ends with its node.
 func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, error) {
 	if ctx.Err() != nil {
 		m.unlockPath()
 		return claimedNode{}, failure.Ended(ctx)
 	}
 	dir, name := znode.Split(c.lock.path)
-	fence := znode.Join(dir, znode.ProtectedPrefix+uuid.NewString()+"-"+name+"-hold")
-	node := primitives.ProtectedCreate{Dir: dir, Name: name, Plain: true, Data: c.lock.contenderData(ctx), Unnumbered: true,
-		With: []framework.Op{framework.CreateOp(fence, nil, framework.Ephemeral)}}
+	fence := primitives.ProtectedCreate{Dir: dir, Name: name + "-hold", Unnumbered: true,
+		With: []framework.Op{framework.CreateOp(c.lock.path, c.lock.contenderData(ctx), framework.Ephemeral)}}
 	type outcome struct {
-		nodes []primitives.Created
-		err   error
+		node claimedNode
+		err  error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		created, err := m.s.Primitives().CreateProtected(context.WithoutCancel(ctx), node) // ends with the session
-		done <- outcome{created.Nodes, err}
+		created, err := m.s.Primitives().CreateProtected(context.WithoutCancel(ctx), fence) // ends with the session
+		if err != nil {
+			done <- outcome{err: err}
+			return
+		}
+		made := created.Nodes[0]
+		done <- outcome{node: claimedNode{primitives.Created{Path: c.lock.path, Zxid: made.Zxid}, made.Path}}
 	}()
 	select {
 	case o := <-done:
@@ -152,11 +157,11 @@ func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, err
 			m.unlockPath()
 			return claimedNode{}, o.err
 		}
-		return claimedNode{o.nodes[0], fence}, nil
+		return o.node, nil
 	case <-ctx.Done():
 		go func() { // the caller has given up
 			if o := <-done; o.err == nil {
-				c.deleteNodesAndUnlock(m, claimedNode{o.nodes[0], fence}, false)
+				c.deleteNodesAndUnlock(m, o.node, false)
 			} else {
 				m.unlockPath()
 			}
@@ -180,8 +185,8 @@ func (c *Claim) deleteNodesAndUnlock(m *pathMutex, node claimedNode, written boo
 	return p
 }
 
-// pathMutex lets one goroutine of a session at a time claim a path. So after a lost reply, a node of this session shows that the servers have
-// applied the create. The session's goroutines share it by Primitives.Share: each call of pathMutexOf is one use, and ends with one Unshare.
+// pathMutex lets one goroutine of a session at a time claim a path. The others wait in memory: when the node is gone, one of them sends a create, not all. The
+// session's goroutines share it by Primitives.Share: each call of pathMutexOf is one use, and ends with one Unshare.
 type pathMutex struct {
 	s      *framework.Session
 	path   string

@@ -47,3 +47,40 @@ func TestClaimTakenOverEndsItsRun(t *testing.T) {
 		require.NoError(t, other.Err())
 	})
 }
+
+// TestClaimWhoseReplyIsLostLeavesNoFence: an operator deletes the node of a claim, and perhaps another client claims the path, before the claimer has found out what became of its
+// create.
+func TestClaimWhoseReplyIsLostLeavesNoFence(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		in(t, func(t *testing.T, w *world) {
+			a, b := w.member("a"), w.member("b")
+			s, err := a.Session(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, a.MakeDirs(t.Context(), "/desks"))
+			lost := w.zk.DropReply(1, zktest.Match{Session: s.ID(), Func: isClaim})
+			type outcome struct {
+				lease *locks.Lease
+				err   error
+			}
+			tried := make(chan outcome, 1)
+			go func() {
+				lease, err := locks.NewClaim(a.Client, pathMutex).TryLock(t.Context())
+				tried <- outcome{lease, err}
+			}()
+			<-lost.Hit()
+			a.Link.Cut()
+			require.NoError(t, b.Delete(t.Context(), pathMutex, framework.AnyVersion))
+			left := 0
+			if taken {
+				held(t, t.Context(), locks.NewClaim(b.Client, pathMutex))
+				left = 2
+			}
+			a.Link.Heal()
+			o := <-tried
+			require.NoError(t, o.err, "the claim had succeeded")
+			time.Sleep(time.Second)
+			require.ErrorIs(t, o.lease.Err(), framework.ErrNodeGone)
+			require.Len(t, w.ephemerals(), left)
+		})
+	}
+}

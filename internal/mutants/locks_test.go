@@ -286,14 +286,9 @@ var locksMutants = []mutant{
 		old: "err == nil && st.Czxid != node.Zxid", new: "err == nil && st.Czxid == 0",
 	},
 	{
-		name: "claim: the path mutex is unlocked before the outcome is known", file: "locks/claim.go", test: "TestTheNextClaimOfASessionIsItsOwn",
-		old: "\t\tgo func() { // the caller has given up\n",
-		new: "\t\t<-m.locked\n\t\tgo func() { // the caller has given up\n\t\t\tm.locked <- struct{}{}\n",
-	},
-	{
-		name: "claim: the path mutex is unlocked before the node is gone", file: "locks/claim.go", test: "TestNextClaimWaitsForThrottledDeletion",
-		old: "\t\t<-deletion.Done()\n\t\tm.unlockPath()",
-		new: "\t\tm.unlockPath()\n\t\t<-deletion.Done()",
+		name: "claim: its node tells what became of a create without a reply", file: "locks/claim.go", test: "TestClaimWhoseReplyIsLostLeavesNoFence",
+		old: "Dir: dir, Name: name + \"-hold\", Unnumbered: true,",
+		new: "Dir: dir, Name: name + \"-hold\", Plain: true, Unnumbered: true,",
 	},
 	{
 		name: "claim: it waits for a directory", file: "locks/claim.go", test: "TestAClaimOfADirectoryIsRefused",
