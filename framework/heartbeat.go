@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/backoff"
@@ -125,22 +124,20 @@ func (s *Session) isCurrentConnection(generation int64) bool {
 	return st.Up && st.Generation == generation
 }
 
-// writeHeartbeat checks held nodes in a transaction until one succeeds: each refusal names a node that
-// another client deleted, and ends its hold.
+// writeHeartbeat checks held nodes in a transaction. A refusal names a node that another client has deleted, and ends its hold. The transaction counts all the same: the servers
+// have put it in their order as they do an accepted one, and answer it in that order (docs/adr/0093-a-refused-heartbeat-counts.md). They have not checked the nodes behind that one, so
+// these get their watches now.
 func (s *Session) writeHeartbeat(ctx context.Context) error {
 	held := s.holds.nodesToCheck(maxChecks)
-	for {
-		rs, err := requester{ctx, s.transport, true}.multi(s.heartbeatChecks(held)).asRead()
-		if errors.Is(err, ErrSuspended) || ctx.Err() != nil || err == nil {
-			return err
-		}
-		if len(held) == 0 { // a missing or forbidden root: the transaction was ordered all the same
-			return errorUnlessOrdered(rs, err)
-		}
-		if held, err = dropRefused(held, rs, err); err != nil {
-			return err
-		}
+	rs, err := requester{ctx, s.transport, true}.multi(s.heartbeatChecks(held)).asRead()
+	if err := errorUnlessOrdered(rs, err); err != nil {
+		return err
 	}
+	if i := indexOfRefused(rs); i >= 0 && i < len(held) { // else the root is missing or forbidden
+		held[i].endHold(rs[i].Err)
+		s.holds.watchSoon(held[i+1:])
+	}
+	return nil
 }
 
 // heartbeatChecks checks the held nodes, or the root while no node is held.
@@ -153,14 +150,4 @@ func (s *Session) heartbeatChecks(held []*heldNode) []wire.MultiPart {
 		parts[i] = checkOpPart(n.full, AnyVersion)
 	}
 	return parts
-}
-
-// dropRefused ends the hold of the refused node and returns the other nodes.
-func dropRefused(held []*heldNode, rs []OpResult, err error) ([]*heldNode, error) {
-	i := slices.IndexFunc(rs, func(r OpResult) bool { return r.Err != nil })
-	if i < 0 || i >= len(held) {
-		return nil, err
-	}
-	held[i].endHold(rs[i].Err)
-	return slices.Delete(held, i, i+1), nil
 }

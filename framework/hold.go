@@ -40,7 +40,7 @@ type heldNode struct {
 	// Guarded by heldNodes.mu.
 	in    *nodeRotation // nil while the node is not held
 	place int           // index in the rotation
-	added int           // heartbeats that had ended when the node was added
+	added int           // heartbeats that had ended when the node was added, or -1 if it must not wait for its watch
 }
 
 // heldNodes are the nodes that a session's holds name. Heartbeats check those that are not watched.
@@ -103,6 +103,15 @@ func (hs *heldNodes) nodesToWatch(n int) (nodes []*heldNode) {
 		hs.watched.addNode(node)
 	}
 	return nodes
+}
+
+// watchSoon makes the end of this heartbeat watch nodes however young they are.
+func (hs *heldNodes) watchSoon(nodes []*heldNode) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	for _, n := range nodes {
+		n.added = -1
+	}
 }
 
 // markUnwatched makes heartbeats check a node again, since its watch has ended.

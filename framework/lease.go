@@ -10,7 +10,7 @@ import (
 // sessionLease computes until when a session is proven to live. Its rules have survived all faults on real ensembles (docs/guarantees.md) and all
 // searches of their model (internal/model):
 //
-// A heartbeat is a write without effect and, once that is acknowledged, ZooKeeper's own sync. When the sync of a
+// A heartbeat is a write without effect and, once that is acknowledged or refused by the ensemble, ZooKeeper's own sync. When the sync of a
 // heartbeat is acknowledged, the session lives until the *former* heartbeat's send time + T − margin. A pair of pings that was answered T/4 before
 // the heartbeat counts like a former heartbeat. On a new connection the connect request's send time counts once one write is acknowledged. T is
 // the smallest timeout that the servers have granted to the session.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/link"
@@ -136,9 +137,9 @@ func (a requester) zkSync(path string) error {
 }
 
 // errorUnlessOrdered returns nil for a transaction that was refused because of one of its operations, since the ensemble has ordered it like any
-// other. It returns the error of a transaction that was not run.
+// other. It returns the error of a transaction that was not run, and of one that was refused because its session has expired or has moved to another server.
 func errorUnlessOrdered(rs []OpResult, err error) error {
-	if len(rs) > 0 {
+	if indexOfRefused(rs) >= 0 && !errors.Is(err, ErrSuspended) {
 		return nil
 	}
 	return err
@@ -170,12 +171,15 @@ func resultsError(rs []OpResult, operations int) error {
 
 // refusalError is the error of the operation that was refused, or nil.
 func refusalError(rs []OpResult) error {
-	for _, r := range rs {
-		if r.Err != nil {
-			return r.Err
-		}
+	if i := indexOfRefused(rs); i >= 0 {
+		return rs[i].Err
 	}
 	return nil
+}
+
+// indexOfRefused returns the index of the operation that was refused, or -1. The servers have not looked at the operations behind it.
+func indexOfRefused(rs []OpResult) int {
+	return slices.IndexFunc(rs, func(r OpResult) bool { return r.Err != nil })
 }
 
 func createRequest(path string, data []byte, mode Mode, acl []ACL) (wire.Op, *wire.CreateRequest) {

@@ -48,6 +48,16 @@ func TestAnAnswerThatIsNotWholeHasNoResults(t *testing.T) {
 	}
 }
 
+// TestARefusalOfAnEndedSessionIsNoProof: the servers order the refusal of a transaction whose session has expired, too. It must not begin a lease.
+func TestARefusalOfAnEndedSessionIsNoProof(t *testing.T) {
+	for code, proves := range map[wire.Code]bool{wire.NoNode: true, wire.NoAuth: true, wire.SessionExpired: false, wire.SessionMoved: false} {
+		rs := []OpResult{{}, {Err: codeError(code)}}
+		err := errorUnlessOrdered(rs, resultsError(rs, len(rs)))
+		require.Equal(t, proves, err == nil, code)
+	}
+	require.Error(t, errorUnlessOrdered([]OpResult{{}}, resultsError([]OpResult{{}}, 2)), "no operation was refused")
+}
+
 // TestAnAnswerThatLacksResultsIsNoSuccess: callers look up the results of their operations.
 func TestAnAnswerThatLacksResultsIsNoSuccess(t *testing.T) {
 	require.NoError(t, resultsError([]OpResult{{Path: "/a"}, {}}, 2))

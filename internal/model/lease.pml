@@ -33,6 +33,10 @@
  *   MOVES         how often the connection may break; the client connects again, maybe to a server that still follows
  *                 a deposed leader. It counts the connect request once a write is acknowledged
  *   TRUST_CONNECT counts the connect request when it is answered
+ *   REFUSALS      the leader may refuse a write. It puts the refusal in the order of its commits, and the client counts a refused write like an
+ *                 accepted one
+ *   COUNT_EXPIRED the client also counts the refusal of a write whose session has expired
+ *   COUNT_LOCAL   the client also counts a refusal that the follower gives by itself, as to a client with too many requests
  */
 #define NEWEST_PING 0
 #define NEWEST_WRITE 1
@@ -66,7 +70,7 @@
 #define REVIVES 0
 #endif
 
-mtype = { Ping, Commit, SyncAck, Touch, Write, Sync, Packet, Answer, Written, Connect, Connected };
+mtype = { Ping, Commit, Refusal, SyncAck, Touch, Write, Sync, Packet, Answer, Written, Connect, Connected };
 
 /* A message carries the number of the connection that its request came by. */
 chan leaderToFollower = [3] of { mtype, byte };
@@ -145,6 +149,16 @@ active proctype all() {
               && pingAge > 0
 #endif
               ) -> followerToLeader?Write(n); if :: !expired -> leaderToFollower!Commit(n) :: else fi; n = 0 }
+#ifdef REFUSALS
+  :: d_step { (followerToLeader?[Write,_] && len(leaderToFollower) < 3
+#ifndef LATE_COMMIT
+              && pingAge > 0
+#endif
+#ifndef COUNT_EXPIRED
+              && !expired
+#endif
+              ) -> followerToLeader?Write(n); leaderToFollower!Refusal(n); n = 0 }
+#endif
   :: d_step { (followerToLeader?[Sync,_] && len(leaderToFollower) < 3) -> followerToLeader?Sync(n); leaderToFollower!SyncAck(n); n = 0 }
 #if MOVES > 0
   :: d_step { (followerToLeader?[Connect,_] && len(leaderToFollower) < 3) -> followerToLeader?Connect(n);
@@ -155,15 +169,21 @@ active proctype all() {
   :: d_step { (leaderToFollower?[Ping,_] && len(followerToLeader) < 3) -> leaderToFollower?Ping(_);
               if :: touched -> followerToLeader!Touch(0) :: else fi; touched = false }
   :: d_step { (leaderToFollower?[Commit,_] && len(committed) < 2) -> leaderToFollower?Commit(n); committed!Commit(n); n = 0 }
+  :: d_step { (leaderToFollower?[Refusal,_] && len(committed) < 2) -> leaderToFollower?Refusal(n); committed!Refusal(n); n = 0 }
   :: d_step { (leaderToFollower?[SyncAck,_] && len(committed) < 2) -> leaderToFollower?SyncAck(n); committed!SyncAck(n); n = 0 }
   :: d_step { (committed?[Commit,_] && len(followerToClient) < 3) -> committed?Commit(n);
               if :: n == connection -> followerToClient!Written(n) :: else fi; n = 0 }
+  :: d_step { (committed?[Refusal,_] && len(followerToClient) < 3) -> committed?Refusal(n);
+              if :: n == connection -> followerToClient!Written(n) :: else fi; n = 0 }      /* the client counts it alike */
   :: d_step { (committed?[SyncAck,_] && len(followerToClient) < 3) -> committed?SyncAck(n);
               if :: n == connection -> followerToClient!SyncAck(n) :: else fi; n = 0 }
   :: atomic { (clientToFollower?[Packet,_] && len(followerToClient) < 3) -> clientToFollower?Packet(_);
               if :: !deposed -> TOUCH :: else fi; followerToClient!Answer(0) }
   :: atomic { (clientToFollower?[Write,_] && len(followerToLeader) < 3) -> clientToFollower?Write(n);
               if :: !deposed -> TOUCH; followerToLeader!Write(n) :: else fi; n = 0 }
+#ifdef COUNT_LOCAL
+  :: atomic { (clientToFollower?[Write,_] && len(followerToClient) < 3) -> clientToFollower?Write(n); TOUCH; followerToClient!Written(n); n = 0 }
+#endif
   :: atomic { (clientToFollower?[Sync,_] && len(followerToLeader) < 3) -> clientToFollower?Sync(n);
               if :: !deposed -> TOUCH; followerToLeader!Sync(n) :: else fi; n = 0 }
 #if MOVES > 0

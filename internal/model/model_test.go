@@ -73,6 +73,13 @@ var variants = []variant{
 	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS MOVES=1", verdict: holds, large: true},
 	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS MOVES=1 TRUST_CONNECT", verdict: violated, large: true},
 
+	// In these variants writes are refused.
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE LOSES_TOUCH REFUSALS", verdict: holds},
+	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS REFUSALS", verdict: holds},
+	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS REFUSALS COUNT_EXPIRED", verdict: violated},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE REFUSALS COUNT_LOCAL", verdict: violated},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE REFUSALS MOVES=1", verdict: holds, large: true},
+
 	{file: "line.pml", verdict: holds},
 	{file: "line.pml", options: "GIVE_UPS=2 EXPIRIES=2", verdict: holds, large: true},
 	{file: "line.pml", options: "GRANT_ON_EVENT", verdict: violated},

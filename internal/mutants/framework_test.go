@@ -131,6 +131,18 @@ var frameworkMutants = []mutant{
 		old: "	if l.Err() == nil && cause == nil {", new: "	if cause == nil && l.Err() == nil {",
 	},
 	{
+		name: "a refused heartbeat has failed", file: "framework/heartbeat.go", test: "TestARefusedHeartbeatExtendsTheLease",
+		old: "	if err := errorUnlessOrdered(rs, err); err != nil {\n", new: "	if err != nil {\n",
+	},
+	{
+		name: "the refusal of an expired session counts", file: "framework/requests.go", test: "TestARefusalOfAnEndedSessionIsNoProof",
+		old: "if indexOfRefused(rs) >= 0 && !errors.Is(err, ErrSuspended) {", new: "if indexOfRefused(rs) >= 0 {",
+	},
+	{
+		name: "what is behind a refused check stays unknown", file: "framework/heartbeat.go", test: "TestDeletedYoungHoldsEndNoOther",
+		old: "		s.holds.watchSoon(held[i+1:])\n", new: "",
+	},
+	{
 		name: "a refused check does not say that the node is gone", file: "framework/heartbeat.go", test: "TestAYoungHoldIsChecked",
 		old: "	held[i].endHold(rs[i].Err)\n", new: "	held[i].hold.End(rs[i].Err)\n",
 	},
