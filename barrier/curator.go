@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
@@ -97,12 +96,13 @@ type curatorLeaver struct {
 }
 
 func (d *curatorLeaver) removeNode(ctx context.Context) error {
-	select {
-	case <-d.s.Primitives().Discard(nil, d.node).Done():
-		return nil
-	case <-ctx.Done():
-		return failure.Ended(ctx)
+	ctx, cancel := d.b.client.CleanupContext(ctx)
+	defer cancel()
+	err := d.s.Primitives().Discard(nil, d.node).Wait(ctx)
+	if errors.Is(err, framework.ErrSessionLost) {
+		return nil // waitForOthers waits until the servers have deleted the session's nodes
 	}
+	return err
 }
 
 // waitForOthers waits until no member is left, and deletes the ready node.

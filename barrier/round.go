@@ -30,7 +30,7 @@ type Round struct {
 
 // roundLeaver lets a member leave, by its barrier's layout.
 type roundLeaver interface {
-	// removeNode deletes the member's node. If that fails, the node is deleted in the background.
+	// removeNode deletes the member's node, as a cleanup. If that fails, the node is deleted in the background, and the error wraps framework.ErrUnconfirmed.
 	removeNode(ctx context.Context) error
 	// waitForOthers waits until no member is left.
 	waitForOthers(ctx context.Context) error
@@ -58,9 +58,10 @@ func (r *Round) Guard() framework.Op {
 
 // Leave leaves the round, and waits until all other members have left or are dead.
 //
-// The member has left even if Leave returns an error. If ctx ends first, the error is that of ctx, and the
-// others no longer wait for this member. A second call waits again. A session loss
-// during Leave has no effect. If the member counted as dead before, the error is the cause of the
+// The member has left even if Leave returns an error. To delete its node is a cleanup (framework.Client.CleanupContext), which
+// goes on also if ctx has ended. If the servers do not confirm that, the error wraps framework.ErrUnconfirmed, and the node is deleted in the background.
+// Any other error says that the node is gone, and that the others no longer wait for this member. If ctx ends the wait for the others, the error is that
+// of ctx. A second call waits again. A session loss during Leave has no effect. If the member counted as dead before, the error is the cause of the
 // end of Context.
 func (r *Round) Leave(ctx context.Context) (err error) {
 	ctx, end := r.tel.startWaitSpan(ctx, "barrier.leave", r.path)
@@ -78,11 +79,7 @@ func (r *Round) leaveOnce(ctx context.Context) error {
 	if again || err != nil {
 		return err
 	}
-	err = r.leaver.removeNode(ctx)
-	if ctx.Err() != nil {
-		return failure.Ended(ctx)
-	}
-	return err
+	return r.leaver.removeNode(ctx)
 }
 
 // endContext ends the round's context. It returns true if an earlier call has done so.
@@ -111,6 +108,8 @@ type lockstepLeaver struct {
 // removeNode deletes the node, and ends the round if no other member is left. The same transaction counts this member
 // among those that have left alive, and its result has the number of members that are still inside.
 func (d *lockstepLeaver) removeNode(ctx context.Context) error {
+	ctx, cancel := d.b.client.CleanupContext(ctx)
+	defer cancel()
 	for {
 		rs, err := d.s.Multi(ctx, framework.DeleteOp(d.node, framework.AnyVersion), framework.SetOp(d.b.in, nil, framework.AnyVersion))
 		switch {
@@ -125,7 +124,7 @@ func (d *lockstepLeaver) removeNode(ctx context.Context) error {
 		case errors.Is(err, framework.ErrSuspended):
 		default:
 			d.s.Primitives().Discard(nil, d.node)
-			return err
+			return failure.Unconfirmed(err)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (e *Election) waitAndBegin(ctx context.Context) (*Term, error) {
 	t.trace = waitline.TraceContext(ctx, e.client)
 	if err := t.beginTerm(ctx); err != nil {
 		p.endHold(err)
-		p.releaseNode(ctx)
+		_ = p.releaseNode(ctx) // goes on in the background if ctx has ended
 		return nil, err
 	}
 	return t, nil

@@ -79,12 +79,12 @@ func (p *leaderPlace) endHold(cause error) primitives.Discarded {
 	return p.deletion
 }
 
-// releaseNode gives the place up, and waits until its node is gone or ctx ends.
-func (p *leaderPlace) releaseNode(ctx context.Context) {
+// releaseNode gives the place up, and waits until the servers have confirmed that its node is gone, or ctx ends.
+func (p *leaderPlace) releaseNode(ctx context.Context) error {
 	deletion := p.endHold(ErrResigned)
-	select {
-	case <-deletion.Done():
+	err := deletion.Wait(ctx)
+	if err == nil {
 		p.contender.RecordRelease(deletion.Zxid())
-	case <-ctx.Done():
 	}
+	return err
 }

@@ -169,7 +169,7 @@ func (t *Term) leadUntilEnd(ctx context.Context, f func(ctx context.Context, ter
 	t.mu.Lock()
 	t.led = true
 	t.mu.Unlock()
-	defer t.giveUp(ctx, "leadership went to the first in line, not to the chosen candidate")
+	defer t.giveUp(ctx)
 	both := t.life.Child(t.Context()) // ends with the term and with ctx
 	defer both.End(context.Canceled)
 	stop := context.AfterFunc(ctx, func() { both.End(context.Cause(ctx)) })
@@ -204,16 +204,18 @@ func (t *Term) Update(ctx context.Context, m Metadata) error {
 	return failure.Wrap("update", t.path, err)
 }
 
-// Resign ends the term's context, then deletes its node, so that the next candidate leads. It waits for the deletion until ctx ends. After
-// that the deletion goes on in the background, and Client.Close waits for its end. The error is nil in either case. A second call is harmless.
+// Resign ends the term's context, then deletes its node, so that the next candidate leads. It returns nil when the servers have confirmed that the node is gone;
+// else the error wraps framework.ErrUnconfirmed and the reason. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. After that the
+// deletion goes on in the background, and Client.Close waits for its end. The term is over in any case. A second call waits for the same deletion.
 //
-// Within Lead, Resign does not wait: Lead deletes the node once its function has returned.
+// Within Lead, Resign does not wait, and returns nil: Lead deletes the node once its function has returned.
 func (t *Term) Resign(ctx context.Context) error {
 	if t.endTerm(ErrResigned) {
 		return nil
 	}
-	t.giveUp(ctx, "leadership was given up, but did not go to the chosen candidate")
-	return nil
+	handedOver, err := t.releasePlace(ctx)
+	t.logHandOver("leadership was given up, but did not go to the chosen candidate", handedOver)
+	return failure.Wrap("resign", t.path, err)
 }
 
 // TransferTo ends the term in favour of the first candidate in line with this id. Candidates before it lose their places and join again, so
@@ -244,7 +246,8 @@ func (t *Term) transferTo(ctx context.Context, id string) error {
 	if led || err != nil {
 		return err
 	}
-	return t.releasePlace(ctx)
+	handedOver, _ := t.releasePlace(ctx) // after a hand-over the node is gone
+	return handedOver
 }
 
 // listWaiting lists the candidates behind the leader, in order.
@@ -282,16 +285,28 @@ func (t *Term) endTerm(cause error) (led bool) {
 	return t.led
 }
 
-// giveUp calls releasePlace and logs its error.
-func (t *Term) giveUp(ctx context.Context, failure string) {
-	if err := t.releasePlace(ctx); err != nil {
-		t.client.Logger().Warn(failure, "path", t.path, "error", err)
+// giveUp calls releasePlace and logs its errors.
+func (t *Term) giveUp(ctx context.Context) {
+	lost := t.place.Err() // the client's log tells of it
+	handedOver, err := t.releasePlace(ctx)
+	t.logHandOver("leadership went to the first in line, not to the chosen candidate", handedOver)
+	if err != nil && lost == nil {
+		t.client.Logger().Warn("leadership was given up, and the servers have not confirmed it", "path", t.path, "error", err)
 	}
 }
 
-// releasePlace ends the term and gives its place to the successor, or to the next in line. The error is that of the hand-over, of the first
-// call.
-func (t *Term) releasePlace(ctx context.Context) (err error) {
+// logHandOver logs the error of a hand-over, unless it is nil.
+func (t *Term) logHandOver(message string, err error) {
+	if err != nil {
+		t.client.Logger().Warn(message, "path", t.path, "error", err)
+	}
+}
+
+// releasePlace ends the term and gives its place to the successor, or to the next in line. handedOver is the error of the hand-over, of the first call. err says that
+// the servers have not confirmed that the node is gone.
+func (t *Term) releasePlace(ctx context.Context) (handedOver, err error) {
+	ctx, cancel := t.client.CleanupContext(ctx)
+	defer cancel()
 	t.endTerm(ErrResigned)
 	t.givenUp.Do(func() {
 		t.watches.Wait()
@@ -299,10 +314,9 @@ func (t *Term) releasePlace(ctx context.Context) (err error) {
 		s := t.successor
 		t.mu.Unlock()
 		if s != nil {
-			err = s.handOver(ctx, t.client, t.place)
+			handedOver = s.handOver(ctx, t.client, t.place)
 		}
 		t.onEnd()
 	})
-	t.place.releaseNode(ctx)
-	return err
+	return handedOver, t.place.releaseNode(ctx)
 }

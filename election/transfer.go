@@ -36,8 +36,8 @@ const (
 	passedOps
 )
 
-// handOver makes the successor the first in line. One transaction deletes the leader's node and the nodes in between. It goes on after ctx
-// has ended, for as long as the place is held.
+// handOver makes the successor the first in line. One transaction deletes the leader's node and the nodes in between. It tries until ctx ends, for as
+// long as the place is held.
 //
 // Candidates of this package that are passed over join again when they find their nodes gone, while they wait or when they record their
 // term. So do Curator's.
@@ -45,7 +45,7 @@ func (s *termSuccessor) handOver(ctx context.Context, client *framework.Client, 
 	if err := own.Err(); err != nil {
 		return fmt.Errorf("it could not be handed over: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), own.timeLeft())
+	ctx, cancel := context.WithTimeout(ctx, own.timeLeft())
 	defer cancel()
 	for passed, unknown := slices.Clone(s.passed), false; ; {
 		ops := []framework.Op{framework.DeleteOp(own.nodePath(), framework.AnyVersion), framework.CheckOp(s.node, framework.AnyVersion)}

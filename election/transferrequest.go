@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
@@ -16,16 +15,14 @@ import (
 // The leader ends its term as with Term.TransferTo: its function's context ends, and leadership goes over once the function has returned.
 // Only leaders of this package heed requests; one of Java's leads on. The request is an ephemeral node
 // <path>~waiting/_c_<uuid>-transfer, whose data is JSON {"v":1,"id"}. RequestTransfer deletes it at the end, also when ctx has ended, and waits for that
-// for at most a second; after that the deletion goes on in the background, until the session ends. Leaders heed the request while the node exists.
+// as a cleanup (framework.Client.CleanupContext); after that the deletion goes on in the background, until the session ends. Leaders heed the request while the node
+// exists.
 //
 // The error wraps ErrNoLeader, ErrNoCandidate when no candidate with this id is in line, framework.ErrNoAuth when the client may not create that node, or
 // framework.ErrClosed. Otherwise it is that of ctx; then the leader may have seen the request.
 func (e *Election) RequestTransfer(ctx context.Context, id string) error {
 	return failure.Wrap("transfer", e.path, e.requestTransfer(ctx, id))
 }
-
-// requestDeletionTime is how long RequestTransfer waits at most for the deletion of its node.
-const requestDeletionTime = time.Second
 
 func (e *Election) requestTransfer(ctx context.Context, id string) error {
 	all, err := e.Candidates(ctx)
@@ -44,7 +41,7 @@ func (e *Election) requestTransfer(ctx context.Context, id string) error {
 		return err
 	}
 	defer func() {
-		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestDeletionTime)
+		leaving, cancel := e.client.CleanupContext(ctx)
 		defer cancel()
 		m.leaveAndWait(leaving)
 	}()

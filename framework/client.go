@@ -92,7 +92,7 @@ func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	}
 	c.Start()
 	if _, err := c.Session(ctx); err != nil {
-		_ = c.Close(ctx) // goes on in the background if ctx has ended
+		c.beginClose()
 		return nil, &ConnectError{Err: err, Servers: c.servers.lastFailures()}
 	}
 	return c, nil
@@ -143,19 +143,49 @@ func (c *Client) publishSession(s *Session) {
 }
 
 // Close ends the session and waits until all goroutines of the client have ended. The servers delete the session's nodes
-// at once if one of them gets the close within a second, otherwise when the session has timed out. When ctx ends first, Close
-// returns its error and goes on in the background. It may be called more than once.
+// at once if one of them gets the close within a second, otherwise when the session has timed out. It may be called more than once.
+//
+// Close is a cleanup, see CleanupContext: it waits also if ctx has ended, so that a program which a signal ends leaves nothing behind. If
+// that lasts longer, the error wraps ErrUnconfirmed, and Close goes on in the background.
 func (c *Client) Close(ctx context.Context) error {
-	c.cancel(ErrClosed)
-	c.start.Do(func() { close(c.stopped) })
+	c.beginClose()
+	ctx, cancel := c.CleanupContext(ctx)
+	defer cancel()
 	for _, ended := range []<-chan struct{}{c.stopped, c.followed.tasks.Done()} {
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			return fmt.Errorf("framework: close: %w", failure.Ended(ctx))
+			return fmt.Errorf("framework: close: %w", failure.Unconfirmed(failure.Ended(ctx)))
 		}
 	}
 	return nil
+}
+
+// beginClose ends the session in the background.
+func (c *Client) beginClose() {
+	c.cancel(ErrClosed)
+	c.start.Do(func() { close(c.stopped) })
+}
+
+// CleanupContext returns the context of a cleanup: of a call that gives back what its caller has, and tells the servers. It has the values of ctx, and ends
+// after Config.CleanupTimeout, or at the deadline of ctx if that still lies ahead. All cleanups of this module use it: Close, Lease.Release, Term.Resign,
+// Membership.Leave and the others. Use it for your own last writes.
+//
+// A cleanup does not end with ctx otherwise: it mostly runs because ctx has ended, by a signal for example, and what it does not give back others wait for until
+// the session times out. A deadline that has passed is such an end, and does not bound the cleanup either. Call cancel when the cleanup is done.
+func (c *Client) CleanupContext(ctx context.Context) (cleanup context.Context, cancel context.CancelFunc) {
+	c.mu.Lock()
+	bound := c.cfg.CleanupTimeout
+	if c.granted > 0 {
+		bound = min(bound, c.granted/cleanupsInTimeout)
+	}
+	c.mu.Unlock()
+	if deadline, ok := ctx.Deadline(); ok {
+		if left := time.Until(deadline); left > 0 {
+			bound = min(bound, left)
+		}
+	}
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), bound, fmt.Errorf("no answer within %v", bound))
 }
 
 // States yields the changes of the client's sessions from now on, in order, until ctx ends or the

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -27,6 +28,9 @@ const (
 	defaultPort              = "2181"
 )
 
+// cleanupsInTimeout says which part of a session timeout a cleanup may wait for the servers: later the servers end the session soon anyway.
+const cleanupsInTimeout = 3
+
 // Config says how a client connects. The zero value of every field but Servers is usable.
 type Config struct {
 	// Servers are the addresses of the ensemble, host:port or host (then port 2181). At least one. A name stands for all of its addresses; the client looks
@@ -50,6 +54,9 @@ type Config struct {
 	// FollowSpread bounds how long Follow waits before it reads a node again, after a reconnect and on a new session. Each client draws a shorter time
 	// at random, so that the many clients of a lost server do not all read at once. A quarter of the session timeout is another bound. Default 1 s.
 	FollowSpread time.Duration
+	// CleanupTimeout bounds how long a cleanup waits for the servers, such as Lease.Release, Term.Resign, Membership.Leave and Client.Close; see
+	// Client.CleanupContext. It is at most a third of SessionTimeout, and of the timeout that the servers grant. Default: that third.
+	CleanupTimeout time.Duration
 	// MaxEphemeralBytes bounds the paths of the ephemeral nodes of one session, in bytes: some 10,000 locks and waiters. A create beyond it fails with
 	// ErrTooLarge. The servers delete a session's nodes in one transaction that names them all; if that is larger than they accept (jute.maxbuffer and
 	// jute.maxbuffer.extrasize, together 2 MiB by default), the ensemble stops working (ZOOKEEPER-4306). Raise it only together with those settings. Default 900,000.
@@ -76,6 +83,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.RetryBase, defaultRetryBase)
 	setDefault(&c.RetryMax, max(defaultRetryMax, c.RetryBase))
 	setDefault(&c.FollowSpread, defaultFollowSpread)
+	setDefault(&c.CleanupTimeout, c.SessionTimeout/cleanupsInTimeout)
 	setDefault(&c.MaxEphemeralBytes, defaultMaxEphemeralBytes)
 	setDefault(&c.Root, defaultRoot)
 	setDefault(&c.Identity, defaultIdentity())
@@ -103,7 +111,8 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"SessionTimeout", c.SessionTimeout}, {"DialTimeout", c.DialTimeout}, {"RetryBase", c.RetryBase}, {"RetryMax", c.RetryMax}, {"FollowSpread", c.FollowSpread}} {
+	}{{"SessionTimeout", c.SessionTimeout}, {"DialTimeout", c.DialTimeout}, {"RetryBase", c.RetryBase}, {"RetryMax", c.RetryMax}, {"FollowSpread", c.FollowSpread},
+		{"CleanupTimeout", c.CleanupTimeout}} {
 		if d.d < 0 {
 			return invalidConfig("%s is %v: it must be positive", d.name, d.d)
 		}
@@ -113,6 +122,9 @@ func (c Config) Validate() error {
 	}
 	if t := c.SessionTimeout; t != 0 && (t < time.Millisecond || t > math.MaxInt32*time.Millisecond) {
 		return invalidConfig("SessionTimeout is %v: it must be between 1ms and %v", t, math.MaxInt32*time.Millisecond)
+	}
+	if d, most := c.CleanupTimeout, cmp.Or(c.SessionTimeout, defaultSessionTimeout)/cleanupsInTimeout; d > most {
+		return invalidConfig("CleanupTimeout is %v: it must be at most %v, a third of SessionTimeout", d, most)
 	}
 	if d := c.WithDefaults(); d.RetryMax < d.RetryBase {
 		return invalidConfig("RetryMax %v is below RetryBase %v", c.RetryMax, c.RetryBase)

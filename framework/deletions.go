@@ -2,11 +2,13 @@ package framework
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/backoff"
@@ -33,11 +35,35 @@ type backgroundDeletion struct {
 	isOwn          bool               // their answer
 	try            int                // the number of the latest try
 	retries        *backoff.Backoff
+	err            error // once done is closed: why the servers have not confirmed the deletion
+
+	refusal atomic.Pointer[error] // the latest one
 }
 
 func (d *backgroundDeletion) Done() <-chan struct{} { return d.done }
 
 func (d *backgroundDeletion) Zxid() int64 { return d.zxid }
+
+func (d *backgroundDeletion) Err() error {
+	select {
+	case <-d.done:
+		return d.err
+	default:
+	}
+	if refusal := d.refusal.Load(); refusal != nil {
+		return *refusal
+	}
+	return nil
+}
+
+func (d *backgroundDeletion) Wait(ctx context.Context) error {
+	select {
+	case <-d.done:
+		return failure.Unconfirmed(d.err)
+	case <-ctx.Done():
+		return failure.Unconfirmed(cmp.Or(d.Err(), failure.Ended(ctx)))
+	}
+}
 
 func (d *backgroundDeletion) notifyQueued() {
 	if d.queued != nil {
@@ -45,8 +71,9 @@ func (d *backgroundDeletion) notifyQueued() {
 	}
 }
 
-// markDone ends the deletion: the nodes are deleted, or the session has ended.
-func (d *backgroundDeletion) markDone() {
+// markDone ends the deletion: the nodes are deleted, or the session has ended with this error.
+func (d *backgroundDeletion) markDone(err error) {
+	d.err = err
 	close(d.done)
 	d.tasks.End()
 }
@@ -76,7 +103,7 @@ func (ds *pendingDeletions) requestDeletion(d *backgroundDeletion) {
 	ds.mu.Lock()
 	if ds.ended {
 		ds.mu.Unlock()
-		d.markDone()
+		d.markDone(context.Cause(ds.transport.session))
 		return
 	}
 	ds.asked++
@@ -264,12 +291,13 @@ func (ds *pendingDeletions) retryAfterPause(d *backgroundDeletion, try int, err 
 	}
 	ds.mu.Unlock()
 	if !failure.IsTransient(err) {
+		d.refusal.Store(&err)
 		ds.log.Warn("a node could not be deleted yet; the client tries again", "path", path, "error", err)
 	}
 	go func() {
 		if backoff.Pause(ds.transport.session, pause) != nil {
 			if ds.removeDeletion(d) {
-				d.markDone()
+				d.markDone(context.Cause(ds.transport.session))
 			}
 			return
 		}
@@ -286,7 +314,7 @@ func (ds *pendingDeletions) retryAfterPause(d *backgroundDeletion, try int, err 
 func (ds *pendingDeletions) endAsDeleted(d *backgroundDeletion) {
 	if ds.removeDeletion(d) {
 		d.notifyQueued()
-		d.markDone()
+		d.markDone(nil)
 	}
 }
 
@@ -307,6 +335,6 @@ func (ds *pendingDeletions) endAll() {
 	ds.waiting = map[*backgroundDeletion]int64{}
 	ds.mu.Unlock()
 	for d := range waiting {
-		d.markDone()
+		d.markDone(context.Cause(ds.transport.session))
 	}
 }

@@ -21,6 +21,15 @@ var (
 	ErrOutcomeUnknown = failure.Sentinel("outcome unknown, read the node before you write again")
 	// ErrClosed is returned when the client was closed.
 	ErrClosed = failure.Sentinel("client closed")
+	// ErrUnconfirmed is returned when a cleanup, such as a Release, Resign, Leave or Close, has ended before the servers have confirmed it. The error wraps one
+	// reason, too:
+	//
+	//   - context.DeadlineExceeded: no answer came within Config.CleanupTimeout, or before the caller's deadline. The deletion goes on in the background while the
+	//     process runs, and Client.Close waits for it.
+	//   - ErrSessionLost or ErrClosed: the session has ended here, and with it all that it held. The servers delete its nodes when it has ended there, too: after a
+	//     session timeout at the latest.
+	//   - a refusal of the servers, such as ErrNoAuth: the client tries again until the session ends.
+	ErrUnconfirmed = failure.ErrUnconfirmed
 	// ErrAuthFailed is returned when a server refused the client's credentials, or wants SASL authentication, which this client does not have.
 	ErrAuthFailed = failure.Sentinel("authentication failed")
 )

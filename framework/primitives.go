@@ -57,6 +57,7 @@ func (s *Session) newDiscarded(queued func()) *backgroundDeletion {
 func (s *Session) startDeletion(d *backgroundDeletion) *backgroundDeletion {
 	// When a session has ended, the servers delete all its nodes together. A deletion of one node would let others see it gone while the rest is still there.
 	if s.ctx.Err() != nil || !s.tasks.Begin() {
+		d.err = context.Cause(s.ctx)
 		close(d.done)
 		return d
 	}

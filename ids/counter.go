@@ -133,17 +133,15 @@ func (c *Counter) CompareAndSet(ctx context.Context, old, value int64) error {
 	return err
 }
 
-// Close ends the calls under way, waits for their end, and deletes this writer's note. It waits until ctx ends. If it returns an error, the note may stay: call Close again, or another writer
-// deletes the note after a day.
+// Close ends the calls under way, waits for their end, and deletes this writer's note. It is a cleanup (framework.Client.CleanupContext): it does so also if ctx has ended. If the servers do not
+// confirm it in time, or refuse it, the error wraps framework.ErrUnconfirmed, and the note may stay: call Close again, or another writer deletes the note after a day.
 func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	c.cancel()
 	c.mu.Unlock()
-	select {
-	case <-c.tasks.Done():
-	case <-ctx.Done():
-		return failure.Wrap("close", c.path, failure.Ended(ctx))
+	if err := recipe.FinishCleanup(ctx, c.client, c.tasks.Done(), nil); err != nil {
+		return failure.Wrap("close", c.path, err)
 	}
 	c.mu.Lock() // another call of Close may be here, too
 	note := c.note
@@ -151,13 +149,15 @@ func (c *Counter) Close(ctx context.Context) error {
 	if note == "" {
 		return nil
 	}
+	ctx, cancel := c.client.CleanupContext(ctx)
+	defer cancel()
 	err := c.client.DeleteIfPresent(ctx, note)
 	if err == nil {
 		c.mu.Lock()
 		c.note = ""
 		c.mu.Unlock()
 	}
-	return failure.Wrap("close", c.path, err)
+	return failure.Wrap("close", c.path, failure.Unconfirmed(err))
 }
 
 // applyChange makes one change, and returns the number after it. op names the change in errors.

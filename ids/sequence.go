@@ -91,19 +91,15 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	}
 }
 
-// Close drops the rest of the reserved blocks, ends a reservation that is under way, and waits for its end until ctx ends. Later calls of Next return ErrClosed.
+// Close drops the rest of the reserved blocks, ends a reservation that is under way, and waits for its end. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If
+// that lasts longer, the error wraps framework.ErrUnconfirmed. Later calls of Next return ErrClosed.
 func (s *Sequence) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed, s.ready = true, nil
 	s.block.Store(nil)
 	s.cancel()
 	s.mu.Unlock()
-	select {
-	case <-s.tasks.Done():
-		return nil
-	case <-ctx.Done():
-		return failure.Wrap("close", s.path, failure.Ended(ctx))
-	}
+	return failure.Wrap("close", s.path, recipe.FinishCleanup(ctx, s.client, s.tasks.Done(), nil))
 }
 
 // waitForBlock waits until the present block may have a number to give. It makes the next block the present one when that is used up.

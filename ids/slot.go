@@ -29,7 +29,8 @@ type slotClaimer struct {
 	opts   workerOptions
 	clock  recipe.EnsembleClock
 
-	owned *ownedSlot // nil if the worker has no slot
+	owned    *ownedSlot          // nil if the worker has no slot
+	deletion recipe.LastDeletion // of the owner node, by releaseSlot
 }
 
 // ownedSlot is a slot with an owner node of this worker.
@@ -190,14 +191,11 @@ func (o *slotClaimer) createSlot(ctx context.Context, s *framework.Session, numb
 	return freeSlot{number, true, r, st.Version}, err
 }
 
-// releaseSlot deletes the owner node in the background. It returns a channel that is closed when the node is gone or its session has ended.
-func (o *slotClaimer) releaseSlot() <-chan struct{} {
-	if o.owned == nil {
-		done := make(chan struct{})
-		close(done)
-		return done
+// releaseSlot deletes the owner node, and returns when the node is gone or its session has ended.
+func (o *slotClaimer) releaseSlot() {
+	if o.owned != nil {
+		o.deletion.Await(o.owned.session.Primitives().Discard(nil, o.owned.owner))
 	}
-	return o.owned.session.Primitives().Discard(nil, o.owned.owner).Done()
 }
 
 // checkSlots compares this worker's number of slots and epoch with those of the path's node, or creates that node. The error wraps ErrMismatch if they differ.

@@ -150,8 +150,9 @@ func (w *Worker) Parse(id int64) ID {
 	return ID{time.UnixMilli(id>>lowBits + w.epoch).UTC(), int(id >> w.countBits & (1<<w.slotBits - 1)), int(id & (1<<w.countBits - 1))}
 }
 
-// Close ends a reservation that is under way and deletes the owner node, which frees the slot. It waits for both until ctx ends; then it returns the error of ctx, and the deletion goes on in
-// the background. Later calls of Next return ErrClosed.
+// Close ends a reservation that is under way and deletes the owner node, which frees the slot. It returns nil when the servers have confirmed that; else the error wraps
+// framework.ErrUnconfirmed and the reason. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. After that the deletion goes on in the background. Later calls of
+// Next return ErrClosed.
 func (w *Worker) Close(ctx context.Context) error {
 	w.mu.Lock()
 	w.closed = true
@@ -161,15 +162,10 @@ func (w *Worker) Close(ctx context.Context) error {
 	released := make(chan struct{})
 	go func() {
 		<-w.tasks.Done()
-		<-w.slot.releaseSlot()
+		w.slot.releaseSlot()
 		close(released)
 	}()
-	select {
-	case <-released:
-		return nil
-	case <-ctx.Done():
-		return failure.Wrap("close", w.path, failure.Ended(ctx))
-	}
+	return failure.Wrap("close", w.path, recipe.FinishCleanup(ctx, w.client, released, w.slot.deletion.Err))
 }
 
 // idOf returns the id of a position in a slot.

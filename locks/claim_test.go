@@ -107,7 +107,7 @@ func TestALateReleaseLeavesTheNextClaimAlone(t *testing.T) {
 		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
 		require.NoError(t, w.zk.Expire(l.Session()))
 		next := held(t, t.Context(), locks.NewClaim(b.Client, pathMutex))
-		require.NoError(t, l.Release(t.Context()))
+		require.ErrorIs(t, l.Release(t.Context()), framework.ErrSessionLost)
 		time.Sleep(2 * timeout)
 		require.NoError(t, next.Err())
 		require.Equal(t, []string{pathMutex}, w.claims())

@@ -329,7 +329,7 @@ func TestALostSessionsNodeIsNoGrant(t *testing.T) {
 			require.Equal(t, second.Session(), n.Stat.EphemeralOwner)
 		}
 		released(t, second)
-		require.NoError(t, first.Release(t.Context()))
+		require.ErrorIs(t, first.Release(t.Context()), framework.ErrSessionLost)
 		w.nothingLeft(t)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/waitline"
@@ -66,6 +67,8 @@ type releaseProgress struct {
 	written <-chan struct{}
 	// gone is closed when the nodes are gone or the session has ended.
 	gone <-chan struct{}
+	// deletion tells why the servers have not confirmed that the nodes are gone. It is nil if there is no deletion to wait for.
+	deletion interface{ Err() error }
 	// afterGone is called by a Release that has waited for gone; it may be nil.
 	afterGone func()
 }
@@ -159,21 +162,44 @@ func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 	}
 }
 
-// Release ends the lease's context, then deletes its nodes. It waits for the deletion until ctx ends. After that the deletion goes on in the
-// background, until the nodes are gone or the session has ended, and Client.Close waits for the deletion. The error is nil in either case. A second
-// call is harmless. With WithAsyncRelease it does not wait for the deletion's answer. The release of a nested lease deletes no node, nor does that of a
-// turn which another turn of its slice follows.
+// Release ends the lease's context, then deletes its nodes. It returns nil when the servers have confirmed that they are gone; else the error wraps
+// framework.ErrUnconfirmed and the reason. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. After that the deletion goes on in
+// the background, until the nodes are gone or the session has ended, and Client.Close waits for the deletion. The lease is over in any case.
+//
+// A second call waits for the same deletion. With WithAsyncRelease, Release does not wait for the deletion's answer, and returns nil without it. The release
+// of a nested lease deletes no node, nor does that of a turn which another turn of its slice follows.
 func (l *Lease) Release(ctx context.Context) error {
 	l.endLease(ErrReleased)
+	return failure.Wrap("release", l.path, l.release.wait(ctx, l.client))
+}
+
+// wait waits until the nodes are gone, or until their deletion is in the connection's queue if that is enough.
+func (p releaseProgress) wait(ctx context.Context, client *framework.Client) error {
 	select {
-	case <-l.release.gone:
-		if l.release.afterGone != nil {
-			l.release.afterGone()
+	case <-p.gone: // as of most turns: a timer would cost more than the turn
+	default:
+		ctx, cancel := client.CleanupContext(ctx)
+		defer cancel()
+		select {
+		case <-p.gone:
+		case <-p.written:
+			return nil
+		case <-ctx.Done():
+			return failure.Unconfirmed(cmp.Or(p.err(), failure.Ended(ctx)))
 		}
-	case <-l.release.written:
-	case <-ctx.Done():
 	}
-	return nil
+	if p.afterGone != nil {
+		p.afterGone()
+	}
+	return failure.Unconfirmed(p.err())
+}
+
+// err is why the servers have not confirmed that the nodes are gone. It is nil after their confirmation, and while there is no answer.
+func (p releaseProgress) err() error {
+	if p.deletion == nil {
+		return nil
+	}
+	return p.deletion.Err()
 }
 
 // endLease ends the lease's context and then gives its nodes back. Only the first call has an effect.

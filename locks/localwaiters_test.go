@@ -186,7 +186,7 @@ func TestTheNextOfTheSessionIsServedWhileSuspended(t *testing.T) {
 		m.Link.BlackHole(true, true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		require.NoError(t, q.holder.Release(ctx))
+		require.ErrorIs(t, q.holder.Release(ctx), framework.ErrUnconfirmed)
 		require.Equal(t, []string{"000"}, q.now(), "the deletion is in the connection's queue")
 		require.NoError(t, q.lease("000").Err())
 		time.Sleep(timeout / 8)

@@ -192,11 +192,11 @@ func (l *commonLock) newLeaseInLine(ctx context.Context, c *waitline.Contender, 
 func (l *commonLock) deleteInBackground(written bool, start func(queued func()) primitives.Discarded) (releaseProgress, primitives.Discarded) {
 	if !l.opts.asyncRelease && !written {
 		d := start(nil)
-		return releaseProgress{gone: d.Done()}, d
+		return releaseProgress{gone: d.Done(), deletion: d}, d
 	}
 	queued := make(chan struct{})
 	d := start(func() { close(queued) })
-	return releaseProgress{written: queued, gone: d.Done()}, d
+	return releaseProgress{written: queued, gone: d.Done(), deletion: d}, d
 }
 
 // contenderData returns what a contender of this lock writes into its node.

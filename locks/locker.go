@@ -16,15 +16,20 @@ type Locker interface {
 }
 
 // Do runs f while it holds the lock, and then releases the lock, even if f panics. The context of f ends with the lease and with ctx; f
-// must return soon after. Do waits for the release until ctx ends; the release goes on in the background, as that of Release does.
-// The error is that of Lock or of f. If the lease has ended before f, the error wraps the cause too, even if f returned nil: the lock did
+// must return soon after. Do waits for the release as Release does, also if ctx has ended. A release that the servers have not confirmed is logged: it does not
+// change what f has done. The error is that of Lock or of f. If the lease has ended before f, the error wraps the cause too, even if f returned nil: the lock did
 // not protect the last steps of f.
 func Do(ctx context.Context, locker Locker, f func(ctx context.Context, lease *Lease) error) error {
 	lease, err := locker.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lease.Release(ctx) }() // its error is always nil
+	defer func() {
+		lost := lease.Err() // the log of the client and the error of Do tell of it
+		if err := lease.Release(ctx); err != nil && lost == nil {
+			lease.client.Logger().Warn("a lock was given back, and the servers have not confirmed it", "path", locker.Path(), "error", err)
+		}
+	}()
 	inside := lease.life.Child(lease.Context())
 	defer inside.End(context.Canceled)
 	stop := context.AfterFunc(ctx, func() { inside.End(context.Cause(ctx)) })

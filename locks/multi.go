@@ -185,5 +185,20 @@ func releaseInBackground(parts []*Lease) releaseProgress {
 		defer close(gone)
 		all.Wait()
 	}()
-	return releaseProgress{gone: gone}
+	return releaseProgress{gone: gone, deletion: releasedParts(parts)}
+}
+
+// releasedParts are the parts of a Multi that are being released.
+type releasedParts []*Lease
+
+// Err joins the errors of the parts whose release has begun.
+func (parts releasedParts) Err() error {
+	var errs []error
+	for _, p := range parts {
+		p.mu.Lock()
+		release := p.release
+		p.mu.Unlock()
+		errs = append(errs, failure.Wrap("release", p.path, release.err()))
+	}
+	return errors.Join(errs...)
 }

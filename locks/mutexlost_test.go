@@ -133,7 +133,7 @@ func TestReleaseWhileCutOffIsFinishedInTheBackground(t *testing.T) {
 		a.Link.Cut()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		require.NoError(t, l.Release(ctx))
+		require.ErrorIs(t, l.Release(ctx), framework.ErrUnconfirmed)
 		require.ErrorIs(t, l.Err(), locks.ErrReleased)
 		time.Sleep(timeout / 8)
 		a.Link.Heal()

@@ -123,7 +123,7 @@ func TestAReleaseOnWriteReturnsWhenItCannotBeWritten(t *testing.T) {
 		a.Link.Cut()
 		time.Sleep(time.Second)
 		began := time.Now()
-		released(t, l)
+		require.ErrorIs(t, l.Release(t.Context()), framework.ErrUnconfirmed)
 		require.Less(t, time.Since(began), 2*timeout)
 		a.Link.Heal()
 		released(t, held(t, t.Context(), kind.make(w.member("b").Client)))

@@ -51,7 +51,7 @@ func TestANeighbourWaitsUntilTheDeletionIsOnItsWay(t *testing.T) {
 				}
 				ended, cancel := context.WithCancel(t.Context())
 				cancel()
-				require.NoError(t, q.holder.Release(ended))
+				require.ErrorIs(t, q.holder.Release(ended), framework.ErrUnconfirmed)
 				require.Empty(t, q.now())
 				me.Link.Heal()
 				time.Sleep(timeout / 2)

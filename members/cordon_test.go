@@ -516,7 +516,7 @@ func TestAnUpdateOfADrainFunctionEndsWithTheMembership(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.NoError(t, m.Leave(ctx))
+		require.ErrorIs(t, m.Leave(ctx), framework.ErrUnconfirmed)
 		a.Link.Heal()
 		select {
 		case err := <-updated:

@@ -42,6 +42,8 @@ type Membership struct {
 	gone     chan struct{} // closed when the membership has ended and the drain function has returned
 	err      error         // why the membership has ended; read it after unlisted
 
+	deletion recipe.LastDeletion // of the latest node
+
 	former []string // nodes of former sessions that may still exist; used only by the goroutine of stayListed
 }
 
@@ -159,17 +161,23 @@ func (m *Membership) Healthy(context.Context) error {
 // Leave takes the member out of the group. If the drain function has been called, Leave first waits until it has returned and the servers have its answer, so that the operator's Drain
 // succeeds. A drain that was withdrawn needs no answer, and an answer that the servers refuse is not waited for. Then the membership ends, and Leave waits until the member's node is gone.
 //
-// When ctx ends, Leave returns, the membership ends at once, and the context of a drain function that still runs ends with ErrLeft as its cause: give ctx a deadline. The deletion of the node
-// goes on in the background, and Client.Close waits for it. If the client has no session when the membership ends, Leave does not wait for the node: the servers delete it when they end
-// the lost session. The error is always nil. A cordon of the member stays.
+// When ctx ends, Leave no longer waits for a drain function: its context ends with ErrLeft as its cause. Give ctx a deadline. The rest is a cleanup
+// (framework.Client.CleanupContext) with a time of its own, also if ctx has ended by then. Leave returns nil when the servers have confirmed that the member is not listed any more; else the error wraps
+// framework.ErrUnconfirmed and the reason. The deletion of the node then goes on in the background, and Client.Close waits for it. If the client has no session when the membership ends,
+// Leave does not wait: the servers delete the node when they end the lost session. A cordon of the member stays.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.waitForDrain(ctx)
 	m.leave(ErrLeft)
+	err := recipe.FinishCleanup(ctx, m.group.client, m.unlisted, m.deletion.Err)
 	select {
-	case <-m.gone:
-	case <-ctx.Done():
+	case <-m.unlisted:
+		select {
+		case <-m.gone:
+		case <-ctx.Done(): // the drain function may still run
+		}
+	default: // err says so
 	}
-	return nil
+	return failure.Wrap("leave", m.group.path, err)
 }
 
 // waitForDrain waits until the latest call of the drain function is settled, if there was one, or until ctx or the membership ends.
@@ -253,7 +261,7 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 	node := m.group.nodePath(name)
 	_, err = s.Primitives().CreateProtected(m.ctx, primitives.ProtectedCreate{Dir: m.group.path, Name: name, Data: data, Plain: true, Unnumbered: true})
 	if err == nil {
-		defer func() { <-s.Primitives().Discard(nil, node).Done() }()
+		defer func() { m.deletion.Await(s.Primitives().Discard(nil, node)) }()
 		err = m.deleteFormer(s)
 	}
 	if err == nil || errors.Is(err, framework.ErrSessionLost) { // without an answer it may have been created

@@ -232,7 +232,7 @@ func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready fu
 			cs.endOnError(err)
 			return
 		}
-		defer func() { _ = lease.Release(context.WithoutCancel(cs.place.ctx)) }() // returns no error
+		defer func() { _ = lease.Release(cs.place.ctx) }() // goes on in the background
 		cs.tasks.Start(func() {
 			defer ready()
 			if lease.Session() == cs.s.ID() {

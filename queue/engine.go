@@ -96,10 +96,5 @@ func (e *engine) close(ctx context.Context) error {
 			e.writer.removeOwnNodes()
 		}()
 	})
-	select {
-	case <-e.closed:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("queue: close: %w", failure.Ended(ctx))
-	}
+	return failure.Wrap("close", e.queuePath(), recipe.FinishCleanup(ctx, e.store.client, e.closed, nil))
 }

@@ -27,7 +27,7 @@ func TestConsumerLeavesLineAfterItHasGivenBack(t *testing.T) {
 			tickets = w.Children(testPath + "/tickets/items/0000000000")
 			close(left)
 		})
-		require.NoError(t, b.Close(within(t, time.Minute)))
+		b.closeSlowly()
 		<-left
 		for _, ticket := range tickets {
 			require.False(t, strings.HasSuffix(ticket, number), "its ticket for %s is there", number)

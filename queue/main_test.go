@@ -135,3 +135,11 @@ func inEachOrder(t *testing.T, test func(t *testing.T, w *world, order Option)) 
 		})
 	}
 }
+
+// closeSlowly closes the queue over a slow link: that may take longer than one call of Close waits.
+func (m *member) closeSlowly() {
+	m.t.Helper()
+	for err := m.Close(m.t.Context()); err != nil; err = m.Close(m.t.Context()) {
+		require.ErrorIs(m.t, err, framework.ErrUnconfirmed)
+	}
+}

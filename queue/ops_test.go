@@ -180,7 +180,7 @@ func TestAckWithRefusedAtCloseGivesItemBack(t *testing.T) {
 		refused := make(chan error, 1)
 		go func() { refused <- d.AckWith(t.Context(), node("a")) }()
 		synctest.Wait()
-		require.NoError(t, a.Close(within(t, time.Minute)))
+		a.closeSlowly()
 		require.ErrorIs(t, <-refused, ErrRefused)
 		require.ErrorIs(t, context.Cause(d.Context()), ErrClosed)
 		require.ErrorIs(t, d.Ack(t.Context()), ErrLost)

@@ -100,7 +100,7 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // returns no error
+	defer func() { _ = lease.Release(ctx) }() // goes on in the background
 	for {
 		s, err := l.store.client.Session(ctx)
 		if err != nil {

@@ -34,8 +34,10 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 func (q *Queue[T]) Path() string { return q.engine.queuePath() }
 
 // Close ends this Queue. Waiting calls of Take return ErrClosed. Open deliveries end, with ErrClosed as the cause of their contexts, and their items go
-// to other consumers. Puts and acknowledgements in progress are finished. If ctx ends first, Close returns its error
-// and the rest continues in the background, until the client is closed at the latest. Closing again is harmless.
+// to other consumers. Puts and acknowledgements in progress are finished. Closing again is harmless.
+//
+// Close is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If that lasts longer, the error wraps framework.ErrUnconfirmed, and
+// the rest continues in the background, until the client is closed at the latest.
 func (q *Queue[T]) Close(ctx context.Context) error { return q.engine.close(ctx) }
 
 // Limits of one put, of the codec's bytes. With headers, names and ACLs that is less than the servers' limit.

@@ -16,9 +16,6 @@ import (
 // DefaultGrace is how long Work lets handlers finish by default; see WithGrace.
 const DefaultGrace = 30 * time.Second
 
-// maxSettleWait is how long Work waits, after the grace, for the servers' answers when items are acknowledged or given back.
-const maxSettleWait = 5 * time.Second
-
 // Handler works on an item. Its result settles the delivery; see Work. It may settle the delivery itself instead.
 type Handler[T any] func(ctx context.Context, d *Delivery[T]) error
 
@@ -126,8 +123,8 @@ type workers[T any] struct {
 func (w *workers[T]) runWorkers(ctx context.Context, n int) error {
 	var force, giveUp context.CancelFunc
 	w.taking, w.stop = context.WithCancelCause(ctx)
-	w.forced, force = context.WithCancel(context.WithoutCancel(ctx))
-	w.settling, giveUp = context.WithCancel(context.WithoutCancel(ctx))
+	w.forced, force = context.WithCancel(context.Background())
+	w.settling, giveUp = context.WithCancel(context.Background())
 	defer giveUp()
 	defer force()
 	defer w.stop(nil)
@@ -146,8 +143,9 @@ func (w *workers[T]) runWorkers(ctx context.Context, n int) error {
 	case <-drained:
 	case <-grace.C:
 		force()
-		late := time.AfterFunc(maxSettleWait, giveUp)
-		defer late.Stop()
+		cleanup, cancel := w.q.engine.store.client.CleanupContext(ctx) // for the items that are given back now
+		defer cancel()
+		defer context.AfterFunc(cleanup, giveUp)()
 		<-drained
 	}
 	w.q.engine.consumer.releaseAhead()

@@ -263,7 +263,7 @@ func TestWorkDrainEndsWithoutServers(t *testing.T) {
 		cancel()
 		asked := time.Now()
 		<-ended
-		require.LessOrEqual(t, time.Since(asked), time.Second+maxSettleWait)
+		require.LessOrEqual(t, time.Since(asked), time.Second+a.client.Config().CleanupTimeout)
 	})
 }
 

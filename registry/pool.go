@@ -205,16 +205,12 @@ func (p *Pool) Changes(ctx context.Context) iter.Seq2[[]Instance, error] {
 // startOnce starts followLists at the first call.
 func (p *Pool) startOnce() { p.begin.Do(func() { p.tasks.Start(p.followLists) }) }
 
-// Close ends the pool, and waits until its goroutine has ended or ctx ends. Later calls return ErrClosed. Picked instances stay usable.
+// Close ends the pool, and waits until its goroutine has ended. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If that lasts longer, the error wraps
+// framework.ErrUnconfirmed. Later calls return ErrClosed. Picked instances stay usable.
 func (p *Pool) Close(ctx context.Context) error {
 	p.begin.Do(func() { p.storeFailure(ErrClosed) })
 	p.cancel()
-	select {
-	case <-p.tasks.Done():
-		return nil
-	case <-ctx.Done():
-		return failure.Wrap("close the pool of", p.registry.serviceDir(p.service), failure.Ended(ctx))
-	}
+	return failure.Wrap("close the pool of", p.registry.serviceDir(p.service), recipe.FinishCleanup(ctx, p.registry.client, p.tasks.Done(), nil))
 }
 
 // waitForList returns the last list. It waits for the first one until ctx ends or a read fails.

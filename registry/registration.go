@@ -39,6 +39,8 @@ type Registration struct {
 	err        error         // why the registration has ended; read it after ended
 	ended      chan struct{}
 
+	deletion recipe.LastDeletion // of the node, once the registration has ended
+
 	// Used only by the goroutine of keepOnSessions.
 	data            []byte             // of the node, or for the next node
 	lastOwner       int64              // the id of the session that last created the node
@@ -183,35 +185,34 @@ func (g *Registration) Enable(ctx context.Context) error {
 }
 
 // Drain disables the instance, waits for the time of WithLinger, in which pools notice that, and closes the registration. Stop serving when Drain has returned and the calls under way have
-// ended: then no call fails of pools that have noticed in time. If ctx ends first, the instance stays registered, and may be disabled already. If the instance cannot be disabled, because the
-// servers refuse the change or another client has overwritten the node with data that is not an instance, Drain closes the registration at once, and returns the error of Disable.
+// ended: then no call fails of pools that have noticed in time.
+//
+// Drain is a cleanup (framework.Client.CleanupContext): it does all that also if ctx has ended. A deadline of ctx that still lies ahead ends the wait, and the registration is closed then. If
+// the instance cannot be disabled in time, or because the servers refuse the change or another client has overwritten the node with data that is not an instance, Drain closes the registration
+// at once, and returns the error of Disable, too. Other errors are as those of Close.
 func (g *Registration) Drain(ctx context.Context) error {
-	err := g.Disable(ctx, "draining")
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return err
-	case err != nil:
-		return errors.Join(err, g.Close(ctx))
+	disabling, cancel := g.registry.client.CleanupContext(ctx)
+	defer cancel()
+	err := g.Disable(disabling, "draining")
+	if err == nil {
+		linger := g.opts.linger
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > 0 {
+			linger = min(linger, time.Until(deadline))
+		}
+		_ = recipe.Pause(g.ctx, linger) // ends early with the registration
 	}
-	if err := recipe.Pause(ctx, g.opts.linger); err != nil {
-		return failure.Wrap("drain", g.nodePath(), err)
-	}
-	return g.Close(ctx)
+	return errors.Join(err, g.Close(ctx))
 }
 
-// Close unregisters the instance, and waits until its node is deleted or ctx ends. In the second case it returns the error of ctx; the deletion goes on in the background. If the session
-// that has created the node is lost at that moment, Close does not wait: the servers delete the node when they end the session.
+// Close unregisters the instance. It returns nil when the servers have confirmed that its node is gone; else the error wraps framework.ErrUnconfirmed and the reason. It is a cleanup
+// (framework.Client.CleanupContext): it also waits if ctx has ended. After that the deletion goes on in the background, and Client.Close waits for it. If the session that has created the node
+// is lost at that moment, Close does not wait: the servers delete the node when they end the session.
 func (g *Registration) Close(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
 	g.cancel()
-	select {
-	case <-g.tasks.Done():
-		return nil
-	case <-ctx.Done():
-		return failure.Wrap("close", g.nodePath(), failure.Ended(ctx))
-	}
+	return failure.Wrap("close", g.nodePath(), recipe.FinishCleanup(ctx, g.registry.client, g.tasks.Done(), g.deletion.Err))
 }
 
 // keepOnSessions keeps the instance registered, on session after session, until the registration ends, and deletes the node then.
@@ -221,8 +222,8 @@ func (g *Registration) keepOnSessions() {
 	if errors.Is(err, framework.ErrAuthFailed) && g.wasListed() { // otherwise Register returns it
 		g.registry.client.Logger().Error("the registration of an instance has ended", "path", g.nodePath(), "error", err)
 	}
-	if g.nodeSession != nil && g.nodeSession.Err() == nil {
-		<-g.nodeSession.Primitives().DiscardOwn(nil, g.node).Done()
+	if g.nodeSession != nil {
+		g.deletion.Await(g.nodeSession.Primitives().DiscardOwn(nil, g.node))
 	}
 	if g.ctx.Err() != nil {
 		err = ErrClosed

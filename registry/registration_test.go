@@ -438,7 +438,7 @@ func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 			require.NoError(t, err)
 		}
 		var log logtest.Buffer
-		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout}, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, RetryMax: 2 * time.Second}, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		g := w.register(m, "one")
 		for _, end := range []func(){
 			func() {

@@ -139,7 +139,9 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 	m.leave(context.Canceled)
 	deletion := session.Primitives().DiscardOwn(nil, node)
 	<-d.tasks.Done()
-	<-deletion.Done()
+	if unconfirmed := recipe.FinishCleanup(ctx, p.store.client, deletion.Done(), deletion.Err); unconfirmed != nil && session.Err() == nil {
+		p.report.warn("this member has left, and the servers have not confirmed it", "error", unconfirmed)
+	}
 	return err
 }
 

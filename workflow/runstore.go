@@ -103,11 +103,15 @@ func (st *runStore) close(ctx context.Context) error {
 	st.closed = true
 	queues := st.queues
 	st.mu.Unlock()
-	var errs []error
+	errs := make(chan error, len(queues))
 	for _, q := range queues {
-		errs = append(errs, q.Close(ctx))
+		go func() { errs <- q.Close(ctx) }()
 	}
-	return errors.Join(errs...)
+	var all []error
+	for range queues {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
 }
 
 // now is the ensemble's time. It asks the ensemble, with a write, once in each session and at most once an hour. After a suspension of the machine that its session has survived,

@@ -280,7 +280,7 @@ func (w *Workflows) Work(ctx context.Context) error {
 	return failure.Wrap("work", w.Path(), errors.Join(errs...))
 }
 
-// Close closes the queues that Start, Signal and Work have used. Call it after Work has returned.
+// Close closes the queues that Start, Signal and Work have used, at the same time; see queue.Queue.Close. Call it after Work has returned.
 func (w *Workflows) Close(ctx context.Context) error {
 	return failure.Wrap("close", w.Path(), w.store.close(ctx))
 }

@@ -24,6 +24,17 @@ var (
 	ErrOverloaded  = Sentinel("servers are overloaded")
 )
 
+// ErrUnconfirmed says that a cleanup has ended before the servers have confirmed it. Package framework exports and documents it.
+var ErrUnconfirmed = Sentinel("the servers have not confirmed the cleanup")
+
+// Unconfirmed returns an error that wraps ErrUnconfirmed and the reason, or nil if the reason is nil.
+func Unconfirmed(reason error) error {
+	if reason == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, reason)
+}
+
 // IsTransient reports whether the same call may succeed later on the same client: the connection
 // or the session was lost, or the servers are overloaded. It returns false for a closed client, a refusal and invalid arguments.
 func IsTransient(err error) bool {

@@ -105,9 +105,13 @@ var barrierMutants = []mutant{
 		new: "recipe.WaitForFirst(ctx, context.Background(), recipe.Sources{Watch: w})",
 	},
 	{
-		name: "leaving with an ended context leaves the node", file: "barrier/round.go", test: "TestLeaveEndedByContextHasLeft",
-		old: "\t\t\td.s.Primitives().Discard(nil, d.node)\n\t\t\treturn err",
-		new: "\t\t\treturn err",
+		name: "leaving ends with its context", file: "barrier/round.go", test: "TestLeaveEndedByContextHasLeft",
+		old: "d.b.client.CleanupContext(ctx)", new: "context.WithCancel(ctx)",
+	},
+	{
+		name: "leaving without a connection leaves the node", file: "barrier/round.go", test: "TestLeaveWhileCutOffIsFinishedInTheBackground",
+		old: "\t\t\td.s.Primitives().Discard(nil, d.node)\n\t\t\treturn failure",
+		new: "\t\t\treturn failure",
 	},
 	{
 		name: "a left round's context goes on", file: "barrier/round.go", test: "TestMembersEnterAndLeaveTogether",

@@ -43,9 +43,8 @@ var electionMutants = []mutant{
 		old: "case refused.Index == ownOp && unknown:", new: "case refused.Index == ownOp && unknown && false:",
 	},
 	{
-		name: "a hand-over ends with its caller's context", file: "election/transfer.go", test: "TestATransferIsFinishedWhenLeadsContextHasEnded",
-		old: "context.WithTimeout(context.WithoutCancel(ctx), own.timeLeft())",
-		new: "context.WithTimeout(ctx, own.timeLeft())",
+		name: "a hand-over ends with its caller's context", file: "election/term.go", test: "TestATransferIsFinishedWhenLeadsContextHasEnded",
+		old: "t.client.CleanupContext(ctx)", new: "context.WithCancel(ctx)",
 	},
 	{
 		name: "a term that is over takes a successor", file: "election/term.go", test: "TestOfTransfersAtOnceOneIsDone",
@@ -184,7 +183,7 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a request for a transfer waits for its deletion without end", file: "election/transferrequest.go", test: "TestRequestForATransferEndsThoughItsNodeStays|TestRequestForATransferEndsWhileDisconnected",
-		old: "context.WithTimeout(context.WithoutCancel(ctx), requestDeletionTime)",
+		old: "e.client.CleanupContext(ctx)",
 		new: "context.WithCancel(context.WithoutCancel(ctx))",
 	},
 	{

@@ -493,7 +493,7 @@ var frameworkMutants = []mutant{
 	// Clients.
 	{
 		name: "Connect waits for its connection's end", file: "framework/client.go", test: "TestConnectEndsWithItsContext",
-		old: "		_ = c.Close(ctx)", new: "		_ = c.Close(context.Background())",
+		old: "		c.beginClose()\n		return nil, &Conn", new: "		_ = c.Close(ctx)\n		return nil, &Conn",
 	},
 	{
 		name: "States misses the end", file: "framework/client.go", test: "TestStatesTellsOfTheEnd",

@@ -128,8 +128,8 @@ var idsMutants = []mutant{
 		new: "return w.length",
 	},
 	{
-		name: "Close frees no slot when its context has ended", file: "ids/worker.go", test: "TestCloseFreesTheSlotInTheBackground",
-		old: "		<-w.slot.releaseSlot()\n", new: "		if ctx.Err() == nil {\n			<-w.slot.releaseSlot()\n		}\n",
+		name: "Close frees no slot when its context has ended", file: "ids/worker.go", test: "TestCloseFreesTheSlotThoughItsContextHasEnded",
+		old: "		w.slot.releaseSlot()\n", new: "		if ctx.Err() == nil {\n			w.slot.releaseSlot()\n		}\n",
 	},
 	{
 		name: "a failed reservation lengthens the next one", file: "ids/worker.go", test: "TestAFailedReservationDoesNotLengthenTheNextOne",

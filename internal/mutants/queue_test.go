@@ -57,15 +57,15 @@ var queueMutants = []mutant{
 	},
 	{
 		name: "the grace does not end", file: "queue/work.go", test: "TestWorkGraceEnds",
-		old: "		force()\n		late", new: "		late",
+		old: "		force()\n		cleanup", new: "		cleanup",
 	},
 	{
 		name: "Work does not wait for its handlers", file: "queue/work.go", test: "TestWorkGraceEnds",
-		old: "		defer late.Stop()\n		<-drained\n", new: "		defer late.Stop()\n",
+		old: "giveUp)()\n		<-drained\n", new: "giveUp)()\n",
 	},
 	{
 		name: "a drain waits for its servers for ever", file: "queue/work.go", test: "TestWorkDrainEndsWithoutServers",
-		old: "time.AfterFunc(maxSettleWait, giveUp)", new: "time.AfterFunc(100*maxSettleWait, giveUp)",
+		old: "context.AfterFunc(cleanup, giveUp)()", new: "context.AfterFunc(cleanup, func() {})()",
 	},
 	{
 		name: "Nack knows no policy", file: "queue/delivery.go", test: "TestRetryPolicyDelaysFailedAttempts",

@@ -72,7 +72,7 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "Drain leaves a node that the servers do not let it change", file: "registry/registration.go", test: "TestARefusedUpdateLeavesTheRegistration",
-		old: "	case err != nil && ctx.Err() != nil:\n", new: "	case err != nil && !errors.Is(err, ErrInvalid):\n",
+		old: "	return errors.Join(err, g.Close(ctx))\n", new: "	if err != nil && !errors.Is(err, ErrInvalid) {\n		return err\n	}\n	return errors.Join(err, g.Close(ctx))\n",
 	},
 	{
 		name: "Register waits for the node of a call that was given up", file: "registry/registration.go", test: "TestRegisterEndsWithItsContext",
@@ -80,12 +80,12 @@ var registryMutants = []mutant{
 	},
 	{
 		name: "Drain leaves a node that it cannot change", file: "registry/registration.go", test: "TestDrainOfAnOverwrittenNode",
-		old: "		return errors.Join(err, g.Close(ctx))\n", new: "		return err\n",
+		old: "	return errors.Join(err, g.Close(ctx))\n", new: "	if err != nil {\n		return err\n	}\n	return g.Close(ctx)\n",
 	},
 	{
 		name: "Drain does not wait", file: "registry/registration.go", test: "TestDrainIsNoticedBeforeTheEnd",
-		old: "recipe.Pause(ctx, g.opts.linger)",
-		new: "recipe.Pause(ctx, 0*g.opts.linger)",
+		old: "recipe.Pause(g.ctx, linger)",
+		new: "recipe.Pause(g.ctx, 0*linger)",
 	},
 	{
 		name: "an address of the servers is not checked", file: "registry/instance.go", test: "TestAnInstanceIsCuratorsJSON",

@@ -133,6 +133,11 @@ type Hold interface {
 type Discarded interface {
 	// Done is closed when the nodes are gone or the session has ended.
 	Done() <-chan struct{}
+	// Wait waits until the servers have confirmed that the nodes are gone. When the session or ctx ends before, the error wraps framework.ErrUnconfirmed and the reason: why
+	// the session has ended, why the servers refuse the deletion, or else the end of ctx.
+	Wait(ctx context.Context) error
+	// Err returns that reason. It is nil after the confirmation, and while there is no answer.
+	Err() error
 	// Zxid is the transaction that deleted the nodes, or 0 if it is not known. Call it after Done is closed.
 	Zxid() int64
 }

@@ -6,6 +6,7 @@
 //   - [Backoff] and [RetryPauses] pause between attempts.
 //   - [EnsembleClock] estimates the ensemble's time.
 //   - [GetAll], [ListAll], [GetMany], [GetManyOn] and [ListMany] read many nodes in few requests, and [Find] searches a tree for a recipe's directories.
+//   - [FinishCleanup] waits for the end of a cleanup, also if the caller's context has ended.
 //   - [WhileNodeExists] returns a context that ends with a node.
 //   - [CheckClientAndPath] and [ApplyOptions] check the arguments of constructors.
 //   - [HasQueueLayout] and [HoldsQueueItems] recognize a queue by the names of its directories.
