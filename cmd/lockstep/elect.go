@@ -105,7 +105,7 @@ func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *electio
 			return err
 		}
 		err = e.serveTerm(ctx, term)
-		_ = term.Resign(ctx) // never fails
+		_ = term.Resign(ctx) // without an answer, the client goes on to give up the term
 		if !errors.Is(err, procguard.ErrHoldLost) {
 			return err
 		}

@@ -124,7 +124,7 @@ func (g *gateCommand) raiseGate(gate *barrier.Gate, ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer lease.Release(context.WithoutCancel(ctx)) //nolint:errcheck // it never fails
+	defer lease.Release(ctx) //nolint:errcheck // the client goes on to lower the gate, and its end is waited for
 	code, err := g.runCommand(ctx, commandHold{lease.Context(), lease.Token()})
 	if errors.Is(err, procguard.ErrHoldLost) {
 		return fmt.Errorf("gate %s: %w", g.path, err)

@@ -181,9 +181,7 @@ callers notice.`,
 			case <-g.Done():
 				return g.Err()
 			}
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*closeTimeout)
-			defer cancel()
-			return withCode(g.Drain(last)) // the exit code tells that this failed, also after a signal
+			return withCode(g.Drain(ctx)) // the exit code tells that this failed, also after a signal
 		}))
 	})
 	c.addConnectionFlags(cmd)

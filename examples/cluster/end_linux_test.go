@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/exampletest"
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
@@ -13,4 +14,10 @@ func TestTheMembersEndWithTheirParent(t *testing.T) {
 	testproc.RequireChildrenEnd(t, []string{"--duration", "1h"}, "ran the tick", func(members map[int]testproc.State) {
 		require.Len(t, members, 3)
 	})
+}
+
+// TestLeavesNothingAtSIGTERM without the help of a watchdog.
+func TestLeavesNothingAtSIGTERM(t *testing.T) {
+	t.Parallel()
+	exampletest.RequireLeavesNothing(t, "ran the tick", "", "--duration", "1h", "--no-watchdog", "--session-timeout", "30s")
 }

@@ -21,7 +21,7 @@ func runMember(ctx context.Context, parent *demo.Parent) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session expires otherwise
+	defer client.Close(ctx) //nolint:errcheck // the session expires otherwise
 
 	cluster := scheduler.New(client, clusterPath, scheduler.WithObserver(func(e scheduler.Event) { sendEvent(parent, e) }))
 	err = cluster.Add(scheduler.Job{

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/exampletest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 // TestAWeekOfNights runs the scenario in virtual time: a week takes milliseconds.
 func TestAWeekOfNights(t *testing.T) {

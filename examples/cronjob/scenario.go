@@ -70,9 +70,9 @@ func (s *scenario) open(ctx context.Context, name string) (*office, error) {
 	}
 	o := &office{name: name, client: client, done: make(chan error, 1)}
 	if o.jobs, err = newNightlyScheduler(client, s.spec, s.night, &s.books); err != nil {
-		return nil, errors.Join(err, client.Close(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, client.Close(ctx))
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	running, stop := context.WithCancel(ctx)
 	o.stop = stop
 	go func() { o.done <- o.jobs.Run(running) }()
 	s.printf("%s opens", name)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/exampletest"
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
@@ -16,4 +17,10 @@ func TestFrozenHoldersEndWithTheirParent(t *testing.T) {
 		require.Len(t, holders, 2)
 		require.Contains(t, slices.Collect(maps.Values(holders)), testproc.Stopped, "ann is frozen")
 	})
+}
+
+// TestLeavesNothingAtSIGTERM without the help of a watchdog.
+func TestLeavesNothingAtSIGTERM(t *testing.T) {
+	t.Parallel()
+	exampletest.RequireLeavesNothing(t, "holds the lock with token", "is frozen", "--session-timeout", "30s")
 }

@@ -34,7 +34,7 @@ func (h *holder) deposit(ctx context.Context, amount int64, pause func(context.C
 	if err != nil {
 		return err
 	}
-	defer lease.Release(ctx) //nolint:errcheck // it returns no error after a loss
+	defer lease.Release(ctx) //nolint:errcheck // the deposit counts; without an answer, the client goes on to give up the lock
 	h.emit(event{Kind: granted, Token: lease.Token()})
 	balance, _, err := h.accounts.read(ctx, accountID)
 	if err != nil {

@@ -49,7 +49,7 @@ func runHolder(ctx context.Context, parent *demo.Parent) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session expires otherwise
+	defer client.Close(ctx) //nolint:errcheck // the session expires otherwise
 	h := &holder{
 		lock:     locks.NewMutex(client, lockPath, locks.WithOnWait(func(int) { parent.Send(event{Kind: waiting}) })),
 		accounts: accounts,

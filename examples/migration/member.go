@@ -52,7 +52,7 @@ func runMember(ctx context.Context, parent *demo.Parent) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session expires otherwise
+	defer client.Close(ctx) //nolint:errcheck // the session expires otherwise
 
 	ledger := workflow.NewLedger(client, ledgerPath)
 	return election.New(client, leaderPath).Lead(ctx, func(ctx context.Context, term *election.Term) error {

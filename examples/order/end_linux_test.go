@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/exampletest"
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
@@ -13,4 +14,10 @@ func TestTheExecutorsEndWithTheirParent(t *testing.T) {
 	testproc.RequireChildrenEnd(t, []string{"--kills", "40", "--no-watchdog", "--session-timeout", "10s"}, "kill -9  1", func(executors map[int]testproc.State) {
 		require.NotEmpty(t, executors)
 	})
+}
+
+// TestLeavesNothingAtSIGTERM without the help of a watchdog.
+func TestLeavesNothingAtSIGTERM(t *testing.T) {
+	t.Parallel()
+	exampletest.RequireLeavesNothing(t, "kill -9", "kill -9", "--no-watchdog", "--session-timeout", "30s")
 }

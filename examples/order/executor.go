@@ -75,7 +75,7 @@ func runExecutor(ctx context.Context, parent *demo.Parent) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session expires otherwise
+	defer client.Close(ctx) //nolint:errcheck // the session expires otherwise
 
 	flows := workflow.New(client, flowsPath, workflow.WithGrace(0))
 	err = flows.Register(orderKind(l, os.Getenv(keyVariable) != "false", func(ctx context.Context, p stopPoint) error {
@@ -88,6 +88,6 @@ func runExecutor(ctx context.Context, parent *demo.Parent) error {
 	if errors.Is(err, queue.ErrUnfinished) { // the grace is 0: the parent ends this process when the order is done
 		err = nil
 	}
-	_ = flows.Close(context.WithoutCancel(ctx)) // the client's close gives back what is left
+	_ = flows.Close(ctx) // the client's close gives back what is left
 	return err
 }

@@ -42,7 +42,7 @@ type summary struct {
 func (st *scenario) run(ctx context.Context, client *framework.Client) error {
 	st.summary.Effects = map[string]int{}
 	flows := workflow.New(client, flowsPath)
-	defer flows.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the client is closed, too
+	defer flows.Close(ctx) //nolint:errcheck // the client is closed, too
 	for range 2 {
 		if err := st.startExecutor(); err != nil {
 			return err

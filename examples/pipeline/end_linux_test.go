@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/exampletest"
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
@@ -13,4 +14,10 @@ func TestTheWorkersEndWithTheirParent(t *testing.T) {
 	testproc.RequireChildrenEnd(t, []string{"--effort", "1m"}, "plans", func(workers map[int]testproc.State) {
 		require.Len(t, workers, 4)
 	})
+}
+
+// TestLeavesNothingAtSIGTERM without the help of a watchdog.
+func TestLeavesNothingAtSIGTERM(t *testing.T) {
+	t.Parallel()
+	exampletest.RequireLeavesNothing(t, "leads with token", "is killed", "--no-watchdog", "--session-timeout", "30s")
 }

@@ -81,8 +81,8 @@ func (r *round) meetAtBarrier(ctx, during context.Context, phase int, over *barr
 	}
 	r.emit(event{Kind: met, Round: r.number, Phase: phase})
 	err = over.CountDown(ctx, "met")
-	// The next phase's barrier waits until all have left, so leave also if this round was reported meanwhile.
-	left := meeting.Leave(context.WithoutCancel(ctx))
+	// The next phase's barrier waits until all have left. Leave gives up the place also if this round was reported meanwhile.
+	left := meeting.Leave(ctx)
 	if errors.Is(left, framework.ErrSessionLost) {
 		left = nil // the others consider this worker dead, and have left
 	}

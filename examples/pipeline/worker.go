@@ -146,10 +146,10 @@ func runWorker(ctx context.Context, parent *demo.Parent) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session expires otherwise
+	defer client.Close(ctx) //nolint:errcheck // the session expires otherwise
 	emit := func(e event) { parent.Send(e) }
 	defer reportStats(emit)()
 	w := newWorker(client, j, emit)
-	defer w.items.Close(context.WithoutCancel(ctx)) //nolint:errcheck // open deliveries are redelivered otherwise
+	defer w.items.Close(ctx) //nolint:errcheck // open deliveries are redelivered otherwise
 	return w.run(ctx)
 }

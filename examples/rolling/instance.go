@@ -20,17 +20,16 @@ const (
 )
 
 // runInstance serves until its context ends. Then it drains, so that no call fails. LOCKSTEP_SERVERS and further variables configure its client.
-func runInstance(serving context.Context, parent *demo.Parent) error {
-	ctx := context.WithoutCancel(serving) // the instance drains after the end of serving
+func runInstance(ctx context.Context, parent *demo.Parent) error {
 	linger, err := time.ParseDuration(os.Getenv(lingerVariable))
 	if err != nil {
 		return err
 	}
-	client, err := demo.ConnectMember(serving)
+	client, err := demo.ConnectMember(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close(ctx) }()
+	defer client.Close(ctx) //nolint:errcheck // the session expires otherwise
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,11 +49,11 @@ func runInstance(serving context.Context, parent *demo.Parent) error {
 		return err
 	}
 	parent.Send("ready")
-	<-serving.Done()
+	<-ctx.Done()
 	if err := reg.Drain(ctx); err != nil {
 		return err
 	}
-	if err := server.Shutdown(ctx); err != nil { // the calls under way end
+	if err := server.Shutdown(context.WithoutCancel(ctx)); err != nil { // the calls under way end
 		return err
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {

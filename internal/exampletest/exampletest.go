@@ -3,6 +3,7 @@ package exampletest
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/testproc"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // Main is the TestMain of an example whose tests run the program with testproc. In such a process, and in those that the program starts from the same
@@ -35,4 +37,22 @@ func RequireCleanedUp(t *testing.T, servers []string, output string) {
 	require.NoError(t, session.Sync(t.Context(), "/"))
 	_, err = client.Exists(t.Context(), root)
 	require.ErrorIs(t, err, framework.ErrNoNode, "the root node still exists")
+}
+
+// RequireLeavesNothing runs the program on a server of this test. It sends SIGTERM once the program has printed a text, which says that its processes hold something. When the program has
+// ended, its processes must have closed their sessions: the next holder waits for no session timeout then. Only those that the program has killed, or frozen, leave their sessions: it has
+// printed the text killed for each.
+func RequireLeavesNothing(t *testing.T, printed, killed string, args ...string) {
+	t.Helper()
+	zk, err := zktest.New()
+	require.NoError(t, err)
+	defer zk.Close()
+	address, err := zk.ListenTCP("127.0.0.1:0")
+	require.NoError(t, err)
+	output := testproc.Terminate(t, printed, append([]string{"--zk", address}, args...)...)
+	killings := 0
+	if killed != "" {
+		killings = strings.Count(output, killed)
+	}
+	require.LessOrEqual(t, len(zk.Sessions()), killings, "sessions that were not closed: %v\n%s", zk.Sessions(), output)
 }

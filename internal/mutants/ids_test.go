@@ -142,8 +142,7 @@ var idsMutants = []mutant{
 	},
 	{
 		name: "Close leaves the owner node", file: "ids/slot.go", test: "TestNoIDAfterClose",
-		old: "	if o.owned == nil {\n		done",
-		new: "	if o.owned == nil || true {\n		done",
+		old: "	if o.owned != nil {\n		o.deletion", new: "	if o.owned != nil && false {\n		o.deletion",
 	},
 	{
 		name: "a name without an answer is made again", file: "ids/name.go", test: "TestNamesAreUnique",

@@ -3,12 +3,19 @@
 package testproc
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 const programVariable = "LOCKSTEP_TEST_PROGRAM"
@@ -90,4 +97,33 @@ func runUntil(late <-chan time.Time, args ...string) (stdout, stderr string, cod
 		err = nil
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode(), err
+}
+
+// Terminate runs the program, sends SIGTERM once it has printed a text, on standard output or standard error, and returns all that it has printed by its end.
+func Terminate(t *testing.T, printed string, args ...string) string {
+	t.Helper()
+	cmd := Command(args...)
+	read, write := io.Pipe()
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = write, write, lastOutput
+	require.NoError(t, cmd.Start())
+	late := time.AfterFunc(patienceOf(t), func() { QuitAll(cmd.Process) })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // a program that a signal ends may fail
+		_ = write.Close()
+	}()
+	var output strings.Builder
+	found := false
+	for lines := bufio.NewScanner(read); lines.Scan(); {
+		fmt.Fprintln(&output, lines.Text())
+		if !found && strings.Contains(lines.Text(), printed) {
+			found = true
+			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		}
+	}
+	<-ended
+	require.True(t, late.Stop(), "it hangs: %s", &output)
+	require.True(t, found, "it has ended without %q: %s", printed, &output)
+	return output.String()
 }

@@ -143,7 +143,7 @@ func ConnectMember(ctx context.Context) (*framework.Client, error) {
 	case <-armed:
 		return client, nil
 	case <-ctx.Done():
-		_ = client.Close(context.WithoutCancel(ctx))
+		_ = client.Close(ctx)
 		return nil, context.Cause(ctx)
 	}
 }

@@ -1,0 +1,13 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/lockstep-go/lockstep/internal/exampletest"
+)
+
+// TestLeavesNothingAtSIGTERM without the help of a watchdog.
+func TestLeavesNothingAtSIGTERM(t *testing.T) {
+	t.Parallel()
+	exampletest.RequireLeavesNothing(t, "msg=leading", "", "--listen", "127.0.0.1:0")
+}
