@@ -188,20 +188,17 @@ func (h *localHandoff) sendToFirst(o handoffOutcome) {
 func (h *localHandoff) endTurn(written bool) releaseProgress {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	guarded := h.current.guarded.Load()
+	guarded, own := h.current.guarded.Load(), h.current.outer
 	h.current = nil
 	node := h.node
 	if node != nil && node.Err() == nil && !guarded && h.waiting.Len() > 0 && time.Now().Before(h.until) {
 		h.passTurn()
 		return releaseProgress{gone: closedChannel}
 	}
-	progress := releaseProgress{gone: closedChannel}
-	if h.node = nil; node != nil {
-		node.endAndGiveBack(ErrReleased, written)
-		progress = node.release
-	}
+	h.node = nil
+	own.endAndGiveBack(ErrReleased, written) // also of a node that was lost: its release tells so
 	h.acquireNodeIfNeeded()
-	return progress
+	return own.release
 }
 
 // giveUp ends the wait of one goroutine whose context has ended.

@@ -15,7 +15,7 @@ import (
 )
 
 // Module leads for the application: it campaigns for every task that AsLeaderTask provides, from the application's start to its stop, on the
-// application's client. Start does not wait for ZooKeeper. Stop ends the tasks' contexts and waits, within the application's stop timeout,
+// application's client. Start does not wait for ZooKeeper. Stop ends the tasks' contexts and waits, for three quarters of the application's stop timeout,
 // until they have returned and their terms are given up, so that the next leader need not wait for a session's end. When a task's Lead ends
 // with an error, see election.Permanent, the application is shut down with exit code 1.
 //

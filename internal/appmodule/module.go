@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"time"
 
 	"go.uber.org/fx"
 )
@@ -35,7 +36,7 @@ func Shutdown(stop fx.Shutdowner, log *slog.Logger, message, path string, err er
 	}
 }
 
-// Run runs f from the application's start to its stop. The stop ends the context of f, and waits until f has returned or the stop timeout is over.
+// Run runs f from the application's start to its stop. The stop ends the context of f, and waits until f has returned, for the part of the time that PartOfStop allows.
 func Run(lc fx.Lifecycle, name string, f func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -46,12 +47,26 @@ func Run(lc fx.Lifecycle, name string, f func(context.Context)) {
 		},
 		OnStop: func(stopping context.Context) error {
 			cancel()
+			began := time.Now()
+			part, end := PartOfStop(stopping)
+			defer end()
 			select {
 			case <-done:
 				return nil
-			case <-stopping.Done():
-				return fmt.Errorf("%s: stop: %w", name, context.Cause(stopping))
+			case <-part.Done():
+				return fmt.Errorf("%s: stop: it has not ended within %v, and the rest of the application is stopped now; choose a longer fx.StopTimeout or a shorter grace: %w",
+					name, time.Since(began).Round(time.Millisecond), context.Cause(part))
 			}
 		},
 	})
+}
+
+// PartOfStop returns a context that ends after three quarters of the time that is left for the application's stop. A hook that waits for the application's own code ends with it. fx skips
+// the remaining hooks once the stop timeout is over, and the last of them close queues and the client: without them, others wait for the end of the session.
+func PartOfStop(stopping context.Context) (context.Context, context.CancelFunc) {
+	deadline, limited := stopping.Deadline()
+	if !limited {
+		return context.WithCancel(stopping)
+	}
+	return context.WithTimeout(stopping, time.Until(deadline)*3/4)
 }

@@ -43,7 +43,7 @@ func Libraries(files []File) (wrong []string) {
 // isSuite reports whether a file's package has tests, or helpers of tests, of several packages.
 func isSuite(f File) bool {
 	entry, _ := entryOf(f.Dir())
-	return slices.Contains([]string{"internal/conformance", "internal/metricstest", "internal/moduletest", "internal/testproc", "internal/exampletest"}, entry)
+	return slices.Contains([]string{"internal/cleanuptest", "internal/conformance", "internal/metricstest", "internal/moduletest", "internal/testproc", "internal/exampletest"}, entry)
 }
 
 func misplaced(f File, imported string) (libraryRule, bool) {

@@ -49,7 +49,7 @@ func RequireLeavesNothing(t *testing.T, printed, killed string, args ...string) 
 	defer zk.Close()
 	address, err := zk.ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
-	output := testproc.Terminate(t, printed, append([]string{"--zk", address}, args...)...)
+	output := testproc.Terminate(t, testproc.Command(append([]string{"--zk", address}, args...)...), printed)
 	killings := 0
 	if killed != "" {
 		killings = strings.Count(output, killed)

@@ -99,10 +99,9 @@ func runUntil(late <-chan time.Time, args ...string) (stdout, stderr string, cod
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode(), err
 }
 
-// Terminate runs the program, sends SIGTERM once it has printed a text, on standard output or standard error, and returns all that it has printed by its end.
-func Terminate(t *testing.T, printed string, args ...string) string {
+// Terminate runs a program, sends SIGTERM once it has printed a text, on standard output or standard error, and returns all that it has printed by its end.
+func Terminate(t *testing.T, cmd *exec.Cmd, printed string) string {
 	t.Helper()
-	cmd := Command(args...)
 	read, write := io.Pipe()
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = write, write, lastOutput
 	require.NoError(t, cmd.Start())

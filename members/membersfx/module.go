@@ -3,11 +3,11 @@ package membersfx
 
 import (
 	"context"
-	"time"
 
 	"go.uber.org/fx"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/appmodule"
 	"github.com/lockstep-go/lockstep/members"
 )
 
@@ -17,7 +17,7 @@ func At(path string) fx.Option {
 }
 
 // AsMember joins the group of At when the application starts, and leaves it when the application stops. A drain function
-// that runs then gets half of the time that is left to stop (fx.StopTimeout): the client is closed in the rest. The member's ID is the Identity of the application's client. The start waits until
+// that runs then gets three quarters of the time that is left to stop (fx.StopTimeout): the client is closed in the rest. The member's ID is the Identity of the application's client. The start waits until
 // the member is listed.
 func AsMember(info members.Info, opts ...members.JoinOption) fx.Option {
 	return fx.Invoke(func(lc fx.Lifecycle, client *framework.Client, group *members.Group) {
@@ -28,12 +28,9 @@ func AsMember(info members.Info, opts ...members.JoinOption) fx.Option {
 				return err
 			},
 			OnStop: func(ctx context.Context) error {
-				if deadline, ok := ctx.Deadline(); ok {
-					half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
-					defer cancel()
-					ctx = half
-				}
-				return joined.Leave(ctx)
+				part, cancel := appmodule.PartOfStop(ctx)
+				defer cancel()
+				return joined.Leave(part)
 			},
 		})
 	})

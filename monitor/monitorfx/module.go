@@ -21,7 +21,7 @@ type params struct {
 	OnEvent OnEvent `optional:"true"`
 }
 
-// At runs a monitor of root on the application's client, from the application's start to its stop; see monitor.New. Start does not wait for ZooKeeper. Stop waits, within the
+// At runs a monitor of root on the application's client, from the application's start to its stop; see monitor.New. Start does not wait for ZooKeeper. Stop waits, for three quarters of the
 // application's stop timeout, until a call of OnEvent has returned. With an invalid argument the application does not build. If Run of the monitor returns an error before the stop, At
 // shuts the application down with exit code 1.
 func At(path, root string, opts ...monitor.Option) fx.Option {

@@ -18,8 +18,8 @@ type Path string
 const DefaultPath Path = "/lockstep/scheduler"
 
 // Module runs the jobs that AsJob provides, and those that are added to the *scheduler.Scheduler, on the application's
-// client, from its start to its stop. Start does not wait for ZooKeeper. Stop waits, within the application's stop
-// timeout, until runs have ended. If the scheduler cannot go on, the application is shut down with exit code 1.
+// client, from its start to its stop. Start does not wait for ZooKeeper. Stop waits, for three quarters of the application's stop
+// timeout (fx.StopTimeout, by default 15 s), until runs have ended; then the client is closed. So the stop timeout must be longer than 4/3 of the drain time (scheduler.WithDrain). If the scheduler cannot go on, the application is shut down with exit code 1.
 // Nothing happens before there is a job.
 var Module = fx.Module("lockstep.scheduler", fx.Provide(provide), fx.Invoke(run))
 

@@ -19,7 +19,8 @@ const DefaultPath Path = "/lockstep/workflows"
 
 // Module provides a *workflow.Factory, which makes ledgers, and a *workflow.Workflows, which starts runs, on the application's client. It executes runs of the
 // kinds that AsWorkflow provides from the application's start to its stop; without kinds it executes none. Start does not wait for ZooKeeper. Stop waits,
-// within the application's stop timeout, until functions have returned or their grace is over. If the runs cannot be executed any more, the application is shut down with
+// for three quarters of the application's stop timeout (fx.StopTimeout, by default 15 s), until functions have returned or their grace is over. After that time their contexts end in any
+// case, and other members go on with the runs: for a grace of 30 s (the default of workflow.WithGrace) the stop timeout must be longer than 40 s. If the runs cannot be executed any more, the application is shut down with
 // exit code 1.
 var Module = fx.Module("lockstep.workflow", fx.Provide(workflow.NewFactory, provide), fx.Invoke(work))
 

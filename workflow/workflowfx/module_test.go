@@ -3,18 +3,22 @@ package workflowfx_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
+	"go.uber.org/fx/fxtest"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
 	"github.com/lockstep-go/lockstep/internal/moduletest"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/locks/locksfx"
+	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/workflow"
 	"github.com/lockstep-go/lockstep/workflow/workflowfx"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestModule(t *testing.T) {
@@ -59,4 +63,31 @@ func TestModuleRefusesBadKinds(t *testing.T) {
 	require.ErrorIs(t, fx.New(base, workflowfx.AsWorkflow(kind), workflowfx.AsWorkflow(kind)).Err(), workflow.ErrOption)
 	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(func() int { return 0 })).Err(), "workflowfx.AsWorkflow: want a function")
 	require.ErrorIs(t, fx.New(base, fx.Supply(workflowfx.Path("x"))).Err(), framework.ErrInvalidPath)
+}
+
+// TestStopBeforeTheEndOfTheGrace: the stop timeout ends the grace, and the client is closed within it.
+func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		var w *workflow.Workflows
+		begun, ended := make(chan struct{}), make(chan error, 1)
+		kind := workflow.NewKind("long", func(ctx context.Context, _ *workflow.Run, _ int) (int, error) {
+			close(begun)
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return 0, ctx.Err()
+		})
+		app := fxtest.New(t, frameworkfx.Module, fx.Supply(framework.Config{Servers: zk.Servers()}), frameworkfx.AsOption(framework.WithDialer(zk.Link("a").DialContext)),
+			frameworkfx.AsOption(framework.WithClock(framework.TimeClock())), workflowfx.Module, workflowfx.AsWorkflow(func() workflow.Kind { return kind }), fx.Populate(&w))
+		app.RequireStart()
+		require.NoError(t, w.Start(t.Context(), "long", "x", 21))
+		<-begun
+		stopping, cancel := context.WithTimeout(t.Context(), app.StopTimeout())
+		defer cancel()
+		err := app.Stop(stopping)
+		require.ErrorContains(t, err, "workflows: stop: it has not ended within 11.25s")
+		require.NoError(t, stopping.Err())
+		require.ErrorIs(t, <-ended, queue.ErrClosed)
+		require.Empty(t, zk.Sessions(), "the client is closed")
+	})
 }

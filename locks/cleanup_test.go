@@ -1,0 +1,65 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cleanuptest"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestReleaseIsACleanup(t *testing.T) {
+	for name, lockerOf := range map[string]func(*framework.Client) locks.Locker{
+		"mutex":     func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path) },
+		"handoff":   func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path, locks.WithLocalHandoff(1)) },
+		"reader":    func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path).RLocker() },
+		"semaphore": func(c *framework.Client) locks.Locker { return locks.NewSemaphore(c, path, 3).Permits(2) },
+		"claim":     func(c *framework.Client) locks.Locker { return locks.NewClaim(c, pathMutex) },
+		"multi-lock": func(c *framework.Client) locks.Locker {
+			return locks.NewMulti(locks.NewMutex(c, "/m/a"), locks.NewMutex(c, "/m/b"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cleanuptest.Cleanup{Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
+				return held(t, t.Context(), lockerOf(m.Client)).Release
+			}}.Check(t)
+		})
+	}
+}
+
+// TestReleaseTellsARefusal of the servers apart: they let this client delete nothing in the lock's directory.
+func TestReleaseTellsARefusal(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		withoutDelete := config
+		withoutDelete.ParentACL = []framework.ACL{{Perms: framework.PermAll &^ framework.PermDelete, Scheme: "world", ID: "anyone"}}
+		l := lock(t, w.zk.Member(t, "a", withoutDelete).Client)
+		err := l.Release(t.Context())
+		require.ErrorIs(t, err, framework.ErrUnconfirmed)
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// TestDoReleasesAfterTheEndOfItsContext, and waits for the servers.
+func TestDoReleasesAfterTheEndOfItsContext(t *testing.T) {
+	cleanuptest.Cleanup{Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
+		within, end := context.WithCancel(t.Context())
+		began, done := make(chan struct{}), make(chan error, 1)
+		go func() {
+			done <- locks.Do(within, locks.NewMutex(m.Client, path), func(ctx context.Context, _ *locks.Lease) error {
+				close(began)
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		<-began
+		return func(context.Context) error {
+			end()
+			return <-done
+		}
+	}}.CheckConfirmed(t)
+}
