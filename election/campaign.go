@@ -14,7 +14,7 @@ import (
 
 // Lead campaigns, runs lead while this candidate leads, and campaigns again when lead has returned, until ctx ends. The context given to
 // lead is done when the term or ctx has ended. Lead waits for lead to return before it gives the term up, and does not call it in a term that
-// has ended.
+// has ended. It gives a term up as Resign does, also when ctx has ended. It logs that the servers have not confirmed that.
 //
 // Lead logs an error that lead returns while its context stands, and pauses; the pauses grow from the client's RetryBase to its RetryMax. It
 // also pauses after a term of less than a second that was not transferred, so that a function that returns at once does not campaign in

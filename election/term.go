@@ -224,7 +224,7 @@ func (t *Term) Resign(ctx context.Context) error {
 // The term's context ends at once, with ErrTransferred as its cause. Within Lead, leadership goes over once the function has returned.
 // Otherwise TransferTo hands it over before it returns, and the term needs no Resign. The error wraps ErrNoCandidate when no candidate with
 // this id waits, and then the term stands. If the term had ended before, the error is why: of several transfers at once, one is done, and the
-// others return its ErrTransferred. When the candidate leaves at the last moment, or the outcome is unknown, the term is over, the first in
+// others return its ErrTransferred. When the candidate leaves at the last moment, or the outcome is unknown, or no server answers for as long as a cleanup may last, the term is over, the first in
 // line leads, and the error says so; Lead logs the error.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
 	return failure.Wrap("transfer", t.path, t.transferTo(ctx, id))

@@ -76,7 +76,8 @@ func TestALostSliceEndsItsTurn(t *testing.T) {
 		time.Sleep(timeout)
 		require.Equal(t, []string{"2"}, a.now(), "without a release of the turn that was lost")
 		require.NoError(t, a.lease("2").Err())
-		a.release("1", "2")
+		require.ErrorIs(t, a.lease("1").Release(t.Context()), framework.ErrSessionLost)
+		a.release("2")
 		require.Empty(t, w.zk.Children(path))
 	})
 }
