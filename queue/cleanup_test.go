@@ -13,7 +13,7 @@ import (
 func TestCloseIsACleanup(t *testing.T) {
 	for name, order := range map[string]Order{"parallel": Parallel, "strict": Strict} {
 		t.Run(name, func(t *testing.T) {
-			cleanuptest.Cleanup{Ends: true, Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
+			cleanuptest.Cleanup{NextSession: true, Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
 				q := New(m.Client, testPath, Text(), WithOrder(order))
 				require.NoError(t, q.Put(t.Context(), "x"))
 				_, err := q.Take(t.Context())
