@@ -93,7 +93,7 @@ func (p *clientProcess) run(ctx context.Context, role string) error {
 	p.runActors(ctx)
 	ended, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
-	return errors.Join(p.closeQueues(ended), p.services.close(ended), c.Close(ended))
+	return errors.Join(p.closeQueues(ended), p.services.close(ended), closeAll(ended, c.Close))
 }
 
 // connect connects a client without a log: the processes write the clients' errors into the history.

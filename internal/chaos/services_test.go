@@ -96,7 +96,21 @@ func newServices(c *framework.Client, files string) *services {
 }
 
 func (s *services) close(ctx context.Context) error {
-	return errors.Join(s.sequence.Close(ctx), s.worker.Close(ctx), s.counter.Close(ctx), s.pool.Close(ctx), s.flows.Close(ctx))
+	return closeAll(ctx, s.sequence.Close, s.worker.Close, s.counter.Close, s.pool.Close, s.flows.Close)
+}
+
+// closeAll makes each of the cleanups, again and again until the servers have answered or ctx has ended. A session that was lost has given all up.
+func closeAll(ctx context.Context, cleanups ...func(context.Context) error) (all error) {
+	for _, cleanup := range cleanups {
+		err := cleanup(ctx)
+		for errors.Is(err, framework.ErrUnconfirmed) && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = cleanup(ctx)
+		}
+		if !errors.Is(err, framework.ErrUnconfirmed) || !errors.Is(err, framework.ErrSessionLost) {
+			all = errors.Join(all, err)
+		}
+	}
+	return all
 }
 
 // prepareServices creates what the clients expect: the keys of the tree and the static instance.
@@ -133,7 +147,8 @@ func (c call) run(ctx context.Context, p *clientProcess, do func(op int64, answe
 	isRefusal := slices.ContainsFunc(c.refusals, func(r error) bool { return errors.Is(err, r) })
 	switch {
 	case err == nil:
-	case errors.Is(err, framework.ErrOutcomeUnknown) && (c.mayBeUnknown || ctx.Err() != nil), isEndOf(ctx, err) && c.mayHappenLater:
+	case errors.Is(err, framework.ErrOutcomeUnknown) && (c.mayBeUnknown || ctx.Err() != nil), isEndOf(ctx, err) && c.mayHappenLater,
+		errors.Is(err, framework.ErrUnconfirmed):
 		answer.Step = stepUnknown
 		if ctx.Err() == nil {
 			answer.Error = err.Error()

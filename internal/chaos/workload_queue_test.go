@@ -50,7 +50,7 @@ func (p *clientProcess) openQueue(path string) *queue.Queue[string] {
 // closeQueues closes all queues. The actors must have ended.
 func (p *clientProcess) closeQueues(ctx context.Context) (err error) {
 	for _, q := range p.queues.all {
-		err = errors.Join(err, q.Close(ctx))
+		err = errors.Join(err, closeAll(ctx, q.Close))
 	}
 	return err
 }

@@ -72,13 +72,13 @@ func (a *actor) hasSession(id int64) bool {
 	return err == nil && s.ID() == id && s.Err() == nil
 }
 
-// isExpectedError reports whether a call may fail with err: its context or its process has ended, or err is one of also.
+// isExpectedError reports whether a call may fail with err: its context or its process has ended, the servers have not confirmed a cleanup in time, or err is one of also.
 func (a *actor) isExpectedError(ctx context.Context, err error, also ...error) bool {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		a.sim.countFault(contextEnd)
 		return true
 	}
-	for _, other := range also {
+	for _, other := range append([]error{framework.ErrUnconfirmed}, also...) {
 		if errors.Is(err, other) {
 			return true
 		}

@@ -65,7 +65,7 @@ func (s *idsWorkload) close(a *actor, w *ids.Worker) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	if err := w.Close(ctx); err != nil && a.ctx.Err() == nil {
+	if err := w.Close(ctx); !a.isExpectedError(ctx, err, nil) && a.ctx.Err() == nil {
 		s.sim.addViolation(s.path(), "errors", "%s cannot close a worker: %v", a.name, err)
 	}
 }

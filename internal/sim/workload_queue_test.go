@@ -136,7 +136,7 @@ func (s *queueWorkload) closeAfterActors(a *actor) {
 		return
 	}
 	gone.Wait()
-	if err := s.queue(a.process).Close(a.ctx); err != nil && a.ctx.Err() == nil {
+	if err := s.queue(a.process).Close(a.ctx); !a.isExpectedError(a.ctx, err, nil) && a.ctx.Err() == nil {
 		s.sim.addViolation(s.path(), "errors", "%s cannot close its queue: %v", a.name, err)
 	}
 }
