@@ -303,16 +303,19 @@ func (s *lockWorkload) reenter(a *actor, lease *locks.Lease) {
 	}
 }
 
-// release releases a lease, and checks that its node is gone if the release waits for that.
+// release releases a lease, and checks that its node is gone if the servers have confirmed that.
 func (s *lockWorkload) release(a *actor, lease *locks.Lease) {
 	ctx, cancel := a.callContext()
 	defer cancel()
 	s.sim.history.add(s.path(), "%s releases token %d", a.name, lease.Token())
-	_ = lease.Release(ctx)
+	err := lease.Release(ctx)
 	if lease.Context().Err() == nil || lease.Err() == nil {
 		s.sim.addViolation(s.path(), "released", "%s has released a lease that has not ended", a.name)
 	}
-	if s.asyncRelease || ctx.Err() != nil || s.maxHold > 0 {
+	if err != nil && !errors.Is(err, framework.ErrUnconfirmed) {
+		s.sim.addViolation(s.path(), "errors", "%s cannot release: %v", a.name, err)
+	}
+	if s.asyncRelease || err != nil || s.maxHold > 0 {
 		return
 	}
 	if n, there := s.sim.zk.Node(lease.Node()); there && n.Stat.Czxid == lease.Token() && a.hasSession(lease.Session()) {
