@@ -14,35 +14,6 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestTwoChildrenThatEndAtOnce: both read their parent as waiting and want to wake it. The servers refuse the later one, which reads the parent again at once.
-func TestTwoChildrenThatEndAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		const children = 4
-		parent := workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
-			var each []func(context.Context) error
-			for i := range children {
-				each = append(each, func(ctx context.Context) error {
-					_, err := workflow.Child[int](ctx, run, fmt.Sprint(i), "child", i)
-					return err
-				})
-			}
-			return children, run.Parallel(ctx, each...)
-		})
-		child := workflow.NewKind("child", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
-			return n, run.Sleep(ctx, "nap", time.Minute)
-		}, workflow.WithWorkers(children))
-		m := w.flows("a").work(parent, child)
-		m.Link.Delay(20 * time.Millisecond) // so that each one reads the parent before another one wakes it
-		began := time.Now()
-		m.start("parent", "p", 0)
-		m.await("p", workflow.Done)
-		require.Less(t, time.Since(began), 2*time.Minute)
-		for i := range children {
-			require.Equal(t, workflow.Done, m.inspect(fmt.Sprint("p.", i)).State)
-		}
-	})
-}
-
 // TestAChildStaysAsLongAsItsParent: a parent that goes on long after its child has ended gets the same outcome, and not another child.
 func TestAChildStaysAsLongAsItsParent(t *testing.T) {
 	for _, outcome := range []workflow.State{workflow.Done, workflow.Failed, workflow.Cancelled} {
@@ -107,6 +78,103 @@ func TestAChildOfAnUnknownKindIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, workflow.ErrNoRun)
 		require.ErrorIs(t, m.Start(t.Context(), "chlid", "x", 0), workflow.ErrUnknownKind)
 	})
+}
+
+// TestAChildKeepsItsInput: a release adds a field to the input of a child. A parent that waits for its child goes on with that release.
+func TestAChildKeepsItsInput(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		parent := func(input any) workflow.Kind {
+			return workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+				return workflow.Child[string](ctx, run, "search", "search", input)
+			})
+		}
+		child := workflow.NewKind("search", func(ctx context.Context, run *workflow.Run, in map[string]any) (string, error) {
+			found, err := workflow.Await[string](ctx, run, "found", 0)
+			return fmt.Sprint(found, len(in)), err
+		})
+		former := w.flows("former").work(parent(map[string]any{"order": 42}), child)
+		former.start("parent", "p", 0)
+		settled()
+		former.stop()
+		next := w.flows("next").work(parent(map[string]any{"order": 42, "fast": true}), child)
+		require.NoError(t, next.Signal(t.Context(), "p.search", "found", "here"))
+		require.JSONEq(t, `"here1"`, string(next.await("p", workflow.Done).Result))
+	})
+}
+
+// TestAChildOfAnotherKindOrParentIsRefused: its outcome is not that of the child that the run asks for.
+func TestAChildOfAnotherKindOrParentIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var done doneLog
+		parent := func(kind string) workflow.Kind {
+			return workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+				if _, err := workflow.Child[int](ctx, run, "c", kind, 0); err != nil {
+					return 0, err
+				}
+				return 0, nil
+			}, workflow.WithAttempts(1, time.Second))
+		}
+		other := workflow.NewKind("other", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+			return workflow.Await[int](ctx, run, "never", 0)
+		})
+		former := w.flows("former").work(parent("other"), fiveSteps(&done), other)
+		former.start("parent", "kind", 0)
+		former.start("five", "owner.c", 0)
+		settled()
+		former.stop()
+		next := w.flows("next").work(parent("five"), fiveSteps(&done), other)
+		next.start("parent", "owner", 0)
+		require.Contains(t, next.await("owner", workflow.Failed).Error, "not started by the same parent")
+		require.NoError(t, next.Cancel(t.Context(), "kind.c", "")) // it wakes its parent
+		require.Contains(t, next.await("kind", workflow.Failed).Error, `run "kind.c" is a other, not a five`)
+	})
+}
+
+// TestAnIDUsedAgainHasItsOwnChildren: the former run of the id has left a child. One that has ended is replaced. The run waits for the end of another one.
+func TestAnIDUsedAgainHasItsOwnChildren(t *testing.T) {
+	for _, left := range []workflow.State{workflow.Done, workflow.Failed, workflow.Waiting} {
+		t.Run(string(left), func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				var children doneLog
+				parent := workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+					got, err := workflow.Child[int](ctx, run, "c", "child", n)
+					if errors.Is(err, workflow.ErrFailed) {
+						return -1, nil
+					}
+					return got, err
+				})
+				child := workflow.NewKind("child", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+					children.add("%s", run.UUID())
+					switch {
+					case n == 2 || left == workflow.Done:
+						return n, run.Do(ctx, "step", func(context.Context, workflow.Key) error { return nil })
+					case left == workflow.Failed:
+						return 0, workflow.Permanent(errors.New("no luck"))
+					}
+					return workflow.Await[int](ctx, run, "never", 0)
+				})
+				m := w.flows("a", workflow.WithRetention(time.Hour)).work(parent, child)
+				m.start("parent", "p", 1)
+				settled()
+				if left == workflow.Waiting {
+					require.NoError(t, m.Cancel(t.Context(), "p", "no need"))
+				}
+				for removed := false; !removed; time.Sleep(10 * time.Second) {
+					_, err := m.Inspect(t.Context(), "p")
+					removed = errors.Is(err, workflow.ErrNoRun)
+				}
+				m.start("parent", "p", 2)
+				if left == workflow.Waiting {
+					settled()
+					require.Equal(t, []string{`child run "p.c"`}, m.inspect("p").Waits)
+					require.NoError(t, m.Cancel(t.Context(), "p.c", "its parent is gone"))
+				}
+				require.JSONEq(t, "2", string(m.await("p", workflow.Done).Result))
+				require.Equal(t, children.all()[len(children.all())-1], m.inspect("p.c").UUID)
+				require.Len(t, children.all(), 2)
+			})
+		})
+	}
 }
 
 // TestACancelledRunStartsNoChild: the executor does not know yet that its run was cancelled. The servers refuse its child.

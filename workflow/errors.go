@@ -29,7 +29,7 @@ var (
 	ErrWaiting = errors.New("the run has to wait: return this error from its function")
 	// ErrNoRun is returned when no run has this id: it was not started, or was removed after its retention time.
 	ErrNoRun = errors.New("there is no such run")
-	// ErrIDInUse is returned by Start and Child when a run with this id and another kind, input or parent run exists; and by Start with WithOps when any run with this id exists.
+	// ErrIDInUse is returned by Start and Child when a run with this id and another kind or parent run exists; by Start also for another input; and by Start with WithOps when any run with this id exists.
 	ErrIDInUse = errors.New("the id is in use")
 	// ErrRefused is returned by Start when the servers have refused one of the operations of WithOps. No part was done: there is no run. The error also wraps a
 	// *framework.TxError with the index among these operations.

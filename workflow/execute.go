@@ -40,8 +40,8 @@ func (x *runner) handleUntilSettled(ctx context.Context, d *queue.Delivery[runIt
 	again := false
 	return recipe.OnSession(ctx, x.store.client, func(s *framework.Session) error {
 		if again { // a transaction was refused: maybe by the guard
-			if _, err := s.Multi(ctx, d.Guard()); err != nil && !failure.IsTransient(err) && !errors.Is(err, framework.ErrOutcomeUnknown) {
-				return fmt.Errorf("%w: %w", queue.ErrLost, err)
+			if err := x.checkDelivery(ctx, s, d); err != nil {
+				return err
 			}
 		}
 		again = true
@@ -78,9 +78,6 @@ func (x *runner) executeOnce(ctx context.Context, s *framework.Session, d *queue
 	return x.execute(ctx, s, d, r)
 }
 
-// errChanged is the cause with which the context of a run's function ends when the record was changed by someone else.
-var errChanged = errors.New("the run's record was changed")
-
 // execute calls the run's function and writes the outcome.
 func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
 	within, cancel := context.WithCancelCause(ctx)
@@ -112,7 +109,7 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 		end("changed", err)
 		return recipe.ErrAgain
 	}
-	outcome, settled := x.settle(ctx, s, d, r, run, result, err)
+	outcome, settled := x.settle(ctx, d, r, run, result, err)
 	if settled != nil {
 		outcome, err = "changed", settled
 	}
@@ -149,28 +146,67 @@ func (x *runner) callFunction(ctx context.Context, run *Run, input json.RawMessa
 }
 
 // settle writes the outcome of a call of the run's function: the run has finished, waits, or is tried again after a pause.
-func (x *runner) settle(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, run *Run, result json.RawMessage, err error) (outcome string, settled error) {
+func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r storedRun, run *Run, result json.RawMessage, err error) (outcome string, settled error) {
 	next := r.runRecord
-	waits, checks := run.state.awaited()
+	finish := func(s *framework.Session) error { return x.store.finish(ctx, s, d, r, next) }
+	waits := run.state.awaited()
 	var permanent *permanentError
 	switch {
 	case len(waits) > 0 && (err == nil || errors.Is(err, ErrWaiting)):
 		next.Waits, next.Failures, next.Error = waits, 0, ""
-		return "waiting", x.store.suspend(ctx, s, d, r, next, checks)
+		return "waiting", x.writeOutcome(ctx, d, r, func(s *framework.Session) error { return x.store.suspend(ctx, s, d, r, next) })
 	case err == nil:
 		next.State, next.Result, next.Error = Done, result, ""
-		return "done", x.store.finish(ctx, s, d, r, next)
+		return "done", x.writeOutcome(ctx, d, r, finish)
 	}
 	next.Failures++
 	next.Error = shortenReason(err.Error())
 	if next.Failures >= x.kind.cfg.attempts || errors.As(err, &permanent) {
 		next.State = Failed
 		x.store.client.Logger().Error("a run has failed", "path", r.node, "kind", r.Workflow, "attempts", next.Failures, "error", err)
-		return "failed", x.store.finish(ctx, s, d, r, next)
+		return "failed", x.writeOutcome(ctx, d, r, finish)
 	}
 	x.store.client.Logger().Warn("a run's attempt has failed", "path", r.node, "kind", r.Workflow, "attempt", next.Failures, "error", err)
-	r.Failures = next.Failures
-	return "retried", x.pause(ctx, s, d, r, x.kind.cfg.pauseAfter(next.Failures), err)
+	failed := r
+	failed.Failures = next.Failures
+	return "retried", x.writeOutcome(ctx, d, r, func(s *framework.Session) error {
+		return x.pause(ctx, s, d, failed, x.kind.cfg.pauseAfter(next.Failures), err)
+	})
+}
+
+// writeOutcome writes the outcome of a call of the run's function. As long as the record and the delivery are those with which the function was called, it repeats only the write: for
+// example, a sibling has woken the parent meanwhile, and the servers have refused the run's end with the parent's former version. It returns ErrAgain if the run must be read again.
+func (x *runner) writeOutcome(ctx context.Context, d *queue.Delivery[runItem], r storedRun, write func(s *framework.Session) error) error {
+	again := false
+	err := recipe.OnSession(ctx, x.store.client, func(s *framework.Session) error {
+		if again {
+			now, err := x.store.read(ctx, s, r.id)
+			switch {
+			case errors.Is(err, ErrNoRun) || err == nil && (now.stat.Czxid != r.stat.Czxid || now.stat.Version != r.stat.Version):
+				return errChanged
+			case err != nil:
+				return err
+			}
+			if err := x.checkDelivery(ctx, s, d); err != nil {
+				return err
+			}
+		}
+		again = true
+		return write(s)
+	}, failure.IsTransient)
+	if errors.Is(err, errChanged) {
+		return recipe.ErrAgain
+	}
+	return err
+}
+
+// checkDelivery returns queue.ErrLost if the servers refuse the delivery's guard.
+func (x *runner) checkDelivery(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem]) error {
+	_, err := s.Multi(ctx, d.Guard())
+	if err != nil && !failure.IsTransient(err) && !errors.Is(err, framework.ErrOutcomeUnknown) {
+		return fmt.Errorf("%w: %w", queue.ErrLost, err)
+	}
+	return nil
 }
 
 // pause lets the run wait after an error, before its function is called again.
@@ -182,7 +218,7 @@ func (x *runner) pause(ctx context.Context, s *framework.Session, d *queue.Deliv
 	next := r.runRecord
 	next.Error = shortenReason(reason.Error())
 	next.Waits = []runWait{{Until: now.Add(pause).UnixMilli() + 1, Retry: true}}
-	return x.store.suspend(ctx, s, d, r, next, nil)
+	return x.store.suspend(ctx, s, d, r, next)
 }
 
 // work executes the runs of the kind until ctx ends.

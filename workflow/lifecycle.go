@@ -233,8 +233,16 @@ func (st *runStore) renewItem(ctx context.Context, s *framework.Session, d *queu
 	return err
 }
 
-// suspend lets an active run wait. checks refuse the transaction if what it waits for has come meanwhile.
-func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, next runRecord, checks []framework.Op) error {
+// errChanged says that the run must be read again: its record was changed by someone else, or what it wants to wait for has come. It is the cause with which the context of a run's function
+// ends.
+var errChanged = errors.New("the run's record was changed")
+
+// suspend lets an active run wait. It returns errChanged if something that it waits for has come.
+func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, next runRecord) error {
+	checks, err := st.awaitedChecks(ctx, s, r, next.Waits)
+	if err != nil {
+		return err
+	}
 	next.State = Waiting
 	t := transition{delivery: d}
 	until := int64(0)
@@ -259,6 +267,45 @@ func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.
 	return st.commit(ctx, s, t)
 }
 
+// awaitedChecks returns the operations which refuse a transaction if something that a run waits for has come meanwhile, or errChanged if it has come already. An older state, which it may
+// read, is refused.
+func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r storedRun, waits []runWait) (checks []framework.Op, err error) {
+	var nodes []string
+	for _, w := range waits {
+		switch {
+		case w.Signal != "":
+			nodes = append(nodes, znode.Join(r.node, signalPrefix+w.Signal))
+		case w.Child != "":
+			nodes = append(nodes, st.runNode(w.Child))
+		}
+	}
+	found, err := recipe.GetManyOn(ctx, s, nodes)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range found {
+		isSignal := strings.HasPrefix(nodes[i], r.node+"/")
+		switch {
+		case n.Err != nil && !errors.Is(n.Err, framework.ErrNoNode):
+			return nil, n.Err
+		case isSignal == (n.Err == nil): // the signal has come, or the child is gone
+			return nil, errChanged
+		case isSignal: // no operation says that a node is missing, but a create and a delete do
+			checks = append(checks, framework.CreateOp(nodes[i], nil, framework.Persistent), framework.DeleteOp(nodes[i], framework.AnyVersion))
+		default:
+			child, err := parseRun(nodes[i], n.Data)
+			if err != nil {
+				return nil, err
+			}
+			if child.State.IsFinished() {
+				return nil, errChanged
+			}
+			checks = append(checks, framework.CheckOp(nodes[i], n.Stat.Version))
+		}
+	}
+	return checks, nil
+}
+
 // finish ends a run. If its parent waits for it, the parent becomes active in the same transaction.
 func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, next runRecord) error {
 	next.Waits = nil
@@ -279,7 +326,7 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 	if r.Parent != nil {
 		parent, err := st.read(ctx, s, r.Parent.ID)
 		switch {
-		case errors.Is(err, ErrNoRun) || err == nil && parent.UUID != r.Parent.UUID:
+		case errors.Is(err, ErrNoRun): // another run with the parent's id may wait for the end of this one
 		case err != nil:
 			return err
 		case parent.waitsFor(func(w runWait) bool { return w.Child == r.id }):

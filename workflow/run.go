@@ -48,22 +48,21 @@ type runState struct {
 	used    map[string]bool // names of timers that the function has used
 	nodes   int             // how many nodes are below the run's node
 	waits   []runWait       // what the run waits for before its function is called again
-	checks  []framework.Op  // refuse the suspension if what the run waits for has come meanwhile
 }
 
 // addWait notes that the run has to wait, and returns ErrWaiting.
-func (st *runState) addWait(w runWait, checks ...framework.Op) error {
+func (st *runState) addWait(w runWait) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.waits, st.checks = append(st.waits, w), append(st.checks, checks...)
+	st.waits = append(st.waits, w)
 	return ErrWaiting
 }
 
 // awaited returns what the run has to wait for.
-func (st *runState) awaited() ([]runWait, []framework.Op) {
+func (st *runState) awaited() []runWait {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.waits, st.checks
+	return st.waits
 }
 
 // useTimer returns when a timer is over, and false if it has not begun. Each name may be used once.

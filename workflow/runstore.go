@@ -141,10 +141,15 @@ type storedRun struct {
 
 // read reads a run behind a sync. A missing one is ErrNoRun.
 func (st *runStore) read(ctx context.Context, s *framework.Session, id string) (r storedRun, err error) {
-	r.id, r.node = id, st.runNode(id)
-	if err := s.Sync(ctx, r.node); err != nil {
+	if err := s.Sync(ctx, st.runNode(id)); err != nil {
 		return r, err
 	}
+	return st.readWithoutSync(ctx, s, id)
+}
+
+// readWithoutSync reads a run as the session's server has it, which may be behind.
+func (st *runStore) readWithoutSync(ctx context.Context, s *framework.Session, id string) (r storedRun, err error) {
+	r.id, r.node = id, st.runNode(id)
 	data, stat, err := s.Get(ctx, r.node)
 	if errors.Is(err, framework.ErrNoNode) {
 		return r, fmt.Errorf("%w: %q", ErrNoRun, id)
@@ -182,7 +187,7 @@ func (st *runStore) children(ctx context.Context, s *framework.Session, node str
 	for i, name := range names {
 		paths[i] = znode.Join(node, name)
 	}
-	all, err := s.GetAll(ctx, paths...)
+	all, err := recipe.GetManyOn(ctx, s, paths)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func (w *sweeper) sweepEntries(ctx context.Context, s *framework.Session, ended 
 		}
 		group.Go(func() error {
 			if remove {
-				err := w.remove(ctx, s, r.storedRun)
+				err := w.store.remove(ctx, s, r.storedRun)
 				if errors.Is(err, framework.ErrNotEmpty) { // the entry stays, and the next sweep tries again
 					w.store.client.Logger().Warn("a finished run cannot be removed: its records have nodes below them", "path", r.node, "error", err)
 					return nil
@@ -195,11 +195,11 @@ func (w *sweeper) existingParents(ctx context.Context, runs []endedRun) (map[par
 // deletedAtOnce is how many nodes below a run are deleted in one transaction.
 const deletedAtOnce = MaxSteps
 
-// remove deletes a run that has not changed since it was read, in one transaction. So a Retry comes before it and makes it fail, or finds no run: a run does not go on without
+// remove deletes a finished run that has not changed since it was read, in one transaction. So a Retry comes before it and makes it fail, or finds no run: a run does not go on without
 // its records. A run with more than deletedAtOnce nodes needs several transactions, the latest nodes first: a Retry between these goes on at the
-// first step whose record is gone.
-func (w *sweeper) remove(ctx context.Context, s *framework.Session, r storedRun) error {
-	children, err := w.store.children(ctx, s, r.node)
+// first step whose record is gone. A *framework.TxError says that the servers refuse one of the guards.
+func (st *runStore) remove(ctx context.Context, s *framework.Session, r storedRun, guards ...framework.Op) error {
+	children, err := st.children(ctx, s, r.node)
 	if err != nil {
 		return ignoreNoNode(err)
 	}
@@ -207,14 +207,19 @@ func (w *sweeper) remove(ctx context.Context, s *framework.Session, r storedRun)
 	for {
 		now := children[:min(len(children), deletedAtOnce)]
 		children = children[len(now):]
-		ops := []framework.Op{r.unchanged()}
+		ops := append(slices.Clone(guards), r.unchanged())
 		for _, c := range now {
 			ops = append(ops, framework.DeleteOp(znode.Join(r.node, c.name), framework.AnyVersion))
 		}
 		if len(children) == 0 {
 			ops = append(ops, framework.DeleteOp(r.node, r.stat.Version))
 		}
-		if err := w.store.commit(ctx, s, transition{ops: ops}); err != nil || len(children) == 0 {
+		err := st.commit(ctx, s, transition{ops: ops})
+		var refused *framework.TxError
+		switch {
+		case errors.As(err, &refused) && refused.Index < len(guards):
+			return refused
+		case err != nil || len(children) == 0:
 			return err
 		}
 	}

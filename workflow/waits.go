@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -123,9 +124,8 @@ func (r *Run) awaitSignal(ctx context.Context, name string, timeout time.Duratio
 		}
 	}
 	switch {
-	case !come: // no operation says that a node is missing, but a create and a delete do
-		node := r.signalNode(name)
-		return nil, r.state.addWait(w, framework.CreateOp(node, nil, framework.Persistent), framework.DeleteOp(node, framework.AnyVersion))
+	case !come:
+		return nil, r.state.addWait(w)
 	case signal.TimedOut:
 		return nil, Permanent(fmt.Errorf("%w: no signal %q within %v", ErrTimeout, name, timeout))
 	}
@@ -161,6 +161,9 @@ func (r *Run) settleSignal(ctx context.Context, name string) (signal signalRecor
 //
 // If the child has failed, Child returns ErrFailed. If it was cancelled, Child returns ErrCancelled. Both are marked as Permanent: a function that returns one of them ends its run
 // as failed. To go on after that, retry the child, and then this run. A child stays as long as its parent. Cancelling a run does not cancel its children.
+//
+// The first call starts the child with its kind and input; the child keeps the input, also if a later release calls Child with another one. If the child has another kind or parent, the error
+// wraps ErrIDInUse. If a former run of this id has left a child of this name, that is removed once it has finished, and the run waits until then: cancel it to go on.
 //
 // If no member knows the kind, Child returns ErrUnknownKind, and there is no child.
 func Child[O any](ctx context.Context, run *Run, name, kind string, input any) (O, error) {
@@ -202,21 +205,41 @@ func (r *Run) childResult(ctx context.Context, name, kind string, input any) (js
 	record := runRecord{Workflow: kind, Input: data, Parent: &parentRun{r.ID(), r.UUID()}, Trace: store.tel.traceContext(ctx)}.begin()
 	var child storedRun
 	err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) (err error) {
-		if err = store.checkKnown(ctx, s, kind); err == nil {
-			child, err = store.startOnce(ctx, s, id, record, guardsOf(r.executor), nil)
-		}
+		child, err = store.findOrStartChild(ctx, s, id, record, guardsOf(r.executor))
 		return err
 	})
-	if err == nil && child.UUID != record.UUID { // an earlier call has started it
-		err = checkSameStart(child, record)
-	}
 	if err != nil {
 		return nil, err
 	}
 	if !child.State.IsFinished() {
-		return nil, r.state.addWait(runWait{Child: id}, child.unchanged())
+		return nil, r.state.addWait(runWait{Child: id})
 	}
 	return child.Result, Permanent(child.outcome())
+}
+
+// findOrStartChild reads a child, or starts it with record if it is missing. It reads without a sync: the executor has read its run behind one, and with an older state
+// of the child the run does not wait. The child keeps its input: another release may have another one.
+func (st *runStore) findOrStartChild(ctx context.Context, s *framework.Session, id string, record runRecord, guards []framework.Op) (child storedRun, err error) {
+	child, err = st.readWithoutSync(ctx, s, id)
+	if errors.Is(err, ErrNoRun) {
+		if err = st.checkKnown(ctx, s, record.Workflow); err == nil {
+			child, err = st.startOnce(ctx, s, id, record, guards, nil)
+		}
+	}
+	switch {
+	case err != nil:
+		return child, err
+	case child.Parent == nil || child.Parent.ID != record.Parent.ID:
+		return child, fmt.Errorf("%w: run %q was not started by the same parent run", ErrIDInUse, id)
+	case child.Parent.UUID == record.Parent.UUID && child.Workflow != record.Workflow:
+		return child, fmt.Errorf("%w: run %q is a %s, not a %s", ErrIDInUse, id, child.Workflow, record.Workflow)
+	case child.Parent.UUID == record.Parent.UUID || !child.State.IsFinished(): // one of a former run with the parent's id keeps its name until it has finished
+		return child, nil
+	}
+	if err := st.remove(ctx, s, child, guards...); err != nil {
+		return child, err
+	}
+	return child, recipe.ErrAgain
 }
 
 // outcome is the error of a finished run that has no result.

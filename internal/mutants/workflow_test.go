@@ -105,13 +105,32 @@ var workflowMutants = []mutant{
 		old: "(r.UUID != item.UUID || r.Turn != item.Turn)", new: "r.UUID != item.UUID",
 	},
 	{
-		name: "a run waits for a signal that has come", file: "workflow/waits.go", test: "TestSignalsBesideTheSuspension",
-		old: "r.state.addWait(w, framework.CreateOp(node, nil, framework.Persistent), framework.DeleteOp(node, framework.AnyVersion))",
-		new: "r.state.addWait(w, framework.CheckOp(\"/\"+node[:0], framework.AnyVersion))",
+		name: "a run waits for a signal that has come", file: "workflow/lifecycle.go", test: "TestWhatComesBetweenTheLookAndTheSuspension",
+		old: "			checks = append(checks, framework.CreateOp(nodes[i], nil, framework.Persistent), framework.DeleteOp(nodes[i], framework.AnyVersion))\n", new: "			continue\n",
 	},
 	{
-		name: "a run waits for a child that has ended", file: "workflow/waits.go", test: "TestChildThatEndsBesideTheSuspension",
-		old: "r.state.addWait(runWait{Child: id}, child.unchanged())", new: "r.state.addWait(runWait{Child: id})",
+		name: "a run waits for a child that has ended", file: "workflow/lifecycle.go", test: "TestWhatComesBetweenTheLookAndTheSuspension",
+		old: "checks = append(checks, framework.CheckOp(nodes[i], n.Stat.Version))", new: "checks = append(checks, framework.CheckOp(nodes[i], framework.AnyVersion))",
+	},
+	{
+		name: "a function is executed again when its outcome is refused", file: "workflow/execute.go", test: "TestChildrenThatEndAtOnceAreExecutedOnce",
+		old: "		if again {\n			now, err", new: "		if again {\n			return errChanged\n		}\n		if again {\n			now, err",
+	},
+	{
+		name: "a child is started before it is looked for", file: "workflow/waits.go", test: "TestCostOfAFanOut",
+		old: "child, err = st.readWithoutSync(ctx, s, id)", new: "err = ErrNoRun",
+	},
+	{
+		name: "a child of a former run is taken for the run's own", file: "workflow/waits.go", test: "TestAnIDUsedAgainHasItsOwnChildren",
+		old: "case child.Parent.UUID == record.Parent.UUID || !child.State.IsFinished():", new: "case child.Parent.UUID != \"\":",
+	},
+	{
+		name: "a child of another kind is taken for the run's own", file: "workflow/waits.go", test: "TestAChildOfAnotherKindOrParentIsRefused",
+		old: "case child.Parent.UUID == record.Parent.UUID && child.Workflow != record.Workflow:", new: "case false:",
+	},
+	{
+		name: "a run that waits for the child of a former one is not woken", file: "workflow/lifecycle.go", test: "TestAnIDUsedAgainHasItsOwnChildren",
+		old: "		case errors.Is(err, ErrNoRun): // another run", new: "		case errors.Is(err, ErrNoRun) || err == nil && parent.UUID != r.Parent.UUID: // another run",
 	},
 	{
 		name: "a cancelled run is given to a second executor", file: "workflow/lifecycle.go", test: "TestCancel",
@@ -163,8 +182,8 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "a run is removed after its records", file: "workflow/sweep.go", test: "TestRetryBesideTheRemoval",
-		old: "		if len(children) == 0 {\n			ops = append(ops, framework.DeleteOp(r.node, r.stat.Version))\n		}\n		if err := w.store.commit(ctx, s, transition{ops: ops}); err != nil || len(children) == 0 {\n			return err\n		}\n",
-		new: "		if err := w.store.commit(ctx, s, transition{ops: ops}); err != nil {\n			return err\n		}\n		if len(children) == 0 {\n			return w.store.commit(ctx, s, transition{ops: []framework.Op{framework.DeleteOp(r.node, r.stat.Version)}})\n		}\n",
+		old: "		if len(children) == 0 {\n			ops = append(ops, framework.DeleteOp(r.node, r.stat.Version))\n		}\n		err := st.commit(ctx, s, transition{ops: ops})\n",
+		new: "		err := st.commit(ctx, s, transition{ops: ops})\n		if err == nil && len(children) == 0 {\n			err = st.commit(ctx, s, transition{ops: []framework.Op{framework.DeleteOp(r.node, r.stat.Version)}})\n		}\n",
 	},
 	{
 		name: "a run that does not end is removed", file: "workflow/sweep.go", test: "TestFinishedRunsAreRemoved",
@@ -180,14 +199,14 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "a cancelled run starts a child", file: "workflow/waits.go", test: "TestACancelledRunStartsNoChild",
-		old: "record, guardsOf(r.executor), nil)", new: "record, nil, nil)",
+		old: "record, guards, nil)", new: "record, nil, nil)",
 	},
 	{
 		name: "a child of an unknown kind is started", file: "workflow/waits.go", test: "TestAChildOfAnUnknownKindIsRefused",
-		old: "if err = store.checkKnown(ctx, s, kind); err == nil {", new: "if true {",
+		old: "if err = st.checkKnown(ctx, s, record.Workflow); err == nil {", new: "if true {",
 	},
 	{
-		name: "the refusal of a run's own change counts as one of the caller's", file: "workflow/lifecycle.go", test: "TestTwoChildrenThatEndAtOnce",
+		name: "the refusal of a run's own change counts as one of the caller's", file: "workflow/lifecycle.go", test: "TestChildrenThatEndAtOnceAreExecutedOnce",
 		old: "case t.callerOps > 0 && ", new: "case ",
 	},
 	{

@@ -49,6 +49,13 @@ func GetManyOn(ctx context.Context, s *framework.Session, paths []string) ([]fra
 	return inRequests(paths, func(some []string) ([]framework.Node, error) { return s.GetAll(ctx, some...) }, dataBytes, nodeWithError)
 }
 
+// GetManyOn is GetMany on one session: after its end the error wraps framework.ErrSessionLost.
+func GetManyOn(ctx context.Context, s *framework.Session, paths []string) ([]framework.Node, error) {
+	return inRequests(paths, func(some []string) ([]framework.Node, error) { return s.GetAll(ctx, some...) },
+		func(node framework.Node) int { return len(node.Data) },
+		func(err error) framework.Node { return framework.Node{Err: err} })
+}
+
 // ListMany lists the children of any number of nodes. It divides them among requests as GetMany does.
 func ListMany(ctx context.Context, client *framework.Client, paths []string) ([]primitives.Listing, error) {
 	return inRequests(paths, func(some []string) ([]primitives.Listing, error) { return ListAll(ctx, client, some...) },

@@ -1,0 +1,139 @@
+package workflow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/workflow"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// fanOut is a kind whose runs have so many children at once as their input says.
+func fanOut() workflow.Kind {
+	return workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, children int) (int, error) {
+		var each []func(context.Context) error
+		for i := range children {
+			each = append(each, func(ctx context.Context) error {
+				_, err := workflow.Child[int](ctx, run, fmt.Sprint(i), "child", i)
+				if errors.Is(err, workflow.ErrFailed) {
+					return nil
+				}
+				return err
+			})
+		}
+		return children, run.Parallel(ctx, each...)
+	})
+}
+
+// TestChildrenThatEndAtOnceAreExecutedOnce: each end wakes the parent, and the servers refuse the ends that have read the parent before. These are written again, and no function is called again.
+func TestChildrenThatEndAtOnceAreExecutedOnce(t *testing.T) {
+	for name, outcome := range map[string]error{"done": nil, "failed": errors.New("no luck")} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				const children = 20
+				var calls doneLog
+				child := workflow.NewKind("child", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+					calls.add("%d", n)
+					time.Sleep(10 * time.Minute)
+					return n, outcome
+				}, workflow.WithWorkers(children), workflow.WithAttempts(1, time.Second))
+				var m *worker
+				for i := range 2 {
+					m = w.flows(fmt.Sprint("m", i)).work(fanOut(), child)
+					m.Link.Delay(time.Millisecond) // so that several read the parent before one of them wakes it
+				}
+				refused := w.countRefusals()
+				m.start("parent", "p", children)
+				m.await("p", workflow.Done)
+				require.Len(t, calls.all(), children)
+				require.Positive(t, refused(), "else the test shows nothing")
+			})
+		})
+	}
+}
+
+// countRefusals counts the transactions that the servers refuse because a run's record has changed.
+func (w *world) countRefusals() (count func() int64) {
+	var refused atomic.Int64
+	w.Observe(func(q zktest.Request) {
+		for _, part := range q.Parts {
+			if q.Op == zktest.OpMulti && part.Err != 0 && strings.HasPrefix(part.Path, runsPath+"/runs/") {
+				refused.Add(1)
+				return
+			}
+		}
+	})
+	return refused.Load
+}
+
+// TestCostOfAFanOut: the parent's function is called again after each end. Then it reads each child once, starts none that it has started, and its suspension checks each one.
+func TestCostOfAFanOut(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		const children = 30
+		child := workflow.NewKind("child", func(ctx context.Context, run *workflow.Run, i int) (int, error) {
+			return i, run.Sleep(ctx, "work", time.Duration(i+1)*time.Minute)
+		}, workflow.WithWorkers(children))
+		m := w.flows("m").work(fanOut(), child)
+		var onRuns atomic.Int64
+		m.start("parent", "p", children)
+		settled()
+		w.Observe(func(q zktest.Request) {
+			for _, part := range append(q.Parts, q) {
+				if strings.HasPrefix(part.Path, runsPath+"/runs/") && strings.Contains(part.Path, "/p.") {
+					onRuns.Add(1)
+				}
+			}
+		})
+		m.await("p", workflow.Done)
+		require.Less(t, onRuns.Load(), int64(children*(3*children+20)))
+	})
+}
+
+// TestWhatComesBetweenTheLookAndTheSuspension: the executor has read that nothing has come, and its transaction is on its way. The servers refuse it.
+func TestWhatComesBetweenTheLookAndTheSuspension(t *testing.T) {
+	for name, come := range map[string]func(ctx context.Context, b *worker) error{
+		"signal": func(ctx context.Context, b *worker) error { return b.Signal(ctx, "x", "approved", "eve") },
+		"child":  func(ctx context.Context, b *worker) error { return b.Cancel(ctx, "x.c", "no need") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				var returned, once atomic.Bool
+				kind := workflow.NewKind("waits", func(ctx context.Context, run *workflow.Run, _ int) (got string, err error) {
+					defer returned.Store(true)
+					if name == "signal" {
+						return workflow.Await[string](ctx, run, "approved", 0)
+					}
+					got, err = workflow.Child[string](ctx, run, "c", "never", 0)
+					if errors.Is(err, workflow.ErrCancelled) {
+						return "cancelled", nil
+					}
+					return got, err
+				})
+				never := workflow.NewKind("never", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+					return workflow.Await[string](ctx, run, "never", 0)
+				})
+				b := w.flows("b").work(never)
+				a := w.flows("a").work(kind)
+				settled()
+				a.Link.Delay(50 * time.Millisecond)
+				came := make(chan error, 1)
+				own := a.Client.Status().SessionID
+				w.Observe(func(q zktest.Request) {
+					if q.Op == zktest.OpMultiRead && q.Session == own && returned.Load() && once.CompareAndSwap(false, true) { // the look
+						go func() { came <- come(context.Background(), b) }()
+					}
+				})
+				a.start("waits", "x", 0)
+				require.NoError(t, <-came)
+				a.await("x", workflow.Done)
+			})
+		})
+	}
+}
