@@ -274,6 +274,7 @@ func (w *Workflows) Wait(ctx context.Context, id string) (info Info, err error) 
 
 func (w *Workflows) wait(ctx context.Context, id string) (Info, error) {
 	node := w.store.runNode(id)
+	first := "" // the run's UUID
 	for value, err := range w.store.client.Follow(ctx, node) {
 		if err != nil {
 			return Info{}, err
@@ -284,6 +285,12 @@ func (w *Workflows) wait(ctx context.Context, id string) (Info, error) {
 		r, err := parseRun(node, value.Data)
 		if err != nil {
 			return Info{}, err
+		}
+		if first == "" {
+			first = r.UUID
+		}
+		if r.UUID != first {
+			return Info{}, fmt.Errorf("%w: %q was removed, and its id is used again", ErrNoRun, id)
 		}
 		if r.State.IsFinished() {
 			return storedRun{id: id, node: node, runRecord: r, stat: value.Stat}.info(), nil

@@ -359,11 +359,13 @@ func (st *runStore) signal(ctx context.Context, id, name string, data json.RawMe
 			return err
 		case r.State.IsFinished():
 			return fmt.Errorf("%w: it is %s", ErrFinished, r.State)
-		case r.stat.NumChildren >= maxChildren:
-			return fmt.Errorf("%w: the run has %d steps, timers and signals and may have no more", framework.ErrTooLarge, r.stat.NumChildren)
 		}
 		create := framework.CreateOp(node, record, framework.Persistent)
-		if !r.waitsFor(func(w runWait) bool { return w.Signal == name }) {
+		isAwaited := r.waitsFor(func(w runWait) bool { return w.Signal == name })
+		if err := st.checkRoomForSignal(ctx, s, r, isAwaited); err != nil {
+			return err
+		}
+		if !isAwaited {
 			return st.commit(ctx, s, transition{ops: []framework.Op{r.unchanged(), create}})
 		}
 		next := r.activate()
@@ -373,6 +375,22 @@ func (st *runStore) signal(ctx context.Context, id, name string, data json.RawMe
 		}
 		return st.commit(ctx, s, transition{ops: []framework.Op{wake, create}, kind: r.Workflow, item: next.item(id)})
 	})
+}
+
+// checkRoomForSignal refuses a signal to a run that has too many. Steps and timers have limits of their own, so that the signals of others do not end a run.
+func (st *runStore) checkRoomForSignal(ctx context.Context, s *framework.Session, r storedRun, isAwaited bool) error {
+	if r.stat.NumChildren < maxSignals || isAwaited && r.stat.NumChildren < maxChildren {
+		return nil
+	}
+	names, _, err := s.Children(ctx, r.node)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, signalPrefix) })
+	if isAwaited || len(names) >= maxSignals {
+		return fmt.Errorf("%w: the run has %d signals and %d nodes and may have no more", framework.ErrTooLarge, len(names), r.stat.NumChildren)
+	}
+	return nil
 }
 
 // checkSameSignal returns ErrSignalled if the run has this signal with other data, or its wait for the signal has timed out.
@@ -435,6 +453,17 @@ func (st *runStore) retry(ctx context.Context, id, from string) error {
 		nodes, err := st.nodesFrom(ctx, s, r, from)
 		if err != nil {
 			return err
+		}
+		for len(nodes) > deletedAtOnce { // the latest nodes first: what remains is the beginning of the run
+			kept := len(nodes) - deletedAtOnce
+			ops := []framework.Op{r.unchanged()}
+			for _, node := range nodes[kept:] {
+				ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))
+			}
+			if err := st.commit(ctx, s, transition{ops: ops}); err != nil {
+				return err
+			}
+			nodes = nodes[:kept]
 		}
 		t.ops = []framework.Op{write}
 		for _, node := range nodes {

@@ -90,6 +90,9 @@ func checkName(name string) error {
 	if name == "" || len(name) > MaxName {
 		return fmt.Errorf("%w: the name %.*q has %d bytes, it must have 1 to %d", ErrOption, MaxName, name, len(name), MaxName)
 	}
+	if name == "." || name == ".." { // a node cannot have it
+		return fmt.Errorf("%w: the name %q", ErrOption, name)
+	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
 		return fmt.Errorf("%w: the name %q contains a slash or a character that cannot be printed", ErrOption, name)
 	}

@@ -45,8 +45,8 @@ type runState struct {
 	mu      sync.Mutex
 	timers  map[string]time.Time // when each timer is over, by the ensemble's clock
 	signals map[string]signalRecord
+	begun   int             // how many timers have begun, those of this call of the function among them
 	used    map[string]bool // names of timers that the function has used
-	nodes   int             // how many nodes are below the run's node
 	waits   []runWait       // what the run waits for before its function is called again
 }
 
@@ -77,8 +77,8 @@ func (st *runState) useTimer(name string) (until time.Time, begun bool, err erro
 	if begun {
 		return until, true, nil
 	}
-	if st.nodes++; st.nodes > maxChildren {
-		return until, false, fmt.Errorf("%w: the run has %d steps, sleeps and signals and may have no more", framework.ErrTooLarge, maxChildren)
+	if st.begun++; st.begun > maxTimers {
+		return until, false, fmt.Errorf("%w: the run has %d sleeps and waits with a limit and may have no more", framework.ErrTooLarge, maxTimers)
 	}
 	return until, false, nil
 }
@@ -116,7 +116,6 @@ func openStoredRun(ctx context.Context, s *framework.Session, st *runStore, r st
 
 // noteChildren notes the steps, timers and signals below a run.
 func (r *Run) noteChildren(children []childNode) error {
-	r.state.nodes = len(children)
 	for _, c := range children {
 		node := znode.Join(r.ledger.path, c.name)
 		switch kind, name := splitChild(c.name); kind {
@@ -132,6 +131,7 @@ func (r *Run) noteChildren(children []childNode) error {
 				return err
 			}
 			r.state.timers[name] = timer.until(c.Stat)
+			r.state.begun++
 		case signalPrefix:
 			signal, err := parseSignal(node, c.Data)
 			if err != nil {

@@ -12,8 +12,8 @@ import (
 
 // TestASleepCountsOnce: a run that has nearly as many sleeps as it may have uses them again each time its function is called.
 func TestASleepCountsOnce(t *testing.T) {
-	st := &runState{timers: map[string]time.Time{}, used: map[string]bool{}, nodes: maxChildren - 1}
-	for i := range maxChildren - 1 {
+	st := &runState{timers: map[string]time.Time{}, used: map[string]bool{}, begun: maxTimers - 1}
+	for i := range maxTimers - 1 {
 		st.timers[fmt.Sprint(i)] = time.Now()
 	}
 	for name := range st.timers {

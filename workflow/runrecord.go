@@ -39,8 +39,12 @@ const (
 	MaxWorkers = 256
 	// MaxSignal is how many bytes the data of a signal may have as JSON.
 	MaxSignal = 8 << 10
-	// maxChildren is how many nodes a run may have: its steps, and as many timers and signals.
-	maxChildren = 2 * MaxSteps
+	// maxTimers is how many sleeps and waits with a limit a run may have.
+	maxTimers = 2 * MaxSteps
+	// maxSignals is how many signals a run may have that it does not wait for, together with its waits that have timed out.
+	maxSignals = 2 * MaxSteps
+	// maxChildren is how many nodes a run may have when it gets a signal that it waits for.
+	maxChildren = 6 * MaxSteps
 )
 
 const (

@@ -171,6 +171,9 @@ func (r storedRun) write(next runRecord) (framework.Op, error) {
 // unchanged is the operation that refuses a transaction if the record was replaced since it was read.
 func (r storedRun) unchanged() framework.Op { return framework.CheckOp(r.node, r.stat.Version) }
 
+// deletedAtOnce is how many nodes below a run are deleted in one transaction.
+const deletedAtOnce = MaxSteps
+
 // childNode is a step, a timer or a signal of a run.
 type childNode struct {
 	name string

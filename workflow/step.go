@@ -277,7 +277,7 @@ func (r *stepRecorder) runAttempts(ctx context.Context, cfg stepOptions, name st
 		switch {
 		case r.whyEnded(ctx, nil) != nil:
 			continue
-		case key.Attempt >= cfg.attempts || errors.As(err, &permanent):
+		case key.Attempt >= cfg.attempts || errors.As(err, &permanent) || errors.Is(err, ErrWaiting): // a wait is no failure
 			return stepRecord{}, err
 		}
 		r.ledger.client.Logger().Warn("a step has failed and is tried again", "path", r.ledger.path, "step", name, "attempt", key.Attempt, "error", err)

@@ -473,12 +473,12 @@ func TestForeignAndNewerNodes(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
-		for _, name := range []string{"", "a/b", "a\x00", "a\nb", "\u202e", "\xff", strings.Repeat("x", workflow.MaxName+1), "\ufffd"} {
+		for _, name := range []string{"", "a/b", "a\x00", "a\nb", "\u202e", "\xff", strings.Repeat("x", workflow.MaxName+1), "\ufffd", ".", ".."} {
 			err := e.opened.Do(t.Context(), name, nothing)
 			require.ErrorIs(t, err, workflow.ErrOption, "%q", name)
 			require.NotContains(t, err.Error(), "\u202e")
 		}
-		for _, name := range []string{".", "..", "zookeeper", "copy of Ärger", strings.Repeat("x", workflow.MaxName)} {
+		for _, name := range []string{"zookeeper", "copy of Ärger", strings.Repeat("x", workflow.MaxName)} {
 			require.NoError(t, e.opened.Do(t.Context(), name, nothing))
 		}
 		for _, option := range []workflow.StepOption{

@@ -71,7 +71,7 @@ type endedRuns struct {
 func (w *sweeper) sweepDir(ctx context.Context, s *framework.Session, ended endedRuns) error {
 	minutes, _, err := s.Children(ctx, ended.dir)
 	if err != nil {
-		return ignoreNoNode(err)
+		return w.leave(ended.dir, ignoreNoNode(err))
 	}
 	slices.Sort(minutes)
 	for _, minute := range minutes {
@@ -81,7 +81,7 @@ func (w *sweeper) sweepDir(ctx context.Context, s *framework.Session, ended ende
 		}
 		dir := znode.Join(ended.dir, minute)
 		entries, _, err := s.Children(ctx, dir)
-		if err = ignoreNoNode(err); err != nil {
+		if err = w.leave(dir, ignoreNoNode(err)); err != nil {
 			return err
 		}
 		for some := range slices.Chunk(entries, readAtOnce) {
@@ -125,19 +125,23 @@ func (w *sweeper) sweepEntries(ctx context.Context, s *framework.Session, ended 
 		}
 		group.Go(func() error {
 			if remove {
-				err := w.store.remove(ctx, s, r.storedRun)
-				if errors.Is(err, framework.ErrNotEmpty) { // the entry stays, and the next sweep tries again
-					w.store.client.Logger().Warn("a finished run cannot be removed: its records have nodes below them", "path", r.node, "error", err)
-					return nil
-				}
-				if err != nil {
-					return err
+				if err := w.store.remove(ctx, s, r.storedRun); err != nil {
+					return w.leave(r.node, err)
 				}
 			}
-			return s.DeleteIfPresent(ctx, znode.Join(dir, entry))
+			return w.leave(r.node, s.DeleteIfPresent(ctx, znode.Join(dir, entry)))
 		})
 	}
 	return group.Wait()
+}
+
+// leave returns nil for an error that concerns this node alone, so that the sweep goes on with others. The entry stays, and the next sweep tries again.
+func (w *sweeper) leave(path string, err error) error {
+	if !errors.Is(err, framework.ErrNotEmpty) && !errors.Is(err, framework.ErrNoAuth) && !errors.Is(err, framework.ErrTooLarge) {
+		return err
+	}
+	w.store.client.Logger().Warn("a finished run cannot be removed; this is tried again", "path", path, "error", err)
+	return nil
 }
 
 // endedRun is the run of an entry. It has no node if the entry is not one of a run.
@@ -191,9 +195,6 @@ func (w *sweeper) existingParents(ctx context.Context, runs []endedRun) (map[par
 	}
 	return exists, err
 }
-
-// deletedAtOnce is how many nodes below a run are deleted in one transaction.
-const deletedAtOnce = MaxSteps
 
 // remove deletes a finished run that has not changed since it was read, in one transaction. So a Retry comes before it and makes it fail, or finds no run: a run does not go on without
 // its records. A run with more than deletedAtOnce nodes needs several transactions, the latest nodes first: a Retry between these goes on at the

@@ -70,7 +70,7 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "a permanent error is retried", file: "workflow/step.go", test: "TestRetriesOfAStep|TestResultsThatCannotBeRecorded",
-		old: "key.Attempt >= cfg.attempts || errors.As(err, &permanent)", new: "key.Attempt >= cfg.attempts || errors.As(err, &permanent) && false",
+		old: "key.Attempt >= cfg.attempts || errors.As(err, &permanent) ||", new: "key.Attempt >= cfg.attempts || errors.As(err, &permanent) && false ||",
 	},
 	{
 		name: "a name is used twice", file: "workflow/step.go", test: "TestStepsOfOneRunAtOnce",
@@ -231,7 +231,7 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "a sleep counts each time", file: "workflow/run.go", test: "TestASleepCountsOnce",
-		old: "	if begun {\n		return until, true, nil\n	}\n", new: "	if begun {\n		st.nodes++\n		return until, true, nil\n	}\n",
+		old: "	if begun {\n		return until, true, nil\n	}\n", new: "	if begun {\n		st.begun++\n		return until, true, nil\n	}\n",
 	},
 	{
 		name: "a step of a graph begins before those before it", file: "workflow/graph.go", test: "TestGraphRunsStepsInTheirOrder",
@@ -285,6 +285,22 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "a run that cannot be removed keeps others", file: "workflow/sweep.go", test: "TestRunWithForeignNodeKeepsNoOthers",
-		old: "if errors.Is(err, framework.ErrNotEmpty) {", new: "if false {",
+		old: "if !errors.Is(err, framework.ErrNotEmpty) && ", new: "if true || ",
+	},
+	{
+		name: "a run that may not be read keeps others", file: "workflow/sweep.go", test: "TestARunThatMayNotBeReadKeepsNoOthers",
+		old: "&& !errors.Is(err, framework.ErrNoAuth) &&", new: "&&",
+	},
+	{
+		name: "a wait in a step is retried as a failure", file: "workflow/step.go", test: "TestAStepWithRetriesMayWait",
+		old: " || errors.Is(err, ErrWaiting): // a wait", new: ": // a wait",
+	},
+	{
+		name: "a wait for a run returns the next one of its id", file: "workflow/inspect.go", test: "TestWaitForARunWhoseIDIsUsedAgain",
+		old: "		if r.UUID != first {", new: "		if false {",
+	},
+	{
+		name: "signals of others end a run", file: "workflow/lifecycle.go", test: "TestSignalsOfOthersDoNotEndARun",
+		old: "if isAwaited || len(names) >= maxSignals {", new: "if true {",
 	},
 }
