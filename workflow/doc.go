@@ -30,7 +30,7 @@
 //	<path>              persistent: the ledger's UUID, JSON {"v":1,"kind":"ledger","id"}
 //	<path>/step-<name>  persistent: a finished step, JSON {"v":1,"result","token","attempts","ms","by"}
 //
-//	<path>/runs, queues, ended, failed, sweeper   the runs of Workflows; see docs/layouts.md
+//	<path>/runs, queues, ended, failed, kept, sweeper   the runs of Workflows; see docs/layouts.md
 //
 // Directories above them are containers. [Ledger.Remove] deletes the nodes of a ledger. Runs are deleted some time after they have finished ([WithRetention]).
 //

@@ -254,7 +254,7 @@ func readRuns(ctx context.Context, s *framework.Session, nodes []string) (runs [
 			record, err = parseRun(nodes[i], n.Data)
 		}
 		switch _, id := znode.Split(nodes[i]); {
-		case errors.Is(err, framework.ErrNoNode): // it was removed meanwhile
+		case errors.Is(err, framework.ErrNoNode), errors.Is(err, ErrNoRun): // it was removed
 		case err != nil:
 			unread = append(unread, failure.Wrap("read run", nodes[i], err))
 		default:

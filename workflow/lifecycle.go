@@ -183,9 +183,33 @@ func (st *runStore) startOnce(ctx context.Context, s *framework.Session, id stri
 	}
 	stored, err = st.read(ctx, s, id)
 	if errors.Is(err, ErrNoRun) {
-		return stored, recipe.ErrAgain
+		return st.readFormer(ctx, s, id, r)
 	}
 	return stored, err
+}
+
+// readFormer reads what has stayed of a run that was removed. A run that was started as r counts as one that exists, in a record without a UUID.
+func (st *runStore) readFormer(ctx context.Context, s *framework.Session, id string, r runRecord) (storedRun, error) {
+	node := st.runNode(id)
+	data, _, err := s.Get(ctx, node)
+	if errors.Is(err, framework.ErrNoNode) {
+		return storedRun{}, recipe.ErrAgain
+	}
+	if err != nil {
+		return storedRun{}, err
+	}
+	f, err := parseFormer(node, data)
+	switch {
+	case errors.Is(err, ErrForeign): // another run since
+		return storedRun{}, recipe.ErrAgain
+	case err != nil:
+		return storedRun{}, err
+	case r.Parent != nil || f.Workflow != r.Workflow || f.Input != r.former(time.Time{}).Input:
+		return storedRun{}, fmt.Errorf("%w: run %q was a %s with another input or parent. It was removed, and its id is kept until %s", ErrIDInUse, id, f.Workflow,
+			time.UnixMilli(f.Until).UTC().Format(time.RFC3339))
+	}
+	r.UUID = ""
+	return storedRun{id: id, node: node, runRecord: r}, nil
 }
 
 // checkSameStart returns ErrIDInUse unless a stored run was started with the kind, the input and the parent of r.

@@ -1,6 +1,8 @@
 package workflow
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -49,6 +51,7 @@ const (
 
 const (
 	runKind      = "run"
+	formerKind   = "former"
 	timerPrefix  = "timer-"
 	signalPrefix = "signal-"
 )
@@ -69,6 +72,7 @@ type runRecord struct {
 	Requests []string          `json:"requests,omitempty"` // the UUIDs of the latest calls of Cancel and Retry, the latest one last
 	Parent   *parentRun        `json:"parent,omitempty"`
 	Trace    map[string]string `json:"trace,omitempty"`
+	Keep     int64             `json:"keep,omitempty"` // for how many milliseconds after the run's end its id is kept
 
 	unknown recipe.Unknown
 }
@@ -144,6 +148,9 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 	if r.unknown, err = recipe.Decode(data, recordVersion, &r); err != nil {
 		return runRecord{}, fmt.Errorf("%s: %w", path, err)
 	}
+	if r.Kind == formerKind {
+		return runRecord{}, fmt.Errorf("%w: that of %s was removed", ErrNoRun, path)
+	}
 	if r.Kind != runKind || r.UUID == "" {
 		return runRecord{}, fmt.Errorf("%w: %s is no run", ErrForeign, path)
 	}
@@ -156,6 +163,30 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 func (s State) isKnown() bool { return s == Active || s == Waiting || s.IsFinished() }
 
 func (r runRecord) encode() ([]byte, error) { return r.unknown.Encode(recordVersion, r) }
+
+// formerRecord is the data of the node of a run that was removed and whose id is kept (WithKeptID). It tells Start what was started.
+type formerRecord struct {
+	Kind     string `json:"kind"`
+	Workflow string `json:"workflow"`
+	Input    string `json:"input"` // the SHA-256 of the run's input, in hexadecimal digits
+	Until    int64  `json:"until"` // a time of the ensemble's clock, in milliseconds
+}
+
+// former is what stays of a run that has ended at a time.
+func (r runRecord) former(ended time.Time) formerRecord {
+	sum := sha256.Sum256(r.Input)
+	return formerRecord{formerKind, r.Workflow, hex.EncodeToString(sum[:]), ended.UnixMilli() + r.Keep}
+}
+
+func parseFormer(path string, data []byte) (f formerRecord, err error) {
+	if _, err = recipe.Decode(data, recordVersion, &f); err == nil && f.Kind != formerKind {
+		err = fmt.Errorf("%w: it is no former run", ErrForeign)
+	}
+	if err != nil {
+		return formerRecord{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
 
 // timerRecord is the data of a timer's node: when the node was made and how long the timer runs say when it is over.
 type timerRecord struct {

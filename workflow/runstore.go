@@ -25,6 +25,7 @@ import (
 //	<path>/queues/<kind>                      a queue.Queue in parallel order: items {"run","id","turn"}
 //	<path>/ended/<minute>/<run>,<version>     persistent: done and cancelled runs, by the minute in which they ended
 //	<path>/failed/<minute>/<run>,<version>    persistent: failed runs, in the same form
+//	<path>/kept/<minute>/<run>,<version>      persistent: removed runs whose ids are kept, by the minute until which they are
 //	<path>/sweeper                            a locks.Mutex: who removes finished runs
 type runStore struct {
 	client *framework.Client
@@ -65,6 +66,8 @@ func (st *runStore) queuePath(kind string) string { return st.path + "/queues/" 
 func (st *runStore) endedDir() string { return st.path + "/ended" }
 
 func (st *runStore) failedDir() string { return st.path + "/failed" }
+
+func (st *runStore) keptDir() string { return st.path + "/kept" }
 
 // checkKnown refuses a kind that no process has worked on.
 func (st *runStore) checkKnown(ctx context.Context, s *framework.Session, kind string) error {

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -57,7 +58,10 @@ func (w *sweeper) sweep(ctx context.Context) error {
 		if err := w.sweepDir(ctx, s, endedRuns{w.store.endedDir(), false, now.Add(-w.retention)}); err != nil {
 			return err
 		}
-		return w.sweepDir(ctx, s, endedRuns{w.store.failedDir(), true, now.Add(-w.failedRetention)})
+		if err := w.sweepDir(ctx, s, endedRuns{w.store.failedDir(), true, now.Add(-w.failedRetention)}); err != nil {
+			return err
+		}
+		return w.sweepKept(ctx, s, now)
 	}, failure.IsTransient)
 }
 
@@ -168,6 +172,9 @@ func (w *sweeper) readEntries(ctx context.Context, entries []string) ([]endedRun
 		case n.Err == nil:
 			r.exists, r.stat = true, n.Stat
 			r.runRecord, r.err = parseRun(r.node, n.Data)
+			if errors.Is(r.err, ErrNoRun) {
+				r.exists, r.err = false, nil
+			}
 		case !errors.Is(n.Err, framework.ErrNoNode):
 			r.err = n.Err
 		}
@@ -191,7 +198,7 @@ func (w *sweeper) existingParents(ctx context.Context, runs []endedRun) (map[par
 	for i, n := range nodes {
 		parent, wrong := parseRun(paths[i], n.Data)
 		isOther := n.Err == nil && wrong == nil && parent.UUID != parents[i].UUID
-		exists[parents[i]] = !errors.Is(n.Err, framework.ErrNoNode) && !isOther // a parent that cannot be read exists
+		exists[parents[i]] = !errors.Is(n.Err, framework.ErrNoNode) && !errors.Is(wrong, ErrNoRun) && !isOther // a parent that cannot be read exists
 	}
 	return exists, err
 }
@@ -213,7 +220,11 @@ func (st *runStore) remove(ctx context.Context, s *framework.Session, r storedRu
 			ops = append(ops, framework.DeleteOp(znode.Join(r.node, c.name), framework.AnyVersion))
 		}
 		if len(children) == 0 {
-			ops = append(ops, framework.DeleteOp(r.node, r.stat.Version))
+			last, err := st.removalOps(ctx, s, r)
+			if err != nil {
+				return err
+			}
+			ops = append(ops, last...)
 		}
 		err := st.commit(ctx, s, transition{ops: ops})
 		var refused *framework.TxError
@@ -224,6 +235,71 @@ func (st *runStore) remove(ctx context.Context, s *framework.Session, r storedRu
 			return err
 		}
 	}
+}
+
+// removalOps are the operations that delete the node of a run, or put what stays of the run into its place.
+func (st *runStore) removalOps(ctx context.Context, s *framework.Session, r storedRun) ([]framework.Op, error) {
+	now, err := st.now(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	former := r.former(r.stat.Mtime)
+	until := time.UnixMilli(former.Until)
+	if r.Keep == 0 || !until.After(now) {
+		return []framework.Op{framework.DeleteOp(r.node, r.stat.Version)}, nil
+	}
+	data, err := encodeRecord(former)
+	entry := fmt.Sprintf("%s/%s/%s,%d", st.keptDir(), until.UTC().Format(minuteForm), r.id, r.stat.Version)
+	return []framework.Op{framework.SetOp(r.node, data, r.stat.Version), framework.CreateOp(entry, nil, framework.Persistent)}, err
+}
+
+// sweepKept deletes what has stayed of removed runs once their ids are kept no longer.
+func (w *sweeper) sweepKept(ctx context.Context, s *framework.Session, now time.Time) error {
+	minutes, _, err := s.Children(ctx, w.store.keptDir())
+	if err != nil {
+		return w.leave(w.store.keptDir(), ignoreNoNode(err))
+	}
+	for _, minute := range minutes {
+		began, err := time.Parse(minuteForm, minute)
+		if err != nil || began.Add(time.Minute).After(now) {
+			continue
+		}
+		dir := znode.Join(w.store.keptDir(), minute)
+		entries, _, err := s.Children(ctx, dir)
+		if err = w.leave(dir, ignoreNoNode(err)); err != nil {
+			return err
+		}
+		group, within := errgroup.WithContext(ctx)
+		group.SetLimit(removedAtOnce)
+		for _, entry := range entries {
+			group.Go(func() error { return w.leave(dir, w.forget(within, s, znode.Join(dir, entry), now)) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget deletes what has stayed of the run of an entry, and the entry.
+func (w *sweeper) forget(ctx context.Context, s *framework.Session, entry string, now time.Time) error {
+	_, name := znode.Split(entry)
+	id := name[:max(0, strings.LastIndexByte(name, ','))]
+	if id == "" { // not a run's entry
+		return nil
+	}
+	node := w.store.runNode(id)
+	data, stat, err := s.Get(ctx, node)
+	if err == nil {
+		former, wrong := parseFormer(node, data)
+		if wrong == nil && former.Until <= now.UnixMilli() {
+			err = w.store.commit(ctx, s, transition{ops: []framework.Op{framework.DeleteOp(node, stat.Version)}})
+		}
+	}
+	if err = ignoreNoNode(err); err != nil {
+		return err
+	}
+	return s.DeleteIfPresent(ctx, entry)
 }
 
 func ignoreNoNode(err error) error {

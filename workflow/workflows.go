@@ -131,7 +131,8 @@ func (w *Workflows) Register(kinds ...Kind) error {
 }
 
 // Start starts a run of a kind, with an input that is stored as JSON. It returns once the servers have the run, stored in one transaction with the item that a member
-// takes. If Start has made a run with this id, kind and input before, in any state, Start does nothing. If a run with this id and another kind or input exists, or a child run
+// takes. If Start has made a run with this id, kind and input before, in any state, Start does nothing. That ends when the run is removed after its retention, unless it was started with WithKeptID: then Start
+// starts a run again. If a run with this id and another kind or input exists, or a child run
 // with this id, it returns ErrIDInUse.
 //
 // Other errors wrap ErrUnknownKind, framework.ErrTooLarge for an input of more than MaxResult bytes, ErrResult, ErrOption, or the end of ctx: then the run
@@ -148,7 +149,8 @@ func (w *Workflows) Start(ctx context.Context, kind, id string, input any, opts 
 		}
 	}
 	if err = w.argumentErrorOr(err); err == nil {
-		_, err = w.store.start(ctx, id, runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx)}, cfg.with...)
+		record := runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx), Keep: cfg.keep.Milliseconds()}
+		_, err = w.store.start(ctx, id, record, cfg.with...)
 		if errors.Is(err, queue.ErrOption) { // an operation with a bad path
 			err = fmt.Errorf("%w: %w", ErrOption, err)
 		}
@@ -159,7 +161,23 @@ func (w *Workflows) Start(ctx context.Context, kind, id string, input any, opts 
 // StartOption changes how a run is started.
 type StartOption func(*startOptions) error
 
-type startOptions struct{ with []framework.Op }
+type startOptions struct {
+	with []framework.Op
+	keep time.Duration
+}
+
+// WithKeptID keeps the run's id for d after the run's end, at least a minute and at most five years: the run is removed as others are, but until then Start with the same kind, id and input
+// does nothing, and with another kind or input it returns ErrIDInUse. A node of about 200 bytes stays for that. Use it if a caller may repeat Start after the retention, as a job
+// of a scheduler does after a pause.
+func WithKeptID(d time.Duration) StartOption {
+	return func(o *startOptions) error {
+		if d < time.Minute || d > maxWait {
+			return fmt.Errorf("%w: the id is kept for %v, it must be from a minute to %v", ErrOption, d, maxWait)
+		}
+		o.keep = d
+		return nil
+	}
+}
 
 // WithOps starts the run together with the caller's own operations, in one transaction: all of it happens, or no part. If the servers refuse one of them, Start returns
 // ErrRefused. They must not touch the nodes of the Workflows.

@@ -182,8 +182,8 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "a run is removed after its records", file: "workflow/sweep.go", test: "TestRetryBesideTheRemoval",
-		old: "		if len(children) == 0 {\n			ops = append(ops, framework.DeleteOp(r.node, r.stat.Version))\n		}\n		err := st.commit(ctx, s, transition{ops: ops})\n",
-		new: "		err := st.commit(ctx, s, transition{ops: ops})\n		if err == nil && len(children) == 0 {\n			err = st.commit(ctx, s, transition{ops: []framework.Op{framework.DeleteOp(r.node, r.stat.Version)}})\n		}\n",
+		old: "			ops = append(ops, last...)\n		}\n		err := st.commit(ctx, s, transition{ops: ops})\n",
+		new: "			_ = last\n		}\n		err := st.commit(ctx, s, transition{ops: ops})\n		if err == nil && len(children) == 0 {\n			err = st.commit(ctx, s, transition{ops: []framework.Op{framework.DeleteOp(r.node, r.stat.Version)}})\n		}\n",
 	},
 	{
 		name: "a run that does not end is removed", file: "workflow/sweep.go", test: "TestFinishedRunsAreRemoved",
@@ -302,5 +302,17 @@ var workflowMutants = []mutant{
 	{
 		name: "signals of others end a run", file: "workflow/lifecycle.go", test: "TestSignalsOfOthersDoNotEndARun",
 		old: "if isAwaited || len(names) >= maxSignals {", new: "if true {",
+	},
+	{
+		name: "a removed run leaves nothing of its kept id", file: "workflow/sweep.go", test: "TestAnIDIsKept|TestOneRunForATickThatIsRepeatedAfterDays",
+		old: "if r.Keep == 0 || !until.After(now) {", new: "if r.Keep >= 0 || !until.After(now) {",
+	},
+	{
+		name: "a kept id stays for ever", file: "workflow/sweep.go", test: "TestAnIDIsKept",
+		old: "wrong == nil && former.Until <= now.UnixMilli() {", new: "wrong == nil && former.Until < 0 {",
+	},
+	{
+		name: "a kept id counts for another input", file: "workflow/lifecycle.go", test: "TestAnIDIsKept",
+		old: " || f.Input != r.former(time.Time{}).Input:", new: ":",
 	},
 }
