@@ -231,6 +231,12 @@ func (t *Term) TransferTo(ctx context.Context, id string) error {
 }
 
 func (t *Term) transferTo(ctx context.Context, id string) error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	if err := recipe.Sync(ctx, t.client, t.path); err != nil { // a candidate may be in line that a lagging server does not show yet
+		return err
+	}
 	line, err := t.listWaiting(ctx)
 	if err != nil {
 		return err

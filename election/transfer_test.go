@@ -324,3 +324,27 @@ func TestTransfersUnderFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestTransferBehindALaggingServer: the candidate is in line, but the server of the leader, or of who asks for the transfer, does not show that yet.
+func TestTransferBehindALaggingServer(t *testing.T) {
+	for name, transfer := range map[string]func(ctx context.Context, a *member, term *election.Term) error{
+		"TransferTo":      func(ctx context.Context, _ *member, term *election.Term) error { return term.TransferTo(ctx, "b") },
+		"RequestTransfer": func(ctx context.Context, a *member, _ *election.Term) error { return a.RequestTransfer(ctx, "b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b := w.member("a"), w.member("b")
+				began, _ := reigns(t.Context(), a.Election)
+				term := got(t, began)
+				s, err := a.client.Session(t.Context())
+				require.NoError(t, err)
+				catchUp, err := w.Lag(s.ID())
+				require.NoError(t, err)
+				defer catchUp()
+				next, _ := reigns(t.Context(), b.Election)
+				require.NoError(t, transfer(t.Context(), a, term))
+				got(t, next)
+			})
+		})
+	}
+}

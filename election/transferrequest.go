@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // RequestTransfer asks the leader to hand leadership to the first candidate in line with this id, and waits until that candidate leads. Any
@@ -25,6 +26,12 @@ func (e *Election) RequestTransfer(ctx context.Context, id string) error {
 }
 
 func (e *Election) requestTransfer(ctx context.Context, id string) error {
+	if e.err != nil {
+		return e.err
+	}
+	if err := recipe.Sync(ctx, e.client, e.path); err != nil { // also "it leads already" and "it is not in line" must not be a lagging server's
+		return err
+	}
 	all, err := e.Candidates(ctx)
 	switch {
 	case err != nil:

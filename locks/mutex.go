@@ -44,7 +44,8 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 }
 
 // TryLock acquires the lock at once or returns an error that wraps ErrNotAcquired. It waits for a session and for the servers' answers
-// until ctx ends. Its other errors are those of Lock.
+// until ctx ends. A lock whose Release has returned, and for which nobody waits, is free, also if this client's server lags: before TryLock fails, it
+// asks the leader once, which costs a round trip and no write. Its other errors are those of Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 	if m.handoff != nil && m.lock.holderOf(ctx) == nil {
 		return m.handoff.tryTurn(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // RevokeMark is what Revoke, like Curator's Revoker, writes into the node of a holder to request its release.
@@ -24,7 +25,7 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	if client == nil {
 		return errors.New("revoke: the client is nil")
 	}
-	st, err := client.Exists(ctx, node)
+	st, err := recipe.SyncedStat(ctx, client, node)
 	if err == nil && st.EphemeralOwner == 0 {
 		return fmt.Errorf("revoke %s: %w: the node belongs to no session", node, framework.ErrInvalidPath)
 	}
@@ -51,7 +52,7 @@ func Evict(ctx context.Context, client *framework.Client, node string, token int
 	if client == nil {
 		return errors.New("evict: the client is nil")
 	}
-	st, err := client.Exists(ctx, node)
+	st, err := recipe.SyncedStat(ctx, client, node)
 	if err == nil && st.Czxid != token {
 		err = fmt.Errorf("%w: the node with the token %d was replaced by one with %d", ErrHolderGone, token, st.Czxid)
 	}

@@ -172,6 +172,16 @@ var electionMutants = []mutant{
 		new: "p.contender.Leave(nil)",
 	},
 	{
+		name: "a leader that hands over believes a lagging server", file: "election/term.go", test: "TestTransferBehindALaggingServer",
+		old: "if err := recipe.Sync(ctx, t.client, t.path); err != nil {",
+		new: "if err := ctx.Err(); err != nil {",
+	},
+	{
+		name: "who requests a transfer believes a lagging server", file: "election/transferrequest.go", test: "TestTransferBehindALaggingServer",
+		old: "if err := recipe.Sync(ctx, e.client, e.path); err != nil {",
+		new: "if err := ctx.Err(); err != nil {",
+	},
+	{
 		name: "a term is visible before its watches begin", file: "election/campaign.go", test: "TestTermIsVisibleOnceItsWatchesHaveBegun",
 		old: "\tended := e.tel.startTerm(t.began)\n",
 		new: "\te.current.Store(t)\n\tended := e.tel.startTerm(t.began)\n",

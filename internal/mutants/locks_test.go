@@ -66,6 +66,21 @@ var locksMutants = []mutant{
 		new: "if lease.guarded.Load() && false {",
 	},
 	{
+		name: "a try believes a lagging server", file: "internal/waitline/line.go", pkg: "./locks", test: "TestTryLockAfterAReleaseBehindALaggingServer",
+		old: "if errors.Is(err, ErrNotAcquired) { // the",
+		new: "if errors.Is(err, ErrNotAcquired) && false { // the",
+	},
+	{
+		name: "a try writes before it fails", file: "internal/waitline/line.go", pkg: "./locks", test: "TestAFailedTryWritesNothing",
+		old: "SyncForWatch(ctx, l.dir, false)",
+		new: "SyncForWatch(ctx, l.dir, true)",
+	},
+	{
+		name: "who revokes or evicts believes a lagging server", file: "internal/recipe/synced.go", pkg: "./locks", test: "TestRevokeAndEvictBehindALaggingServer",
+		old: "return s.Sync(ctx, path) })",
+		new: "return nil })",
+	},
+	{
 		name: "a throttled watch on the predecessor ends the wait", file: "internal/waitline/line.go", pkg: "./locks", test: "TestThrottledWatchKeepsPlaceInLine",
 		old: "c.watchAgain(ctx, predecessor, event.Err)", new: "event.Err",
 	},
@@ -105,8 +120,8 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "a try does not look before it joins", file: "internal/waitline/line.go", pkg: "./locks", test: "TestLockAndRelease",
-		old: "\tif err := l.checkVacant(names); err != nil {\n\t\treturn nil, err\n\t}\n",
-		new: "\t_, err = l.checkVacant(names), nil\n",
+		old: "\terr := l.checkVacant(ctx, s)\n",
+		new: "\terr := ctx.Err()\n",
 	},
 	{
 		name: "the servers' own directory may be a lock", file: "internal/recipe/arguments.go", pkg: "./locks", test: "TestBadInput",

@@ -49,7 +49,7 @@ type Operations interface {
 	// has the node by then, only the companions are deleted.
 	DiscardOwn(queued func(), node Created, companions ...string) Discarded
 
-	// SyncForWatch brings this session's server up to date for a reader that watches what it reads. If strict, as before the first read, it is Session.Sync. Before a later read, such
+	// SyncForWatch brings this session's server up to date for a reader that watches what it reads, or that may read again. If strict, as before the first read, it is Session.Sync. Before a later read, such
 	// as after a reconnect, ZooKeeper's own sync is enough, which writes nothing. The leader may answer that before it has applied what a follower has acknowledged, and so may a leader
 	// that was deposed and does not know it yet. The reader then goes on with an older state. It learns of the rest by its watch, or by the reconnect when the deposed leader
 	// steps down.

@@ -91,13 +91,16 @@ func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, wait
 }
 
 // Try returns a contender that is granted at once, or fails with ErrNotAcquired. When it fails, it deletes the node that it may have created in the background. It
-// waits for the servers' answers until ctx ends. Its other errors are those of Wait.
+// waits for the servers' answers until ctx ends. Before it believes that others are in line, it brings its server up to date. Its other errors are those of Wait.
 func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Contender, error) {
-	names, _, err := s.Children(ctx, l.dir)
-	if err != nil && !errors.Is(err, framework.ErrNoNode) {
-		return nil, err
+	err := l.checkVacant(ctx, s)
+	if errors.Is(err, ErrNotAcquired) { // the server may lag: a Release may have returned before this call
+		if err := s.Primitives().SyncForWatch(ctx, l.dir, false); err != nil {
+			return nil, err
+		}
+		err = l.checkVacant(ctx, s)
 	}
-	if err := l.checkVacant(names); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	c := l.newContender(s)
@@ -116,10 +119,14 @@ func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Con
 	return c, nil
 }
 
-// checkVacant returns ErrNotAcquired if a new contender would have to wait for one of these children.
-func (l *Line) checkVacant(names []string) error {
+// checkVacant lists the line, and returns ErrNotAcquired if a new contender would have to wait.
+func (l *Line) checkVacant(ctx context.Context, s *framework.Session) error {
+	names, _, err := s.Children(ctx, l.dir)
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return err
+	}
 	var blocked error
-	err := l.filter.forEach(names, func(p Position) {
+	err = l.filter.forEach(names, func(p Position) {
 		if !p.Kind.IsShared() || !l.filter.Kind.IsShared() {
 			blocked = ErrNotAcquired
 		}
