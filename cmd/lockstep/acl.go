@@ -134,8 +134,8 @@ func (a nodeAccess) String() string {
 // accessTime bounds what is read of ACLs after a command was refused.
 const accessTime = 2 * time.Second
 
-// withPermitted adds to an error of missing permission who is permitted, if the client may read the ACL of the node. The client of the command is closed by then, so this
-// opens another session.
+// withPermitted adds to an error of missing permission which node's ACL refuses, and who is permitted, if the client may read that ACL. The client of the command is
+// closed by then, so this opens another session.
 func withPermitted(cmd *cobra.Command, err error) error {
 	if !errors.Is(err, framework.ErrNoAuth) {
 		return err
@@ -156,21 +156,22 @@ func withPermitted(cmd *cobra.Command, err error) error {
 		path, _ = znode.Split(path)
 		access, failed = readAccess(ctx, client, path)
 	}
+	if errors.Is(failed, framework.ErrNoAuth) {
+		return &permittedError{err, "; the ACL of " + path + " permits neither this nor to read it"}
+	}
 	if failed != nil || access.lacks(framework.PermAll) == 0 {
 		return err
 	}
-	return &permittedError{err, access}
+	return &permittedError{err, "; the ACL of " + access.path + " has " + access.String()}
 }
 
-// permittedError is an error of missing permission that says who is permitted.
+// permittedError is an error of missing permission that says which ACL refuses.
 type permittedError struct {
-	err    error
-	access nodeAccess
+	err  error
+	says string
 }
 
-func (e *permittedError) Error() string {
-	return e.err.Error() + "; the ACL of " + e.access.path + " has " + e.access.String()
-}
+func (e *permittedError) Error() string { return e.err.Error() + e.says }
 
 func (e *permittedError) Unwrap() error { return e.err }
 

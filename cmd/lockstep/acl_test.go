@@ -50,6 +50,20 @@ func TestWhoIsPermittedIsNamed(t *testing.T) {
 	whoIsPermittedIsNamed(t, s, "/app")
 }
 
+// TestTheRefusingDirectoryIsNamed though its ACL may not be read: it is the nearest one that there is above the lock.
+func TestTheRefusingDirectoryIsNamed(t *testing.T) {
+	s := newStage(t)
+	stranger := s.env
+	s.env = append(s.env, framework.EnvAuth+"=ann:secret")
+	s.ok("lock", "/closed/deploy", "--", "true")
+	s.env = stranger
+	for path, refusing := range map[string]string{"/closed/other": "/closed", "/closed/new/other": "/closed"} {
+		code, _, errs := s.run("lock", path, "--", "true")
+		require.Equal(t, 77, code)
+		require.Contains(t, errs, "no permission; the ACL of "+refusing+" permits neither this nor to read it\n")
+	}
+}
+
 func TestWhoIsPermittedIsNamedByRealServers(t *testing.T) {
 	s, root := onEnsemble(t)
 	t.Cleanup(func() { removeTree(t, s, root, digest("ann:secret")) })

@@ -97,7 +97,7 @@ func (c *connectionFlags) connectClient(cmd *cobra.Command, further ...framework
 	case endedBySignal(cmd.Context()):
 		return nil, context.Cause(cmd.Context())
 	}
-	return nil, c.unreachableError(err)
+	return nil, c.unreachableError(cmd, err)
 }
 
 // connectSilently returns a client with a session for a subcommand's flags, and prints and logs nothing. It is for completion, and for the ACL that is read after an error.
@@ -139,7 +139,7 @@ func holdsSomething(cmd *cobra.Command) bool {
 const keepsNode = "keeps-node"
 
 // unreachableError lists each server with its cause, a line each.
-func (c *connectionFlags) unreachableError(err error) error {
+func (c *connectionFlags) unreachableError(cmd *cobra.Command, err error) error {
 	reason := fmt.Sprintf("no session within %v", time.Duration(c.connectTimeout))
 	var failed *framework.ConnectError
 	switch {
@@ -151,8 +151,16 @@ func (c *connectionFlags) unreachableError(err error) error {
 	for _, s := range failed.Servers {
 		reason += "\n  " + s.Error()
 	}
-	return &exitError{exitNoSession, errors.New(reason),
-		"name the servers with --zk or LOCKSTEP_SERVERS, or start one to try things: lockstep dev"}
+	hint := "name the servers with --zk or LOCKSTEP_SERVERS, or start one to try things: lockstep dev"
+	switch { // servers that were named
+	case cmd.Name() == "doctor":
+		hint = ""
+	case c.servers != "":
+		hint = "see what is wrong with each server: lockstep doctor --zk " + shellWord(c.servers)
+	case os.Getenv(framework.EnvServers) != "":
+		hint = "see what is wrong with each server: lockstep doctor"
+	}
+	return &exitError{exitNoSession, errors.New(reason), hint}
 }
 
 // withClient connects, calls do with the client, and closes the client. It is for subcommands that hold nothing.

@@ -13,12 +13,12 @@ import (
 // storedSchedule follows the schedule that is stored for a job. Two command lines that give one NAME different schedules
 // replace each other's: each process warns when the schedule is not, or no longer, the one that it was started with.
 type storedSchedule struct {
-	cron  *cronCommand
-	jobs  *scheduler.Scheduler
-	job   string
+	cron *cronCommand
+	jobs *scheduler.Scheduler
+	job  string
 
 	command string // of this process, as describeCommand describes it
-	known string // the schedule that was seen last, or ""
+	known   string // the schedule that was seen last, or ""
 
 	looked       bool   // the state was read before
 	knownCommand string // the last command that was warned about

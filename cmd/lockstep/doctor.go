@@ -139,6 +139,10 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 			return 0, ctx.Err()
 		case errors.Is(a.err, errNotServing):
 			err = d.bad("server", "start more of the ensemble's servers, and look at this one's log", "%s: %v", address, a.err)
+		case errors.Is(a.err, errHungUp):
+			reached++
+			silent = append(silent, address)
+			err = d.bad("server", "close connections from this machine, or raise the server's maxClientCnxns, which limits those of one address; its log tells the cause", "%s: %v", address, a.err)
 		case a.err != nil:
 			err = d.bad("server", "start it, open the network to it, or remove it from --zk or LOCKSTEP_SERVERS", "%s: %v", address, a.err)
 		case a.mode == "":

@@ -216,6 +216,46 @@ func TestNodesOfQueuesAndSchedulersAreNoClaims(t *testing.T) {
 	require.NotContains(t, s.ok("locks", "/"), "claim")
 }
 
+// TestDoctorCountsTheLocksThatAreListed, and takes none of Lockstep's own nodes for another program's.
+func TestDoctorCountsTheLocksThatAreListed(t *testing.T) {
+	s := newStage(t)
+	s.start("lock", "deploy", "--", "sleep", "1000")
+	s.queue("/lockstep/locks/deploy", 1)
+	s.ok("revoke", "deploy")
+	s.start("barrier", "enter", "phase", "-n", "2", "--", "true")
+	s.queue("/lockstep/barriers/phase/in", 1)
+	s.start("register", "billing", "10.0.0.7:8080")
+	s.queue("/lockstep/services/billing", 1)
+	_, out, _ := s.run("doctor")
+	require.Contains(t, out, "2, as lockstep locks /lockstep lists them\n")
+	require.Len(t, strings.Split(strings.TrimSpace(s.ok("locks", "/lockstep", "--json")), "\n"), 2)
+	require.NoError(t, client(t, s).Create(t.Context(), "/lockstep/locks/deploy/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"), framework.Ephemeral))
+	_, out, _ = s.run("doctor")
+	require.Contains(t, out, "2, as lockstep locks /lockstep lists them; other programs have written 1 of their nodes\n")
+}
+
+// TestDoctorKnowsAServerThatHangsUp: it runs, and so is not to be started, but has all the connections that it accepts from this address.
+func TestDoctorKnowsAServerThatHangsUp(t *testing.T) {
+	hangingUp, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer hangingUp.Close()
+	go func() {
+		for {
+			c, err := hangingUp.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	s := newStage(t)
+	_, out, _ := s.run("doctor", "--zk", s.servers+","+hangingUp.Addr().String())
+	require.Contains(t, out, hangingUp.Addr().String()+": it accepted the connection, and closed it without an answer\n")
+	require.Contains(t, out, "raise the server's maxClientCnxns")
+	require.NotContains(t, out, "start it")
+	require.NotContains(t, out, "start the other servers")
+}
+
 func TestReleaseDeletesANodeOnlyAsItWasShown(t *testing.T) {
 	s := newStage(t)
 	holder := s.start("lock", "deploy", "--", "sleep", "1000")

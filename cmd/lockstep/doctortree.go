@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -167,9 +168,10 @@ func (d *diagnoses) listDirs(ctx context.Context, client *framework.Client, dirs
 	return nodes, list()
 }
 
-// examineLocks finds nodes in locks that no session owns, and counts those of other programs.
+// examineLocks finds nodes in locks that no session owns, and counts the locks that lockstep locks lists and the nodes that other programs have in lines. A claim may have
+// any data, so it does not tell whose it is; nor does a node any more whose owner was asked to let go.
 func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, root string) error {
-	count, foreign := 0, 0
+	count, foreign, all := 0, 0, locksFilter{}
 	for r, err := range locks.List(ctx, client, root) {
 		if errors.Is(err, framework.ErrNoAuth) || errors.Is(err, framework.ErrTooLarge) {
 			continue // the walk has reported it
@@ -177,14 +179,16 @@ func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, 
 		if err != nil {
 			return err
 		}
-		count++
+		if all.admits(r, time.Now()) {
+			count++
+		}
 		if r.Kind == locks.MixedLock {
 			if err := d.bad("locks", "stop the programs of one kind, or give them another path", "%s has contenders of several kinds, which do not see each other", r.Path); err != nil {
 				return err
 			}
 		}
 		for _, e := range append(append([]locks.Entry{}, r.Holders...), r.Waiters...) {
-			if e.Foreign {
+			if e.Foreign && e.Data != locks.RevokeMark && r.Kind != locks.ClaimLock {
 				foreign++
 			}
 			if e.Session == 0 {
@@ -195,5 +199,8 @@ func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, 
 			}
 		}
 	}
-	return d.good("locks", "%d below %s; other programs have written %d of their nodes", count, root, foreign)
+	if foreign > 0 {
+		return d.good("locks", "%d, as lockstep locks %s lists them; other programs have written %d of their nodes", count, shellWord(root), foreign)
+	}
+	return d.good("locks", "%d, as lockstep locks %s lists them", count, shellWord(root))
 }

@@ -95,11 +95,19 @@ func TestNoSession(t *testing.T) {
 		require.Contains(t, errs, "no session within 300ms")
 		require.Contains(t, errs, refusing.Addr().String()+": ")
 		require.Contains(t, errs, "refused")
-		require.Contains(t, errs, "lockstep dev")
+		require.Contains(t, errs, "see what is wrong with each server: lockstep doctor\n", "they were named")
+	}
+	code, _, errs := s.run("locks", "--connect-timeout", "0.3", "--zk", s.servers)
+	require.Equal(t, 69, code)
+	require.Contains(t, errs, "lockstep doctor --zk "+s.servers+"\n")
+	s.env = append(s.env, framework.EnvServers+"=")
+	if _, err := net.Dial("tcp", defaultServers); err != nil { // otherwise a server of the user's answers
+		_, _, errs = s.run("locks", "--connect-timeout", "0.3")
+		require.Contains(t, errs, "name the servers with --zk or LOCKSTEP_SERVERS, or start one to try things: lockstep dev")
 	}
 
 	s = onServers(t, refusing.Addr().String()+","+silent.Addr().String())
-	code, _, errs := s.run("lock", "demo", "--connect-timeout", "4", "--session-timeout", "1s") // each has its turn
+	code, _, errs = s.run("lock", "demo", "--connect-timeout", "4", "--session-timeout", "1s") // each has its turn
 	require.Equal(t, 69, code)
 	require.Contains(t, errs, refusing.Addr().String()+": ")
 	require.Contains(t, errs, "refused")

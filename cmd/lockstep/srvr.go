@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -29,7 +29,10 @@ const (
 	maxSrvrAnswer = 64 << 10
 )
 
-var errNotServing = errors.New("it answers, but serves no requests: it has no quorum")
+var (
+	errNotServing = errors.New("it answers, but serves no requests: it has no quorum")
+	errHungUp     = errors.New("it accepted the connection, and closed it without an answer")
+)
 
 // askServer asks a server for its role, with the four-letter words srvr and conf.
 func askServer(ctx context.Context, cfg framework.Config, address string) serverAnswer {
@@ -89,12 +92,14 @@ func sendWord(ctx context.Context, cfg framework.Config, address, word string) (
 		}
 		conn = tls.Client(conn, secure)
 	}
-	if _, err := io.WriteString(conn, word); err != nil {
+	if _, err := io.WriteString(conn, word); errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return "", errHungUp
+	} else if err != nil {
 		return "", err
 	}
 	answer, err := io.ReadAll(io.LimitReader(conn, maxSrvrAnswer))
-	if err == nil && len(answer) == 0 {
-		err = fmt.Errorf("it closed the connection without an answer to %s", word)
+	if len(answer) == 0 && (err == nil || errors.Is(err, syscall.ECONNRESET)) {
+		err = errHungUp
 	}
 	return string(answer), err
 }
