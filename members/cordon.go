@@ -54,9 +54,17 @@ func (g *Group) Uncordon(ctx context.Context, id string) error {
 }
 
 // deleteCordon deletes a cordon's node. created is the Czxid of the node that the first try has found, or 0. A node with another Czxid is a later
-// cordon, and stays.
+// cordon, and stays. A request of a session that this client has given up may reach the servers late, when a later cordon has the same version. So the transaction checks the version of
+// the group's node, which each change of a cordon raises.
 func (g *Group) deleteCordon(ctx context.Context, s *framework.Session, id string, created *int64) error {
 	if err := s.Sync(ctx, g.path); err != nil {
+		return err
+	}
+	group, err := s.Exists(ctx, g.path)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	node := g.nodePath(cordonName(id))
@@ -68,7 +76,7 @@ func (g *Group) deleteCordon(ctx context.Context, s *framework.Session, id strin
 		return err
 	}
 	*created = st.Czxid
-	_, err = s.Multi(ctx, framework.DeleteOp(node, st.Version), g.announceOp())
+	_, err = s.Multi(ctx, framework.CheckOp(g.path, group.Version), framework.DeleteOp(node, st.Version), g.announceOp())
 	if isConflict(err) {
 		return recipe.ErrAgain
 	}

@@ -111,6 +111,33 @@ func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
 	})
 }
 
+// TestALateUncordonRemovesNoLaterCordon: a follower passes the delete on to the leader when the cordon was removed and made again, with the same version.
+func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{zktest.Start(t, zktest.WithFollowers()), t}
+		o, p := w.peer("o"), w.peer("p")
+		require.NoError(t, o.Cordon(t.Context(), "a", members.EvenIfAbsent(), members.Reason("first")))
+		hold, err := w.Follower(o.sessionID())
+		require.NoError(t, err)
+		slow := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpExists, Session: o.sessionID(), Path: path + "/_cordon_a"})
+		defer slow.Cancel()
+		done := make(chan error, 1)
+		go func() { done <- o.Uncordon(t.Context(), "a") }()
+		<-slow.Hit()
+		hold(true, false)
+		time.Sleep(1500 * time.Millisecond) // the answer to its read has come, and it has sent the delete
+		require.NoError(t, p.Uncordon(t.Context(), "a"))
+		require.NoError(t, p.Cordon(t.Context(), "a", members.EvenIfAbsent(), members.Reason("second")))
+		slow.Cancel()
+		hold(false, false)
+		require.NoError(t, <-done)
+		view, err := p.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, view.Cordons, 1)
+		require.Equal(t, "second", view.Cordons[0].Reason)
+	})
+}
+
 func TestACordonOutlivesItsMember(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")

@@ -29,6 +29,7 @@ func newConfig() *cobra.Command {
 The node has the value's bytes and nothing else. The last 20 values are kept beside it, with
 writer, time and note. A version is the number of the transaction that wrote the value.`,
 		Example: `  lockstep config set limits '{"rate":20}' --note "twice the rate"
+  lockstep config ls
   lockstep config get limits
   lockstep config edit limits
   lockstep config watch limits
@@ -38,7 +39,7 @@ writer, time and note. A version is the number of the transaction that wrote the
 		Args: cobra.NoArgs,
 		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
-	cmd.AddCommand(newConfigGet(), newConfigSet(), newConfigEdit(), newConfigWatch(), newConfigHistory(), newConfigDiff(), newConfigRollback())
+	cmd.AddCommand(newConfigList(), newConfigGet(), newConfigSet(), newConfigEdit(), newConfigWatch(), newConfigHistory(), newConfigDiff(), newConfigRollback())
 	return cmd
 }
 
@@ -148,7 +149,7 @@ type valueJSON struct {
 }
 
 func valueView(path string, version int64, written time.Time, data []byte) valueJSON {
-	v := valueJSON{Path: path, Version: version, Written: written.UTC()}
+	v := valueJSON{Path: path, Version: version, Written: jsonTime(written)}
 	if utf8.Valid(data) {
 		text := string(data)
 		v.Text = &text

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -202,4 +205,39 @@ func TestASignalWhileTheReplyIsOutstanding(t *testing.T) {
 	for path, p := range cut {
 		require.Equal(t, 143, p.wait(), path)
 	}
+}
+
+// TestConfigDiffShowsBytes: lines that JSON would show as equal differ.
+func TestConfigDiffShowsBytes(t *testing.T) {
+	s := newStage(t)
+	v := config.New(s.connected(), limitsNode, config.Bytes())
+	require.NoError(t, v.Set(t.Context(), []byte("a\nx\xfe")))
+	require.NoError(t, v.Set(t.Context(), []byte("a\nx\xff")))
+	code, out, errs := s.run("config", "diff", "limits", "--json")
+	require.Equal(t, 1, code, errs)
+	d := decode(t, strings.TrimSpace(out))
+	require.Equal(t, []any{base64.StdEncoding.EncodeToString([]byte("x\xfe"))}, d["removed_base64"])
+	require.Equal(t, []any{base64.StdEncoding.EncodeToString([]byte("x\xff"))}, d["added_base64"])
+}
+
+func TestConfigLs(t *testing.T) {
+	s := newStage(t)
+	code, out, errs := s.run("config", "ls")
+	require.Equal(t, 0, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "no values below /lockstep/config")
+	c := s.connected()
+	require.NoError(t, config.New(c, limitsNode, config.Bytes()).Set(t.Context(), []byte("12345")))
+	require.NoError(t, config.New(c, "/lockstep/config/team/empty", config.Bytes()).Set(t.Context(), nil))
+	require.NoError(t, c.Create(t.Context(), "/lockstep/config/team/foreign", []byte("x"), framework.Persistent))
+	require.NoError(t, c.MakeDirs(t.Context(), "/lockstep/config/none"))
+	var rows []string
+	for _, row := range s.cells("config", "ls")[1:] {
+		rows = append(rows, row[0]+" "+row[len(row)-1])
+	}
+	require.Equal(t, []string{limitsNode + " 5", "/lockstep/config/team/empty 0", "/lockstep/config/team/foreign 1"}, rows)
+	_, out, _ = s.run("config", "ls", "team", "--json")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 2)
+	require.Equal(t, float64(s.versionOf("/lockstep/config/team/empty")), decode(t, lines[0])["version"])
 }

@@ -119,6 +119,23 @@ type diffJSON struct {
 	Newer   int64    `json:"newer"`
 	Removed []string `json:"removed,omitempty"`
 	Added   []string `json:"added,omitempty"`
+	// The same lines in base64, if one of them is not UTF-8: JSON shows different bytes as equal.
+	RemovedExact [][]byte `json:"removed_base64,omitempty"`
+	AddedExact   [][]byte `json:"added_base64,omitempty"`
+}
+
+func diffView(path string, older, newer int64, removed, added []string) diffJSON {
+	v := diffJSON{Path: path, Older: older, Newer: newer, Removed: removed, Added: added}
+	isInvalid := func(line string) bool { return bytesIfInvalid(line) != nil }
+	if slices.ContainsFunc(removed, isInvalid) || slices.ContainsFunc(added, isInvalid) {
+		for _, line := range removed {
+			v.RemovedExact = append(v.RemovedExact, []byte(line))
+		}
+		for _, line := range added {
+			v.AddedExact = append(v.AddedExact, []byte(line))
+		}
+	}
+	return v
 }
 
 func (c *configCommand) printDiff(records []config.Record, versions []int64) error {
@@ -145,7 +162,7 @@ func (c *configCommand) printDiff(records []config.Record, versions []int64) err
 	}
 	removed, added := differingLines(lines[0], lines[1])
 	if c.json {
-		if err := printResult(os.Stdout, true, diffJSON{c.path, versions[0], versions[1], removed, added}); err != nil {
+		if err := printResult(os.Stdout, true, diffView(c.path, versions[0], versions[1], removed, added)); err != nil {
 			return err
 		}
 	} else if err := printLines(os.Stdout, removed, added); err != nil {

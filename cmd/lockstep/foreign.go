@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -87,6 +88,14 @@ func bytesIfInvalid(text string) []byte {
 		return nil
 	}
 	return []byte(text)
+}
+
+// jsonTime returns a time in UTC as JSON can hold it: any client may have stored another year, and that must not end a list. Then, and for no time, it returns zero.
+func jsonTime(t time.Time) time.Time {
+	if t = t.UTC(); t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
 }
 
 // reportJSON is a report about a lock as JSON.

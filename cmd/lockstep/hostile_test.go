@@ -273,7 +273,7 @@ func TestJSONKeepsBinaryData(t *testing.T) {
 	exact := base64.StdEncoding.EncodeToString([]byte(hostileData[1]))
 	putBinaryItems(t, s)
 	for _, args := range [][]string{
-		{"locks", names[1]}, {"elections", "plain"}, {"queue", "peek", "mails"}, {"queue", "dead", "letters"}, {"config", "get", names[1]}, {"top", "--view", "elections"},
+		{"locks", names[1]}, {"elections", "plain"}, {"queue", "peek", "mails"}, {"queue", "dead", "letters"}, {"config", "get", names[1]}, {"config", "ls"}, {"top", "--view", "elections"},
 		{"top", "--view", "locks"},
 	} {
 		_, out, errs := s.run(append(args, "--json")...)

@@ -135,7 +135,7 @@ func newQueuePeek() *cobra.Command {
 					return err
 				}
 				p := printedItem(item.Value)
-				p.ID, p.Attempts, p.Node, p.Headers, p.Put = item.ID, item.Attempts, item.Node, item.Headers, item.EnqueuedAt.UTC()
+				p.ID, p.Attempts, p.Node, p.Headers, p.Put = item.ID, item.Attempts, item.Node, item.Headers, jsonTime(item.EnqueuedAt)
 				return printResult(os.Stdout, q.json, p, formatItem(os.Stdout, item.Value))
 			})
 		}),
@@ -191,9 +191,7 @@ func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge boo
 		n++
 		p := printedItem(letter.Data)
 		p.ID, p.Node, p.Attempts, p.Reason, p.Headers = letter.ID, letter.Node, letter.Attempts, letter.Reason, letter.Headers
-		if p.Put = letter.EnqueuedAt; !p.Put.IsZero() {
-			p.Put = p.Put.UTC()
-		}
+		p.Put = jsonTime(letter.EnqueuedAt)
 		if err := printResult(os.Stdout, q.json, p, quoteUnprintable(p.Node), p.Attempts, fmt.Sprintf("%q", p.Reason), quoteUnprintable(p.Item)); err != nil {
 			return err
 		}

@@ -120,7 +120,7 @@ func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) e
 	settled := context.WithoutCancel(ctx)
 	if len(t.command) == 0 {
 		p := printedItem(d.Value)
-		p.ID, p.Attempt, p.Headers, p.Put = d.ID, d.Attempt, d.Headers, d.EnqueuedAt.UTC()
+		p.ID, p.Attempt, p.Headers, p.Put = d.ID, d.Attempt, d.Headers, jsonTime(d.EnqueuedAt)
 		if err := printResult(os.Stdout, t.json, p, formatItem(os.Stdout, d.Value)); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ type instanceJSON struct {
 	SSLPort    int               `json:"ssl_port,omitempty"`
 	Weight     int               `json:"weight"`
 	Disabled   string            `json:"disabled,omitempty"`
-	Registered time.Time         `json:"registered"`
+	Registered time.Time         `json:"registered,omitzero"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
 }
 
@@ -93,7 +93,7 @@ func serviceView(path string, all []registry.Instance) serviceJSON {
 		if i.Disabled == "" {
 			v.Enabled++
 		}
-		v.Instances = append(v.Instances, instanceJSON{i.ID, i.Address, i.Port, i.SSLPort, i.Weight, i.Disabled, i.Registered, i.Metadata})
+		v.Instances = append(v.Instances, instanceJSON{i.ID, i.Address, i.Port, i.SSLPort, i.Weight, i.Disabled, jsonTime(i.Registered), i.Metadata})
 	}
 	return v
 }

@@ -7,8 +7,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 func TestServicesShowsWhatIsRegistered(t *testing.T) {
@@ -65,4 +69,35 @@ func TestASignalEndsARegisterThatConnects(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 0, p.wait(), "as of a register that has connected")
 	require.Empty(t, read(p.err))
+}
+
+// TestFarYearsEndNoList: other programs have stored times that JSON does not hold. Each list goes on, without those times.
+func TestFarYearsEndNoList(t *testing.T) {
+	s := newStage(t)
+	c := s.connected()
+	put := func(path, data string) {
+		dir, _ := znode.Split(path)
+		require.NoError(t, c.MakeDirs(t.Context(), dir))
+		require.NoError(t, c.Create(t.Context(), path, []byte(data), framework.Persistent))
+	}
+	put("/lockstep/services/billing/far", `{"address":"a","port":5,"registrationTimeUTC":9000000000000000}`)
+	put("/lockstep/services/mails/near", `{"address":"a","port":5,"registrationTimeUTC":9000000000}`)
+	code, out, errs := s.run("services", "--json")
+	require.Equal(t, 0, code, errs)
+	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 2)
+	require.NotContains(t, out, "0001-01-01")
+
+	put("/lockstep/config/limits", "x")
+	put("/lockstep/config/limits~past/v-0000000000", `{"v":1,"id":"1","text":"y","foreign":5,"written":"9999-12-31T23:59:59-14:00"}`)
+	code, out, errs = s.run("config", "history", "limits", "--json")
+	require.Equal(t, 0, code, errs)
+	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 2)
+}
+
+func TestTimesInJSON(t *testing.T) {
+	for _, far := range []int64{9000000000000000, -9000000000000000} {
+		require.Zero(t, jsonTime(time.UnixMilli(far)))
+	}
+	at := time.UnixMilli(9000000000)
+	require.Equal(t, at.UTC(), jsonTime(at))
 }

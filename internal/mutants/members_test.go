@@ -135,6 +135,10 @@ var membersMutants = []mutant{
 		old: "err == nil && *created != 0 && st.Czxid != *created {", new: "err == nil && *created != 0 && st.Czxid == 0 {",
 	},
 	{
+		name: "a late uncordon removes a later cordon", file: "members/cordon.go", test: "TestALateUncordonRemovesNoLaterCordon",
+		old: "framework.CheckOp(g.path, group.Version), framework.DeleteOp(node", new: "framework.CheckOp(g.path, 0*group.Version-1), framework.DeleteOp(node",
+	},
+	{
 		name: "an uncordon removes a cordon at any version", file: "members/cordon.go",
 		old: "framework.DeleteOp(node, st.Version)", new: "framework.DeleteOp(node, framework.AnyVersion)",
 		redundant: "it needs a delete that the servers apply after another client has removed the cordon and made one",
