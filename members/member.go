@@ -93,7 +93,7 @@ type Member struct {
 	// Cordon is an operator's request to the member, or nil.
 	Cordon *Cordon
 
-	czxid int64 // the transaction that created its node
+	czxid, mzxid int64 // the transactions that created its node and last wrote it
 }
 
 // State says whether a member is in service.

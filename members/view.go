@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -65,10 +65,30 @@ type groupReader struct {
 	laterStates map[string]groupNode // nodes without a known former state, which were read in a later state than the list's: the next list may be as late
 }
 
-// groupNode is a node of the group's directory.
+// groupNode is a node of the group's directory. It is decoded once; nobody changes what it has.
 type groupNode struct {
-	data []byte
-	stat framework.Stat
+	stat   framework.Stat
+	member Member  // without cordon and state; the zero value for a cordon
+	cordon *Cordon // nil for a member
+}
+
+func (r *groupReader) decodeNode(name string, data []byte, st framework.Stat) groupNode {
+	if strings.HasPrefix(name, cordonPrefix) {
+		return groupNode{stat: st, cordon: decodeCordon(name, data, st)}
+	}
+	record := decodeMember(name, data)
+	return groupNode{stat: st, member: Member{
+		ID: record.ID, Info: Info{record.Metadata, record.Version, record.Load}, Node: r.group.nodePath(name), Session: st.EphemeralOwner,
+		Joined: st.Ctime.UTC(), Changed: st.Mtime.UTC(), Zxid: st.Mzxid, czxid: st.Czxid, mzxid: st.Mzxid,
+	}}
+}
+
+// decodeNew decodes a node that was read, unless known is of the same transactions.
+func (r *groupReader) decodeNew(name string, n framework.Node, known groupNode) groupNode {
+	if known.stat.Czxid == n.Stat.Czxid && known.stat.Mzxid == n.Stat.Mzxid {
+		return known
+	}
+	return r.decodeNode(name, n.Data, n.Stat)
 }
 
 // errListAgain says that a node has changed since the list, and that its state at the list is not known.
@@ -96,9 +116,6 @@ func (r *groupReader) clearGroup() { r.nodes, r.dirMzxid = nil, 0 }
 // newestZxid returns the newest transaction that a directory's Stat has.
 func newestZxid(st framework.Stat) int64 { return max(st.Czxid, st.Mzxid, st.Pzxid) }
 
-// readBatch is how many nodes one request reads.
-const readBatch = 500
-
 // readNodes reads the nodes of a list of the directory: the new ones, or all of them if the directory was written after the list before. It returns errOlder or errListAgain if another
 // list is needed; the reader's state is that of the list before then.
 func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names []string, st framework.Stat) error {
@@ -117,27 +134,26 @@ func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names
 	slices.Sort(unread)
 	var later []string // nodes that were read in a later state than the list's
 	found := map[string]groupNode{}
-	for batch := range slices.Chunk(unread, readBatch) {
-		paths := make([]string, len(batch))
-		for i, name := range batch {
-			paths[i] = r.group.nodePath(name)
+	paths := make([]string, len(unread))
+	for i, name := range unread {
+		paths[i] = r.group.nodePath(name)
+	}
+	all, err := recipe.GetManyOn(ctx, s, paths)
+	if err != nil {
+		return err
+	}
+	for i, n := range all {
+		name := unread[i]
+		switch {
+		case errors.Is(n.Err, framework.ErrNoNode): // deleted after the list
+			later = append(later, name)
+			continue
+		case n.Err != nil:
+			return n.Err
 		}
-		all, err := s.GetAll(ctx, paths...)
-		if err != nil {
-			return err
-		}
-		for i, n := range all {
-			switch {
-			case errors.Is(n.Err, framework.ErrNoNode): // deleted after the list
-				later = append(later, batch[i])
-				continue
-			case n.Err != nil:
-				return n.Err
-			}
-			found[batch[i]] = groupNode{n.Data, n.Stat}
-			if n.Stat.Mzxid > listZxid {
-				later = append(later, batch[i])
-			}
+		found[name] = r.decodeNew(name, n, r.nodes[name])
+		if n.Stat.Mzxid > listZxid {
+			later = append(later, name)
 		}
 	}
 	maps.Copy(now, found)
@@ -185,16 +201,12 @@ func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, 
 // makeView returns the view of the nodes that were read, without changes.
 func (r *groupReader) makeView() *View {
 	v := &View{Zxid: r.listZxid}
-	for name, n := range r.nodes {
-		if strings.HasPrefix(name, cordonPrefix) {
-			v.Cordons = append(v.Cordons, *decodeCordon(name, n.data, n.stat))
+	for _, n := range r.nodes {
+		if n.cordon != nil {
+			v.Cordons = append(v.Cordons, *n.cordon.cloneCordon())
 			continue
 		}
-		record := decodeMember(name, n.data)
-		v.Members = append(v.Members, Member{
-			ID: record.ID, Info: Info{record.Metadata, record.Version, record.Load}, Node: r.group.nodePath(name), Session: n.stat.EphemeralOwner,
-			Joined: n.stat.Ctime.UTC(), Changed: n.stat.Mtime.UTC(), Zxid: n.stat.Mzxid, czxid: n.stat.Czxid,
-		})
+		v.Members = append(v.Members, n.member)
 	}
 	slices.SortFunc(v.Cordons, func(a, b Cordon) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.Node, b.Node)) })
@@ -219,12 +231,14 @@ func (v *View) mergeNodes() {
 		}
 	}
 	v.Members = newest
+	cordons := map[string]*Cordon{}
+	for i := range v.Cordons {
+		cordons[v.Cordons[i].ID] = &v.Cordons[i]
+	}
 	for i := range v.Members {
 		m := &v.Members[i]
-		for _, c := range v.Cordons {
-			if c.ID == m.ID {
-				m.Cordon, m.Zxid = c.cloneCordon(), max(m.Zxid, c.zxid)
-			}
+		if c := cordons[m.ID]; c != nil {
+			m.Cordon, m.Zxid = c.cloneCordon(), max(m.Zxid, c.zxid)
 		}
 		m.State = m.Cordon.stateOf(nodes[m.ID])
 	}
@@ -243,14 +257,15 @@ func (v *View) addChanges(before *View) {
 	for _, m := range v.Members {
 		was, there := known[m.ID]
 		delete(known, m.ID)
+		if there && m.isSame(was) {
+			continue
+		}
 		change := Change{Kind: Changed, Member: m.cloneMember(), Before: was.cloneMember()}
 		switch {
 		case !there:
 			change.Kind = Joined
 		case m.czxid > was.czxid:
 			change.Kind = Rejoined
-		case reflect.DeepEqual(m, was):
-			continue
 		}
 		if m.Zxid > since {
 			change.Zxid = m.Zxid
@@ -263,6 +278,12 @@ func (v *View) addChanges(before *View) {
 	slices.SortFunc(v.Changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(a.Member.czxid, b.Member.czxid), cmp.Compare(a.Member.Node, b.Member.Node))
 	})
+}
+
+// isSame reports whether a member is as it was in an earlier view. Its node and its cordon's node are the same if their transactions are.
+func (m Member) isSame(was Member) bool {
+	sameCordon := (m.Cordon == nil) == (was.Cordon == nil) && (m.Cordon == nil || m.Cordon.zxid == was.Cordon.zxid)
+	return sameCordon && m.czxid == was.czxid && m.mzxid == was.mzxid && m.Others == was.Others && m.State == was.State
 }
 
 // cloneView returns a copy, which the caller may change.

@@ -39,8 +39,9 @@ func (g *Group) List(ctx context.Context) (*View, error) {
 // skips to the latest view: it gets the latest state of each member, and does not see members that have joined and left in between. When ctx ends, Watch ends without an error. Any other
 // error is yielded last: it wraps framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed or framework.ErrNoAuth.
 //
-// A watcher watches the directory only: its data and its children. It reads a member that has joined at once. It reads all members, 500 in a request, after a member or a cordon has
-// changed, at most ten times a second.
+// A watcher watches the directory only: its data and its children. After a join it lists the group and reads the new member, and after a member
+// or a cordon has changed it reads all members, up to a thousand in a request, at most ten times a second. It does so for joins, too, if the group has more than 100 members. It decodes those that
+// have changed.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[*View, error] {
 	return func(yield func(*View, error) bool) {
 		w := &viewWatcher{reader: groupReader{group: g}, yield: yield}
@@ -55,7 +56,10 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[*View, error] {
 	}
 }
 
-// readInterval is the shortest time between two reads of all members.
+// smallGroup is how many nodes a group has whose joins are read at once: a list of a larger one is long, so joins that follow each other share one.
+const smallGroup = 100
+
+// readInterval is the shortest time between two reads of all members, and between two lists of a larger group.
 const readInterval = 100 * time.Millisecond
 
 // viewWatcher is one call of Watch.
@@ -64,7 +68,7 @@ type viewWatcher struct {
 	tel    watchTelemetry
 	yield  func(*View, error) bool
 	last   *View     // the view that was yielded last, or nil
-	readAt time.Time // when all members were read last
+	readAt time.Time // when all members were read, or a large group was listed, last
 }
 
 // watchSession watches until ctx or the session ends. It begins with a sync, and syncs again after a reconnect: the new server may lag behind the former one.
@@ -119,7 +123,7 @@ func (w *viewWatcher) watchOnce(ctx context.Context, s *framework.Session) (fram
 		return framework.Event{}, err
 	}
 	defer written.Stop()
-	if st.Mzxid != w.reader.dirMzxid {
+	if st.Mzxid != w.reader.dirMzxid || len(w.reader.nodes) > smallGroup {
 		if err := recipe.Pause(ctx, readInterval-time.Since(w.readAt)); err != nil {
 			return framework.Event{}, err
 		}

@@ -304,17 +304,21 @@ func (p *peer) createMany(t *testing.T, n int) {
 	require.NoError(t, err)
 }
 
-// TestAWatcherReadsOnlyNewMembers: a read of all 502 members would take two requests.
+// TestAWatcherReadsOnlyNewMembers: a read of all 502 members would take two requests. Of a large group many joins share a list.
 func TestAWatcherReadsOnlyNewMembers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
 		a.createMany(t, 502)
 		seen, own := o.watch(t.Context()), o.sessionID()
-		synctest.Wait()
-		var reads atomic.Int64
+		time.Sleep(time.Second)
+		var reads, lists atomic.Int64
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == own && r.Op == zktest.OpMultiRead {
+			switch {
+			case r.Session != own:
+			case r.Op == zktest.OpMultiRead:
 				reads.Add(1)
+			case r.Op == zktest.OpGetChildren2:
+				lists.Add(1)
 			}
 		})
 		defer stop()
@@ -322,6 +326,13 @@ func TestAWatcherReadsOnlyNewMembers(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, seen.view().Members, 503)
 		require.LessOrEqual(t, reads.Load(), int64(1))
+		for i := range 50 {
+			require.NoError(t, a.Client.Create(t.Context(), fmt.Sprint(path, "/more", i), nil, framework.Ephemeral))
+			synctest.Wait()
+		}
+		time.Sleep(150 * time.Millisecond)
+		require.Len(t, seen.view().Members, 553)
+		require.LessOrEqual(t, lists.Load(), int64(3))
 	})
 }
 

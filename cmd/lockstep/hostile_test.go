@@ -51,6 +51,7 @@ var readingCommands = map[string]struct {
 	"queue peek":     {lines: []string{"queue peek NAME", "queue peek mails"}, raw: true},
 	"queue dead":     {lines: []string{"queue dead NAME", "queue dead letters"}},
 	"queue inflight": {lines: []string{"queue inflight NAME", "queue inflight mails"}},
+	"config ls":      {lines: []string{"config ls", "config ls NAME"}},
 	"config get":     {lines: []string{"config get NAME"}, raw: true},
 	"config history": {lines: []string{"config history NAME"}},
 	"config diff":    {lines: []string{"config diff NAME", "config diff kept"}},
@@ -273,7 +274,7 @@ func TestJSONKeepsBinaryData(t *testing.T) {
 	exact := base64.StdEncoding.EncodeToString([]byte(hostileData[1]))
 	putBinaryItems(t, s)
 	for _, args := range [][]string{
-		{"locks", names[1]}, {"elections", "plain"}, {"queue", "peek", "mails"}, {"queue", "dead", "letters"}, {"config", "get", names[1]}, {"config", "ls"}, {"top", "--view", "elections"},
+		{"locks", names[1]}, {"elections", "plain"}, {"queue", "peek", "mails"}, {"queue", "dead", "letters"}, {"config", "get", names[1]}, {"top", "--view", "elections"},
 		{"top", "--view", "locks"},
 	} {
 		_, out, errs := s.run(append(args, "--json")...)

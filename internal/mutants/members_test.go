@@ -118,6 +118,10 @@ var membersMutants = []mutant{
 		old: "ok && st.Mzxid == r.dirMzxid {", new: "ok && false {",
 	},
 	{
+		name: "each join of a large group is listed", file: "members/watch.go", test: "TestAWatcherReadsOnlyNewMembers",
+		old: "len(w.reader.nodes) > smallGroup {", new: "len(w.reader.nodes) > 1000*smallGroup {",
+	},
+	{
 		name: "all members are read with each update", file: "members/watch.go", test: "TestAWatcherCostsFewRequests",
 		old: "const readInterval = 100 * time.Millisecond", new: "const readInterval = time.Microsecond",
 	},
