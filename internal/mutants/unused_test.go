@@ -3,8 +3,12 @@ package mutants
 func init() {
 	lists["unused"] = []mutant{
 		{
+			name: "clean: each child looks through all names", file: "internal/unused/rules.go", test: "TestAWideDirectory",
+			old: "	_, has := slices.BinarySearch(f.names[dir], name)\n	return has\n", new: "	return slices.Contains(f.names[dir], name)\n",
+		},
+		{
 			name: "clean: any empty directory is unused", file: "internal/unused/rules.go", test: "TestOthersAreNeverTouched",
-			old: "\treturn len(names) == 0 && slices.Contains(f.names[dir], name+termSuffix)",
+			old: "\treturn len(names) == 0 && f.hasChild(dir, name+termSuffix)",
 			new: "\treturn len(names) == 0",
 		},
 		{

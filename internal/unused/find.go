@@ -116,7 +116,7 @@ type finder struct {
 	found   *Found
 
 	order []string                  // the listed paths, directories before their children
-	names map[string][]string       // the names of children, by listed path
+	names map[string][]string       // the names of children, sorted, by listed path
 	nodes map[string]framework.Node // the nodes that were read, by path
 
 	judgements []func()        // decide for each candidate, after all were read

@@ -79,7 +79,7 @@ func (f *finder) isPlain(path string) bool {
 // isDirectoryOfLine reports whether a directory is that of a line, by its path or by the nodes beside it. An empty node elsewhere may have any purpose.
 func (f *finder) isDirectoryOfLine(path string, names []string) bool {
 	dir, name := znode.Split(path)
-	if slices.Contains(waitline.SemaphoreParts, name) && slices.Contains(f.names[dir], waitline.PermitsPart) {
+	if slices.Contains(waitline.SemaphoreParts, name) && f.hasChild(dir, waitline.PermitsPart) {
 		return false // visitSemaphore decides
 	}
 	for _, place := range places {
@@ -92,7 +92,13 @@ func (f *finder) isDirectoryOfLine(path string, names []string) bool {
 			return true
 		}
 	}
-	return len(names) == 0 && slices.Contains(f.names[dir], name+termSuffix)
+	return len(names) == 0 && f.hasChild(dir, name+termSuffix)
+}
+
+// hasChild reports whether a listed directory has a child. It takes little time also in a wide directory, since it is asked for each child.
+func (f *finder) hasChild(dir, name string) bool {
+	_, has := slices.BinarySearch(f.names[dir], name)
+	return has
 }
 
 // visitDirectory adds a directory of a line to the candidates. It is a leftover if it is empty, or if all its children are leftovers.
@@ -183,8 +189,7 @@ func (f *finder) visitNotes(path string, names []string) {
 // isScheduler reports whether a directory named jobs is that of a scheduler.
 func (f *finder) isScheduler(jobs string) bool {
 	dir, _ := znode.Split(jobs)
-	names := f.names[dir]
-	return slices.Contains(names, "changes") || slices.Contains(names, "members")
+	return f.hasChild(dir, "changes") || f.hasChild(dir, "members")
 }
 
 // isJob reports whether a node is a job of a scheduler.
@@ -269,7 +274,7 @@ func (f *finder) addDropped(path, mark string, parts []string) {
 // isWithinDropped reports whether a path is below a queue whose removal was begun.
 func (f *finder) isWithinDropped(path string) bool {
 	for dir, _ := znode.Split(path); dir != "/"; dir, _ = znode.Split(dir) {
-		if names := f.names[dir]; slices.Contains(names, "dropped") && slices.Contains(names, "items") {
+		if f.hasChild(dir, "dropped") && f.hasChild(dir, "items") {
 			return true
 		}
 	}
