@@ -44,16 +44,9 @@ func dataBytes(node framework.Node) int { return len(node.Data) }
 
 func nodeWithError(err error) framework.Node { return framework.Node{Err: err} }
 
-// GetManyOn is GetMany on one session.
-func GetManyOn(ctx context.Context, s *framework.Session, paths []string) ([]framework.Node, error) {
-	return inRequests(paths, func(some []string) ([]framework.Node, error) { return s.GetAll(ctx, some...) }, dataBytes, nodeWithError)
-}
-
 // GetManyOn is GetMany on one session: after its end the error wraps framework.ErrSessionLost.
 func GetManyOn(ctx context.Context, s *framework.Session, paths []string) ([]framework.Node, error) {
-	return inRequests(paths, func(some []string) ([]framework.Node, error) { return s.GetAll(ctx, some...) },
-		func(node framework.Node) int { return len(node.Data) },
-		func(err error) framework.Node { return framework.Node{Err: err} })
+	return inRequests(paths, func(some []string) ([]framework.Node, error) { return s.GetAll(ctx, some...) }, dataBytes, nodeWithError)
 }
 
 // ListMany lists the children of any number of nodes. It divides them among requests as GetMany does.
