@@ -43,7 +43,7 @@ func (b *storedBarrier) enterCuratorOnSession(ctx, settling context.Context, s *
 	}
 	if err == nil {
 		var h primitives.Hold
-		if h, err = s.Primitives().Hold(settling, node); err == nil {
+		if h, err = s.Primitives().Hold(settling, created.Nodes[0]); err == nil {
 			return &Round{hold: h, node: node, leaver: &curatorLeaver{b, s, node}}, nil
 		}
 	}

@@ -25,7 +25,7 @@
 //
 //	<path>                 a double barrier, persistent: its number as JSON; its version counts the phases
 //	<path>/in              persistent
-//	<path>/in/m-#          ephemeral sequential: one member, waiting or inside
+//	<path>/in-<uuid>/m-#   ephemeral sequential: one member, waiting or inside
 //	<path>/round           persistent: the numbers of the members of the last round that has begun, as JSON
 //
 //	<path>                 a latch, persistent: its number as JSON

@@ -14,15 +14,16 @@ import (
 // DoubleBarrier lets its members enter together and leave together, round after round on the same
 // path. Many goroutines may use it at once. Each call of Enter is one member.
 //
-//	<path>           persistent: the number of members; its version counts the phases: even, members gather;
-//	                 odd, a round is inside
-//	<path>/in        persistent
-//	<path>/in/m-#    ephemeral sequential: one member, waiting or inside
-//	<path>/round     persistent: the members of the last round
+//	<path>                 persistent: the number of members, and the name of their directory; its version counts the
+//	                       phases: even, members gather; odd, a round is inside
+//	<path>/in-<uuid>       persistent
+//	<path>/in-<uuid>/m-#   ephemeral sequential: one member, waiting or inside
+//	<path>/round           persistent: the members of the last round
 //
 // One transaction begins a round: it checks that the nodes of all its members exist, and changes the
 // phase under its version. One versioned change ends the round once all these nodes are gone. So all members see the
-// same begin and the same end of a round, also if some are late or dead.
+// same begin and the same end of a round, also if some are late or dead. A barrier that is deleted and created again has a directory of another
+// name, so nothing that a member of the former one sends reaches the new one.
 //
 // Guarantee: Enter returns a Round in all members of a round, or the round has not begun; Round.Leave
 // returns nil once every member has left or is dead, and no member can enter the next round before.
@@ -47,7 +48,7 @@ func NewDoubleBarrier(client *framework.Client, path string, members int, opts .
 		b.err = checkSize(members, b.maxSize())
 	}
 	b.curator, b.tel = o.curator, newTelemetry(client)
-	b.stored.in, b.stored.round = znode.Join(path, "in"), znode.Join(path, "round")
+	b.stored.round = znode.Join(path, "round")
 	return b
 }
 
@@ -116,7 +117,7 @@ func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (*Round, 
 			return nil, m.addMayHaveBegun(failure.Ended(ctx))
 		case errors.Is(err, errMayBeInside):
 			return nil, err
-		case errors.Is(err, ErrMismatch) && m.node == "" && m.data != nil: // the cached state was old
+		case errors.Is(err, ErrMismatch) && m.node.Path == "" && m.data != nil: // the cached state was old
 			b.stored.dropCachedState()
 			m.data = nil
 		case !placeWasLost(err):

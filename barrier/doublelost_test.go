@@ -88,9 +88,9 @@ func backBeforeExpiry(t *testing.T, w *world) (early bool) {
 	second := w.session(ms[0])
 	early = slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == first.ID() })
 	time.Sleep(100 * time.Millisecond)
-	there := w.Children(path + "/in")
+	there := w.Children(w.in())
 	require.Len(t, there, 1)
-	n, _ := w.Node(path + "/in/" + there[0])
+	n, _ := w.Node(w.in() + "/" + there[0])
 	require.Equal(t, second.ID(), n.Stat.EphemeralOwner)
 	require.False(t, a.over())
 	b := enter(t, t.Context(), bs[1])
@@ -198,9 +198,9 @@ func TestCreateLostWithItsSession(t *testing.T) {
 				early++
 			}
 			time.Sleep(100 * time.Millisecond)
-			there := w.Children(path + "/in")
+			there := w.Children(w.in())
 			require.Len(t, there, 1)
-			n, _ := w.Node(path + "/in/" + there[0])
+			n, _ := w.Node(w.in() + "/" + there[0])
 			require.Equal(t, second.ID(), n.Stat.EphemeralOwner)
 			leaveAll(t, a.roundWith(bs[1])...)
 		})

@@ -77,11 +77,12 @@ func TestErrorNamesMissingPartOfDamagedBarrier(t *testing.T) {
 		m := w.member("a")
 		b := barrier.NewDoubleBarrier(m.Client, path, 1)
 		leaveAll(t, enterAll(t, b)...)
-		require.NoError(t, m.Delete(t.Context(), path+"/in", framework.AnyVersion))
+		in := w.in()
+		require.NoError(t, m.Delete(t.Context(), in, framework.AnyVersion))
 		for _, b := range []*barrier.DoubleBarrier{b, barrier.NewDoubleBarrier(m.Client, path, 1)} {
 			_, err := b.Enter(t.Context())
 			require.ErrorIs(t, err, barrier.ErrForeign)
-			require.ErrorContains(t, err, path+"/in is missing beside "+path)
+			require.ErrorContains(t, err, in+" is missing beside "+path)
 		}
 		require.NoError(t, m.Delete(t.Context(), path+"/round", framework.AnyVersion))
 		require.NoError(t, m.Delete(t.Context(), path, framework.AnyVersion))
@@ -112,8 +113,8 @@ func TestDeletedRoundRecordIsReported(t *testing.T) {
 			require.ErrorIs(t, err, barrier.ErrForeign)
 			require.ErrorContains(t, err, path+"/round is missing")
 			time.Sleep(time.Second)
-			require.Len(t, w.Children(path+"/in"), 1)
-			n, _ := w.Node(path + "/in")
+			require.Len(t, w.Children(w.in()), 1)
+			n, _ := w.Node(w.in())
 			return n.Stat.Cversion
 		}
 		changes := refused()

@@ -91,13 +91,13 @@ func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*
 		if err != nil {
 			return nil, err
 		}
-		r, err := newReport(path, data, st)
+		r, in, err := newReport(path, data, st)
 		if err != nil {
 			return nil, err
 		}
 		switch r.Kind {
 		case DoubleBarrierReport:
-			err = r.addMembers(ctx, s, st)
+			err = r.addMembers(ctx, s, st, in)
 		case LatchReport:
 			err = r.addCounts(ctx, s)
 		}
@@ -110,35 +110,34 @@ func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*
 	}
 }
 
-// newReport decodes a barrier's own node.
-func newReport(path string, data []byte, st framework.Stat) (*Report, error) {
-	r := &Report{Path: path}
+// newReport decodes a barrier's own node. in is the directory of a double barrier's members.
+func newReport(path string, data []byte, st framework.Stat) (r *Report, in string, err error) {
+	r = &Report{Path: path}
 	if address, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 && st.NumChildren == 0 {
 		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{Host: address.String()}, st)
-		return r, nil
+		return r, "", nil
 	}
 	var head nodeRecord
 	if _, err := recipe.Decode(data, recordVersion, &head); errors.Is(err, recipe.ErrCorrupt) {
-		return nil, fmt.Errorf("%w: %s holds no barrier", ErrForeign, path)
+		return nil, "", fmt.Errorf("%w: %s holds no barrier", ErrForeign, path)
 	}
-	var err error
 	switch head.Kind {
 	case gateKind:
 		if head, err = parseRecord(path, gateKind, data); err == nil && st.NumChildren > 0 {
 			err = fmt.Errorf("%w: %s has children", ErrForeign, path)
 		}
 		r.RaisedBy = newMember(path, head, st)
-	case doubleKind, latchKind:
-		head, err = parseSizedRecord(path, head.Kind, data, maxMembers)
-		r.Needed, r.Rounds = head.Size, barrierState{phase: st.Version}.roundsBegun()
-		if head.Kind == latchKind {
-			r.Rounds = 0
-		}
+	case doubleKind:
+		head, err = parseBarrierRecord(path, data)
+		r.Needed, r.Rounds, in = head.Size, barrierState{phase: st.Version}.roundsBegun(), znode.Join(path, head.In)
+	case latchKind:
+		head, err = parseSizedRecord(path, latchKind, data, maxMembers)
+		r.Needed = head.Size
 	default:
 		err = fmt.Errorf("%w: %s holds a %q and no barrier", ErrForeign, path, head.Kind)
 	}
 	r.Kind = Kind(head.Kind)
-	return r, err
+	return r, in, err
 }
 
 func newMember(node string, r nodeRecord, st framework.Stat) Member {
@@ -146,8 +145,8 @@ func newMember(node string, r nodeRecord, st framework.Stat) Member {
 }
 
 // addMembers reads a double barrier's members. The error wraps recipe.ErrAgain if a phase began or ended meanwhile.
-func (r *Report) addMembers(ctx context.Context, s *framework.Session, at framework.Stat) error {
-	in, round := znode.Join(r.Path, "in"), znode.Join(r.Path, "round")
+func (r *Report) addMembers(ctx context.Context, s *framework.Session, at framework.Stat, in string) error {
+	round := znode.Join(r.Path, "round")
 	data, _, err := s.Get(ctx, round)
 	if err != nil {
 		return r.orPartIsMissing(ctx, s, round, err)
@@ -285,7 +284,7 @@ func listBatch(ctx context.Context, client *framework.Client, paths []string, yi
 	}
 	for i, node := range nodes {
 		if node.Err == nil {
-			if _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, ErrForeign) {
+			if _, _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, ErrForeign) {
 				continue
 			}
 		}

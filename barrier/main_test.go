@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,6 +58,16 @@ func (w *world) session(m *zktest.Member) *framework.Session {
 	s, err := m.Session(w.t.Context())
 	require.NoError(w.t, err)
 	return s
+}
+
+// in is the directory of the members of the barrier at path.
+func (w *world) in() string {
+	for _, name := range w.Children(path) {
+		if strings.HasPrefix(name, "in-") {
+			return path + "/" + name
+		}
+	}
+	return path + "/in-"
 }
 
 // nobody requires that no member's node is left.

@@ -5,13 +5,26 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// directoryNumbering identifies the directory that members' numbers belong to. A new directory begins a new numbering.
-type directoryNumbering struct {
-	czxid  int64 // the transaction that has created the barrier
-	origin int32 // the phase from which the numbers are counted
+// memberDirectory identifies the directory that members' numbers belong to. A new directory has another name and begins a new numbering. So the path of a member's node never
+// belongs to another member (docs/adr/0091-a-hold-knows-its-node.md).
+type memberDirectory struct {
+	czxid int64  // the transaction that has created the barrier
+	in    string // the directory's path
+}
+
+// directoryPrefix begins the name of the directory of members. A UUID follows.
+const directoryPrefix = "in-"
+
+func newDirectoryName() string { return directoryPrefix + uuid.NewString() }
+
+func isDirectoryName(name string) bool {
+	id, ok := strings.CutPrefix(name, directoryPrefix)
+	return ok && len(id) == len(uuid.Nil.String()) && uuid.Validate(id) == nil
 }
 
 // memberName is the name of a member's node, without its number.

@@ -11,96 +11,110 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// memberNode is a member's node. After it is gone, another member's node may get the same name, but has other data.
+// memberNode is a member's node.
 type memberNode struct {
-	data     []byte // of the node whose create was sent last
-	node     string // "" while there is none
+	data     []byte             // of the node whose create was sent last
+	node     primitives.Created // its path is "" while there is none
 	number   int32
 	mayExist bool // its create was requested, and its outcome is unknown
-	directoryNumbering
+	memberDirectory
 }
 
-// setPath stores the node's path and number.
-func (p *memberNode) setPath(node string) error {
-	number, ok := parseMemberNumber(node)
+// setNode stores the node and its number.
+func (p *memberNode) setNode(node primitives.Created) error {
+	number, ok := parseMemberNumber(node.Path)
 	if !ok {
-		return fmt.Errorf("%w: a member's node is called %s", ErrForeign, node)
+		return fmt.Errorf("%w: a member's node is called %s", ErrForeign, node.Path)
 	}
 	p.node, p.number = node, number
 	return nil
 }
 
-// isOwn reports whether the node exists and is still this member's.
-func (p memberNode) isOwn(ctx context.Context, s *framework.Session) (bool, framework.Stat, error) {
-	data, st, err := s.Get(ctx, p.node)
+// exists reports whether the node exists.
+func (p memberNode) exists(ctx context.Context, s *framework.Session) (bool, error) {
+	st, err := s.Exists(ctx, p.node.Path)
 	if errors.Is(err, framework.ErrNoNode) {
-		return false, st, nil
+		return false, nil
 	}
-	return err == nil && bytes.Equal(data, p.data), st, err
+	return err == nil && st.Czxid == p.node.Zxid, err
 }
 
-// discardIfOwn deletes the node in the background if it is still this member's, for as long as the session lasts.
-func (p memberNode) discardIfOwn(s *framework.Session) {
-	go func() {
-		if own, st, _ := p.isOwn(s.Context(), s); own {
-			s.Primitives().DiscardOwn(nil, primitives.Created{Path: p.node, Zxid: st.Czxid})
-		}
-	}()
-}
+// discard deletes the node in the background, for as long as the session lasts.
+func (p memberNode) discard(s *framework.Session) { s.Primitives().DiscardOwn(nil, p.node) }
 
-// createMemberNode creates a member's node. After a lost reply it looks for the node. It tries until the session ends or the servers refuse it.
+// createMemberNode creates a member's node. After a lost reply it looks for the node. It tries until the session ends or the servers refuse it. With an error it returns the
+// directory of the last try.
 func (b *storedBarrier) createMemberNode(s *framework.Session, data []byte) (memberNode, error) {
-	ctx := s.Context()
+	ctx, p := s.Context(), memberNode{data: data}
 	for {
-		p := memberNode{data: data, directoryNumbering: b.cachedState().directoryNumbering}
-		rs, err := s.Multi(ctx, framework.CreateOp(znode.Join(b.in, memberName), data, framework.EphemeralSequential))
+		if err := b.createOrCheck(ctx, s); err != nil {
+			return p, err
+		}
+		known := b.cachedState().memberDirectory
+		if known.in == "" { // another member has dropped the state just now
+			continue
+		}
+		p.memberDirectory = known
+		rs, err := s.Multi(ctx, framework.CreateOp(znode.Join(p.in, memberName), data, framework.EphemeralSequential))
 		switch {
 		case err == nil:
-			err = p.setPath(rs[0].Path)
+			err = p.setNode(primitives.Created{Path: rs[0].Path, Zxid: rs[0].Zxid})
 			return p, err
 		case errors.Is(err, framework.ErrNoNode):
-			b.dropCachedState()
-			if err := b.createOrCheck(ctx, s); err != nil {
-				return memberNode{}, err
-			}
-			if _, err := s.Exists(ctx, b.in); errors.Is(err, framework.ErrNoNode) {
-				return memberNode{}, b.partIsMissing(ctx, s, b.in)
+			if err := b.checkReplaced(ctx, s, p.in); err != nil {
+				return p, err
 			}
 		case errors.Is(err, framework.ErrSuspended):
-			node, err := b.findMemberNode(ctx, s, data)
-			if err == nil && node != "" {
-				err = p.setPath(node)
+			node, err := findMemberNode(ctx, s, p.in, data)
+			if err == nil && node.Path != "" {
+				err = p.setNode(node)
 			}
-			if node != "" || err != nil {
+			if node.Path != "" || err != nil {
 				return p, err
 			}
 		default:
-			return memberNode{}, err
+			return p, err
 		}
 	}
 }
 
-// findMemberNode finds the node that holds data, or returns "". The servers may have applied a create although its reply was lost.
-func (b *storedBarrier) findMemberNode(ctx context.Context, s *framework.Session, data []byte) (string, error) {
-	if err := s.Sync(ctx, b.in); err != nil {
-		return "", err
+// checkReplaced returns nil if the barrier has another directory now than this one, which is missing, or was deleted itself.
+func (b *storedBarrier) checkReplaced(ctx context.Context, s *framework.Session, missing string) error {
+	b.dropCachedState()
+	if err := s.Sync(ctx, b.path); err != nil {
+		return err
 	}
-	names, _, err := s.Children(ctx, b.in)
+	st, err := b.readStateUncached(ctx, s)
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		return nil
+	case err == nil && st.in == missing:
+		return b.partIsMissing(ctx, s, missing)
+	}
+	return err
+}
+
+// findMemberNode finds the node that holds data in a directory of members; its path is "" if there is none. The servers may have applied a create although its reply was lost.
+func findMemberNode(ctx context.Context, s *framework.Session, in string, data []byte) (found primitives.Created, err error) {
+	if err := s.Sync(ctx, in); err != nil {
+		return found, err
+	}
+	names, _, err := s.Children(ctx, in)
 	if errors.Is(err, framework.ErrNoNode) {
-		return "", nil
+		return found, nil
 	}
 	if err != nil {
-		return "", err
+		return found, err
 	}
 	for _, name := range names {
-		node := znode.Join(b.in, name)
-		got, _, err := s.Get(ctx, node)
+		node := znode.Join(in, name)
+		got, st, err := s.Get(ctx, node)
 		switch {
-		case err == nil && string(got) == string(data):
-			return node, nil
+		case err == nil && bytes.Equal(got, data):
+			return primitives.Created{Path: node, Zxid: st.Czxid}, nil
 		case err != nil && !errors.Is(err, framework.ErrNoNode):
-			return "", err
+			return found, err
 		}
 	}
-	return "", nil
+	return found, nil
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -49,7 +51,31 @@ func TestPlaceOfLostSessionIsReadFromServers(t *testing.T) {
 		guessed := truth
 		guessed.base = 2
 		b.stored.cacheState(guessed)
-		lost := &roundMember{b: &b.stored, s: s, memberNode: memberNode{data: []byte("{}"), node: b.stored.memberPath(2), number: 2, directoryNumbering: truth.directoryNumbering}}
+		lost := &roundMember{b: &b.stored, s: s, memberNode: memberNode{data: []byte("{}"), node: primitives.Created{Path: truth.memberPath(2)}, number: 2, memberDirectory: truth.memberDirectory}}
 		require.ErrorIs(t, lost.recoverPlace(t.Context(), s), errMayBeInside)
+	})
+}
+
+// TestEndOfARoundOfARemadeBarrier: the last member's request for the end of its round arrives when the barrier has been deleted and made again, with a round of the same phase inside.
+func TestEndOfARoundOfARemadeBarrier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "m", framework.Config{})
+		s, err := m.Session(t.Context())
+		require.NoError(t, err)
+		former := NewDoubleBarrier(m.Client, "/b", 1)
+		_, err = former.Enter(t.Context())
+		require.NoError(t, err)
+		inside := former.stored.cachedState()
+		tree := zk.Tree("/b")
+		for i := range tree {
+			require.NoError(t, s.Delete(t.Context(), tree[len(tree)-1-i].Path, framework.AnyVersion))
+		}
+		r, err := NewDoubleBarrier(m.Client, "/b", 1).Enter(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, former.stored.endRound(t.Context(), s, inside), recipe.ErrAgain)
+		n, _ := zk.Node("/b")
+		require.Equal(t, inside.phase, n.Stat.Version, "the present round is inside")
+		require.NoError(t, r.Leave(t.Context()))
 	})
 }

@@ -18,11 +18,11 @@ func TestLostPlaceIsNotOfMemberInside(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
 		old := enter(t, t.Context(), barrier.NewDoubleBarrier(ms[0].Client, path, 3))
-		require.Equal(t, []string{"m-0000000000"}, w.Children(path+"/in"))
+		require.Equal(t, []string{"m-0000000000"}, w.Children(w.in()))
 		ms[0].Link.Cut()
 		time.Sleep(2 * timeout)
 		rs := enterAll(t, doubles(2, ms[1:]...)...)
-		require.Contains(t, []string{rs[0].Node(), rs[1].Node()}, path+"/in/m-0000000000")
+		require.Contains(t, []string{rs[0].Node(), rs[1].Node()}, w.in()+"/m-0000000000")
 		ms[0].Link.Heal()
 		require.ErrorIs(t, old.failed(), framework.ErrSessionLost, "nobody knows what came before numbers began again")
 		time.Sleep(2 * timeout)
@@ -41,12 +41,12 @@ func TestLostPlaceIsNotOfWaitingMember(t *testing.T) {
 		time.Sleep(2 * timeout)
 		waits := enter(t, t.Context(), barrier.NewDoubleBarrier(ms[1].Client, path, 2))
 		time.Sleep(2 * timeout)
-		before := w.Children(path + "/in")
+		before := w.Children(w.in())
 		require.Equal(t, []string{"m-0000000000"}, before)
 		ms[0].Link.Heal()
 		require.ErrorIs(t, old.failed(), framework.ErrSessionLost)
 		time.Sleep(2 * timeout)
-		require.Equal(t, before, w.Children(path+"/in"))
+		require.Equal(t, before, w.Children(w.in()))
 		leaveAll(t, waits.roundWith(barrier.NewDoubleBarrier(ms[2].Client, path, 2))...)
 	})
 }
@@ -68,8 +68,8 @@ func TestPlaceOfDeletedBarrierIsNotOfItsSuccessor(t *testing.T) {
 				cancel()
 				require.ErrorIs(t, old.failed(), framework.ErrSuspended)
 			}
-			_, err := ms[1].Multi(t.Context(), framework.DeleteOp(path+"/in/m-0000000000", framework.AnyVersion),
-				framework.DeleteOp(path+"/in", framework.AnyVersion), framework.DeleteOp(path+"/round", framework.AnyVersion),
+			_, err := ms[1].Multi(t.Context(), framework.DeleteOp(w.in()+"/m-0000000000", framework.AnyVersion),
+				framework.DeleteOp(w.in(), framework.AnyVersion), framework.DeleteOp(path+"/round", framework.AnyVersion),
 				framework.DeleteOp(path, framework.AnyVersion))
 			require.NoError(t, err)
 			waits := enter(t, t.Context(), bs[1])
@@ -79,7 +79,7 @@ func TestPlaceOfDeletedBarrierIsNotOfItsSuccessor(t *testing.T) {
 			}
 			time.Sleep(timeout / 2)
 			require.NoError(t, first.Err())
-			require.Equal(t, []string{"m-0000000000"}, w.Children(path+"/in"))
+			require.Equal(t, []string{"m-0000000000"}, w.Children(w.in()))
 			leaveAll(t, waits.roundWith(bs[2])...)
 		})
 	}

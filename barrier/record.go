@@ -27,12 +27,13 @@ type nodeRecord struct {
 	// Size is the number of a double barrier's members or a latch's counts.
 	Size int `json:"size,omitempty"`
 
+	// In is the name of the directory of a double barrier's members.
+	In string `json:"in,omitempty"`
+
 	// Phase is the version of the double barrier's node at which the round began, Numbers are those of its
-	// members, and all numbers below Base belong to this round, to former ones or to the dead. Origin is the
-	// phase from which numbers are counted.
+	// members, and all numbers below Base belong to this round, to former ones or to the dead.
 	Phase   int32   `json:"phase,omitempty"`
 	Base    int32   `json:"base,omitempty"`
-	Origin  int32   `json:"origin,omitempty"`
 	Numbers []int32 `json:"numbers,omitempty"`
 
 	// ID identifies a member's node. The others name the creator of a gate or a member, for people.
@@ -70,6 +71,15 @@ func parseSizedRecord(path, kind string, data []byte, most int) (nodeRecord, err
 	return r, err
 }
 
+// parseBarrierRecord reads the record of a double barrier.
+func parseBarrierRecord(path string, data []byte) (nodeRecord, error) {
+	r, err := parseSizedRecord(path, doubleKind, data, maxMembers)
+	if err == nil && !isDirectoryName(r.In) {
+		err = fmt.Errorf("%w: %s names %.50q as the directory of its members", ErrForeign, path, r.In)
+	}
+	return r, err
+}
+
 // encode returns the record's bytes, with the fields of later releases.
 func (r nodeRecord) encode() []byte {
 	data, err := r.unknown.Encode(recordVersion, r)
@@ -77,16 +87,6 @@ func (r nodeRecord) encode() []byte {
 		panic("barrier: a record cannot be written: " + err.Error()) // it has only strings, numbers and times
 	}
 	return data
-}
-
-// withSize returns a double barrier's record with another number of members, and with its other fields.
-func withSize(data []byte, n int) []byte {
-	r, err := parseRecord("", doubleKind, data)
-	if err != nil { // it was read before
-		r = nodeRecord{Kind: doubleKind}
-	}
-	r.Size = n
-	return r.encode()
 }
 
 // ownedRecord is a record that names its writer.

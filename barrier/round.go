@@ -111,7 +111,7 @@ func (d *lockstepLeaver) removeNode(ctx context.Context) error {
 	ctx, cancel := d.b.client.CleanupContext(ctx)
 	defer cancel()
 	for {
-		rs, err := d.s.Multi(ctx, framework.DeleteOp(d.node, framework.AnyVersion), framework.SetOp(d.b.in, nil, framework.AnyVersion))
+		rs, err := d.s.Multi(ctx, framework.DeleteOp(d.node, framework.AnyVersion), framework.SetOp(d.st.in, nil, framework.AnyVersion))
 		switch {
 		case err == nil && rs[1].Stat.NumChildren == 0:
 			err := d.b.endRound(ctx, d.s, d.st)
@@ -198,5 +198,5 @@ func (d *lockstepLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Sessi
 	case len(rest) == 0:
 		return d.b.endRound(ctx, s, st)
 	}
-	return d.b.waitForRoundChange(ctx, s.Context(), s, roundChange{w, rest[0], -1})
+	return d.b.waitForRoundChange(ctx, s.Context(), s, roundChange{w, st.memberPath(rest[0]), -1})
 }

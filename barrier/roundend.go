@@ -3,6 +3,7 @@ package barrier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,23 +13,23 @@ import (
 
 // listInside lists the members of the present round that are still inside.
 func (b *storedBarrier) listInside(ctx context.Context, s *framework.Session, st barrierState) ([]int32, framework.Stat, error) {
-	there, listed, err := b.listMembers(ctx, s)
+	there, listed, err := b.listMembers(ctx, s, st.in)
 	rest := slices.DeleteFunc(there, func(n int32) bool { return !slices.Contains(st.numbers, n) })
 	slices.Sort(rest) // so that all waiters watch the same member
 	return rest, listed, err
 }
 
-// roundChange is what waitForRoundChange waits for: a change of the phase, the end of the member with this number, or the end of the timeout unless that is
+// roundChange is what waitForRoundChange waits for: a change of the phase, the end of a member's node, or the end of the timeout unless that is
 // negative.
 type roundChange struct {
 	phase   *framework.Watch
-	number  int32
+	member  string
 	timeout time.Duration
 }
 
 // waitForRoundChange returns recipe.ErrAgain after a change or the timeout, and another error when one of the two contexts ends.
 func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framework.Session, a roundChange) error {
-	_, _, gone, err := s.WatchData(ctx, b.memberPath(a.number))
+	_, st, gone, err := s.WatchData(ctx, a.member)
 	if errors.Is(err, framework.ErrNoNode) {
 		return recipe.ErrAgain
 	}
@@ -36,6 +37,9 @@ func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framew
 		return err
 	}
 	defer gone.Stop()
+	if st.EphemeralOwner == 0 { // it does not go with any session, so the wait for its end may never end
+		return fmt.Errorf("%w: %s is persistent, so it is no member's node: delete it", ErrForeign, a.member)
+	}
 	var late <-chan time.Time
 	if a.timeout >= 0 {
 		t := time.NewTimer(a.timeout)
@@ -48,13 +52,17 @@ func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framew
 	return recipe.ErrAgain
 }
 
-// endRound ends a round in which no member is left. It returns recipe.ErrAgain when the round has ended, or may have ended.
+// endRound ends a round in which no member is left. It returns recipe.ErrAgain when the round has ended, or may have ended. A barrier that was deleted and created again may have a
+// round of the same phase, but not the same directory.
 func (b *storedBarrier) endRound(ctx context.Context, s *framework.Session, st barrierState) error {
-	_, err := s.Set(ctx, b.path, st.recordData, st.phase)
-	if err == nil {
+	_, err := s.Multi(ctx, framework.SetOp(b.path, st.recordData, st.phase), framework.CheckOp(st.in, framework.AnyVersion))
+	var refused *framework.TxError
+	switch {
+	case err == nil:
 		b.cacheState(st.afterEnd())
-	}
-	if err == nil || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) {
+		return recipe.ErrAgain
+	case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended),
+		errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, framework.ErrNoNode):
 		return recipe.ErrAgain
 	}
 	return err

@@ -1,7 +1,6 @@
 package barrier
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -49,19 +49,19 @@ func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework
 	}
 	hold, err := s.Primitives().Hold(settling, m.node)
 	if err != nil {
-		m.discardIfOwn(s)
+		m.discard(s)
 		return nil, fmt.Errorf("%w: %w", errMayBeInside, err)
 	}
-	return &Round{hold: hold, node: m.node, phase: begun.phase, leaver: &lockstepLeaver{m.b, s, m.node, begun}}, nil
+	return &Round{hold: hold, node: m.node.Path, phase: begun.phase, leaver: &lockstepLeaver{m.b, s, m.node.Path, begun}}, nil
 }
 
 // waitInPlace waits for a round while the member's node exists. It needs no hold: a member that dies before a round begins is in no round.
 func (m *roundMember) waitInPlace(ctx context.Context) (barrierState, error) {
-	own := m.data // the watch may end after the next node was requested
-	isOwn := func(data []byte, _ framework.Stat) bool { return bytes.Equal(data, own) }
-	exists, leave := recipe.WhileNodeExists(m.s, m.node, isOwn, m.s.Timeout()/4) // most rounds begin before that
+	own := m.node.Zxid // the watch may end after the next node was requested
+	isOwn := func(_ []byte, st framework.Stat) bool { return st.Czxid == own }
+	exists, leave := recipe.WhileNodeExists(m.s, m.node.Path, isOwn, m.s.Timeout()/4) // most rounds begin before that
 	defer leave(nil)
-	w := &roundWait{b: m.b, s: m.s, number: m.number, directoryNumbering: m.directoryNumbering, exists: exists}
+	w := &roundWait{b: m.b, s: m.s, node: m.memberNode, exists: exists}
 	return w.waitForRound(ctx)
 }
 
@@ -80,15 +80,13 @@ func (m *roundMember) createNode(ctx context.Context) error {
 	}()
 	select {
 	case o := <-done:
-		m.mayExist = placeWasLost(o.err)
-		if o.err == nil {
-			m.memberNode = o.memberNode
-		}
+		m.memberNode = o.memberNode
+		m.mayExist = placeWasLost(o.err) && m.in != ""
 		return o.err
 	case <-ctx.Done():
 		go func() {
 			if o := <-done; o.err == nil {
-				o.discardIfOwn(s)
+				o.discard(s)
 			}
 		}()
 		return failure.Ended(ctx)
@@ -103,10 +101,10 @@ func (m *roundMember) withdrawOrEnter(ctx context.Context, why error) (barrierSt
 		switch {
 		case err == nil && !own: // it is gone with its session, or with the barrier
 			return barrierState{}, why
-		case err == nil && st.isInsideAs(m.number):
+		case err == nil && st.isInsideAs(m.memberDirectory, m.number):
 			if err := m.b.checkSizeOf(st); err != nil { // for the other members it has died inside
-				m.discardIfOwn(m.s)
-				m.node = ""
+				m.discard(m.s)
+				m.node = primitives.Created{}
 				return barrierState{}, err
 			}
 			return st, nil
@@ -115,13 +113,13 @@ func (m *roundMember) withdrawOrEnter(ctx context.Context, why error) (barrierSt
 		}
 		switch {
 		case err == nil:
-			m.node = ""
+			m.node = primitives.Created{}
 			return barrierState{}, why
 		case errors.Is(err, recipe.ErrAgain):
 		case placeWasLost(err) && placeWasLost(why):
 			return barrierState{}, why // the next session checks
 		default:
-			m.discardIfOwn(m.s)
+			m.discard(m.s)
 			return barrierState{}, why
 		}
 	}
@@ -136,14 +134,14 @@ func placeWasLost(err error) bool {
 // numbering: a directory that is not empty is not replaced.
 func (m *roundMember) readStateAndNode(ctx context.Context, s *framework.Session, read stateReader) (st barrierState, own bool, err error) {
 	if st, err = read(ctx, s); err == nil {
-		own, _, err = m.isOwn(ctx, s)
+		own, err = m.exists(ctx, s)
 	}
 	return st, own, err
 }
 
 // deleteNodeAtPhase deletes the member's node if the barrier is still at this state's phase.
 func (m *roundMember) deleteNodeAtPhase(ctx context.Context, s *framework.Session, st barrierState) error {
-	_, err := s.Multi(ctx, framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node, framework.AnyVersion))
+	_, err := s.Multi(ctx, framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node.Path, framework.AnyVersion))
 	var refused *framework.TxError
 	switch {
 	case errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, framework.ErrNoNode):
@@ -167,7 +165,7 @@ func (m *roundMember) recoverPlace(ctx context.Context, s *framework.Session) er
 			return err
 		}
 	}
-	for m.node != "" {
+	for m.node.Path != "" {
 		if err := s.Sync(ctx, m.b.path); err != nil {
 			return err
 		}
@@ -176,7 +174,7 @@ func (m *roundMember) recoverPlace(ctx context.Context, s *framework.Session) er
 		case err == nil && inside || errors.Is(err, framework.ErrNoNode): // the barrier is gone, so its round is unknown
 			return diedInside()
 		case err == nil:
-			m.node = ""
+			m.node = primitives.Created{}
 		case !errors.Is(err, recipe.ErrAgain):
 			return err
 		}
@@ -187,17 +185,17 @@ func (m *roundMember) recoverPlace(ctx context.Context, s *framework.Session) er
 // findOrphan looks for the node of a create whose reply was lost. If it finds no node, but a round has begun since, the
 // round may have begun with this member.
 func (m *roundMember) findOrphan(ctx context.Context, s *framework.Session) error {
-	node, err := m.b.findMemberNode(ctx, s, m.data)
+	node, err := findMemberNode(ctx, s, m.in, m.data)
 	if err != nil {
 		return err
 	}
-	if node != "" {
+	if node.Path != "" {
 		m.mayExist = false
-		return m.setPath(node)
+		return m.setNode(node)
 	}
 	st, err := m.b.readStateUncached(ctx, s)
 	switch {
-	case errors.Is(err, framework.ErrNoNode), err == nil && (st.directoryNumbering != m.known.directoryNumbering || st.roundsBegun() != m.known.roundsBegun()):
+	case errors.Is(err, framework.ErrNoNode), err == nil && (st.memberDirectory != m.known.memberDirectory || st.roundsBegun() != m.known.roundsBegun()):
 		return diedInside()
 	case err == nil:
 		m.mayExist = false
@@ -213,13 +211,13 @@ func (m *roundMember) removeOldNode(ctx context.Context, s *framework.Session) (
 	st, own, err := m.readStateAndNode(ctx, s, m.b.readStateUncached)
 	if err == nil && !own { // a round may have begun with the node before the node was gone
 		st, err = m.b.readStateUncached(ctx, s)
-		return st.directoryNumbering != m.directoryNumbering || m.number-st.base < 0, err
+		return st.memberDirectory != m.memberDirectory || m.number-st.base < 0, err
 	}
 	switch {
 	case err != nil:
 		return false, err
 	case m.number-st.base < 0:
-		m.discardIfOwn(s)
+		m.discard(s)
 		return true, nil
 	}
 	return false, m.deleteNodeAtPhase(ctx, s, st)
@@ -227,7 +225,7 @@ func (m *roundMember) removeOldNode(ctx context.Context, s *framework.Session) (
 
 // addMayHaveBegun adds to the error of a member that has a node, or may have one, that its round may have begun.
 func (m *roundMember) addMayHaveBegun(err error) error {
-	if m.node == "" && !m.mayExist {
+	if m.node.Path == "" && !m.mayExist {
 		return err
 	}
 	return roundMayHaveBegun(err)

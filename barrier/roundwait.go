@@ -16,15 +16,14 @@ import (
 type roundWait struct {
 	b      *storedBarrier
 	s      *framework.Session
-	number int32 // of the member
-	directoryNumbering
+	node   memberNode
 	exists context.Context // done when the member's node is gone
 	missed missedRound     // the full round without this member that is inside, or the next round in case it begins without this member
 }
 
 // waitForRound waits for a round with this member. It begins the round itself if it finds enough members.
 func (m *roundWait) waitForRound(ctx context.Context) (barrierState, error) {
-	if st := m.b.cachedState(); st.directoryNumbering == m.directoryNumbering && !st.roundIsInside() && m.number-st.base == int32(m.b.size)-1 {
+	if st := m.b.cachedState(); st.memberDirectory == m.node.memberDirectory && !st.roundIsInside() && m.node.number-st.base == int32(m.b.size)-1 {
 		if begun, err := m.beginRound(ctx, st, m.expectedNumbers(st)); err == nil || !errors.Is(err, recipe.ErrAgain) {
 			return begun, err
 		}
@@ -54,7 +53,7 @@ func (m *roundWait) waitOneStep(ctx context.Context) (barrierState, error) {
 		return barrierState{}, err
 	}
 	defer w.Stop()
-	if m.czxid != 0 && seen.czxid != m.czxid {
+	if seen.czxid != m.node.czxid {
 		return barrierState{}, fmt.Errorf("%w: %s was deleted and created again without this member", framework.ErrNoNode, m.b.path)
 	}
 	if begun, ok := m.admittedBy(m.b.cachedState(), seen); ok {
@@ -67,7 +66,7 @@ func (m *roundWait) waitOneStep(ctx context.Context) (barrierState, error) {
 	if err := m.b.checkSizeOf(st); err != nil {
 		return barrierState{}, err
 	}
-	if st.isInsideAs(m.number) {
+	if st.isInsideAs(m.node.memberDirectory, m.node.number) {
 		return st, nil
 	}
 	if err := m.checkPassedRound(ctx, st); err != nil {
@@ -76,7 +75,7 @@ func (m *roundWait) waitOneStep(ctx context.Context) (barrierState, error) {
 	switch {
 	case st.roundIsInside():
 		return barrierState{}, m.waitForRoundInside(ctx, st, w)
-	case m.number-st.base >= int32(m.b.size)-1:
+	case m.node.number-st.base >= int32(m.b.size)-1:
 		begun, err := m.beginRoundWithListed(ctx, st)
 		if !errors.Is(err, errTooFewMembers) {
 			return begun, err
@@ -87,7 +86,7 @@ func (m *roundWait) waitOneStep(ctx context.Context) (barrierState, error) {
 
 // admittedBy reports whether the round that was seen has let this member in. It needs only the state before.
 func (m *roundWait) admittedBy(before, seen barrierState) (barrierState, bool) {
-	if begun := before.afterBegin(m.b.size); before.admitsNumber(m.number, m.b.size) && begun.equals(seen) {
+	if begun := before.afterBegin(m.b.size); before.admitsNumber(m.node.number, m.b.size) && begun.equals(seen) {
 		m.b.cacheState(begun)
 		return begun, true
 	}
@@ -100,7 +99,7 @@ func (m *roundWait) waitWhileGathering(ctx context.Context, st barrierState, w *
 	switch {
 	case err != nil:
 		return barrierState{}, err
-	case event.Kind == framework.NodeChanged && !st.staleWatch && st.admitsNumber(m.number, m.b.size):
+	case event.Kind == framework.NodeChanged && !st.staleWatch && st.admitsNumber(m.node.number, m.b.size):
 		begun := st.afterBegin(m.b.size)
 		m.b.cacheState(begun)
 		return begun, nil
@@ -113,7 +112,7 @@ var errTooFewMembers = errors.New("not enough members")
 
 // beginRoundWithListed begins a round with the first members that are listed.
 func (m *roundWait) beginRoundWithListed(ctx context.Context, st barrierState) (barrierState, error) {
-	numbers, listed, err := m.b.listMembers(ctx, m.s)
+	numbers, listed, err := m.b.listMembers(ctx, m.s, st.in)
 	if err != nil {
 		return barrierState{}, err
 	}
@@ -133,16 +132,16 @@ func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []i
 	begun.base, begun.numbers = numbers[len(numbers)-1]+1, numbers
 	ops := make([]framework.Op, 0, len(numbers)+2)
 	for _, n := range numbers {
-		ops = append(ops, framework.CheckOp(m.b.memberPath(n), framework.AnyVersion))
+		ops = append(ops, framework.CheckOp(st.memberPath(n), framework.AnyVersion))
 	}
 	ops = append(ops, framework.SetOp(m.b.path, st.recordData, st.phase), framework.SetOp(m.b.round,
-		nodeRecord{Kind: roundKind, Phase: begun.phase, Origin: begun.origin, Base: begun.base, Numbers: numbers}.encode(), framework.AnyVersion))
+		nodeRecord{Kind: roundKind, Phase: begun.phase, Base: begun.base, Numbers: numbers}.encode(), framework.AnyVersion))
 	_, err := m.s.Multi(ctx, ops...)
 	var refused *framework.TxError
 	switch {
 	case err == nil:
 		m.b.cacheState(begun)
-		if begun.isInsideAs(m.number) {
+		if begun.isInsideAs(m.node.memberDirectory, m.node.number) {
 			return begun, nil
 		}
 		return barrierState{}, recipe.ErrAgain
@@ -180,7 +179,7 @@ func (m *roundWait) checkPassedRound(ctx context.Context, st barrierState) error
 	if !next {
 		return nil
 	}
-	in, err := m.s.Exists(ctx, m.b.in)
+	in, err := m.s.Exists(ctx, st.in)
 	if err == nil && int(in.Version-m.missed.leftBefore) >= m.b.size {
 		err = m.tooManyError()
 	}
@@ -213,5 +212,5 @@ func (m *roundWait) waitForRoundInside(ctx context.Context, st barrierState, w *
 			return fmt.Errorf("%w: all %d members are inside", ErrTooMany, m.b.size)
 		}
 	}
-	return m.b.waitForRoundChange(ctx, m.exists, m.s, roundChange{w, rest[0], timeout})
+	return m.b.waitForRoundChange(ctx, m.exists, m.s, roundChange{w, st.memberPath(rest[0]), timeout})
 }

@@ -24,7 +24,7 @@ func TestMemberReturningToItsRoundHasDiedInside(t *testing.T) {
 		ms[0].Link.BlackHole(true, true)
 		second := enter(t, t.Context(), bs[1]).round()
 		<-s.Done()
-		require.Len(t, w.Children(path+"/in"), 2, "the servers have not noticed the loss")
+		require.Len(t, w.Children(w.in()), 2, "the servers have not noticed the loss")
 		ms[0].Link.Heal()
 		require.ErrorIs(t, first.failed(), framework.ErrSessionLost)
 		require.NoError(t, second.Leave(t.Context()))
@@ -41,7 +41,7 @@ func TestMemberStartingAnotherRoundStaysOutside(t *testing.T) {
 		first := enter(t, t.Context(), bs[0])
 		ms[1].Link.Delay(300 * time.Millisecond) // it has its node, and does not know yet
 		slow := enter(t, t.Context(), bs[1])
-		await(func() bool { return len(w.Children(path+"/in")) == 2 })
+		await(func() bool { return len(w.Children(w.in())) == 2 })
 		w.session(ms[2])
 		third := enter(t, t.Context(), bs[2])
 		version := func() int32 { n, _ := w.Node(path); return n.Stat.Version }
@@ -59,12 +59,12 @@ func TestTheFirstMembersEnterWhenNumbersWrap(t *testing.T) {
 		ms := w.members(3)
 		bs := doubles(2, ms...)
 		leaveAll(t, enterAll(t, bs[:2]...)...)
-		require.NoError(t, w.Number(path+"/in", math.MaxInt32))
+		require.NoError(t, w.Number(w.in(), math.MaxInt32))
 		first := enter(t, t.Context(), bs[0])
-		require.Equal(t, []string{"m-2147483647"}, w.Children(path+"/in"))
+		require.Equal(t, []string{"m-2147483647"}, w.Children(w.in()))
 		ms[1].Link.Delay(300 * time.Millisecond)
 		slow := enter(t, t.Context(), bs[1])
-		await(func() bool { return len(w.Children(path+"/in")) == 2 })
+		await(func() bool { return len(w.Children(w.in())) == 2 })
 		third := enter(t, t.Context(), bs[2])
 		rs := []*barrier.Round{first.round(), slow.round()}
 		require.False(t, third.over(), "%v", third.err)

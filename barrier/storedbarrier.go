@@ -16,9 +16,9 @@ import (
 
 // storedBarrier is a double barrier in ZooKeeper: its nodes, and the newest state that this process has seen.
 type storedBarrier struct {
-	client          *framework.Client
-	path, in, round string
-	size            int // the number of members
+	client      *framework.Client
+	path, round string
+	size        int // the number of members
 
 	mu     sync.Mutex
 	cached barrierState
@@ -26,7 +26,7 @@ type storedBarrier struct {
 
 // barrierState is the known state of a double barrier at one phase.
 type barrierState struct {
-	directoryNumbering
+	memberDirectory
 	recordData []byte // its record, to be written again
 	size       int    // the number of members in it
 	phase      int32  // the record's version
@@ -104,7 +104,7 @@ func (b *storedBarrier) watchBarrier(ctx context.Context, s *framework.Session) 
 	if err != nil {
 		return barrierState{}, nil, err
 	}
-	seen := barrierState{directoryNumbering: directoryNumbering{czxid: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()}
+	seen := barrierState{memberDirectory: memberDirectory{czxid: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()}
 	seen.staleWatch = len(w.C()) > 0 && !(known.equals(seen) && known.epoch == seen.epoch)
 	return seen, w, nil
 }
@@ -122,11 +122,11 @@ func (b *storedBarrier) fillFromCache(ctx context.Context, s *framework.Session,
 
 // fillFromServers completes a state from the servers, without the cache.
 func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
-	r, err := parseSizedRecord(b.path, doubleKind, seen.recordData, maxMembers)
+	r, err := parseBarrierRecord(b.path, seen.recordData)
 	if err != nil {
 		return barrierState{}, err
 	}
-	seen.size = r.Size
+	seen.size, seen.in = r.Size, znode.Join(b.path, r.In)
 	data, _, err := s.Get(ctx, b.round)
 	if errors.Is(err, framework.ErrNoNode) {
 		return barrierState{}, b.partIsMissing(ctx, s, b.round)
@@ -141,12 +141,12 @@ func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 	case last.Phase-seen.phase > 0: // a round has begun between the two reads
 		return barrierState{}, recipe.ErrAgain
 	}
-	seen.base, seen.origin = last.Base, last.Origin
+	seen.base = last.Base
 	if last.Phase == seen.phase {
 		seen.numbers = last.Numbers
 	}
-	if seen.roundIsInside() && len(seen.numbers) == 0 {
-		return barrierState{}, fmt.Errorf("%w: %s does not list the members inside", ErrForeign, b.round)
+	if seen.roundIsInside() && !seen.hasWholeRound() {
+		return barrierState{}, fmt.Errorf("%w: %s does not list the %d members inside in their order, from the lowest number", ErrForeign, b.round, seen.size)
 	}
 	if b.checkSizeOf(seen) == nil {
 		b.cacheState(seen)
@@ -174,7 +174,7 @@ func (b *storedBarrier) readStateUsing(ctx context.Context, s *framework.Session
 		if err != nil {
 			return barrierState{}, err
 		}
-		seen, err := rest(ctx, s, barrierState{directoryNumbering: directoryNumbering{czxid: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()})
+		seen, err := rest(ctx, s, barrierState{memberDirectory: memberDirectory{czxid: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()})
 		if !errors.Is(err, recipe.ErrAgain) {
 			return seen, err
 		}
@@ -224,9 +224,10 @@ func (b *storedBarrier) createOrCheck(ctx context.Context, s *framework.Session)
 
 // createNodes creates the barrier's nodes.
 func (b *storedBarrier) createNodes(ctx context.Context, s *framework.Session) error {
+	in := newDirectoryName()
 	_, err := s.Multi(ctx,
-		framework.CreateOp(b.path, nodeRecord{Kind: doubleKind, Size: b.size}.encode(), framework.Persistent),
-		framework.CreateOp(b.in, nil, framework.Persistent),
+		framework.CreateOp(b.path, nodeRecord{Kind: doubleKind, Size: b.size, In: in}.encode(), framework.Persistent),
+		framework.CreateOp(znode.Join(b.path, in), nil, framework.Persistent),
 		framework.CreateOp(b.round, nodeRecord{Kind: roundKind}.encode(), framework.Persistent))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
@@ -253,7 +254,12 @@ func (b *storedBarrier) changeSize(ctx context.Context, s *framework.Session) er
 		return err
 	}
 	defer w.Stop()
-	there, _, err := b.listMembers(ctx, s)
+	r, err := parseBarrierRecord(b.path, seen.recordData)
+	if err != nil {
+		return err
+	}
+	former := znode.Join(b.path, r.In)
+	there, _, err := b.listMembers(ctx, s, former)
 	if err != nil {
 		return err
 	}
@@ -266,10 +272,11 @@ func (b *storedBarrier) changeSize(ctx context.Context, s *framework.Session) er
 	case changed: // a member came, perhaps with this member's number
 		return b.checkStored(ctx, s)
 	}
-	record := withSize(seen.recordData, b.size)
+	r.Size, r.In = b.size, newDirectoryName()
+	record := r.encode()
 	ops := []framework.Op{
-		framework.DeleteOp(b.in, framework.AnyVersion), // refused while a member is there
-		framework.CreateOp(b.in, nil, framework.Persistent),
+		framework.DeleteOp(former, framework.AnyVersion), // refused while a member is there
+		framework.CreateOp(znode.Join(b.path, r.In), nil, framework.Persistent),
 		framework.SetOp(b.path, record, seen.phase),
 	}
 	end := seen.phase + 1
@@ -277,33 +284,40 @@ func (b *storedBarrier) changeSize(ctx context.Context, s *framework.Session) er
 		ops = append(ops, framework.SetOp(b.path, record, end))
 		end++
 	}
-	_, err = s.Multi(ctx, append(ops, framework.SetOp(b.round, recordBeforeFirstRound(end), framework.AnyVersion))...)
+	round := nodeRecord{Kind: roundKind, Phase: end}.encode() // before the first round of the new directory
+	_, err = s.Multi(ctx, append(ops, framework.SetOp(b.round, round, framework.AnyVersion))...)
 	switch {
-	case errors.Is(err, framework.ErrNotEmpty), errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):
+	case errors.Is(err, framework.ErrNotEmpty), errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSuspended):
 		return b.checkStored(ctx, s) // another member may have done the same
 	}
 	return err
 }
 
-// recordBeforeFirstRound is the round's record before the first round: numbers begin anew at this phase.
-func recordBeforeFirstRound(phase int32) []byte {
-	return nodeRecord{Kind: roundKind, Phase: phase, Origin: phase}.encode()
+// hasWholeRound reports whether the numbers are those of a whole round: as many as members, in their order, and below base.
+func (st barrierState) hasWholeRound() bool {
+	for i, n := range st.numbers {
+		if n-st.base >= 0 || i > 0 && n-st.numbers[i-1] <= 0 {
+			return false
+		}
+	}
+	return len(st.numbers) == st.size
 }
 
-func (st barrierState) isInsideAs(number int32) bool {
-	return st.roundIsInside() && slices.Contains(st.numbers, number)
+// isInsideAs reports whether the member with this number in this directory is inside.
+func (st barrierState) isInsideAs(in memberDirectory, number int32) bool {
+	return st.memberDirectory == in && st.roundIsInside() && slices.Contains(st.numbers, number)
 }
 
 // memberPath is the node of a number.
-func (b *storedBarrier) memberPath(number int32) string {
-	return znode.Join(b.in, memberNodeName(number))
+func (d memberDirectory) memberPath(number int32) string {
+	return znode.Join(d.in, memberNodeName(number))
 }
 
-// listMembers returns the numbers of the members that exist.
-func (b *storedBarrier) listMembers(ctx context.Context, s *framework.Session) ([]int32, framework.Stat, error) {
-	names, st, err := s.Children(ctx, b.in)
+// listMembers returns the numbers of the members that exist in their directory.
+func (b *storedBarrier) listMembers(ctx context.Context, s *framework.Session, in string) ([]int32, framework.Stat, error) {
+	names, st, err := s.Children(ctx, in)
 	if errors.Is(err, framework.ErrNoNode) {
-		return nil, st, b.partIsMissing(ctx, s, b.in)
+		return nil, st, b.partIsMissing(ctx, s, in)
 	}
 	if err != nil {
 		return nil, st, err

@@ -20,11 +20,11 @@ func TestRoundStartingDuringWithdrawalIsEntered(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		first := enter(t, ctx, bs[0])
-		own := path + "/in/" + w.Children(path + "/in")[0]
+		own := w.in() + "/" + w.Children(w.in())[0]
 
 		looked := make(chan struct{}, 1) // the last read before the withdrawal is that of the member's own node
 		defer w.Observe(func(r zktest.Request) {
-			if r.Op == zktest.OpGetData && r.Path == own {
+			if r.Op == zktest.OpExists && r.Path == own {
 				select {
 				case looked <- struct{}{}:
 				default:

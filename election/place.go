@@ -26,7 +26,7 @@ type leaderPlace struct {
 func newPlace(values context.Context, c *waitline.Contender, key any) (*leaderPlace, error) {
 	p := &leaderPlace{contender: c, key: key}
 	var err error
-	p.hold, err = c.Session().Primitives().Hold(placeContext{values, p}, p.nodePath())
+	p.hold, err = c.Session().Primitives().Hold(placeContext{values, p}, c.Node())
 	if err != nil {
 		c.Leave(nil)
 		return nil, err

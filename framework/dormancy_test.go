@@ -37,8 +37,7 @@ func writesOf(zk *zktest.Server, s *framework.Session, f func()) (writes, syncs 
 // held creates a node and holds it.
 func held(t *testing.T, s *framework.Session, path string) primitives.Hold {
 	t.Helper()
-	require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
-	h, err := s.Primitives().Hold(t.Context(), path)
+	h, err := s.Primitives().Hold(t.Context(), createOwn(t, s, path))
 	require.NoError(t, err)
 	require.Positive(t, s.LeaseRemaining(), "granted without a lease")
 	return h
@@ -99,10 +98,10 @@ func TestWakingTakesTwoWritesOfOneConnection(t *testing.T) {
 				want = 1
 			}
 			time.Sleep(idle)
-			require.NoError(t, s.Create(t.Context(), "/a", nil, framework.Ephemeral))
+			node := createOwn(t, s, "/a")
 			var left time.Duration
 			writes, _ := writesOf(zk, s, func() {
-				_, err := s.Primitives().Hold(t.Context(), "/a")
+				_, err := s.Primitives().Hold(t.Context(), node)
 				require.NoError(t, err)
 				left = s.LeaseRemaining()
 			})
@@ -123,14 +122,14 @@ func TestOneWakingForAll(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", sleepy)
 		s := session(t, m)
-		require.NoError(t, s.Create(t.Context(), "/a", nil, framework.Ephemeral))
+		node := createOwn(t, s, "/a")
 		time.Sleep(time.Hour)
 		m.Link.Delay(10 * time.Millisecond)
 		var granted atomic.Int64
 		writes, _ := writesOf(zk, s, func() {
 			for range 100 {
 				go func() {
-					if _, err := s.Primitives().Hold(t.Context(), "/a"); err == nil {
+					if _, err := s.Primitives().Hold(t.Context(), node); err == nil {
 						granted.Add(1)
 					}
 				}()
@@ -150,10 +149,10 @@ func TestAFaultInTheMiddleOfWaking(t *testing.T) {
 				zk := zktest.Start(t)
 				m := zk.Member(t, "a", sleepy)
 				s := session(t, m)
-				require.NoError(t, s.Create(t.Context(), "/a", nil, framework.Ephemeral))
+				node := createOwn(t, s, "/a")
 				time.Sleep(time.Hour)
 				f := zk.DropReply(nth, zktest.Match{Op: op, Session: s.ID()})
-				h, err := s.Primitives().Hold(t.Context(), "/a")
+				h, err := s.Primitives().Hold(t.Context(), node)
 				require.NoError(t, err)
 				require.Positive(t, s.LeaseRemaining())
 				<-f.Hit()
@@ -170,13 +169,13 @@ func TestAWakingEndsWithItsContext(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", sleepy)
 		s := session(t, m)
-		require.NoError(t, s.Create(t.Context(), "/a", nil, framework.Ephemeral))
+		node := createOwn(t, s, "/a")
 		time.Sleep(time.Hour)
 		m.Link.BlackHole(true, true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err := s.Primitives().Hold(ctx, "/a")
+		_, err := s.Primitives().Hold(ctx, node)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(began))
 		m.Link.Heal()
@@ -193,7 +192,7 @@ func TestExpiredSessionGetsNoGrant(t *testing.T) {
 			zk := zktest.Start(t)
 			m := zk.Member(t, "a", sleepy)
 			s := session(t, m)
-			require.NoError(t, s.Create(t.Context(), "/a", nil, framework.Ephemeral))
+			node := createOwn(t, s, "/a")
 			time.Sleep(time.Hour + timeout/5) // between two pings
 			m.Link.BlackHole(true, true)
 			if silently {
@@ -205,7 +204,7 @@ func TestExpiredSessionGetsNoGrant(t *testing.T) {
 			require.NoError(t, s.Err(), "it sleeps")
 			var granted atomic.Bool
 			go func() {
-				_, err := s.Primitives().Hold(t.Context(), "/a")
+				_, err := s.Primitives().Hold(t.Context(), node)
 				granted.Store(err == nil)
 			}()
 			time.Sleep(timeout / 2)
@@ -242,14 +241,16 @@ func TestStoppedProcessWakesAgain(t *testing.T) {
 		clock := &jumping{Clock: framework.TimeClock()}
 		m := zk.Member(t, "a", sleepy, framework.WithClock(clock))
 		s := session(t, m)
-		h := held(t, s, "/a")
+		node := createOwn(t, s, "/a")
+		h, err := s.Primitives().Hold(t.Context(), node)
+		require.NoError(t, err)
 		h.End(context.Canceled)
 		require.Positive(t, s.LeaseRemaining())
 		clock.ahead.Store(int64(timeout))
 		require.NoError(t, s.Err(), "nothing was held")
 		require.Zero(t, s.LeaseRemaining())
 		began := time.Now()
-		_, err := s.Primitives().Hold(t.Context(), "/a")
+		_, err = s.Primitives().Hold(t.Context(), node)
 		require.NoError(t, err)
 		require.Greater(t, time.Since(began), timeout/4, "the packets from before the stop do not count")
 		require.Positive(t, s.LeaseRemaining())
@@ -263,9 +264,12 @@ func TestHoldRequestedWhileSessionFallsAsleep(t *testing.T) {
 			zk := zktest.Start(t)
 			m := zk.Member(t, "a", sleepy)
 			s := session(t, m)
-			held(t, s, "/a").End(context.Canceled)
+			node := createOwn(t, s, "/a")
+			h, err := s.Primitives().Hold(t.Context(), node)
+			require.NoError(t, err)
+			h.End(context.Canceled)
 			time.Sleep(timeout + time.Duration(at)*timeout/400)
-			h, err := s.Primitives().Hold(t.Context(), "/a")
+			h, err = s.Primitives().Hold(t.Context(), node)
 			require.NoError(t, err)
 			require.Positive(t, s.LeaseRemaining())
 			time.Sleep(3 * timeout)

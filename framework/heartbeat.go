@@ -41,7 +41,6 @@ func (s *Session) sendHeartbeatWith(generation int64, written func(l *sessionLea
 	}
 	pairs := s.transport.mon.PingPairs(generation)
 	s.extendLease(func(l *sessionLease, _ time.Duration) { l.syncAcknowledged(sentAt, pairs) })
-	s.watchHeldNodes()
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,37 +16,138 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// heldLong holds n nodes for so long that each has a watch.
+// heldLong holds n nodes for so long that each has a watch: for two heartbeats, and not longer if they are many.
 func heldLong(t *testing.T, s *framework.Session, n int) (nodes []string, holds []primitives.Hold) {
 	t.Helper()
 	for i := range n {
 		nodes = append(nodes, fmt.Sprintf("/held-%05d", i))
 		holds = append(holds, held(t, s, nodes[i]))
 	}
-	time.Sleep(3 * timeout)
+	time.Sleep(timeout/2 + time.Second)
 	return nodes, holds
 }
 
-// TestADeletionByAnOperatorIsNoticedAtOnce ends the hold of one lock of many, in one way of the network.
+// TestADeletionByAnOperatorIsNoticedAtOnce ends the hold of one lock of many, in one way of the network, once all have stood for T/2 and again right after a reconnect. The
+// nodes are first and last among those that the client asks for watches on.
 func TestADeletionByAnOperatorIsNoticedAtOnce(t *testing.T) {
 	const way = 10 * time.Millisecond
-	for _, n := range []int{1, 5000} {
+	for _, n := range []int{4, 5000} {
 		synctest.Test(t, func(t *testing.T) {
 			zk := zktest.Start(t)
 			m := zk.Member(t, "a", sleepy)
+			s := session(t, m)
 			operator := session(t, zk.Member(t, "operator", sleepy))
-			nodes, holds := heldLong(t, session(t, m), n)
+			nodes, holds := heldLong(t, s, n)
 			m.Link.Delay(way)
-			time.Sleep(timeout)
-			require.NoError(t, operator.Delete(t.Context(), nodes[n-1], framework.AnyVersion))
-			time.Sleep(way)
+			isNoticed := func(i int) {
+				t.Helper()
+				require.NoError(t, operator.Delete(t.Context(), nodes[i], framework.AnyVersion))
+				time.Sleep(way)
+				synctest.Wait()
+				require.ErrorIs(t, holds[i].Err(), framework.ErrNodeGone)
+			}
+			isNoticed(0)
+			isNoticed(n - 1)
+			connected := make(chan struct{})
+			go func() {
+				for c := range m.States(t.Context()) {
+					if c.State == framework.Suspended {
+						connected <- struct{}{}
+					}
+				}
+			}()
 			synctest.Wait()
-			require.ErrorIs(t, holds[n-1].Err(), framework.ErrNodeGone)
-			for _, h := range holds[:n-1] {
+			m.Link.Reset()
+			<-connected
+			require.NoError(t, s.Sync(t.Context(), "/")) // once it is connected again
+			time.Sleep(20 * way)
+			isNoticed(1)
+			isNoticed(n - 2)
+			for _, h := range holds[2 : n-2] {
 				require.NoError(t, h.Err())
 			}
 		})
 	}
+}
+
+// TestAHoldEndsThoughItsNodeIsCreatedAgain at once, by another session or by its own, before the client hears of the deletion.
+func TestAHoldEndsThoughItsNodeIsCreatedAgain(t *testing.T) {
+	for name, replace := range map[string]func(t *testing.T, m *zktest.Member, remove func()){
+		"young": func(_ *testing.T, _ *zktest.Member, remove func()) { remove() },
+		"watched": func(_ *testing.T, _ *zktest.Member, remove func()) {
+			time.Sleep(timeout)
+			remove()
+		},
+		"cut off": func(_ *testing.T, m *zktest.Member, remove func()) {
+			time.Sleep(timeout)
+			m.Link.Cut()
+			remove()
+			m.Link.Heal()
+		},
+		"after a reconnect": func(t *testing.T, m *zktest.Member, remove func()) {
+			time.Sleep(timeout)
+			m.Link.Reset()
+			remove()
+		},
+		"watched by another waiter": func(t *testing.T, m *zktest.Member, remove func()) {
+			remove()
+			_, w, err := session(t, m).WatchExists(t.Context(), "/a")
+			require.NoError(t, err)
+			t.Cleanup(w.Stop)
+		},
+	} {
+		for _, byItself := range []bool{false, true} {
+			if byItself && name == "cut off" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, by itself: %v", name, byItself), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					zk := zktest.Start(t)
+					m := zk.Member(t, "a", sleepy)
+					s, operator := session(t, m), session(t, zk.Member(t, "operator", sleepy))
+					other := operator
+					if byItself {
+						other = s
+					}
+					h, stays := held(t, s, "/a"), held(t, s, "/b")
+					replace(t, m, func() {
+						require.NoError(t, operator.Delete(t.Context(), "/a", framework.AnyVersion))
+						createOwn(t, other, "/a")
+					})
+					time.Sleep(timeout)
+					require.ErrorIs(t, h.Err(), framework.ErrNodeGone)
+					require.ErrorContains(t, h.Err(), "/a")
+					require.NoError(t, stays.Err())
+					_, err := other.Exists(t.Context(), "/a")
+					require.NoError(t, err, "the other's node stays")
+				})
+			})
+		}
+	}
+}
+
+// TestWatchesOfHeldNodesReadNoData, which may be large: only whose nodes they are.
+func TestWatchesOfHeldNodesReadNoData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", sleepy)
+		s := session(t, m)
+		var data, stats atomic.Int64
+		defer zk.Observe(func(r zktest.Request) {
+			switch {
+			case r.Session != s.ID():
+			case r.Op == zktest.OpGetData:
+				data.Add(1)
+			case r.Op == zktest.OpExists:
+				stats.Add(1)
+			}
+		})()
+		heldLong(t, s, 50)
+		m.Link.Reset()
+		time.Sleep(timeout / 4)
+		require.Zero(t, data.Load())
+		require.EqualValues(t, 100, stats.Load(), "once in the beginning, and once after the reconnect")
+	})
 }
 
 // TestAClosedClientsHoldsEndWithIt, although the servers tell of their nodes' deletion, too. Which of the two a hold hears of first is chance.

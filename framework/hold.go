@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/link"
 )
 
 // hold implements primitives.Hold.
@@ -36,6 +37,7 @@ type heldNode struct {
 	hold *hold
 	path string
 	full string
+	zxid int64 // that has created it: another node may get the same name
 
 	// Guarded by heldNodes.mu.
 	in    *nodeRotation // nil while the node is not held
@@ -48,7 +50,8 @@ type heldNodes struct {
 	mu         sync.Mutex
 	unwatched  nodeRotation
 	watched    nodeRotation
-	heartbeats int // how many have ended
+	heartbeats int   // how many have ended
+	arming     int64 // the connection on which watches are being asked for; 0 if none are
 }
 
 // nodeRotation is a list of nodes that heartbeats go through in turn.
@@ -87,12 +90,26 @@ func (hs *heldNodes) nodesToCheck(n int) []*heldNode {
 	return append(nodes, hs.watched.nextNodes(min(1, n-len(nodes)))...)
 }
 
-// nodesToWatch takes in the end of a heartbeat. It returns up to n unwatched nodes that have been held for a heartbeat's interval, and counts them as watched
-// from now on.
-func (hs *heldNodes) nodesToWatch(n int) (nodes []*heldNode) {
+// beginArming takes in the end of a heartbeat. It reports whether to ask for watches now: it does not if they are being asked for on this connection already.
+func (hs *heldNodes) beginArming(generation int64) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	hs.heartbeats++
+	if hs.arming == generation {
+		return false
+	}
+	hs.arming = generation
+	return true
+}
+
+// nodesToWatch returns up to n unwatched nodes that have been held for a heartbeat's interval, and counts them as watched from now on. If there are none, no more are asked
+// for on this connection until the end of the next heartbeat.
+func (hs *heldNodes) nodesToWatch(n int, generation int64) (nodes []*heldNode) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.arming != generation {
+		return nil
+	}
 	for _, node := range hs.unwatched.list {
 		if len(nodes) < n && node.added < hs.heartbeats-1 {
 			nodes = append(nodes, node)
@@ -101,6 +118,9 @@ func (hs *heldNodes) nodesToWatch(n int) (nodes []*heldNode) {
 	for _, node := range nodes {
 		hs.unwatched.removeNode(node)
 		hs.watched.addNode(node)
+	}
+	if len(nodes) == 0 {
+		hs.arming = 0
 	}
 	return nodes
 }
@@ -114,13 +134,27 @@ func (hs *heldNodes) watchSoon(nodes []*heldNode) {
 	}
 }
 
-// markUnwatched makes heartbeats check a node again, since its watch has ended.
-func (hs *heldNodes) markUnwatched(n *heldNode) {
+// endArming notes that a connection was lost while watches were asked for on it.
+func (hs *heldNodes) endArming(generation int64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	if n.in == &hs.watched {
-		hs.watched.removeNode(n)
-		hs.unwatched.addNode(n)
+	if hs.arming == generation {
+		hs.arming = 0
+	}
+}
+
+// markUnwatched makes heartbeats check a node again, since its watch has ended. It is watched again when watches are asked for the next time: at once on a new connection, but
+// behind another heartbeat if a change of the node or a refusal has ended the watch, since that may happen again and again.
+func (hs *heldNodes) markUnwatched(n *heldNode, ev Event) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if n.in != &hs.watched {
+		return
+	}
+	hs.watched.removeNode(n)
+	hs.unwatched.addNode(n)
+	if ev.Kind != Reconnected {
+		n.added = hs.heartbeats - 1
 	}
 }
 
@@ -150,22 +184,53 @@ func (r *nodeRotation) nextNodes(n int) []*heldNode {
 	return out
 }
 
-// maxWatchesAtOnce bounds the watches that are asked for after one heartbeat.
+// maxWatchesAtOnce bounds the watches that are asked for before one of them is answered, so that a heartbeat's answer does not wait long behind theirs.
 const maxWatchesAtOnce = 1000
 
-// watchHeldNodes watches nodes that have been held for a while, so that their deletion is noticed at once and heartbeats need not check them. If a watch ends for
-// another reason, the node is watched again after the next heartbeat. The end of a hold does not remove its watches: the code that ends a hold deletes its nodes.
-func (s *Session) watchHeldNodes() {
-	nodes := s.holds.nodesToWatch(maxWatchesAtOnce)
+// watchHeldNodes is called on each new connection and after each heartbeat. It watches nodes that have been held for a while, so that their deletion is noticed at once and
+// heartbeats need not check them. It asks for the watches in batches, one behind the answers to the other. The end of a hold does not remove its watches: the code that ends a
+// hold deletes its nodes.
+func (s *Session) watchHeldNodes(generation int64) {
+	if s.holds.beginArming(generation) {
+		s.watchNextNodes(generation)
+	}
+}
+
+// watchNextNodes asks for one batch of watches, and for the next one when that is answered. Each request reads whose node it is, also if another waiter has armed the watch.
+func (s *Session) watchNextNodes(generation int64) {
+	nodes := s.holds.nodesToWatch(maxWatchesAtOnce, generation)
 	if len(nodes) == 0 {
 		return
 	}
-	listeners := make([]*Watch, len(nodes))
-	keys := make([]watchKey, len(nodes))
+	calls := make([]*link.Call, len(nodes))
+	s.watches.asking.Lock()
+	defer s.watches.asking.Unlock()
 	for i, n := range nodes {
-		keys[i], listeners[i] = watchKey{watchData, n.full}, &Watch{tell: n.watchEnded}
+		w := &Watch{tell: n.watchEnded}
+		s.watches.joinEntry(watchKey{watchExists, n.full}, w)
+		calls[i] = w.entry.prepareRead(w.entry.armOnce(), func(r link.Reply) {
+			n.watchAnswered(w, decodeAnswer(r, decodeStatOnly))
+			switch {
+			case i < len(nodes)-1:
+			case r.Err != nil:
+				s.holds.endArming(generation)
+			default:
+				go s.watchNextNodes(generation)
+			}
+		})
 	}
-	s.watches.armWatches(keys, listeners)
+	s.transport.mon.Send(calls...)
+}
+
+// watchAnswered takes in the answer to the request for a node's watch. It must not block. If the node is gone, or another one has its name, the hold ends, and the watch of a
+// missing node is removed.
+func (n *heldNode) watchAnswered(w *Watch, o outcome[readResult]) {
+	if errors.Is(o.err, ErrNoNode) || o.err == nil && o.v.stat.Czxid != n.zxid {
+		go func() {
+			w.Stop()
+			n.endHold(ErrNoNode)
+		}()
+	}
 }
 
 // watchEnded takes in the event of a node's watch. It must not block, and holds the mutex of the watches.
@@ -174,7 +239,7 @@ func (n *heldNode) watchEnded(ev Event) {
 		go n.endHold(ErrNoNode)
 		return
 	}
-	n.hold.s.holds.markUnwatched(n)
+	n.hold.s.holds.markUnwatched(n, ev)
 }
 
 // endHold ends the hold because the servers have told or answered something about its node: ErrNoNode if the node was deleted. If the session has ended before,

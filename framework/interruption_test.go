@@ -53,7 +53,7 @@ func holdThrough(t *testing.T, timeout, after, lasts time.Duration, begin, end f
 		s := session(t, m)
 		c, err2 := createProtected(t.Context(), s, "/d", "lock-", nil)
 		require.NoError(t, err2)
-		h, err2 := s.Primitives().Hold(t.Context(), c.Path)
+		h, err2 := s.Primitives().Hold(t.Context(), c)
 		require.NoError(t, err2)
 		awaitHeartbeat(t, s)
 		time.Sleep(after)

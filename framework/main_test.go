@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -22,6 +23,14 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// createOwn creates an ephemeral node.
+func createOwn(t *testing.T, s *framework.Session, path string) primitives.Created {
+	t.Helper()
+	rs, err := s.Multi(t.Context(), framework.CreateOp(path, nil, framework.Ephemeral))
+	require.NoError(t, err)
+	return primitives.Created{Path: path, Zxid: rs[0].Zxid}
 }
 
 // createProtected creates one protected node.

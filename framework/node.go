@@ -59,6 +59,8 @@ type OpResult struct {
 	Path string
 	// Stat of a node after a set.
 	Stat Stat
+	// Zxid is the transaction, if it has happened: it is the Czxid of a created node.
+	Zxid int64
 	// Err is why this operation was refused. It is nil for the operations before the refused one.
 	Err error
 }

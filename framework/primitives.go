@@ -13,22 +13,22 @@ func (s *Session) Primitives() primitives.Operations { return operations{s} }
 // operations implements primitives.Operations.
 type operations struct{ s *Session }
 
-func (p operations) Hold(ctx context.Context, node string, more ...string) (primitives.Hold, error) {
+func (p operations) Hold(ctx context.Context, node primitives.Created, more ...primitives.Created) (primitives.Hold, error) {
 	if err := p.s.beginHolding(ctx); err != nil {
 		return nil, err
 	}
 	h := &hold{s: p.s}
 	h.life.Init((*sessionParent)(p.s), ctx)
 	h.nodes = append(h.one[:0], p.s.heldNode(h, node))
-	for _, path := range more {
-		h.nodes = append(h.nodes, p.s.heldNode(h, path))
+	for _, created := range more {
+		h.nodes = append(h.nodes, p.s.heldNode(h, created))
 	}
 	p.s.holds.addHold(h)
 	return h, nil
 }
 
-func (s *Session) heldNode(h *hold, path string) heldNode {
-	return heldNode{hold: h, path: path, full: s.transport.ns.serverPath(path)}
+func (s *Session) heldNode(h *hold, node primitives.Created) heldNode {
+	return heldNode{hold: h, path: node.Path, full: s.transport.ns.serverPath(node.Path), zxid: node.Zxid}
 }
 
 func (p operations) StayAwake() { p.s.stayAwake() }

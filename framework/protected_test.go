@@ -142,7 +142,7 @@ func TestHoldEndsWithItsNode(t *testing.T) {
 		for range 250 { // more than one heartbeat names
 			c, err := createProtected(t.Context(), s, "/dir", "lock-", nil)
 			require.NoError(t, err)
-			h, err := s.Primitives().Hold(t.Context(), c.Path)
+			h, err := s.Primitives().Hold(t.Context(), c)
 			require.NoError(t, err)
 			holds = append(holds, h)
 		}
@@ -172,7 +172,7 @@ func TestHoldKeepsValuesNotDeadlines(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), time.Second)
 		c, err := createProtected(ctx, s, "/dir", "lock-", nil)
 		require.NoError(t, err)
-		h, err := s.Primitives().Hold(ctx, c.Path)
+		h, err := s.Primitives().Hold(ctx, c)
 		require.NoError(t, err)
 		cancel()
 		require.NoError(t, h.Context().Err())

@@ -27,7 +27,7 @@ func TestAReadWithAnEndedLeasesContextReturns(t *testing.T) {
 		s := session(t, m)
 		c, err := createProtected(t.Context(), s, "/d", "lock-", nil)
 		require.NoError(t, err)
-		h, err := s.Primitives().Hold(t.Context(), c.Path)
+		h, err := s.Primitives().Hold(t.Context(), c)
 		require.NoError(t, err)
 		require.NoError(t, zk.Expire(s.ID()))
 		<-h.Context().Done()

@@ -155,6 +155,11 @@ func (a requester) multi(parts []wire.MultiPart) outcome[[]OpResult] {
 	if o.err == nil {
 		o.err = resultsError(o.v, len(parts))
 	}
+	for i := range o.v {
+		if o.err == nil {
+			o.v[i].Zxid = o.zxid
+		}
+	}
 	return o
 }
 

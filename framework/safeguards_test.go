@@ -246,7 +246,7 @@ func TestAnEndedSessionGivesNoHold(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, zk.Expire(s.ID()))
 		<-s.Done()
-		_, err = s.Primitives().Hold(t.Context(), created.Path)
+		_, err = s.Primitives().Hold(t.Context(), created)
 		require.ErrorIs(t, err, framework.ErrSessionLost)
 	})
 }

@@ -77,6 +77,7 @@ func (s *Session) proveFirst(st link.Status) loopState {
 func (s *Session) keepProving(generation int64) loopState {
 	return func(s *Session) loopState {
 		for {
+			s.watchHeldNodes(generation)
 			wait := s.waitWhileDormant
 			if s.isAwake() {
 				wait = s.waitForNextHeartbeat

@@ -48,7 +48,7 @@ func TestALeaseEndsEarlierWhenAServerGrantsLess(t *testing.T) {
 		s := session(t, m)
 		c, err := createProtected(t.Context(), s, "/d", "lock-", nil)
 		require.NoError(t, err)
-		h, err := s.Primitives().Hold(t.Context(), c.Path)
+		h, err := s.Primitives().Hold(t.Context(), c)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		link.Reset()

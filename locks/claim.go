@@ -89,7 +89,7 @@ func (c *Claim) createAndLease(ctx context.Context, m *pathMutex) (*Lease, error
 	}
 	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: node.Path, fence: node.fence, token: node.Zxid, session: m.s,
 		key: c.lock.key, giveBack: func(written bool) releaseProgress { return c.deleteNodesAndUnlock(m, node, written) }}
-	if err := lease.holdNodes(ctx, c.lock.tel, node.Path, node.fence); err != nil {
+	if err := lease.holdNodes(ctx, c.lock.tel, node.Created, primitives.Created{Path: node.fence, Zxid: node.Zxid}); err != nil {
 		c.deleteNodesAndUnlock(m, node, false)
 		return nil, err
 	}

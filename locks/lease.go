@@ -229,7 +229,7 @@ func (l *Lease) endAndGiveBack(cause error, written bool) {
 }
 
 // holdNodes makes the lease stand for as long as a hold on its nodes, which tel measures. It fails when the session has ended.
-func (l *Lease) holdNodes(ctx context.Context, tel *waitline.Telemetry, node string, more ...string) error {
+func (l *Lease) holdNodes(ctx context.Context, tel *waitline.Telemetry, node primitives.Created, more ...primitives.Created) error {
 	h, err := l.session.Primitives().Hold(leaseContext{waitline.CallerContext(ctx), l}, node, more...)
 	if err != nil {
 		return err

@@ -180,7 +180,7 @@ func (l *commonLock) newLeaseInLine(ctx context.Context, c *waitline.Contender, 
 		p.afterGone = func() { c.RecordRelease(deletion.Zxid()) }
 		return p
 	}
-	if err := lease.holdNodes(ctx, l.tel, lease.node); err != nil {
+	if err := lease.holdNodes(ctx, l.tel, c.Node()); err != nil {
 		c.Leave(nil)
 		return nil, err
 	}

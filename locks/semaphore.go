@@ -259,7 +259,7 @@ func (s *Semaphore) newLease(ctx context.Context, sess *framework.Session, creat
 			})
 			return p
 		}}
-	if err := lease.holdNodes(ctx, s.lock.tel, nodes[0], nodes[1:]...); err != nil {
+	if err := lease.holdNodes(ctx, s.lock.tel, created[0], created[1:]...); err != nil {
 		sess.Primitives().Discard(nil, nodes[0], nodes[1:]...)
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func (p *parallelOrder) drawAnswered(ctx context.Context, d *ticketDraw, results
 
 // claimDrawn continues the claims of a draw. A draw that was refused is repeated.
 func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results []framework.OpResult, err error) {
-	var names []string
+	var drawn []primitives.Created
 	var refused *framework.TxError
 	switch {
 	case errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth):
@@ -127,16 +127,15 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 		p.drawTickets(ctx, len(d.names))
 		return
 	case err == nil && results == nil: // the reply was lost
-		names, err = p.findTickets(d)
+		drawn, err = p.findTickets(d)
 	case err == nil:
 		for _, r := range results[len(results)-len(d.names):] {
-			_, name := znode.Split(r.Path)
-			names = append(names, name)
+			drawn = append(drawn, primitives.Created{Path: r.Path, Zxid: r.Zxid})
 		}
 	}
 	missing := len(d.names)
-	for _, name := range names {
-		t, wrong := d.ticketOf(name)
+	for _, node := range drawn {
+		t, wrong := d.ticketOf(node)
 		if err = cmp.Or(err, wrong); wrong != nil {
 			continue
 		}
@@ -150,22 +149,40 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 	}
 }
 
-// findTickets finds the names of a draw's tickets after its reply was lost. It continues until the servers have answered or the session has
+// findTickets finds a draw's tickets after its reply was lost. It continues until the servers have answered or the session has
 // ended: a ticket that its consumer does not know would keep its item from all consumers.
-func (p *parallelOrder) findTickets(d *ticketDraw) (found []string, err error) {
+func (p *parallelOrder) findTickets(d *ticketDraw) (found []primitives.Created, err error) {
 	s, back := p.cs.s, recipe.NewBackoff(p.cs.store.client)
 	for {
-		var names []string
 		if err = s.Sync(s.Context(), d.at.ticketDir()); err == nil {
-			names, _, err = s.Children(s.Context(), d.at.ticketDir())
+			found, err = p.listTickets(d)
 		}
-		if failure.IsTransient(err) && back.Pause(s.Context()) == nil {
-			continue
+		if !failure.IsTransient(err) || back.Pause(s.Context()) != nil {
+			return found, err
 		}
-		return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-			return !slices.Contains(d.names, name[:max(0, len(name)-digits)])
-		}), err
 	}
+}
+
+// listTickets lists a draw's tickets that exist.
+func (p *parallelOrder) listTickets(d *ticketDraw) (found []primitives.Created, err error) {
+	s := p.cs.s
+	names, _, err := s.Children(s.Context(), d.at.ticketDir())
+	var paths []string
+	for _, name := range names {
+		if slices.Contains(d.names, name[:max(0, len(name)-digits)]) {
+			paths = append(paths, znode.Join(d.at.ticketDir(), name))
+		}
+	}
+	if err != nil || len(paths) == 0 {
+		return nil, err
+	}
+	nodes, err := s.GetAll(s.Context(), paths...)
+	for i, n := range nodes {
+		if n.Err == nil {
+			found = append(found, primitives.Created{Path: paths[i], Zxid: n.Stat.Czxid})
+		}
+	}
+	return found, err
 }
 
 // endClaims ends n claims without items. If the consumer session continues, and the lanes may have items for other consumers, it tells the recoverer.
@@ -209,7 +226,7 @@ func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
 	if err != nil || t.item.at.chain != p.cs.store.nodes.base { // the recoverer has to know
 		p.deleteTicket(t)
 	} else {
-		p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)},
+		p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)},
 			then: func([]framework.OpResult, error) { p.cs.itemSettled(t.item.at) }})
 	}
 	if err != nil {
@@ -236,7 +253,7 @@ func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (
 			return nil, err
 		}
 	}
-	c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: n.Stat.Version, ticket: t.node}
+	c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: n.Stat.Version, ticket: t.node.Path}
 	c.readItem(n.Data, n.Stat)
 	hold, lost := p.cs.s.Primitives().Hold(context.Background(), t.node)
 	if lost != nil {
@@ -330,7 +347,7 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 // is made to say that this claim was no attempt.
 func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 	s := p.cs.s
-	_, err := p.cs.writer.writeAndWait(context.Background(), &writeRequest{session: s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)}})
+	_, err := p.cs.writer.writeAndWait(context.Background(), &writeRequest{session: s, ops: []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)}})
 	p.cs.itemSettled(t.item.at)
 	notice := []framework.Op{p.cs.store.nodes.signalRecoverer()}
 	if err == nil {

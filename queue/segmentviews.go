@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -16,8 +17,8 @@ import (
 type segmentTicket struct {
 	item     itemID
 	itemNode string
-	node     string // of the ticket
-	brief    bool   // its item goes back soon unless a call of Take wants it
+	node     primitives.Created // of the ticket
+	brief    bool               // its item goes back soon unless a call of Take wants it
 }
 
 // ticketDraw is tickets of one segment that are drawn in one transaction.
@@ -53,14 +54,15 @@ func (d *ticketDraw) drawOps(st *store) (ops []framework.Op) {
 	return ops
 }
 
-// ticketOf is the ticket of a draw with a node's name, which ends with the number that the server gave.
-func (d *ticketDraw) ticketOf(name string) (*segmentTicket, error) {
+// ticketOf is the ticket of a draw with a node, whose name ends with the number that the server gave.
+func (d *ticketDraw) ticketOf(node primitives.Created) (*segmentTicket, error) {
+	_, name := znode.Split(node.Path)
 	k, ok := ticketNumber(name)
 	if !ok {
 		return nil, fmt.Errorf("queue: the server has named a ticket %q", name)
 	}
 	item := itemID{d.at, k}
-	return &segmentTicket{item: item, itemNode: item.node(), node: znode.Join(d.at.ticketDir(), name), brief: d.brief}, nil
+	return &segmentTicket{item: item, itemNode: item.node(), node: node, brief: d.brief}, nil
 }
 
 // segmentView is what a consumer knows of the segment of a chain in which it draws tickets.

@@ -78,7 +78,7 @@ func (e *execution) runAndRecord(fresh bool) {
 		return
 	}
 	ctx, end := e.report.tel.startRunSpan(context.Background(), e.job.Name, e.record.RunRecord, e.termTrace(e.job, e.session), e.report.now)
-	hold, err := e.session.Primitives().Hold(ctx, e.store.nodes.claim(e.job.Name, e.record.Number))
+	hold, err := e.session.Primitives().Hold(ctx, e.claim())
 	if err != nil { // the session was lost: the job's next owner takes the run for lost
 		end(err, Lost, e.record.Attempt)
 		return
@@ -90,6 +90,11 @@ func (e *execution) runAndRecord(fresh bool) {
 		outcome = Lost
 	}
 	end(err, outcome, e.record.Attempt)
+}
+
+// claim is the run's claim: one transaction has created it and given the run its token. Another registration of the job may use the name again.
+func (e *execution) claim() primitives.Created {
+	return primitives.Created{Path: e.store.nodes.claim(e.job.Name, e.record.Number), Zxid: e.record.Token}
 }
 
 // runWhileHeld runs the job with a context that ends with the claim, and when the run is stopped. It returns the job's error, and the cause of its
@@ -215,11 +220,11 @@ func (e *execution) reportStuck(run Run, why error) {
 // background until the session ends; it deletes no later claim of that name. why is the cause of the end of the
 // run's context, or nil.
 func (e *execution) recordOutcome(err, why error) Outcome {
-	r, claim := e.record, e.store.nodes.claim(e.job.Name, e.record.Number)
+	r, claim := e.record, e.claim()
 	r.Ended, r.Outcome, r.Error = e.report.now().UTC().Truncate(time.Millisecond), outcomeOf(err, why), errorText(err)
 	err = e.updateRecord(func(state *jobState, i int) ([]tolerantOp, error) {
 		stored := state.Running[i]
-		unclaim := framework.DeleteOp(claim, framework.AnyVersion)
+		unclaim := framework.DeleteOp(claim.Path, framework.AnyVersion)
 		ended := []tolerantOp{{op: unclaim, refused: framework.ErrNoNode}}
 		if !state.belongsToRegistration(stored) {
 			state.removeRun(stored)
@@ -237,7 +242,7 @@ func (e *execution) recordOutcome(err, why error) Outcome {
 		e.report.log.Error("the outcome of a run cannot be stored", "path", e.report.path, "job", e.job.Name, "run", e.record.ID,
 			"outcome", r.Outcome, "error", err)
 		e.report.passEvent(Event{Kind: EventFailed, Job: e.job.Name, Run: e.describeRun(), Err: err})
-		e.session.Primitives().DiscardOwn(nil, primitives.Created{Path: claim, Zxid: r.Token}) // the transaction that created the claim
+		e.session.Primitives().DiscardOwn(nil, claim)
 		return Lost
 	}
 	return r.Outcome

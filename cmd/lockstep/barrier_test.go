@@ -14,7 +14,7 @@ func TestBarrierRunsCommandsTogether(t *testing.T) {
 	for _, round := range []string{"1", "2"} {
 		script := `echo "$LOCKSTEP_PATH $LOCKSTEP_TOKEN"; while [ ! -e "$DIR/go` + round + `" ]; do sleep 0.01; done; exit $1`
 		a := s.start("barrier", "enter", "phase", "-n", "2", "--", "sh", "-c", script, "sh", "0")
-		s.queue(barriersDir+"/phase/in", 1)
+		s.members(barriersDir+"/phase", 1)
 		require.Empty(t, read(a.out))
 		b := s.start("barrier", "enter", "phase", "-n", "2", "--", "sh", "-c", script, "sh", "7")
 		for _, p := range []*process{a, b} {
@@ -30,7 +30,7 @@ func TestBarrierRunsCommandsTogether(t *testing.T) {
 func TestBarrierWithoutACommand(t *testing.T) {
 	s := newStage(t)
 	a := s.start("barrier", "enter", "ready", "-n", "2")
-	s.queue(barriersDir+"/ready/in", 1)
+	s.members(barriersDir+"/ready", 1)
 	b := s.start("barrier", "enter", "ready", "-n", "2", "--json")
 	require.Equal(t, []string{barriersDir + "/ready", "1"}, a.fields(0))
 	require.Equal(t, map[string]any{"path": barriersDir + "/ready", "round": 1.0}, decode(t, b.line(0)))
@@ -48,7 +48,7 @@ func TestBarrierWithoutOthersTimesOut(t *testing.T) {
 	s.left()
 
 	p := s.start("barrier", "enter", "ready", "-n", "2", "--", "echo", "ran")
-	s.queue(barriersDir+"/ready/in", 1)
+	s.members(barriersDir+"/ready", 1)
 	code, _, errs = s.run("barrier", "enter", "ready", "-n", "3", "--", "echo", "ran")
 	require.Equal(t, 65, code)
 	require.Contains(t, errs, "has 2, 3 was given")

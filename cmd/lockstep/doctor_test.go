@@ -206,13 +206,13 @@ func TestNodesOfQueuesAndSchedulersAreNoClaims(t *testing.T) {
 	s.start("cron", "demo", "0 3 1 1 *", "--", "true")
 	s.queue("/lockstep/jobs/demo/members", 1)
 	s.start("barrier", "enter", "phase", "-n", "2", "--", "true")
-	s.queue("/lockstep/barriers/phase/in", 1)
+	s.members("/lockstep/barriers/phase", 1)
 	s.ok("queue", "put", "mails", "a")
 	s.start("queue", "take", "mails", "--", "sleep", "1000")
 	s.until("a ticket", func() bool { return strings.Contains(s.ok("locks", "/", "--all"), "/tickets/items/") })
 	all := s.ok("locks", "/", "--all")
 	require.Contains(t, all, "/lockstep/jobs/demo/members/")
-	require.Contains(t, all, "/lockstep/barriers/phase/in/m-")
+	require.Contains(t, all, "/lockstep/barriers/phase/in-")
 	require.NotContains(t, s.ok("locks", "/"), "claim")
 }
 

@@ -120,9 +120,9 @@ func plantHostileNodes(t *testing.T, s *stage) (names []string) {
 		for _, kind := range []string{"locks", "elections", "jobs", "queues", "barriers", "gates", "latches", "config", "ids", "services", "members"} {
 			put("/lockstep/"+kind+"/"+name, data, framework.Persistent)
 		}
-		put("/lockstep/barriers/sized"+name, `{"v":1,"kind":"double barrier","size":2}`, framework.Persistent)
+		put("/lockstep/barriers/sized"+name, `{"v":1,"kind":"double barrier","size":2,"in":"in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e"}`, framework.Persistent)
 		put("/lockstep/barriers/sized"+name+"/round", `{"v":1,"kind":"round"}`, framework.Persistent)
-		put("/lockstep/barriers/sized"+name+"/in/m-0000000000", data, framework.Ephemeral)
+		put("/lockstep/barriers/sized"+name+"/in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e/m-0000000000", data, framework.Ephemeral)
 		put("/lockstep/latches/sized"+name, `{"v":1,"kind":"latch","size":2}`, framework.Persistent)
 		put("/lockstep/latches/sized"+name+"/at/x", data, framework.Persistent)
 		put("/lockstep/latches/sized"+name+"/by/"+name, data, framework.Persistent)

@@ -186,6 +186,19 @@ func (s *stage) queue(path string, n int) {
 	s.until("contenders", func() bool { return len(s.zk.Children(path)) == n })
 }
 
+// members waits until a double barrier has n members.
+func (s *stage) members(barrier string, n int) {
+	s.t.Helper()
+	s.until("members", func() bool {
+		for _, name := range s.zk.Children(barrier) {
+			if strings.HasPrefix(name, "in-") {
+				return len(s.zk.Children(barrier+"/"+name)) == n
+			}
+		}
+		return false
+	})
+}
+
 // gone waits until a process has ended.
 func (s *stage) gone(pid string) {
 	s.t.Helper()

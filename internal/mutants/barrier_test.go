@@ -5,18 +5,34 @@ func init() { lists["barrier"] = barrierMutants }
 // barrierMutants are the safeguards of package barrier.
 var barrierMutants = []mutant{
 	{
+		name: "a barrier that is made again has the same directory", file: "barrier/membername.go", test: "TestRoundOfARemadeBarrierEnds|TestLeavingARemadeBarrier",
+		old: "return directoryPrefix + uuid.NewString()", new: "return directoryPrefix + uuid.Nil.String()",
+	},
+	{
+		name: "the end of a round does not check whose round it is", file: "barrier/roundend.go", test: "TestEndOfARoundOfARemadeBarrier",
+		old: ", framework.CheckOp(st.in, framework.AnyVersion))", new: ")",
+	},
+	{
+		name: "a persistent node is waited for like a member's", file: "barrier/roundend.go", test: "TestNodesThatAreNoMembersAreRefused",
+		old: "	if st.EphemeralOwner == 0 {", new: "	if st.EphemeralOwner == 1 {",
+	},
+	{
+		name: "a round of any numbers is believed", file: "barrier/storedbarrier.go", test: "TestRoundsThatCannotBeAreRefused",
+		old: "!seen.hasWholeRound() {", new: "len(seen.numbers) == 0 {",
+	},
+	{
 		name: "a withdrawal does not check the phase", file: "barrier/roundmember.go", test: "TestRoundStartingDuringWithdrawalIsEntered",
 		old: "framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node",
 		new: "framework.CheckOp(m.b.path, framework.AnyVersion), framework.DeleteOp(m.node",
 	},
 	{
 		name: "a lost place is given up though a round may have begun with it", file: "barrier/roundmember.go", test: "TestMemberReturningToItsRoundHasDiedInside",
-		old: "\tcase m.number-st.base < 0:\n\t\tm.discardIfOwn(s)\n\t\treturn true, nil\n\t}",
+		old: "\tcase m.number-st.base < 0:\n\t\tm.discard(s)\n\t\treturn true, nil\n\t}",
 		new: "\t}",
 	},
 	{
 		name: "who begins a round is in it", file: "barrier/roundwait.go", test: "TestMemberStartingAnotherRoundStaysOutside",
-		old: "\t\tif begun.isInsideAs(m.number) {\n\t\t\treturn begun, nil\n\t\t}\n\t\treturn barrierState{}, recipe.ErrAgain",
+		old: "\t\tif begun.isInsideAs(m.node.memberDirectory, m.node.number) {\n\t\t\treturn begun, nil\n\t\t}\n\t\treturn barrierState{}, recipe.ErrAgain",
 		new: "\t\treturn begun, nil",
 	},
 	{
@@ -35,23 +51,18 @@ var barrierMutants = []mutant{
 		new: "case last.Phase-seen.phase > 1<<20:",
 	},
 	{
-		name: "a place is known by its name alone", file: "barrier/membernode.go", test: "TestLostPlaceIsNotOfMemberInside",
-		old: "bytes.Equal(data, p.data), st, err",
-		new: "(bytes.Equal(data, p.data) || true), st, err",
-	},
-	{
 		name: "who gives up does not look whether it was let in", file: "barrier/roundmember.go", test: "TestRoundStartingDuringWithdrawalIsEntered",
-		old: "case err == nil && st.isInsideAs(m.number):",
-		new: "case err == nil && st.isInsideAs(m.number) && false:",
+		old: "case err == nil && st.isInsideAs(m.memberDirectory, m.number):",
+		new: "case err == nil && st.isInsideAs(m.memberDirectory, m.number) && false:",
 	},
 	{
 		name: "a lost place that is gone was never inside", file: "barrier/roundmember.go", test: "TestPlaceOfLostSessionIsReadFromServers",
-		old: "return st.directoryNumbering != m.directoryNumbering || m.number-st.base < 0, err",
+		old: "return st.memberDirectory != m.memberDirectory || m.number-st.base < 0, err",
 		new: "return false, err",
 	},
 	{
 		name: "a lost place of an older numbering was never inside", file: "barrier/roundmember.go", test: "TestLostPlaceIsNotOfWaitingMember",
-		old: "return st.directoryNumbering != m.directoryNumbering || m.number-st.base < 0, err",
+		old: "return st.memberDirectory != m.memberDirectory || m.number-st.base < 0, err",
 		new: "return m.number-st.base < 0, err",
 	},
 	{
@@ -66,12 +77,12 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "who cannot give up in time leaves its node", file: "barrier/roundmember.go", test: "TestWaitEndedWhileDisconnectedHasUnknownOutcome",
-		old: "\t\tdefault:\n\t\t\tm.discardIfOwn(m.s)\n\t\t\treturn barrierState{}, why",
+		old: "\t\tdefault:\n\t\t\tm.discard(m.s)\n\t\t\treturn barrierState{}, why",
 		new: "\t\tdefault:\n\t\t\treturn barrierState{}, why",
 	},
 	{
 		name: "a barrier that was made anew is the same", file: "barrier/roundwait.go", test: "TestPlaceOfDeletedBarrierIsNotOfItsSuccessor",
-		old: "if m.czxid != 0 && seen.czxid != m.czxid {",
+		old: "if seen.czxid != m.node.czxid {",
 		new: "if m.czxid != 0 && seen.czxid < 0 {",
 	},
 	{
@@ -86,8 +97,8 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a round begins without a look at its members", file: "barrier/roundwait.go", test: "TestPlaceOfLostSessionIsReadFromServers",
-		old: "ops = append(ops, framework.CheckOp(m.b.memberPath(n), framework.AnyVersion))",
-		new: "_ = m.b.memberPath(n)",
+		old: "ops = append(ops, framework.CheckOp(st.memberPath(n), framework.AnyVersion))",
+		new: "_ = st.memberPath(n)",
 	},
 	{
 		name: "a round begins at any version", file: "barrier/roundwait.go", test: "TestRoundsInAStorm",
@@ -167,7 +178,7 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "lost replies looked up behind no sync", file: "barrier/membernode.go",
-		old:       "\tif err := s.Sync(ctx, b.in); err != nil {\n\t\treturn \"\", err\n\t}\n",
+		old:       "\tif err := s.Sync(ctx, in); err != nil {\n\t\treturn found, err\n\t}\n",
 		new:       "",
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
 	},
@@ -187,7 +198,7 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a change lets everyone in", file: "barrier/roundwait.go",
-		old:       "!st.staleWatch && st.admitsNumber(m.number, m.b.size):",
+		old:       "!st.staleWatch && st.admitsNumber(m.node.number, m.b.size):",
 		new:       "!st.staleWatch:",
 		redundant: "a member that waits in a list of fewer than all is among the lowest of the next round, unless the list came from a server that lags behind",
 	},

@@ -148,7 +148,23 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a held node whose watch has ended counts as watched", file: "framework/hold.go", test: "TestADeletionIsNoticedWithoutItsWatch",
-		old: "		hs.watched.removeNode(n)\n		hs.unwatched.addNode(n)\n", new: "",
+		old: "	hs.watched.removeNode(n)\n	hs.unwatched.addNode(n)\n", new: "",
+	},
+	{
+		name: "a hold takes any node of its name for its own", file: "framework/hold.go", test: "TestAHoldEndsThoughItsNodeIsCreatedAgain",
+		old: " || o.err == nil && o.v.stat.Czxid != n.zxid {", new: " {",
+	},
+	{
+		name: "one batch of watches is asked for after each heartbeat", file: "framework/hold.go", test: "TestADeletionByAnOperatorIsNoticedAtOnce",
+		old: "				go s.watchNextNodes(generation)\n", new: "				s.holds.endArming(generation)\n",
+	},
+	{
+		name: "watches of held nodes wait for a heartbeat after a reconnect", file: "framework/hold.go", test: "TestADeletionByAnOperatorIsNoticedAtOnce",
+		old: "	if ev.Kind != Reconnected {\n		n.added = hs.heartbeats - 1\n	}\n", new: "	n.added = hs.heartbeats\n",
+	},
+	{
+		name: "the watch of a held node reads its data", file: "framework/hold.go", test: "TestWatchesOfHeldNodesReadNoData",
+		old: "watchKey{watchExists, n.full}", new: "watchKey{watchData, n.full}",
 	},
 	{
 		name: "a heartbeat checks no more than one node", file: "framework/hold.go", test: "TestHeartbeatsCheckUnwatchedNodes",

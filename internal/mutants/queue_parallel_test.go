@@ -94,7 +94,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "a lost reply of a draw is not looked up", file: "queue/parallel.go", test: "TestTicketIsFoundAfterLostReply|TestNackAfterLostReply",
-		old: "names, err = p.findTickets(d)", new: "err = framework.ErrSuspended",
+		old: "drawn, err = p.findTickets(d)", new: "err = framework.ErrSuspended",
 	},
 	{
 		name: "a return is not tried without its draw", file: "queue/parallel.go", test: "TestNackAfterRedoSegmentWasRemoved",

@@ -370,7 +370,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the claim stays when the outcome cannot be stored", file: "scheduler/run.go",
-		old:  "\t\te.session.Primitives().DiscardOwn(nil, primitives.Created{Path: claim, Zxid: r.Token}) // the transaction that created the claim\n",
+		old:  "\t\te.session.Primitives().DiscardOwn(nil, claim)\n",
 		new:  "",
 		test: "TestRunEndsDespiteUnreadableState",
 	},
@@ -777,14 +777,14 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a refused deletion of a claim is not tried again", file: "scheduler/run.go",
-		old:  "e.session.Primitives().DiscardOwn(nil, primitives.Created{Path: claim, Zxid: r.Token}) //",
-		new:  "_ = e.session.DeleteIfPresent(e.session.Context(), claim) //",
+		old:  "e.session.Primitives().DiscardOwn(nil, claim)\n",
+		new:  "_ = e.session.DeleteIfPresent(e.session.Context(), claim.Path)\n",
 		test: "TestAClaimWithRefusedDeletionGoesOnceItMay",
 	},
 	{
 		name: "a claim is deleted later whoever has it", file: "scheduler/run.go",
-		old:  "e.session.Primitives().DiscardOwn(nil, primitives.Created{Path: claim, Zxid: r.Token}) //",
-		new:  "e.session.Primitives().Discard(nil, claim) //",
+		old:  "e.session.Primitives().DiscardOwn(nil, claim)\n",
+		new:  "e.session.Primitives().Discard(nil, claim.Path)\n",
 		test: "TestAClaimWithRefusedDeletionGoesOnceItMay",
 	},
 	{

@@ -23,18 +23,20 @@ type Operations interface {
 
 	// Hold returns a hold on nodes that this session has created. Its context carries the values of ctx. It ends with the session, when any
 	// of the nodes is deleted, or by End. The session notices a deletion with its next proofs of life, within about T/4 for each 100 nodes that it holds. It notices the
-	// deletion at once if it has held the node for T/2.
+	// deletion at once if it has held the node for T/2. If a node of the same name is created before the session has noticed, the hold ends by T/2 after its
+	// begin or after a reconnect: the zxid tells the two nodes apart. A guard that checks a node by its name cannot, so guard with a node whose name is never used again.
 	//
 	// A dormant session wakes first. That takes one or two requests, and longer while the connection is suspended; Hold waits for that until ctx ends. Hold
 	// fails if the session has ended. Each grant needs a hold: without it, the holder does not learn in time that its session has expired.
-	Hold(ctx context.Context, node string, more ...string) (Hold, error)
+	Hold(ctx context.Context, node Created, more ...Created) (Hold, error)
 
 	// StayAwake makes the session send proofs of life, because a call of Hold is likely soon.
 	StayAwake()
 	// MaySleep undoes one call of StayAwake. The session stays awake for a session timeout after the last of them.
 	MaySleep()
 
-	// Discard deletes ephemeral nodes of this session in the background, in one transaction. It repeats that until the nodes are gone or the session has
+	// Discard deletes ephemeral nodes of this session in the background, in one transaction. It checks no owner, so the nodes' names must be such that no other session
+	// uses them, now or later: protected names are. It repeats that until the nodes are gone or the session has
 	// ended, and returns at once. Client.Close waits for the deletion. Once the session has ended, Discard sends no request: the servers delete all nodes of the session
 	// together.
 	//

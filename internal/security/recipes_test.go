@@ -297,7 +297,7 @@ func useBarriers(ctx context.Context, t *testing.T, c *framework.Client, backgro
 		})
 	}
 	background.add(func() { _, _ = barrier.NewDoubleBarrier(c, "/barriers/waits", 2).Enter(ctx) })
-	for _, node := range []string{"/barriers/inside/round", "/barriers/curator/ready", "/barriers/waits/in"} {
+	for _, node := range []string{"/barriers/inside/round", "/barriers/curator/ready", "/barriers/waits/round"} {
 		require.Eventually(t, func() bool {
 			_, err := c.Exists(ctx, node)
 			return err == nil

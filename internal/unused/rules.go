@@ -32,8 +32,9 @@ func (f *finder) visit(path string, names []string) (below []string) {
 	case f.isWithinDropped(path):
 		return childPaths(path, names)
 	case has("items") && (has("tickets") || has("dead") || has("later")), // a queue
-		has("runs") && has("queues"),                      // runs of workflows
-		has("by") && has("at"), has("in") && has("round"): // a latch, a double barrier
+		has("runs") && has("queues"), // runs of workflows
+		has("by") && has("at"),       // a latch
+		has("round") && slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "in-") }): // a double barrier
 		return nil
 	case has("jobs") && (has("changes") || has("members")): // a scheduler
 		return []string{znode.Join(path, "jobs")}

@@ -37,7 +37,7 @@ func TestEndedContendersLetSessionSleep(t *testing.T) {
 		line := New("/a", Filter{Kind: Mutex}, nil)
 		c, err := line.Wait(t.Context(), s, nil, nil)
 		require.NoError(t, err)
-		hold, err := s.Primitives().Hold(t.Context(), c.Node().Path)
+		hold, err := s.Primitives().Hold(t.Context(), c.Node())
 		require.NoError(t, err)
 		hold.End(nil)
 		require.True(t, client.Status().Awake)

@@ -1,0 +1,96 @@
+package barrier_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// remade is a barrier with a round inside that an operator has deleted, and that two others have made again and entered.
+func remade(t *testing.T, w *world) (former, present []*barrier.Round, member *zktest.Member) {
+	t.Helper()
+	ms := w.members(4)
+	former = enterAll(t, doubles(2, ms[:2]...)...)
+	operator := w.member("operator")
+	var ops []framework.Op
+	tree := w.Tree(path)
+	for i := range tree {
+		ops = append(ops, framework.DeleteOp(tree[len(tree)-1-i].Path, framework.AnyVersion))
+	}
+	_, err := operator.Multi(t.Context(), ops...)
+	require.NoError(t, err)
+	return former, enterAll(t, doubles(2, ms[2:]...)...), ms[0]
+}
+
+// TestRoundOfARemadeBarrierEnds: its members hear that they are inside no more, and the servers refuse their guarded writes at once.
+func TestRoundOfARemadeBarrierEnds(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		former, present, member := remade(t, w)
+		_, err := member.Multi(t.Context(), former[0].Guard(), framework.CreateOp("/late", nil, framework.Persistent))
+		require.Error(t, err)
+		time.Sleep(timeout)
+		for i := range former {
+			require.ErrorIs(t, former[i].Err(), framework.ErrNodeGone)
+			require.NoError(t, present[i].Err())
+		}
+		leaveAll(t, present...)
+		w.nobody()
+	})
+}
+
+// TestLeavingARemadeBarrier deletes no other member's node, and ends no round of others, before the member knows that its own node is gone.
+func TestLeavingARemadeBarrier(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		former, present, _ := remade(t, w)
+		for _, r := range former {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_ = r.Leave(ctx) // the round that it waits for is over
+			cancel()
+		}
+		time.Sleep(timeout)
+		for _, r := range present {
+			require.NoError(t, r.Err())
+		}
+		require.Len(t, w.Children(w.in()), 2)
+		leaveAll(t, present...)
+		w.nobody()
+	})
+}
+
+// TestNodesThatAreNoMembersAreRefused: a node that was written by hand has a member's name, and does not end with any session.
+func TestNodesThatAreNoMembersAreRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		leaveAll(t, enterAll(t, barrier.NewDoubleBarrier(m.Client, path, 1))...)
+		fake := w.in() + "/m-0000000001"
+		require.NoError(t, m.Create(t.Context(), fake, nil, framework.Persistent))
+		err := enter(t, t.Context(), barrier.NewDoubleBarrier(w.member("b").Client, path, 1)).failed()
+		require.ErrorIs(t, err, barrier.ErrForeign)
+		require.ErrorContains(t, err, fake+" is persistent")
+		require.NoError(t, m.Delete(t.Context(), fake, framework.AnyVersion))
+		leaveAll(t, enterAll(t, barrier.NewDoubleBarrier(m.Client, path, 1))...)
+		w.nobody()
+	})
+}
+
+// TestRoundsThatCannotBeAreRefused: the record of a round was written by hand.
+func TestRoundsThatCannotBeAreRefused(t *testing.T) {
+	for _, numbers := range []string{`[0]`, `[1,0]`, `[0,0]`, `[0,1,2]`, `[0,7]`} {
+		in(t, func(t *testing.T, w *world) {
+			ms := w.members(3)
+			rs := enterAll(t, doubles(2, ms[:2]...)...)
+			_, err := ms[2].Set(t.Context(), path+"/round", []byte(`{"v":1,"kind":"round","phase":1,"base":2,"numbers":`+numbers+`}`), framework.AnyVersion)
+			require.NoError(t, err)
+			_, err = barrier.NewDoubleBarrier(ms[2].Client, path, 2).Enter(t.Context())
+			require.ErrorIs(t, err, barrier.ErrForeign, numbers)
+			require.ErrorContains(t, err, path+"/round")
+			leaveAll(t, rs...)
+		})
+	}
+}
