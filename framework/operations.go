@@ -131,12 +131,20 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // Create creates a node of a mode that is not sequential, with the client's ACL. Its directory must exist.
 //
 // Guarantee: on success this call has created the node; ErrNodeExists and other refusals mean that it has not. When the answer is lost, Create
-// reads the node on the next connection. An ephemeral node of this session is success. A persistent node that was created after the
+// reads the node on the next connection. An ephemeral node of this session is success, unless it shows other data than this call's. So the calls of one session for one ephemeral node
+// wait for each other; do not create the node in a transaction of this session meanwhile. A persistent node that was created after the
 // request was sent may be this call's or another client's: the error wraps ErrOutcomeUnknown, as it does when ctx or the session ends first.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mode) error {
 	full, err := s.checkCreate(path, data, mode)
 	if err != nil {
 		return failure.Wrap("create", path, err)
+	}
+	if mode == Ephemeral {
+		unlock, err := s.lockCreate(ctx, full)
+		if err != nil {
+			return failure.Wrap("create", path, err)
+		}
+		defer unlock()
 	}
 	err = s.countCreate(ctx, full, mode, func() error {
 		_, err := applyOnce(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) },
@@ -146,6 +154,28 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 		return err
 	})
 	return failure.Wrap("create", path, err)
+}
+
+// createKey finds what the creates of one ephemeral node share.
+type createKey struct{ full string }
+
+// lockCreate lets one call of Create at a time create an ephemeral node of this session at a path, so that a lost reply is not settled by the node of another call. The
+// caller calls unlock when the outcome is known, or will not be.
+func (s *Session) lockCreate(ctx context.Context, full string) (unlock func(), err error) {
+	key := createKey{full}
+	locked := s.shared.share(key, func() any { return make(chan struct{}, 1) }).(chan struct{})
+	select {
+	case locked <- struct{}{}:
+		return func() {
+			<-locked
+			s.shared.unshare(key)
+		}, nil
+	case <-ctx.Done():
+		s.shared.unshare(key)
+		return nil, s.transport.callEnded(ctx)
+	case <-s.ctx.Done():
+		return nil, context.Cause(s.ctx)
+	}
 }
 
 // CreateIfMissing creates a node of a mode that is not sequential, unless it exists, with any owner and data. When the answer is lost, CreateIfMissing repeats

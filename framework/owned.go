@@ -87,12 +87,17 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 			o.lookupDone, o.changedSince, o.lookedUpAt, o.everLookedUp = looking, map[string]bool{}, now, true
 		}
 		o.mu.Unlock()
-		switch {
-		case first:
-			o.readFromServers(ctx)
-		case looking == nil:
+		tooLarge := func() error {
 			return fmt.Errorf("%w: the paths of this session's ephemeral nodes have %d bytes, %d more would exceed the bound of %d: release some, or use several clients (Config.MaxEphemeralBytes)",
 				ErrTooLarge, sum, created, o.max)
+		}
+		switch {
+		case first:
+			if err := o.readFromServers(ctx); err != nil && ctx.Err() == nil && o.transport.session.Err() == nil {
+				return fmt.Errorf("%w; the servers do not say which of them there are: %w", tooLarge(), err)
+			}
+		case looking == nil:
+			return tooLarge()
 		default:
 			select {
 			case <-looking:
@@ -109,8 +114,8 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 }
 
 // readFromServers asks the servers which ephemeral nodes the session has. The question comes behind a sync, so creates of an unknown outcome before it either have
-// happened or will not happen.
-func (o *ownedBytes) readFromServers(ctx context.Context) {
+// happened or will not happen. Without an answer, the next create asks again.
+func (o *ownedBytes) readFromServers(ctx context.Context) error {
 	o.mu.Lock()
 	doubtful := o.doubtful
 	o.mu.Unlock()
@@ -139,7 +144,8 @@ func (o *ownedBytes) readFromServers(ctx context.Context) {
 	}
 	o.changedSince = nil
 	close(o.lookupDone)
-	o.lookupDone = nil
+	o.lookupDone, o.everLookedUp = nil, err == nil
+	return err
 }
 
 // addPath counts a path once. Guarded by mu.

@@ -91,7 +91,7 @@ func settleDelete(a requester, full string, seen int64) error {
 	return checkUndisturbed(a, full, seen)
 }
 
-// settleCreate finds out whether a create has happened. A node that is older than the try belongs to another create, and so does a persistent node with
+// settleCreate finds out whether a create has happened. A node that is older than the try belongs to another create, and so does a node with
 // other data that was not written since its creation.
 func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) error {
 	r, err := a.get(full)
@@ -102,11 +102,11 @@ func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) 
 		return err
 	case r.stat.Czxid <= seen:
 		return ErrNodeExists
+	case r.stat.Version == 0 && !bytes.Equal(r.data, data):
+		return ErrNodeExists
 	case mode == Ephemeral && r.stat.EphemeralOwner == a.t.sessionID():
 		return nil
 	case mode == Ephemeral || r.stat.EphemeralOwner != 0:
-		return ErrNodeExists
-	case r.stat.Version == 0 && !bytes.Equal(r.data, data):
 		return ErrNodeExists
 	}
 	return errUnsettled

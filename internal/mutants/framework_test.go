@@ -151,6 +151,18 @@ var frameworkMutants = []mutant{
 		old: "	hs.watched.removeNode(n)\n	hs.unwatched.addNode(n)\n", new: "",
 	},
 	{
+		name: "creates of one session for one node do not wait for each other", file: "framework/operations.go", test: "TestOneOfTwoCreatesOfASessionSucceeds",
+		old: "	if mode == Ephemeral {\n		unlock", new: "	if mode == Container {\n		unlock",
+	},
+	{
+		name: "a create is settled by its session's node of other data", file: "framework/settle.go", test: "TestACreateIsSettledByItsData",
+		old: "	case r.stat.Version == 0 && !bytes.Equal(r.data, data):\n", new: "	case mode != Ephemeral && r.stat.Version == 0 && !bytes.Equal(r.data, data):\n",
+	},
+	{
+		name: "a failed question for the owned nodes counts as answered", file: "framework/owned.go", test: "TestABoundIsNotEnforcedByAFailedQuestion",
+		old: "o.lookupDone, o.everLookedUp = nil, err == nil", new: "o.lookupDone = nil",
+	},
+	{
 		name: "a hold takes any node of its name for its own", file: "framework/hold.go", test: "TestAHoldEndsThoughItsNodeIsCreatedAgain",
 		old: " || o.err == nil && o.v.stat.Czxid != n.zxid {", new: " {",
 	},
