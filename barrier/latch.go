@@ -52,41 +52,74 @@ func (l *Latch) Path() string { return l.path }
 // 150. The error wraps ErrTooMany if others have counted the latch down to zero, ErrCaller,
 // ErrMismatch, ErrForeign or ErrNewer, or is that of ctx: then it is unknown whether the call counted; repeat it.
 //
-// A call counts at most once, also if replies are lost. If a reply is lost, and the latch was reset before the call has found out, the call does not count
+// A call counts at most once, also if replies are lost. If a reply is lost, and the latch was reset, or deleted and created again, before the call has found out, the call does not count
 // in the new count. The error then wraps framework.ErrOutcomeUnknown: the call may have counted in the former count. A call after the reset can get this error, too, if its
 // server lags behind and the reply is lost. If the call knows that others have counted the latch down to zero before it, the error wraps ErrTooMany instead.
 func (l *Latch) CountDown(ctx context.Context, id string) error {
 	if err := l.checkCaller(id); err != nil {
 		return failure.Wrap("count down", l.path, err)
 	}
-	sent := int32(-1) // the version of the record at which a try was sent that may have counted: the call counts in no later count
-	var tooMany error // set once a count of this call was one too many
-	return l.onSessions(ctx, "count down", func(s *framework.Session, version int32) error {
-		if sent >= 0 && version-sent > 0 { // a server that lags behind shows a lower version, for which the transaction is refused
-			return cmp.Or(tooMany, fmt.Errorf("%w: the latch was reset before the servers' answer to the count of %q came", framework.ErrOutcomeUnknown, id))
+	var sent latchCount // in which a try was sent that may have counted: the call counts in no other
+	var tooMany error   // set once a count of this call was one too many
+	return l.onSessions(ctx, "count down", func(s *framework.Session, count latchCount) error {
+		extra, counted := "", false // the path of a count that came after the last one
+		var err error
+		if sent != (latchCount{}) {
+			counted, err = l.hasCounted(ctx, s, id, sent)
+			if errors.Is(err, errOtherCount) {
+				return cmp.Or(tooMany, fmt.Errorf("%w: the latch was reset, or made again, before the servers' answer to the count of %q came", framework.ErrOutcomeUnknown, id))
+			}
+			if err != nil || !counted && tooMany != nil {
+				return cmp.Or(err, tooMany)
+			}
+			count = sent // if it has not counted, it will not: the servers have got that try before a sync
 		}
-		rs, err := s.Multi(ctx, framework.CheckOp(l.path, version), framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
-			framework.CreateOp(znode.Join(l.at, countName), []byte(id), framework.PersistentSequential))
-		if err == nil || errors.Is(err, framework.ErrOutcomeUnknown) {
-			sent = version
+		if !counted {
+			var rs []framework.OpResult
+			rs, err = s.Multi(ctx, framework.CheckOp(l.path, count.version), framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
+				framework.CreateOp(znode.Join(l.at, countName), []byte(id), framework.PersistentSequential))
+			sent = latchCount{}
+			if err == nil || errors.Is(err, framework.ErrOutcomeUnknown) || errors.Is(err, framework.ErrNodeExists) {
+				sent = count
+			}
+			switch {
+			case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended): // the first: the latch was reset meanwhile
+				return recipe.ErrAgain
+			case errors.Is(err, framework.ErrNodeExists):
+				counted = true
+			case err == nil && rs[2].Path > l.lastCountNode():
+				extra = rs[2].Path
+			}
 		}
-		extra := "" // the path of a count that came after the last one
-		switch {
-		case errors.Is(err, framework.ErrBadVersion): // the latch was reset meanwhile
-			return recipe.ErrAgain
-		case errors.Is(err, framework.ErrNodeExists):
+		if counted {
 			extra, err = l.checkEarlierCount(ctx, s, id)
-		case errors.Is(err, framework.ErrSuspended):
-			return recipe.ErrAgain
-		case err == nil && rs[2].Path > l.lastCountNode():
-			extra = rs[2].Path
 		}
 		if err != nil || extra == "" {
 			return err
 		}
 		tooMany = fmt.Errorf("%w: others have counted all %d counts before %q", ErrTooMany, l.size, id)
-		return cmp.Or(l.undoCount(ctx, s, id, extra), tooMany)
+		return cmp.Or(l.undoCount(ctx, s, count, id, extra), tooMany)
 	})
+}
+
+// errOtherCount says that a latch was reset, or made again.
+var errOtherCount = errors.New("another count")
+
+// hasCounted finds out whether a caller has counted in a count, behind a sync. If the latch has another count by now, the error is errOtherCount.
+func (l *Latch) hasCounted(ctx context.Context, s *framework.Session, id string, in latchCount) (counted bool, err error) {
+	if err := s.Sync(ctx, l.path); err != nil {
+		return false, err
+	}
+	_, err = s.Exists(ctx, znode.Join(l.by, id))
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return false, err
+	}
+	counted = err == nil
+	now, err := l.readRecord(ctx, s) // after the caller's node: a reset between the two is seen
+	if errors.Is(err, framework.ErrNoNode) || err == nil && now.latchCount != in {
+		err = errOtherCount
+	}
+	return counted, err
 }
 
 // checkCaller refuses an id that cannot be a node's name, or is so long that one transaction cannot delete all counts.
@@ -149,12 +182,12 @@ func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int6
 }
 
 // undoCount deletes a count that came after the last one.
-func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count string) error {
-	_, err := s.Multi(ctx, framework.DeleteOp(znode.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
+func (l *Latch) undoCount(ctx context.Context, s *framework.Session, in latchCount, id, count string) error {
+	_, err := s.Multi(ctx, framework.CheckOp(l.path, in.version), framework.DeleteOp(znode.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
 	switch {
 	case errors.Is(err, framework.ErrSuspended):
 		return recipe.ErrAgain
-	case errors.Is(err, framework.ErrNoNode): // undone by an earlier try, or the latch was reset
+	case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrBadVersion): // undone by an earlier try, or the latch was reset
 		return nil
 	}
 	return err
@@ -172,7 +205,7 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	ctx, end := l.tel.startWaitSpan(ctx, "latch.wait", l.path)
 	defer func() { end(err) }()
 	var first latchCount // for which this call waits
-	return l.onSessions(ctx, "wait at", func(s *framework.Session, _ int32) error {
+	return l.onSessions(ctx, "wait at", func(s *framework.Session, _ latchCount) error {
 		if err := s.Sync(ctx, l.path); err != nil { // another client may have reset it on another server
 			return err
 		}
@@ -217,7 +250,7 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 // ErrNewer, framework.ErrClosed or a refusal of the servers, such as framework.ErrNoAuth or framework.ErrQuotaExceeded.
 func (l *Latch) Reset(ctx context.Context) error {
 	var first latchCount
-	return l.onSessions(ctx, "reset", func(s *framework.Session, _ int32) error {
+	return l.onSessions(ctx, "reset", func(s *framework.Session, _ latchCount) error {
 		if err := s.Sync(ctx, l.path); err != nil {
 			return err
 		}
@@ -266,7 +299,7 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, record l
 
 // Remaining returns the number of counts that are missing until the latch opens. It reads behind a sync. The error wraps ErrMismatch, ErrForeign or ErrNewer.
 func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
-	err = l.onSessions(ctx, "look at", func(s *framework.Session, _ int32) error {
+	err = l.onSessions(ctx, "look at", func(s *framework.Session, _ latchCount) error {
 		if err := s.Sync(ctx, l.by); err != nil {
 			return err
 		}
@@ -277,39 +310,41 @@ func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// onSessions runs f on session after session until it is done, with the version of the latch's record. It creates the latch first if it is missing.
-func (l *Latch) onSessions(ctx context.Context, op string, f func(s *framework.Session, version int32) error) error {
+// onSessions runs f on session after session until it is done, with the latch's present count. It creates the latch first if it is missing.
+func (l *Latch) onSessions(ctx context.Context, op string, f func(s *framework.Session, count latchCount) error) error {
 	if l.err != nil {
 		return failure.Wrap(op, l.path, l.err)
 	}
 	return failure.Wrap(op, l.path, recipe.OnSession(ctx, l.client, func(s *framework.Session) error {
-		version, err := l.createOrCheck(ctx, s)
+		count, err := l.createOrCheck(ctx, s)
 		if err != nil {
 			return err
 		}
-		return f(s, version)
+		return f(s, count)
 	}))
 }
 
-// createOrCheck creates the latch, or checks the existing one. It returns the version of the record.
-func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) (int32, error) {
-	count, err := l.readRecord(ctx, s)
+// createOrCheck creates the latch, or checks the existing one. It returns the present count.
+func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) (latchCount, error) {
+	record, err := l.readRecord(ctx, s)
 	if !errors.Is(err, framework.ErrNoNode) {
-		return count.version, err
+		return record.latchCount, err
 	}
-	_, err = s.Multi(ctx, framework.CreateOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), framework.Persistent),
+	rs, err := s.Multi(ctx, framework.CreateOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), framework.Persistent),
 		framework.CreateOp(l.by, nil, framework.Persistent), framework.CreateOp(l.at, nil, framework.Persistent))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		dir, _ := znode.Split(l.path)
 		if err := s.MakeDirs(ctx, dir); err != nil {
-			return 0, err
+			return latchCount{}, err
 		}
-		return 0, recipe.ErrAgain
+		return latchCount{}, recipe.ErrAgain
 	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrSuspended):
-		return 0, recipe.ErrAgain
+		return latchCount{}, recipe.ErrAgain
+	case err != nil:
+		return latchCount{}, err
 	}
-	return 0, err
+	return latchCount{czxid: rs[0].Zxid}, nil
 }
 
 // latchRecord is a latch's record, and which count it belongs to.

@@ -94,3 +94,30 @@ func TestRoundsThatCannotBeAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestACountIsNotRepeatedInARemadeLatch: a reply is lost, and the latch is deleted and made again before the caller looks.
+func TestACountIsNotRepeatedInARemadeLatch(t *testing.T) {
+	for _, others := range []int{0, 1} {
+		in(t, func(t *testing.T, w *world) {
+			m, n := w.member("a"), w.member("b")
+			mine, theirs := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
+			require.Equal(t, 2, remaining(t, mine))
+			lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes})
+			_, counted := async(func() error { return mine.CountDown(context.Background(), "x") })
+			<-lost.Hit()
+			m.Link.Cut()
+			require.Equal(t, 1, remaining(t, theirs))
+			tree := w.Tree(path)
+			for i := range tree {
+				require.NoError(t, n.Delete(t.Context(), tree[len(tree)-1-i].Path, framework.AnyVersion))
+			}
+			require.Equal(t, 2, remaining(t, theirs), "a new latch")
+			for range others {
+				require.NoError(t, theirs.CountDown(t.Context(), "y"))
+			}
+			m.Link.Heal()
+			require.ErrorIs(t, counted(), framework.ErrOutcomeUnknown)
+			require.Equal(t, 2-others, remaining(t, theirs))
+		})
+	}
+}

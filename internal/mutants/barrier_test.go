@@ -68,7 +68,7 @@ var barrierMutants = []mutant{
 	{
 		name: "a create that was lost is taken for none", file: "barrier/roundmember.go", test: "TestCreateLostWithItsSession",
 		old: "\tif m.mayExist {\n\t\tif err := m.findOrphan",
-		new: "\tif m.mayExist && m.node != \"\" {\n\t\tif err := m.findOrphan",
+		new: "\tif m.mayExist && m.node.Path != \"\" {\n\t\tif err := m.findOrphan",
 	},
 	{
 		name: "rounds that passed an unsure place are ignored", file: "barrier/roundmember.go", test: "TestRoundStartsWithUnacknowledgedPlace",
@@ -83,7 +83,7 @@ var barrierMutants = []mutant{
 	{
 		name: "a barrier that was made anew is the same", file: "barrier/roundwait.go", test: "TestPlaceOfDeletedBarrierIsNotOfItsSuccessor",
 		old: "if seen.czxid != m.node.czxid {",
-		new: "if m.czxid != 0 && seen.czxid < 0 {",
+		new: "if seen.czxid < 0 {",
 	},
 	{
 		name: "an event from before begins a round", file: "barrier/roundwait.go", test: "TestAnEventFromBeforeIsNoBeginning",
@@ -142,7 +142,7 @@ var barrierMutants = []mutant{
 	{
 		name: "a round of dead members is not ended", file: "barrier/round.go", test: "TestMemberDyingInsideLetsOthersLeave",
 		old: "\tcase len(rest) == 0:\n\t\treturn d.b.endRound(ctx, s, st)\n",
-		new: "\tcase len(rest) == 0:\n\t\treturn d.b.waitForRoundChange(ctx, s.Context(), s, roundChange{w, 0, time.Second})\n",
+		new: "\tcase len(rest) == 0:\n\t\treturn d.b.waitForRoundChange(ctx, s.Context(), s, roundChange{w, st.memberPath(0), time.Second})\n",
 	},
 	{
 		name: "over though some are inside", file: "barrier/round.go", test: "TestMembersEnterAndLeaveTogether",
@@ -299,7 +299,11 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a count whose reply was lost is repeated in the next count", file: "barrier/latch.go", test: "TestACountIsNotRepeatedInTheNextCount",
-		old: "if sent >= 0 && version-sent > 0 {", new: "if sent >= 0 && version-sent > 1<<20 {",
+		old: "err == nil && now.latchCount != in {", new: "err == nil && now.czxid != in.czxid {",
+	},
+	{
+		name: "a count whose reply was lost is repeated in a latch that was made again", file: "barrier/latch.go", test: "TestACountIsNotRepeatedInARemadeLatch",
+		old: "err == nil && now.latchCount != in {", new: "err == nil && now.version != in.version {",
 	},
 	{
 		name: "a count whose reply was lost is not judged", file: "barrier/latch.go", test: "TestTooManyCountsAreReportedAfterLostReply",
