@@ -204,15 +204,16 @@ func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 	if st.NumChildren > 0 {
 		return fmt.Errorf("%w: %s has children", ErrForeign, g.path)
 	}
-	if st.EphemeralOwner == 0 {
-		if _, err := netip.ParseAddr(string(data)); err == nil {
-			return nil
-		}
-	} else if string(data) == locks.RevokeMark {
+	if _, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 || isRevokedHold(data, st) {
 		return nil
 	}
 	_, err := parseRecord(g.path, gateKind, data)
 	return err
+}
+
+// isRevokedHold reports whether a node is a gate, or another claim, whose holder was asked to release it: locks.Revoke has replaced its data.
+func isRevokedHold(data []byte, st framework.Stat) bool {
+	return st.EphemeralOwner != 0 && st.NumChildren == 0 && string(data) == locks.RevokeMark
 }
 
 // onSessions runs f on session after session until it is done.

@@ -103,6 +103,13 @@ func TestGateWithRevokedHolderRemainsAGate(t *testing.T) {
 		require.NoError(t, locks.Revoke(t.Context(), operator.Client, lease.Node()))
 		<-lease.Revoked()
 		require.True(t, up(t, b))
+		report, err := barrier.Inspect(t.Context(), operator.Client, path)
+		require.NoError(t, err)
+		require.Equal(t, barrier.GateReport, report.Kind)
+		require.NotZero(t, report.RaisedBy.Session)
+		for r, err := range barrier.List(t.Context(), operator.Client, "/") {
+			t.Errorf("a claim looks the same: %v, %v", r, err)
+		}
 		_, err = b.Hold(t.Context())
 		require.ErrorIs(t, err, barrier.ErrRaised)
 		require.ErrorIs(t, b.Raise(t.Context()), barrier.ErrRaised)

@@ -49,7 +49,8 @@ type Report struct {
 	Counted []string
 	// Open reports whether a latch has opened.
 	Open bool
-	// RaisedBy describes the process that has raised a gate. Session is 0 if the gate stays up until it is lowered. A gate of Curator's has only a host address.
+	// RaisedBy describes the process that has raised a gate. Session is 0 if the gate stays up until it is lowered. A gate of Curator's has only a host address. A gate whose
+	// holder was asked to release it (locks.Revoke) has only the session.
 	RaisedBy Member
 }
 
@@ -115,6 +116,10 @@ func newReport(path string, data []byte, st framework.Stat) (r *Report, in strin
 	r = &Report{Path: path}
 	if address, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 && st.NumChildren == 0 {
 		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{Host: address.String()}, st)
+		return r, "", nil
+	}
+	if isRevokedHold(data, st) {
+		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{}, st)
 		return r, "", nil
 	}
 	var head nodeRecord
@@ -230,7 +235,8 @@ func (r *Report) orPartIsMissing(ctx context.Context, s *framework.Session, part
 const maxListed = 20_000
 
 // List yields reports on the gates that are up, the double barriers and the latches at and below root, which may be "/", each as Inspect does. It leaves out nodes that are no barriers, and
-// barriers that were deleted meanwhile. It takes a persistent node without children that holds an IP address for a gate of Curator's, also if another program has made the node.
+// barriers that were deleted meanwhile. It takes a persistent node without children that holds an IP address for a gate of Curator's, also if another program has made the node. It leaves out
+// gates whose holders were asked to release them, since the nodes of claims look the same then.
 //
 // It yields an error for a node that the client may not read (framework.ErrNoAuth) and for a barrier that cannot be decoded (ErrForeign, ErrNewer), and goes on. Any other error is the last:
 // it wraps framework.ErrTooLarge when more than 20,000 nodes lie below root. List leaves out the nodes beyond that number.
@@ -284,7 +290,7 @@ func listBatch(ctx context.Context, client *framework.Client, paths []string, yi
 	}
 	for i, node := range nodes {
 		if node.Err == nil {
-			if _, _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, ErrForeign) {
+			if _, _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, ErrForeign) || isRevokedHold(node.Data, node.Stat) {
 				continue
 			}
 		}

@@ -5,6 +5,10 @@ func init() { lists["barrier"] = barrierMutants }
 // barrierMutants are the safeguards of package barrier.
 var barrierMutants = []mutant{
 	{
+		name: "a gate whose holder was asked to release it is none", file: "barrier/inspect.go", test: "TestGateWithRevokedHolderRemainsAGate",
+		old: "	if isRevokedHold(data, st) {", new: "	if isRevokedHold(data, st) && false {",
+	},
+	{
 		name: "a barrier that is made again has the same directory", file: "barrier/membername.go", test: "TestRoundOfARemadeBarrierEnds|TestLeavingARemadeBarrier",
 		old: "return directoryPrefix + uuid.NewString()", new: "return directoryPrefix + uuid.Nil.String()",
 	},
@@ -248,7 +252,7 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a gate with a revoked holder is foreign", file: "barrier/gate.go", test: "TestGateWithRevokedHolderRemainsAGate",
-		old: "} else if string(data) == locks.RevokeMark {", new: "} else if string(data) == locks.RevokeMark && false {",
+		old: "st.EphemeralOwner == 0 || isRevokedHold(data, st) {", new: "st.EphemeralOwner == 0 {",
 	},
 	{
 		name: "a wait at a gate begins without a sync", file: "barrier/gate.go",
