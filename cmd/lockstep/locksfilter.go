@@ -46,7 +46,8 @@ func (f *locksFilter) checkFilterFlags(cmd *cobra.Command) error {
 func (f *locksFilter) streams() bool { return f.sort == "path" && f.limit == 0 }
 
 // internalNodes are the ephemeral nodes of queues, schedulers and barriers, which look like claims.
-var internalNodes = regexp.MustCompile(`/(members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+|tickets/(items|redo)/\d+/t-[^/]+|writers/[0-9a-f-]{36}/[0-9a-f]+|in/m-\d{10})$`)
+var internalNodes = regexp.MustCompile(`/(members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+|tickets/(items|redo)/\d+/t-[^/]+|` +
+	`writers/[0-9a-f-]{36}/[0-9a-f]+|in-[0-9a-f-]{36}/m-\d{10})$`)
 
 // admits reports whether a lock is to be shown.
 func (f *locksFilter) admits(r *locks.Report, now time.Time) bool {
