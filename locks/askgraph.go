@@ -257,8 +257,8 @@ func (g *askGraph) awaitedAsks(cycle askSet) askSet {
 	return awaited
 }
 
-// youngestAsk returns the ask of a cycle that has to fail, one of the awaited ones. It prefers asks that name locks of other sessions as held: a wrong text of
-// WithHeldLocks harms no other ask then. It chooses an ask that only reports if there is no other.
+// youngestAsk returns the ask of a cycle that has to fail, one of the awaited ones. It prefers asks that name locks of other sessions as held, also
+// if such an ask only reports: a wrong text of WithHeldLocks fails no other ask. Among the others it chooses one that only reports if all do.
 func (g *askGraph) youngestAsk(cycle askSet) *seenAsk {
 	var found *seenAsk
 	for a := range g.awaitedAsks(cycle) {
@@ -271,7 +271,7 @@ func (g *askGraph) youngestAsk(cycle askSet) *seenAsk {
 
 // compareByTurn orders asks: the last one has to fail.
 func compareByTurn(a, b *seenAsk) int {
-	return cmp.Or(compareBool(!a.Report, !b.Report), compareBool(a.carried, b.carried), cmp.Compare(a.number, b.number))
+	return cmp.Or(compareBool(a.carried, b.carried), compareBool(!a.Report, !b.Report), cmp.Compare(a.number, b.number))
 }
 
 func compareBool(a, b bool) int {

@@ -15,7 +15,8 @@ type DeadlockMode int
 const (
 	// DeadlockFail lets the youngest ask of a deadlock fail with a *DeadlockError. It is the default.
 	DeadlockFail DeadlockMode = iota
-	// DeadlockReport lets the ask wait on. A deadlock is only logged and counted. If other asks of it are in DeadlockFail, the youngest of those fails.
+	// DeadlockReport lets the ask wait on. A deadlock is only logged and counted. If other asks of it are in DeadlockFail, the youngest of those fails. But if only asks in DeadlockReport
+	// count a lock of another process as held (WithHeldLocks), or one of another client, no ask fails: that list may be wrong.
 	DeadlockReport
 	// DeadlockOff leaves the ask out: it writes no record, and Lockstep does not find deadlocks that contain it.
 	DeadlockOff

@@ -25,7 +25,9 @@ func TestTryLockAfterAReleaseBehindALaggingServer(t *testing.T) {
 		"mutex": func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path) },
 		"read":  func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path).RLocker() },
 		"write": func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path) },
-		"turn":  func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path, locks.WithLocalHandoff(timeout)) },
+		"turn": func(c *framework.Client) locks.Locker {
+			return locks.NewMutex(c, path, locks.WithLocalHandoff(timeout))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {

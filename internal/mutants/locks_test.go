@@ -528,6 +528,11 @@ var locksMutants = []mutant{
 		new: "if _, err := s.Exists(ctx, \"/\"); err != nil {",
 	},
 	{
+		name: "deadlocks: a wrong list of an ask that only reports fails another ask", file: "locks/askgraph.go", test: "TestAWrongRecordThatOnlyReportsHarmsNoOthers",
+		old: "compareBool(a.carried, b.carried), compareBool(!a.Report, !b.Report), ",
+		new: "compareBool(!a.Report, !b.Report), compareBool(a.carried, b.carried), ",
+	},
+	{
 		name: "deadlocks: an ask that only reports is taken for one that fails", file: "locks/askgraph.go", test: "TestDeadlockModes",
 		old: "compareBool(!a.Report, !b.Report), ",
 		new: "",
