@@ -48,18 +48,25 @@ func (s *Status) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// observeElection observes one election, and begins again after an error.
+// observeElection observes one election, and begins again after an error, with pauses: many processes may get the same error at the same time.
 func (s *Status) observeElection(ctx context.Context, i int, e *Election) {
+	if e.err != nil { // there may be no client
+		s.setKnown(i, electionStatus{err: e.err})
+		return
+	}
+	pauses := recipe.NewBackoff(e.client)
 	for {
 		var failed error
 		for leader, err := range e.Observe(ctx) {
 			s.setKnown(i, electionStatus{leader, err})
-			failed = err
+			if failed = err; err == nil {
+				pauses.Reset()
+			}
 		}
-		if ctx.Err() != nil || e.err != nil || errors.Is(failed, framework.ErrClosed) {
+		if ctx.Err() != nil || errors.Is(failed, framework.ErrClosed) {
 			return
 		}
-		if recipe.Pause(ctx, e.client.Config().RetryMax) != nil {
+		if pauses.Pause(ctx) != nil {
 			return
 		}
 	}
