@@ -70,11 +70,6 @@ func (x *runner) executeOnce(ctx context.Context, s *framework.Session, d *queue
 	case strings.HasPrefix(d.LastError, notExecuted): // and so no executor was lost
 		return x.store.renewItem(ctx, s, d, r)
 	}
-	if losses := d.Attempt - 1; losses > x.kind.cfg.losses {
-		next := r.runRecord
-		next.State, next.Error = Failed, fmt.Sprintf("%d executors were lost; the last error was: %s", losses, shortenReason(r.Error))
-		return x.store.finish(ctx, s, d, r, next)
-	}
 	return x.execute(ctx, s, d, r)
 }
 
@@ -90,6 +85,12 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 	default: // for example, a newer release has written a step's record
 		x.store.client.Logger().Warn("the steps of a run cannot be read; this is tried again", "path", r.node, "kind", r.Workflow, "after", longestPause, "error", err)
 		return x.pause(ctx, s, d, r, longestPause, err)
+	}
+	run.claim = runClaim{r.Turn, d.Attempt}
+	if losses := d.Attempt - max(1, run.state.claim); losses > x.kind.cfg.losses {
+		next := r.runRecord
+		next.State, next.Error = Failed, fmt.Sprintf("%d executors were lost; the last error was: %s", losses, shortenReason(r.Error))
+		return x.store.finish(ctx, s, d, r, next)
 	}
 	watched := make(chan struct{})
 	go func() {

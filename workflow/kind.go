@@ -100,8 +100,8 @@ func WithAttempts(attempts int, firstPause time.Duration) KindOption {
 	}
 }
 
-// WithMaxLosses sets how many executors a run may lose since it last waited or failed, before the run is Failed: by a crash, a lost session, or the
-// end of the grace of Work. Default 50.
+// WithMaxLosses sets how many executors a run may lose since it last waited, failed or recorded a step, before the run is Failed: by a crash, a lost session, or the
+// end of the grace of Work. Default 50. A process that crashes counts for all runs that it had.
 func WithMaxLosses(n int) KindOption {
 	return func(o *kindOptions) error {
 		if n < 1 {

@@ -54,6 +54,13 @@ type stepRecord struct {
 	Attempts int             `json:"attempts"`
 	Millis   int64           `json:"ms"` // how long the last attempt took
 	By       string          `json:"by"` // the opened ledger, or the call of a run's function, that has recorded the step
+	runClaim
+}
+
+// runClaim is the claim of a run with which a step was recorded: the run's turn, and how often the turn's item had been claimed. It is empty in a ledger.
+type runClaim struct {
+	Turn  int64 `json:"turn,omitempty"`
+	Claim int   `json:"claim,omitempty"`
 }
 
 // parseStep reads the data of the node at path.

@@ -340,3 +340,62 @@ func TestWaitsOfNoRun(t *testing.T) {
 		m.await("x", workflow.Done)
 	})
 }
+
+// TestARunThatTakesStepsMayLoseManyExecutors: its process crashes again and again, perhaps because of another run. Each executor records a step before.
+func TestARunThatTakesStepsMayLoseManyExecutors(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		const steps = 6
+		kill := make(chan struct{})
+		kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+			for i := range steps {
+				name := fmt.Sprint(i)
+				recorded := run.IsRecorded(name)
+				if err := run.Do(ctx, name, func(context.Context, workflow.Key) error { return nil }); err != nil {
+					return 0, err
+				}
+				if !recorded && i < steps-1 {
+					kill <- struct{}{}
+					<-ctx.Done()
+					return 0, context.Cause(ctx)
+				}
+			}
+			return 7, nil
+		}, workflow.WithMaxLosses(2))
+		starter := w.flows("starter")
+		m := w.flows("m").work(kind)
+		m.start("work", "x", 0)
+		for i := range steps - 1 {
+			<-kill
+			settled()
+			m.kill()
+			m = w.flows(fmt.Sprint("m", i)).work(kind)
+		}
+		starter.await("x", workflow.Done)
+	})
+}
+
+// TestARunThatCrashesItsProcessesFails: no executor records a step before the crash. A retry begins to count anew.
+func TestARunThatCrashesItsProcessesFails(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		crashed := make(chan struct{})
+		kind := func(crashes bool) workflow.Kind {
+			return workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+				if crashes {
+					crashed <- struct{}{}
+					<-ctx.Done()
+				}
+				return 7, context.Cause(ctx)
+			}, workflow.WithMaxLosses(3))
+		}
+		m := w.flows("first").work(kind(true))
+		m.start("work", "x", 0)
+		for i := range 4 {
+			<-crashed
+			m.kill()
+			m = w.flows(fmt.Sprint("m", i)).work(kind(i < 3))
+		}
+		require.Contains(t, m.await("x", workflow.Failed).Error, "4 executors were lost")
+		require.NoError(t, m.Retry(t.Context(), "x", ""))
+		m.await("x", workflow.Done)
+	})
+}

@@ -45,6 +45,7 @@ type runState struct {
 	mu      sync.Mutex
 	timers  map[string]time.Time // when each timer is over, by the ensemble's clock
 	signals map[string]signalRecord
+	claim   int             // the latest claim of the run's turn with which a step was recorded, or 0
 	begun   int             // how many timers have begun, those of this call of the function among them
 	used    map[string]bool // names of timers that the function has used
 	waits   []runWait       // what the run waits for before its function is called again
@@ -125,6 +126,9 @@ func (r *Run) noteChildren(children []childNode) error {
 				return err
 			}
 			r.noteResult(name, step.Result)
+			if step.Turn == r.state.stored.Turn {
+				r.state.claim = max(r.state.claim, step.Claim)
+			}
 		case timerPrefix:
 			timer, err := parseTimer(node, c.Data)
 			if err != nil {

@@ -229,9 +229,6 @@ func TestNextMemberGoesOnWhereOneHasDied(t *testing.T) {
 		<-dying
 		next := w.flows("last").work(kind(-1))
 		first.kill()
-		info := next.await("x", workflow.Failed)
-		require.Contains(t, info.Error, "4 executors were lost")
-		require.NoError(t, next.Retry(t.Context(), "x", ""))
 		next.await("x", workflow.Done)
 		require.Equal(t, []string{"0", "0", "1", "1", "2", "2", "3", "3", "4"}, done.all())
 		require.IsIncreasing(t, slices.Compact(tokens))

@@ -40,6 +40,7 @@ type stepRecorder struct {
 	ledger     *Ledger // its node has the records; a run's node has them in the same form
 	executor   Executor
 	uuid       string
+	claim      runClaim
 	recorderID string // a random id in the records that this recorder writes: it tells them from those of others
 
 	mu      sync.Mutex
@@ -270,7 +271,7 @@ func (r *stepRecorder) runAttempts(ctx context.Context, cfg stepOptions, name st
 		began := time.Now()
 		result, err := r.callFunction(within, cfg.timeout, name, key, fn)
 		if err == nil {
-			return stepRecord{result, key.Token, key.Attempt, time.Since(began).Milliseconds(), r.recorderID}, nil
+			return stepRecord{result, key.Token, key.Attempt, time.Since(began).Milliseconds(), r.recorderID, r.claim}, nil
 		}
 		failed = err
 		var permanent *permanentError

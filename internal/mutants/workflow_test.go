@@ -145,7 +145,7 @@ var workflowMutants = []mutant{
 		old: "	return x.execute(ctx, s, d, r)\n", new: "	_ = d.Ack(ctx)\n	return x.execute(ctx, s, d, r)\n",
 	},
 	{
-		name: "a run may lose any number of executors", file: "workflow/execute.go", test: "TestNextMemberGoesOnWhereOneHasDied",
+		name: "a run may lose any number of executors", file: "workflow/execute.go", test: "TestARunThatCrashesItsProcessesFails",
 		old: "losses > x.kind.cfg.losses {", new: "losses > 100*x.kind.cfg.losses {",
 	},
 	{
@@ -314,5 +314,9 @@ var workflowMutants = []mutant{
 	{
 		name: "a kept id counts for another input", file: "workflow/lifecycle.go", test: "TestAnIDIsKept",
 		old: " || f.Input != r.former(time.Time{}).Input:", new: ":",
+	},
+	{
+		name: "a run that takes steps has lost all its executors", file: "workflow/run.go", test: "TestARunThatTakesStepsMayLoseManyExecutors",
+		old: "			if step.Turn == r.state.stored.Turn {", new: "			if false {",
 	},
 }

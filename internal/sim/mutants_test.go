@@ -309,13 +309,13 @@ var mutantList = []mutant{
 		old: "	case r.State == Waiting:\n", new: "	case r.State == Waiting && false:\n",
 	},
 	{
-		name: "a run waits for a signal that came meanwhile", file: "workflow/waits.go", recipes: "runs", rule: "progress",
-		old: "r.state.addWait(w, framework.CreateOp(node, nil, framework.Persistent), framework.DeleteOp(node, framework.AnyVersion))",
-		new: "r.state.addWait(w, framework.CheckOp(\"/\"+node[:0], framework.AnyVersion))",
+		name: "a run waits for a signal that came meanwhile", file: "workflow/lifecycle.go", recipes: "runs", rule: "progress",
+		old: "		case isSignal == (n.Err == nil): // the signal has come, or the child is gone\n			return nil, errChanged\n		case isSignal: // no",
+		new: "		case isSignal: // no",
 	},
 	{
-		name: "a run waits for a child that ended meanwhile", file: "workflow/waits.go", recipes: "runs", rule: "progress",
-		old: "r.state.addWait(runWait{Child: id}, child.unchanged())", new: "r.state.addWait(runWait{Child: id})",
+		name: "a run waits for a child that ended meanwhile", file: "workflow/lifecycle.go", recipes: "runs", rule: "progress",
+		old: "			if child.State.IsFinished() {\n				return nil, errChanged\n			}\n", new: "",
 	},
 	{
 		name: "a child does not look at its parent as it ends", file: "workflow/lifecycle.go", recipes: "runs", rule: "progress",
@@ -355,7 +355,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a run is read without a sync", file: "workflow/runstore.go", recipes: "runs", rule: anyRule,
-		old: "	if err := s.Sync(ctx, r.node); err != nil {\n		return r, err\n	}\n", new: "",
+		old: "	if err := s.Sync(ctx, st.runNode(id)); err != nil {\n		return r, err\n	}\n", new: "",
 	},
 	{
 		name: "the end of a run is not noted for its removal", file: "workflow/lifecycle.go", recipes: "runs", rule: "leftovers",
