@@ -125,6 +125,20 @@ func (c *claimedItem) nack(after time.Duration, reason error, finished func(erro
 	c.session.order.returnItem(c, c.attempt, after, reason, finished)
 }
 
+// giveBack gives the item back without a failed attempt.
+func (c *claimedItem) giveBack(finished func(error)) {
+	if err := c.markSettled(ErrSettled); err != nil {
+		finished(err)
+		return
+	}
+	c.hold.End(ErrSettled)
+	var former error
+	if text := c.env.header.Error; text != "" {
+		former = errors.New(text)
+	}
+	c.session.order.returnItem(c, c.attempt-1, 0, former, finished)
+}
+
 // bury makes the item a dead letter, also if it has attempts left.
 func (c *claimedItem) bury(reason error, finished func(error)) {
 	if err := c.markSettled(ErrSettled); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// Delivery is an item that this process has claimed. Settle it once, by Ack or Nack.
+// Delivery is an item that this process has claimed. Settle it once, by Ack, Nack or Return.
 //
 // Guarantee: no other consumer has the item until Context ends, as long as this process is scheduled (see package
 // framework). Context ends when the delivery is settled, and when it is lost, with the session or the queue's lock. The item
@@ -94,6 +94,12 @@ func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason erro
 		after = d.item.session.store.retryDelay(d.Attempt)
 	}
 	return d.nack(after, reason).Wait(ctx)
+}
+
+// Return gives the item back at once. The attempt does not count, except in a strict queue: use it for work that was cut short by something else than the item, such as the end of
+// the program. The item's LastError stays. The errors are those of Ack.
+func (d *Delivery[T]) Return(ctx context.Context) error {
+	return d.beginSettling("return", d.item.giveBack).Wait(ctx)
 }
 
 // nack is Nack without waiting, and without the retry policy.

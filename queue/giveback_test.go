@@ -136,3 +136,21 @@ func TestNackEndsContextBeforeRedelivery(t *testing.T) {
 		})
 	}
 }
+
+// TestReturnedItemCountsNoAttempt, and keeps the reason of a former failure.
+func TestReturnedItemCountsNoAttempt(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithMaxAttempts(2))
+		a.put("x")
+		require.NoError(t, a.take().Nack(t.Context(), 0, errors.New("why")))
+		for range 5 {
+			d := a.take()
+			require.Equal(t, 2, d.Attempt)
+			require.Equal(t, "why", d.LastError)
+			require.NoError(t, d.Return(t.Context()))
+			require.ErrorIs(t, d.Context().Err(), context.Canceled)
+			require.ErrorIs(t, d.Ack(t.Context()), ErrSettled)
+		}
+		require.Equal(t, []string{"x"}, a.drain(1))
+	})
+}

@@ -127,7 +127,7 @@ func (t *telemetry) recordEnd(how string, began time.Time, err error) {
 }
 
 // allOutcomes are the values of the attribute lockstep.outcome.
-var allOutcomes = []string{"ack", "nack", "bury", "done", "lost", "settled before", "full", "duplicate", "refused", "unknown", "given up", "error"}
+var allOutcomes = []string{"ack", "nack", "bury", "return", "done", "lost", "settled before", "full", "duplicate", "refused", "unknown", "given up", "error"}
 
 func outcomeOf(err error) string {
 	switch {

@@ -64,6 +64,7 @@ apply to their own process only.`,
 }
 
 func (c *cronCommand) runSchedule(cmd *cobra.Command, args []string) error {
+	c.endsByTerminal = true
 	own, command := splitAtDash(cmd, args)
 	path, err := jobPath(own[0])
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -35,7 +36,7 @@ func newQueueLen() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "len NAME [flags]",
 		Short:   "Count a queue's items",
-		Long:    "Print three numbers: items to be taken or being worked on, delayed items, and dead letters.",
+		Long:    "Print three numbers: items to be taken or being worked on, delayed items, and dead letters. At a terminal they are named.",
 		Example: "  lockstep queue len mails --json",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -50,6 +51,9 @@ func newQueueLen() *cobra.Command {
 				c := reports[0].Counts
 				if reports[0].Missing {
 					printNotice("there is no queue %s: the first put creates it", q.path)
+				}
+				if terminal.Is(os.Stdout) && !q.json {
+					return printResult(os.Stdout, false, nil, fmt.Sprintf("%d items, %d delayed, %d dead letters", c.Items, c.Delayed, c.Dead))
 				}
 				return printResult(os.Stdout, q.json, c, c.Items, c.Delayed, c.Dead)
 			})

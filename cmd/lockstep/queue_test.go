@@ -236,3 +236,32 @@ func TestQueueItemsOfAnyBytes(t *testing.T) {
 	_, _, errs := s.run("queue", "take", "empty", "-w", "0.2")
 	require.Equal(t, "lockstep: queue /lockstep/queues/empty: no item came within 200ms (-w)\n", errs)
 }
+
+// TestQueueTakeTellsOfFailures: when an item comes again, and that --timeout has ended its command.
+func TestQueueTakeTellsOfFailures(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "q", "ann")
+	code, _, errs := s.run("queue", "take", "q", "-n", "2", "--max-attempts", "2", "--", "sh", "-c", "exit 7")
+	require.Equal(t, 7, code)
+	require.Contains(t, errs, `item "ann": attempt 1 has failed: exit code 7; it comes again after 1s`)
+	require.Contains(t, errs, `item "ann": attempt 2 has failed: exit code 7; it is a dead letter now`)
+	s.ok("queue", "put", "q", "bob")
+	code, _, errs = s.run("queue", "take", "q", "--timeout", "50ms", "--retry-after", "1h", "--", "sleep", "1000")
+	require.Equal(t, exitTimeout, code)
+	require.Contains(t, errs, `item "bob": attempt 1 has failed: the command took longer than 50ms (--timeout); it comes again after 1h`)
+	require.Equal(t, "0\t1\t1\n", s.ok("queue", "len", "q"))
+}
+
+// TestQueueTakeGoesOnAfterALoss of the item in hand.
+func TestQueueTakeGoesOnAfterALoss(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "q", "ann")
+	p := s.start("queue", "take", "q", "--follow", "--", "sh", "-c", `echo x >>$DIR/began; [ "$LOCKSTEP_ATTEMPT" = 1 ] && exec sleep 1000; exit 0`)
+	s.line(s.file("began"), 0)
+	s.expire()
+	s.line(s.file("began"), 1)
+	s.until("the acknowledgement", func() bool { _, out, _ := s.run("queue", "len", "q"); return out == "0\t0\t0\n" })
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, exitLost, p.wait())
+	require.Contains(t, read(p.err), "it comes again")
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +23,7 @@ type queueTake struct {
 	follow      bool
 	wait        durationFlag
 	retryAfter  durationFlag
+	timeout     durationFlag
 	maxAttempts int
 	byPolicy    bool // --retry-after was not given
 	last        int  // the exit code of the last command that failed
@@ -37,14 +37,16 @@ func newQueueTake() *cobra.Command {
 		Long: `Take one item, or -n of them, or all that come with --follow, and wait for them.
 
 lockstep runs the command once for each item, with the item on its standard input. If the command ends
-with 0, the item is removed. Otherwise the item comes again, here or at another consumer, after
---retry-after, and becomes a dead letter after --max-attempts. LOCKSTEP_ATTEMPT tells the command how
-often the item was taken. If the servers cannot be reached for too long while the command runs, the
+with 0, the item is removed. Otherwise lockstep says so, and the item comes again, here or at another
+consumer, after --retry-after, and becomes a dead letter after --max-attempts. LOCKSTEP_ATTEMPT tells
+the command how often the item was taken. A command that a signal to lockstep or Ctrl-C has ended gives
+its item back, without an attempt, except in a strict queue. If the servers cannot be reached for too long while the command runs, the
 command's process group gets SIGTERM, and SIGKILL --kill-after later, before another consumer gets
 the item.
 
 Without a command lockstep prints each item and removes it. The exit code is 1 if none came within -w,
-or that of the last command that failed, or 75 if an item was lost while the command worked on it.`,
+or that of the last command that failed, 124 for one that --timeout has ended, or 75 if an item was
+lost while the command worked on it. With --follow lockstep goes on after such a loss.`,
 		Example: `  lockstep queue take mails -- ./send.sh
   lockstep queue take mails --follow --max-attempts 5 -- ./send.sh
   lockstep queue take mails -n 10 -w 5        print up to ten items, and end when none has come for 5 s`,
@@ -57,13 +59,15 @@ or that of the last command that failed, or 75 if an item was lost while the com
 	f.IntVarP(&t.number, "number", "n", 1, "how many items to take")
 	f.BoolVarP(&t.follow, "follow", "f", false, "take items until a signal comes")
 	f.VarP(&t.wait, "wait", "w", "wait for each item no longer than this; a bare number is seconds")
-	f.Var(&t.retryAfter, "retry-after", "time until an item comes again after its command has failed (default by the queue's retry policy, else 1s)")
+	f.Var(&t.retryAfter, "retry-after", "time until an item comes again after its command has failed (default by the queue's retry policy, else 1s after the first attempt and twice as long after each further one, up to 1m)")
+	f.Var(&t.timeout, "timeout", "end the command after this time; the attempt has failed then (default never)")
 	f.IntVar(&t.maxAttempts, "max-attempts", 0, "make an item a dead letter after this many attempts (default never)")
 	cmd.MarkFlagsMutuallyExclusive("number", "follow")
 	return cmd
 }
 
 func (t *queueTake) takeItems(cmd *cobra.Command, args []string) error {
+	t.endsByTerminal = true
 	own, command := splitAtDash(cmd, args)
 	if t.number < 1 {
 		return usageError("-n %d: it must be 1 or more", t.number)
@@ -98,12 +102,18 @@ func (t *queueTake) takeEach(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := t.handleItem(ctx, d); errors.As(err, new(signalError)) {
+		err = t.handleItem(ctx, d)
+		switch {
+		case errors.As(err, new(signalError)):
 			return err
-		} else if err != nil {
+		case err != nil && t.follow && !endedBySignal(ctx) && (errors.Is(err, procguard.ErrHoldLost) || errors.Is(err, queue.ErrLost)):
+			printWarning("%v; it comes again", err)
+			t.last = exitLost
+		case err != nil:
 			return withCode(queueCode(err)) // the exit code tells that an item was lost, also after a signal
+		default:
+			count.addCount(1)
 		}
-		count.addCount(1)
 	}
 	return nil
 }
@@ -128,10 +138,13 @@ func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) e
 	}
 	code, err := t.runForItem(ctx, d)
 	switch {
+	case errors.Is(err, errItemTimeout) && d.Context().Err() == nil:
+		t.last = exitTimeout
+		return t.giveBack(settled, d, fmt.Errorf("the command took longer than %v (--timeout)", t.timeout.asDuration()))
 	case errors.Is(err, procguard.ErrHoldLost):
 		return fmt.Errorf("queue %s: %w", t.queueCommand.path, err)
 	case err != nil:
-		nacked := d.Nack(settled, 0, err)
+		nacked := d.Return(settled) // the command was not run
 		if nacked != nil && !errors.As(err, new(signalError)) {
 			return errors.Join(err, nacked)
 		}
@@ -140,15 +153,37 @@ func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) e
 		return d.Ack(settled)
 	}
 	t.last = code
-	after := t.retryAfter.asDuration()
-	if t.byPolicy {
-		after = time.Second
-		if _, known := t.queue.RetryPolicy(); known {
-			after = 0
-		}
+	if t.signalled.Load() { // the item is not to blame
+		return d.Return(settled)
 	}
-	return d.Nack(settled, after, fmt.Errorf("exit code %d", code))
+	return t.giveBack(settled, d, fmt.Errorf("exit code %d", code))
 }
+
+// giveBack gives an item back after its command has failed, and says when it comes again.
+func (t *queueTake) giveBack(ctx context.Context, d *queue.Delivery[[]byte], reason error) error {
+	after, again := t.retryAfter.asDuration(), ""
+	if _, known := t.queue.RetryPolicy(); t.byPolicy && known {
+		after, again = 0, "it comes again by the queue's retry policy"
+	} else if t.byPolicy {
+		after = queue.DefaultPause(d.Attempt)
+	}
+	switch {
+	case t.maxAttempts > 0 && d.Attempt >= t.maxAttempts:
+		again = "it is a dead letter now"
+	case again == "":
+		again = fmt.Sprintf("it comes again after %v", after)
+	}
+	err := d.Nack(ctx, after, reason)
+	if err == nil {
+		printWarning("item %q: attempt %d has failed: %v; %s", shortenText(string(d.Value)), d.Attempt, reason, again)
+	}
+	return err
+}
+
+// exitTimeout is the exit code of a command that --timeout has ended, as timeout(1) has it.
+const exitTimeout = 124
+
+var errItemTimeout = errors.New("the time given with --timeout is over")
 
 // runForItem runs the command with the item on its standard input.
 func (t *queueTake) runForItem(ctx context.Context, d *queue.Delivery[[]byte]) (int, error) {
@@ -158,7 +193,13 @@ func (t *queueTake) runForItem(ctx context.Context, d *queue.Delivery[[]byte]) (
 	}
 	defer in.Close()
 	t.stdin = in
-	return t.runCommand(ctx, commandHold{d.Context(), int64(d.Attempt)}, "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
+	held := d.Context()
+	if t.timeout > 0 {
+		limited, cancel := context.WithTimeoutCause(held, t.timeout.asDuration(), errItemTimeout)
+		defer cancel()
+		held = limited
+	}
+	return t.runCommand(ctx, commandHold{held, int64(d.Attempt)}, "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
 }
 
 // newUnnamedFile returns a file with this content. It has no name by which another process could open it.

@@ -33,6 +33,8 @@ type commandRunner struct {
 	stdin   *os.File        // the command's, or nil for this program's
 	end     <-chan struct{} // closed when the command is to be sent SIGTERM, or nil
 
+	endsByTerminal bool // the program ends when a key of the terminal has ended the command
+
 	signalled atomic.Bool // one of endingSignals has come while a command ran
 }
 
@@ -150,5 +152,11 @@ func (r *commandRunner) runCommand(ctx context.Context, g commandHold, env ...st
 	guard := func() procguard.Guard { return s.GuardCommand() }
 	c := procguard.Command{Args: r.command, Stdin: r.stdin, KillAfter: grace, Signals: signals, Guard: guard, Withheld: r.keepAuth.withheld(), Env: append(env,
 		"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
+	if r.endsByTerminal {
+		c.Interrupted = func(s os.Signal) {
+			r.signalled.Store(true)
+			raiseAndWait(ctx, s)
+		}
+	}
 	return c.Run(procguard.Hold{Context: g.ctx, Remaining: s.LeaseRemaining})
 }

@@ -50,3 +50,11 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	}()
 	return ctx, func() { signal.Stop(signals); signal.Stop(unread); cancel(nil) }
 }
+
+// raiseAndWait ends this program by a signal that its command has got alone, and waits until ctx has ended by that. A signal that is ignored has no effect.
+func raiseAndWait(ctx context.Context, s os.Signal) {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil && slices.Contains(endingSignals(), s) && self.Signal(s) == nil {
+		<-ctx.Done()
+	}
+}

@@ -3,6 +3,18 @@ package mutants
 func init() {
 	lists["cmd"] = []mutant{
 		{
+			name: "Ctrl-C ends the command alone", file: "cmd/lockstep/runner.go", test: "TestCtrlCEndsTheProgramWithItsCommand",
+			old: "\t\t\traiseAndWait(ctx, s)\n", new: "",
+		},
+		{
+			name: "a signal costs the item an attempt", file: "cmd/lockstep/queuetake.go", test: "TestCtrlCEndsTheProgramWithItsCommand",
+			old: "if t.signalled.Load() {", new: "if false {",
+		},
+		{
+			name: "queue take ends after a loss", file: "cmd/lockstep/queuetake.go", test: "TestQueueTakeGoesOnAfterALoss",
+			old: "err != nil && t.follow &&", new: "err != nil && false &&",
+		},
+		{
 			name: "a look begins before the one that was given up is paid for", file: "cmd/lockstep/topdata.go", test: "TestLooksThatAreGivenUpCountAsWell",
 			old: "err := r.pace.wait(ctx) // the look before may have been given up",
 			new: "var err error",

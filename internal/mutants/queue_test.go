@@ -5,6 +5,10 @@ func init() { lists["queue"] = queueMutants }
 // queueMutants are the safeguards of package queue.
 var queueMutants = []mutant{
 	{
+		name: "a returned item counts an attempt", file: "queue/claimeditem.go", test: "TestReturnedItemCountsNoAttempt",
+		old: "returnItem(c, c.attempt-1, 0, former, finished)", new: "returnItem(c, c.attempt, 0, former, finished)",
+	},
+	{
 		name: "work that failed comes again at once", file: "queue/work.go", test: "TestWorkPausesAfterFailures",
 		old: "pause = w.pauses.delayAfter(d.Attempt, 0)", new: "_ = w.pauses",
 	},

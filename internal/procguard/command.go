@@ -49,6 +49,9 @@ type Command struct {
 	KillAfter time.Duration
 	// Signals are forwarded to the command's process group.
 	Signals <-chan os.Signal
+	// Interrupted, if not nil, is called before Run returns if a key of the terminal, such as Ctrl-C, has ended the command by a signal. The terminal sends that signal to the command's process group, and
+	// this process does not get it.
+	Interrupted func(os.Signal)
 	// Guard, if not nil, is called right before the command is started. The Guard that it returns ends the command if this
 	// process is dead or stopped.
 	Guard func() Guard
@@ -101,6 +104,9 @@ func (c Command) Run(h Hold) (int, error) {
 		c.stopGroup(p, h, leaseEnd)
 	}
 	<-p.ended
+	if p.interrupt != nil && c.Interrupted != nil {
+		c.Interrupted(p.interrupt)
+	}
 	if cause != nil {
 		return p.exitCode(), fmt.Errorf("%w: %w", ErrHoldLost, cause)
 	}

@@ -11,6 +11,7 @@ type process struct {
 	cmd          *exec.Cmd
 	guard        Guard
 	ended        chan struct{}    // closed after the command has ended and was waited for
+	interrupt    os.Signal        // by which the terminal has ended the command, or nil; known once ended is closed
 	childSignals <-chan os.Signal // SIGCHLD and SIGCONT: the command may have been stopped; nil without a terminal
 }
 

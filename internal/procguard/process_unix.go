@@ -29,6 +29,7 @@ func (p *process) prepareGroup() (takeTerminalBack func()) {
 		signal.Stop(childSignals)
 		if p.cmd.Process != nil && isForegroundGroup(p.cmd.Process.Pid) {
 			setForegroundGroup(unix.Getpgrp())
+			p.interrupt = p.terminalSignal()
 		}
 	}
 }
@@ -39,6 +40,16 @@ func (p *process) exitCode() int {
 		return 128 + int(status.Signal())
 	}
 	return p.cmd.ProcessState.ExitCode()
+}
+
+// terminalSignal is the signal of a key that has ended the command, or nil. A shell ends with 128 + n if signal n has ended its command.
+func (p *process) terminalSignal() os.Signal {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
+		if p.cmd.ProcessState != nil && p.exitCode() == 128+int(s) {
+			return s
+		}
+	}
+	return nil
 }
 
 // signalGroup sends a signal to the process group, if a process of it is left.
