@@ -57,7 +57,7 @@ func (c *claimedItem) readItem(data []byte, st framework.Stat) {
 	if c.env, c.decodeErr = decodeItem(data, st); c.decodeErr != nil {
 		c.env = envelope{itemHeader{Put: max(0, st.Ctime.UnixMilli())}, data}
 	}
-	c.attempt = c.env.header.Attempts + int(c.version) + 1 - c.env.header.Unseen
+	c.attempt = c.env.attempt(c.version)
 }
 
 // guard is the operation that the servers refuse once another consumer can have the item: a ticket's name belongs to one claim, and in a strict

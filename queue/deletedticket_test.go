@@ -81,3 +81,17 @@ func TestPrefetchedItemComesBackAfterItsTicketWasDeleted(t *testing.T) {
 		a.ack(other)
 	})
 }
+
+// TestItemComesBackWhoseTicketWasDeletedWhileItsHandlerHangs: another consumer gets it, also while the first one lives and settles nothing.
+func TestItemComesBackWhoseTicketWasDeletedWhileItsHandlerHangs(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a", WithMaxInFlight(1)), w.member("b")
+		a.put("one")
+		lost := a.take()
+		require.NoError(t, b.client.Delete(t.Context(), lost.item.ticket, framework.AnyVersion))
+		again := b.take()
+		require.Equal(t, "one", again.Value)
+		require.Error(t, lost.Context().Err())
+		b.ack(again)
+	})
+}

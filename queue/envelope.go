@@ -152,6 +152,11 @@ func (e envelope) afterFailure(attempts int, reason error) envelope {
 	return e
 }
 
+// attempt is the attempt that a claimed item is at, with the version of its node.
+func (e envelope) attempt(version int32) int {
+	return e.header.Attempts + int(version) + 1 - e.header.Unseen
+}
+
 // hasExpired reports whether the item must not be handed out any more.
 func (h itemHeader) hasExpired(now time.Time) bool {
 	return h.TTL > 0 && !now.Before(h.enqueuedAt().Add(time.Duration(h.TTL)*time.Millisecond))

@@ -26,6 +26,8 @@ type Claim struct {
 	Since time.Time
 	// Put is when the item was put, by the ensemble's clock, or zero if the item could not be read.
 	Put time.Time
+	// Attempt counts from 1 how often the item was claimed, as Delivery.Attempt does. It is 0 if the item cannot be read.
+	Attempt int
 	// Data is the codec's bytes, or all that is stored if the item cannot be read.
 	Data []byte
 }
@@ -70,12 +72,16 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 					tickets, items = append(tickets, znode.Join(at.ticketDir(), name)), append(items, at.itemNode(k))
 				}
 			}
-			found, err := readMany(ctx, s, slices.Concat(tickets, items))
+			found, err := readMany(ctx, s, tickets)
+			if err != nil {
+				return nil, err
+			}
+			read, err := readItems(ctx, s, items)
 			if err != nil {
 				return nil, err
 			}
 			for i, node := range items {
-				ticket, item := found[i], found[len(items)+i]
+				ticket, item := found[i], read[i]
 				if ticket.Err != nil || item.Err != nil {
 					continue
 				}
@@ -132,7 +138,7 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 					items = append(items, at.itemNode(k))
 				}
 			}
-			found, err := readMany(ctx, s, items)
+			found, err := readItems(ctx, s, items)
 			if err != nil {
 				return nil, err
 			}
@@ -154,9 +160,24 @@ func newClaim(node string, item framework.Node) Claim {
 	if err != nil {
 		return Claim{Node: node, Data: item.Data}
 	}
-	c := Claim{Node: node, ID: e.header.ID, Data: e.payload}
+	c := Claim{Node: node, ID: e.header.ID, Attempt: e.attempt(item.Stat.Version), Data: e.payload}
 	if e.header.Put > 0 {
 		c.Put = e.header.enqueuedAt()
 	}
 	return c
+}
+
+// itemsAtOnce is how many items are read in one request. Each may have half a megabyte, and an answer is refused beyond 64 MiB.
+const itemsAtOnce = 32
+
+// readItems reads items in parts.
+func readItems(ctx context.Context, s *framework.Session, items []string) (nodes []framework.Node, err error) {
+	for some := range slices.Chunk(items, itemsAtOnce) {
+		read, err := s.GetAll(ctx, some...)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, read...)
+	}
+	return nodes, nil
 }

@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -24,13 +26,35 @@ func TestInFlightListsWhatConsumersHave(t *testing.T) {
 		require.Equal(t, "item 0", string(claims[0].Data))
 		require.NotZero(t, claims[0].Session)
 		require.Equal(t, "a", claims[0].Owner)
+		require.Equal(t, 1, claims[0].Attempt)
 		require.False(t, claims[0].Since.IsZero())
 		require.False(t, claims[0].Put.IsZero())
+		require.NoError(t, d.Nack(t.Context(), 0, nil))
+		d = a.take()
+		claims, err = b.InFlight(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, claims[0].Attempt)
 		a.ack(d)
 		claims, err = b.InFlight(t.Context())
 		require.NoError(t, err)
 		for _, c := range claims {
 			require.NotEqual(t, "item 0", string(c.Data), "the next ones may be claimed ahead")
 		}
+	})
+}
+
+// TestInFlightReadsLargeItemsInParts: together they are larger than any answer may be.
+func TestInFlightReadsLargeItemsInParts(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		const n = 140
+		a := w.member("a", WithMaxInFlight(n))
+		large := strings.Repeat("x", 490_000)
+		for range n {
+			a.put(large)
+			a.take()
+		}
+		claims, err := w.member("look").InFlight(within(t, time.Hour))
+		require.NoError(t, err)
+		require.Len(t, claims, n)
 	})
 }

@@ -259,3 +259,17 @@ func TestUnreadableChangesReloadAllJobs(t *testing.T) {
 		require.Len(t, w.log.all(EventStarted), 1)
 	})
 }
+
+// TestTriggeredRunsAreCounted beside those of ticks.
+func TestTriggeredRunsAreCounted(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.start("a", jobs("yearly", "0 0 1 7 *", quick))
+		for range 2 {
+			require.NoError(t, m.Trigger(t.Context(), "yearly"))
+			time.Sleep(time.Minute)
+		}
+		state := w.state("yearly")
+		require.Equal(t, int64(2), state.Triggered)
+		require.Zero(t, state.Fired)
+	})
+}

@@ -288,14 +288,13 @@ func (r *JobReport) addFindings() {
 		r.Findings = append(r.Findings, Finding{problem, since, fmt.Sprintf(format, args...)})
 	}
 	if r.Owner == nil {
-		text, since := r.withoutOwner(), r.Alive
+		text := r.withoutOwner()
 		if r.Overdue.Count > 0 {
-			since = r.Overdue.From
-			text += fmt.Sprintf("; %s due since %s", countOf(r.Overdue.Count, "tick"), formatInstant(since))
+			text += fmt.Sprintf("; %s due since %s", countOf(r.Overdue.Count, "tick"), formatInstant(r.Overdue.From))
 		} else {
-			text += fmt.Sprintf("; a member last dealt with it at %s", formatInstant(since))
+			text += fmt.Sprintf("; a member last dealt with it at %s, and no tick is due since", formatInstant(r.Alive))
 		}
-		add(ProblemNoMember, since, "%s", text)
+		add(ProblemNoMember, r.Overdue.From, "%s", text) // zero if no tick is due: the servers do not tell when the members left
 	} else if r.Overdue.Count > 0 {
 		add(ProblemOverdue, r.Overdue.From, "%s overdue since %s, although %s has the job", countOf(r.Overdue.Count, "tick"), formatInstant(r.Overdue.From), r.Owner.ID)
 	}

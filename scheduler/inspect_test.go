@@ -215,3 +215,22 @@ func TestADescriptionIsReplacedAsASchedule(t *testing.T) {
 		require.ErrorIs(t, w.member("d", nil).Add(described("\xff", 0)[0]), ErrInvalidJob)
 	})
 }
+
+// TestAJobWithoutMembersIsDueSinceItsTick: nobody tells when its members left, and its latest tick may be long ago.
+func TestAJobWithoutMembersIsDueSinceItsTick(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("daily", "0 0 * * *", quick))
+		looker := w.member("looker", nil)
+		time.Sleep(time.Hour)
+		a.stop()
+		time.Sleep(time.Hour)
+		report, err := looker.Inspect(t.Context(), "daily")
+		require.NoError(t, err)
+		require.Equal(t, ProblemNoMember, report.Findings[0].Problem)
+		require.Zero(t, report.Findings[0].Since, "no tick is due")
+		time.Sleep(24 * time.Hour)
+		report, err = looker.Inspect(t.Context(), "daily")
+		require.NoError(t, err)
+		require.Equal(t, report.Overdue.From, report.Findings[0].Since)
+	})
+}

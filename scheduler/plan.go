@@ -272,6 +272,9 @@ func (p *plan) beginTickRun(tick time.Time) {
 // addRun adds a run to those that go on.
 func (p *plan) addRun(of pendingRun) {
 	p.state.Number++
+	if of.Manual && of.Attempt == 1 {
+		p.state.Triggered++
+	}
 	number := p.state.Number
 	p.start = &storedRun{
 		RunRecord: RunRecord{

@@ -38,10 +38,11 @@ type jobState struct {
 	Requests []string           `json:"requests,omitempty"` // of the latest control operations, oldest first
 	Replaced []replacedSchedule `json:"replaced,omitempty"` // oldest first; those whose ticks lie ahead
 
-	Fired    int64            `json:"fired"`
-	Failures int64            `json:"failures,omitempty"`
-	Missed   map[Reason]int64 `json:"missed,omitempty"`
-	Gaps     []storedGap      `json:"gaps,omitempty"`
+	Fired     int64            `json:"fired"`
+	Triggered int64            `json:"triggered,omitempty"`
+	Failures  int64            `json:"failures,omitempty"`
+	Missed    map[Reason]int64 `json:"missed,omitempty"`
+	Gaps      []storedGap      `json:"gaps,omitempty"`
 
 	unknown recipe.Unknown
 	newGaps []Gap // recorded since the state was read
@@ -110,7 +111,7 @@ func decodeState(data []byte) (s jobState, err error) {
 
 // validate refuses values that no release stores.
 func (s *jobState) validate() error {
-	for name, n := range map[string]int64{"generation": s.Generation, "jitter_ms": s.JitterMS, "fired": s.Fired, "failures": s.Failures, "number": s.Number} {
+	for name, n := range map[string]int64{"generation": s.Generation, "jitter_ms": s.JitterMS, "fired": s.Fired, "triggered": s.Triggered, "failures": s.Failures, "number": s.Number} {
 		if n < 0 {
 			return fmt.Errorf("%s: %d is negative", name, n)
 		}
@@ -256,7 +257,7 @@ func (s *jobState) publicState(name string) State {
 	v := State{
 		Name: name, Spec: s.Spec, Zone: s.Zone, Revision: s.Revision, Description: s.Description,
 		Jitter: time.Duration(s.JitterMS) * time.Millisecond, Registered: s.Registered, Since: s.Since, Paused: s.Paused, Last: s.Last,
-		HoldUntil: s.HoldUntil, Number: s.Number, Fired: s.Fired, Failures: s.Failures, Missed: s.Missed,
+		HoldUntil: s.HoldUntil, Number: s.Number, Fired: s.Fired, Triggered: s.Triggered, Failures: s.Failures, Missed: s.Missed,
 	}
 	for _, r := range s.Running {
 		v.Running = append(v.Running, r.RunRecord)

@@ -34,6 +34,8 @@ type State struct {
 	LastRun *RunRecord
 	// Fired counts the ticks that were run, those that run at present included. Manual runs are not counted.
 	Fired int64
+	// Triggered counts the runs that were asked for by Trigger and have begun.
+	Triggered int64
 	// Failures counts the runs that failed, panicked, timed out or were lost; not those that were stopped or replaced.
 	Failures int64
 	// Missed counts the ticks that were not run, by reason.

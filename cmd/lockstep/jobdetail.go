@@ -76,6 +76,9 @@ func jobFacts(r scheduler.JobReport) [][2]string {
 		{"owner", owner}, {"members", strings.Join(members, ", ")}, {"registered", formatTime(r.Registered)},
 	}
 	counts := fmt.Sprintf("%d run, %d runs failed", r.Fired, r.Failures)
+	if r.Triggered > 0 {
+		counts += fmt.Sprintf(", %d triggered by hand", r.Triggered)
+	}
 	for _, reason := range slices.Sorted(missedReasons(r)) {
 		counts += fmt.Sprintf(", %d missed (%s)", r.Missed[reason], reason)
 	}

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/scheduler"
 )
 
 // setState changes fields of a job's stored state.
@@ -51,7 +53,7 @@ func TestAJobThatNoProcessRunsDoesNotLookHealthy(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 0, p.wait())
 
-	require.Contains(t, s.ok("jobs"), "no member runs it since ")
+	require.Contains(t, s.ok("jobs"), "no member runs it")
 	require.NotContains(t, s.ok("jobs"), "OVERDUE", "no tick was due meanwhile")
 	code, out, _ = s.run("jobs", "--check")
 	require.Equal(t, 1, code)
@@ -60,7 +62,7 @@ func TestAJobThatNoProcessRunsDoesNotLookHealthy(t *testing.T) {
 	s.setState("demo", map[string]any{"registered": "2026-01-01T00:00:00Z", "last": "2026-01-02T21:15:00Z"})
 	out = s.ok("jobs")
 	require.Contains(t, out, "OVERDUE")
-	require.Contains(t, out, "no member runs it since 2026-01-03 21:15:00")
+	require.Contains(t, out, "no member runs it2026-01-03 21:15:00")
 	code, out, _ = s.run("check")
 	require.Equal(t, 1, code)
 	require.Contains(t, out, "/lockstep/jobs/demo\tno member runs it\t")
@@ -138,4 +140,16 @@ func TestJobsThatCannotBeReadAreNotSaidToBeFine(t *testing.T) {
 	require.Empty(t, out)
 	require.Contains(t, errs, "/lockstep/jobs/private: no permission")
 	require.NotContains(t, errs, "nothing wrong")
+}
+
+// TestAPauseIsShownBesideOtherStates, and no time at which the members left, which nobody knows.
+func TestAPauseIsShownBesideOtherStates(t *testing.T) {
+	paused := scheduler.JobReport{State: scheduler.State{Paused: time.Now()}}
+	require.Equal(t, "paused", stateCell(paused).text)
+	runs := paused
+	runs.Running = []scheduler.RunRecord{{Runner: "web-1"}}
+	require.Equal(t, "runs on web-1, paused", stateCell(runs).text)
+	left := paused
+	left.Findings = []scheduler.Finding{{Problem: scheduler.ProblemNoMember}}
+	require.Equal(t, "no member runs it, paused", stateCell(left).text)
 }

@@ -23,7 +23,7 @@ func jobTable(jobs []scheduler.JobReport) *table {
 			failed.paint = terminal.Style.Red
 		}
 		t.addRow(boldCell(shortenText(r.Name)), plainCell(shortenText(r.Spec)), plainCell(shortenText(r.Zone)), plainCell(formatTime(r.Next(r.At))), stateCell(r),
-			lastRunCell(r.State, r.At), plainCell(strconv.FormatInt(r.Fired, 10)), failed, yellowCell(formatCount(missedTicks(r.State))), redCell(formatCount(r.Overdue.Count)))
+			lastRunCell(r.State, r.At), plainCell(strconv.FormatInt(r.Fired+r.Triggered, 10)), failed, yellowCell(formatCount(missedTicks(r.State))), redCell(formatCount(r.Overdue.Count)))
 	}
 	return t
 }
@@ -55,7 +55,14 @@ func stateCell(r scheduler.JobReport) cell {
 			return redCell("stuck on " + shortenText(r.Running[0].Runner))
 		case scheduler.ProblemNoMember:
 			if len(r.Running) == len(r.Abandoned) { // a member that was stopped may still finish its run
-				return redCell("no member runs it since " + formatTime(f.Since))
+				text := "no member runs it"
+				if !f.Since.IsZero() {
+					text += ", due since " + formatTime(f.Since)
+				}
+				if !r.Paused.IsZero() {
+					text += ", paused"
+				}
+				return redCell(text)
 			}
 		case scheduler.ProblemOverdue:
 			return redCell("overdue since " + formatTime(f.Since))
@@ -66,6 +73,9 @@ func stateCell(r scheduler.JobReport) cell {
 		text := "runs on " + shortenText(r.Running[0].Runner)
 		if more := len(r.Running) - 1; more > 0 {
 			text += " +" + strconv.Itoa(more)
+		}
+		if !r.Paused.IsZero() {
+			return yellowCell(text + ", paused")
 		}
 		return greenCell(text)
 	case len(r.Pending) > 0:
@@ -146,6 +156,7 @@ type jobJSON struct {
 	LastRun     *runJSON                   `json:"last_run,omitempty"`
 	Pending     int                        `json:"pending"`
 	Fired       int64                      `json:"fired"`
+	Triggered   int64                      `json:"triggered"`
 	Failures    int64                      `json:"failures"`
 	Missed      map[scheduler.Reason]int64 `json:"missed,omitempty"`
 	Overdue     *scheduler.Gap             `json:"overdue,omitempty"`
@@ -174,7 +185,7 @@ type runJSON struct {
 func jobView(r scheduler.JobReport) jobJSON {
 	v := jobJSON{
 		Name: r.Name, Spec: r.Spec, Zone: r.Zone, Revision: r.Revision, Description: r.Description, Next: knownTime(r.Next(r.At)), Last: knownTime(r.Last),
-		Paused: knownTime(r.Paused), Leader: r.Leader, Members: []string{}, Pending: len(r.Pending), Fired: r.Fired, Failures: r.Failures, Missed: r.Missed,
+		Paused: knownTime(r.Paused), Leader: r.Leader, Members: []string{}, Pending: len(r.Pending), Fired: r.Fired, Triggered: r.Triggered, Failures: r.Failures, Missed: r.Missed,
 		Gaps: r.Gaps, Findings: []findingJSON{},
 	}
 	if schedule, err := r.Schedule(); err == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,13 +22,14 @@ type claimJSON struct {
 	Exact   []byte          `json:"owner_base64,omitempty"`
 	Since   *time.Time      `json:"since,omitempty"`
 	Put     *time.Time      `json:"put,omitempty"`
+	Attempt int             `json:"attempt,omitempty"`
 	Item    string          `json:"item"`
 	Binary  []byte          `json:"item_base64,omitempty"` // if the item is not UTF-8
 }
 
 func claimView(c queue.Claim) claimJSON {
 	return claimJSON{
-		Node: c.Node, ID: c.ID, Session: locks.SessionID(c.Session), Owner: c.Owner, Exact: bytesIfInvalid(c.Owner), Since: knownTime(c.Since.UTC()), Put: knownTime(c.Put.UTC()),
+		Node: c.Node, ID: c.ID, Session: locks.SessionID(c.Session), Owner: c.Owner, Exact: bytesIfInvalid(c.Owner), Since: knownTime(c.Since.UTC()), Put: knownTime(c.Put.UTC()), Attempt: c.Attempt,
 		Item: string(c.Data), Binary: bytesIfInvalid(string(c.Data)),
 	}
 }
@@ -35,7 +37,7 @@ func claimView(c queue.Claim) claimJSON {
 func newQueueInFlight() *cobra.Command {
 	cmd, _ := newQueueAct("inflight NAME [flags]", "List the items that consumers have, and since when",
 		`List the items that consumers have: since when, the consumer's session, which the servers'
-logs name, too, and the item. In a strict queue the consumer is shown by name, with the time at
+logs name, too, how often the item was taken, and the item. In a strict queue the consumer is shown by name, with the time at
 which its turn began, and items that it has given back and not taken again are listed, too.`,
 		"  lockstep queue inflight mails --json", func(ctx context.Context, q *queueCommand, _ []string) error { return printClaims(ctx, q) })
 	return cmd
@@ -47,7 +49,7 @@ func printClaims(ctx context.Context, q *queueCommand) error {
 	if err != nil {
 		return err
 	}
-	t, now := newTable("ITEM", "ID", "TAKEN", "PUT", "SESSION", "OWNER", "NODE"), time.Now()
+	t, now := newTable("ITEM", "ID", "TAKEN", "PUT", "ATTEMPT", "SESSION", "OWNER", "NODE"), time.Now()
 	for _, c := range claims {
 		if q.json {
 			if err := printResult(os.Stdout, true, claimView(c)); err != nil {
@@ -62,7 +64,7 @@ func printClaims(ctx context.Context, q *queueCommand) error {
 		if !c.Put.IsZero() {
 			put = plainCell(formatAge(now.Sub(c.Put)))
 		}
-		t.addRow(boldCell(shortenText(string(c.Data))), plainCell(shortenText(c.ID)), since, put, session, greenCell(shortenText(c.Owner)),
+		t.addRow(boldCell(shortenText(string(c.Data))), plainCell(shortenText(c.ID)), since, put, plainCell(strconv.Itoa(c.Attempt)), session, greenCell(shortenText(c.Owner)),
 			dimCell(quoteName(strings.TrimPrefix(c.Node, q.path+"/"))))
 	}
 	if len(claims) == 0 && !q.json {
