@@ -206,7 +206,7 @@ func (p payloadFields) holds(name string) bool { return p.fields != nil && !p.fo
 
 // checkHolds returns why the payload cannot hold an instance's weight or metadata, or nil.
 func (p payloadFields) checkHolds(i Instance) error {
-	cannot := ""
+	var cannot string
 	switch {
 	case i.Weight != p.weight && !p.holds("weight"):
 		cannot = fmt.Sprintf("the weight %d", i.Weight)

@@ -105,18 +105,3 @@ func findCompletions(ctx context.Context, cmd *cobra.Command, base, begun string
 // isOfferable reports whether a shell can be offered a name for what was begun. Shells put a name on the command line as it is, and run what they find in it, such as
 // $(...): anybody who may create a node would have commands run by those who press TAB.
 func isOfferable(name, begun string) bool { return strings.HasPrefix(name, begun) && isShellWord(name) }
-
-// isShellWord reports whether a shell takes a text for a word, as it is, and lockstep takes the word for no flag.
-func isShellWord(text string) bool {
-	return text != "" && text[0] != '-' && strings.Trim(text, shellWordLetters) == ""
-}
-
-const shellWordLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/:@+,-"
-
-// shellWord quotes a text for a shell, for a command that is shown to be copied.
-func shellWord(text string) string {
-	if isShellWord(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -150,6 +151,25 @@ func nothingFoundError(ctx context.Context, client *framework.Client, what, path
 		return err
 	}
 	return &exitError{exitNotObtained, reason, adviceFor(ctx, client, path, list)}
+}
+
+// adviceFor says what to do about a NAME below which nothing is: a program may have given the same name as a path.
+func adviceFor(ctx context.Context, client *framework.Client, path, list string) string {
+	if _, name, within := cutKind(path); within {
+		if _, err := client.Exists(ctx, "/"+name); err == nil {
+			return fmt.Sprintf("a NAME that does not begin with / is below /lockstep; there is also a node %s: %s %s", quoteName("/"+name), list, shellWord("/"+name))
+		} else if !errors.Is(err, framework.ErrNoNode) {
+			printWarning("%v", err)
+		}
+	}
+	return "see which there are: " + list
+}
+
+// cutKind divides the path of a NAME, such as /lockstep/locks/deploy.
+func cutKind(path string) (kind, name string, within bool) {
+	rest, within := strings.CutPrefix(path, "/lockstep/")
+	kind, name, named := strings.Cut(rest, "/")
+	return kind, name, within && named
 }
 
 // requireNode returns an error if there is no node at a path that the user named: the path may be mistyped.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"time"
 
@@ -145,4 +146,14 @@ func (l *locksCommand) printReports(reports []*locks.Report, now time.Time) erro
 		}
 	}
 	return nil
+}
+
+// findLocks returns a search for all used locks, or for all elections.
+func findLocks(client *framework.Client, elections bool) func(context.Context) iter.Seq2[string, error] {
+	shown := locksFilter{}
+	return func(ctx context.Context) iter.Seq2[string, error] {
+		return pathsOf(locks.List(ctx, client, "/"), func(r *locks.Report) (string, bool) {
+			return r.Path, (r.Kind == locks.ElectionLock) == elections && isUsed(r) && shown.admits(r, time.Now())
+		})
+	}
 }

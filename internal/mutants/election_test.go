@@ -179,7 +179,7 @@ var electionMutants = []mutant{
 	{
 		name: "who requests a transfer believes a lagging server", file: "election/transferrequest.go", test: "TestTransferBehindALaggingServer",
 		old: "if err := recipe.Sync(ctx, e.client, e.path); err != nil {",
-		new: "if err := ctx.Err(); err != nil {",
+		new: "_ = recipe.Sync\n\tif err := ctx.Err(); err != nil {",
 	},
 	{
 		name: "a term is visible before its watches begin", file: "election/campaign.go", test: "TestTermIsVisibleOnceItsWatchesHaveBegun",
