@@ -373,7 +373,7 @@ func init() {
 			new: "return err",
 		},
 		{
-			name: "a shell is offered what it would run", file: "cmd/lockstep/completion.go", test: "TestNamesAreCompletedFromTheServers",
+			name: "a shell is offered what it would run", file: "cmd/lockstep/shellword.go", test: "TestNamesAreCompletedFromTheServers",
 			old: `return text != "" && text[0] != '-' && strings.Trim(text, shellWordLetters) == ""`,
 			new: `return text != "" && text[0] != '-'`,
 		},
