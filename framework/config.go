@@ -101,7 +101,7 @@ func (c Config) WithDefaults() Config {
 // used. Empty fields stand for their defaults.
 func (c Config) Validate() error {
 	if len(c.Servers) == 0 {
-		return invalidConfig("no servers given")
+		return invalidConfig("no servers given: set Config.Servers, or %s for ConfigFromEnv", EnvServers)
 	}
 	for _, s := range c.Servers {
 		if err := validServer(s); err != nil {

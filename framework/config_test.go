@@ -18,7 +18,7 @@ import (
 func TestBadConfigIsRefusedByName(t *testing.T) {
 	one := []string{"zk:2181"}
 	for want, cfg := range map[string]framework.Config{
-		"no servers given":                              {},
+		"no servers given: set Config.Servers, or LOCKSTEP_SERVERS for ConfigFromEnv": {},
 		`server "" has no host`:                         {Servers: []string{""}},
 		`server ":2181" has no host`:                    {Servers: []string{":2181"}},
 		`server "zk:0": port "0" is not a number`:       {Servers: []string{"zk:0"}},

@@ -183,7 +183,7 @@ func (s *Session) checkLease() {
 	}
 	s.mu.Unlock()
 	if lapsed {
-		s.endWith(fmt.Errorf("%w: its proof of life lapsed %v ago", ErrSessionLost, late))
+		s.endWith(fmt.Errorf("%w: its proof of life lapsed %v ago", ErrSessionLost, late.Round(time.Millisecond)))
 	}
 }
 
