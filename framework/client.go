@@ -93,6 +93,10 @@ func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	c.Start()
 	if _, err := c.Session(ctx); err != nil {
 		c.beginClose()
+		select { // not as a cleanup: the call does not outlive its context
+		case <-c.stopped:
+		case <-ctx.Done():
+		}
 		return nil, &ConnectError{Err: err, Servers: c.servers.lastFailures()}
 	}
 	return c, nil

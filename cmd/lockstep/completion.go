@@ -31,7 +31,7 @@ func completeCommands(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		kind, ok := namedKinds[strings.TrimPrefix(cmd.CommandPath(), "lockstep ")]
 		switch parent := cmd.Parent().Name(); {
-		case parent == "queue" && cmd.Name() != "ls":
+		case parent == "queue":
 			kind, ok = "queues", true
 		case parent == "config":
 			kind, ok = "config", true

@@ -223,7 +223,7 @@ func TestDoctorCountsTheLocksThatAreListed(t *testing.T) {
 	s.queue("/lockstep/locks/deploy", 1)
 	s.ok("revoke", "deploy")
 	s.start("barrier", "enter", "phase", "-n", "2", "--", "true")
-	s.queue("/lockstep/barriers/phase/in", 1)
+	s.members("/lockstep/barriers/phase", 1)
 	s.start("register", "billing", "10.0.0.7:8080")
 	s.queue("/lockstep/services/billing", 1)
 	_, out, _ := s.run("doctor")

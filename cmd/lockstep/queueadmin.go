@@ -141,7 +141,7 @@ and of dead letters. If no queue is at or below a NAME that was given, the exit 
 	return cmd
 }
 
-// listQueues prints the queues below a path. What cannot be read is warned about, and decides the exit code. A DIRECTORY without any queue may be mistyped.
+// listQueues prints the queues below a path. What cannot be read is warned about, and decides the exit code. A NAME without any queue may be mistyped.
 func listQueues(ctx context.Context, client *framework.Client, root string, named, asJSON bool) error {
 	t := newTable("QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE")
 	var unread error

@@ -104,7 +104,7 @@ func (q *queueCommand) requireQueue(ctx context.Context, client *framework.Clien
 	case err != nil:
 		return err
 	case reports[0].Missing:
-		return &exitError{exitNotObtained, fmt.Errorf("there is no queue %s: the first put creates it", q.path), "see which there are: lockstep queue ls"}
+		return &exitError{exitNotObtained, fmt.Errorf("there is no queue %s: the first put creates it", q.path), adviceFor(ctx, client, q.path, "lockstep queue ls")}
 	}
 	return reports[0].Err
 }

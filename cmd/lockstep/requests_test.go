@@ -79,7 +79,7 @@ func TestCommandsReadManyNodesInOneRequest(t *testing.T) {
 		{"jobs --check", 30, 400, "demo-398\tno member runs it"},
 		{"queue ls", 25, 401, "mails-398"},
 		{"locks", 45, 2001, "l01999"},
-		{"check", 140, 400, "/lockstep/jobs/demo-398/jobs/demo-398"},
+		{"check", 140, 400, "/lockstep/jobs/demo-398\t"},
 		{"doctor", 150, 0, "locks"},
 	} {
 		n, out := s.sent(strings.Fields(command.line)...)

@@ -48,7 +48,7 @@ func (r *commandRunner) addRunnerFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&r.killAfter, "kill-after",
 		"time from SIGTERM to SIGKILL when the hold is lost (default a quarter of the session timeout, at most 5s)")
 	cmd.Flags().BoolVar(&r.noWatchdog, noWatchdogFlag, false,
-		"start no second process: others wait for the session timeout if this one is killed, and the command goes on beside the next holder if this one is stopped (SIGSTOP)")
+		"start no second process: a kill costs others the session timeout, and a stopped lockstep does not end its command")
 	r.keepAuth.addTo(cmd)
 }
 

@@ -44,11 +44,13 @@ func followLeaders(ctx context.Context, client *framework.Client, path, verb str
 			}
 			said, token = false, 0
 			continue
-		case leader.Token == token, client.Status().SessionID == leader.Session:
+		case leader.Token == token:
 			continue
 		case leader.Session == former:
 			said, token = true, leader.Token
 			say("standing by; nobody leads before the servers have ended the former session of this process")
+			continue
+		case client.Status().SessionID == leader.Session:
 			continue
 		}
 		said, token = true, leader.Token

@@ -122,7 +122,7 @@ func (h *history) update(op *operation, e event) {
 	case stepEnded:
 		op.lastHeld = max(op.lastHeld, e.LastHeld)
 		h.summary.addEnd(e.End)
-		if e.End == endReleased && e.Error != "" { // the release of a lock and of a term returns nil, also without servers
+		if e.End == endReleased && e.Error != "" { // without servers, the release of a lock and of a term is unconfirmed; it never fails
 			h.errors = append(h.errors, fmt.Errorf("%s: the release of %s failed: %s", op.id, op.request.Path, e.Error))
 		}
 		h.closeOperation(op, e)

@@ -205,7 +205,7 @@ func (p *clientProcess) holdAndRelease(ctx context.Context, op int64, g heldLock
 		e.End = endReleased
 		releaseCtx, cancel := context.WithTimeout(context.Background(), 2*sessionTimeout)
 		defer cancel()
-		if err := g.release(releaseCtx); err != nil {
+		if err := g.release(releaseCtx); err != nil && !errors.Is(err, framework.ErrUnconfirmed) { // the hold is over all the same
 			e.Error = err.Error()
 		}
 	}
