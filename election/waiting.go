@@ -100,11 +100,12 @@ func (g *waitingGroup) skipsUnreadable(name string, err error) bool {
 		return false
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.logged[name] {
+	known := g.logged[name]
+	g.logged[name] = true
+	g.mu.Unlock()
+	if known {
 		return true
 	}
-	g.logged[name] = true
 	g.client.Logger().Warn("the node of a waiting candidate or of a request cannot be read and is skipped", "node", znode.Join(g.path, name), "error", err)
 	return true
 }

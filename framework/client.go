@@ -18,7 +18,9 @@ import (
 // It is safe for concurrent use.
 type Client struct {
 	cfg     Config
-	log     *slog.Logger
+	userLog *slog.Logger
+	log     *slog.Logger // hands records over in the background
+	logging backgroundLog
 	clock   clock.Clock
 	servers *serverList
 	tel     *telemetry
@@ -60,22 +62,24 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		o.log.Warn("everybody on this machine can read the credentials; chmod 600 their file", "file", cfg.readableAuthFile)
 	}
 	c := &Client{
-		cfg: cfg, log: o.log, clock: o.clock, tel: o.tel, servers: newServerList(cfg, !o.dialed, o.log),
+		cfg: cfg, userLog: o.log, clock: o.clock, tel: o.tel,
 		changes: newBroadcast[StateChange](), stopped: make(chan struct{}), changed: make(chan struct{}),
 	}
+	c.log = c.logging.newLogger(o.log)
+	c.servers = newServerList(cfg, !o.dialed, c.log)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.setup = sessionSetup{
-		cfg: cfg, ns: namespace(cfg.Root), log: o.log, clock: o.clock, dial: o.dial, servers: c.servers,
+		cfg: cfg, ns: namespace(cfg.Root), log: c.log, clock: o.clock, dial: o.dial, servers: c.servers,
 		stateChanged: c.recordState, sessionConnected: c.publishSession, timeoutGranted: c.checkGrantedTimeout,
 		requests: &c.sent, measures: o.tel,
 	}
-	c.followed = followedNodes{cfg: cfg, log: o.log, onSessions: c.repeatOnSessions, nodes: map[string]*followedNode{}}
+	c.followed = followedNodes{cfg: cfg, log: c.log, onSessions: c.repeatOnSessions, nodes: map[string]*followedNode{}}
 	if o.watchdog {
 		if o.dialed {
 			return nil, invalidConfig("WithWatchdog: another process cannot make the connections of WithDialer")
 		}
 		var err error
-		if c.setup.watchdog, c.setup.dial, err = newWatchdogFeed(cfg, o.dial, o.clock, o.log); err != nil {
+		if c.setup.watchdog, c.setup.dial, err = newWatchdogFeed(cfg, o.dial, o.clock, c.log); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 		}
 	}
@@ -155,9 +159,10 @@ func (c *Client) Close(ctx context.Context) error {
 	c.beginClose()
 	ctx, cancel := c.CleanupContext(ctx)
 	defer cancel()
-	for _, ended := range []<-chan struct{}{c.stopped, c.followed.tasks.Done()} {
+	stopped := func() <-chan struct{} { return c.stopped }
+	for _, ended := range []func() <-chan struct{}{stopped, c.followed.tasks.Done, c.logging.tasks.Done} {
 		select {
-		case <-ended:
+		case <-ended():
 		case <-ctx.Done():
 			return fmt.Errorf("framework: close: %w", failure.Unconfirmed(failure.Ended(ctx)))
 		}
@@ -299,7 +304,7 @@ func (c *Client) SetServers(list ...string) error {
 }
 
 // Logger returns the log of the client and its recipes, for events that no call returns.
-func (c *Client) Logger() *slog.Logger { return c.log }
+func (c *Client) Logger() *slog.Logger { return c.userLog }
 
 // openSessions opens session after session until the client is closed.
 func (c *Client) openSessions() {

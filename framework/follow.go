@@ -210,12 +210,20 @@ func (n *followedNode) hasValue() bool {
 
 // publishValue publishes a value that was read, and reports false if the value is older than one before it.
 func (n *followedNode) publishValue(value NodeValue, answers readCounts) bool {
+	if floor := n.takeValue(value, answers); value.Zxid < floor {
+		n.all.log.Warn("a server shows an older state of a node than was seen before; it is read again",
+			"path", n.path, "zxid", value.Zxid, "seen", floor)
+		return false
+	}
+	return true
+}
+
+// takeValue takes in a value that was read, unless it is older than the floor, and returns the floor.
+func (n *followedNode) takeValue(value NodeValue, answers readCounts) (floor int64) {
 	n.all.mu.Lock()
 	defer n.all.mu.Unlock()
 	if value.Zxid < n.floor {
-		n.all.log.Warn("a server shows an older state of a node than was seen before; it is read again",
-			"path", n.path, "zxid", value.Zxid, "seen", n.floor)
-		return false
+		return n.floor
 	}
 	same := n.changes > 0 && value.Exists == n.latest.Exists && (!value.Exists || value.Zxid == n.latest.Zxid)
 	n.floor = value.Zxid
@@ -227,7 +235,7 @@ func (n *followedNode) publishValue(value NodeValue, answers readCounts) bool {
 		n.answered = answers.asked
 		n.wakeFollowers()
 	}
-	return true
+	return n.floor
 }
 
 // wakeFollowers makes the followers check the value again. Guarded by all.mu.

@@ -21,7 +21,8 @@ type options struct {
 }
 
 // WithLogger sets the log for events that no call returns, such as lost sessions and refused requests in
-// the background. Default slog.Default.
+// the background. Default slog.Default. A handler gets the client's own records on a goroutine of its own, and holds no mutex of the client: it may ask the client for its
+// Status. While a handler blocks, the client goes on; after 1,000 records it drops later ones. Close waits until the handler has them all.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {

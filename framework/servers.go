@@ -143,15 +143,22 @@ func (s *serverList) replaceServers(list []string) {
 
 // markProven takes in that a session has proven its life on the address that was tried last.
 func (s *serverList) markProven() {
+	server, outage := s.endOutage()
+	if !outage.IsZero() {
+		s.log.Info("a server can be used again", "server", server, "after", time.Since(outage).Round(time.Millisecond))
+	}
+}
+
+// endOutage forgets all failures. It returns the server that can be used, and since when none could, if that was logged.
+func (s *serverList) endOutage() (server string, outage time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failedSinceProven, s.connectionProven, s.nextInRound = false, true, len(s.round)
 	delete(s.failures, s.lastTried)
-	if !s.outage.IsZero() {
-		s.log.Info("a server can be used again", "server", s.lastTried, "after", time.Since(s.outage).Round(time.Millisecond))
-		s.outage = time.Time{}
-	}
+	server, outage = s.lastTried, s.outage
+	s.outage = time.Time{}
 	s.pauses.Reset()
+	return server, outage
 }
 
 // markAnswered takes in that the address that was tried last has said that the session has expired. The ensemble works, so a new session is opened soon. The pauses go on
@@ -174,34 +181,37 @@ func (s *serverList) recordFailure(label string, err error) {
 // together. After a round in which all addresses have failed it is longer, but at most a quarter of the rest of the session's lease, so that servers which come back
 // in time save the session. After the end of the session it is brief, since the session has only a second to send its close.
 func (s *serverList) pauseBetweenRounds(session, connections context.Context, lease time.Duration) error {
-	d := s.nextPause(lease)
+	d, failures := s.nextPause(lease)
+	if failures != nil {
+		s.warnOfOutage(failures, lease)
+	}
 	if backoff.Pause(session, d) == nil {
 		return connections.Err()
 	}
 	return backoff.Pause(connections, min(d, s.retryBase))
 }
 
-// nextPause returns the pause before the next attempt, for a session with this rest of its lease.
-func (s *serverList) nextPause(lease time.Duration) time.Duration {
+// nextPause returns the pause before the next attempt, for a session with this rest of its lease. When an outage begins, it also returns why each address has failed.
+func (s *serverList) nextPause(lease time.Duration) (d time.Duration, outage []ServerError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.connectionProven:
 		s.connectionProven = false
-		return rand.N(s.retryBase)
+		return rand.N(s.retryBase), nil
 	case s.failedSinceProven && s.nextInRound >= len(s.round):
 		if s.outage.IsZero() {
 			s.outage = time.Now()
-			s.warnOfOutage(lease)
+			outage = s.failuresOfRound()
 		}
-		return limitPause(s.pauses.Next(), s.retryBase, lease)
+		return limitPause(s.pauses.Next(), s.retryBase, lease), outage
 	}
-	return 0
+	return 0, nil
 }
 
-// warnOfOutage logs which servers cannot be used, why, and how long holds last. Guarded by mu.
-func (s *serverList) warnOfOutage(lease time.Duration) {
-	attributes := []any{"servers", (&ConnectError{Err: ErrSuspended, Servers: s.failuresOfRound()}).describeServers()}
+// warnOfOutage logs which servers cannot be used, why, and how long holds last.
+func (s *serverList) warnOfOutage(failures []ServerError, lease time.Duration) {
+	attributes := []any{"servers", (&ConnectError{Err: ErrSuspended, Servers: failures}).describeServers()}
 	if lease > 0 {
 		attributes = append(attributes, "holds_stand_for", lease.Round(time.Millisecond))
 	}

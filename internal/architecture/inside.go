@@ -66,29 +66,15 @@ func Inside(module fs.FS, files []File) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// parsePackage reads the files of a package that the go tool compiles on this machine, without tests.
+// parsePackage reads a package, without tests.
 func parsePackage(module fs.FS, dir string) (*packageInside, error) {
-	set := token.NewFileSet()
-	names, err := fs.Glob(module, path.Join(dir, "*.go"))
+	parsed, set, err := parseFiles(module, dir)
 	if err != nil {
 		return nil, err
 	}
 	p := &packageInside{dir: dir, uses: map[string]map[string]bool{}}
-	var parsed []*ast.File
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		source, err := fs.ReadFile(module, name)
-		if err != nil {
-			return nil, err
-		}
-		f, err := parser.ParseFile(set, path.Base(name), source, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, fmt.Errorf("architecture: %w", err)
-		}
-		parsed = append(parsed, f)
-		p.files = append(p.files, path.Base(name))
+	for _, f := range parsed {
+		p.files = append(p.files, set.Position(f.Package).Filename)
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
 	config := types.Config{Importer: noImports{}, Error: func(error) {}, DisableUnusedImportCheck: true}
@@ -216,4 +202,28 @@ func (p *packageInside) largestCycle() (largest []string) {
 	}
 	slices.Sort(largest)
 	return largest
+}
+
+// parseFiles parses the files of a package, without tests.
+func parseFiles(module fs.FS, dir string) (parsed []*ast.File, set *token.FileSet, err error) {
+	set = token.NewFileSet()
+	names, err := fs.Glob(module, path.Join(dir, "*.go"))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := fs.ReadFile(module, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		f, err := parser.ParseFile(set, path.Base(name), source, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			return nil, nil, fmt.Errorf("architecture: %w", err)
+		}
+		parsed = append(parsed, f)
+	}
+	return parsed, set, nil
 }

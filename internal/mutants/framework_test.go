@@ -22,6 +22,14 @@ var frameworkMutants = []mutant{
 		old: "\tif lease > 0 {\n\t\tattributes", new: "\tif lease < 0 {\n\t\tattributes",
 	},
 	{
+		name: "a log's handler runs on the goroutine that connects", file: "framework/log.go", test: "TestALogHandlerThatBlocksStopsNothing",
+		old: "	return slog.New(backgroundHandler{b, to.Handler()})", new: "	return to",
+	},
+	{
+		name: "any number of records waits for a log's handler", file: "framework/log.go", test: "TestRecordsThatWaitForAHandlerAreBounded",
+		old: "	if len(b.waiting) >= maxWaitingRecords {", new: "	if false {",
+	},
+	{
 		name: "the last cause is forgotten", file: "framework/client.go", test: "TestOutageIsLoggedOnce",
 		old: "\t\tc.cause = change.Cause\n", new: "\t\t_ = c.cause\n",
 	},
@@ -445,7 +453,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "all clients of a lost server dial at once", file: "framework/servers.go", test: "TestLostServerIsTriedLast",
-		old: "		return rand.N(s.retryBase)\n", new: "		return 0\n",
+		old: "		return rand.N(s.retryBase), nil\n", new: "		return 0, nil\n",
 	},
 	{
 		name: "a certificate is verified for the address", file: "framework/servers.go", test: "TestACertificateIsOfTheName",

@@ -147,16 +147,22 @@ func (k *Keeper) BeginCommand(epoch int64) (id int64) {
 
 // CommandStarted tells the watchdog which process a command is. Call it before you wait for the process.
 func (k *Keeper) CommandStarted(id int64, pid int) {
+	if err := k.identifyCommand(id, pid); err != nil {
+		k.log.Warn("the watchdog cannot identify a command: if this process dies while the command runs, its session ends only after the session timeout", "pid", pid, "cause", err)
+	}
+}
+
+func (k *Keeper) identifyCommand(id int64, pid int) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if c := k.commands[id]; c != nil {
-		command, err := identifyProcess(pid)
-		if err != nil {
-			k.log.Warn("the watchdog cannot identify a command: if this process dies while the command runs, its session ends only after the session timeout", "pid", pid, "cause", err)
-		}
-		c.started = &commandStarted{id, command}
-		k.sendUpdate(*c.started)
+	c := k.commands[id]
+	if c == nil {
+		return nil
 	}
+	command, err := identifyProcess(pid)
+	c.started = &commandStarted{id, command}
+	k.sendUpdate(*c.started)
+	return err
 }
 
 // CommandEnded tells the watchdog that a command has ended, or could not be started.
