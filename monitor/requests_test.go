@@ -112,6 +112,6 @@ func TestRequestsOfALookAtJobsThatFail(t *testing.T) {
 		t.Logf("%d requests in a look", requests)
 		require.LessOrEqual(t, requests, int64(40))
 		require.Equal(t, 500, len(events), "as many as the record holds")
-		require.Equal(t, "x begins failed /app/cron/jobs/j0000", events[0])
+		require.Equal(t, "x begins failed /app/cron/j0000", events[0])
 	})
 }

@@ -213,8 +213,8 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "an unreadable node is logged with each list", file: "election/waiting.go", test: "TestUnreadableWaitingNodesAreSkipped",
-		old: "if g.logged[name] {\n\t\treturn true",
-		new: "if false {\n\t\treturn true",
+		old: "if known {\n\t\treturn true",
+		new: "if known && false {\n\t\treturn true",
 	},
 	{
 		name: "a refused request for a transfer waits", file: "election/transferrequest.go", test: "TestRefusedRequestForATransferFails",

@@ -437,7 +437,7 @@ var frameworkMutants = []mutant{
 	// Servers.
 	{
 		name: "a name is left to the dialer", file: "framework/client.go", test: "TestOneNameForTheEnsemble",
-		old: "newServerList(cfg, !o.dialed, o.log)", new: "newServerList(cfg, false, o.log)",
+		old: "newServerList(cfg, !o.dialed, c.log)", new: "newServerList(cfg, false, c.log)",
 	},
 	{
 		name: "names are looked up once", file: "framework/servers.go", test: "TestANameIsLookedUpAgain",
@@ -529,7 +529,7 @@ var frameworkMutants = []mutant{
 	// Clients.
 	{
 		name: "Connect waits for its connection's end", file: "framework/client.go", test: "TestConnectEndsWithItsContext",
-		old: "		c.beginClose()\n		return nil, &Conn", new: "		_ = c.Close(ctx)\n		return nil, &Conn",
+		old: "		case <-c.stopped:\n		case <-ctx.Done():\n		}\n		return nil, &Conn", new: "		case <-c.stopped:\n		}\n		return nil, &Conn",
 	},
 	{
 		name: "States misses the end", file: "framework/client.go", test: "TestStatesTellsOfTheEnd",

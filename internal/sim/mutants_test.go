@@ -134,7 +134,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a round begins with members that are not there", file: "barrier/roundwait.go", recipes: "barrier", rule: anyRule,
-		old: "ops = append(ops, framework.CheckOp(m.b.memberPath(n), framework.AnyVersion))", new: "_ = m.b.memberPath(n)",
+		old: "ops = append(ops, framework.CheckOp(st.memberPath(n), framework.AnyVersion))", new: "_ = st.memberPath(n)",
 	},
 	{
 		name: "the recoverer returns items whose tickets are there", file: "queue/recoverer.go", recipes: "queue", rule: anyRule,
@@ -315,7 +315,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a run waits for a child that ended meanwhile", file: "workflow/lifecycle.go", recipes: "runs", rule: "progress",
-		old: "			if child.State.IsFinished() {\n				return nil, errChanged\n			}\n", new: "",
+		old: "			if child.State.IsFinished() {\n				return nil, errChanged\n			}\n", new: "			_ = child\n",
 	},
 	{
 		name: "a child does not look at its parent as it ends", file: "workflow/lifecycle.go", recipes: "runs", rule: "progress",
