@@ -102,7 +102,7 @@ func TestRunsThatOverlapAreBounded(t *testing.T) {
 		w.config.Identity = strings.Repeat("x", 20_000) // makes it come sooner
 		end := make(chan struct{})
 		m := w.start("a", []Job{{Name: "hang", Spec: "* * * * * *", Overlap: OverlapAllow, Run: func(context.Context, Run) error { <-end; return nil }}})
-		until(time.Now().Truncate(time.Second).Add(100*time.Second + 500*time.Millisecond))
+		until(time.Now().Truncate(time.Second).Add(40*time.Second + 500*time.Millisecond))
 		state := w.state("hang")
 		require.Less(t, len(state.Running), 30)
 		require.WithinDuration(t, time.Now(), state.Last, time.Second)

@@ -21,12 +21,12 @@ func TestAnIDIsKept(t *testing.T) {
 			return workflow.Child[int](ctx, run, "c", "five", 1)
 		}, workflow.WithAttempts(1, time.Second))
 		m := w.flows("a", workflow.WithRetention(time.Hour)).work(fiveSteps(&done), parent)
-		keep := workflow.WithKeptID(48 * time.Hour)
+		keep := workflow.WithKeptID(6 * time.Hour)
 		for _, id := range []string{"x", "p.c"} {
 			require.NoError(t, m.Start(t.Context(), "five", id, 1, keep))
 			m.await(id, workflow.Done)
 		}
-		time.Sleep(24 * time.Hour)
+		time.Sleep(3 * time.Hour)
 		_, err := m.Inspect(t.Context(), "x")
 		require.ErrorIs(t, err, workflow.ErrNoRun)
 		_, err = m.Wait(t.Context(), "x")
@@ -43,7 +43,7 @@ func TestAnIDIsKept(t *testing.T) {
 		m.start("parent", "p", 1)
 		require.Contains(t, m.await("p", workflow.Failed).Error, "its id is kept until")
 		require.Len(t, done.all(), 10)
-		time.Sleep(25 * time.Hour)
+		time.Sleep(4 * time.Hour)
 		require.NoError(t, m.Start(t.Context(), "five", "x", 2))
 		m.await("x", workflow.Done)
 		require.Len(t, done.all(), 15)
@@ -51,8 +51,8 @@ func TestAnIDIsKept(t *testing.T) {
 	})
 }
 
-// TestOneRunForATickThatIsRepeatedAfterDays: a member dies after it has started the run of a tick, and the job is paused for two days. The run was removed when the attempt is repeated.
-func TestOneRunForATickThatIsRepeatedAfterDays(t *testing.T) {
+// TestOneRunForATickThatIsRepeatedLate: a member dies after it has started the run of a tick, and the job is paused for hours. The run was removed when the attempt is repeated.
+func TestOneRunForATickThatIsRepeatedLate(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var starts atomic.Int64
 		var sent doneLog
@@ -61,7 +61,7 @@ func TestOneRunForATickThatIsRepeatedAfterDays(t *testing.T) {
 			return "", nil
 		})
 		member := func(name string) (*worker, *scheduler.Scheduler, context.CancelFunc) {
-			m := w.flows(name).work(kind)
+			m := w.flows(name, workflow.WithRetention(time.Hour)).work(kind)
 			jobs := scheduler.New(m.Client, "/jobs")
 			ctx, stop := context.WithCancel(t.Context())
 			require.NoError(t, jobs.Add(scheduler.Job{Name: "invoices", Spec: "0 3 * * *", Guarantee: scheduler.AtLeastOnce, Retries: 5,
@@ -84,7 +84,7 @@ func TestOneRunForATickThatIsRepeatedAfterDays(t *testing.T) {
 		defer func() { a.Link.Heal(); settled(); stopA(); stopB() }()
 		time.Sleep(time.Until(time.Date(2000, 1, 1, 3, 0, 1, 0, time.UTC)))
 		require.NoError(t, jobs.Pause(t.Context(), "invoices"))
-		time.Sleep(48 * time.Hour)
+		time.Sleep(6 * time.Hour)
 		require.NoError(t, jobs.Resume(t.Context(), "invoices"))
 		time.Sleep(time.Hour)
 		require.Greater(t, starts.Load(), int64(1), "the attempt was repeated")

@@ -304,7 +304,7 @@ var workflowMutants = []mutant{
 		old: "if isAwaited || len(names) >= maxSignals {", new: "if true {",
 	},
 	{
-		name: "a removed run leaves nothing of its kept id", file: "workflow/sweep.go", test: "TestAnIDIsKept|TestOneRunForATickThatIsRepeatedAfterDays",
+		name: "a removed run leaves nothing of its kept id", file: "workflow/sweep.go", test: "TestAnIDIsKept|TestOneRunForATickThatIsRepeatedLate",
 		old: "if r.Keep == 0 || !until.After(now) {", new: "if r.Keep >= 0 || !until.After(now) {",
 	},
 	{
