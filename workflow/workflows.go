@@ -131,8 +131,8 @@ func (w *Workflows) Register(kinds ...Kind) error {
 }
 
 // Start starts a run of a kind, with an input that is stored as JSON. It returns once the servers have the run, stored in one transaction with the item that a member
-// takes. If Start has made a run with this id, kind and input before, in any state, Start does nothing. That ends when the run is removed after its retention, unless it was started with WithKeptID: then Start
-// starts a run again. If a run with this id and another kind or input exists, or a child run
+// takes. If Start has made a run with this id, kind and input before, in any state, Start does nothing. A run is removed after its
+// retention: from then on Start starts a run with the id again, unless the former one was started with WithKeptID. If a run with this id and another kind or input exists, or a child run
 // with this id, it returns ErrIDInUse.
 //
 // Other errors wrap ErrUnknownKind, framework.ErrTooLarge for an input of more than MaxResult bytes, ErrResult, ErrOption, or the end of ctx: then the run
