@@ -153,7 +153,10 @@ func (outcomes *acquireOutcomes) acquireUntil(ctx context.Context, c *framework.
 			return err
 		}
 		outcomes.granted.Add(1)
-		if err := errors.Join(checkTokenIsCzxid(ctx, c, lease), lease.Release(ctx)); err != nil {
+		if err := checkTokenIsCzxid(ctx, c, lease); err != nil {
+			return err
+		}
+		if err := lease.Release(ctx); err != nil && !errors.Is(err, framework.ErrUnconfirmed) { // then the client deletes the node later
 			return err
 		}
 	}
