@@ -205,7 +205,7 @@ func (st *runStore) readFormer(ctx context.Context, s *framework.Session, id str
 	case err != nil:
 		return storedRun{}, err
 	case r.Parent != nil || f.Workflow != r.Workflow || f.Input != r.former(time.Time{}).Input:
-		return storedRun{}, fmt.Errorf("%w: run %q was a %s with another input or parent. It was removed, and its id is kept until %s", ErrIDInUse, id, f.Workflow,
+		return storedRun{}, fmt.Errorf("%w: run %q was a %q with another input or parent. It was removed, and its id is kept until %s", ErrIDInUse, id, f.Workflow,
 			time.UnixMilli(f.Until).UTC().Format(time.RFC3339))
 	}
 	r.UUID = ""

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"slices"
@@ -30,17 +31,34 @@ func findJob(ctx context.Context, client *framework.Client, name string) (path, 
 	if !strings.HasPrefix(name, "/") {
 		return path, job, true, nil
 	}
-	children, _, err := client.Children(ctx, path)
-	if err == nil && scheduler.HasLayout(children) {
-		dir = path
+	for _, scheduledAt := range []string{path, dir} {
+		children, _, err := client.Children(ctx, scheduledAt)
+		if err == nil && scheduler.HasLayout(children) {
+			_, err = client.Exists(ctx, znode.Join(scheduledAt, "jobs/"+job))
+			return scheduledAt, job, err == nil, ignoreMissing(err)
+		}
+		if ignoreMissing(err) != nil {
+			return "", "", false, err
+		}
 	}
-	if err == nil || errors.Is(err, framework.ErrNoNode) {
-		_, err = client.Exists(ctx, znode.Join(dir, "jobs/"+job))
+	return path, job, false, nil
+}
+
+// requireJob is findJob for a subcommand that needs a job.
+func requireJob(ctx context.Context, client *framework.Client, name string) (path, job string, err error) {
+	path, job, found, err := findJob(ctx, client, name)
+	if err == nil && !found {
+		err = &exitError{exitNotObtained, fmt.Errorf("there is no job %s", quoteName(name)), "see which there are: lockstep jobs /"}
 	}
+	return path, job, err
+}
+
+// ignoreMissing returns an error unless it says that a node is missing.
+func ignoreMissing(err error) error {
 	if errors.Is(err, framework.ErrNoNode) {
-		return path, job, false, nil
+		return nil
 	}
-	return dir, job, err == nil, err
+	return err
 }
 
 // jobsCommand is a subcommand that shows jobs, or does something to one.
@@ -95,7 +113,7 @@ func newControl(use, short, done string, do func(*scheduler.Scheduler, context.C
 			return err
 		}
 		return p.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
-			path, job, _, err := findJob(ctx, client, args[0])
+			path, job, err := requireJob(ctx, client, args[0])
 			if err != nil {
 				return err
 			}

@@ -154,7 +154,7 @@ func (r *commandRunner) runCommand(ctx context.Context, g commandHold, env ...st
 		"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
 	if r.endsByTerminal {
 		c.Interrupted = func(s os.Signal) {
-			r.signalled.Store(true)
+			r.signalled.Store(slices.Contains(endingSignals(), s))
 			raiseAndWait(ctx, s)
 		}
 	}

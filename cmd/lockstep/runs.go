@@ -29,7 +29,7 @@ Ticks that did not run are not listed here: "lockstep jobs NAME" shows them with
 			return err
 		}
 		return p.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
-			path, job, _, err := findJob(ctx, client, args[0])
+			path, job, err := requireJob(ctx, client, args[0])
 			if err != nil {
 				return err
 			}
