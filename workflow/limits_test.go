@@ -18,9 +18,6 @@ import (
 // TestARunAtTheLimits: a run with 1,000 steps and nearly 2,000 signals, all with the longest names, gets one more signal that it waits for, is inspected, retried from its first step, and
 // removed.
 func TestARunAtTheLimits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it makes 4,000 nodes")
-	}
 	in(t, func(t *testing.T, w *world) {
 		long := func(n int) string { return fmt.Sprintf("%0*d", workflow.MaxName, n) }
 		kind := workflow.NewKind("big", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
