@@ -22,6 +22,10 @@ const (
 	shopPath     = "/shop" // the monitor looks at all of it
 )
 
+// receiptsGrace is how long receipts may take to be sent after the stop has begun. It ends before the stop timeout, so that
+// the hooks that follow still close the client.
+const receiptsGrace = stopTimeout / 2
+
 // newReceipts is the queue of orders whose customers have no receipt yet. Every replica puts orders into it and takes them out.
 func newReceipts(f *queue.Factory) *queue.Queue[int64] {
 	return queue.Make(f, receiptsPath, queue.JSON[int64]())
@@ -37,7 +41,7 @@ func sendReceipts(lc fx.Lifecycle, receipts *queue.Queue[int64], log *slog.Logge
 	}
 	lc.Append(fx.StartStopHook(func() {
 		working.Go(func() {
-			if err := receipts.Work(ctx, 4, send); err != nil && ctx.Err() == nil {
+			if err := receipts.Work(ctx, 4, send, queue.WithGrace(receiptsGrace)); err != nil && ctx.Err() == nil {
 				log.Error("receipts are no longer sent", "error", err)
 				_ = stop.Shutdown(fx.ExitCode(demo.ExitBroken)) // fails only if it is stopping
 			}

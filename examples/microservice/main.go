@@ -59,7 +59,7 @@ func serve(ctx context.Context, o options, out io.Writer, log *slog.Logger) erro
 	o.servers = servers
 	failed := make(chan error, o.replicas)
 	for i := range o.replicas {
-		r, err := startReplica(ctx, o, i, out, log)
+		r, err := startReplica(o, i, out, log)
 		if err != nil {
 			return err
 		}
@@ -77,6 +77,9 @@ func serve(ctx context.Context, o options, out io.Writer, log *slog.Logger) erro
 
 // sessionTimeout is the session timeout of a replica.
 const sessionTimeout = 30 * time.Second
+
+// startTimeout is how long a replica may take to start. It does not wait for a connection.
+const startTimeout = 15 * time.Second
 
 // stopTimeout is how long a replica may take to stop.
 const stopTimeout = 15 * time.Second

@@ -93,11 +93,11 @@ func testHandOver(t *testing.T, servers []string) {
 	var out logtest.Buffer
 	log := slog.New(slog.DiscardHandler)
 	o := options{servers: servers, host: "127.0.0.1", report: "0 0 1 1 *", lookInterval: time.Minute}
-	first, err := startReplica(t.Context(), o, 0, &out, log)
+	first, err := startReplica(o, 0, &out, log)
 	require.NoError(t, err)
 	c := client(t)
 	require.Equal(t, "1", orderFrom(t, c, first.address))
-	second, err := startReplica(t.Context(), o, 1, &out, log)
+	second, err := startReplica(o, 1, &out, log)
 	require.NoError(t, err)
 	defer second.stop(log)
 	require.Equal(t, "2", orderFrom(t, c, second.address), "it sends us to the first")
@@ -140,6 +140,21 @@ func TestTheProgram(t *testing.T) {
 	require.Equal(t, 0, <-code, errs.String())
 	require.Contains(t, errs.String(), "msg=leading")
 	require.Contains(t, out.String(), `"lockstep.election.campaign"`)
+}
+
+// TestTheSignalComesWhileReplicasStart: it ends the service as it ends one that has started.
+func TestTheSignalComesWhileReplicasStart(t *testing.T) {
+	server := zktest.Start(t)
+	address, err := server.ListenTCP("127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var errs logtest.Buffer
+	require.Zero(t, run(ctx, []string{"--listen", "127.0.0.1:0", "--zk", address}, io.Discard, &errs), errs.String())
+	require.NotContains(t, errs.String(), "level=ERROR")
+	for _, n := range server.Tree("/") {
+		require.Zero(t, n.Stat.EphemeralOwner, "a session has left %s", n.Path)
+	}
 }
 
 func TestUnreadableNumberEndsTheService(t *testing.T) {

@@ -62,7 +62,7 @@ func TestTheDashboardAndTheRulesOnARealPrometheus(t *testing.T) {
 	o := options{servers: []string{address}, host: "127.0.0.1", report: "* * * * * *", lookInterval: time.Second}
 	var replicas []*replica
 	for i := range 2 {
-		r, err := startReplica(t.Context(), o, i, io.Discard, log)
+		r, err := startReplica(o, i, io.Discard, log)
 		require.NoError(t, err)
 		defer r.stop(log)
 		replicas = append(replicas, r)

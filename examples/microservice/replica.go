@@ -28,13 +28,16 @@ type replica struct {
 	id      string
 }
 
-// startReplica builds and starts a replica, which connects in the background.
-func startReplica(ctx context.Context, o options, i int, out io.Writer, log *slog.Logger) (*replica, error) {
+// startReplica builds and starts a replica, which connects in the background. A start takes no context: one that a signal
+// ends halfway would be neither complete nor undone, as fx runs no stop hook with a context that is over.
+func startReplica(o options, i int, out io.Writer, log *slog.Logger) (*replica, error) {
 	tel, err := newTelemetry(out)
 	if err != nil {
 		return nil, err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address(i))
+	starting, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	l, err := new(net.ListenConfig).Listen(starting, "tcp", o.address(i))
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +60,7 @@ func startReplica(ctx context.Context, o options, i int, out io.Writer, log *slo
 		fx.StopTimeout(stopTimeout),
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
 	)
-	if err := r.app.Start(ctx); err != nil {
+	if err := r.app.Start(starting); err != nil {
 		_ = l.Close()
 		return nil, err
 	}
