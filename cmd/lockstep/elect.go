@@ -110,6 +110,10 @@ func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *electio
 			return err
 		}
 		former = term.Session()
+		if errors.Is(err, election.ErrTransferred) {
+			printNotice("%s: %v; campaigning again", e.path, context.Cause(term.Context()))
+			continue
+		}
 		printWarning("election %s: %v; campaigning again", e.path, err)
 	}
 }
