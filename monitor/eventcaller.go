@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
 // errBusy says that the function was not called with an event, because an earlier call has not returned.
 var errBusy = errors.New("an earlier call of the function of WithOnEvent has not returned")
+
+// errPanicked is the error of a function that has panicked or ended its goroutine.
+var errPanicked = errors.New("it panicked")
 
 // eventCaller calls the function of WithOnEvent, one call at a time.
 type eventCaller struct {
@@ -41,13 +45,10 @@ func (c *eventCaller) callWithEvent(ctx context.Context, e Event) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("the function of WithOnEvent has not returned within %v", c.timeout))
 	done := make(chan error, 1)
 	c.calls.Go(func() {
-		err := errors.New("the function of WithOnEvent ended its goroutine")
-		defer func() {
-			<-c.busy
-			done <- err
-			cancel()
-		}()
-		err = c.callCatchingPanics(ctx, e)
+		err := usercode.Call(c.log, errPanicked, "the function of WithOnEvent", nil, func() error { return c.f(ctx, e) })
+		<-c.busy
+		done <- err
+		cancel()
 	})
 	select {
 	case err := <-done:
@@ -60,15 +61,4 @@ func (c *eventCaller) callWithEvent(ctx context.Context, e Event) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// callCatchingPanics calls the function, logs a panic, and returns it as an error.
-func (c *eventCaller) callCatchingPanics(ctx context.Context, e Event) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.log.Error("the function of WithOnEvent panicked", "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("the function of WithOnEvent panicked: %v", p)
-		}
-	}()
-	return c.f(ctx, e)
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
 // DefaultGrace is how long Work lets handlers finish by default; see WithGrace.
@@ -159,14 +159,8 @@ func (w *workers[T]) runWorkers(ctx context.Context, n int) error {
 	return err
 }
 
-// workerLoop is one worker. If a handler ends its goroutine, another one takes its place.
+// workerLoop is one worker.
 func (w *workers[T]) workerLoop() {
-	ended := false
-	defer func() {
-		if !ended {
-			w.running.Go(w.workerLoop)
-		}
-	}()
 	back := recipe.NewBackoff(w.q.engine.store.client)
 	for w.taking.Err() == nil {
 		d, err := w.q.Take(w.taking)
@@ -183,11 +177,10 @@ func (w *workers[T]) workerLoop() {
 			w.stop(err)
 		}
 	}
-	ended = true
 }
 
-// errGoexit is the error of a handler that has ended its goroutine.
-var errGoexit = errors.New("the handler has called runtime.Goexit")
+// errHandlerPanicked is the error of a handler that has panicked or ended its goroutine.
+var errHandlerPanicked = errors.New("panic")
 
 // handleItem calls the handler and settles the delivery by its result.
 func (w *workers[T]) handleItem(d *Delivery[T]) {
@@ -198,17 +191,12 @@ func (w *workers[T]) handleItem(d *Delivery[T]) {
 		deadline := time.AfterFunc(w.timeout, func() { cancel(fmt.Errorf("%w: %v", ErrProcessingTimeout, w.timeout)) })
 		defer deadline.Stop()
 	}
-	err := errGoexit
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-			w.q.engine.store.client.Logger().Error("the handler of an item has panicked", "path", w.q.Path(), "item", d.Node(), "panic", p, "stack", string(debug.Stack()))
-		}
-		if settled := w.settleByResult(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
-			w.q.engine.store.client.Logger().Warn("the item of a handler could not be settled; it may be delivered again", "path", w.q.Path(), "item", d.Node(), "error", settled)
-		}
-	}()
-	err = w.handler(ctx, d)
+	log := w.q.engine.store.client.Logger()
+	attrs := []any{"path", w.q.Path(), "item", d.Node()}
+	err := usercode.Call(log, errHandlerPanicked, "the handler of an item", attrs, func() error { return w.handler(ctx, d) })
+	if settled := w.settleByResult(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
+		log.Warn("the item of a handler could not be settled; it may be delivered again", append(attrs, "error", settled)...)
+	}
 }
 
 // settleByResult settles a delivery by its handler's result, err. ended is the cause with which the handler's context has ended, or nil.

@@ -68,7 +68,7 @@ func TestWorkSettlesByHandlerResult(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 		require.ElementsMatch(t, []string{"good #1 ", "once #1 ", "once #2 wrapped: busy", "panics #1 ", "panics #2 panic: help",
-			"goexit #1 ", "goexit #2 the handler has called runtime.Goexit", "buried #1 ", "hopeless #1 ", "hopeless #2 no hope", "settles #1 "}, seen.list())
+			"goexit #1 ", "goexit #2 panic: it has ended its goroutine (runtime.Goexit)", "buried #1 ", "hopeless #1 ", "hopeless #2 no hope", "settles #1 "}, seen.list())
 		var reasons []string
 		for _, letter := range a.dead() {
 			reasons = append(reasons, letter.Reason)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
 // runner runs the claimed runs of one activation and stores their outcomes.
@@ -153,7 +153,7 @@ func (e *execution) runWithRetries(hold primitives.Hold) error {
 	}
 }
 
-// runOnce calls the job once, within its timeout.
+// runOnce calls the job once, within its timeout. A panic, and the end of the job's goroutine, are errors that wrap ErrPanic.
 func (e *execution) runOnce(ctx context.Context) error {
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if e.job.Timeout > 0 {
@@ -161,29 +161,11 @@ func (e *execution) runOnce(ctx context.Context) error {
 	}
 	defer cancel()
 	defer e.watchReturn(within)()
-	err := e.callFunction(within)
+	err := usercode.Call(e.report.log, ErrPanic, "a job", []any{"path", e.report.path, "job", e.job.Name, "run", e.record.ID},
+		func() error { return e.job.Run(within, e.describeRun()) })
 	if err != nil && errors.Is(context.Cause(within), ErrTimeout) {
 		return fmt.Errorf("%w after %v: %w", ErrTimeout, e.job.Timeout, err)
 	}
-	return err
-}
-
-// callFunction calls the function in a goroutine of its own. A panic, and the end of that goroutine, are errors that wrap ErrPanic.
-func (e *execution) callFunction(ctx context.Context) (err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err = fmt.Errorf("%w: it has ended its goroutine", ErrPanic) // the error unless the function returns
-		defer func() {
-			if v := recover(); v != nil {
-				err = fmt.Errorf("%w: %v", ErrPanic, v)
-				e.report.log.Error("a job panicked", "path", e.report.path, "job", e.job.Name, "run", e.record.ID,
-					"panic", v, "stack", string(debug.Stack()))
-			}
-		}()
-		err = e.job.Run(ctx, e.describeRun())
-	}()
-	<-done
 	return err
 }
 

@@ -14,7 +14,7 @@ var public = []string{"framework", "locks", "election", "scheduler", "queue", "b
 var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/electionfx", "scheduler/schedulerfx", "queue/queuefx", "barrier/barrierfx", "config/configfx", "ids/idsfx", "registry/registryfx", "registry/registrygrpc", "members/membersfx", "workflow/workflowfx", "monitor/monitorfx"}
 
 // forRecipes are the packages that each recipe may import.
-var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics", "internal/primitives", "internal/recipe", "internal/znode"}
+var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics", "internal/primitives", "internal/recipe", "internal/usercode", "internal/znode"}
 
 // arrows lists, for each directory, the packages of the module that its packages may import. An entry also
 // applies to the directories below it that have no entry, and packages of one entry may import each other. Tests
@@ -94,6 +94,7 @@ var arrows = map[string][]string{
 	"internal/testproc":      nil,
 	"internal/unused":        {"framework", "internal/failure", "internal/recipe", "internal/waitline", "internal/znode"},
 	"internal/watchdog":      {"internal/wire"},
+	"internal/usercode":      nil,
 	"internal/waitline":      forRecipes,
 	"internal/wire":          nil,
 	"internal/zkserver":      {"internal/wire"},
