@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Tree is a configuration value of many nodes: each key is a node below a directory, as in Spring Cloud ZooKeeper. See NewTree. It is safe for concurrent use.
@@ -34,7 +35,7 @@ func NewTree[T any](client *framework.Client, dirs []string, opts ...Option[T]) 
 	dirs = slices.Clone(dirs)
 	o, err := applyOptions(opts)
 	if err == nil {
-		err = checkTree[T](dirs)
+		err = checkTree[T](client, dirs)
 	}
 	codec := keysCodec(func() T { return o.fallback })
 	v := newValue(client, strings.Join(dirs, "+"), codec, o, err)
@@ -45,7 +46,7 @@ func NewTree[T any](client *framework.Client, dirs []string, opts ...Option[T]) 
 	return &Tree[T]{v}
 }
 
-func checkTree[T any](dirs []string) (err error) {
+func checkTree[T any](client *framework.Client, dirs []string) (err error) {
 	if reflect.TypeFor[T]().Kind() != reflect.Struct {
 		return fmt.Errorf("a tree needs a struct, and not %v", reflect.TypeFor[T]())
 	}
@@ -53,10 +54,7 @@ func checkTree[T any](dirs []string) (err error) {
 		return fmt.Errorf("%w: a tree needs a directory", framework.ErrInvalidPath)
 	}
 	for _, dir := range dirs {
-		if dir == "/" {
-			return fmt.Errorf("%w %q: the root cannot be a tree", framework.ErrInvalidPath, dir)
-		}
-		err = errors.Join(err, framework.ValidatePath(dir))
+		err = errors.Join(err, recipe.CheckClientAndPath(client, dir, "a tree"))
 	}
 	return err
 }

@@ -460,7 +460,7 @@ func TestATreeWithBadArguments(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for _, err := range []error{
 			config.NewTree[settings](nil, treeDirs).Err(), config.NewTree[settings](w.a.Client, nil).Err(), config.NewTree[settings](w.a.Client, []string{"/"}).Err(),
-			config.NewTree[settings](w.a.Client, []string{"/a", "b"}).Err(), config.NewTree[string](w.a.Client, treeDirs).Err(),
+			config.NewTree[settings](w.a.Client, []string{"/a", "b"}).Err(), config.NewTree[settings](w.a.Client, []string{"/a", "/zookeeper"}).Err(), config.NewTree[string](w.a.Client, treeDirs).Err(),
 			config.NewTree(w.a.Client, treeDirs, config.WithQuietTime[settings](-1)).Err(),
 		} {
 			require.Error(t, err)

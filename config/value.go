@@ -62,6 +62,9 @@ type Value[T any] struct {
 // not follow the node.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option[T]) *Value[T] {
 	o, err := applyOptions(opts)
+	if err == nil {
+		err = recipe.CheckClientAndPath(client, path, "a value")
+	}
 	v := newValue(client, path, codec, o, err)
 	v.source = func(ctx context.Context) iter.Seq2[framework.NodeValue, error] { return client.Follow(ctx, path) }
 	return v
@@ -71,16 +74,8 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 func newValue[T any](client *framework.Client, path string, codec Codec[T], o valueOptions[T], err error) *Value[T] {
 	v := &Value[T]{store: valueStore{client, path}, codec: codec, opts: o, err: err}
 	v.current.Store(&Snapshot[T]{Value: v.opts.fallback, Source: FromDefault})
-	switch {
-	case v.err != nil:
-	case client == nil:
-		v.err = errors.New("the client is nil")
-	case codec.Encode == nil || codec.Decode == nil:
+	if v.err == nil && (codec.Encode == nil || codec.Decode == nil) {
 		v.err = errors.New("the codec has no Encode or no Decode")
-	case path == "/":
-		v.err = fmt.Errorf("%w %q: the root cannot be a value", framework.ErrInvalidPath, path)
-	default:
-		v.err = framework.ValidatePath(path)
 	}
 	if v.err != nil {
 		v.err = failure.Wrap("config", path, v.err)

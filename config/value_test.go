@@ -151,7 +151,7 @@ func TestRunGoesOnAfterAPermissionThatIsMissing(t *testing.T) {
 func TestAWrongPathOrOptionIsTold(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for _, v := range []*config.Value[string]{
-			config.New(w.a.Client, "app", config.Text()), config.New(w.a.Client, "/", config.Text()), config.New(nil, path, config.Text()),
+			config.New(w.a.Client, "app", config.Text()), config.New(w.a.Client, "/", config.Text()), config.New(w.a.Client, "/zookeeper/config", config.Text()), config.New(nil, path, config.Text()),
 			config.New(w.a.Client, path, config.Codec[string]{}), config.New(w.a.Client, path, config.Text(), config.WithValidate[string](nil)),
 			config.New(w.a.Client, path, config.Text(), config.WithFile[string]("")),
 		} {

@@ -67,6 +67,8 @@ func TestBadArgumentsComeFromEveryCall(t *testing.T) {
 	for says, s := range map[string]*Scheduler{
 		"client is nil":                 New(nil, "/s"),
 		"invalid path":                  New(idle(t), "s"),
+		"the root cannot be":            New(idle(t), "/"),
+		"belong to the servers":         New(idle(t), "/zookeeper/jobs"),
 		"WithDrain: -1s":                New(idle(t), "/s", WithDrain(-time.Second)),
 		"WithStuckAfter: 0s":            New(idle(t), "/s", WithStuckAfter(0)),
 		"WithHistory: 0":                New(idle(t), "/s", WithHistory(0)),

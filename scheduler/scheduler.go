@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Scheduler is one member of a cluster that runs jobs on schedules. Make it with New, give it the jobs with Add,
@@ -34,13 +35,7 @@ type Scheduler struct {
 // node; Run does. An argument that cannot be used makes every call return an error that says so.
 func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s := &Scheduler{jobs: newJobTable(), store: &store{client: client, nodes: nodes(path)}}
-	switch {
-	case client == nil:
-		s.err = errors.New("the client is nil")
-	default:
-		s.err = framework.ValidatePath(path)
-	}
-	if s.err != nil {
+	if s.err = recipe.CheckClientAndPath(client, path, "a scheduler"); s.err != nil {
 		return s
 	}
 	s.settings, s.err = newSettings(opts)
