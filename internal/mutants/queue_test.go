@@ -44,14 +44,6 @@ var queueMutants = []mutant{
 		new: "\t_ = h.finishClaims\n",
 	},
 	{
-		name: "a panic ends the process", file: "queue/work.go", test: "TestWorkContinuesAfterPanic",
-		old: "if p := recover(); p != nil {", new: "if p := any(nil); p != nil {",
-	},
-	{
-		name: "a handler that ends its goroutine ends its worker", file: "queue/work.go", test: "TestWorkSettlesByHandlerResult",
-		old: "\t\tif !ended {\n\t\t\tw.running.Go(w.workerLoop)\n\t\t}\n", new: "		_ = ended\n",
-	},
-	{
 		name: "work that took too long is acknowledged", file: "queue/work.go", test: "TestProcessingTimeoutIsFailedAttempt",
 		old: "		err = ended // instead of the handler's own error\n", new: "",
 	},

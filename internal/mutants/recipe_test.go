@@ -3,6 +3,14 @@ package mutants
 func init() {
 	lists["recipe"] = []mutant{
 		{
+			name: "a panic of the user's function ends the process", file: "internal/usercode/usercode.go", test: "TestEachEndOfAFunction",
+			old: "if v := recover(); v != nil {", new: "if v := any(nil); v != nil {",
+		},
+		{
+			name: "a function that ends its goroutine has succeeded", file: "internal/usercode/usercode.go", test: "TestEachEndOfAFunction",
+			old: "err := fmt.Errorf(\"%w: it has ended its goroutine (runtime.Goexit)\", panicked)", new: "var err error",
+		},
+		{
 			name: "the loop ends with its session", file: "internal/recipe/session.go", test: "TestOnSessionGoesOnWithTheNextSession",
 			old: "case errors.Is(err, framework.ErrSessionLost) && s.Err() != nil:\n\t\t\tcontinue",
 			new: "case errors.Is(err, framework.ErrSessionLost) && s.Err() != nil:\n\t\t\treturn err",
