@@ -12,13 +12,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // Change replaces one text of a file by another.
 type Change struct {
 	File string // from the module's root
-	Old  string // occurs exactly once in the file
+	Old  string // occurs exactly once in the file; where the file has it once with other line breaks, that counts
 	New  string
 }
 
@@ -28,15 +30,35 @@ func (c Change) Apply(root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := bytes.Count(source, []byte(c.Old)); n != 1 {
-		return nil, fmt.Errorf("%s: the text occurs %d times, not once:\n%s", c.File, n, c.Old)
+	from, to, err := c.find(source)
+	if err != nil {
+		return nil, err
 	}
-	changed := bytes.Replace(source, []byte(c.Old), []byte(c.New), 1)
+	changed := slices.Concat(source[:from], []byte(c.New), source[to:])
 	if bytes.Equal(source, changed) {
 		return nil, fmt.Errorf("%s: the change changes nothing:\n%s", c.File, c.Old)
 	}
 	return changed, nil
 }
+
+// find returns where the only occurrence of the old text begins and ends.
+func (c Change) find(source []byte) (from, to int, err error) {
+	if n := bytes.Count(source, []byte(c.Old)); n == 1 {
+		from = bytes.Index(source, []byte(c.Old))
+		return from, from + len(c.Old), nil
+	} else if n > 1 {
+		return 0, 0, fmt.Errorf("%s: the text occurs %d times, not once:\n%s", c.File, n, c.Old)
+	}
+	anyBreaks := whitespace.ReplaceAllLiteralString(regexp.QuoteMeta(c.Old), `\s+`)
+	anyBreaks = strings.NewReplacer(`\(`, `\(\s*`, `\{`, `\{\s*`).Replace(anyBreaks)
+	found := regexp.MustCompile(anyBreaks).FindAllIndex(source, -1)
+	if len(found) != 1 {
+		return 0, 0, fmt.Errorf("%s: the text occurs %d times, not once:\n%s", c.File, len(found), c.Old)
+	}
+	return found[0][0], found[0][1], nil
+}
+
+var whitespace = regexp.MustCompile(`\s+`)
 
 // Overlay writes the changed file and a list for "go build -overlay" into dir, and returns the list's path.
 func (c Change) Overlay(root, dir string) (string, error) { return Overlay(root, dir, c) }

@@ -132,6 +132,23 @@ func TestTypeCheckerReportsCompileErrors(t *testing.T) {
 	}
 }
 
+// TestAChangeFitsOtherLineBreaks: a safeguard does not move when its line is broken in another way.
+func TestAChangeFitsOtherLineBreaks(t *testing.T) {
+	dir := t.TempDir()
+	const source = "f(\n\ta, b,\n\tc)\nf(d, e)\ng(d,\n\te)\ng(d,\ne)\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.go"), []byte(source), 0o600))
+	changed, err := Change{File: "x.go", Old: "f(a, b, c)", New: "h()"}.Apply(dir)
+	require.NoError(t, err)
+	require.Equal(t, "h()\nf(d, e)\ng(d,\n\te)\ng(d,\ne)\n", string(changed))
+	changed, err = Change{File: "x.go", Old: "f(d, e)", New: "h()"}.Apply(dir)
+	require.NoError(t, err)
+	require.Equal(t, "f(\n\ta, b,\n\tc)\nh()\ng(d,\n\te)\ng(d,\ne)\n", string(changed))
+	_, err = Change{File: "x.go", Old: "g(d, e)", New: "h()"}.Apply(dir)
+	require.ErrorContains(t, err, "occurs 2 times")
+	_, err = Change{File: "x.go", Old: "g(d, f)", New: "h()"}.Apply(dir)
+	require.ErrorContains(t, err, "occurs 0 times")
+}
+
 // declares reports whether a test of the directory has this name.
 func declares(t *testing.T, directory, test string) bool {
 	files, err := filepath.Glob(filepath.Join(root, directory, "*_test.go"))
