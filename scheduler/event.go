@@ -37,12 +37,6 @@ const (
 	EventFailed EventKind = "failed"
 	// EventRemoved: a job was removed, or its node was deleted. This member does not run the job any more, until it is added again.
 	EventRemoved EventKind = "removed"
-	// EventDiffers: another member has this job with another schedule, zone or description (for lockstep cron, the command). Both members
-	// report it, once for each pair of declarations while both take part. A member publishes only the jobs that it can run: if a member lacks the job's Labels,
-	// the other members do not report it. The rollout of a release with another schedule causes the event, too. Member is
-	// the identity of the other member. Err says what differs and what this member has. The schedule that was stored last counts for both. Members of releases
-	// without this event are not compared. One difference in 4,096 is not noticed.
-	EventDiffers EventKind = "differs"
 )
 
 // Event is something that has happened in this member.

@@ -83,13 +83,12 @@ const (
 // job is this member's definition of a job.
 type job struct {
 	Job
-	schedule    Schedule     // as it was added
-	fingerprint fingerprint  // of the declaration
-	local       *localRuns   // its runs in this member, under any definition
-	updated     bool         // it has replaced another definition
-	entered     atomic.Bool  // its state was found or created; if the state is missing later, the job was removed
-	generation  atomic.Int64 // of its registration
-	dropped     atomic.Bool  // this member does not have the job any more, or has another definition of it
+	schedule   Schedule     // as it was added
+	local      *localRuns   // its runs in this member, under any definition
+	updated    bool         // it has replaced another definition
+	entered    atomic.Bool  // its state was found or created; if the state is missing later, the job was removed
+	generation atomic.Int64 // of its registration
+	dropped    atomic.Bool  // this member does not have the job any more, or has another definition of it
 
 	registered chan struct{} // closed when its registration has ended; nil before Run
 }
@@ -108,7 +107,6 @@ func newJob(j Job) (*job, error) {
 	}
 	j.Labels = maps.Clone(j.Labels)
 	created := &job{Job: j, schedule: schedule}
-	created.fingerprint = fingerprintOf(j.Name, schedule.String(), schedule.Location().String(), j.Description)
 	return created, nil
 }
 

@@ -5,14 +5,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // jobTable is the jobs that this member has, and the runs of jobs that go on here.
 type jobTable struct {
 	changed chan struct{} // buffered; signals a change of jobs, or of leadership.refused, to the campaign, and to Run while there is no job
-
-	conflicts atomic.Int64 // counts jobs that were found stored with another declaration
 
 	mu   sync.Mutex
 	jobs map[string]*job
@@ -142,22 +139,6 @@ func (t *jobTable) publishedKeys(placement Placement, labels map[string]string) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return jobKeys(t.jobs, placement, labels)
-}
-
-// fingerprints are those of this member's jobs, by their keys.
-func (t *jobTable) fingerprints() map[uint32]fingerprint {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	of := make(map[uint32]fingerprint, len(t.jobs))
-	for name, j := range t.jobs {
-		key := jobKey(name)
-		if _, twice := of[key]; twice {
-			of[key] = 0 // two jobs of one key
-			continue
-		}
-		of[key] = j.fingerprint
-	}
-	return of
 }
 
 // knownNames are those of the jobs that this member has or that run here, sorted.

@@ -13,15 +13,14 @@ import (
 
 // participation is this member's part in the cluster: one member session after another while the scheduler runs.
 type participation struct {
-	settings    *settings
-	store       *store
-	report      *reporter
-	jobs        *jobTable
-	slots       *runSlots
-	leadership  *leadership
-	nonce       string // tells members of one session apart
-	lastMember  string // the name of the latest member node; used by takePart alone
-	differences *differenceTeller
+	settings   *settings
+	store      *store
+	report     *reporter
+	jobs       *jobTable
+	slots      *runSlots
+	leadership *leadership
+	nonce      string // tells members of one session apart
+	lastMember string // the name of the latest member node; used by takePart alone
 
 	mu      sync.Mutex
 	current *memberSession // or nil
@@ -94,7 +93,7 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 		return err
 	}
 	m := newMembership(p.store, p.report, session, p.nonce+"-"+strconv.FormatUint(uint64(session.ID()), 16))
-	m.labels, m.keys, m.declared, m.conflicts, m.changed = p.settings.labels, p.memberKeys, p.jobs.fingerprints, p.jobs.conflicts.Load, p.membersChanged
+	m.labels, m.keys, m.changed = p.settings.labels, p.memberKeys, p.assignJobs
 	m.reused, p.lastMember = m.name == p.lastMember, m.name
 	node, err := m.createNode(ctx)
 	if err != nil {
@@ -175,14 +174,6 @@ func (p *participation) assignJobs() {
 			return leads
 		}
 	}, func(j *job) *ownedJob { return newOwnedJob(ms.ownership, j) })
-}
-
-// membersChanged assigns the jobs anew, and reports the jobs that other members have declared differently.
-func (p *participation) membersChanged() {
-	p.assignJobs()
-	if ms := p.currentSession(); ms != nil {
-		p.differences.compare(p.jobs.allJobs(), ms.membership.presentMembers(), p.nonce)
-	}
 }
 
 // recheckJob enqueues a job for a check if it belongs to this member. known is the cache that has the job's present state, or nil if

@@ -17,24 +17,21 @@ import (
 
 // membership is this member's node among the members, with one session, and the descriptions of all members.
 type membership struct {
-	store     *store
-	report    *reporter
-	session   *framework.Session
-	labels    map[string]string
-	keys      func(Placement) []uint32      // of this member's jobs
-	declared  func() map[uint32]fingerprint // of this member's jobs
-	conflicts func() int64                  // counts jobs that were found stored with another declaration
-	changed   func()                        // called when the members or their descriptions have changed
+	store   *store
+	report  *reporter
+	session *framework.Session
+	labels  map[string]string
+	keys    func(Placement) []uint32 // of this member's jobs
+	changed func()                   // called when the members or their descriptions have changed
 
 	name   string          // of the node
 	reused bool            // a former node of this member had the same name
 	exists context.Context // done when the node is gone, or the session has ended
 	leave  context.CancelCauseFunc
 
-	writing            chan struct{} // has a token while the description is written; a channel, since others that wait for it may give up
-	writtenData        []byte        // the description that is stored and announced; nil if that is not known
-	announcedKeys      []uint32      // the jobs of Placement Spread in it
-	announcedConflicts int64         // how many conflicts had been found then
+	writing       chan struct{} // has a token while the description is written; a channel, since others that wait for it may give up
+	writtenData   []byte        // the description that is stored and announced; nil if that is not known
+	announcedKeys []uint32      // the jobs of Placement Spread in it
 
 	descriptionsChanged chan struct{} // buffered: descriptions have changed
 
@@ -51,7 +48,6 @@ func newMembership(store *store, report *reporter, session *framework.Session, n
 
 // createNode creates the member node.
 func (m *membership) createNode(ctx context.Context) (primitives.Created, error) {
-	conflicts := m.conflicts()
 	data, described, err := m.describeMember()
 	if err != nil {
 		return primitives.Created{}, err
@@ -63,7 +59,7 @@ func (m *membership) createNode(ctx context.Context) (primitives.Created, error)
 		return primitives.Created{}, err
 	}
 	if !m.reused { // else updateDescription announces it: other members may know the description of the former node, and not that it was deleted
-		m.writtenData, m.announcedKeys, m.announcedConflicts = data, described.keys, conflicts
+		m.writtenData, m.announcedKeys = data, described.keys
 	}
 	node := created.Nodes[0]
 	m.exists, m.leave = recipe.WhileNodeExists(m.session, node.Path, func(_ []byte, st framework.Stat) bool { return st.Czxid == node.Zxid }, 0)
@@ -72,15 +68,14 @@ func (m *membership) createNode(ctx context.Context) (primitives.Created, error)
 
 // describeMember returns what this member stores of itself.
 func (m *membership) describeMember() (data []byte, described member, err error) {
-	described = member{id: m.store.client.Config().Identity, labels: m.labels, keys: m.keys(Spread), leads: m.keys(OnLeader), declared: m.declared()}
+	described = member{id: m.store.client.Config().Identity, labels: m.labels, keys: m.keys(Spread), leads: m.keys(OnLeader)}
 	data, err = described.encode()
 	return data, described, err
 }
 
-// updateDescription stores the description if it has changed. It announces the change if the jobs of Placement Spread in it have changed, since they decide which
-// member owns a job; and if a job was found stored with another declaration, since another member may have that declaration. A description may show a job before that was
-// found, so the conflict is announced also if the description has not changed since. One caller at a time writes: a write
-// whose reply was lost is repeated, and must then store the latest description.
+// updateDescription stores the description if it has changed. It announces the change if the jobs of Placement Spread in
+// it have changed, since they decide which member owns a job. One caller at a time writes: a write whose reply was lost is
+// repeated, and must then store the latest description.
 func (m *membership) updateDescription(ctx context.Context) error {
 	select {
 	case m.writing <- struct{}{}:
@@ -88,7 +83,6 @@ func (m *membership) updateDescription(ctx context.Context) error {
 	case <-ctx.Done():
 		return failure.Ended(ctx)
 	}
-	conflicts := m.conflicts() // before the description, which may then show more
 	data, described, err := m.describeMember()
 	if err != nil {
 		return err
@@ -100,12 +94,12 @@ func (m *membership) updateDescription(ctx context.Context) error {
 			return nil // the membership is over, and the next one begins with the right description
 		}
 	}
-	if err == nil && (m.announcedKeys == nil || !slices.Equal(described.keys, m.announcedKeys) || conflicts != m.announcedConflicts) {
+	if err == nil && (m.announcedKeys == nil || !slices.Equal(described.keys, m.announcedKeys)) {
 		m.announcedKeys = nil
 		err = m.store.announceChanges(ctx)
 	}
 	if err == nil {
-		m.writtenData, m.announcedKeys, m.announcedConflicts = data, described.keys, conflicts
+		m.writtenData, m.announcedKeys = data, described.keys
 	}
 	return err
 }

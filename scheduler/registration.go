@@ -114,8 +114,8 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 			j.generation.Store(state.Generation)
 			j.local.allowRunsOf(state.Generation)
 		}
-		if state.declaredFingerprint(j.Name) != j.fingerprint {
-			r.jobs.conflicts.Add(1)
+		if differs := state.differenceFrom(j.declaration()); differs != "" {
+			r.report.warn("a job is stored as another release or command has registered it", "job", j.Name, "error", errors.New(differs))
 		}
 		if !state.agreesWith(j.declaration()) {
 			old = []outdatedSchedule{{j, cache, new([]Gap)}}

@@ -45,7 +45,6 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s.leadership = &leadership{client: client, election: election.New(client, s.store.nodes.election()), jobs: s.jobs, report: s.report}
 	s.participation = &participation{
 		settings: &s.settings, store: s.store, report: s.report, jobs: s.jobs, slots: s.slots, leadership: s.leadership, nonce: uuid.NewString()[:8],
-		differences: &differenceTeller{report: s.report},
 	}
 	s.leadership.changed = s.participation.assignJobs
 	s.registrar = &registrar{store: s.store, report: s.report, jobs: s.jobs, removed: s.participation.dropRemoved, takeUp: s.participation.takeUp}

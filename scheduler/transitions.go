@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -115,10 +116,14 @@ func (s jobState) declaredSchedule() (spec, zone string) {
 	return s.Spec, s.Zone
 }
 
-// declaredFingerprint is that of the declaration that was stored last.
-func (s jobState) declaredFingerprint(name string) fingerprint {
+// differenceFrom says how a declaration differs from the one that was stored last, or is empty.
+func (s jobState) differenceFrom(d declaration) string {
 	spec, zone := s.declaredSchedule()
-	return fingerprintOf(name, spec, zone, s.Description)
+	if d.spec == spec && d.zone == zone && d.description == s.Description {
+		return ""
+	}
+	return fmt.Sprintf("stored with %q in %s, described as %q; here it has %q in %s, described as %q",
+		spec, zone, s.Description, d.spec, d.zone, d.description)
 }
 
 // agreesWith reports whether a declaration leaves the schedule as it is: the stored schedule comes from the same release, or

@@ -43,8 +43,9 @@ const shorterTimeout = "the servers grant a shorter session timeout"
 // findingBegins is what a monitor logs when it reports a finding. lockstep monitor prints it as a result.
 const findingBegins = "a finding begins"
 
-// registeredDifferently is what a scheduler logs of two members with different declarations. lockstep cron warns of that itself, with the stored schedule and command.
-const registeredDifferently = "two members have registered a job differently"
+// registeredDifferently is what a scheduler logs of a job whose stored declaration differs from its own. lockstep cron
+// warns of that itself, with the stored schedule and command.
+const registeredDifferently = "a job is stored as another release or command has registered it"
 
 // peopleLogHandler is a log handler for people: it prints warnings, and that an outage is over, as one line, in plain words or with the attributes as name=value.
 type peopleLogHandler struct {

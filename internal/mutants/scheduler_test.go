@@ -29,44 +29,6 @@ var schedulerMutants = []mutant{
 		old: "\t\treturn term.Trace()\n", new: "\t\treturn nil\n",
 	},
 	{
-		name: "differences: each look tells them again", file: "scheduler/difference.go", test: "TestDifferingDeclarationsAreToldOnceOnBothSides",
-		old: "\td.told[one] = true\n", new: "",
-	},
-	{
-		name: "differences: schedules are not compared", file: "scheduler/fingerprint.go", test: "TestDifferingDeclarationsAreToldOnceOnBothSides",
-		old: "hash(spec, zone)&scheduleBits", new: "hash()&scheduleBits",
-	},
-	{
-		name: "differences: descriptions are not compared", file: "scheduler/fingerprint.go", test: "TestDifferingDeclarationsAreToldOnceOnBothSides",
-		old: "hash(description)&textBits", new: "hash()&textBits",
-	},
-	{
-		name: "differences: jobs of one key are taken for one", file: "scheduler/difference.go", test: "TestMembersWithoutFingerprints",
-		old: " || (theirs^mine)&nameBits != 0", new: "",
-	},
-	{
-		name: "differences: a member differs from itself", file: "scheduler/difference.go", test: "TestMembersWithoutFingerprints",
-		old: "strings.HasPrefix(m.node, own+\"-\") || ", new: "strings.HasPrefix(m.node, \"another than \"+own) || ",
-	},
-	{
-		name: "differences: a job that is added later is not announced", file: "scheduler/registration.go", test: "TestDifferenceThatComesLater",
-		old: "r.jobs.conflicts.Add(1)", new: "r.jobs.conflicts.Add(0)",
-	},
-	{
-		name: "differences: one that is found after the description was stored is not announced", file: "scheduler/membership.go",
-		old:  "\tif !bytes.Equal(data, m.writtenData) {\n\t\tm.writtenData = nil\n",
-		new:  "\tif bytes.Equal(data, m.writtenData) {\n\t\treturn nil\n\t} else {\n\t\tm.writtenData = nil\n",
-		test: "TestDifferenceThatIsFoundAfterTheDescriptionWasStored",
-	},
-	{
-		name: "differences: present ones are forgotten", file: "scheduler/difference.go", test: "TestManyDifferencesAreToldOnce",
-		old: "\t\td.told = present\n", new: "\t\td.told = nil\n",
-	},
-	{
-		name: "differences: those that have ended are remembered", file: "scheduler/difference.go", test: "TestManyDifferencesAreToldOnce",
-		old: "if len(d.told) > maxTold {", new: "if len(d.told) > 100*maxTold {",
-	},
-	{
 		name: "runs of the next registration end with those of a removed one", file: "scheduler/follow.go",
 		old:  "slices.Contains(present, r) && !state",
 		new:  "!state",
