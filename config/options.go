@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Option changes how a Value works. Its error is returned by every use.
@@ -17,18 +19,6 @@ type valueOptions[T any] struct {
 	fallback   T
 	hasDefault bool
 	quiet      time.Duration // of a Tree
-}
-
-func applyOptions[T any](opts []Option[T]) (o valueOptions[T], first error) {
-	for _, option := range opts {
-		if option == nil {
-			continue
-		}
-		if err := option(&o); err != nil && first == nil {
-			first = err
-		}
-	}
-	return o, first
 }
 
 // WithDefault sets the value that is shown while the node does not exist, and until the servers are reached if there is no file. WithValidate does not check it.
@@ -81,16 +71,11 @@ type pendingWrite struct {
 }
 
 func newWrite(data []byte, opts []SetOption) (*pendingWrite, error) {
-	w := &pendingWrite{data: data, id: uuid.NewString()}
-	for _, option := range opts {
-		if option == nil {
-			continue
-		}
-		if err := option(w); err != nil {
-			return nil, err
-		}
+	w, err := recipe.ApplyOptions(pendingWrite{data: data, id: uuid.NewString()}, opts)
+	if err != nil {
+		return nil, err
 	}
-	return w, nil
+	return &w, nil
 }
 
 // SetOption changes one Set or Rollback.

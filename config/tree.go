@@ -33,7 +33,7 @@ type Tree[T any] struct{ value *Value[T] }
 // The client needs two watches for each node.
 func NewTree[T any](client *framework.Client, dirs []string, opts ...Option[T]) *Tree[T] {
 	dirs = slices.Clone(dirs)
-	o, err := applyOptions(opts)
+	o, err := recipe.ApplyOptions(valueOptions[T]{}, opts)
 	if err == nil {
 		err = checkTree[T](client, dirs)
 	}

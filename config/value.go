@@ -61,7 +61,7 @@ type Value[T any] struct {
 // New returns the value at a path. It reads the file of WithFile, and does not wait for ZooKeeper. Without Run or a loop over Changes, it does
 // not follow the node.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option[T]) *Value[T] {
-	o, err := applyOptions(opts)
+	o, err := recipe.ApplyOptions(valueOptions[T]{}, opts)
 	if err == nil {
 		err = recipe.CheckClientAndPath(client, path, "a value")
 	}

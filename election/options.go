@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
@@ -27,14 +28,9 @@ type electionConfig struct {
 
 // configOf applies options. It returns the first error.
 func configOf(opts []Option) (electionConfig, error) {
-	c := electionConfig{names: waitline.Latch}
-	for _, o := range opts {
-		if o == nil {
-			continue
-		}
-		if err := o(&c); err != nil {
-			return c, err
-		}
+	c, err := recipe.ApplyOptions(electionConfig{names: waitline.Latch}, opts)
+	if err != nil {
+		return c, err
 	}
 	if c.maxTerm > 0 && c.maxTerm < c.minTerm {
 		return c, fmt.Errorf("WithMaxTerm: %v is less than WithMinTerm's %v", c.maxTerm, c.minTerm)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -93,7 +92,7 @@ func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") 
 // addUnread adds a finding for each path that err, which may be several joined errors, says could not be read; path stands for those that name none. It returns an error if the whole
 // look has failed: ctx has ended, or later reads would fail, too.
 func (l *lookResult) addUnread(ctx context.Context, area lookArea, path string, err error) error {
-	for _, e := range splitJoined(err) {
+	for _, e := range failure.SplitJoined(err) {
 		var op *framework.OpError
 		switch {
 		case ctx.Err() != nil:
@@ -112,18 +111,6 @@ func (l *lookResult) addUnread(ctx context.Context, area lookArea, path string, 
 		}
 	}
 	return nil
-}
-
-// splitJoined returns the errors that err joins by errors.Join, at any depth, or err itself.
-func splitJoined(err error) (all []error) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || reflect.TypeOf(err) != reflect.TypeOf(errors.Join(err)) {
-		return []error{err}
-	}
-	for _, e := range joined.Unwrap() {
-		all = append(all, splitJoined(e)...)
-	}
-	return all
 }
 
 // isUndecided reports whether a finding that the look has not seen may persist: the look has not read its path, found too much, or needs more looks to decide.

@@ -33,17 +33,12 @@ type engine struct {
 }
 
 func newEngine(client *framework.Client, path string, opts []Option) *engine {
-	e := &engine{settings: defaultSettings(), closed: make(chan struct{})}
+	e := &engine{closed: make(chan struct{})}
 	e.openCtx, e.endOpen = context.WithCancelCause(context.Background())
 	e.writeCtx, e.endWrites = context.WithCancelCause(context.Background())
-	e.err = checkArguments(client, path)
-	for _, o := range opts {
-		if o == nil {
-			continue
-		}
-		if err := o(&e.settings); err != nil && e.err == nil {
-			e.err = err
-		}
+	e.settings, e.err = recipe.ApplyOptions(defaultSettings(), opts)
+	if err := checkArguments(client, path); err != nil {
+		e.err = err
 	}
 	e.store = &store{client: client, nodes: newLayout(path), given: e.settings.record, checkUsable: e.checkUsable}
 	e.putLine = &putLine{store: e.store, openCtx: e.openCtx, tasks: &e.tasks}

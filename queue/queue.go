@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Queue puts items of one type into a queue and takes them out. Many goroutines may use it at once. If a program makes several
@@ -96,14 +97,9 @@ func (q *Queue[T]) preparePut(ctx context.Context, values []T, opts []PutOption)
 	if len(values) == 0 {
 		return nil, nil, fmt.Errorf("%w: a batch without values", ErrOption)
 	}
-	var how putSettings
-	for _, o := range opts {
-		if o == nil {
-			continue
-		}
-		if err := o(&how); err != nil {
-			return nil, nil, err
-		}
+	how, err := recipe.ApplyOptions(putSettings{}, opts)
+	if err != nil {
+		return nil, nil, err
 	}
 	if ttl := time.Duration(how.header.TTL) * time.Millisecond; ttl > 0 && how.delay >= ttl {
 		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", ErrOption, ttl, how.delay)

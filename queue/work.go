@@ -94,10 +94,8 @@ func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...
 	if err == nil && (n <= 0 || n > most) {
 		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the most in flight (WithMaxInFlight)", ErrOption, n, most)
 	}
-	for _, set := range opts {
-		if set != nil && err == nil {
-			err = set(&o)
-		}
+	if err == nil {
+		o, err = recipe.ApplyOptions(o, opts)
 	}
 	if err != nil {
 		return failure.Wrap("work", q.Path(), err)

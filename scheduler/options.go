@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Option changes how a scheduler works. Its error, which wraps ErrInvalidOption, is returned by every call.
@@ -33,17 +35,9 @@ type settings struct {
 
 // newSettings applies options to the defaults. Its error is that of the first option that cannot be used.
 func newSettings(opts []Option) (settings, error) {
-	s := settings{drain: defaultDrain, stuckAfter: defaultStuckAfter, history: defaultHistory, now: time.Now, maxPause: 10 * time.Second}
-	var first error
-	for _, o := range opts {
-		if o == nil {
-			continue
-		}
-		if err := o(&s); err != nil && first == nil {
-			first = err
-		}
-	}
-	return s, first
+	return recipe.ApplyOptions(settings{
+		drain: defaultDrain, stuckAfter: defaultStuckAfter, history: defaultHistory, now: time.Now, maxPause: 10 * time.Second,
+	}, opts)
 }
 
 func invalidOption(format string, args ...any) error {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/terminal"
@@ -58,16 +56,4 @@ func (p *findingPrinter) exitCode(checked string) error {
 		printNotice("nothing wrong: %s", checked)
 	}
 	return nil
-}
-
-// splitJoined returns the errors that errors.Join has joined, also several times.
-func splitJoined(err error) (all []error) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || reflect.TypeOf(err) != reflect.TypeOf(errors.Join(err)) {
-		return []error{err}
-	}
-	for _, e := range joined.Unwrap() {
-		all = append(all, splitJoined(e)...)
-	}
-	return all
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
@@ -85,7 +86,7 @@ func (r *topReader) lookAt(ctx context.Context, view *topView, root string, open
 	if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) {
 		return found, err
 	}
-	for _, e := range splitJoined(err) {
+	for _, e := range failure.SplitJoined(err) {
 		if e != nil {
 			found.wrong = append(found.wrong, inOneLine(e.Error()))
 		}

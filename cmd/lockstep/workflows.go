@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/workflow"
 )
@@ -151,7 +152,7 @@ func (p *workflowsCommand) listRuns(ctx context.Context, filter workflowsFilter)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	for _, err := range splitJoined(err) {
+	for _, err := range failure.SplitJoined(err) {
 		if err != nil {
 			printWarning("a run cannot be read: %v", err)
 			unread = codeOfUnread(err)

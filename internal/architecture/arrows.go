@@ -52,7 +52,7 @@ var arrows = map[string][]string{
 
 	"bench":        with(public, "zktest"),
 	"cmd":          public,
-	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/procguard", "internal/recipe", "internal/terminal", "internal/unused", "internal/znode"),
+	"cmd/lockstep": with(public, "zktest", "internal/failure", "internal/zkserver", "internal/procguard", "internal/recipe", "internal/terminal", "internal/unused", "internal/znode"),
 	"examples":     with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx", "queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
 
 	"internal/appmodule":     nil,

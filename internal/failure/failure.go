@@ -123,3 +123,15 @@ func LoopEnd(ctx context.Context, op, path string, err error) error {
 	}
 	return Wrap(op, path, err)
 }
+
+// SplitJoined returns the errors that errors.Join has joined in err, at any depth, or err itself.
+func SplitJoined(err error) (all []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || reflect.TypeOf(err) != reflect.TypeOf(errors.Join(err)) {
+		return []error{err}
+	}
+	for _, e := range joined.Unwrap() {
+		all = append(all, SplitJoined(e)...)
+	}
+	return all
+}

@@ -67,3 +67,10 @@ func TestLoopEndsWithoutErrorWhenLeftOrCancelled(t *testing.T) {
 	cancel()
 	require.NoError(t, failure.LoopEnd(ctx, "follow", "/n", refused))
 }
+
+func TestJoinedErrorsAreSplit(t *testing.T) {
+	a, b, c := errors.New("a"), errors.New("b"), errors.New("c")
+	both := fmt.Errorf("both: %w, %w", a, b) // one error, with two causes
+	require.Equal(t, []error{a}, failure.SplitJoined(a))
+	require.Equal(t, []error{a, b, both, c}, failure.SplitJoined(errors.Join(errors.Join(a, b), both, errors.Join(c))))
+}
