@@ -168,7 +168,7 @@ func (ds *pendingDeletions) resendAll(admit func(first []*link.Call)) {
 // ownershipRequest prepares the question whether the own node is still this session's. Guarded by mu. Its Done function does not lock mu when the connection is lost, since
 // mu may be held then.
 //
-// A transaction without effect (see requester.order) comes before each question but the first. The answer to a former deletion may have been lost: this server may not have seen yet that the node was deleted, and
+// A transaction without effect (see requester.sync) comes before each question but the first. The answer to a former deletion may have been lost: this server may not have seen yet that the node was deleted, and
 // created again by another session.
 func (ds *pendingDeletions) ownershipRequest(d *backgroundDeletion) (calls []*link.Call) {
 	var unsynced error
@@ -208,11 +208,15 @@ func (ds *pendingDeletions) deleteRequest(d *backgroundDeletion) *link.Call {
 	d.try++
 	try := d.try
 	d.ownershipKnown = false
+	deletesOwn := d.own.Path != "" && d.isOwn
+	if len(d.paths) == 0 && !deletesOwn { // the others are gone
+		d.paths, d.refused = d.refused, nil
+	}
 	var paths []string
 	for _, path := range d.paths {
 		paths = append(paths, ds.transport.ns.serverPath(path))
 	}
-	if d.own.Path != "" && d.isOwn {
+	if deletesOwn {
 		paths = append(paths, ds.transport.ns.serverPath(d.own.Path))
 	}
 	switch len(paths) {
@@ -275,9 +279,6 @@ func (ds *pendingDeletions) tryAnswered(d *backgroundDeletion, try int, paths []
 		ds.mu.Unlock()
 		ds.retryAfterPause(d, try, err)
 		return
-	}
-	if len(d.paths) == 0 && d.own.Path == "" {
-		d.paths, d.refused = d.refused, nil
 	}
 	ds.beginTry(d)
 }

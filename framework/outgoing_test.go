@@ -275,6 +275,34 @@ func TestDiscardKeepsNodeCreatedByAnotherSession(t *testing.T) {
 	}
 }
 
+// TestARefusedCompanionIsStillToBeDeleted loses the answer to the deletion of an own node, whose companion the servers have refused to delete before.
+func TestARefusedCompanionIsStillToBeDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		s := session(t, m)
+		require.NoError(t, s.MakeDirs(t.Context(), "/companion/child"))
+		node, err := createTogether(t.Context(), s, primitives.ProtectedCreate{Dir: "/", Name: "own", Plain: true, Unnumbered: true})
+		require.NoError(t, err)
+		lost := zk.DropReply(1, zktest.Match{Op: zktest.OpDelete, Session: s.ID()})
+		gone := s.Primitives().DiscardOwn(nil, node[0], "/companion")
+		<-lost.Hit()
+		require.ElementsMatch(t, []string{"companion", "zookeeper"}, zk.Children("/"))
+		time.Sleep(time.Minute)
+		require.NoError(t, s.Err())
+		select {
+		case <-gone.Done():
+			require.Fail(t, "the companion is left")
+		default:
+		}
+		require.ErrorIs(t, gone.Err(), framework.ErrNotEmpty)
+		require.NoError(t, s.Delete(t.Context(), "/companion/child", framework.AnyVersion))
+		<-gone.Done()
+		require.NoError(t, gone.Err())
+		require.Equal(t, []string{"zookeeper"}, zk.Children("/"))
+	})
+}
+
 // TestADeletionEndsWithItsSession has a deletion whose answer never comes.
 func TestADeletionEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -359,6 +359,10 @@ var frameworkMutants = []mutant{
 		old: "d.zxid, d.own, d.paths, d.refused = answer.zxid, primitives.Created{}, d.refused, nil", new: "d.zxid, d.own, d.paths, d.refused = answer.zxid, primitives.Created{}, nil, nil",
 	},
 	{
+		name: "what was refused is forgotten with an own node", file: "framework/deletions.go", test: "TestARefusedCompanionIsStillToBeDeleted",
+		old: "if len(d.paths) == 0 && !deletesOwn {", new: "if len(d.paths) == 0 && d.own.Path == \"\" {",
+	},
+	{
 		name: "a transaction of creates asks no conditions", file: "framework/protected.go", test: "TestATransactionOfCreatesAsksItsConditions",
 		old: "\tif err := checkConditions(ops); err != nil {\n\t\treturn nil, nil, otherRefusal{err}\n\t}\n", new: "",
 	},
