@@ -37,18 +37,22 @@ func (r *reservations) begin(reserve func() error, store func(error)) *pendingRe
 	pending := &pendingReservation{done: make(chan struct{})}
 	r.pending = pending
 	r.tasks.Start(func() {
-		err := reserve()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.closed {
-			err = ErrClosed
-		}
-		store(err)
-		r.tel.countReservation(err)
-		pending.err, r.pending = err, nil
+		r.tel.countReservation(r.finish(pending, reserve(), store))
 		close(pending.done)
 	})
 	return pending
+}
+
+// finish stores the outcome of a reservation, and returns it.
+func (r *reservations) finish(pending *pendingReservation, err error, store func(error)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		err = ErrClosed
+	}
+	store(err)
+	pending.err, r.pending = err, nil
+	return err
 }
 
 // waitFor waits for the end of a reservation, and returns its error. When ctx ends first, it returns failure.Ended(ctx).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -11,6 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/ids"
 	"github.com/lockstep-go/lockstep/internal/metricstest"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestReservationsAndChangesAreMeasured(t *testing.T) {
@@ -44,4 +46,25 @@ func TestReservationsAndChangesAreMeasured(t *testing.T) {
 			require.NoError(t, close(t.Context()))
 		}
 	})
+}
+
+// TestAnInstrumentMayAskForAnID. It is not in virtual time, which stops while a goroutine waits for a mutex.
+func TestAnInstrumentMayAskForAnID(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	var s *ids.Sequence
+	asked := make(chan error, 1)
+	m := zktest.Start(t).Member(t, "a", config, framework.WithMeterProvider(metricstest.NewCalling("lockstep.ids.reservations", func() {
+		_, err := s.Next(ended)
+		asked <- err
+	})))
+	s = ids.NewSequence(m.Client, path)
+	go s.Next(t.Context())
+	select {
+	case err := <-asked:
+		require.NoError(t, err, "a reserved number needs no request")
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the instrument waits for a mutex of its caller")
+	}
+	require.NoError(t, s.Close(t.Context()))
 }

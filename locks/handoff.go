@@ -122,8 +122,15 @@ func (h *localHandoff) acquireNodeIfNeeded() {
 	}()
 }
 
-// nodeAcquired handles the outcome of an acquisition: the first goroutine that waits gets the first turn, or all get the error.
+// nodeAcquired handles the outcome of an acquisition: the first goroutine that waits gets the first turn, or all get the error. It releases a node that nobody waits for.
 func (h *localHandoff) nodeAcquired(acquired context.Context, o handoffOutcome) {
+	if !h.passOutcome(acquired, o) {
+		o.lease.endLease(ErrReleased)
+	}
+}
+
+// passOutcome passes the outcome of an acquisition on. It reports false for a node that nobody waits for.
+func (h *localHandoff) passOutcome(acquired context.Context, o handoffOutcome) (passed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.acquiring, h.stopAcquiring = false, nil
@@ -138,11 +145,12 @@ func (h *localHandoff) nodeAcquired(acquired context.Context, o handoffOutcome) 
 			h.sendToFirst(o)
 		}
 	case h.waiting.Len() == 0:
-		o.lease.endLease(ErrReleased)
+		return false
 	default:
 		h.startSlice(o.lease)
 		h.passTurn()
 	}
+	return true
 }
 
 // startSlice starts a slice on a node. When the node's lease ends, the current turn ends too, so that waiters need not wait for its release.
@@ -196,9 +204,11 @@ func (h *localHandoff) endTurn(written bool) releaseProgress {
 		return releaseProgress{gone: closedChannel}
 	}
 	h.node = nil
-	own.endAndGiveBack(ErrReleased, written) // also of a node that was lost: its release tells so
+	ended := own.endUnmeasured(ErrReleased, written) // also of a node that was lost: its release tells so
 	h.acquireNodeIfNeeded()
-	return own.release
+	progress := own.release
+	progress.ended = ended
+	return progress
 }
 
 // giveUp ends the wait of one goroutine whose context has ended.

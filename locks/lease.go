@@ -43,10 +43,10 @@ type Lease struct {
 	session *framework.Session
 	key     any // finds the lease in its contexts; nil: it cannot be found
 
-	life  *lifetime.Lifetime       // how long the lease stands
-	hold  primitives.Hold          // of the lease's own nodes; nil if they belong to other leases
-	outer *Lease                   // the lease that has the node, of a nested lease or a turn
-	held  waitline.HoldMeasurement // measures the hold
+	life     *lifetime.Lifetime       // how long the lease stands
+	hold     primitives.Hold          // of the lease's own nodes; nil if they belong to other leases
+	outer    *Lease                   // the lease that has the node, of a nested lease or a turn
+	measures waitline.HoldMeasurement // measures the hold
 
 	contender *waitline.Contender                // of a lease in a line, and of leases within it
 	giveBack  func(written bool) releaseProgress // deletes the nodes; written asks for releaseProgress.written
@@ -71,6 +71,8 @@ type releaseProgress struct {
 	deletion interface{ Err() error }
 	// afterGone is called by a Release that has waited for gone; it may be nil.
 	afterGone func()
+	// ended is the lease of the node, if its hold has ended with this release of a turn; see Lease.endUnmeasured.
+	ended *Lease
 }
 
 // Context is done when the lease has ended. Its cause wraps ErrReleased, ErrMaxHold, framework.ErrSessionLost, framework.ErrNodeGone or
@@ -207,10 +209,18 @@ func (l *Lease) endLease(cause error) { l.endAndGiveBack(cause, false) }
 
 // endAndGiveBack is endLease. If written is true, l.release also tells when the deletion is in the connection's queue.
 func (l *Lease) endAndGiveBack(cause error, written bool) {
+	if ended := l.endUnmeasured(cause, written); ended != nil {
+		ended.measureEnd()
+	}
+}
+
+// endUnmeasured is endAndGiveBack without the measurement, which calls instruments of the user's. It returns the lease whose hold has ended, or nil: the caller calls its measureEnd
+// when no mutex is locked.
+func (l *Lease) endUnmeasured(cause error, written bool) (ended *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
-		return
+		return nil
 	}
 	l.ended = true
 	if l.unwatch != nil {
@@ -221,12 +231,16 @@ func (l *Lease) endAndGiveBack(cause error, written bool) {
 	}
 	if l.hold != nil {
 		l.hold.End(cause)
-		l.held.End(l.life.Err(), ErrReleased, ErrMaxHold)
+		ended = l
 	} else {
 		l.life.End(cause)
 	}
 	l.release = l.giveBack(written)
+	return cmp.Or(ended, l.release.ended)
 }
+
+// measureEnd measures the hold, which has ended.
+func (l *Lease) measureEnd() { l.measures.End(l.life.Err(), ErrReleased, ErrMaxHold) }
 
 // holdNodes makes the lease stand for as long as a hold on its nodes, which tel measures. It fails when the session has ended.
 func (l *Lease) holdNodes(ctx context.Context, tel *waitline.Telemetry, node primitives.Created, more ...primitives.Created) error {
@@ -234,7 +248,7 @@ func (l *Lease) holdNodes(ctx context.Context, tel *waitline.Telemetry, node pri
 	if err != nil {
 		return err
 	}
-	l.hold, l.life, l.held = h, h.Lifetime(), tel.StartHold()
+	l.hold, l.life, l.measures = h, h.Lifetime(), tel.StartHold()
 	return nil
 }
 

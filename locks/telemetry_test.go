@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/metricstest"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestAsksAreTraced(t *testing.T) {
@@ -61,4 +64,33 @@ func TestAsksAreTraced(t *testing.T) {
 		}
 		require.Equal(t, "s", names["lockstep.lock.wait.duration"])
 	})
+}
+
+// TestAnInstrumentMayAskTheLease that has just ended, and its lock: both have a mutex. It is not in virtual time, which stops while a goroutine waits for a mutex.
+func TestAnInstrumentMayAskTheLease(t *testing.T) {
+	for name, options := range map[string][]locks.MutexOption{"alone": nil, "handoff": {locks.WithLocalHandoff(time.Second)}} {
+		t.Run(name, func(t *testing.T) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			var lease *locks.Lease
+			var mutex *locks.Mutex
+			asked := make(chan error, 1)
+			m := zktest.Start(t).Member(t, "a", config, framework.WithMeterProvider(metricstest.NewCalling("lockstep.lock.hold.duration", func() {
+				_, err := mutex.TryLock(ended)
+				asked <- errors.Join(err, lease.Release(t.Context()))
+			})))
+			mutex = locks.NewMutex(m.Client, path, options...)
+			var err error
+			lease, err = mutex.Lock(t.Context())
+			require.NoError(t, err)
+			go lease.Release(t.Context())
+			select {
+			case err := <-asked:
+				require.ErrorIs(t, err, context.Canceled)
+				require.NotErrorIs(t, err, framework.ErrUnconfirmed)
+			case <-time.After(10 * time.Second):
+				require.Fail(t, "the instrument waits for a mutex of its caller")
+			}
+		})
+	}
 }

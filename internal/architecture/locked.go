@@ -22,7 +22,7 @@ var (
 // lockedPackage finds calls that reach what the user has passed while a mutex is locked. Such a handler may ask the client for its state, or block for ever.
 //
 // It follows the statements of each function in order, from Lock to Unlock. It begins with a locked mutex in a function whose comment says that it is guarded, or that its caller holds a mutex.
-// Functions of the same package that make such a call count as one. It does not look into function literals, which may run later.
+// Functions of the same package that make such a call count as one. A function literal begins without a locked mutex, since it may run later.
 type lockedPackage struct {
 	set     *token.FileSet
 	info    *types.Info
@@ -61,6 +61,7 @@ func Locked(module fs.FS, files []File) (wrong []string, err error) {
 		}
 		for _, f := range functionsOf(parsed) {
 			p.checkBlock(f.Body.List, heldAtBegin(f))
+			p.checkLiterals(f)
 		}
 	}
 	return wrong, nil
@@ -119,6 +120,16 @@ func (p *lockedPackage) checkBlock(statements []ast.Stmt, held []string) {
 		}
 		p.checkNode(s, held)
 	}
+}
+
+// checkLiterals checks the function literals of a function.
+func (p *lockedPackage) checkLiterals(f *ast.FuncDecl) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.FuncLit); ok {
+			p.checkBlock(literal.Body.List, nil)
+		}
+		return true
+	})
 }
 
 // checkNode checks the calls in a statement or an expression.

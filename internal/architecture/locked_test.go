@@ -31,6 +31,8 @@ func TestCallsUnderALockAreFound(t *testing.T) {
 		"func (a A) f() { a.mu.Lock(); a.g(); a.mu.Unlock() }\nfunc (a A) g() { h(a) }\nfunc h(a A) { a.onWait(1) }": {2},
 		"// Guarded by mu.\nfunc (a A) f() { a.n.Add(ctx, 1) }":                                                      {3},
 		"func (a A) f() { a.mu.Lock(); a.n.Add(1); a.mu.Unlock() }":                                                  nil,
+		"func (a A) f() { g(func() { a.mu.Lock(); defer a.mu.Unlock(); h(func() { a.n.Add(ctx, 1) }) }) }":           nil,
+		"func (a A) f() { g(func() { h(func() { a.mu.Lock(); defer a.mu.Unlock(); a.n.Add(ctx, 1) }) }) }":           {2},
 	} {
 		module := fstest.MapFS{"locks/a.go": {Data: []byte("package locks; type A struct{}\n" + body)}}
 		files, err := Load(module)

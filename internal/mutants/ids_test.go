@@ -4,6 +4,10 @@ func init() { lists["ids"] = idsMutants }
 
 // idsMutants are the safeguards of package ids.
 var idsMutants = []mutant{
+	{
+		name: "a reservation is measured under its mutex", file: "ids/reservations.go", test: "TestAnInstrumentMayAskForAnID",
+		old: "	store(err)\n	pending.err", new: "	store(err)\n	r.tel.countReservation(err)\n	pending.err",
+	},
 	// Sequences.
 	{
 		name: "a block is reserved at any version", file: "ids/sequence.go", test: "TestNumbersAreUniqueAndRise",

@@ -19,6 +19,10 @@ var locksMutants = []mutant{
 		test: "TestNothingIsAllocatedForMetricsWithoutAProvider",
 		old:  "if t.waits.Enabled(ctx) {", new: "if true {",
 	},
+	{
+		name: "a hold's end is measured under the lease's mutex", file: "locks/lease.go", test: "TestAnInstrumentMayAskTheLease",
+		old: "\t\tl.hold.End(cause)\n\t\tended = l\n", new: "\t\tl.hold.End(cause)\n\t\tl.measureEnd()\n",
+	},
 	// The waiting line.
 	{
 		name: "numbers are compared as plain integers", file: "internal/waitline/position.go", test: "TestViewAgreesWithTheOrder",
