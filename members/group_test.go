@@ -132,6 +132,29 @@ func TestAFormerSessionShowsNothing(t *testing.T) {
 	})
 }
 
+// TestLeaveDeletesTheNodeOfAFormerSession: the member leaves right after it has joined again, while the servers still have its former node.
+func TestLeaveDeletesTheNodeOfAFormerSession(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		m := a.join("a")
+		a.Link.Cut()
+		time.Sleep(timeout - time.Second)
+		w.Restart()
+		time.Sleep(2 * time.Second)
+		busy := w.Throttle(100, zktest.Match{Op: zktest.OpDelete}) // that of the former node
+		a.Link.Heal()
+		<-busy.Hit()
+		left := make(chan error, 1)
+		go func() { left <- m.Leave(t.Context()) }()
+		synctest.Wait()
+		busy.Cancel()
+		require.NoError(t, <-left)
+		view, err := o.List(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, view.Members)
+	})
+}
+
 // TestANodeThatWasCreatedWithoutAnAnswerShowsNothing: the session on which a member has joined ends before the servers' answer arrives, and its node stays for a while.
 func TestANodeThatWasCreatedWithoutAnAnswerShowsNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -260,11 +260,11 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 	name := znode.ProtectedPrefix + uuid.NewString() + "-" + memberName
 	node := m.group.nodePath(name)
 	_, err = s.Primitives().CreateProtected(m.ctx, primitives.ProtectedCreate{Dir: m.group.path, Name: name, Data: data, Plain: true, Unnumbered: true})
-	if err == nil {
-		defer func() { m.deletion.Await(s.Primitives().Discard(nil, node)) }()
+	switch {
+	case err == nil:
+		defer m.deleteNode(s, node)
 		err = m.deleteFormer(s)
-	}
-	if err == nil || errors.Is(err, framework.ErrSessionLost) { // without an answer it may have been created
+	case errors.Is(err, framework.ErrSessionLost): // it may have been created
 		m.former = append(m.former, node)
 	}
 	if err != nil {
@@ -277,6 +277,17 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 		if err := m.keepNode(s, node); err != nil {
 			return err
 		}
+	}
+}
+
+// deleteNode deletes the member's node on a session, and with it the nodes of former sessions that deleteFormer has not deleted: the member is not listed any more then.
+func (m *Membership) deleteNode(s *framework.Session, node string) {
+	deletion := s.Primitives().Discard(nil, node, m.former...)
+	m.deletion.Await(deletion)
+	if deletion.Err() != nil {
+		m.former = append(m.former, node)
+	} else {
+		m.former = nil
 	}
 }
 
