@@ -78,15 +78,17 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 			var rs []framework.OpResult
 			rs, err = s.Multi(ctx, framework.CheckOp(l.path, count.version), framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
 				framework.CreateOp(znode.Join(l.at, countName), []byte(id), framework.PersistentSequential))
-			sent = latchCount{}
-			if err == nil || errors.Is(err, framework.ErrOutcomeUnknown) || errors.Is(err, framework.ErrNodeExists) {
+			switch {
+			case errors.Is(err, framework.ErrNodeExists): // it has counted in a try or a call before
+				counted = true
+			case err == nil, errors.Is(err, framework.ErrOutcomeUnknown):
 				sent = count
+			default:
+				sent = latchCount{}
 			}
 			switch {
-			case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended): // the first: the latch was reset meanwhile
+			case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended), isLatchGone(err): // the first: the latch was reset meanwhile
 				return recipe.ErrAgain
-			case errors.Is(err, framework.ErrNodeExists):
-				counted = true
 			case err == nil && rs[2].Path > l.lastCountNode():
 				extra = rs[2].Path
 			}
@@ -97,9 +99,16 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 		if err != nil || extra == "" {
 			return err
 		}
+		sent = count // the call may not count in another one
 		tooMany = fmt.Errorf("%w: others have counted all %d counts before %q", ErrTooMany, l.size, id)
 		return cmp.Or(l.undoCount(ctx, s, count, id, extra), tooMany)
 	})
+}
+
+// isLatchGone reports whether a transaction that checks the latch first was refused because the latch was deleted.
+func isLatchGone(err error) bool {
+	var refused *framework.TxError
+	return errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, framework.ErrNoNode)
 }
 
 // errOtherCount says that a latch was reset, or made again.

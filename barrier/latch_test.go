@@ -154,6 +154,40 @@ func TestACountBesideAReset(t *testing.T) {
 	})
 }
 
+// TestASecondCountBesideAReset: the latch is reset while the answer that the caller has counted already is on its way. No reply is lost.
+func TestASecondCountBesideAReset(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, n := w.member("a"), w.member("b")
+		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
+		require.NoError(t, b.CountDown(t.Context(), "x"))
+		refused := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID()})
+		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
+		<-refused.Hit()
+		refused.Cancel()
+		require.NoError(t, b.Reset(t.Context()))
+		require.NoError(t, counted())
+		require.Zero(t, remaining(t, b), "it counts in the next count")
+	})
+}
+
+// TestACountBesideADeletion: the latch is deleted after the caller has read it.
+func TestACountBesideADeletion(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, n := w.member("a"), w.member("b")
+		a, b := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
+		require.Equal(t, 2, remaining(t, b))
+		read := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: w.session(m).ID(), Path: path})
+		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
+		<-read.Hit()
+		read.Cancel()
+		for _, node := range []string{path + "/by", path + "/at", path} {
+			require.NoError(t, n.Delete(t.Context(), node, framework.AnyVersion))
+		}
+		require.NoError(t, counted())
+		require.Equal(t, 1, remaining(t, b))
+	})
+}
+
 // TestTooManyCountsAreReportedAfterLostReply, to the count or to the transaction that deletes it.
 func TestTooManyCountsAreReportedAfterLostReply(t *testing.T) {
 	for nth := 1; nth <= 2; nth++ {
@@ -177,6 +211,25 @@ func TestACountTooManyIsReportedAfterAReset(t *testing.T) {
 		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
 		require.NoError(t, b.CountDown(t.Context(), "y"))
 		require.Zero(t, remaining(t, a))
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes})
+		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
+		<-lost.Hit()
+		m.Link.Cut()
+		require.NoError(t, b.Reset(t.Context()))
+		m.Link.Heal()
+		require.ErrorIs(t, counted(), barrier.ErrTooMany)
+		require.Equal(t, 1, remaining(t, b))
+	})
+}
+
+// TestAnEarlierCountTooManyIsReportedAfterAReset: a call that has ended has left a count too many. The reply to the transaction with which the next call deletes it is lost.
+func TestAnEarlierCountTooManyIsReportedAfterAReset(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, n := w.member("a"), w.member("b")
+		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
+		require.NoError(t, b.CountDown(t.Context(), "y"))
+		_, err := m.Multi(t.Context(), framework.CreateOp(path+"/by/x", nil, framework.Persistent), framework.CreateOp(path+"/at/c-", []byte("x"), framework.PersistentSequential))
+		require.NoError(t, err)
 		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-lost.Hit()

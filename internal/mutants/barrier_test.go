@@ -310,6 +310,18 @@ var barrierMutants = []mutant{
 		old: "err == nil && now.latchCount != in {", new: "err == nil && now.version != in.version {",
 	},
 	{
+		name: "a caller's second count is taken for one without an answer", file: "barrier/latch.go", test: "TestASecondCountBesideAReset",
+		old: "\t\t\t\tcounted = true\n", new: "\t\t\t\tcounted, sent = true, count\n",
+	},
+	{
+		name: "a count too many of an earlier call becomes one of the next count", file: "barrier/latch.go", test: "TestAnEarlierCountTooManyIsReportedAfterAReset",
+		old: "\t\tsent = count // the call may", new: "\t\t_ = sent // the call may",
+	},
+	{
+		name: "a deletion of the latch ends a count", file: "barrier/latch.go", test: "TestACountBesideADeletion",
+		old: ", isLatchGone(err):", new: ":",
+	},
+	{
 		name: "a count whose reply was lost is not judged", file: "barrier/latch.go", test: "TestTooManyCountsAreReportedAfterLostReply",
 		old: "extra, err = l.checkEarlierCount(ctx, s, id)", new: "err = nil",
 	},
