@@ -41,6 +41,7 @@ func TestAnEmptyListNamesWhatIsElsewhere(t *testing.T) {
 	go func() { ended <- jobs.Run(running) }()
 	defer func() { stop(); <-ended }()
 	s.until("the job", func() bool { reports, err := jobs.InspectAll(ctx); return err == nil && len(reports) == 1 })
+	s.queue("/jobs/election", 1)
 
 	for list, elsewhere := range map[string]string{
 		"locks": "/orders/1, /orders/2, /orders/3, and more: lockstep locks /", "elections": "/billing, /jobs/election: lockstep elections /",
