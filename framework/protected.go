@@ -49,12 +49,16 @@ func (p operations) CreateProtected(ctx context.Context, c primitives.ProtectedC
 	if create.tries > 1 && c.Stat != "" { // it was read before the nodes were created
 		return primitives.ProtectedNodes{Nodes: created}, nil
 	}
+	made := primitives.ProtectedNodes{Nodes: created}
 	select {
 	case <-create.readBehind:
-		return primitives.ProtectedNodes{Nodes: created, Names: create.names, StatCzxid: create.statCzxid}, nil
+		made.Names, made.StatCzxid = create.names, create.statCzxid
 	default: // the caller wanted no read, or its context has ended
-		return primitives.ProtectedNodes{Nodes: created}, nil
 	}
+	if c.List && create.lookedUp != nil {
+		made.Names = create.lookedUp
+	}
+	return made, nil
 }
 
 // protectedCreate is one protected create: an ephemeral node with a UUID in its name, or several in a transaction. When a reply is lost, the nodes are found by the
@@ -75,6 +79,7 @@ type protectedCreate struct {
 	behind     *link.Call    // a read, sent with the first try, or nil
 	readBehind chan struct{} // closed when it was answered
 	names      []string      // the answer to a list
+	lookedUp   []string      // the list in which the nodes were found by their UUID
 	statCzxid  int64         // the answer to a Stat
 
 	mu        sync.Mutex
@@ -346,6 +351,9 @@ func (p *protectedCreate) findByUUID() ([]primitives.Created, error) {
 	}
 	if len(found) == 0 {
 		return nil, errNotCreated
+	}
+	if !p.unnumbered {
+		p.lookedUp = names
 	}
 	return found, nil
 }

@@ -73,6 +73,21 @@ func TestNoOrphanWhenRepliesAreLost(t *testing.T) {
 	}
 }
 
+// TestALookUpAfterALostReplyIsTheList: the list in which the session finds its node shows the caller the line, too.
+func TestALookUpAfterALostReplyIsTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		s := session(t, zk.Member(t, "a", config))
+		require.NoError(t, s.MakeDirs(t.Context(), "/dir"))
+		require.NoError(t, s.Create(t.Context(), "/dir/other", nil, framework.Persistent))
+		lost := zk.DropReply(1, on(zktest.OpCreate, "/dir"))
+		made, names, err := createAndList(t.Context(), s, "/dir", "lock-", nil)
+		require.NoError(t, err)
+		<-lost.Hit()
+		require.ElementsMatch(t, []string{"other", made.Path[len("/dir/"):]}, names)
+	})
+}
+
 // TestNoOrphanWhenTheContextEnds ends the context at every step of a slow create, with and without a
 // lost reply.
 func TestNoOrphanWhenTheContextEnds(t *testing.T) {

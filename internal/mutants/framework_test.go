@@ -291,6 +291,11 @@ var frameworkMutants = []mutant{
 
 	// Protected creates and deletions.
 	{
+		name: "the list of a look-up is thrown away", file: "framework/protected.go", test: "TestALookUpAfterALostReplyIsTheList",
+		old: "if c.List && create.lookedUp != nil {",
+		new: "if c.List && create.lookedUp != nil && false {",
+	},
+	{
 		name: "a look-up without a sync", file: "framework/protected.go",
 		old: "	if err := p.s.Sync(p.s.ctx, p.dir); err != nil {\n		return nil, err\n	}\n	if p.unnumbered", new: "	if p.unnumbered",
 		test: "TestNoOrphanWhenRepliesAreLost",

@@ -46,8 +46,18 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "the end of the near neighbour grants though others are ahead", file: "internal/waitline/line.go", pkg: "./locks", test: "TestEightClientsReadAndWrite",
-		old: "if deleted && v.blockers == 1 && !c.mayBeReplaced(v.predecessor) {",
-		new: "if deleted && !c.mayBeReplaced(v.predecessor) {",
+		old: "if event == framework.NodeDeleted && v.blockers == 1 && !c.mayBeReplaced(v.predecessor) {",
+		new: "if event == framework.NodeDeleted && !c.mayBeReplaced(v.predecessor) {",
+	},
+	{
+		name: "a waiter lists the line after a reconnect", file: "internal/waitline/line.go", pkg: "./locks", test: "TestALongLineIsListedOncePerJoin",
+		old: "if event == framework.Reconnected {",
+		new: "if event == framework.Reconnected && false {",
+	},
+	{
+		name: "a waiter does not watch the second predecessor again after a reconnect", file: "internal/waitline/line.go", pkg: "./locks", test: "TestALongLineIsListedOncePerJoin|TestAWaiterSeesWhatLeftDuringItsReconnect",
+		old: "\t\tpredecessor.stopWatch()\n\t\tsecond.stopWatch()\n\t\treturn event.Kind, nil\n",
+		new: "\t\tpredecessor.stopWatch()\n\t\treturn event.Kind, nil\n",
 	},
 	{
 		name: "a deleted waiter is not noticed", file: "internal/waitline/line.go", pkg: "./locks", test: "TestWaiterWithDeletedNodeIsNotGranted",

@@ -111,8 +111,8 @@ type ProtectedCreate struct {
 type ProtectedNodes struct {
 	// Nodes are the created nodes.
 	Nodes []Created
-	// Names is the list for ProtectedCreate.List. It is nil if there is no list, because the directory was missing or the connection was lost. Then the caller
-	// lists Dir itself.
+	// Names is the list for ProtectedCreate.List, or the later one in which CreateProtected has found the nodes after a lost reply. It is nil if there is none, because the
+	// directory was missing or the connection was lost. Then the caller lists Dir itself.
 	Names []string
 	// StatCzxid is the transaction that created the node of ProtectedCreate.Stat. It is 0 if that is not known, because the node is missing, the create
 	// needed a second try, or the connection was lost. Then the caller reads the node itself.

@@ -199,6 +199,9 @@ func (c *Contender) listLine(ctx context.Context) (lineView, error) {
 // When the second predecessor is gone, it lists the line while the predecessor still holds, so that this list delays no grant. If the predecessor is then the only
 // one that blocks it, the event of that node's deletion is the grant, without another list. This is safe because new contenders can only join behind, or take the
 // number of a writer that blocks already (mayBeReplaced).
+//
+// After a reconnect it watches the same nodes again and lists nothing: a node that is gone by then has the event NodeDeleted. If each waiter of a long line listed it when a server was
+// lost, the servers would have to send as many names as the square of the line's length (docs/adr/0101-a-reconnect-lists-no-line.md).
 func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 	if c.localContenders.stateOf(&c.local) == granted {
 		return nil
@@ -247,31 +250,38 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 			}
 			c.watchPredecessors(v, &predecessor, &second)
 		}
-		deleted, err := c.waitForEvent(ctx, &predecessor, &second)
+		event, err := c.waitForEvent(ctx, &predecessor, &second)
 		if err != nil {
 			return err
 		}
-		if deleted && v.blockers == 1 && !c.mayBeReplaced(v.predecessor) {
+		if event == framework.Reconnected {
+			continue
+		}
+		if event == framework.NodeDeleted && v.blockers == 1 && !c.mayBeReplaced(v.predecessor) {
 			c.localContenders.markGranted(&c.local, !c.local.position.Kind.IsShared())
 		}
 		v = lineView{}
 	}
 }
 
-// waitForEvent waits until one of the watches fires or a local contender wakes the contender. It reports whether the predecessor's node was
-// deleted.
-func (c *Contender) waitForEvent(ctx context.Context, predecessor, second *watchedNode) (deleted bool, err error) {
+// waitForEvent waits until one of the watches fires or a local contender wakes the contender. It returns what has happened to the predecessor's node: NodeDeleted, another event,
+// or Reconnected. After that neither node is watched.
+func (c *Contender) waitForEvent(ctx context.Context, predecessor, second *watchedNode) (kind framework.EventKind, err error) {
 	from := recipe.Sources{Watch: predecessor.w, SecondWatch: second.w, Signal: c.local.wakeups}
 	source, event, err := recipe.WaitForFirst(ctx, c.s.Context(), from)
-	switch source {
-	case recipe.FromWatch:
+	switch {
+	case event.Kind == framework.Reconnected:
 		predecessor.stopWatch()
-		return event.Kind == framework.NodeDeleted, c.watchAgain(ctx, predecessor, event.Err)
-	case recipe.FromSecondWatch:
 		second.stopWatch()
-		return false, c.watchAgain(ctx, second, event.Err)
+		return event.Kind, nil
+	case source == recipe.FromWatch:
+		predecessor.stopWatch()
+		return event.Kind, c.watchAgain(ctx, predecessor, event.Err)
+	case source == recipe.FromSecondWatch:
+		second.stopWatch()
+		return 0, c.watchAgain(ctx, second, event.Err)
 	}
-	return false, err
+	return 0, err
 }
 
 // watchAgain watches a node whose watch the servers have not set for this reason, unless it is nil. The session has sent the request of watchPredecessors only
