@@ -46,6 +46,7 @@
 //	execute.go     what an executor does with a delivery
 //	run.go         Run; waits.go Sleep, Await and Child
 //	step.go        Step, and Do and Parallel of both recorders
+//	branches.go    waits in a function of Parallel beside others that work
 //	ledger.go      Ledger; open.go OpenLedger
 //
 // Named steps that return recorded results are an idea of DBOS Transact and River. In place of their check afterwards, here a guard makes the servers refuse a former executor.

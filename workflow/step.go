@@ -30,6 +30,9 @@ type Recorder interface {
 	// Parallel calls functions at once and waits until all have returned. Each may run steps, and wait if the Recorder is a Run. If functions fail, Parallel returns their
 	// errors, joined. Otherwise, if one returns ErrWaiting, Parallel returns ErrWaiting: the run waits until the first of the waits is over, and its function is called
 	// again. A panic is an error (ErrPanic).
+	//
+	// As long as another function works, Sleep, Await and Child with the context that Parallel has passed wait in the process, and the function goes on when its wait is over. They
+	// return ErrWaiting when all functions have returned or wait. Within a step they return ErrWaiting at once.
 	Parallel(ctx context.Context, functions ...func(context.Context) error) error
 
 	recorder() *stepRecorder
@@ -42,6 +45,7 @@ type stepRecorder struct {
 	uuid       string
 	claim      runClaim
 	recorderID string // a random id in the records that this recorder writes: it tells them from those of others
+	branches   *branches
 
 	mu      sync.Mutex
 	results map[string][]byte // of the recorded steps
@@ -50,7 +54,7 @@ type stepRecorder struct {
 }
 
 func newStepRecorder(l *Ledger, e Executor, id string) *stepRecorder {
-	return &stepRecorder{ledger: l, executor: e, uuid: id, recorderID: uuid.NewString(), results: map[string][]byte{}, names: map[string]nameState{}}
+	return &stepRecorder{ledger: l, executor: e, uuid: id, recorderID: uuid.NewString(), branches: newBranches(), results: map[string][]byte{}, names: map[string]nameState{}}
 }
 
 func (r *stepRecorder) recorder() *stepRecorder { return r }
@@ -142,10 +146,12 @@ func (r *stepRecorder) Do(ctx context.Context, name string, fn func(ctx context.
 // Parallel calls functions at once and waits until all have returned; see Recorder.
 func (r *stepRecorder) Parallel(ctx context.Context, functions ...func(context.Context) error) error {
 	errs := make([]error, len(functions))
+	ctx, finish := r.branches.begin(ctx, len(functions))
 	var running sync.WaitGroup
 	for i, f := range functions {
 		errs[i] = fmt.Errorf("%w: a parallel function has ended its goroutine", ErrPanic) // unless it returns
 		running.Go(func() {
+			defer finish()
 			defer func() {
 				if v := recover(); v != nil {
 					errs[i] = fmt.Errorf("%w: %v", ErrPanic, v)
@@ -258,7 +264,7 @@ func (r *stepRecorder) recordedResult(name string) (result []byte, ok bool) {
 
 // runAttempts runs fn until it succeeds, as often as cfg says. It returns the record to write.
 func (r *stepRecorder) runAttempts(ctx context.Context, cfg stepOptions, name string, fn func(context.Context, Key) ([]byte, error)) (stepRecord, error) {
-	within, stop := whileExecuting(ctx, r.executor)
+	within, stop := whileExecuting(r.branches.withPlace(ctx, inStep), r.executor)
 	defer stop()
 	key := Key{ID: r.uuid + "-" + name, Token: r.executor.Token()}
 	pauses := backoff.New(cfg.firstPause, longestPause)

@@ -14,7 +14,8 @@ import (
 )
 
 // Sleep returns nil when d has passed since the first call of the sleep with this name, and ErrWaiting before that: return ErrWaiting from the run's function. Then the run waits on
-// the servers, without an executor, and its function is called again when the time is over. Times are by the ensemble's clock, and are rounded up to a second.
+// the servers, without an executor, and its function is called again when the time is over. Times are by the ensemble's clock, and are rounded up to a second. In a function of Parallel, Sleep
+// itself waits as long as another function works.
 //
 // A second Sleep of the same name in one call of the function returns ErrRepeated.
 func (r *Run) Sleep(ctx context.Context, name string, d time.Duration) error {
@@ -29,8 +30,10 @@ func (r *Run) Sleep(ctx context.Context, name string, d time.Duration) error {
 		return failure.Wrap("sleep", r.ledger.path, err)
 	}
 	over, until, err := r.runTimer(ctx, name, d)
-	if err == nil && !over {
-		err = r.state.addWait(runWait{Until: until.UnixMilli()})
+	for err == nil && !over {
+		if err = r.wait(ctx, runWait{Until: until.UnixMilli()}); err == nil {
+			over, err = r.isOver(ctx, until)
+		}
 	}
 	return failure.Wrap("sleep", r.timerNode(name), err)
 }
@@ -45,18 +48,26 @@ func (r *Run) runTimer(ctx context.Context, name string, d time.Duration) (over 
 	if err != nil {
 		return false, until, err
 	}
+	if !begun {
+		err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) (err error) {
+			until, err = r.beginTimer(ctx, s, name, d)
+			return err
+		})
+	}
+	if err == nil {
+		over, err = r.isOver(ctx, until)
+	}
+	return over, until, err
+}
+
+// isOver reports whether a time of the ensemble's clock is over.
+func (r *Run) isOver(ctx context.Context, until time.Time) (over bool, err error) {
 	err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error {
-		if !begun {
-			if until, err = r.beginTimer(ctx, s, name, d); err != nil {
-				return err
-			}
-			begun = true
-		}
 		now, err := r.state.store.now(ctx, s)
 		over = !now.Before(until)
 		return err
 	})
-	return over, until, err
+	return over, err
 }
 
 // beginTimer makes a timer's node, or finds the one of an earlier try.
@@ -79,7 +90,7 @@ func (r *Run) beginTimer(ctx context.Context, s *framework.Session, name string,
 }
 
 // Await returns the data of a signal that was sent to the run with Workflows.Signal. Before the signal has come, Await returns ErrWaiting: return that from the run's function. Then
-// the run waits on the servers, without an executor. If timeout is not 0 and the signal has not come within this time since the first call, Await returns
+// the run waits on the servers, without an executor. In a function of Parallel, Await itself waits as long as another function works. If timeout is not 0 and the signal has not come within this time since the first call, Await returns
 // ErrTimeout, then and each time the function is called again; Signal refuses a signal that comes later. ErrTimeout is marked as Permanent: a function that returns it ends its run
 // as failed. Workflows.Retry from the signal's name waits again.
 //
@@ -111,25 +122,48 @@ func (r *Run) awaitSignal(ctx context.Context, name string, timeout time.Duratio
 	}
 	signal, come := r.state.signal(name)
 	w := runWait{Signal: name}
+	var until time.Time
+	var over bool
+	var err error
 	if !come && timeout > 0 {
-		over, until, err := r.runTimer(ctx, name, timeout)
-		if err != nil {
-			return nil, err
+		over, until, err = r.runTimer(ctx, name, timeout)
+		w.Until = until.UnixMilli()
+	}
+	for err == nil && !come {
+		if over {
+			signal, err = r.settleSignal(ctx, name)
+			break
 		}
-		if w.Until = until.UnixMilli(); over {
-			if signal, err = r.settleSignal(ctx, name); err != nil {
-				return nil, err
-			}
-			come = true
+		if err = r.wait(ctx, w); err == nil {
+			signal, come, err = r.findSignal(ctx, name)
+		}
+		if err == nil && timeout > 0 {
+			over, err = r.isOver(ctx, until)
 		}
 	}
 	switch {
-	case !come:
-		return nil, r.state.addWait(w)
+	case err != nil:
+		return nil, err
 	case signal.TimedOut:
 		return nil, Permanent(fmt.Errorf("%w: no signal %q within %v", ErrTimeout, name, timeout))
 	}
 	return signal.Data, nil
+}
+
+// findSignal reads a signal that may have come.
+func (r *Run) findSignal(ctx context.Context, name string) (signal signalRecord, come bool, err error) {
+	node := r.signalNode(name)
+	err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error {
+		data, _, err := s.Get(ctx, node)
+		if err == nil {
+			signal, err = parseSignal(node, data)
+		}
+		return err
+	})
+	if err == nil {
+		r.state.noteSignal(name, signal)
+	}
+	return signal, err == nil, ignoreNoNode(err)
 }
 
 // settleSignal makes the node which says that a signal has timed out. If the signal comes first, it returns the signal.
@@ -157,7 +191,8 @@ func (r *Run) settleSignal(ctx context.Context, name string) (signal signalRecor
 }
 
 // Child starts a run as a child of this run and returns the child's result, which is recorded as that of the step with this name. The child's id is the run's id, a dot and the
-// name. Until the child has finished, Child returns ErrWaiting: return that from the run's function. Then the run waits on the servers, without an executor.
+// name. Until the child has finished, Child returns ErrWaiting: return that from the run's function. Then the run waits on the servers, without an executor. In a function of
+// Parallel, Child itself waits as long as another function works.
 //
 // If the child has failed, Child returns ErrFailed. If it was cancelled, Child returns ErrCancelled. Both are marked as Permanent: a function that returns one of them ends its run
 // as failed. To go on after that, retry the child, and then this run. A child stays as long as its parent. Cancelling a run does not cancel its children.
@@ -202,19 +237,23 @@ func (r *Run) childResult(ctx context.Context, name, kind string, input any) (js
 		}
 	}
 	store := r.state.store
-	record := runRecord{Workflow: kind, Input: data, Parent: &parentRun{r.ID(), r.UUID()}, Trace: store.tel.traceContext(ctx)}.begin()
-	var child storedRun
-	err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) (err error) {
-		child, err = store.findOrStartChild(ctx, s, id, record, guardsOf(r.executor))
-		return err
-	})
-	if err != nil {
-		return nil, err
+	for {
+		record := runRecord{Workflow: kind, Input: data, Parent: &parentRun{r.ID(), r.UUID()}, Trace: store.tel.traceContext(ctx)}.begin()
+		var child storedRun
+		err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) (err error) {
+			child, err = store.findOrStartChild(ctx, s, id, record, guardsOf(r.executor))
+			return err
+		})
+		if err == nil && child.State.IsFinished() {
+			return child.Result, Permanent(child.outcome())
+		}
+		if err == nil {
+			err = r.wait(ctx, runWait{Child: id})
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	if !child.State.IsFinished() {
-		return nil, r.state.addWait(runWait{Child: id})
-	}
-	return child.Result, Permanent(child.outcome())
 }
 
 // findOrStartChild reads a child, or starts it with record if it is missing. It reads without a sync: the executor has read its run behind one, and with an older state
@@ -251,4 +290,106 @@ func (r storedRun) outcome() error {
 		return fmt.Errorf("%w: %s: %s", ErrCancelled, r.id, r.Error)
 	}
 	return nil
+}
+
+// lookAfter is how long a function of Parallel waits before it watches the signal or the child that it waits for. Most often no other function works any more by then, and the run
+// waits on the servers.
+const lookAfter = time.Second
+
+// errTimeOver is the cause with which a wait's context ends at the wait's time.
+var errTimeOver = errors.New("the time of the wait is over")
+
+// wait returns nil when what the run waits for may have come: look again. It returns ErrWaiting, and notes the wait, when no other function of Parallel works any more, or if ctx is not from one.
+func (r *Run) wait(ctx context.Context, w runWait) error {
+	resume, ok := r.branches.wait(ctx)
+	if resume != nil {
+		defer resume()
+	}
+	if !ok {
+		return r.state.addWait(w)
+	}
+	within, stop := whileExecuting(ctx, r.executor)
+	defer stop()
+	within, cancel := context.WithCancelCause(within)
+	defer cancel(nil)
+	defer context.AfterFunc(r.branches.idle, func() { cancel(ErrWaiting) })()
+	err := r.waitInProcess(within, w)
+	switch cause := context.Cause(within); {
+	case errors.Is(cause, ErrWaiting):
+		return r.state.addWait(w)
+	case errors.Is(cause, ErrEnded):
+		return cause
+	case ctx.Err() != nil:
+		return failure.Ended(ctx)
+	}
+	return err
+}
+
+// waitInProcess returns nil when the time of a wait is over, or its signal or the end of its child has come.
+func (r *Run) waitInProcess(ctx context.Context, w runWait) error {
+	if w.Until > 0 {
+		var left time.Duration
+		err := r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error {
+			now, err := r.state.store.now(ctx, s)
+			left = time.UnixMilli(w.Until).Add(time.Millisecond).Sub(now)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeoutCause(ctx, left, errTimeOver)
+		defer cancel()
+		ctx = limited
+	}
+	err := recipe.Pause(ctx, lookAfter)
+	switch {
+	case err != nil:
+	case w.Signal == "" && w.Child == "":
+		<-ctx.Done()
+	default:
+		err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error { return r.watchFor(ctx, s, w) })
+	}
+	if errors.Is(context.Cause(ctx), errTimeOver) {
+		return nil
+	}
+	return err
+}
+
+// watchFor waits until a signal has come, or a child has ended or is gone.
+func (r *Run) watchFor(ctx context.Context, s *framework.Session, w runWait) error {
+	for {
+		changed, err := r.watch(ctx, s, w)
+		if err != nil || changed == nil {
+			return err
+		}
+		if _, err := recipe.WaitForWatch(ctx, s, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// watch watches the node of a signal or a child. It returns no watch if the signal has come, or the child has ended or is gone.
+func (r *Run) watch(ctx context.Context, s *framework.Session, w runWait) (*framework.Watch, error) {
+	if w.Signal != "" {
+		_, changed, err := s.WatchExists(ctx, r.signalNode(w.Signal))
+		if err == nil {
+			changed.Stop()
+			return nil, nil
+		}
+		if errors.Is(err, framework.ErrNoNode) {
+			return changed, nil
+		}
+		return nil, err
+	}
+	node := r.state.store.runNode(w.Child)
+	data, _, changed, err := s.WatchData(ctx, node)
+	if err != nil {
+		return nil, ignoreNoNode(err)
+	}
+	child, err := parseRun(node, data)
+	if err != nil || child.State.IsFinished() {
+		changed.Stop()
+		return nil, err
+	}
+	return changed, nil
 }

@@ -170,7 +170,7 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "a timeout is not settled", file: "workflow/waits.go", test: "TestSignalsWithALimit",
-		old: "			if signal, err = r.settleSignal(ctx, name); err != nil {\n				return nil, err\n			}\n", new: "			signal.TimedOut = true\n",
+		old: "			signal, err = r.settleSignal(ctx, name)\n", new: "			signal.TimedOut = true\n",
 	},
 	{
 		name: "a permanent error of a run is tried again", file: "workflow/execute.go", test: "TestFailedRuns",
@@ -290,6 +290,18 @@ var workflowMutants = []mutant{
 	{
 		name: "a run that may not be read keeps others", file: "workflow/sweep.go", test: "TestARunThatMayNotBeReadKeepsNoOthers",
 		old: "&& !errors.Is(err, framework.ErrNoAuth) &&", new: "&&",
+	},
+	{
+		name: "a wait beside a function that works is over when that has returned", file: "workflow/branches.go", test: "TestAWaitIsOverBesideALongBranch",
+		old: "	if b.placeOf(ctx) != inBranch {", new: "	if true {",
+	},
+	{
+		name: "a run keeps its member although no function works", file: "workflow/branches.go", test: "TestARunWaitsOnTheServersWhenNoBranchWorks",
+		old: "	if b.working <= 0 {", new: "	if false {",
+	},
+	{
+		name: "a wait in a step keeps the run's member", file: "workflow/step.go", test: "TestARunWaitsOnTheServersWhenNoBranchWorks",
+		old: "r.branches.withPlace(ctx, inStep)", new: "ctx",
 	},
 	{
 		name: "a wait in a step is retried as a failure", file: "workflow/step.go", test: "TestAStepWithRetriesMayWait",

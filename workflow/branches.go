@@ -1,0 +1,91 @@
+package workflow
+
+import (
+	"context"
+	"sync"
+)
+
+// branches are the functions of Parallel that a recorder has under way. One that waits for a time, a signal or a child waits in this process as long as another one works. When none works,
+// all of them return ErrWaiting, and the run waits on the servers.
+type branches struct {
+	mu      sync.Mutex
+	working int             // functions that have not returned, without those that wait or are in a Parallel of their own
+	idle    context.Context // ends, for ever, when a function waits and none works
+	setIdle context.CancelFunc
+}
+
+func newBranches() *branches {
+	b := &branches{}
+	b.idle, b.setIdle = context.WithCancel(context.Background())
+	return b
+}
+
+// placeKey is the key of a context's place in a recorder.
+type placeKey struct{ *branches }
+
+// place is where a context comes from.
+type place int
+
+const (
+	besideBranches place = iota // not from Parallel
+	inBranch                    // from Parallel
+	inStep                      // from a step, whose functions in Parallel are no branches: the step does not wait for what others do
+)
+
+func (b *branches) placeOf(ctx context.Context) place {
+	p, _ := ctx.Value(placeKey{b}).(place)
+	return p
+}
+
+func (b *branches) withPlace(ctx context.Context, p place) context.Context {
+	if b.placeOf(ctx) == p {
+		return ctx
+	}
+	return context.WithValue(ctx, placeKey{b}, p)
+}
+
+// begin counts n functions of a Parallel that was called with ctx. It returns the context of these functions, and what each one calls at its end.
+func (b *branches) begin(ctx context.Context, n int) (within context.Context, finish func()) {
+	from := b.placeOf(ctx)
+	if from == inStep || n == 0 {
+		return ctx, func() {}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.working += n
+	if from == inBranch { // which does nothing but wait for these
+		b.working--
+	}
+	return b.withPlace(ctx, inBranch), func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if n--; n == 0 && from == inBranch { // which goes on in the place of this one
+			return
+		}
+		b.working--
+		b.noteIdle()
+	}
+}
+
+// wait notes that a function waits until it calls resume. ok is false if the function is to return ErrWaiting at once.
+func (b *branches) wait(ctx context.Context) (resume func(), ok bool) {
+	if b.placeOf(ctx) != inBranch {
+		return nil, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.working--
+	b.noteIdle()
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.working++
+	}, b.idle.Err() == nil
+}
+
+// noteIdle ends all waits if no function works. b.mu is held.
+func (b *branches) noteIdle() {
+	if b.working <= 0 {
+		b.setIdle()
+	}
+}
