@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -91,6 +93,13 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 		next := r.runRecord
 		next.State, next.Error = Failed, fmt.Sprintf("%d executors were lost; the last error was: %s", losses, shortenReason(r.Error))
 		return x.store.finish(ctx, s, d, r, next)
+	} else if losses > x.kind.cfg.losses/2 {
+		leave, err := x.executeAlone(ctx, s, r, losses)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		run.recorded = leave
 	}
 	watched := make(chan struct{})
 	go func() {
@@ -116,6 +125,33 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 	}
 	end(outcome, err)
 	return settled
+}
+
+// aloneWithin is the time within which the suspected runs that a process has taken at once ask for their turn, each at a random moment. So the run that is first differs from process to process.
+const aloneWithin = 5 * time.Second
+
+// executeAlone waits until no other suspected run is executed in this process: one that has used up more than half of its losses. One of them may be what crashes its processes. While the others
+// are executed alone, they are not lost with it, and the first step that they record ends the suspicion. Call leave then, or when the run is not executed any more.
+func (x *runner) executeAlone(ctx context.Context, s *framework.Session, r storedRun, losses int) (leave func(), err error) {
+	x.store.client.Logger().Warn("a run that has lost many executors is executed alone among such runs", "path", r.node, "kind", r.Workflow, "losses", losses)
+	if err := recipe.Pause(ctx, rand.N(aloneWithin)); err != nil {
+		return nil, err
+	}
+	select {
+	case x.store.suspected <- struct{}{}:
+	case <-ctx.Done():
+		return nil, failure.Ended(ctx)
+	}
+	leave = sync.OnceFunc(func() { <-x.store.suspected })
+	now, err := x.store.read(ctx, s, r.id)
+	if err == nil && (now.stat.Czxid != r.stat.Czxid || now.stat.Version != r.stat.Version) || errors.Is(err, ErrNoRun) { // cancelled, for example
+		err = recipe.ErrAgain
+	}
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
 }
 
 // watchRun waits until the record is not the one that was read any more. It always returns an error: ErrCancelled after a change, or why the record cannot be watched.

@@ -101,7 +101,8 @@ func WithAttempts(attempts int, firstPause time.Duration) KindOption {
 }
 
 // WithMaxLosses sets how many executors a run may lose since it last waited, failed or recorded a step, before the run is Failed: by a crash, a lost session, or the
-// end of the grace of Work. Default 50. A process that crashes counts for all runs that it had.
+// end of the grace of Work. Default 50. A process that crashes counts for all runs that it had. A run that has lost more than half as many is suspected: a process executes one suspected run at
+// a time, in a random order, until it has recorded a step. So those that crash no process get their turn without the one that does.
 func WithMaxLosses(n int) KindOption {
 	return func(o *kindOptions) error {
 		if n < 1 {

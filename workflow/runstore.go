@@ -34,6 +34,7 @@ type runStore struct {
 	clock  recipe.EnsembleClock
 
 	isRegistered func(kind string) bool // reports whether this process has registered the kind
+	suspected    chan struct{}          // has an element while a run is executed that may crash its processes
 
 	mu           sync.Mutex
 	queues       map[string]*queue.Queue[runItem]
@@ -42,7 +43,7 @@ type runStore struct {
 }
 
 func newRunStore(client *framework.Client, path string, isRegistered func(kind string) bool) *runStore {
-	return &runStore{client: client, path: path, isRegistered: isRegistered, queues: map[string]*queue.Queue[runItem]{}}
+	return &runStore{client: client, path: path, isRegistered: isRegistered, suspected: make(chan struct{}, 1), queues: map[string]*queue.Queue[runItem]{}}
 }
 
 // How runs are spread over directories, and when the ensemble is asked for its time again.

@@ -46,6 +46,7 @@ type stepRecorder struct {
 	claim      runClaim
 	recorderID string // a random id in the records that this recorder writes: it tells them from those of others
 	branches   *branches
+	recorded   func() // called when a step was recorded, or nil
 
 	mu      sync.Mutex
 	results map[string][]byte // of the recorded steps
@@ -363,6 +364,9 @@ func (r *stepRecorder) writeRecord(ctx context.Context, name string, record step
 		return nil, err
 	}
 	r.noteReservedResult(name, record.Result, reserved)
+	if r.recorded != nil {
+		r.recorded()
+	}
 	return record.Result, nil
 }
 

@@ -304,6 +304,23 @@ var workflowMutants = []mutant{
 		old: "r.branches.withPlace(ctx, inStep)", new: "ctx",
 	},
 	{
+		name: "suspected runs are executed at once", file: "workflow/execute.go", test: "TestSuspectedRunsAreExecutedOneAtATime",
+		old: "} else if losses > x.kind.cfg.losses/2 {", new: "} else if losses > x.kind.cfg.losses {",
+	},
+	{
+		name: "suspected runs are executed in the same order in each process", file: "workflow/execute.go",
+		old: "recipe.Pause(ctx, rand.N(aloneWithin))", new: "recipe.Pause(ctx, rand.N(time.Duration(1)))",
+		redundant: "on a server in memory, the runs of a process come to their turn in any order",
+	},
+	{
+		name: "a suspected run keeps the others waiting until it ends", file: "workflow/execute.go", test: "TestSuspectedRunsAreExecutedOneAtATime",
+		old: "		run.recorded = leave\n", new: "",
+	},
+	{
+		name: "a suspected run that was cancelled is executed", file: "workflow/execute.go", test: "TestSuspectedRunsAreExecutedOneAtATime",
+		old: "errors.Is(err, ErrNoRun) { // cancelled, for example", new: "errors.Is(err, ErrNoRun) {\n\t\terr = nil\n\t}\n\tif false {",
+	},
+	{
 		name: "a wait in a step is retried as a failure", file: "workflow/step.go", test: "TestAStepWithRetriesMayWait",
 		old: " || errors.Is(err, ErrWaiting): // a wait", new: ": // a wait",
 	},
