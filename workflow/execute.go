@@ -88,6 +88,7 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 		x.store.client.Logger().Warn("the steps of a run cannot be read; this is tried again", "path", r.node, "kind", r.Workflow, "after", longestPause, "error", err)
 		return x.pause(ctx, s, d, r, longestPause, err)
 	}
+	r = run.state.stored
 	run.claim = runClaim{r.Turn, d.Attempt}
 	if losses := d.Attempt - max(1, run.state.claim); losses > x.kind.cfg.losses {
 		next := r.runRecord

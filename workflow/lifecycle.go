@@ -226,8 +226,7 @@ func checkSameStart(stored storedRun, r runRecord) error {
 
 // resumeAfterTime makes a waiting run active: the time is over for which it waited, or the pause after a failed attempt.
 func (st *runStore) resumeAfterTime(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
-	next := r.runRecord
-	next.State, next.Waits = Active, nil
+	next := r.resume()
 	write, err := r.write(next)
 	if err == nil {
 		err = st.commit(ctx, s, transition{ops: []framework.Op{d.Guard(), write}})
@@ -263,11 +262,16 @@ var errChanged = errors.New("the run's record was changed")
 
 // suspend lets an active run wait. It returns errChanged if something that it waits for has come.
 func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, next runRecord) error {
+	next.State, next.Waited = Waiting, nil
+	ends, err := st.noteEnds(ctx, s, r, &next)
+	if err != nil {
+		return err
+	}
 	checks, err := st.awaitedChecks(ctx, s, r, next.Waits)
 	if err != nil {
 		return err
 	}
-	next.State = Waiting
+	checks = append(checks, ends...)
 	t := transition{delivery: d}
 	until := int64(0)
 	for _, w := range next.Waits {
@@ -291,6 +295,30 @@ func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.
 	return st.commit(ctx, s, t)
 }
 
+// noteEnds notes in the record of a run that is to wait for children how many ends of children came while it did not wait. It returns the operations which refuse a transaction if the node
+// that counts them was changed since the executor has read it, or errChanged if it has changed already: then maybe a child has ended that was not read.
+func (st *runStore) noteEnds(ctx context.Context, s *framework.Session, r storedRun, next *runRecord) ([]framework.Op, error) {
+	isAwaited := func(w runWait) bool { return w.Child != "" }
+	isUnread := func(w runWait) bool { return r.ends.unended[w.Child] }
+	node := znode.Join(r.node, endsName)
+	switch {
+	case !slices.ContainsFunc(next.Waits, isAwaited):
+		return nil, nil
+	case r.ends.version == 0:
+		next.Ends = 1
+		return []framework.Op{framework.CreateOp(node, nil, framework.Persistent)}, nil
+	}
+	next.Ends = r.ends.version // if others have ended since, the next executor reads all
+	if !slices.ContainsFunc(next.Waits, isUnread) {
+		return nil, nil
+	}
+	stat, err := s.Exists(ctx, node)
+	if errors.Is(err, framework.ErrNoNode) || err == nil && stat.Version+1 != r.ends.version {
+		return nil, errChanged
+	}
+	return []framework.Op{framework.CheckOp(node, stat.Version)}, err
+}
+
 // awaitedChecks returns the operations which refuse a transaction if something that a run waits for has come meanwhile, or errChanged if it has come already. An older state, which it may
 // read, is refused.
 func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r storedRun, waits []runWait) (checks []framework.Op, err error) {
@@ -299,7 +327,7 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 		switch {
 		case w.Signal != "":
 			nodes = append(nodes, znode.Join(r.node, signalPrefix+w.Signal))
-		case w.Child != "":
+		case w.Child != "" && !r.ends.unended[w.Child]: // see noteEnds
 			nodes = append(nodes, st.runNode(w.Child))
 		}
 	}
@@ -318,6 +346,9 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 			checks = append(checks, framework.CreateOp(nodes[i], nil, framework.Persistent), framework.DeleteOp(nodes[i], framework.AnyVersion))
 		default:
 			child, err := parseRun(nodes[i], n.Data)
+			if errors.Is(err, ErrNoRun) { // only its kept id is left
+				return nil, errChanged
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -332,7 +363,7 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 
 // finish ends a run. If its parent waits for it, the parent becomes active in the same transaction.
 func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, next runRecord) error {
-	next.Waits = nil
+	next.Waits, next.Waited = nil, nil
 	now, err := st.now(ctx, s)
 	if err != nil {
 		return err
@@ -355,6 +386,7 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 			return err
 		case parent.waitsFor(func(w runWait) bool { return w.Child == r.id }):
 			awake := parent.activate()
+			awake.Waited = slices.DeleteFunc(awake.Waited, func(id string) bool { return id == r.id })
 			wake, err := parent.write(awake)
 			if err != nil {
 				return err
@@ -362,6 +394,9 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 			t.kind, t.item, t.ops = parent.Workflow, awake.item(parent.id), append(t.ops, wake)
 		default:
 			t.ops = append(t.ops, parent.unchanged())
+			if parent.Ends > 0 && !parent.State.IsFinished() { // what its executor knows of its children is over
+				t.ops = append(t.ops, framework.SetOp(znode.Join(parent.node, endsName), nil, framework.AnyVersion))
+			}
 		}
 	}
 	return st.commit(ctx, s, t)
@@ -511,6 +546,9 @@ func (st *runStore) nodesFrom(ctx context.Context, s *framework.Session, r store
 	for _, c := range children {
 		kind, name := splitChild(c.name)
 		node := znode.Join(r.node, c.name)
+		if kind == endsName {
+			continue
+		}
 		if kind == signalPrefix {
 			signal, err := parseSignal(node, c.Data)
 			if err != nil {

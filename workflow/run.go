@@ -105,14 +105,23 @@ func openStoredRun(ctx context.Context, s *framework.Session, st *runStore, r st
 	if r.stat.NumChildren == 0 {
 		return run, nil
 	}
-	children, err := st.children(ctx, s, r.node)
+	children, err := st.childrenOnce(ctx, s, r)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, recipe.ErrAgain
 	}
 	if err != nil {
 		return nil, err
 	}
-	return run, run.noteChildren(children)
+	if err := run.noteChildren(children); err != nil {
+		return nil, err
+	}
+	if stored := &run.state.stored; stored.ends.version == stored.Ends && stored.Ends > 0 { // no other child has ended since the run was suspended
+		stored.ends.unended = map[string]bool{}
+		for _, id := range stored.Waited {
+			stored.ends.unended[id] = true
+		}
+	}
+	return run, nil
 }
 
 // noteChildren notes the steps, timers and signals below a run.
@@ -142,6 +151,8 @@ func (r *Run) noteChildren(children []childNode) error {
 				return err
 			}
 			r.state.noteSignal(name, signal)
+		case endsName:
+			r.state.stored.ends.version = c.Stat.Version + 1
 		default:
 			return fmt.Errorf("%w: %q below %s is no step, timer or signal", ErrForeign, c.name, r.ledger.path)
 		}

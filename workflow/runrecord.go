@@ -54,6 +54,7 @@ const (
 	formerKind   = "former"
 	timerPrefix  = "timer-"
 	signalPrefix = "signal-"
+	endsName     = "ends"
 )
 
 // runRecord is the data of a run's node.
@@ -68,6 +69,8 @@ type runRecord struct {
 	Error    string            `json:"error,omitempty"`    // of the latest failed attempt, or the reason of the end
 	Failures int               `json:"failures,omitempty"` // failed attempts since the run last waited
 	Waits    []runWait         `json:"waits,omitempty"`
+	Waited   []string          `json:"waited,omitempty"`   // ids of the children that it waited for last, without the one whose end has woken it
+	Ends     int32             `json:"ends,omitempty"`     // the version of the node that counts ends of children, plus 1, when the run was suspended last; 0: there is none
 	Held     bool              `json:"held,omitempty"`     // cancelled while the item of this turn is in the queue
 	Requests []string          `json:"requests,omitempty"` // the UUIDs of the latest calls of Cancel and Retry, the latest one last
 	Parent   *parentRun        `json:"parent,omitempty"`
@@ -122,7 +125,19 @@ func (r runRecord) begin() runRecord {
 
 // activate returns the record of the next turn.
 func (r runRecord) activate() runRecord {
-	r.State, r.Turn, r.Waits = Active, r.Turn+1, nil
+	r.Turn++
+	return r.resume()
+}
+
+// resume returns the record of a run that waits no more.
+func (r runRecord) resume() runRecord {
+	r.Waited = nil
+	for _, w := range r.Waits {
+		if w.Child != "" {
+			r.Waited = append(r.Waited, w.Child)
+		}
+	}
+	r.State, r.Waits = Active, nil
 	return r
 }
 
@@ -229,6 +244,9 @@ func parseSignal(path string, data []byte) (r signalRecord, err error) {
 
 // splitChild splits the name of a node below a run into its kind and the name. The kind is "" for a foreign node.
 func splitChild(node string) (kind, name string) {
+	if node == endsName {
+		return endsName, ""
+	}
 	for _, kind := range []string{stepPrefix, timerPrefix, signalPrefix} {
 		if name, ok := strings.CutPrefix(node, kind); ok {
 			return kind, name

@@ -22,6 +22,7 @@ import (
 //	<path>/runs/<shard>/<run>/step-<name>     persistent: a finished step, as in a Ledger
 //	<path>/runs/<shard>/<run>/timer-<name>    persistent: when a Sleep, or a wait with a limit, has begun, JSON {"v":1,"ms"}
 //	<path>/runs/<shard>/<run>/signal-<name>   persistent: a signal, JSON {"v":1,"data"} or {"v":1,"timedOut":true}
+//	<path>/runs/<shard>/<run>/ends            persistent: its version counts ends of children at which the run did not wait for them
 //	<path>/queues/<kind>                      a queue.Queue in parallel order: items {"run","id","turn"}
 //	<path>/ended/<minute>/<run>,<version>     persistent: done and cancelled runs, by the minute in which they ended
 //	<path>/failed/<minute>/<run>,<version>    persistent: failed runs, in the same form
@@ -34,7 +35,8 @@ type runStore struct {
 	clock  recipe.EnsembleClock
 
 	isRegistered func(kind string) bool // reports whether this process has registered the kind
-	suspected    chan struct{}          // has an element while a run is executed that may crash its processes
+	records      recordCache
+	suspected    chan struct{} // has an element while a run is executed that may crash its processes
 
 	mu           sync.Mutex
 	queues       map[string]*queue.Queue[runItem]
@@ -141,6 +143,13 @@ type storedRun struct {
 	node string
 	runRecord
 	stat framework.Stat
+	ends childEnds // is set while the run is executed
+}
+
+// childEnds is what an executor knows of the ends of a run's children, as of the moment at which it has read the run.
+type childEnds struct {
+	version int32           // of the node that counts them, plus 1; or 0 if there is none
+	unended map[string]bool // ids of children that have not ended, so that they need not be read
 }
 
 // read reads a run behind a sync. A missing one is ErrNoRun.
@@ -206,6 +215,44 @@ func (st *runStore) children(ctx context.Context, s *framework.Session, node str
 			return nil, n.Err
 		}
 	}
+	sortByAge(children)
+	return children, nil
+}
+
+func sortByAge(children []childNode) {
 	slices.SortFunc(children, func(a, b childNode) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
+}
+
+// childrenOnce is children. It does not read nodes again that this process has read before.
+func (st *runStore) childrenOnce(ctx context.Context, s *framework.Session, r storedRun) ([]childNode, error) {
+	names, list, err := s.Children(ctx, r.node)
+	if err != nil {
+		return nil, err
+	}
+	known := st.records.get(r.node, r.stat.Czxid, list, len(names))
+	children, nodes := make([]childNode, 0, len(names)), make(map[string]framework.Node, len(names))
+	var unread, paths []string
+	for _, name := range names {
+		if n, ok := known[name]; ok {
+			children, nodes[name] = append(children, childNode{name, n}), n
+		} else {
+			unread, paths = append(unread, name), append(paths, znode.Join(r.node, name))
+		}
+	}
+	read, err := recipe.GetManyOn(ctx, s, paths)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range read {
+		if n.Err != nil { // also of a node that was deleted since: then the run was retried or removed
+			return nil, n.Err
+		}
+		children = append(children, childNode{unread[i], n})
+		if unread[i] != endsName { // which changes
+			nodes[unread[i]] = n
+		}
+	}
+	st.records.put(r.node, r.stat.Czxid, list, len(names), nodes)
+	sortByAge(children)
 	return children, nil
 }

@@ -73,27 +73,37 @@ func (w *world) countRefusals() (count func() int64) {
 	return refused.Load
 }
 
-// TestCostOfAFanOut: the parent's function is called again after each end. Then it reads each child once, starts none that it has started, and its suspension checks each one.
-func TestCostOfAFanOut(t *testing.T) {
+// operationsOfAFanOut counts the operations on workflows of a run with so many children, which end one after another.
+func operationsOfAFanOut(t *testing.T, children, members int) (operations int64) {
 	in(t, func(t *testing.T, w *world) {
-		const children = 30
 		child := workflow.NewKind("child", func(ctx context.Context, run *workflow.Run, i int) (int, error) {
 			return i, run.Sleep(ctx, "work", time.Duration(i+1)*time.Minute)
-		}, workflow.WithWorkers(children))
-		m := w.flows("m").work(fanOut(), child)
-		var onRuns atomic.Int64
-		m.start("parent", "p", children)
-		settled()
+		})
+		var m *worker
+		for i := range members {
+			m = w.flows(fmt.Sprint("m", i)).work(fanOut(), child)
+		}
+		var counted atomic.Int64
 		w.Observe(func(q zktest.Request) {
 			for _, part := range append(q.Parts, q) {
-				if strings.HasPrefix(part.Path, runsPath+"/runs/") && strings.Contains(part.Path, "/p.") {
-					onRuns.Add(1)
+				if strings.HasPrefix(part.Path, runsPath+"/") {
+					counted.Add(1)
 				}
 			}
 		})
+		m.start("parent", "p", children)
 		m.await("p", workflow.Done)
-		require.Less(t, onRuns.Load(), int64(children*(3*children+20)))
+		operations = counted.Load()
 	})
+	return operations
+}
+
+// TestCostOfAFanOut: the parent's function is called again after each end. Then it reads the child that has ended, and no other one: a child costs the same with 20 and with 160 children.
+func TestCostOfAFanOut(t *testing.T) {
+	for _, members := range []int{1, 2} {
+		few, many := operationsOfAFanOut(t, 20, members)/20, operationsOfAFanOut(t, 160, members)/160
+		require.Less(t, float64(many), 1.3*float64(few))
+	}
 }
 
 // TestWhatComesBetweenTheLookAndTheSuspension: the executor has read that nothing has come, and its transaction is on its way. The servers refuse it.

@@ -237,7 +237,13 @@ func (r *Run) childResult(ctx context.Context, name, kind string, input any) (js
 		}
 	}
 	store := r.state.store
-	for {
+	for isKnown := r.state.stored.ends.unended[id]; ; isKnown = false {
+		if isKnown { // it has not ended
+			if err := r.wait(ctx, runWait{Child: id}); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		record := runRecord{Workflow: kind, Input: data, Parent: &parentRun{r.ID(), r.UUID()}, Trace: store.tel.traceContext(ctx)}.begin()
 		var child storedRun
 		err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) (err error) {

@@ -321,6 +321,34 @@ var workflowMutants = []mutant{
 		old: "errors.Is(err, ErrNoRun) { // cancelled, for example", new: "errors.Is(err, ErrNoRun) {\n\t\terr = nil\n\t}\n\tif false {",
 	},
 	{
+		name: "the end of a child that its parent does not wait for leaves no trace", file: "workflow/lifecycle.go", test: "TestAChildThatEndsWhileItsParentWorks",
+		old: "			if parent.Ends > 0 && !parent.State.IsFinished() {", new: "			if parent.Ends > 0 && false {",
+	},
+	{
+		name: "a run waits although a child has ended that it has not read", file: "workflow/lifecycle.go", test: "TestAChildThatEndsWhileItsParentWorks",
+		old: "return []framework.Op{framework.CheckOp(node, stat.Version)}, err", new: "return nil, err",
+	},
+	{
+		name: "an executor knows nothing of children that have ended before it", file: "workflow/run.go", test: "TestAChildThatEndsWhileItsParentWorks",
+		old: "stored.ends.version == stored.Ends && stored.Ends > 0 {", new: "stored.Ends > 0 {",
+	},
+	{
+		name: "a parent that wakes does not read the child that has ended", file: "workflow/lifecycle.go", test: "TestAChildThatEndsWhileItsParentWorks",
+		old: "func(id string) bool { return id == r.id })\n", new: "func(id string) bool { return false })\n",
+	},
+	{
+		name: "a parent that wakes reads all children", file: "workflow/run.go", test: "TestCostOfAFanOut",
+		old: "			stored.ends.unended[id] = true", new: "			stored.ends.unended[id] = false",
+	},
+	{
+		name: "records that were made anew are not read", file: "workflow/recordcache.go", test: "TestRecordsThatWereReadBefore",
+		old: " || int(list.Cversion-known.cversion) != listed-known.listed {", new: " {",
+	},
+	{
+		name: "a run waits for a child of which only the id is kept", file: "workflow/lifecycle.go", test: "TestAChildThatIsGoneEndsTheWait",
+		old: "			if errors.Is(err, ErrNoRun) { // only its kept id is left", new: "			if false {",
+	},
+	{
 		name: "a wait in a step is retried as a failure", file: "workflow/step.go", test: "TestAStepWithRetriesMayWait",
 		old: " || errors.Is(err, ErrWaiting): // a wait", new: ": // a wait",
 	},
