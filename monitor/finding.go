@@ -34,6 +34,10 @@ const (
 	ProblemGrowing Problem = "growing queue"
 	// ProblemOldItem: an item at the head of a queue is older than WithOldItem allows.
 	ProblemOldItem Problem = "old item"
+	// ProblemFailingItem: an item of a queue has come back as often as WithAttempts says: its attempts fail, or its consumers die. A look reads some of the items that have come back; see queue.Retried.
+	ProblemFailingItem Problem = "failing item"
+	// ProblemHeldItem: a consumer of a parallel queue has had an item for longer than WithHeldItem allows.
+	ProblemHeldItem Problem = "held item"
 	// ProblemDeadLetters: a queue has more dead letters than WithDeadLetters allows.
 	ProblemDeadLetters Problem = "dead letters"
 )
@@ -60,7 +64,7 @@ func areaOf(p Problem) lookArea {
 	switch p {
 	case ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemSession:
 		return areaLocks
-	case ProblemGrowing, ProblemOldItem, ProblemDeadLetters:
+	case ProblemGrowing, ProblemOldItem, ProblemFailingItem, ProblemHeldItem, ProblemDeadLetters:
 		return areaQueues
 	case ProblemUnread, ProblemLeftOut:
 		return areaLooks
@@ -75,7 +79,8 @@ func Problems() []Problem { return slices.Clone(problems) }
 var problems = []Problem{
 	ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemSession,
 	Problem(scheduler.ProblemNoMember), Problem(scheduler.ProblemOverdue), Problem(scheduler.ProblemStuck), Problem(scheduler.ProblemFailed),
-	Problem(scheduler.ProblemMissed), Problem(scheduler.ProblemSchedule), ProblemGrowing, ProblemOldItem, ProblemDeadLetters, ProblemUnread, ProblemLeftOut,
+	Problem(scheduler.ProblemMissed), Problem(scheduler.ProblemSchedule), ProblemGrowing, ProblemOldItem, ProblemFailingItem, ProblemHeldItem,
+	ProblemDeadLetters, ProblemUnread, ProblemLeftOut,
 }
 
 // Finding is a problem at one path. Path and Text may hold what other programs have written: escape them before they reach a terminal.
@@ -84,10 +89,10 @@ type Finding struct {
 	// Path is the path of the lock or the queue, the JobPath of a job (scheduler.JobReport), or the path that could not be read. For
 	// ProblemSession it is the session's number.
 	Path string `json:"path"`
-	// Node is the node of the holder or contender that the finding is about, or "".
+	// Node is the node of the holder, the contender or the item that the finding is about, or "".
 	Node string `json:"node,omitempty"`
 	// Since is when the problem began, as far as a look can tell, or the zero time: for ProblemWaiters when the first waiter joined, for ProblemOrphan when the node was created, for
-	// ProblemOldItem when the item was put.
+	// ProblemOldItem when the item was put, for ProblemHeldItem when the consumer has got the item.
 	Since time.Time `json:"since,omitzero"`
 	// Text describes the problem, without the path.
 	Text string `json:"text"`

@@ -53,11 +53,13 @@ type lockWaiters struct {
 	waiters int
 }
 
-// queueItems is how many items a queue has, and the age of its oldest.
+// queueItems is how many items a queue has, the age of its oldest, the highest number of attempts, and for how long a consumer has had an item.
 type queueItems struct {
 	path                 string
 	items, delayed, dead int
 	oldest               time.Duration
+	attempts             int
+	held                 time.Duration
 }
 
 func newLookResult(at time.Time, without []Problem) *lookResult {

@@ -21,6 +21,8 @@ type settings struct {
 	longHold      time.Duration
 	failedRuns    int
 	oldItem       time.Duration
+	attempts      int
+	heldItem      time.Duration
 	deadLetters   int
 	growthLooks   int
 	growthItems   int
@@ -34,6 +36,7 @@ type settings struct {
 func newSettings(opts []Option) (settings, error) {
 	return recipe.ApplyOptions(settings{
 		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute, failedRuns: 1, oldItem: time.Hour,
+		attempts: DefaultAttempts, heldItem: DefaultHeldItem,
 		growthLooks: 10, growthItems: 100, sessionBytes: DefaultSessionBytes, eventAttempts: 3,
 	}, opts)
 }
@@ -43,6 +46,12 @@ const DefaultEventTimeout = 30 * time.Second
 
 // DefaultSessionBytes is what WithSessionBytes sets by default. framework.Config.MaxEphemeralBytes is 900,000 by default.
 const DefaultSessionBytes = 700_000
+
+// DefaultAttempts is what WithAttempts sets by default.
+const DefaultAttempts = 5
+
+// DefaultHeldItem is what WithHeldItem sets by default.
+const DefaultHeldItem = 5 * time.Minute
 
 // atLeast returns an option that calls set, or an error if value is below least.
 func atLeast[N int | time.Duration](option string, value, least N, set func(*settings)) Option {
@@ -85,6 +94,16 @@ func WithFailedRuns(n int) Option {
 // WithOldItem sets how old an item at the head of a queue may be. Default 1 hour.
 func WithOldItem(d time.Duration) Option {
 	return atLeast("WithOldItem", d, 1, func(s *settings) { s.oldItem = d })
+}
+
+// WithAttempts sets how many attempts an item of a queue must have behind it to be a finding. Default 5, at least 1.
+func WithAttempts(n int) Option {
+	return atLeast("WithAttempts", n, 1, func(s *settings) { s.attempts = n })
+}
+
+// WithHeldItem sets for how long a consumer may have an item of a queue. Default 5 minutes. Set it above the longest time that your consumers work on an item.
+func WithHeldItem(d time.Duration) Option {
+	return atLeast("WithHeldItem", d, 1, func(s *settings) { s.heldItem = d })
 }
 
 // WithDeadLetters sets how many dead letters a queue may have. Default 0.

@@ -2,10 +2,13 @@ package monitor
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -43,15 +46,57 @@ func (w *queueLooker) lookAtQueues(ctx context.Context, l *lookResult, paths []s
 			continue
 		}
 		q := queueItems{path: r.Path, items: r.Items, delayed: r.Delayed, dead: r.Dead}
+		q.attempts = r.Retried.Attempts
 		if !r.Oldest.IsZero() {
 			q.oldest = max(0, l.at.Sub(r.Oldest))
 		}
+		if r.Held.Node != "" {
+			q.held = max(0, l.at.Sub(r.Held.Since))
+		}
+		w.judgeItems(l, q, r)
 		l.items = append(l.items, q)
 		grown[r.Path] = w.judgeQueue(l, q)
 	}
 	w.growth = grown
 	slices.SortFunc(l.items, func(a, b queueItems) int { return b.items + b.delayed - a.items - a.delayed })
 	return nil
+}
+
+// judgeItems finds an item that fails again and again, and one that a consumer has had for long.
+func (w *queueLooker) judgeItems(l *lookResult, q queueItems, r queue.Report) {
+	if q.attempts >= w.settings.attempts {
+		reason := ""
+		if r.Retried.LastError != "" {
+			reason = fmt.Sprintf("; its last error: %q", r.Retried.LastError)
+		}
+		atLeast := ""
+		if r.Retried.More {
+			atLeast = "at least "
+		}
+		l.addFinding(Finding{Problem: ProblemFailingItem, Path: q.path, Node: r.Retried.Node}, "%s has come back after %d attempts%s; such items in the queue: %s%d",
+			describeItem(r.Path, r.Retried.ID, r.Retried.Node), q.attempts, reason, atLeast, r.Retried.Items)
+	}
+	if q.held > w.settings.heldItem {
+		l.addFinding(Finding{Problem: ProblemHeldItem, Path: q.path, Node: r.Held.Node, Since: r.Held.Since}, "%s has had %s for %v, at attempt %d",
+			describeConsumer(r.Held), describeItem(r.Path, r.Held.ID, r.Held.Node), q.held.Round(time.Second), r.Held.Attempt)
+	}
+}
+
+// describeItem names an item by its producer's id, or else by its node within the queue.
+func describeItem(path, id, node string) string {
+	if id != "" {
+		return fmt.Sprintf("item %q", id)
+	}
+	return "item " + strings.TrimPrefix(node, path+"/")
+}
+
+// describeConsumer names a consumer by its own name, if it has stored one, and by its session.
+func describeConsumer(c queue.Claim) string {
+	session := locks.SessionID(c.Session)
+	if c.Owner == "" {
+		return fmt.Sprintf("the consumer with session %s", session)
+	}
+	return fmt.Sprintf("%s (session %s)", c.Owner, session)
 }
 
 // judgeQueue finds dead letters, an old item and growth in a queue, and returns how it has grown.

@@ -127,3 +127,64 @@ func TestAQueueBelowAnUnreadableDirectory(t *testing.T) {
 		require.Equal(t, []string{"x begins unread /app/a"}, w.news(), "the other finding neither begins nor ends")
 	})
 }
+
+// TestItemsThatFailAgainAndAgain are a finding from WithAttempts on, until they have gone.
+func TestItemsThatFailAgainAndAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("app")
+		q := queue.New(m.Client, "/app/mails", queue.Bytes(), queue.WithDedup(time.Hour))
+		defer q.Close(t.Context())
+		require.NoError(t, q.Put(t.Context(), []byte("poison"), queue.WithID("order-17")))
+		fail := func(after time.Duration) {
+			d, err := q.Take(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, d.Nack(t.Context(), after, errors.New("no disk")))
+		}
+		x := w.watch("x", monitor.WithAttempts(3))
+		fail(0)
+		fail(time.Hour)
+		w.looks(3)
+		require.Empty(t, w.news(), "two attempts have failed")
+		time.Sleep(time.Hour)
+		fail(time.Hour)
+		w.looks(3)
+		require.Equal(t, []string{"x begins failing item /app/mails"}, w.news())
+		found := w.last()
+		require.Equal(t, `item "order-17" has come back after 3 attempts; its last error: "no disk"; such items in the queue: 1`, found.Text)
+		require.Contains(t, found.Node, "/app/mails/later/")
+		x.end(t)
+		report, err := monitor.Check(t.Context(), m.Client, "/app")
+		require.NoError(t, err)
+		require.Empty(t, report.Findings, "five attempts by default")
+		w.watch("y", monitor.WithAttempts(3))
+		time.Sleep(time.Hour)
+		d, err := q.Take(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, d.Ack(t.Context()))
+		w.looks(2)
+		require.Equal(t, []string{"y ends failing item /app/mails"}, w.news())
+	})
+}
+
+// TestItemThatAConsumerHasForLong counts from when the consumer has got it.
+func TestItemThatAConsumerHasForLong(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("app")
+		q := queue.New(m.Client, "/app/mails", queue.Bytes())
+		defer q.Close(t.Context())
+		w.watch("x", monitor.WithHeldItem(10*time.Minute), monitor.Without(monitor.ProblemOldItem))
+		require.NoError(t, q.Put(t.Context(), []byte("x")))
+		time.Sleep(2 * time.Hour)
+		d, err := q.Take(t.Context())
+		require.NoError(t, err)
+		time.Sleep(9 * time.Minute)
+		require.Empty(t, w.news())
+		w.looks(5)
+		require.Equal(t, []string{"x begins held item /app/mails"}, w.news())
+		require.Equal(t, d.Node(), w.last().Node)
+		require.Regexp(t, fmt.Sprintf("^app \\(session %#x\\) has had item items/0000000000/i-0000000000 for 10m[0-9]+s, at attempt 1$", m.Status().SessionID), w.last().Text)
+		require.NoError(t, d.Ack(t.Context()))
+		w.looks(2)
+		require.Equal(t, []string{"x ends held item /app/mails"}, w.news())
+	})
+}

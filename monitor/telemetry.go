@@ -60,13 +60,15 @@ func (t *telemetry) registerGauges() (unregister func()) {
 		others := queueItems{path: "other"}
 		for i, q := range t.seen.items {
 			if i >= maxInMetrics {
-				others.items, others.delayed, others.dead, others.oldest = others.items+q.items, others.delayed+q.delayed, others.dead+q.dead, max(others.oldest, q.oldest)
+				others.items, others.delayed, others.dead = others.items+q.items, others.delayed+q.delayed, others.dead+q.dead
+				others.oldest, others.attempts, others.held = max(others.oldest, q.oldest), max(others.attempts, q.attempts), max(others.held, q.held)
 				continue
 			}
 			t.observeQueue(o, q)
 		}
 		t.observeQueue(o, others)
-	}, metrics.MonitorUp, metrics.MonitorFindings, metrics.MonitorRequests, metrics.MonitorWaiters, metrics.MonitorItems, metrics.MonitorOldest)
+	}, metrics.MonitorUp, metrics.MonitorFindings, metrics.MonitorRequests, metrics.MonitorWaiters, metrics.MonitorItems, metrics.MonitorOldest,
+		metrics.MonitorAttempts, metrics.MonitorHeld)
 }
 
 func (t *telemetry) observeQueue(o metrics.Observer, q queueItems) {
@@ -75,6 +77,8 @@ func (t *telemetry) observeQueue(o metrics.Observer, q queueItems) {
 		o.Observe(metrics.MonitorItems, float64(n), t.root, path, attribute.String(metrics.State, state))
 	}
 	o.Observe(metrics.MonitorOldest, q.oldest.Seconds(), t.root, path)
+	o.Observe(metrics.MonitorAttempts, float64(q.attempts), t.root, path)
+	o.Observe(metrics.MonitorHeld, q.held.Seconds(), t.root, path)
 }
 
 // recordLook records how long a look took and whether it failed with err, and sets what the gauges show. After a failed look only the gauge of the monitor's state changes.

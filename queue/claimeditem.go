@@ -132,11 +132,15 @@ func (c *claimedItem) giveBack(finished func(error)) {
 		return
 	}
 	c.hold.End(ErrSettled)
-	var former error
+	c.session.order.returnItem(c, c.attempt-1, 0, c.formerReason(), finished)
+}
+
+// formerReason is why an attempt before this one has failed, or nil.
+func (c *claimedItem) formerReason() error {
 	if text := c.env.header.Error; text != "" {
-		former = errors.New(text)
+		return errors.New(text)
 	}
-	c.session.order.returnItem(c, c.attempt-1, 0, former, finished)
+	return nil
 }
 
 // bury makes the item a dead letter, also if it has attempts left.

@@ -16,7 +16,7 @@ var (
 	// ErrSettled is returned when a delivery was acknowledged or given back before. It is also the cause with which the
 	// context of a settled delivery ends.
 	ErrSettled = errors.New("delivery settled")
-	// ErrUnknown is returned when a put, an acknowledgement or a cancellation was on its way as the context, the session or the Queue ended, and its outcome cannot
+	// ErrUnknown is returned when a put, an acknowledgement, a cancellation or a TakeBack was on its way as the context, the session or the Queue ended, and its outcome cannot
 	// be found out. It may have been done.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrEmpty is returned when the queue has no item, or no item that can be claimed now.
@@ -39,6 +39,8 @@ var (
 	ErrTaken = errors.New("a consumer has the item")
 	// ErrDone is returned by Cancel when the item has left the queue: it was acknowledged, cancelled, purged, or is a dead letter.
 	ErrDone = errors.New("the item is not in the queue any more")
+	// ErrNotClaimed is returned by TakeBack when the consumer does not have the item any more by this claim: it has settled the item, or has died.
+	ErrNotClaimed = errors.New("the consumer does not have the item any more")
 	// ErrUnknownID is returned by Cancel when the queue does not remember the id: no item was put with it within the time of WithDedup.
 	ErrUnknownID = errors.New("unknown id")
 	// ErrRefused is returned when the servers have refused one of the caller's own operations in a put or an acknowledgement

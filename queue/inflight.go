@@ -22,6 +22,9 @@ type Claim struct {
 	Session int64
 	// Owner is the identity of the consumer's client (framework.Config.Identity); in a parallel queue its first 128 bytes, and "" for a consumer of an older release.
 	Owner string
+	// Host and PID are of the consumer's process, as its place in the line of the consumers describes it; "" and 0 if that cannot be read, or is not among the first 1,000 places.
+	Host string
+	PID  int
 	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is when the consumer's turn began.
 	Since time.Time
 	// Put is when the item was put, by the ensemble's clock, or zero if the item could not be read.
@@ -30,6 +33,8 @@ type Claim struct {
 	Attempt int
 	// Data is the codec's bytes, or all that is stored if the item cannot be read.
 	Data []byte
+
+	ticket string // the node of the claim; "" in a strict queue
 }
 
 // InFlight lists the items that consumers have, chain by chain, with those that they have claimed ahead for their next calls of Take. It changes no node.
@@ -42,6 +47,9 @@ func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
 			claims, err = st.claimsByProgress(ctx, s)
 		} else {
 			claims, err = st.claimsByTicket(ctx, s)
+		}
+		if err == nil && len(claims) > 0 {
+			err = st.addProcesses(ctx, claims)
 		}
 		return err
 	})
@@ -86,15 +94,33 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 					continue
 				}
 				c := newClaim(node, item)
-				c.Session, c.Owner, c.Since = ticket.Stat.EphemeralOwner, string(ticket.Data), ticket.Stat.Ctime
-				if item.Stat.Ctime.After(c.Since) { // the ticket waited for it
-					c.Since = item.Stat.Ctime
-				}
+				c.addTicket(tickets[i], ticket, item.Stat.Ctime)
 				claims = append(claims, c)
 			}
 		}
 	}
 	return claims, nil
+}
+
+// addProcesses adds the hosts and processes of the consumers to the claims, as far as it may read the line of the consumers.
+func (st *store) addProcesses(ctx context.Context, claims []Claim) error {
+	line, err := locks.Inspect(ctx, st.client, st.nodes.childPath(lockDir))
+	if errors.Is(err, framework.ErrNoAuth) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	consumers := map[int64]locks.Entry{}
+	for _, e := range slices.Concat(line.Holders, line.Waiters) {
+		consumers[int64(e.Session)] = e
+	}
+	for i := range claims {
+		if e, known := consumers[claims[i].Session]; known && e.Session != 0 {
+			claims[i].Host, claims[i].PID = e.Host, e.PID
+		}
+	}
+	return nil
 }
 
 // claimsByProgress finds the items of a strict queue up to where it was claimed.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -23,11 +24,17 @@ type Report struct {
 	Oldest time.Time
 	// Paused reports whether the queue is paused, as Queue.Paused does.
 	Paused bool
+	// Retried is what was seen of the items that have come back.
+	Retried Retried
+	// Held is the item that a consumer has had for the longest time, without its Data; the zero Claim if there is none, or if the queue is strict: the servers do not know when a strict
+	// queue's items were claimed. Of each priority the first segment that has items was looked at.
+	Held Claim
 	// Err is why the rest is not known, or nil: it wraps ErrNotQueue, ErrNewer or framework.ErrNoAuth.
 	Err error
 }
 
-// InspectAll reports on the queues at some paths, in their order, and changes nothing. It reads them together: about 20 requests for 1,000 queues with few segments each. A queue that
+// InspectAll reports on the queues at some paths, in their order, and changes nothing. It reads them together: about 20 requests for 1,000 queues with few segments each, and some more if items have
+// come back or consumers have some. A queue that
 // does not exist is reported as Missing. Counts are exact while there are no puts and takes. An error that concerns one queue is in its Report. The returned error
 // concerns all of them: then nothing is known.
 func InspectAll(ctx context.Context, client *framework.Client, paths ...string) ([]Report, error) {
@@ -53,7 +60,7 @@ func InspectAll(ctx context.Context, client *framework.Client, paths ...string) 
 		case q.err != nil:
 			reports[i].Err = failure.Wrap("inspect", paths[i], q.err)
 		default:
-			reports[i].Counts, reports[i].Oldest, reports[i].Paused = q.counts, q.oldest, q.paused
+			reports[i].Counts, reports[i].Oldest, reports[i].Paused, reports[i].Retried, reports[i].Held = q.counts, q.oldest, q.paused, q.retried, q.held
 		}
 	}
 	return reports, nil
@@ -74,16 +81,21 @@ type queueReading struct {
 	chains  []*chainReading // the lanes and the base chain
 	dead    *chainReading   // the dead letters
 	hours   []string        // directories of delayed items
-	seconds []string
+	seconds []filledDir
 	counts  Counts
 	oldest  time.Time
 	paused  bool
+	strict  bool
+	heads   []*chainHead // of those chains that have items
+	held    Claim
+	search  *retriedSearch
+	retried Retried
 }
 
 // chainReading is what was read of one chain of segments.
 type chainReading struct {
 	chain segmentChain
-	dirs  []string // of its segments, in order
+	dirs  []filledDir // its segments, in order
 }
 
 // note keeps the first error of a queue. What is missing is no error: a queue's parts come and go.
@@ -97,7 +109,7 @@ func (r *queuesReader) readAll(ctx context.Context) error {
 	if err := recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return s.Sync(ctx, "/") }, failure.IsTransient); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{r.readRecords, r.listLanes, r.listSegments, r.countItems, r.readOldest} {
+	for _, step := range []func(context.Context) error{r.readRecords, r.listLanes, r.listSegments, r.countItems, r.readOldest, r.readHeld, r.readRetried} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -119,7 +131,8 @@ func (r *queuesReader) readRecords(ctx context.Context) error {
 			}
 			return
 		}
-		_, err := q.nodes.storedRecord(record, items)
+		stored, err := q.nodes.storedRecord(record, items)
+		q.strict = stored.Order == Strict
 		q.absent = errors.Is(err, framework.ErrNoNode) || errors.Is(err, errDropped)
 		q.err = err
 	})
@@ -177,9 +190,9 @@ func (r *queuesReader) listSegments(ctx context.Context) error {
 			}
 			switch chains := append(q.chains, q.dead); {
 			case n < len(chains):
-				chains[n].dirs = append(chains[n].dirs, znode.Join(chains[n].chain.dir, name))
+				chains[n].dirs = append(chains[n].dirs, filledDir{path: znode.Join(chains[n].chain.dir, name)})
 			default:
-				q.seconds = append(q.seconds, znode.Join(q.hours[n-len(chains)], name))
+				q.seconds = append(q.seconds, filledDir{path: znode.Join(q.hours[n-len(chains)], name)})
 			}
 		}
 	})
@@ -187,18 +200,21 @@ func (r *queuesReader) listSegments(ctx context.Context) error {
 
 // countItems counts the items in the segments. It keeps those segments that have items.
 func (r *queuesReader) countItems(ctx context.Context) error {
-	return r.get(ctx, func(q *queueReading) (dirs []string) {
-		for _, c := range append(q.chains, q.dead) {
-			dirs = append(dirs, c.dirs...)
+	return r.get(ctx, func(q *queueReading) (paths []string) {
+		for _, c := range append(q.chains, q.dead, &chainReading{dirs: q.seconds}) {
+			for _, dir := range c.dirs {
+				paths = append(paths, dir.path)
+			}
 		}
-		return append(dirs, q.seconds...)
+		return paths
 	}, func(q *queueReading, read []framework.Node) {
-		count := func(dirs []string) (n int, filled []string) {
+		count := func(dirs []filledDir) (n int, filled []filledDir) {
 			for i, dir := range dirs {
 				q.note(read[i].Err)
-				if n += int(read[i].Stat.NumChildren); read[i].Stat.NumChildren > 0 {
+				if dir.items = int(read[i].Stat.NumChildren); dir.items > 0 {
 					filled = append(filled, dir)
 				}
+				n += dir.items
 			}
 			read = read[len(dirs):]
 			return n, filled
@@ -209,16 +225,16 @@ func (r *queuesReader) countItems(ctx context.Context) error {
 			c.dirs = filled
 		}
 		q.counts.Dead, _ = count(q.dead.dirs)
-		q.counts.Delayed, _ = count(q.seconds)
+		q.counts.Delayed, q.seconds = count(q.seconds)
 	})
 }
 
 // firstItem is the search for the first item of a chain.
 type firstItem struct {
 	of    *queueReading
-	dirs  []string // segments to list
-	items []string // that were listed, in order
-	read  int      // how many of them to read at once
+	dirs  []filledDir // segments to list
+	items []string    // that were listed, in order
+	read  int         // how many of them to read at once
 }
 
 // readOldest reads the first item of each chain. Consumers may have taken it meanwhile: then it reads the next ones, twice as many each time.
@@ -244,7 +260,7 @@ func (r *queuesReader) readOldest(ctx context.Context) error {
 		var next []*firstItem
 		for _, f := range open {
 			n := min(f.read, len(f.items))
-			if !f.of.learnFirst(read[:n]) && len(f.items)+len(f.dirs) > n {
+			if !f.of.learnFirst(f.items, read[:n]) && len(f.items)+len(f.dirs) > n {
 				f.items, f.read = f.items[n:], 2*f.read
 				next = append(next, f)
 			}
@@ -261,7 +277,7 @@ func (r *queuesReader) listNextItems(ctx context.Context, open []*firstItem) err
 	var listed []*firstItem
 	for _, f := range open {
 		if len(f.items) == 0 && len(f.dirs) > 0 {
-			dirs, listed = append(dirs, f.dirs[0]), append(listed, f)
+			dirs, listed = append(dirs, f.dirs[0].path), append(listed, f)
 			f.dirs = f.dirs[1:]
 		}
 	}
@@ -281,9 +297,9 @@ func (r *queuesReader) listNextItems(ctx context.Context, open []*firstItem) err
 	return nil
 }
 
-// learnFirst takes in when the first of some items was put, and reports whether there was one.
-func (q *queueReading) learnFirst(items []framework.Node) bool {
-	for _, item := range items {
+// learnFirst takes in the first of some items, and reports whether there was one. read are the first of them.
+func (q *queueReading) learnFirst(items []string, read []framework.Node) bool {
+	for i, item := range read {
 		if errors.Is(item.Err, framework.ErrNoNode) {
 			continue
 		}
@@ -294,9 +310,79 @@ func (q *queueReading) learnFirst(items []framework.Node) bool {
 		if put := putTime(item); q.oldest.IsZero() || put.Before(q.oldest) {
 			q.oldest = put
 		}
+		head := newChainHead(q.nodes, items[i:], item)
+		q.heads = append(q.heads, head)
+		if e, err := decodeItem(item.Data, item.Stat); err == nil && head.at.chain != q.nodes.redo { // readRetried reads the returned items
+			q.retried.learn(items[i], e, item.Stat)
+		}
 		return true
 	}
 	return false
+}
+
+// readHeld finds the item of each parallel queue that a consumer has had for the longest time.
+func (r *queuesReader) readHeld(ctx context.Context) error {
+	heads := func(q *queueReading) []*chainHead {
+		if q.strict {
+			return nil
+		}
+		return q.heads
+	}
+	err := r.list(ctx, func(q *queueReading) (dirs []string) {
+		for _, h := range heads(q) {
+			dirs = append(dirs, h.at.ticketDir())
+		}
+		return dirs
+	}, func(q *queueReading, n int, names []string) { q.heads[n].findClaimed(names) })
+	if err != nil {
+		return err
+	}
+	return r.get(ctx, func(q *queueReading) (paths []string) {
+		for _, h := range heads(q) {
+			paths = append(paths, h.unread()...)
+		}
+		return paths
+	}, func(q *queueReading, read []framework.Node) {
+		for _, h := range q.heads {
+			n := len(h.unread())
+			if n == 0 {
+				continue
+			}
+			claim, held, err := h.describeClaim(read[:n])
+			if read = read[n:]; err != nil {
+				q.note(err)
+			} else if held && (q.held.Node == "" || claim.Since.Before(q.held.Since)) {
+				q.held = claim
+			}
+		}
+	})
+}
+
+// readRetried reads some of the items that may have come back: returned ones and delayed ones.
+func (r *queuesReader) readRetried(ctx context.Context) error {
+	err := r.list(ctx, func(q *queueReading) []string {
+		var returned []filledDir
+		for _, c := range q.chains {
+			if c.chain == q.nodes.redo {
+				returned = c.dirs
+			}
+		}
+		slices.SortFunc(q.seconds, func(a, b filledDir) int { return strings.Compare(a.path, b.path) })
+		q.search = newRetriedSearch(returned, q.seconds)
+		return q.search.dirs
+	}, func(q *queueReading, n int, names []string) { q.search.addNames(n, names) })
+	for reads := true; reads && err == nil; {
+		reads = false
+		ofQueue := map[*queueReading][]string{}
+		err = r.get(ctx, func(q *queueReading) []string {
+			ofQueue[q] = q.search.next()
+			return ofQueue[q]
+		}, func(q *queueReading, read []framework.Node) {
+			reads = true
+			q.note(q.search.learn(&q.retried, ofQueue[q], read))
+		})
+	}
+	return err
 }
 
 // putTime is when an item was put. Of an item that cannot be read it is when its node was created.

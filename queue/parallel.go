@@ -396,7 +396,7 @@ func (p *parallelOrder) returnUnsettled(c *claimedItem, attempts int, given func
 		given()
 		return
 	}
-	p.returnItem(c, attempts, 0, nil, func(error) { given() })
+	p.returnItem(c, attempts, 0, c.formerReason(), func(error) { given() })
 }
 
 // drawReturned adds to a request that returns an item to the lane redo the draw of a ticket of that lane, if the consumer wants another

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +13,10 @@ import (
 )
 
 // checkCommand is the subcommand that prints findings.
-type checkCommand struct{ connectionFlags }
+type checkCommand struct {
+	connectionFlags
+	thresholds thresholdFlags
+}
 
 func newCheck() *cobra.Command {
 	c := &checkCommand{}
@@ -25,16 +30,19 @@ the path does not exist. Nothing is written.
 Jobs: no member runs it, overdue ticks, runs that are stuck or failed, a latest tick that did
 not run. Locks: more than 10 waiters, a holder that was asked to let go and still holds, nodes that
 belong to no session, contenders of kinds that do not see each other, sessions with nearly as many
-nodes as servers can delete at once. Queues: dead letters, items older than an hour. Nodes that could not be
-read, or that were left out because there are too many, are findings too. lockstep monitor also
+nodes as servers can delete at once. Queues: dead letters, items older than an hour, items that have
+come back after 5 attempts, items that a consumer has had for more than 5 minutes. Nodes that could not
+be read, or that were left out because there are too many, are findings too. lockstep monitor also
 finds problems that take several looks, and lockstep doctor examines the servers.`,
 		Example: `  lockstep check                       all that these credentials can read
   lockstep check /lockstep/jobs --json
+  lockstep check --held-item 2h --without 'dead letters'
   lockstep check || ./page.sh`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: withExitCodes(c.checkAll),
 	}
 	c.connectionFlags.addConnectionFlags(cmd)
+	c.thresholds.addTo(cmd)
 	return cmd
 }
 
@@ -43,8 +51,15 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	options, err := c.thresholds.options()
+	if err != nil {
+		return err
+	}
 	return c.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
-		report, err := monitor.Check(ctx, client, root)
+		report, err := monitor.Check(ctx, client, root, options...)
+		if errors.Is(err, monitor.ErrOption) {
+			return usageError("%w", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -55,11 +70,26 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 		}
 		found := &findingPrinter{json: c.json}
 		for _, f := range report.Findings {
-			if err := found.add(findingJSON{Subject: f.Path, Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text}); err != nil {
+			one := findingJSON{Subject: f.Path, Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text, Advice: adviceOn(f)}
+			if err := found.add(one); err != nil {
 				return err
 			}
 		}
 		return found.exitCode(fmt.Sprintf("%s, %s and %s below %s",
 			formatNumber(report.Jobs, "job"), formatNumber(report.Locks, "lock"), formatNumber(report.Queues, "queue"), root))
 	})
+}
+
+// adviceOn says what to do about a finding of a queue's item, or "".
+func adviceOn(f monitor.Finding) string {
+	queue := shellWord(strings.TrimPrefix(f.Path, queuesDir+"/"))
+	switch f.Problem {
+	case monitor.ProblemFailingItem:
+		return "see it with lockstep queue ls " + shellWord(f.Path) + " --json; " +
+			"a consumer with WithMaxAttempts (lockstep queue take --max-attempts) makes a dead letter of it"
+	case monitor.ProblemHeldItem:
+		return fmt.Sprintf("see who has it with lockstep queue inflight %s; lockstep queue return %s ITEM takes it back",
+			queue, queue)
+	}
+	return ""
 }

@@ -35,8 +35,11 @@ func (p *findingPrinter) addJob(subject string, r scheduler.JobReport) error {
 
 func (p *findingPrinter) add(f findingJSON) error {
 	p.count++
-	style := terminal.For(os.Stdout)
-	return printResult(os.Stdout, p.json, f, style.Bold(inOneLine(f.Subject)), style.Red(inOneLine(f.Problem)), inOneLine(f.Text))
+	style, text := terminal.For(os.Stdout), inOneLine(f.Text)
+	if f.Advice != "" {
+		text += "; " + inOneLine(f.Advice)
+	}
+	return printResult(os.Stdout, p.json, f, style.Bold(inOneLine(f.Subject)), style.Red(inOneLine(f.Problem)), text)
 }
 
 // formatNumber is a number of things.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,15 +29,10 @@ type monitorCommand struct {
 	timeout      durationFlag
 	interval     durationFlag
 	begin, end   int
-	waiters      int
 	longHold     durationFlag
-	failedRuns   int
-	oldItem      durationFlag
-	deadLetters  int
 	growthLooks  int
 	growthItems  int
-	sessionBytes int
-	without      []string
+	thresholds   thresholdFlags
 	noWatchdog   bool
 	keepAuth     keepAuthFlag
 	printed      map[string]bool
@@ -47,7 +41,7 @@ type monitorCommand struct {
 
 func newMonitor() *cobra.Command {
 	c := &monitorCommand{timeout: durationFlag(monitor.DefaultEventTimeout), interval: durationFlag(30 * time.Second), longHold: durationFlag(5 * time.Minute),
-		oldItem: durationFlag(time.Hour), printed: map[string]bool{}}
+		printed: map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "monitor [ROOT] [flags]",
 		Short: "Report when problems with locks, jobs and queues begin and end",
@@ -84,24 +78,12 @@ package monitor.`,
 	f.Var(&c.interval, "interval", "time from the start of a look to the start of the next")
 	f.IntVar(&c.begin, "begin-after", 2, "a problem begins after so many looks in a row with it")
 	f.IntVar(&c.end, "end-after", 2, "a problem ends after so many looks in a row without it")
-	f.IntVar(&c.waiters, "waiters", 10, "a lock with more waiters is a finding")
 	f.Var(&c.longHold, "hold", "a lock that is held for longer while others wait is a finding")
-	f.IntVar(&c.failedRuns, "failed-runs", 1, "a job with so many failed runs in a row is a finding")
-	f.Var(&c.oldItem, "old-item", "a queue whose first item is older is a finding")
-	f.IntVar(&c.deadLetters, "dead-letters", 0, "a queue with more dead letters is a finding")
 	f.IntVar(&c.growthLooks, "growth-looks", 10, "a queue that has grown at so many looks in a row, and has --growth-items, is a finding")
 	f.IntVar(&c.growthItems, "growth-items", 100, "how many items such a queue has at least")
-	f.IntVar(&c.sessionBytes, "session-bytes", monitor.DefaultSessionBytes, "a session is a finding if the paths of its nodes have more bytes together")
-	f.StringArrayVar(&c.without, "without", nil, "do not report this problem (repeatable)")
 	f.BoolVar(&c.noWatchdog, noWatchdogFlag, false, "start no second process that closes the session if this one is killed; others then wait for the session timeout")
+	c.thresholds.addTo(cmd)
 	c.keepAuth.addTo(cmd)
-	names := make([]string, 0, len(monitor.Problems()))
-	for _, p := range monitor.Problems() {
-		names = append(names, string(p))
-	}
-	if err := cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is there
-	}
 	return cmd
 }
 
@@ -129,19 +111,9 @@ func monitorPath(root string) string {
 }
 
 func (c *monitorCommand) options() ([]monitor.Option, error) {
-	var without []monitor.Problem
-	for _, name := range c.without {
-		if !slices.Contains(monitor.Problems(), monitor.Problem(name)) {
-			return nil, usageError("--without %q: there is no such problem; see lockstep monitor -h", name)
-		}
-		without = append(without, monitor.Problem(name))
-	}
-	return []monitor.Option{
-		monitor.WithInterval(time.Duration(c.interval)), monitor.WithHysteresis(c.begin, c.end), monitor.WithWaiters(c.waiters), monitor.WithLongHold(time.Duration(c.longHold)),
-		monitor.WithFailedRuns(c.failedRuns), monitor.WithOldItem(time.Duration(c.oldItem)), monitor.WithDeadLetters(c.deadLetters), monitor.Without(without...),
-		monitor.WithGrowth(c.growthLooks, c.growthItems), monitor.WithSessionBytes(c.sessionBytes),
-		monitor.WithOnEvent(time.Duration(c.timeout)+2*eventKill, c.handleEvent),
-	}, nil
+	thresholds, err := c.thresholds.options()
+	return append(thresholds, monitor.WithInterval(time.Duration(c.interval)), monitor.WithHysteresis(c.begin, c.end), monitor.WithLongHold(time.Duration(c.longHold)),
+		monitor.WithGrowth(c.growthLooks, c.growthItems), monitor.WithOnEvent(time.Duration(c.timeout)+2*eventKill, c.handleEvent)), err
 }
 
 func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {

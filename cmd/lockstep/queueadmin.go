@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -20,7 +21,7 @@ const queuesDir = "/lockstep/queues"
 
 // withQueueAdmin adds the subcommands for operators of queues.
 func withQueueAdmin(cmd *cobra.Command) *cobra.Command {
-	cmd.AddCommand(newQueueList(), newQueuePause(), newQueueResume(), newQueuePurge(), newQueueRedrive(), newQueueInFlight())
+	cmd.AddCommand(newQueueList(), newQueuePause(), newQueueResume(), newQueuePurge(), newQueueRedrive(), newQueueInFlight(), newQueueReturn())
 	return cmd
 }
 
@@ -116,6 +117,7 @@ type queueJSON struct {
 	Path   string `json:"path"`
 	Paused bool   `json:"paused"`
 	queue.Counts
+	Retried queue.Retried `json:"retried,omitzero"`
 }
 
 func newQueueList() *cobra.Command {
@@ -124,7 +126,10 @@ func newQueueList() *cobra.Command {
 		Use:   "ls [NAME] [flags]",
 		Short: "List queues with the numbers of their items",
 		Long: `List the queues below /lockstep/queues, or at and below a NAME, with the numbers of their items, of delayed ones
-and of dead letters. If no queue is at or below a NAME that was given, the exit code is 1.`,
+and of dead letters. RETRIED are items that have come back: consumers have returned them or died. MOST ATTEMPTS is
+the highest number of attempts that one of them has behind it, and that item's id, or its node. Some of the items
+are read: with 3+ there may be more. --json has the last error, too. If no queue is at or below a NAME that was
+given, the exit code is 1.`,
 		Example: "  lockstep queue ls\n  lockstep queue ls /apps --json",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -143,7 +148,7 @@ and of dead letters. If no queue is at or below a NAME that was given, the exit 
 
 // listQueues prints the queues below a path. What cannot be read is warned about, and decides the exit code. A NAME without any queue may be mistyped.
 func listQueues(ctx context.Context, client *framework.Client, root string, named, asJSON bool) error {
-	t := newTable("QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE")
+	t := newTable("QUEUE", "ITEMS", "DELAYED", "DEAD", "RETRIED", "MOST ATTEMPTS", "STATE")
 	var unread error
 	var paths []string
 	for path, err := range queue.Find(ctx, client, root) {
@@ -178,8 +183,9 @@ func listQueues(ctx context.Context, client *framework.Client, root string, name
 			state = yellowCell("paused")
 		}
 		t.addRow(boldCell(quoteName(strings.TrimPrefix(r.Path, queuesDir+"/"))), plainCell(strconv.Itoa(r.Items)), plainCell(formatCount(r.Delayed)),
-			redCell(formatCount(r.Dead)), state)
+			redCell(formatCount(r.Dead)), retriedCell(r.Retried), failingCell(r), state)
 	}
+	t.fitColumn(5, lineWidth)
 	if err := t.printTo(os.Stdout); err != nil {
 		return err
 	}
@@ -192,4 +198,32 @@ func listQueues(ctx context.Context, client *framework.Client, root string, name
 	return exitCodeOfPrinted(queueCode(unread))
 }
 
-func queueView(r queue.Report) queueJSON { return queueJSON{r.Path, r.Paused, r.Counts} }
+func queueView(r queue.Report) queueJSON { return queueJSON{r.Path, r.Paused, r.Counts, r.Retried} }
+
+// lineWidth is how wide the list of queues is at most, as far as possible.
+const lineWidth = 80
+
+// failingCell tells how often the item was delivered that has come back most often, and which one it is.
+func failingCell(r queue.Report) cell {
+	if r.Retried.Attempts == 0 {
+		return dimCell("")
+	}
+	which := r.Retried.ID
+	if which == "" {
+		which = strings.TrimPrefix(r.Retried.Node, r.Path+"/")
+	}
+	paint := yellowCell
+	if r.Retried.Attempts >= monitor.DefaultAttempts {
+		paint = redCell
+	}
+	return paint(fmt.Sprintf("%d: %s", r.Retried.Attempts, which))
+}
+
+// retriedCell is how many items have come back.
+func retriedCell(r queue.Retried) cell {
+	text := formatCount(r.Items)
+	if r.Items > 0 && r.More {
+		text += "+"
+	}
+	return plainCell(text)
+}

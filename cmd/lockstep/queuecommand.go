@@ -53,6 +53,7 @@ func queueCode(err error) error {
 		{queue.ErrDuplicate, exitNotObtained, ""},
 		{queue.ErrTaken, exitNotObtained, ""},
 		{queue.ErrDone, exitNotObtained, ""},
+		{queue.ErrNotClaimed, exitNotObtained, ""},
 		{queue.ErrUnknownID, exitNotObtained, ""},
 		{queue.ErrOption, exitUsage, ""},
 		{queue.ErrMismatch, exitMismatch, "leave the flag out to use the queue as it is, or see \"lockstep queue set\""},

@@ -20,6 +20,8 @@ type claimJSON struct {
 	Session locks.SessionID `json:"session"`
 	Owner   string          `json:"owner,omitempty"`
 	Exact   []byte          `json:"owner_base64,omitempty"`
+	Host    string          `json:"host,omitempty"`
+	PID     int             `json:"pid,omitempty"`
 	Since   *time.Time      `json:"since,omitempty"`
 	Put     *time.Time      `json:"put,omitempty"`
 	Attempt int             `json:"attempt,omitempty"`
@@ -29,16 +31,18 @@ type claimJSON struct {
 
 func claimView(c queue.Claim) claimJSON {
 	return claimJSON{
-		Node: c.Node, ID: c.ID, Session: locks.SessionID(c.Session), Owner: c.Owner, Exact: bytesIfInvalid(c.Owner), Since: knownTime(c.Since.UTC()), Put: knownTime(c.Put.UTC()), Attempt: c.Attempt,
+		Node: c.Node, ID: c.ID, Session: locks.SessionID(c.Session), Owner: c.Owner, Exact: bytesIfInvalid(c.Owner), Host: c.Host, PID: c.PID,
+		Since: knownTime(c.Since.UTC()), Put: knownTime(c.Put.UTC()), Attempt: c.Attempt,
 		Item: string(c.Data), Binary: bytesIfInvalid(string(c.Data)),
 	}
 }
 
 func newQueueInFlight() *cobra.Command {
 	cmd, _ := newQueueAct("inflight NAME [flags]", "List the items that consumers have, and since when",
-		`List the items that consumers have: since when, the consumer's session, which the servers'
-logs name, too, how often the item was taken, and the item. In a strict queue the consumer is shown by name, with the time at
-which its turn began, and items that it has given back and not taken again are listed, too.`,
+		`List the items that consumers have: since when, how often the item was taken, the consumer's session,
+which the servers' logs name, too, its name, host and process, and the item's node. lockstep queue return
+takes an item away from a consumer. In a strict queue the time is that at which the consumer's turn began,
+and items that it has given back and not taken again are listed, too.`,
 		"  lockstep queue inflight mails --json", func(ctx context.Context, q *queueCommand, _ []string) error { return printClaims(ctx, q) })
 	return cmd
 }
@@ -49,7 +53,7 @@ func printClaims(ctx context.Context, q *queueCommand) error {
 	if err != nil {
 		return err
 	}
-	t, now := newTable("ITEM", "ID", "TAKEN", "PUT", "ATTEMPT", "SESSION", "OWNER", "NODE"), time.Now()
+	t, now := newTable("ITEM", "ID", "TAKEN", "PUT", "ATTEMPT", "SESSION", "OWNER", "HOST", "PID", "NODE"), time.Now()
 	for _, c := range claims {
 		if q.json {
 			if err := printResult(os.Stdout, true, claimView(c)); err != nil {
@@ -65,6 +69,7 @@ func printClaims(ctx context.Context, q *queueCommand) error {
 			put = plainCell(formatAge(now.Sub(c.Put)))
 		}
 		t.addRow(boldCell(shortenText(string(c.Data))), plainCell(shortenText(c.ID)), since, put, plainCell(strconv.Itoa(c.Attempt)), session, greenCell(shortenText(c.Owner)),
+			plainCell(shortenText(c.Host)), plainCell(formatCount(c.PID)),
 			dimCell(quoteName(strings.TrimPrefix(c.Node, q.path+"/"))))
 	}
 	if len(claims) == 0 && !q.json {

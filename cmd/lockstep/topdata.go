@@ -274,6 +274,9 @@ func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) 
 	if one.Paused {
 		lines = append(lines, "  paused")
 	}
+	if failing := failingCell(reports[0]); failing.text != "" {
+		lines = append(lines, "  retried "+retriedCell(one.Retried).text+", most attempts "+inOneLine(failing.text))
+	}
 	return lines, nil
 }
 

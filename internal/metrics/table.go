@@ -145,7 +145,11 @@ var (
 	MonitorWaiters  = row("monitor", Gauge, "lockstep.monitor.lock.waiters", "{waiter}", "waiters of the 20 locks with the most; the rest together as `other`", Root, Path)
 	MonitorItems    = row("monitor", Gauge, "lockstep.monitor.queue.items", "{item}",
 		"items of the 20 longest queues by state (`items`, `delayed`, `dead`); the rest together as `other`", Root, Path, State)
-	MonitorOldest = row("monitor", Gauge, "lockstep.monitor.queue.oldest", "s", "age of the oldest item at the head of the 20 longest queues; the oldest of the rest as `other`", Root, Path)
+	MonitorOldest   = row("monitor", Gauge, "lockstep.monitor.queue.oldest", "s", "age of the oldest item at the head of the 20 longest queues; the oldest of the rest as `other`", Root, Path)
+	MonitorAttempts = row("monitor", Gauge, "lockstep.monitor.queue.attempts", "{attempt}",
+		"the most attempts that an item of the 20 longest queues has behind it; the most of the rest as `other`", Root, Path)
+	MonitorHeld = row("monitor", Gauge, "lockstep.monitor.queue.held", "s",
+		"for how long a consumer has had an item of the 20 longest queues; the longest of the rest as `other`", Root, Path)
 )
 
 // All are the rows, in the order of the table in docs/telemetry.md.

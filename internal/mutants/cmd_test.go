@@ -135,7 +135,7 @@ func init() {
 			new: "return workflowCode(queueCode(err))",
 		},
 		{
-			name: "the monitor leaves out a problem that is not there", file: "cmd/lockstep/monitor.go", test: "TestMonitorRefuses",
+			name: "the monitor leaves out a problem that is not there", file: "cmd/lockstep/thresholdflags.go", test: "TestMonitorRefuses",
 			old: "if !slices.Contains(monitor.Problems(), monitor.Problem(name)) {",
 			new: `if name == "" && !slices.Contains(monitor.Problems(), monitor.Problem(name)) {`,
 		},

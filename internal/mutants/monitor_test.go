@@ -5,6 +5,10 @@ func init() { lists["monitor"] = monitorMutants }
 // monitorMutants are the safeguards of package monitor.
 var monitorMutants = []mutant{
 	{
+		name: "an item is a finding after any attempt", file: "monitor/queues.go", test: "TestItemsThatFailAgainAndAgain",
+		old: "	if q.attempts >= w.settings.attempts {", new: "	if q.attempts > 0 {",
+	},
+	{
 		name: "nothing is said of a root without nodes", file: "monitor/monitor.go", pkg: "./cmd/lockstep", test: "TestMonitorSaysThatNothingIsThereYet",
 		old: "|| err == nil && st.NumChildren == 0 {", new: "|| err == nil && st.NumChildren < 0 {",
 	},

@@ -5,6 +5,34 @@ func init() { lists["queue_items"] = queueItemsMutants }
 // queueItemsMutants are the safeguards of package queue about what belongs to an item.
 var queueItemsMutants = []mutant{
 	{
+		name: "nobody hears of an item that was taken back", file: "queue/takeback.go", test: "TestItemIsTakenBack",
+		old: "framework.AnyVersion), st.nodes.signalRecoverer())", new: "framework.AnyVersion))",
+	},
+	{
+		name: "a claim that has ended, perhaps otherwise, counts as taken back", file: "queue/takeback.go", test: "TestTakeBackAfterLostReply",
+		old: "return fmt.Errorf(\"%w: the claim has ended, perhaps by this call\", ErrUnknown)", new: "return nil",
+	},
+	{
+		name: "an item that is given back unseen forgets its error", file: "queue/parallel.go", test: "TestInspectAllShowsItemsThatFailAgainAndAgain",
+		old: "attempts, 0, c.formerReason(), func(error) { given() })", new: "attempts, 0, nil, func(error) { given() })",
+	},
+	{
+		name: "a look reads any number of items", file: "queue/retried.go", test: "TestASearchForReturnedItemsIsBounded",
+		old: "retriedReads-s.read, ", new: "",
+	},
+	{
+		name: "a look reads any number of bytes", file: "queue/retried.go", test: "TestASearchForReturnedItemsIsBounded",
+		old: "(retriedBytes-s.bytes)/max(1, s.largest))", new: "retriedReads)",
+	},
+	{
+		name: "the item that is due last is not read", file: "queue/retried.go", test: "TestInspectAllShowsDelayedItemsThatFailAgainAndAgain",
+		old: "	last := s.choose(dueLast, backwards)\n", new: "	last := 0\n",
+	},
+	{
+		name: "an item is held since its ticket was drawn", file: "queue/heads.go", test: "TestInspectAllShowsTheItemThatIsHeldLongest",
+		old: "	if created.After(c.Since) {", new: "	if false {",
+	},
+	{
 		name: "an item that is moved forgets when it was put", file: "queue/envelope.go", test: "TestHeadersAndPutTimeAreKept",
 		old: "if err == nil && e.header.Put == 0 {", new: "if false {",
 	},

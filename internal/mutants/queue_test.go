@@ -6,7 +6,7 @@ func init() { lists["queue"] = queueMutants }
 var queueMutants = []mutant{
 	{
 		name: "a returned item counts an attempt", file: "queue/claimeditem.go", test: "TestReturnedItemCountsNoAttempt",
-		old: "returnItem(c, c.attempt-1, 0, former, finished)", new: "returnItem(c, c.attempt, 0, former, finished)",
+		old: "returnItem(c, c.attempt-1, 0, c.formerReason(), finished)", new: "returnItem(c, c.attempt, 0, c.formerReason(), finished)",
 	},
 	{
 		name: "work that failed comes again at once", file: "queue/work.go", test: "TestWorkPausesAfterFailures",
