@@ -5,7 +5,7 @@ func init() { lists["queue_items"] = queueItemsMutants }
 // queueItemsMutants are the safeguards of package queue about what belongs to an item.
 var queueItemsMutants = []mutant{
 	{
-		name: "nobody hears of an item that was taken back", file: "queue/takeback.go", test: "TestItemIsTakenBack",
+		name: "nobody hears of an item that was taken back", file: "queue/takeback.go", test: "TestServersRefuseWhatIsTakenBack",
 		old: "framework.AnyVersion), st.nodes.signalRecoverer())", new: "framework.AnyVersion))",
 	},
 	{
