@@ -22,7 +22,8 @@ var (
 	ErrResult = errors.New("the value does not fit its type")
 	// ErrTimeout is returned by a step that fails after its timeout (WithTimeout), and by Await when the signal has not come within its timeout.
 	ErrTimeout = errors.New("timed out")
-	// ErrPanic is returned when a step, or a run's function, panicked. The log has the stack.
+	// ErrPanic is returned when a step, or a run's function, panicked or ended its goroutine
+	// (runtime.Goexit). The log has the stack of a panic.
 	ErrPanic = errors.New("the function panicked")
 	// ErrWaiting is returned by Sleep, Await and Child when the run has to wait. Return it from the run's function, as it is or wrapped. The function is called again when
 	// the wait is over.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -172,15 +172,13 @@ func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 	}
 }
 
-// callFunction calls the run's function. A panic is an error.
+// callFunction calls the run's function. A panic, and the end of its goroutine, are errors.
 func (x *runner) callFunction(ctx context.Context, run *Run, input json.RawMessage) (result json.RawMessage, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("%w: %v", ErrPanic, v)
-			x.store.client.Logger().Error("the function of a run panicked", "path", run.ledger.path, "panic", v, "stack", string(debug.Stack()))
-		}
-	}()
-	return x.kind.run(ctx, run, input)
+	err = usercode.Call(x.store.client.Logger(), ErrPanic, "the function of a run", []any{"path", run.ledger.path}, func() (err error) {
+		result, err = x.kind.run(ctx, run, input)
+		return err
+	})
+	return result, err
 }
 
 // settle writes the outcome of a call of the run's function: the run has finished, waits, or is tried again after a pause.

@@ -126,12 +126,6 @@ func (g *Graph[I]) Run(ctx context.Context, in Recorder, input I) (GraphResults,
 				return nil
 			default:
 			}
-			succeeded := false
-			defer func() { // also when Do ends its goroutine
-				if !succeeded {
-					fail()
-				}
-			}()
 			_, err := Step(ctx, r, step.Name, func(ctx context.Context, key Key) (json.RawMessage, error) {
 				result, err := step.Do(ctx, key, input, GraphResults{g.shape, r, step.Name})
 				if err != nil {
@@ -139,20 +133,16 @@ func (g *Graph[I]) Run(ctx context.Context, in Recorder, input I) (GraphResults,
 				}
 				return encodeReadable(result)
 			}, step.Options...)
-			if err == nil {
-				succeeded = true
-				close(recorded[step.Name])
+			if err != nil {
+				fail()
+				return err
 			}
-			return err
+			close(recorded[step.Name])
+			return nil
 		}
 	}
 	if err := r.Parallel(ctx, functions...); err != nil {
 		return GraphResults{}, err
-	}
-	for _, step := range g.steps {
-		if !r.IsRecorded(step.Name) {
-			return GraphResults{}, failure.Wrap("graph", r.ledger.path, fmt.Errorf("%w: step %q has ended its goroutine", ErrPanic, step.Name))
-		}
 	}
 	return GraphResults{g.shape, r, ""}, nil
 }

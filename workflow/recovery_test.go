@@ -102,19 +102,19 @@ func (f *worker) stopHard() {
 	settled()
 }
 
-// TestAFunctionThatEndsItsGoroutineHasLostItsExecutor: the run fails when it has done so too often.
-func TestAFunctionThatEndsItsGoroutineHasLostItsExecutor(t *testing.T) {
+// TestAFunctionThatEndsItsGoroutineHasFailed: it is an attempt like another, and the run's members go on.
+func TestAFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		kind := workflow.NewKind("work", func(context.Context, *workflow.Run, int) (int, error) {
 			done.add("called")
 			runtime.Goexit()
 			return 0, nil
-		}, workflow.WithMaxLosses(3))
+		}, workflow.WithAttempts(3, time.Second))
 		m := w.flows("a").work(kind)
 		m.start("work", "x", 0)
-		require.Contains(t, m.await("x", workflow.Failed).Error, "executors were lost")
-		require.Len(t, done.all(), 4)
+		require.Contains(t, m.await("x", workflow.Failed).Error, "it has ended its goroutine")
+		require.Len(t, done.all(), 3)
 	})
 }
 

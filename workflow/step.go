@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
 // Recorder runs steps for one executor and records them: an *OpenLedger, or the *Run with which a Kind's function is called. No other type can be one. Steps may run at
@@ -150,16 +150,10 @@ func (r *stepRecorder) Parallel(ctx context.Context, functions ...func(context.C
 	ctx, finish := r.branches.begin(ctx, len(functions))
 	var running sync.WaitGroup
 	for i, f := range functions {
-		errs[i] = fmt.Errorf("%w: a parallel function has ended its goroutine", ErrPanic) // unless it returns
 		running.Go(func() {
 			defer finish()
-			defer func() {
-				if v := recover(); v != nil {
-					errs[i] = fmt.Errorf("%w: %v", ErrPanic, v)
-					r.ledger.client.Logger().Error("a parallel function panicked", "path", r.ledger.path, "panic", v, "stack", string(debug.Stack()))
-				}
-			}()
-			errs[i] = f(ctx)
+			errs[i] = usercode.Call(r.ledger.client.Logger(), ErrPanic, "a parallel function", []any{"path", r.ledger.path},
+				func() error { return f(ctx) })
 		})
 	}
 	running.Wait()
@@ -311,7 +305,7 @@ func (r *stepRecorder) whyEnded(ctx context.Context, failed error) error {
 	return fmt.Errorf("%w (the step failed: %w)", why, failed)
 }
 
-// callFunction calls fn once, within its timeout. A panic is an error.
+// callFunction calls fn once, within its timeout. A panic, and the end of its goroutine, are errors.
 func (r *stepRecorder) callFunction(ctx context.Context, timeout time.Duration, name string, key Key, fn func(context.Context, Key) ([]byte, error)) (result []byte, err error) {
 	if timeout > 0 {
 		within, cancel := context.WithTimeoutCause(ctx, timeout, ErrTimeout)
@@ -323,13 +317,11 @@ func (r *stepRecorder) callFunction(ctx context.Context, timeout time.Duration, 
 		}()
 		ctx = within
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("%w: %v", ErrPanic, v)
-			r.ledger.client.Logger().Error("a step panicked", "path", r.ledger.path, "step", name, "panic", v, "stack", string(debug.Stack()))
-		}
-	}()
-	return fn(ctx, key)
+	err = usercode.Call(r.ledger.client.Logger(), ErrPanic, "a step", []any{"path", r.ledger.path, "step", name}, func() (err error) {
+		result, err = fn(ctx, key)
+		return err
+	})
+	return result, err
 }
 
 // writeRecord writes the record of a step, in one transaction with the guard. It returns the result that is recorded, which an earlier call of this recorder may have sent.

@@ -239,12 +239,12 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "a step of a graph begins before the record of the one before it", file: "workflow/graph.go", test: "TestGraphStepBeginsAfterTheRecord",
-		old: "				return encodeReadable(result)\n			}, step.Options...)\n			if err == nil {\n				succeeded = true\n				close(recorded[step.Name])\n			}\n",
-		new: "				close(recorded[step.Name])\n				return encodeReadable(result)\n			}, step.Options...)\n			succeeded = err == nil\n",
+		old: "\t\t\t\treturn encodeReadable(result)\n\t\t\t}, step.Options...)\n\t\t\tif err != nil {\n\t\t\t\tfail()\n\t\t\t\treturn err\n\t\t\t}\n\t\t\tclose(recorded[step.Name])\n",
+		new: "\t\t\t\tclose(recorded[step.Name])\n\t\t\t\treturn encodeReadable(result)\n\t\t\t}, step.Options...)\n\t\t\tif err != nil {\n\t\t\t\tfail()\n\t\t\t\treturn err\n\t\t\t}\n",
 	},
 	{
 		name: "a step of a graph begins after another one has failed", file: "workflow/graph.go", test: "TestGraphWithFailingStep",
-		old: "				if !succeeded {\n					fail()\n				}\n", new: "				if !succeeded {\n					_ = fail\n					close(recorded[step.Name])\n				}\n",
+		old: "\t\t\t\tfail()\n\t\t\t\treturn err\n", new: "\t\t\t\t_ = fail\n\t\t\t\tclose(recorded[step.Name])\n\t\t\t\treturn err\n",
 	},
 	{
 		name: "a graph has a circle", file: "workflow/graph.go", test: "TestGraphsThatCannotBe",
