@@ -29,7 +29,7 @@ const (
 // activeAsk is one call that waits for a lock while its caller holds others. Once it has waited for a second, it keeps a record beside the lock that it
 // waits for, and looks for a deadlock.
 //
-// Each ask looks every second, so all asks of a cycle see the cycle, and the youngest of them breaks it. The record is an ephemeral node of the
+// Each ask looks every second, together with the others of its session, so all asks of a cycle see the cycle, and the youngest of them breaks it. The record is an ephemeral node of the
 // asking session. The ask deletes it at its end. A record that outlives its ask is not confirmed again.
 type activeAsk struct {
 	client  *framework.Client
@@ -139,9 +139,17 @@ func (a *activeAsk) keepRecord(ctx context.Context, s *framework.Session) error 
 	}
 	node := created.Nodes[0]
 	defer s.Primitives().Discard(nil, node.Path)
+	root := a.client.Config().Root
+	search := askSearchOf(s, root)
+	defer search.leave()
+	pause := quickLookInterval
 	for quick := maxQuickLooks; ctx.Err() == nil && s.Err() == nil; {
-		pause := lookInterval
-		seen, err := a.lookForDeadlock(ctx, s, node, &record)
+		look, err := search.awaitLook(ctx, node.Path, func() []string { return a.heldPaths(root) }, pause)
+		seen := false
+		if err == nil {
+			seen, err = a.judgeLook(ctx, search, look, node.Path, &record)
+		}
+		pause = lookInterval
 		switch {
 		case errors.Is(err, framework.ErrNoNode): // another client has deleted the record
 			return nil
@@ -151,7 +159,6 @@ func (a *activeAsk) keepRecord(ctx context.Context, s *framework.Session) error 
 			pause = quickLookInterval
 			quick--
 		}
-		_ = recipe.Pause(ctx, pause)
 	}
 	return nil
 }
@@ -171,39 +178,27 @@ func (a *activeAsk) describeAsk() (askRecord, error) {
 		Owner: a.client.Config().Identity, Host: host(), PID: os.Getpid(), Since: a.since.UTC()}, nil
 }
 
-// lookForDeadlock reads the asks once, and reports whether it has seen a cycle with this ask in it. It confirms in the record that this ask still
-// waits. Once all asks of the cycle have confirmed that, the youngest of them fails.
-func (a *activeAsk) lookForDeadlock(ctx context.Context, s *framework.Session, node primitives.Created, recorded *askRecord) (seen bool, err error) {
-	if _, err := s.Exists(ctx, node.Path); err != nil {
-		return false, err
-	}
-	root := a.client.Config().Root
-	g, err := readAskGraph(ctx, s, root, a.heldPaths(root))
-	if err != nil {
-		return false, err
+// judgeLook reports whether a look has seen a cycle with this ask in it. It confirms in the ask's record that the ask still waits. Once all asks of the cycle have
+// confirmed that, the youngest of them fails.
+func (a *activeAsk) judgeLook(ctx context.Context, search *askSearch, look *askLook, record string, recorded *askRecord) (seen bool, err error) {
+	if look.gone[record] {
+		return false, framework.ErrNoNode
 	}
 	current, err := a.describeAsk() // after the reads: it describes a later moment than all that was read
 	if err != nil || ctx.Err() != nil {
 		return false, nil
 	}
 	current.Seen = recorded.Seen
-	all, me := askSet{}, (*seenAsk)(nil)
-	for _, other := range g.asks {
-		all[other] = true
-		if other.path == node.Path {
-			me = other
-		}
-	}
-	var cycle askSet
-	if me != nil {
-		cycle = g.cycleOf(me, all)
-	}
+	g := look.graph
+	me := g.records[record]
+	cycle := g.cycles[me]
 	if len(cycle) > 0 {
 		current.Seen = max(current.Seen, g.completedBy(cycle))
 	}
 	moved := current.askPlace != recorded.askPlace || !slices.Equal(current.Held, recorded.Held)
 	if moved || current.Seen != recorded.Seen {
-		if _, err := s.Set(ctx, node.Path, current.encode(), framework.AnyVersion); err != nil {
+		search.count()
+		if _, err := search.s.Set(ctx, record, current.encode(), framework.AnyVersion); err != nil {
 			return len(cycle) > 0, err
 		}
 		*recorded = current

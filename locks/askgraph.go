@@ -17,15 +17,22 @@ import (
 // The reads are not of one moment. A cycle is certain if each of its asks has confirmed that it still waited, and that its caller still held its
 // locks, after the last transaction that made the cycle: see certainCycle.
 type askGraph struct {
-	root  string
-	asks  []*seenAsk
-	locks map[string]bool // the locks whose asks have been read
+	root      string
+	asks      []*seenAsk
+	locks     map[string]bool // the locks whose asks have been read
+	truncated bool            // there are maxAsks, or more
 
-	holders map[string][]*seenAsk           // asks by the locks that their callers hold
-	writers map[string][]seenContender      // writers in the lines of readers that ask
-	permits map[string]seenPermitRecord     // of semaphores
-	edges   map[*seenAsk]map[*seenAsk]int64 // which ask waits for which; see addEdges
+	records map[string]*seenAsk         // asks by their records' paths
+	holders map[string][]*seenAsk       // asks by the locks that their callers hold
+	writers map[string][]seenContender  // writers in the lines of readers that ask
+	permits map[string]seenPermitRecord // of semaphores
+	edges   askEdges                    // which ask waits for which; see addEdges
+	back    askEdges                    // the same from the other end
+	cycles  map[*seenAsk]askSet         // of the asks in deadlocks
 }
+
+// askEdges are pairs of asks.
+type askEdges map[*seenAsk]map[*seenAsk]int64
 
 // seenAsk is one ask of a graph.
 type seenAsk struct {
@@ -50,22 +57,35 @@ type seenPermitRecord struct {
 
 // addEdges finds which ask waits for which. The value of an edge is the last of the transactions that made it.
 func (g *askGraph) addEdges() {
-	g.edges = map[*seenAsk]map[*seenAsk]int64{}
+	g.edges, g.back, g.records = askEdges{}, askEdges{}, map[string]*seenAsk{}
 	for _, a := range g.asks {
-		g.edges[a] = map[*seenAsk]int64{}
+		g.records[a.path] = a
+		g.edges[a], g.back[a] = map[*seenAsk]int64{}, map[*seenAsk]int64{}
+	}
+	waiting := map[string][]*seenAsk{} // in the lines of semaphores
+	for _, a := range g.asks {
 		for _, b := range g.holders[a.Lock] {
-			if zxid := g.waitsForHolder(a, b); zxid != 0 {
-				g.edges[a][b] = zxid
+			g.addEdge(a, b, g.waitsForHolder(a, b))
+		}
+		if a.Permits > 0 {
+			waiting[a.Lock] = append(waiting[a.Lock], a)
+		}
+	}
+	for _, line := range waiting {
+		for _, a := range line {
+			for _, b := range line {
+				if isAhead(b.Node, a.Node) {
+					g.addEdge(a, b, max(a.Zxid, b.Zxid))
+				}
 			}
 		}
-		if a.Permits == 0 {
-			continue
-		}
-		for _, b := range g.asks { // the line of the semaphore's waiters
-			if b.Lock == a.Lock && b.Permits > 0 && isAhead(b.Node, a.Node) {
-				g.edges[a][b] = max(g.edges[a][b], a.Zxid, b.Zxid)
-			}
-		}
+	}
+}
+
+// addEdge notes that a has waited for b since a transaction, or later if it is known to. 0 is none.
+func (g *askGraph) addEdge(a, b *seenAsk, zxid int64) {
+	if zxid = max(zxid, g.edges[a][b]); zxid != 0 {
+		g.edges[a][b], g.back[b][a] = zxid, zxid
 	}
 }
 
@@ -128,6 +148,25 @@ func isAhead(node, of string) bool {
 // askSet is a set of asks.
 type askSet map[*seenAsk]bool
 
+// findCycles finds the deadlock of each ask that is in one. All asks of a deadlock have the same.
+func (g *askGraph) findCycles() {
+	g.cycles = map[*seenAsk]askSet{}
+	all := askSet{}
+	for _, a := range g.asks {
+		all[a] = true
+	}
+	stuck := g.stuckAmong(all)
+	for _, a := range g.asks {
+		if !stuck[a] || g.cycles[a] != nil {
+			continue
+		}
+		cycle := g.cycleOf(a, stuck)
+		for b := range cycle {
+			g.cycles[b] = cycle
+		}
+	}
+}
+
 // cycleOf returns the asks of the deadlock that contains me, among some asks: each is stuck as long as the others wait, and each reaches each other
 // along the edges. It is empty if me is in no deadlock.
 func (g *askGraph) cycleOf(me *seenAsk, among askSet) askSet {
@@ -136,8 +175,7 @@ func (g *askGraph) cycleOf(me *seenAsk, among askSet) askSet {
 		if !stuck[me] {
 			return nil
 		}
-		cycle := g.reachableFrom(me, stuck, func(a, b *seenAsk) bool { return g.edges[a][b] != 0 })
-		back := g.reachableFrom(me, stuck, func(a, b *seenAsk) bool { return g.edges[b][a] != 0 })
+		cycle, back := reachableFrom(me, stuck, g.edges), reachableFrom(me, stuck, g.back)
 		for a := range cycle {
 			if !back[a] {
 				delete(cycle, a)
@@ -188,12 +226,12 @@ func (g *askGraph) isStuck(a *seenAsk, stuck askSet) bool {
 	return a.Permits > 0 && permits > 0 && permits-len(taken) < a.Permits
 }
 
-// reachableFrom returns the asks of a set that one ask reaches along the edges, itself included.
-func (g *askGraph) reachableFrom(from *seenAsk, within askSet, edge func(a, b *seenAsk) bool) askSet {
+// reachableFrom returns the asks of a set that one ask reaches along some edges, itself included.
+func reachableFrom(from *seenAsk, within askSet, edges askEdges) askSet {
 	reached := askSet{from: true}
 	for ahead := []*seenAsk{from}; len(ahead) > 0; ahead = ahead[1:] {
-		for b := range within {
-			if !reached[b] && edge(ahead[0], b) {
+		for b := range edges[ahead[0]] {
+			if within[b] && !reached[b] {
 				reached[b] = true
 				ahead = append(ahead, b)
 			}
@@ -248,7 +286,10 @@ func (g *askGraph) certainCycle(me *seenAsk, cycle askSet, waitsNow bool) askSet
 func (g *askGraph) awaitedAsks(cycle askSet) askSet {
 	awaited := askSet{}
 	for a := range cycle {
-		for b := range cycle {
+		for b := range g.edges[a] {
+			if !cycle[b] {
+				continue
+			}
 			if g.waitsForHolder(a, b) != 0 {
 				awaited[b] = true
 			}

@@ -6,98 +6,124 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Bounds of one graph.
-const (
-	maxAsks     = 2000
-	maxAskReads = 500 // nodes in one request
-)
+// maxAsks bounds one graph.
+const maxAsks = 2000
 
-// askReader is the part of a session that reads a graph.
-type askReader interface {
-	Children(ctx context.Context, path string) ([]string, framework.Stat, error)
-	GetAll(ctx context.Context, paths ...string) ([]framework.Node, error)
+// sessionReads reads on a session, and counts the requests.
+type sessionReads struct {
+	s     *framework.Session
+	count func()
 }
 
-// readAskGraph reads the asks that wait for these locks, then the asks that wait for the locks that the first ones hold, and so on.
-func readAskGraph(ctx context.Context, s askReader, root string, locks []string) (*askGraph, error) {
+func (r sessionReads) GetAll(ctx context.Context, paths ...string) ([]framework.Node, error) {
+	r.count()
+	return r.s.GetAll(ctx, paths...)
+}
+
+func (r sessionReads) ListAll(ctx context.Context, paths ...string) ([]primitives.Listing, error) {
+	r.count()
+	return r.s.Primitives().ListAll(ctx, paths...)
+}
+
+// readAskGraph reads the asks that wait for these locks, then the asks that wait for the locks that the first ones hold, and so on. It leaves out asks that it may not
+// read: so it may miss a deadlock, and sees none that is not there.
+func readAskGraph(ctx context.Context, r sessionReads, root string, locks []string) (*askGraph, error) {
 	g := &askGraph{root: root, locks: map[string]bool{}}
-	for len(locks) > 0 && len(g.asks) < maxAsks {
-		lock := locks[0]
-		locks = locks[1:]
-		if g.locks[lock] {
-			continue
-		}
-		g.locks[lock] = true
-		asks, err := readAsks(ctx, s, root, lock)
+	for len(locks) > 0 && !g.truncated {
+		asks, err := g.readAsks(ctx, r, g.unreadLocks(locks))
 		if err != nil {
 			return nil, err
 		}
+		locks = nil
 		for _, a := range asks {
 			for _, h := range a.Held {
 				locks = append(locks, h.Lock)
 			}
 		}
 		g.asks = append(g.asks, asks...)
+		g.truncated = g.truncated || len(g.asks) >= maxAsks
 	}
 	if len(g.asks) == 0 {
 		return g, nil
 	}
-	for _, read := range []func(context.Context, askReader) error{g.readNamedNodes, g.readWriters, g.readPermits} {
-		if err := read(ctx, s); err != nil {
+	for _, read := range []func(context.Context, sessionReads) error{g.readNamedNodes, g.readWriters, g.readPermits} {
+		if err := read(ctx, r); err != nil {
 			return nil, err
 		}
 	}
 	g.addEdges()
+	g.findCycles()
 	return g, nil
 }
 
-// readAsks reads the records of the asks that wait for a lock. It skips nodes that are no records.
-func readAsks(ctx context.Context, s askReader, root, lock string) (asks []*seenAsk, err error) {
-	dir := lock + askDirSuffix
-	names, _, err := s.Children(ctx, dir)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
+// unreadLocks returns, in order and each once, the locks whose asks have not been read. It marks them as read.
+func (g *askGraph) unreadLocks(locks []string) (unread []string) {
+	for _, lock := range locks {
+		if !g.locks[lock] {
+			g.locks[lock] = true
+			unread = append(unread, lock)
+		}
 	}
+	slices.Sort(unread)
+	return unread
+}
+
+// readAsks reads the records of the asks that wait for some locks. It skips nodes that are no records.
+func (g *askGraph) readAsks(ctx context.Context, r sessionReads, locks []string) (asks []*seenAsk, err error) {
+	dirs := make([]string, len(locks))
+	for i, lock := range locks {
+		dirs[i] = lock + askDirSuffix
+	}
+	lists, err := listReadable(ctx, r, dirs)
 	if err != nil {
 		return nil, err
 	}
-	var paths []string
-	for _, name := range names {
-		if isAskName(name) {
-			paths = append(paths, znode.Join(dir, name))
+	var of, paths []string // the locks of the records, and the records
+	for i, names := range lists {
+		if g.truncated = len(g.asks)+len(paths) >= maxAsks; g.truncated {
+			break
+		}
+		for _, name := range names {
+			if isAskName(name) {
+				of, paths = append(of, locks[i]), append(paths, znode.Join(dirs[i], name))
+			}
 		}
 	}
-	nodes, err := readInBatches(ctx, s, paths)
+	nodes, err := recipe.GetManyOn(ctx, r, paths)
 	for i, n := range nodes {
 		if n.Err != nil || n.Stat.EphemeralOwner == 0 {
 			continue
 		}
-		if r, err := parseAskRecord(n.Data, root); err == nil && r.Lock == lock {
-			asks = append(asks, &seenAsk{askRecord: r, path: paths[i], number: n.Stat.Czxid, session: n.Stat.EphemeralOwner})
+		if rec, err := parseAskRecord(n.Data, g.root); err == nil && rec.Lock == of[i] {
+			asks = append(asks, &seenAsk{askRecord: rec, path: paths[i], number: n.Stat.Czxid, session: n.Stat.EphemeralOwner})
 		}
 	}
 	return asks, err
 }
 
-// readInBatches reads any number of nodes, maxAskReads in one request.
-func readInBatches(ctx context.Context, s askReader, paths []string) (all []framework.Node, err error) {
-	for batch := range slices.Chunk(paths, maxAskReads) {
-		nodes, err := s.GetAll(ctx, batch...)
-		if err != nil {
-			return nil, err
+// listReadable lists the children of some nodes. A node that does not exist, or may not be read, has none.
+func listReadable(ctx context.Context, r sessionReads, paths []string) ([][]string, error) {
+	lists, err := recipe.ListManyOn(ctx, r, paths)
+	names := make([][]string, len(lists))
+	for i, l := range lists {
+		if l.Err != nil && !errors.Is(l.Err, framework.ErrNoNode) && !errors.Is(l.Err, framework.ErrNoAuth) {
+			return nil, failure.Wrap("list", paths[i], l.Err)
 		}
-		all = append(all, nodes...)
+		names[i] = l.Names
 	}
-	return all, nil
+	return names, err
 }
 
 // readNamedNodes reads the nodes that the asks name. It drops the asks whose place has gone, and the holds whose node has gone. A node of the same
 // name that another transaction has created does not count.
-func (g *askGraph) readNamedNodes(ctx context.Context, s askReader) error {
+func (g *askGraph) readNamedNodes(ctx context.Context, r sessionReads) error {
 	var paths []string
 	for _, a := range g.asks {
 		if a.Node != "" {
@@ -109,7 +135,7 @@ func (g *askGraph) readNamedNodes(ctx context.Context, s askReader) error {
 	}
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
-	nodes, err := readInBatches(ctx, s, paths)
+	nodes, err := recipe.GetManyOn(ctx, r, paths)
 	if err != nil {
 		return err
 	}
@@ -139,39 +165,39 @@ func (g *askGraph) readNamedNodes(ctx context.Context, s askReader) error {
 }
 
 // readWriters reads the writers of the lines in which readers ask: a reader waits for a reader that holds the lock if a writer stands between the two.
-func (g *askGraph) readWriters(ctx context.Context, s askReader) error {
+func (g *askGraph) readWriters(ctx context.Context, r sessionReads) error {
 	g.writers = map[string][]seenContender{}
+	var locks []string
 	for _, a := range g.asks {
-		p, ok := positionOf(a.Node)
-		if _, known := g.writers[a.Lock]; !ok || known || !p.Kind.IsShared() {
-			continue
+		if p, ok := positionOf(a.Node); ok && p.Kind.IsShared() {
+			locks = append(locks, a.Lock)
 		}
-		names, _, err := s.Children(ctx, a.Lock)
-		if err != nil && !errors.Is(err, framework.ErrNoNode) {
-			return err
-		}
-		var writers []seenContender
-		var paths []string
+	}
+	slices.Sort(locks)
+	locks = slices.Compact(locks)
+	lists, err := listReadable(ctx, r, locks)
+	if err != nil {
+		return err
+	}
+	var of, paths []string // the locks of the writers, and the writers
+	for i, names := range lists {
 		for _, name := range names {
 			if p, ok := waitline.ParsePosition(name); ok && !p.Kind.IsShared() {
-				writers = append(writers, seenContender{Position: p})
-				paths = append(paths, znode.Join(a.Lock, name))
+				of, paths = append(of, locks[i]), append(paths, znode.Join(locks[i], name))
 			}
 		}
-		nodes, err := readInBatches(ctx, s, paths)
-		if err != nil {
-			return err
-		}
-		for i, n := range nodes {
-			writers[i].zxid = n.Stat.Czxid // 0 if it is gone
-		}
-		g.writers[a.Lock] = slices.DeleteFunc(writers, func(w seenContender) bool { return w.zxid == 0 })
 	}
-	return nil
+	nodes, err := recipe.GetManyOn(ctx, r, paths)
+	for i, n := range nodes {
+		if p, ok := positionOf(paths[i]); ok && n.Err == nil {
+			g.writers[of[i]] = append(g.writers[of[i]], seenContender{p, n.Stat.Czxid})
+		}
+	}
+	return err
 }
 
 // readPermits reads the numbers of permits of the semaphores for which asks wait.
-func (g *askGraph) readPermits(ctx context.Context, s askReader) error {
+func (g *askGraph) readPermits(ctx context.Context, r sessionReads) error {
 	g.permits = map[string]seenPermitRecord{}
 	var locks, paths []string
 	for _, a := range g.asks {
@@ -179,7 +205,7 @@ func (g *askGraph) readPermits(ctx context.Context, s askReader) error {
 			locks, paths = append(locks, a.Lock), append(paths, znode.Join(a.Lock, waitline.PermitsPart))
 		}
 	}
-	nodes, err := readInBatches(ctx, s, paths)
+	nodes, err := recipe.GetManyOn(ctx, r, paths)
 	for i, n := range nodes {
 		if n.Err == nil {
 			g.permits[locks[i]] = seenPermitRecord{permitsIn(n.Data), n.Stat.Mzxid}

@@ -39,11 +39,11 @@ func Deadlocks(ctx context.Context, client *framework.Client, root string) ([]De
 			return err
 		}
 		for range maxUncertainLooks {
-			g, failed := readAskGraph(ctx, s, client.Config().Root, slices.Clone(locks))
+			g, failed := readAskGraph(ctx, sessionReads{s, func() {}}, client.Config().Root, locks)
 			if failed != nil {
 				return failed
 			}
-			if len(g.asks) >= maxAsks {
+			if g.truncated {
 				err = fmt.Errorf("%w: more than %d asks, the others are left out", framework.ErrTooLarge, maxAsks)
 			}
 			deadlocks, uncertain := g.deadlocks()
@@ -95,12 +95,9 @@ func awaitedLocks(ctx context.Context, s *framework.Session, root string) (locks
 
 // deadlocks returns the certain deadlocks of the graph. uncertain says that there may be more.
 func (g *askGraph) deadlocks() (found []Deadlock, uncertain bool) {
-	all, reported := askSet{}, askSet{}
+	reported := askSet{}
 	for _, a := range g.asks {
-		all[a] = true
-	}
-	for _, a := range g.asks {
-		cycle := g.cycleOf(a, all)
+		cycle := g.cycles[a]
 		if len(cycle) == 0 || reported[a] {
 			continue
 		}

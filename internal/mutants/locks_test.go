@@ -537,9 +537,19 @@ var locksMutants = []mutant{
 		new: "time.AfterFunc(0,",
 	},
 	{
-		name: "deadlocks: a record that was deleted is not missed", file: "locks/ask.go", test: "TestLostAskRecordIsCreatedAgain",
-		old: "if _, err := s.Exists(ctx, node.Path); err != nil {",
-		new: "if _, err := s.Exists(ctx, \"/\"); err != nil {",
+		name: "deadlocks: a record that was deleted is not missed", file: "locks/asksearch.go", test: "TestLostAskRecordIsCreatedAgain",
+		old: "errors.Is(nodes[i].Err, framework.ErrNoNode)",
+		new: "false && errors.Is(nodes[i].Err, framework.ErrNoNode)",
+	},
+	{
+		name: "deadlocks: each ask of a session reads for itself", file: "locks/ask.go", test: "TestAsksOfASessionShareTheirLooks",
+		old: "search := askSearchOf(s, root)\n\tdefer search.leave()",
+		new: "search := &askSearch{s: s, root: root}",
+	},
+	{
+		name: "deadlocks: looks are not bounded", file: "locks/asksearch.go", test: "TestASessionsLooksAreBounded",
+		old: "max(look.pause, time.Duration(l.requests)*time.Second/askRequestsPerSecond)",
+		new: "max(look.pause, time.Duration(l.requests)*0/askRequestsPerSecond)",
 	},
 	{
 		name: "deadlocks: a wrong list of an ask that only reports fails another ask", file: "locks/askgraph.go", test: "TestAWrongRecordThatOnlyReportsHarmsNoOthers",

@@ -44,22 +44,33 @@ func dataBytes(node framework.Node) int { return len(node.Data) }
 
 func nodeWithError(err error) framework.Node { return framework.Node{Err: err} }
 
-// GetManyOn is GetMany on one session: after its end the error wraps framework.ErrSessionLost.
-func GetManyOn(ctx context.Context, s *framework.Session, paths []string) ([]framework.Node, error) {
+// GetManyOn is GetMany on one session: after its end the error wraps framework.ErrSessionLost. The session is a *framework.Session, or reads by one.
+func GetManyOn(ctx context.Context, s interface {
+	GetAll(ctx context.Context, paths ...string) ([]framework.Node, error)
+}, paths []string) ([]framework.Node, error) {
 	return inRequests(paths, func(some []string) ([]framework.Node, error) { return s.GetAll(ctx, some...) }, dataBytes, nodeWithError)
 }
 
 // ListMany lists the children of any number of nodes. It divides them among requests as GetMany does.
 func ListMany(ctx context.Context, client *framework.Client, paths []string) ([]primitives.Listing, error) {
-	return inRequests(paths, func(some []string) ([]primitives.Listing, error) { return ListAll(ctx, client, some...) },
-		func(list primitives.Listing) (bytes int) {
-			for _, name := range list.Names {
-				bytes += len(name) + 4
-			}
-			return bytes
-		},
-		func(err error) primitives.Listing { return primitives.Listing{Err: err} })
+	return inRequests(paths, func(some []string) ([]primitives.Listing, error) { return ListAll(ctx, client, some...) }, nameBytes, listWithError)
 }
+
+// ListManyOn is ListMany on one session: after its end the error wraps framework.ErrSessionLost. The session is its primitives, or reads by them.
+func ListManyOn(ctx context.Context, s interface {
+	ListAll(ctx context.Context, paths ...string) ([]primitives.Listing, error)
+}, paths []string) ([]primitives.Listing, error) {
+	return inRequests(paths, func(some []string) ([]primitives.Listing, error) { return s.ListAll(ctx, some...) }, nameBytes, listWithError)
+}
+
+func nameBytes(list primitives.Listing) (bytes int) {
+	for _, name := range list.Names {
+		bytes += len(name) + 4
+	}
+	return bytes
+}
+
+func listWithError(err error) primitives.Listing { return primitives.Listing{Err: err} }
 
 // inRequests divides paths among requests. If an answer is too large, it asks again for half as many paths. If the answer for a single path is too large, that is the
 // path's own error.
