@@ -268,7 +268,7 @@ func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 	}
 }
 
-// maxListedAtOnce is how many nodes List reads in one request. A barrier's record is short, but other programs' nodes may be large.
+// maxListedAtOnce is how many nodes List reads together. A barrier's record is short, but other programs' nodes may be large.
 const maxListedAtOnce = 100
 
 // listBatch yields the reports on some paths. It returns false if List must end.
@@ -276,19 +276,15 @@ func listBatch(ctx context.Context, client *framework.Client, paths []string, yi
 	if len(paths) == 0 {
 		return true
 	}
-	nodes, err := recipe.GetAll(ctx, client, paths...)
-	if errors.Is(err, framework.ErrTooLarge) && len(paths) > 1 {
-		half := len(paths) / 2
-		return listBatch(ctx, client, paths[:half], yield) && listBatch(ctx, client, paths[half:], yield)
-	}
-	if errors.Is(err, framework.ErrTooLarge) { // no record of a barrier
-		return true
-	}
+	nodes, err := recipe.GetMany(ctx, client, paths)
 	if err != nil {
 		yield(nil, failure.Wrap("list barriers", paths[0], err))
 		return false
 	}
 	for i, node := range nodes {
+		if errors.Is(node.Err, framework.ErrTooLarge) { // no record of a barrier
+			continue
+		}
 		if node.Err == nil {
 			if _, _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, ErrForeign) || isRevokedHold(node.Data, node.Stat) {
 				continue

@@ -62,7 +62,7 @@ var (
 	ErrInvalidConfig = failure.Sentinel("invalid configuration")
 	// ErrInvalidPath is returned when a znode path is empty, relative or malformed.
 	ErrInvalidPath = failure.Sentinel("invalid path")
-	// ErrTooLarge is returned when a request is larger than a server accepts, when an answer is larger than 64 MiB, or when a session would own more
+	// ErrTooLarge is returned when a request is larger than a server accepts, when the answer for a node is larger than 64 MiB, or when a session would own more
 	// ephemeral nodes than the servers can delete in one transaction (Config.MaxEphemeralBytes). In the last case release some nodes, or use several
 	// clients. Recipes also return it for a search that would read more nodes than its limit.
 	ErrTooLarge = failure.Sentinel("too large")

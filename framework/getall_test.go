@@ -1,6 +1,7 @@
 package framework_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestManyNodesAreReadByOneRequest(t *testing.T) {
 		before := zk.Requests()[zktest.OpMultiRead]
 		nodes, err := s.GetAll(ctx, "/a", "/none", "/b")
 		require.NoError(t, err)
-		require.Equal(t, before+2, zk.Requests()[zktest.OpMultiRead], "once more after the reply was lost")
+		require.Equal(t, before+3, zk.Requests()[zktest.OpMultiRead], "in two requests after the reply was lost, the first with one node")
 		require.Len(t, nodes, 3)
 		require.Equal(t, "2", string(nodes[0].Data))
 		require.Equal(t, int32(1), nodes[0].Stat.Version)
@@ -34,7 +35,7 @@ func TestManyNodesAreReadByOneRequest(t *testing.T) {
 	})
 }
 
-func TestGetAllRefusesInvalidAndTooLongPaths(t *testing.T) {
+func TestGetAllRefusesInvalidPaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
@@ -44,12 +45,35 @@ func TestGetAllRefusesInvalidAndTooLongPaths(t *testing.T) {
 		_, err = s.GetAll(ctx, "/a", "b")
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 		require.ErrorContains(t, err, `"b"`)
-		var paths []string
-		for i := range 1000 {
-			paths = append(paths, fmt.Sprintf("/%s%d", strings.Repeat("x", 1000), i))
-		}
-		_, err = s.GetAll(ctx, paths...)
-		require.ErrorIs(t, err, framework.ErrTooLarge)
 		require.Zero(t, zk.Requests()[zktest.OpMultiRead])
+	})
+}
+
+// TestAnyNumberOfNodesIsRead reads paths that do not fit into one request. The first session reads small nodes in requests that grow; then a thousand nodes fit into one.
+func TestAnyNumberOfNodesIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, zk := t.Context(), zktest.Start(t)
+		s := session(t, zk.Member(t, "a", config))
+		requests := func(paths []string) int64 {
+			t.Helper()
+			before := zk.Requests()[zktest.OpMultiRead]
+			nodes, err := s.GetAll(ctx, paths...)
+			require.NoError(t, err)
+			require.Len(t, nodes, len(paths))
+			for i, n := range nodes {
+				require.Equal(t, i != 7, errors.Is(n.Err, framework.ErrNoNode), i)
+			}
+			return zk.Requests()[zktest.OpMultiRead] - before
+		}
+		var short, long []string
+		for i := range 2000 {
+			short = append(short, fmt.Sprintf("/%d", i))
+			long = append(long, fmt.Sprintf("/%s%d", strings.Repeat("x", 1000), i))
+		}
+		require.NoError(t, s.Create(ctx, short[7], nil, framework.Persistent))
+		require.NoError(t, s.Create(ctx, long[7], nil, framework.Persistent))
+		require.EqualValues(t, 4, requests(short), "4, 256, 1000 and 740 nodes")
+		require.EqualValues(t, 2, requests(short))
+		require.EqualValues(t, 6, requests(long), "400 kB of paths in each")
 	})
 }

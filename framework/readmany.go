@@ -3,16 +3,22 @@ package framework
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// GetAll reads many nodes in one request, in the order of the paths. Each node is read separately: a node that cannot be read
-// has its own error, and nodes may change between the reads. The answer holds all data at once; beyond 64 MiB
-// GetAll fails with ErrTooLarge. When the connection is lost, it reads again on the next one.
+// GetAll reads any number of nodes, in the order of the paths. Each node is read separately: a node that cannot be read has its own error, and nodes may change between the
+// reads. All data are held at once. Only if the data of one node alone are larger than an answer may be, 64 MiB, its error wraps ErrTooLarge. When the connection is lost,
+// GetAll goes on with the next one.
+//
+// It reads up to a thousand nodes in one request. So that heartbeats do not wait long behind the answers, one answer should have no more than 512 KiB, and all answers that a session
+// awaits no more than 1 MiB; an answer with a single node may have more. The first request expects nodes like those that the session has read before, and a later one nodes like those
+// in the answer before. Until the session has read nodes, or after a connection was lost meanwhile, the requests are small at first.
 func (s *Session) GetAll(ctx context.Context, paths ...string) ([]Node, error) {
 	return dataReads.readMany(ctx, s, paths)
 }
@@ -26,43 +32,94 @@ type readKind[T any] struct {
 	name    string // in errors
 	op      wire.Op
 	decode  func(*wire.Decoder) T
+	size    func(T) int   // bytes that a result takes in an answer, nearly
 	refused func(error) T // the result of a read that the servers have refused
 }
 
 var (
 	dataReads = readKind[Node]{"get", wire.OpGetData,
 		func(d *wire.Decoder) Node { return Node{Data: bytes.Clone(d.Buffer()), Stat: decodeStat(d)} },
+		func(n Node) int { return partOverhead + len(n.Data) },
 		func(err error) Node { return Node{Err: err} }}
 	listReads = readKind[primitives.Listing]{"list", wire.OpGetChildren,
 		func(d *wire.Decoder) primitives.Listing { return primitives.Listing{Names: d.Strings()} },
+		func(l primitives.Listing) (size int) {
+			for _, name := range l.Names {
+				size += 4 + len(name)
+			}
+			return partOverhead + size
+		},
 		func(err error) primitives.Listing { return primitives.Listing{Err: err} }}
 )
 
-// readMany reads many nodes in one request.
+// readMany reads many nodes, in one request after the other.
 func (k readKind[T]) readMany(ctx context.Context, s *Session, paths []string) ([]T, error) {
-	if len(paths) == 0 {
-		return nil, nil
-	}
-	parts, total := make([]wire.MultiPart, len(paths)), 0
+	rest := make([]string, len(paths))
 	for i, path := range paths {
 		full, err := s.transport.checkPath(path, 0)
 		if err != nil {
 			return nil, failure.Wrap(k.name, path, err)
 		}
-		total += len(full) + partOverhead
-		parts[i] = wire.MultiPart{Op: k.op, Body: &wire.WatchRequest{Path: full}}
+		rest[i] = full
 	}
-	if err := checkRequestSize(total); err != nil {
-		return nil, failure.Wrap(k.name, paths[0], err)
-	}
-	all, err := repeatUntilKnown(ctx, s.transport, func(a requester) ([]T, error) {
-		all, err := sendAndWait(a, wire.OpMultiRead, &wire.MultiRequest{Parts: parts}, k.decodeParts).asRead()
-		if err == nil && len(all) != len(parts) {
-			err = fmt.Errorf("zookeeper: %d answers to %d reads", len(all), len(parts))
+	all, call := make([]T, 0, len(paths)), s.bulk.begin(k.op)
+	for len(rest) > 0 {
+		some, err := repeatUntilKnown(ctx, s.transport, func(a requester) ([]T, error) { return k.readNext(a, call, rest) })
+		switch {
+		case errors.Is(err, errTooManyNodes):
+			continue
+		case err != nil:
+			return nil, failure.Wrap(k.name, paths[len(all)], err)
 		}
-		return all, err
-	})
-	return all, failure.Wrap(k.name, paths[0], err)
+		all, rest = append(all, some...), rest[len(some):]
+	}
+	return all, nil
+}
+
+// errTooManyNodes is returned when the answer to a request of several nodes was too large.
+var errTooManyNodes = errors.New("too many nodes in one request")
+
+// readNext reads the first of the nodes in one request.
+func (k readKind[T]) readNext(a requester, call *bulkRead, paths []string) ([]T, error) {
+	n := call.nodes(paths)
+	received, err := call.expect(a.ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]wire.MultiPart, n)
+	for i, path := range paths[:n] {
+		parts[i] = wire.MultiPart{Op: k.op, Body: &wire.WatchRequest{Path: path}}
+	}
+	request, f := newRequest(wire.OpMultiRead, &wire.MultiRequest{Parts: parts}, k.decodeParts)
+	done := request.Done
+	request.Done = func(r link.Reply) {
+		received() // also if the caller has left
+		done(r)
+	}
+	a.t.sendRequests(request)
+	return k.takeAnswer(call, n, waitForOutcome(a.ctx, a.t, f))
+}
+
+// takeAnswer takes in the outcome of a request of n nodes. The error is errTooManyNodes if fewer must be read at once.
+func (k readKind[T]) takeAnswer(call *bulkRead, n int, o outcome[[]T]) ([]T, error) {
+	switch {
+	case errors.Is(o.err, ErrTooLarge) && n == 1:
+		return []T{k.refused(o.err)}, nil
+	case errors.Is(o.err, ErrTooLarge):
+		call.beCareful()
+		return nil, errTooManyNodes
+	case o.lost && errors.Is(o.err, ErrSuspended):
+		call.beCareful()
+	case o.err == nil && len(o.v) != n:
+		return nil, fmt.Errorf("zookeeper: %d answers to %d reads", len(o.v), n)
+	case o.err == nil:
+		largest := 0
+		for _, one := range o.v {
+			largest = max(largest, k.size(one))
+		}
+		call.learn(largest)
+	}
+	return o.asRead()
 }
 
 // decodeParts decodes the results of reads. It stops at the result of another operation, so that the number of results is wrong.

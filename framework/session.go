@@ -44,6 +44,7 @@ type Session struct {
 
 	deletions pendingDeletions
 	owned     ownedBytes
+	bulk      bulkReads
 
 	mu    sync.Mutex
 	id    int64
@@ -92,6 +93,7 @@ func newSession(setup sessionSetup, epoch int64) (*Session, error) {
 	})
 	s.transport = &transport{mon: mon, ns: setup.ns, cfg: setup.cfg, session: s.ctx, whenConnected: s.connectedChannel, sessionID: s.ID, deleted: s.owned.removeDeleted, requests: setup.requests}
 	s.watches.init(s.transport)
+	s.bulk.init(s.transport)
 	s.owned.init(s.transport, setup.clock, s.Timeout)
 	s.deletions.init(s.transport, &s.owned, setup.log)
 	s.alarm = setup.clock.NewAlarm(s.onAlarm)

@@ -197,7 +197,7 @@ func (a *activeAsk) judgeLook(ctx context.Context, search *askSearch, look *askL
 	}
 	moved := current.askPlace != recorded.askPlace || !slices.Equal(current.Held, recorded.Held)
 	if moved || current.Seen != recorded.Seen {
-		search.count()
+		search.count(1)
 		if _, err := search.s.Set(ctx, record, current.encode(), framework.AnyVersion); err != nil {
 			return len(cycle) > 0, err
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
-	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -19,16 +18,19 @@ const maxAsks = 2000
 // sessionReads reads on a session, and counts the requests.
 type sessionReads struct {
 	s     *framework.Session
-	count func()
+	count func(requests int)
 }
 
+// nodesPerRequest is how many nodes a request is taken to read: GetAll divides large answers.
+const nodesPerRequest = 250
+
 func (r sessionReads) GetAll(ctx context.Context, paths ...string) ([]framework.Node, error) {
-	r.count()
+	r.count(1 + len(paths)/nodesPerRequest)
 	return r.s.GetAll(ctx, paths...)
 }
 
 func (r sessionReads) ListAll(ctx context.Context, paths ...string) ([]primitives.Listing, error) {
-	r.count()
+	r.count(1 + len(paths)/nodesPerRequest)
 	return r.s.Primitives().ListAll(ctx, paths...)
 }
 
@@ -96,7 +98,7 @@ func (g *askGraph) readAsks(ctx context.Context, r sessionReads, locks []string)
 			}
 		}
 	}
-	nodes, err := recipe.GetManyOn(ctx, r, paths)
+	nodes, err := r.GetAll(ctx, paths...)
 	for i, n := range nodes {
 		if n.Err != nil || n.Stat.EphemeralOwner == 0 {
 			continue
@@ -110,7 +112,7 @@ func (g *askGraph) readAsks(ctx context.Context, r sessionReads, locks []string)
 
 // listReadable lists the children of some nodes. A node that does not exist, or may not be read, has none.
 func listReadable(ctx context.Context, r sessionReads, paths []string) ([][]string, error) {
-	lists, err := recipe.ListManyOn(ctx, r, paths)
+	lists, err := r.ListAll(ctx, paths...)
 	names := make([][]string, len(lists))
 	for i, l := range lists {
 		if l.Err != nil && !errors.Is(l.Err, framework.ErrNoNode) && !errors.Is(l.Err, framework.ErrNoAuth) {
@@ -135,7 +137,7 @@ func (g *askGraph) readNamedNodes(ctx context.Context, r sessionReads) error {
 	}
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
-	nodes, err := recipe.GetManyOn(ctx, r, paths)
+	nodes, err := r.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -187,7 +189,7 @@ func (g *askGraph) readWriters(ctx context.Context, r sessionReads) error {
 			}
 		}
 	}
-	nodes, err := recipe.GetManyOn(ctx, r, paths)
+	nodes, err := r.GetAll(ctx, paths...)
 	for i, n := range nodes {
 		if p, ok := positionOf(paths[i]); ok && n.Err == nil {
 			g.writers[of[i]] = append(g.writers[of[i]], seenContender{p, n.Stat.Czxid})
@@ -205,7 +207,7 @@ func (g *askGraph) readPermits(ctx context.Context, r sessionReads) error {
 			locks, paths = append(locks, a.Lock), append(paths, znode.Join(a.Lock, waitline.PermitsPart))
 		}
 	}
-	nodes, err := recipe.GetManyOn(ctx, r, paths)
+	nodes, err := r.GetAll(ctx, paths...)
 	for i, n := range nodes {
 		if n.Err == nil {
 			g.permits[locks[i]] = seenPermitRecord{permitsIn(n.Data), n.Stat.Mzxid}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // askRequestsPerSecond is how many requests a session sends to look for deadlocks, on average: a look begins no sooner than the requests of the one before allow. It
@@ -118,7 +117,7 @@ func (l *askSearch) run(look *askLook) {
 // read finds out which of the asks' records are gone, and reads the graph.
 func (k *askLook) read(ctx context.Context, r sessionReads, root string) error {
 	records := slices.Sorted(maps.Keys(k.asks))
-	nodes, err := recipe.GetManyOn(ctx, r, records)
+	nodes, err := r.GetAll(ctx, records...)
 	if err != nil {
 		return err
 	}
@@ -132,9 +131,9 @@ func (k *askLook) read(ctx context.Context, r sessionReads, root string) error {
 	return err
 }
 
-// count counts one request.
-func (l *askSearch) count() {
+// count counts requests.
+func (l *askSearch) count(requests int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.requests++
+	l.requests += requests
 }

@@ -17,12 +17,9 @@ const MaxEntries = 1000
 const maxChildren = 250_000
 
 const (
-	nodesAtOnce    = 1000    // nodes in one request
-	pathBytes      = 400_000 // of the paths in one request; the client's root is added to each
-	dataAtOnce     = 4 << 20 // bytes of data that one answer should have
-	firstAtOnce    = 100     // nodes in the first request, while their sizes are not known
 	entriesAtOnce  = 20_000  // contenders that are read for paths together
-	childrenAtOnce = 100_000 // names in one answer
+	dirsAtOnce     = 1000    // directories that are listed together
+	childrenAtOnce = 100_000 // names in those
 )
 
 // bulkReader reads the nodes that inspections need, many in one request. It reads a node that it has not read ahead when an inspection needs it.
@@ -30,11 +27,10 @@ type bulkReader struct {
 	client *framework.Client
 	read   map[string]framework.Node // by path
 	listed map[string][]string       // the names of children, by path
-	atOnce int                       // nodes in the next request, so that an answer has about dataAtOnce bytes
 }
 
 func newBulkReader(client *framework.Client) *bulkReader {
-	return &bulkReader{client: client, read: map[string]framework.Node{}, listed: map[string][]string{}, atOnce: firstAtOnce}
+	return &bulkReader{client: client, read: map[string]framework.Node{}, listed: map[string][]string{}}
 }
 
 // readAhead reads what inspections of these paths need: the nodes, the names of their children, and the contenders. It returns how many paths it has
@@ -101,29 +97,13 @@ func semaphoreNodes(dir string, names []string) (nodes []string) {
 // readNodes reads the first nodes of a list, no more than most of them.
 func (b *bulkReader) readNodes(ctx context.Context, paths []string, most int) error {
 	paths = paths[:min(most, len(paths))]
-	for len(paths) > 0 {
-		n := countWithin(paths, b.atOnce, pathBytes, func(path string) int { return len(path) })
-		nodes, err := recipe.GetAll(ctx, b.client, paths[:n]...)
-		if errors.Is(err, framework.ErrTooLarge) && n > 1 {
-			b.atOnce = n / 2
-			continue
-		}
-		if errors.Is(err, framework.ErrTooLarge) { // the inspection that needs it gets the error
-			paths = paths[1:]
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		size := 1
-		for i, node := range nodes {
+	nodes, err := recipe.GetMany(ctx, b.client, paths)
+	for i, node := range nodes {
+		if !errors.Is(node.Err, framework.ErrTooLarge) { // the inspection that needs it gets the error
 			b.read[paths[i]] = node
-			size += len(node.Data)
 		}
-		b.atOnce = min(max(1, dataAtOnce*n/size), nodesAtOnce)
-		paths = paths[n:]
 	}
-	return nil
+	return err
 }
 
 // listAll lists those directories that have children and may be listed.
@@ -135,8 +115,8 @@ func (b *bulkReader) listAll(ctx context.Context, paths []string) error {
 		}
 	}
 	for len(dirs) > 0 {
-		n := countWithin(dirs, nodesAtOnce, childrenAtOnce, func(path string) int { return int(b.read[path].Stat.NumChildren) + len(path)/4 })
-		all, err := recipe.ListAll(ctx, b.client, dirs[:n]...)
+		n := countWithin(dirs, dirsAtOnce, childrenAtOnce, func(path string) int { return int(b.read[path].Stat.NumChildren) })
+		all, err := recipe.ListMany(ctx, b.client, dirs[:n])
 		if err != nil {
 			return err
 		}

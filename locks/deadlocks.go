@@ -39,7 +39,7 @@ func Deadlocks(ctx context.Context, client *framework.Client, root string) ([]De
 			return err
 		}
 		for range maxUncertainLooks {
-			g, failed := readAskGraph(ctx, sessionReads{s, func() {}}, client.Config().Root, locks)
+			g, failed := readAskGraph(ctx, sessionReads{s, func(int) {}}, client.Config().Root, locks)
 			if failed != nil {
 				return failed
 			}

@@ -222,8 +222,8 @@ func TestAPoolCostsFewRequests(t *testing.T) {
 	})
 }
 
-// TestAThousandInstancesAndAHundredPools counts and bounds their requests. A pool begins with a sync, two watches, and one read for each 500 instances. A change costs the watches and the
-// reads again. If there are many changes, a pool reads ten lists at once, and then ten a second.
+// TestAThousandInstancesAndAHundredPools counts and bounds their requests. A pool begins with a sync, two watches, and reads of 4, 256, 240 and 500 instances. A change costs the watches and a read for
+// each 500 instances. If there are many changes, a pool reads ten lists at once, and then ten a second.
 func TestAThousandInstancesAndAHundredPools(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const instances, pools, reads = 1000, 100, 4
@@ -250,7 +250,7 @@ func TestAThousandInstancesAndAHundredPools(t *testing.T) {
 		for _, p := range started {
 			require.Len(t, w.listed(p), instances)
 		}
-		require.LessOrEqual(t, count.Swap(0), int64(pools*(reads+1)))
+		require.LessOrEqual(t, count.Swap(0), int64(pools*(reads+3)))
 
 		require.NoError(t, all[7].Disable(t.Context(), "x"))
 		synctest.Wait()

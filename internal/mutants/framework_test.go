@@ -566,6 +566,28 @@ var frameworkMutants = []mutant{
 		old:  "s.ctx.Err() != nil || !s.tasks.Begin()", new: "!s.tasks.Begin()",
 	},
 
+	// Reads of many nodes.
+	{
+		name: "an answer may have any size", file: "framework/bulkreads.go", test: "TestHeartbeatsAreAnsweredBetweenLargeReads",
+		old: "	bulkAnswer     = 512 << 10 ", new: "	bulkAnswer     = 64 << 20 ",
+	},
+	{
+		name: "any number of answers is awaited", file: "framework/bulkreads.go", test: "TestHeartbeatsAreAnsweredBetweenLargeReads",
+		old: "if b.expected+bytes <= bulkExpected {", new: "if true {",
+	},
+	{
+		name: "the size of names is not counted", file: "framework/readmany.go", test: "TestHeartbeatsAreAnsweredBetweenLargeLists",
+		old: "			return partOverhead + size\n", new: "			return partOverhead + min(size, 0)\n",
+	},
+	{
+		name: "a read whose connection was lost is repeated as it was", file: "framework/readmany.go", test: "TestALargeAnswerCostsAtMostOneConnection",
+		old: "	case o.lost && errors.Is(o.err, ErrSuspended):\n		call.beCareful()\n", new: "",
+	},
+	{
+		name: "the answer for a single node that is too large fails the call", file: "framework/readmany.go", test: "TestANodeThatIsTooLargeForAnAnswerHasItsOwnError",
+		old: "	case errors.Is(o.err, ErrTooLarge) && n == 1:\n		return []T{k.refused(o.err)}, nil\n", new: "",
+	},
+
 	// Nodes that are followed.
 	{
 		name: "a followed node is read without a sync", file: "framework/follow.go", test: "TestFollowStartsAfterSync",

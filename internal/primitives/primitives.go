@@ -64,7 +64,8 @@ type Operations interface {
 	// Unshare ends one use of a shared value.
 	Unshare(key any)
 
-	// ListAll lists the children of many nodes in one request, in the order of the paths. Each list has an error of its own, as with Session.GetAll.
+	// ListAll lists the children of any number of nodes, in the order of the paths. Each list has an error of its own, as with Session.GetAll, which also says how they are divided
+	// among requests.
 	ListAll(ctx context.Context, paths ...string) ([]Listing, error)
 }
 

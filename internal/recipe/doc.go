@@ -5,7 +5,7 @@
 //   - [Decode] and [Unknown.Encode] store versioned JSON records that keep the fields of later releases.
 //   - [Backoff] and [RetryPauses] pause between attempts.
 //   - [EnsembleClock] estimates the ensemble's time.
-//   - [GetAll], [ListAll], [GetMany], [GetManyOn], [ListMany] and [ListManyOn] read many nodes in few requests, and [Find] searches a tree for a recipe's directories.
+//   - [GetMany], [GetManyOn] and [ListMany] read many nodes in few requests, and [Find] searches a tree for a recipe's directories.
 //   - [FinishCleanup] waits for the end of a cleanup, also if the caller's context has ended.
 //   - [WhileNodeExists] returns a context that ends with a node.
 //   - [CheckClientAndPath] and [ApplyOptions] check the arguments of constructors.

@@ -31,7 +31,7 @@ type Found struct {
 
 // Find yields the directories at and below some roots that have one of the layouts. It searches root after root, yields a directory before its children, and goes
 // through children in the order of their names. It does not search the children that belong to a recipe. Nor does it search nodes with names of protected nodes: contenders
-// and members, which have no children. Find lists up to a thousand directories in one request.
+// and members, which have no children.
 //
 // For a directory that it may not read, Find yields an error that wraps framework.ErrNoAuth, and goes on. Any other error ends the search. Find lists no more than
 // maxDirectories of them. If there are more, the last error wraps framework.ErrTooLarge and names the first directory that Find has not listed.
@@ -41,7 +41,7 @@ func Find(ctx context.Context, client *framework.Client, roots []string, maxDire
 			yield(Found{}, errors.New("find: the client is nil"))
 			return
 		}
-		f := &treeFinder{client: client, layouts: layouts, pathsPerRequest: readAtOnce}
+		f := &treeFinder{client: client, layouts: layouts}
 		for _, root := range slices.Backward(roots) {
 			f.ahead = append(f.ahead, directoryVisit{path: root})
 		}
@@ -84,33 +84,25 @@ type directoryVisit struct {
 
 // treeFinder searches a tree.
 type treeFinder struct {
-	client          *framework.Client
-	layouts         []Layout
-	ahead           []directoryVisit // a stack: the next directory is the last
-	listedCount     int              // how many directories were listed
-	pathsPerRequest int              // how many directories the next request lists at most
+	client      *framework.Client
+	layouts     []Layout
+	ahead       []directoryVisit // a stack: the next directory is the last
+	listedCount int              // how many directories were listed
 }
 
-// listAhead lists the next directories in one request, at most so many as limit says, and puts the children of each right behind it in the order of the search. If the
-// answer would be too large, it lists none, and the next call lists half as many.
+// listedAtOnce is how many directories are listed before the children of one of them are searched.
+const listedAtOnce = 1000
+
+// listAhead lists the next directories, at most so many as limit says, and puts the children of each right behind it in the order of the search.
 func (f *treeFinder) listAhead(ctx context.Context, limit int) error {
 	var paths []string
-	first, bytes := len(f.ahead), 0
-	for ; first > 0 && len(paths) < min(limit, f.pathsPerRequest); first-- {
-		next := f.ahead[first-1]
-		if next.listed {
-			continue
+	first := len(f.ahead)
+	for ; first > 0 && len(paths) < min(limit, listedAtOnce); first-- {
+		if next := f.ahead[first-1]; !next.listed {
+			paths = append(paths, next.path)
 		}
-		if bytes += len(next.path); bytes > pathBytes && len(paths) > 0 {
-			break
-		}
-		paths = append(paths, next.path)
 	}
-	lists, err := ListAll(ctx, f.client, paths...)
-	if errors.Is(err, framework.ErrTooLarge) && len(paths) > 1 {
-		f.pathsPerRequest = len(paths) / 2
-		return nil
-	}
+	lists, err := ListMany(ctx, f.client, paths)
 	if err != nil {
 		return err
 	}

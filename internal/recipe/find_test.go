@@ -64,7 +64,7 @@ func TestFindSendsFewRequests(t *testing.T) {
 		before := server.Requests()
 		require.Equal(t, want, findAll(t, m, "/", 20_000))
 		after := server.Requests()
-		require.LessOrEqual(t, after[zktest.OpMultiRead]-before[zktest.OpMultiRead], int64(10), "5,000 directories, a thousand in each request")
+		require.LessOrEqual(t, after[zktest.OpMultiRead]-before[zktest.OpMultiRead], int64(12), "5,000 directories, up to a thousand in each request")
 		require.Equal(t, before[zktest.OpExists], after[zktest.OpExists])
 	})
 }

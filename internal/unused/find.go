@@ -79,8 +79,7 @@ type Found struct {
 
 const (
 	defaultMaxNodes = 100_000
-	atOnce          = 500     // nodes in one request
-	pathBytes       = 400_000 // the paths in one request together; the request also has the client's root before each path
+	atOnce          = 500 // nodes that are listed together
 	dayOfRest       = 24 * time.Hour
 )
 
@@ -133,29 +132,16 @@ type stamp struct {
 
 // listTree lists the children at and below root, and collects candidates.
 func (f *finder) listTree(ctx context.Context, root string) error {
-	ahead, size := []string{root}, atOnce
+	ahead := []string{root}
 	for len(ahead) > 0 {
 		if f.found.Looked >= f.options.MaxNodes {
 			f.found.LeftOut = ahead[len(ahead)-1]
 			return nil
 		}
-		n, bytes := 0, 0
-		for n < min(size, len(ahead), f.options.MaxNodes-f.found.Looked) && (n == 0 || bytes < pathBytes) {
-			n++
-			bytes += len(ahead[len(ahead)-n])
-		}
+		n := min(atOnce, len(ahead), f.options.MaxNodes-f.found.Looked)
 		batch := slices.Clone(ahead[len(ahead)-n:])
 		slices.Reverse(batch)
-		lists, err := recipe.ListAll(ctx, f.client, batch...)
-		if errors.Is(err, framework.ErrTooLarge) && n > 1 {
-			size = n / 2
-			continue
-		}
-		if errors.Is(err, framework.ErrTooLarge) {
-			f.found.Refused = append(f.found.Refused, batch[0])
-			ahead, size = ahead[:len(ahead)-1], atOnce
-			continue
-		}
+		lists, err := recipe.ListMany(ctx, f.client, batch)
 		if err != nil {
 			return err
 		}
@@ -164,7 +150,7 @@ func (f *finder) listTree(ctx context.Context, root string) error {
 		var below []string
 		for i, path := range batch {
 			switch {
-			case errors.Is(lists[i].Err, framework.ErrNoAuth):
+			case errors.Is(lists[i].Err, framework.ErrNoAuth), errors.Is(lists[i].Err, framework.ErrTooLarge):
 				f.found.Refused = append(f.found.Refused, path)
 			case lists[i].Err == nil:
 				slices.Sort(lists[i].Names)

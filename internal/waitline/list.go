@@ -19,7 +19,7 @@ type Entry struct {
 }
 
 // List lists the line in order: the holders first, then the waiters. If the directory is missing, the line is empty. Nodes that are deleted meanwhile are
-// left out. List reads up to a thousand nodes in one request; see recipe.GetMany.
+// left out. List reads many nodes in one request; see framework.Session.GetAll.
 func (l *Line) List(ctx context.Context, client *framework.Client) ([]Entry, error) {
 	names, _, err := client.Children(ctx, l.dir)
 	if errors.Is(err, framework.ErrNoNode) {
