@@ -32,8 +32,8 @@ time since which it is unused and the reason. With -y lockstep deletes them, eac
 it has seen: it keeps and names a node that was used, changed or created again meanwhile.
 
   empty directory    of a lock or an election without contenders (below /lockstep/locks, elections,
-                     services and groups, and ~waits, ~waiting, ~writers anywhere). Servers remove
-                     most of them by themselves
+                     services and groups, and ~waits, ~waiting, ~writers anywhere) that has the ACL of
+                     the directory above. Servers remove most of them by themselves
   semaphore          its number of permits, if no client holds or waits, and none has resized it
   orphan             a contender with Lockstep's record that belongs to no session: a copy
   removed job        the record of a job that was removed more than a day ago

@@ -7,6 +7,21 @@ func init() {
 			old: "	_, has := slices.BinarySearch(f.names[dir], name)\n	return has\n", new: "	return slices.Contains(f.names[dir], name)\n",
 		},
 		{
+			name: "clean: an ACL of a directory's own does not matter", file: "internal/unused/acl.go", test: "TestADirectoryWithAnACLOfItsOwnStays",
+			old: " || !isSameACL(acls[path], acls[above])",
+			new: "",
+		},
+		{
+			name: "clean: an ACL that may not be read does not matter", file: "internal/unused/acl.go", test: "TestAnACLThatMayNotBeRead",
+			old: "acls[path] == nil || acls[above] == nil || ",
+			new: "acls[path] != nil && acls[above] != nil && ",
+		},
+		{
+			name: "clean: an ACL is not compared again", file: "internal/unused/delete.go", test: "TestAnACLOfASemaphoresDirectories",
+			old: "n.Stat.Aversion != was.Aversion || ",
+			new: "",
+		},
+		{
 			name: "clean: any empty directory is unused", file: "internal/unused/rules.go", test: "TestOthersAreNeverTouched",
 			old: "\treturn len(names) == 0 && f.hasChild(dir, name+termSuffix)",
 			new: "\treturn len(names) == 0",

@@ -76,7 +76,8 @@ func (l Leftover) compare(ctx context.Context, s *framework.Session) error {
 			missing++
 		case n.Err != nil:
 			return n.Err
-		case n.Stat.Czxid != was.Czxid || n.Stat.Mzxid != was.Mzxid || n.Stat.Pzxid != was.Pzxid && !l.inner:
+		case n.Stat.Czxid != was.Czxid || n.Stat.Mzxid != was.Mzxid ||
+			n.Stat.Aversion != was.Aversion || n.Stat.Pzxid != was.Pzxid && !l.inner:
 			return ErrChanged
 		}
 	}

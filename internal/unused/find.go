@@ -89,7 +89,10 @@ func Find(ctx context.Context, client *framework.Client, root string, o Options)
 	if o.MaxNodes == 0 {
 		o.MaxNodes = defaultMaxNodes
 	}
-	f := &finder{client: client, options: o, found: &Found{}, names: map[string][]string{}, nodes: map[string]framework.Node{}, unused: map[string]bool{}}
+	f := &finder{
+		client: client, options: o, found: &Found{},
+		names: map[string][]string{}, nodes: map[string]framework.Node{}, ownACL: map[string]bool{},
+	}
 	err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return s.Sync(ctx, root) }, failure.IsTransient)
 	if err == nil {
 		_, err = client.Exists(ctx, root)
@@ -99,6 +102,10 @@ func Find(ctx context.Context, client *framework.Client, root string, o Options)
 	}
 	if err == nil {
 		err = f.readCandidates(ctx)
+	}
+	if err == nil {
+		f.judgeAll()
+		err = f.findOwnACLs(ctx)
 	}
 	if err != nil {
 		return nil, failure.Wrap("find unused nodes below", root, err)
@@ -120,8 +127,9 @@ type finder struct {
 
 	judgements []func()        // decide for each candidate, after all were read
 	reads      []string        // the paths to read
-	unused     map[string]bool // the nodes of leftovers
 	stamps     []stamp         // from the nodes that were read, sorted by transaction
+	ownACL     map[string]bool // directories with an ACL of their own
+	unused     map[string]bool // the nodes of leftovers
 }
 
 // stamp is a transaction and its time.
@@ -185,8 +193,9 @@ func (f *finder) readCandidates(ctx context.Context) error {
 	return nil
 }
 
-// judgeAll decides which candidates are leftovers, children before their directories.
+// judgeAll decides anew which candidates are leftovers, children before their directories.
 func (f *finder) judgeAll() {
+	f.found.Leftovers, f.found.Recent, f.unused = nil, 0, map[string]bool{}
 	for _, judge := range slices.Backward(f.judgements) {
 		judge()
 	}

@@ -71,10 +71,11 @@ func (f *finder) judgeLater(nodes []string, decide func()) {
 	f.judgements = append(f.judgements, decide)
 }
 
-// isPlain reports whether a node was read, belongs to no session, and has no data.
+// isPlain reports whether a node was read, belongs to no session, has no data, and is not known to
+// have an ACL of its own.
 func (f *finder) isPlain(path string) bool {
 	n, read := f.nodes[path]
-	return read && n.Err == nil && n.Stat.EphemeralOwner == 0 && n.Stat.DataLength == 0
+	return read && n.Err == nil && n.Stat.EphemeralOwner == 0 && n.Stat.DataLength == 0 && !f.ownACL[path]
 }
 
 // isDirectoryOfLine reports whether a directory is that of a line, by its path or by the nodes beside it. An empty node elsewhere may have any purpose.
