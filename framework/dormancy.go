@@ -6,6 +6,7 @@ import "time"
 type dormancy struct {
 	holdCount      int           // holds, with whose lease the session ends
 	reasons        int           // other reasons to prove the session's life
+	joins          int           // joins of lines, which may be granted at once
 	lastNeeded     time.Duration // when the last hold or reason ended
 	leaseBegun     chan struct{} // closed and replaced when a lease begins
 	wakeUps        chan struct{} // has room for one: the session loop checks whether the session is needed
@@ -21,7 +22,17 @@ func newDormancy(always bool) dormancy {
 }
 
 // isNeeded reports whether the session has a hold or another reason to prove its life.
-func (d *dormancy) isNeeded() bool { return d.holdCount+d.reasons > 0 }
+func (d *dormancy) isNeeded() bool { return d.holdCount+d.reasons+d.joins > 0 }
+
+// hasStake reports whether something is held on the session, or likely to be granted soon. A proof
+// of life that comes late is dangerous only then.
+func (d *dormancy) hasStake() bool { return d.holdCount+d.reasons > 0 }
+
+// unprovenTime is the time since the servers have answered a proof of life.
+type unprovenTime struct {
+	since  time.Duration // when the first proof after that began; 0 if none has
+	writes int64         // Session.writesAnswered when the latest proof began
+}
 
 // wakeLoop makes the session loop check whether it is needed.
 func (d *dormancy) wakeLoop() {

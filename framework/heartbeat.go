@@ -83,8 +83,13 @@ func (s *Session) proofWrite(ctx context.Context, generation int64) (sentAt time
 	return sentAt, err
 }
 
-// withHeartbeatTimeout returns a context that ends, with errOverdue, when a proof is overdue.
+// withHeartbeatTimeout begins a proof. It returns a context that ends, with errOverdue, when the
+// proof is overdue.
 func (s *Session) withHeartbeatTimeout() (context.Context, context.CancelFunc) {
+	s.unproven.writes = s.writesAnswered.Load()
+	if s.unproven.since == 0 {
+		s.unproven.since = max(1, s.setup.clock.Now())
+	}
 	return context.WithTimeoutCause(s.ctx, heartbeatTimeout(s.Timeout(), s.setup.cfg.furtherBack()), errOverdue)
 }
 
@@ -99,6 +104,9 @@ func (s *Session) syncWithin(ctx context.Context, generation int64) error {
 	err := s.whileOverloaded(ctx, func() error { return requester{ctx, s.transport, true}.zkSync(s.transport.ns.serverPath("/")) })
 	if err == nil && !s.isCurrentConnection(generation) {
 		err = errConnectionGone
+	}
+	if err == nil {
+		s.unproven.since = 0
 	}
 	return err
 }

@@ -31,9 +31,13 @@ func (s *Session) heldNode(h *hold, node primitives.Created) heldNode {
 	return heldNode{hold: h, path: node.Path, full: s.transport.ns.serverPath(node.Path), zxid: node.Zxid}
 }
 
-func (p operations) StayAwake() { p.s.stayAwake() }
+func (p operations) StayAwake() { p.s.stayAwake(&p.s.reasons) }
 
-func (p operations) MaySleep() { p.s.maySleep() }
+func (p operations) MaySleep() { p.s.maySleep(&p.s.reasons) }
+
+func (p operations) BeginJoin() { p.s.stayAwake(&p.s.joins) }
+
+func (p operations) EndJoin() { p.s.maySleep(&p.s.joins) }
 
 func (p operations) Discard(queued func(), node string, more ...string) primitives.Discarded {
 	d := p.s.newDiscarded(queued)

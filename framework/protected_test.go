@@ -73,7 +73,8 @@ func TestNoOrphanWhenRepliesAreLost(t *testing.T) {
 	}
 }
 
-// TestALookUpAfterALostReplyIsTheList: the list in which the session finds its node shows the caller the line, too.
+// TestALookUpAfterALostReplyIsTheList: the list in which the session finds its node shows the
+// caller the line, too.
 func TestALookUpAfterALostReplyIsTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

@@ -46,6 +46,9 @@ type Session struct {
 	owned     ownedBytes
 	bulk      bulkReads
 
+	writesAnswered atomic.Int64
+	unproven       unprovenTime // of the session's loop
+
 	mu    sync.Mutex
 	id    int64
 	state State
@@ -89,7 +92,7 @@ func newSession(setup sessionSetup, epoch int64) (*Session, error) {
 	s.shared.init()
 	mon := link.New(link.Config{
 		Dial: setup.dial, Now: setup.clock.Now, Failed: setup.servers.recordFailure,
-		HandshakeTimeout: s.handshakeTimeout, Answered: setup.measures.countRequest, Event: s.watches.onWatchEvent,
+		HandshakeTimeout: s.handshakeTimeout, Answered: s.countAnswer, Event: s.watches.onWatchEvent,
 	})
 	s.transport = &transport{mon: mon, ns: setup.ns, cfg: setup.cfg, session: s.ctx, whenConnected: s.connectedChannel, sessionID: s.ID, deleted: s.owned.removeDeleted, requests: setup.requests}
 	s.watches.init(s.transport)
@@ -240,10 +243,11 @@ func (s *Session) extendLease(move func(l *sessionLease, now time.Duration)) {
 	}
 }
 
-// stayAwake makes the session prove its life until maySleep is called, and for a session timeout after that.
-func (s *Session) stayAwake() {
+// stayAwake makes the session prove its life until maySleep is called with the same counter, and
+// for a session timeout after that. The counter is one of dormancy's.
+func (s *Session) stayAwake(counter *int) {
 	s.mu.Lock()
-	s.reasons++
+	*counter++
 	asleep := s.lease.until == 0
 	s.mu.Unlock()
 	if asleep {
@@ -252,10 +256,10 @@ func (s *Session) stayAwake() {
 }
 
 // maySleep undoes one stayAwake.
-func (s *Session) maySleep() {
+func (s *Session) maySleep(counter *int) {
 	now := s.setup.clock.Now()
 	s.mu.Lock()
-	s.reasons--
+	*counter--
 	s.lastNeeded = now
 	s.mu.Unlock()
 }
@@ -265,8 +269,8 @@ func (s *Session) beginHolding(ctx context.Context) error {
 	if s.countHold() {
 		return nil
 	}
-	s.stayAwake()
-	defer s.maySleep()
+	s.stayAwake(&s.reasons)
+	defer s.maySleep(&s.reasons)
 	for {
 		s.mu.Lock()
 		awake := s.leaseBegun
@@ -300,11 +304,7 @@ func (s *Session) countHold() bool {
 
 // endHolding undoes one beginHolding.
 func (s *Session) endHolding() {
-	now := s.setup.clock.Now()
-	s.mu.Lock()
-	s.holdCount--
-	s.lastNeeded = now
-	s.mu.Unlock()
+	s.maySleep(&s.holdCount)
 }
 
 // isAwake reports whether the session has a lease.
@@ -326,6 +326,31 @@ func (s *Session) fallAsleep() bool {
 		s.lease.endLease()
 	}
 	return s.lease.until == 0
+}
+
+// sleepUnproven makes the session dormant when its proof of life is overdue, and reports whether
+// the connection may stay. It must be cut if something is at stake, if the servers have answered no
+// write since the proof began, or if they have answered no proof for a session timeout.
+func (s *Session) sleepUnproven() bool {
+	now := s.setup.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hasStake() || s.writesAnswered.Load() == s.unproven.writes || now-s.unproven.since >= s.lease.timeout {
+		return false
+	}
+	s.lease.endLease()
+	return true
+}
+
+// countAnswer counts the answers to requests that need the ensemble's leader: writes and syncs.
+func (s *Session) countAnswer(op wire.Op, r link.Reply) {
+	switch op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpDelete, wire.OpSetData, wire.OpMulti, wire.OpSync:
+		if r.Err == nil && r.Code == wire.OK {
+			s.writesAnswered.Add(1)
+		}
+	}
+	s.setup.measures.countRequest(op, r)
 }
 
 // noteSuspension records when the connection was lost.

@@ -73,7 +73,10 @@ func (s *Session) proveFirst(st link.Status) loopState {
 	}
 }
 
-// keepProving returns the state that lasts as long as the connection stands: it sends heartbeats while the session is awake.
+// keepProving returns the state that lasts as long as the connection stands: it sends heartbeats
+// while the session is awake. A proof that is overdue ends the connection, unless nothing is at
+// stake and the servers are only slow: then the session falls asleep
+// (docs/adr/0102-slow-servers-are-not-left-without-need.md).
 func (s *Session) keepProving(generation int64) loopState {
 	return func(s *Session) loopState {
 		for {
@@ -86,7 +89,7 @@ func (s *Session) keepProving(generation int64) loopState {
 			if err == nil && !s.fallAsleep() {
 				err = s.proveOrAsk(generation)
 			}
-			if err != nil {
+			if err != nil && !(errors.Is(err, errOverdue) && s.sleepUnproven()) {
 				return s.giveUpConnection(generation, err)
 			}
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestALongLineIsListedOncePerJoin: all waiters together list as many names as the square of the line's length. So a waiter lists once when it joins, and not when it reconnects.
+// TestALongLineIsListedOncePerJoin: all waiters together list as many names as the square of the
+// line's length. So a waiter lists once when it joins, and not when it reconnects.
 func TestALongLineIsListedOncePerJoin(t *testing.T) {
 	const waiting = 40
 	in(t, func(t *testing.T, w *world) {
@@ -31,7 +32,8 @@ func TestALongLineIsListedOncePerJoin(t *testing.T) {
 		w.zk.Restart()
 		time.Sleep(timeout)
 		require.Empty(t, waiters.now())
-		require.Equal(t, 1+1+2*(waiting-1), len(w.zk.Watches()), "the holder watches its own node, the next in line one, each of the others two")
+		require.Equal(t, 1+1+2*(waiting-1), len(w.zk.Watches()),
+			"the holder watches its own node, the next in line one, each of the others two")
 		require.Zero(t, lists()-before, "of the reconnects")
 		released(t, holder)
 		require.Equal(t, []string{"waiter0"}, waiters.now())
@@ -41,7 +43,8 @@ func TestALongLineIsListedOncePerJoin(t *testing.T) {
 	})
 }
 
-// TestAWaiterSeesWhatLeftDuringItsReconnect: the contenders ahead leave while a waiter has no connection: the predecessor, the holder, or both.
+// TestAWaiterSeesWhatLeftDuringItsReconnect: the contenders ahead leave while a waiter has no
+// connection: the predecessor, the holder, or both.
 func TestAWaiterSeesWhatLeftDuringItsReconnect(t *testing.T) {
 	for _, leaves := range [][2]bool{{true, false}, {false, true}, {true, true}} {
 		in(t, func(t *testing.T, w *world) {

@@ -78,8 +78,32 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a sync that another connection acknowledged counts", file: "framework/heartbeat.go",
-		old: "\tif err == nil && !s.isCurrentConnection(generation) {\n\t\terr = errConnectionGone\n\t}\n\treturn err\n", new: "\treturn err\n",
+		old: "\tif err == nil && !s.isCurrentConnection(generation) {\n\t\terr = errConnectionGone\n\t}\n\tif err == nil {\n\t\ts.unproven", new: "\tif err == nil {\n\t\ts.unproven",
 		redundant: "a request passes only on a connection that this goroutine has admitted, which is the one of this heartbeat",
+	},
+	{
+		name: "a late proof ends a connection without a stake", file: "framework/sessionloop.go", test: "TestALateProofEndsNoConnectionWithoutStake",
+		old: "if err != nil && !(errors.Is(err, errOverdue) && s.sleepUnproven()) {", new: "if err != nil {",
+	},
+	{
+		name: "a late proof ends no connection", file: "framework/session.go", test: "TestALateProofEndsNoConnectionWithoutStake",
+		old: "if s.hasStake() || s.writesAnswered", new: "if s.writesAnswered",
+	},
+	{
+		name: "a join is a stake", file: "framework/dormancy.go", test: "TestALateProofEndsNoConnectionWithoutStake",
+		old: "return d.holdCount+d.reasons > 0", new: "return d.isNeeded()",
+	},
+	{
+		name: "a silent server counts as a slow one", file: "framework/session.go", test: "TestASilentServerIsLeftAtOnce",
+		old: " || s.writesAnswered.Load() == s.unproven.writes", new: "",
+	},
+	{
+		name: "a slow server is kept for ever", file: "framework/session.go", test: "TestASlowServerIsLeftAfterATimeout",
+		old: " || now-s.unproven.since >= s.lease.timeout", new: " || now < 0",
+	},
+	{
+		name: "a session whose proof is late keeps the rest of its lease", file: "framework/session.go", test: "TestAHoldOnASlowServerHasAWholeLease",
+		old: "\ts.lease.endLease()\n\treturn true\n", new: "\treturn true\n",
 	},
 	{
 		name: "a lapsed lease is revived", file: "framework/session.go", test: "TestALapsedLeaseIsNotRevived",

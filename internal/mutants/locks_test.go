@@ -144,8 +144,8 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "an ask that has ended keeps its session awake", file: "internal/waitline/line.go", test: "TestEndedContendersLetSessionSleep",
-		old: "\tif ctx.Err() == nil {\n\t\tc.s.Primitives().StayAwake()",
-		new: "\tif true {\n\t\tc.s.Primitives().StayAwake()",
+		old: "\tif ctx.Err() == nil {\n\t\tc.s.Primitives().BeginJoin()",
+		new: "\tif true {\n\t\tc.s.Primitives().BeginJoin()",
 	},
 	{
 		name: "the next in line sleeps", file: "internal/waitline/line.go", pkg: "./internal/idle", test: "TestTheNextInLineIsGrantedAtOnce",

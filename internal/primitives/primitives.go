@@ -34,6 +34,13 @@ type Operations interface {
 	StayAwake()
 	// MaySleep undoes one call of StayAwake. The session stays awake for a session timeout after the last of them.
 	MaySleep()
+	// BeginJoin makes the session send proofs of life while a recipe joins a line, because the
+	// recipe may be granted at once. Unlike StayAwake it is no reason to leave a server that is
+	// slow: the session falls asleep if the proofs are answered late.
+	BeginJoin()
+	// EndJoin undoes one call of BeginJoin. The session stays awake for a session timeout after the
+	// last of them.
+	EndJoin()
 
 	// Discard deletes ephemeral nodes of this session in the background, in one transaction. It checks no owner, so the nodes' names must be such that no other session
 	// uses them, now or later: protected names are. It repeats that until the nodes are gone or the session has
@@ -112,8 +119,9 @@ type ProtectedCreate struct {
 type ProtectedNodes struct {
 	// Nodes are the created nodes.
 	Nodes []Created
-	// Names is the list for ProtectedCreate.List, or the later one in which CreateProtected has found the nodes after a lost reply. It is nil if there is none, because the
-	// directory was missing or the connection was lost. Then the caller lists Dir itself.
+	// Names is the list for ProtectedCreate.List, or the later one in which CreateProtected has
+	// found the nodes after a lost reply. It is nil if there is none, because the directory was
+	// missing or the connection was lost. Then the caller lists Dir itself.
 	Names []string
 	// StatCzxid is the transaction that created the node of ProtectedCreate.Stat. It is 0 if that is not known, because the node is missing, the create
 	// needed a second try, or the connection was lost. Then the caller reads the node itself.

@@ -12,7 +12,8 @@
 // If two contenders of one session have consecutive numbers, the first grants the second in memory: once the deletion of the first one's node is in
 // the connection's queue, or, if the node has guarded transactions, once the node is gone.
 //
-// A waiter lists the line once when it joins, and once when its second predecessor has gone. It does not list it after a reconnect.
+// A waiter lists the line once when it joins, and once when its second predecessor has gone. It
+// does not list it after a reconnect.
 //
 // # Not guaranteed
 //

@@ -144,8 +144,8 @@ func (l *Line) checkVacant(ctx context.Context, s *framework.Session) error {
 func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err error) {
 	l := c.line
 	if ctx.Err() == nil {
-		c.s.Primitives().StayAwake() // the contender may be granted at once
-		defer c.s.Primitives().MaySleep()
+		c.s.Primitives().BeginJoin()
+		defer c.s.Primitives().EndJoin()
 	}
 	only := c.localContenders.announceJoin()
 	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
@@ -200,8 +200,10 @@ func (c *Contender) listLine(ctx context.Context) (lineView, error) {
 // one that blocks it, the event of that node's deletion is the grant, without another list. This is safe because new contenders can only join behind, or take the
 // number of a writer that blocks already (mayBeReplaced).
 //
-// After a reconnect it watches the same nodes again and lists nothing: a node that is gone by then has the event NodeDeleted. If each waiter of a long line listed it when a server was
-// lost, the servers would have to send as many names as the square of the line's length (docs/adr/0101-a-reconnect-lists-no-line.md).
+// After a reconnect it watches the same nodes again and lists nothing: a node that is gone by then
+// has the event NodeDeleted. If each waiter of a long line listed it when a server was lost, the
+// servers would have to send as many names as the square of the line's length
+// (docs/adr/0101-a-reconnect-lists-no-line.md).
 func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 	if c.localContenders.stateOf(&c.local) == granted {
 		return nil
@@ -264,9 +266,12 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 	}
 }
 
-// waitForEvent waits until one of the watches fires or a local contender wakes the contender. It returns what has happened to the predecessor's node: NodeDeleted, another event,
-// or Reconnected. After that neither node is watched.
-func (c *Contender) waitForEvent(ctx context.Context, predecessor, second *watchedNode) (kind framework.EventKind, err error) {
+// waitForEvent waits until one of the watches fires or a local contender wakes the contender. It
+// returns what has happened to the predecessor's node: NodeDeleted, another event, or Reconnected.
+// After that neither node is watched.
+func (c *Contender) waitForEvent(
+	ctx context.Context, predecessor, second *watchedNode,
+) (kind framework.EventKind, err error) {
 	from := recipe.Sources{Watch: predecessor.w, SecondWatch: second.w, Signal: c.local.wakeups}
 	source, event, err := recipe.WaitForFirst(ctx, c.s.Context(), from)
 	switch {
