@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -36,15 +37,13 @@ type askPlace struct {
 const askRecordVersion = 1
 
 // askDirSuffix follows a lock's path in the path of the directory of its asks.
-const askDirSuffix = "~waits"
+const askDirSuffix = recipe.AskDirSuffix
 
 // askName is the stem of a record's name.
-const askName = "ask-"
+const askName = recipe.AskName
 
 // isAskName reports whether a child of the directory is a record.
-func isAskName(name string) bool {
-	return strings.HasPrefix(name, znode.ProtectedPrefix) && strings.Contains(name, "-"+askName)
-}
+func isAskName(name string) bool { return recipe.IsAskName(name) }
 
 func (r askRecord) encode() []byte {
 	data, err := json.Marshal(r)

@@ -17,6 +17,8 @@ import (
 type Deadlock struct {
 	// Cycle begins with the youngest ask; see DeadlockError.
 	Cycle []DeadlockedAsk `json:"cycle"`
+	// Lasting says that the ask which would have to fail only reports (DeadlockReport): the deadlock lasts until one of the locks is released or taken away.
+	Lasting bool `json:"lasting"`
 }
 
 // maxUncertainLooks is how often Deadlocks looks at a cycle that is not certain.
@@ -34,30 +36,54 @@ func Deadlocks(ctx context.Context, client *framework.Client, root string) ([]De
 	}
 	var found []Deadlock
 	err := recipe.OnSession(ctx, client, func(s *framework.Session) error {
-		locks, err := awaitedLocks(ctx, s, root)
-		if err != nil && !errors.Is(err, framework.ErrTooLarge) {
-			return err
+		locks, left := awaitedLocks(ctx, s, root)
+		if left != nil && !errors.Is(left, framework.ErrTooLarge) {
+			return left
 		}
-		for range maxUncertainLooks {
-			g, failed := readAskGraph(ctx, sessionReads{s, func(int) {}}, client.Config().Root, locks)
-			if failed != nil {
-				return failed
-			}
-			if g.truncated {
-				err = fmt.Errorf("%w: more than %d asks, the others are left out", framework.ErrTooLarge, maxAsks)
-			}
-			deadlocks, uncertain := g.deadlocks()
-			found = deadlocks
-			if !uncertain {
-				return err
-			}
-			if failed := recipe.Pause(ctx, lookInterval); failed != nil {
-				return failed
-			}
+		var err error
+		if found, err = searchDeadlocks(ctx, s, client.Config().Root, locks); err == nil {
+			err = left
 		}
 		return err
 	})
 	return found, failure.Wrap("deadlocks", root, err)
+}
+
+// DeadlocksAt is Deadlocks among the asks that wait for the locks at these paths, for the locks that the callers of those asks hold, and so on. It does not look for locks below them.
+func DeadlocksAt(ctx context.Context, client *framework.Client, paths ...string) (found []Deadlock, err error) {
+	if client == nil {
+		return nil, errors.New("deadlocks: the client is nil")
+	}
+	err = recipe.OnSession(ctx, client, func(s *framework.Session) (err error) {
+		found, err = searchDeadlocks(ctx, s, client.Config().Root, paths)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("deadlocks of %d locks: %w", len(paths), err)
+	}
+	return found, err
+}
+
+// searchDeadlocks looks for deadlocks among the asks that wait for some locks, until it has seen no cycle that is not certain, a few times.
+func searchDeadlocks(ctx context.Context, s *framework.Session, root string, locks []string) (found []Deadlock, err error) {
+	for range maxUncertainLooks {
+		g, failed := readAskGraph(ctx, sessionReads{s, func(int) {}}, root, locks)
+		if failed != nil {
+			return nil, failed
+		}
+		if g.truncated {
+			err = fmt.Errorf("%w: more than %d asks, the others are left out", framework.ErrTooLarge, maxAsks)
+		}
+		deadlocks, uncertain := g.deadlocks()
+		found = deadlocks
+		if !uncertain {
+			return found, err
+		}
+		if failed := recipe.Pause(ctx, lookInterval); failed != nil {
+			return nil, failed
+		}
+	}
+	return found, err
 }
 
 // awaitedLocks are the locks at and below root that have records of asks.
@@ -95,9 +121,12 @@ func awaitedLocks(ctx context.Context, s *framework.Session, root string) (locks
 
 // deadlocks returns the certain deadlocks of the graph. uncertain says that there may be more.
 func (g *askGraph) deadlocks() (found []Deadlock, uncertain bool) {
-	reported := askSet{}
+	all, reported := askSet{}, askSet{}
 	for _, a := range g.asks {
-		cycle := g.cycles[a]
+		all[a] = true
+	}
+	for _, a := range g.asks {
+		cycle := g.cycleOf(a, all)
 		if len(cycle) == 0 || reported[a] {
 			continue
 		}
@@ -109,7 +138,8 @@ func (g *askGraph) deadlocks() (found []Deadlock, uncertain bool) {
 		for b := range certain {
 			reported[b] = true
 		}
-		found = append(found, Deadlock{g.describeCycle(g.youngestAsk(certain), certain)})
+		youngest := g.youngestAsk(certain)
+		found = append(found, Deadlock{g.describeCycle(youngest, certain), youngest.Report})
 	}
 	return found, uncertain
 }

@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -70,7 +71,7 @@ func newRootLooker(client *framework.Client, root string, s settings) *rootLooke
 // lookAtRoot looks once. at is the time of the look.
 func (k *rootLooker) lookAtRoot(ctx context.Context, at time.Time) (*lookResult, error) {
 	l := newLookResult(at, k.settings.without)
-	schedulers, queues, err := k.findSchedulersAndQueues(ctx, l)
+	schedulers, queues, asked, err := k.findDirectories(ctx, l)
 	if err == nil {
 		err = k.queues.lookAtQueues(ctx, l, queues)
 	}
@@ -80,27 +81,34 @@ func (k *rootLooker) lookAtRoot(ctx context.Context, at time.Time) (*lookResult,
 	if err == nil {
 		err = k.locks.lookAtLocks(ctx, l, queues)
 	}
+	if err == nil {
+		err = k.locks.findDeadlocks(ctx, l, asked)
+	}
 	return l, err
 }
 
 // maxSearched is how many directories a look searches for schedulers and queues.
 const maxSearched = 100_000
 
-// findSchedulersAndQueues returns the paths of the schedulers and queues at and below the root, and adds what it could not read to l.
-func (k *rootLooker) findSchedulersAndQueues(ctx context.Context, l *lookResult) (schedulers, queues []string, err error) {
-	layouts := []recipe.Layout{{Recognize: queue.HasLayout, Own: queue.OwnNodes()}, {Recognize: scheduler.HasLayout, Own: scheduler.OwnNodes()}}
+// findDirectories returns the paths of the schedulers and queues at and below the root, and of the locks for which holders of other locks wait. It adds what it could not read to l.
+func (k *rootLooker) findDirectories(ctx context.Context, l *lookResult) (schedulers, queues, asked []string, err error) {
+	layouts := []recipe.Layout{{Recognize: queue.HasLayout, Own: queue.OwnNodes()}, {Recognize: scheduler.HasLayout, Own: scheduler.OwnNodes()}, {Recognize: recipe.HasAskLayout}}
 	for found, err := range recipe.Find(ctx, k.locks.client, []string{k.locks.root}, maxSearched, layouts...) {
 		switch {
 		case err != nil:
 			err = errors.Join(l.addUnread(ctx, areaJobs, k.locks.root, err), l.addUnread(ctx, areaQueues, k.locks.root, err))
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 		case found.Layout == 0:
 			queues = append(queues, found.Path)
-		default:
+		case found.Layout == 1:
 			schedulers = append(schedulers, found.Path)
+		default:
+			if lock, ok := strings.CutSuffix(found.Path, recipe.AskDirSuffix); ok {
+				asked = append(asked, lock)
+			}
 		}
 	}
-	return schedulers, queues, nil
+	return schedulers, queues, asked, nil
 }

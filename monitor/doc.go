@@ -19,7 +19,7 @@
 //
 // A monitor sees what the servers store. ZooKeeper does not say when it last heard from a session. So a monitor does not find a stuck process whose client still answers the
 // servers, unless the process was asked to release a lock; see [ProblemSilent]. It does not find a problem that is over before enough looks have seen it. The waiting processes find
-// deadlocks themselves; see package locks.
+// deadlocks themselves, and end them; a monitor finds those that they only report (locks.WithDeadlockMode).
 //
 // # Nodes
 //

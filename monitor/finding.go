@@ -24,6 +24,9 @@ const (
 	ProblemOrphan Problem = "orphan"
 	// ProblemMixed: a directory has contenders of several kinds, which do not see each other.
 	ProblemMixed Problem = "mixed kinds"
+	// ProblemDeadlock: holders of locks wait for each other, and none of them gives up, since they only report the deadlock; see locks.WithDeadlockMode. Other deadlocks end by
+	// themselves.
+	ProblemDeadlock Problem = "deadlock"
 	// ProblemSession: the paths of a session's nodes in locks, elections and claims have more bytes together than WithSessionBytes allows.
 	ProblemSession Problem = "large session"
 )
@@ -62,7 +65,7 @@ const (
 
 func areaOf(p Problem) lookArea {
 	switch p {
-	case ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemSession:
+	case ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemDeadlock, ProblemSession:
 		return areaLocks
 	case ProblemGrowing, ProblemOldItem, ProblemFailingItem, ProblemHeldItem, ProblemDeadLetters:
 		return areaQueues
@@ -77,7 +80,7 @@ func Problems() []Problem { return slices.Clone(problems) }
 
 // problems are all of them, in the order of reports.
 var problems = []Problem{
-	ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemSession,
+	ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemDeadlock, ProblemSession,
 	Problem(scheduler.ProblemNoMember), Problem(scheduler.ProblemOverdue), Problem(scheduler.ProblemStuck), Problem(scheduler.ProblemFailed),
 	Problem(scheduler.ProblemMissed), Problem(scheduler.ProblemSchedule), ProblemGrowing, ProblemOldItem, ProblemFailingItem, ProblemHeldItem,
 	ProblemDeadLetters, ProblemUnread, ProblemLeftOut,
@@ -86,13 +89,14 @@ var problems = []Problem{
 // Finding is a problem at one path. Path and Text may hold what other programs have written: escape them before they reach a terminal.
 type Finding struct {
 	Problem Problem `json:"problem"`
-	// Path is the path of the lock or the queue, the JobPath of a job (scheduler.JobReport), or the path that could not be read. For
+	// Path is the path of the lock (for ProblemDeadlock, of the one for which that ask waits) or the queue, the JobPath of a job (scheduler.JobReport), or the path that could not be read. For
 	// ProblemSession it is the session's number.
 	Path string `json:"path"`
 	// Node is the node of the holder, the contender or the item that the finding is about, or "".
 	Node string `json:"node,omitempty"`
 	// Since is when the problem began, as far as a look can tell, or the zero time: for ProblemWaiters when the first waiter joined, for ProblemOrphan when the node was created, for
-	// ProblemOldItem when the item was put, for ProblemHeldItem when the consumer has got the item.
+	// ProblemOldItem when the item was put, for ProblemHeldItem when the consumer has got the item,
+	// for ProblemDeadlock when the ask has begun that comes first in the text, by its own clock.
 	Since time.Time `json:"since,omitzero"`
 	// Text describes the problem, without the path.
 	Text string `json:"text"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -85,6 +86,31 @@ func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []st
 		}
 	}
 	slices.SortFunc(l.waiting, func(a, b lockWaiters) int { return b.waiters - a.waiters })
+	return nil
+}
+
+// findDeadlocks finds the deadlocks that last, among the asks for these locks and what they lead to.
+func (w *lockLooker) findDeadlocks(ctx context.Context, l *lookResult, asked []string) error {
+	if len(asked) == 0 || slices.Contains(w.settings.without, ProblemDeadlock) {
+		return nil
+	}
+	deadlocks, err := locks.DeadlocksAt(ctx, w.client, asked...)
+	if err != nil {
+		if err := l.addUnread(ctx, areaLocks, w.root, err); err != nil {
+			return err
+		}
+	}
+	for _, d := range deadlocks {
+		if !d.Lasting {
+			continue
+		}
+		asks := make([]string, len(d.Cycle))
+		for i, a := range d.Cycle {
+			asks[i] = a.String()
+		}
+		l.addFinding(Finding{Problem: ProblemDeadlock, Path: d.Cycle[0].Path, Node: d.Cycle[0].Node, Since: d.Cycle[0].Since},
+			"%d holders wait for each other, and only report it: %s", len(d.Cycle), strings.Join(asks, "; "))
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // contender is the path of a contender's node.
@@ -167,5 +168,62 @@ func requireFewRequests(t *testing.T, locks, contenders int, most int64) {
 		_, recorded := w.Node(path + "/findings")
 		require.False(t, recorded, "a look without news writes no record")
 		require.Empty(t, w.news())
+	})
+}
+
+// crossLocks makes two holders ask for each other's lock, the second one 400 ms after the first. ended gets the outcome of each ask.
+func (w *world) crossLocks(mode locks.DeadlockMode) (first *locks.Lease, ended chan error) {
+	w.t.Helper()
+	a, b := w.member("a"), w.member("b")
+	first, err := locks.NewMutex(a.Client, "/app/a").Lock(w.t.Context())
+	require.NoError(w.t, err)
+	second, err := locks.NewMutex(b.Client, "/app/b").Lock(w.t.Context())
+	require.NoError(w.t, err)
+	ended = make(chan error, 2)
+	ask := func(m *zktest.Member, path string, outer *locks.Lease) {
+		_, err := locks.NewMutex(m.Client, path, locks.WithDeadlockMode(mode)).Lock(outer.Context())
+		ended <- err
+	}
+	go ask(a, "/app/b", first)
+	time.Sleep(400 * time.Millisecond)
+	go ask(b, "/app/a", second)
+	return first, ended
+}
+
+// TestDeadlocksThatAreOnlyReported are a finding until one of the locks is released.
+func TestDeadlocksThatAreOnlyReported(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.watch("x")
+		first, ended := w.crossLocks(locks.DeadlockReport)
+		w.looks(4)
+		require.Equal(t, []string{"x begins deadlock /app/a"}, w.news(), "the younger ask waits for it")
+		require.Regexp(t, "^2 holders wait for each other, and only report it: b .* holds /app/b and waits for /app/a .*; a .* holds /app/a", w.last().Text)
+		report, err := monitor.Check(t.Context(), w.member("c").Client, "/app", monitor.Without(monitor.ProblemDeadlock))
+		require.NoError(t, err)
+		require.Empty(t, report.Findings)
+		require.NoError(t, first.Release(t.Context()))
+		outcomes := []error{<-ended, <-ended}
+		require.Contains(t, outcomes, nil, "the other holder has got it")
+		w.looks(3)
+		require.Equal(t, []string{"x ends deadlock /app/a"}, w.news())
+	})
+}
+
+// TestADeadlockThatEndsIsNoFinding, also in a look that sees it before its youngest ask fails.
+func TestADeadlockThatEndsIsNoFinding(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("c")
+		_, ended := w.crossLocks(locks.DeadlockFail)
+		time.Sleep(1650 * time.Millisecond) // the older ask has confirmed the deadlock 50 ms ago, and the younger one looks in 100 ms
+		found, err := locks.DeadlocksAt(t.Context(), c.Client, "/app/a", "/app/b")
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.Len(t, found[0].Cycle, 2)
+		require.False(t, found[0].Lasting)
+		report, err := monitor.Check(t.Context(), c.Client, "/app")
+		require.NoError(t, err)
+		require.Empty(t, report.Findings)
+		require.Empty(t, ended)
+		require.ErrorIs(t, <-ended, locks.ErrDeadlock)
 	})
 }

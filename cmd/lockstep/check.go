@@ -28,8 +28,8 @@ for each finding: the path, the problem, and a text. The exit code is 1 if there
 the path does not exist. Nothing is written.
 
 Jobs: no member runs it, overdue ticks, runs that are stuck or failed, a latest tick that did
-not run. Locks: more than 10 waiters, a holder that was asked to let go and still holds, nodes that
-belong to no session, contenders of kinds that do not see each other, sessions with nearly as many
+not run. Locks: more than 10 waiters, a holder that was asked to let go and still holds, deadlocks that
+are only reported, nodes that belong to no session, contenders of kinds that do not see each other, sessions with nearly as many
 nodes as servers can delete at once. Queues: dead letters, items older than an hour, items that have
 come back after 5 attempts, items that a consumer has had for more than 5 minutes. Nodes that could not
 be read, or that were left out because there are too many, are findings too. lockstep monitor also
@@ -80,10 +80,12 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// adviceOn says what to do about a finding of a queue's item, or "".
+// adviceOn says what to do about a finding of a queue's item or a deadlock, or "".
 func adviceOn(f monitor.Finding) string {
 	queue := shellWord(strings.TrimPrefix(f.Path, queuesDir+"/"))
 	switch f.Problem {
+	case monitor.ProblemDeadlock:
+		return "see it with lockstep locks --deadlocks; lockstep revoke or lockstep release ends it at one of its locks"
 	case monitor.ProblemFailingItem:
 		return "see it with lockstep queue ls " + shellWord(f.Path) + " --json; " +
 			"a consumer with WithMaxAttempts (lockstep queue take --max-attempts) makes a dead letter of it"

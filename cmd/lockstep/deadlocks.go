@@ -67,6 +67,9 @@ func showDeadlocks(ctx context.Context, client *framework.Client, root string, n
 func printDeadlock(number int, d locks.Deadlock, now time.Time) error {
 	t := newTable("HOLDS", "WAITS FOR", "WAITER", "HOST", "PID", "ASKED")
 	t.title = fmt.Sprintf("deadlock %d: %d holders wait for each other", number, len(d.Cycle))
+	if d.Lasting {
+		t.title += ", and only report it"
+	}
 	for _, a := range d.Cycle {
 		holds := make([]string, len(a.Holds))
 		for i, path := range a.Holds {

@@ -53,7 +53,10 @@ func TestScriptsThatOnlyReportTheirDeadlock(t *testing.T) {
 	s.until("one of them reports it", func() bool { return strings.Contains(read(scripts[0].err)+read(scripts[1].err), "found a deadlock") })
 	code, out, _ := s.run("locks", "--deadlocks")
 	require.Equal(t, exitNotObtained, code)
-	require.Contains(t, out, "deadlock 1: 2 holders wait for each other")
+	require.Contains(t, out, "deadlock 1: 2 holders wait for each other, and only report it\n")
+	code, out, _ = s.run("check")
+	require.Equal(t, exitNotObtained, code)
+	require.Regexp(t, `^/lockstep/locks/[ab]\tdeadlock\t2 holders wait for each other, and only report it: .* holds /lockstep/locks/.*; see it with lockstep locks --deadlocks; `, out)
 	require.Empty(t, read(scripts[0].out)+read(scripts[1].out), "both wait on")
 	for _, p := range scripts {
 		p.signal(syscall.SIGTERM) // the other one may go on now

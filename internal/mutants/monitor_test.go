@@ -5,6 +5,10 @@ func init() { lists["monitor"] = monitorMutants }
 // monitorMutants are the safeguards of package monitor.
 var monitorMutants = []mutant{
 	{
+		name: "a deadlock that ends by itself is a finding", file: "monitor/locks.go", test: "TestADeadlockThatEndsIsNoFinding",
+		old: "		if !d.Lasting {\n", new: "		if false {\n",
+	},
+	{
 		name: "an item is a finding after any attempt", file: "monitor/queues.go", test: "TestItemsThatFailAgainAndAgain",
 		old: "	if q.attempts >= w.settings.attempts {", new: "	if q.attempts > 0 {",
 	},
