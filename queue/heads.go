@@ -60,6 +60,9 @@ func (h *chainHead) unread() []string {
 // describeClaim describes the claim by the nodes of unread. It returns false if the item was
 // settled meanwhile.
 func (h *chainHead) describeClaim(read []framework.Node) (c Claim, held bool, err error) {
+	if len(read) == 0 {
+		return c, false, nil
+	}
 	for _, n := range read {
 		if n.Err != nil {
 			if errors.Is(n.Err, framework.ErrNoNode) {

@@ -109,7 +109,8 @@ func (r *queuesReader) readAll(ctx context.Context) error {
 	if err := recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return s.Sync(ctx, "/") }, failure.IsTransient); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{r.readRecords, r.listLanes, r.listSegments, r.countItems, r.readOldest, r.readHeld, r.readRetried} {
+	for _, step := range []func(context.Context) error{r.readRecords, r.listLanes, r.listSegments, r.countItems, r.readOldest, r.listTicketsAndReturned,
+		r.readHeldAndReturned} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -320,47 +321,15 @@ func (q *queueReading) learnFirst(items []string, read []framework.Node) bool {
 	return false
 }
 
-// readHeld finds the item of each parallel queue that a consumer has had for the longest time.
-func (r *queuesReader) readHeld(ctx context.Context) error {
-	heads := func(q *queueReading) []*chainHead {
+// listTicketsAndReturned lists the tickets of the first items, and the items that may have come back: returned ones and delayed ones.
+func (r *queuesReader) listTicketsAndReturned(ctx context.Context) error {
+	return r.list(ctx, func(q *queueReading) (dirs []string) {
 		if q.strict {
-			return nil
+			q.heads = nil
 		}
-		return q.heads
-	}
-	err := r.list(ctx, func(q *queueReading) (dirs []string) {
-		for _, h := range heads(q) {
+		for _, h := range q.heads {
 			dirs = append(dirs, h.at.ticketDir())
 		}
-		return dirs
-	}, func(q *queueReading, n int, names []string) { q.heads[n].findClaimed(names) })
-	if err != nil {
-		return err
-	}
-	return r.get(ctx, func(q *queueReading) (paths []string) {
-		for _, h := range heads(q) {
-			paths = append(paths, h.unread()...)
-		}
-		return paths
-	}, func(q *queueReading, read []framework.Node) {
-		for _, h := range q.heads {
-			n := len(h.unread())
-			if n == 0 {
-				continue
-			}
-			claim, held, err := h.describeClaim(read[:n])
-			if read = read[n:]; err != nil {
-				q.note(err)
-			} else if held && (q.held.Node == "" || claim.Since.Before(q.held.Since)) {
-				q.held = claim
-			}
-		}
-	})
-}
-
-// readRetried reads some of the items that may have come back: returned ones and delayed ones.
-func (r *queuesReader) readRetried(ctx context.Context) error {
-	err := r.list(ctx, func(q *queueReading) []string {
 		var returned []filledDir
 		for _, c := range q.chains {
 			if c.chain == q.nodes.redo {
@@ -369,20 +338,52 @@ func (r *queuesReader) readRetried(ctx context.Context) error {
 		}
 		slices.SortFunc(q.seconds, func(a, b filledDir) int { return strings.Compare(a.path, b.path) })
 		q.search = newRetriedSearch(returned, q.seconds)
-		return q.search.dirs
-	}, func(q *queueReading, n int, names []string) { q.search.addNames(n, names) })
-	for reads := true; reads && err == nil; {
+		q.retried.More = q.search.items > 0
+		return append(dirs, q.search.dirs...)
+	}, func(q *queueReading, n int, names []string) {
+		if n < len(q.heads) {
+			q.heads[n].findClaimed(names)
+		} else {
+			q.search.addNames(n-len(q.heads), names)
+		}
+	})
+}
+
+// readHeldAndReturned reads the tickets, and some of the items that may have come back, in a few rounds.
+func (r *queuesReader) readHeldAndReturned(ctx context.Context) error {
+	for reads := true; reads; {
 		reads = false
-		ofQueue := map[*queueReading][]string{}
-		err = r.get(ctx, func(q *queueReading) []string {
-			ofQueue[q] = q.search.next()
-			return ofQueue[q]
+		items := map[*queueReading][]string{}
+		err := r.get(ctx, func(q *queueReading) (paths []string) {
+			for _, h := range q.heads {
+				paths = append(paths, h.unread()...)
+			}
+			items[q] = q.search.next()
+			return append(paths, items[q]...)
 		}, func(q *queueReading, read []framework.Node) {
 			reads = true
-			q.note(q.search.learn(&q.retried, ofQueue[q], read))
+			for _, h := range q.heads {
+				n := len(h.unread())
+				q.learnHeld(h, read[:n])
+				read = read[n:]
+			}
+			q.heads = nil
+			q.note(q.search.learn(&q.retried, items[q], read))
 		})
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
+}
+
+// learnHeld takes in a claim, unless another one is older.
+func (q *queueReading) learnHeld(h *chainHead, read []framework.Node) {
+	claim, held, err := h.describeClaim(read)
+	q.note(err)
+	if held && (q.held.Node == "" || claim.Since.Before(q.held.Since)) {
+		q.held = claim
+	}
 }
 
 // putTime is when an item was put. Of an item that cannot be read it is when its node was created.

@@ -121,10 +121,10 @@ func (s *retriedSearch) addNames(n int, names []string) {
 	}
 }
 
-// next returns the items to read next, or none if the search is over: as many as were read so far,
-// and no more than should fit into the bounds.
+// next returns the items to read next, or none if the search is over: three times as many as
+// were read so far, and no more than should fit into the bounds.
 func (s *retriedSearch) next() (items []string) {
-	most := min(max(2, s.read), retriedReads-s.read, (retriedBytes-s.bytes)/max(1, s.largest))
+	most := min(max(2, 3*s.read), retriedReads-s.read, (retriedBytes-s.bytes)/max(1, s.largest))
 	for progress := true; progress && len(items) < most; {
 		progress = false
 		for kind, nodes := range s.nodes {

@@ -113,7 +113,7 @@ func TestASearchForReturnedItemsIsBounded(t *testing.T) {
 		require.Equal(t, want, read, "of %d bytes", size)
 		require.Equal(t, want, found.Items)
 		require.True(t, found.More)
-		require.LessOrEqual(t, requests, 6)
+		require.LessOrEqual(t, requests, 3)
 	}
 }
 
@@ -172,6 +172,6 @@ func TestALookAtManyReturnedItemsTakesFewRequests(t *testing.T) {
 		reports, err := InspectAll(t.Context(), look, testPath)
 		require.NoError(t, err)
 		require.Equal(t, Retried{Items: 32, More: true, Attempts: 1, Node: reports[0].Retried.Node, LastError: "no disk"}, reports[0].Retried)
-		require.LessOrEqual(t, requests, 14)
+		require.LessOrEqual(t, requests, 10)
 	})
 }

@@ -199,7 +199,8 @@ func TestTopSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	})
 }
 
-// TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost has 2,000 schedulers of a job, and 2,000 queues.
+// TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost has 2,000 schedulers of a job, and 2,000 queues with items that
+// have come back.
 func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -212,6 +213,12 @@ func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 		require.NoError(t, of.Run(ctx))
 		s.copies(client, jobsDir+"/", "nightly", 1999)
 		q := queue.New(client, queuesDir+"/mails", queue.Bytes())
+		for range 5 { // a step reads them, too
+			require.NoError(t, q.Put(t.Context(), []byte("x")))
+			d, err := q.Take(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, d.Nack(t.Context(), time.Hour, nil))
+		}
 		require.NoError(t, q.Put(t.Context(), []byte("x")))
 		require.NoError(t, q.Close(t.Context()))
 		s.copies(client, queuesDir+"/", "mails", 1999)
