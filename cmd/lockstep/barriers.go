@@ -218,7 +218,7 @@ func memberTable(r *barrier.Report) *table {
 }
 
 func memberCells(role cell, m barrier.Member) []cell {
-	return []cell{role, plainCell(shortenText(m.Owner)), plainCell(shortenText(m.Host)), plainCell(formatCount(m.PID)), plainCell(formatClock(m.Since, time.Now())),
+	return []cell{role, plainCell(shortenText(m.Owner)), plainCell(shortenText(m.Host)), plainCell(formatCount(m.PID)), plainCell(formatSince(m.Since, time.Now())),
 		dimCell(locks.SessionID(m.Session).String())}
 }
 
@@ -227,7 +227,7 @@ func gateRow(r *barrier.Report) []cell {
 	if r.RaisedBy.Session != 0 {
 		until = plainCell("session " + locks.SessionID(r.RaisedBy.Session).String() + " ends")
 	}
-	return []cell{nameBelow(gatesDir, r.Path), plainCell(shortenText(r.RaisedBy.Owner)), plainCell(shortenText(r.RaisedBy.Host)), plainCell(formatClock(r.RaisedBy.Since, time.Now())), until}
+	return []cell{nameBelow(gatesDir, r.Path), plainCell(shortenText(r.RaisedBy.Owner)), plainCell(shortenText(r.RaisedBy.Host)), plainCell(formatSince(r.RaisedBy.Since, time.Now())), until}
 }
 
 func latchRow(r *barrier.Report) []cell {

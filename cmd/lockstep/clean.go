@@ -184,7 +184,7 @@ func (c *cleanCommand) print(line cleanedJSON) error {
 	line.PathBase64 = bytesIfInvalid(line.Path)
 	style, since := terminal.For(os.Stdout), ""
 	if line.Since != nil {
-		since = line.Since.Local().Format(time.DateTime)
+		since = formatTime(*line.Since)
 	}
 	state := style.Yellow(line.State)
 	if line.State == "deleted" {

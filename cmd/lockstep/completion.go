@@ -26,6 +26,22 @@ var namedKinds = map[string]string{
 	"latch count": "latches", "latch wait": "latches", "latch reset": "latches", "latch ls": "latches",
 }
 
+// offerValues makes the shells' completion offer these values of a flag.
+func offerValues(cmd *cobra.Command, flag string, values ...string) {
+	offerValuesBy(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// offerFiles makes the shells' completion offer files for a flag.
+func offerFiles(cmd *cobra.Command, flag string) {
+	offerValuesBy(cmd, flag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
+}
+
+func offerValuesBy(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // the flag is there, and has no other values
+	}
+}
+
 // completeCommands makes the shells' completion offer names from the servers.
 func completeCommands(root *cobra.Command) {
 	for _, cmd := range root.Commands() {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +65,7 @@ func (c *configCommand) printRecords(records []config.Record) error {
 		if r.Err != nil {
 			value = redCell(r.Err.Error())
 		}
-		t.addRow(boldCell(strconv.FormatInt(r.Version, 10)), plainCell(r.Written.UTC().Format(time.RFC3339)), by, plainCell(r.Note), value)
+		t.addRow(boldCell(strconv.FormatInt(r.Version, 10)), plainCell(formatTime(r.Written)), by, plainCell(r.Note), value)
 	}
 	return t.printTo(os.Stdout)
 }

@@ -67,7 +67,7 @@ func printValues(ctx context.Context, client *framework.Client, root string, asJ
 			}
 			continue
 		}
-		t.addRow(boldCell(quoteName(v.Path)), plainCell(strconv.FormatInt(v.Version, 10)), plainCell(v.Written.Format(time.RFC3339)), plainCell(strconv.Itoa(int(v.Bytes))))
+		t.addRow(boldCell(quoteName(v.Path)), plainCell(strconv.FormatInt(v.Version, 10)), plainCell(formatTime(v.Written)), plainCell(strconv.Itoa(int(v.Bytes))))
 	}
 	if len(found) == 0 && unread == nil && !asJSON {
 		printNotice("no values below %s", root)

@@ -28,6 +28,8 @@ func (p *policyFlags) addPolicyFlags(cmd *cobra.Command) {
 	f.Var(&p.jitter, "jitter", "start each tick later, by less than this time; all processes use the same delay")
 	f.Var(&p.minHold, "min-hold", "least time between two starts of the command")
 	f.BoolVar(&p.atLeastOnce, "at-least-once", false, "run a tick again if its process has died")
+	offerValues(cmd, "misfire", "latest", "all", "skip")
+	offerValues(cmd, "overlap", "forbid", "allow", "replace")
 	f.Int64Var(&p.revision, "revision", 0, "revision of the schedule; it does not replace a schedule of a higher revision")
 }
 

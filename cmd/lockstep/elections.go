@@ -117,7 +117,7 @@ func electionRow(path string, all []election.Candidate) []cell {
 	if len(all) > 0 {
 		leader = greenCell(shortenText(all[0].ID))
 		if !all[0].Since.IsZero() {
-			since, term = plainCell(formatClock(all[0].Since, time.Now())), plainCell(strconv.FormatInt(all[0].Number, 10))
+			since, term = plainCell(formatSince(all[0].Since, time.Now())), plainCell(strconv.FormatInt(all[0].Number, 10))
 		}
 	}
 	return []cell{boldCell(quoteName(strings.TrimPrefix(path, electionsDir+"/"))), leader, since, term, plainCell(strconv.Itoa(max(0, len(all)-1)))}
@@ -131,11 +131,7 @@ func candidateTable(path string, all []election.Candidate) *table {
 		if i == 0 {
 			role = greenCell("leads")
 		}
-		since := ""
-		if !c.Since.IsZero() {
-			since = formatClock(c.Since, time.Now())
-		}
-		t.addRow(role, plainCell(shortenText(c.ID)), plainCell(formatCount(c.Priority)), plainCell(since), plainCell(formatCount(c.Number)),
+		t.addRow(role, plainCell(shortenText(c.ID)), plainCell(formatCount(c.Priority)), plainCell(formatSince(c.Since, time.Now())), plainCell(formatCount(c.Number)),
 			plainCell(strconv.FormatInt(c.Token, 10)), plainCell(locks.SessionID(c.Session).String()), dimCell(formatMetadata(c.Metadata)))
 	}
 	return t

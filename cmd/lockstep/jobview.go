@@ -39,14 +39,6 @@ func hasProblem(r scheduler.JobReport, problem scheduler.Problem) bool {
 	return slices.ContainsFunc(r.Findings, func(f scheduler.Finding) bool { return f.Problem == problem })
 }
 
-// formatTime formats a time in the zone of this machine, or "" if it is zero.
-func formatTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Local().Format(time.DateTime)
-}
-
 // stateCell is what a job does, or why it does not run.
 func stateCell(r scheduler.JobReport) cell {
 	for _, f := range r.Findings {

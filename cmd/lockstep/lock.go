@@ -233,7 +233,7 @@ func (l *lockCommand) describeHolder(ctx context.Context, path string) string {
 	if err != nil || len(r.Holders) == 0 {
 		return ""
 	}
-	text := holdersText(r, func(t time.Time) string { return t.Local().Format(time.DateTime) })
+	text := holdersText(r)
 	if n := len(r.Waiters); n > 0 {
 		text += fmt.Sprintf("; %d waiting", n)
 	}

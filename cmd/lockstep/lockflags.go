@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,9 +32,7 @@ func (o *lockFlags) addLockFlags(cmd *cobra.Command) {
 	f.IntVar(&o.count, "count", 1, "hold this many of the permits, all or none")
 	f.BoolVar(&o.kazoo, "kazoo", false, "let kazoo's own locks at NAME take part; configure them with extra_lock_patterns")
 	f.StringVar(&o.deadlock, "deadlock", "fail", "what to do in a deadlock: fail, report (print it and wait on) or off")
-	if err := cmd.RegisterFlagCompletionFunc("deadlock", cobra.FixedCompletions(slices.Sorted(maps.Keys(deadlockModes)), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is there
-	}
+	offerValues(cmd, "deadlock", slices.Sorted(maps.Keys(deadlockModes))...)
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "permits")
 	cmd.MarkFlagsMutuallyExclusive("kazoo", "permits")
 }
@@ -122,7 +119,7 @@ func (w *waitNotices) print(client *framework.Client, path string, ahead int) {
 	w.cancel = cancel
 	w.mu.Unlock()
 	go func() {
-		text := waitingText(ctx, client, path, ahead, time.Now())
+		text := waitingText(ctx, client, path, ahead)
 		if ctx.Err() == nil { // without the mutex: a terminal that is stopped must not stop the caller of stop
 			printNotice("%s", text)
 		}

@@ -28,6 +28,7 @@ func (f *locksFilter) addFilterFlags(cmd *cobra.Command) {
 	flags.Var(&f.older, "older", "only locks that a holder has asked for at least this long ago")
 	flags.StringVar(&f.owner, "owner", "", "only locks with a holder or waiter whose owner or host contains this text")
 	flags.StringVar(&f.sort, "sort", "path", "sort by path, waiting (most waiters first) or age (oldest holder first)")
+	offerValues(cmd, "sort", "path", "waiting", "age")
 	flags.IntVar(&f.limit, "limit", 0, "show this many locks at most")
 	flags.BoolVar(&f.all, "all", false, "show also nodes of queues, schedulers and barriers")
 }

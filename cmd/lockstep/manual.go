@@ -17,6 +17,9 @@ func newManual() *cobra.Command {
 directory is created.`,
 		Example: "  lockstep man ./man/man1 && man -M ./man lockstep-lock",
 		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err

@@ -200,7 +200,7 @@ func printMembers(ctx context.Context, g *members.Group, asJSON bool) error {
 				reason = cordonText(*m.Cordon)
 			}
 			t.addRow(boldCell(shortenText(m.ID)), memberStateCell(m.State), plainCell(shortenText(m.Info.Version)), plainCell(strconv.FormatFloat(m.Info.Load, 'g', 4, 64)),
-				plainCell(formatClock(m.Joined, time.Now())), dimCell(formatMetadata(m.Info.Metadata)), plainCell(reason))
+				plainCell(formatSince(m.Joined, time.Now())), dimCell(formatMetadata(m.Info.Metadata)), plainCell(reason))
 		}
 		for _, c := range absentCordons(view) {
 			t.addRow(boldCell(shortenText(c.ID)), dimCell("absent"), plainCell(""), plainCell(""), plainCell(""), plainCell(""), plainCell(cordonText(c)))

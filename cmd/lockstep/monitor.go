@@ -82,6 +82,7 @@ package monitor.`,
 	f.IntVar(&c.growthLooks, "growth-looks", 10, "a queue that has grown at so many looks in a row, and has --growth-items, is a finding")
 	f.IntVar(&c.growthItems, "growth-items", 100, "how many items such a queue has at least")
 	f.BoolVar(&c.noWatchdog, noWatchdogFlag, false, "start no second process that closes the session if this one is killed; others then wait for the session timeout")
+	offerFiles(cmd, "on-event")
 	c.thresholds.addTo(cmd)
 	c.keepAuth.addTo(cmd)
 	return cmd

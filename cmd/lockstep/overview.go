@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -146,25 +145,4 @@ func cutText(text string) string {
 		return string(runes[:longestText-1]) + "…"
 	}
 	return text
-}
-
-// formatAge is how long ago something was, in at most two units.
-func formatAge(d time.Duration) string {
-	seconds := int64(math.Max(0, d.Seconds())) // clocks differ
-	units := []struct {
-		name string
-		size int64
-	}{{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}}
-	for i, u := range units {
-		if seconds < u.size {
-			continue
-		}
-		text := fmt.Sprint(seconds/u.size, u.name)
-		if i+1 < len(units) {
-			next := units[i+1]
-			text += fmt.Sprintf("%02d%s", seconds%u.size/next.size, next.name)
-		}
-		return text + " ago"
-	}
-	return "just now"
 }

@@ -53,7 +53,7 @@ func newQueueLen() *cobra.Command {
 					printNotice("there is no queue %s: the first put creates it", q.path)
 				}
 				if terminal.Is(os.Stdout) && !q.json {
-					return printResult(os.Stdout, false, nil, fmt.Sprintf("%d items, %d delayed, %d dead letters", c.Items, c.Delayed, c.Dead))
+					return printResult(os.Stdout, false, nil, fmt.Sprintf("%s, %d delayed, %s", formatNumber(c.Items, "item"), c.Delayed, formatNumber(c.Dead, "dead letter")))
 				}
 				return printResult(os.Stdout, q.json, c, c.Items, c.Delayed, c.Dead)
 			})

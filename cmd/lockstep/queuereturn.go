@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +77,7 @@ func (q *queueCommand) takeBack(ctx context.Context, name, item string, yes bool
 
 func takeBackQuestion(c queue.Claim, item string) string {
 	return fmt.Sprintf("%s has item %s since %s, at attempt %d. It may go on for a while beside the next consumer. "+
-		"Take the item back?", claimant(c), quoteName(item), c.Since.Local().Format(time.DateTime), c.Attempt)
+		"Take the item back?", claimant(c), quoteName(item), formatTime(c.Since), c.Attempt)
 }
 
 // claimant names the consumer of a claim as well as it is known.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -145,7 +144,7 @@ func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
 
 func releaseQuestion(r *locks.Report, e locks.Entry) string {
 	return fmt.Sprintf("%s in %s, since %s, token %d, session %s. Its owner may go on for a while beside the next holder. Delete its node?",
-		ownerName(e), quoteName(r.Path), e.Since.Local().Format(time.DateTime), e.Token, e.Session)
+		ownerName(e), quoteName(r.Path), formatTime(e.Since), e.Token, e.Session)
 }
 
 // confirm asks at a terminal. Elsewhere it refuses.

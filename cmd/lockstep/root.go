@@ -98,6 +98,7 @@ LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a serv
 	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(), withQueueAdmin(newQueue()))
 	root.AddCommand(newBarrier(), newBarriers(), newGate(), newGates(), newLatch(), newConfig(), newID(), newServices(), newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(), newClean(), newVersion(), newElections())
 	root.AddCommand(newWatch(), newTop(), newMonitor(), newManual(), newWorkflows())
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp) // most flags take no files
 	completeCommands(root)
 	return root
 }

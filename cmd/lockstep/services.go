@@ -128,7 +128,7 @@ func printInstances(ctx context.Context, r *registry.Registry, service string, a
 			if i.Disabled != "" {
 				state = yellowCell("disabled: " + shortenText(i.Disabled))
 			}
-			t.addRow(boldCell(shortenText(i.ID)), plainCell(i.HostPort(false)), state, plainCell(strconv.Itoa(i.Weight)), plainCell(formatClock(i.Registered, time.Now())), dimCell(formatMetadata(i.Metadata)))
+			t.addRow(boldCell(shortenText(i.ID)), plainCell(i.HostPort(false)), state, plainCell(strconv.Itoa(i.Weight)), plainCell(formatSince(i.Registered, time.Now())), dimCell(formatMetadata(i.Metadata)))
 		}
 		err = t.printTo(os.Stdout)
 	}

@@ -21,7 +21,7 @@ func printLeaderChanges(ctx context.Context, client *framework.Client, path, ver
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	following.Go(func() {
-		followLeaders(ctx, client, path, verb, former, time.Now, func(text string) { printNotice("%s", text) })
+		followLeaders(ctx, client, path, verb, former, func(text string) { printNotice("%s", text) })
 	})
 	return func() {
 		cancel()
@@ -31,7 +31,7 @@ func printLeaderChanges(ctx context.Context, client *framework.Client, path, ver
 
 // followLeaders calls say with who leads, unless this process does. former is the session with which this process has led before, or 0: its
 // nodes stay until the servers end it.
-func followLeaders(ctx context.Context, client *framework.Client, path, verb string, former int64, now func() time.Time, say func(string)) {
+func followLeaders(ctx context.Context, client *framework.Client, path, verb string, former int64, say func(string)) {
 	var token int64
 	said := false
 	for leader, err := range election.New(client, path).Observe(ctx) {
@@ -56,23 +56,14 @@ func followLeaders(ctx context.Context, client *framework.Client, path, verb str
 		said, token = true, leader.Token
 		text := fmt.Sprintf("standing by; %s %s", quoteName(leader.ID), verb)
 		if !leader.Since.IsZero() {
-			text += " since " + formatClock(leader.Since, now())
+			text += " since " + formatTime(leader.Since)
 		}
 		say(text)
 	}
 }
 
-// formatClock is a time of today in hours and minutes, or with its date.
-func formatClock(t, now time.Time) string {
-	t, now = t.Local(), now.Local()
-	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
-		return t.Format("15:04")
-	}
-	return t.Format("2006-01-02 15:04")
-}
-
 // waitingText says what a process waits for: how many are before it, and who holds the lock, if that can be found out quickly.
-func waitingText(ctx context.Context, client *framework.Client, path string, ahead int, now time.Time) string {
+func waitingText(ctx context.Context, client *framework.Client, path string, ahead int) string {
 	text := fmt.Sprintf("waiting for %s, %d ahead", path, ahead)
 	if ahead == 0 {
 		text = fmt.Sprintf("waiting for %s, first in line", path)
@@ -83,16 +74,16 @@ func waitingText(ctx context.Context, client *framework.Client, path string, ahe
 	if err != nil || len(r.Holders) == 0 {
 		return text
 	}
-	return text + "; the holder " + holdersText(r, func(t time.Time) string { return formatClock(t, now) })
+	return text + "; the holder " + holdersText(r)
 }
 
 // holdersText says who has a lock. The nodes of locks tell when their holders asked, and those of a semaphore when they were granted.
-func holdersText(r *locks.Report, format func(time.Time) string) string {
+func holdersText(r *locks.Report) string {
 	since := "asked for it at"
 	if r.Kind == locks.SemaphoreLock {
 		since = "has had it since"
 	}
-	text := fmt.Sprintf("%s %s %s", ownerName(r.Holders[0]), since, format(r.Holders[0].Since))
+	text := fmt.Sprintf("%s %s %s", ownerName(r.Holders[0]), since, formatTime(r.Holders[0].Since))
 	if more := len(r.Holders) - 1; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}

@@ -38,10 +38,7 @@ func (t *thresholdFlags) addTo(cmd *cobra.Command) {
 	for _, p := range monitor.Problems() {
 		names = append(names, string(p))
 	}
-	offered := cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc("without", offered); err != nil {
-		panic(err) // the flag is there
-	}
+	offerValues(cmd, "without", names...)
 }
 
 func (t *thresholdFlags) options() ([]monitor.Option, error) {

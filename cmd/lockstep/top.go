@@ -60,6 +60,18 @@ elections, jobs and queues.`,
 	f.BoolVar(&c.once, "once", false, "print one list and end")
 	f.StringVar(&c.view, "view", "locks", "begin with locks, elections, jobs or queues")
 	f.StringVar(&c.sort, "sort", "", "begin in this order: waiting, age or path; for jobs problems, next or path; for queues items, dead or path")
+	names := make([]string, len(topViews))
+	for i, v := range topViews {
+		names[i] = v.name
+	}
+	offerValues(cmd, "view", names...)
+	offerValuesBy(cmd, "sort", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		view := findTopView(c.view)
+		if view == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return view.sorts, cobra.ShellCompDirectiveNoFileComp
+	})
 	f.StringVar(&c.filter, "filter", "", "show only rows that contain this text in names, owners, hosts or states")
 	f.IntVar(&c.limit, "limit", 0, "show this many rows at most, in one list or --json")
 	f.Var(&c.interval, "interval", "pause between two looks")

@@ -109,6 +109,21 @@ func TestNamesAreCompletedFromTheServers(t *testing.T) {
 	require.Less(t, time.Since(began), patience)
 }
 
+// TestValuesOfFlagsAreCompleted where only a few are possible. Files are offered for flags of files only.
+func TestValuesOfFlagsAreCompleted(t *testing.T) {
+	s := newStage(t)
+	for line, want := range map[string]string{
+		"lock x --deadlock ": "fail off report :4", "cron x --misfire ": "latest all skip :4", "cron x --overlap ": "forbid allow replace :4",
+		"locks --sort ": "path waiting age :4", "top --view ": "locks elections jobs queues :4",
+		"top --view queues --sort ": "items dead path :4", "top --view nothing --sort ": ":4", "workflows --state ": "active waiting done failed cancelled :4",
+		"lock x --max-hold ": ":4", "check --held-item ": ":4", "monitor --on-event ": ":0", "workflows start kind id --file ": ":0",
+		"lock x -- ": ":0", "man ": ":16",
+	} {
+		require.Equal(t, want, strings.Join(strings.Fields(s.ok(append([]string{"__complete"}, strings.Split(line, " ")...)...)), " "), line)
+	}
+	require.Subset(t, s.offered("check", "--without", ""), []string{"deadlock", "held item"})
+}
+
 // TestEachNameIsCompleted: the first argument of each command that takes a NAME, except for commands whose NAMEs nothing on the servers has.
 func TestEachNameIsCompleted(t *testing.T) {
 	var check func(*cobra.Command)

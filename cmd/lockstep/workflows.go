@@ -78,11 +78,13 @@ type workflowsFilter struct {
 	states []string
 }
 
+// runStates are the states of runs.
+var runStates = []string{string(workflow.Active), string(workflow.Waiting), string(workflow.Done), string(workflow.Failed), string(workflow.Cancelled)}
+
 func (f workflowsFilter) check() error {
-	known := []workflow.State{workflow.Active, workflow.Waiting, workflow.Done, workflow.Failed, workflow.Cancelled}
 	for _, state := range f.states {
-		if !slices.Contains(known, workflow.State(state)) {
-			return usageError("--state %q: want one of %v", state, known)
+		if !slices.Contains(runStates, state) {
+			return usageError("--state %q: want one of %v", state, runStates)
 		}
 	}
 	return nil
@@ -135,6 +137,7 @@ Finished runs are shown until their retention time is over: by default 14 days f
 	p.addWorkflowFlags(cmd)
 	cmd.Flags().StringSliceVar(&filter.kinds, "kind", nil, "list runs of these kinds only")
 	cmd.Flags().StringSliceVar(&filter.states, "state", nil, "list runs in these states only: active, waiting, done, failed, cancelled")
+	offerValues(cmd, "state", runStates...)
 	cmd.ValidArgsFunction = completeRunIDs
 	cmd.AddCommand(newWorkflowsStart(), newWorkflowsCancel(), newWorkflowsRetry(), newWorkflowsSignal())
 	return cmd
@@ -449,7 +452,7 @@ type jsonInput struct{ file string }
 
 func (in *jsonInput) addInputFlag(cmd *cobra.Command, what string) {
 	cmd.Flags().StringVarP(&in.file, "file", "f", "", "read the "+what+" from this file, or from standard input if it is -")
-	_ = cmd.MarkFlagFilename("file")
+	offerFiles(cmd, "file")
 }
 
 // read returns the JSON, null if none is given. It ends with ctx, also while standard input is open and silent.
