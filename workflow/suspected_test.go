@@ -41,7 +41,7 @@ func TestARunThatCrashesItsProcessesLeavesOthers(t *testing.T) {
 		for i := range workflow.DefaultMaxLosses + 1 {
 			m := w.flows(fmt.Sprint("m", i)).work(kind)
 			<-crash
-			settled() // so that all have been taken
+			time.Sleep(time.Second) // so that all have been taken
 			m.kill()
 		}
 		w.flows("last").work(kind)
