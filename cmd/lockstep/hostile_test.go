@@ -64,7 +64,7 @@ var readingCommands = map[string]struct {
 	"barriers":       {lines: []string{"barriers", "barriers /", "barriers NAME"}},
 	"gates":          {lines: []string{"gates", "gates /", "gates NAME"}},
 	"latch ls":       {lines: []string{"latch ls", "latch ls NAME"}},
-	"workflows":      {lines: []string{"workflows", "workflows --path /lockstep/workflows/NAME", "workflows victim --path /lockstep/workflows/NAME", "workflows active --path /lockstep/workflows/NAME"}},
+	"workflows":      {lines: []string{"workflows", "workflows /lockstep/workflows/NAME", "workflows /lockstep/workflows/NAME/victim", "workflows /lockstep/workflows/NAME/active"}},
 	"version":        {lines: []string{"version"}},
 }
 

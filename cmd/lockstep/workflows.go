@@ -1,11 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -20,53 +19,55 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// defaultWorkflows is the path of the workflows without --path, as in workflowfx.
-const defaultWorkflows = "/lockstep/workflows"
-
 // workflowsCommand is what "workflows" and its subcommands have in common.
 type workflowsCommand struct {
 	connectionFlags
-	path      string
 	client    *framework.Client
-	workflows *workflow.Workflows
+	workflows map[string]*workflow.Workflows // by path
 }
 
-func (p *workflowsCommand) addWorkflowFlags(cmd *cobra.Command) {
-	p.connectionFlags.addConnectionFlags(cmd)
-	cmd.Flags().StringVar(&p.path, "path", defaultWorkflows, "the path of the workflows, as given to workflow.New")
-}
-
-// useWorkflows does one thing with the workflows.
-func (p *workflowsCommand) useWorkflows(cmd *cobra.Command, do func(context.Context) error) (err error) {
-	if err := framework.ValidatePath(p.path); err != nil {
-		return usageError("--path %q cannot be used: %w", p.path, err)
-	}
+// useWorkflows does one thing with workflows. path is that of the workflows which an error concerns, or "".
+func (p *workflowsCommand) useWorkflows(cmd *cobra.Command, path string, do func(context.Context) error) (err error) {
 	if p.client, err = p.connectClient(cmd); err != nil {
 		return err
 	}
 	defer closeClient(p.client)
-	p.workflows = workflow.New(p.client, p.path)
+	p.workflows = map[string]*workflow.Workflows{}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
-		if err := p.workflows.Close(ctx); err != nil {
-			printWarning("%v", err)
+		for _, w := range p.workflows {
+			if err := w.Close(ctx); err != nil {
+				printWarning("%v", err)
+			}
 		}
 	}()
-	return workflowCode(do(cmd.Context()))
+	return workflowCode(do(cmd.Context()), path)
 }
 
-// workflowCode returns an error of workflows with its exit code.
-func workflowCode(err error) error {
+// at returns the workflows at a path.
+func (p *workflowsCommand) at(path string) *workflow.Workflows {
+	if p.workflows[path] == nil {
+		p.workflows[path] = workflow.New(p.client, path)
+	}
+	return p.workflows[path]
+}
+
+// workflowCode returns an error of the workflows at a path with its exit code.
+func workflowCode(err error, path string) error {
+	list := "lockstep workflows"
+	if path != "" && path != defaultWorkflows {
+		list += " " + shellWord(path)
+	}
 	return findCode(err, []errorCode{
-		{workflow.ErrNoRun, exitNotObtained, "see which there are: lockstep workflows; is --path right?"},
-		{workflow.ErrUnknownKind, exitNotObtained, "if a member works on the kind, give the --path of its workflows"},
+		{workflow.ErrNoRun, exitNotObtained, "see which there are: " + list + "; of other workflows: lockstep workflows /"},
+		{workflow.ErrUnknownKind, exitNotObtained, "if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"},
 		{workflow.ErrFinished, exitNotObtained, ""},
 		{workflow.ErrUnfinished, exitNotObtained, ""},
 		{workflow.ErrSignalled, exitNotObtained, ""},
 		{workflow.ErrOption, exitUsage, ""},
 		{workflow.ErrIDInUse, exitMismatch, "use another ID, or see what it belongs to: lockstep workflows ID"},
-		{workflow.ErrForeign, exitMismatch, "use another --path: this one belongs to something else"},
+		{workflow.ErrForeign, exitMismatch, "give the path of workflows before the ID: this one belongs to something else"},
 		{workflow.ErrBadRecord, exitMismatch, ""},
 		{workflow.ErrNewerRecord, exitMismatch, "use a newer lockstep"},
 	})
@@ -90,7 +91,9 @@ func (f workflowsFilter) check() error {
 	return nil
 }
 
-func (f workflowsFilter) matches(run workflow.Info) bool {
+func (f workflowsFilter) isEmpty() bool { return len(f.kinds) == 0 && len(f.states) == 0 }
+
+func (f workflowsFilter) matches(run listedRun) bool {
 	return (len(f.kinds) == 0 || slices.Contains(f.kinds, run.Kind)) && (len(f.states) == 0 || slices.Contains(f.states, string(run.State)))
 }
 
@@ -99,7 +102,7 @@ func newWorkflows() *cobra.Command {
 	p := &workflowsCommand{}
 	var filter workflowsFilter
 	cmd := &cobra.Command{
-		Use:   "workflows [ID] [flags]",
+		Use:   "workflows [RUN] [flags]",
 		Short: "Show and control runs of workflows",
 		Long: `Show the runs of workflows (workflow.Workflows), the oldest first: kind, state, since when, the last step that
 has a record, how many attempts have failed since the run last waited, what it waits for, the session and
@@ -107,14 +110,20 @@ the identity of the member that has it (host and process, unless it has another 
 latest attempt or of the end. The step under way is not stored: it follows the last one that has a record.
 A member that has died is shown until the servers end its session.
 
-With an ID lockstep shows one run with its steps. It draws the steps of a graph (workflow.NewGraph): which are
+A RUN is the path of its workflows, as given to workflow.New, and its ID: /orders/order-42. The runs of the workflows
+at /lockstep/workflows are named by their IDs alone. With a path of workflows lockstep lists their runs, with any
+other path those of all workflows below it.
+
+With a RUN lockstep shows one run with its steps. It draws the steps of a graph (workflow.NewGraph): which are
 done, which are under way, and which wait for others. If the ID is also that of a subcommand, give it after --.
 
 Finished runs are shown until their retention time is over: by default 14 days for failed runs, 24 hours for others.
---json prints inputs and results as they are stored, and steps: those of runs that are done only with an ID.`,
+--json prints inputs and results as they are stored, and steps: those of runs that are done only with a RUN.`,
 		Example: `  lockstep workflows
-  lockstep workflows --state failed --kind order
+  lockstep workflows /                             those of all workflows
+  lockstep workflows /orders --state failed --kind order
   lockstep workflows order-42                      one run, with its steps
+  lockstep workflows /orders/order-42              one of a program's own workflows
   lockstep workflows start order order-42 '{"total":12}'
   lockstep workflows signal order-42 delivered '{"parcel":7}'
   lockstep workflows retry order-42                after its members have failed`,
@@ -124,17 +133,22 @@ Finished runs are shown until their retention time is over: by default 14 days f
 		if err := filter.check(); err != nil {
 			return err
 		}
-		if len(args) > 0 && (len(filter.kinds) > 0 || len(filter.states) > 0) {
-			return usageError("--kind and --state are for the list, and not for one ID")
+		shown := strings.Join(args, "")
+		switch isPath := strings.HasPrefix(shown, "/"); {
+		case isPath && shown != "/" && framework.ValidatePath(shown) != nil:
+			return usageError("the path %q cannot be used: %w", shown, framework.ValidatePath(shown))
+		case len(args) > 0 && !isPath && !filter.isEmpty():
+			return errNoList
 		}
-		return endBySignal(cmd.Context(), p.useWorkflows(cmd, func(ctx context.Context) error {
-			if len(args) > 0 {
-				return p.showRun(ctx, args[0])
+		path, _, _ := parseRun(shown)
+		return endBySignal(cmd.Context(), p.useWorkflows(cmd, path, func(ctx context.Context) error {
+			if len(args) == 0 {
+				return p.listRuns(ctx, []string{defaultWorkflows}, nil, filter)
 			}
-			return p.listRuns(ctx, filter)
+			return p.show(ctx, shown, filter)
 		}))
 	})
-	p.addWorkflowFlags(cmd)
+	p.addConnectionFlags(cmd)
 	cmd.Flags().StringSliceVar(&filter.kinds, "kind", nil, "list runs of these kinds only")
 	cmd.Flags().StringSliceVar(&filter.states, "state", nil, "list runs in these states only: active, waiting, done, failed, cancelled")
 	offerValues(cmd, "state", runStates...)
@@ -143,19 +157,55 @@ Finished runs are shown until their retention time is over: by default 14 days f
 	return cmd
 }
 
-// listRuns prints the runs that match. What cannot be read is warned about, and decides the exit code.
-func (p *workflowsCommand) listRuns(ctx context.Context, filter workflowsFilter) error {
-	runs, err := p.workflows.List(ctx)
-	if runs == nil {
-		return err
+// errNoList says that the options of a list were given for one run.
+var errNoList = usageError("--kind and --state are for the list, and not for one run")
+
+// show shows a run, or lists the runs at and below a path.
+func (p *workflowsCommand) show(ctx context.Context, name string, filter workflowsFilter) error {
+	path, id, _ := parseRun(name)
+	if !strings.HasPrefix(name, "/") {
+		return p.showRun(ctx, path, id)
+	}
+	isRun, paths, unread := findWorkflows(ctx, p.client, name)
+	switch {
+	case isRun && !filter.isEmpty():
+		return errNoList
+	case isRun:
+		return p.showRun(ctx, path, id)
+	case len(paths) == 0 && unread != nil:
+		return unread
+	case len(paths) == 0 && name != "/":
+		return nothingFoundError(ctx, p.client, "runs of workflows", name, "lockstep workflows /")
+	}
+	return p.listRuns(ctx, paths, unread, filter)
+}
+
+// listRuns prints the runs at some paths that match. What cannot be read is warned about, and decides the exit code. unread is the error of what was not searched.
+func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread error, filter workflowsFilter) error {
+	var runs []listedRun
+	var errs []error
+	for _, path := range paths {
+		infos, err := p.at(path).List(ctx)
+		if infos == nil && err != nil && len(paths) == 1 {
+			return err
+		}
+		errs = append(errs, failure.SplitJoined(err)...)
+		for _, info := range infos {
+			runs = append(runs, listedRun{info, path})
+		}
 	}
 	stored := len(runs)
-	runs = slices.DeleteFunc(runs, func(run workflow.Info) bool { return !filter.matches(run) })
-	unread := p.addSteps(ctx, runs)
+	runs = slices.DeleteFunc(runs, func(run listedRun) bool { return !filter.matches(run) })
+	if unread != nil {
+		printWarning("%v", unread)
+	}
+	if unreadSteps := p.addSteps(ctx, runs); unreadSteps != nil {
+		unread = unreadSteps
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	for _, err := range failure.SplitJoined(err) {
+	for _, err := range errs {
 		if err != nil {
 			printWarning("a run cannot be read: %v", err)
 			unread = codeOfUnread(err)
@@ -175,12 +225,16 @@ func (p *workflowsCommand) listRuns(ctx context.Context, filter workflowsFilter)
 	if err := workflowTable(runs, time.Now()).printTo(os.Stdout); err != nil {
 		return err
 	}
-	if len(runs) == 0 && unread == nil {
-		text := "no such runs below %s"
-		if stored == 0 {
-			text = "no runs of workflows below %s"
-		}
-		printNotice(text, p.path)
+	switch {
+	case len(runs) > 0 || unread != nil:
+	case stored > 0:
+		printNotice("no such runs: --kind and --state leave out %s", formatNumber(stored, "run"))
+	case slices.Equal(paths, []string{defaultWorkflows}):
+		printNone(ctx, "runs of workflows", defaultWorkflows, "lockstep workflows", func(ctx context.Context) iter.Seq2[string, error] { return workflow.Find(ctx, p.client, "/") })
+	case len(paths) == 0:
+		printNotice("no workflows at or below /")
+	default:
+		printNotice("no runs of workflows at %s", joinNames(paths))
 	}
 	return exitCodeOfPrinted(unread)
 }
@@ -192,7 +246,7 @@ const (
 )
 
 // addSteps reads the steps of runs that are not done. It warns about what cannot be read, and returns one of the errors.
-func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Info) (unread error) {
+func (p *workflowsCommand) addSteps(ctx context.Context, runs []listedRun) (unread error) {
 	errs := make([]error, len(runs))
 	slots := make(chan struct{}, readRunsAtOnce)
 	var reading sync.WaitGroup
@@ -206,14 +260,15 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Info) (
 			continue
 		}
 		read++
+		workflows := p.at(info.path)
 		slots <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-slots }()
-			full, err := p.workflows.Inspect(ctx, info.ID, workflow.WithoutTaken()) // List has read it
+			full, err := workflows.Inspect(ctx, info.ID, workflow.WithoutTaken()) // List has read it
 			switch {
 			case err == nil && full.State == info.State && full.ChangedAt.Equal(info.ChangedAt):
 				full.Taken, full.TakenErr = info.Taken, info.TakenErr
-				runs[i] = full
+				runs[i].Info = full
 			case err == nil || errors.Is(err, workflow.ErrNoRun): // it has changed since it was listed
 			default:
 				errs[i] = err
@@ -234,11 +289,11 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Info) (
 }
 
 // warnOfTaken warns once of each kind if the members that have its runs cannot be read, and returns one of the errors.
-func warnOfTaken(runs []workflow.Info) (unread error) {
+func warnOfTaken(runs []listedRun) (unread error) {
 	warned := map[string]bool{}
 	for _, run := range runs {
-		if run.TakenErr != nil && !warned[run.Kind] {
-			warned[run.Kind] = true
+		if kind := nameOfRun(run.path, run.Kind); run.TakenErr != nil && !warned[kind] {
+			warned[kind] = true
 			printWarning("lockstep cannot read which members have runs of kind %q: %v", run.Kind, run.TakenErr)
 			unread = codeOfUnread(run.TakenErr)
 		}
@@ -251,18 +306,17 @@ func codeOfUnread(err error) error {
 	if errors.Is(err, workflow.ErrOption) || errors.Is(err, framework.ErrInvalidPath) {
 		return &exitError{code: exitMismatch, reason: err}
 	}
-	return workflowCode(queueCode(err))
+	return workflowCode(queueCode(err), "")
 }
 
-func (p *workflowsCommand) queuePath(kind string) string { return znode.Join(p.path+"/queues", kind) }
-
 // showRun prints one run.
-func (p *workflowsCommand) showRun(ctx context.Context, id string) error {
-	run, err := p.workflows.Inspect(ctx, id)
+func (p *workflowsCommand) showRun(ctx context.Context, path, id string) error {
+	info, err := p.at(path).Inspect(ctx, id)
 	if err != nil {
 		return err
 	}
-	unread := warnOfTaken([]workflow.Info{run})
+	run := listedRun{info, path}
+	unread := warnOfTaken([]listedRun{run})
 	if p.json {
 		err = printResult(os.Stdout, true, workflowView(run))
 	} else {
@@ -274,23 +328,37 @@ func (p *workflowsCommand) showRun(ctx context.Context, id string) error {
 	return exitCodeOfPrinted(unread)
 }
 
-// addAct makes a subcommand that changes a run.
-func (p *workflowsCommand) addAct(cmd *cobra.Command, do func(ctx context.Context, cmd *cobra.Command, args []string) error) *cobra.Command {
-	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), cmd, args) })
-	p.addWorkflowFlags(cmd)
+// addAct makes a subcommand that changes the run that the argument at index run means. do gets the path of its workflows and its id. prepare is called before, without a connection.
+func (p *workflowsCommand) addAct(cmd *cobra.Command, run int, prepare func(context.Context, *cobra.Command, []string) error,
+	do func(ctx context.Context, path, id string, args []string) error,
+) *cobra.Command {
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		path, id, err := parseRun(args[run])
+		if err == nil {
+			err = prepare(cmd.Context(), cmd, args)
+		}
+		if err != nil {
+			return err
+		}
+		return p.useWorkflows(cmd, path, func(ctx context.Context) error { return do(ctx, path, id, args) })
+	})
+	p.addConnectionFlags(cmd)
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = completeRunIDs
 	}
 	return cmd
 }
 
+func noPreparation(context.Context, *cobra.Command, []string) error { return nil }
+
 func newWorkflowsStart() *cobra.Command {
 	p, in := &workflowsCommand{}, &jsonInput{}
+	var input json.RawMessage
 	cmd := p.addAct(&cobra.Command{
-		Use:   "start KIND ID [INPUT] [flags]",
+		Use:   "start KIND RUN [INPUT] [flags]",
 		Short: "Start a run",
-		Long: `Start a run of a kind with an ID. INPUT is JSON; - or -f - reads it from standard input, -f FILE from a file.
-Without it the input is null. lockstep ends when the servers have the run, and does not wait for the run to end.
+		Long: `Start a run of a kind. RUN is its ID, or the path of its workflows and its ID. INPUT is JSON; - or -f - reads it
+from standard input, -f FILE from a file. Without it the input is null. lockstep ends when the servers have the run, and does not wait for the run to end.
 
 The same command again does nothing: a run is known by its ID. With another kind or input the exit code
 is 65. If no member has ever worked on the kind, the exit code is 1 and nothing is started; if no
@@ -300,35 +368,35 @@ member takes runs of the kind at present, lockstep warns, and the run waits for 
   jq .order < all.json | lockstep workflows start order order-42 -`,
 		Args:              cobra.RangeArgs(2, 3),
 		ValidArgsFunction: completeKinds,
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		input, err := in.read(ctx, args[2:])
-		if err != nil {
-			return err
-		}
-		return p.useWorkflows(cmd, func(ctx context.Context) error { return p.startRun(ctx, args[0], args[1], input) })
+	}, 1, func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
+		input, err = in.read(ctx, args[2:])
+		return err
+	}, func(ctx context.Context, path, id string, args []string) error {
+		return p.startRun(ctx, args[0], path, id, input)
 	})
 	in.addInputFlag(cmd, "input")
 	return cmd
 }
 
 // startRun starts a run, and warns if no member takes it.
-func (p *workflowsCommand) startRun(ctx context.Context, kind, id string, input json.RawMessage) error {
-	former, err := p.workflows.Inspect(ctx, id)
+func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, input json.RawMessage) error {
+	former, err := p.at(path).Inspect(ctx, id)
 	if err != nil && !errors.Is(err, workflow.ErrNoRun) {
 		return err
 	}
 	existed := err == nil
-	worked, _ := p.hasMember(ctx, kind)
-	if err := p.workflows.Start(ctx, kind, id, input); err != nil {
+	queue := znode.Join(path+"/queues", kind)
+	worked, _ := p.hasMember(ctx, queue)
+	if err := p.at(path).Start(ctx, kind, id, input); err != nil {
 		return err
 	}
 	if existed {
-		printNotice("%s: was started before, at %s, and is %s", id, formatTime(former.StartedAt), former.State)
+		printNotice("%s: was started before, at %s, and is %s", nameOfRun(path, id), formatTime(former.StartedAt), former.State)
 		return nil
 	}
-	printNotice("%s: started", id)
+	printNotice("%s: started", nameOfRun(path, id))
 	if !worked { // before the start no member was seen; one may have been between two runs
-		if works, err := p.hasMember(ctx, kind); err == nil && !works {
+		if works, err := p.hasMember(ctx, queue); err == nil && !works {
 			printWarning("no member takes runs of kind %q at present: the run waits until one does", kind)
 		}
 	}
@@ -336,8 +404,8 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, id string, input 
 }
 
 // hasMember reports whether a member takes runs of a kind, or has one: then the kind's queue has tickets (docs/layouts.md).
-func (p *workflowsCommand) hasMember(ctx context.Context, kind string) (bool, error) {
-	dirs := []string{p.queuePath(kind) + "/tickets"}
+func (p *workflowsCommand) hasMember(ctx context.Context, queue string) (bool, error) {
+	dirs := []string{queue + "/tickets"}
 	if err := framework.ValidatePath(dirs[0]); err != nil {
 		return false, err
 	}
@@ -370,21 +438,19 @@ func newWorkflowsCancel() *cobra.Command {
 	p := &workflowsCommand{}
 	var reason string
 	cmd := p.addAct(&cobra.Command{
-		Use:   "cancel ID [flags]",
+		Use:   "cancel RUN [flags]",
 		Short: "End a run that has not finished",
 		Long: `End a run that has not finished. Its member notices that soon, and gives the run up; a step that is under way may
 have its effect, and gets no record. Child runs are not cancelled. A run that was cancelled before is no error. For one
 that has ended otherwise the exit code is 1.`,
 		Example: `  lockstep workflows cancel order-42 --reason "the customer has called"`,
 		Args:    cobra.ExactArgs(1),
-	}, func(_ context.Context, cmd *cobra.Command, args []string) error {
-		return p.useWorkflows(cmd, func(ctx context.Context) error {
-			if err := p.workflows.Cancel(ctx, args[0], reason); err != nil {
-				return err
-			}
-			printNotice("%s: cancelled", args[0])
-			return nil
-		})
+	}, 0, noPreparation, func(ctx context.Context, path, id string, _ []string) error {
+		if err := p.at(path).Cancel(ctx, id, reason); err != nil {
+			return err
+		}
+		printNotice("%s: cancelled", nameOfRun(path, id))
+		return nil
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which is shown with the run")
 	return cmd
@@ -394,7 +460,7 @@ func newWorkflowsRetry() *cobra.Command {
 	p := &workflowsCommand{}
 	var from string
 	cmd := p.addAct(&cobra.Command{
-		Use:   "retry ID [flags]",
+		Use:   "retry RUN [flags]",
 		Short: "Continue a run that has failed or was cancelled",
 		Long: `Continue a run that has failed or was cancelled, at its first step without a record. A run that pauses after a
 failed attempt continues at once. The run has all its attempts again. With --from, which names a step, a sleep or
@@ -404,17 +470,17 @@ A run that is done needs --from. For a run that goes on by itself the exit code 
 		Example: `  lockstep workflows retry order-42
   lockstep workflows retry order-42 --from pay`,
 		Args: cobra.ExactArgs(1),
-	}, func(_ context.Context, cmd *cobra.Command, args []string) error {
+	}, 0, func(_ context.Context, cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("from") && from == "" {
 			return usageError("--from is empty: name a step")
 		}
-		return p.useWorkflows(cmd, func(ctx context.Context) error {
-			if err := p.workflows.Retry(ctx, args[0], from); err != nil {
-				return err
-			}
-			printNotice("%s: goes on", args[0])
-			return nil
-		})
+		return nil
+	}, func(ctx context.Context, path, id string, _ []string) error {
+		if err := p.at(path).Retry(ctx, id, from); err != nil {
+			return err
+		}
+		printNotice("%s: goes on", nameOfRun(path, id))
+		return nil
 	})
 	cmd.Flags().StringVar(&from, "from", "", "delete the record of this step, sleep or expired wait and later ones")
 	return cmd
@@ -422,68 +488,27 @@ A run that is done needs --from. For a run that goes on by itself the exit code 
 
 func newWorkflowsSignal() *cobra.Command {
 	p, in := &workflowsCommand{}, &jsonInput{}
+	var data json.RawMessage
 	cmd := p.addAct(&cobra.Command{
-		Use:   "signal ID NAME [DATA] [flags]",
+		Use:   "signal RUN NAME [DATA] [flags]",
 		Short: "Send a signal to a run",
 		Long: `Send a run the signal that it waits for, or will wait for. DATA is JSON; - or -f - reads it from standard input,
 -f FILE from a file. Without it the data is null. A run takes a signal once: the same signal again does nothing.
 With other data, for a wait that has timed out and for a run that has ended, the exit code is 1.`,
 		Example: `  lockstep workflows signal order-42 delivered '{"parcel":7}'`,
 		Args:    cobra.RangeArgs(2, 3),
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		data, err := in.read(ctx, args[2:])
-		if err != nil {
+	}, 0, func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
+		data, err = in.read(ctx, args[2:])
+		return err
+	}, func(ctx context.Context, path, id string, args []string) error {
+		if err := p.at(path).Signal(ctx, id, args[1], data); err != nil {
 			return err
 		}
-		return p.useWorkflows(cmd, func(ctx context.Context) error {
-			if err := p.workflows.Signal(ctx, args[0], args[1], data); err != nil {
-				return err
-			}
-			printNotice("%s: has the signal %q", args[0], args[1])
-			return nil
-		})
+		printNotice("%s: has the signal %q", nameOfRun(path, id), args[1])
+		return nil
 	})
 	in.addInputFlag(cmd, "data")
 	return cmd
-}
-
-// jsonInput is JSON from an argument, a file or standard input.
-type jsonInput struct{ file string }
-
-func (in *jsonInput) addInputFlag(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVarP(&in.file, "file", "f", "", "read the "+what+" from this file, or from standard input if it is -")
-	offerFiles(cmd, "file")
-}
-
-// read returns the JSON, null if none is given. It ends with ctx, also while standard input is open and silent.
-func (in *jsonInput) read(ctx context.Context, args []string) (json.RawMessage, error) {
-	text, file := []byte("null"), in.file
-	switch {
-	case len(args) > 0 && file != "":
-		return nil, usageError("JSON is given as an argument and with --file: give one of them")
-	case len(args) > 0 && args[0] == "-":
-		file = "-"
-	case len(args) > 0:
-		text = []byte(args[0])
-	}
-	if file != "" {
-		var err error
-		if text, err = readFileOrInput(ctx, file); err != nil {
-			return nil, err
-		}
-	}
-	var value json.RawMessage
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	err := decoder.Decode(&value)
-	if err == nil {
-		if _, more := decoder.Token(); more != io.EOF {
-			err = errors.New("more follows after the first value")
-		}
-	}
-	if err != nil {
-		return nil, usageError("%s is not JSON: %w; write a text as '\"text\"'", shortenText(string(text)), err)
-	}
-	return value, nil
 }
 
 // completeRunIDs offers the ids of runs.
@@ -498,14 +523,18 @@ func completeRunIDs(cmd *cobra.Command, args []string, begun string) ([]cobra.Co
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer client.Close(ctx) //nolint:errcheck // the session ends by itself
-	runs, err := workflow.New(client, cmd.Flag("path").Value.String()).List(ctx)
+	path := defaultWorkflows
+	if strings.HasPrefix(begun, "/") {
+		path, _ = znode.Split(begun)
+	}
+	runs, err := workflow.New(client, path).List(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var offered []string
 	for _, run := range runs {
-		if isOfferable(run.ID, begun) {
-			offered = append(offered, run.ID)
+		if name := nameOfRun(path, run.ID); isOfferable(name, begun) {
+			offered = append(offered, name)
 		}
 	}
 	return slices.Clip(offered[:min(len(offered), maxCompletions)]), cobra.ShellCompDirectiveNoFileComp
@@ -518,5 +547,5 @@ func completeKinds(cmd *cobra.Command, args []string, begun string) ([]cobra.Com
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
-	return findCompletions(ctx, cmd, cmd.Flag("path").Value.String()+"/queues/", begun), cobra.ShellCompDirectiveNoFileComp
+	return findCompletions(ctx, cmd, defaultWorkflows+"/queues/", begun), cobra.ShellCompDirectiveNoFileComp
 }

@@ -123,7 +123,7 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 	s := newStage(t)
 	_, out, errs := s.run("workflows")
 	require.Empty(t, out)
-	require.Contains(t, errs, "no runs of workflows below /lockstep/workflows")
+	require.Contains(t, errs, "no runs of workflows at or below /lockstep/workflows")
 	s.fails(1, "no member knows the kind", "workflows", "start", "order", "order-42")
 	require.Empty(t, s.zk.Tree(defaultWorkflows+"/runs"), "nothing is started")
 	m := s.workOnRuns()
@@ -171,6 +171,63 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 	s.ok("workflows", "retry", "order-42", "--from", "pay")
 	s.until("the second payment", func() bool { return m.paid.Load() == 2 })
 	s.untilShown("order-42", "done")
+}
+
+// TestARunHasOnePath: each command prints it, and takes it.
+func TestARunHasOnePath(t *testing.T) {
+	s := newStage(t)
+	w := workflow.New(client(t, s), "/orders")
+	require.NoError(t, w.Register(workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, _ any) (string, error) {
+		if _, err := workflow.Child[any](ctx, run, "parcel", "parcel", nil); err != nil {
+			return "", err
+		}
+		return "closed", nil
+	}), workflow.NewKind("parcel", func(ctx context.Context, run *workflow.Run, _ any) (any, error) {
+		return workflow.Await[any](ctx, run, "delivered", 0)
+	})))
+	ctx, cancel := context.WithCancel(t.Context())
+	worked := make(chan error, 1)
+	go func() { worked <- w.Work(ctx) }()
+	defer func() {
+		cancel()
+		require.NoError(t, <-worked)
+		require.NoError(t, w.Close(context.Background()))
+	}()
+	s.until("the kind", func() bool { return s.hasTicket("/orders/queues/order") && s.hasTicket("/orders/queues/parcel") })
+	s.fails(1, "no runs of workflows at or below /orders", "workflows", "/orders")
+	_, _, errs := s.run("workflows", "start", "order", "/orders/o-1")
+	require.Equal(t, "lockstep: /orders/o-1: started\n", errs)
+	_, _, errs = s.run("workflows", "start", "order", "/orders/o-1")
+	require.Contains(t, errs, "/orders/o-1: was started before")
+	for _, list := range []string{"/orders", "/"} {
+		s.until("the child in a list of "+list, func() bool {
+			out := s.ok("workflows", list)
+			return strings.Contains(out, "/orders/o-1  ") && strings.Contains(out, "/orders/o-1.parcel  ")
+		})
+	}
+	_, _, errs = s.run("workflows", "/orders", "--state", "failed")
+	require.Contains(t, errs, "no such runs: --kind and --state leave out 2 runs")
+	_, out, errs := s.run("workflows")
+	require.Empty(t, out)
+	require.Contains(t, errs, "no runs of workflows at or below /lockstep/workflows; elsewhere /orders: lockstep workflows /\n")
+	picture := s.ok("workflows", "/orders/o-1.parcel")
+	require.Regexp(t, `^/orders/o-1\.parcel\n`, picture)
+	require.Regexp(t, `parent +/orders/o-1\n`, picture)
+	one := decode(t, s.ok("workflows", "/orders/o-1.parcel", "--json"))
+	require.Equal(t, "/orders/o-1.parcel", one["path"])
+	require.Equal(t, "o-1.parcel", one["id"])
+	s.offers([]string{"/orders/o-1", "/orders/o-1.parcel"}, "workflows", "cancel", "/orders/o")
+
+	for _, test := range [][2]string{{"cancel /orders/o-1.parcel", "/orders/o-1.parcel: cancelled"}, {"retry /orders/o-1.parcel", "/orders/o-1.parcel: goes on"},
+		{"signal /orders/o-1.parcel delivered", `/orders/o-1.parcel: has the signal "delivered"`}} {
+		code, _, errs := s.run(append([]string{"workflows"}, strings.Fields(test[0])...)...)
+		require.Zero(t, code, errs)
+		require.Equal(t, "lockstep: "+test[1]+"\n", errs)
+	}
+	s.fails(1, "see which there are: lockstep workflows /orders", "workflows", "/orders/none")
+	s.fails(1, "no runs of workflows at or below /none", "workflows", "/none")
+	s.fails(exitUsage, "not for one run", "workflows", "/orders/o-1", "--kind", "order")
+	s.fails(1, "no member knows the kind", "workflows", "start", "other", "/orders/o-3")
 }
 
 func TestAGraphOfARunIsDrawn(t *testing.T) {
@@ -268,7 +325,7 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
 	s := newStage(t)
 	for _, line := range []string{
-		"workflows a b", "workflows --state gone", "workflows a --kind order", "workflows --path relative", "workflows --path /", "workflows a/b",
+		"workflows a b", "workflows --state gone", "workflows a --kind order", "workflows /a/", "workflows a/b", "workflows cancel /a", "workflows cancel /a/", "workflows start order /",
 		"workflows start order", "workflows start order a b c", "workflows start order a {", "workflows start order a {}{}", "workflows start order a text",
 		"workflows start order a 1 -f x", "workflows start order a -f /does/not/exist", "workflows start a/b c", "workflows signal a", "workflows signal a b {",
 		"workflows cancel", "workflows retry a --from=", "workflows retry",
@@ -341,13 +398,13 @@ func TestAHostileRunIsEscapedAndKeptInJSON(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}, hostileName, hostileData[1])
-	out := s.ok("workflows", "victim", "--path", path)
+	out := s.ok("workflows", path+"/victim")
 	require.Regexp(t, `(?m)input +"\\xff\\u202e"$`, out)
 	require.Contains(t, out, `waiting  for signal "\x1b[2J\n\u202e\u009b" until 1970-01-01T00:00:00Z`)
-	one := decode(t, s.ok("workflows", "victim", "--path", path, "--json"))
+	one := decode(t, s.ok("workflows", path+"/victim", "--json"))
 	require.Equal(t, base64.StdEncoding.EncodeToString([]byte("\"\xff\u202e\"")), one["input_base64"])
 	require.Equal(t, "\x1b[2J\n\u202e\u009b", one["error"])
-	code, out, errs := s.run("workflows", "--path", path)
+	code, out, errs := s.run("workflows", path)
 	require.Equal(t, exitMismatch, code, "steps that cannot be read")
 	require.Contains(t, out, "victim")
 	require.Contains(t, out, "active")

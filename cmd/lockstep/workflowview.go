@@ -9,20 +9,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
 // workflowTable has one line for each run.
-func workflowTable(runs []workflow.Info, now time.Time) *table {
+func workflowTable(runs []listedRun, now time.Time) *table {
 	t := newTable("RUN", "KIND", "STATE", "SINCE", "LAST STEP", "FAILURES", "WAITS FOR", "MEMBER", "ERROR")
 	for _, r := range runs {
 		last := ""
 		if len(r.Steps) > 0 {
 			last = shortenText(r.Steps[len(r.Steps)-1].Name)
 		}
-		t.addRow(boldCell(shortenText(r.ID)), plainCell(shortenText(r.Kind)), workflowStateCell(r), plainCell(formatAge(now.Sub(r.ChangedAt))), plainCell(last),
-			yellowCell(formatCount(r.Failures)), plainCell(strings.Join(r.Waits, " or ")), plainCell(formatTaken(r)), redCell(shortenText(r.Error)))
+		t.addRow(boldCell(shortenText(r.name())), plainCell(shortenText(r.Kind)), workflowStateCell(r.Info), plainCell(formatAge(now.Sub(r.ChangedAt))), plainCell(last),
+			yellowCell(formatCount(r.Failures)), plainCell(strings.Join(r.Waits, " or ")), plainCell(formatTaken(r.Info)), redCell(shortenText(r.Error)))
 	}
 	return t
 }
@@ -62,20 +63,24 @@ func formatTaken(r workflow.Info) string {
 }
 
 // printWorkflow prints a run and a picture of its steps.
-func printWorkflow(w io.Writer, r workflow.Info, now time.Time) error {
+func printWorkflow(w io.Writer, r listedRun, now time.Time) error {
 	style := styleFor(w)
 	var b strings.Builder
-	b.WriteString(style.Bold(inOneLine(quoteName(r.ID))) + "\n")
-	state := workflowStateCell(r)
+	b.WriteString(style.Bold(inOneLine(quoteName(r.name()))) + "\n")
+	state := workflowStateCell(r.Info)
+	parent := ""
+	if r.Parent != "" {
+		parent = nameOfRun(r.path, r.Parent)
+	}
 	writeFacts(&b, style, [][2]string{
 		{"kind", quoteName(r.Kind)}, {"state", fmt.Sprintf("%s, since %s (%s)", state.text, formatTime(r.ChangedAt), formatAge(now.Sub(r.ChangedAt)))},
-		{"started", formatTime(r.StartedAt)}, {"parent", shortenText(r.Parent)}, {"member", formatTaken(r)}, {"input", shortenJSON(r.Input)},
+		{"started", formatTime(r.StartedAt)}, {"parent", shortenText(parent)}, {"member", formatTaken(r.Info)}, {"input", shortenJSON(r.Input)},
 		{"signals", joinNames(r.Signals)}, {"failures", formatCount(r.Failures)}, {"error", r.Error},
 	})
 	if _, err := io.WriteString(w, b.String()+"\n"); err != nil {
 		return err
 	}
-	if err := stepTable(r).printTo(w); err != nil {
+	if err := stepTable(r.Info).printTo(w); err != nil {
 		return err
 	}
 	for _, g := range workflow.GraphsIn(r.Steps) {
@@ -89,7 +94,7 @@ func printWorkflow(w io.Writer, r workflow.Info, now time.Time) error {
 		if _, err := io.WriteString(w, "\n"+style.Bold(inOneLine(title))+"\n\n"); err != nil {
 			return err
 		}
-		if err := graphTable(r, g).printTo(w); err != nil {
+		if err := graphTable(r.Info, g).printTo(w); err != nil {
 			return err
 		}
 	}
@@ -182,6 +187,7 @@ func stepTable(r workflow.Info) *table {
 // workflowJSON is a run as JSON. Inputs and results that are not UTF-8 are in base64, too.
 type workflowJSON struct {
 	ID          string             `json:"id"`
+	Path        string             `json:"path"` // of its workflows, and its id
 	Kind        string             `json:"kind"`
 	State       workflow.State     `json:"state"`
 	Input       json.RawMessage    `json:"input"`
@@ -225,9 +231,9 @@ type workflowStepJSON struct {
 	Recorded    time.Time       `json:"recorded"`
 }
 
-func workflowView(r workflow.Info) workflowJSON {
+func workflowView(r listedRun) workflowJSON {
 	v := workflowJSON{
-		ID: r.ID, Kind: r.Kind, State: r.State, Input: r.Input, InputBytes: bytesIfInvalid(string(r.Input)), Result: r.Result, ResultBytes: bytesIfInvalid(string(r.Result)),
+		ID: r.ID, Path: znode.Join(r.path, r.ID), Kind: r.Kind, State: r.State, Input: r.Input, InputBytes: bytesIfInvalid(string(r.Input)), Result: r.Result, ResultBytes: bytesIfInvalid(string(r.Result)),
 		Error: r.Error, Failures: r.Failures, Waits: r.Waits, Parent: r.Parent, Started: r.StartedAt.UTC(), Changed: r.ChangedAt.UTC(), Signals: r.Signals,
 	}
 	if r.Taken != nil {
@@ -240,7 +246,7 @@ func workflowView(r workflow.Info) workflowJSON {
 	for _, g := range workflow.GraphsIn(r.Steps) {
 		shown := graphJSON{Name: g.Name}
 		for _, s := range g.Steps {
-			shown.Steps = append(shown.Steps, graphStepJSON{s.Name, s.After, graphStateCell(r, s).text, s.WaitsFor})
+			shown.Steps = append(shown.Steps, graphStepJSON{s.Name, s.After, graphStateCell(r.Info, s).text, s.WaitsFor})
 		}
 		v.Graphs = append(v.Graphs, shown)
 	}
