@@ -110,12 +110,12 @@ func init() {
 			new: `strings.HasPrefix(name, "u-")`,
 		},
 		{
-			name: "two values are one input of a run", file: "cmd/lockstep/workflows.go", test: "TestWorkflowCommandsRefuseBadArguments",
+			name: "two values are one input of a run", file: "cmd/lockstep/input.go", test: "TestWorkflowCommandsRefuseBadArguments",
 			old: "more != io.EOF {",
 			new: "more != io.EOF && len(text) == 0 {",
 		},
 		{
-			name: "an input is given twice", file: "cmd/lockstep/workflows.go", test: "TestWorkflowCommandsRefuseBadArguments",
+			name: "an input is given twice", file: "cmd/lockstep/input.go", test: "TestWorkflowCommandsRefuseBadArguments",
 			old: `case len(args) > 0 && file != "":`,
 			new: `case len(args) > 2 && file != "":`,
 		},
@@ -126,13 +126,18 @@ func init() {
 		},
 		{
 			name: "a filter of the list is given for one run", file: "cmd/lockstep/workflows.go", test: "TestWorkflowCommandsRefuseBadArguments",
-			old: "if len(args) > 0 && (len(filter.kinds)",
-			new: "if len(args) > 1 && (len(filter.kinds)",
+			old: "case len(args) > 0 && !isPath && !filter.isEmpty():",
+			new: "case len(args) > 1 && !isPath && !filter.isEmpty():",
+		},
+		{
+			name: "a filter of the list is given for the path of one run", file: "cmd/lockstep/workflows.go", test: "TestARunHasOnePath",
+			old: "case isRun && !filter.isEmpty():",
+			new: "case isRun && !filter.isEmpty() && id == \"\":",
 		},
 		{
 			name: "a run's name that nobody can have typed is wrong usage", file: "cmd/lockstep/workflows.go", test: "TestARunsNameThatNobodyCanHaveTypedIsNoUsageError",
 			old: "return &exitError{code: exitMismatch, reason: err}",
-			new: "return workflowCode(queueCode(err))",
+			new: "return workflowCode(queueCode(err), \"\")",
 		},
 		{
 			name: "the monitor leaves out a problem that is not there", file: "cmd/lockstep/thresholdflags.go", test: "TestMonitorRefuses",
