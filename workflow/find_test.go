@@ -1,10 +1,16 @@
 package workflow_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/workflow"
 )
@@ -34,6 +40,51 @@ func TestFind(t *testing.T) {
 		require.Equal(t, []string{"/lockstep/workflows", "/orders", "/orders/old"}, found)
 		for range workflow.Find(t.Context(), m.Client, "/other") {
 			t.Error("a directory of queues is one of workflows")
+		}
+	})
+}
+
+// TestAllYieldsWhatListReturns: the runs, with the members that have them, and the errors of those that cannot be read.
+func TestAllYieldsWhatListReturns(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		goOn := make(chan struct{})
+		defer close(goOn)
+		kind := workflow.NewKind("long", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+			if n == 0 {
+				return 0, run.Sleep(ctx, "nap", time.Hour)
+			}
+			<-goOn
+			return n, nil
+		})
+		m := w.flows("a").work(kind)
+		for i := range 1200 {
+			m.start("long", fmt.Sprint(i), i%200)
+		}
+		settled()
+		require.NoError(t, m.MakeDirs(t.Context(), runsPath+"/runs/00"))
+		require.NoError(t, m.Create(t.Context(), runsPath+"/runs/00/foreign", nil, framework.Persistent))
+		listed, unread := m.List(t.Context())
+		require.Error(t, unread)
+		require.Len(t, listed, 1200)
+		var all []workflow.Info
+		var errs []error
+		for info, err := range m.All(t.Context()) {
+			if err != nil {
+				errs = append(errs, err)
+			} else {
+				all = append(all, info)
+			}
+		}
+		require.EqualError(t, errors.Join(errs...), unread.Error())
+		require.ElementsMatch(t, listed, all)
+		require.True(t, slices.ContainsFunc(all, func(i workflow.Info) bool { return i.Taken != nil }))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, err := range m.All(ended) {
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		for range m.All(t.Context()) {
+			break
 		}
 	})
 }

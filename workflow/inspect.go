@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -62,18 +63,26 @@ type Taken struct {
 	At time.Time `json:"at"`
 }
 
-// noteTaken sets Taken of active runs, from the claims of their queues, or TakenErr.
-func (w *Workflows) noteTaken(ctx context.Context, runs []Info) {
-	taken, errs := map[string]map[runItem]*Taken{}, map[string]error{} // by kind
+// takenRuns are the members that have runs, by kind.
+type takenRuns map[string]takenOfKind
+
+type takenOfKind struct {
+	members map[runItem]*Taken
+	err     error
+}
+
+// noteTaken sets Taken of active runs, from the claims of their queues, or TakenErr. It reads the claims of a kind that is not known.
+func (w *Workflows) noteTaken(ctx context.Context, runs []Info, known takenRuns) {
 	for i := range runs {
 		if runs[i].State != Active {
 			continue
 		}
-		kind := runs[i].Kind
-		if taken[kind] == nil {
-			taken[kind], errs[kind] = w.readTaken(ctx, kind)
+		of, ok := known[runs[i].Kind]
+		if !ok {
+			of.members, of.err = w.readTaken(ctx, runs[i].Kind)
+			known[runs[i].Kind] = of
 		}
-		runs[i].Taken, runs[i].TakenErr = taken[kind][runs[i].item], errs[kind]
+		runs[i].Taken, runs[i].TakenErr = of.members[runs[i].item], of.err
 	}
 }
 
@@ -160,7 +169,7 @@ func (w *Workflows) Inspect(ctx context.Context, id string, opts ...InspectOptio
 	}
 	if err == nil && !cfg.withoutTaken {
 		runs := []Info{info}
-		w.noteTaken(ctx, runs)
+		w.noteTaken(ctx, runs, takenRuns{})
 		info = runs[0]
 	}
 	return info, failure.Wrap("inspect", w.Path(), err)
@@ -195,30 +204,14 @@ func (w *Workflows) List(ctx context.Context) (runs []Info, err error) {
 	if err != nil {
 		return nil, failure.Wrap("list", w.Path(), err)
 	}
-	w.noteTaken(ctx, runs)
+	w.noteTaken(ctx, runs, takenRuns{})
 	return runs, errors.Join(unread...)
 }
 
 func (w *Workflows) list(ctx context.Context, s *framework.Session) (runs []Info, unread []error, err error) {
-	if err := s.Sync(ctx, w.Path()); err != nil {
-		return nil, nil, err
-	}
-	dirs := make([]string, shards)
-	for n := range dirs {
-		dirs[n] = w.store.shardDir(n)
-	}
-	lists, err := s.Primitives().ListAll(ctx, dirs...)
+	nodes, err := w.runNodes(ctx, s)
 	if err != nil {
 		return nil, nil, err
-	}
-	var nodes []string
-	for n, l := range lists {
-		if l.Err != nil && !errors.Is(l.Err, framework.ErrNoNode) {
-			return nil, nil, l.Err
-		}
-		for _, name := range l.Names {
-			nodes = append(nodes, znode.Join(dirs[n], name))
-		}
 	}
 	runs = make([]Info, 0, len(nodes))
 	for some := range slices.Chunk(nodes, readAtOnce) {
@@ -230,6 +223,70 @@ func (w *Workflows) list(ctx context.Context, s *framework.Session) (runs []Info
 	}
 	slices.SortFunc(runs, func(a, b Info) int { return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID)) })
 	return runs, unread, nil
+}
+
+// All yields what List returns, in no order, while it reads: up to 500 runs in one request. It yields an error for each run that cannot be read, and goes on. After an error by which nothing more is known, it
+// ends. A run that is started or removed meanwhile may be left out.
+func (w *Workflows) All(ctx context.Context) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		taken := takenRuns{}
+		var nodes []string
+		err := w.err
+		if err == nil {
+			err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) (err error) {
+				nodes, err = w.runNodes(ctx, s)
+				return err
+			}, failure.IsTransient)
+		}
+		for len(nodes) > 0 && err == nil {
+			some := nodes[:min(len(nodes), readAtOnce)]
+			nodes = nodes[len(some):]
+			var runs []Info
+			var unread []error
+			err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) (err error) {
+				runs, unread, err = readRuns(ctx, s, some)
+				return err
+			}, failure.IsTransient)
+			w.noteTaken(ctx, runs, taken)
+			for _, run := range runs {
+				if !yield(run, nil) {
+					return
+				}
+			}
+			for _, wrong := range unread {
+				if !yield(Info{}, wrong) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(Info{}, failure.Wrap("list", w.Path(), err))
+		}
+	}
+}
+
+// runNodes are the nodes of all runs, behind a sync.
+func (w *Workflows) runNodes(ctx context.Context, s *framework.Session) (nodes []string, err error) {
+	if err := s.Sync(ctx, w.Path()); err != nil {
+		return nil, err
+	}
+	dirs := make([]string, shards)
+	for n := range dirs {
+		dirs[n] = w.store.shardDir(n)
+	}
+	lists, err := s.Primitives().ListAll(ctx, dirs...)
+	if err != nil {
+		return nil, err
+	}
+	for n, l := range lists {
+		if l.Err != nil && !errors.Is(l.Err, framework.ErrNoNode) {
+			return nil, l.Err
+		}
+		for _, name := range l.Names {
+			nodes = append(nodes, znode.Join(dirs[n], name))
+		}
+	}
+	return nodes, nil
 }
 
 // readRuns reads runs in one request, or in several if their inputs are large. An error that concerns one run comes beside the others.

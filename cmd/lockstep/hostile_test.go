@@ -60,7 +60,7 @@ var readingCommands = map[string]struct {
 	"check":          {lines: []string{"check", "check /lockstep/jobs"}},
 	"clean":          {lines: []string{"clean --older-than 0s", "clean / --older-than 0s", "clean -y --older-than 0s /lockstep/elections"}},
 	"doctor":         {lines: []string{"doctor"}},
-	"top":            {lines: []string{"top", "top / --view elections", "top --view jobs", "top / --view queues --once", "top --filter x"}},
+	"top":            {lines: []string{"top", "top / --view elections", "top --view jobs", "top / --view queues --once", "top / --view workflows", "top --filter x"}},
 	"barriers":       {lines: []string{"barriers", "barriers /", "barriers NAME"}},
 	"gates":          {lines: []string{"gates", "gates /", "gates NAME"}},
 	"latch ls":       {lines: []string{"latch ls", "latch ls NAME"}},

@@ -76,7 +76,7 @@ LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a serv
 		Example: `  lockstep dev &                                      an in-memory ZooKeeper to try things with
   lockstep lock deploy -- ./deploy.sh                 one at a time, in the whole cluster
   lockstep locks                                      who holds what, and who waits
-  lockstep top                                        the same as it changes, and jobs and queues
+  lockstep top                                        the same as it changes, and jobs, queues, workflows
   lockstep elect billing -- ./billing-server          one leads, the others stand by
   lockstep cron report '0 3 * * *' -- ./report.sh     once a night, on one machine
   lockstep queue put mails ann bob                    work for any consumer

@@ -33,9 +33,10 @@ func newTop() *cobra.Command {
 	c := &topCommand{interval: durationFlag(defaultTopInterval)}
 	cmd := &cobra.Command{
 		Use:   "top [ROOT] [flags]",
-		Short: "Show locks, elections, jobs and queues as they change",
-		Long: `Show locks, elections, jobs and queues as they change, the most urgent first: locks with the most
-waiters, or the oldest holders; jobs that have problems; queues with the most items.
+		Short: "Show locks, elections, jobs, queues and workflows as they change",
+		Long: `Show locks, elections, jobs, queues and workflows as they change, the most urgent first: locks with the
+most waiters, or the oldest holders; jobs that have problems; queues with the most items; runs of
+workflows that have failed, or that no member has.
 Keys choose another list (tab), the order (s) and a filter (/), and open a row (enter): who holds and
 waits, candidates, a job's runs. ? lists all keys. q ends top.
 
@@ -45,7 +46,7 @@ says so; top goes on when one can be reached again.
 
 With --once, or if standard input or output is no terminal, top prints one list without keys; with
 --json one object with the list's rows. Without ROOT the lists are of what is below /lockstep/locks,
-elections, jobs and queues.`,
+elections, jobs, queues and workflows.`,
 		Example: `  lockstep top
   lockstep top /apps --view queues
   lockstep top --once --sort age --limit 10
@@ -58,8 +59,8 @@ elections, jobs and queues.`,
 	c.connectionFlags.addConnectionFlags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&c.once, "once", false, "print one list and end")
-	f.StringVar(&c.view, "view", "locks", "begin with locks, elections, jobs or queues")
-	f.StringVar(&c.sort, "sort", "", "begin in this order: waiting, age or path; for jobs problems, next or path; for queues items, dead or path")
+	f.StringVar(&c.view, "view", "locks", "begin with locks, elections, jobs, queues or workflows")
+	f.StringVar(&c.sort, "sort", "", "begin in this order: waiting, age or path; for jobs problems, next or path; for queues items, dead or path; for workflows problems, age or path")
 	names := make([]string, len(topViews))
 	for i, v := range topViews {
 		names[i] = v.name
@@ -82,7 +83,7 @@ elections, jobs and queues.`,
 func (c *topCommand) newModel(cmd *cobra.Command, args []string) (*topModel, error) {
 	view := findTopView(c.view)
 	if view == nil {
-		return nil, usageError("--view %q: want locks, elections, jobs or queues", c.view)
+		return nil, usageError("--view %q: want locks, elections, jobs, queues or workflows", c.view)
 	}
 	root, err := rootArgument(args, "ROOT", "")
 	if err != nil {

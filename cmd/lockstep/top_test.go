@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/workflow"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -240,6 +242,33 @@ func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	})
 }
 
+// TestTopOfManyRunsSendsFiftyRequestsASecondAtMost has 30,000 runs, which take 60 requests.
+func TestTopOfManyRunsSendsFiftyRequestsASecondAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		client := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}).Client
+		require.NoError(t, client.MakeDirs(t.Context(), defaultWorkflows+"/queues"))
+		const shards = 30
+		for shard := range shards {
+			dir := fmt.Sprintf("%s/runs/%02x", defaultWorkflows, shard)
+			require.NoError(t, client.MakeDirs(t.Context(), dir))
+			var ops []framework.Op
+			for n := range 1000 {
+				run := []byte(`{"v":1,"kind":"run","id":"x","workflow":"order","turn":1,"input":0,"state":"waiting"}`)
+				ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/%d-%d", dir, shard, n), run, framework.Persistent))
+			}
+			_, err := client.Multi(t.Context(), ops...)
+			require.NoError(t, err)
+		}
+		observed := observeRequests(zk)
+		l := newTopLooker(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
+		require.NoError(t, topSession(t.Context(), l, 100*time.Millisecond, append([]terminal.Key{"5"}, slices.Repeat([]terminal.Key{"j"}, 60)...)...))
+		require.Len(t, l.model.looks["workflows"].rows, shards*1000)
+		_, most := observed()
+		require.LessOrEqual(t, most, 50)
+	})
+}
+
 // TestLooksThatAreGivenUpCountAsWell has a person who changes the list a hundred times a second.
 func TestLooksThatAreGivenUpCountAsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -348,4 +377,58 @@ func TestAnUnknownSubcommandIsToldInOneLine(t *testing.T) {
 	root := newRoot()
 	root.SetArgs([]string{"lokc"})
 	require.EqualError(t, inOneSentence(root.Execute()), `unknown command "lokc" for "lockstep"; did you mean lock or locks?`)
+}
+
+// TestTopShowsWorkflows: what is wrong comes first, and all columns fit 80 columns.
+func TestTopShowsWorkflows(t *testing.T) {
+	now := time.Unix(1003, 0)
+	run := func(id string, state workflow.State, failures int, taken *workflow.Taken) topRow {
+		info := workflow.Info{ID: id, Kind: strings.Repeat("order-", 20), State: state, Failures: failures, Taken: taken, ChangedAt: now.Add(-1000 * time.Hour),
+			Waits: []string{strings.Repeat("signal ", 20)}, Error: "\x1b[2J"}
+		return runRow(listedRun{info, "/applications/billing/orders"}, now)
+	}
+	m := newTopModel(findTopView("workflows"), "", "zk1:2181")
+	m.addLook(topLook{view: "workflows", at: now, rows: []topRow{
+		run("done", workflow.Done, 0, nil), run("waiting", workflow.Waiting, 0, nil), run("active", workflow.Active, 0, &workflow.Taken{}), run("again", workflow.Waiting, 2, nil),
+		run("free", workflow.Active, 0, nil), run("failed-"+strings.Repeat("long-", 20), workflow.Failed, 0, nil),
+	}})
+	for _, view := range topViews[:4] {
+		m.addLook(topLook{view: view.name, at: now, rows: make([]topRow, 10_000)})
+	}
+	lines := m.frame(80, 24, now, "")
+	require.Len(t, lines, 24)
+	for _, line := range append(lines, m.tabLine(80)) {
+		require.LessOrEqual(t, len([]rune(line)), 80, line)
+		require.NotContains(t, line, "\x1b")
+	}
+	require.Contains(t, lines[1], "[5 workflows (6)]  by problems")
+	require.Contains(t, lines[3], "STATE")
+	for i, want := range []string{"failed", "no member", "again", "active", "waiting", "done"} {
+		require.Contains(t, lines[4+i], want)
+	}
+	m.press("1")
+	require.Equal(t, "locks", m.wish().view.name)
+	m.press("5")
+	require.Equal(t, defaultWorkflows, m.wish().root)
+}
+
+// TestTopReadsWorkflows: a list and a run are read from the servers.
+func TestTopReadsWorkflows(t *testing.T) {
+	s := newStage(t)
+	s.workOnRuns()
+	s.ok("workflows", "start", "order", "w1")
+	s.ok("workflows", "start", "broken", "b1")
+	s.untilShown("w1", "waiting")
+	s.untilShown("b1", "failed")
+	list := s.ok("top", "--once", "--view", "workflows")
+	require.Regexp(t, `(?s)b1  .*failed.*w1  .*waiting`, list)
+	require.NotContains(t, s.ok("top", "/", "--once", "--view", "workflows", "--filter", "no money"), "w1")
+	frame := decode(t, s.ok("top", "--json", "--view", "workflows"))
+	require.Equal(t, "/lockstep/workflows/b1", frame["rows"].([]any)[0].(map[string]any)["path"])
+	c := client(t, s)
+	r := &topReader{client: c, pace: requestPace{client: c}}
+	look, err := r.lookAt(t.Context(), findTopView("workflows"), "/", &topRow{path: defaultWorkflows, job: "w1"})
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(look.detail, "\n"), "pay")
+	require.NotContains(t, strings.Join(look.detail, "\n"), "\x1b")
 }

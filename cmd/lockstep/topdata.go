@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/workflow"
 )
 
 // topView is one of the lists of lockstep top.
@@ -36,12 +37,13 @@ var topViews = []topView{
 	{"elections", electionsDir, []string{"ELECTION", "LEADER", "SINCE", "STANDING BY"}, []string{"waiting", "age", "path"}, lookAtElections, openElection},
 	{"jobs", jobsDir, []string{"JOB", "STATE", "NEXT", "LAST RUN", "PROBLEMS"}, []string{"problems", "next", "path"}, lookAtJobs, openJob},
 	{"queues", queuesDir, []string{"QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE"}, []string{"items", "dead", "path"}, lookAtQueues, openQueue},
+	{"workflows", defaultWorkflows, []string{"RUN", "STATE", "SINCE", "FAILED", "WAITS FOR OR ERROR"}, []string{"problems", "age", "path"}, lookAtWorkflows, openWorkflow},
 }
 
 // topRow is one line of a list.
 type topRow struct {
 	path   string
-	job    string // the name of a job whose scheduler is at path
+	job    string // the name of a job whose scheduler is at path, or the id of a run whose workflows are there
 	cells  []cell
 	weight int64  // the more, the higher up: waiters, problems, items
 	order  int64  // the less, the higher up: when it was asked for or is due
@@ -278,6 +280,67 @@ func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) 
 		lines = append(lines, "  retried "+retriedCell(one.Retried).text+", most attempts "+inOneLine(failing.text))
 	}
 	return lines, nil
+}
+
+func lookAtWorkflows(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
+	var unread []error
+	now := time.Now()
+	for path, err := range workflow.Find(ctx, r.client, root) {
+		if err == nil {
+			rows, err = r.appendRuns(ctx, rows, path, now)
+		}
+		unread = append(unread, err)
+		if err := r.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return rows, errors.Join(unread...)
+}
+
+// appendRuns appends the rows of the runs at a path.
+func (r *topReader) appendRuns(ctx context.Context, rows []topRow, path string, now time.Time) ([]topRow, error) {
+	w := workflow.New(r.client, path)
+	defer w.Close(ctx) //nolint:errcheck // it has put nothing
+	var unread []error
+	for info, err := range w.All(ctx) {
+		if err != nil {
+			unread = append(unread, err)
+		} else {
+			rows = append(rows, runRow(listedRun{info, path}, now))
+		}
+		if err := r.pace.wait(ctx); err != nil {
+			return rows, err
+		}
+	}
+	return rows, errors.Join(unread...)
+}
+
+// runRow shows failed runs first, then those that no member has, then those with failed attempts, and those that have ended well last.
+func runRow(run listedRun, now time.Time) topRow {
+	state := workflowStateCell(run.Info)
+	row := topRow{path: run.path, job: run.ID, weight: 1 + int64(run.Failures), order: run.ChangedAt.UnixNano(), value: workflowView(run)}
+	switch {
+	case run.State == workflow.Failed:
+		row.weight = 1 << 32
+	case run.State == workflow.Active && run.Taken == nil && run.TakenErr == nil:
+		row.weight, state = 1<<31, yellowCell("no member")
+	case run.State.IsFinished():
+		row.weight = 0
+	}
+	why := strings.Join(append(run.Waits, run.Error), " ")
+	row.words = strings.ToLower(strings.Join([]string{run.name(), run.Kind, state.text, formatTaken(run.Info), why}, "\n"))
+	row.cells = []cell{boldCell(quoteName(run.name())), state, plainCell(formatAge(now.Sub(run.ChangedAt))), yellowCell(formatCount(run.Failures)), plainCell(cutMiddle(shortenText(why), 24))}
+	return row
+}
+
+func openWorkflow(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	w := workflow.New(r.client, row.path)
+	defer w.Close(ctx) //nolint:errcheck // it has put nothing
+	info, err := w.Inspect(ctx, row.job)
+	if err != nil {
+		return nil, err
+	}
+	return formattedLines(func(b *bytes.Buffer) error { return printWorkflow(b, listedRun{info, row.path}, time.Now()) })
 }
 
 // findTopView returns the list with a name, or nil.

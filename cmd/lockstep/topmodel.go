@@ -169,7 +169,7 @@ func (m *topModel) pressInList(key terminal.Key) {
 	case terminal.KeyBackTab, terminal.KeyLeft:
 		m.switchView(len(topViews) - 1)
 		return
-	case "1", "2", "3", "4":
+	case "1", "2", "3", "4", "5":
 		m.switchView(int(key[0]-'1') - m.viewIndex() + len(topViews))
 		return
 	case terminal.KeyEnter:
@@ -213,7 +213,7 @@ func (m *topModel) selectedIndex() int {
 
 // frame returns the lines of the screen. outage is why no server can be used, or "".
 func (m *topModel) frame(width, height int, now time.Time, outage string) []string {
-	lines := []string{m.headLine(now), m.tabLine(), m.statusLine(outage)}
+	lines := []string{m.headLine(now), m.tabLine(width), m.statusLine(outage)}
 	m.page = max(1, height-len(lines)-2)
 	switch {
 	case m.help:
@@ -254,19 +254,26 @@ func (m *topModel) headLine(now time.Time) string {
 	return text + m.style.Dim(seen)
 }
 
-func (m *topModel) tabLine() string {
+// tabLine names the lists, with the numbers of their rows as far as there is room, and says how the present one is sorted.
+func (m *topModel) tabLine(width int) string {
+	sorted := "  by " + m.view.sorts[m.sort]
 	var tabs []string
+	left := width - 1 - len(sorted)
 	for i, v := range topViews {
-		text := fmt.Sprintf("%d %s", i+1, v.name)
-		if found, ok := m.looks[v.name]; ok {
-			text += fmt.Sprintf(" (%d)", len(found.rows))
-		}
-		if v.name == m.view.name {
-			text = m.style.Bold("[" + text + "]")
-		}
-		tabs = append(tabs, text)
+		tabs = append(tabs, fmt.Sprintf("%d %s", i+1, v.name))
+		left -= len(tabs[i]) + 2
 	}
-	line := strings.Join(tabs, "  ") + m.style.Dim("  sorted by ") + m.view.sorts[m.sort]
+	for i := range topViews {
+		at := (m.viewIndex() + i) % len(topViews)
+		if found, ok := m.looks[topViews[at].name]; ok {
+			if count := fmt.Sprintf(" (%d)", len(found.rows)); len(count) <= left {
+				tabs[at] += count
+				left -= len(count)
+			}
+		}
+	}
+	tabs[m.viewIndex()] = m.style.Bold("[" + tabs[m.viewIndex()] + "]")
+	line := strings.Join(tabs, "  ") + m.style.Dim(sorted)
 	if m.filter != "" || m.typing {
 		line += fmt.Sprintf("%s%s %s", m.style.Dim("  filter "), quoteName(m.filter), m.style.Dim(fmt.Sprintf("(%d of them)", len(m.shown))))
 	}
@@ -339,7 +346,7 @@ func (m *topModel) keyLine() string {
 
 var topHelp = []string{
 	"",
-	"  1 2 3 4, tab     locks, elections, jobs, queues",
+	"  1 to 5, tab      locks, elections, jobs, queues, workflows",
 	"  up down, j k     select a row; page up, page down, home, end",
 	"  enter            open the row: who holds and waits, the latest runs",
 	"  escape, q        back to the list; q in the list ends lockstep top",

@@ -135,6 +135,11 @@ func init() {
 			new: "case isRun && !filter.isEmpty() && id == \"\":",
 		},
 		{
+			name: "runs that no member has are shown as others", file: "cmd/lockstep/topdata.go", test: "TestTopShowsWorkflows",
+			old: "row.weight, state = 1<<31, yellowCell(\"no member\")",
+			new: "row.weight, state = row.weight, yellowCell(\"no member\")",
+		},
+		{
 			name: "a run's name that nobody can have typed is wrong usage", file: "cmd/lockstep/workflows.go", test: "TestARunsNameThatNobodyCanHaveTypedIsNoUsageError",
 			old: "return &exitError{code: exitMismatch, reason: err}",
 			new: "return workflowCode(queueCode(err), \"\")",
