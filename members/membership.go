@@ -110,9 +110,21 @@ func (m *Membership) Update(ctx context.Context, change func(*Info)) error {
 		case <-changed:
 		case <-m.unlisted:
 			return failure.Wrap("update", m.group.path, m.err)
+		case <-m.ctx.Done(): // the member leaves; the deletion of its node may last as long as the session
+			return failure.Wrap("update", m.group.path, m.endOfMembership())
 		case <-ctx.Done():
 			return failure.Wrap("update", m.group.path, failure.Ended(ctx))
 		}
+	}
+}
+
+// endOfMembership returns why the membership has ended, or is about to end.
+func (m *Membership) endOfMembership() error {
+	select {
+	case <-m.unlisted:
+		return m.err
+	default:
+		return context.Cause(m.ctx)
 	}
 }
 

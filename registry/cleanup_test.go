@@ -3,10 +3,12 @@ package registry_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cleanuptest"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -33,4 +35,23 @@ func TestDrainGoesOnAfterTheEndOfItsContext(t *testing.T) {
 			return err
 		}
 	}}.CheckConfirmed(t)
+}
+
+// TestUpdateEndsWithClose, which begins while there is no connection: the deletion of the node lasts longer.
+func TestUpdateEndsWithClose(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		g := w.register(m, "one")
+		m.Link.Cut()
+		updated := make(chan error, 1)
+		go func() { updated <- g.Update(context.Background(), func(i *registry.Instance) { i.Port = 2 }) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, g.Close(ctx), framework.ErrUnconfirmed)
+		synctest.Wait()
+		require.Len(t, updated, 1, "it has ended")
+		require.ErrorIs(t, <-updated, registry.ErrClosed)
+		m.Link.Heal()
+	})
 }

@@ -222,9 +222,6 @@ func (g *Registration) keepOnSessions() {
 	if errors.Is(err, framework.ErrAuthFailed) && g.wasListed() { // otherwise Register returns it
 		g.registry.client.Logger().Error("the registration of an instance has ended", "path", g.nodePath(), "error", err)
 	}
-	if g.nodeSession != nil {
-		g.deletion.Await(g.nodeSession.Primitives().DiscardOwn(nil, g.node))
-	}
 	if g.ctx.Err() != nil {
 		err = ErrClosed
 	}
@@ -233,7 +230,10 @@ func (g *Registration) keepOnSessions() {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
-	g.failChanges(err)
+	g.failChanges(err) // before the deletion, which may last as long as the session
+	if g.nodeSession != nil {
+		g.deletion.Await(g.nodeSession.Primitives().DiscardOwn(nil, g.node))
+	}
 }
 
 // failChanges ends the waiting changes with an error.

@@ -30,6 +30,10 @@ var membersMutants = []mutant{
 		new: "func (m *Membership) stayOnSession(s *framework.Session) error {\n	m.mu.Lock()\n	m.info = Info{}\n	m.mu.Unlock()\n	data, revision, err := m.nodeRecord()",
 	},
 	{
+		name: "Update outlasts Leave", file: "members/membership.go", test: "TestUpdateEndsWithLeave",
+		old: "case <-m.ctx.Done(): // the member leaves", new: "case <-context.Background().Done(): // the member leaves",
+	},
+	{
 		name: "Leave leaves the node of a former session", file: "members/membership.go", test: "TestLeaveDeletesTheNodeOfAFormerSession",
 		old: "Discard(nil, node, m.former...)", new: "Discard(nil, node)",
 	},

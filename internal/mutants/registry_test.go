@@ -5,6 +5,10 @@ func init() { lists["registry"] = registryMutants }
 // registryMutants are the safeguards of package registry.
 var registryMutants = []mutant{
 	{
+		name: "Update outlasts Close", file: "registry/registration.go", test: "TestUpdateEndsWithClose",
+		old: "	g.failChanges(err) // before", new: "	defer g.failChanges(err) // before",
+	},
+	{
 		name: "an instance whose node was deleted is not registered again", file: "registry/registration.go", test: "TestAnInstanceIsRegisteredAgain",
 		old: "		if errors.Is(err, framework.ErrNoNode) {\n			g.nodeSession = nil\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
 		new: "		if errors.Is(err, framework.ErrNoNode) {\n			<-g.ctx.Done()\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
