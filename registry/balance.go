@@ -162,7 +162,16 @@ func (l *instanceList) balanceUsable(p *Pool, key string, now int64) *listedInst
 		}
 		return 1
 	})
-	if second != nil && second.nextCallCost(now) < first.nextCallCost(now) {
+	return cheaper(first, second, now)
+}
+
+// cheaper returns the instance for which a further call costs less. Each may be nil: other goroutines eject instances
+// meanwhile.
+func cheaper(first, second *listedInstance, now int64) *listedInstance {
+	switch {
+	case first == nil:
+		return second
+	case second != nil && second.nextCallCost(now) < first.nextCallCost(now):
 		return second
 	}
 	return first
@@ -215,11 +224,7 @@ func (l *instanceList) balance(p *Pool, key string, now int64) *listedInstance {
 	if b >= n {
 		b %= n
 	}
-	first, second := l.enabled[a], l.enabled[b]
-	if second.nextCallCost(now) < first.nextCallCost(now) {
-		return second
-	}
-	return first
+	return cheaper(l.enabled[a], l.enabled[b], now)
 }
 
 // scaleBelow scales a random number below 2^32 to one below n.

@@ -5,6 +5,11 @@ func init() { lists["registry"] = registryMutants }
 // registryMutants are the safeguards of package registry.
 var registryMutants = []mutant{
 	{
+		name: "a pick panics when all instances are ejected meanwhile", file: "registry/balance.go",
+		test: "TestInstancesThatAreEjectedWhileOneIsPicked",
+		old:  "	case first == nil:\n		return second\n", new: "",
+	},
+	{
 		name: "Update outlasts Close", file: "registry/registration.go", test: "TestUpdateEndsWithClose",
 		old: "	g.failChanges(err) // before", new: "	defer g.failChanges(err) // before",
 	},
