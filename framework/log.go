@@ -42,8 +42,11 @@ func (b *backgroundLog) add(r waitingRecord) {
 		return
 	}
 	b.waiting = append(b.waiting, r)
-	if !b.running {
-		b.running = b.tasks.Start(b.handOver)
+	if b.running {
+		return
+	}
+	if b.running = b.tasks.Start(b.handOver); !b.running {
+		b.waiting = nil
 	}
 }
 

@@ -50,5 +50,7 @@ func TestRecordsThatWaitForAHandlerAreBounded(t *testing.T) {
 		require.Contains(t, lines[maxWaitingRecords], fmt.Sprintf(`msg="record %d" client=7`, maxWaitingRecords-1))
 		require.Contains(t, lines[maxWaitingRecords+1], "dropped=5")
 		require.Contains(t, lines[maxWaitingRecords+2], "msg=last client=7")
+		log.Info("after the end")
+		require.Empty(t, b.waiting)
 	})
 }
