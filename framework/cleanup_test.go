@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,10 +41,30 @@ func TestCloseEndsAfterItsTime(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "1s")
 		require.Equal(t, time.Second, time.Since(began))
-		for m.Close(t.Context()) != nil { // it goes on in the background
+		for errors.Is(m.Close(t.Context()), context.DeadlineExceeded) { // it goes on in the background
 			synctest.Wait()
 		}
 	})
+}
+
+// TestCloseTellsThatTheSessionIsLeft: no server gets the close.
+func TestCloseTellsThatTheSessionIsLeft(t *testing.T) {
+	for name, down := range map[string]func(l *zktest.Link){
+		"no connection": func(l *zktest.Link) { l.Cut() }, "no answers": func(l *zktest.Link) { l.BlackHole(false, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				zk := zktest.Start(t)
+				m := zk.Member(t, "a", config)
+				down(m.Link)
+				err := m.Close(t.Context())
+				require.ErrorIs(t, err, framework.ErrUnconfirmed)
+				require.ErrorContains(t, err, "no server has closed session")
+				require.Len(t, zk.Sessions(), 1)
+				require.ErrorIs(t, m.Close(t.Context()), framework.ErrUnconfirmed)
+			})
+		})
+	}
 }
 
 func TestTimeOfACleanup(t *testing.T) {

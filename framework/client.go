@@ -34,6 +34,7 @@ type Client struct {
 	cancel  context.CancelCauseFunc
 	start   sync.Once
 	stopped chan struct{} // closed when no goroutine is left
+	left    error         // once stopped: why the servers may still have the session, or nil
 
 	mu      sync.Mutex
 	granted time.Duration // the smallest session timeout that a server has granted
@@ -153,21 +154,35 @@ func (c *Client) publishSession(s *Session) {
 // Close ends the session and waits until all goroutines of the client have ended. The servers delete the session's nodes
 // at once if one of them gets the close within a second, otherwise when the session has timed out. It may be called more than once.
 //
-// Close is a cleanup, see CleanupContext: it waits also if ctx has ended, so that a program which a signal ends leaves nothing behind. If
-// that lasts longer, the error wraps ErrUnconfirmed, and Close goes on in the background.
+// Close is a cleanup, see CleanupContext: it waits also if ctx has ended, so that a program which a signal ends leaves nothing behind. It returns nil when a server has
+// closed the session, or if there is none. Otherwise the error wraps ErrUnconfirmed. If it wraps context.DeadlineExceeded, too, Close goes on in the background.
+// An error without ErrUnconfirmed says that the handler of the log has not taken all records.
 func (c *Client) Close(ctx context.Context) error {
 	c.beginClose()
 	ctx, cancel := c.CleanupContext(ctx)
 	defer cancel()
 	stopped := func() <-chan struct{} { return c.stopped }
-	for _, ended := range []func() <-chan struct{}{stopped, c.followed.tasks.Done, c.logging.tasks.Done} {
+	for _, ended := range []func() <-chan struct{}{stopped, c.followed.tasks.Done} {
 		select {
 		case <-ended():
 		case <-ctx.Done():
-			return fmt.Errorf("framework: close: %w", failure.Unconfirmed(failure.Ended(ctx)))
+			return closeError(failure.Ended(ctx))
 		}
 	}
-	return nil
+	select {
+	case <-c.logging.tasks.Done():
+		return closeError(c.left)
+	case <-ctx.Done(): // the session may be closed all the same
+		return errors.Join(closeError(c.left), fmt.Errorf("framework: close: the log's handler has not taken all records: %w", failure.Ended(ctx)))
+	}
+}
+
+// closeError returns the error of a Close that the servers have not confirmed for this reason, or nil if there is none.
+func closeError(reason error) error {
+	if reason == nil {
+		return nil
+	}
+	return fmt.Errorf("framework: close: %w", failure.Unconfirmed(reason))
 }
 
 // beginClose ends the session in the background.
@@ -311,7 +326,13 @@ func (c *Client) openSessions() {
 	defer close(c.stopped)
 	defer c.setup.watchdog.close()
 	var old sync.WaitGroup
-	defer old.Wait()
+	var latest *Session
+	defer func() {
+		old.Wait()
+		if latest != nil {
+			c.left = latest.unclosed()
+		}
+	}()
 	back := newConnectPauses(c.cfg)
 	for epoch := int64(1); c.ctx.Err() == nil; epoch++ {
 		s, err := newSession(c.setup, epoch)
@@ -320,6 +341,7 @@ func (c *Client) openSessions() {
 			return
 		}
 		stop := context.AfterFunc(c.ctx, func() { s.endWith(context.Cause(c.ctx)) })
+		latest = s
 		old.Go(s.runLoop)
 		began := c.clock.Now()
 		<-s.Done()

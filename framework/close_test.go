@@ -52,7 +52,7 @@ func TestCloseWhileSuspendedDoesNotExtendHolds(t *testing.T) {
 				m.Link.Delay(600 * time.Millisecond)
 			})
 			began := time.Now()
-			require.NoError(t, m.Close(t.Context()))
+			require.ErrorIs(t, m.Close(t.Context()), framework.ErrUnconfirmed)
 			for _, there := zk.Node("/e"); there; _, there = zk.Node("/e") {
 				time.Sleep(10 * time.Millisecond)
 			}

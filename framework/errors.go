@@ -29,6 +29,8 @@ var (
 	//   - ErrSessionLost or ErrClosed: the session has ended here, and with it all that it held. The servers delete its nodes when it has ended there, too: after a
 	//     session timeout at the latest.
 	//   - a refusal of the servers, such as ErrNoAuth: the client tries again until the session ends.
+	//
+	// That of Client.Close wraps none of these if no server could be reached: the servers end the session after its timeout.
 	ErrUnconfirmed = failure.ErrUnconfirmed
 	// ErrAuthFailed is returned when a server refused the client's credentials, or wants SASL authentication, which this client does not have.
 	ErrAuthFailed = failure.Sentinel("authentication failed")

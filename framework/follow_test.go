@@ -381,7 +381,7 @@ func TestFollowEndsWithItsContextAndItsClient(t *testing.T) {
 		joined.cancel()
 		synctest.Wait()
 		require.True(t, joined.ended, "without a connection")
-		require.NoError(t, a.Close(t.Context()))
+		require.ErrorIs(t, a.Close(t.Context()), framework.ErrUnconfirmed, "it has no connection")
 		synctest.Wait()
 		require.ErrorIs(t, second.err, framework.ErrClosed)
 		require.True(t, second.ended)

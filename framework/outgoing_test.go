@@ -335,7 +335,7 @@ func TestADeletionEndsWithItsClient(t *testing.T) {
 		require.NoError(t, s.Create(ctx, "/n", nil, framework.Ephemeral))
 		zk.DelayReplies(time.Hour, zktest.Match{Op: zktest.OpDelete})
 		gone := s.Primitives().Discard(nil, "/n")
-		require.NoError(t, m.Close(ctx))
+		require.ErrorIs(t, m.Close(ctx), framework.ErrUnconfirmed)
 		<-gone.Done()
 		require.Zero(t, gone.Zxid())
 	})

@@ -231,7 +231,7 @@ func TestCloseOnADeadLinkEnds(t *testing.T) {
 			fault(m.Link)
 			time.Sleep(time.Second)
 			began := time.Now()
-			require.NoError(t, m.Close(t.Context()))
+			require.ErrorIs(t, m.Close(t.Context()), framework.ErrUnconfirmed)
 			require.Less(t, time.Since(began), timeout)
 		})
 	}

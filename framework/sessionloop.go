@@ -250,6 +250,15 @@ func (s *Session) closeConnection() {
 	<-s.tasks.Done()
 }
 
+// unclosed returns why the servers may still have a session that Client.Close has ended, after runLoop: no server has answered its close. It returns nil for a session that was never opened.
+func (s *Session) unclosed() error {
+	st := s.transport.mon.Status()
+	if !errors.Is(context.Cause(s.ctx), ErrClosed) || st.Handshake.SessionID == 0 || st.Closed || st.Expired {
+		return nil
+	}
+	return fmt.Errorf("no server has closed session %#x: it lasts until its timeout of %v", st.Handshake.SessionID, s.Timeout())
+}
+
 // waitForConnection waits for the connection that is being made: the servers may open the session on it, or keep the session
 // for another whole timeout. A session that was closed while it was suspended waits for a connection, too. A handshake that is under way
 // after closeGrace gets closeGrace once more. It reports whether there is a connection.

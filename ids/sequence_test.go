@@ -167,7 +167,7 @@ func TestNoNumberAfterClose(t *testing.T) {
 		require.ErrorIs(t, <-failed, ids.ErrClosed)
 
 		other := sequence(t, m)
-		require.NoError(t, m.Close(t.Context()))
+		require.ErrorIs(t, m.Close(t.Context()), framework.ErrUnconfirmed, "there is no connection")
 		_, err = other.Next(t.Context())
 		require.ErrorIs(t, err, framework.ErrClosed)
 	})

@@ -383,7 +383,7 @@ func TestNoIDAfterClose(t *testing.T) {
 		require.NoError(t, waits.Close(t.Context()))
 		require.ErrorIs(t, <-failed, ids.ErrClosed)
 		other := worker(t, m, 1)
-		require.NoError(t, m.Close(t.Context()))
+		require.ErrorIs(t, m.Close(t.Context()), framework.ErrUnconfirmed, "there is no connection")
 		_, err = other.Next(t.Context())
 		require.ErrorIs(t, err, framework.ErrClosed)
 	})

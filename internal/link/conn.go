@@ -50,6 +50,8 @@ type sessionOwner interface {
 	handshakeBegins(c *conn, sessionID int64) error
 	// handshakeAnswered is called when c's connect request was answered.
 	handshakeAnswered(c *conn, h Handshake)
+	// closeAnswered is called when a server has closed the session as the library has asked.
+	closeAnswered()
 	// connectionEnded is called once when c has ended; err is nil when the library or the Monitor has closed it.
 	connectionEnded(c *conn, err error)
 	// notifyChange is called after the answer to the second ping of a pair.
@@ -249,7 +251,10 @@ func (c *conn) readReply(size int) (taken bool, err error) {
 		return false, nil
 	}
 	c.session.noteSeen(h.Zxid)
-	if h.Xid < firstXid {
+	if h.Xid < firstXid { // besides the connect request, the library sends only the close
+		if h.Err == wire.OK {
+			c.session.closeAnswered()
+		}
 		return false, nil
 	}
 	return true, c.deliverAnswer(h, size)

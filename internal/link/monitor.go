@@ -28,6 +28,8 @@ type Status struct {
 	Up bool
 	// Expired says that a server has declared the session over.
 	Expired bool
+	// Closed says that a server has answered the library's request to close the session.
+	Closed bool
 	// Handshake is that of the newest established connection.
 	Handshake Handshake
 }
@@ -163,6 +165,13 @@ func (m *Monitor) handshakeAnswered(c *conn, h Handshake) {
 	}
 	m.mu.Unlock()
 	m.notifyChange()
+}
+
+// closeAnswered is called when a server has closed the session as the library has asked.
+func (m *Monitor) closeAnswered() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status.Closed = true
 }
 
 // connectionEnded is called once when c has ended; err is nil when the library or the Monitor has closed it.

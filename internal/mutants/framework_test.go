@@ -37,6 +37,10 @@ var frameworkMutants = []mutant{
 		name: "proofs of life cost an allocation without a provider", file: "framework/telemetry.go", test: "TestNothingIsAllocatedForMetricsWithoutAProvider",
 		old: "if !t.heartbeats.Enabled(context.Background()) {", new: "if false {",
 	},
+	{
+		name: "Close does not tell that no server has closed the session", file: "framework/client.go", test: "TestCloseTellsThatTheSessionIsLeft",
+		old: "	return closeError(c.left)\n", new: "	return nil\n",
+	},
 	// ACLs.
 	{
 		name: "the text of an ACL has the hash of a password", file: "framework/acl.go", test: "TestAnACLIsRead",
