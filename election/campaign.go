@@ -126,7 +126,9 @@ func (e *Election) waitAndBegin(ctx context.Context) (*Term, error) {
 	t.trace = waitline.TraceContext(ctx, e.client)
 	if err := t.beginTerm(ctx); err != nil {
 		p.endHold(err)
-		_ = p.releaseNode(ctx) // goes on in the background if ctx has ended
+		waiting, cancel := context.WithTimeout(ctx, e.client.Config().CleanupTimeout) // the servers may refuse it
+		defer cancel()
+		_ = p.releaseNode(waiting) // goes on in the background
 		return nil, err
 	}
 	return t, nil

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cleanuptest"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -41,4 +44,20 @@ func TestLeadGivesUpAfterTheEndOfItsContext(t *testing.T) {
 			return nil
 		}
 	}}.CheckConfirmed(t)
+}
+
+// TestACampaignFailsThoughItsNodeStays: the election's record cannot be read, and the servers refuse to delete the candidate's node.
+func TestACampaignFailsThoughItsNodeStays(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		withoutDelete := config
+		withoutDelete.ParentACL = []framework.ACL{{Perms: framework.PermAll &^ framework.PermDelete, Scheme: "world", ID: "anyone"}}
+		m := w.Member(t, "a", withoutDelete)
+		dir, _ := znode.Split(path)
+		require.NoError(t, m.MakeDirs(t.Context(), dir))
+		require.NoError(t, m.Create(t.Context(), path+"~term", []byte("x"), framework.Persistent))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := election.New(m.Client, path).Campaign(ctx)
+		require.ErrorIs(t, err, election.ErrBadRecord)
+	})
 }

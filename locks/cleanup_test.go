@@ -3,6 +3,7 @@ package locks_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,6 +42,22 @@ func TestReleaseTellsARefusal(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrUnconfirmed)
 		require.ErrorIs(t, err, framework.ErrNoAuth)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// TestAMultiLockFailsThoughAPartStays: the servers refuse to delete the node of the first part.
+func TestAMultiLockFailsThoughAPartStays(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		withoutDelete := config
+		withoutDelete.ParentACL = []framework.ACL{{Perms: framework.PermAll &^ framework.PermDelete, Scheme: "world", ID: "anyone"}}
+		a, b := w.zk.Member(t, "a", withoutDelete).Client, w.zk.Member(t, "b", config).Client
+		_, err := locks.NewMutex(b, "/two/2").Lock(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err = locks.NewMulti(locks.NewMutex(a, "/one/1"), locks.NewMutex(a, "/two/2")).TryLock(ctx)
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		require.NoError(t, ctx.Err())
 	})
 }
 

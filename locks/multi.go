@@ -64,7 +64,8 @@ func (m *Multi) Path() string {
 	return strings.Join(paths, ",")
 }
 
-// Lock waits until it holds all locks. When one fails it releases the others, and the error names the lock. If the session is lost
+// Lock waits until it holds all locks. When one fails it releases the others, waits for that until ctx ends, but no longer
+// than framework.Config.CleanupTimeout, and the error names the lock. If the session is lost
 // meanwhile, it begins again.
 func (m *Multi) Lock(ctx context.Context) (*Lease, error) {
 	return m.acquireWithRetries(ctx, "acquire", Locker.Lock)
@@ -110,10 +111,12 @@ func (*partLostError) Error() string { return "a lease ended meanwhile" }
 func (m *Multi) acquireOnce(ctx context.Context, lock func(Locker, context.Context) (*Lease, error)) (combined *Lease, err error) {
 	var parts []*Lease
 	defer func() {
-		if combined == nil {
+		if combined == nil && len(parts) > 0 {
+			waiting, cancel := context.WithTimeout(ctx, parts[0].client.Config().CleanupTimeout) // the servers may refuse it
+			defer cancel()
 			select {
 			case <-releaseInBackground(parts).gone:
-			case <-ctx.Done():
+			case <-waiting.Done():
 			}
 		}
 	}()

@@ -5,6 +5,11 @@ func init() { lists["election"] = electionMutants }
 // electionMutants are the safeguards of package election.
 var electionMutants = []mutant{
 	{
+		name: "a campaign that fails waits for its node for as long as that stays", file: "election/campaign.go",
+		test: "TestACampaignFailsThoughItsNodeStays",
+		old:  "_ = p.releaseNode(waiting)", new: "_ = p.releaseNode(ctx)",
+	},
+	{
 		name: "a campaign has no link to the leader's", file: "election/campaign.go", test: "TestACampaignLinksToTheLeaders",
 		old: "\te.linkToLeader(ctx)\n", new: "",
 	},

@@ -6,6 +6,11 @@ func init() { lists["locks"] = locksMutants }
 var locksMutants = []mutant{
 	// Telemetry.
 	{
+		name: "a multi-lock that fails waits for its parts for as long as they stay", file: "locks/multi.go",
+		test: "TestAMultiLockFailsThoughAPartStays",
+		old:  "case <-waiting.Done():", new: "case <-ctx.Done():",
+	},
+	{
 		name: "a wait has no link to the holder", file: "internal/waitline/line.go", pkg: "./locks", test: "TestAWaitLinksToTheHolderAndToTheOneBefore",
 		old: "znode.Join(c.line.dir, v.first.Name), znode.Join(c.line.dir, v.predecessor.Name))",
 		new: "znode.Join(c.line.dir, v.predecessor.Name))",
