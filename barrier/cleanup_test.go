@@ -38,3 +38,22 @@ func TestLeaveWhileCutOffIsFinishedInTheBackground(t *testing.T) {
 		w.nobody()
 	})
 }
+
+// TestLeaveEndsTheRoundAfterAnOutage: the last member has left, and the servers get the end of the
+// round only after the time of a cleanup. Its context stands, so it goes on.
+func TestLeaveEndsTheRoundAfterAnOutage(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		round, err := barrier.NewDoubleBarrier(m.Client, path, 1).Enter(t.Context())
+		require.NoError(t, err)
+		m.Link.Delay(100 * time.Millisecond)
+		_, left := async(func() error { return round.Leave(context.Background()) })
+		time.Sleep(150 * time.Millisecond) // the answer to the deletion of its node is on its way
+		m.Link.BlackHole(true, false)
+		time.Sleep(timeout / 3)
+		m.Link.Heal()
+		require.NoError(t, left())
+		n, _ := w.Node(path)
+		require.EqualValues(t, 2, n.Stat.Version, "the round has ended")
+	})
+}

@@ -310,6 +310,11 @@ var barrierMutants = []mutant{
 		old: "err == nil && now.latchCount != in {", new: "err == nil && now.version != in.version {",
 	},
 	{
+		name: "Leave ends with the time of its cleanup", file: "barrier/round.go", test: "TestLeaveEndsTheRoundAfterAnOutage",
+		old: "			_ = d.b.endRound(ctx, d.s, d.st) // if that fails",
+		new: "			if err := d.b.endRound(ctx, d.s, d.st); errors.Is(err, context.DeadlineExceeded) {\n				return err\n			} // if that fails",
+	},
+	{
 		name: "a caller's second count is taken for one without an answer", file: "barrier/latch.go", test: "TestASecondCountBesideAReset",
 		old: "\t\t\t\tcounted = true\n", new: "\t\t\t\tcounted, sent = true, count\n",
 	},
