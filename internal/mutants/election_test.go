@@ -7,7 +7,7 @@ var electionMutants = []mutant{
 	{
 		name: "a campaign that fails waits for its node for as long as that stays", file: "election/campaign.go",
 		test: "TestACampaignFailsThoughItsNodeStays",
-		old:  "_ = p.releaseNode(waiting)", new: "_ = p.releaseNode(ctx)",
+		old:  "context.WithTimeout(ctx, e.client.Config().CleanupTimeout)", new: "context.WithCancel(ctx)",
 	},
 	{
 		name: "a campaign has no link to the leader's", file: "election/campaign.go", test: "TestACampaignLinksToTheLeaders",
@@ -193,8 +193,8 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a campaign waits beyond its context for the deletion of its node", file: "election/campaign.go", test: "TestCampaignEndsWithItsContextWhileItsTermIsRecorded",
-		old: "p.releaseNode(ctx)",
-		new: "p.releaseNode(context.WithoutCancel(ctx))",
+		old: "context.WithTimeout(ctx, e.client.Config().CleanupTimeout)",
+		new: "context.WithTimeout(context.WithoutCancel(ctx), e.client.Config().CleanupTimeout)",
 	},
 	{
 		name: "a request for a transfer waits for its deletion without end", file: "election/transferrequest.go", test: "TestRequestForATransferEndsThoughItsNodeStays|TestRequestForATransferEndsWhileDisconnected",

@@ -8,7 +8,7 @@ var locksMutants = []mutant{
 	{
 		name: "a multi-lock that fails waits for its parts for as long as they stay", file: "locks/multi.go",
 		test: "TestAMultiLockFailsThoughAPartStays",
-		old:  "case <-waiting.Done():", new: "case <-ctx.Done():",
+		old:  "context.WithTimeout(ctx, parts[0].client.Config().CleanupTimeout)", new: "context.WithCancel(ctx)",
 	},
 	{
 		name: "a wait has no link to the holder", file: "internal/waitline/line.go", pkg: "./locks", test: "TestAWaitLinksToTheHolderAndToTheOneBefore",
