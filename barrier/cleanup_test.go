@@ -13,16 +13,19 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestLeaveIsACleanup: the only member ends its round, too. After a lost reply it does not know that it was the last, and waits for the others until its context ends.
+// TestLeaveIsACleanup: the only member ends its round, too. After a lost reply it does not know
+// that it was the last, and waits for the others until its context ends.
 func TestLeaveIsACleanup(t *testing.T) {
-	cleanuptest.Cleanup{Lost: []error{framework.ErrSessionLost}, LostReply: context.Canceled, Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
-		r, err := barrier.NewDoubleBarrier(m.Client, path, 1).Enter(t.Context())
-		require.NoError(t, err)
-		return r.Leave
-	}}.Check(t)
+	cleanuptest.Cleanup{Lost: []error{framework.ErrSessionLost}, LostReply: context.Canceled,
+		Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
+			r, err := barrier.NewDoubleBarrier(m.Client, path, 1).Enter(t.Context())
+			require.NoError(t, err)
+			return r.Leave
+		}}.Check(t)
 }
 
-// TestLeaveWhileCutOffIsFinishedInTheBackground, so that the others need not wait for the end of the session.
+// TestLeaveWhileCutOffIsFinishedInTheBackground, so that the others need not wait for the end of
+// the session.
 func TestLeaveWhileCutOffIsFinishedInTheBackground(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(2)

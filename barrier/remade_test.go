@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// remade is a barrier with a round inside that an operator has deleted, and that two others have made again and entered.
+// remade is a barrier with a round inside that an operator has deleted, and that two others have
+// made again and entered.
 func remade(t *testing.T, w *world) (former, present []*barrier.Round, member *zktest.Member) {
 	t.Helper()
 	ms := w.members(4)
@@ -28,7 +29,8 @@ func remade(t *testing.T, w *world) (former, present []*barrier.Round, member *z
 	return former, enterAll(t, doubles(2, ms[2:]...)...), ms[0]
 }
 
-// TestRoundOfARemadeBarrierEnds: its members hear that they are inside no more, and the servers refuse their guarded writes at once.
+// TestRoundOfARemadeBarrierEnds: its members hear that they are inside no more, and the servers
+// refuse their guarded writes at once.
 func TestRoundOfARemadeBarrierEnds(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		former, present, member := remade(t, w)
@@ -44,7 +46,8 @@ func TestRoundOfARemadeBarrierEnds(t *testing.T) {
 	})
 }
 
-// TestLeavingARemadeBarrier deletes no other member's node, and ends no round of others, before the member knows that its own node is gone.
+// TestLeavingARemadeBarrier deletes no other member's node, and ends no round of others, before the
+// member knows that its own node is gone.
 func TestLeavingARemadeBarrier(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		former, present, _ := remade(t, w)
@@ -63,7 +66,8 @@ func TestLeavingARemadeBarrier(t *testing.T) {
 	})
 }
 
-// TestNodesThatAreNoMembersAreRefused: a node that was written by hand has a member's name, and does not end with any session.
+// TestNodesThatAreNoMembersAreRefused: a node that was written by hand has a member's name, and
+// does not end with any session.
 func TestNodesThatAreNoMembersAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -85,7 +89,8 @@ func TestRoundsThatCannotBeAreRefused(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			ms := w.members(3)
 			rs := enterAll(t, doubles(2, ms[:2]...)...)
-			_, err := ms[2].Set(t.Context(), path+"/round", []byte(`{"v":1,"kind":"round","phase":1,"base":2,"numbers":`+numbers+`}`), framework.AnyVersion)
+			record := `{"v":1,"kind":"round","phase":1,"base":2,"numbers":` + numbers + `}`
+			_, err := ms[2].Set(t.Context(), path+"/round", []byte(record), framework.AnyVersion)
 			require.NoError(t, err)
 			_, err = barrier.NewDoubleBarrier(ms[2].Client, path, 2).Enter(t.Context())
 			require.ErrorIs(t, err, barrier.ErrForeign, numbers)
@@ -95,14 +100,16 @@ func TestRoundsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-// TestACountIsNotRepeatedInARemadeLatch: a reply is lost, and the latch is deleted and made again before the caller looks.
+// TestACountIsNotRepeatedInARemadeLatch: a reply is lost, and the latch is deleted and made again
+// before the caller looks.
 func TestACountIsNotRepeatedInARemadeLatch(t *testing.T) {
 	for _, others := range []int{0, 1} {
 		in(t, func(t *testing.T, w *world) {
 			m, n := w.member("a"), w.member("b")
 			mine, theirs := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
 			require.Equal(t, 2, remaining(t, mine))
-			lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes})
+			count := zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes}
+			lost := w.DropReply(1, count)
 			_, counted := async(func() error { return mine.CountDown(context.Background(), "x") })
 			<-lost.Hit()
 			m.Link.Cut()

@@ -46,11 +46,13 @@ func TestLeadGivesUpAfterTheEndOfItsContext(t *testing.T) {
 	}}.CheckConfirmed(t)
 }
 
-// TestACampaignFailsThoughItsNodeStays: the election's record cannot be read, and the servers refuse to delete the candidate's node.
+// TestACampaignFailsThoughItsNodeStays: the election's record cannot be read, and the servers
+// refuse to delete the candidate's node.
 func TestACampaignFailsThoughItsNodeStays(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		withoutDelete := config
-		withoutDelete.ParentACL = []framework.ACL{{Perms: framework.PermAll &^ framework.PermDelete, Scheme: "world", ID: "anyone"}}
+		const perms = framework.PermAll &^ framework.PermDelete
+		withoutDelete.ParentACL = []framework.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}
 		m := w.Member(t, "a", withoutDelete)
 		dir, _ := znode.Split(path)
 		require.NoError(t, m.MakeDirs(t.Context(), dir))

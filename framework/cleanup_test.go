@@ -50,7 +50,8 @@ func TestCloseEndsAfterItsTime(t *testing.T) {
 // TestCloseTellsThatTheSessionIsLeft: no server gets the close.
 func TestCloseTellsThatTheSessionIsLeft(t *testing.T) {
 	for name, down := range map[string]func(l *zktest.Link){
-		"no connection": func(l *zktest.Link) { l.Cut() }, "no answers": func(l *zktest.Link) { l.BlackHole(false, true) },
+		"no connection": func(l *zktest.Link) { l.Cut() },
+		"no answers":    func(l *zktest.Link) { l.BlackHole(false, true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -88,7 +89,8 @@ func TestTimeOfACleanup(t *testing.T) {
 			ctx    context.Context
 			lasts  time.Duration
 		}{
-			{whole, caller, 4 * time.Second}, {whole, ended, 4 * time.Second}, {whole, late, 4 * time.Second}, {whole, over, 4 * time.Second},
+			{whole, caller, 4 * time.Second}, {whole, ended, 4 * time.Second},
+			{whole, late, 4 * time.Second}, {whole, over, 4 * time.Second},
 			{whole, soon, 100 * time.Millisecond}, {less, ended, 4 * time.Second}, {short, ended, time.Second},
 		} {
 			cleanup, cancel := c.client.CleanupContext(c.ctx)
@@ -107,6 +109,7 @@ func TestCleanupTimeoutIsAtMostAThirdOfTheSessionTimeout(t *testing.T) {
 	err := framework.Config{Servers: servers, CleanupTimeout: 10*time.Second + 1}.Validate()
 	require.ErrorIs(t, err, framework.ErrInvalidConfig)
 	require.ErrorContains(t, err, "at most 10s")
-	require.ErrorIs(t, framework.Config{Servers: servers, SessionTimeout: 6 * time.Second, CleanupTimeout: 3 * time.Second}.Validate(), framework.ErrInvalidConfig)
+	half := framework.Config{Servers: servers, SessionTimeout: 6 * time.Second, CleanupTimeout: 3 * time.Second}
+	require.ErrorIs(t, half.Validate(), framework.ErrInvalidConfig)
 	require.ErrorIs(t, framework.Config{Servers: servers, CleanupTimeout: -1}.Validate(), framework.ErrInvalidConfig)
 }

@@ -8,11 +8,13 @@ import (
 	"github.com/lockstep-go/lockstep/internal/background"
 )
 
-// maxWaitingRecords bounds the records that wait for a log's handler. Later ones are dropped and counted.
+// maxWaitingRecords bounds the records that wait for a log's handler. Later ones are dropped and
+// counted.
 const maxWaitingRecords = 1000
 
-// backgroundLog hands a client's log records to the handler of the user's log on a goroutine of its own. The goroutines that connect, prove the session's life and read
-// answers log, too: a handler that blocks, or that waits for the client, must not stop them.
+// backgroundLog hands a client's log records to the handler of the user's log on a goroutine of its
+// own. The goroutines that connect, prove the session's life and read answers log, too: a handler
+// that blocks, or that waits for the client, must not stop them.
 type backgroundLog struct {
 	tasks background.Tasks // the goroutine, while records wait
 
@@ -64,7 +66,8 @@ func (b *backgroundLog) handOver() {
 		}
 		if dropped > 0 {
 			last := records[len(records)-1]
-			slog.New(last.to).Warn("records of the client's log were dropped, since the log's handler is too slow", "dropped", dropped)
+			const text = "records of the client's log were dropped, since the log's handler is too slow"
+			slog.New(last.to).Warn(text, "dropped", dropped)
 		}
 	}
 }
@@ -77,7 +80,8 @@ func (b *backgroundLog) takeWaiting() (records []waitingRecord, dropped int) {
 	return records, dropped
 }
 
-// backgroundHandler is a handler that passes records on to another one in the background. That one decides there which records it wants.
+// backgroundHandler is a handler that passes records on to another one in the background. That one
+// decides there which records it wants.
 type backgroundHandler struct {
 	log *backgroundLog
 	to  slog.Handler

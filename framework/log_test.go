@@ -28,7 +28,8 @@ func (h waitingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return waitingHandler{h.Handler.WithAttrs(attrs), h.freed}
 }
 
-// TestRecordsThatWaitForAHandlerAreBounded. The handler is told how many were dropped, and decides which levels it wants.
+// TestRecordsThatWaitForAHandlerAreBounded. The handler is told how many were dropped, and decides
+// which levels it wants.
 func TestRecordsThatWaitForAHandlerAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out logtest.Buffer

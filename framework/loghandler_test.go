@@ -40,7 +40,8 @@ func interrupt(m *zktest.Member) {
 	m.Link.Heal()
 }
 
-// TestALogHandlerMayAskTheClient for its state, which takes the mutexes of the client, its session and its list of servers.
+// TestALogHandlerMayAskTheClient for its state, which takes the mutexes of the client, its session
+// and its list of servers.
 func TestALogHandlerMayAskTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out logtest.Buffer
@@ -58,8 +59,8 @@ func TestALogHandlerMayAskTheClient(t *testing.T) {
 	})
 }
 
-// TestALogHandlerThatBlocksStopsNothing: the client goes on, connects again, and ends a lost session. The handler gets the records later. Close waits for that until its
-// context ends.
+// TestALogHandlerThatBlocksStopsNothing: the client goes on, connects again, and ends a lost
+// session. The handler gets the records later. Close waits for that until its context ends.
 func TestALogHandlerThatBlocksStopsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out logtest.Buffer
@@ -89,6 +90,7 @@ func TestALogHandlerThatBlocksStopsNothing(t *testing.T) {
 		require.ErrorContains(t, err, "the log's handler")
 		close(freed)
 		require.NoError(t, m.Client.Close(t.Context()))
-		require.Regexp(t, `(?s)no server can be used.*can be used again.*no server can be used.*session lost`, out.String())
+		const lines = `(?s)no server can be used.*can be used again.*no server can be used.*session lost`
+		require.Regexp(t, lines, out.String())
 	})
 }

@@ -29,8 +29,10 @@ func countSuspensions(t *testing.T, m *zktest.Member) *atomic.Int64 {
 	return &n
 }
 
-// TestDeletedYoungHoldsEndNoOther: an operator deletes a hundred young nodes of a session at once, over a link as slow as is permitted. A hold that nobody has touched stands,
-// and so does the connection. The young holds end with the heartbeat that finds the first of them, and the round trip after it.
+// TestDeletedYoungHoldsEndNoOther: an operator deletes a hundred young nodes of a session at once,
+// over a link as slow as is permitted. A hold that nobody has touched stands, and so does the
+// connection. The young holds end with the heartbeat that finds the first of them, and the round
+// trip after it.
 func TestDeletedYoungHoldsEndNoOther(t *testing.T) {
 	for _, c := range []struct {
 		roundTrip time.Duration
@@ -68,7 +70,8 @@ func TestDeletedYoungHoldsEndNoOther(t *testing.T) {
 	}
 }
 
-// TestARefusedHeartbeatExtendsTheLease: an operator deletes a young node before each heartbeat, so that all are refused. Each is sent once.
+// TestARefusedHeartbeatExtendsTheLease: an operator deletes a young node before each heartbeat, so
+// that all are refused. Each is sent once.
 func TestARefusedHeartbeatExtendsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

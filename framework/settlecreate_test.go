@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestOneOfTwoCreatesOfASessionSucceeds, although the reply to the one is lost while the other is under way, with other data or the same.
+// TestOneOfTwoCreatesOfASessionSucceeds, although the reply to the one is lost while the other is
+// under way, with other data or the same.
 func TestOneOfTwoCreatesOfASessionSucceeds(t *testing.T) {
 	for _, second := range []string{"second", "first"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,7 +54,8 @@ func TestACreateWaitsNoLongerThanItsContext(t *testing.T) {
 	})
 }
 
-// TestACreateIsSettledByItsData: the session's node at the path is another call's, which was a transaction.
+// TestACreateIsSettledByItsData: the session's node at the path is another call's, which was a
+// transaction.
 func TestACreateIsSettledByItsData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -72,8 +74,9 @@ func TestACreateIsSettledByItsData(t *testing.T) {
 	})
 }
 
-// TestABoundIsNotEnforcedByAFailedQuestion: the session's nodes have been deleted by another client. The create that asks the servers which nodes there are gives up; the one that
-// waits for its answer asks again.
+// TestABoundIsNotEnforcedByAFailedQuestion: the session's nodes have been deleted by another
+// client. The create that asks the servers which nodes there are gives up; the one that waits for
+// its answer asks again.
 func TestABoundIsNotEnforcedByAFailedQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

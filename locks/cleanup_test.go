@@ -15,8 +15,10 @@ import (
 
 func TestReleaseIsACleanup(t *testing.T) {
 	for name, lockerOf := range map[string]func(*framework.Client) locks.Locker{
-		"mutex":     func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path) },
-		"handoff":   func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path, locks.WithLocalHandoff(1)) },
+		"mutex": func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path) },
+		"handoff": func(c *framework.Client) locks.Locker {
+			return locks.NewMutex(c, path, locks.WithLocalHandoff(1))
+		},
 		"reader":    func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path).RLocker() },
 		"semaphore": func(c *framework.Client) locks.Locker { return locks.NewSemaphore(c, path, 3).Permits(2) },
 		"claim":     func(c *framework.Client) locks.Locker { return locks.NewClaim(c, pathMutex) },
@@ -32,11 +34,13 @@ func TestReleaseIsACleanup(t *testing.T) {
 	}
 }
 
-// TestReleaseTellsARefusal of the servers apart: they let this client delete nothing in the lock's directory.
+// TestReleaseTellsARefusal of the servers apart: they let this client delete nothing in the lock's
+// directory.
 func TestReleaseTellsARefusal(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		withoutDelete := config
-		withoutDelete.ParentACL = []framework.ACL{{Perms: framework.PermAll &^ framework.PermDelete, Scheme: "world", ID: "anyone"}}
+		const perms = framework.PermAll &^ framework.PermDelete
+		withoutDelete.ParentACL = []framework.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}
 		l := lock(t, w.zk.Member(t, "a", withoutDelete).Client)
 		err := l.Release(t.Context())
 		require.ErrorIs(t, err, framework.ErrUnconfirmed)
@@ -49,7 +53,8 @@ func TestReleaseTellsARefusal(t *testing.T) {
 func TestAMultiLockFailsThoughAPartStays(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		withoutDelete := config
-		withoutDelete.ParentACL = []framework.ACL{{Perms: framework.PermAll &^ framework.PermDelete, Scheme: "world", ID: "anyone"}}
+		const perms = framework.PermAll &^ framework.PermDelete
+		withoutDelete.ParentACL = []framework.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}
 		a, b := w.zk.Member(t, "a", withoutDelete).Client, w.zk.Member(t, "b", config).Client
 		_, err := locks.NewMutex(b, "/two/2").Lock(t.Context())
 		require.NoError(t, err)

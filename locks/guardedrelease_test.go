@@ -12,8 +12,10 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestNextHolderWritesBehindLateGuardedWrites: a guarded write of a holder is on its way on another client when the holder releases. The server refuses the deletion of the holder's
-// node at first. The next holder is of the same process: it is granted when the node is gone, and its write comes behind the late one, or the late one is refused.
+// TestNextHolderWritesBehindLateGuardedWrites: a guarded write of a holder is on its way on another
+// client when the holder releases. The server refuses the deletion of the holder's node at first.
+// The next holder is of the same process: it is granted when the node is gone, and its write comes
+// behind the late one, or the late one is refused.
 func TestNextHolderWritesBehindLateGuardedWrites(t *testing.T) {
 	for name, opts := range map[string][]locks.MutexOption{"": nil, "WithAsyncRelease": {locks.WithAsyncRelease()}} {
 		for _, refused := range []bool{false, true} {
@@ -29,7 +31,8 @@ func TestNextHolderWritesBehindLateGuardedWrites(t *testing.T) {
 					b.Link.BlackHole(true, false)
 					late := make(chan error, 1)
 					go func() {
-						_, err := b.Multi(t.Context(), first.Guard(), framework.SetOp("/x", []byte("former"), framework.AnyVersion))
+						set := framework.SetOp("/x", []byte("former"), framework.AnyVersion)
+						_, err := b.Multi(t.Context(), first.Guard(), set)
 						late <- err
 					}()
 					synctest.Wait()
@@ -44,7 +47,8 @@ func TestNextHolderWritesBehindLateGuardedWrites(t *testing.T) {
 						time.Sleep(time.Second)
 					}
 					require.Equal(t, []string{"next"}, next.now())
-					_, err = a.Multi(t.Context(), next.lease("next").Guard(), framework.SetOp("/x", []byte("next"), framework.AnyVersion))
+					set := framework.SetOp("/x", []byte("next"), framework.AnyVersion)
+					_, err = a.Multi(t.Context(), next.lease("next").Guard(), set)
 					require.NoError(t, err)
 					if !refused {
 						b.Link.Heal()
@@ -62,7 +66,8 @@ func TestNextHolderWritesBehindLateGuardedWrites(t *testing.T) {
 	}
 }
 
-// TestUnguardedLeaseIsPassedOnAtOnce: without a guard, the next holder of the same process does not wait for the answer to the deletion.
+// TestUnguardedLeaseIsPassedOnAtOnce: without a guard, the next holder of the same process does not
+// wait for the answer to the deletion.
 func TestUnguardedLeaseIsPassedOnAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
@@ -82,7 +87,8 @@ func TestUnguardedLeaseIsPassedOnAtOnce(t *testing.T) {
 	})
 }
 
-// TestNextHolderWaitsForARefusedDeletion: the servers refuse to delete the node of a holder whose guard was used. Its writes stay possible, so nobody is granted.
+// TestNextHolderWaitsForARefusedDeletion: the servers refuse to delete the node of a holder whose
+// guard was used. Its writes stay possible, so nobody is granted.
 func TestNextHolderWaitsForARefusedDeletion(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		noDelete := []framework.ACL{{Perms: framework.PermAll &^ framework.PermDelete, Scheme: "world", ID: "anyone"}}

@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// lagging makes a member's server show nothing that is written from now on, until the member syncs or writes.
+// lagging makes a member's server show nothing that is written from now on, until the member syncs
+// or writes.
 func (w *world) lagging(m *zktest.Member) {
 	s, err := m.Session(w.t.Context())
 	require.NoError(w.t, err)
@@ -19,7 +20,8 @@ func (w *world) lagging(m *zktest.Member) {
 	w.t.Cleanup(catchUp)
 }
 
-// TestTryLockAfterAReleaseBehindALaggingServer: nobody holds the lock or waits for it, but the server of the member that tries does not show that yet.
+// TestTryLockAfterAReleaseBehindALaggingServer: nobody holds the lock or waits for it, but the
+// server of the member that tries does not show that yet.
 func TestTryLockAfterAReleaseBehindALaggingServer(t *testing.T) {
 	for name, kind := range map[string]func(c *framework.Client) locks.Locker{
 		"mutex": func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path) },
@@ -57,7 +59,8 @@ func TestAFailedTryWritesNothing(t *testing.T) {
 	})
 }
 
-// TestRevokeAndEvictBehindALaggingServer: the holder's node is there, but the operator's server does not show it yet.
+// TestRevokeAndEvictBehindALaggingServer: the holder's node is there, but the operator's server
+// does not show it yet.
 func TestRevokeAndEvictBehindALaggingServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, operator := w.member("a"), w.member("operator")

@@ -22,7 +22,8 @@ func TestLeaveIsACleanup(t *testing.T) {
 	}}.Check(t)
 }
 
-// TestUpdateEndsWithLeave, which begins while there is no connection: the deletion of the node lasts longer.
+// TestUpdateEndsWithLeave, which begins while there is no connection: the deletion of the node
+// lasts longer.
 func TestUpdateEndsWithLeave(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")

@@ -16,13 +16,16 @@ import (
 
 func registered(t *testing.T, m *zktest.Member, opts ...registry.RegisterOption) *registry.Registration {
 	t.Helper()
-	g, err := registry.New(m.Client, base).Register(t.Context(), registry.Instance{Service: billing, ID: "one", Address: "10.0.0.1", Port: 1}, opts...)
+	one := registry.Instance{Service: billing, ID: "one", Address: "10.0.0.1", Port: 1}
+	g, err := registry.New(m.Client, base).Register(t.Context(), one, opts...)
 	require.NoError(t, err)
 	return g
 }
 
 func TestCloseOfARegistrationIsACleanup(t *testing.T) {
-	cleanuptest.Cleanup{Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error { return registered(t, m).Close }}.Check(t)
+	cleanuptest.Cleanup{Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
+		return registered(t, m).Close
+	}}.Check(t)
 }
 
 func TestDrainGoesOnAfterTheEndOfItsContext(t *testing.T) {
@@ -37,7 +40,8 @@ func TestDrainGoesOnAfterTheEndOfItsContext(t *testing.T) {
 	}}.CheckConfirmed(t)
 }
 
-// TestUpdateEndsWithClose, which begins while there is no connection: the deletion of the node lasts longer.
+// TestUpdateEndsWithClose, which begins while there is no connection: the deletion of the node
+// lasts longer.
 func TestUpdateEndsWithClose(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")

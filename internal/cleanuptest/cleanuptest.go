@@ -1,4 +1,5 @@
-// Package cleanuptest checks the cleanups of all packages, such as Release, Resign, Leave and Close, in the same way: with contexts that have ended, lost replies, lost connections and lost
+// Package cleanuptest checks the cleanups of all packages, such as Release, Resign, Leave and
+// Close, in the same way: with contexts that have ended, lost replies, lost connections and lost
 // sessions. It is for tests only.
 package cleanuptest
 
@@ -24,11 +25,13 @@ const (
 type Cleanup struct {
 	// Begin makes something that the cleanup gives back, and returns the cleanup.
 	Begin func(t *testing.T, m *zktest.Member) func(ctx context.Context) error
-	// Lost are wrapped by the cleanup's error when the session is lost. By default these are framework.ErrUnconfirmed and framework.ErrSessionLost.
+	// Lost are wrapped by the cleanup's error when the session is lost. By default these are
+	// framework.ErrUnconfirmed and framework.ErrSessionLost.
 	Lost []error
 	// LostReply is wrapped by the error after a lost reply; nil: there is no error.
 	LostReply error
-	// NextSession says that the cleanup may need the next session when its own is lost: it finds out what requests without an answer have done.
+	// NextSession says that the cleanup may need the next session when its own is lost: it finds
+	// out what requests without an answer have done.
 	NextSession bool
 }
 
@@ -66,7 +69,8 @@ func (c Cleanup) runEach(t *testing.T, checks map[string]func(r run)) {
 	}
 }
 
-// CheckConfirmed runs a cleanup that is a part of another call, which does not return the cleanup's error. Whenever the servers can be reached, they must have confirmed it when the call returns.
+// CheckConfirmed runs a cleanup that is a part of another call, which does not return the cleanup's
+// error. Whenever the servers can be reached, they must have confirmed it when the call returns.
 func (c Cleanup) CheckConfirmed(t *testing.T) {
 	t.Helper()
 	c.runEach(t, map[string]func(r run){
@@ -131,7 +135,8 @@ func (r run) replyLost() {
 	r.requireNothingLeft()
 }
 
-// connectionDown requires that the cleanup goes on in the background, and needs no end of the session.
+// connectionDown requires that the cleanup goes on in the background, and needs no end of the
+// session.
 func (r run) connectionDown() {
 	r.m.Link.BlackHole(true, true)
 	ctx, cancel := context.WithCancel(r.t.Context())

@@ -10,12 +10,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
-// FinishCleanup waits until done is closed, for as long as framework.Client.CleanupContext allows, also if ctx has ended. unconfirmed, unless it is nil, returns
-// why the servers have not confirmed the cleanup. FinishCleanup returns nil if done is closed and unconfirmed has no reason. Otherwise the error wraps
-// framework.ErrUnconfirmed and the reason, which is else the end of the time.
+// FinishCleanup waits until done is closed, for as long as framework.Client.CleanupContext allows,
+// also if ctx has ended. unconfirmed, unless it is nil, returns why the servers have not confirmed
+// the cleanup. FinishCleanup returns nil if done is closed and unconfirmed has no reason. Otherwise
+// the error wraps framework.ErrUnconfirmed and the reason, which is else the end of the time.
 //
 // The client may be nil: a recipe without a client has nothing to clean up, and ends at once.
-func FinishCleanup(ctx context.Context, client *framework.Client, done <-chan struct{}, unconfirmed func() error) error {
+func FinishCleanup(
+	ctx context.Context, client *framework.Client, done <-chan struct{}, unconfirmed func() error,
+) error {
 	reason := func() error {
 		if unconfirmed == nil {
 			return nil
@@ -36,7 +39,8 @@ func FinishCleanup(ctx context.Context, client *framework.Client, done <-chan st
 	}
 }
 
-// LastDeletion is the latest deletion of a node that a recipe keeps on session after session. The zero value has none.
+// LastDeletion is the latest deletion of a node that a recipe keeps on session after session. The
+// zero value has none.
 type LastDeletion struct {
 	latest atomic.Pointer[primitives.Discarded]
 }
