@@ -199,21 +199,16 @@ func (g *Gate) readGate(ctx context.Context, s *framework.Session) (framework.St
 	return st, err
 }
 
-// checkIsGate refuses a node that is no gate. A gate of Curator's holds its creator's address. locks.Revoke replaces the data of a gate that a lease holds.
+// checkIsGate refuses a node that is no gate. A gate of Curator's holds its creator's address.
 func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 	if st.NumChildren > 0 {
 		return fmt.Errorf("%w: %s has children", ErrForeign, g.path)
 	}
-	if _, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 || isRevokedHold(data, st) {
+	if _, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 {
 		return nil
 	}
 	_, err := parseRecord(g.path, gateKind, data)
 	return err
-}
-
-// isRevokedHold reports whether a node is a gate, or another claim, whose holder was asked to release it: locks.Revoke has replaced its data.
-func isRevokedHold(data []byte, st framework.Stat) bool {
-	return st.EphemeralOwner != 0 && st.NumChildren == 0 && string(data) == locks.RevokeMark
 }
 
 // onSessions runs f on session after session until it is done.

@@ -91,13 +91,18 @@ func TestAHeldGateFallsWithItsHolder(t *testing.T) {
 	})
 }
 
-// TestGateWithRevokedHolderRemainsAGate: the request for its release replaces the data of the gate's node.
+// TestGateWithRevokedHolderRemainsAGate: the request for its release is added to the gate's record. What Curator's Revoker writes in place of the record does not last.
 func TestGateWithRevokedHolderRemainsAGate(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		operator := w.member("b")
 		a, b := barrier.NewGate(w.member("a").Client, path), barrier.NewGate(operator.Client, path)
 		lease, err := a.Hold(t.Context())
 		require.NoError(t, err)
+		synctest.Wait()
+		_, err = operator.Set(t.Context(), path, []byte("__REVOKE__"), framework.AnyVersion)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.True(t, up(t, b))
 		over, waited := wait(b)
 		require.False(t, over())
 		require.NoError(t, locks.Revoke(t.Context(), operator.Client, lease.Node()))
@@ -106,9 +111,10 @@ func TestGateWithRevokedHolderRemainsAGate(t *testing.T) {
 		report, err := barrier.Inspect(t.Context(), operator.Client, path)
 		require.NoError(t, err)
 		require.Equal(t, barrier.GateReport, report.Kind)
-		require.NotZero(t, report.RaisedBy.Session)
+		require.Equal(t, "a", report.RaisedBy.Owner)
 		for r, err := range barrier.List(t.Context(), operator.Client, "/") {
-			t.Errorf("a claim looks the same: %v, %v", r, err)
+			require.NoError(t, err)
+			require.Equal(t, report, r)
 		}
 		_, err = b.Hold(t.Context())
 		require.ErrorIs(t, err, barrier.ErrRaised)
@@ -117,7 +123,7 @@ func TestGateWithRevokedHolderRemainsAGate(t *testing.T) {
 		require.NoError(t, b.Lower(t.Context()))
 		require.NoError(t, waited())
 		require.NoError(t, lease.Release(t.Context()))
-		require.NoError(t, operator.Create(t.Context(), path, []byte(locks.RevokeMark), framework.Persistent))
+		require.NoError(t, operator.Create(t.Context(), path, []byte("__REVOKE__"), framework.Persistent))
 		require.ErrorIs(t, b.Wait(t.Context()), barrier.ErrForeign, "no lease holds it")
 	})
 }

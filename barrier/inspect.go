@@ -49,8 +49,7 @@ type Report struct {
 	Counted []string
 	// Open reports whether a latch has opened.
 	Open bool
-	// RaisedBy describes the process that has raised a gate. Session is 0 if the gate stays up until it is lowered. A gate of Curator's has only a host address. A gate whose
-	// holder was asked to release it (locks.Revoke) has only the session.
+	// RaisedBy describes the process that has raised a gate. Session is 0 if the gate stays up until it is lowered. A gate of Curator's has only a host address.
 	RaisedBy Member
 }
 
@@ -116,10 +115,6 @@ func newReport(path string, data []byte, st framework.Stat) (r *Report, in strin
 	r = &Report{Path: path}
 	if address, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 && st.NumChildren == 0 {
 		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{Host: address.String()}, st)
-		return r, "", nil
-	}
-	if isRevokedHold(data, st) {
-		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{}, st)
 		return r, "", nil
 	}
 	var head nodeRecord
@@ -286,7 +281,7 @@ func listBatch(ctx context.Context, client *framework.Client, paths []string, yi
 			continue
 		}
 		if node.Err == nil {
-			if _, _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, ErrForeign) || isRevokedHold(node.Data, node.Stat) {
+			if _, _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, ErrForeign) {
 				continue
 			}
 		}

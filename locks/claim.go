@@ -99,18 +99,16 @@ func (c *Claim) createAndLease(ctx context.Context, m *pathMutex) (*Lease, error
 
 // endHoldWithNode ends a hold when its node is gone, or is another node of the same name, which the proof of life cannot tell apart.
 func endHoldWithNode(s *framework.Session, h primitives.Hold, node primitives.Created) {
+	var own ownNode
 	for {
-		_, st, w, err := s.WatchData(h.Context(), node.Path)
+		data, st, w, err := s.WatchData(h.Context(), node.Path)
 		if errors.Is(err, framework.ErrNoNode) || err == nil && st.Czxid != node.Zxid {
 			h.End(fmt.Errorf("%w: %s", framework.ErrNodeGone, node.Path))
 		}
 		if err != nil {
 			return
 		}
-		select {
-		case <-w.C():
-		case <-h.Context().Done():
-			w.Stop()
+		if !own.awaitChange(h.Context(), s, node.Path, data, st, w) {
 			return
 		}
 	}

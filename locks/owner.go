@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -23,6 +24,8 @@ type ownerRecord struct {
 	Since time.Time `json:"since"`
 	// Trace is the caller's trace context, in the form of its propagators.
 	Trace map[string]string `json:"trace,omitempty"`
+	// Revoked says that another client has asked the owner to release; see Revoke.
+	Revoked bool `json:"revoked,omitempty"`
 }
 
 const ownerVersion = 1
@@ -33,6 +36,28 @@ func parseOwner(data []byte) (o ownerRecord, ok bool) {
 		return ownerRecord{}, false
 	}
 	return o, true
+}
+
+// revokeMark is what Curator's Revoker writes into the node of a holder to request its release.
+var revokeMark = []byte("__REVOKE__")
+
+// isRevoked reports whether a node's data requests the release of its holder.
+func isRevoked(data []byte) bool {
+	o, ok := parseOwner(data)
+	return ok && o.Revoked || bytes.Equal(data, revokeMark)
+}
+
+// withRevocation returns a node's data with the request for its holder's release. It keeps each byte of the owner's record: the field is the last one, and so the one that
+// counts. Other data become Curator's mark.
+func withRevocation(data []byte) []byte {
+	switch o, ok := parseOwner(data); {
+	case !ok:
+		return revokeMark
+	case o.Revoked:
+		return data
+	}
+	fields := bytes.TrimSuffix(bytes.TrimSpace(data), []byte("}")) // a version at least
+	return append(bytes.Clone(fields), `,"revoked":true}`...)
 }
 
 // host is this machine's name, or "" when it is not known.

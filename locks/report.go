@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"time"
@@ -73,7 +74,9 @@ type Entry struct {
 	Permits int `json:"permits,omitempty"`
 	// Trace is the trace context of the call that joined.
 	Trace map[string]string `json:"-"`
-	// Foreign reports that the data does not describe an owner: another library wrote it, or WithData, or Revoke.
+	// Revoked reports that another client has asked the owner to release; see Revoke.
+	Revoked bool `json:"revoked,omitempty"`
+	// Foreign reports that the data does not describe an owner: another library wrote it, or WithData.
 	Foreign bool `json:"foreign,omitempty"`
 	// Data is a foreign node's data, up to 4 KiB.
 	Data string `json:"data,omitempty"`
@@ -105,10 +108,11 @@ const maxExcerpt = 4 << 10
 // entryOf describes a node by its data and its Stat.
 func entryOf(node string, kind LockKind, data []byte, st framework.Stat) Entry {
 	e := Entry{Node: node, Session: SessionID(st.EphemeralOwner), Token: st.Czxid, Since: st.Ctime.UTC()}
-	if kind == ElectionLock && len(data) > 0 {
+	if kind == ElectionLock && len(data) > 0 && !bytes.Equal(data, revokeMark) {
 		e.Owner = printableExcerpt(data)
 		return e
 	}
+	e.Revoked = isRevoked(data)
 	o, ours := parseOwner(data)
 	if !ours {
 		e.Foreign, e.Data = true, printableExcerpt(data)

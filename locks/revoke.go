@@ -6,31 +6,39 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// RevokeMark is what Revoke, like Curator's Revoker, writes into the node of a holder to request its release.
-const RevokeMark = "__REVOKE__"
-
-var revokeMark = []byte(RevokeMark)
-
 // Revoke requests that the holder of this node (see Entry.Node) releases its lease. The holder sees the request by Lease.Revoked, or, in a
-// Java program, by Curator's revocation listener. It is only a request: a holder that does not listen goes on. Revoke
-// overwrites the node's data, and with it the description of the owner, as Curator does. The error wraps ErrHolderGone when there is no
-// such node.
+// Java program, by Curator's revocation listener. It is only a request: a holder that does not listen goes on. Entry.Revoked reports it.
+//
+// Revoke adds the request to the record of the node's owner. Where there is none, as in the nodes of other libraries and of WithData, it overwrites the
+// node's data with the mark of Curator's Revoker. It refuses the candidates of an election, whose data are their ids and who do not listen: Election.RequestTransfer asks a
+// leader. The error wraps ErrHolderGone when there is no such node, or framework.ErrNoAuth: Revoke reads the node, too.
 func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	if client == nil {
 		return errors.New("revoke: the client is nil")
 	}
-	st, err := recipe.SyncedStat(ctx, client, node)
-	if err == nil && st.EphemeralOwner == 0 {
-		return fmt.Errorf("revoke %s: %w: the node belongs to no session", node, framework.ErrInvalidPath)
+	if p, ok := positionOf(node); ok && p.Kind == waitline.Latch {
+		return fmt.Errorf("revoke %s: %w: the node is a candidate of an election", node, framework.ErrInvalidPath)
 	}
-	if err == nil {
-		_, err = client.Set(ctx, node, revokeMark, framework.AnyVersion)
+	err := recipe.Sync(ctx, client, node)
+	for again := err == nil; again; {
+		var data []byte
+		var st framework.Stat
+		data, st, err = client.Get(ctx, node)
+		switch {
+		case err == nil && st.EphemeralOwner == 0:
+			return fmt.Errorf("revoke %s: %w: the node belongs to no session", node, framework.ErrInvalidPath)
+		case err == nil && !isRevoked(data):
+			_, err = client.Set(ctx, node, withRevocation(data), st.Version)
+		}
+		again = errors.Is(err, framework.ErrBadVersion) // another program has written meanwhile
 	}
 	if errors.Is(err, framework.ErrNoNode) {
 		err = ErrHolderGone
@@ -66,7 +74,8 @@ func Evict(ctx context.Context, client *framework.Client, node string, token int
 }
 
 // Revoked is closed when another client requests the release of any of the lease's nodes; see Revoke. The lease remains valid: the holder may
-// finish its work, and should then release. The nodes are watched from the first call on.
+// finish its work, and should then release. The nodes are watched from the first call on. When Curator's Revoker overwrites the owner's record after that, the
+// lease writes the record back, with the request in it.
 func (l *Lease) Revoked() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,25 +89,47 @@ func (l *Lease) Revoked() <-chan struct{} {
 
 // watchForRevocation watches a node's data until ctx, which is a lease's, ends.
 func (l *Lease) watchForRevocation(ctx context.Context, node string, tell func()) {
+	var own ownNode
 	for {
-		data, _, w, err := l.session.WatchData(ctx, node)
+		data, st, w, err := l.session.WatchData(ctx, node)
 		if errors.Is(err, framework.ErrNoNode) { // the next proof of life would find that out later
 			l.loseNodes(fmt.Errorf("%w: %s", framework.ErrNodeGone, node))
 		}
 		if err != nil { // the lease has ended
 			return
 		}
-		if bytes.Equal(data, revokeMark) {
-			w.Stop()
+		if isRevoked(data) {
 			tell()
+		}
+		if !own.awaitChange(ctx, l.session, node, data, st, w) {
 			return
 		}
-		select {
-		case <-w.C():
-		case <-ctx.Done():
-			w.Stop()
-			return
+	}
+}
+
+// ownNode knows what a holder has written into its node.
+type ownNode struct {
+	record []byte // nil while it is not known
+	zxid   int64  // the transaction that created the node
+}
+
+// awaitChange waits until the node has to be read again. If another program has overwritten the owner's record with Curator's mark, awaitChange first writes the record
+// back. It stops the watch, and returns false when ctx has ended.
+func (o *ownNode) awaitChange(ctx context.Context, s *framework.Session, node string, data []byte, st framework.Stat, w *framework.Watch) bool {
+	defer w.Stop()
+	if _, ok := parseOwner(data); ok {
+		o.record, o.zxid = withRevocation(data), st.Czxid
+	}
+	if o.record != nil && o.zxid == st.Czxid && bytes.Equal(data, revokeMark) {
+		if _, err := s.Set(ctx, node, o.record, st.Version); failure.IsTransient(err) {
+			return recipe.Pause(ctx, time.Second) == nil
 		}
+	}
+	select {
+	case <-w.C():
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

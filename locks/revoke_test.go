@@ -44,12 +44,13 @@ func TestAHolderIsAskedToRelease(t *testing.T) {
 	eachRevocable(t, func(t *testing.T, w *world, _, b *zktest.Member, l *locks.Lease) {
 		revoked := l.Revoked()
 		require.False(t, asked(l))
+		before, _ := w.zk.Node(l.Node())
 		require.NoError(t, locks.Revoke(t.Context(), b.Client, l.Node()))
 		<-revoked
 		require.NoError(t, l.Err(), "it is a request, nothing more")
 		require.NoError(t, l.Context().Err())
 		n, _ := w.zk.Node(l.Node())
-		require.Equal(t, "__REVOKE__", string(n.Data), "as Curator's Revoker writes it")
+		require.Equal(t, strings.TrimSuffix(string(before.Data), "}")+`,"revoked":true}`, string(n.Data), "the owner's record stays")
 		require.True(t, asked(l))
 		require.NoError(t, locks.Revoke(t.Context(), b.Client, l.Node()), "asking twice is harmless")
 		released(t, l)
@@ -65,6 +66,104 @@ func TestRevocationBeforeLookIsSeen(t *testing.T) {
 		released(t, l)
 		require.True(t, asked(l), "it stays asked")
 		w.nothingLeft(t)
+	})
+}
+
+// everyRevocable are locks of all kinds, by their paths.
+func everyRevocable(c *framework.Client) map[string]locks.Locker {
+	return map[string]locks.Locker{
+		"/m": locks.NewMutex(c, "/m"), "/r": locks.NewRWLock(c, "/r").RLocker(), "/w": locks.NewRWLock(c, "/w"), "/s": locks.NewSemaphore(c, "/s", 1), "/c": locks.NewClaim(c, "/c"),
+		"/h": locks.NewMutex(c, "/h", locks.WithLocalHandoff(time.Minute)),
+	}
+}
+
+// TestARevokedHolderIsStillKnown: a report shows who holds, and that another client has asked for the lock.
+func TestARevokedHolderIsStillKnown(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		b := w.member("b").Client
+		for at, l := range everyRevocable(w.member("a").Client) {
+			lease := held(t, t.Context(), l)
+			want := inspect(t, b, at).Holders
+			require.Len(t, want, 1)
+			require.Equal(t, "a", want[0].Owner)
+			require.False(t, want[0].Revoked)
+			want[0].Revoked = true
+			require.NoError(t, locks.Revoke(t.Context(), b, want[0].Node))
+			require.Equal(t, want, inspect(t, b, at).Holders)
+			require.NoError(t, locks.Revoke(t.Context(), b, want[0].Node))
+			require.Equal(t, want, inspect(t, b, at).Holders)
+			require.True(t, asked(lease))
+			released(t, lease)
+		}
+	})
+}
+
+// TestAnOverwrittenOwnerIsWrittenBack: Curator's Revoker overwrites the record of a holder that listens. Connections and answers are lost meanwhile.
+func TestAnOverwrittenOwnerIsWrittenBack(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b").Client
+		for at, l := range everyRevocable(a.Client) {
+			lease := held(t, t.Context(), l)
+			want := inspect(t, b, at).Holders
+			want[0].Revoked = true
+			if at != "/c" { // a claim watches its node anyway
+				require.False(t, asked(lease))
+			}
+			synctest.Wait()
+			for range 3 {
+				fault := w.zk.DropReply(1, zktest.Match{Op: zktest.OpSetData, Path: want[0].Node, Session: lease.Session()})
+				_, err := b.Set(t.Context(), want[0].Node, []byte("__REVOKE__"), framework.AnyVersion)
+				require.NoError(t, err)
+				time.Sleep(timeout / 4)
+				select {
+				case <-fault.Hit():
+				default:
+					t.Fatal("nothing was written", at)
+				}
+				require.Equal(t, want, inspect(t, b, at).Holders)
+				require.True(t, asked(lease))
+			}
+			require.NoError(t, lease.Err())
+			released(t, lease)
+		}
+	})
+}
+
+// TestNoRecordIsWrittenIntoAnothersNode: another client has the name of a claim that an operator has deleted, and was asked to release it.
+func TestNoRecordIsWrittenIntoAnothersNode(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b").Client
+		lease := held(t, t.Context(), locks.NewClaim(a.Client, "/c"))
+		_ = lease.Revoked()
+		synctest.Wait()
+		a.Link.Cut()
+		require.NoError(t, b.Delete(t.Context(), "/c", framework.AnyVersion))
+		put(t, b, "/c", "__REVOKE__", framework.Ephemeral)
+		a.Link.Heal()
+		time.Sleep(timeout)
+		require.ErrorIs(t, lease.Err(), framework.ErrNodeGone)
+		require.Equal(t, []string{"__REVOKE__"}, data(inspect(t, b, "/c").Holders))
+	})
+}
+
+// TestOtherLibrariesGetCuratorsMark, and so do holders with data of their own: only their programs know what they have written.
+func TestOtherLibrariesGetCuratorsMark(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a").Client, w.member("b").Client
+		lease := held(t, t.Context(), locks.NewMutex(a, path, locks.WithData([]byte("mine"))))
+		put(t, a, path+"/_c_00000000-0000-0000-0000-000000000001-lock-0000000007", "10.0.0.1", framework.Ephemeral)
+		require.False(t, asked(lease))
+		r := inspect(t, b, path)
+		for _, e := range slices.Concat(r.Holders, r.Waiters) {
+			require.NoError(t, locks.Revoke(t.Context(), b, e.Node))
+		}
+		require.True(t, asked(lease))
+		r = inspect(t, b, path)
+		require.Equal(t, []string{"__REVOKE__", "__REVOKE__"}, data(slices.Concat(r.Holders, r.Waiters)))
+		for _, e := range slices.Concat(r.Holders, r.Waiters) {
+			require.True(t, e.Revoked)
+			require.True(t, e.Foreign)
+		}
 	})
 }
 
@@ -194,6 +293,7 @@ func TestRevokeRefusesOtherNodes(t *testing.T) {
 		for node, want := range map[string]string{
 			"": "invalid path", "x": "invalid path", "/a/": "invalid path", "/": "the node belongs to no session",
 			"/data": "the node belongs to no session", "/locks/none": "the holder is gone",
+			"/e/_c_00000000-0000-0000-0000-000000000001-latch-0000000001": "a candidate of an election",
 		} {
 			err := locks.Revoke(t.Context(), c, node)
 			require.ErrorContains(t, err, want)

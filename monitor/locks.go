@@ -136,8 +136,8 @@ func (w *lockLooker) findFaults(l *lookResult, r *locks.Report) {
 		}
 	}
 	for _, e := range r.Holders {
-		if e.Data == locks.RevokeMark {
-			l.addFinding(Finding{Problem: ProblemSilent, Path: r.Path, Node: e.Node}, "an operator has asked %s to release the lock, and it still holds; its session is %s", e.Node, e.Session)
+		if e.Revoked {
+			l.addFinding(Finding{Problem: ProblemSilent, Path: r.Path, Node: e.Node}, "an operator has asked %s to release the lock, and it still holds", describeEntry(e))
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestFaultyLines(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
 		w.put(m, contender("/app/orphan", 1), "", framework.Persistent)
-		w.put(m, contender("/app/silent", 1), locks.RevokeMark, framework.Ephemeral)
+		w.put(m, contender("/app/silent", 1), "__REVOKE__", framework.Ephemeral)
 		w.put(m, contender("/app/mixed", 1), "", framework.Ephemeral)
 		w.put(m, "/app/mixed/_c_00000002-0000-4000-8000-000000000000-latch-0000000002", "x", framework.Ephemeral)
 		w.watch("x")

@@ -276,7 +276,13 @@ func TestReleaseDeletesANodeOnlyAsItWasShown(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, "--node is empty: leave it out to ask all holders")
 	s.ok("revoke", "deploy")
-	require.Contains(t, s.ok("locks"), ", asked to let go")
+	asked := decode(t, s.ok("locks", "deploy", "--json"))["holders"].([]any)[0].(map[string]any)
+	require.Equal(t, true, asked["revoked"])
+	require.NotContains(t, asked, "foreign")
+	require.NotEmpty(t, asked["host"])
+	require.Contains(t, s.ok("locks"), asked["owner"].(string)+", asked to let go")
+	_, out, _ := s.run("check")
+	require.Contains(t, out, "an operator has asked "+asked["owner"].(string)+" on ")
 	s.ok("release", "deploy", "--node", node[strings.LastIndexByte(node, '/')+1:], "-y")
 	require.Equal(t, "held", next.line(0))
 	require.Equal(t, 0, next.wait())
@@ -301,4 +307,15 @@ func TestDoctorTellsWhatObserversNeed(t *testing.T) {
 	require.Empty(t, adviceOnObservers(0, framework.Config{}))
 	require.Empty(t, adviceOnObservers(2, framework.Config{ObserverMasters: true}))
 	require.Contains(t, adviceOnObservers(2, framework.Config{}), "2: if a server's zoo.cfg has observerMasterPort, set LOCKSTEP_OBSERVER_MASTERS=true")
+}
+
+// TestTheLeaderOfAnElectionIsNotRevoked: its program does not listen, and its node would lose its id.
+func TestTheLeaderOfAnElectionIsNotRevoked(t *testing.T) {
+	s := newStage(t)
+	s.start("elect", "billing", "--id", "web-1", "--", "sleep", "1000")
+	s.queue("/lockstep/elections/billing", 1)
+	code, _, errs := s.run("revoke", "/lockstep/elections/billing")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "hand over with lockstep elections transfer")
+	require.Contains(t, s.ok("elections"), "web-1")
 }

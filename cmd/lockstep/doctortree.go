@@ -169,7 +169,7 @@ func (d *diagnoses) listDirs(ctx context.Context, client *framework.Client, dirs
 }
 
 // examineLocks finds nodes in locks that no session owns, and counts the locks that lockstep locks lists and the nodes that other programs have in lines. A claim may have
-// any data, so it does not tell whose it is; nor does a node any more whose owner was asked to let go.
+// any data, so it does not tell whose it is; nor does a node whose record Curator's Revoker has overwritten.
 func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, root string) error {
 	count, foreign, all := 0, 0, locksFilter{}
 	for r, err := range locks.List(ctx, client, root) {
@@ -188,7 +188,7 @@ func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, 
 			}
 		}
 		for _, e := range append(append([]locks.Entry{}, r.Holders...), r.Waiters...) {
-			if e.Foreign && e.Data != locks.RevokeMark && r.Kind != locks.ClaimLock {
+			if e.Foreign && !e.Revoked && r.Kind != locks.ClaimLock {
 				foreign++
 			}
 			if e.Session == 0 {

@@ -39,7 +39,7 @@ func holderCell(r *locks.Report) cell {
 	if len(r.Holders) == 0 {
 		return dimCell("-")
 	}
-	text := ownerName(r.Holders[0])
+	text := ownerState(r.Holders[0])
 	if mode := r.Holders[0].Mode; mode != "" {
 		text += " (" + mode + ")"
 	}
@@ -98,7 +98,7 @@ func summarizeLock(r *locks.Report) string {
 func entryCells(role cell, r *locks.Report, e locks.Entry, now time.Time) []cell {
 	node := strings.TrimPrefix(e.Node, strings.TrimSuffix(r.Path, "/")+"/")
 	return []cell{
-		role, plainCell(ownerName(e)), plainCell(shortenText(e.Host)), plainCell(formatCount(e.PID)), plainCell(e.Mode), plainCell(formatCount(e.Permits)),
+		role, plainCell(ownerState(e)), plainCell(shortenText(e.Host)), plainCell(formatCount(e.PID)), plainCell(e.Mode), plainCell(formatCount(e.Permits)),
 		plainCell(formatAge(now.Sub(e.Since))), plainCell(strconv.FormatInt(e.Token, 10)), plainCell(e.Session.String()), dimCell(quoteName(node)),
 	}
 }
@@ -113,19 +113,25 @@ func formatCount[N int | int64](n N) string {
 
 // ownerName is the name in an entry's data, or else its session, which can be found in the servers' logs.
 func ownerName(e locks.Entry) string {
-	if e.Data == locks.RevokeMark {
-		return "session " + e.Session.String() + ", asked to let go"
-	}
-	for _, text := range []string{e.Owner, e.Data} {
-		if text != "" {
-			return shortenText(text)
-		}
+	switch {
+	case e.Owner != "":
+		return shortenText(e.Owner)
+	case e.Data != "" && !e.Revoked: // Curator's mark names nobody
+		return shortenText(e.Data)
 	}
 	if e.Session == 0 {
 		_, name := znode.Split(e.Node)
 		return shortenText(name)
 	}
 	return "session " + e.Session.String()
+}
+
+// ownerState is an entry's name, and that its owner was asked to let go.
+func ownerState(e locks.Entry) string {
+	if e.Revoked {
+		return ownerName(e) + ", asked to let go"
+	}
+	return ownerName(e)
 }
 
 // longestText is how many letters of a text are shown at most.

@@ -28,8 +28,8 @@ func newRevoke() *cobra.Command {
 		Use:   "revoke NAME [flags]",
 		Short: "Ask the holders of a lock to let go",
 		Long: `Ask the holders of a lock to let go, as Curator's Revoker does. A holder that does not listen for
-that (Lease.Revoked, Curator's makeRevocable) goes on; the node's description of its owner is
-overwritten. lockstep release takes a hold away from one that does not let go.`,
+that (Lease.Revoked, Curator's makeRevocable) goes on. lockstep locks shows who was asked. lockstep
+release takes a hold away from one that does not let go.`,
 		Example: `  lockstep revoke deploy
   lockstep revoke gpu --node lease-0000000004`,
 		Args: checkNameAlone,
@@ -94,6 +94,9 @@ func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 		return endBySignal(cmd.Context(), err)
 	}
 	defer closeClient(client)
+	if r.Kind == locks.ElectionLock {
+		return usageError("%s is an election, whose leader does not listen for that: hand over with lockstep elections transfer", quoteName(r.Path))
+	}
 	asked := 0
 	for _, e := range r.Holders {
 		if h.node != "" && !h.isNode(e) {

@@ -84,6 +84,9 @@ func holdersText(r *locks.Report) string {
 		since = "has had it since"
 	}
 	text := fmt.Sprintf("%s %s %s", ownerName(r.Holders[0]), since, formatTime(r.Holders[0].Since))
+	if r.Holders[0].Revoked {
+		text += " and was asked to let go"
+	}
 	if more := len(r.Holders) - 1; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}

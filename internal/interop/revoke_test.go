@@ -38,7 +38,7 @@ func (r revoked) lock(ctx context.Context, _ time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// TestCuratorRevokesLockstepLease checks that the lease reports the revocation, and does not end.
+// TestCuratorRevokesLockstepLease checks that the lease reports the revocation, and does not end. A report shows the holder still.
 func TestCuratorRevokesLockstepLease(t *testing.T) {
 	for _, r := range []role{exclusive[0], writer, reader} {
 		t.Run(r.name, func(t *testing.T) {
@@ -60,6 +60,13 @@ func TestCuratorRevokesLockstepLease(t *testing.T) {
 				require.Fail(t, "the lease does not report the revocation")
 			}
 			require.NoError(t, o.lease.Err())
+			s.eventually("a record that the holder has written back", func() bool {
+				report, err := locks.Inspect(s.ctx, s.client, s.path)
+				require.NoError(t, err)
+				require.Len(t, report.Holders, 1)
+				require.True(t, report.Holders[0].Revoked)
+				return report.Holders[0].Owner != ""
+			})
 			s.release(o)
 			s.awaitNoNodes()
 		})

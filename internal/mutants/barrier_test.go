@@ -5,10 +5,6 @@ func init() { lists["barrier"] = barrierMutants }
 // barrierMutants are the safeguards of package barrier.
 var barrierMutants = []mutant{
 	{
-		name: "a gate whose holder was asked to release it is none", file: "barrier/inspect.go", test: "TestGateWithRevokedHolderRemainsAGate",
-		old: "	if isRevokedHold(data, st) {", new: "	if isRevokedHold(data, st) && false {",
-	},
-	{
 		name: "a barrier that is made again has the same directory", file: "barrier/membername.go", test: "TestRoundOfARemadeBarrierEnds|TestLeavingARemadeBarrier",
 		old: "return directoryPrefix + uuid.NewString()", new: "return directoryPrefix + uuid.Nil.String()",
 	},
@@ -249,10 +245,6 @@ var barrierMutants = []mutant{
 	{
 		name: "a gate that a lease holds is raised by others", file: "barrier/gate.go", test: "TestAHeldGateFallsWithItsHolder",
 		old: "case err == nil && st.EphemeralOwner != 0:", new: "case err == nil && st.EphemeralOwner == -1:",
-	},
-	{
-		name: "a gate with a revoked holder is foreign", file: "barrier/gate.go", test: "TestGateWithRevokedHolderRemainsAGate",
-		old: "st.EphemeralOwner == 0 || isRevokedHold(data, st) {", new: "st.EphemeralOwner == 0 {",
 	},
 	{
 		name: "a wait at a gate begins without a sync", file: "barrier/gate.go",

@@ -464,6 +464,24 @@ var locksMutants = []mutant{
 		old: "next.queueItems && i.report.Kind == NoLock",
 		new: "next.queueItems",
 	},
+	// Revocation.
+	{
+		name: "a request to release overwrites the owner's record", file: "locks/owner.go", test: "TestARevokedHolderIsStillKnown",
+		old: "	case !ok:\n		return revokeMark", new: "	case !ok || len(data) > 0:\n		return revokeMark",
+	},
+	{
+		name: "other libraries do not get Curator's mark", file: "locks/owner.go", test: "TestOtherLibrariesGetCuratorsMark",
+		old: "	case !ok:\n		return revokeMark", new: "	case !ok:\n		return append(bytes.Clone(data), revokeMark...)",
+	},
+	{
+		name: "an owner's record that Curator has overwritten is lost", file: "locks/revoke.go", test: "TestAnOverwrittenOwnerIsWrittenBack",
+		old: "if o.record != nil && o.zxid == st.Czxid &&", new: "if false && o.zxid == st.Czxid &&",
+	},
+	{
+		name: "an owner's record is written into another client's node", file: "locks/revoke.go",
+		old: "if o.record != nil && o.zxid == st.Czxid &&", new: "if o.record != nil &&",
+		redundant: "the claim's own watch ends the hold, and with it the write; only a watch of Revoked that is faster needs it",
+	},
 	// Deadlocks.
 	{
 		name: "deadlocks: a cycle counts before its asks have confirmed it", file: "locks/askgraph.go", test: "TestAStaleAskCausesNoAlarm",
