@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,7 +52,10 @@ func TestAKilledLockstepsCommandIsDeadBeforeTheNextHolds(t *testing.T) {
 func TestWithoutAWatchdogTheTimeoutDecides(t *testing.T) {
 	s := slow(t)
 	p := s.start("lock", "demo", "--no-watchdog", "--session-timeout", slowTimeout, "--", "sh", "-c", pair)
+	worker, err := strconv.Atoi(p.line(0))
+	require.NoError(t, err)
 	p.line(1)
+	defer syscall.Kill(worker, syscall.SIGKILL) //nolint:errcheck // it has no watchdog that ends it
 	require.Empty(t, watchdogsOf(p.cmd.Process.Pid))
 	p.signal(syscall.SIGKILL)
 	p.wait()
