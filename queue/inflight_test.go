@@ -43,10 +43,10 @@ func TestInFlightListsWhatConsumersHave(t *testing.T) {
 	})
 }
 
-// TestInFlightReadsLargeItemsInParts: together they are larger than any answer may be.
+// TestInFlightReadsLargeItemsInParts: together they are larger than an answer of the server may be.
 func TestInFlightReadsLargeItemsInParts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		const n = 140
+		const n = itemsAtOnce + 8
 		a := w.member("a", WithMaxInFlight(n))
 		large := strings.Repeat("x", 490_000)
 		for range n {
