@@ -34,7 +34,7 @@ func requireResumed(t *testing.T, known []string, args ...string) (errs string) 
 func TestInMemory(t *testing.T) {
 	t.Parallel()
 	requireResumed(t, []string{"copy-1", "copy-2"})
-	requireResumed(t, nil, "--kill-in", "copy-1", "--no-watchdog", "--session-timeout", "1s")
+	requireResumed(t, nil, "--kill-in", "copy-1", "--no-watchdog", "--session-timeout", "3s")
 	requireResumed(t, steps[:5], "--kill-in", "switch", "--members", "2")
 }
 

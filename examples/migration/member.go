@@ -38,7 +38,7 @@ type kind string
 const (
 	leads    kind = "leads"
 	begins   kind = "begins"   // a step
-	working  kind = "working"  // in the middle of a step
+	working  kind = "working"  // in the middle of a step: the member waits until the parent lets it continue, or kills it
 	finished kind = "finished" // the whole migration
 )
 
@@ -85,6 +85,9 @@ func migrate(ctx context.Context, term *election.Term, ledger *workflow.Ledger, 
 				return 0, err
 			}
 			parent.Send(event{Kind: working, Token: key.Token, Step: step})
+			if err := parent.AwaitContinue(ctx); err != nil {
+				return 0, err
+			}
 			if step != "check" && step != "switch" {
 				rows = rowsOfCopy
 			}

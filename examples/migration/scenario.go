@@ -70,11 +70,13 @@ func (st *scenario) handleEvent(received demo.ChildEvent[event]) (over bool) {
 		st.keys[e.Step] = e.Key
 		log("%s begins %s", received.Child, e.Step)
 	case working:
-		if e.Step == st.killIn && st.killedLeader == "" {
-			st.killedLeader = received.Child
-			st.members.Kill(received.Child)
-			log("%s is killed (SIGKILL) in the middle of %s", received.Child, e.Step)
+		if e.Step != st.killIn || st.killedLeader != "" {
+			st.members.Continue(received.Child)
+			return false
 		}
+		st.killedLeader = received.Child
+		st.members.Kill(received.Child)
+		log("%s is killed (SIGKILL) in the middle of %s", received.Child, e.Step)
 	case finished:
 		s.Rows = e.Rows
 		log("%s has finished the migration: %d rows", received.Child, e.Rows)
