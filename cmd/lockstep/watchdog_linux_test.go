@@ -55,7 +55,7 @@ func TestWithoutAWatchdogTheTimeoutDecides(t *testing.T) {
 	worker, err := strconv.Atoi(p.line(0))
 	require.NoError(t, err)
 	p.line(1)
-	defer syscall.Kill(worker, syscall.SIGKILL) //nolint:errcheck // it has no watchdog that ends it
+	defer syscall.Kill(worker, syscall.SIGKILL) // it has no watchdog that ends it
 	require.Empty(t, watchdogsOf(p.cmd.Process.Pid))
 	p.signal(syscall.SIGKILL)
 	p.wait()
