@@ -40,7 +40,7 @@ func (s *Session) sendHeartbeatWith(generation int64, written func(l *sessionLea
 		return err
 	}
 	pairs := s.transport.mon.PingPairs(generation)
-	s.extendLease(func(l *sessionLease, _ time.Duration) { l.syncAcknowledged(sentAt, pairs) })
+	s.extendLease(func(l *sessionLease, now time.Duration) { l.syncAcknowledged(sentAt, pairs, now) })
 	return nil
 }
 

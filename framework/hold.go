@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/internal/link"
@@ -42,7 +43,8 @@ type heldNode struct {
 	// Guarded by heldNodes.mu.
 	in    *nodeRotation // nil while the node is not held
 	place int           // index in the rotation
-	added int           // heartbeats that had ended when the node was added, or -1 if it must not wait for its watch
+	due   time.Duration // when it has been held for a heartbeat's interval and may be watched; 0 if it must not wait
+	after int           // so many heartbeats, and one more, must have ended before it may be watched
 }
 
 // heldNodes are the nodes that a session's holds name. Heartbeats check those that are not watched.
@@ -60,11 +62,12 @@ type nodeRotation struct {
 	next int
 }
 
-func (hs *heldNodes) addHold(h *hold) {
+// addHold adds a hold's nodes, which may be watched from a time on.
+func (hs *heldNodes) addHold(h *hold, due time.Duration) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for i := range h.nodes {
-		h.nodes[i].added = hs.heartbeats
+		h.nodes[i].due, h.nodes[i].after = due, -1
 		hs.unwatched.addNode(&h.nodes[i])
 	}
 }
@@ -104,14 +107,14 @@ func (hs *heldNodes) beginArming(generation int64) bool {
 
 // nodesToWatch returns up to n unwatched nodes that have been held for a heartbeat's interval, and counts them as watched from now on. If there are none, no more are asked
 // for on this connection until the end of the next heartbeat.
-func (hs *heldNodes) nodesToWatch(n int, generation int64) (nodes []*heldNode) {
+func (hs *heldNodes) nodesToWatch(n int, generation int64, now time.Duration) (nodes []*heldNode) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if hs.arming != generation {
 		return nil
 	}
 	for _, node := range hs.unwatched.list {
-		if len(nodes) < n && node.added < hs.heartbeats-1 {
+		if len(nodes) < n && node.due <= now && node.after < hs.heartbeats {
 			nodes = append(nodes, node)
 		}
 	}
@@ -130,7 +133,7 @@ func (hs *heldNodes) watchSoon(nodes []*heldNode) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for _, n := range nodes {
-		n.added = -1
+		n.due = 0
 	}
 }
 
@@ -154,7 +157,7 @@ func (hs *heldNodes) markUnwatched(n *heldNode, ev Event) {
 	hs.watched.removeNode(n)
 	hs.unwatched.addNode(n)
 	if ev.Kind != Reconnected {
-		n.added = hs.heartbeats - 1
+		n.after = hs.heartbeats
 	}
 }
 
@@ -198,7 +201,7 @@ func (s *Session) watchHeldNodes(generation int64) {
 
 // watchNextNodes asks for one batch of watches, and for the next one when that is answered. Each request reads whose node it is, also if another waiter has armed the watch.
 func (s *Session) watchNextNodes(generation int64) {
-	nodes := s.holds.nodesToWatch(maxWatchesAtOnce, generation)
+	nodes := s.holds.nodesToWatch(maxWatchesAtOnce, generation, s.setup.clock.Now())
 	if len(nodes) == 0 {
 		return
 	}

@@ -11,9 +11,9 @@ import (
 // searches of their model (internal/model):
 //
 // A heartbeat is a write without effect and, once that is acknowledged or refused by the ensemble, ZooKeeper's own sync. When the sync of a
-// heartbeat is acknowledged, the session lives until the *former* heartbeat's send time + T − margin. A pair of pings that was answered T/4 before
-// the heartbeat counts like a former heartbeat. On a new connection the connect request's send time counts once one write is acknowledged. T is
-// the smallest timeout that the servers have granted to the session.
+// heartbeat is acknowledged, the session lives until the *former* heartbeat's send time + T − margin. The former heartbeat is the newest that was
+// answered T/4 before this one was due. A pair of pings that was answered T/4 before the heartbeat counts like a former heartbeat. On a new connection
+// the connect request's send time counts once one write is acknowledged. T is the smallest timeout that the servers have granted to the session.
 //
 // Behind an observer master (furtherBack 1) the heartbeat before the former one counts: the observer's news takes two hops to the
 // leader, and may be a ping interval late on each. Pings do not count there, so such a session is always awake.
@@ -23,22 +23,56 @@ import (
 //
 // Times are readings of one clock. A lease grows, unless a server grants a smaller timeout. The session ensures that a lapsed lease is not revived.
 type sessionLease struct {
-	timeout          time.Duration
-	until            time.Duration    // 0 while the session is dormant
-	connectSentAt    time.Duration    // when the connect request was sent
-	awaitsWrite      bool             // the first write on this connection is not acknowledged yet
-	formerHeartbeats [2]time.Duration // send times of this connection's latest heartbeats with an acknowledged sync, the newest first
-	heartbeatsDone   int              // the number of those since the lease has begun, each a quarter of T after the one before
-	nextIsEarly      bool             // the next heartbeat comes sooner than a quarter of T after the one before
+	timeout       time.Duration
+	until         time.Duration // 0 while the session is dormant
+	connectSentAt time.Duration // when the connect request was sent
+	awaitsWrite   bool          // the first write on this connection is not acknowledged yet
+	latest        []heartbeat   // this connection's latest heartbeats since the lease has begun, the newest first
+	due           time.Duration // when the next heartbeat is due
+	shifted       int           // heartbeats that were due since the session began to move to its own phase, on this connection and under this lease
 
-	furtherBack int // how many heartbeats before the former one is counted: 0, or 1 behind an observer master
+	furtherBack int     // how many heartbeats before the former one is counted: 0, or 1 behind an observer master
+	phase       float64 // the session's own part of the interval between heartbeats, from 0 to less than 1
+}
+
+// heartbeat is one whose sync was acknowledged.
+type heartbeat struct {
+	sentAt     [2]time.Duration // its send time, and that of its former heartbeat, or 0 if it has none
+	answeredAt time.Duration
+}
+
+// heartbeatsKept is how many heartbeats are kept: all since the newest that was answered T/4 before the next one is due.
+const heartbeatsKept = 4
+
+// phaseOf returns a session's own part of the interval between heartbeats. Servers number sessions one after the other, and the multiples of the golden
+// ratio are spread evenly.
+func phaseOf(sessionID int64) float64 {
+	const goldenRatio = 0x9E3779B97F4A7C15 // of 1<<64
+	return float64(uint64(sessionID)*goldenRatio>>11) / (1 << 53)
 }
 
 // nextHeartbeat returns how long to wait before the next heartbeat. It comes early when the lease has begun from old pings, and newer pings can extend the lease
-// soon. An early heartbeat counts the pings only: the former heartbeat counts only with a quarter of T between its end and the next one.
+// soon.
+//
+// Sessions that connect or wake together move to phases of their own: the second heartbeat comes early, after the session's own part of the interval.
+// Then each comes a quarter of T after the one before the last, for so long that the moved ones extend the lease as well. So none is missing that
+// would have come without the move (docs/adr/0099-heartbeats-have-phases-of-their-own.md).
 func (l *sessionLease) nextHeartbeat(pairs []link.PingPair, now time.Duration) time.Duration {
-	wait := l.waitOfLease(l.until, pairs, now)
-	l.nextIsEarly = wait < heartbeatInterval(l.timeout)
+	if len(l.latest) > 0 { // readings of the clock may go back a little
+		now = max(now, l.latest[0].answeredAt)
+	}
+	wait, interval := l.waitOfLease(l.until, pairs, now), heartbeatInterval(l.timeout)
+	switch {
+	case len(l.latest) == 0:
+	case l.shifted == 0 && wait == interval:
+		took := l.latest[0].answeredAt - l.latest[0].sentAt[0]
+		wait = time.Duration(l.phase * float64(max(0, interval-2*took))) // so that its answer comes before the next one is due
+		l.shifted++
+	case l.shifted > 0 && l.shifted <= 2+2*l.furtherBack:
+		wait = max(0, l.latest[1].answeredAt+interval-now)
+		l.shifted++
+	}
+	l.due = now + wait
 	return wait
 }
 
@@ -65,7 +99,8 @@ func (l *sessionLease) beginConnection(sentAt, timeout time.Duration) {
 			l.until = min(l.until, l.endFrom(sentAt))
 		}
 	}
-	l.connectSentAt, l.awaitsWrite, l.heartbeatsDone = sentAt, true, 0
+	l.connectSentAt, l.awaitsWrite = sentAt, true
+	l.forgetHeartbeats()
 }
 
 // writeAcknowledged takes in that a heartbeat's write was acknowledged on this connection.
@@ -76,24 +111,29 @@ func (l *sessionLease) writeAcknowledged() {
 	}
 }
 
-// syncAcknowledged takes in that the sync of the heartbeat sent at sentAt was acknowledged, on the same connection as the pairs of pings.
-func (l *sessionLease) syncAcknowledged(sentAt time.Duration, pairs []link.PingPair) {
+// syncAcknowledged takes in that the sync of the heartbeat sent at sentAt was acknowledged by now, on the same connection as the pairs of pings.
+func (l *sessionLease) syncAcknowledged(sentAt time.Duration, pairs []link.PingPair, now time.Duration) {
 	if l.until == 0 {
 		return
 	}
-	if l.nextIsEarly {
-		l.heartbeatsDone = 0
-	}
-	if l.heartbeatsDone > l.furtherBack {
-		l.extendUntil(l.formerHeartbeats[l.furtherBack])
+	h := heartbeat{sentAt: [2]time.Duration{sentAt}, answeredAt: now}
+	for _, former := range l.latest {
+		if former.answeredAt+heartbeatInterval(l.timeout) > l.due {
+			continue
+		}
+		h.sentAt[1] = former.sentAt[0]
+		if from := former.sentAt[l.furtherBack]; from != 0 {
+			l.extendUntil(from)
+		}
+		break
 	}
 	for _, p := range pairs {
 		if l.furtherBack == 0 && p.AnsweredAt+heartbeatInterval(l.timeout) <= sentAt {
 			l.extendUntil(p.SentAt)
 		}
 	}
-	l.formerHeartbeats[0], l.formerHeartbeats[1] = sentAt, l.formerHeartbeats[0]
-	l.heartbeatsDone++
+	l.latest = slices.Insert(l.latest, 0, h)
+	l.latest = l.latest[:min(len(l.latest), heartbeatsKept)]
 }
 
 // extendUntil extends a lease that stands.
@@ -117,7 +157,12 @@ func (l *sessionLease) beginFrom(packet wakingPacket, now time.Duration) {
 }
 
 // endLease makes the session dormant. Its former heartbeats do not count for a later lease.
-func (l *sessionLease) endLease() { l.until, l.heartbeatsDone = 0, 0 }
+func (l *sessionLease) endLease() {
+	l.until = 0
+	l.forgetHeartbeats()
+}
+
+func (l *sessionLease) forgetHeartbeats() { l.latest, l.shifted = l.latest[:0], 0 }
 
 // wakingPacket is what a lease may begin from: a packet of the present connection that a server has answered.
 type wakingPacket struct {

@@ -22,6 +22,12 @@ func (l *sessionLease) beginFromConnect(t *testing.T, now time.Duration) {
 	l.beginFrom(packet, now)
 }
 
+// beat takes in a heartbeat that was due, sent and answered at one time.
+func (l *sessionLease) beat(at time.Duration, pairs ...link.PingPair) {
+	l.due = at
+	l.syncAcknowledged(at, pairs, at)
+}
+
 func TestLeaseCountsTheConnectOnceAWriteIsAcknowledged(t *testing.T) {
 	var l sessionLease
 	l.beginConnection(t0, leaseT)
@@ -41,11 +47,44 @@ func TestLeaseCountsFromTheHeartbeatBefore(t *testing.T) {
 	l.beginConnection(t0, leaseT)
 	l.beginFromConnect(t, t0)
 	for i := range 4 {
-		sent := t0 + time.Duration(i+1)*time.Second
+		sent := t0 + time.Duration(i+1)*leaseT/4
 		l.writeAcknowledged()
-		l.syncAcknowledged(sent, nil)
-		require.Equal(t, ends(max(t0, sent-time.Second)), l.until, "heartbeat %d", i)
+		l.beat(sent)
+		require.Equal(t, ends(max(t0, sent-leaseT/4)), l.until, "heartbeat %d", i)
 	}
+}
+
+// TestOnlyAHeartbeatAQuarterBeforeIsAFormerOne: those that came between the two do not matter.
+func TestOnlyAHeartbeatAQuarterBeforeIsAFormerOne(t *testing.T) {
+	var l sessionLease
+	l.beginConnection(t0, leaseT)
+	l.beginFromConnect(t, t0)
+	const quarter = leaseT / 4
+	first := t0 + time.Second
+	l.beat(first)
+	l.beat(first + quarter - 1)
+	require.Equal(t, ends(t0), l.until)
+	l.beat(first + quarter)
+	require.Equal(t, ends(first), l.until)
+	l.beat(first + 2*quarter - 1)
+	require.Equal(t, ends(first+quarter-1), l.until)
+	l.due = first + 4*quarter
+	l.syncAcknowledged(l.due, nil, l.due+time.Second)
+	l.beat(first + 5*quarter)
+	require.Equal(t, ends(first+2*quarter-1), l.until, "the one before was answered too late")
+}
+
+// TestAHeartbeatCountsThoughTheClockGoesBack: a reading of the clock may be up to 1 ms less than the one before.
+func TestAHeartbeatCountsThoughTheClockGoesBack(t *testing.T) {
+	l := sessionLease{}
+	l.beginConnection(t0, leaseT)
+	l.beginFromConnect(t, t0)
+	l.shifted = 100
+	l.beat(t0 + time.Second)
+	now := t0 + time.Second - time.Millisecond
+	now += l.nextHeartbeat(nil, now)
+	l.syncAcknowledged(now, nil, now)
+	require.Equal(t, ends(t0+time.Second), l.until)
 }
 
 func TestLeaseBehindObserverMasterCountsFromEarlierHeartbeat(t *testing.T) {
@@ -53,15 +92,15 @@ func TestLeaseBehindObserverMasterCountsFromEarlierHeartbeat(t *testing.T) {
 	l.beginConnection(t0, leaseT)
 	l.beginFromConnect(t, t0)
 	for i := range 5 {
-		sent := t0 + time.Duration(i+1)*time.Second
+		sent := t0 + time.Duration(i+1)*leaseT/4
 		l.writeAcknowledged()
-		l.syncAcknowledged(sent, nil)
-		require.Equal(t, ends(max(t0, sent-2*time.Second)), l.until, "heartbeat %d", i)
+		l.beat(sent)
+		require.Equal(t, ends(max(t0, sent-leaseT/2)), l.until, "heartbeat %d", i)
 	}
-	l.beginConnection(t0+6*time.Second, leaseT)
-	for range 2 {
-		l.syncAcknowledged(t0+9*time.Second, nil)
-		require.Equal(t, ends(t0+3*time.Second), l.until, "the former connection's heartbeats count no more")
+	l.beginConnection(t0+5*leaseT/4, leaseT)
+	for i := range time.Duration(2) {
+		l.beat(t0 + (6+i)*leaseT/4)
+		require.Equal(t, ends(t0+3*leaseT/4), l.until, "the former connection's heartbeats count no more")
 	}
 }
 
@@ -69,14 +108,14 @@ func TestLeaseForgetsHeartbeatsOfAFormerConnection(t *testing.T) {
 	var l sessionLease
 	l.beginConnection(t0, leaseT)
 	l.beginFromConnect(t, t0)
-	l.syncAcknowledged(t0+5*time.Second, nil)
+	l.beat(t0 + 3*time.Second)
 	l.beginConnection(t0+6*time.Second, leaseT)
-	l.syncAcknowledged(t0+7*time.Second, nil)
+	l.beat(t0 + 7*time.Second)
 	require.Equal(t, ends(t0), l.until, "no write was acknowledged on the new connection")
 	l.writeAcknowledged()
 	require.Equal(t, ends(t0+6*time.Second), l.until)
 	l.writeAcknowledged()
-	l.syncAcknowledged(t0+8*time.Second, nil)
+	l.beat(t0 + 9500*time.Millisecond)
 	require.Equal(t, ends(t0+7*time.Second), l.until)
 }
 
@@ -109,17 +148,17 @@ func TestHeartbeatsDoNotBeginALease(t *testing.T) {
 	require.Zero(t, l.until)
 	l.beginConnection(t0, leaseT)
 	l.beginFromConnect(t, t0)
-	l.syncAcknowledged(t0+time.Second, nil)
+	l.beat(t0 + time.Second)
 	l.endLease()
 	l.writeAcknowledged()
-	l.syncAcknowledged(t0+2*time.Second, nil)
+	l.beat(t0 + 2*time.Second)
 	require.Zero(t, l.until)
-	l.syncAcknowledged(t0+5*time.Second, nil)
+	l.beat(t0 + 4500*time.Millisecond)
 	require.Zero(t, l.until)
 	l.beginFromConnect(t, t0+6*time.Second)
-	l.syncAcknowledged(t0+7*time.Second, nil)
+	l.beat(t0 + 7*time.Second)
 	require.Equal(t, ends(t0), l.until, "the heartbeats of the sleep are no former ones")
-	l.syncAcknowledged(t0+9*time.Second, nil)
+	l.beat(t0 + 9500*time.Millisecond)
 	require.Equal(t, ends(t0+7*time.Second), l.until)
 }
 
@@ -165,7 +204,7 @@ func TestLeaseStartsFromPacketOfRightAge(t *testing.T) {
 func TestALeaseThatBeginsOnASlowLinkLasts(t *testing.T) {
 	for _, roundTrip := range []time.Duration{leaseT / 1000, leaseT / 60, leaseT / 30, leaseT / 20, leaseT / 15} {
 		for age := roundTrip; age < 3*leaseT; age += leaseT / 250 {
-			var l sessionLease
+			l := sessionLease{phase: float64(age%(leaseT/4)) / float64(leaseT/4)}
 			l.beginConnection(t0, leaseT)
 			pairs := func(now time.Duration) (pairs []link.PingPair) {
 				for sentAt := t0 + roundTrip + link.PingInterval(leaseT); sentAt+roundTrip <= now; sentAt += link.PingInterval(leaseT) {
@@ -189,7 +228,7 @@ func TestALeaseThatBeginsOnASlowLinkLasts(t *testing.T) {
 				}
 				now += roundTrip
 				require.Less(t, now, l.until, "heartbeat %d after a wake-up at %v with round trips of %v", heartbeat, age, roundTrip)
-				l.syncAcknowledged(sentAt, pairs(now))
+				l.syncAcknowledged(sentAt, pairs(now), now)
 				now += l.nextHeartbeat(pairs(now), now)
 			}
 		}
@@ -209,13 +248,14 @@ func TestAYoungLeaseIsExtendedByTheNextPings(t *testing.T) {
 	require.Equal(t, old.SentAt, packet.sentAt)
 	l.beginFrom(packet, now)
 	require.Equal(t, ends(old.SentAt), l.until)
-	l.syncAcknowledged(now, pairs)
+	l.beat(now, pairs...)
 	require.Equal(t, ends(old.SentAt), l.until, "the next pings were answered less than T/4 before the heartbeat")
 	require.Equal(t, 100*ms, l.nextHeartbeat(pairs, now))
-	l.syncAcknowledged(now+100*ms, pairs)
+	l.beat(now+100*ms, pairs...)
 	require.Equal(t, ends(next.SentAt), l.until, "not the former heartbeat: there was no T/4 between the two")
+	l.shifted = 3
 	require.Equal(t, quarter, l.nextHeartbeat(pairs, now+100*ms))
-	l.syncAcknowledged(now+100*ms+quarter, pairs)
+	l.beat(now+100*ms+quarter, pairs...)
 	require.Equal(t, ends(now+100*ms), l.until, "the former heartbeat")
 }
 
@@ -233,4 +273,63 @@ func TestLapsedLeaseDoesNotStart(t *testing.T) {
 func TestMargin(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, clockMargin(10*time.Second))
 	require.Equal(t, 130*time.Millisecond, clockMargin(4*time.Second))
+}
+
+// TestTheMoveToAPhaseShortensNoLease is of sessions whose connect request is young or old. One that moves to its own phase has at least as much of its lease left whenever a heartbeat is due as
+// one that does not move. Afterwards its heartbeats come each quarter of T.
+func TestTheMoveToAPhaseShortensNoLease(t *testing.T) {
+	for furtherBack := range 2 {
+		for age := time.Duration(0); age <= leaseT/4; age += leaseT / 16 {
+			for _, roundTrip := range []time.Duration{0, leaseT / 1000, leaseT / 100, leaseT / 60, leaseT / 35} {
+				still, stillDues := leaseWhileMoving(t, sessionLease{furtherBack: furtherBack}, age, roundTrip, 100)
+				for part := range 100 {
+					moved, dues := leaseWhileMoving(t, sessionLease{furtherBack: furtherBack, phase: float64(part) / 100}, age, roundTrip, 0)
+					require.GreaterOrEqual(t, moved, still, "part %d, %v", part, roundTrip)
+					require.Less(t, dues[0], stillDues[0])
+					require.Equal(t, stillDues[0], dues[1], "the other heartbeat comes when it would have come")
+					for i := 6; i < len(dues); i++ {
+						require.Equal(t, leaseT/4+2*roundTrip, dues[i]-dues[i-1])
+					}
+				}
+			}
+		}
+	}
+}
+
+// leaseWhileMoving begins a lease from a connect request of some age, and sends heartbeats. It returns the least that was left of the lease when one was due, and when they were due.
+func leaseWhileMoving(t *testing.T, l sessionLease, age, roundTrip time.Duration, shifted int) (least time.Duration, dues []time.Duration) {
+	t.Helper()
+	l.beginConnection(t0, leaseT)
+	l.shifted = shifted
+	now := t0 + age + roundTrip
+	packet, wait, found := l.nextPacket(nil, now)
+	require.True(t, found && wait == 0)
+	least = leaseT
+	for heartbeat := range 20 {
+		sentAt := now
+		now += roundTrip
+		if heartbeat == 0 {
+			l.beginFrom(packet, now)
+		}
+		now += roundTrip
+		l.syncAcknowledged(sentAt, nil, now)
+		now += l.nextHeartbeat(nil, now)
+		least, dues = min(least, l.until-now), append(dues, now)
+	}
+	return least, dues
+}
+
+// TestPhasesAreSpreadEvenly is of the sessions that one server has opened, and of those that it has opened between others.
+func TestPhasesAreSpreadEvenly(t *testing.T) {
+	for _, first := range []int64{1 << 56, 3<<56 | 0x19d4f2a1b3c0000} {
+		for step := range int64(5) {
+			var slices [20]int
+			for i := range int64(2000) {
+				slices[int(phaseOf(first+i*(step+1))*20)]++
+			}
+			for _, n := range slices {
+				require.InDelta(t, 100, n, 10)
+			}
+		}
+	}
 }

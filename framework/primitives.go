@@ -23,7 +23,7 @@ func (p operations) Hold(ctx context.Context, node primitives.Created, more ...p
 	for _, created := range more {
 		h.nodes = append(h.nodes, p.s.heldNode(h, created))
 	}
-	p.s.holds.addHold(h)
+	p.s.holds.addHold(h, p.s.setup.clock.Now()+heartbeatInterval(p.s.Timeout()))
 	return h, nil
 }
 

@@ -130,6 +130,7 @@ func (s *Session) onHandshake(h link.Handshake) {
 	s.mu.Lock()
 	s.id = h.SessionID
 	before := s.lease.until
+	s.lease.phase = phaseOf(h.SessionID)
 	s.lease.beginConnection(h.SentAt, h.Timeout)
 	until := s.lease.until
 	s.mu.Unlock()

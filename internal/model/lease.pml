@@ -33,6 +33,8 @@
  *   MOVES         how often the connection may break; the client connects again, maybe to a server that still follows
  *                 a deposed leader. It counts the connect request once a write is acknowledged
  *   TRUST_CONNECT counts the connect request when it is answered
+ *   PHASES        the client has two series of heartbeats at once, each by the rule WRITE_BEFORE, as while it moves to a phase of its own
+ *   ONE_SERIES    it also counts the latest heartbeat of one series as the former one of the other
  *   REFUSALS      the leader may refuse a write. It puts the refusal in the order of its commits, and the client counts a refused write like an
  *                 accepted one
  *   COUNT_EXPIRED the client also counts the refusal of a write whose session has expired
@@ -89,6 +91,12 @@ byte lease = T - MARGIN;             /* client: time until its lease ends; conne
 byte pause;                          /* client: rest of its pause */
 byte age = T, ageBefore = T;         /* client: time since its latest and the former counted send; T: of no use */
 byte phase;                          /* client: position in its rule */
+#ifdef PHASES
+byte pauseB, ageB = T, ageBeforeB = T;    /* of the second series */
+#define SECOND_TICK countDown(pauseB); countUp(ageB); countUp(ageBeforeB)
+#else
+#define SECOND_TICK skip
+#endif
 byte connection;                     /* number of the connection */
 bool deposed;                        /* its server follows a deposed leader: no write gets through */
 bool expired, touched;
@@ -105,7 +113,7 @@ byte n;
 
 inline countUp(t) { if :: t < T -> t++ :: else fi }
 inline countDown(t) { if :: t > 0 -> t-- :: else fi }
-inline clientTick() { countDown(lease); countDown(pause); countUp(age); countUp(ageBefore) }
+inline clientTick() { countDown(lease); countDown(pause); countUp(age); countUp(ageBefore); SECOND_TICK }
 
 /* extend counts a send of that age. The leader must not have expired the session if that gives the client any time. */
 inline extend(a) {
@@ -230,6 +238,17 @@ active proctype all() {
   :: d_step { (followerToClient?[SyncAck,_] && phase == 2) -> followerToClient?SyncAck(_);
               phase = 0; extend(ageBefore); ageBefore = age; age = T;
               if :: RULE == WRITE_BEFORE -> pause = PAUSE :: else fi }
+#ifdef PHASES
+  :: d_step { phase == 0 && pauseB == 0 && len(clientToFollower) < 1 -> phase = 3; ageB = 0; clientToFollower!Write(connection) }
+  :: d_step { (followerToClient?[Written,_] && phase == 3 && len(clientToFollower) < 1) -> followerToClient?Written(_);
+              phase = 4; clientToFollower!Sync(connection) }
+  :: d_step { (followerToClient?[SyncAck,_] && phase == 4) -> followerToClient?SyncAck(_);
+#ifdef ONE_SERIES
+              extend(ageBefore);
+#endif
+              phase = 0; extend(ageBeforeB); ageBeforeB = ageB; ageB = T;
+              if :: RULE == WRITE_BEFORE -> pauseB = PAUSE :: else fi }
+#endif
 #else
 #ifdef TWO_PACKETS
   :: d_step { phase == 0 && len(clientToFollower) < 1 -> phase = 1; age = 0; clientToFollower!Packet(connection); clientToFollower!Packet(connection) }

@@ -46,6 +46,11 @@ var variants = []variant{
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE MOVES=1", verdict: holds, large: true},
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE MOVES=1 TRUST_CONNECT", verdict: violated, large: true},
 
+	// In these variants the heartbeats of two series come between each other.
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE PHASES", verdict: holds},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE LOSES_TOUCH PHASES", verdict: holds},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE PHASES ONE_SERIES", verdict: violated},
+
 	// In these variants a packet that was answered T/4 before a write counts.
 	{file: "lease.pml", options: "RULE=PACKET", verdict: holds},
 	{file: "lease.pml", options: "RULE=PACKET LOSES_TOUCH", verdict: violated},

@@ -53,11 +53,11 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "the lease counts from this heartbeat, not the one before", file: "framework/lease.go", test: "TestLeaseCountsFromTheHeartbeatBefore",
-		old: "\t\tl.extendUntil(l.formerHeartbeats[l.furtherBack])", new: "\t\tl.extendUntil(sentAt)",
+		old: "\t\t\tl.extendUntil(from)\n", new: "\t\t\tl.extendUntil(sentAt)\n",
 	},
 	{
 		name: "behind an observer master the former heartbeat counts", file: "framework/lease.go", test: "TestLeaseBehindObserverMasterCountsFromEarlierHeartbeat",
-		old: "\t\tl.extendUntil(l.formerHeartbeats[l.furtherBack])", new: "\t\tl.extendUntil(l.formerHeartbeats[0])",
+		old: "from := former.sentAt[l.furtherBack]; from", new: "from := former.sentAt[0]; from",
 	},
 	{
 		name: "sessions do not know of observer masters", file: "framework/session.go", test: "TestALeaseIsShorterBehindObserverMasters",
@@ -69,7 +69,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "heartbeats of a former connection count", file: "framework/lease.go", test: "TestLeaseForgetsHeartbeatsOfAFormerConnection",
-		old: "l.connectSentAt, l.awaitsWrite, l.heartbeatsDone = sentAt, true, 0", new: "l.connectSentAt, l.awaitsWrite = sentAt, true",
+		old: "	l.connectSentAt, l.awaitsWrite = sentAt, true\n	l.forgetHeartbeats()\n", new: "	l.connectSentAt, l.awaitsWrite = sentAt, true\n",
 	},
 	{
 		name: "the newest session timeout counts, not the smallest", file: "framework/lease.go", test: "TestLeaseKeepsTheSmallestTimeout",
@@ -124,11 +124,31 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "the former heartbeat counts without T/4 between it and the next", file: "framework/lease.go", test: "TestAYoungLeaseIsExtendedByTheNextPings",
-		old: "	if l.nextIsEarly {\n		l.heartbeatsDone = 0\n	}\n", new: "",
+		old: "		if former.answeredAt+heartbeatInterval(l.timeout) > l.due {\n			continue\n		}\n", new: "",
+	},
+	{
+		name: "heartbeats of sessions that connect together stay together", file: "framework/lease.go", test: "TestHeartbeatsAfterACommonEventAreSpread",
+		old: "	case l.shifted == 0 && wait == interval:", new: "	case l.shifted < 0:",
+	},
+	{
+		name: "a clock that goes back a little breaks the series of heartbeats", file: "framework/lease.go", test: "TestAHeartbeatCountsThoughTheClockGoesBack",
+		old: "		now = max(now, l.latest[0].answeredAt)\n", new: "",
+	},
+	{
+		name: "a heartbeat is left out while the session moves to its phase", file: "framework/lease.go", test: "TestTheMoveToAPhaseShortensNoLease",
+		old: "		wait = max(0, l.latest[1].answeredAt+interval-now)\n", new: "",
+	},
+	{
+		name: "behind an observer master the move to a phase ends too soon", file: "framework/lease.go", test: "TestTheMoveToAPhaseShortensNoLease",
+		old: "l.shifted <= 2+2*l.furtherBack:", new: "l.shifted <= 2:",
+	},
+	{
+		name: "a heartbeat waits for the answer to the one that moves the session to its phase", file: "framework/lease.go", test: "TestTheMoveToAPhaseShortensNoLease",
+		old: "float64(max(0, interval-2*took))", new: "float64(max(0, interval-0*took))",
 	},
 	{
 		name: "heartbeats of the sleep count", file: "framework/lease.go", test: "TestHeartbeatsDoNotBeginALease",
-		old: "	if l.until == 0 {\n		return\n	}\n	if l.nextIsEarly", new: "	if l.nextIsEarly",
+		old: "	if l.until == 0 {\n		return\n	}\n	h := heartbeat{", new: "	h := heartbeat{",
 	},
 	{
 		name: "a lease begins that has lapsed", file: "framework/lease.go", test: "TestLapsedLeaseDoesNotStart",
@@ -156,7 +176,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a short hold is watched", file: "framework/hold.go", test: "TestAShortHoldAsksForNoWatch",
-		old: "len(nodes) < n && node.added < hs.heartbeats-1 {", new: "len(nodes) < n {",
+		old: "len(nodes) < n && node.due <= now && node.after < hs.heartbeats {", new: "len(nodes) < n {",
 	},
 	{
 		name: "the end of a held node's watch is not noticed", file: "framework/hold.go", test: "TestADeletionByAnOperatorIsNoticedAtOnce",
@@ -208,7 +228,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "watches of held nodes wait for a heartbeat after a reconnect", file: "framework/hold.go", test: "TestADeletionByAnOperatorIsNoticedAtOnce",
-		old: "	if ev.Kind != Reconnected {\n		n.added = hs.heartbeats - 1\n	}\n", new: "	n.added = hs.heartbeats\n",
+		old: "	if ev.Kind != Reconnected {\n		n.after = hs.heartbeats\n	}\n", new: "	n.after = hs.heartbeats + 1\n",
 	},
 	{
 		name: "the watch of a held node reads its data", file: "framework/hold.go", test: "TestWatchesOfHeldNodesReadNoData",
