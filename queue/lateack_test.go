@@ -15,7 +15,7 @@ import (
 
 func TestLateAckOfLaneItemIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := w.member("a"), w.member("b")
+		b, a := w.member("b"), w.member("a") // the first heartbeat of the second session comes late enough
 		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(1)))
 		late := a.take()
 		require.Contains(t, late.Node(), "/lanes/1/")
