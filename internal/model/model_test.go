@@ -48,7 +48,7 @@ var variants = []variant{
 
 	// In these variants the heartbeats of two series come between each other.
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE PHASES", verdict: holds},
-	{file: "lease.pml", options: "RULE=WRITE_BEFORE LOSES_TOUCH PHASES", verdict: holds},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE LOSES_TOUCH PHASES", verdict: holds, large: true},
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE PHASES ONE_SERIES", verdict: violated},
 
 	// In these variants a packet that was answered T/4 before a write counts.
