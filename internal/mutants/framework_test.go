@@ -228,7 +228,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "watches of held nodes wait for a heartbeat after a reconnect", file: "framework/hold.go", test: "TestADeletionByAnOperatorIsNoticedAtOnce",
-		old: "	if ev.Kind != Reconnected {\n		n.after = hs.heartbeats\n	}\n", new: "	n.after = hs.heartbeats + 1\n",
+		old: "	if ev.Kind != Reconnected {\n		n.after = hs.heartbeats\n	}\n", new: "	n.after = hs.heartbeats + 3\n",
 	},
 	{
 		name: "the watch of a held node reads its data", file: "framework/hold.go", test: "TestWatchesOfHeldNodesReadNoData",
