@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// readyName is the node of Apache Curator's DistributedDoubleBarrier that marks the beginning of a round.
+// readyName is the node of Apache Curator's DistributedDoubleBarrier that marks the beginning of a
+// round.
 const readyName = "ready"
 
 // enterCurator enters by the algorithm of Apache Curator's DistributedDoubleBarrier.
@@ -55,7 +56,8 @@ func (b *storedBarrier) enterCuratorOnSession(ctx, settling context.Context, s *
 	return nil, err
 }
 
-// waitUntilReady waits until the round has begun. If enough members are listed, it begins the round: it creates the ready node.
+// waitUntilReady waits until the round has begun. If enough members are listed, it begins the
+// round: it creates the ready node.
 func (b *storedBarrier) waitUntilReady(ctx context.Context, s *framework.Session) error {
 	ready := znode.Join(b.path, readyName)
 	for {
@@ -121,7 +123,8 @@ func (d *curatorLeaver) waitForOthers(ctx context.Context) error {
 	})
 }
 
-// waitForLastMember waits until the last member in the order of names is gone. It returns the number of members that it listed before the wait.
+// waitForLastMember waits until the last member in the order of names is gone. It returns the
+// number of members that it listed before the wait.
 func (d *curatorLeaver) waitForLastMember(ctx context.Context, s *framework.Session) (int, error) {
 	names, _, err := s.Children(ctx, d.b.path)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {

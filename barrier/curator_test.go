@@ -83,7 +83,8 @@ func TestCuratorsLayoutSurvives(t *testing.T) {
 
 // TestCuratorsLostReplies loses the reply of each of the first requests.
 func TestCuratorsLostReplies(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreate, zktest.OpExists, zktest.OpGetChildren2, zktest.OpDelete} {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreate, zktest.OpExists, zktest.OpGetChildren2,
+		zktest.OpDelete} {
 		in(t, func(t *testing.T, w *world) {
 			w.DropReply(1, zktest.Match{Op: op, Path: "/barriers"})
 			leaveAll(t, enterAll(t, curators(path, 2, w.members(2)...)...)...)

@@ -88,7 +88,8 @@ func TestManyRoundsAtFullSpeed(t *testing.T) {
 func (w *world) total() (n int64) {
 	for op, count := range w.Requests() {
 		switch op {
-		case zktest.OpMulti, zktest.OpSetData, zktest.OpGetData, zktest.OpGetChildren, zktest.OpGetChildren2, zktest.OpExists, zktest.OpCreate:
+		case zktest.OpMulti, zktest.OpSetData, zktest.OpGetData, zktest.OpGetChildren, zktest.OpGetChildren2,
+			zktest.OpExists, zktest.OpCreate:
 			n += count
 		}
 	}
@@ -176,8 +177,8 @@ func TestEndedWaitLeavesNoNode(t *testing.T) {
 	})
 }
 
-// TestContextEndAtAnyStepLeavesNoNode ends contexts at many moments, with replies lost on the way. All
-// members of a round get the same outcome.
+// TestContextEndAtAnyStepLeavesNoNode ends contexts at many moments, with replies lost on the way.
+// All members of a round get the same outcome.
 func TestContextEndAtAnyStepLeavesNoNode(t *testing.T) {
 	for at := range 80 {
 		in(t, func(t *testing.T, w *world) {
@@ -188,7 +189,8 @@ func TestContextEndAtAnyStepLeavesNoNode(t *testing.T) {
 			}
 			ms[0].Link.Delay(7 * time.Millisecond)
 			if at%3 == 1 {
-				w.DropReply(1+at%4, zktest.Match{Op: zktest.OpMulti, Session: w.session(ms[0]).ID(), Path: "/", Func: zktest.Request.Writes})
+				w.DropReply(1+at%4, zktest.Match{Op: zktest.OpMulti, Session: w.session(ms[0]).ID(), Path: "/",
+					Func: zktest.Request.Writes})
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(at)*2*time.Millisecond)
 			defer cancel()

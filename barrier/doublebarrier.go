@@ -20,15 +20,17 @@ import (
 //	<path>/in-<uuid>/m-#   ephemeral sequential: one member, waiting or inside
 //	<path>/round           persistent: the members of the last round
 //
-// One transaction begins a round: it checks that the nodes of all its members exist, and changes the
-// phase under its version. One versioned change ends the round once all these nodes are gone. So all members see the
-// same begin and the same end of a round, also if some are late or dead. A barrier that is deleted and created again has a directory of another
-// name, so nothing that a member of the former one sends reaches the new one.
+// One transaction begins a round: it checks that the nodes of all its members exist, and changes
+// the phase under its version. One versioned change ends the round once all these nodes are gone.
+// So all members see the same begin and the same end of a round, also if some are late or dead. A
+// barrier that is deleted and created again has a directory of another name, so nothing that a
+// member of the former one sends reaches the new one.
 //
-// Guarantee: Enter returns a Round in all members of a round, or the round has not begun; Round.Leave
-// returns nil once every member has left or is dead, and no member can enter the next round before.
-// The number of members may change after the barrier was empty for a session timeout: a member with
-// a different number waits for that long, and fails with a *MismatchError if another member comes.
+// Guarantee: Enter returns a Round in all members of a round, or the round has not begun;
+// Round.Leave returns nil once every member has left or is dead, and no member can enter the next
+// round before. The number of members may change after the barrier was empty for a session timeout:
+// a member with a different number waits for that long, and fails with a *MismatchError if another
+// member comes.
 type DoubleBarrier struct {
 	stored  storedBarrier
 	curator bool
@@ -36,8 +38,10 @@ type DoubleBarrier struct {
 	err     error // of the arguments
 }
 
-// NewDoubleBarrier returns a double barrier of so many members at path, 1 to 1000 (less if the path is longer than some 790 bytes, since one
-// transaction begins a round). It sends no request; the first Enter creates the nodes. If an argument is invalid, every call returns an error that says so.
+// NewDoubleBarrier returns a double barrier of so many members at path, 1 to 1000 (less if the path
+// is longer than some 790 bytes, since one transaction begins a round). It sends no request; the
+// first Enter creates the nodes. If an argument is invalid, every call returns an error that says
+// so.
 func NewDoubleBarrier(client *framework.Client, path string, members int, opts ...Option) *DoubleBarrier {
 	b := &DoubleBarrier{stored: storedBarrier{client: client, path: path, size: members}}
 	if b.err = recipe.CheckClientAndPath(client, path, "a barrier"); b.err != nil {
@@ -52,7 +56,8 @@ func NewDoubleBarrier(client *framework.Client, path string, members int, opts .
 	return b
 }
 
-// maxSize is how many members the barrier may have: one transaction must be able to check all their nodes.
+// maxSize is how many members the barrier may have: one transaction must be able to check all their
+// nodes.
 func (b *DoubleBarrier) maxSize() int {
 	return min(maxMembers, transactionBytes/(nodeBytes+len(b.stored.path)+len(b.stored.client.Config().Root)))
 }
@@ -63,20 +68,21 @@ func (b *DoubleBarrier) Path() string { return b.stored.path }
 // Members is the number of members that enter together.
 func (b *DoubleBarrier) Members() int { return b.stored.size }
 
-// settleTime is how long a member waits for the servers' answer after its context has ended: its round may have begun.
+// settleTime is how long a member waits for the servers' answer after its context has ended: its
+// round may have begun.
 const settleTime = time.Second
 
 // Enter waits until all members wait, and enters together with the others.
 //
 // When ctx ends the wait, no node is left and the error is that of ctx. But if the servers answer
-// that the round has begun already, Enter returns the round, as it does in the other members. If they do not
-// answer within a second, the error wraps framework.ErrSuspended too, and the member's node is deleted in the
-// background.
+// that the round has begun already, Enter returns the round, as it does in the other members. If
+// they do not answer within a second, the error wraps framework.ErrSuspended too, and the member's
+// node is deleted in the background.
 //
-// After a lost session the member waits again. If its round may have begun before the loss was known, the
-// error wraps framework.ErrSessionLost: for the other members it has died inside. Other errors wrap ErrTooMany,
-// ErrMismatch, ErrForeign, framework.ErrNoNode if the barrier was deleted, framework.ErrClosed
-// or framework.ErrNoAuth.
+// After a lost session the member waits again. If its round may have begun before the loss was
+// known, the error wraps framework.ErrSessionLost: for the other members it has died inside. Other
+// errors wrap ErrTooMany, ErrMismatch, ErrForeign, framework.ErrNoNode if the barrier was deleted,
+// framework.ErrClosed or framework.ErrNoAuth.
 func (b *DoubleBarrier) Enter(ctx context.Context) (r *Round, err error) {
 	if b.err != nil {
 		return nil, failure.Wrap("enter", b.stored.path, b.err)
@@ -126,7 +132,8 @@ func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (*Round, 
 	}
 }
 
-// withSettleTime returns a context that ends settleTime after ctx, so that a round that has begun can be found.
+// withSettleTime returns a context that ends settleTime after ctx, so that a round that has begun
+// can be found.
 func withSettleTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	settling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -32,7 +32,8 @@ func TestOneTooMany(t *testing.T) {
 	})
 }
 
-// TestOneTooManyAtOnce: of four that come at once to a barrier of three, three get in, and one is told.
+// TestOneTooManyAtOnce: of four that come at once to a barrier of three, three get in, and one is
+// told.
 func TestOneTooManyAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var inside, tooMany atomic.Int64
@@ -74,8 +75,8 @@ func TestRestartedMemberIsNotTooMany(t *testing.T) {
 	})
 }
 
-// TestUnseenRoundWithDeadMemberIsNotTooMany: who was cut off sees only afterwards that a round has passed
-// beside it. One of the others was dead, perhaps its own former self.
+// TestUnseenRoundWithDeadMemberIsNotTooMany: who was cut off sees only afterwards that a round has
+// passed beside it. One of the others was dead, perhaps its own former self.
 func TestUnseenRoundWithDeadMemberIsNotTooMany(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)

@@ -61,8 +61,8 @@ func TestWaitsSurviveTheLossOfTheSession(t *testing.T) {
 	})
 }
 
-// TestALostSessionIsNotCountedTwice: the client gives its session up before the servers do. The node in
-// it must not take a place beside the one in the next session.
+// TestALostSessionIsNotCountedTwice: the client gives its session up before the servers do. The
+// node in it must not take a place beside the one in the next session.
 func TestALostSessionIsNotCountedTwice(t *testing.T) {
 	early := 0
 	for range 20 {
@@ -75,8 +75,8 @@ func TestALostSessionIsNotCountedTwice(t *testing.T) {
 	require.Positive(t, early, "the servers have known of the loss each time")
 }
 
-// backBeforeExpiry reports whether a member was back in a new session before the servers knew that it had lost
-// the old one.
+// backBeforeExpiry reports whether a member was back in a new session before the servers knew that
+// it had lost the old one.
 func backBeforeExpiry(t *testing.T, w *world) (early bool) {
 	ms := []*zktest.Member{w.awakeMember("a"), w.member("b")}
 	bs := doubles(2, ms...)
@@ -132,7 +132,8 @@ func TestARoundEndsWithItsNode(t *testing.T) {
 
 // TestALostReplyAnywhere loses the reply of each of the first transactions in turn.
 func TestALostReplyAnywhere(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpSetData, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists} {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpSetData, zktest.OpGetData, zktest.OpGetChildren2,
+		zktest.OpExists} {
 		for nth := 1; nth < 9; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				bs := doubles(3, w.members(3)...)
@@ -150,8 +151,9 @@ func TestALostReplyAnywhere(t *testing.T) {
 	}
 }
 
-// TestAnEventFromBeforeIsNoBeginning: a watch may have been armed before by somebody else in the session. The
-// end of the former round, of which it tells, must not be taken for the beginning of the next.
+// TestAnEventFromBeforeIsNoBeginning: a watch may have been armed before by somebody else in the
+// session. The end of the former round, of which it tells, must not be taken for the beginning of
+// the next.
 func TestAnEventFromBeforeIsNoBeginning(t *testing.T) {
 	for at := range 80 {
 		in(t, func(t *testing.T, w *world) {
@@ -166,7 +168,8 @@ func TestAnEventFromBeforeIsNoBeginning(t *testing.T) {
 			a.Link.Delay(7 * time.Millisecond)
 			next := enter(t, t.Context(), doubles(2, a)[0])
 			time.Sleep(time.Duration(at) * time.Millisecond)
-			_, err = b.Multi(t.Context(), framework.DeleteOp(rs[1].Node(), framework.AnyVersion), framework.SetOp(path, data, 1))
+			_, err = b.Multi(t.Context(), framework.DeleteOp(rs[1].Node(), framework.AnyVersion),
+				framework.SetOp(path, data, 1))
 			require.NoError(t, err)
 			time.Sleep(time.Second)
 			require.False(t, next.over(), "at %d: it is alone", at)

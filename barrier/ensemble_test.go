@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// TestRoundsOnRealServers lets members with own sessions, on all servers, enter and leave together; some die
-// inside by closing their session, and are replaced.
+// TestRoundsOnRealServers lets members with own sessions, on all servers, enter and leave together;
+// some die inside by closing their session, and are replaced.
 func TestRoundsOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	const members, rounds = 6, 40
@@ -27,7 +27,8 @@ func TestRoundsOnRealServers(t *testing.T) {
 	defer cancel()
 	root := "/barrier-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	connect := func() *framework.Client {
-		c, err := framework.Connect(ctx, framework.Config{Servers: servers, Root: root}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+		c, err := framework.Connect(ctx, framework.Config{Servers: servers, Root: root},
+			framework.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		return c
 	}
@@ -78,7 +79,8 @@ func TestGateAndLatchOnRealServers(t *testing.T) {
 	root := "/barrier-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	var clients []*framework.Client
 	for i := range 2 {
-		c, err := framework.Connect(ctx, framework.Config{Servers: servers[i%len(servers):][:1], Root: root}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+		c, err := framework.Connect(ctx, framework.Config{Servers: servers[i%len(servers):][:1], Root: root},
+			framework.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		defer c.Close(context.Background())
 		clients = append(clients, c)

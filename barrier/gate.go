@@ -14,12 +14,13 @@ import (
 )
 
 // Gate is up while its node exists. Waiters continue when it falls. Its layout is that of Apache
-// Curator's DistributedBarrier. It holds no state but its arguments, and may be used by many goroutines at once.
+// Curator's DistributedBarrier. It holds no state but its arguments, and may be used by many
+// goroutines at once.
 //
 //	<path>   exists while the gate is up; ephemeral if a lease holds it, else persistent
 //
-// Guarantee: a waiter that begins after Raise or Hold has returned waits until the gate falls, and notices every
-// fall, however short.
+// Guarantee: a waiter that begins after Raise or Hold has returned waits until the gate falls, and
+// notices every fall, however short.
 type Gate struct {
 	client *framework.Client
 	path   string
@@ -27,8 +28,8 @@ type Gate struct {
 	err    error // of the arguments
 }
 
-// NewGate returns the gate at path. Raise and Hold create the node. If an argument is invalid, every call returns an
-// error that says so.
+// NewGate returns the gate at path. Raise and Hold create the node. If an argument is invalid,
+// every call returns an error that says so.
 func NewGate(client *framework.Client, path string) *Gate {
 	g := &Gate{client: client, path: path}
 	if g.err = recipe.CheckClientAndPath(client, path, "a barrier"); g.err == nil {
@@ -40,9 +41,10 @@ func NewGate(client *framework.Client, path string) *Gate {
 // Path is the gate's node.
 func (g *Gate) Path() string { return g.path }
 
-// Raise raises the gate. It stays up until Lower, also when this process dies. If the gate is up already and no lease
-// holds it, Raise changes nothing. The error wraps ErrRaised if a lease holds the gate, ErrForeign or ErrNewer. If a reply is lost, and another client lowers the
-// gate before Raise has looked again, Raise raises it again.
+// Raise raises the gate. It stays up until Lower, also when this process dies. If the gate is up
+// already and no lease holds it, Raise changes nothing. The error wraps ErrRaised if a lease holds
+// the gate, ErrForeign or ErrNewer. If a reply is lost, and another client lowers the gate before
+// Raise has looked again, Raise raises it again.
 func (g *Gate) Raise(ctx context.Context) error {
 	return g.onSessions(ctx, "raise", func(s *framework.Session) error {
 		err := s.Create(ctx, g.path, ownedRecord(g.client, gateKind).encode(), framework.Persistent)
@@ -74,8 +76,9 @@ func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// Hold raises the gate until the lease ends: the gate falls when the lease is released, when its session is lost, and when
-// this process dies. The error wraps ErrRaised if the gate is up already, ErrForeign or ErrNewer.
+// Hold raises the gate until the lease ends: the gate falls when the lease is released, when its
+// session is lost, and when this process dies. The error wraps ErrRaised if the gate is up already,
+// ErrForeign or ErrNewer.
 func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 	err = g.onSessions(ctx, "hold", func(s *framework.Session) error {
 		claim := locks.NewClaim(g.client, g.path, locks.WithData(ownedRecord(g.client, gateKind).encode()))
@@ -96,9 +99,9 @@ func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 }
 
 // Lower makes the gate fall, also a gate that others have raised. A lease that holds it ends with
-// framework.ErrNodeGone as its cause. A gate that is down stays down. When a reply is lost, Lower checks again, and
-// keeps a gate that was raised again meanwhile. The error wraps ErrForeign if the node is no gate, or
-// ErrNewer.
+// framework.ErrNodeGone as its cause. A gate that is down stays down. When a reply is lost, Lower
+// checks again, and keeps a gate that was raised again meanwhile. The error wraps ErrForeign if the
+// node is no gate, or ErrNewer.
 func (g *Gate) Lower(ctx context.Context) error {
 	var first int64
 	return g.onSessions(ctx, "lower", func(s *framework.Session) error {
@@ -129,7 +132,8 @@ func (g *Gate) Lower(ctx context.Context) error {
 	})
 }
 
-// Raised reports whether the gate was up at a moment during the call. It reads behind a sync. The error wraps ErrForeign if the node is no gate, or ErrNewer.
+// Raised reports whether the gate was up at a moment during the call. It reads behind a sync. The
+// error wraps ErrForeign if the node is no gate, or ErrNewer.
 func (g *Gate) Raised(ctx context.Context) (up bool, err error) {
 	err = g.onSessions(ctx, "look at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, g.path); err != nil {
@@ -145,9 +149,9 @@ func (g *Gate) Raised(ctx context.Context) (up bool, err error) {
 	return up, err
 }
 
-// Wait returns nil when the gate is down, or was down for a moment since Wait first read it. Its error is that of
-// ctx if ctx ended the wait, or wraps ErrForeign, ErrNewer, framework.ErrClosed or framework.ErrNoAuth. It
-// leaves no watch behind, and waits for one fall only.
+// Wait returns nil when the gate is down, or was down for a moment since Wait first read it. Its
+// error is that of ctx if ctx ended the wait, or wraps ErrForeign, ErrNewer, framework.ErrClosed or
+// framework.ErrNoAuth. It leaves no watch behind, and waits for one fall only.
 func (g *Gate) Wait(ctx context.Context) (err error) {
 	if g.err != nil {
 		return failure.Wrap("wait at", g.path, g.err)
@@ -168,7 +172,8 @@ func (g *Gate) Wait(ctx context.Context) (err error) {
 	})
 }
 
-// waitForChange reads the gate once, and waits for a change if it is up. It reports whether the gate is or was down.
+// waitForChange reads the gate once, and waits for a change if it is up. It reports whether the
+// gate is or was down.
 func (g *Gate) waitForChange(ctx context.Context, s *framework.Session, first *int64) (down bool, err error) {
 	data, st, w, err := s.WatchData(ctx, g.path)
 	if errors.Is(err, framework.ErrNoNode) {

@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// async runs f in a goroutine; the function returned reports whether it is over, the other its error.
+// async runs f in a goroutine; the function returned reports whether it is over, the other its
+// error.
 func async(f func() error) (over func() bool, err func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -91,7 +92,8 @@ func TestAHeldGateFallsWithItsHolder(t *testing.T) {
 	})
 }
 
-// TestGateWithRevokedHolderRemainsAGate: the request for its release is added to the gate's record. What Curator's Revoker writes in place of the record does not last.
+// TestGateWithRevokedHolderRemainsAGate: the request for its release is added to the gate's record.
+// What Curator's Revoker writes in place of the record does not last.
 func TestGateWithRevokedHolderRemainsAGate(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		operator := w.member("b")
@@ -189,7 +191,8 @@ func TestAGatesLostReplies(t *testing.T) {
 	})
 }
 
-// TestGateRaisedAgainIsNotLowered loses the reply to the deletion. Before the next connection, somebody else raises the gate.
+// TestGateRaisedAgainIsNotLowered loses the reply to the deletion. Before the next connection,
+// somebody else raises the gate.
 func TestGateRaisedAgainIsNotLowered(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")

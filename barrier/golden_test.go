@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/barrier"
 )
 
-// goldenNodes are a double barrier with a round inside, and a latch that was counted once, as release 1 makes them.
+// goldenNodes are a double barrier with a round inside, and a latch that was counted once, as
+// release 1 makes them.
 const goldenNodes = `
 /b persistent {"v":1,"kind":"double barrier","size":2,"in":"in-<uuid>"}
 /b/in-<uuid> persistent

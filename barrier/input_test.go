@@ -30,12 +30,16 @@ func TestBadInput(t *testing.T) {
 			"wait at /y: the client is nil":                             barrier.NewGate(nil, "/y").Wait(t.Context()),
 			`raise y: invalid path "y"`:                                 barrier.NewGate(c, "y").Raise(t.Context()),
 			`lower /y/: invalid path "/y/"`:                             barrier.NewGate(c, "/y/").Lower(t.Context()),
-			"count down /z: the client is nil":                          barrier.NewLatch(nil, "/z", 2).CountDown(t.Context(), "a"),
-			"wait at /z: impossible number: 0,":                         barrier.NewLatch(c, "/z", 0).Wait(t.Context()),
-			`count down /z: impossible caller id: ""`:                   barrier.NewLatch(c, "/z", 2).CountDown(t.Context(), ""),
-			`count down /z: impossible caller id: "a/b"`:                barrier.NewLatch(c, "/z", 2).CountDown(t.Context(), "a/b"),
-			`count down /z: impossible caller id: ".."`:                 barrier.NewLatch(c, "/z", 2).CountDown(t.Context(), ".."),
-			"count down /z: impossible caller id: \"a\\x00b\"":          barrier.NewLatch(c, "/z", 2).CountDown(t.Context(), "a\x00b"),
+			"count down /z: the client is nil": barrier.NewLatch(nil, "/z",
+				2).CountDown(t.Context(), "a"),
+			"wait at /z: impossible number: 0,":       barrier.NewLatch(c, "/z", 0).Wait(t.Context()),
+			`count down /z: impossible caller id: ""`: barrier.NewLatch(c, "/z", 2).CountDown(t.Context(), ""),
+			`count down /z: impossible caller id: "a/b"`: barrier.NewLatch(c, "/z", 2).CountDown(t.Context(),
+				"a/b"),
+			`count down /z: impossible caller id: ".."`: barrier.NewLatch(c, "/z", 2).CountDown(t.Context(),
+				".."),
+			"count down /z: impossible caller id: \"a\\x00b\"": barrier.NewLatch(c, "/z", 2).CountDown(t.Context(),
+				"a\x00b"),
 		} {
 			require.ErrorContains(t, err, says)
 		}
@@ -55,8 +59,10 @@ func TestAPathUsedByAnotherRecipe(t *testing.T) {
 		require.NoError(t, barrier.NewGate(m.Client, "/gate").Raise(t.Context()))
 		require.NoError(t, barrier.NewLatch(m.Client, "/latch", 2).CountDown(t.Context(), "x"))
 		require.NoError(t, m.Create(t.Context(), "/config", []byte(`{"v":1,"kind":"other"}`), framework.Persistent))
-		require.NoError(t, m.Create(t.Context(), "/newer", []byte(`{"v":2,"kind":"double barrier","size":2}`), framework.Persistent))
-		require.NoError(t, m.Create(t.Context(), "/none", []byte(`{"v":1,"kind":"double barrier"}`), framework.Persistent))
+		require.NoError(t, m.Create(t.Context(), "/newer", []byte(`{"v":2,"kind":"double barrier","size":2}`),
+			framework.Persistent))
+		require.NoError(t, m.Create(t.Context(), "/none", []byte(`{"v":1,"kind":"double barrier"}`),
+			framework.Persistent))
 		before := w.Tree("/")
 		for _, path := range []string{"/lock", "/gate", "/latch", "/config", "/none"} {
 			_, err := barrier.NewDoubleBarrier(m.Client, path, 2).Enter(t.Context())
@@ -90,7 +96,8 @@ func TestErrorNamesMissingPartOfDamagedBarrier(t *testing.T) {
 	})
 }
 
-// TestDeletedRoundRecordIsReported: an operator deletes the record of the round of a barrier whose state the members know.
+// TestDeletedRoundRecordIsReported: an operator deletes the record of the round of a barrier whose
+// state the members know.
 func TestDeletedRoundRecordIsReported(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(2)

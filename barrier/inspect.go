@@ -34,8 +34,9 @@ type Report struct {
 	Kind Kind
 	// Needed is the number of a double barrier's members or of a latch's counts.
 	Needed int
-	// Missing is how many members have to enter until the next round begins, or how many callers have to count until the latch opens. It is 0 while a round is inside. The servers do
-	// not know the names of members and callers that have not come yet.
+	// Missing is how many members have to enter until the next round begins, or how many callers
+	// have to count until the latch opens. It is 0 while a round is inside. The servers do not know
+	// the names of members and callers that have not come yet.
 	Missing int
 	// Rounds is the number of rounds that have begun.
 	Rounds int64
@@ -49,15 +50,18 @@ type Report struct {
 	Counted []string
 	// Open reports whether a latch has opened.
 	Open bool
-	// RaisedBy describes the process that has raised a gate. Session is 0 if the gate stays up until it is lowered. A gate of Curator's has only a host address.
+	// RaisedBy describes the process that has raised a gate. Session is 0 if the gate stays up
+	// until it is lowered. A gate of Curator's has only a host address.
 	RaisedBy Member
 }
 
-// Member is a member of a double barrier, or the process that has raised a gate, as it describes itself.
+// Member is a member of a double barrier, or the process that has raised a gate, as it describes
+// itself.
 type Member struct {
 	Node  string
 	Owner string
-	// Host and PID belong to the process that has raised a gate. A member of a double barrier does not store them.
+	// Host and PID belong to the process that has raised a gate. A member of a double barrier does
+	// not store them.
 	Host string
 	PID  int
 	// Since is when the member's node or the gate was created.
@@ -68,9 +72,11 @@ type Member struct {
 // maxReads bounds how often Inspect reads a double barrier whose phase changes during each read.
 const maxReads = 10
 
-// Inspect reports on the barrier of any kind at path. It only reads. Its report of a double barrier was true at one moment, unless ten rounds have begun or ended during
-// the call. Waiters of gates and latches leave no nodes, so the report does not have them. Double barriers in Curator's layout are not recognized. The error wraps
-// framework.ErrNoNode if the path has no node, as for a gate that is down, ErrForeign if the node is no barrier, ErrNewer, or framework.ErrNoAuth.
+// Inspect reports on the barrier of any kind at path. It only reads. Its report of a double barrier
+// was true at one moment, unless ten rounds have begun or ended during the call. Waiters of gates
+// and latches leave no nodes, so the report does not have them. Double barriers in Curator's layout
+// are not recognized. The error wraps framework.ErrNoNode if the path has no node, as for a gate
+// that is down, ErrForeign if the node is no barrier, ErrNewer, or framework.ErrNoAuth.
 func Inspect(ctx context.Context, client *framework.Client, path string) (r *Report, err error) {
 	if err := recipe.CheckClientAndPath(client, path, "a barrier"); err != nil {
 		return nil, failure.Wrap("inspect", path, err)
@@ -141,10 +147,12 @@ func newReport(path string, data []byte, st framework.Stat) (r *Report, in strin
 }
 
 func newMember(node string, r nodeRecord, st framework.Stat) Member {
-	return Member{Node: node, Owner: r.Owner, Host: r.Host, PID: r.PID, Since: st.Ctime.UTC(), Session: st.EphemeralOwner}
+	return Member{Node: node, Owner: r.Owner, Host: r.Host, PID: r.PID, Since: st.Ctime.UTC(),
+		Session: st.EphemeralOwner}
 }
 
-// addMembers reads a double barrier's members. The error wraps recipe.ErrAgain if a phase began or ended meanwhile.
+// addMembers reads a double barrier's members. The error wraps recipe.ErrAgain if a phase began or
+// ended meanwhile.
 func (r *Report) addMembers(ctx context.Context, s *framework.Session, at framework.Stat, in string) error {
 	round := znode.Join(r.Path, "round")
 	data, _, err := s.Get(ctx, round)
@@ -178,7 +186,8 @@ func (r *Report) addMembers(ctx context.Context, s *framework.Session, at framew
 		if node.Err != nil {
 			return node.Err
 		}
-		described, _ := parseRecord(nodes[i], memberKind, node.Data) // a record that cannot be read only lacks the member's name
+		// a record that cannot be read only lacks the member's name
+		described, _ := parseRecord(nodes[i], memberKind, node.Data)
 		m := newMember(nodes[i], described, node.Stat)
 		if phase.roundIsInside() && slices.Contains(last.Numbers, number) {
 			present++
@@ -193,7 +202,8 @@ func (r *Report) addMembers(ctx context.Context, s *framework.Session, at framew
 		r.Missing = max(0, r.Needed-len(r.Waiting))
 	}
 	now, err := s.Exists(ctx, r.Path)
-	if err == nil && (now.Czxid != at.Czxid || now.Version != at.Version || phase.roundIsInside() && last.Phase != at.Version) {
+	if err == nil && (now.Czxid != at.Czxid || now.Version != at.Version ||
+		phase.roundIsInside() && last.Phase != at.Version) {
 		err = recipe.ErrAgain
 	}
 	return err
@@ -215,7 +225,8 @@ func (r *Report) addCounts(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// orPartIsMissing returns the error for a part that could not be read: framework.ErrNoNode if the whole barrier was deleted, ErrForeign if only the part is missing.
+// orPartIsMissing returns the error for a part that could not be read: framework.ErrNoNode if the
+// whole barrier was deleted, ErrForeign if only the part is missing.
 func (r *Report) orPartIsMissing(ctx context.Context, s *framework.Session, part string, err error) error {
 	if !errors.Is(err, framework.ErrNoNode) {
 		return err
@@ -229,17 +240,22 @@ func (r *Report) orPartIsMissing(ctx context.Context, s *framework.Session, part
 // maxListed is how many nodes List looks at.
 const maxListed = 20_000
 
-// List yields reports on the gates that are up, the double barriers and the latches at and below root, which may be "/", each as Inspect does. It leaves out nodes that are no barriers, and
-// barriers that were deleted meanwhile. It takes a persistent node without children that holds an IP address for a gate of Curator's, also if another program has made the node. It leaves out
+// List yields reports on the gates that are up, the double barriers and the latches at and below
+// root, which may be "/", each as Inspect does. It leaves out nodes that are no barriers, and
+// barriers that were deleted meanwhile. It takes a persistent node without children that holds an
+// IP address for a gate of Curator's, also if another program has made the node. It leaves out
 // gates whose holders were asked to release them, since the nodes of claims look the same then.
 //
-// It yields an error for a node that the client may not read (framework.ErrNoAuth) and for a barrier that cannot be decoded (ErrForeign, ErrNewer), and goes on. Any other error is the last:
-// it wraps framework.ErrTooLarge when more than 20,000 nodes lie below root. List leaves out the nodes beyond that number.
+// It yields an error for a node that the client may not read (framework.ErrNoAuth) and for a
+// barrier that cannot be decoded (ErrForeign, ErrNewer), and goes on. Any other error is the last:
+// it wraps framework.ErrTooLarge when more than 20,000 nodes lie below root. List leaves out the
+// nodes beyond that number.
 func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
 	everything := func([]string) bool { return true }
 	return func(yield func(*Report, error) bool) {
 		var batch []string
-		for found, err := range recipe.Find(ctx, client, []string{root}, maxListed, recipe.Layout{Recognize: everything}) {
+		for found, err := range recipe.Find(ctx, client, []string{root}, maxListed,
+			recipe.Layout{Recognize: everything}) {
 			switch {
 			case errors.Is(err, framework.ErrNoAuth):
 				if !yield(nil, err) {
@@ -263,7 +279,8 @@ func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 	}
 }
 
-// maxListedAtOnce is how many nodes List reads together. A barrier's record is short, but other programs' nodes may be large.
+// maxListedAtOnce is how many nodes List reads together. A barrier's record is short, but other
+// programs' nodes may be large.
 const maxListedAtOnce = 100
 
 // listBatch yields the reports on some paths. It returns false if List must end.
@@ -292,7 +309,8 @@ func listBatch(ctx context.Context, client *framework.Client, paths []string, yi
 		case errors.Is(err, ErrForeign) && node.Err != nil: // it was no barrier when it could be read
 			continue
 		}
-		goesOn := err == nil || errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer) || errors.Is(err, framework.ErrNoAuth)
+		goesOn := err == nil || errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer) ||
+			errors.Is(err, framework.ErrNoAuth)
 		if !yield(r, err) || !goesOn {
 			return false
 		}

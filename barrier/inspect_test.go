@@ -106,7 +106,8 @@ func TestInspectTellsOfGatesAndLatches(t *testing.T) {
 		l := barrier.NewLatch(c, "/latches/l", 2)
 		require.NoError(t, l.CountDown(t.Context(), "x"))
 		r = inspect(t, c, "/latches/l")
-		require.Equal(t, barrier.Report{Path: "/latches/l", Kind: barrier.LatchReport, Needed: 2, Missing: 1, Counted: []string{"x"}}, *r)
+		require.Equal(t, barrier.Report{Path: "/latches/l", Kind: barrier.LatchReport, Needed: 2, Missing: 1,
+			Counted: []string{"x"}}, *r)
 		require.NoError(t, l.CountDown(t.Context(), "y"))
 		r = inspect(t, c, "/latches/l")
 		require.True(t, r.Open)
@@ -146,7 +147,8 @@ func TestListFindsBarriers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		e := enter(t, ctx, barrier.NewDoubleBarrier(c, "/apps/in", 2)) // a name of its own nodes
 		synctest.Wait()
-		require.NoError(t, c.Create(t.Context(), "/apps/broken", []byte(`{"v":1,"kind":"latch","size":2}`), framework.Persistent))
+		require.NoError(t, c.Create(t.Context(), "/apps/broken", []byte(`{"v":1,"kind":"latch","size":2}`),
+			framework.Persistent))
 		require.NoError(t, c.Create(t.Context(), "/apps/other", make([]byte, 900_000), framework.Persistent))
 		found := map[string]barrier.Kind{}
 		broken := 0
@@ -160,13 +162,15 @@ func TestListFindsBarriers(t *testing.T) {
 			found[r.Path] = r.Kind
 		}
 		require.Equal(t, 1, broken)
-		require.Equal(t, map[string]barrier.Kind{"/apps/shop/gate": barrier.GateReport, "/apps/latch": barrier.LatchReport, "/apps/in": barrier.DoubleBarrierReport}, found)
+		require.Equal(t, map[string]barrier.Kind{"/apps/shop/gate": barrier.GateReport,
+			"/apps/latch": barrier.LatchReport, "/apps/in": barrier.DoubleBarrierReport}, found)
 		cancel()
 		<-e.done
 	})
 }
 
-// TestInspectSeesOneMoment looks while rounds begin and end: a member is never inside a round that has not begun.
+// TestInspectSeesOneMoment looks while rounds begin and end: a member is never inside a round that
+// has not begun.
 func TestInspectSeesOneMoment(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		looker := w.member("looker").Client

@@ -13,16 +13,16 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Latch opens when its callers have counted it down to zero. Each caller counts once. It holds no state but its
-// arguments, and may be used by many goroutines at once.
+// Latch opens when its callers have counted it down to zero. Each caller counts once. It holds no
+// state but its arguments, and may be used by many goroutines at once.
 //
 //	<path>           persistent: the number of counts
 //	<path>/by/<id>   persistent: this caller has counted
 //	<path>/at/c-#    persistent sequential: one count; the last one's name opens the latch
 //
-// Guarantee: a count is one transaction, and a caller's second count has no effect until Reset, so a caller may
-// repeat it until it succeeds. The last count opens the latch by itself, also if all callers die afterwards.
-// Each waiter is woken once, for any number of counts.
+// Guarantee: a count is one transaction, and a caller's second count has no effect until Reset, so
+// a caller may repeat it until it succeeds. The last count opens the latch by itself, also if all
+// callers die afterwards. Each waiter is woken once, for any number of counts.
 type Latch struct {
 	client       *framework.Client
 	path, by, at string
@@ -31,9 +31,10 @@ type Latch struct {
 	err          error // of the arguments
 }
 
-// NewLatch returns a latch of so many counts at path, 1 to 1000 (less if the path is longer than some 280 bytes,
-// since one transaction resets it). It sends no request. The first call of a method creates the nodes, also of Wait and Remaining. If an
-// argument is invalid, every call returns an error that says so.
+// NewLatch returns a latch of so many counts at path, 1 to 1000 (less if the path is longer than
+// some 280 bytes, since one transaction resets it). It sends no request. The first call of a method
+// creates the nodes, also of Wait and Remaining. If an argument is invalid, every call returns an
+// error that says so.
 func NewLatch(client *framework.Client, path string, counts int) *Latch {
 	l := &Latch{client: client, path: path, size: counts}
 	if l.err = recipe.CheckClientAndPath(client, path, "a barrier"); l.err != nil {
@@ -47,14 +48,19 @@ func NewLatch(client *framework.Client, path string, counts int) *Latch {
 // Path is the latch's path.
 func (l *Latch) Path() string { return l.path }
 
-// CountDown counts for the caller with this id, unless that caller has counted already. An id is the name of a node: of a host or a task,
-// say, without a slash. One transaction must be able to reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of
+// CountDown counts for the caller with this id, unless that caller has counted already. An id is
+// the name of a node: of a host or a task, say, without a slash. One transaction must be able to
+// reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of
 // 150. The error wraps ErrTooMany if others have counted the latch down to zero, ErrCaller,
-// ErrMismatch, ErrForeign or ErrNewer, or is that of ctx: then it is unknown whether the call counted; repeat it.
+// ErrMismatch, ErrForeign or ErrNewer, or is that of ctx: then it is unknown whether the call
+// counted; repeat it.
 //
-// A call counts at most once, also if replies are lost. If a reply is lost, and the latch was reset, or deleted and created again, before the call has found out, the call does not count
-// in the new count. The error then wraps framework.ErrOutcomeUnknown: the call may have counted in the former count. A call after the reset can get this error, too, if its
-// server lags behind and the reply is lost. If the call knows that others have counted the latch down to zero before it, the error wraps ErrTooMany instead.
+// A call counts at most once, also if replies are lost. If a reply is lost, and the latch was
+// reset, or deleted and created again, before the call has found out, the call does not count in
+// the new count. The error then wraps framework.ErrOutcomeUnknown: the call may have counted in the
+// former count. A call after the reset can get this error, too, if its server lags behind and the
+// reply is lost. If the call knows that others have counted the latch down to zero before it, the
+// error wraps ErrTooMany instead.
 func (l *Latch) CountDown(ctx context.Context, id string) error {
 	if err := l.checkCaller(id); err != nil {
 		return failure.Wrap("count down", l.path, err)
@@ -67,7 +73,9 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 		if sent != (latchCount{}) {
 			counted, err = l.hasCounted(ctx, s, id, sent)
 			if errors.Is(err, errOtherCount) {
-				return cmp.Or(tooMany, fmt.Errorf("%w: the latch was reset, or made again, before the servers' answer to the count of %q came", framework.ErrOutcomeUnknown, id))
+				return cmp.Or(tooMany, fmt.Errorf(
+					"%w: the latch was reset, or made again, before the servers' answer to the count of %q came",
+					framework.ErrOutcomeUnknown, id))
 			}
 			if err != nil || !counted && tooMany != nil {
 				return cmp.Or(err, tooMany)
@@ -76,7 +84,8 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 		}
 		if !counted {
 			var rs []framework.OpResult
-			rs, err = s.Multi(ctx, framework.CheckOp(l.path, count.version), framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
+			rs, err = s.Multi(ctx, framework.CheckOp(l.path, count.version),
+				framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
 				framework.CreateOp(znode.Join(l.at, countName), []byte(id), framework.PersistentSequential))
 			switch {
 			case errors.Is(err, framework.ErrNodeExists): // it has counted in a try or a call before
@@ -87,7 +96,8 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 				sent = latchCount{}
 			}
 			switch {
-			case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended), isLatchGone(err): // the first: the latch was reset meanwhile
+			case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended), isLatchGone(err):
+				// the first: the latch was reset meanwhile
 				return recipe.ErrAgain
 			case err == nil && rs[2].Path > l.lastCountNode():
 				extra = rs[2].Path
@@ -105,7 +115,8 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 	})
 }
 
-// isLatchGone reports whether a transaction that checks the latch first was refused because the latch was deleted.
+// isLatchGone reports whether a transaction that checks the latch first was refused because the
+// latch was deleted.
 func isLatchGone(err error) bool {
 	var refused *framework.TxError
 	return errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, framework.ErrNoNode)
@@ -114,8 +125,10 @@ func isLatchGone(err error) bool {
 // errOtherCount says that a latch was reset, or made again.
 var errOtherCount = errors.New("another count")
 
-// hasCounted finds out whether a caller has counted in a count, behind a sync. If the latch has another count by now, the error is errOtherCount.
-func (l *Latch) hasCounted(ctx context.Context, s *framework.Session, id string, in latchCount) (counted bool, err error) {
+// hasCounted finds out whether a caller has counted in a count, behind a sync. If the latch has
+// another count by now, the error is errOtherCount.
+func (l *Latch) hasCounted(ctx context.Context, s *framework.Session, id string,
+	in latchCount) (counted bool, err error) {
 	if err := s.Sync(ctx, l.path); err != nil {
 		return false, err
 	}
@@ -131,13 +144,15 @@ func (l *Latch) hasCounted(ctx context.Context, s *framework.Session, id string,
 	return counted, err
 }
 
-// checkCaller refuses an id that cannot be a node's name, or is so long that one transaction cannot delete all counts.
+// checkCaller refuses an id that cannot be a node's name, or is so long that one transaction cannot
+// delete all counts.
 func (l *Latch) checkCaller(id string) error {
 	if l.err != nil {
 		return nil // every call returns it
 	}
 	if longest := transactionBytes/l.size - l.countBytes(); len(id) > longest {
-		return fmt.Errorf("%w: %.20q... has %d bytes, at most %d fit %d counts", ErrCaller, id, len(id), longest, l.size)
+		return fmt.Errorf("%w: %.20q... has %d bytes, at most %d fit %d counts", ErrCaller, id, len(id),
+			longest, l.size)
 	}
 	if id == "" || framework.ValidatePath(znode.Join(l.by, id)) != nil || strings.Contains(id, "/") {
 		return fmt.Errorf("%w: %q", ErrCaller, id)
@@ -145,8 +160,9 @@ func (l *Latch) checkCaller(id string) error {
 	return nil
 }
 
-// checkEarlierCount checks the count that a caller has already made. If it came after the last count, it was one too many, and the reply
-// was lost. Then checkEarlierCount returns the count's path.
+// checkEarlierCount checks the count that a caller has already made. If it came after the last
+// count, it was one too many, and the reply was lost. Then checkEarlierCount returns the count's
+// path.
 func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id string) (extra string, err error) {
 	if err := s.Sync(ctx, l.path); err != nil { // another server may have said that the count exists
 		return "", err
@@ -168,7 +184,8 @@ func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id 
 	return l.countMadeBy(ctx, s, own.Czxid)
 }
 
-// countMadeBy returns the path of the count that this transaction has created. The count came after the one that opened the latch.
+// countMadeBy returns the path of the count that this transaction has created. The count came after
+// the one that opened the latch.
 func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int64) (string, error) {
 	names, _, err := s.Children(ctx, l.at)
 	if err != nil {
@@ -192,11 +209,13 @@ func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int6
 
 // undoCount deletes a count that came after the last one.
 func (l *Latch) undoCount(ctx context.Context, s *framework.Session, in latchCount, id, count string) error {
-	_, err := s.Multi(ctx, framework.CheckOp(l.path, in.version), framework.DeleteOp(znode.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
+	_, err := s.Multi(ctx, framework.CheckOp(l.path, in.version),
+		framework.DeleteOp(znode.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
 	switch {
 	case errors.Is(err, framework.ErrSuspended):
 		return recipe.ErrAgain
-	case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrBadVersion): // undone by an earlier try, or the latch was reset
+	case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrBadVersion):
+		// undone by an earlier try, or the latch was reset
 		return nil
 	}
 	return err
@@ -205,8 +224,8 @@ func (l *Latch) undoCount(ctx context.Context, s *framework.Session, in latchCou
 // Wait waits until the latch has opened. Its error is that of ctx if ctx ended the wait, or wraps
 // ErrMismatch, ErrForeign, ErrNewer, framework.ErrClosed or framework.ErrNoAuth.
 //
-// If the latch is deleted and created again, Wait waits until the new latch has opened. If Wait finds, after a reconnect, that the latch is gone, its error
-// wraps framework.ErrNoNode.
+// If the latch is deleted and created again, Wait waits until the new latch has opened. If Wait
+// finds, after a reconnect, that the latch is gone, its error wraps framework.ErrNoNode.
 func (l *Latch) Wait(ctx context.Context) (err error) {
 	if l.err != nil {
 		return failure.Wrap("wait at", l.path, l.err)
@@ -227,8 +246,9 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	})
 }
 
-// waitForChange reads the latch once, and waits for a change if it has not opened. It reports whether the latch has opened since first was read. If the latch was
-// created again, waitForChange sets first to the new latch's count.
+// waitForChange reads the latch once, and waits for a change if it has not opened. It reports
+// whether the latch has opened since first was read. If the latch was created again, waitForChange
+// sets first to the new latch's count.
 func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *latchCount) (open bool, err error) {
 	before, err := l.readRecord(ctx, s)
 	if err != nil {
@@ -254,9 +274,11 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 	return event.Kind == framework.NodeCreated, err
 }
 
-// Reset begins a new count on a latch that has opened, in one transaction. Waiters for the former count return as if the latch had not been reset. If other clients
-// reset the latch at the same time, it is reset once. The error wraps ErrCounting if the latch has not opened, is that of ctx, or wraps ErrMismatch, ErrForeign,
-// ErrNewer, framework.ErrClosed or a refusal of the servers, such as framework.ErrNoAuth or framework.ErrQuotaExceeded.
+// Reset begins a new count on a latch that has opened, in one transaction. Waiters for the former
+// count return as if the latch had not been reset. If other clients reset the latch at the same
+// time, it is reset once. The error wraps ErrCounting if the latch has not opened, is that of ctx,
+// or wraps ErrMismatch, ErrForeign, ErrNewer, framework.ErrClosed or a refusal of the servers, such
+// as framework.ErrNoAuth or framework.ErrQuotaExceeded.
 func (l *Latch) Reset(ctx context.Context) error {
 	var first latchCount
 	return l.onSessions(ctx, "reset", func(s *framework.Session, _ latchCount) error {
@@ -279,7 +301,8 @@ func (l *Latch) Reset(ctx context.Context) error {
 	})
 }
 
-// deleteCounts deletes all counts in one transaction, if the latch was not reset since this record was read. It writes the record again as it was.
+// deleteCounts deletes all counts in one transaction, if the latch was not reset since this record
+// was read. It writes the record again as it was.
 func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, record latchRecord) error {
 	ops := []framework.Op{framework.SetOp(l.path, record.encode(), record.version)}
 	for _, dir := range []string{l.by, l.at} {
@@ -290,12 +313,14 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, record l
 		for _, name := range names {
 			ops = append(ops, framework.DeleteOp(znode.Join(dir, name), framework.AnyVersion))
 		}
-		ops = append(ops, framework.DeleteOp(dir, framework.AnyVersion), framework.CreateOp(dir, nil, framework.Persistent))
+		ops = append(ops, framework.DeleteOp(dir, framework.AnyVersion),
+			framework.CreateOp(dir, nil, framework.Persistent))
 	}
 	_, err := s.Multi(ctx, ops...)
 	var refused *framework.TxError
 	switch {
-	case errors.Is(err, framework.ErrSuspended), errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrNoNode):
+	case errors.Is(err, framework.ErrSuspended), errors.Is(err, framework.ErrBadVersion),
+		errors.Is(err, framework.ErrNoNode):
 		return recipe.ErrAgain
 	case errors.As(err, &refused) && errors.Is(err, framework.ErrNotEmpty):
 		if refused.Path == l.by || refused.Path == l.at { // a count that is one too many has come meanwhile
@@ -306,7 +331,8 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, record l
 	return err
 }
 
-// Remaining returns the number of counts that are missing until the latch opens. It reads behind a sync. The error wraps ErrMismatch, ErrForeign or ErrNewer.
+// Remaining returns the number of counts that are missing until the latch opens. It reads behind a
+// sync. The error wraps ErrMismatch, ErrForeign or ErrNewer.
 func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 	err = l.onSessions(ctx, "look at", func(s *framework.Session, _ latchCount) error {
 		if err := s.Sync(ctx, l.by); err != nil {
@@ -319,7 +345,8 @@ func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// onSessions runs f on session after session until it is done, with the latch's present count. It creates the latch first if it is missing.
+// onSessions runs f on session after session until it is done, with the latch's present count. It
+// creates the latch first if it is missing.
 func (l *Latch) onSessions(ctx context.Context, op string, f func(s *framework.Session, count latchCount) error) error {
 	if l.err != nil {
 		return failure.Wrap(op, l.path, l.err)
@@ -339,7 +366,8 @@ func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) (latchC
 	if !errors.Is(err, framework.ErrNoNode) {
 		return record.latchCount, err
 	}
-	rs, err := s.Multi(ctx, framework.CreateOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), framework.Persistent),
+	rs, err := s.Multi(ctx, framework.CreateOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(),
+		framework.Persistent),
 		framework.CreateOp(l.by, nil, framework.Persistent), framework.CreateOp(l.at, nil, framework.Persistent))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):

@@ -69,7 +69,8 @@ func TestALatchSurvives(t *testing.T) {
 		m, n := w.member("a"), w.member("b")
 		a, b := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
 		over, waited := async(func() error { return a.Wait(context.Background()) })
-		for _, hurt := range []func(){func() { m.Link.Reset() }, w.Restart, func() { require.NoError(t, w.Expire(w.session(m).ID())) }} {
+		for _, hurt := range []func(){func() { m.Link.Reset() }, w.Restart,
+			func() { require.NoError(t, w.Expire(w.session(m).ID())) }} {
 			hurt()
 			time.Sleep(timeout)
 			require.False(t, over())
@@ -82,7 +83,8 @@ func TestALatchSurvives(t *testing.T) {
 		}
 		m.Link.Cut()
 		require.NoError(t, b.CountDown(t.Context(), "y"))
-		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(n).ID(), Path: path, Func: zktest.Request.Writes})
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(n).ID(), Path: path,
+			Func: zktest.Request.Writes})
 		require.NoError(t, b.Reset(t.Context()))
 		<-f.Hit()
 		m.Link.Heal()
@@ -91,7 +93,8 @@ func TestALatchSurvives(t *testing.T) {
 	})
 }
 
-// TestALateResetLeavesTheNextCountAlone has a reset arrive late: another one came before, and the next count has begun.
+// TestALateResetLeavesTheNextCountAlone has a reset arrive late: another one came before, and the
+// next count has begun.
 func TestALateResetLeavesTheNextCountAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -124,7 +127,8 @@ func TestACountIsNotRepeatedInTheNextCount(t *testing.T) {
 		a, b := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
 		require.NoError(t, b.CountDown(t.Context(), "y"))
 		require.Equal(t, 1, remaining(t, a))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(),
+			Func: zktest.Request.Writes})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-lost.Hit()
 		m.Link.Cut()
@@ -138,7 +142,8 @@ func TestACountIsNotRepeatedInTheNextCount(t *testing.T) {
 	})
 }
 
-// A count that reaches the servers behind a reset, of which its caller does not know, counts in the new count.
+// A count that reaches the servers behind a reset, of which its caller does not know, counts in the
+// new count.
 func TestACountBesideAReset(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, n := w.member("a"), w.member("b")
@@ -154,7 +159,8 @@ func TestACountBesideAReset(t *testing.T) {
 	})
 }
 
-// TestASecondCountBesideAReset: the latch is reset while the answer that the caller has counted already is on its way. No reply is lost.
+// TestASecondCountBesideAReset: the latch is reset while the answer that the caller has counted
+// already is on its way. No reply is lost.
 func TestASecondCountBesideAReset(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, n := w.member("a"), w.member("b")
@@ -204,14 +210,16 @@ func TestTooManyCountsAreReportedAfterLostReply(t *testing.T) {
 	}
 }
 
-// The reply to the transaction that deletes a count too many is lost, and the latch is reset before the caller asks again.
+// The reply to the transaction that deletes a count too many is lost, and the latch is reset before
+// the caller asks again.
 func TestACountTooManyIsReportedAfterAReset(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, n := w.member("a"), w.member("b")
 		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
 		require.NoError(t, b.CountDown(t.Context(), "y"))
 		require.Zero(t, remaining(t, a))
-		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes})
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(),
+			Func: zktest.Request.Writes})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-lost.Hit()
 		m.Link.Cut()
@@ -222,15 +230,18 @@ func TestACountTooManyIsReportedAfterAReset(t *testing.T) {
 	})
 }
 
-// TestAnEarlierCountTooManyIsReportedAfterAReset: a call that has ended has left a count too many. The reply to the transaction with which the next call deletes it is lost.
+// TestAnEarlierCountTooManyIsReportedAfterAReset: a call that has ended has left a count too many.
+// The reply to the transaction with which the next call deletes it is lost.
 func TestAnEarlierCountTooManyIsReportedAfterAReset(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, n := w.member("a"), w.member("b")
 		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
 		require.NoError(t, b.CountDown(t.Context(), "y"))
-		_, err := m.Multi(t.Context(), framework.CreateOp(path+"/by/x", nil, framework.Persistent), framework.CreateOp(path+"/at/c-", []byte("x"), framework.PersistentSequential))
+		_, err := m.Multi(t.Context(), framework.CreateOp(path+"/by/x", nil, framework.Persistent),
+			framework.CreateOp(path+"/at/c-", []byte("x"), framework.PersistentSequential))
 		require.NoError(t, err)
-		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes})
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(),
+			Func: zktest.Request.Writes})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-lost.Hit()
 		m.Link.Cut()
@@ -241,7 +252,8 @@ func TestAnEarlierCountTooManyIsReportedAfterAReset(t *testing.T) {
 	})
 }
 
-// TestALatchOfManyLongIdsCanBeReset: all of its nodes go in one transaction, so an id that is too long for that is refused.
+// TestALatchOfManyLongIdsCanBeReset: all of its nodes go in one transaction, so an id that is too
+// long for that is refused.
 func TestALatchOfManyLongIdsCanBeReset(t *testing.T) {
 	for name, path := range map[string]string{"short": "/l", "long": "/" + strings.Repeat("l", 250)} {
 		t.Run(name, func(t *testing.T) {
@@ -306,7 +318,8 @@ func TestALatchOfAnotherNumber(t *testing.T) {
 	})
 }
 
-// TestResetReportsPermanentRefusal: a quota is used up, or another program has put a node below a count.
+// TestResetReportsPermanentRefusal: a quota is used up, or another program has put a node below a
+// count.
 func TestResetReportsPermanentRefusal(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -319,8 +332,10 @@ func TestResetReportsPermanentRefusal(t *testing.T) {
 		require.NoError(t, m.Delete(t.Context(), path+"/by/x/other", framework.AnyVersion))
 		quota := "/zookeeper/quota" + path
 		require.NoError(t, m.MakeDirs(t.Context(), quota))
-		require.NoError(t, m.Create(t.Context(), quota+"/zookeeper_stats", []byte("count=0,bytes=0"), framework.Persistent))
-		require.NoError(t, m.Create(t.Context(), quota+"/zookeeper_limits", []byte("count=-1,bytes=-1,countHardLimit=5"), framework.Persistent))
+		require.NoError(t, m.Create(t.Context(), quota+"/zookeeper_stats", []byte("count=0,bytes=0"),
+			framework.Persistent))
+		require.NoError(t, m.Create(t.Context(), quota+"/zookeeper_limits",
+			[]byte("count=-1,bytes=-1,countHardLimit=5"), framework.Persistent))
 		require.ErrorIs(t, l.Reset(ctx), framework.ErrQuotaExceeded)
 		require.Zero(t, remaining(t, l), "it was not reset")
 		require.NoError(t, m.Delete(t.Context(), quota+"/zookeeper_limits", framework.AnyVersion))
@@ -328,7 +343,8 @@ func TestResetReportsPermanentRefusal(t *testing.T) {
 	}, zktest.WithEnforcedQuotas())
 }
 
-// TestResetBesideCountTooMany: a count that is one too many comes after the reset has listed the counts.
+// TestResetBesideCountTooMany: a count that is one too many comes after the reset has listed the
+// counts.
 func TestResetBesideCountTooMany(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -365,7 +381,8 @@ func TestUnknownFieldsOfALatchSurviveReset(t *testing.T) {
 	})
 }
 
-// TestALatchThatIsCreatedAgainHasNotOpened: a waiter does not see the deletion. The former latch was reset before, so that the versions of the records differ.
+// TestALatchThatIsCreatedAgainHasNotOpened: a waiter does not see the deletion. The former latch
+// was reset before, so that the versions of the records differ.
 func TestALatchThatIsCreatedAgainHasNotOpened(t *testing.T) {
 	for _, away := range []time.Duration{time.Second, 3 * timeout} {
 		in(t, func(t *testing.T, w *world) {

@@ -37,7 +37,8 @@ func in(t *testing.T, test func(t *testing.T, w *world), opts ...zktest.Option) 
 
 func (w *world) member(name string) *zktest.Member { return w.Member(w.t, name, config) }
 
-// awakeMember is a client whose sessions prove their life also while it waits, so that it may give a session up before the servers do.
+// awakeMember is a client whose sessions prove their life also while it waits, so that it may give
+// a session up before the servers do.
 func (w *world) awakeMember(name string) *zktest.Member {
 	awake := config
 	awake.AlwaysAwake = true

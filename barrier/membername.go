@@ -10,8 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// memberDirectory identifies the directory that members' numbers belong to. A new directory has another name and begins a new numbering. So the path of a member's node never
-// belongs to another member (docs/adr/0091-a-hold-knows-its-node.md).
+// memberDirectory identifies the directory that members' numbers belong to. A new directory has
+// another name and begins a new numbering. So the path of a member's node never belongs to another
+// member (docs/adr/0091-a-hold-knows-its-node.md).
 type memberDirectory struct {
 	czxid int64  // the transaction that has created the barrier
 	in    string // the directory's path

@@ -42,8 +42,9 @@ func (p memberNode) exists(ctx context.Context, s *framework.Session) (bool, err
 // discard deletes the node in the background, for as long as the session lasts.
 func (p memberNode) discard(s *framework.Session) { s.Primitives().DiscardOwn(nil, p.node) }
 
-// createMemberNode creates a member's node. After a lost reply it looks for the node. It tries until the session ends or the servers refuse it. With an error it returns the
-// directory of the last try.
+// createMemberNode creates a member's node. After a lost reply it looks for the node. It tries
+// until the session ends or the servers refuse it. With an error it returns the directory of the
+// last try.
 func (b *storedBarrier) createMemberNode(s *framework.Session, data []byte) (memberNode, error) {
 	ctx, p := s.Context(), memberNode{data: data}
 	for {
@@ -78,7 +79,8 @@ func (b *storedBarrier) createMemberNode(s *framework.Session, data []byte) (mem
 	}
 }
 
-// checkReplaced returns nil if the barrier has another directory now than this one, which is missing, or was deleted itself.
+// checkReplaced returns nil if the barrier has another directory now than this one, which is
+// missing, or was deleted itself.
 func (b *storedBarrier) checkReplaced(ctx context.Context, s *framework.Session, missing string) error {
 	b.dropCachedState()
 	if err := s.Sync(ctx, b.path); err != nil {
@@ -94,8 +96,10 @@ func (b *storedBarrier) checkReplaced(ctx context.Context, s *framework.Session,
 	return err
 }
 
-// findMemberNode finds the node that holds data in a directory of members; its path is "" if there is none. The servers may have applied a create although its reply was lost.
-func findMemberNode(ctx context.Context, s *framework.Session, in string, data []byte) (found primitives.Created, err error) {
+// findMemberNode finds the node that holds data in a directory of members; its path is "" if there
+// is none. The servers may have applied a create although its reply was lost.
+func findMemberNode(ctx context.Context, s *framework.Session, in string,
+	data []byte) (found primitives.Created, err error) {
 	if err := s.Sync(ctx, in); err != nil {
 		return found, err
 	}

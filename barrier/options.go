@@ -11,8 +11,8 @@ type options struct {
 	curator bool
 }
 
-// WithCuratorLayout gives a double barrier the nodes of Apache Curator's DistributedDoubleBarrier, so that Java
-// members can take part:
+// WithCuratorLayout gives a double barrier the nodes of Apache Curator's DistributedDoubleBarrier,
+// so that Java members can take part:
 //
 //	<path>/<uuid>   ephemeral, one for each member
 //	<path>/ready    persistent: the round has begun

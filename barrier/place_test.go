@@ -13,9 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestPlaceOfLostSessionIsReadFromServers: a round has begun with the member, and is over. Another member of
-// this DoubleBarrier has guessed the base, which is too low, since the first number was a dead one's: by that the place was
-// never let in.
+// TestPlaceOfLostSessionIsReadFromServers: a round has begun with the member, and is over. Another
+// member of this DoubleBarrier has guessed the base, which is too low, since the first number was a
+// dead one's: by that the place was never let in.
 func TestPlaceOfLostSessionIsReadFromServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -51,12 +51,15 @@ func TestPlaceOfLostSessionIsReadFromServers(t *testing.T) {
 		guessed := truth
 		guessed.base = 2
 		b.stored.cacheState(guessed)
-		lost := &roundMember{b: &b.stored, s: s, memberNode: memberNode{data: []byte("{}"), node: primitives.Created{Path: truth.memberPath(2)}, number: 2, memberDirectory: truth.memberDirectory}}
+		lost := &roundMember{b: &b.stored, s: s,
+			memberNode: memberNode{data: []byte("{}"), node: primitives.Created{Path: truth.memberPath(2)}, number: 2,
+				memberDirectory: truth.memberDirectory}}
 		require.ErrorIs(t, lost.recoverPlace(t.Context(), s), errMayBeInside)
 	})
 }
 
-// TestEndOfARoundOfARemadeBarrier: the last member's request for the end of its round arrives when the barrier has been deleted and made again, with a round of the same phase inside.
+// TestEndOfARoundOfARemadeBarrier: the last member's request for the end of its round arrives when
+// the barrier has been deleted and made again, with a round of the same phase inside.
 func TestEndOfARoundOfARemadeBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestLostPlaceIsNotOfMemberInside: numbers have begun again with another number of members, so that a member
-// inside has the name that the lost place had.
+// TestLostPlaceIsNotOfMemberInside: numbers have begun again with another number of members, so
+// that a member inside has the name that the lost place had.
 func TestLostPlaceIsNotOfMemberInside(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
@@ -51,8 +51,9 @@ func TestLostPlaceIsNotOfWaitingMember(t *testing.T) {
 	})
 }
 
-// TestPlaceOfDeletedBarrierIsNotOfItsSuccessor: somebody deletes the barrier while a member is cut off, and others
-// make it anew with the same numbers. The member must neither delete nor take for its own what is there now.
+// TestPlaceOfDeletedBarrierIsNotOfItsSuccessor: somebody deletes the barrier while a member is cut
+// off, and others make it anew with the same numbers. The member must neither delete nor take for
+// its own what is there now.
 func TestPlaceOfDeletedBarrierIsNotOfItsSuccessor(t *testing.T) {
 	for _, gaveUp := range []bool{false, true} {
 		in(t, func(t *testing.T, w *world) {
@@ -69,7 +70,8 @@ func TestPlaceOfDeletedBarrierIsNotOfItsSuccessor(t *testing.T) {
 				require.ErrorIs(t, old.failed(), framework.ErrSuspended)
 			}
 			_, err := ms[1].Multi(t.Context(), framework.DeleteOp(w.in()+"/m-0000000000", framework.AnyVersion),
-				framework.DeleteOp(w.in(), framework.AnyVersion), framework.DeleteOp(path+"/round", framework.AnyVersion),
+				framework.DeleteOp(w.in(), framework.AnyVersion),
+				framework.DeleteOp(path+"/round", framework.AnyVersion),
 				framework.DeleteOp(path, framework.AnyVersion))
 			require.NoError(t, err)
 			waits := enter(t, t.Context(), bs[1])
@@ -85,8 +87,8 @@ func TestPlaceOfDeletedBarrierIsNotOfItsSuccessor(t *testing.T) {
 	}
 }
 
-// TestWaitEndedDuringCreateHasUnknownOutcome: the request has arrived, the answer has not, and a round
-// begins with the place.
+// TestWaitEndedDuringCreateHasUnknownOutcome: the request has arrived, the answer has not, and a
+// round begins with the place.
 func TestWaitEndedDuringCreateHasUnknownOutcome(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(2)

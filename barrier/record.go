@@ -30,8 +30,9 @@ type nodeRecord struct {
 	// In is the name of the directory of a double barrier's members.
 	In string `json:"in,omitempty"`
 
-	// Phase is the version of the double barrier's node at which the round began, Numbers are those of its
-	// members, and all numbers below Base belong to this round, to former ones or to the dead.
+	// Phase is the version of the double barrier's node at which the round began, Numbers are those
+	// of its members, and all numbers below Base belong to this round, to former ones or to the
+	// dead.
 	Phase   int32   `json:"phase,omitempty"`
 	Base    int32   `json:"base,omitempty"`
 	Numbers []int32 `json:"numbers,omitempty"`

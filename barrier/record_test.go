@@ -12,11 +12,14 @@ import (
 
 // golden are the records of release 1: later ones must read them.
 var golden = map[string]nodeRecord{
-	`{"v":1,"kind":"double barrier","size":8,"in":"in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e"}`: {Kind: doubleKind, Size: 8, In: "in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e"},
+	`{"v":1,"kind":"double barrier","size":8,"in":"in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e"}`: {Kind: doubleKind,
+		Size: 8, In: "in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e"},
 	`{"v":1,"kind":"round"}`: {Kind: roundKind},
-	`{"v":1,"kind":"round","phase":7,"base":32,"numbers":[24,25,27,31]}`:   {Kind: roundKind, Phase: 7, Base: 32, Numbers: []int32{24, 25, 27, 31}},
-	`{"v":1,"kind":"round","phase":-2147483647,"base":1,"numbers":[-1,0]}`: {Kind: roundKind, Phase: -2147483647, Base: 1, Numbers: []int32{-1, 0}},
-	`{"v":1,"kind":"latch","size":3}`:                                      {Kind: latchKind, Size: 3},
+	`{"v":1,"kind":"round","phase":7,"base":32,"numbers":[24,25,27,31]}`: {Kind: roundKind, Phase: 7, Base: 32,
+		Numbers: []int32{24, 25, 27, 31}},
+	`{"v":1,"kind":"round","phase":-2147483647,"base":1,"numbers":[-1,0]}`: {Kind: roundKind, Phase: -2147483647,
+		Base: 1, Numbers: []int32{-1, 0}},
+	`{"v":1,"kind":"latch","size":3}`: {Kind: latchKind, Size: 3},
 	`{"v":1,"kind":"gate","owner":"o","host":"h","pid":5,"since":"2026-11-21T00:00:00Z"}`: {
 		Kind: gateKind, Owner: "o", Host: "h", PID: 5, Since: new(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))},
 	`{"v":1,"kind":"member","id":"i","owner":"o"}`: {Kind: memberKind, ID: "i", Owner: "o"},
@@ -34,7 +37,8 @@ func TestRecordsAreWrittenAndReadAsBefore(t *testing.T) {
 }
 
 func TestUnknownFieldsSurvive(t *testing.T) {
-	r, err := parseBarrierRecord("/x", []byte(`{"v":1,"kind":"double barrier","size":8,"in":"in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e","label":{"a":[1]}}`))
+	r, err := parseBarrierRecord("/x",
+		[]byte(`{"v":1,"kind":"double barrier","size":8,"in":"in-6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e","label":{"a":[1]}}`))
 	require.NoError(t, err)
 	r.Size = 9
 	require.Contains(t, string(r.encode()), `"label":{"a":[1]}`)
@@ -42,8 +46,10 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 
 func TestBadRecordsAreRefused(t *testing.T) {
 	for text, want := range map[string]error{
-		"": ErrForeign, "x": ErrForeign, "[]": ErrForeign, `{"kind":"latch","size":1}`: ErrForeign, `{"v":0,"kind":"latch","size":1}`: ErrForeign,
-		`{"v":1,"kind":"gate","size":1}`: ErrForeign, `{"v":2,"kind":"latch","size":1}`: ErrNewer, `{"v":1,"kind":"latch"}`: ErrForeign,
+		"": ErrForeign, "x": ErrForeign, "[]": ErrForeign, `{"kind":"latch","size":1}`: ErrForeign,
+		`{"v":0,"kind":"latch","size":1}`: ErrForeign,
+		`{"v":1,"kind":"gate","size":1}`:  ErrForeign, `{"v":2,"kind":"latch","size":1}`: ErrNewer,
+		`{"v":1,"kind":"latch"}`:           ErrForeign,
 		`{"v":1,"kind":"latch","size":-1}`: ErrForeign, `{"v":1,"kind":"latch","size":1e9}`: ErrForeign,
 	} {
 		_, err := parseSizedRecord("/x", latchKind, []byte(text), 1000)
@@ -55,7 +61,9 @@ func TestBadRecordsAreRefused(t *testing.T) {
 // TestNamesOfDirectories: a record that was written by hand names no other node.
 func TestNamesOfDirectories(t *testing.T) {
 	require.True(t, isDirectoryName(newDirectoryName()))
-	for _, name := range []string{"", "in", "in-", "in-1", "round", "in-../../locks", newDirectoryName() + "/m-0000000000", "in-{6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e}", "in-6a0d1c9e0c4e4c629d7f3b5a5b1c2d3e"} {
+	for _, name := range []string{"", "in", "in-", "in-1", "round", "in-../../locks",
+		newDirectoryName() + "/m-0000000000", "in-{6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e}",
+		"in-6a0d1c9e0c4e4c629d7f3b5a5b1c2d3e"} {
 		_, err := parseBarrierRecord("/x", nodeRecord{Kind: doubleKind, Size: 2, In: name}.encode())
 		require.ErrorIs(t, err, ErrForeign, name)
 		require.ErrorContains(t, err, "/x")
@@ -63,7 +71,8 @@ func TestNamesOfDirectories(t *testing.T) {
 }
 
 func TestNumbersWrap(t *testing.T) {
-	for name, want := range map[string]int32{"m-0000000000": 0, "m-2147483647": 2147483647, "m--2147483648": -2147483648, "m--000000001": -1} {
+	for name, want := range map[string]int32{"m-0000000000": 0, "m-2147483647": 2147483647,
+		"m--2147483648": -2147483648, "m--000000001": -1} {
 		n, ok := parseMemberNumber("/x/" + name)
 		require.True(t, ok, name)
 		require.Equal(t, want, n)
@@ -93,7 +102,8 @@ func FuzzRecord(f *testing.F) {
 }
 
 func TestImpossibleNodeNames(t *testing.T) {
-	for _, name := range []string{"", "m-", "m-7", "m-00000000000", "m-+000000001", "m-2147483648", "x-0000000001", "m-000000000a"} {
+	for _, name := range []string{"", "m-", "m-7", "m-00000000000", "m-+000000001", "m-2147483648", "x-0000000001",
+		"m-000000000a"} {
 		_, ok := parseMemberNumber("/x/" + name)
 		require.False(t, ok, name)
 	}

@@ -30,39 +30,44 @@ type Round struct {
 
 // roundLeaver lets a member leave, by its barrier's layout.
 type roundLeaver interface {
-	// removeNode deletes the member's node, as a cleanup. If that fails, the node is deleted in the background, and the error wraps framework.ErrUnconfirmed.
+	// removeNode deletes the member's node, as a cleanup. If that fails, the node is deleted in the
+	// background, and the error wraps framework.ErrUnconfirmed.
 	removeNode(ctx context.Context) error
 	// waitForOthers waits until no member is left.
 	waitForOthers(ctx context.Context) error
 }
 
 // Context ends when the member has left, or counts as dead. Its cause wraps ErrLeft,
-// framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It carries the values of the
-// context given to Enter, but not its end.
+// framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It carries the values of
+// the context given to Enter, but not its end.
 func (r *Round) Context() context.Context { return r.hold.Context() }
 
-// Err is nil while the member is inside. Afterwards it is the cause of the end of Context. It reads the clock, so it is
-// right at once in a process that was stopped and continued.
+// Err is nil while the member is inside. Afterwards it is the cause of the end of Context. It reads
+// the clock, so it is right at once in a process that was stopped and continued.
 func (r *Round) Err() error { return r.hold.Err() }
 
-// Number counts the barrier's rounds from 1, the same for all members. It is 0 with Curator's layout.
+// Number counts the barrier's rounds from 1, the same for all members. It is 0 with Curator's
+// layout.
 func (r *Round) Number() int64 { return (int64(r.phase) + 1) / 2 }
 
 // Node is the path of the member's own node.
 func (r *Round) Node() string { return r.node }
 
-// Guard is an operation for a transaction (Client.Multi). The servers refuse the transaction unless the member is inside.
+// Guard is an operation for a transaction (Client.Multi). The servers refuse the transaction unless
+// the member is inside.
 func (r *Round) Guard() framework.Op {
 	return primitives.When(framework.CheckOp(r.node, framework.AnyVersion), r.Err)
 }
 
 // Leave leaves the round, and waits until all other members have left or are dead.
 //
-// The member has left even if Leave returns an error. To delete its node is a cleanup (framework.Client.CleanupContext), which
-// goes on also if ctx has ended. If the servers do not confirm that, the error wraps framework.ErrUnconfirmed, and the node is deleted in the background.
-// Any other error says that the node is gone, and that the others no longer wait for this member. If ctx ends the wait for the others, the error is that
-// of ctx. A second call waits again. A session loss during Leave has no effect. If the member counted as dead before, the error is the cause of the
-// end of Context.
+// The member has left even if Leave returns an error. To delete its node is a cleanup
+// (framework.Client.CleanupContext), which goes on also if ctx has ended. If the servers do not
+// confirm that, the error wraps framework.ErrUnconfirmed, and the node is deleted in the
+// background. Any other error says that the node is gone, and that the others no longer wait for
+// this member. If ctx ends the wait for the others, the error is that of ctx. A second call waits
+// again. A session loss during Leave has no effect. If the member counted as dead before, the error
+// is the cause of the end of Context.
 func (r *Round) Leave(ctx context.Context) (err error) {
 	ctx, end := r.tel.startWaitSpan(ctx, "barrier.leave", r.path)
 	defer func() { end(err) }()
@@ -105,16 +110,19 @@ type lockstepLeaver struct {
 	st   barrierState // of the round
 }
 
-// removeNode deletes the node, and ends the round if no other member is left. The same transaction counts this member
-// among those that have left alive, and its result has the number of members that are still inside.
+// removeNode deletes the node, and ends the round if no other member is left. The same transaction
+// counts this member among those that have left alive, and its result has the number of members
+// that are still inside.
 func (d *lockstepLeaver) removeNode(ctx context.Context) error {
 	ctx, cancel := d.b.client.CleanupContext(ctx)
 	defer cancel()
 	for {
-		rs, err := d.s.Multi(ctx, framework.DeleteOp(d.node, framework.AnyVersion), framework.SetOp(d.st.in, nil, framework.AnyVersion))
+		rs, err := d.s.Multi(ctx, framework.DeleteOp(d.node, framework.AnyVersion),
+			framework.SetOp(d.st.in, nil, framework.AnyVersion))
 		switch {
 		case err == nil && rs[1].Stat.NumChildren == 0:
-			_ = d.b.endRound(ctx, d.s, d.st) // if that fails, waitForOthers finds the round without members, and ends it
+			// if that fails, waitForOthers finds the round without members, and ends it
+			_ = d.b.endRound(ctx, d.s, d.st)
 			return nil
 		case err == nil, errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSessionLost):
 			return nil // gone
@@ -146,8 +154,8 @@ func (b *storedBarrier) hasSeenRoundEnd(st barrierState) bool {
 	return known.czxid == st.czxid && known.phase-st.phase > 0
 }
 
-// deadMemberCheckDelay is how long a member that has left waits for the last member to end the round, before it
-// checks whether the members that are still inside are dead.
+// deadMemberCheckDelay is how long a member that has left waits for the last member to end the
+// round, before it checks whether the members that are still inside are dead.
 const deadMemberCheckDelay = 50 * time.Millisecond
 
 // waitForRoundEnd waits for the end of the round on one session.
@@ -172,15 +180,18 @@ func (d *lockstepLeaver) waitForRoundEnd(ctx context.Context, s *framework.Sessi
 		return err
 	case source == recipe.FromTimer:
 		return d.endRoundIfEmpty(ctx, s, w, seen)
-	case event.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase: // the event may be that of an earlier change
+	case event.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase:
+		// the event may be that of an earlier change
 		return recipe.ErrAgain
 	}
 	d.b.cacheState(d.st.afterEnd())
 	return nil
 }
 
-// endRoundIfEmpty ends the round if no member is left: some may have died. Otherwise it waits for the end of one member.
-func (d *lockstepLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Session, w *framework.Watch, seen barrierState) error {
+// endRoundIfEmpty ends the round if no member is left: some may have died. Otherwise it waits for
+// the end of one member.
+func (d *lockstepLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Session, w *framework.Watch,
+	seen barrierState) error {
 	st, err := d.b.fillFromCache(ctx, s, seen)
 	if err != nil {
 		return err

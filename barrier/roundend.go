@@ -12,22 +12,24 @@ import (
 )
 
 // listInside lists the members of the present round that are still inside.
-func (b *storedBarrier) listInside(ctx context.Context, s *framework.Session, st barrierState) ([]int32, framework.Stat, error) {
+func (b *storedBarrier) listInside(ctx context.Context, s *framework.Session,
+	st barrierState) ([]int32, framework.Stat, error) {
 	there, listed, err := b.listMembers(ctx, s, st.in)
 	rest := slices.DeleteFunc(there, func(n int32) bool { return !slices.Contains(st.numbers, n) })
 	slices.Sort(rest) // so that all waiters watch the same member
 	return rest, listed, err
 }
 
-// roundChange is what waitForRoundChange waits for: a change of the phase, the end of a member's node, or the end of the timeout unless that is
-// negative.
+// roundChange is what waitForRoundChange waits for: a change of the phase, the end of a member's
+// node, or the end of the timeout unless that is negative.
 type roundChange struct {
 	phase   *framework.Watch
 	member  string
 	timeout time.Duration
 }
 
-// waitForRoundChange returns recipe.ErrAgain after a change or the timeout, and another error when one of the two contexts ends.
+// waitForRoundChange returns recipe.ErrAgain after a change or the timeout, and another error when
+// one of the two contexts ends.
 func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framework.Session, a roundChange) error {
 	_, st, gone, err := s.WatchData(ctx, a.member)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -46,16 +48,19 @@ func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framew
 		defer t.Stop()
 		late = t.C
 	}
-	if _, _, err := recipe.WaitForFirst(ctx, place, recipe.Sources{Watch: a.phase, SecondWatch: gone, Timer: late}); err != nil {
+	if _, _, err := recipe.WaitForFirst(ctx, place,
+		recipe.Sources{Watch: a.phase, SecondWatch: gone, Timer: late}); err != nil {
 		return err
 	}
 	return recipe.ErrAgain
 }
 
-// endRound ends a round in which no member is left. It returns recipe.ErrAgain when the round has ended, or may have ended. A barrier that was deleted and created again may have a
-// round of the same phase, but not the same directory.
+// endRound ends a round in which no member is left. It returns recipe.ErrAgain when the round has
+// ended, or may have ended. A barrier that was deleted and created again may have a round of the
+// same phase, but not the same directory.
 func (b *storedBarrier) endRound(ctx context.Context, s *framework.Session, st barrierState) error {
-	_, err := s.Multi(ctx, framework.SetOp(b.path, st.recordData, st.phase), framework.CheckOp(st.in, framework.AnyVersion))
+	_, err := s.Multi(ctx, framework.SetOp(b.path, st.recordData, st.phase),
+		framework.CheckOp(st.in, framework.AnyVersion))
 	var refused *framework.TxError
 	switch {
 	case err == nil:

@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// roundMember is one call of Enter. It has a node in the barrier's directory, and waits for its round.
+// roundMember is one call of Enter. It has a node in the barrier's directory, and waits for its
+// round.
 type roundMember struct {
 	b *storedBarrier
 	s *framework.Session
@@ -24,7 +25,8 @@ type roundMember struct {
 // errMayBeInside is the error of a member that lost its node when it may have been inside already.
 var errMayBeInside = errors.New("the member's node was lost, and a round may have begun with it")
 
-// enterOnSession creates the member's node in the session and waits for a round. If it fails, it deletes the node.
+// enterOnSession creates the member's node in the session and waits for a round. If it fails, it
+// deletes the node.
 func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
 	if err := m.recoverPlace(ctx, s); err != nil {
 		return nil, err
@@ -52,10 +54,12 @@ func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework
 		m.discard(s)
 		return nil, fmt.Errorf("%w: %w", errMayBeInside, err)
 	}
-	return &Round{hold: hold, node: m.node.Path, phase: begun.phase, leaver: &lockstepLeaver{m.b, s, m.node.Path, begun}}, nil
+	return &Round{hold: hold, node: m.node.Path, phase: begun.phase,
+		leaver: &lockstepLeaver{m.b, s, m.node.Path, begun}}, nil
 }
 
-// waitInPlace waits for a round while the member's node exists. It needs no hold: a member that dies before a round begins is in no round.
+// waitInPlace waits for a round while the member's node exists. It needs no hold: a member that
+// dies before a round begins is in no round.
 func (m *roundMember) waitInPlace(ctx context.Context) (barrierState, error) {
 	own := m.node.Zxid // the watch may end after the next node was requested
 	isOwn := func(_ []byte, st framework.Stat) bool { return st.Czxid == own }
@@ -65,7 +69,8 @@ func (m *roundMember) waitInPlace(ctx context.Context) (barrierState, error) {
 	return w.waitForRound(ctx)
 }
 
-// createNode creates the member's node. If ctx ends before that is done, the node is deleted in the background.
+// createNode creates the member's node. If ctx ends before that is done, the node is deleted in the
+// background.
 func (m *roundMember) createNode(ctx context.Context) error {
 	type outcome struct {
 		memberNode
@@ -93,8 +98,8 @@ func (m *roundMember) createNode(ctx context.Context) error {
 	}
 }
 
-// withdrawOrEnter deletes the member's node in a transaction that proves that no round has begun with it, and
-// returns why. If a round has begun, it returns that round.
+// withdrawOrEnter deletes the member's node in a transaction that proves that no round has begun
+// with it, and returns why. If a round has begun, it returns that round.
 func (m *roundMember) withdrawOrEnter(ctx context.Context, why error) (barrierState, error) {
 	for {
 		st, own, err := m.readStateAndNode(ctx, m.s, m.b.readState)
@@ -130,9 +135,10 @@ func placeWasLost(err error) bool {
 	return errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrNodeGone)
 }
 
-// readStateAndNode reads the barrier's state, and then whether the member's node exists. If it does, its number belongs to the state's
-// numbering: a directory that is not empty is not replaced.
-func (m *roundMember) readStateAndNode(ctx context.Context, s *framework.Session, read stateReader) (st barrierState, own bool, err error) {
+// readStateAndNode reads the barrier's state, and then whether the member's node exists. If it
+// does, its number belongs to the state's numbering: a directory that is not empty is not replaced.
+func (m *roundMember) readStateAndNode(ctx context.Context, s *framework.Session,
+	read stateReader) (st barrierState, own bool, err error) {
 	if st, err = read(ctx, s); err == nil {
 		own, err = m.exists(ctx, s)
 	}
@@ -171,7 +177,8 @@ func (m *roundMember) recoverPlace(ctx context.Context, s *framework.Session) er
 		}
 		inside, err := m.removeOldNode(ctx, s)
 		switch {
-		case err == nil && inside || errors.Is(err, framework.ErrNoNode): // the barrier is gone, so its round is unknown
+		case err == nil && inside || errors.Is(err, framework.ErrNoNode):
+			// the barrier is gone, so its round is unknown
 			return diedInside()
 		case err == nil:
 			m.node = primitives.Created{}
@@ -182,8 +189,8 @@ func (m *roundMember) recoverPlace(ctx context.Context, s *framework.Session) er
 	return nil
 }
 
-// findOrphan looks for the node of a create whose reply was lost. If it finds no node, but a round has begun since, the
-// round may have begun with this member.
+// findOrphan looks for the node of a create whose reply was lost. If it finds no node, but a round
+// has begun since, the round may have begun with this member.
 func (m *roundMember) findOrphan(ctx context.Context, s *framework.Session) error {
 	node, err := findMemberNode(ctx, s, m.in, m.data)
 	if err != nil {
@@ -195,7 +202,8 @@ func (m *roundMember) findOrphan(ctx context.Context, s *framework.Session) erro
 	}
 	st, err := m.b.readStateUncached(ctx, s)
 	switch {
-	case errors.Is(err, framework.ErrNoNode), err == nil && (st.memberDirectory != m.known.memberDirectory || st.roundsBegun() != m.known.roundsBegun()):
+	case errors.Is(err, framework.ErrNoNode), err == nil &&
+		(st.memberDirectory != m.known.memberDirectory || st.roundsBegun() != m.known.roundsBegun()):
 		return diedInside()
 	case err == nil:
 		m.mayExist = false
@@ -206,7 +214,8 @@ func (m *roundMember) findOrphan(ctx context.Context, s *framework.Session) erro
 // diedInside is the error of a member that may have been inside when it lost its node.
 func diedInside() error { return fmt.Errorf("%w: %w", errMayBeInside, framework.ErrSessionLost) }
 
-// removeOldNode deletes the member's node, and reports whether a round may have begun with the member.
+// removeOldNode deletes the member's node, and reports whether a round may have begun with the
+// member.
 func (m *roundMember) removeOldNode(ctx context.Context, s *framework.Session) (inside bool, err error) {
 	st, own, err := m.readStateAndNode(ctx, s, m.b.readStateUncached)
 	if err == nil && !own { // a round may have begun with the node before the node was gone
@@ -223,7 +232,8 @@ func (m *roundMember) removeOldNode(ctx context.Context, s *framework.Session) (
 	return false, m.deleteNodeAtPhase(ctx, s, st)
 }
 
-// addMayHaveBegun adds to the error of a member that has a node, or may have one, that its round may have begun.
+// addMayHaveBegun adds to the error of a member that has a node, or may have one, that its round
+// may have begun.
 func (m *roundMember) addMayHaveBegun(err error) error {
 	if m.node.Path == "" && !m.mayExist {
 		return err

@@ -18,12 +18,16 @@ type roundWait struct {
 	s      *framework.Session
 	node   memberNode
 	exists context.Context // done when the member's node is gone
-	missed missedRound     // the full round without this member that is inside, or the next round in case it begins without this member
+	// the full round without this member that is inside, or the next round in case it begins
+	// without this member
+	missed missedRound
 }
 
-// waitForRound waits for a round with this member. It begins the round itself if it finds enough members.
+// waitForRound waits for a round with this member. It begins the round itself if it finds enough
+// members.
 func (m *roundWait) waitForRound(ctx context.Context) (barrierState, error) {
-	if st := m.b.cachedState(); st.memberDirectory == m.node.memberDirectory && !st.roundIsInside() && m.node.number-st.base == int32(m.b.size)-1 {
+	if st := m.b.cachedState(); st.memberDirectory == m.node.memberDirectory && !st.roundIsInside() &&
+		m.node.number-st.base == int32(m.b.size)-1 {
 		if begun, err := m.beginRound(ctx, st, m.expectedNumbers(st)); err == nil || !errors.Is(err, recipe.ErrAgain) {
 			return begun, err
 		}
@@ -36,8 +40,9 @@ func (m *roundWait) waitForRound(ctx context.Context) (barrierState, error) {
 	}
 }
 
-// expectedNumbers are the numbers from the lowest of the next round to this member's own, if no number is missing. So the last of n members
-// need not list the others: the transaction checks that they exist.
+// expectedNumbers are the numbers from the lowest of the next round to this member's own, if no
+// number is missing. So the last of n members need not list the others: the transaction checks that
+// they exist.
 func (m *roundWait) expectedNumbers(st barrierState) []int32 {
 	numbers := make([]int32, m.b.size)
 	for i := range numbers {
@@ -54,7 +59,8 @@ func (m *roundWait) waitOneStep(ctx context.Context) (barrierState, error) {
 	}
 	defer w.Stop()
 	if seen.czxid != m.node.czxid {
-		return barrierState{}, fmt.Errorf("%w: %s was deleted and created again without this member", framework.ErrNoNode, m.b.path)
+		return barrierState{}, fmt.Errorf("%w: %s was deleted and created again without this member",
+			framework.ErrNoNode, m.b.path)
 	}
 	if begun, ok := m.admittedBy(m.b.cachedState(), seen); ok {
 		return begun, nil
@@ -84,7 +90,8 @@ func (m *roundWait) waitOneStep(ctx context.Context) (barrierState, error) {
 	return m.waitWhileGathering(ctx, st, w)
 }
 
-// admittedBy reports whether the round that was seen has let this member in. It needs only the state before.
+// admittedBy reports whether the round that was seen has let this member in. It needs only the
+// state before.
 func (m *roundWait) admittedBy(before, seen barrierState) (barrierState, bool) {
 	if begun := before.afterBegin(m.b.size); before.admitsNumber(m.node.number, m.b.size) && begun.equals(seen) {
 		m.b.cacheState(begun)
@@ -116,7 +123,8 @@ func (m *roundWait) beginRoundWithListed(ctx context.Context, st barrierState) (
 	if err != nil {
 		return barrierState{}, err
 	}
-	m.missed = missedRound{phase: st.phase + 1, leftBefore: listed.Version} // if the next round begins without this member
+	// if the next round begins without this member
+	m.missed = missedRound{phase: st.phase + 1, leftBefore: listed.Version}
 	numbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-st.base < 0 })
 	slices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })
 	if len(numbers) < m.b.size {
@@ -125,8 +133,8 @@ func (m *roundWait) beginRoundWithListed(ctx context.Context, st barrierState) (
 	return m.beginRound(ctx, st, numbers[:m.b.size])
 }
 
-// beginRound begins a round with these members, in the order of their numbers, if all of them exist and the
-// barrier is in this state.
+// beginRound begins a round with these members, in the order of their numbers, if all of them exist
+// and the barrier is in this state.
 func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []int32) (barrierState, error) {
 	begun := st.afterBegin(m.b.size)
 	begun.base, begun.numbers = numbers[len(numbers)-1]+1, numbers
@@ -135,7 +143,8 @@ func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []i
 		ops = append(ops, framework.CheckOp(st.memberPath(n), framework.AnyVersion))
 	}
 	ops = append(ops, framework.SetOp(m.b.path, st.recordData, st.phase), framework.SetOp(m.b.round,
-		nodeRecord{Kind: roundKind, Phase: begun.phase, Base: begun.base, Numbers: numbers}.encode(), framework.AnyVersion))
+		nodeRecord{Kind: roundKind, Phase: begun.phase, Base: begun.base, Numbers: numbers}.encode(),
+		framework.AnyVersion))
 	_, err := m.s.Multi(ctx, ops...)
 	var refused *framework.TxError
 	switch {
@@ -160,16 +169,17 @@ func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []i
 	return barrierState{}, err
 }
 
-// missedRound is a full round without this member, while this member was waiting. If all members of the round leave alive, this member is one too
-// many. If one of them has died, this member may be that one after a restart.
+// missedRound is a full round without this member, while this member was waiting. If all members of
+// the round leave alive, this member is one too many. If one of them has died, this member may be
+// that one after a restart.
 type missedRound struct {
 	phase      int32     // of their round; 0 if none is known
 	leftBefore int32     // the number of members that had left the barrier alive before any of this round
 	since      time.Time // when this member first saw all of them inside
 }
 
-// checkPassedRound returns ErrTooMany if a full round has passed without this member. It returns nil if this member was not waiting all the time, or if
-// another round has begun.
+// checkPassedRound returns ErrTooMany if a full round has passed without this member. It returns
+// nil if this member was not waiting all the time, or if another round has begun.
 func (m *roundWait) checkPassedRound(ctx context.Context, st barrierState) error {
 	if m.missed.phase == 0 || st.phase-m.missed.phase <= 0 {
 		return nil
@@ -190,8 +200,8 @@ func (m *roundWait) tooManyError() error {
 	return fmt.Errorf("%w: a round of %d members has taken place without this member", ErrTooMany, m.b.size)
 }
 
-// waitForRoundInside waits while a round without this member is inside. The member has come early for the next round, one of the
-// members inside is dead, or this member is one too many.
+// waitForRoundInside waits while a round without this member is inside. The member has come early
+// for the next round, one of the members inside is dead, or this member is one too many.
 func (m *roundWait) waitForRoundInside(ctx context.Context, st barrierState, w *framework.Watch) error {
 	rest, listed, err := m.b.listInside(ctx, m.s, st)
 	switch {
@@ -208,7 +218,8 @@ func (m *roundWait) waitForRoundInside(ctx context.Context, st barrierState, w *
 		if m.missed.since.IsZero() {
 			m.missed.since = time.Now()
 		}
-		if timeout = m.s.Timeout()*3/2 - time.Since(m.missed.since); timeout <= 0 { // the nodes of the dead are gone by then
+		if timeout = m.s.Timeout()*3/2 - time.Since(m.missed.since); timeout <= 0 {
+			// the nodes of the dead are gone by then
 			return fmt.Errorf("%w: all %d members are inside", ErrTooMany, m.b.size)
 		}
 	}

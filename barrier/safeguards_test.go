@@ -13,8 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestMemberReturningToItsRoundHasDiedInside: a member's session is lost, and a round begins with its node, which the servers still
-// have. The member is back before they remove it. To the other member it is inside, so it must not wait for another round.
+// TestMemberReturningToItsRoundHasDiedInside: a member's session is lost, and a round begins with
+// its node, which the servers still have. The member is back before they remove it. To the other
+// member it is inside, so it must not wait for another round.
 func TestMemberReturningToItsRoundHasDiedInside(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := []*zktest.Member{w.awakeMember("a"), w.member("b")}
@@ -32,8 +33,8 @@ func TestMemberReturningToItsRoundHasDiedInside(t *testing.T) {
 	})
 }
 
-// TestMemberStartingAnotherRoundStaysOutside: the third of a barrier of two finds two members before it whose round has not begun, and
-// begins it for them.
+// TestMemberStartingAnotherRoundStaysOutside: the third of a barrier of two finds two members
+// before it whose round has not begun, and begins it for them.
 func TestMemberStartingAnotherRoundStaysOutside(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
@@ -53,7 +54,8 @@ func TestMemberStartingAnotherRoundStaysOutside(t *testing.T) {
 	})
 }
 
-// TestTheFirstMembersEnterWhenNumbersWrap: the number of the one that has waited longest is the highest int32.
+// TestTheFirstMembersEnterWhenNumbersWrap: the number of the one that has waited longest is the
+// highest int32.
 func TestTheFirstMembersEnterWhenNumbersWrap(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
@@ -73,7 +75,8 @@ func TestTheFirstMembersEnterWhenNumbersWrap(t *testing.T) {
 	})
 }
 
-// TestAGuardIsCheckedByTheServers: a member's node is deleted, and the member has not heard of it when it sends a guarded write.
+// TestAGuardIsCheckedByTheServers: a member's node is deleted, and the member has not heard of it
+// when it sends a guarded write.
 func TestAGuardIsCheckedByTheServers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(2)
@@ -89,8 +92,8 @@ func TestAGuardIsCheckedByTheServers(t *testing.T) {
 	})
 }
 
-// TestRoundStartingBetweenTwoReads: a member that is one too many reads that a round is inside, and then who is inside. Between the two
-// reads that round ends and the next one begins.
+// TestRoundStartingBetweenTwoReads: a member that is one too many reads that a round is inside, and
+// then who is inside. Between the two reads that round ends and the next one begins.
 func TestRoundStartingBetweenTwoReads(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)

@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// storedBarrier is a double barrier in ZooKeeper: its nodes, and the newest state that this process has seen.
+// storedBarrier is a double barrier in ZooKeeper: its nodes, and the newest state that this process
+// has seen.
 type storedBarrier struct {
 	client      *framework.Client
 	path, round string
@@ -32,8 +33,9 @@ type barrierState struct {
 	phase      int32  // the record's version
 	epoch      int64  // of the session in which the state was read
 
-	// base is a lower bound of the numbers in later rounds. Right after a read it is one more than the highest number
-	// of all rounds so far; a state that was derived without a read may have a lower base.
+	// base is a lower bound of the numbers in later rounds. Right after a read it is one more than
+	// the highest number of all rounds so far; a state that was derived without a read may have a
+	// lower base.
 	base    int32
 	numbers []int32 // of the round that is inside; nil if not known
 
@@ -50,8 +52,8 @@ func (st barrierState) equals(seen barrierState) bool {
 	return st.czxid == seen.czxid && st.phase == seen.phase && bytes.Equal(st.recordData, seen.recordData)
 }
 
-// afterBegin is the next state, in which a round is inside, derived without a read: the round has n members with
-// different numbers, all of them base or higher.
+// afterBegin is the next state, in which a round is inside, derived without a read: the round has n
+// members with different numbers, all of them base or higher.
 func (st barrierState) afterBegin(n int) barrierState {
 	st.phase, st.base, st.numbers, st.staleWatch = st.phase+1, st.base+int32(n), nil, false
 	return st
@@ -63,9 +65,10 @@ func (st barrierState) afterEnd() barrierState {
 	return st
 }
 
-// admitsNumber reports whether the round that begins in this state certainly includes a living member with this number:
-// a round takes the lowest n numbers, so fewer than n numbers must lie between base and this one. A server that lags
-// behind lists the earlier creates, so a round does not skip a lower number.
+// admitsNumber reports whether the round that begins in this state certainly includes a living
+// member with this number: a round takes the lowest n numbers, so fewer than n numbers must lie
+// between base and this one. A server that lags behind lists the earlier creates, so a round does
+// not skip a lower number.
 func (st barrierState) admitsNumber(number int32, n int) bool {
 	return !st.roundIsInside() && number-st.base < int32(n)
 }
@@ -94,24 +97,29 @@ func (b *storedBarrier) dropCachedState() {
 	b.cached = barrierState{}
 }
 
-// watchBarrier reads the barrier's record and phase, and watches its node. The rest of the state is empty.
+// watchBarrier reads the barrier's record and phase, and watches its node. The rest of the state is
+// empty.
 //
-// staleWatch is set if a watch that the session had armed before has fired meanwhile, since that may be for a change from
-// before the read. It is not set if the session knew this state already: the change that led to it was reported before.
-func (b *storedBarrier) watchBarrier(ctx context.Context, s *framework.Session) (barrierState, *framework.Watch, error) {
+// staleWatch is set if a watch that the session had armed before has fired meanwhile, since that
+// may be for a change from before the read. It is not set if the session knew this state already:
+// the change that led to it was reported before.
+func (b *storedBarrier) watchBarrier(ctx context.Context,
+	s *framework.Session) (barrierState, *framework.Watch, error) {
 	known := b.cachedState()
 	data, st, w, err := s.WatchData(ctx, b.path)
 	if err != nil {
 		return barrierState{}, nil, err
 	}
-	seen := barrierState{memberDirectory: memberDirectory{czxid: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()}
+	seen := barrierState{memberDirectory: memberDirectory{czxid: st.Czxid}, recordData: data, phase: st.Version,
+		epoch: s.Epoch()}
 	seen.staleWatch = len(w.C()) > 0 && !(known.equals(seen) && known.epoch == seen.epoch)
 	return seen, w, nil
 }
 
 // fillFromCache completes a state from the cache, or else from the servers. The barrier may have
 // a different number of members.
-func (b *storedBarrier) fillFromCache(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
+func (b *storedBarrier) fillFromCache(ctx context.Context, s *framework.Session,
+	seen barrierState) (barrierState, error) {
 	known := b.cachedState()
 	if known.equals(seen) && (known.numbers != nil || !seen.roundIsInside()) {
 		known.staleWatch = seen.staleWatch
@@ -121,7 +129,8 @@ func (b *storedBarrier) fillFromCache(ctx context.Context, s *framework.Session,
 }
 
 // fillFromServers completes a state from the servers, without the cache.
-func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
+func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Session,
+	seen barrierState) (barrierState, error) {
 	r, err := parseBarrierRecord(b.path, seen.recordData)
 	if err != nil {
 		return barrierState{}, err
@@ -146,7 +155,9 @@ func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 		seen.numbers = last.Numbers
 	}
 	if seen.roundIsInside() && !seen.hasWholeRound() {
-		return barrierState{}, fmt.Errorf("%w: %s does not list the %d members inside in their order, from the lowest number", ErrForeign, b.round, seen.size)
+		return barrierState{}, fmt.Errorf(
+			"%w: %s does not list the %d members inside in their order, from the lowest number", ErrForeign,
+			b.round, seen.size)
 	}
 	if b.checkSizeOf(seen) == nil {
 		b.cacheState(seen)
@@ -167,14 +178,17 @@ func (b *storedBarrier) readStateUncached(ctx context.Context, s *framework.Sess
 	return b.readStateUsing(ctx, s, b.fillFromServers)
 }
 
-// readStateUsing reads the record, and completes the state with rest. It reads again if a round has begun between the two reads.
-func (b *storedBarrier) readStateUsing(ctx context.Context, s *framework.Session, rest func(context.Context, *framework.Session, barrierState) (barrierState, error)) (barrierState, error) {
+// readStateUsing reads the record, and completes the state with rest. It reads again if a round has
+// begun between the two reads.
+func (b *storedBarrier) readStateUsing(ctx context.Context, s *framework.Session,
+	rest func(context.Context, *framework.Session, barrierState) (barrierState, error)) (barrierState, error) {
 	for {
 		data, st, err := s.Get(ctx, b.path)
 		if err != nil {
 			return barrierState{}, err
 		}
-		seen, err := rest(ctx, s, barrierState{memberDirectory: memberDirectory{czxid: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()})
+		seen, err := rest(ctx, s, barrierState{memberDirectory: memberDirectory{czxid: st.Czxid}, recordData: data,
+			phase: st.Version, epoch: s.Epoch()})
 		if !errors.Is(err, recipe.ErrAgain) {
 			return seen, err
 		}
@@ -201,7 +215,8 @@ func (b *storedBarrier) checkStored(ctx context.Context, s *framework.Session) e
 	return b.checkSizeOf(st)
 }
 
-// createOrCheck creates the barrier, or reads the existing one, before the first use in this process.
+// createOrCheck creates the barrier, or reads the existing one, before the first use in this
+// process.
 func (b *storedBarrier) createOrCheck(ctx context.Context, s *framework.Session) error {
 	if b.cachedState().recordData != nil {
 		return nil
@@ -239,7 +254,8 @@ func (b *storedBarrier) createNodes(ctx context.Context, s *framework.Session) e
 	return err
 }
 
-// partIsMissing returns the error for a barrier without one of its parts, or ErrNoNode if the whole barrier is gone.
+// partIsMissing returns the error for a barrier without one of its parts, or ErrNoNode if the whole
+// barrier is gone.
 func (b *storedBarrier) partIsMissing(ctx context.Context, s *framework.Session, part string) error {
 	if _, err := s.Exists(ctx, b.path); err != nil {
 		return err
@@ -287,13 +303,15 @@ func (b *storedBarrier) changeSize(ctx context.Context, s *framework.Session) er
 	round := nodeRecord{Kind: roundKind, Phase: end}.encode() // before the first round of the new directory
 	_, err = s.Multi(ctx, append(ops, framework.SetOp(b.round, round, framework.AnyVersion))...)
 	switch {
-	case errors.Is(err, framework.ErrNotEmpty), errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSuspended):
+	case errors.Is(err, framework.ErrNotEmpty), errors.Is(err, framework.ErrBadVersion),
+		errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSuspended):
 		return b.checkStored(ctx, s) // another member may have done the same
 	}
 	return err
 }
 
-// hasWholeRound reports whether the numbers are those of a whole round: as many as members, in their order, and below base.
+// hasWholeRound reports whether the numbers are those of a whole round: as many as members, in
+// their order, and below base.
 func (st barrierState) hasWholeRound() bool {
 	for i, n := range st.numbers {
 		if n-st.base >= 0 || i > 0 && n-st.numbers[i-1] <= 0 {
@@ -314,7 +332,8 @@ func (d memberDirectory) memberPath(number int32) string {
 }
 
 // listMembers returns the numbers of the members that exist in their directory.
-func (b *storedBarrier) listMembers(ctx context.Context, s *framework.Session, in string) ([]int32, framework.Stat, error) {
+func (b *storedBarrier) listMembers(ctx context.Context, s *framework.Session,
+	in string) ([]int32, framework.Stat, error) {
 	names, st, err := s.Children(ctx, in)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, st, b.partIsMissing(ctx, s, in)
@@ -332,7 +351,8 @@ func (b *storedBarrier) listMembers(ctx context.Context, s *framework.Session, i
 }
 
 // waitForWatchOrTimeout waits for a change, for at most d.
-func waitForWatchOrTimeout(ctx context.Context, s *framework.Session, w *framework.Watch, d time.Duration) (changed bool, err error) {
+func waitForWatchOrTimeout(ctx context.Context, s *framework.Session, w *framework.Watch,
+	d time.Duration) (changed bool, err error) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	source, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: w, Timer: t.C})

@@ -21,17 +21,19 @@ import (
 
 var stormRounds = flag.Int64("storm.rounds", 1000, "rounds that the storm lasts")
 
-// TestRoundsInAStorm lets five members go through many rounds of one barrier, while they die at any moment
-// and are started again, their contexts end, links break, replies are lost and the server restarts.
+// TestRoundsInAStorm lets five members go through many rounds of one barrier, while they die at any
+// moment and are started again, their contexts end, links break, replies are lost and the server
+// restarts.
 //
-// What must hold: no two rounds are inside at once, as far as living members can tell; nobody returns from
-// Leave before all of its round have left or are dead; a round has exactly as many members as the barrier, or
-// some of them have died or do not know; nothing is left at the end.
+// What must hold: no two rounds are inside at once, as far as living members can tell; nobody
+// returns from Leave before all of its round have left or are dead; a round has exactly as many
+// members as the barrier, or some of them have died or do not know; nothing is left at the end.
 func TestRoundsInAStorm(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				(&storm{world: w, r: rand.New(rand.NewPCG(seed, 9)), rounds: map[int64]*roundLog{}, killed: map[int64]bool{}}).rage()
+				(&storm{world: w, r: rand.New(rand.NewPCG(seed, 9)), rounds: map[int64]*roundLog{},
+					killed: map[int64]bool{}}).rage()
 			})
 		})
 	}
@@ -112,7 +114,8 @@ func (s *storm) life() {
 	ctx, die := context.WithCancel(context.Background())
 	defer die()
 	c, err := framework.Connect(ctx, framework.Config{Servers: s.Servers(), SessionTimeout: timeout},
-		framework.WithDialer(link.DialContext), framework.WithClock(framework.TimeClock()), framework.WithLogger(slog.New(slog.DiscardHandler)))
+		framework.WithDialer(link.DialContext), framework.WithClock(framework.TimeClock()),
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		s.t.Error(err)
 		return

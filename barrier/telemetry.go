@@ -25,13 +25,15 @@ type telemetry struct {
 
 func newTelemetry(c *framework.Client) telemetry {
 	p := c.MeterProvider()
-	return telemetry{tracer: c.TracerProvider().Tracer(scope), waits: metrics.BarrierWaits.Histogram(p), rounds: metrics.BarrierRounds.Counter(p)}
+	return telemetry{tracer: c.TracerProvider().Tracer(scope), waits: metrics.BarrierWaits.Histogram(p),
+		rounds: metrics.BarrierRounds.Counter(p)}
 }
 
 // countRound counts a round that a member has entered.
 func (t telemetry) countRound() { t.rounds.Add(context.Background(), 1) }
 
-// startWaitSpan begins the span of a wait. The function that it returns ends the span. A wait that ended with its context has the outcome "given up" and no error status.
+// startWaitSpan begins the span of a wait. The function that it returns ends the span. A wait that
+// ended with its context has the outcome "given up" and no error status.
 func (t telemetry) startWaitSpan(ctx context.Context, op, path string) (context.Context, func(error)) {
 	began := time.Now()
 	ctx, span := t.tracer.Start(ctx, "lockstep."+op, trace.WithAttributes(attribute.String("lockstep.path", path)))

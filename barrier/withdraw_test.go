@@ -10,8 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestRoundStartingDuringWithdrawalIsEntered: the context of a waiting member ends. The member finds that no round has begun, and asks
-// the servers to delete its node. The round begins before that request arrives. So the servers must refuse it, and both members enter.
+// TestRoundStartingDuringWithdrawalIsEntered: the context of a waiting member ends. The member
+// finds that no round has begun, and asks the servers to delete its node. The round begins before
+// that request arrives. So the servers must refuse it, and both members enter.
 func TestRoundStartingDuringWithdrawalIsEntered(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(2)

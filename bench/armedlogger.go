@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// armedLogger returns a logger that sends a line when a watchdog is armed: its process id, and how many nanoseconds the arming took.
+// armedLogger returns a logger that sends a line when a watchdog is armed: its process id, and how
+// many nanoseconds the arming took.
 func armedLogger(armed chan<- string) *slog.Logger { return slog.New(watchdogLog{armed}) }
 
 type watchdogLog struct{ armed chan<- string }

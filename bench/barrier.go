@@ -17,7 +17,8 @@ func barrierRounds(s settings) error {
 		return err
 	}
 	defer closeAll(clients...)
-	p := &barrierMembers{s: s, members: int64(len(clients)), warm: int64(orDefault(s.n, 300)) / 3, rounds: int64(orDefault(s.n, 300))}
+	p := &barrierMembers{s: s, members: int64(len(clients)), warm: int64(orDefault(s.n, 300)) / 3,
+		rounds: int64(orDefault(s.n, 300))}
 	p.starts = make([]time.Time, p.rounds)
 	errs := make(chan error, len(clients))
 	var wg sync.WaitGroup
@@ -36,10 +37,12 @@ func barrierRounds(s settings) error {
 	if err := <-errs; err != nil {
 		return err
 	}
-	return newResult(s, "lockstep", s.params(map[string]any{"c": len(clients), "reuse": true}), int(p.rounds), took, p.laps()).requests(sent).print()
+	return newResult(s, "lockstep", s.params(map[string]any{"c": len(clients), "reuse": true}), int(p.rounds), took,
+		p.laps()).requests(sent).print()
 }
 
-// barrierMembers runs rounds of one double barrier and checks that all members are inside before one leaves.
+// barrierMembers runs rounds of one double barrier and checks that all members are inside before
+// one leaves.
 type barrierMembers struct {
 	s                     settings
 	members, warm, rounds int64

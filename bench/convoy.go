@@ -105,7 +105,8 @@ func (q *waiterQueue) pass(ctx context.Context, who int) error {
 	return lease.Release(ctx)
 }
 
-// awaitChildren polls until path has n children. ctx is that of the holder's lease: without the holder there are never so many.
+// awaitChildren polls until path has n children. ctx is that of the holder's lease: without the
+// holder there are never so many.
 func awaitChildren(ctx context.Context, c *framework.Client, path string, n int) error {
 	for {
 		st, err := c.Exists(ctx, path)

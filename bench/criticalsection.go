@@ -10,11 +10,12 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// maxHandoffs bounds how many hand-offs are kept for the quantiles: some locks have millions a second.
+// maxHandoffs bounds how many hand-offs are kept for the quantiles: some locks have millions a
+// second.
 const maxHandoffs = 1_000_000
 
-// criticalSection is the critical section that the contenders of a process share. It checks mutual exclusion and
-// measures hand-offs.
+// criticalSection is the critical section that the contenders of a process share. It checks mutual
+// exclusion and measures hand-offs.
 type criticalSection struct {
 	inside   atomic.Int32
 	entries  int // only the lock protects this field and the following ones

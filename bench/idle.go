@@ -16,10 +16,12 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// idleClients is S: what -c clients cost the servers, idle or waiting in the line of one lock. As many idle sessions of go-zookeeper
-// (bare sessions) are measured before and after each group of clients, because servers that have run for longer need less time for the same
-// requests. Each group is measured for -t, after a pause of 2 session timeouts in which its clients become dormant. Then each of -n idle
-// clients acquires a lock of its own twice. The first acquire wakes the dormant session.
+// idleClients is S: what -c clients cost the servers, idle or waiting in the line of one lock. As
+// many idle sessions of go-zookeeper (bare sessions) are measured before and after each group of
+// clients, because servers that have run for longer need less time for the same requests. Each
+// group is measured for -t, after a pause of 2 session timeouts in which its clients become
+// dormant. Then each of -n idle clients acquires a lock of its own twice. The first acquire wakes
+// the dormant session.
 func idleClients(s settings) error {
 	n := orDefault(s.c, 1000)
 	cpu := findServerProcesses(s.servers)
@@ -41,7 +43,8 @@ func idleClients(s settings) error {
 	return nil
 }
 
-func measureGroup(s settings, cpu serverProcesses, n int, peer, doing string, start func(settings, int) (*idleGroup, error)) error {
+func measureGroup(s settings, cpu serverProcesses, n int, peer, doing string,
+	start func(settings, int) (*idleGroup, error)) error {
 	g, err := start(s, n)
 	if err != nil {
 		return err
@@ -135,7 +138,8 @@ func startBareSessions(s settings, n int) (*idleGroup, error) {
 	return &idleGroup{close: closeConns}, nil
 }
 
-// waitForSession waits until a connection of go-zookeeper has its session. go-zookeeper itself would try for ever, and says nothing about the servers.
+// waitForSession waits until a connection of go-zookeeper has its session. go-zookeeper itself
+// would try for ever, and says nothing about the servers.
 func waitForSession(s settings, events <-chan zk.Event) error {
 	timeout := time.NewTimer(connectPatience)
 	defer timeout.Stop()
@@ -146,7 +150,8 @@ func waitForSession(s settings, events <-chan zk.Event) error {
 				return nil
 			}
 		case <-timeout.C:
-			return fmt.Errorf("no session within %v: none of the servers %s answers; start them, or name others with -zk", connectPatience, strings.Join(s.servers, ", "))
+			return fmt.Errorf("no session within %v: none of the servers %s answers; start them, or name "+
+				"others with -zk", connectPatience, strings.Join(s.servers, ", "))
 		}
 	}
 }

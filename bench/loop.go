@@ -13,7 +13,8 @@ type tally struct {
 	traffic     traffic // of the measured time
 }
 
-// loop runs n contenders for the warm-up and the measured time. Each runs one cycle after the other without a pause.
+// loop runs n contenders for the warm-up and the measured time. Each runs one cycle after the other
+// without a pause.
 func loop(s settings, n int, turn func(who int, measured func() bool) error) (tally, error) {
 	var phase atomic.Int32 // 0 before, 1 during, 2 after the measured time
 	measured := func() bool { return phase.Load() == 1 }

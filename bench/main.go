@@ -1,5 +1,6 @@
-// Bench measures Lockstep's recipes on real servers. Each workload prints one JSON line per result. The fields and their meanings are
-// those of other libraries' benchmarks, so that lines can be compared if both were measured in one run on the same servers:
+// Bench measures Lockstep's recipes on real servers. Each workload prints one JSON line per result.
+// The fields and their meanings are those of other libraries' benchmarks, so that lines can be
+// compared if both were measured in one run on the same servers:
 //
 //	W0  raw requests through go-zookeeper: the floor
 //	W1  one client acquires and releases a free lock
@@ -26,12 +27,14 @@
 //	    memory: for -t each, and the ratio of each to the providers that measure nothing
 //	M   the memory that -c waiters of one client take
 //
-// A hand-off is the time from the start of one contender's release to the return of another's acquire. The quantiles
-// are those of the first million hand-offs. W2, W3, W4 and W8 check mutual exclusion and that fencing tokens rise, and fail on a
-// violation. With -trace, a line has the requests of a cycle by operation.
+// A hand-off is the time from the start of one contender's release to the return of another's
+// acquire. The quantiles are those of the first million hand-offs. W2, W3, W4 and W8 check mutual
+// exclusion and that fencing tokens rise, and fail on a violation. With -trace, a line has the
+// requests of a cycle by operation.
 //
-// To add a workload, write a function of settings that prints its results (newResult, print), add it to workloads and to
-// this list, and add its defaults of -c and -n to the help of these flags. main_test.go runs each workload on a server in memory.
+// To add a workload, write a function of settings that prints its results (newResult, print), add
+// it to workloads and to this list, and add its defaults of -c and -n to the help of these flags.
+// main_test.go runs each workload on a server in memory.
 package main
 
 import (
@@ -67,7 +70,9 @@ type settings struct {
 }
 
 var workloads = map[string]func(settings) error{
-	"W0": rawRequests, "W1": uncontended, "W2": contended, "W3": contendedInProcess, "W4": convoyHandoffs, "W5": takeover, "W6": queues, "W7": barrierRounds, "W8": readWrite, "R": workflowRuns, "T": ticks, "M": memory, "S": idleClients, "O": telemetryOverhead,
+	"W0": rawRequests, "W1": uncontended, "W2": contended, "W3": contendedInProcess, "W4": convoyHandoffs,
+	"W5": takeover, "W6": queues, "W7": barrierRounds, "W8": readWrite, "R": workflowRuns, "T": ticks, "M": memory,
+	"S": idleClients, "O": telemetryOverhead,
 }
 
 // members are the main functions of the processes that W3 and W5 start.
@@ -97,17 +102,24 @@ func parse(args []string) (s settings, err error) {
 	var trace bool
 	f := flag.NewFlagSet("bench", flag.ExitOnError)
 	f.StringVar(&s.workload, "w", "W1", "workload: "+names())
-	f.IntVar(&s.c, "c", 0, "contenders of W2, W3 and O (default 32), waiters of W4 (default 1000) and M (default 10000), consumers of W6 (default 8), members of W7 and R (default 8) and T (default 10), clients of S (default 1000)")
-	f.IntVar(&s.n, "n", 0, "cycles of W0, W1 and R (default 3000), takeovers of W5 (default 20), items of W6 (default 1500 to 20000 by part), rounds of W7 (default 300), jobs of T (default 10000), acquiring clients of S (default 100)")
+	f.IntVar(&s.c, "c", 0, "contenders of W2, W3 and O (default 32), waiters of W4 (default 1000) and M (default "+
+		"10000), consumers of W6 (default 8), members of W7 and R (default 8) and T (default 10), clients of S "+
+		"(default 1000)")
+	f.IntVar(&s.n, "n", 0, "cycles of W0, W1 and R (default 3000), takeovers of W5 (default 20), items of W6 "+
+		"(default 1500 to 20000 by part), rounds of W7 (default 300), jobs of T (default 10000), acquiring clients "+
+		"of S (default 100)")
 	f.IntVar(&s.procs, "procs", 1, "processes of W3")
 	f.IntVar(&s.readers, "readers", 8, "readers of W8")
 	f.IntVar(&s.writers, "writers", 1, "writers of W8")
 	f.StringVar(&servers, "zk", "127.0.0.1:2181", "servers, host:port,host:port")
 	f.DurationVar(&s.session, "session", 10*time.Second, "session timeout (W5: default 30s)")
-	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2, W3, W8 and T, of the waiting runs of R, of each group of S, and of each kind of O")
+	f.DurationVar(&s.span, "t", 10*time.Second,
+		"measured time of W2, W3, W8 and T, of the waiting runs of R, of each group of S, and of each kind of O")
 	f.DurationVar(&s.warmup, "warmup", time.Second, "time before the measured time")
-	f.StringVar(&s.release, "release", "strict", "when a release returns: strict (the server has deleted the node) or write (the deletion is sent)")
-	f.DurationVar(&s.slice, "slice", 0, "W3: how long the goroutines may hand the lock on without a new node (0: not at all)")
+	f.StringVar(&s.release, "release", "strict",
+		"when a release returns: strict (the server has deleted the node) or write (the deletion is sent)")
+	f.DurationVar(&s.slice, "slice", 0,
+		"W3: how long the goroutines may hand the lock on without a new node (0: not at all)")
 	f.IntVar(&s.depth, "depth", 100_000, "the greater depth of W6, and the number of waiting runs of R")
 	f.BoolVar(&s.paced, "paced", false, "W4: each waiter releases only after the previous release has returned")
 	f.BoolVar(&trace, "trace", false, "print the requests of a cycle by operation")
@@ -138,7 +150,8 @@ func (s settings) check() error {
 	case s.member != "" && members[s.workload] == nil:
 		return fmt.Errorf("-member: %s starts no processes", s.workload)
 	case s.c < 0 || s.n < 0 || s.span <= 0 || s.warmup < 0:
-		return fmt.Errorf("-c %d, -n %d, -t %v, -warmup %v: none may be negative, and -t must be above 0", s.c, s.n, s.span, s.warmup)
+		return fmt.Errorf("-c %d, -n %d, -t %v, -warmup %v: none may be negative, and -t must be above 0", s.c, s.n,
+			s.span, s.warmup)
 	case s.procs < 1:
 		return fmt.Errorf("-procs %d: at least 1", s.procs)
 	case s.readers < 0 || s.writers < 0 || s.readers+s.writers == 0:

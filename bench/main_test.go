@@ -18,7 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestMain is a process of W3 or W5 if the arguments say so: these workloads start this binary again.
+// TestMain is a process of W3 or W5 if the arguments say so: these workloads start this binary
+// again.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
 	if slices.Contains(os.Args, "-member") {
@@ -28,7 +29,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// measure runs one workload on a server in memory, requires that each line has measured cycles, and returns the lines.
+// measure runs one workload on a server in memory, requires that each line has measured cycles, and
+// returns the lines.
 func measure(t *testing.T, args ...string) []map[string]any {
 	t.Helper()
 	lines, err := runWorkload(t, args...)
@@ -42,14 +44,18 @@ func measure(t *testing.T, args ...string) []map[string]any {
 	return lines
 }
 
-// measureFor runs a workload as measure does, for a span in which each line has at least this many cycles, and each contender at least one. A slow machine needs a longer span.
+// measureFor runs a workload as measure does, for a span in which each line has at least this many
+// cycles, and each contender at least one. A slow machine needs a longer span.
 func measureFor(t *testing.T, span time.Duration, cycles float64, args ...string) []map[string]any {
 	t.Helper()
 	for ; ; span *= 4 {
 		spanned := append(slices.Clone(args), "-t", span.String())
 		lines, err := runWorkload(t, spanned...)
 		require.NoError(t, err)
-		if !slices.ContainsFunc(lines, func(r map[string]any) bool { return r["n"].(float64) < cycles || r["least"] == 0.0 }) {
+		if !slices.ContainsFunc(lines, func(r map[string]any) bool {
+			return r["n"].(float64) < cycles ||
+				r["least"] == 0.0
+		}) {
 			return lines
 		}
 		require.Less(t, span, time.Minute, "%v: %v", spanned, lines)
@@ -105,7 +111,8 @@ func TestRawRequestsAndUncontended(t *testing.T) {
 }
 
 func TestWorkflowRuns(t *testing.T) {
-	// A heartbeat is a transaction, too. With this session timeout none is due during the test, so that steps can be counted exactly.
+	// A heartbeat is a transaction, too. With this session timeout none is due during the test, so
+	// that steps can be counted exactly.
 	lines, err := runWorkload(t, "-w", "R", "-n", "30", "-c", "2", "-depth", "20", "-t", "100ms", "-session", "1h")
 	require.NoError(t, err)
 	byName := map[string]map[string]any{}
@@ -116,7 +123,8 @@ func TestWorkflowRuns(t *testing.T) {
 	require.Len(t, lines, 10, "and quiet members are with and without runs")
 	sent := byName["run of 5 steps"]["requests_by_operation"].(map[string]any)
 	multis := sent["multi"].(float64) // workflow counts those of one run exactly
-	require.Greater(t, multis, 6.5, "five records, a sync, and a part of the start, the claim and the end, which runs share")
+	require.Greater(t, multis, 6.5,
+		"five records, a sync, and a part of the start, the claim and the end, which runs share")
 	require.Less(t, multis, 11.0, "nine, and a start that is refused once for want of its directory")
 	require.Equal(t, 5.0, byName["list"]["n"])
 	require.Equal(t, 1.0, byName["step of a ledger"]["requests_by_operation"].(map[string]any)["multi"])
@@ -133,13 +141,15 @@ func TestContended(t *testing.T) {
 	require.Positive(t, w3[0]["least"])
 }
 
-// TestContendedWithLocalHandoff checks that a slice of several cycles costs less than one request for each cycle. A slow machine needs a longer slice for several cycles.
+// TestContendedWithLocalHandoff checks that a slice of several cycles costs less than one request
+// for each cycle. A slow machine needs a longer slice for several cycles.
 func TestContendedWithLocalHandoff(t *testing.T) {
 	for _, more := range [][]string{nil, {"-procs", "2"}} {
 		perCycle := 1.0
 		for slice := 5 * time.Millisecond; perCycle >= 1; slice *= 4 {
 			require.Less(t, slice, 10*time.Second, "requests in a cycle")
-			w3 := measureFor(t, 60*slice, 1, append([]string{"-w", "W3", "-c", "4", "-slice", slice.String(), "-warmup", "100ms"}, more...)...)
+			w3 := measureFor(t, 60*slice, 1,
+				append([]string{"-w", "W3", "-c", "4", "-slice", slice.String(), "-warmup", "100ms"}, more...)...)
 			require.Equal(t, slice.String(), w3[0]["params"].(map[string]any)["slice"])
 			perCycle = w3[0]["requests_per_cycle"].(float64)
 		}
@@ -180,7 +190,8 @@ func TestReadWrite(t *testing.T) {
 	require.Equal(t, map[string]any{"readers": 3.0, "writers": 2.0, "op": "read"}, w8[0]["params"])
 	require.Equal(t, "write", w8[1]["params"].(map[string]any)["op"])
 
-	require.Len(t, measureFor(t, 200*time.Millisecond, 1, "-w", "W8", "-readers", "2", "-writers", "0"), 1, "readers only")
+	require.Len(t, measureFor(t, 200*time.Millisecond, 1, "-w", "W8", "-readers", "2", "-writers", "0"), 1,
+		"readers only")
 }
 
 func TestBarrierRounds(t *testing.T) {
@@ -191,7 +202,8 @@ func TestBarrierRounds(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	m := measure(t, "-w", "M", "-c", "50")
-	require.Equal(t, m[0]["heap_bytes_per_waiter"].(float64)+m[0]["stack_bytes_per_waiter"].(float64), m[0]["bytes_per_waiter"])
+	require.Equal(t, m[0]["heap_bytes_per_waiter"].(float64)+m[0]["stack_bytes_per_waiter"].(float64),
+		m[0]["bytes_per_waiter"])
 	require.Greater(t, m[0]["goroutines"], 50.0)
 }
 
@@ -212,7 +224,8 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-// TestServersThatDoNotAnswer checks that workloads of either library end when no server answers, with an error that names the servers and says what to do.
+// TestServersThatDoNotAnswer checks that workloads of either library end when no server answers,
+// with an error that names the servers and says what to do.
 func TestServersThatDoNotAnswer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // which accepts connections, and answers nothing
 	require.NoError(t, err)
@@ -255,7 +268,8 @@ func TestCriticalSectionDetectsTwoHolders(t *testing.T) {
 	require.ErrorIs(t, b.write(fence{1, 0}), errViolated)
 }
 
-// TestRequestCounterCountsSplitFrames writes a connect request and two reads, once byte by byte and once in a single write.
+// TestRequestCounterCountsSplitFrames writes a connect request and two reads, once byte by byte and
+// once in a single write.
 func TestRequestCounterCountsSplitFrames(t *testing.T) {
 	frames := []byte{0, 0, 0, 1, 9}
 	frames = append(frames, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 4, '/', 1)

@@ -13,11 +13,12 @@ import (
 
 // memory is M: how much memory a waiter takes, beside that of a goroutine that waits on a channel.
 //
-// It compares n goroutines that wait in Lock with n that wait on a channel. The heap is what is reachable
-// after a collection: the waiter with its node's path and its place among its client's waiters, contexts,
-// and the state of the connection. The stacks are those that goroutines have in use; Lock's are deeper
-// than those of goroutines that wait on a channel. A first round that is not measured takes the memory that only
-// the start of the waiters needs, such as that of goroutines that have ended. The memory of the servers is not included.
+// It compares n goroutines that wait in Lock with n that wait on a channel. The heap is what is
+// reachable after a collection: the waiter with its node's path and its place among its client's
+// waiters, contexts, and the state of the connection. The stacks are those that goroutines have in
+// use; Lock's are deeper than those of goroutines that wait on a channel. A first round that is not
+// measured takes the memory that only the start of the waiters needs, such as that of goroutines
+// that have ended. The memory of the servers is not included.
 func memory(s settings) error {
 	c, err := open(s)
 	if err != nil {
@@ -66,7 +67,8 @@ func parkedWaiters(n int) footprint {
 	return measureMemory()
 }
 
-// measureQueued measures n waiters behind a holder, and counts the goroutines. Then the waiters give up.
+// measureQueued measures n waiters behind a holder, and counts the goroutines. Then the waiters
+// give up.
 func measureQueued(s settings, c *framework.Client, n int) (f footprint, goroutines int, err error) {
 	m := locks.NewMutex(c, root+"/m", s.options()...)
 	holder, err := m.Lock(context.Background())

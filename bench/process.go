@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// process is a process that a workload has started. It writes lines that begin with a word, as the kind of the message.
+// process is a process that a workload has started. It writes lines that begin with a word, as the
+// kind of the message.
 type process struct {
 	cmd   *exec.Cmd
 	lines *bufio.Reader

@@ -47,7 +47,8 @@ func contendedByProcesses(s settings) error {
 	return combine(s, results)
 }
 
-// startProcesses starts a workload's processes. If it returns an error, it also returns the processes that it has started.
+// startProcesses starts a workload's processes. If it returns an error, it also returns the
+// processes that it has started.
 func startProcesses(s settings, path string) (all []*process, err error) {
 	for range s.procs {
 		p, err := startProcess(s, path)
@@ -59,8 +60,8 @@ func startProcesses(s settings, path string) (all []*process, err error) {
 	return all, nil
 }
 
-// combine checks that the processes excluded each other, and prints their common result. Its quantiles are those
-// of the hand-offs from one token to the next, in one process or between two.
+// combine checks that the processes excluded each other, and prints their common result. Its
+// quantiles are those of the hand-offs from one token to the next, in one process or between two.
 func combine(s settings, results []processResult) error {
 	var counts []int
 	var periods []holdPeriod
@@ -85,8 +86,8 @@ func combine(s settings, results []processResult) error {
 	return r.print()
 }
 
-// handoffsOf returns the times between one hold period and the next, in the order of their tokens. It returns an error if
-// two periods overlap.
+// handoffsOf returns the times between one hold period and the next, in the order of their tokens.
+// It returns an error if two periods overlap.
 func handoffsOf(periods []holdPeriod) ([]time.Duration, error) {
 	slices.SortFunc(periods, func(a, b holdPeriod) int { return cmp.Compare(a.Token, b.Token) })
 	var handoffs []time.Duration

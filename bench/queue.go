@@ -14,7 +14,8 @@ import (
 
 // queues is W6: items of 100 bytes.
 func queues(s settings) error {
-	for _, step := range []func(settings) error{putOneByOne, putBackground, takeStrict, takeStrictMany, takeParallel, takeAndGiveBack, takeAtDepths} {
+	for _, step := range []func(settings) error{putOneByOne, putBackground, takeStrict, takeStrictMany, takeParallel,
+		takeAndGiveBack, takeAtDepths} {
 		if err := step(s); err != nil {
 			return err
 		}
@@ -51,7 +52,8 @@ func putOneByOne(s settings) error {
 	defer closeAll(c)
 	ctx, q := context.Background(), newItems(c)
 	defer q.Close(ctx) //nolint:errcheck // the client is closed, too
-	return series(s, "lockstep", s.params(map[string]any{"op": "put"}), orDefault(s.n, 3000), func() error { return q.Put(ctx, item) })
+	return series(s, "lockstep", s.params(map[string]any{"op": "put"}), orDefault(s.n, 3000),
+		func() error { return q.Put(ctx, item) })
 }
 
 func putBackground(s settings) error {
@@ -77,10 +79,12 @@ func putBackground(s settings) error {
 		laps[i] = time.Since(start)
 	}
 	took := time.Since(start)
-	return newResult(s, "lockstep", s.params(map[string]any{"op": "put background"}), n, took, laps).requests(s.traffic().since(before)).print()
+	return newResult(s, "lockstep", s.params(map[string]any{"op": "put background"}), n, took,
+		laps).requests(s.traffic().since(before)).print()
 }
 
-// takeStrict takes and acknowledges one item after the other. The acknowledgement claims the next item.
+// takeStrict takes and acknowledges one item after the other. The acknowledgement claims the next
+// item.
 func takeStrict(s settings) error {
 	n := orDefault(s.n, 3000)
 	return consume(s, map[string]any{"op": "take", "order": "strict", "window": 2}, n, 1,
@@ -101,7 +105,8 @@ func takeStrictMany(s settings) error {
 
 func takeParallel(s settings) error {
 	for _, window := range []int{1, 4, 16} {
-		err := consume(s, map[string]any{"op": "take", "order": "parallel", "c": orDefault(s.c, 8), "window": window}, orDefault(s.n, 20_000), orDefault(s.c, 8),
+		err := consume(s, map[string]any{"op": "take", "order": "parallel", "c": orDefault(s.c, 8), "window": window},
+			orDefault(s.n, 20_000), orDefault(s.c, 8),
 			[]fifo.Option{fifo.WithMaxInFlight(window), fifo.WithPrefetch(window - 1)}, window > 1)
 		if err != nil {
 			return err
@@ -110,12 +115,14 @@ func takeParallel(s settings) error {
 	return nil
 }
 
-// takeAndGiveBack takes items, by turns with none of them given back and with a fifth of them given back once.
+// takeAndGiveBack takes items, by turns with none of them given back and with a fifth of them given
+// back once.
 func takeAndGiveBack(s settings) error {
 	const window, turns, share = 8, 2, 5
 	for range turns {
 		for _, giveBack := range []int{0, share} {
-			params := map[string]any{"op": "take", "order": "parallel", "c": orDefault(s.c, 8), "window": window, "given back": 0.0}
+			params := map[string]any{"op": "take", "order": "parallel", "c": orDefault(s.c, 8), "window": window,
+				"given back": 0.0}
 			if giveBack > 0 {
 				params["given back"] = 1 / float64(giveBack)
 			}
@@ -134,8 +141,10 @@ func consume(s settings, params map[string]any, n, consumers int, opts []fifo.Op
 	return consumeAndGiveBack(s, params, n, consumers, 0, opts, async)
 }
 
-// consumeAndGiveBack does what consume does, and each consumer gives one of giveBack items back once. It gives none back if giveBack is 0.
-func consumeAndGiveBack(s settings, params map[string]any, n, consumers, giveBack int, opts []fifo.Option, async bool) error {
+// consumeAndGiveBack does what consume does, and each consumer gives one of giveBack items back
+// once. It gives none back if giveBack is 0.
+func consumeAndGiveBack(s settings, params map[string]any, n, consumers, giveBack int, opts []fifo.Option,
+	async bool) error {
 	clients, err := openAll(s, consumers)
 	if err != nil {
 		return err
@@ -170,7 +179,8 @@ func consumeAndGiveBack(s settings, params map[string]any, n, consumers, giveBac
 
 var errCountedWrong = errors.New("items were lost or delivered twice")
 
-// drain takes n items in total with all queues, and returns the times from one item of a consumer to its next.
+// drain takes n items in total with all queues, and returns the times from one item of a consumer
+// to its next.
 func drain(ctx context.Context, qs []*fifo.Queue[[]byte], n, giveBack int, async bool) ([]time.Duration, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -252,8 +262,9 @@ func (c *consumer) run(ctx context.Context) {
 	}
 }
 
-// maxAttempt returns the highest attempt that a queue may count here: one for each delivery of an item, and one more for each time that the item was put or given
-// back, because a claim that was made ahead may have been given up at that time (docs/guarantees.md).
+// maxAttempt returns the highest attempt that a queue may count here: one for each delivery of an
+// item, and one more for each time that the item was put or given back, because a claim that was
+// made ahead may have been given up at that time (docs/guarantees.md).
 func (c *consumer) maxAttempt() int {
 	if c.giveBack > 0 {
 		return 4

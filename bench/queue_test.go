@@ -13,5 +13,6 @@ func TestQueueing(t *testing.T) {
 		require.Positive(t, r["ops_per_s"])
 		ops = append(ops, r["params"].(map[string]any)["op"])
 	}
-	require.Equal(t, []any{"put", "put background", "take", "take", "take", "take", "take", "take", "take", "take", "take", "take", "take", "put and take", "put and take"}, ops)
+	require.Equal(t, []any{"put", "put background", "take", "take", "take", "take", "take", "take", "take", "take",
+		"take", "take", "take", "put and take", "put and take"}, ops)
 }

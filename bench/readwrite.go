@@ -40,7 +40,8 @@ func readWrite(s settings) error {
 	return nil
 }
 
-// sharedRegister is read and written under one lock. Readers have the first indexes, writers the last ones.
+// sharedRegister is read and written under one lock. Readers have the first indexes, writers the
+// last ones.
 type sharedRegister struct {
 	readers int
 	lockers []locks.Locker

@@ -45,7 +45,8 @@ type result struct {
 }
 
 // newResult fills in what every workload has.
-func newResult(s settings, peer string, params map[string]any, n int, took time.Duration, laps []time.Duration) *result {
+func newResult(s settings, peer string, params map[string]any, n int, took time.Duration,
+	laps []time.Duration) *result {
 	r := &result{Peer: peer, Workload: s.workload, Params: params, N: n, Seconds: took.Seconds()}
 	if n > 0 && took > 0 {
 		r.OpsPerS = ptr(float64(n) / took.Seconds())
@@ -60,7 +61,8 @@ func newResult(s settings, peer string, params map[string]any, n int, took time.
 // requests adds the requests per cycle to the result.
 func (r *result) requests(t traffic) *result { return r.requestsOf(t, r.N) }
 
-// requestsOf adds the requests per cycle to the result. The traffic is that of n cycles; the result may be about a part of them.
+// requestsOf adds the requests per cycle to the result. The traffic is that of n cycles; the result
+// may be about a part of them.
 func (r *result) requestsOf(t traffic, n int) *result {
 	if n == 0 {
 		return r

@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// workflowRuns is R: what runs of workflows cost, compared with bare requests of the same clients. Requests by operation are always counted.
+// workflowRuns is R: what runs of workflows cost, compared with bare requests of the same clients.
+// Requests by operation are always counted.
 func workflowRuns(s settings) error {
 	s.sent = newRequestCounter()
 	for _, part := range []func(settings) error{bareWrites, ledgerSteps, runsOfFiveSteps, waitingRuns} {
@@ -25,7 +26,8 @@ func workflowRuns(s settings) error {
 	return nil
 }
 
-// bareWrites measures the floor: a setData, a create, and a create in one transaction with a check, as a step's record is.
+// bareWrites measures the floor: a setData, a create, and a create in one transaction with a check,
+// as a step's record is.
 func bareWrites(s settings) error {
 	c, err := open(s)
 	if err != nil {
@@ -49,11 +51,13 @@ func bareWrites(s settings) error {
 		{"setData", func() error { _, err := session.Set(ctx, dir, data, framework.AnyVersion); return err }},
 		{"create", func() error { return session.Create(ctx, next(), data, framework.Persistent) }},
 		{"check and create", func() error {
-			_, err := session.Multi(ctx, framework.CheckOp(dir, framework.AnyVersion), framework.CreateOp(next(), data, framework.Persistent))
+			_, err := session.Multi(ctx, framework.CheckOp(dir, framework.AnyVersion),
+				framework.CreateOp(next(), data, framework.Persistent))
 			return err
 		}},
 	} {
-		if err := series(s, "framework", s.params(map[string]any{"op": op.name}), orDefault(s.n, 3000), op.run); err != nil {
+		if err := series(s, "framework", s.params(map[string]any{"op": op.name}), orDefault(s.n, 3000),
+			op.run); err != nil {
 			return err
 		}
 	}
@@ -81,7 +85,8 @@ func setConcurrently(s settings, c, n int, dir string) error {
 		})
 	}
 	working.Wait()
-	return errors.Join(append(errs, newResult(s, "framework", s.params(map[string]any{"op": "setData", "c": c}), n/c*c, time.Since(start), nil).print())...)
+	return errors.Join(append(errs, newResult(s, "framework", s.params(map[string]any{"op": "setData", "c": c}), n/c*c,
+		time.Since(start), nil).print())...)
 }
 
 // ledgerSteps measures empty steps of a ledger under a lease, one after the other.
@@ -99,18 +104,21 @@ func ledgerSteps(s settings) error {
 	defer lease.Release(ctx) //nolint:errcheck // the client is closed, too
 	var opened *workflow.OpenLedger
 	i := 0
-	return series(s, "lockstep", s.params(map[string]any{"op": "step of a ledger"}), orDefault(s.n, 3000), func() error {
-		if i%workflow.MaxSteps == 0 {
-			if opened, err = workflow.NewLedger(c, fmt.Sprintf("%s/ledger-%d", path, i)).Open(ctx, lease); err != nil {
-				return err
+	return series(s, "lockstep", s.params(map[string]any{"op": "step of a ledger"}), orDefault(s.n, 3000),
+		func() error {
+			if i%workflow.MaxSteps == 0 {
+				if opened, err = workflow.NewLedger(c, fmt.Sprintf("%s/ledger-%d", path, i)).Open(ctx,
+					lease); err != nil {
+					return err
+				}
 			}
-		}
-		i++
-		return opened.Do(ctx, strconv.Itoa(i), func(context.Context, workflow.Key) error { return nil })
-	})
+			i++
+			return opened.Do(ctx, strconv.Itoa(i), func(context.Context, workflow.Key) error { return nil })
+		})
 }
 
-// executors are members that execute runs, each with a session of its own, and the Workflows that start the runs.
+// executors are members that execute runs, each with a session of its own, and the Workflows that
+// start the runs.
 type executors struct {
 	clients []*framework.Client
 	flows   []*workflow.Workflows
@@ -147,7 +155,8 @@ func (e *executors) close() error {
 	return errors.Join(e.errs...)
 }
 
-// startAll starts runs with the ids 0 to n-1, in many concurrent goroutines, which share the members' sessions.
+// startAll starts runs with the ids 0 to n-1, in many concurrent goroutines, which share the
+// members' sessions.
 func (e *executors) startAll(kind string, n int) error {
 	const atOnce = 64
 	var starting sync.WaitGroup
@@ -169,7 +178,8 @@ func runsOfFiveSteps(s settings) error {
 	all, members := orDefault(s.n, 3000), orDefault(s.c, 8)
 	kind := workflow.NewKind("five", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 		for i := range 5 {
-			if err := run.Do(ctx, strconv.Itoa(i), func(context.Context, workflow.Key) error { return nil }); err != nil {
+			if err := run.Do(ctx, strconv.Itoa(i),
+				func(context.Context, workflow.Key) error { return nil }); err != nil {
 				return 0, err
 			}
 		}
@@ -191,7 +201,8 @@ func runsOfFiveSteps(s settings) error {
 			return err
 		}
 		if n == all {
-			r := newResult(s, "lockstep", s.params(map[string]any{"op": "run of 5 steps", "c": members}), n, took, nil).requests(sent)
+			r := newResult(s, "lockstep", s.params(map[string]any{"op": "run of 5 steps", "c": members}), n, took,
+				nil).requests(sent)
 			if err := r.print(); err != nil {
 				return err
 			}
@@ -221,7 +232,8 @@ func waitForAll(s settings, path string, n int) error {
 	return nil
 }
 
-// waitingRuns starts -depth runs that wait for a signal, and lists them. It counts the members' requests for -t, before the first run was started and while all of them wait.
+// waitingRuns starts -depth runs that wait for a signal, and lists them. It counts the members'
+// requests for -t, before the first run was started and while all of them wait.
 func waitingRuns(s settings) error {
 	n, members := s.depth, orDefault(s.c, 8)
 	kind := workflow.NewKind("approval", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
@@ -243,7 +255,8 @@ func waitingRuns(s settings) error {
 	if err := waitUntilAllWait(k.flows[0], n); err != nil {
 		return err
 	}
-	if err := newResult(s, "lockstep", s.params(map[string]any{"op": "start and wait", "c": members}), n, time.Since(start), nil).print(); err != nil {
+	if err := newResult(s, "lockstep", s.params(map[string]any{"op": "start and wait", "c": members}), n,
+		time.Since(start), nil).print(); err != nil {
 		return err
 	}
 	if err := measureQuiet(s, members, n); err != nil {
@@ -264,7 +277,8 @@ func measureQuiet(s settings, members, alive int) error {
 	before, quiet := s.sent.snapshot(), time.Now()
 	time.Sleep(s.span)
 	sent := traffic{-1, s.sent.snapshot()}.since(traffic{-1, before})
-	r := newResult(s, "lockstep", s.params(map[string]any{"op": "quiet", "c": members, "alive": alive}), 0, time.Since(quiet), nil)
+	r := newResult(s, "lockstep", s.params(map[string]any{"op": "quiet", "c": members, "alive": alive}), 0,
+		time.Since(quiet), nil)
 	r.ByOperation = map[string]float64{} // per member and second
 	for op, count := range sent.Sent {
 		if count > 0 {

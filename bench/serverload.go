@@ -34,8 +34,8 @@ func newestZxid(s settings) (newest int64, err error) {
 	return newest, nil
 }
 
-// serverProcesses are the process ids of the servers on this machine. It is empty if they cannot be found: on systems other than Linux, if the servers run on other machines,
-// or without permission.
+// serverProcesses are the process ids of the servers on this machine. It is empty if they cannot be
+// found: on systems other than Linux, if the servers run on other machines, or without permission.
 type serverProcesses []int
 
 // findServerProcesses finds the processes that listen on the servers' ports.

@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// connectPatience bounds the wait for each session. The tests of servers that do not answer shorten it.
+// connectPatience bounds the wait for each session. The tests of servers that do not answer shorten
+// it.
 var connectPatience = 15 * time.Second
 
 // open connects one client, with the common options and more.
@@ -26,7 +27,8 @@ func open(s settings, more ...framework.Option) (*framework.Client, error) {
 	if s.sent != nil {
 		opts = append(opts, s.sent.dialer())
 	}
-	c, err := framework.Connect(ctx, framework.Config{Servers: s.servers, SessionTimeout: s.session}, append(opts, more...)...)
+	c, err := framework.Connect(ctx, framework.Config{Servers: s.servers, SessionTimeout: s.session},
+		append(opts, more...)...)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: start the servers, or name others with -zk", err) // it lists the servers
 	}
@@ -55,8 +57,8 @@ func closeAll(clients ...*framework.Client) {
 
 var received = regexp.MustCompile(`zk_packets_received\t(\d+)`)
 
-// requests returns how many packets the servers have received. ok is false if a server does not report it (mntr must
-// be in its 4lw.commands.whitelist).
+// requests returns how many packets the servers have received. ok is false if a server does not
+// report it (mntr must be in its 4lw.commands.whitelist).
 func requests(s settings) (total int, ok bool) {
 	for _, server := range s.servers {
 		n, err := packets(server)

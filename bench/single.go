@@ -52,7 +52,8 @@ func uncontended(s settings) error {
 	})
 }
 
-// rawRequests is W0: the cost of the bare requests through go-zookeeper. -trace does not count them.
+// rawRequests is W0: the cost of the bare requests through go-zookeeper. -trace does not count
+// them.
 func rawRequests(s settings) error {
 	conn, events, err := zk.Connect(s.servers, s.session, zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
@@ -81,7 +82,8 @@ func rawRequests(s settings) error {
 		{"getData", func() error { _, _, err := conn.Get(path); return err }},
 		{"getChildren", func() error { _, _, err := conn.Children(path); return err }},
 	} {
-		if err := series(s, "go-zookeeper raw", map[string]any{"op": op.name}, orDefault(s.n, 3000), op.run); err != nil {
+		if err := series(s, "go-zookeeper raw", map[string]any{"op": op.name}, orDefault(s.n, 3000),
+			op.run); err != nil {
 			return err
 		}
 	}

@@ -11,11 +11,13 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// telemetryKinds are the providers of O, which take turns. With "noop" the clients get providers that measure nothing, with "none" they get no provider, and with
-// "reader" they measure, and a reader in memory collects.
+// telemetryKinds are the providers of O, which take turns. With "noop" the clients get providers
+// that measure nothing, with "none" they get no provider, and with "reader" they measure, and a
+// reader in memory collects.
 var telemetryKinds = []string{"noop", "none", "reader"}
 
-// telemetryRounds is how many turns each kind has. So a change of the servers' or the machine's speed concerns all kinds.
+// telemetryRounds is how many turns each kind has. So a change of the servers' or the machine's
+// speed concerns all kinds.
 const telemetryRounds = 20
 
 // telemetryOverhead is O: what telemetry costs W1 and W2.
@@ -23,7 +25,8 @@ func telemetryOverhead(s settings) error {
 	reader := sdk.NewManualReader()
 	provider := sdk.NewMeterProvider(sdk.WithReader(reader))
 	options := map[string][]framework.Option{
-		"noop":   {framework.WithTracerProvider(notrace.NewTracerProvider()), framework.WithMeterProvider(noop.NewMeterProvider())},
+		"noop": {framework.WithTracerProvider(notrace.NewTracerProvider()),
+			framework.WithMeterProvider(noop.NewMeterProvider())},
 		"reader": {framework.WithMeterProvider(provider)},
 	}
 	for _, w := range []struct {
@@ -58,7 +61,9 @@ func telemetryOverhead(s settings) error {
 		}
 		pace := func(kind string) float64 { return float64(cycles[kind]) / took[kind].Seconds() }
 		for _, kind := range telemetryKinds {
-			r := newResult(s, "lockstep", s.params(map[string]any{"of": w.name, "c": w.c, "telemetry": kind, "ratio": pace(kind) / pace("noop")}), cycles[kind], took[kind], nil)
+			r := newResult(s, "lockstep",
+				s.params(map[string]any{"of": w.name, "c": w.c, "telemetry": kind, "ratio": pace(kind) / pace("noop")}),
+				cycles[kind], took[kind], nil)
 			if err := r.print(); err != nil {
 				return err
 			}

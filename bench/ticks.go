@@ -12,10 +12,10 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// ticks is T: -n jobs spread over -c members with a session each. Each job has 1.2 ticks a minute, all at whole seconds:
-// 200 a second for 10,000 jobs. A lap is the time from the scheduled time to the call of the job's function.
-// The requests per tick include the members' heartbeats. Bytes are the heap that a job takes in a member, also
-// in a member that does not run the job.
+// ticks is T: -n jobs spread over -c members with a session each. Each job has 1.2 ticks a minute,
+// all at whole seconds: 200 a second for 10,000 jobs. A lap is the time from the scheduled time to
+// the call of the job's function. The requests per tick include the members' heartbeats. Bytes are
+// the heap that a job takes in a member, also in a member that does not run the job.
 func ticks(s settings) error {
 	members, jobs := orDefault(s.c, 10), orDefault(s.n, 10_000)
 	clients, err := openAll(s, members)
@@ -75,7 +75,8 @@ func (r *tickRecorder) start(ctx context.Context, clients []*framework.Client, j
 			if i%5 == 0 {
 				spec = fmt.Sprintf("%d,%d * * * * *", i/5%30, i/5%30+30)
 			}
-			if err := s.Add(scheduler.Job{Name: fmt.Sprintf("j%05d", i), Spec: spec, Placement: scheduler.Spread, Run: r.run}); err != nil {
+			if err := s.Add(scheduler.Job{Name: fmt.Sprintf("j%05d", i), Spec: spec, Placement: scheduler.Spread,
+				Run: r.run}); err != nil {
 				return &all, err
 			}
 		}

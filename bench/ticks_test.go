@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTicks checks what T reports. On a slow machine the members need a longer warm-up to read the states of their jobs, and these requests do not belong to the ticks.
+// TestTicks checks what T reports. On a slow machine the members need a longer warm-up to read the
+// states of their jobs, and these requests do not belong to the ticks.
 func TestTicks(t *testing.T) {
 	perTick := 20.0
 	for warmup := 5 * time.Second; perTick >= 20; warmup *= 3 {

@@ -74,7 +74,8 @@ func (c *requestCounter) dialer() framework.Option {
 	})
 }
 
-// countedConn is a connection that counts the frames that are written to it. One write may have several frames.
+// countedConn is a connection that counts the frames that are written to it. One write may have
+// several frames.
 type countedConn struct {
 	net.Conn
 	sent      *requestCounter
@@ -101,10 +102,12 @@ func (c *countedConn) Write(b []byte) (int, error) {
 
 // operations are the names of ZooKeeper's operations, by their code in a request's header.
 var operations = map[uint32]string{
-	1: "create", 2: "delete", 3: "exists", 4: "get", 5: "set", 8: "list", 9: "sync", 11: "ping", 12: "list", 14: "multi", 22: "multi read", 19: "create container",
+	1: "create", 2: "delete", 3: "exists", 4: "get", 5: "set", 8: "list", 9: "sync", 11: "ping", 12: "list",
+	14: "multi", 22: "multi read", 19: "create container",
 }
 
-// count counts one request, which begins with its operation. The last byte of a read says whether it sets a watch.
+// count counts one request, which begins with its operation. The last byte of a read says whether
+// it sets a watch.
 func (c *requestCounter) count(request []byte) {
 	code := binary.BigEndian.Uint32(request)
 	name, known := operations[code]

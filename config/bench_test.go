@@ -14,7 +14,8 @@ import (
 
 func BenchmarkGet(b *testing.B) {
 	zk := zktest.Start(b)
-	v := config.New(zk.Member(b, "a", framework.Config{}).Client, path, config.JSON[limits](), config.WithDefault(limits{Rate: 10}))
+	v := config.New(zk.Member(b, "a", framework.Config{}).Client, path, config.JSON[limits](),
+		config.WithDefault(limits{Rate: 10}))
 	b.ReportAllocs()
 	sum := 0
 	for b.Loop() {
@@ -25,7 +26,8 @@ func BenchmarkGet(b *testing.B) {
 
 const readers, readersClients = 1000, 20
 
-// BenchmarkAChangeReachesReaders changes a value for 1,000 readers of 20 clients, on one server in memory.
+// BenchmarkAChangeReachesReaders changes a value for 1,000 readers of 20 clients, on one server in
+// memory.
 func BenchmarkAChangeReachesReaders(b *testing.B) {
 	zk := zktest.Start(b)
 	writer := zk.Member(b, "writer", framework.Config{})

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 )
 
-// Codec turns values into a node's bytes and back. Several goroutines may call its functions at once. All readers share a value that Decode has
-// returned.
+// Codec turns values into a node's bytes and back. Several goroutines may call its functions at
+// once. All readers share a value that Decode has returned.
 type Codec[T any] struct {
 	Encode func(T) ([]byte, error)
 	Decode func([]byte) (T, error)
 }
 
-// JSON returns the codec of package encoding/json. It ignores fields that T does not have, so that programs of two releases can share a value.
+// JSON returns the codec of package encoding/json. It ignores fields that T does not have, so that
+// programs of two releases can share a value.
 func JSON[T any]() Codec[T] {
 	return Codec[T]{
 		Encode: func(v T) ([]byte, error) { return json.Marshal(v) },
@@ -28,7 +29,8 @@ func Text() Codec[string] {
 	}
 }
 
-// Bytes returns the codec that leaves the node's bytes unchanged. Do not modify a value that was read: all readers share it.
+// Bytes returns the codec that leaves the node's bytes unchanged. Do not modify a value that was
+// read: all readers share it.
 func Bytes() Codec[[]byte] {
 	return Codec[[]byte]{
 		Encode: func(v []byte) ([]byte, error) { return bytes.Clone(v), nil },

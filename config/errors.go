@@ -9,13 +9,17 @@ import (
 )
 
 var (
-	// ErrConflict is returned when the value has another version than If asks for; see ConflictError.
+	// ErrConflict is returned when the value has another version than If asks for; see
+	// ConflictError.
 	ErrConflict = errors.New("the value was changed")
-	// ErrNoValue is returned when the node is missing and there is no default, and by Rollback for a version that is not in the history.
+	// ErrNoValue is returned when the node is missing and there is no default, and by Rollback for
+	// a version that is not in the history.
 	ErrNoValue = errors.New("no value")
-	// ErrRefused is returned for a value that cannot be encoded or decoded, or that WithValidate refuses.
+	// ErrRefused is returned for a value that cannot be encoded or decoded, or that WithValidate
+	// refuses.
 	ErrRefused = errors.New("value refused")
-	// ErrBadFile is returned for a file of WithFile that is damaged, half written, or of another path.
+	// ErrBadFile is returned for a file of WithFile that is damaged, half written, or of another
+	// path.
 	ErrBadFile = lastgood.ErrBadFile
 	// ErrBadRecord is returned for a record of the history that cannot be read.
 	ErrBadRecord = recipe.ErrCorrupt
@@ -27,7 +31,8 @@ var (
 type ConflictError struct {
 	// Path is the value's path.
 	Path string
-	// Version is the value's present version, 0 if there is no node. Wanted is the version that If asks for.
+	// Version is the value's present version, 0 if there is no node. Wanted is the version that If
+	// asks for.
 	Version, Wanted int64
 }
 

@@ -66,7 +66,8 @@ func TestAFileIsReadWithValidation(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "limits")
 		w.stored(name, 5)
 		strict := config.WithValidate(func(limits) error { return errors.New("this release wants more") })
-		require.Equal(t, 1, w.limits(w.b, config.WithFile[limits](name), config.WithDefault(limits{Rate: 1}), strict).Get().Rate)
+		require.Equal(t, 1, w.limits(w.b, config.WithFile[limits](name), config.WithDefault(limits{Rate: 1}),
+			strict).Get().Rate)
 	})
 }
 

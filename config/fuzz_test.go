@@ -11,7 +11,8 @@ import (
 
 func FuzzDecodeRecord(f *testing.F) {
 	text := "value"
-	for _, r := range []storedRecord{{ID: "i", By: "a", Note: "n", Text: &text}, {ID: "i", Bytes: []byte{0xff}, Foreign: 7, Written: time.Unix(1, 0)}} {
+	for _, r := range []storedRecord{{ID: "i", By: "a", Note: "n", Text: &text},
+		{ID: "i", Bytes: []byte{0xff}, Foreign: 7, Written: time.Unix(1, 0)}} {
 		b, err := r.encode()
 		require.NoError(f, err)
 		f.Add(b)

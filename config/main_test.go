@@ -60,7 +60,8 @@ func (w *world) member(name string) *zktest.Member {
 // limits returns the value for a member.
 func (w *world) limits(m *zktest.Member, opts ...config.Option[limits]) *config.Value[limits] {
 	w.t.Helper()
-	v := config.New(m.Client, path, config.JSON[limits](), append([]config.Option[limits]{config.WithValidate(positive)}, opts...)...)
+	v := config.New(m.Client, path, config.JSON[limits](),
+		append([]config.Option[limits]{config.WithValidate(positive)}, opts...)...)
 	require.NoError(w.t, v.Err())
 	return v
 }

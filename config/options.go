@@ -21,7 +21,8 @@ type valueOptions[T any] struct {
 	quiet      time.Duration // of a Tree
 }
 
-// WithDefault sets the value that is shown while the node does not exist, and until the servers are reached if there is no file. WithValidate does not check it.
+// WithDefault sets the value that is shown while the node does not exist, and until the servers are
+// reached if there is no file. WithValidate does not check it.
 func WithDefault[T any](value T) Option[T] {
 	return func(o *valueOptions[T]) error {
 		o.fallback, o.hasDefault = value, true
@@ -29,7 +30,8 @@ func WithDefault[T any](value T) Option[T] {
 	}
 }
 
-// WithValidate refuses the values for which validate returns an error: in Set before they are written, and in each reader before they are shown. validate must not block, and several
+// WithValidate refuses the values for which validate returns an error: in Set before they are
+// written, and in each reader before they are shown. validate must not block, and several
 // goroutines may call it at once.
 func WithValidate[T any](validate func(T) error) Option[T] {
 	return func(o *valueOptions[T]) error {
@@ -41,9 +43,10 @@ func WithValidate[T any](validate func(T) error) Option[T] {
 	}
 }
 
-// WithFile keeps the last good value in a file, which New reads: so a program starts with it while the servers cannot be reached. Its directory must exist.
-// Each good value of the servers replaces the file atomically (written beside it, synced, renamed), with the mode 0600. A file that is damaged or of another path is ignored with a
-// warning. Each value needs a file of its own.
+// WithFile keeps the last good value in a file, which New reads: so a program starts with it while
+// the servers cannot be reached. Its directory must exist. Each good value of the servers replaces
+// the file atomically (written beside it, synced, renamed), with the mode 0600. A file that is
+// damaged or of another path is ignored with a warning. Each value needs a file of its own.
 func WithFile[T any](name string) Option[T] {
 	return func(o *valueOptions[T]) error {
 		if name == "" {
@@ -81,7 +84,8 @@ func newWrite(data []byte, opts []SetOption) (*pendingWrite, error) {
 // SetOption changes one Set or Rollback.
 type SetOption func(*pendingWrite) error
 
-// If makes Set write only over this version, which a Snapshot or a Record has. 0 stands for a missing node. If the node has another version, Set returns a *ConflictError.
+// If makes Set write only over this version, which a Snapshot or a Record has. 0 stands for a
+// missing node. If the node has another version, Set returns a *ConflictError.
 func If(version int64) SetOption {
 	return func(w *pendingWrite) error {
 		if version < 0 {

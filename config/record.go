@@ -16,20 +16,24 @@ type Record struct {
 	Version int64
 	// Written is the time of the write, by the clock of the ensemble's leader.
 	Written time.Time
-	// By is the Identity of the client that wrote it, Note the text of the option Note. The servers do not check either.
+	// By is the Identity of the client that wrote it, Note the text of the option Note. The servers
+	// do not check either.
 	By, Note string
-	// Foreign is true for a value that another program wrote, such as zkCli. Such a program writes no record: the next Set makes one, and until then History adds the node's present value.
+	// Foreign is true for a value that another program wrote, such as zkCli. Such a program writes
+	// no record: the next Set makes one, and until then History adds the node's present value.
 	Foreign bool
 	// Data are the value's bytes.
 	Data []byte
-	// Err is why the record has no data; it wraps ErrBadRecord or ErrNewerRecord, or framework.ErrTooLarge for a foreign value that was too large for a record. Then only Version, Written and
-	// Foreign are set.
+	// Err is why the record has no data; it wraps ErrBadRecord or ErrNewerRecord, or
+	// framework.ErrTooLarge for a foreign value that was too large for a record. Then only Version,
+	// Written and Foreign are set.
 	Err error
 }
 
 const recordVersion = 1
 
-// storedRecord is the data of a record's node. One transaction writes a value and creates its record, so the creation of the record's node has the value's version and time.
+// storedRecord is the data of a record's node. One transaction writes a value and creates its
+// record, so the creation of the record's node has the value's version and time.
 type storedRecord struct {
 	ID      string    `json:"id"`
 	By      string    `json:"by,omitempty"`
@@ -84,7 +88,8 @@ func decodeRecord(data []byte, st framework.Stat) Record {
 		out.Data = []byte(*r.Text)
 	}
 	if r.Omitted != 0 {
-		out.Err = fmt.Errorf("%w: the value had %d bytes, and its record did not fit into the transaction that replaced it", framework.ErrTooLarge, r.Omitted)
+		out.Err = fmt.Errorf("%w: the value had %d bytes, and its record did not fit into the transaction that "+
+			"replaced it", framework.ErrTooLarge, r.Omitted)
 	}
 	if r.Foreign != 0 {
 		out.Version, out.Written, out.Foreign = r.Foreign, r.Written.UTC(), true

@@ -61,7 +61,8 @@ func TestIfWritesOnlyOverTheVersionThatWasRead(t *testing.T) {
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 2}, config.If(first)))
 		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 3}, config.If(first)), config.ErrConflict)
 
-		// A node that was deleted and created again has the same version of ZooKeeper's, and not the same here.
+		// A node that was deleted and created again has the same version of ZooKeeper's, and not
+		// the same here.
 		second := w.version()
 		require.NoError(t, w.b.Delete(t.Context(), path, framework.AnyVersion))
 		w.write(`{"rate":9}`)
@@ -103,7 +104,8 @@ func TestConcurrentConditionalSetsLoseNoIncrement(t *testing.T) {
 	})
 }
 
-// TestAConditionalSetIsRefusedIfAnotherIsAppliedAfterItsRead lets another client write while the request of a conditional Set is under way.
+// TestAConditionalSetIsRefusedIfAnotherIsAppliedAfterItsRead lets another client write while the
+// request of a conditional Set is under way.
 func TestAConditionalSetIsRefusedIfAnotherIsAppliedAfterItsRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)
@@ -147,9 +149,10 @@ func TestALostReplyOfSetIsSettled(t *testing.T) {
 				require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.Note("before")))
 				s, err := w.a.Session(t.Context())
 				require.NoError(t, err)
-				lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Func: func(q zktest.Request) bool {
-					return len(q.Parts) > 1 && q.Parts[0].Path == path
-				}})
+				lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(),
+					Func: func(q zktest.Request) bool {
+						return len(q.Parts) > 1 && q.Parts[0].Path == path
+					}})
 				done := make(chan error, 1)
 				go func() {
 					done <- v.Set(t.Context(), limits{Rate: 2}, config.Note("mine"), config.If(w.version()))
@@ -191,7 +194,8 @@ func TestASetWhoseContextEndsTellsThatItsOutcomeIsUnknown(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: func(q zktest.Request) bool { return len(q.Parts) > 1 && q.Parts[0].Path == path }})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti,
+			Func: func(q zktest.Request) bool { return len(q.Parts) > 1 && q.Parts[0].Path == path }})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		done := make(chan error, 1)
@@ -212,7 +216,8 @@ func TestASetThatManyOthersFollowIsNotGuessed(t *testing.T) {
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}))
 		s, err := w.a.Session(t.Context())
 		require.NoError(t, err)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Func: func(q zktest.Request) bool { return len(q.Parts) > 1 && q.Parts[0].Path == path }})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(),
+			Func: func(q zktest.Request) bool { return len(q.Parts) > 1 && q.Parts[0].Path == path }})
 		done := make(chan error, 1)
 		go func() { done <- v.Set(t.Context(), limits{Rate: 2}) }()
 		<-lost.Hit()
@@ -251,7 +256,8 @@ func TestTheHistoryKeepsTwentyRecordsAndTellsOfOtherPrograms(t *testing.T) {
 		w.write("\xff\x00 not text")
 		require.Equal(t, []string{"!=\xff\x00 not text", `one={"rate":1}`, `!={"rate":0}`}, records(t, v))
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 2}, config.Note("two")))
-		require.Equal(t, []string{`two={"rate":2}`, "!=\xff\x00 not text", `one={"rate":1}`, `!={"rate":0}`}, records(t, v))
+		require.Equal(t, []string{`two={"rate":2}`, "!=\xff\x00 not text", `one={"rate":1}`, `!={"rate":0}`},
+			records(t, v))
 		for i := range 30 {
 			require.NoError(t, v.Set(t.Context(), limits{Rate: 100 + i}))
 		}
@@ -265,7 +271,8 @@ func TestTheHistoryKeepsTwentyRecordsAndTellsOfOtherPrograms(t *testing.T) {
 func TestLargeTexts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := config.New(w.a.Client, path, config.Text())
-		for _, text := range []string{strings.Repeat("x", 490_000), strings.Repeat("<a>&", 120_000), strings.Repeat("\"\n", 220_000), strings.Repeat("\x01\u00e4", 140_000)} {
+		for _, text := range []string{strings.Repeat("x", 490_000), strings.Repeat("<a>&", 120_000),
+			strings.Repeat("\"\n", 220_000), strings.Repeat("\x01\u00e4", 140_000)} {
 			require.NoError(t, v.Set(t.Context(), text), "%.8q", text)
 			history, err := v.History(t.Context())
 			require.NoError(t, err)
@@ -274,7 +281,8 @@ func TestLargeTexts(t *testing.T) {
 	})
 }
 
-// TestSetOverALargeForeignValue: its record does not fit into the transaction, and is kept without the value.
+// TestSetOverALargeForeignValue: its record does not fit into the transaction, and is kept without
+// the value.
 func TestSetOverALargeForeignValue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)

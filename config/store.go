@@ -30,10 +30,12 @@ func (s valueStore) pastPath() string { return s.path + "~past" }
 
 func (s valueStore) recordPath(name string) string { return znode.Join(s.pastPath(), name) }
 
-// writeValue writes the value and its record in one transaction. After a lost reply it looks for the record by its id. Each try writes over the version that it
-// has read, so the servers apply at most one of them.
+// writeValue writes the value and its record in one transaction. After a lost reply it looks for
+// the record by its id. Each try writes over the version that it has read, so the servers apply at
+// most one of them.
 func (s valueStore) writeValue(ctx context.Context, w *pendingWrite) error {
-	err := recipe.OnSession(ctx, s.client, func(session *framework.Session) error { return s.tryWrite(ctx, session, w) }, failure.IsTransient)
+	err := recipe.OnSession(ctx, s.client,
+		func(session *framework.Session) error { return s.tryWrite(ctx, session, w) }, failure.IsTransient)
 	if err != nil && w.unknown && !errors.Is(err, ErrConflict) && !errors.Is(err, framework.ErrOutcomeUnknown) {
 		err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 	}
@@ -89,8 +91,10 @@ func (s valueStore) tryWrite(ctx context.Context, session *framework.Session, w 
 	return err
 }
 
-// writeOps returns the transaction: the write of the value, its record, a record of the present value if another program wrote that, and deletions of records beyond historySize.
-func (s valueStore) writeOps(ctx context.Context, session *framework.Session, w *pendingWrite, now framework.NodeValue, names []string) ([]framework.Op, error) {
+// writeOps returns the transaction: the write of the value, its record, a record of the present
+// value if another program wrote that, and deletions of records beyond historySize.
+func (s valueStore) writeOps(ctx context.Context, session *framework.Session, w *pendingWrite, now framework.NodeValue,
+	names []string) ([]framework.Op, error) {
 	records := []storedRecord{{ID: w.id, By: s.client.Config().Identity, Note: w.note}}
 	records[0].setData(w.data)
 	w.hasForeign = false
@@ -128,8 +132,10 @@ func (s valueStore) writeOps(ctx context.Context, session *framework.Session, w 
 	return ops, nil
 }
 
-// isRecorded reports whether the newest record is that of the present value: they are of one transaction.
-func (s valueStore) isRecorded(ctx context.Context, session *framework.Session, now framework.NodeValue, names []string) (bool, error) {
+// isRecorded reports whether the newest record is that of the present value: they are of one
+// transaction.
+func (s valueStore) isRecorded(ctx context.Context, session *framework.Session, now framework.NodeValue,
+	names []string) (bool, error) {
 	if len(names) == 0 {
 		return false, nil
 	}
@@ -140,8 +146,10 @@ func (s valueStore) isRecorded(ctx context.Context, session *framework.Session, 
 	return st.Czxid == now.Zxid, err
 }
 
-// wasApplied reports whether a try without a reply was applied: its record exists. If later writes may have deleted the record, it returns framework.ErrOutcomeUnknown.
-func (s valueStore) wasApplied(ctx context.Context, session *framework.Session, w *pendingWrite, names []string) (bool, error) {
+// wasApplied reports whether a try without a reply was applied: its record exists. If later writes
+// may have deleted the record, it returns framework.ErrOutcomeUnknown.
+func (s valueStore) wasApplied(ctx context.Context, session *framework.Session, w *pendingWrite,
+	names []string) (bool, error) {
 	for _, name := range slices.Backward(names) {
 		if name <= w.newest {
 			return false, nil
@@ -163,7 +171,8 @@ func (s valueStore) wasApplied(ctx context.Context, session *framework.Session, 
 	return false, nil
 }
 
-// readValue reads the node. For a missing node it returns a value that does not exist, and no error.
+// readValue reads the node. For a missing node it returns a value that does not exist, and no
+// error.
 func (s valueStore) readValue(ctx context.Context, session *framework.Session) (framework.NodeValue, error) {
 	data, st, err := session.Get(ctx, s.path)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -217,7 +226,8 @@ func (s valueStore) readHistory(ctx context.Context) (records []Record, err erro
 		}
 		known := slices.ContainsFunc(records, func(r Record) bool { return r.Version == now.Zxid })
 		if now.Exists && !known {
-			records = slices.Insert(records, 0, Record{Version: now.Zxid, Written: now.Stat.Mtime.UTC(), Foreign: true, Data: now.Data})
+			records = slices.Insert(records, 0,
+				Record{Version: now.Zxid, Written: now.Stat.Mtime.UTC(), Foreign: true, Data: now.Data})
 		}
 		return nil
 	}, failure.IsTransient)

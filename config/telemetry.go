@@ -16,7 +16,8 @@ type telemetry struct{ changes, refusals, sets metric.Int64Counter }
 
 func newTelemetry(c *framework.Client) telemetry {
 	p := c.MeterProvider()
-	return telemetry{changes: metrics.ConfigChanges.Counter(p), refusals: metrics.ConfigRefused.Counter(p), sets: metrics.ConfigSets.Counter(p)}
+	return telemetry{changes: metrics.ConfigChanges.Counter(p), refusals: metrics.ConfigRefused.Counter(p),
+		sets: metrics.ConfigSets.Counter(p)}
 }
 
 func (t telemetry) countChange()  { t.changes.Add(context.Background(), 1) }

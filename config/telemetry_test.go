@@ -16,7 +16,8 @@ import (
 func TestChangesAndSetsAreMeasured(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		reader := sdkmetric.NewManualReader()
-		m := w.Member(t, "c", framework.Config{SessionTimeout: timeout}, framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		m := w.Member(t, "c", framework.Config{SessionTimeout: timeout},
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 		v := w.limits(m)
 		w.run(v)
 		synctest.Wait() // here and below, until Run has seen what there is: it does not see what is replaced at once

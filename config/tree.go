@@ -14,21 +14,28 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Tree is a configuration value of many nodes: each key is a node below a directory, as in Spring Cloud ZooKeeper. See NewTree. It is safe for concurrent use.
+// Tree is a configuration value of many nodes: each key is a node below a directory, as in Spring
+// Cloud ZooKeeper. See NewTree. It is safe for concurrent use.
 //
-// Guarantee: each value that it shows was the state of all its nodes at one moment, so keys that one transaction writes (Session.Multi) show together. No value is older than one
-// shown before. Values that cannot be decoded or that WithValidate refuses are not shown.
+// Guarantee: each value that it shows was the state of all its nodes at one moment, so keys that
+// one transaction writes (Session.Multi) show together. No value is older than one shown before.
+// Values that cannot be decoded or that WithValidate refuses are not shown.
 //
-// Not guaranteed: anything about keys that are written by several requests, as zkCli does: a moment between them may be shown; WithQuietTime makes that rare. While keys change
-// without a pause of a few round trips, the last value stays.
+// Not guaranteed: anything about keys that are written by several requests, as zkCli does: a moment
+// between them may be shown; WithQuietTime makes that rare. While keys change without a pause of a
+// few round trips, the last value stays.
 type Tree[T any] struct{ value *Value[T] }
 
-// NewTree returns the value of the keys below directories. If several directories have a key, in whichever style, the first directory's value counts. SpringContexts returns the
-// directories of a Spring application. NewTree does not wait for ZooKeeper. Its options are those of New.
+// NewTree returns the value of the keys below directories. If several directories have a key, in
+// whichever style, the first directory's value counts. SpringContexts returns the directories of a
+// Spring application. NewTree does not wait for ZooKeeper. Its options are those of New.
 //
-// T is a struct. A node's path below its directory names a field, with dots for slashes: db/pool/max and db.pool.max are DB.Pool.Max. A field has the name in its json tag, or its
-// own name; case, dashes and underscores do not count. A field is text, a number, a bool, a time.Duration, an encoding.TextUnmarshaler, a struct, a pointer, a map by text, or a slice, whose
-// elements are separated by commas. A field without a key has the value of WithDefault; a node without data is no key; keys without a field are ignored.
+// T is a struct. A node's path below its directory names a field, with dots for slashes:
+// db/pool/max and db.pool.max are DB.Pool.Max. A field has the name in its json tag, or its own
+// name; case, dashes and underscores do not count. A field is text, a number, a bool, a
+// time.Duration, an encoding.TextUnmarshaler, a struct, a pointer, a map by text, or a slice, whose
+// elements are separated by commas. A field without a key has the value of WithDefault; a node
+// without data is no key; keys without a field are ignored.
 //
 // The client needs two watches for each node.
 func NewTree[T any](client *framework.Client, dirs []string, opts ...Option[T]) *Tree[T] {
@@ -41,7 +48,8 @@ func NewTree[T any](client *framework.Client, dirs []string, opts ...Option[T]) 
 	v := newValue(client, strings.Join(dirs, "+"), codec, o, err)
 	v.ofKeys = true
 	v.source = func(ctx context.Context) iter.Seq2[framework.NodeValue, error] {
-		return followTree(ctx, client, dirs, func(key string) string { return relaxedKey(reflect.TypeFor[T](), key) }, o.quiet)
+		return followTree(ctx, client, dirs, func(key string) string { return relaxedKey(reflect.TypeFor[T](), key) },
+			o.quiet)
 	}
 	return &Tree[T]{v}
 }
@@ -59,8 +67,9 @@ func checkTree[T any](client *framework.Client, dirs []string) (err error) {
 	return err
 }
 
-// SpringContexts are the directories in which Spring Cloud ZooKeeper looks for an application's keys, the most specific one first: root/app,profile, root/app,
-// root/application,profile, root/application. Of several profiles the last one counts most.
+// SpringContexts are the directories in which Spring Cloud ZooKeeper looks for an application's
+// keys, the most specific one first: root/app,profile, root/app, root/application,profile,
+// root/application. Of several profiles the last one counts most.
 func SpringContexts(root, app string, profiles ...string) (dirs []string) {
 	for _, name := range []string{app, "application"} {
 		for _, profile := range slices.Backward(profiles) {
@@ -71,7 +80,8 @@ func SpringContexts(root, app string, profiles ...string) (dirs []string) {
 	return dirs
 }
 
-// WithQuietTime makes a Tree show a value only after a time without a change of any key. It is for writers that change several keys one after the other.
+// WithQuietTime makes a Tree show a value only after a time without a change of any key. It is for
+// writers that change several keys one after the other.
 func WithQuietTime[T any](quiet time.Duration) Option[T] {
 	return func(o *valueOptions[T]) error {
 		if quiet < 0 {
@@ -85,11 +95,14 @@ func WithQuietTime[T any](quiet time.Duration) Option[T] {
 // Err returns why the tree cannot be used, or nil; see Value.Err.
 func (t *Tree[T]) Err() error { return t.value.Err() }
 
-// Get returns the current value. It is an atomic load, without blocking or allocation. All callers share the maps, slices and pointers in the value: do not modify them.
+// Get returns the current value. It is an atomic load, without blocking or allocation. All callers
+// share the maps, slices and pointers in the value: do not modify them.
 func (t *Tree[T]) Get() T { return t.value.Get() }
 
-// Current returns the current value, its version and its source. Version is the newest transaction on the nodes when this value was read. It rises with each change of
-// a key. It stays if a transaction leaves all keys as they were, such as one that writes the same bytes or creates an empty node.
+// Current returns the current value, its version and its source. Version is the newest transaction
+// on the nodes when this value was read. It rises with each change of a key. It stays if a
+// transaction leaves all keys as they were, such as one that writes the same bytes or creates an
+// empty node.
 func (t *Tree[T]) Current() Snapshot[T] { return t.value.Current() }
 
 // Refused returns why the servers' newest value is not the current one, or nil; see Value.Refused.

@@ -44,7 +44,8 @@ type pool struct{ Max, Min int }
 
 var treeDirs = config.SpringContexts("/config", "billing", "prod")
 
-// writeKeys writes keys in one transaction, as paths below /config; those without a value are deleted.
+// writeKeys writes keys in one transaction, as paths below /config; those without a value are
+// deleted.
 func (w *world) writeKeys(keys map[string]string) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -85,8 +86,10 @@ func (w *world) runTree(tree *config.Tree[settings]) {
 }
 
 func TestSpringsDirectories(t *testing.T) {
-	require.Equal(t, []string{"/config/billing,prod", "/config/billing", "/config/application,prod", "/config/application"}, treeDirs)
-	require.Equal(t, []string{"/c/a,two", "/c/a,one", "/c/a", "/c/application,two", "/c/application,one", "/c/application"}, config.SpringContexts("/c", "a", "one", "two"))
+	require.Equal(t, []string{"/config/billing,prod", "/config/billing", "/config/application,prod",
+		"/config/application"}, treeDirs)
+	require.Equal(t, []string{"/c/a,two", "/c/a,one", "/c/a", "/c/application,two", "/c/application,one",
+		"/c/application"}, config.SpringContexts("/c", "a", "one", "two"))
 }
 
 func TestATreesKeysAreFields(t *testing.T) {
@@ -94,15 +97,19 @@ func TestATreesKeysAreFields(t *testing.T) {
 		fallback := settings{X: 7, Name: "default", Shards: map[string]pool{"b": {Min: 1}, "c": {Min: 2}}}
 		fallback.DB.Pool = &pool{Max: 3, Min: 2}
 		w.writeKeys(map[string]string{
-			"application/x": "1", "application/label": "all", "application/y": "2", "billing/y": "3", "billing,prod/label": "mine",
-			"billing/max-rate": "1.5", "billing/ON": "true", "billing/wait": "1m30s", "billing/hosts": "10.0.0.1, ::1",
-			"billing/db/pool/max": "9", "billing/shards.b.max": "4", "billing/shards/eu-1/min": "5", "billing/unknown": "?", "billing/hidden": "1", "billing/level": "6", "application/empty/small": "8",
+			"application/x": "1", "application/label": "all", "application/y": "2", "billing/y": "3",
+			"billing,prod/label": "mine",
+			"billing/max-rate":   "1.5", "billing/ON": "true", "billing/wait": "1m30s",
+			"billing/hosts":       "10.0.0.1, ::1",
+			"billing/db/pool/max": "9", "billing/shards.b.max": "4", "billing/shards/eu-1/min": "5",
+			"billing/unknown": "?", "billing/hidden": "1", "billing/level": "6", "application/empty/small": "8",
 		})
 		tree := w.tree(w.a, config.WithDefault(fallback))
 		require.Equal(t, fallback, tree.Get())
 		s, err := tree.Load(t.Context())
 		require.NoError(t, err)
-		want := settings{X: 1, Y: 3, Name: "mine", MaxRate: 1.5, On: true, Common: Common{Level: 6}, Wait: 90 * time.Second, Hosts: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.IPv6Loopback()},
+		want := settings{X: 1, Y: 3, Name: "mine", MaxRate: 1.5, On: true, Common: Common{Level: 6},
+			Wait: 90 * time.Second, Hosts: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.IPv6Loopback()},
 			Shards: map[string]pool{"b": {Max: 4, Min: 1}, "c": {Min: 2}, "eu-1": {Min: 5}}}
 		want.DB.Pool = &pool{Max: 9, Min: 2}
 		require.Equal(t, want, s.Value)
@@ -113,7 +120,8 @@ func TestATreesKeysAreFields(t *testing.T) {
 	})
 }
 
-// TestAKeyChangesNoOtherValue: what UnmarshalText of a big.Int writes to is shared by copies. A key must change neither the default nor a value that was shown before.
+// TestAKeyChangesNoOtherValue: what UnmarshalText of a big.Int writes to is shared by copies. A key
+// must change neither the default nor a value that was shown before.
 func TestAKeyChangesNoOtherValue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		type settings struct{ Limit big.Int }
@@ -136,7 +144,8 @@ func TestAKeyChangesNoOtherValue(t *testing.T) {
 }
 
 func TestATreeThatCannotBeDecodedIsRefused(t *testing.T) {
-	for _, key := range []string{"x=one", "small=128", "on=perhaps", "wait=5", "hosts=10.0.0.1,no", "db.pool.max=1.5", "shards.a.max=x", "level=256"} {
+	for _, key := range []string{"x=one", "small=128", "on=perhaps", "wait=5", "hosts=10.0.0.1,no", "db.pool.max=1.5",
+		"shards.a.max=x", "level=256"} {
 		t.Run(key, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				w.writeKeys(map[string]string{"billing/x": "1"})
@@ -152,7 +161,8 @@ func TestATreeThatCannotBeDecodedIsRefused(t *testing.T) {
 				w.writeKeys(map[string]string{"billing,prod/" + name: "", "billing/x": "2"})
 				synctest.Wait()
 				require.Equal(t, 2, tree.Get().X)
-				w.writeKeys(map[string]string{"billing/m-x": "1", "billing/MX": "2", "billing/max-rate": "1", "billing/maxRate": "2"})
+				w.writeKeys(map[string]string{"billing/m-x": "1", "billing/MX": "2", "billing/max-rate": "1",
+					"billing/maxRate": "2"})
 				synctest.Wait()
 				require.ErrorContains(t, tree.Refused(), "two keys for MaxRate")
 			})
@@ -160,12 +170,14 @@ func TestATreeThatCannotBeDecodedIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheFirstDirectoryCountsWhateverTheStyle: directories name one field in different styles, as Spring allows.
+// TestTheFirstDirectoryCountsWhateverTheStyle: directories name one field in different styles, as
+// Spring allows.
 func TestTheFirstDirectoryCountsWhateverTheStyle(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.writeKeys(map[string]string{
 			"application/max-rate": "1", "billing/maxRate": "2", "billing,prod/MAX_RATE": "3",
-			"application/DB/Pool/max": "4", "billing/db/pool/min": "5", "billing/db.pool.MAX": "6", "application/LEVEL": "7", "billing/level": "8",
+			"application/DB/Pool/max": "4", "billing/db/pool/min": "5", "billing/db.pool.MAX": "6",
+			"application/LEVEL": "7", "billing/level": "8",
 			"application/SHARDS/eu-1/min": "1", "application/shards.EU_1.min": "2", "billing/Shards.eu-1.MIN": "3",
 		})
 		s, err := w.tree(w.a).Load(t.Context())
@@ -173,7 +185,8 @@ func TestTheFirstDirectoryCountsWhateverTheStyle(t *testing.T) {
 		require.Equal(t, 3.0, s.Value.MaxRate)
 		require.Equal(t, &pool{Max: 6, Min: 5}, s.Value.DB.Pool)
 		require.Equal(t, uint8(8), s.Value.Level)
-		require.Equal(t, map[string]pool{"eu-1": {Min: 3}, "EU_1": {Min: 2}}, s.Value.Shards, "entries are named exactly")
+		require.Equal(t, map[string]pool{"eu-1": {Min: 3}, "EU_1": {Min: 2}}, s.Value.Shards,
+			"entries are named exactly")
 		w.writeKeys(map[string]string{"billing,prod/MAX_RATE": "", "billing/db.pool.MAX": ""})
 		s, err = w.tree(w.a).Load(t.Context())
 		require.NoError(t, err)
@@ -184,7 +197,8 @@ func TestTheFirstDirectoryCountsWhateverTheStyle(t *testing.T) {
 
 func TestATreeFollowsKeysThatComeAndGo(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		tree := w.tree(w.a, config.WithDefault(settings{X: 7}), config.WithFile[settings](filepath.Join(t.TempDir(), "tree")))
+		tree := w.tree(w.a, config.WithDefault(settings{X: 7}),
+			config.WithFile[settings](filepath.Join(t.TempDir(), "tree")))
 		w.runTree(tree)
 		require.Equal(t, config.FromDefault, tree.Current().Source)
 		version := int64(0)
@@ -210,8 +224,10 @@ func TestATreeFollowsKeysThatComeAndGo(t *testing.T) {
 		w.a.Link.Heal()
 		time.Sleep(timeout)
 		shows(3)
-		// Both go at once: a reader that saw the empty directory first would keep the version that it had then.
-		_, err := w.b.Multi(t.Context(), framework.DeleteOp("/config/billing/x", framework.AnyVersion), framework.DeleteOp("/config/billing", framework.AnyVersion))
+		// Both go at once: a reader that saw the empty directory first would keep the version that
+		// it had then.
+		_, err := w.b.Multi(t.Context(), framework.DeleteOp("/config/billing/x", framework.AnyVersion),
+			framework.DeleteOp("/config/billing", framework.AnyVersion))
 		require.NoError(t, err)
 		shows(1)
 		for _, node := range []string{"/config/application/x", "/config/application", "/config"} {
@@ -224,8 +240,8 @@ func TestATreeFollowsKeysThatComeAndGo(t *testing.T) {
 	})
 }
 
-// TestATreeGoesBackToWhatItsFollowerShowedLast: Load takes a newer value while the follower, whose session is new, waits before it reads. Then the keys become what
-// they were before.
+// TestATreeGoesBackToWhatItsFollowerShowedLast: Load takes a newer value while the follower, whose
+// session is new, waits before it reads. Then the keys become what they were before.
 func TestATreeGoesBackToWhatItsFollowerShowedLast(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		tree := w.tree(w.a)
@@ -251,8 +267,8 @@ func TestATreeGoesBackToWhatItsFollowerShowedLast(t *testing.T) {
 	})
 }
 
-// TestATreeShowsOneMoment: while another client writes two keys in one transaction again and again, and requests of the reader take long, it shows no value in which
-// the keys differ.
+// TestATreeShowsOneMoment: while another client writes two keys in one transaction again and again,
+// and requests of the reader take long, it shows no value in which the keys differ.
 func TestATreeShowsOneMoment(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		write := func(n int) {
@@ -311,8 +327,10 @@ func TestATreeShowsNoOlderMoment(t *testing.T) {
 							t.Errorf("it cannot follow: %v", err)
 							return
 						}
-						if s.Value.X != s.Value.Y || s.Value.X < newest || s.Source == config.FromServers && s.Version <= version {
-							t.Errorf("%d and %d of version %d are shown after %d of version %d", s.Value.X, s.Value.Y, s.Version, newest, version)
+						if s.Value.X != s.Value.Y || s.Value.X < newest ||
+							s.Source == config.FromServers && s.Version <= version {
+							t.Errorf("%d and %d of version %d are shown after %d of version %d", s.Value.X, s.Value.Y,
+								s.Version, newest, version)
 						}
 						newest, version = s.Value.X, s.Version
 					}
@@ -320,7 +338,8 @@ func TestATreeShowsNoOlderMoment(t *testing.T) {
 				last := 0
 				for range 200 {
 					last++
-					w.writeKeys(map[string]string{"billing,prod/x": strconv.Itoa(last), "application/y": strconv.Itoa(last)})
+					w.writeKeys(map[string]string{"billing,prod/x": strconv.Itoa(last),
+						"application/y": strconv.Itoa(last)})
 					time.Sleep(time.Duration(rng.Int64N(int64(500 * time.Millisecond))))
 					switch rng.IntN(12) {
 					case 0:
@@ -341,7 +360,8 @@ func TestATreeShowsNoOlderMoment(t *testing.T) {
 				}
 				w.a.Link.Heal()
 				last++
-				w.writeKeys(map[string]string{"billing,prod/x": strconv.Itoa(last), "application/y": strconv.Itoa(last)})
+				w.writeKeys(map[string]string{"billing,prod/x": strconv.Itoa(last),
+					"application/y": strconv.Itoa(last)})
 				w.a.Link.Reset()
 				time.Sleep(time.Minute)
 				require.Equal(t, last, tree.Get().X)
@@ -372,7 +392,8 @@ func TestATreeWithAQuietTime(t *testing.T) {
 	})
 }
 
-// TestATreeCostsFewRequests: one that does not change costs none, and a change of one key costs the same whatever the number of keys.
+// TestATreeCostsFewRequests: one that does not change costs none, and a change of one key costs the
+// same whatever the number of keys.
 func TestATreeCostsFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		keys := map[string]string{}
@@ -393,7 +414,8 @@ func TestATreeCostsFewRequests(t *testing.T) {
 		w.writeKeys(map[string]string{"billing/shards/5/max": "2"})
 		synctest.Wait()
 		require.Equal(t, 2, tree.Get().Shards["5"].Max)
-		require.LessOrEqual(t, count, 6, "the node's data and its children, all nodes in two batches, and those once more")
+		require.LessOrEqual(t, count, 6,
+			"the node's data and its children, all nodes in two batches, and those once more")
 		count = 0
 		time.Sleep(time.Hour)
 		require.Zero(t, count)
@@ -459,8 +481,11 @@ func TestATreeStartsFromItsFile(t *testing.T) {
 func TestATreeWithBadArguments(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for _, err := range []error{
-			config.NewTree[settings](nil, treeDirs).Err(), config.NewTree[settings](w.a.Client, nil).Err(), config.NewTree[settings](w.a.Client, []string{"/"}).Err(),
-			config.NewTree[settings](w.a.Client, []string{"/a", "b"}).Err(), config.NewTree[settings](w.a.Client, []string{"/a", "/zookeeper"}).Err(), config.NewTree[string](w.a.Client, treeDirs).Err(),
+			config.NewTree[settings](nil, treeDirs).Err(), config.NewTree[settings](w.a.Client, nil).Err(),
+			config.NewTree[settings](w.a.Client, []string{"/"}).Err(),
+			config.NewTree[settings](w.a.Client, []string{"/a", "b"}).Err(),
+			config.NewTree[settings](w.a.Client, []string{"/a", "/zookeeper"}).Err(),
+			config.NewTree[string](w.a.Client, treeDirs).Err(),
 			config.NewTree(w.a.Client, treeDirs, config.WithQuietTime[settings](-1)).Err(),
 		} {
 			require.Error(t, err)

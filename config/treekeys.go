@@ -53,12 +53,14 @@ func keyTree(keys map[string]string) *keyNode {
 	return root
 }
 
-// relaxedName is the form of a name that Spring compares: maxRate, max-rate and MAX_RATE have the same form.
+// relaxedName is the form of a name that Spring compares: maxRate, max-rate and MAX_RATE have the
+// same form.
 func relaxedName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
 
-// relaxedKey returns a key in the form that is the same for all styles of the names of t's fields. The names of a map's entries stay as they are.
+// relaxedKey returns a key in the form that is the same for all styles of the names of t's fields.
+// The names of a map's entries stay as they are.
 func relaxedKey(t reflect.Type, key string) string {
 	parts := strings.Split(key, ".")
 	for i, part := range parts {
@@ -78,7 +80,8 @@ func relaxedKey(t reflect.Type, key string) string {
 	return strings.Join(parts, ".")
 }
 
-// typeOfFieldLike returns the type of the field of t that a key sets whose relaxed name this is, or nil if there is none.
+// typeOfFieldLike returns the type of the field of t that a key sets whose relaxed name this is, or
+// nil if there is none.
 func typeOfFieldLike(t reflect.Type, relaxed string) reflect.Type {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -95,7 +98,8 @@ func typeOfFieldLike(t reflect.Type, relaxed string) reflect.Type {
 	return nil
 }
 
-// addMissingKeys adds to the keys of a directory those of later directories that it does not have. Of keys with the same form by relax, the spelling of the first directory stays.
+// addMissingKeys adds to the keys of a directory those of later directories that it does not have.
+// Of keys with the same form by relax, the spelling of the first directory stays.
 func addMissingKeys(keys, later map[string]string, relax func(key string) string) {
 	spelling := map[string]string{} // of keys, and of what they are below, by their relaxed forms
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -133,7 +137,8 @@ func (n *keyNode) childLike(field, path string) (found *keyNode, err error) {
 	return found, nil
 }
 
-// setByKeys sets the fields that the keys name, and leaves the other fields. It copies what a pointer refers to before it writes, since that may belong to the default.
+// setByKeys sets the fields that the keys name, and leaves the other fields. It copies what a
+// pointer refers to before it writes, since that may belong to the default.
 func setByKeys(v reflect.Value, n *keyNode, path string) error {
 	if v.Kind() == reflect.Pointer {
 		fresh := reflect.New(v.Type().Elem())

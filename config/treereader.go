@@ -17,11 +17,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// followTree yields the keys below directories as one value, encoded by encodeKeys, now and after each change. Keys with the same form by relax are one key.
-func followTree(ctx context.Context, client *framework.Client, dirs []string, relax func(key string) string, quiet time.Duration) iter.Seq2[framework.NodeValue, error] {
+// followTree yields the keys below directories as one value, encoded by encodeKeys, now and after
+// each change. Keys with the same form by relax are one key.
+func followTree(ctx context.Context, client *framework.Client, dirs []string, relax func(key string) string,
+	quiet time.Duration) iter.Seq2[framework.NodeValue, error] {
 	return func(yield func(framework.NodeValue, error) bool) {
-		r := &treeReader{client: client, dirs: dirs, relax: relax, quiet: quiet, wake: make(chan struct{}, 1), yield: yield}
-		err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return r.followSession(ctx, s) }, failure.IsTransient)
+		r := &treeReader{client: client, dirs: dirs, relax: relax, quiet: quiet, wake: make(chan struct{}, 1),
+			yield: yield}
+		err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return r.followSession(ctx, s) },
+			failure.IsTransient)
 		if err = failure.LoopEnd(ctx, "config", strings.Join(dirs, " "), err); err != nil {
 			yield(framework.NodeValue{}, err)
 		}
@@ -30,12 +34,15 @@ func followTree(ctx context.Context, client *framework.Client, dirs []string, re
 
 // treeReader reads the nodes below directories as of one moment.
 //
-// Each node has a watch on its data and one on its children. When all nodes are known, it reads them all again. If no node differs by its
-// transactions, then no node has changed between its two reads. So all nodes had these states at the moment between the last of the first reads and the
-// first of the second reads. Transactions' numbers do not repeat, so no change can be undone unnoticed.
+// Each node has a watch on its data and one on its children. When all nodes are known, it reads
+// them all again. If no node differs by its transactions, then no node has changed between its two
+// reads. So all nodes had these states at the moment between the last of the first reads and the
+// first of the second reads. Transactions' numbers do not repeat, so no change can be undone
+// unnoticed.
 //
-// The states that one session sees only get newer, since a server refuses a client that has seen more than the server has. The creation of a session
-// is a transaction, too: after it, the server has applied everything that the session before has seen.
+// The states that one session sees only get newer, since a server refuses a client that has seen
+// more than the server has. The creation of a session is a transaction, too: after it, the server
+// has applied everything that the session before has seen.
 type treeReader struct {
 	client *framework.Client
 	dirs   []string
@@ -55,9 +62,11 @@ type treeNode struct {
 	data   []byte
 	names  []string       // of the children
 	stat   framework.Stat // Czxid and Mzxid of the data's read, Pzxid of the children's
-	above  int64          // of a missing directory: the transaction that last changed the names in the nearest directory above it that exists
-	fired  atomic.Bool
-	gone   chan struct{} // closed when the watches are not needed any more
+	// of a missing directory: the transaction that last changed the names in the nearest directory
+	// above it that exists
+	above int64
+	fired atomic.Bool
+	gone  chan struct{} // closed when the watches are not needed any more
 }
 
 // newestZxid is the newest transaction that has changed the node, as far as is known.
@@ -104,7 +113,8 @@ func (r *treeReader) waitToSpreadReads(ctx context.Context, s *framework.Session
 	return err
 }
 
-// readAll reads what has changed, until two reads of all nodes are the same. While keys change faster than that, it goes on with pauses.
+// readAll reads what has changed, until two reads of all nodes are the same. While keys change
+// faster than that, it goes on with pauses.
 func (r *treeReader) readAll(ctx context.Context, s *framework.Session) error {
 	pauses := recipe.NewBackoff(r.client)
 	for tries := 0; ; tries++ {
@@ -135,7 +145,8 @@ func (r *treeReader) readAll(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// readBelow reads a node and those below it, unless they are known and their watches have not fired.
+// readBelow reads a node and those below it, unless they are known and their watches have not
+// fired.
 func (r *treeReader) readBelow(ctx context.Context, s *framework.Session, path string, isDir bool) error {
 	n := r.nodes[path]
 	if n == nil || n.fired.Load() {
@@ -156,7 +167,8 @@ func (r *treeReader) readBelow(ctx context.Context, s *framework.Session, path s
 	return nil
 }
 
-// replaceNode stores a node's new state, or forgets a deleted node, for which n is nil. It also forgets all nodes below that are not listed any more.
+// replaceNode stores a node's new state, or forgets a deleted node, for which n is nil. It also
+// forgets all nodes below that are not listed any more.
 func (r *treeReader) replaceNode(path string, n *treeNode) {
 	if before := r.nodes[path]; before != nil {
 		close(before.gone)
@@ -172,7 +184,8 @@ func (r *treeReader) replaceNode(path string, n *treeNode) {
 	}
 }
 
-// readNode reads a node and watches it. A missing node is nil, a missing directory is a node that does not exist.
+// readNode reads a node and watches it. A missing node is nil, a missing directory is a node that
+// does not exist.
 func (r *treeReader) readNode(ctx context.Context, s *framework.Session, path string, isDir bool) (*treeNode, error) {
 	n := &treeNode{gone: make(chan struct{})}
 	data, st, changed, err := s.WatchData(ctx, path)
@@ -245,7 +258,8 @@ func (r *treeReader) awaitEvent(n *treeNode, w *framework.Watch) {
 // readBatch is how many nodes one request reads.
 const readBatch = 500
 
-// isSame reads all nodes again, and reports whether all are unchanged. It marks the changed nodes, so that readBelow reads them again.
+// isSame reads all nodes again, and reports whether all are unchanged. It marks the changed nodes,
+// so that readBelow reads them again.
 func (r *treeReader) isSame(ctx context.Context, s *framework.Session) (bool, error) {
 	paths := make([]string, 0, len(r.nodes))
 	for path := range r.nodes {
@@ -262,7 +276,8 @@ func (r *treeReader) isSame(ctx context.Context, s *framework.Session) (bool, er
 				return false, now.Err
 			}
 			n := r.nodes[batch[i]]
-			if n.exists != (now.Err == nil) || n.stat.Czxid != now.Stat.Czxid || n.stat.Mzxid != now.Stat.Mzxid || n.stat.Pzxid != now.Stat.Pzxid {
+			if n.exists != (now.Err == nil) || n.stat.Czxid != now.Stat.Czxid || n.stat.Mzxid != now.Stat.Mzxid ||
+				n.stat.Pzxid != now.Stat.Pzxid {
 				n.fired.Store(true)
 				same = false
 			}
@@ -291,7 +306,8 @@ func (r *treeReader) wholeValue() (value framework.NodeValue) {
 	return value
 }
 
-// addKeys adds the keys below a node, and replaces keys of the same name. A node without data is no key, as in Spring. Of the nodes a/b and a.b, a/b counts.
+// addKeys adds the keys below a node, and replaces keys of the same name. A node without data is no
+// key, as in Spring. Of the nodes a/b and a.b, a/b counts.
 func (r *treeReader) addKeys(keys map[string]string, path, prefix string) {
 	n := r.nodes[path]
 	if n == nil {

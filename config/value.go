@@ -28,15 +28,18 @@ const (
 	FromServers Source = "servers"
 )
 
-// Snapshot is a value and where it comes from. All readers share the value: do not modify what it refers to.
+// Snapshot is a value and where it comes from. All readers share the value: do not modify what it
+// refers to.
 type Snapshot[T any] struct {
 	// Value is the value.
 	Value T
-	// Version is the transaction that wrote it (mzxid), which rises with each change, also when the node is deleted and created again. It is 0 for the default.
+	// Version is the transaction that wrote it (mzxid), which rises with each change, also when the
+	// node is deleted and created again. It is 0 for the default.
 	Version int64
 	// Source says where the value comes from.
 	Source Source
-	// Since is the time of the write, by the clock of the ensemble's leader. It is zero for the default.
+	// Since is the time of the write, by the clock of the ensemble's leader. It is zero for the
+	// default.
 	Since time.Time
 }
 
@@ -44,7 +47,8 @@ type Snapshot[T any] struct {
 type Value[T any] struct {
 	store  valueStore
 	source func(context.Context) iter.Seq2[framework.NodeValue, error] // of the node's values
-	ofKeys bool                                                        // the nodes of a tree change without its keys: the same bytes are no change
+	// the nodes of a tree change without its keys: the same bytes are no change
+	ofKeys bool
 	codec  Codec[T]
 	opts   valueOptions[T]
 	tel    telemetry
@@ -58,8 +62,8 @@ type Value[T any] struct {
 	refused error               // why the newest value is not the current one
 }
 
-// New returns the value at a path. It reads the file of WithFile, and does not wait for ZooKeeper. Without Run or a loop over Changes, it does
-// not follow the node.
+// New returns the value at a path. It reads the file of WithFile, and does not wait for ZooKeeper.
+// Without Run or a loop over Changes, it does not follow the node.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option[T]) *Value[T] {
 	o, err := recipe.ApplyOptions(valueOptions[T]{}, opts)
 	if err == nil {
@@ -70,7 +74,8 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 	return v
 }
 
-// newValue returns a value that still needs a source of node values. err is the error of wrong arguments, or nil.
+// newValue returns a value that still needs a source of node values. err is the error of wrong
+// arguments, or nil.
 func newValue[T any](client *framework.Client, path string, codec Codec[T], o valueOptions[T], err error) *Value[T] {
 	v := &Value[T]{store: valueStore{client, path}, codec: codec, opts: o, err: err}
 	v.current.Store(&Snapshot[T]{Value: v.opts.fallback, Source: FromDefault})
@@ -86,24 +91,28 @@ func newValue[T any](client *framework.Client, path string, codec Codec[T], o va
 	return v
 }
 
-// Err returns why the value cannot be used, or nil: a wrong path or option. Every call but Get, Current and Refused returns it too.
+// Err returns why the value cannot be used, or nil: a wrong path or option. Every call but Get,
+// Current and Refused returns it too.
 func (v *Value[T]) Err() error { return v.err }
 
-// Get returns the current value. It is an atomic load, without blocking or allocation. All callers share the maps, slices and pointers in the value: do not modify them.
+// Get returns the current value. It is an atomic load, without blocking or allocation. All callers
+// share the maps, slices and pointers in the value: do not modify them.
 func (v *Value[T]) Get() T { return v.current.Load().Value }
 
 // Current returns the current value, its version and its source. It is an atomic load.
 func (v *Value[T]) Current() Snapshot[T] { return *v.current.Load() }
 
-// Refused returns why the servers' newest value is not the current one, or nil: it wraps ErrRefused, or ErrNoValue if there is no node.
+// Refused returns why the servers' newest value is not the current one, or nil: it wraps
+// ErrRefused, or ErrNoValue if there is no node.
 func (v *Value[T]) Refused() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.refused
 }
 
-// Run keeps the value current until ctx ends, and returns nil then. It goes on after errors that may pass, such as a permission that is missing, with
-// pauses. The error is that of Err, or wraps framework.ErrClosed or framework.ErrAuthFailed.
+// Run keeps the value current until ctx ends, and returns nil then. It goes on after errors that
+// may pass, such as a permission that is missing, with pauses. The error is that of Err, or wraps
+// framework.ErrClosed or framework.ErrAuthFailed.
 func (v *Value[T]) Run(ctx context.Context) error {
 	if v.err != nil {
 		return v.err
@@ -117,16 +126,18 @@ func (v *Value[T]) Run(ctx context.Context) error {
 		case errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed):
 			return err
 		}
-		v.store.client.Logger().Warn("a configuration value cannot be read; the last good one stays", "path", v.store.path, "error", err)
+		v.store.client.Logger().Warn("a configuration value cannot be read; the last good one stays", "path",
+			v.store.path, "error", err)
 		if pauses.Pause(ctx) != nil {
 			return nil
 		}
 	}
 }
 
-// Changes yields the current value, which may be of the file or the default, and then each one that follows; a slow reader skips to the latest. It keeps the
-// value current as Run does. Refused values are not yielded. It ends silently when ctx ends, and yields any other error last: that of Err, or what
-// Client.Follow ends with.
+// Changes yields the current value, which may be of the file or the default, and then each one that
+// follows; a slow reader skips to the latest. It keeps the value current as Run does. Refused
+// values are not yielded. It ends silently when ctx ends, and yields any other error last: that of
+// Err, or what Client.Follow ends with.
 func (v *Value[T]) Changes(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	return func(yield func(Snapshot[T], error) bool) {
 		if v.err != nil {
@@ -151,8 +162,9 @@ func (v *Value[T]) Changes(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	}
 }
 
-// Load reads the servers' present value behind a sync, and returns it as the new current value. It waits until the servers answer. The error wraps
-// ErrRefused, or ErrNoValue if there is no node and no default; the current value stays then.
+// Load reads the servers' present value behind a sync, and returns it as the new current value. It
+// waits until the servers answer. The error wraps ErrRefused, or ErrNoValue if there is no node and
+// no default; the current value stays then.
 func (v *Value[T]) Load(ctx context.Context) (Snapshot[T], error) {
 	if v.err != nil {
 		return Snapshot[T]{}, v.err
@@ -168,7 +180,8 @@ func (v *Value[T]) Load(ctx context.Context) (Snapshot[T], error) {
 	return v.Current(), nil
 }
 
-// followNode takes the node's values, and calls taken after each, until taken returns false. Then it returns nil.
+// followNode takes the node's values, and calls taken after each, until taken returns false. Then
+// it returns nil.
 func (v *Value[T]) followNode(ctx context.Context, taken func() bool) error {
 	for node, err := range v.source(ctx) {
 		if err != nil {
@@ -198,7 +211,8 @@ func (v *Value[T]) takeValue(node framework.NodeValue) {
 	v.refused = err
 	if err != nil {
 		v.tel.countRefusal()
-		v.store.client.Logger().Warn("a configuration value is refused; the last good one stays", "path", v.store.path, "version", node.Zxid, "error", err)
+		v.store.client.Logger().Warn("a configuration value is refused; the last good one stays", "path", v.store.path,
+			"version", node.Zxid, "error", err)
 		return
 	}
 	v.current.Store(next)
@@ -240,12 +254,15 @@ func (v *Value[T]) validateValue(value T) error {
 	return v.opts.validate(value)
 }
 
-// Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its bytes do not decode to a valid value, the error wraps ErrRefused and Set
-// writes nothing. With If, the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the value and its record are too large for one request: a value of 440 kB always fits. Without If, the last
-// Set wins.
+// Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its
+// bytes do not decode to a valid value, the error wraps ErrRefused and Set writes nothing. With If,
+// the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the value and its record
+// are too large for one request: a value of 440 kB always fits. Without If, the last Set wins.
 //
-// When a reply was lost, Set looks for its record and otherwise tries again. The error wraps framework.ErrOutcomeUnknown if ctx ends first, or if others have meanwhile
-// written so many values that the record may be gone: the last 20 are kept, and a value that another program wrote has one, too.
+// When a reply was lost, Set looks for its record and otherwise tries again. The error wraps
+// framework.ErrOutcomeUnknown if ctx ends first, or if others have meanwhile written so many values
+// that the record may be gone: the last 20 are kept, and a value that another program wrote has
+// one, too.
 func (v *Value[T]) Set(ctx context.Context, value T, opts ...SetOption) (err error) {
 	if v.err != nil {
 		return v.err
@@ -272,8 +289,8 @@ func (v *Value[T]) setBytes(ctx context.Context, data []byte, opts []SetOption) 
 	return failure.Wrap("set", v.store.path, err)
 }
 
-// History returns the records of the latest values, at most 20, the newest first; and before them the present value if another program wrote it, without a record. It reads behind
-// a sync.
+// History returns the records of the latest values, at most 20, the newest first; and before them
+// the present value if another program wrote it, without a record. It reads behind a sync.
 func (v *Value[T]) History(ctx context.Context) ([]Record, error) {
 	if v.err != nil {
 		return nil, v.err
@@ -282,8 +299,9 @@ func (v *Value[T]) History(ctx context.Context) ([]Record, error) {
 	return records, failure.Wrap("history", v.store.path, err)
 }
 
-// Rollback writes the bytes of an earlier version again, as a new version. The error wraps ErrNoValue if the history does not have it, the record's error if it
-// cannot be read, or is one of Set's. Its note is "rollback to <version>" unless an option says otherwise.
+// Rollback writes the bytes of an earlier version again, as a new version. The error wraps
+// ErrNoValue if the history does not have it, the record's error if it cannot be read, or is one of
+// Set's. Its note is "rollback to <version>" unless an option says otherwise.
 func (v *Value[T]) Rollback(ctx context.Context, version int64, opts ...SetOption) (err error) {
 	if v.err != nil {
 		return v.err
@@ -327,7 +345,8 @@ func (v *Value[T]) readFile() {
 		value, err = v.decodeBytes(content.Data)
 	}
 	if err != nil {
-		v.store.client.Logger().Warn("the file with the last good value is ignored", "path", v.store.path, "file", v.opts.file, "error", err)
+		v.store.client.Logger().Warn("the file with the last good value is ignored", "path", v.store.path, "file",
+			v.opts.file, "error", err)
 		return
 	}
 	v.current.Store(&Snapshot[T]{Value: value, Version: content.Version, Source: FromFile, Since: content.Written})
@@ -338,8 +357,10 @@ func (v *Value[T]) writeFile(s *Snapshot[T], data []byte) {
 	if v.opts.file == "" {
 		return
 	}
-	err := lastGoodFile.Write(v.opts.file, lastgood.Content{Path: v.filePath(), Version: s.Version, Written: s.Since, Data: data})
+	err := lastGoodFile.Write(v.opts.file,
+		lastgood.Content{Path: v.filePath(), Version: s.Version, Written: s.Since, Data: data})
 	if err != nil {
-		v.store.client.Logger().Warn("the last good value cannot be stored in a file", "path", v.store.path, "file", v.opts.file, "error", err)
+		v.store.client.Logger().Warn("the last good value cannot be stored in a file", "path", v.store.path, "file",
+			v.opts.file, "error", err)
 	}
 }

@@ -49,7 +49,8 @@ func TestANodeThatIsCreatedAnewDuringAnOutageIsNoticed(t *testing.T) {
 }
 
 func TestARefusedValueIsKeptOut(t *testing.T) {
-	for name, bad := range map[string]string{"not JSON": "rate: 5", "not valid": `{"rate":-1}`, "another type": `{"rate":"5"}`, "empty": ""} {
+	for name, bad := range map[string]string{"not JSON": "rate: 5", "not valid": `{"rate":-1}`,
+		"another type": `{"rate":"5"}`, "empty": ""} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				v := w.limits(w.a)
@@ -135,7 +136,9 @@ func TestGetAllocatesNothing(t *testing.T) {
 
 func TestRunGoesOnAfterAPermissionThatIsMissing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		owner := w.Member(t, "owner", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+		owner := w.Member(t, "owner",
+			framework.Config{SessionTimeout: timeout,
+				Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
 		require.NoError(t, w.b.MakeDirs(t.Context(), "/app"))
 		require.NoError(t, owner.Create(t.Context(), path, []byte(`{"rate":1}`), framework.Persistent))
 		v := w.limits(w.a)
@@ -151,8 +154,10 @@ func TestRunGoesOnAfterAPermissionThatIsMissing(t *testing.T) {
 func TestAWrongPathOrOptionIsTold(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for _, v := range []*config.Value[string]{
-			config.New(w.a.Client, "app", config.Text()), config.New(w.a.Client, "/", config.Text()), config.New(w.a.Client, "/zookeeper/config", config.Text()), config.New(nil, path, config.Text()),
-			config.New(w.a.Client, path, config.Codec[string]{}), config.New(w.a.Client, path, config.Text(), config.WithValidate[string](nil)),
+			config.New(w.a.Client, "app", config.Text()), config.New(w.a.Client, "/", config.Text()),
+			config.New(w.a.Client, "/zookeeper/config", config.Text()), config.New(nil, path, config.Text()),
+			config.New(w.a.Client, path, config.Codec[string]{}),
+			config.New(w.a.Client, path, config.Text(), config.WithValidate[string](nil)),
 			config.New(w.a.Client, path, config.Text(), config.WithFile[string]("")),
 		} {
 			require.Error(t, v.Err())

@@ -12,16 +12,20 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// Lead campaigns, runs lead while this candidate leads, and campaigns again when lead has returned, until ctx ends. The context given to
-// lead is done when the term or ctx has ended. Lead waits for lead to return before it gives the term up, and does not call it in a term that
-// has ended. It gives a term up as Resign does, also when ctx has ended. It logs that the servers have not confirmed that.
+// Lead campaigns, runs lead while this candidate leads, and campaigns again when lead has returned,
+// until ctx ends. The context given to lead is done when the term or ctx has ended. Lead waits for
+// lead to return before it gives the term up, and does not call it in a term that has ended. It
+// gives a term up as Resign does, also when ctx has ended. It logs that the servers have not
+// confirmed that.
 //
-// Lead logs an error that lead returns while its context stands, and pauses; the pauses grow from the client's RetryBase to its RetryMax. It
-// also pauses after a term of less than a second that was not transferred, so that a function that returns at once does not campaign in
-// a tight loop. WithMinTerm makes terms last.
+// Lead logs an error that lead returns while its context stands, and pauses; the pauses grow from
+// the client's RetryBase to its RetryMax. It also pauses after a term of less than a second that
+// was not transferred, so that a function that returns at once does not campaign in a tight loop.
+// WithMinTerm makes terms last.
 //
-// ErrStop makes Lead return nil. An error of Permanent makes Lead return the error that was given to Permanent. Otherwise Lead returns the error of
-// Campaign, which is that of ctx when ctx has ended.
+// ErrStop makes Lead return nil. An error of Permanent makes Lead return the error that was given
+// to Permanent. Otherwise Lead returns the error of Campaign, which is that of ctx when ctx has
+// ended.
 func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
 	err := e.err
 	if err == nil && lead == nil {
@@ -55,19 +59,22 @@ func (e *Election) leadRepeatedly(ctx context.Context, lead func(context.Context
 		case errors.As(err, &permanent):
 			return permanent.err
 		default:
-			e.client.Logger().Warn("a leader failed and campaigns again", "path", e.path, "id", e.config.id, "error", err)
+			e.client.Logger().Warn("a leader failed and campaigns again", "path", e.path, "id", e.config.id, "error",
+				err)
 			_ = pauses.Pause(ctx) // the next Campaign notices the end of ctx
 		}
 	}
 }
 
-// Campaign waits in line until this candidate leads. A suspended connection keeps its place. When the session is lost, or a check of
-// WithHealth fails, it joins again. Call Resign for each term, even if the term has ended otherwise: the place is kept until then, unless
-// the session is lost.
+// Campaign waits in line until this candidate leads. A suspended connection keeps its place. When
+// the session is lost, or a check of WithHealth fails, it joins again. Call Resign for each term,
+// even if the term has ended otherwise: the place is kept until then, unless the session is lost.
 //
-// The error is that of ctx when that ended the wait. Otherwise it wraps locks.ErrHeld if ctx belongs to a term of this election, locks.ErrKindMixed,
-// ErrBadRecord, ErrNewerRecord, framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath, or a refusal of the servers or of the client, such
-// as framework.ErrNoAuth. No node stays behind then: Campaign deletes its node, if need be in the background.
+// The error is that of ctx when that ended the wait. Otherwise it wraps locks.ErrHeld if ctx
+// belongs to a term of this election, locks.ErrKindMixed, ErrBadRecord, ErrNewerRecord,
+// framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath, or a refusal of the
+// servers or of the client, such as framework.ErrNoAuth. No node stays behind then: Campaign
+// deletes its node, if need be in the background.
 func (e *Election) Campaign(ctx context.Context) (term *Term, err error) {
 	if e.err != nil {
 		return nil, failure.Wrap("campaign", e.path, e.err)
@@ -87,7 +94,8 @@ func (e *Election) Campaign(ctx context.Context) (term *Term, err error) {
 			return term, nil
 		case ctx.Err() != nil:
 			err = failure.Ended(ctx)
-		case errors.Is(err, framework.ErrSessionLost), errors.Is(err, framework.ErrNodeGone), errors.Is(err, ErrUnhealthy):
+		case errors.Is(err, framework.ErrSessionLost), errors.Is(err, framework.ErrNodeGone),
+			errors.Is(err, ErrUnhealthy):
 			continue
 		}
 		return nil, failure.Wrap("campaign", e.path, err)
@@ -112,7 +120,9 @@ func (e *Election) campaignOnce(ctx context.Context) (*Term, error) {
 	ended := e.tel.startTerm(t.began)
 	context.AfterFunc(t.Context(), func() { ended(t.Err()) })
 	t.watchForReasonsToEnd()
-	e.current.Store(t) // last: another goroutine may give the term up as soon as it sees it, and then waits for the watches
+	// last: another goroutine may give the term up as soon as it sees it, and then waits for the
+	// watches
+	e.current.Store(t)
 	return t, nil
 }
 
@@ -137,12 +147,14 @@ func (e *Election) waitAndBegin(ctx context.Context) (*Term, error) {
 func (e *Election) newTerm(p *leaderPlace) *Term {
 	t := &Term{client: e.client, path: e.path, config: e.config, line: e.line, waiting: e.waiting, place: p,
 		life: p.hold.Lifetime().Child(p.hold.Context()), began: time.Now()}
-	t.record = termWriter{client: e.client, session: p.session(), path: e.termPath(), node: p.nodePath(), guard: t.Guard, err: t.Err,
+	t.record = termWriter{client: e.client, session: p.session(), path: e.termPath(), node: p.nodePath(),
+		guard: t.Guard, err: t.Err,
 		writing: make(chan struct{}, 1)}
 	return t
 }
 
-// waitInLine waits until this candidate is the first in line. A node beside the line describes the candidate meanwhile.
+// waitInLine waits until this candidate is the first in line. A node beside the line describes the
+// candidate meanwhile.
 func (e *Election) waitInLine(caller context.Context) (p *leaderPlace, err error) {
 	ctx, end := e.waits.StartWait(caller, "acquire")
 	defer func() {
@@ -171,7 +183,8 @@ func (e *Election) waitInLine(caller context.Context) (p *leaderPlace, err error
 	return p, failure.Wrap("acquire", e.path, err)
 }
 
-// linkToLeader links a wait's span, if it is recorded, to the campaign of the leader that it will wait for.
+// linkToLeader links a wait's span, if it is recorded, to the campaign of the leader that it will
+// wait for.
 func (e *Election) linkToLeader(ctx context.Context) {
 	if !waitline.IsTraced(ctx) {
 		return
@@ -183,7 +196,8 @@ func (e *Election) linkToLeader(ctx context.Context) {
 	}
 }
 
-// describedLine returns a line that keeps a node with this candidate's description, from the first wait until stop is called.
+// describedLine returns a line that keeps a node with this candidate's description, from the first
+// wait until stop is called.
 func (e *Election) describedLine(ctx context.Context) (line *waitline.Line, stop func()) {
 	var described *waitingPresence
 	line = waitline.New(e.path, waitline.Filter{Kind: e.config.names}, func(int) { // the waiting goroutine calls it

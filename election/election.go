@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// Election is an election at a path of its own. Several may be made for one path, and each may be used by many goroutines at once; each
-// campaign is a candidate.
+// Election is an election at a path of its own. Several may be made for one path, and each may be
+// used by many goroutines at once; each campaign is a candidate.
 type Election struct {
 	client *framework.Client
 	path   string
@@ -28,7 +28,8 @@ type Election struct {
 	current atomic.Pointer[Term] // the latest term of this value, or nil
 }
 
-// The nodes beside the line. They are not in its directory, since Apache Curator takes all children there for contenders.
+// The nodes beside the line. They are not in its directory, since Apache Curator takes all children
+// there for contenders.
 const (
 	termSuffix    = "~term"
 	waitingSuffix = "~waiting"
@@ -81,7 +82,8 @@ type Candidate struct {
 	Node string
 	// Session is the number of its session.
 	Session int64
-	// Number counts the election's terms. It is 0 for waiting candidates, for a leader that has not recorded its term yet, and for Java leaders.
+	// Number counts the election's terms. It is 0 for waiting candidates, for a leader that has not
+	// recorded its term yet, and for Java leaders.
 	Number int64
 	// Since is when the term began, by the leader's clock. It is zero while Number is 0.
 	Since time.Time
@@ -89,12 +91,13 @@ type Candidate struct {
 	Metadata Metadata
 	// Priority is that of WithPriority for a waiting candidate, and 0 for a leader.
 	Priority int
-	// Trace is the trace context of the campaign that a leader has won, in the form of its propagators, or nil.
+	// Trace is the trace context of the campaign that a leader has won, in the form of its
+	// propagators, or nil.
 	Trace map[string]string
 }
 
-// Leader returns the leader, in the view of the connected server, which may lag behind the others. Its error wraps ErrNoLeader while no
-// candidate leads.
+// Leader returns the leader, in the view of the connected server, which may lag behind the others.
+// Its error wraps ErrNoLeader while no candidate leads.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	c, err := e.readLeader(ctx)
 	return c, failure.Wrap("leader", e.path, err)
@@ -121,9 +124,11 @@ func (e *Election) readLeader(ctx context.Context) (Candidate, error) {
 	return e.withTermRecord(ctx, candidateOf(*first))
 }
 
-// Candidates lists the candidates in the order of the line: the leader is the first. A missing directory is an empty list. The list is the view of the
-// connected server, and its nodes were not read at one moment. Of candidates with one session and one id, Metadata and Priority may be each other's.
-// A waiting candidate is listed without them if its node below <path>~waiting cannot be read; Candidates logs that once for each node.
+// Candidates lists the candidates in the order of the line: the leader is the first. A missing
+// directory is an empty list. The list is the view of the connected server, and its nodes were not
+// read at one moment. Of candidates with one session and one id, Metadata and Priority may be each
+// other's. A waiting candidate is listed without them if its node below <path>~waiting cannot be
+// read; Candidates logs that once for each node.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	all, err := e.listCandidates(ctx)
 	return all, failure.Wrap("candidates", e.path, err)
@@ -168,8 +173,8 @@ func candidateOf(c waitline.Entry) Candidate {
 	return Candidate{ID: string(c.Data), Token: c.Token, Node: c.Node, Session: c.Session}
 }
 
-// addTermRecord adds the number, the time, the metadata and the trace of a term's record if the record belongs to this candidate. It reports
-// whether it does.
+// addTermRecord adds the number, the time, the metadata and the trace of a term's record if the
+// record belongs to this candidate. It reports whether it does.
 func (c *Candidate) addTermRecord(r termRecord) bool {
 	if r.Token != c.Token || r.Number == 0 {
 		return false
@@ -178,7 +183,8 @@ func (c *Candidate) addTermRecord(r termRecord) bool {
 	return true
 }
 
-// addWaitingRecord takes the candidate's description from those of the waiting candidates, and returns the rest.
+// addWaitingRecord takes the candidate's description from those of the waiting candidates, and
+// returns the rest.
 func (c *Candidate) addWaitingRecord(waiting []waitingCandidate) (rest []waitingCandidate) {
 	for i, m := range waiting {
 		if m.session == c.Session && m.id == c.ID {

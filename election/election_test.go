@@ -42,7 +42,8 @@ func TestCandidatesLeadInOrder(t *testing.T) {
 		all, err := b.Candidates(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 2)
-		require.Equal(t, election.Candidate{ID: "a", Token: first.Token(), Node: first.Node(), Session: first.Session(), Number: 1, Since: first.Since()}, all[0])
+		require.Equal(t, election.Candidate{ID: "a", Token: first.Token(), Node: first.Node(), Session: first.Session(),
+			Number: 1, Since: first.Since()}, all[0])
 		require.Equal(t, "b", all[1].ID)
 		leader, err := b.Leader(t.Context())
 		require.NoError(t, err)
@@ -128,8 +129,10 @@ func TestLeadPausesAfterTermsOfNoTime(t *testing.T) {
 			})
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Less(t, terms, int(2*time.Hour/framework.Config{}.WithDefaults().RetryMax), "a function that %s at once", name)
-			require.Greater(t, terms, int(time.Hour/framework.Config{}.WithDefaults().RetryMax/2), "the pause has a bound")
+			require.Less(t, terms, int(2*time.Hour/framework.Config{}.WithDefaults().RetryMax),
+				"a function that %s at once", name)
+			require.Greater(t, terms, int(time.Hour/framework.Config{}.WithDefaults().RetryMax/2),
+				"the pause has a bound")
 		}
 
 		var began []time.Time
@@ -196,7 +199,8 @@ func TestALeaderWhoseNodeIsDeletedStops(t *testing.T) {
 }
 
 func TestALeaderThatIsCutOffStopsBeforeTheNextLeads(t *testing.T) {
-	for _, how := range []func(*zktest.Link){(*zktest.Link).Cut, func(k *zktest.Link) { k.BlackHole(true, true) }, func(k *zktest.Link) { k.BlackHole(true, false) }, func(k *zktest.Link) { k.BlackHole(false, true) }} {
+	for _, how := range []func(*zktest.Link){(*zktest.Link).Cut, func(k *zktest.Link) { k.BlackHole(true, true) },
+		func(k *zktest.Link) { k.BlackHole(true, false) }, func(k *zktest.Link) { k.BlackHole(false, true) }} {
 		in(t, func(t *testing.T, w *world) {
 			a, b := w.member("a"), w.member("b")
 			var stopped time.Time
@@ -286,8 +290,8 @@ func neverTwo(t *testing.T, w *world, r *rand.Rand) {
 	require.Greater(t, terms.Load(), int64(30))
 }
 
-// hurt does something to one link, or to the server. Sessions are not expired by hand: an ensemble that
-// does so before the timeout is beyond any client's promise.
+// hurt does something to one link, or to the server. Sessions are not expired by hand: an ensemble
+// that does so before the timeout is beyond any client's promise.
 func hurt(w *world, r *rand.Rand, l *zktest.Link) {
 	switch r.IntN(8) {
 	case 0, 1:
@@ -345,7 +349,8 @@ func TestLocksAndElectionsShareNoPath(t *testing.T) {
 		require.NoError(t, err)
 		_, err = a.Campaign(t.Context())
 		require.ErrorIs(t, err, locks.ErrKindMixed)
-		require.ErrorIs(t, a.Lead(t.Context(), func(context.Context, *election.Term) error { return nil }), locks.ErrKindMixed)
+		require.ErrorIs(t, a.Lead(t.Context(), func(context.Context, *election.Term) error { return nil }),
+			locks.ErrKindMixed)
 		_, err = a.Leader(t.Context())
 		require.ErrorIs(t, err, locks.ErrKindMixed)
 		for _, err := range a.Observe(t.Context()) {

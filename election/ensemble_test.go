@@ -72,8 +72,8 @@ func TestTermsOnRealServers(t *testing.T) {
 	}
 }
 
-// TestTransfersOnRealServers lets members hand leadership to one another, past others, with a preferred one among
-// them, and counts.
+// TestTransfersOnRealServers lets members hand leadership to one another, past others, with a
+// preferred one among them, and counts.
 func TestTransfersOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	const members, terms = 5, 60
@@ -97,11 +97,13 @@ func TestTransfersOnRealServers(t *testing.T) {
 		e := election.New(c, path, options...)
 		all.Go(func() {
 			err := e.Lead(leading, func(ctx context.Context, term *election.Term) error {
-				if running.Add(1) != 1 || last.Swap(term.Token()) >= term.Token() || number.Swap(term.Number()) >= term.Number() {
+				if running.Add(1) != 1 || last.Swap(term.Token()) >= term.Token() ||
+					number.Swap(term.Number()) >= term.Number() {
 					t.Error("two members lead")
 				}
 				defer running.Add(-1)
-				if err := term.Update(ctx, election.Metadata{"i": term.ID(), "since": term.Since().String()}); err != nil && ctx.Err() == nil {
+				if err := term.Update(ctx,
+					election.Metadata{"i": term.ID(), "since": term.Since().String()}); err != nil && ctx.Err() == nil {
 					t.Errorf("update: %v", err)
 				}
 				n := led.Add(1)
@@ -119,7 +121,8 @@ func TestTransfersOnRealServers(t *testing.T) {
 						}
 						return nil
 					}
-					_ = recipe.Pause(ctx, 10*time.Millisecond) // after brief terms, the others pause for seconds before they stand again
+					// after brief terms, the others pause for seconds before they stand again
+					_ = recipe.Pause(ctx, 10*time.Millisecond)
 				}
 				return nil
 			})

@@ -11,18 +11,21 @@ import (
 var (
 	// ErrNoLeader is returned while no candidate leads.
 	ErrNoLeader = errors.New("no leader")
-	// ErrNoCandidate is returned when leadership is to be handed to a candidate that is not in line.
+	// ErrNoCandidate is returned when leadership is to be handed to a candidate that is not in
+	// line.
 	ErrNoCandidate = errors.New("no such candidate")
-	// ErrBadRecord is returned when a record of this package cannot be read, such as one of another program.
+	// ErrBadRecord is returned when a record of this package cannot be read, such as one of another
+	// program.
 	ErrBadRecord = recipe.ErrCorrupt
-	// ErrNewerRecord is returned when a newer release has written a record that this one must not rewrite.
+	// ErrNewerRecord is returned when a newer release has written a record that this one must not
+	// rewrite.
 	ErrNewerRecord = recipe.ErrNewer
 )
 
 // Why a term ended, beside the loss of its session, its node or its client.
 var (
-	// ErrResigned is the cause of a term's end when its leader gave it up. It is returned when such a term is used. It is
-	// locks.ErrReleased.
+	// ErrResigned is the cause of a term's end when its leader gave it up. It is returned when such
+	// a term is used. It is locks.ErrReleased.
 	ErrResigned = locks.ErrReleased
 	// ErrTransferred is the cause of a term's end when it was handed to another candidate.
 	ErrTransferred = errors.New("leadership was handed on")
@@ -30,15 +33,16 @@ var (
 	ErrMaxTerm = errors.New("the term has lasted as long as it may")
 	// ErrUnhealthy is the cause of a term's end when the check of WithHealth failed.
 	ErrUnhealthy = errors.New("not healthy")
-	// ErrDisconnected is the cause of a term's end when the connection was lost, with WithStepDown(AtSuspended).
+	// ErrDisconnected is the cause of a term's end when the connection was lost, with
+	// WithStepDown(AtSuspended).
 	ErrDisconnected = errors.New("the connection was lost")
 )
 
 // ErrStop is what the function given to Lead returns to end Lead without an error.
 var ErrStop = errors.New("stop leading")
 
-// Permanent marks an error of the function given to Lead as one that a retry cannot fix: Lead returns it and does not campaign again. Nil
-// stays nil.
+// Permanent marks an error of the function given to Lead as one that a retry cannot fix: Lead
+// returns it and does not campaign again. Nil stays nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

@@ -9,7 +9,8 @@ import (
 
 // FuzzPriority reads the names of waiting candidates' nodes, whoever has made them.
 func FuzzPriority(f *testing.F) {
-	for _, name := range []string{waitingName(0), "guid-" + waitingName(MaxPriority), "-p-1", "-p99999999999999999999", "-p", "a-p1-p2", "\xff-p3"} {
+	for _, name := range []string{waitingName(0), "guid-" + waitingName(MaxPriority), "-p-1", "-p99999999999999999999",
+		"-p", "a-p1-p2", "\xff-p3"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// healthCheck is the check of WithHealth. All campaigns of an Election share it: a campaign that needs an answer while a call runs waits for the answer to that call.
+// healthCheck is the check of WithHealth. All campaigns of an Election share it: a campaign that
+// needs an answer while a call runs waits for the answer to that call.
 type healthCheck struct {
 	check  func(context.Context) error
 	period time.Duration
@@ -33,9 +34,11 @@ func newHealthCheck(check func(context.Context) error, period time.Duration) *he
 	return &healthCheck{check: check, period: period}
 }
 
-// waitUntilHealthy waits until a check succeeds. The context that it returns ends with ctx, by stop, or when a later check fails; the check's
-// error is its cause then. A nil health check always succeeds.
-func (h *healthCheck) waitUntilHealthy(ctx context.Context) (healthy context.Context, stop context.CancelFunc, err error) {
+// waitUntilHealthy waits until a check succeeds. The context that it returns ends with ctx, by
+// stop, or when a later check fails; the check's error is its cause then. A nil health check always
+// succeeds.
+func (h *healthCheck) waitUntilHealthy(ctx context.Context) (
+	healthy context.Context, stop context.CancelFunc, err error) {
 	if h == nil {
 		return ctx, func() {}, nil
 	}
@@ -59,7 +62,8 @@ func (h *healthCheck) waitUntilUnhealthy(ctx context.Context) error {
 	return failure.Ended(ctx)
 }
 
-// runOnce waits for the answer to one call of the check: to the one that runs, or to a new one. No answer within the period of that call is a failure, too.
+// runOnce waits for the answer to one call of the check: to the one that runs, or to a new one. No
+// answer within the period of that call is a failure, too.
 func (h *healthCheck) runOnce(ctx context.Context) error {
 	call, err := h.joinCall(ctx)
 	if err != nil {
@@ -79,7 +83,8 @@ func (h *healthCheck) runOnce(ctx context.Context) error {
 	}
 }
 
-// joinCall returns the call that runs, or a new one. A call whose time is over still runs if it does not heed its context; joinCall waits for its end for up to a period.
+// joinCall returns the call that runs, or a new one. A call whose time is over still runs if it
+// does not heed its context; joinCall waits for its end for up to a period.
 func (h *healthCheck) joinCall(ctx context.Context) (*checkCall, error) {
 	ending, cancel := context.WithTimeout(ctx, h.period)
 	defer cancel()
@@ -103,7 +108,8 @@ func (h *healthCheck) joinCall(ctx context.Context) (*checkCall, error) {
 	}
 }
 
-// startCall calls the check in the background, with the values of the context of the campaign that needs it first. The caller holds mu.
+// startCall calls the check in the background, with the values of the context of the campaign that
+// needs it first. The caller holds mu.
 func (h *healthCheck) startCall(values context.Context) *checkCall {
 	call := &checkCall{done: make(chan struct{}), err: errors.New("the check has ended its goroutine")}
 	call.ctx, call.cancel = context.WithTimeout(context.WithoutCancel(values), h.period)

@@ -15,8 +15,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestObserveAThousandLeaders compares what observers are told with the terms that there were, told by the
-// leaders themselves: quick ones, slow ones, and one behind a link that is hurt all the time.
+// TestObserveAThousandLeaders compares what observers are told with the terms that there were, told
+// by the leaders themselves: quick ones, slow ones, and one behind a link that is hurt all the
+// time.
 func TestObserveAThousandLeaders(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const terms = 1000
@@ -32,7 +33,8 @@ func TestObserveAThousandLeaders(t *testing.T) {
 		defer enough()
 		var all sync.WaitGroup
 		for i := range 5 {
-			e := election.New(w.member(fmt.Sprint("m", i)).client, path, election.WithMetadata(election.Metadata{"i": fmt.Sprint(i)}))
+			e := election.New(w.member(fmt.Sprint("m", i)).client, path,
+				election.WithMetadata(election.Metadata{"i": fmt.Sprint(i)}))
 			mine := rand.New(rand.NewPCG(6, uint64(i)))
 			all.Go(func() {
 				_ = e.Lead(ctx, func(ctx context.Context, term *election.Term) error {
@@ -65,7 +67,8 @@ func TestObserveAThousandLeaders(t *testing.T) {
 	})
 }
 
-// book is all terms in the order of their numbers, which begin at 1 and have no gaps here: no winner is lost.
+// book is all terms in the order of their numbers, which begin at 1 and have no gaps here: no
+// winner is lost.
 type book struct {
 	mu     sync.Mutex
 	tokens []int64
@@ -78,8 +81,9 @@ func (b *book) enter(term *election.Term) int {
 	return len(b.tokens)
 }
 
-// check makes sure that the sightings are terms in order, each once, with their own numbers, so that gaps in the
-// numbers are exactly the terms that are missing; and that nobody leads in the end. It counts the terms.
+// check makes sure that the sightings are terms in order, each once, with their own numbers, so
+// that gaps in the numbers are exactly the terms that are missing; and that nobody leads in the
+// end. It counts the terms.
 func (b *book) check(t *testing.T, s *sightings) (seen int) {
 	t.Helper()
 	<-s.done

@@ -18,9 +18,10 @@ type Found struct {
 	Err error
 }
 
-// Leaders returns the leaders of the elections at some paths, in the order of the paths, each as Election.Leader does. It reads them together: about three
-// requests for 1,000 elections. It knows LeaderLatch's layout only: for another layout Found.Err wraps locks.ErrKindMixed. When Leaders returns an error, it
-// has no results.
+// Leaders returns the leaders of the elections at some paths, in the order of the paths, each as
+// Election.Leader does. It reads them together: about three requests for 1,000 elections. It knows
+// LeaderLatch's layout only: for another layout Found.Err wraps locks.ErrKindMixed. When Leaders
+// returns an error, it has no results.
 func Leaders(ctx context.Context, client *framework.Client, paths ...string) ([]Found, error) {
 	if client == nil {
 		return nil, errors.New("leaders: the client is nil")
@@ -47,7 +48,8 @@ func readLeaders(ctx context.Context, client *framework.Client, paths []string) 
 	all, lines, nodes := make([]Found, len(paths)), make([][]string, len(paths)), []string(nil)
 	for i, path := range paths {
 		if all[i].Err = lists[i].Err; all[i].Err == nil {
-			lines[i], all[i].Err = waitline.New(path, waitline.Filter{Kind: defaults.names}, nil).InOrder(lists[i].Names)
+			lines[i], all[i].Err = waitline.New(path, waitline.Filter{Kind: defaults.names},
+				nil).InOrder(lists[i].Names)
 		}
 		if errors.Is(all[i].Err, framework.ErrNoNode) {
 			all[i].Err = nil

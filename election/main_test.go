@@ -63,7 +63,8 @@ func (m *member) lead(t *testing.T) *election.Term {
 	return term
 }
 
-// got receives what must come within an hour of virtual time: without an end, a broken test would run for ever.
+// got receives what must come within an hour of virtual time: without an end, a broken test would
+// run for ever.
 func got[T any](t *testing.T, c <-chan T) (v T) {
 	t.Helper()
 	select {

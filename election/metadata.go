@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Metadata describes a candidate to others, such as its address and its version. Keys are not empty, keys and values are UTF-8,
-// and the whole is at most MaxMetadata as JSON.
+// Metadata describes a candidate to others, such as its address and its version. Keys are not
+// empty, keys and values are UTF-8, and the whole is at most MaxMetadata as JSON.
 type Metadata map[string]string
 
 // MaxMetadata is how many bytes metadata may have, encoded as JSON.

@@ -12,17 +12,20 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Observe yields the leader, now and after each change, or nil while no candidate leads. The leaders come in order. Observe skips a leader that
-// it has seen replaced, and does not repeat equal values. A slow reader skips to the latest leader: a gap in Candidate.Number shows
-// skipped terms. When a leader updates its metadata, Observe yields it again.
+// Observe yields the leader, now and after each change, or nil while no candidate leads. The
+// leaders come in order. Observe skips a leader that it has seen replaced, and does not repeat
+// equal values. A slow reader skips to the latest leader: a gap in Candidate.Number shows skipped
+// terms. When a leader updates its metadata, Observe yields it again.
 //
-// Observe yields a leader once it has recorded its term. It yields a leader without a record, such as Java's, after half a second as the
-// first in line, with the number 0.
+// Observe yields a leader once it has recorded its term. It yields a leader without a record, such
+// as Java's, after half a second as the first in line, with the number 0.
 //
-// Observe survives lost connections and sessions, and ends silently when ctx ends. It yields any other error last, with a nil candidate; the
-// error wraps framework.ErrClosed, framework.ErrNoAuth, framework.ErrInvalidPath, locks.ErrKindMixed, ErrBadRecord or ErrNewerRecord.
+// Observe survives lost connections and sessions, and ends silently when ctx ends. It yields any
+// other error last, with a nil candidate; the error wraps framework.ErrClosed, framework.ErrNoAuth,
+// framework.ErrInvalidPath, locks.ErrKindMixed, ErrBadRecord or ErrNewerRecord.
 //
-// An observer watches only the leader's node and the term's record, or the directory while there is no leader.
+// An observer watches only the leader's node and the term's record, or the directory while there is
+// no leader.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
 	return func(yield func(*Candidate, error) bool) {
 		o := &leaderObserver{election: e, yield: yield}
@@ -36,7 +39,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
 	}
 }
 
-// recordedWithin is how long a leader may take to record its term. After that, Observe takes it for a leader without a record.
+// recordedWithin is how long a leader may take to record its term. After that, Observe takes it for
+// a leader without a record.
 const recordedWithin = 500 * time.Millisecond
 
 // leaderObserver is one loop over the leaders.
@@ -48,7 +52,8 @@ type leaderObserver struct {
 	last  Candidate
 }
 
-// observeSession observes until the session is lost. It begins with a sync: the session's server may lag behind the former session's server.
+// observeSession observes until the session is lost. It begins with a sync: the session's server
+// may lag behind the former session's server.
 func (o *leaderObserver) observeSession(ctx context.Context, s *framework.Session) error {
 	if err := s.Sync(ctx, o.election.path); err != nil {
 		return err
@@ -91,8 +96,8 @@ func (o *leaderObserver) waitForCandidate(ctx context.Context, s *framework.Sess
 	return err
 }
 
-// followLeader follows one leader until its node is gone. The node exists at the first read, and all nodes before it had gone by then: so its
-// owner is the leader.
+// followLeader follows one leader until its node is gone. The node exists at the first read, and
+// all nodes before it had gone by then: so its owner is the leader.
 func (o *leaderObserver) followLeader(ctx context.Context, s *framework.Session, node string) error {
 	id, st, end, err := s.WatchData(ctx, node)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -139,7 +144,8 @@ func (o *leaderObserver) followLeader(ctx context.Context, s *framework.Session,
 }
 
 // readTerm reads and watches the term's record. It reports whether the record is this leader's.
-func (o *leaderObserver) readTerm(ctx context.Context, s *framework.Session, leader *Candidate) (*framework.Watch, bool, error) {
+func (o *leaderObserver) readTerm(ctx context.Context, s *framework.Session,
+	leader *Candidate) (*framework.Watch, bool, error) {
 	data, changed, err := watchData(ctx, s, o.election.termPath())
 	if err != nil || len(data) == 0 {
 		return changed, false, err
@@ -152,7 +158,8 @@ func (o *leaderObserver) readTerm(ctx context.Context, s *framework.Session, lea
 	return changed, leader.addTermRecord(r), nil
 }
 
-// yieldIfChanged yields the leader unless it is the one yielded last. Its Node is empty if there is no leader.
+// yieldIfChanged yields the leader unless it is the one yielded last. Its Node is empty if there is
+// no leader.
 func (o *leaderObserver) yieldIfChanged(leader Candidate) error {
 	if o.began && sameLeader(o.last, leader) {
 		return nil

@@ -173,8 +173,8 @@ func TestObserversDoNotStampede(t *testing.T) {
 	})
 }
 
-// TestObserveAgainstTheHistory compares what observers on bad links are told with what has happened on the
-// server: it must be a part of that, in order, and end with the latest.
+// TestObserveAgainstTheHistory compares what observers on bad links are told with what has happened
+// on the server: it must be a part of that, in order, and end with the latest.
 func TestObserveAgainstTheHistory(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

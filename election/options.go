@@ -44,7 +44,8 @@ func Validate(opts ...Option) error {
 	return err
 }
 
-// WithID names this candidate to others. Default: the client's Identity. It need not be unique, but Term.TransferTo finds candidates by their ids.
+// WithID names this candidate to others. Default: the client's Identity. It need not be unique, but
+// Term.TransferTo finds candidates by their ids.
 func WithID(id string) Option {
 	return func(c *electionConfig) error {
 		if err := checkID(id); err != nil {
@@ -55,7 +56,8 @@ func WithID(id string) Option {
 	}
 }
 
-// WithMetadata describes this candidate to others, while it waits and while it leads. Each term begins with this metadata; see Term.Update.
+// WithMetadata describes this candidate to others, while it waits and while it leads. Each term
+// begins with this metadata; see Term.Update.
 func WithMetadata(m Metadata) Option {
 	return func(c *electionConfig) error {
 		if err := m.check(); err != nil {
@@ -72,12 +74,14 @@ const MaxPriority = 1000
 // maxStable bounds the stable period, so that the period in a record can be added to any time.
 const maxStable = 365 * 24 * time.Hour
 
-// WithPriority makes this candidate take over from leaders of a lower priority, once it has waited in line for the stable period. The period
-// counts from when the present leader first saw the candidate's node below <path>~waiting, so it begins again with each leader and
-// each session. Among waiting candidates, order alone decides. Default: 0, the lowest.
+// WithPriority makes this candidate take over from leaders of a lower priority, once it has waited
+// in line for the stable period. The period counts from when the present leader first saw the
+// candidate's node below <path>~waiting, so it begins again with each leader and each session.
+// Among waiting candidates, order alone decides. Default: 0, the lowest.
 //
-// The present leader hands over, if it runs this package: its function's context ends with ErrTransferred, and leadership goes to this
-// candidate. Candidates before it lose their places and join again.
+// The present leader hands over, if it runs this package: its function's context ends with
+// ErrTransferred, and leadership goes to this candidate. Candidates before it lose their places and
+// join again.
 func WithPriority(priority int, stable time.Duration) Option {
 	return func(c *electionConfig) error {
 		switch {
@@ -91,9 +95,11 @@ func WithPriority(priority int, stable time.Duration) Option {
 	}
 }
 
-// WithHealth makes check decide whether this candidate may lead: it joins the line once check returns nil. It calls check again every
-// period. An error, or no answer within the period, takes the candidate out of the line, or ends its term with ErrUnhealthy as the cause.
-// Calls of check do not overlap: the campaigns of one Election that need an answer at the same time share one call, and the period counts from its begin.
+// WithHealth makes check decide whether this candidate may lead: it joins the line once check
+// returns nil. It calls check again every period. An error, or no answer within the period, takes
+// the candidate out of the line, or ends its term with ErrUnhealthy as the cause. Calls of check do
+// not overlap: the campaigns of one Election that need an answer at the same time share one call,
+// and the period counts from its begin.
 func WithHealth(check func(ctx context.Context) error, period time.Duration) Option {
 	return func(c *electionConfig) error {
 		switch {
@@ -107,8 +113,9 @@ func WithHealth(check func(ctx context.Context) error, period time.Duration) Opt
 	}
 }
 
-// WithMinTerm keeps a healthy term for at least d: when the function of Lead returns nil sooner, the next candidate waits, and so does a
-// candidate with a higher priority. An error, Resign, TransferTo, the health check and the end of Lead's context end a term at once.
+// WithMinTerm keeps a healthy term for at least d: when the function of Lead returns nil sooner,
+// the next candidate waits, and so does a candidate with a higher priority. An error, Resign,
+// TransferTo, the health check and the end of Lead's context end a term at once.
 func WithMinTerm(d time.Duration) Option {
 	return func(c *electionConfig) error {
 		if d <= 0 {
@@ -119,7 +126,8 @@ func WithMinTerm(d time.Duration) Option {
 	}
 }
 
-// WithMaxTerm ends each term after d, with ErrMaxTerm as its cause, so that other candidates get their turn.
+// WithMaxTerm ends each term after d, with ErrMaxTerm as its cause, so that other candidates get
+// their turn.
 func WithMaxTerm(d time.Duration) Option {
 	return func(c *electionConfig) error {
 		if d <= 0 {
@@ -134,14 +142,16 @@ func WithMaxTerm(d time.Duration) Option {
 type StepDown int
 
 const (
-	// AtLeaseEnd: when the session's proof of life ends. A short interruption ends no term. The default.
+	// AtLeaseEnd: when the session's proof of life ends. A short interruption ends no term. The
+	// default.
 	AtLeaseEnd StepDown = iota
-	// AtSuspended: as soon as the client knows that the connection is gone, with ErrDisconnected as the cause, as in Apache Curator's
-	// LeaderLatch.
+	// AtSuspended: as soon as the client knows that the connection is gone, with ErrDisconnected as
+	// the cause, as in Apache Curator's LeaderLatch.
 	AtSuspended
 )
 
-// WithStepDown says when a leader stops that has lost its connection. If Lead made it a leader, it campaigns again in either case.
+// WithStepDown says when a leader stops that has lost its connection. If Lead made it a leader, it
+// campaigns again in either case.
 func WithStepDown(when StepDown) Option {
 	return func(c *electionConfig) error {
 		if when != AtLeaseEnd && when != AtSuspended {
@@ -152,8 +162,9 @@ func WithStepDown(when StepDown) Option {
 	}
 }
 
-// WithSelectorLayout uses the names of Apache Curator's LeaderSelector, lock-#, instead of LeaderLatch's. All candidates at one path must
-// use the same: a candidate that finds the other layout fails with locks.ErrKindMixed.
+// WithSelectorLayout uses the names of Apache Curator's LeaderSelector, lock-#, instead of
+// LeaderLatch's. All candidates at one path must use the same: a candidate that finds the other
+// layout fails with locks.ErrKindMixed.
 func WithSelectorLayout() Option {
 	return func(c *electionConfig) error {
 		c.names = waitline.Mutex

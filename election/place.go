@@ -21,8 +21,8 @@ type leaderPlace struct {
 	deletion primitives.Discarded // once it is released
 }
 
-// newPlace returns the place of a contender that is granted. values is the caller's context. It fails when the session has ended, and the
-// contender leaves then.
+// newPlace returns the place of a contender that is granted. values is the caller's context. It
+// fails when the session has ended, and the contender leaves then.
 func newPlace(values context.Context, c *waitline.Contender, key any) (*leaderPlace, error) {
 	p := &leaderPlace{contender: c, key: key}
 	var err error
@@ -31,7 +31,8 @@ func newPlace(values context.Context, c *waitline.Contender, key any) (*leaderPl
 		c.Leave(nil)
 		return nil, err
 	}
-	context.AfterFunc(p.hold.Context(), func() { p.endHold(nil) }) // the next local waiter need not wait for the release
+	// the next local waiter need not wait for the release
+	context.AfterFunc(p.hold.Context(), func() { p.endHold(nil) })
 	return p, nil
 }
 
@@ -65,7 +66,8 @@ func (p *leaderPlace) timeLeft() time.Duration {
 	return p.session().LeaseRemaining()
 }
 
-// endHold ends the hold and then deletes the node in the background; only the first call counts. A nil cause is for a hold that has ended.
+// endHold ends the hold and then deletes the node in the background; only the first call counts. A
+// nil cause is for a hold that has ended.
 func (p *leaderPlace) endHold(cause error) primitives.Discarded {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +81,8 @@ func (p *leaderPlace) endHold(cause error) primitives.Discarded {
 	return p.deletion
 }
 
-// releaseNode gives the place up, and waits until the servers have confirmed that its node is gone, or ctx ends.
+// releaseNode gives the place up, and waits until the servers have confirmed that its node is gone,
+// or ctx ends.
 func (p *leaderPlace) releaseNode(ctx context.Context) error {
 	deletion := p.endHold(ErrResigned)
 	err := deletion.Wait(ctx)

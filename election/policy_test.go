@@ -78,7 +78,8 @@ func TestTheMostPreferredTakesOver(t *testing.T) {
 		got(t, plain)
 		leads := map[string]<-chan *election.Term{}
 		for id, p := range map[string]int{"low": 1, "high": 7, "mid": 5, "high2": 7} {
-			leads[id], _ = reigns(t.Context(), election.New(w.member(id).client, path, election.WithPriority(p, time.Second)))
+			leads[id], _ = reigns(t.Context(),
+				election.New(w.member(id).client, path, election.WithPriority(p, time.Second)))
 		}
 		time.Sleep(30 * time.Second)
 		require.Equal(t, "a", ids(t, w.member("o").Election)[0], "its term has a least time")
@@ -88,20 +89,24 @@ func TestTheMostPreferredTakesOver(t *testing.T) {
 	})
 }
 
-// TestAPreferredNodeOutsideTheLineKeepsNobodyOut leaves a node below ~waiting whose candidate never joins the line.
+// TestAPreferredNodeOutsideTheLineKeepsNobodyOut leaves a node below ~waiting whose candidate never
+// joins the line.
 func TestAPreferredNodeOutsideTheLineKeepsNobodyOut(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, hung := w.member("a"), w.member("hung")
 		plain, _ := reigns(t.Context(), a.Election)
 		got(t, plain)
 		require.NoError(t, hung.client.MakeDirs(t.Context(), path+"~waiting"))
-		require.NoError(t, hung.client.Create(t.Context(), path+"~waiting/_c_0-p900", []byte(`{"v":1,"id":"hung"}`), framework.Ephemeral))
+		require.NoError(t, hung.client.Create(t.Context(), path+"~waiting/_c_0-p900", []byte(`{"v":1,"id":"hung"}`),
+			framework.Ephemeral))
 		began := time.Now()
-		leads, _ := reigns(t.Context(), election.New(w.member("low").client, path, election.WithPriority(10, time.Second)))
+		leads, _ := reigns(t.Context(),
+			election.New(w.member("low").client, path, election.WithPriority(10, time.Second)))
 		got(t, leads)
 		require.Less(t, time.Since(began), 5*time.Second)
 
-		top, _ := reigns(t.Context(), election.New(hung.client, path, election.WithID("hung"), election.WithPriority(900, 0)))
+		top, _ := reigns(t.Context(),
+			election.New(hung.client, path, election.WithID("hung"), election.WithPriority(900, 0)))
 		require.Equal(t, "hung", got(t, top).ID(), "the one that joins takes over")
 	})
 }
@@ -188,7 +193,8 @@ func TestACheckThatHangsIsAFailureAndIsAskedOnceAtATime(t *testing.T) {
 	})
 }
 
-// TestCampaignsOfOneElectionShareTheirChecks: each check answers well within the period, however many campaigns need one.
+// TestCampaignsOfOneElectionShareTheirChecks: each check answers well within the period, however
+// many campaigns need one.
 func TestCampaignsOfOneElectionShareTheirChecks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var running atomic.Int64
@@ -218,7 +224,8 @@ func TestCampaignsOfOneElectionShareTheirChecks(t *testing.T) {
 	})
 }
 
-// TestTheEndOfACampaignFailsNoCheckOfAnother: the call that a campaign has begun goes on for the others that wait for its answer.
+// TestTheEndOfACampaignFailsNoCheckOfAnother: the call that a campaign has begun goes on for the
+// others that wait for its answer.
 func TestTheEndOfACampaignFailsNoCheckOfAnother(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var asked atomic.Int64
@@ -252,7 +259,8 @@ func TestTheEndOfACampaignFailsNoCheckOfAnother(t *testing.T) {
 		endFirst()
 		term := got(t, won)
 		require.Less(t, time.Since(began), time.Second)
-		require.EqualValues(t, 1, asked.Load(), "the second campaign has had its answer from the check of the first one")
+		require.EqualValues(t, 1, asked.Load(),
+			"the second campaign has had its answer from the check of the first one")
 		time.Sleep(time.Second) // into the term's next check
 		require.NoError(t, term.Resign(t.Context()))
 		got(t, canceled) // nobody waits for that answer any more
@@ -295,10 +303,11 @@ func TestAFailedLeaderIsNotKeptForTheLeastTime(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		go func() {
-			_ = election.New(a.client, path, election.WithMinTerm(time.Hour)).Lead(t.Context(), func(ctx context.Context, _ *election.Term) error {
-				time.Sleep(time.Second)
-				return errors.New("failed")
-			})
+			_ = election.New(a.client, path, election.WithMinTerm(time.Hour)).Lead(t.Context(),
+				func(ctx context.Context, _ *election.Term) error {
+					time.Sleep(time.Second)
+					return errors.New("failed")
+				})
 		}()
 		synctest.Wait()
 		began := time.Now()
@@ -308,7 +317,8 @@ func TestAFailedLeaderIsNotKeptForTheLeastTime(t *testing.T) {
 }
 
 func TestStepDown(t *testing.T) {
-	for when, wants := range map[election.StepDown]error{election.AtSuspended: election.ErrDisconnected, election.AtLeaseEnd: framework.ErrSessionLost} {
+	for when, wants := range map[election.StepDown]error{election.AtSuspended: election.ErrDisconnected,
+		election.AtLeaseEnd: framework.ErrSessionLost} {
 		in(t, func(t *testing.T, w *world) {
 			a := w.member("a")
 			began, ended := reigns(t.Context(), election.New(a.client, path, election.WithStepDown(when)))
@@ -357,7 +367,8 @@ func TestIdleCandidatesAskNothing(t *testing.T) {
 		got(t, leads)
 		for _, id := range []string{"b", "c", "d"} {
 			reigns(t.Context(), election.New(w.member(id).client, path, election.WithPriority(0, 0),
-				election.WithMetadata(election.Metadata{"a": "b"}), election.WithHealth(func(context.Context) error { return nil }, time.Second)))
+				election.WithMetadata(election.Metadata{"a": "b"}),
+				election.WithHealth(func(context.Context) error { return nil }, time.Second)))
 		}
 		time.Sleep(time.Minute)
 		count := func() (n int64) {
@@ -377,7 +388,8 @@ func TestIdleCandidatesAskNothing(t *testing.T) {
 func TestTheSelectorsLayout(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		term, err := election.New(a.client, path, election.WithSelectorLayout(), election.WithID("x")).Campaign(t.Context())
+		term, err := election.New(a.client, path, election.WithSelectorLayout(),
+			election.WithID("x")).Campaign(t.Context())
 		require.NoError(t, err)
 		name := w.Children(path)[0]
 		require.Regexp(t, `^_c_[0-9a-f-]{36}-lock-\d{10}$`, name)
@@ -394,18 +406,20 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	ok := func(context.Context) error { return nil }
 	for says, o := range map[string][]election.Option{
-		"WithID: the id is empty":             {election.WithID("")},
-		"at most 65536":                       {election.WithMetadata(election.Metadata{"a": strings.Repeat("x", 65<<10)})},
-		"key of \"x\" is empty":               {election.WithMetadata(election.Metadata{"": "x"})},
-		"-1 is not between":                   {election.WithPriority(-1, 0)},
-		"1001 is not between":                 {election.WithPriority(1001, 0)},
-		"-1s is not between":                  {election.WithPriority(1, -time.Second)},
-		"the check is nil":                    {election.WithHealth(nil, time.Second)},
-		"a period of 0s":                      {election.WithHealth(ok, 0)},
-		"a period of -1s":                     {election.WithHealth(ok, -time.Second)},
-		"WithMinTerm: 0s":                     {election.WithMinTerm(0)},
-		"WithMaxTerm: -1s":                    {election.WithMaxTerm(-time.Second)},
-		"1s is less than WithMinTerm's 2s":    {election.WithMaxTerm(time.Second), election.WithMinTerm(2 * time.Second)},
+		"WithID: the id is empty": {election.WithID("")},
+		"at most 65536": {
+			election.WithMetadata(election.Metadata{"a": strings.Repeat("x", 65<<10)})},
+		"key of \"x\" is empty": {election.WithMetadata(election.Metadata{"": "x"})},
+		"-1 is not between":     {election.WithPriority(-1, 0)},
+		"1001 is not between":   {election.WithPriority(1001, 0)},
+		"-1s is not between":    {election.WithPriority(1, -time.Second)},
+		"the check is nil":      {election.WithHealth(nil, time.Second)},
+		"a period of 0s":        {election.WithHealth(ok, 0)},
+		"a period of -1s":       {election.WithHealth(ok, -time.Second)},
+		"WithMinTerm: 0s":       {election.WithMinTerm(0)},
+		"WithMaxTerm: -1s":      {election.WithMaxTerm(-time.Second)},
+		"1s is less than WithMinTerm's 2s": {election.WithMaxTerm(time.Second),
+			election.WithMinTerm(2 * time.Second)},
 		"WithStepDown: there is no policy 17": {election.WithStepDown(17)},
 	} {
 		require.ErrorContains(t, election.Validate(o...), says)

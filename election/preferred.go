@@ -14,8 +14,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// preferredWatch watches for candidates of a higher priority, and hands the term to one that has waited for its stable period, after the
-// term's shortest time. It hands the term at once to a candidate that a request names.
+// preferredWatch watches for candidates of a higher priority, and hands the term to one that has
+// waited for its stable period, after the term's shortest time. It hands the term at once to a
+// candidate that a request names.
 type preferredWatch struct {
 	id          string        // the leader's
 	waiting     *waitingGroup // the waiting candidates
@@ -64,7 +65,8 @@ func (w *preferredWatch) watchUntilEnd(ctx context.Context, s *framework.Session
 	}
 }
 
-// updateList reads the preferred candidates that have come, and forgets those that have gone. It skips nodes that it cannot read.
+// updateList reads the preferred candidates that have come, and forgets those that have gone. It
+// skips nodes that it cannot read.
 func (w *preferredWatch) updateList(ctx context.Context, s *framework.Session, names []string) error {
 	w.waiting.forgetLoggedExcept(names)
 	now := map[string]*preferredCandidate{}
@@ -109,7 +111,8 @@ func (w *preferredWatch) newPreferred(name string, m waitingCandidate, r waiting
 // retryHandOver is the pause after a preferred candidate was due but not in line.
 const retryHandOver = time.Second
 
-// waitForChangeOrDue waits for a change of the list, and hands the term over when a candidate is due.
+// waitForChangeOrDue waits for a change of the list, and hands the term over when a candidate is
+// due.
 func (w *preferredWatch) waitForChangeOrDue(ctx context.Context, s *framework.Session, changed *framework.Watch) error {
 	for {
 		due, wait := w.dueCandidates(time.Now())
@@ -130,7 +133,8 @@ func (w *preferredWatch) waitForChangeOrDue(ctx context.Context, s *framework.Se
 	}
 }
 
-// dueCandidates returns the candidates that may take over, the most preferred first, and the time until the next one is due.
+// dueCandidates returns the candidates that may take over, the most preferred first, and the time
+// until the next one is due.
 func (w *preferredWatch) dueCandidates(now time.Time) (due []*preferredCandidate, wait time.Duration) {
 	wait = math.MaxInt64
 	for _, p := range w.seen {
@@ -146,8 +150,9 @@ func (w *preferredWatch) dueCandidates(now time.Time) (due []*preferredCandidate
 	return due, wait
 }
 
-// handToFirstInLine ends the term in favour of the most preferred candidate that is in line. A node below ~waiting alone does not count: its
-// process may hang before it joins, and must not keep the others out.
+// handToFirstInLine ends the term in favour of the most preferred candidate that is in line. A node
+// below ~waiting alone does not count: its process may hang before it joins, and must not keep the
+// others out.
 func (w *preferredWatch) handToFirstInLine(ctx context.Context, due []*preferredCandidate) error {
 	line, err := w.listWaiting(ctx)
 	if err != nil {

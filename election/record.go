@@ -58,8 +58,8 @@ type waitingRecord struct {
 	StableMS int64    `json:"stable_ms,omitempty"` // of a preferred candidate, see WithPriority
 }
 
-// decodeWaiting reads a waiting candidate's record. It reports false for data that is no record: another program has written it. Its error wraps
-// ErrBadRecord or ErrNewerRecord.
+// decodeWaiting reads a waiting candidate's record. It reports false for data that is no record:
+// another program has written it. Its error wraps ErrBadRecord or ErrNewerRecord.
 func decodeWaiting(data []byte) (m waitingRecord, ours bool, err error) {
 	if _, err := recipe.Decode(data, recordVersion, &struct{}{}); err != nil && !errors.Is(err, ErrNewerRecord) {
 		return waitingRecord{}, false, nil

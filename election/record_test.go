@@ -38,7 +38,8 @@ func TestTheRecordsOfEachReleaseAreRead(t *testing.T) {
 		stored []string
 		want   waitingRecord
 	}{
-		{[]string{writtenWaiting, goldenWaiting}, waitingRecord{ID: "host-2", Metadata: Metadata{"zone": "b"}, StableMS: 30_000}},
+		{[]string{writtenWaiting, goldenWaiting},
+			waitingRecord{ID: "host-2", Metadata: Metadata{"zone": "b"}, StableMS: 30_000}},
 		{[]string{writtenMember, goldenMember}, waitingRecord{ID: "host-3"}},
 	} {
 		for _, stored := range m.stored {

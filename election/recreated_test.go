@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// deleteLine deletes the directory of the candidates with its nodes, as an operator's deleteall does.
+// deleteLine deletes the directory of the candidates with its nodes, as an operator's deleteall
+// does.
 func (w *world) deleteLine(m *member) {
 	w.t.Helper()
 	for _, name := range w.Children(path) {
@@ -33,8 +34,9 @@ func (m *member) campaignInBackground(ctx context.Context) <-chan *election.Term
 	return won
 }
 
-// TestDeletedLeaderWakesNoNeighbour: in a directory that was deleted and created again, the numbers begin again. The candidate with the next number
-// of the same session may stand behind others then, and does not lead when the former leader learns that its node is gone.
+// TestDeletedLeaderWakesNoNeighbour: in a directory that was deleted and created again, the numbers
+// begin again. The candidate with the next number of the same session may stand behind others then,
+// and does not lead when the former leader learns that its node is gone.
 func TestDeletedLeaderWakesNoNeighbour(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
@@ -51,7 +53,8 @@ func TestDeletedLeaderWakesNoNeighbour(t *testing.T) {
 	})
 }
 
-// TestDeletedCandidateWakesNoNeighbour is the same of a candidate that was next in line. It learns that its node is gone when it records its term.
+// TestDeletedCandidateWakesNoNeighbour is the same of a candidate that was next in line. It learns
+// that its node is gone when it records its term.
 func TestDeletedCandidateWakesNoNeighbour(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a"), w.member("b"), w.member("c")

@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestRefusedRequestForATransferFails: the servers let a program read the election and create no nodes there.
+// TestRefusedRequestForATransferFails: the servers let a program read the election and create no
+// nodes there.
 func TestRefusedRequestForATransferFails(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		open := append(framework.CreatorOnly(), framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"})
@@ -33,13 +34,15 @@ func TestRefusedRequestForATransferFails(t *testing.T) {
 	})
 }
 
-// TestRequestForATransferEndsThoughItsNodeStays: the servers let the program create nodes below ~waiting, and delete none.
+// TestRequestForATransferEndsThoughItsNodeStays: the servers let the program create nodes below
+// ~waiting, and delete none.
 func TestRequestForATransferEndsThoughItsNodeStays(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		term := w.member("a").lead(t)
 		resignAtEnd(term)
 		withoutDelete := config
-		withoutDelete.ParentACL = []framework.ACL{{Perms: framework.PermAll &^ framework.PermDelete, Scheme: "world", ID: "anyone"}}
+		withoutDelete.ParentACL = []framework.ACL{{Perms: framework.PermAll &^ framework.PermDelete, Scheme: "world",
+			ID: "anyone"}}
 		require.NoError(t, w.Member(w.t, "owner", withoutDelete).MakeDirs(t.Context(), path+"~waiting"))
 		won := campaign(t, w.member("b").Election)
 		operator := w.member("operator")

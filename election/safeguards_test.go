@@ -20,7 +20,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// whenElected calls a function after a campaign was won and before its caller is told: at the end of the campaign's span.
+// whenElected calls a function after a campaign was won and before its caller is told: at the end
+// of the campaign's span.
 type whenElected struct {
 	sdktrace.SpanProcessor
 	do func()
@@ -36,11 +37,13 @@ func (e *whenElected) OnEnd(s sdktrace.ReadOnlySpan) {
 
 func (*whenElected) Shutdown(context.Context) error { return nil }
 
-// TestLeadRunsNothingInATermThatIsOver ends the term, or Lead's context, between the election and the call.
+// TestLeadRunsNothingInATermThatIsOver ends the term, or Lead's context, between the election and
+// the call.
 func TestLeadRunsNothingInATermThatIsOver(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		elected := &whenElected{}
-		m := w.Member(t, "a", config, framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(elected))))
+		m := w.Member(t, "a", config,
+			framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(elected))))
 		e := election.New(m.Client, path)
 		for name, end := range map[string]func(stop context.CancelFunc){
 			"the term":    func(context.CancelFunc) { require.NoError(t, e.Term().Resign(t.Context())) },
@@ -68,7 +71,8 @@ func TestLeadRunsNothingInATermThatIsOver(t *testing.T) {
 	})
 }
 
-// whenTermBegins is a meter whose counter of terms calls a function when a term is counted, before the term is watched.
+// whenTermBegins is a meter whose counter of terms calls a function when a term is counted, before
+// the term is watched.
 type whenTermBegins struct {
 	noop.MeterProvider
 	do func()
@@ -88,7 +92,8 @@ func (p *whenTermBegins) Meter(string, ...metric.MeterOption) metric.Meter {
 	return beginningMeter{when: p}
 }
 
-func (m beginningMeter) Int64UpDownCounter(name string, _ ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+func (m beginningMeter) Int64UpDownCounter(name string,
+	_ ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
 	if name != "lockstep.election.leading" {
 		return noop.Int64UpDownCounter{}, nil
 	}
@@ -101,7 +106,8 @@ func (c beginningCounter) Add(_ context.Context, n int64, _ ...metric.AddOption)
 	}
 }
 
-// TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown loses the connection before anything listens to the session's states.
+// TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown loses the connection before anything
+// listens to the session's states.
 func TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		begins := &whenTermBegins{}
@@ -116,7 +122,8 @@ func TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown(t *testing.T) {
 	})
 }
 
-// TestTermIsVisibleOnceItsWatchesHaveBegun: whoever sees it may give it up, which waits for the watches.
+// TestTermIsVisibleOnceItsWatchesHaveBegun: whoever sees it may give it up, which waits for the
+// watches.
 func TestTermIsVisibleOnceItsWatchesHaveBegun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		begins := &whenTermBegins{}
@@ -132,7 +139,8 @@ func TestTermIsVisibleOnceItsWatchesHaveBegun(t *testing.T) {
 	})
 }
 
-// pausedClock is the clock of a process that was stopped and goes on: time has passed, and no timer has fired yet.
+// pausedClock is the clock of a process that was stopped and goes on: time has passed, and no timer
+// has fired yet.
 type pausedClock struct {
 	clock.Clock
 	ahead atomic.Int64
@@ -179,7 +187,8 @@ func (w *world) operations(c *framework.Client) (recorded func() []zktest.Op, st
 	}, stop
 }
 
-// TestObserversSyncBeforeTheyRead on each session: its server may lag behind what was shown on the session before.
+// TestObserversSyncBeforeTheyRead on each session: its server may lag behind what was shown on the
+// session before.
 func TestObserversSyncBeforeTheyRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.member("a").lead(t)
@@ -197,7 +206,9 @@ func TestObserversSyncBeforeTheyRead(t *testing.T) {
 			ops := recorded()
 			cancel()
 			<-ended
-			synctest.Wait() // the server hears that the watches are given up: the next observer's record does not hold that
+			// the server hears that the watches are given up: the next observer's record does not
+			// hold that
+			synctest.Wait()
 			stop()
 			require.Greater(t, len(ops), 1, name)
 			require.Equal(t, zktest.OpMulti, ops[0], name)
@@ -205,7 +216,8 @@ func TestObserversSyncBeforeTheyRead(t *testing.T) {
 	})
 }
 
-// TestAnObserverSyncsOnce for a leader that has recorded its term: thousands of observers may see a new leader at once.
+// TestAnObserverSyncsOnce for a leader that has recorded its term: thousands of observers may see a
+// new leader at once.
 func TestAnObserverSyncsOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.member("a").lead(t)
@@ -219,12 +231,14 @@ func TestAnObserverSyncsOnce(t *testing.T) {
 	})
 }
 
-// TestAnUncountedLeaderIsLookedAtAgainBeforeItIsTold, behind a sync: what it has counted may not have been visible yet.
+// TestAnUncountedLeaderIsLookedAtAgainBeforeItIsTold, behind a sync: what it has counted may not
+// have been visible yet.
 func TestAnUncountedLeaderIsLookedAtAgainBeforeItIsTold(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		java, o := w.member("java"), w.member("o")
 		require.NoError(t, java.client.MakeDirs(t.Context(), path))
-		require.NoError(t, java.client.Create(t.Context(), path+"/_c_0-latch-0000000000", []byte("java"), framework.Ephemeral))
+		require.NoError(t, java.client.Create(t.Context(), path+"/_c_0-latch-0000000000", []byte("java"),
+			framework.Ephemeral))
 		s := watch(t.Context(), o.Election)
 		synctest.Wait()
 		require.Empty(t, s.seen())

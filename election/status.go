@@ -12,14 +12,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Status is an http.Handler for probes. It shows whether this process leads its elections, the leaders, and the state of the session. Run
-// keeps it up to date; an HTTP request sends no request to ZooKeeper.
+// Status is an http.Handler for probes. It shows whether this process leads its elections, the
+// leaders, and the state of the session. Run keeps it up to date; an HTTP request sends no request
+// to ZooKeeper.
 //
-// While the session is not connected, "servers" lists the addresses that the client tries, each with its last error.
+// While the session is not connected, "servers" lists the addresses that the client tries, each
+// with its last error.
 //
-// The answer is JSON. Its code is 200 while there is a session, connected or suspended, and 503 otherwise. With the query parameter
-// leading=<path> it is 200 only while this process leads there, which routes requests to the leader. The answer shows the leaders' metadata:
-// do not publish it if it is secret.
+// The answer is JSON. Its code is 200 while there is a session, connected or suspended, and 503
+// otherwise. With the query parameter leading=<path> it is 200 only while this process leads there,
+// which routes requests to the leader. The answer shows the leaders' metadata: do not publish it if
+// it is secret.
 type Status struct {
 	client    *framework.Client
 	elections []*Election
@@ -34,7 +37,8 @@ type electionStatus struct {
 	err    error
 }
 
-// NewStatus returns the status of a client and of some of its elections. Until Run has begun, no leader is known.
+// NewStatus returns the status of a client and of some of its elections. Until Run has begun, no
+// leader is known.
 func NewStatus(client *framework.Client, elections ...*Election) *Status {
 	return &Status{client: client, elections: elections, known: make([]electionStatus, len(elections))}
 }
@@ -48,7 +52,8 @@ func (s *Status) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// observeElection observes one election, and begins again after an error, with pauses: many processes may get the same error at the same time.
+// observeElection observes one election, and begins again after an error, with pauses: many
+// processes may get the same error at the same time.
 func (s *Status) observeElection(ctx context.Context, i int, e *Election) {
 	if e.err != nil { // there may be no client
 		s.setKnown(i, electionStatus{err: e.err})
@@ -147,7 +152,8 @@ func (s *Status) currentView() statusView {
 		}
 	}
 	for i, e := range s.elections {
-		v.Elections[i] = electionView{Path: e.path, ID: e.config.id, Leading: e.Term() != nil, Leader: s.known[i].leader.leaderView()}
+		v.Elections[i] = electionView{Path: e.path, ID: e.config.id, Leading: e.Term() != nil,
+			Leader: s.known[i].leader.leaderView()}
 		if err := errors.Join(e.err, s.known[i].err); err != nil {
 			v.Elections[i].Error = err.Error()
 		}

@@ -113,7 +113,8 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 		require.NoError(t, a.lead(t).Resign(t.Context()))
 		_, err := a.client.Set(t.Context(), path+"~term", []byte("x"), framework.AnyVersion)
 		require.NoError(t, err)
-		require.NoError(t, a.client.Create(t.Context(), path+"/_c_0-latch-0000000009", []byte("java"), framework.Ephemeral))
+		require.NoError(t, a.client.Create(t.Context(), path+"/_c_0-latch-0000000009", []byte("java"),
+			framework.Ephemeral))
 		s := election.NewStatus(a.client, a.Election, election.New(a.client, "bad"))
 		go s.Run(t.Context())
 		synctest.Wait()

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// storm lets members of all kinds lead one another's terms away for hours, while their links are hurt: with
-// priorities, sick ones, ends of terms, transfers.
+// storm lets members of all kinds lead one another's terms away for hours, while their links are
+// hurt: with priorities, sick ones, ends of terms, transfers.
 func storm(t *testing.T, w *world, seed uint64) {
 	const members = 6
 	var running, terms, last, number atomic.Int64

@@ -28,16 +28,18 @@ func newTelemetry(c *framework.Client) telemetry {
 	return telemetry{c.TracerProvider().Tracer(scope), metrics.TermDuration.Histogram(p), metrics.Leading.UpDown(p)}
 }
 
-// startCampaign starts the span of a campaign. It lasts until end is called, when the candidate leads or its campaign has failed. Package waitline
-// measures the wait in line.
-func (t telemetry) startCampaign(ctx context.Context, path, id string) (within context.Context, end func(token, number int64, err error)) {
+// startCampaign starts the span of a campaign. It lasts until end is called, when the candidate
+// leads or its campaign has failed. Package waitline measures the wait in line.
+func (t telemetry) startCampaign(ctx context.Context, path,
+	id string) (within context.Context, end func(token, number int64, err error)) {
 	ctx, span := t.tracer.Start(ctx, "lockstep.election.campaign",
 		trace.WithAttributes(attribute.String("lockstep.path", path), attribute.String("lockstep.election.id", id)))
 	return ctx, func(token, number int64, err error) {
 		outcome := outcomeOf(err)
 		span.SetAttributes(attribute.String("lockstep.outcome", outcome))
 		if err == nil {
-			span.SetAttributes(attribute.Int64("lockstep.token", token), attribute.Int64("lockstep.election.term", number))
+			span.SetAttributes(attribute.Int64("lockstep.token", token),
+				attribute.Int64("lockstep.election.term", number))
 		}
 		if outcome == "error" {
 			span.SetStatus(codes.Error, err.Error())
@@ -73,7 +75,8 @@ func reasonOf(err error) string {
 		says string
 	}{
 		{ErrResigned, "resigned"}, {ErrTransferred, "transferred"}, {ErrMaxTerm, "over"}, {ErrUnhealthy, "unhealthy"},
-		{ErrDisconnected, "disconnected"}, {framework.ErrSessionLost, "session lost"}, {framework.ErrNodeGone, "node deleted"},
+		{ErrDisconnected, "disconnected"}, {framework.ErrSessionLost, "session lost"},
+		{framework.ErrNodeGone, "node deleted"},
 		{framework.ErrClosed, "closed"},
 	} {
 		if errors.Is(err, r.err) {

@@ -22,7 +22,8 @@ import (
 func TestCampaignsAreTraced(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		spans := tracetest.NewSpanRecorder()
-		m := w.Member(t, "a", config, framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))))
+		m := w.Member(t, "a", config,
+			framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))))
 		e := election.New(m.Client, path)
 		term, err := e.Campaign(t.Context())
 		require.NoError(t, err)
@@ -81,7 +82,8 @@ func TestACampaignLinksToTheLeaders(t *testing.T) {
 func TestTermsAreMeasured(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		reader := sdkmetric.NewManualReader()
-		m := w.Member(t, "a", config, framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		m := w.Member(t, "a", config,
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 		read := func() map[string]metricdata.Metrics {
 			synctest.Wait()
 			var all metricdata.ResourceMetrics

@@ -19,8 +19,9 @@ import (
 
 // Term is the time for which one candidate leads: a lease on leadership.
 //
-// Guarantee: Context is done before the servers can let another candidate lead, as long as this process is scheduled. Not guaranteed: that a
-// paused process notices the end in time; use Token and Guard against its late writes.
+// Guarantee: Context is done before the servers can let another candidate lead, as long as this
+// process is scheduled. Not guaranteed: that a paused process notices the end in time; use Token
+// and Guard against its late writes.
 type Term struct {
 	client  *framework.Client
 	path    string // of the election
@@ -44,23 +45,25 @@ type Term struct {
 	givenUp   sync.Once
 }
 
-// Context is done when the term has ended. Its cause wraps ErrResigned, ErrTransferred, ErrMaxTerm, ErrUnhealthy, ErrDisconnected,
-// framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that Campaign got, and does
-// not end with that one.
+// Context is done when the term has ended. Its cause wraps ErrResigned, ErrTransferred, ErrMaxTerm,
+// ErrUnhealthy, ErrDisconnected, framework.ErrSessionLost, framework.ErrNodeGone or
+// framework.ErrClosed. It carries the values of the context that Campaign got, and does not end
+// with that one.
 func (t *Term) Context() context.Context { return t.life.Context() }
 
 // Token is the term's fencing token: it rises with every term of the election.
 func (t *Term) Token() int64 { return t.place.token() }
 
-// Number counts the election's terms. Java candidates do not count their terms, and a leader that is lost at once may skip a number. Two
-// terms have different numbers.
+// Number counts the election's terms. Java candidates do not count their terms, and a leader that
+// is lost at once may skip a number. Two terms have different numbers.
 func (t *Term) Number() int64 { return t.number }
 
 // Since is when the term began, by this machine's clock.
 func (t *Term) Since() time.Time { return t.since }
 
-// Trace is the trace context of the campaign that has won the term, in the form of the client's propagators (framework.WithPropagators). A span of
-// work within the term can link to that campaign. The term's record has the same trace context. Do not change the map.
+// Trace is the trace context of the campaign that has won the term, in the form of the client's
+// propagators (framework.WithPropagators). A span of work within the term can link to that
+// campaign. The term's record has the same trace context. Do not change the map.
 func (t *Term) Trace() map[string]string { return t.trace }
 
 // ID is the leader's id; see WithID.
@@ -72,7 +75,8 @@ func (t *Term) Node() string { return t.place.nodePath() }
 // Session is the number of the session that the term belongs to.
 func (t *Term) Session() int64 { return t.place.session().ID() }
 
-// Remaining is the time until the term ends, unless a later proof of life extends the time; see locks.Lease.Remaining.
+// Remaining is the time until the term ends, unless a later proof of life extends the time; see
+// locks.Lease.Remaining.
 func (t *Term) Remaining() time.Duration {
 	if t.Err() != nil {
 		return 0
@@ -80,17 +84,20 @@ func (t *Term) Remaining() time.Duration {
 	return t.place.timeLeft()
 }
 
-// Err is nil while the term stands, else why it ended. It reads the clock, so it is right at once in a process that was paused.
+// Err is nil while the term stands, else why it ended. It reads the clock, so it is right at once
+// in a process that was paused.
 func (t *Term) Err() error { return t.life.Err() }
 
-// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the term stands. After the term's end, the client
-// refuses to send the transaction. The servers refuse it once the leader's node is gone.
+// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the term
+// stands. After the term's end, the client refuses to send the transaction. The servers refuse it
+// once the leader's node is gone.
 func (t *Term) Guard() framework.Op {
 	return primitives.When(framework.CheckOp(t.Node(), framework.AnyVersion), t.Err)
 }
 
-// beginTerm records the term, in a transaction that the leader's node guards. It fails for a candidate whose node is gone, or that a transfer has
-// passed over: Campaign does not return a term to such a candidate.
+// beginTerm records the term, in a transaction that the leader's node guards. It fails for a
+// candidate whose node is gone, or that a transfer has passed over: Campaign does not return a term
+// to such a candidate.
 func (t *Term) beginTerm(ctx context.Context) error {
 	t.since = time.Now().UTC()
 	err := t.record.updateRecord(ctx, func(old termRecord) termRecord {
@@ -103,14 +110,17 @@ func (t *Term) beginTerm(ctx context.Context) error {
 	return err
 }
 
-// recordAfter returns this term's record, to replace an old one. It keeps the fields of later releases.
+// recordAfter returns this term's record, to replace an old one. It keeps the fields of later
+// releases.
 func (t *Term) recordAfter(old termRecord, number int64, m Metadata) termRecord {
 	_, name := znode.Split(t.Node())
-	return termRecord{Number: number, Token: t.Token(), Node: name, ID: t.ID(), Since: t.since, Metadata: m, Trace: t.trace, unknown: old.unknown}
+	return termRecord{Number: number, Token: t.Token(), Node: name, ID: t.ID(), Since: t.since, Metadata: m,
+		Trace: t.trace, unknown: old.unknown}
 }
 
-// watchForReasonsToEnd ends the term after its longest time, when a health check fails, with the connection if WithStepDown says so, or in
-// favour of a preferred candidate. Its goroutines end with the term's context.
+// watchForReasonsToEnd ends the term after its longest time, when a health check fails, with the
+// connection if WithStepDown says so, or in favour of a preferred candidate. Its goroutines end
+// with the term's context.
 func (t *Term) watchForReasonsToEnd() {
 	if t.config.maxTerm > 0 {
 		timer := time.AfterFunc(t.config.maxTerm, func() { t.endTerm(ErrMaxTerm) })
@@ -147,7 +157,8 @@ func (t *Term) stepDownUnlessConnected(state framework.State) {
 
 // watchPreferred hands the term to a candidate of a higher priority when it is due.
 func (t *Term) watchPreferred() {
-	w := &preferredWatch{id: t.config.id, waiting: t.waiting, priority: t.config.priority, earliest: t.began.Add(t.config.minTerm), listWaiting: t.listWaiting,
+	w := &preferredWatch{id: t.config.id, waiting: t.waiting, priority: t.config.priority,
+		earliest: t.began.Add(t.config.minTerm), listWaiting: t.listWaiting,
 		handTo: func(s *termSuccessor, cause error) error {
 			_, err := t.endInFavourOf(s, cause)
 			return err
@@ -163,8 +174,9 @@ func (t *Term) watchPreferred() {
 	}
 }
 
-// leadUntilEnd runs the function of Lead for this term and then gives the term up, even if the function panics. It returns the function's error. If
-// the function's context had ended, it returns only an error that ends Lead.
+// leadUntilEnd runs the function of Lead for this term and then gives the term up, even if the
+// function panics. It returns the function's error. If the function's context had ended, it returns
+// only an error that ends Lead.
 func (t *Term) leadUntilEnd(ctx context.Context, f func(ctx context.Context, term *Term) error) error {
 	t.mu.Lock()
 	t.led = true
@@ -193,8 +205,9 @@ func (t *Term) leadUntilEnd(ctx context.Context, f func(ctx context.Context, ter
 	return nil
 }
 
-// Update replaces the leader's metadata. It writes only while the term stands: otherwise the error is why the term ended. An error of ctx
-// leaves open whether the metadata was written. The next term begins with the metadata of WithMetadata.
+// Update replaces the leader's metadata. It writes only while the term stands: otherwise the error
+// is why the term ended. An error of ctx leaves open whether the metadata was written. The next
+// term begins with the metadata of WithMetadata.
 func (t *Term) Update(ctx context.Context, m Metadata) error {
 	err := m.check()
 	if err == nil {
@@ -204,11 +217,14 @@ func (t *Term) Update(ctx context.Context, m Metadata) error {
 	return failure.Wrap("update", t.path, err)
 }
 
-// Resign ends the term's context, then deletes its node, so that the next candidate leads. It returns nil when the servers have confirmed that the node is gone;
-// else the error wraps framework.ErrUnconfirmed and the reason. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. After that the
-// deletion goes on in the background, and Client.Close waits for its end. The term is over in any case. A second call waits for the same deletion.
+// Resign ends the term's context, then deletes its node, so that the next candidate leads. It
+// returns nil when the servers have confirmed that the node is gone; else the error wraps
+// framework.ErrUnconfirmed and the reason. It is a cleanup (framework.Client.CleanupContext): it
+// also waits if ctx has ended. After that the deletion goes on in the background, and Client.Close
+// waits for its end. The term is over in any case. A second call waits for the same deletion.
 //
-// Within Lead, Resign does not wait, and returns nil: Lead deletes the node once its function has returned.
+// Within Lead, Resign does not wait, and returns nil: Lead deletes the node once its function has
+// returned.
 func (t *Term) Resign(ctx context.Context) error {
 	if t.endTerm(ErrResigned) {
 		return nil
@@ -218,14 +234,16 @@ func (t *Term) Resign(ctx context.Context) error {
 	return failure.Wrap("resign", t.path, err)
 }
 
-// TransferTo ends the term in favour of the first candidate in line with this id. Candidates before it lose their places and join again, so
-// that tokens still rise.
+// TransferTo ends the term in favour of the first candidate in line with this id. Candidates before
+// it lose their places and join again, so that tokens still rise.
 //
-// The term's context ends at once, with ErrTransferred as its cause. Within Lead, leadership goes over once the function has returned.
-// Otherwise TransferTo hands it over before it returns, and the term needs no Resign. The error wraps ErrNoCandidate when no candidate with
-// this id waits, and then the term stands. If the term had ended before, the error is why: of several transfers at once, one is done, and the
-// others return its ErrTransferred. When the candidate leaves at the last moment, or the outcome is unknown, or no server answers for as long as a cleanup may last, the term is over, the first in
-// line leads, and the error says so; Lead logs the error.
+// The term's context ends at once, with ErrTransferred as its cause. Within Lead, leadership goes
+// over once the function has returned. Otherwise TransferTo hands it over before it returns, and
+// the term needs no Resign. The error wraps ErrNoCandidate when no candidate with this id waits,
+// and then the term stands. If the term had ended before, the error is why: of several transfers at
+// once, one is done, and the others return its ErrTransferred. When the candidate leaves at the
+// last moment, or the outcome is unknown, or no server answers for as long as a cleanup may last,
+// the term is over, the first in line leads, and the error says so; Lead logs the error.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
 	return failure.Wrap("transfer", t.path, t.transferTo(ctx, id))
 }
@@ -234,7 +252,8 @@ func (t *Term) transferTo(ctx context.Context, id string) error {
 	if err := t.Err(); err != nil {
 		return err
 	}
-	if err := recipe.Sync(ctx, t.client, t.path); err != nil { // a candidate may be in line that a lagging server does not show yet
+	if err := recipe.Sync(ctx, t.client, t.path); err != nil {
+		// a candidate may be in line that a lagging server does not show yet
 		return err
 	}
 	line, err := t.listWaiting(ctx)
@@ -269,8 +288,9 @@ func (t *Term) listWaiting(ctx context.Context) ([]waitline.Entry, error) {
 	return line[own+1:], nil
 }
 
-// endInFavourOf ends the term in favour of a successor. When the term has ended already, it returns why, and does not note the successor: of
-// several transfers at once, one is done and the others fail.
+// endInFavourOf ends the term in favour of a successor. When the term has ended already, it returns
+// why, and does not note the successor: of several transfers at once, one is done and the others
+// fail.
 func (t *Term) endInFavourOf(s *termSuccessor, cause error) (led bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -282,8 +302,8 @@ func (t *Term) endInFavourOf(s *termSuccessor, cause error) (led bool, err error
 	return t.led, nil
 }
 
-// endTerm ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of endInFavourOf, between the
-// check that the term stands and its end.
+// endTerm ends the term's context, and reports whether Lead will give the term up. The lock keeps
+// it out of endInFavourOf, between the check that the term stands and its end.
 func (t *Term) endTerm(cause error) (led bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -297,7 +317,8 @@ func (t *Term) giveUp(ctx context.Context) {
 	handedOver, err := t.releasePlace(ctx)
 	t.logHandOver("leadership went to the first in line, not to the chosen candidate", handedOver)
 	if err != nil && lost == nil {
-		t.client.Logger().Warn("leadership was given up, and the servers have not confirmed it", "path", t.path, "error", err)
+		t.client.Logger().Warn("leadership was given up, and the servers have not confirmed it", "path",
+			t.path, "error", err)
 	}
 }
 
@@ -308,8 +329,9 @@ func (t *Term) logHandOver(message string, err error) {
 	}
 }
 
-// releasePlace ends the term and gives its place to the successor, or to the next in line. handedOver is the error of the hand-over, of the first call. err says that
-// the servers have not confirmed that the node is gone.
+// releasePlace ends the term and gives its place to the successor, or to the next in line.
+// handedOver is the error of the hand-over, of the first call. err says that the servers have not
+// confirmed that the node is gone.
 func (t *Term) releasePlace(ctx context.Context) (handedOver, err error) {
 	ctx, cancel := t.client.CleanupContext(ctx)
 	defer cancel()

@@ -78,7 +78,8 @@ func TestAnUpdateIsWrittenBehindOneWhoseOutcomeNobodyAwaited(t *testing.T) {
 		term := m.lead(t)
 		old, next := election.Metadata{"v": "old"}, election.Metadata{"v": "new"}
 		require.NoError(t, term.Update(t.Context(), old))
-		late := w.DelayReplies(2*time.Second, zktest.Match{Op: zktest.OpMulti, Path: path + "~term", Func: zktest.Request.Writes})
+		late := w.DelayReplies(2*time.Second,
+			zktest.Match{Op: zktest.OpMulti, Path: path + "~term", Func: zktest.Request.Writes})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.ErrorIs(t, term.Update(ctx, next), context.DeadlineExceeded)
@@ -311,8 +312,9 @@ func TestResignWithinLeadWaitsForTheFunction(t *testing.T) {
 	})
 }
 
-// TestNextTermBeginsBehindLateGuardedWrites: a guarded write of a leader is on its way on another client when the leader resigns, and the server refuses the deletion of its node at
-// first. The next candidate of the same process leads when the node is gone.
+// TestNextTermBeginsBehindLateGuardedWrites: a guarded write of a leader is on its way on another
+// client when the leader resigns, and the server refuses the deletion of its node at first. The
+// next candidate of the same process leads when the node is gone.
 func TestNextTermBeginsBehindLateGuardedWrites(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
@@ -324,7 +326,8 @@ func TestNextTermBeginsBehindLateGuardedWrites(t *testing.T) {
 		b.link.BlackHole(true, false)
 		late := make(chan error, 1)
 		go func() {
-			_, err := b.client.Multi(t.Context(), first.Guard(), framework.SetOp("/x", []byte("former"), framework.AnyVersion))
+			_, err := b.client.Multi(t.Context(), first.Guard(),
+				framework.SetOp("/x", []byte("former"), framework.AnyVersion))
 			late <- err
 		}()
 		synctest.Wait()

@@ -19,11 +19,14 @@ func limitNodes(t *testing.T, operator *framework.Client, limit string) {
 	quota := "/zookeeper/quota/elections"
 	require.NoError(t, operator.MakeDirs(t.Context(), "/elections"))
 	require.NoError(t, operator.MakeDirs(t.Context(), quota))
-	require.NoError(t, operator.Create(t.Context(), quota+"/zookeeper_limits", []byte("countHardLimit="+limit), framework.Persistent))
-	require.NoError(t, operator.Create(t.Context(), quota+"/zookeeper_stats", []byte("count=0,bytes=0"), framework.Persistent))
+	require.NoError(t, operator.Create(t.Context(), quota+"/zookeeper_limits", []byte("countHardLimit="+limit),
+		framework.Persistent))
+	require.NoError(t, operator.Create(t.Context(), quota+"/zookeeper_stats", []byte("count=0,bytes=0"),
+		framework.Persistent))
 }
 
-// TestACampaignFailsWhenTheQuotaRefusesItsRecord: the quota permits the candidate's node, not the term's record.
+// TestACampaignFailsWhenTheQuotaRefusesItsRecord: the quota permits the candidate's node, not the
+// term's record.
 func TestACampaignFailsWhenTheQuotaRefusesItsRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
@@ -70,7 +73,8 @@ func TestAnUpdatePausesBetweenConflicts(t *testing.T) {
 	})
 }
 
-// TestCampaignEndsWithItsContextWhileItsTermIsRecorded: the connection is lost before the record is read.
+// TestCampaignEndsWithItsContextWhileItsTermIsRecorded: the connection is lost before the record is
+// read.
 func TestCampaignEndsWithItsContextWhileItsTermIsRecorded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")

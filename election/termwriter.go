@@ -35,7 +35,8 @@ func readTerm(ctx context.Context, from nodeReader, path string) (storedTerm, er
 	return storedTerm{termRecord: r, version: st.Version, known: true}, nil
 }
 
-// termWriter writes the election's record for one term, in transactions that the term's guard protects.
+// termWriter writes the election's record for one term, in transactions that the term's guard
+// protects.
 type termWriter struct {
 	client  *framework.Client
 	session *framework.Session // of the term
@@ -49,8 +50,8 @@ type termWriter struct {
 	doubtful bool // a write has failed, and may have been applied: another server may lag behind it
 }
 
-// updateRecord replaces the record by change's result. Where a reply was lost, it reads the record to find out whether the write was
-// applied.
+// updateRecord replaces the record by change's result. Where a reply was lost, it reads the record
+// to find out whether the write was applied.
 func (w *termWriter) updateRecord(ctx context.Context, change func(termRecord) termRecord) error {
 	select {
 	case w.writing <- struct{}{}:
@@ -82,11 +83,12 @@ func (w *termWriter) updateRecord(ctx context.Context, change func(termRecord) t
 	}
 }
 
-// errRecordChanged says that another client has changed the record, or that the outcome of a write is unknown.
+// errRecordChanged says that another client has changed the record, or that the outcome of a write
+// is unknown.
 var errRecordChanged = errors.New("the record has changed")
 
-// readRecord reads the record, unless it is known. Behind a sync, which a doubtful write needs, the server shows all earlier writes. Otherwise it
-// may show an old record, and the next write fails.
+// readRecord reads the record, unless it is known. Behind a sync, which a doubtful write needs, the
+// server shows all earlier writes. Otherwise it may show an old record, and the next write fails.
 func (w *termWriter) readRecord(ctx context.Context) error {
 	if w.last.known {
 		return nil
@@ -103,8 +105,8 @@ func (w *termWriter) readRecord(ctx context.Context) error {
 	return err
 }
 
-// writeRecord writes the record if it is still the one that was read. Its error wraps errRecordChanged if it is not, or if the outcome is not
-// known.
+// writeRecord writes the record if it is still the one that was read. Its error wraps
+// errRecordChanged if it is not, or if the outcome is not known.
 func (w *termWriter) writeRecord(ctx context.Context, next termRecord) error {
 	data, err := next.encode()
 	if err != nil {

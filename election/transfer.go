@@ -16,7 +16,8 @@ type termSuccessor struct {
 	passed []string // the nodes before it
 }
 
-// chooseSuccessor returns the first candidate of the line that meets the condition, or nil. Nodes before it can only vanish.
+// chooseSuccessor returns the first candidate of the line that meets the condition, or nil. Nodes
+// before it can only vanish.
 func chooseSuccessor(line []waitline.Entry, meant func(waitline.Entry) bool) *termSuccessor {
 	s := &termSuccessor{}
 	for _, c := range line {
@@ -36,11 +37,11 @@ const (
 	passedOps
 )
 
-// handOver makes the successor the first in line. One transaction deletes the leader's node and the nodes in between. It tries until ctx ends, for as
-// long as the place is held.
+// handOver makes the successor the first in line. One transaction deletes the leader's node and the
+// nodes in between. It tries until ctx ends, for as long as the place is held.
 //
-// Candidates of this package that are passed over join again when they find their nodes gone, while they wait or when they record their
-// term. So do Curator's.
+// Candidates of this package that are passed over join again when they find their nodes gone, while
+// they wait or when they record their term. So do Curator's.
 func (s *termSuccessor) handOver(ctx context.Context, client *framework.Client, own *leaderPlace) error {
 	if err := own.Err(); err != nil {
 		return fmt.Errorf("it could not be handed over: %w", err)
@@ -48,7 +49,8 @@ func (s *termSuccessor) handOver(ctx context.Context, client *framework.Client, 
 	ctx, cancel := context.WithTimeout(ctx, own.timeLeft())
 	defer cancel()
 	for passed, unknown := slices.Clone(s.passed), false; ; {
-		ops := []framework.Op{framework.DeleteOp(own.nodePath(), framework.AnyVersion), framework.CheckOp(s.node, framework.AnyVersion)}
+		ops := []framework.Op{framework.DeleteOp(own.nodePath(), framework.AnyVersion),
+			framework.CheckOp(s.node, framework.AnyVersion)}
 		for _, node := range passed {
 			ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))
 		}

@@ -130,12 +130,14 @@ func (c yieldingClock) Now() time.Duration {
 	return c.Clock.Now()
 }
 
-// TestOfTransfersAtOnceOneIsDone lets the transfers race: whichever returns nil names the next leader.
+// TestOfTransfersAtOnceOneIsDone lets the transfers race: whichever returns nil names the next
+// leader.
 func TestOfTransfersAtOnceOneIsDone(t *testing.T) {
 	for range 10 {
 		in(t, func(t *testing.T, w *world) {
 			clock := yieldingClock{framework.TimeClock()}
-			term, err := election.New(w.Member(t, "a", config, framework.WithClock(clock)).Client, path).Campaign(t.Context())
+			term, err := election.New(w.Member(t, "a", config, framework.WithClock(clock)).Client,
+				path).Campaign(t.Context())
 			require.NoError(t, err)
 			won := map[string]<-chan *election.Term{}
 			for _, id := range []string{"b", "c"} {
@@ -315,8 +317,8 @@ func TestCandidatesOfOneClientArePassedOverToo(t *testing.T) {
 	})
 }
 
-// TestTransfersUnderFaults transfers at random while links are taken away: nobody leads beside another, and
-// all stay in line.
+// TestTransfersUnderFaults transfers at random while links are taken away: nobody leads beside
+// another, and all stay in line.
 func TestTransfersUnderFaults(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -325,11 +327,18 @@ func TestTransfersUnderFaults(t *testing.T) {
 	}
 }
 
-// TestTransferBehindALaggingServer: the candidate is in line, but the server of the leader, or of who asks for the transfer, does not show that yet.
+// TestTransferBehindALaggingServer: the candidate is in line, but the server of the leader, or of
+// who asks for the transfer, does not show that yet.
 func TestTransferBehindALaggingServer(t *testing.T) {
 	for name, transfer := range map[string]func(ctx context.Context, a *member, term *election.Term) error{
-		"TransferTo":      func(ctx context.Context, _ *member, term *election.Term) error { return term.TransferTo(ctx, "b") },
-		"RequestTransfer": func(ctx context.Context, a *member, _ *election.Term) error { return a.RequestTransfer(ctx, "b") },
+		"TransferTo": func(ctx context.Context, _ *member,
+			term *election.Term) error {
+			return term.TransferTo(ctx, "b")
+		},
+		"RequestTransfer": func(ctx context.Context, a *member,
+			_ *election.Term) error {
+			return a.RequestTransfer(ctx, "b")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {

@@ -71,13 +71,15 @@ func TestRequestsThatCannotBeDone(t *testing.T) {
 		require.ErrorIs(t, operator.RequestTransfer(t.Context(), "a"), election.ErrNoLeader)
 		java := w.member("java").client
 		require.NoError(t, java.MakeDirs(t.Context(), path))
-		require.NoError(t, java.Create(t.Context(), path+"/_c_00000000-0000-0000-0000-000000000001-latch-0000000000", []byte("java"), framework.Ephemeral))
+		require.NoError(t, java.Create(t.Context(), path+"/_c_00000000-0000-0000-0000-000000000001-latch-0000000000",
+			[]byte("java"), framework.Ephemeral))
 		b := campaign(t, w.member("b").Election)
 		synctest.Wait()
 		require.ErrorIs(t, operator.RequestTransfer(t.Context(), "none"), election.ErrNoCandidate)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.ErrorIs(t, operator.RequestTransfer(ctx, "b"), context.DeadlineExceeded, "Java's leader does not heed it")
+		require.ErrorIs(t, operator.RequestTransfer(ctx, "b"), context.DeadlineExceeded,
+			"Java's leader does not heed it")
 		require.Empty(t, w.Children(path+"~waiting"))
 		require.Empty(t, b)
 	})

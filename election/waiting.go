@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// waitingGroup has a node for each candidate that waits, or asks for a transfer, with the candidate's id and metadata:
+// waitingGroup has a node for each candidate that waits, or asks for a transfer, with the
+// candidate's id and metadata:
 //
 //	<path>/_c_<uuid>-<name>    ephemeral; data: JSON {"v":1,"id","metadata"}
 type waitingGroup struct {
@@ -36,7 +37,8 @@ type waitingCandidate struct {
 	order    int64 // of joining
 }
 
-// waitingName is the end of the name of a waiting candidate's node: its priority. So the leader needs only a list to find preferred candidates.
+// waitingName is the end of the name of a waiting candidate's node: its priority. So the leader
+// needs only a list to find preferred candidates.
 func waitingName(priority int) string { return "p" + strconv.Itoa(priority) }
 
 // priorityOf reads the name of a waiting candidate's node; 0 for other names.
@@ -93,8 +95,9 @@ func (g *waitingGroup) listWaiting(ctx context.Context) ([]waitingCandidate, err
 	return all, nil
 }
 
-// skipsUnreadable reports whether an error of readRecord concerns one node alone, so that the reader skips the node and goes on with the others:
-// this client may not read the node, or a newer release or another program has written it. It logs a warning, once for each node.
+// skipsUnreadable reports whether an error of readRecord concerns one node alone, so that the
+// reader skips the node and goes on with the others: this client may not read the node, or a newer
+// release or another program has written it. It logs a warning, once for each node.
 func (g *waitingGroup) skipsUnreadable(name string, err error) bool {
 	if !errors.Is(err, framework.ErrNoAuth) && !errors.Is(err, ErrNewerRecord) && !errors.Is(err, ErrBadRecord) {
 		return false
@@ -106,7 +109,8 @@ func (g *waitingGroup) skipsUnreadable(name string, err error) bool {
 	if known {
 		return true
 	}
-	g.client.Logger().Warn("the node of a waiting candidate or of a request cannot be read and is skipped", "node", znode.Join(g.path, name), "error", err)
+	g.client.Logger().Warn("the node of a waiting candidate or of a request cannot be read and is skipped", "node",
+		znode.Join(g.path, name), "error", err)
 	return true
 }
 
@@ -128,8 +132,10 @@ type nodeReader interface {
 	Get(ctx context.Context, path string) ([]byte, framework.Stat, error)
 }
 
-// readRecord reads one candidate's node. The node of another program has no record; its name serves as the id.
-func (g *waitingGroup) readRecord(ctx context.Context, from nodeReader, name string) (waitingCandidate, waitingRecord, error) {
+// readRecord reads one candidate's node. The node of another program has no record; its name serves
+// as the id.
+func (g *waitingGroup) readRecord(ctx context.Context, from nodeReader,
+	name string) (waitingCandidate, waitingRecord, error) {
 	node := znode.Join(g.path, name)
 	data, st, err := from.Get(ctx, node)
 	if err != nil {
@@ -145,7 +151,8 @@ func (g *waitingGroup) readRecord(ctx context.Context, from nodeReader, name str
 	return waitingCandidate{r.ID, r.Metadata, node, st.EphemeralOwner, st.Czxid}, r, nil
 }
 
-// waitingPresence keeps a candidate's node in the waiting group, on session after session, until leave is called or the client is closed.
+// waitingPresence keeps a candidate's node in the waiting group, on session after session, until
+// leave is called or the client is closed.
 type waitingPresence struct {
 	group *waitingGroup
 	name  string
@@ -169,7 +176,8 @@ func (g *waitingGroup) startPresence(ctx context.Context, name string, r waiting
 	return m, nil
 }
 
-// leaveAndWait ends the presence and waits until its node is gone, or ctx ends. After that the deletion goes on in the background.
+// leaveAndWait ends the presence and waits until its node is gone, or ctx ends. After that the
+// deletion goes on in the background.
 func (m *waitingPresence) leaveAndWait(ctx context.Context) {
 	m.leave()
 	select {
@@ -178,24 +186,29 @@ func (m *waitingPresence) leaveAndWait(ctx context.Context) {
 	}
 }
 
-// keepListed keeps the node there, on session after session, until ctx ends or the client is closed. When the servers refuse the node, a candidate
-// tries again after pauses. A request gives up if the first create is refused.
+// keepListed keeps the node there, on session after session, until ctx ends or the client is
+// closed. When the servers refuse the node, a candidate tries again after pauses. A request gives
+// up if the first create is refused.
 func (m *waitingPresence) keepListed(ctx context.Context) {
 	defer close(m.gone)
 	log, refused := m.group.client.Logger(), false
-	err := recipe.OnSession(ctx, m.group.client, func(s *framework.Session) error { return m.stayOnSession(ctx, s) }, func(err error) bool {
-		switch {
-		case errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed), !m.listed && m.name == requestName:
-			return false
-		case errors.Is(err, framework.ErrNodeGone):
-			refused = false
-			log.Warn("the node of a waiting candidate was removed and is created again", "path", m.group.path, "error", err)
-		case !refused:
-			refused = true
-			log.Warn("a waiting candidate cannot show its metadata and priority to others, and tries again", "path", m.group.path, "error", err)
-		}
-		return true
-	})
+	err := recipe.OnSession(ctx, m.group.client, func(s *framework.Session) error { return m.stayOnSession(ctx, s) },
+		func(err error) bool {
+			switch {
+			case errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed), !m.listed &&
+				m.name == requestName:
+				return false
+			case errors.Is(err, framework.ErrNodeGone):
+				refused = false
+				log.Warn("the node of a waiting candidate was removed and is created again", "path",
+					m.group.path, "error", err)
+			case !refused:
+				refused = true
+				log.Warn("a waiting candidate cannot show its metadata and priority to others, and tries again", "path",
+					m.group.path, "error", err)
+			}
+			return true
+		})
 	if ctx.Err() == nil {
 		m.err = err // RequestTransfer returns it
 	}

@@ -21,24 +21,30 @@ import (
 func TestUnreadableWaitingNodesAreSkipped(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		private := config
-		private.Auth, private.ACL = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}, framework.CreatorOnly()
+		private.Auth, private.ACL = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}},
+			framework.CreatorOnly()
 		stranger, other := w.Member(w.t, "stranger", private), w.member("other").client
 		waiting := path + "~waiting"
 		require.NoError(t, other.MakeDirs(t.Context(), waiting))
-		require.NoError(t, stranger.Create(t.Context(), waiting+"/_c_0-p900", []byte(`{"v":1,"id":"x"}`), framework.Ephemeral))
-		require.NoError(t, other.Create(t.Context(), waiting+"/_c_1-p900", []byte(`{"v":1,"id":7}`), framework.Ephemeral))
+		require.NoError(t, stranger.Create(t.Context(), waiting+"/_c_0-p900", []byte(`{"v":1,"id":"x"}`),
+			framework.Ephemeral))
+		require.NoError(t, other.Create(t.Context(), waiting+"/_c_1-p900", []byte(`{"v":1,"id":7}`),
+			framework.Ephemeral))
 		require.NoError(t, other.Create(t.Context(), waiting+"/_c_2-transfer", []byte(`{"v":7}`), framework.Ephemeral))
 		before := w.Children(waiting)
 
 		var log logtest.Buffer
-		a := election.New(w.Member(w.t, "a", config, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))).Client, path)
+		a := election.New(w.Member(w.t, "a", config,
+			framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))).Client, path)
 		began, _ := reigns(t.Context(), a)
 		got(t, began)
-		b, _ := reigns(t.Context(), election.New(w.member("b").client, path, election.WithMetadata(election.Metadata{"k": "b"})))
+		b, _ := reigns(t.Context(),
+			election.New(w.member("b").client, path, election.WithMetadata(election.Metadata{"k": "b"})))
 		own := slices.DeleteFunc(w.Children(waiting), func(name string) bool { return slices.Contains(before, name) })
 		_, err := other.Set(t.Context(), znode.Join(waiting, own[0]), []byte(`{"v":7}`), framework.AnyVersion)
 		require.NoError(t, err)
-		c := election.New(w.member("c").client, path, election.WithPriority(5, time.Minute), election.WithMetadata(election.Metadata{"k": "c"}))
+		c := election.New(w.member("c").client, path, election.WithPriority(5, time.Minute),
+			election.WithMetadata(election.Metadata{"k": "c"}))
 		preferred, _ := reigns(t.Context(), c)
 		all, err := a.Candidates(t.Context())
 		require.NoError(t, err)
@@ -58,7 +64,8 @@ func TestUnreadableWaitingNodesAreSkipped(t *testing.T) {
 	})
 }
 
-// TestARefusedWaitingCandidateDescribesItselfLater: the quota permits the node below ~waiting only after a minute.
+// TestARefusedWaitingCandidateDescribesItselfLater: the quota permits the node below ~waiting only
+// after a minute.
 func TestARefusedWaitingCandidateDescribesItselfLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
@@ -67,12 +74,14 @@ func TestARefusedWaitingCandidateDescribesItselfLater(t *testing.T) {
 		began, _ := reigns(t.Context(), w.member("a").Election)
 		term := got(t, began)
 		var log logtest.Buffer
-		b := election.New(w.Member(w.t, "b", config, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))).Client, path, election.WithPriority(1, 0))
+		b := election.New(w.Member(w.t, "b", config,
+			framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))).Client, path, election.WithPriority(1, 0))
 		preferred, _ := reigns(t.Context(), b)
 		time.Sleep(time.Minute)
 		require.NoError(t, term.Err())
 		require.Equal(t, 1, strings.Count(log.String(), "cannot show its metadata and priority"))
-		_, err := operator.Set(t.Context(), "/zookeeper/quota/elections/zookeeper_limits", []byte("countHardLimit=100"), framework.AnyVersion)
+		_, err := operator.Set(t.Context(), "/zookeeper/quota/elections/zookeeper_limits", []byte("countHardLimit=100"),
+			framework.AnyVersion)
 		require.NoError(t, err)
 		raised := time.Now()
 		require.NoError(t, got(t, preferred).Err())

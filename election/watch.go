@@ -7,7 +7,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// watchNames lists and watches a directory. A missing directory is empty, and watched for its creation.
+// watchNames lists and watches a directory. A missing directory is empty, and watched for its
+// creation.
 func watchNames(ctx context.Context, s *framework.Session, dir string) ([]string, *framework.Watch, error) {
 	for {
 		names, _, w, err := s.WatchChildren(ctx, dir)

@@ -34,14 +34,16 @@ func (p Perms) String() string {
 	return strings.Join(names, ", ")
 }
 
-// ACL gives one identity permissions on a node. PermRead, PermWrite and PermAdmin are for the node itself; PermCreate and PermDelete are for its children.
+// ACL gives one identity permissions on a node. PermRead, PermWrite and PermAdmin are for the node
+// itself; PermCreate and PermDelete are for its children.
 type ACL struct {
 	Perms  Perms
 	Scheme string
 	ID     string
 }
 
-// Identity names who has the permissions, as "world:anyone" or "digest:user". It leaves out the hash of a digest.
+// Identity names who has the permissions, as "world:anyone" or "digest:user". It leaves out the
+// hash of a digest.
 func (a ACL) Identity() string {
 	id := a.ID
 	if a.Scheme == "digest" {
@@ -50,7 +52,8 @@ func (a ACL) Identity() string {
 	return a.Scheme + ":" + id
 }
 
-// String names who has which permissions: "digest:user: read, create". It leaves out the hash of a digest.
+// String names who has which permissions: "digest:user: read, create". It leaves out the hash of a
+// digest.
 func (a ACL) String() string { return a.Identity() + ": " + a.Perms.String() }
 
 // Credential is what a client authenticates with. Its fields do not appear in errors and logs.

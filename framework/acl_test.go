@@ -21,8 +21,9 @@ func withAuth(cfg framework.Config, credentials string) framework.Config {
 	return cfg
 }
 
-// TestAnACLIsRead: as the servers store it to those who may change it, without hashes to those who may read the node, and not at all to others. internal/conformance
-// has the servers' side of it, on real ones too.
+// TestAnACLIsRead: as the servers store it to those who may change it, without hashes to those who
+// may read the node, and not at all to others. internal/conformance has the servers' side of it, on
+// real ones too.
 func TestAnACLIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
@@ -46,7 +47,8 @@ func TestAnACLIsRead(t *testing.T) {
 		require.Equal(t, "world:anyone: none", framework.ACL{Scheme: "world", ID: "anyone"}.String())
 
 		reader := sdkmetric.NewManualReader()
-		stranger := zk.Member(t, "stranger", withAuth(cfg, "bob:secret"), framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		stranger := zk.Member(t, "stranger", withAuth(cfg, "bob:secret"),
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 		zk.DropReply(1, zktest.Match{Func: func(r zktest.Request) bool { return r.Op.String() == "getACL" }})
 		acl, _, err = stranger.ACL(ctx, "/readable")
 		require.NoError(t, err, "it is read again when its answer is lost")

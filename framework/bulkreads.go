@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Bounds of the answers to requests that read many nodes. A server answers in order, so the answers to a heartbeat's write and to its sync each wait behind the answers to the requests
-// before them.
+// Bounds of the answers to requests that read many nodes. A server answers in order, so the answers
+// to a heartbeat's write and to its sync each wait behind the answers to the requests before them.
 const (
 	bulkAnswer     = 512 << 10      // bytes that one answer should have; that with a single node may have more
 	bulkExpected   = 2 * bulkAnswer // bytes that all awaited answers should have together
@@ -20,8 +20,9 @@ const (
 	bulkMemory     = 16             // an answer with small nodes makes the largest node count that part less
 )
 
-// bulkReads bounds the answers that a session awaits to requests that read many nodes. The size of a node is not known before it is read. So each request expects nodes like those
-// in the answers before.
+// bulkReads bounds the answers that a session awaits to requests that read many nodes. The size of
+// a node is not known before it is read. So each request expects nodes like those in the answers
+// before.
 type bulkReads struct {
 	transport *transport
 
@@ -55,7 +56,8 @@ func (b *bulkReads) begin(kind wire.Op) *bulkRead {
 	return &bulkRead{b, kind, cmp.Or(b.sizes[kind].assumed, bulkAnswer/bulkFirstNodes), bulkFirstNodes}
 }
 
-// nodes returns how many of the first paths, of which there is at least one, the next request reads.
+// nodes returns how many of the first paths, of which there is at least one, the next request
+// reads.
 func (r *bulkRead) nodes(paths []string) (n int) {
 	most := min(max(r.least, bulkAnswer/r.nodeSize), bulkNodes, len(paths))
 	for bytes := 0; n < most; n++ {
@@ -66,7 +68,8 @@ func (r *bulkRead) nodes(paths []string) (n int) {
 	return n
 }
 
-// expect waits until the answer to a request of n nodes may be awaited, too. The caller calls received when the answer, or the end of the connection, has come.
+// expect waits until the answer to a request of n nodes may be awaited, too. The caller calls
+// received when the answer, or the end of the connection, has come.
 func (r *bulkRead) expect(ctx context.Context, n int) (received func(), err error) {
 	b, t := r.all, r.all.transport
 	bytes := min(n*r.nodeSize, bulkAnswer)
@@ -110,7 +113,8 @@ func (r *bulkRead) learn(largest int) {
 	b.sizes[r.kind] = known
 }
 
-// beCareful takes in that an answer was too large, or did not come before the connection was lost: the next request has one node, and other calls begin carefully, too.
+// beCareful takes in that an answer was too large, or did not come before the connection was lost:
+// the next request has one node, and other calls begin carefully, too.
 func (r *bulkRead) beCareful() {
 	r.nodeSize, r.least = bulkAnswer, 1
 	b := r.all

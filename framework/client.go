@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// Client keeps a ZooKeeper session for a program and its recipes, and opens a new one when one is lost.
-// It is safe for concurrent use.
+// Client keeps a ZooKeeper session for a program and its recipes, and opens a new one when one is
+// lost. It is safe for concurrent use.
 type Client struct {
 	cfg     Config
 	userLog *slog.Logger
@@ -43,8 +43,8 @@ type Client struct {
 	cause   error         // of the latest suspension or loss of a session
 }
 
-// New returns a client that does not connect before Start, so that a program can be put together while
-// ZooKeeper is down. Connect calls New and Start. The error wraps ErrInvalidConfig.
+// New returns a client that does not connect before Start, so that a program can be put together
+// while ZooKeeper is down. Connect calls New and Start. The error wraps ErrInvalidConfig.
 func New(cfg Config, opts ...Option) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -60,7 +60,8 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		}
 	}
 	if cfg.readableAuthFile != "" {
-		o.log.Warn("everybody on this machine can read the credentials; chmod 600 their file", "file", cfg.readableAuthFile)
+		o.log.Warn("everybody on this machine can read the credentials; chmod 600 their file", "file",
+			cfg.readableAuthFile)
 	}
 	c := &Client{
 		cfg: cfg, userLog: o.log, clock: o.clock, tel: o.tel,
@@ -87,9 +88,10 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Connect returns a client with a session that is proven to be alive. It tries every server until ctx ends;
-// the error, a *ConnectError, then lists each server with its last failure, and the client closes its connection in the
-// background, within seconds. Refused credentials end Connect at once.
+// Connect returns a client with a session that is proven to be alive. It tries every server until
+// ctx ends; the error, a *ConnectError, then lists each server with its last failure, and the
+// client closes its connection in the background, within seconds. Refused credentials end Connect
+// at once.
 func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	c, err := New(cfg, opts...)
 	if err != nil {
@@ -112,8 +114,8 @@ func (c *Client) Start() {
 	c.start.Do(func() { go c.openSessions() })
 }
 
-// Session returns a connected or suspended session, and waits for one while there is none. Its error
-// wraps ErrClosed, ErrAuthFailed or the reason that ctx ended.
+// Session returns a connected or suspended session, and waits for one while there is none. Its
+// error wraps ErrClosed, ErrAuthFailed or the reason that ctx ended.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		s, changed := c.currentSession()
@@ -137,7 +139,8 @@ func (c *Client) currentSession() (*Session, <-chan struct{}) {
 	return c.session, c.changed
 }
 
-// publishSession makes s, or nil, the client's session, unless s has ended or the client has a later session.
+// publishSession makes s, or nil, the client's session, unless s has ended or the client has a
+// later session.
 func (c *Client) publishSession(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,12 +154,15 @@ func (c *Client) publishSession(s *Session) {
 	}
 }
 
-// Close ends the session and waits until all goroutines of the client have ended. The servers delete the session's nodes
-// at once if one of them gets the close within a second, otherwise when the session has timed out. It may be called more than once.
+// Close ends the session and waits until all goroutines of the client have ended. The servers
+// delete the session's nodes at once if one of them gets the close within a second, otherwise when
+// the session has timed out. It may be called more than once.
 //
-// Close is a cleanup, see CleanupContext: it waits also if ctx has ended, so that a program which a signal ends leaves nothing behind. It returns nil when a server has
-// closed the session, or if there is none. Otherwise the error wraps ErrUnconfirmed. If it wraps context.DeadlineExceeded, too, Close goes on in the background.
-// An error without ErrUnconfirmed says that the handler of the log has not taken all records.
+// Close is a cleanup, see CleanupContext: it waits also if ctx has ended, so that a program which a
+// signal ends leaves nothing behind. It returns nil when a server has closed the session, or if
+// there is none. Otherwise the error wraps ErrUnconfirmed. If it wraps context.DeadlineExceeded,
+// too, Close goes on in the background. An error without ErrUnconfirmed says that the handler of
+// the log has not taken all records.
 func (c *Client) Close(ctx context.Context) error {
 	c.beginClose()
 	ctx, cancel := c.CleanupContext(ctx)
@@ -173,11 +179,13 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-c.logging.tasks.Done():
 		return closeError(c.left)
 	case <-ctx.Done(): // the session may be closed all the same
-		return errors.Join(closeError(c.left), fmt.Errorf("framework: close: the log's handler has not taken all records: %w", failure.Ended(ctx)))
+		return errors.Join(closeError(c.left),
+			fmt.Errorf("framework: close: the log's handler has not taken all records: %w", failure.Ended(ctx)))
 	}
 }
 
-// closeError returns the error of a Close that the servers have not confirmed for this reason, or nil if there is none.
+// closeError returns the error of a Close that the servers have not confirmed for this reason, or
+// nil if there is none.
 func closeError(reason error) error {
 	if reason == nil {
 		return nil
@@ -191,12 +199,15 @@ func (c *Client) beginClose() {
 	c.start.Do(func() { close(c.stopped) })
 }
 
-// CleanupContext returns the context of a cleanup: of a call that gives back what its caller has, and tells the servers. It has the values of ctx, and ends
-// after Config.CleanupTimeout, or at the deadline of ctx if that still lies ahead. All cleanups of this module use it: Close, Lease.Release, Term.Resign,
-// Membership.Leave and the others. Use it for your own last writes.
+// CleanupContext returns the context of a cleanup: of a call that gives back what its caller has,
+// and tells the servers. It has the values of ctx, and ends after Config.CleanupTimeout, or at the
+// deadline of ctx if that still lies ahead. All cleanups of this module use it: Close,
+// Lease.Release, Term.Resign, Membership.Leave and the others. Use it for your own last writes.
 //
-// A cleanup does not end with ctx otherwise: it mostly runs because ctx has ended, by a signal for example, and what it does not give back others wait for until
-// the session times out. A deadline that has passed is such an end, and does not bound the cleanup either. Call cancel when the cleanup is done.
+// A cleanup does not end with ctx otherwise: it mostly runs because ctx has ended, by a signal for
+// example, and what it does not give back others wait for until the session times out. A deadline
+// that has passed is such an end, and does not bound the cleanup either. Call cancel when the
+// cleanup is done.
 func (c *Client) CleanupContext(ctx context.Context) (cleanup context.Context, cancel context.CancelFunc) {
 	c.mu.Lock()
 	bound := c.cfg.CleanupTimeout
@@ -213,7 +224,8 @@ func (c *Client) CleanupContext(ctx context.Context) (cleanup context.Context, c
 }
 
 // States yields the changes of the client's sessions from now on, in order, until ctx ends or the
-// client is closed. In the latter case the end of its session is the last change. A slow reader gets all changes, too.
+// client is closed. In the latter case the end of its session is the last change. A slow reader
+// gets all changes, too.
 func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 	next := c.changes.subscribe()
 	return func(yield func(StateChange) bool) {
@@ -235,20 +247,23 @@ func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 	}
 }
 
-// Follow yields the value of a node, now and after each change, across lost connections and sessions. A missing node is a value.
+// Follow yields the value of a node, now and after each change, across lost connections and
+// sessions. A missing node is a value.
 //
-// Guarantee: the first value is at least as new as every write that was committed before the loop began. Each value is newer than the one before it, also if
-// the node was deleted and created again. After an outage, the latest value follows. A slow reader skips to the latest value. When the loop ends, it leaves no
-// goroutine and no watch.
+// Guarantee: the first value is at least as new as every write that was committed before the loop
+// began. Each value is newer than the one before it, also if the node was deleted and created
+// again. After an outage, the latest value follows. A slow reader skips to the latest value. When
+// the loop ends, it leaves no goroutine and no watch.
 //
-// Not guaranteed: that the loop yields each value. After the servers were restored from a backup, the loop keeps the newer value that it has seen, and logs a
-// warning: end all loops of this client over the node, and begin again.
+// Not guaranteed: that the loop yields each value. After the servers were restored from a backup,
+// the loop keeps the newer value that it has seen, and logs a warning: end all loops of this client
+// over the node, and begin again.
 //
-// All loops over one path of a client share one watch and its reads. After a reconnect and on a new session, the client reads again after a random
-// part of Config.FollowSpread.
+// All loops over one path of a client share one watch and its reads. After a reconnect and on a new
+// session, the client reads again after a random part of Config.FollowSpread.
 //
-// The loop ends without an error when ctx ends. Otherwise it yields the error that ends it last: it wraps ErrClosed, ErrAuthFailed, ErrNoAuth,
-// ErrInvalidPath or ErrTooLarge.
+// The loop ends without an error when ctx ends. Otherwise it yields the error that ends it last: it
+// wraps ErrClosed, ErrAuthFailed, ErrNoAuth, ErrInvalidPath or ErrTooLarge.
 func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[NodeValue, error] {
 	return func(yield func(NodeValue, error) bool) {
 		err := c.followed.yieldValues(ctx, c.ctx, path, func(v NodeValue) bool { return yield(v, nil) })
@@ -267,18 +282,22 @@ type Status struct {
 	State State
 	// Epoch and SessionID are the present session's, 0 while there is none.
 	Epoch, SessionID int64
-	// LeaseRemaining is how long the session's holds last if no server answers any more; see Session.LeaseRemaining.
+	// LeaseRemaining is how long the session's holds last if no server answers any more; see
+	// Session.LeaseRemaining.
 	LeaseRemaining time.Duration
-	// Cause is the reason of the latest suspension or loss of a session, with the server of its connection, also after the client has recovered. It is nil
-	// if no session was suspended or lost.
+	// Cause is the reason of the latest suspension or loss of a session, with the server of its
+	// connection, also after the client has recovered. It is nil if no session was suspended or
+	// lost.
 	Cause error
 	// Awake says that the session proves its life. A session that is not awake has no holds.
 	Awake bool
-	// Servers are the addresses that the client tries, each with its last failure since the client last used it.
+	// Servers are the addresses that the client tries, each with its last failure since the client
+	// last used it.
 	Servers []ServerError
 	// EphemeralBytes is the number of bytes that count towards Config.MaxEphemeralBytes.
 	EphemeralBytes int
-	// Requests counts the requests that the client has sent on all sessions, with repetitions and without pings.
+	// Requests counts the requests that the client has sent on all sessions, with repetitions and
+	// without pings.
 	Requests int64
 }
 
@@ -306,8 +325,10 @@ func (c *Client) recordState(change StateChange) {
 	c.changes.publish(change)
 }
 
-// SetServers replaces the client's servers, as Config.Servers lists them at the start. It does not wait, and closes no connection: the client makes its next
-// connection to one of the new servers. The error wraps ErrInvalidConfig. A watchdog keeps the servers of New, and the one that the client is connected to.
+// SetServers replaces the client's servers, as Config.Servers lists them at the start. It does not
+// wait, and closes no connection: the client makes its next connection to one of the new servers.
+// The error wraps ErrInvalidConfig. A watchdog keeps the servers of New, and the one that the
+// client is connected to.
 func (c *Client) SetServers(list ...string) error {
 	cfg := c.cfg
 	cfg.Servers = list
@@ -369,7 +390,8 @@ func (c *Client) removeSession(s *Session) {
 	}
 }
 
-// checkGrantedTimeout logs how the granted session timeout differs from the configured one: for the first connection, and when a server grants less than the others before.
+// checkGrantedTimeout logs how the granted session timeout differs from the configured one: for the
+// first connection, and when a server grants less than the others before.
 func (c *Client) checkGrantedTimeout(t time.Duration) {
 	c.mu.Lock()
 	isSmallest := c.granted == 0 || t < c.granted
@@ -382,17 +404,22 @@ func (c *Client) checkGrantedTimeout(t time.Duration) {
 	}
 	switch asked := c.cfg.SessionTimeout; {
 	case t < asked:
-		c.log.Warn("the servers grant a shorter session timeout", "asked", asked, "granted", t, "survived", longestInterruption(t, c.cfg.furtherBack()).Truncate(time.Millisecond),
-			"advice", "longer interruptions end holds: raise the servers' maxSessionTimeout, or configure a shorter SessionTimeout")
+		c.log.Warn("the servers grant a shorter session timeout", "asked", asked, "granted", t, "survived",
+			longestInterruption(t, c.cfg.furtherBack()).Truncate(time.Millisecond),
+			"advice", "longer interruptions end holds: raise the servers' maxSessionTimeout, or configure a shorter "+
+				"SessionTimeout")
 	case t > asked:
-		c.log.Info("the servers grant a longer session timeout, so they will notice a crash later", "asked", asked, "granted", t)
+		c.log.Info("the servers grant a longer session timeout, so they will notice a crash later", "asked",
+			asked, "granted", t)
 	}
 	if t < 8*time.Second {
-		c.log.Warn("the session timeout is short: it should be at least 4 server ticks, 8 s with the usual tick", "granted", t)
+		c.log.Warn("the session timeout is short: it should be at least 4 server ticks, 8 s with the usual tick",
+			"granted", t)
 	}
 }
 
-// Get reads a node's data and Stat; see Session.Get. When the session is lost meanwhile, Get reads on the next one, and so do the client's other reads.
+// Get reads a node's data and Stat; see Session.Get. When the session is lost meanwhile, Get reads
+// on the next one, and so do the client's other reads.
 func (c *Client) Get(ctx context.Context, path string) (data []byte, st Stat, err error) {
 	err = c.repeatOnSessions(ctx, func(s *Session) error { data, st, err = s.Get(ctx, path); return err })
 	return data, st, failure.Wrap("get", path, err)
@@ -443,7 +470,8 @@ func (c *Client) MakeDirs(ctx context.Context, dir string) error {
 // Set writes a node's data; see Session.Set. A session lost meanwhile is ErrSessionLost, and
 // ErrOutcomeUnknown if the request was sent.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (st Stat, err error) {
-	err = c.onceOnSession(ctx, "set", path, func(s *Session) error { st, err = s.Set(ctx, path, data, version); return err })
+	err = c.onceOnSession(ctx, "set", path,
+		func(s *Session) error { st, err = s.Set(ctx, path, data, version); return err })
 	return st, err
 }
 
@@ -453,8 +481,9 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.onceOnSession(ctx, "delete", path, func(s *Session) error { return s.Delete(ctx, path, version) })
 }
 
-// Multi runs a transaction on the present session; see Session.Multi. A session lost meanwhile is ErrSessionLost, and ErrOutcomeUnknown if the request
-// was sent. When a guard's hold has ended, Multi returns a *TxError without waiting for a session.
+// Multi runs a transaction on the present session; see Session.Multi. A session lost meanwhile is
+// ErrSessionLost, and ErrOutcomeUnknown if the request was sent. When a guard's hold has ended,
+// Multi returns a *TxError without waiting for a session.
 func (c *Client) Multi(ctx context.Context, ops ...Op) (rs []OpResult, err error) {
 	if err := checkConditions(ops); err != nil {
 		return nil, err
@@ -466,7 +495,8 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) (rs []OpResult, err error
 	return s.Multi(ctx, ops...)
 }
 
-// repeatOnSessions runs f, which must be safe to repeat, on session after session, as long as it fails because its session is lost.
+// repeatOnSessions runs f, which must be safe to repeat, on session after session, as long as it
+// fails because its session is lost.
 func (c *Client) repeatOnSessions(ctx context.Context, f func(*Session) error) error {
 	for {
 		s, err := c.Session(ctx)

@@ -34,7 +34,8 @@ func TestACloseAfterALongCutTellsTheServers(t *testing.T) {
 	require.Zero(t, left)
 }
 
-// TestCloseWhileSuspendedDoesNotExtendHolds: the link comes back amid the farewell, but its answer comes after it.
+// TestCloseWhileSuspendedDoesNotExtendHolds: the link comes back amid the farewell, but its answer
+// comes after it.
 func TestCloseWhileSuspendedDoesNotExtendHolds(t *testing.T) {
 	worst := time.Duration(0)
 	for range 30 {

@@ -16,57 +16,72 @@ import (
 
 // The defaults of Config.
 const (
-	// defaultSessionTimeout is long enough for a restart or an election of servers to end no hold: docs/timeouts.md.
+	// defaultSessionTimeout is long enough for a restart or an election of servers to end no hold:
+	// docs/timeouts.md.
 	defaultSessionTimeout = 30 * time.Second
 	defaultDialTimeout    = time.Second
 	defaultRetryBase      = 50 * time.Millisecond
 	defaultRetryMax       = 5 * time.Second
 	defaultFollowSpread   = time.Second
 	defaultRoot           = "/"
-	// defaultMaxEphemeralBytes is below what a server accepts in one request by default (jute.maxbuffer).
+	// defaultMaxEphemeralBytes is below what a server accepts in one request by default
+	// (jute.maxbuffer).
 	defaultMaxEphemeralBytes = 900_000
 	defaultPort              = "2181"
 )
 
-// cleanupsInTimeout says which part of a session timeout a cleanup may wait for the servers: later the servers end the session soon anyway.
+// cleanupsInTimeout says which part of a session timeout a cleanup may wait for the servers: later
+// the servers end the session soon anyway.
 const cleanupsInTimeout = 3
 
 // Config says how a client connects. The zero value of every field but Servers is usable.
 type Config struct {
-	// Servers are the addresses of the ensemble, host:port or host (then port 2181). At least one. A name stands for all of its addresses; the client looks
-	// it up again after each round in which it has tried all servers. It tries them in random order.
+	// Servers are the addresses of the ensemble, host:port or host (then port 2181). At least one.
+	// A name stands for all of its addresses; the client looks it up again after each round in
+	// which it has tried all servers. It tries them in random order.
 	Servers []string
-	// SessionTimeout is T, the timeout that the client asks of the servers. They grant 2 to 20 of their ticks (4 s to 40 s at the usual tick of 2 s), and the
-	// client logs a warning if they grant less. Holds survive an interruption of nearly T/2; the servers notice a crash after about T, or at once with
-	// WithWatchdog. docs/timeouts.md helps to choose. T should be at least 4 server ticks. Default 30 s.
+	// SessionTimeout is T, the timeout that the client asks of the servers. They grant 2 to 20 of
+	// their ticks (4 s to 40 s at the usual tick of 2 s), and the client logs a warning if they
+	// grant less. Holds survive an interruption of nearly T/2; the servers notice a crash after
+	// about T, or at once with WithWatchdog. docs/timeouts.md helps to choose. T should be at least
+	// 4 server ticks. Default 30 s.
 	SessionTimeout time.Duration
-	// ObserverMasters must be true in every client of an ensemble that has observerMasterPort in a server's zoo.cfg. There, observers get their packets from
-	// followers, and leases must last T/4 less to be safe. A client cannot detect this by itself; see docs/guarantees.md. Default false.
+	// ObserverMasters must be true in every client of an ensemble that has observerMasterPort in a
+	// server's zoo.cfg. There, observers get their packets from followers, and leases must last T/4
+	// less to be safe. A client cannot detect this by itself; see docs/guarantees.md. Default
+	// false.
 	ObserverMasters bool
-	// AlwaysAwake makes sessions prove their life all the time while they are connected, with four writes and syncs in each SessionTimeout. By default a
-	// session without holds is dormant: see Session. Set it if your own recipes rely on Session.Context.
+	// AlwaysAwake makes sessions prove their life all the time while they are connected, with four
+	// writes and syncs in each SessionTimeout. By default a session without holds is dormant: see
+	// Session. Set it if your own recipes rely on Session.Context.
 	AlwaysAwake bool
 	// DialTimeout bounds one attempt to reach one server. Default 1 s.
 	DialTimeout time.Duration
 	// RetryBase is the first pause after every server has failed once, RetryMax the longest. Pauses
-	// double, with random jitter. Defaults 50 ms and 5 s. The pauses between attempts to connect grow to a quarter of SessionTimeout at most.
+	// double, with random jitter. Defaults 50 ms and 5 s. The pauses between attempts to connect
+	// grow to a quarter of SessionTimeout at most.
 	RetryBase, RetryMax time.Duration
-	// FollowSpread bounds how long Follow waits before it reads a node again, after a reconnect and on a new session. Each client draws a shorter time
-	// at random, so that the many clients of a lost server do not all read at once. A quarter of the session timeout is another bound. Default 1 s.
+	// FollowSpread bounds how long Follow waits before it reads a node again, after a reconnect and
+	// on a new session. Each client draws a shorter time at random, so that the many clients of a
+	// lost server do not all read at once. A quarter of the session timeout is another bound.
+	// Default 1 s.
 	FollowSpread time.Duration
-	// CleanupTimeout bounds how long a cleanup waits for the servers, such as Lease.Release, Term.Resign, Membership.Leave and Client.Close; see
-	// Client.CleanupContext. It is at most a third of SessionTimeout, and of the timeout that the servers grant. Default: that third.
+	// CleanupTimeout bounds how long a cleanup waits for the servers, such as Lease.Release,
+	// Term.Resign, Membership.Leave and Client.Close; see Client.CleanupContext. It is at most a
+	// third of SessionTimeout, and of the timeout that the servers grant. Default: that third.
 	CleanupTimeout time.Duration
-	// MaxEphemeralBytes bounds the paths of the ephemeral nodes of one session, in bytes: some 10,000 locks and waiters. A create beyond it fails with
-	// ErrTooLarge. The servers delete a session's nodes in one transaction that names them all; if that is larger than they accept (jute.maxbuffer and
-	// jute.maxbuffer.extrasize, together 2 MiB by default), the ensemble stops working (ZOOKEEPER-4306). Raise it only together with those settings. Default 900,000.
+	// MaxEphemeralBytes bounds the paths of the ephemeral nodes of one session, in bytes: some
+	// 10,000 locks and waiters. A create beyond it fails with ErrTooLarge. The servers delete a
+	// session's nodes in one transaction that names them all; if that is larger than they accept
+	// (jute.maxbuffer and jute.maxbuffer.extrasize, together 2 MiB by default), the ensemble stops
+	// working (ZOOKEEPER-4306). Raise it only together with those settings. Default 900,000.
 	MaxEphemeralBytes int
 	// Root is the namespace: every path is below it. Default "/".
 	Root string
 	// Auth is presented to the servers on every connection.
 	Auth []Credential
-	// ACL is that of the nodes that the client creates, ParentACL that of the directories that MakeDirs and the recipes make.
-	// Default: Open without Auth, CreatorOnly with Auth.
+	// ACL is that of the nodes that the client creates, ParentACL that of the directories that
+	// MakeDirs and the recipes make. Default: Open without Auth, CreatorOnly with Auth.
 	ACL, ParentACL []ACL
 	// TLS, when not nil, encrypts the connections. ServerName defaults to each server's host.
 	TLS *tls.Config
@@ -111,7 +126,8 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"SessionTimeout", c.SessionTimeout}, {"DialTimeout", c.DialTimeout}, {"RetryBase", c.RetryBase}, {"RetryMax", c.RetryMax}, {"FollowSpread", c.FollowSpread},
+	}{{"SessionTimeout", c.SessionTimeout}, {"DialTimeout", c.DialTimeout}, {"RetryBase", c.RetryBase},
+		{"RetryMax", c.RetryMax}, {"FollowSpread", c.FollowSpread},
 		{"CleanupTimeout", c.CleanupTimeout}} {
 		if d.d < 0 {
 			return invalidConfig("%s is %v: it must be positive", d.name, d.d)
@@ -181,11 +197,13 @@ func validServer(s string) error {
 	scheme, _, isURL := strings.Cut(s, "://")
 	switch {
 	case strings.Contains(s, "@"): // the error does not show s, which may have a password
-		return invalidConfig("a server's address has a user's name before the @; give credentials in Config.Auth, or by %s", EnvAuthFile)
+		return invalidConfig("a server's address has a user's name before the @; give credentials in "+
+			"Config.Auth, or by %s", EnvAuthFile)
 	case isURL:
 		return invalidConfig("server %q begins with %s://; write host:port", s, scheme)
 	case strings.Contains(s, ","):
-		return invalidConfig("server %q has several addresses; give each one by itself, or the whole text to ParseServers", s)
+		return invalidConfig("server %q has several addresses; give each one by itself, or the whole text to "+
+			"ParseServers", s)
 	case strings.Contains(s, "/"):
 		host, root, _ := strings.Cut(s, "/")
 		return invalidConfig("server %q has a path behind it; write %q and set Root to %q", s, host, "/"+root)
@@ -222,20 +240,23 @@ func withPort(s string) string {
 
 // Environment variables that ConfigFromEnv reads.
 const (
-	EnvServers         = "LOCKSTEP_SERVERS"          // host:port,host:port, perhaps with a root behind it: see ParseServers
+	// host:port,host:port, perhaps with a root behind it: see ParseServers
+	EnvServers         = "LOCKSTEP_SERVERS"
 	EnvSessionTimeout  = "LOCKSTEP_SESSION_TIMEOUT"  // a duration, such as 10s
 	EnvObserverMasters = "LOCKSTEP_OBSERVER_MASTERS" // true if a server has observerMasterPort: Config.ObserverMasters
 	EnvRoot            = "LOCKSTEP_ROOT"             // namespace
 	EnvIdentity        = "LOCKSTEP_IDENTITY"         // name shown to others
-	EnvAuthFile        = "LOCKSTEP_AUTH_FILE"        // a file whose content is user:password (digest); before LOCKSTEP_AUTH
-	EnvAuth            = "LOCKSTEP_AUTH"             // user:password (digest); the file form is safer
-	EnvTLSCA           = "LOCKSTEP_TLS_CA"           // PEM file; turns TLS on
-	EnvTLSCert         = "LOCKSTEP_TLS_CERT"         // PEM file of the client's certificate
-	EnvTLSKey          = "LOCKSTEP_TLS_KEY"          // PEM file of the client's key
+	// a file whose content is user:password (digest); before LOCKSTEP_AUTH
+	EnvAuthFile = "LOCKSTEP_AUTH_FILE"
+	EnvAuth     = "LOCKSTEP_AUTH"     // user:password (digest); the file form is safer
+	EnvTLSCA    = "LOCKSTEP_TLS_CA"   // PEM file; turns TLS on
+	EnvTLSCert  = "LOCKSTEP_TLS_CERT" // PEM file of the client's certificate
+	EnvTLSKey   = "LOCKSTEP_TLS_KEY"  // PEM file of the client's key
 )
 
-// ConfigFromEnv returns a Config from the LOCKSTEP_ variables above. Fields without a variable stay empty.
-// A value that cannot be used is an error that wraps ErrInvalidConfig and names the variable.
+// ConfigFromEnv returns a Config from the LOCKSTEP_ variables above. Fields without a variable stay
+// empty. A value that cannot be used is an error that wraps ErrInvalidConfig and names the
+// variable.
 func ConfigFromEnv() (Config, error) {
 	c := Config{Identity: os.Getenv(EnvIdentity)}
 	var err error
@@ -244,7 +265,8 @@ func ConfigFromEnv() (Config, error) {
 	}
 	if root := os.Getenv(EnvRoot); root != "" {
 		if c.Root != "" && c.Root != root {
-			return Config{}, invalidConfig("%s ends in %s, and %s is %s: give one of them", EnvServers, c.Root, EnvRoot, root)
+			return Config{}, invalidConfig("%s ends in %s, and %s is %s: give one of them", EnvServers, c.Root,
+				EnvRoot, root)
 		}
 		c.Root = root
 	}
@@ -278,9 +300,10 @@ func splitServers(list string) []string {
 	return out
 }
 
-// ParseServers reads a connection string as other ZooKeeper clients take it: host:port,host:port with an optional root behind
-// the last address, such as zk1:2181,zk2:2181/app, and an optional zk:// or zookeeper:// before it. Ports default to 2181. An empty
-// text has no servers. The root is empty when the text has none. The error wraps ErrInvalidConfig and shows the text.
+// ParseServers reads a connection string as other ZooKeeper clients take it: host:port,host:port
+// with an optional root behind the last address, such as zk1:2181,zk2:2181/app, and an optional
+// zk:// or zookeeper:// before it. Ports default to 2181. An empty text has no servers. The root is
+// empty when the text has none. The error wraps ErrInvalidConfig and shows the text.
 func ParseServers(list string) (servers []string, root string, err error) {
 	addresses := strings.TrimSpace(list)
 	if strings.Contains(addresses, "@") { // an error that shows list might show a password
@@ -313,7 +336,8 @@ func ParseServers(list string) (servers []string, root string, err error) {
 	return servers, root, nil
 }
 
-// readAuthFromEnv takes the credentials from the file, or else from the variable. A file without credentials is an error: without any, nodes are open to everybody.
+// readAuthFromEnv takes the credentials from the file, or else from the variable. A file without
+// credentials is an error: without any, nodes are open to everybody.
 func (c *Config) readAuthFromEnv() error {
 	auth, source := os.Getenv(EnvAuth), EnvAuth
 	if file := os.Getenv(EnvAuthFile); file != "" {
@@ -322,7 +346,8 @@ func (c *Config) readAuthFromEnv() error {
 			return invalidConfig("%s: %w", EnvAuthFile, err)
 		}
 		const readableByAll = 0o004
-		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&readableByAll != 0 && runtime.GOOS != "windows" {
+		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&readableByAll != 0 &&
+			runtime.GOOS != "windows" {
 			c.readableAuthFile = file
 		}
 		auth, source = strings.TrimSpace(string(content)), EnvAuthFile+": "+file

@@ -31,10 +31,11 @@ func TestBadConfigIsRefusedByName(t *testing.T) {
 		"SessionTimeout is -1s: it must be positive":    {Servers: one, SessionTimeout: -time.Second},
 		"SessionTimeout is 1µs: it must be between 1ms": {Servers: one, SessionTimeout: time.Microsecond},
 		"DialTimeout is -1s":                            {Servers: one, DialTimeout: -time.Second},
-		"RetryMax 1s is below RetryBase 2s":             {Servers: one, RetryBase: 2 * time.Second, RetryMax: time.Second},
-		`Root: invalid path "x": it must begin with a`:  {Servers: one, Root: "x"},
-		`Root: invalid path "/x/": empty element`:       {Servers: one, Root: "/x/"},
-		"Auth[0] has no scheme":                         {Servers: one, Auth: []framework.Credential{{}}},
+		"RetryMax 1s is below RetryBase 2s": {Servers: one, RetryBase: 2 * time.Second,
+			RetryMax: time.Second},
+		`Root: invalid path "x": it must begin with a`: {Servers: one, Root: "x"},
+		`Root: invalid path "/x/": empty element`:      {Servers: one, Root: "/x/"},
+		"Auth[0] has no scheme":                        {Servers: one, Auth: []framework.Credential{{}}},
 	} {
 		err := cfg.Validate()
 		require.ErrorIs(t, err, framework.ErrInvalidConfig, want)
@@ -46,7 +47,8 @@ func TestBadConfigIsRefusedByName(t *testing.T) {
 
 func TestBadOptionsAreRefused(t *testing.T) {
 	cfg := framework.Config{Servers: []string{"zk"}}
-	for _, o := range []framework.Option{framework.WithLogger(nil), framework.WithDialer(nil), framework.WithClock(nil)} {
+	for _, o := range []framework.Option{framework.WithLogger(nil), framework.WithDialer(nil),
+		framework.WithClock(nil)} {
 		_, err := framework.New(cfg, o)
 		require.ErrorIs(t, err, framework.ErrInvalidConfig)
 		require.ErrorContains(t, err, "is nil")
@@ -124,7 +126,8 @@ func TestARootIsGivenOnce(t *testing.T) {
 	require.ErrorContains(t, err, "LOCKSTEP_SERVERS ends in /app, and LOCKSTEP_ROOT is /other: give one of them")
 }
 
-// TestAFileWithoutCredentialsIsRefused: without credentials, what a client creates would be open to everybody. The other variable does not help: it is not asked.
+// TestAFileWithoutCredentialsIsRefused: without credentials, what a client creates would be open to
+// everybody. The other variable does not help: it is not asked.
 func TestAFileWithoutCredentialsIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "auth")
 	t.Setenv(framework.EnvAuthFile, file)
@@ -175,7 +178,8 @@ func TestConfigFromEnv(t *testing.T) {
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), "s3cret")
 
 	for name, value := range map[string]string{
-		framework.EnvSessionTimeout: "soon", framework.EnvAuthFile: "/no/such/file", framework.EnvTLSCA: "/no/such/file",
+		framework.EnvSessionTimeout: "soon", framework.EnvAuthFile: "/no/such/file",
+		framework.EnvTLSCA: "/no/such/file",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)

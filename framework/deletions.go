@@ -26,14 +26,15 @@ type backgroundDeletion struct {
 	queued func()
 
 	// Guarded by the session's deletions until done is closed.
-	zxid           int64
-	paths          []string           // still to be deleted
-	one            [1]string          // holds the paths of most deletions
-	refused        []string           // paths that the servers have refused to delete; tried again after the others
-	own            primitives.Created // is deleted only while it is this session's node; its path is "" if there is none
-	ownershipKnown bool               // the servers have said whether own is this session's, and no request was sent since
-	isOwn          bool               // their answer
-	try            int                // the number of the latest try
+	zxid    int64
+	paths   []string  // still to be deleted
+	one     [1]string // holds the paths of most deletions
+	refused []string  // paths that the servers have refused to delete; tried again after the others
+	// is deleted only while it is this session's node; its path is "" if there is none
+	own            primitives.Created
+	ownershipKnown bool // the servers have said whether own is this session's, and no request was sent since
+	isOwn          bool // their answer
+	try            int  // the number of the latest try
 	retries        *backoff.Backoff
 	err            error // once done is closed: why the servers have not confirmed the deletion
 
@@ -78,11 +79,13 @@ func (d *backgroundDeletion) markDone(err error) {
 	d.tasks.End()
 }
 
-// pendingDeletions are a session's deletions in the background that have no answer yet. On each new connection they are the first requests. So once a caller knows
-// that a deletion is queued, its own later requests reach the servers after the deletion.
+// pendingDeletions are a session's deletions in the background that have no answer yet. On each new
+// connection they are the first requests. So once a caller knows that a deletion is queued, its own
+// later requests reach the servers after the deletion.
 //
-// A deletion is made of tries. A try reads who owns the own node, if the deletion has one, and then sends the request that deletes. A try without an answer ends with
-// its connection, and the next connection begins another try.
+// A deletion is made of tries. A try reads who owns the own node, if the deletion has one, and then
+// sends the request that deletes. A try without an answer ends with its connection, and the next
+// connection begins another try.
 type pendingDeletions struct {
 	transport *transport
 	owned     *ownedBytes
@@ -111,7 +114,8 @@ func (ds *pendingDeletions) requestDeletion(d *backgroundDeletion) {
 	ds.beginTry(d)
 }
 
-// beginTry begins a try, and unlocks mu. It keeps mu until the request is queued, so that resendAll begins its try either before or after this one.
+// beginTry begins a try, and unlocks mu. It keeps mu until the request is queued, so that resendAll
+// begins its try either before or after this one.
 func (ds *pendingDeletions) beginTry(d *backgroundDeletion) {
 	if d.own.Path != "" && !d.ownershipKnown {
 		ds.transport.mon.Send(ds.ownershipRequest(d)...)
@@ -129,18 +133,21 @@ func (ds *pendingDeletions) beginTry(d *backgroundDeletion) {
 	}
 }
 
-// isLatestTry reports whether a deletion waits for the outcome of the try with this number. Guarded by mu.
+// isLatestTry reports whether a deletion waits for the outcome of the try with this number. Guarded
+// by mu.
 func (ds *pendingDeletions) isLatestTry(d *backgroundDeletion, try int) bool {
 	_, waits := ds.waiting[d]
 	return waits && d.try == try
 }
 
-// resendAll begins a new try of each pending deletion. It hands the requests to admit, which sends them first and then lets others pass on a new connection. For an
-// own node it asks for the owner first, and deletes the node when the answer comes. That is still before the requests of callers: they wait for the proof of life,
-// which is sent behind the question and is answered after it.
+// resendAll begins a new try of each pending deletion. It hands the requests to admit, which sends
+// them first and then lets others pass on a new connection. For an own node it asks for the owner
+// first, and deletes the node when the answer comes. That is still before the requests of callers:
+// they wait for the proof of life, which is sent behind the question and is answered after it.
 func (ds *pendingDeletions) resendAll(admit func(first []*link.Call)) {
 	ds.mu.Lock()
-	again := slices.SortedFunc(maps.Keys(ds.waiting), func(a, b *backgroundDeletion) int { return cmp.Compare(ds.waiting[a], ds.waiting[b]) })
+	again := slices.SortedFunc(maps.Keys(ds.waiting),
+		func(a, b *backgroundDeletion) int { return cmp.Compare(ds.waiting[a], ds.waiting[b]) })
 	var calls []*link.Call
 	var queued, gone []*backgroundDeletion // gone: no node is left to delete
 	for _, d := range again {
@@ -165,45 +172,49 @@ func (ds *pendingDeletions) resendAll(admit func(first []*link.Call)) {
 	}
 }
 
-// ownershipRequest prepares the question whether the own node is still this session's. Guarded by mu. Its Done function does not lock mu when the connection is lost, since
-// mu may be held then.
+// ownershipRequest prepares the question whether the own node is still this session's. Guarded by
+// mu. Its Done function does not lock mu when the connection is lost, since mu may be held then.
 //
-// A transaction without effect (see requester.sync) comes before each question but the first. The answer to a former deletion may have been lost: this server may not have seen yet that the node was deleted, and
-// created again by another session.
+// A transaction without effect (see requester.sync) comes before each question but the first. The
+// answer to a former deletion may have been lost: this server may not have seen yet that the node
+// was deleted, and created again by another session.
 func (ds *pendingDeletions) ownershipRequest(d *backgroundDeletion) (calls []*link.Call) {
 	var unsynced error
 	if d.try > 0 {
 		check := []wire.MultiPart{checkOpPart(ds.transport.ns.serverPath("/"), AnyVersion)}
-		calls = append(calls, &link.Call{Op: wire.OpMulti, Body: &wire.MultiRequest{Parts: check}, Done: func(r link.Reply) {
-			unsynced = replyError(r)
-		}})
+		calls = append(calls, &link.Call{Op: wire.OpMulti, Body: &wire.MultiRequest{Parts: check},
+			Done: func(r link.Reply) {
+				unsynced = replyError(r)
+			}})
 	}
 	d.try++
 	try := d.try
-	return append(calls, &link.Call{Op: wire.OpExists, Body: &wire.WatchRequest{Path: ds.transport.ns.serverPath(d.own.Path)}, Done: func(r link.Reply) {
-		if r.Err != nil {
-			return // the next connection begins another try
-		}
-		o := decodeAnswer(r, decodeStatOnly)
-		switch {
-		case unsynced != nil:
-			ds.retryAfterPause(d, try, unsynced)
-			return
-		case o.err != nil && !errors.Is(o.err, ErrNoNode):
-			ds.retryAfterPause(d, try, o.err)
-			return
-		}
-		ds.mu.Lock()
-		if !ds.isLatestTry(d, try) {
-			ds.mu.Unlock()
-			return
-		}
-		d.ownershipKnown, d.isOwn = true, o.err == nil && o.v.stat.Czxid == d.own.Zxid
-		ds.beginTry(d)
-	}})
+	return append(calls, &link.Call{Op: wire.OpExists,
+		Body: &wire.WatchRequest{Path: ds.transport.ns.serverPath(d.own.Path)}, Done: func(r link.Reply) {
+			if r.Err != nil {
+				return // the next connection begins another try
+			}
+			o := decodeAnswer(r, decodeStatOnly)
+			switch {
+			case unsynced != nil:
+				ds.retryAfterPause(d, try, unsynced)
+				return
+			case o.err != nil && !errors.Is(o.err, ErrNoNode):
+				ds.retryAfterPause(d, try, o.err)
+				return
+			}
+			ds.mu.Lock()
+			if !ds.isLatestTry(d, try) {
+				ds.mu.Unlock()
+				return
+			}
+			d.ownershipKnown, d.isOwn = true, o.err == nil && o.v.stat.Czxid == d.own.Zxid
+			ds.beginTry(d)
+		}})
 }
 
-// deleteRequest prepares the request that deletes, or returns nil if no node is left. Guarded by mu.
+// deleteRequest prepares the request that deletes, or returns nil if no node is left. Guarded by
+// mu.
 func (ds *pendingDeletions) deleteRequest(d *backgroundDeletion) *link.Call {
 	d.try++
 	try := d.try
@@ -223,11 +234,12 @@ func (ds *pendingDeletions) deleteRequest(d *backgroundDeletion) *link.Call {
 	case 0:
 		return nil
 	case 1:
-		return &link.Call{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: paths[0], Number: AnyVersion}, Done: func(r link.Reply) {
-			if r.Err == nil {
-				ds.tryAnswered(d, try, paths, deletionAnswer{0, r.Zxid, replyError(r)})
-			}
-		}}
+		return &link.Call{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: paths[0], Number: AnyVersion},
+			Done: func(r link.Reply) {
+				if r.Err == nil {
+					ds.tryAnswered(d, try, paths, deletionAnswer{0, r.Zxid, replyError(r)})
+				}
+			}}
 	}
 	parts := make([]wire.MultiPart, len(paths))
 	for i, path := range paths {
@@ -244,7 +256,9 @@ func (ds *pendingDeletions) deleteRequest(d *backgroundDeletion) *link.Call {
 
 // deletionAnswer is the servers' answer to a try to delete.
 type deletionAnswer struct {
-	culprit int // the index of the path that the servers have refused to delete, or negative if they have refused the request as a whole
+	// the index of the path that the servers have refused to delete, or negative if they have
+	// refused the request as a whole
+	culprit int
 	zxid    int64
 	err     error
 }
@@ -283,7 +297,8 @@ func (ds *pendingDeletions) tryAnswered(d *backgroundDeletion, try int, paths []
 	ds.beginTry(d)
 }
 
-// retryAfterPause begins another try after a pause, unless a later try has begun by then. The servers have refused this one with err.
+// retryAfterPause begins another try after a pause, unless a later try has begun by then. The
+// servers have refused this one with err.
 func (ds *pendingDeletions) retryAfterPause(d *backgroundDeletion, try int, err error) {
 	ds.mu.Lock()
 	pause, path := d.retries.Next(), d.own.Path

@@ -2,7 +2,8 @@ package framework
 
 import "time"
 
-// dormancy decides whether a session proves its life or may be dormant. The session's mutex guards it.
+// dormancy decides whether a session proves its life or may be dormant. The session's mutex guards
+// it.
 type dormancy struct {
 	holdCount      int           // holds, with whose lease the session ends
 	reasons        int           // other reasons to prove the session's life

@@ -86,7 +86,8 @@ func TestASessionIsAwakeWhileItHolds(t *testing.T) {
 	})
 }
 
-// TestWakingTakesTwoWritesOfOneConnection at any age of the connection; the connect request needs one.
+// TestWakingTakesTwoWritesOfOneConnection at any age of the connection; the connect request needs
+// one.
 func TestWakingTakesTwoWritesOfOneConnection(t *testing.T) {
 	for phase := range 40 {
 		synctest.Test(t, func(t *testing.T) {
@@ -217,7 +218,8 @@ func TestExpiredSessionGetsNoGrant(t *testing.T) {
 	}
 }
 
-// TestDormantSessionSurvivesServerFaults: a suspension of less than its timeout. A longer one ends it.
+// TestDormantSessionSurvivesServerFaults: a suspension of less than its timeout. A longer one ends
+// it.
 func TestDormantSessionSurvivesServerFaults(t *testing.T) {
 	for cut, want := range map[time.Duration]bool{timeout - time.Second: true, timeout + time.Second: false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,30 +9,38 @@ import (
 
 // Errors that say why a call ended. Test for them with errors.Is.
 var (
-	// ErrSessionLost is returned when the session that a call or a grant belongs to has ended:
-	// a server expired the session, or its proof of life lapsed. Everything that was granted to the session has ended too.
+	// ErrSessionLost is returned when the session that a call or a grant belongs to has ended: a
+	// server expired the session, or its proof of life lapsed. Everything that was granted to the
+	// session has ended too.
 	ErrSessionLost = failure.ErrSessionLost
 	// ErrSuspended is returned when the connection was lost while a call was in flight that cannot
 	// be repeated safely. The error of a write wraps ErrOutcomeUnknown too.
 	ErrSuspended = failure.ErrSuspended
-	// ErrOutcomeUnknown is returned when a write was sent and its answer did not come: the connection or the session was lost, or the
-	// context ended; the error wraps that reason too. The write may have happened, and may still happen in the next moments. Call Sync and
-	// read the node before you write again: a write that is repeated at once may be applied twice, or undo a write of another client.
+	// ErrOutcomeUnknown is returned when a write was sent and its answer did not come: the
+	// connection or the session was lost, or the context ended; the error wraps that reason too.
+	// The write may have happened, and may still happen in the next moments. Call Sync and read the
+	// node before you write again: a write that is repeated at once may be applied twice, or undo a
+	// write of another client.
 	ErrOutcomeUnknown = failure.Sentinel("outcome unknown, read the node before you write again")
 	// ErrClosed is returned when the client was closed.
 	ErrClosed = failure.Sentinel("client closed")
-	// ErrUnconfirmed is returned when a cleanup, such as a Release, Resign, Leave or Close, has ended before the servers have confirmed it. The error wraps one
-	// reason, too:
+	// ErrUnconfirmed is returned when a cleanup, such as a Release, Resign, Leave or Close, has
+	// ended before the servers have confirmed it. The error wraps one reason, too:
 	//
-	//   - context.DeadlineExceeded: no answer came within Config.CleanupTimeout, or before the caller's deadline. The deletion goes on in the background while the
-	//     process runs, and Client.Close waits for it.
-	//   - ErrSessionLost or ErrClosed: the session has ended here, and with it all that it held. The servers delete its nodes when it has ended there, too: after a
-	//     session timeout at the latest.
-	//   - a refusal of the servers, such as ErrNoAuth: the client tries again until the session ends.
+	//   - context.DeadlineExceeded: no answer came within Config.CleanupTimeout, or before the
+	//     caller's deadline. The deletion goes on in the background while the process runs, and
+	//     Client.Close waits for it.
+	//   - ErrSessionLost or ErrClosed: the session has ended here, and with it all that it held.
+	//     The servers delete its nodes when it has ended there, too: after a session timeout at the
+	//     latest.
+	//   - a refusal of the servers, such as ErrNoAuth: the client tries again until the session
+	//     ends.
 	//
-	// That of Client.Close wraps none of these if no server could be reached: the servers end the session after its timeout.
+	// That of Client.Close wraps none of these if no server could be reached: the servers end the
+	// session after its timeout.
 	ErrUnconfirmed = failure.ErrUnconfirmed
-	// ErrAuthFailed is returned when a server refused the client's credentials, or wants SASL authentication, which this client does not have.
+	// ErrAuthFailed is returned when a server refused the client's credentials, or wants SASL
+	// authentication, which this client does not have.
 	ErrAuthFailed = failure.Sentinel("authentication failed")
 )
 
@@ -48,11 +56,13 @@ var (
 	ErrNotEmpty = failure.Sentinel("node has children")
 	// ErrNoAuth is returned when the node's ACL does not allow the operation to this client.
 	ErrNoAuth = failure.Sentinel("no permission")
-	// ErrOverloaded is returned when the servers have throttled a request because they have too much to do. They have not executed the request. The client
-	// repeats most requests, with pauses, until the context of the call ends.
+	// ErrOverloaded is returned when the servers have throttled a request because they have too
+	// much to do. They have not executed the request. The client repeats most requests, with
+	// pauses, until the context of the call ends.
 	ErrOverloaded = failure.ErrOverloaded
-	// ErrQuotaExceeded is returned when a write would exceed a quota of the servers on a subtree, which they enforce (enforceQuota). The write has not
-	// happened. The same write fails until an operator or a client deletes nodes there, or an operator raises the quota.
+	// ErrQuotaExceeded is returned when a write would exceed a quota of the servers on a subtree,
+	// which they enforce (enforceQuota). The write has not happened. The same write fails until an
+	// operator or a client deletes nodes there, or an operator raises the quota.
 	ErrQuotaExceeded = failure.Sentinel("quota of the servers exceeded")
 	// ErrNodeGone is the cause of a hold's end when another client has deleted its node.
 	ErrNodeGone = failure.Sentinel("node was deleted")
@@ -64,14 +74,16 @@ var (
 	ErrInvalidConfig = failure.Sentinel("invalid configuration")
 	// ErrInvalidPath is returned when a znode path is empty, relative or malformed.
 	ErrInvalidPath = failure.Sentinel("invalid path")
-	// ErrTooLarge is returned when a request is larger than a server accepts, when the answer for a node is larger than 64 MiB, or when a session would own more
-	// ephemeral nodes than the servers can delete in one transaction (Config.MaxEphemeralBytes). In the last case release some nodes, or use several
-	// clients. Recipes also return it for a search that would read more nodes than its limit.
+	// ErrTooLarge is returned when a request is larger than a server accepts, when the answer for a
+	// node is larger than 64 MiB, or when a session would own more ephemeral nodes than the servers
+	// can delete in one transaction (Config.MaxEphemeralBytes). In the last case release some
+	// nodes, or use several clients. Recipes also return it for a search that would read more nodes
+	// than its limit.
 	ErrTooLarge = failure.Sentinel("too large")
 )
 
-// OpError is the error of one operation on one path. Op is the operation, such as "create" or "lock". Path is the znode path below the client's root.
-// Err is the reason; Unwrap returns it.
+// OpError is the error of one operation on one path. Op is the operation, such as "create" or
+// "lock". Path is the znode path below the client's root. Err is the reason; Unwrap returns it.
 type OpError = failure.OpError
 
 // TxError is returned when the servers refused a transaction: none of its operations has happened.

@@ -21,8 +21,9 @@ type NodeValue struct {
 	Data []byte
 	// Stat is the node's metadata as of Data.
 	Stat Stat
-	// Zxid is the transaction that wrote the data, Stat.Mzxid. For a missing node it is the newest transaction that the server knew. It
-	// rises with each value, also when a node is deleted and created again. Stat.Version does not.
+	// Zxid is the transaction that wrote the data, Stat.Mzxid. For a missing node it is the newest
+	// transaction that the server knew. It rises with each value, also when a node is deleted and
+	// created again. Stat.Version does not.
 	Zxid int64
 }
 
@@ -37,7 +38,8 @@ type followedNodes struct {
 	nodes map[string]*followedNode
 }
 
-// followedNode is one node, its latest value, and the goroutine that reads it as long as it has followers.
+// followedNode is one node, its latest value, and the goroutine that reads it as long as it has
+// followers.
 type followedNode struct {
 	all    *followedNodes
 	path   string
@@ -56,8 +58,8 @@ type followedNode struct {
 	changed   chan struct{} // closed and replaced at each change of the fields above
 }
 
-// yieldValues yields the values of a node. It returns why it ends: ctx or the client has ended, the caller has left the loop, or the servers have refused to
-// read the node.
+// yieldValues yields the values of a node. It returns why it ends: ctx or the client has ended, the
+// caller has left the loop, or the servers have refused to read the node.
 func (all *followedNodes) yieldValues(ctx, client context.Context, path string, yield func(NodeValue) bool) error {
 	if err := ValidatePath(path); err != nil {
 		return err
@@ -89,14 +91,15 @@ func (all *followedNodes) yieldValues(ctx, client context.Context, path string, 
 	}
 }
 
-// addFollower adds a follower and asks for a read. The follower waits for the read with the returned number, so that its first value was read behind a sync
-// after it joined.
+// addFollower adds a follower and asks for a read. The follower waits for the read with the
+// returned number, so that its first value was read behind a sync after it joined.
 func (all *followedNodes) addFollower(path string) (n *followedNode, read int64, err error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	n = all.nodes[path]
 	if n == nil {
-		n = &followedNode{all: all, path: path, ended: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+		n = &followedNode{all: all, path: path, ended: make(chan struct{}), wake: make(chan struct{}, 1),
+			changed: make(chan struct{})}
 		var ctx context.Context
 		ctx, n.cancel = context.WithCancel(context.Background())
 		if !all.tasks.Start(func() { n.readChanges(ctx) }) {
@@ -114,7 +117,8 @@ func (all *followedNodes) addFollower(path string) (n *followedNode, read int64,
 	return n, n.asked, nil
 }
 
-// removeFollower removes a follower. The last one ends the goroutine, which removes the watch, and waits for its end.
+// removeFollower removes a follower. The last one ends the goroutine, which removes the watch, and
+// waits for its end.
 func (all *followedNodes) removeFollower(n *followedNode) {
 	all.mu.Lock()
 	n.followers--
@@ -129,7 +133,8 @@ func (all *followedNodes) removeFollower(n *followedNode) {
 	}
 }
 
-// latestValue returns the latest value and its number, and a channel that is closed at the next change. The number is 0 while the follower's read is not answered.
+// latestValue returns the latest value and its number, and a channel that is closed at the next
+// change. The number is 0 while the follower's read is not answered.
 func (n *followedNode) latestValue(read int64) (value NodeValue, change int64, changed <-chan struct{}, err error) {
 	n.all.mu.Lock()
 	defer n.all.mu.Unlock()
@@ -152,8 +157,10 @@ func (n *followedNode) readChanges(ctx context.Context) {
 	n.wakeFollowers()
 }
 
-// followSession follows the node until the session or ctx ends. It reads behind a sync at first, after each reconnect and when a follower has joined: the
-// server may lag behind the server of the read before. After an event of a watch it reads without a sync, since the server knows the change.
+// followSession follows the node until the session or ctx ends. It reads behind a sync at first,
+// after each reconnect and when a follower has joined: the server may lag behind the server of the
+// read before. After an event of a watch it reads without a sync, since the server knows the
+// change.
 func (n *followedNode) followSession(ctx context.Context, s *Session) error {
 	var w *Watch
 	defer func() { w.stopIfAny() }()
@@ -187,7 +194,8 @@ func (n *followedNode) followSession(ctx context.Context, s *Session) error {
 	}
 }
 
-// readCounts are the numbers of the latest read that a follower has asked for, and of the latest that was answered.
+// readCounts are the numbers of the latest read that a follower has asked for, and of the latest
+// that was answered.
 type readCounts struct{ asked, answered int64 }
 
 func (r readCounts) isReadDue() bool { return r.asked > r.answered }
@@ -208,7 +216,8 @@ func (n *followedNode) hasValue() bool {
 	return n.changes > 0
 }
 
-// publishValue publishes a value that was read, and reports false if the value is older than one before it.
+// publishValue publishes a value that was read, and reports false if the value is older than one
+// before it.
 func (n *followedNode) publishValue(value NodeValue, answers readCounts) bool {
 	if floor := n.takeValue(value, answers); value.Zxid < floor {
 		n.all.log.Warn("a server shows an older state of a node than was seen before; it is read again",
@@ -218,7 +227,8 @@ func (n *followedNode) publishValue(value NodeValue, answers readCounts) bool {
 	return true
 }
 
-// takeValue takes in a value that was read, unless it is older than the floor, and returns the floor.
+// takeValue takes in a value that was read, unless it is older than the floor, and returns the
+// floor.
 func (n *followedNode) takeValue(value NodeValue, answers readCounts) (floor int64) {
 	n.all.mu.Lock()
 	defer n.all.mu.Unlock()
@@ -261,8 +271,8 @@ func (n *followedNode) waitForChange(ctx context.Context, s *Session, w *Watch) 
 	}
 }
 
-// waitToSpreadReads waits for a random part of Config.FollowSpread, so that the clients of a lost server do not all read at once. A follower that joins ends the
-// wait.
+// waitToSpreadReads waits for a random part of Config.FollowSpread, so that the clients of a lost
+// server do not all read at once. A follower that joins ends the wait.
 func (n *followedNode) waitToSpreadReads(ctx context.Context, s *Session) error {
 	return n.waitBeforeRead(ctx, s, rand.N(min(n.all.cfg.FollowSpread, max(s.Timeout()/4, 1))), n.wake)
 }

@@ -88,7 +88,8 @@ func TestFollowYieldsEachValueOfANode(t *testing.T) {
 	})
 }
 
-// TestSyncBringsTheServerUpToDate, also the leader, which answers ZooKeeper's own sync from its own state.
+// TestSyncBringsTheServerUpToDate, also the leader, which answers ZooKeeper's own sync from its own
+// state.
 func TestSyncBringsTheServerUpToDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -148,7 +149,8 @@ func TestFollowersShareOneWatchAndItsReads(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		require.Len(t, zk.Watches(), 1)
-		require.LessOrEqual(t, zk.Requests()[zktest.OpGetData], int64(2), "all ask for the second one, while the first one is under way")
+		require.LessOrEqual(t, zk.Requests()[zktest.OpGetData], int64(2),
+			"all ask for the second one, while the first one is under way")
 		before := zk.Requests()[zktest.OpGetData]
 		_, err := b.Set(ctx, "/n", []byte("2"), 0)
 		require.NoError(t, err)
@@ -246,8 +248,8 @@ func TestFollowSurvivesOutages(t *testing.T) {
 	}
 }
 
-// TestFollowUnderRandomFaults changes, deletes and creates a node while its followers lose connections, replies and sessions, and while their servers
-// lag behind.
+// TestFollowUnderRandomFaults changes, deletes and creates a node while its followers lose
+// connections, replies and sessions, and while their servers lag behind.
 func TestFollowUnderRandomFaults(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -271,7 +273,8 @@ func TestFollowUnderRandomFaults(t *testing.T) {
 				case 2:
 					_, _ = zk.Lag(s.ID())
 				case 3:
-					zk.DropReply(1+r.IntN(2), zktest.Match{Session: s.ID(), Func: func(q zktest.Request) bool { return q.Path == "/n" }})
+					zk.DropReply(1+r.IntN(2),
+						zktest.Match{Session: s.ID(), Func: func(q zktest.Request) bool { return q.Path == "/n" }})
 				case 4:
 					require.NoError(t, writer.DeleteIfPresent(ctx, "/n"))
 				default:
@@ -298,8 +301,10 @@ func TestFollowUnderRandomFaults(t *testing.T) {
 	}
 }
 
-// TestReadsOfFollowersAreSpreadAfterAReconnect has 10,000 subscribers: 100 programs that follow 100 nodes each; with -short 20 nodes. After a restart
-// of the server each reads once, and they share the second evenly: twice the usual number in one tenth of it is 14 standard deviations away or more.
+// TestReadsOfFollowersAreSpreadAfterAReconnect has 10,000 subscribers: 100 programs that follow 100
+// nodes each; with -short 20 nodes. After a restart of the server each reads once, and they share
+// the second evenly: twice the usual number in one tenth of it is 14 standard deviations away or
+// more.
 func TestReadsOfFollowersAreSpreadAfterAReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (
@@ -319,7 +324,8 @@ func TestReadsOfFollowersAreSpreadAfterAReconnect(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for i := range clients {
-			m := zk.Member(t, fmt.Sprint(i), framework.Config{SessionTimeout: timeout, FollowSpread: spread, RetryBase: time.Millisecond})
+			m := zk.Member(t, fmt.Sprint(i),
+				framework.Config{SessionTimeout: timeout, FollowSpread: spread, RetryBase: time.Millisecond})
 			for n := range nodes {
 				go func() {
 					for range m.Client.Follow(ctx, fmt.Sprint("/n", n)) {
@@ -402,7 +408,9 @@ func TestFollowRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		zk := zktest.Start(t)
-		owner := zk.Member(t, "owner", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+		owner := zk.Member(t, "owner",
+			framework.Config{SessionTimeout: timeout,
+				Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
 		require.NoError(t, owner.Create(ctx, "/n", nil, framework.Persistent))
 		m := zk.Member(t, "a", config)
 		for path, want := range map[string]error{"n": framework.ErrInvalidPath, "/n": framework.ErrNoAuth} {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnOlderStateOfANodeIsRefused: a server may answer behind a sync with an older state all the same, if its leader was replaced and does not know.
+// TestAnOlderStateOfANodeIsRefused: a server may answer behind a sync with an older state all the
+// same, if its leader was replaced and does not know.
 func TestAnOlderStateOfANodeIsRefused(t *testing.T) {
 	value := func(zxid int64, version int32) NodeValue {
 		return NodeValue{Exists: true, Zxid: zxid, Stat: Stat{Mzxid: zxid, Version: version}}

@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// FuzzConfigFromEnv reads an environment: what can be used is used again as the same, and all else is refused by name.
+// FuzzConfigFromEnv reads an environment: what can be used is used again as the same, and all else
+// is refused by name.
 func FuzzConfigFromEnv(f *testing.F) {
 	f.Add("a:2181,b", "10s", "/app", "me", "user:secret", "")
 	f.Add(" , [::1]:1 ,::1", "0.5ms", "/", "", "no colon", "ca.pem")
@@ -25,7 +26,8 @@ func FuzzConfigFromEnv(f *testing.F) {
 		file := filepath.Join(t.TempDir(), "auth")
 		require.NoError(t, os.WriteFile(file, []byte(auth), 0o600))
 		for name, value := range map[string]string{
-			EnvServers: servers, EnvSessionTimeout: timeout, EnvRoot: root, EnvIdentity: identity, EnvAuthFile: file, EnvTLSCA: ca,
+			EnvServers: servers, EnvSessionTimeout: timeout, EnvRoot: root, EnvIdentity: identity, EnvAuthFile: file,
+			EnvTLSCA: ca,
 		} {
 			if strings.ContainsRune(value, 0) {
 				t.Skip("no environment holds it")
@@ -53,7 +55,8 @@ func FuzzConfigFromEnv(f *testing.F) {
 	})
 }
 
-// FuzzServers reads a list of servers, with ports or without: what is accepted reads again as the same list.
+// FuzzServers reads a list of servers, with ports or without: what is accepted reads again as the
+// same list.
 func FuzzServers(f *testing.F) {
 	f.Add("a:2181,b,[::1]:2181,::1")
 	f.Add(",,  ,")
@@ -79,7 +82,8 @@ func FuzzServers(f *testing.F) {
 	})
 }
 
-// FuzzPath takes paths and roots: what is valid stays valid below a root, and comes back from there.
+// FuzzPath takes paths and roots: what is valid stays valid below a root, and comes back from
+// there.
 func FuzzPath(f *testing.F) {
 	f.Add("/", "/a/b")
 	f.Add("/a", "/")
@@ -102,7 +106,8 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// FuzzNodes reads the answer to many reads: nothing panics, and no more is made room for than the bytes hold.
+// FuzzNodes reads the answer to many reads: nothing panics, and no more is made room for than the
+// bytes hold.
 func FuzzNodes(f *testing.F) {
 	f.Add(encoded(func(e *wire.Encoder) {
 		wire.MultiHeader{Op: wire.OpGetData}.Encode(e)

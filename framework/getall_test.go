@@ -25,7 +25,8 @@ func TestManyNodesAreReadByOneRequest(t *testing.T) {
 		before := zk.Requests()[zktest.OpMultiRead]
 		nodes, err := s.GetAll(ctx, "/a", "/none", "/b")
 		require.NoError(t, err)
-		require.Equal(t, before+3, zk.Requests()[zktest.OpMultiRead], "in two requests after the reply was lost, the first with one node")
+		require.Equal(t, before+3, zk.Requests()[zktest.OpMultiRead],
+			"in two requests after the reply was lost, the first with one node")
 		require.Len(t, nodes, 3)
 		require.Equal(t, "2", string(nodes[0].Data))
 		require.Equal(t, int32(1), nodes[0].Stat.Version)
@@ -49,7 +50,8 @@ func TestGetAllRefusesInvalidPaths(t *testing.T) {
 	})
 }
 
-// TestAnyNumberOfNodesIsRead reads paths that do not fit into one request. The first session reads small nodes in requests that grow; then a thousand nodes fit into one.
+// TestAnyNumberOfNodesIsRead reads paths that do not fit into one request. The first session reads
+// small nodes in requests that grow; then a thousand nodes fit into one.
 func TestAnyNumberOfNodesIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)

@@ -19,13 +19,14 @@ var (
 // maxChecks bounds the nodes that one heartbeat checks.
 const maxChecks = 100
 
-// sendHeartbeat proves the session's life once on the connection of this generation: a write without
-// effect, then a sync. Only what was acknowledged on that very connection counts.
+// sendHeartbeat proves the session's life once on the connection of this generation: a write
+// without effect, then a sync. Only what was acknowledged on that very connection counts.
 func (s *Session) sendHeartbeat(generation int64) error {
 	return s.sendHeartbeatWith(generation, func(l *sessionLease, _ time.Duration) { l.writeAcknowledged() })
 }
 
-// sendHeartbeatWith sends a heartbeat that moves the lease on when its write is acknowledged, before its sync.
+// sendHeartbeatWith sends a heartbeat that moves the lease on when its write is acknowledged,
+// before its sync.
 func (s *Session) sendHeartbeatWith(generation int64, written func(l *sessionLease, now time.Duration)) (err error) {
 	ctx, cancel := s.withHeartbeatTimeout()
 	defer cancel()
@@ -57,7 +58,8 @@ func (s *Session) beginLease(generation int64, packet wakingPacket) error {
 	return s.sendHeartbeatWith(generation, func(l *sessionLease, now time.Duration) { l.beginFrom(packet, now) })
 }
 
-// nextPacket returns the packet from which a lease may begin after a wait, if there is a reason to be awake.
+// nextPacket returns the packet from which a lease may begin after a wait, if there is a reason to
+// be awake.
 func (s *Session) nextPacket(generation int64) (packet wakingPacket, wait time.Duration, found bool) {
 	pairs := s.transport.mon.PingPairs(generation)
 	s.mu.Lock()
@@ -70,8 +72,9 @@ func (s *Session) nextPacket(generation int64) (packet wakingPacket, wait time.D
 
 // proofWrite sends a write without effect. It returns a reading of the clock before that.
 //
-// A server that has too much to do answers a request by itself, without the ensemble (ErrOverloaded). That does not prove the session's life, but the
-// connection works: the request is repeated there. An overdue proof tries another server, as without an answer.
+// A server that has too much to do answers a request by itself, without the ensemble
+// (ErrOverloaded). That does not prove the session's life, but the connection works: the request is
+// repeated there. An overdue proof tries another server, as without an answer.
 func (s *Session) proofWrite(ctx context.Context, generation int64) (sentAt time.Duration, err error) {
 	err = s.whileOverloaded(ctx, func() error {
 		sentAt = s.setup.clock.Now()
@@ -93,7 +96,8 @@ func (s *Session) withHeartbeatTimeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(s.ctx, heartbeatTimeout(s.Timeout(), s.setup.cfg.furtherBack()), errOverdue)
 }
 
-// proofSync sends ZooKeeper's own sync, which the server answers while it follows a leader, or believes that it leads.
+// proofSync sends ZooKeeper's own sync, which the server answers while it follows a leader, or
+// believes that it leads.
 func (s *Session) proofSync(generation int64) error {
 	ctx, cancel := s.withHeartbeatTimeout()
 	defer cancel()
@@ -101,7 +105,8 @@ func (s *Session) proofSync(generation int64) error {
 }
 
 func (s *Session) syncWithin(ctx context.Context, generation int64) error {
-	err := s.whileOverloaded(ctx, func() error { return requester{ctx, s.transport, true}.zkSync(s.transport.ns.serverPath("/")) })
+	err := s.whileOverloaded(ctx,
+		func() error { return requester{ctx, s.transport, true}.zkSync(s.transport.ns.serverPath("/")) })
 	if err == nil && !s.isCurrentConnection(generation) {
 		err = errConnectionGone
 	}
@@ -111,7 +116,8 @@ func (s *Session) syncWithin(ctx context.Context, generation int64) error {
 	return err
 }
 
-// whileOverloaded repeats a request, with pauses, while the server throttles it. When ctx ends meanwhile, the error wraps ErrOverloaded too.
+// whileOverloaded repeats a request, with pauses, while the server throttles it. When ctx ends
+// meanwhile, the error wraps ErrOverloaded too.
 func (s *Session) whileOverloaded(ctx context.Context, request func() error) error {
 	back := backoff.New(s.setup.cfg.RetryBase, s.setup.cfg.RetryMax)
 	for {
@@ -131,9 +137,11 @@ func (s *Session) isCurrentConnection(generation int64) bool {
 	return st.Up && st.Generation == generation
 }
 
-// writeHeartbeat checks held nodes in a transaction. A refusal names a node that another client has deleted, and ends its hold. The transaction counts all the same: the servers
-// have put it in their order as they do an accepted one, and answer it in that order (docs/adr/0093-a-refused-heartbeat-counts.md). They have not checked the nodes behind that one, so
-// these get their watches now.
+// writeHeartbeat checks held nodes in a transaction. A refusal names a node that another client has
+// deleted, and ends its hold. The transaction counts all the same: the servers have put it in their
+// order as they do an accepted one, and answer it in that order
+// (docs/adr/0093-a-refused-heartbeat-counts.md). They have not checked the nodes behind that one,
+// so these get their watches now.
 func (s *Session) writeHeartbeat(ctx context.Context) error {
 	held := s.holds.nodesToCheck(maxChecks)
 	rs, err := requester{ctx, s.transport, true}.multi(s.heartbeatChecks(held)).asRead()

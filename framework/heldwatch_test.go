@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// heldLong holds n nodes for so long that each has a watch: for two heartbeats, and not longer if they are many.
+// heldLong holds n nodes for so long that each has a watch: for two heartbeats, and not longer if
+// they are many.
 func heldLong(t *testing.T, s *framework.Session, n int) (nodes []string, holds []primitives.Hold) {
 	t.Helper()
 	for i := range n {
@@ -27,8 +28,9 @@ func heldLong(t *testing.T, s *framework.Session, n int) (nodes []string, holds 
 	return nodes, holds
 }
 
-// TestADeletionByAnOperatorIsNoticedAtOnce ends the hold of one lock of many, in one way of the network, once all have stood for T/2 and again right after a reconnect. The
-// nodes are first and last among those that the client asks for watches on.
+// TestADeletionByAnOperatorIsNoticedAtOnce ends the hold of one lock of many, in one way of the
+// network, once all have stood for T/2 and again right after a reconnect. The nodes are first and
+// last among those that the client asks for watches on.
 func TestADeletionByAnOperatorIsNoticedAtOnce(t *testing.T) {
 	const way = 10 * time.Millisecond
 	for _, n := range []int{4, 5000} {
@@ -70,7 +72,8 @@ func TestADeletionByAnOperatorIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAHoldEndsThoughItsNodeIsCreatedAgain at once, by another session or by its own, before the client hears of the deletion.
+// TestAHoldEndsThoughItsNodeIsCreatedAgain at once, by another session or by its own, before the
+// client hears of the deletion.
 func TestAHoldEndsThoughItsNodeIsCreatedAgain(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, m *zktest.Member, remove func()){
 		"young": func(_ *testing.T, _ *zktest.Member, remove func()) { remove() },
@@ -150,7 +153,8 @@ func TestWatchesOfHeldNodesReadNoData(t *testing.T) {
 	})
 }
 
-// TestAClosedClientsHoldsEndWithIt, although the servers tell of their nodes' deletion, too. Which of the two a hold hears of first is chance.
+// TestAClosedClientsHoldsEndWithIt, although the servers tell of their nodes' deletion, too. Which
+// of the two a hold hears of first is chance.
 func TestAClosedClientsHoldsEndWithIt(t *testing.T) {
 	for range 10 {
 		synctest.Test(t, func(t *testing.T) {
@@ -166,7 +170,8 @@ func TestAClosedClientsHoldsEndWithIt(t *testing.T) {
 	}
 }
 
-// TestAHoldOfALostSessionEndsWithIt, although a heartbeat finds that its node was deleted, too: the process was stopped before it read the answer.
+// TestAHoldOfALostSessionEndsWithIt, although a heartbeat finds that its node was deleted, too: the
+// process was stopped before it read the answer.
 func TestAHoldOfALostSessionEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk, clock := zktest.Start(t), &jumping{Clock: framework.TimeClock()}
@@ -184,7 +189,8 @@ func TestAHoldOfALostSessionEndsWithIt(t *testing.T) {
 	})
 }
 
-// TestADeletionIsNoticedWithoutItsWatch: one that the connection was lost with, or that was used up by a change, is asked for again.
+// TestADeletionIsNoticedWithoutItsWatch: one that the connection was lost with, or that was used up
+// by a change, is asked for again.
 func TestADeletionIsNoticedWithoutItsWatch(t *testing.T) {
 	for name, lose := range map[string]func(zk *zktest.Server, m *zktest.Member, remove func()){
 		"deleted while the client is cut off": func(_ *zktest.Server, m *zktest.Member, remove func()) {
@@ -210,7 +216,10 @@ func TestADeletionIsNoticedWithoutItsWatch(t *testing.T) {
 				operator := session(t, zk.Member(t, "operator", sleepy))
 				nodes, holds := heldLong(t, session(t, m), 300)
 				last := len(nodes) - 1
-				lose(zk, m, func() { require.NoError(t, operator.Delete(t.Context(), nodes[last], framework.AnyVersion)) })
+				lose(zk, m, func() {
+					require.NoError(t,
+						operator.Delete(t.Context(), nodes[last], framework.AnyVersion))
+				})
 				time.Sleep(timeout/2 + time.Second)
 				require.ErrorIs(t, holds[last].Err(), framework.ErrNodeGone)
 				require.NoError(t, operator.Delete(t.Context(), nodes[0], framework.AnyVersion))

@@ -85,7 +85,8 @@ func (hs *heldNodes) removeHold(h *hold) (removed bool) {
 	return removed
 }
 
-// nodesToCheck returns up to n nodes that a heartbeat is to check: the unwatched nodes in turn, and one watched node.
+// nodesToCheck returns up to n nodes that a heartbeat is to check: the unwatched nodes in turn, and
+// one watched node.
 func (hs *heldNodes) nodesToCheck(n int) []*heldNode {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -93,7 +94,8 @@ func (hs *heldNodes) nodesToCheck(n int) []*heldNode {
 	return append(nodes, hs.watched.nextNodes(min(1, n-len(nodes)))...)
 }
 
-// beginArming takes in the end of a heartbeat. It reports whether to ask for watches now: it does not if they are being asked for on this connection already.
+// beginArming takes in the end of a heartbeat. It reports whether to ask for watches now: it does
+// not if they are being asked for on this connection already.
 func (hs *heldNodes) beginArming(generation int64) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -105,8 +107,9 @@ func (hs *heldNodes) beginArming(generation int64) bool {
 	return true
 }
 
-// nodesToWatch returns up to n unwatched nodes that have been held for a heartbeat's interval, and counts them as watched from now on. If there are none, no more are asked
-// for on this connection until the end of the next heartbeat.
+// nodesToWatch returns up to n unwatched nodes that have been held for a heartbeat's interval, and
+// counts them as watched from now on. If there are none, no more are asked for on this connection
+// until the end of the next heartbeat.
 func (hs *heldNodes) nodesToWatch(n int, generation int64, now time.Duration) (nodes []*heldNode) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -146,8 +149,10 @@ func (hs *heldNodes) endArming(generation int64) {
 	}
 }
 
-// markUnwatched makes heartbeats check a node again, since its watch has ended. It is watched again when watches are asked for the next time: at once on a new connection, but
-// behind another heartbeat if a change of the node or a refusal has ended the watch, since that may happen again and again.
+// markUnwatched makes heartbeats check a node again, since its watch has ended. It is watched again
+// when watches are asked for the next time: at once on a new connection, but behind another
+// heartbeat if a change of the node or a refusal has ended the watch, since that may happen again
+// and again.
 func (hs *heldNodes) markUnwatched(n *heldNode, ev Event) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -187,19 +192,22 @@ func (r *nodeRotation) nextNodes(n int) []*heldNode {
 	return out
 }
 
-// maxWatchesAtOnce bounds the watches that are asked for before one of them is answered, so that a heartbeat's answer does not wait long behind theirs.
+// maxWatchesAtOnce bounds the watches that are asked for before one of them is answered, so that a
+// heartbeat's answer does not wait long behind theirs.
 const maxWatchesAtOnce = 1000
 
-// watchHeldNodes is called on each new connection and after each heartbeat. It watches nodes that have been held for a while, so that their deletion is noticed at once and
-// heartbeats need not check them. It asks for the watches in batches, one behind the answers to the other. The end of a hold does not remove its watches: the code that ends a
-// hold deletes its nodes.
+// watchHeldNodes is called on each new connection and after each heartbeat. It watches nodes that
+// have been held for a while, so that their deletion is noticed at once and heartbeats need not
+// check them. It asks for the watches in batches, one behind the answers to the other. The end of a
+// hold does not remove its watches: the code that ends a hold deletes its nodes.
 func (s *Session) watchHeldNodes(generation int64) {
 	if s.holds.beginArming(generation) {
 		s.watchNextNodes(generation)
 	}
 }
 
-// watchNextNodes asks for one batch of watches, and for the next one when that is answered. Each request reads whose node it is, also if another waiter has armed the watch.
+// watchNextNodes asks for one batch of watches, and for the next one when that is answered. Each
+// request reads whose node it is, also if another waiter has armed the watch.
 func (s *Session) watchNextNodes(generation int64) {
 	nodes := s.holds.nodesToWatch(maxWatchesAtOnce, generation, s.setup.clock.Now())
 	if len(nodes) == 0 {
@@ -225,8 +233,9 @@ func (s *Session) watchNextNodes(generation int64) {
 	s.transport.mon.Send(calls...)
 }
 
-// watchAnswered takes in the answer to the request for a node's watch. It must not block. If the node is gone, or another one has its name, the hold ends, and the watch of a
-// missing node is removed.
+// watchAnswered takes in the answer to the request for a node's watch. It must not block. If the
+// node is gone, or another one has its name, the hold ends, and the watch of a missing node is
+// removed.
 func (n *heldNode) watchAnswered(w *Watch, o outcome[readResult]) {
 	if errors.Is(o.err, ErrNoNode) || o.err == nil && o.v.stat.Czxid != n.zxid {
 		go func() {
@@ -236,7 +245,8 @@ func (n *heldNode) watchAnswered(w *Watch, o outcome[readResult]) {
 	}
 }
 
-// watchEnded takes in the event of a node's watch. It must not block, and holds the mutex of the watches.
+// watchEnded takes in the event of a node's watch. It must not block, and holds the mutex of the
+// watches.
 func (n *heldNode) watchEnded(ev Event) {
 	if ev.Kind == NodeDeleted {
 		go n.endHold(ErrNoNode)
@@ -245,8 +255,10 @@ func (n *heldNode) watchEnded(ev Event) {
 	n.hold.s.holds.markUnwatched(n, ev)
 }
 
-// endHold ends the hold because the servers have told or answered something about its node: ErrNoNode if the node was deleted. If the session has ended before,
-// as when the client is closed or its process was stopped, the cause is the session's error: the end of the session deletes the node, too.
+// endHold ends the hold because the servers have told or answered something about its node:
+// ErrNoNode if the node was deleted. If the session has ended before, as when the client is closed
+// or its process was stopped, the cause is the session's error: the end of the session deletes the
+// node, too.
 func (n *heldNode) endHold(err error) {
 	if errors.Is(err, ErrNoNode) {
 		err = fmt.Errorf("%w: %s", ErrNodeGone, n.path)

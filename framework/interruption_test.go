@@ -16,25 +16,30 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAHoldSurvivesTheLongestInterruption begins an interruption at many moments between two heartbeats. A hold survives it if it is no longer than
-// promised, and at some moment is lost if it lasts T/2.
+// TestAHoldSurvivesTheLongestInterruption begins an interruption at many moments between two
+// heartbeats. A hold survives it if it is no longer than promised, and at some moment is lost if it
+// lasts T/2.
 func TestAHoldSurvivesTheLongestInterruption(t *testing.T) {
-	for _, timeout := range []time.Duration{10 * time.Second, framework.Config{}.WithDefaults().SessionTimeout, 40 * time.Second} {
+	for _, timeout := range []time.Duration{10 * time.Second, framework.Config{}.WithDefaults().SessionTimeout,
+		40 * time.Second} {
 		for name, fault := range map[string]struct {
 			begin, end func(*zktest.Link)
 			noticed    time.Duration // the end of the interruption may be noticed so much later
 		}{
-			"refused":   {(*zktest.Link).Cut, (*zktest.Link).Heal, 0},
-			"silent":    {func(l *zktest.Link) { l.BlackHole(true, true) }, (*zktest.Link).Heal, 0},
-			"half-open": {func(l *zktest.Link) { l.HalfOpen(true); l.Reset() }, func(l *zktest.Link) { l.HalfOpen(false) }, max(3*time.Second, timeout/8)},
+			"refused": {(*zktest.Link).Cut, (*zktest.Link).Heal, 0},
+			"silent":  {func(l *zktest.Link) { l.BlackHole(true, true) }, (*zktest.Link).Heal, 0},
+			"half-open": {func(l *zktest.Link) { l.HalfOpen(true); l.Reset() },
+				func(l *zktest.Link) { l.HalfOpen(false) }, max(3*time.Second, timeout/8)},
 		} {
 			t.Run(timeout.String()+" "+name, func(t *testing.T) {
 				longest := framework.Config{SessionTimeout: timeout}.LongestInterruption() - fault.noticed
 				require.Positive(t, longest)
 				lost := 0
 				for phase := range 8 {
-					after := timeout/32*time.Duration(phase+1) - 20*time.Millisecond // at most just before the next heartbeat
-					require.NoError(t, holdThrough(t, timeout, after, longest, fault.begin, fault.end), "begun %v after a heartbeat", after)
+					// at most just before the next heartbeat
+					after := timeout/32*time.Duration(phase+1) - 20*time.Millisecond
+					require.NoError(t, holdThrough(t, timeout, after, longest, fault.begin, fault.end),
+						"begun %v after a heartbeat", after)
 					if holdThrough(t, timeout, after, timeout/2, fault.begin, fault.end) != nil {
 						lost++
 					}
@@ -45,11 +50,13 @@ func TestAHoldSurvivesTheLongestInterruption(t *testing.T) {
 	}
 }
 
-// holdThrough returns how a hold has ended, nil if it has not, after an interruption that begins some time after a heartbeat.
+// holdThrough returns how a hold has ended, nil if it has not, after an interruption that begins
+// some time after a heartbeat.
 func holdThrough(t *testing.T, timeout, after, lasts time.Duration, begin, end func(*zktest.Link)) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
-		m := zk.Member(t, "a", framework.Config{SessionTimeout: timeout}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+		m := zk.Member(t, "a", framework.Config{SessionTimeout: timeout},
+			framework.WithLogger(slog.New(slog.DiscardHandler)))
 		s := session(t, m)
 		c, err2 := createProtected(t.Context(), s, "/d", "lock-", nil)
 		require.NoError(t, err2)
@@ -66,19 +73,22 @@ func holdThrough(t *testing.T, timeout, after, lasts time.Duration, begin, end f
 	return err
 }
 
-// TestSilentServerEndsNoHold: of three servers the client's own is cut off and another one accepts connections and says nothing.
+// TestSilentServerEndsNoHold: of three servers the client's own is cut off and another one accepts
+// connections and says nothing.
 func TestSilentServerEndsNoHold(t *testing.T) {
 	for range 8 { // servers are tried in random order
 		loseOwnServer(t, framework.Config{Servers: []string{"own", "mute", "fine"}, AlwaysAwake: true})
 	}
 }
 
-// TestALostServerEndsNoHoldBehindAnObserverMaster: less of the lease is left then, so the client gives its server up sooner.
+// TestALostServerEndsNoHoldBehindAnObserverMaster: less of the lease is left then, so the client
+// gives its server up sooner.
 func TestALostServerEndsNoHoldBehindAnObserverMaster(t *testing.T) {
 	loseOwnServer(t, framework.Config{Servers: []string{"own", "fine"}, ObserverMasters: true})
 }
 
-// loseOwnServer cuts a client off from its server, just before a heartbeat. Its session must go on with another.
+// loseOwnServer cuts a client off from its server, just before a heartbeat. Its session must go on
+// with another.
 func loseOwnServer(t *testing.T, cfg framework.Config) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -87,7 +97,8 @@ func loseOwnServer(t *testing.T, cfg framework.Config) {
 		fine.Cut()
 		links := map[string]*zktest.Link{"own:2181": own, "mute:2181": mute, "fine:2181": fine}
 		c, err := framework.Connect(t.Context(), cfg,
-			framework.WithLogger(slog.New(slog.DiscardHandler)), framework.WithClock(framework.TimeClock()), framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			framework.WithLogger(slog.New(slog.DiscardHandler)), framework.WithClock(framework.TimeClock()),
+			framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 				return links[address].DialContext(ctx, network, address)
 			}))
 		require.NoError(t, err)
@@ -105,12 +116,15 @@ func loseOwnServer(t *testing.T, cfg framework.Config) {
 
 // TestALeaseIsShorterBehindObserverMasters: one heartbeat further back counts.
 func TestALeaseIsShorterBehindObserverMasters(t *testing.T) {
-	for masters, want := range map[bool]time.Duration{false: 22*time.Second + 500*time.Millisecond, true: 15 * time.Second} {
+	for masters, want := range map[bool]time.Duration{false: 22*time.Second + 500*time.Millisecond,
+		true: 15 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			s := session(t, zktest.Start(t).Member(t, "a", framework.Config{ObserverMasters: masters, AlwaysAwake: true}))
+			s := session(t, zktest.Start(t).Member(t, "a",
+				framework.Config{ObserverMasters: masters, AlwaysAwake: true}))
 			awaitHeartbeat(t, s)
 			const margin = 650 * time.Millisecond
-			require.InDelta(t, want-margin, s.LeaseRemaining(), float64(2*time.Millisecond), "T − 2 or 3 of its quarters")
+			require.InDelta(t, want-margin, s.LeaseRemaining(), float64(2*time.Millisecond),
+				"T − 2 or 3 of its quarters")
 			require.Equal(t, masters, framework.Config{ObserverMasters: masters}.LongestInterruption() < 6*time.Second)
 		})
 	}

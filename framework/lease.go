@@ -7,21 +7,25 @@ import (
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
-// sessionLease computes until when a session is proven to live. Its rules have survived all faults on real ensembles (docs/guarantees.md) and all
-// searches of their model (internal/model):
+// sessionLease computes until when a session is proven to live. Its rules have survived all faults
+// on real ensembles (docs/guarantees.md) and all searches of their model (internal/model):
 //
-// A heartbeat is a write without effect and, once that is acknowledged or refused by the ensemble, ZooKeeper's own sync. When the sync of a
-// heartbeat is acknowledged, the session lives until the *former* heartbeat's send time + T − margin. The former heartbeat is the newest that was
-// answered T/4 before this one was due. A pair of pings that was answered T/4 before the heartbeat counts like a former heartbeat. On a new connection
-// the connect request's send time counts once one write is acknowledged. T is the smallest timeout that the servers have granted to the session.
+// A heartbeat is a write without effect and, once that is acknowledged or refused by the ensemble,
+// ZooKeeper's own sync. When the sync of a heartbeat is acknowledged, the session lives until the
+// *former* heartbeat's send time + T − margin. The former heartbeat is the newest that was answered
+// T/4 before this one was due. A pair of pings that was answered T/4 before the heartbeat counts
+// like a former heartbeat. On a new connection the connect request's send time counts once one
+// write is acknowledged. T is the smallest timeout that the servers have granted to the session.
 //
-// Behind an observer master (furtherBack 1) the heartbeat before the former one counts: the observer's news takes two hops to the
-// leader, and may be a ping interval late on each. Pings do not count there, so such a session is always awake.
+// Behind an observer master (furtherBack 1) the heartbeat before the former one counts: the
+// observer's news takes two hops to the leader, and may be a ping interval late on each. Pings do
+// not count there, so such a session is always awake.
 //
-// A session without a lease is dormant. Heartbeats do not begin a lease: a connect request does, or a pair of pings, with the writes that
-// wakingPacket asks for.
+// A session without a lease is dormant. Heartbeats do not begin a lease: a connect request does, or
+// a pair of pings, with the writes that wakingPacket asks for.
 //
-// Times are readings of one clock. A lease grows, unless a server grants a smaller timeout. The session ensures that a lapsed lease is not revived.
+// Times are readings of one clock. A lease grows, unless a server grants a smaller timeout. The
+// session ensures that a lapsed lease is not revived.
 type sessionLease struct {
 	timeout       time.Duration
 	until         time.Duration // 0 while the session is dormant
@@ -29,7 +33,9 @@ type sessionLease struct {
 	awaitsWrite   bool          // the first write on this connection is not acknowledged yet
 	latest        []heartbeat   // this connection's latest heartbeats since the lease has begun, the newest first
 	due           time.Duration // when the next heartbeat is due
-	shifted       int           // heartbeats that were due since the session began to move to its own phase, on this connection and under this lease
+	// heartbeats that were due since the session began to move to its own phase, on this connection
+	// and under this lease
+	shifted int
 
 	furtherBack int     // how many heartbeats before the former one is counted: 0, or 1 behind an observer master
 	phase       float64 // the session's own part of the interval between heartbeats, from 0 to less than 1
@@ -41,22 +47,24 @@ type heartbeat struct {
 	answeredAt time.Duration
 }
 
-// heartbeatsKept is how many heartbeats are kept: all since the newest that was answered T/4 before the next one is due.
+// heartbeatsKept is how many heartbeats are kept: all since the newest that was answered T/4 before
+// the next one is due.
 const heartbeatsKept = 4
 
-// phaseOf returns a session's own part of the interval between heartbeats. Servers number sessions one after the other, and the multiples of the golden
-// ratio are spread evenly.
+// phaseOf returns a session's own part of the interval between heartbeats. Servers number sessions
+// one after the other, and the multiples of the golden ratio are spread evenly.
 func phaseOf(sessionID int64) float64 {
 	const goldenRatio = 0x9E3779B97F4A7C15 // of 1<<64
 	return float64(uint64(sessionID)*goldenRatio>>11) / (1 << 53)
 }
 
-// nextHeartbeat returns how long to wait before the next heartbeat. It comes early when the lease has begun from old pings, and newer pings can extend the lease
-// soon.
+// nextHeartbeat returns how long to wait before the next heartbeat. It comes early when the lease
+// has begun from old pings, and newer pings can extend the lease soon.
 //
-// Sessions that connect or wake together move to phases of their own: the second heartbeat comes early, after the session's own part of the interval.
-// Then each comes a quarter of T after the one before the last, for so long that the moved ones extend the lease as well. So none is missing that
-// would have come without the move (docs/adr/0099-heartbeats-have-phases-of-their-own.md).
+// Sessions that connect or wake together move to phases of their own: the second heartbeat comes
+// early, after the session's own part of the interval. Then each comes a quarter of T after the one
+// before the last, for so long that the moved ones extend the lease as well. So none is missing
+// that would have come without the move (docs/adr/0099-heartbeats-have-phases-of-their-own.md).
 func (l *sessionLease) nextHeartbeat(pairs []link.PingPair, now time.Duration) time.Duration {
 	if len(l.latest) > 0 { // readings of the clock may go back a little
 		now = max(now, l.latest[0].answeredAt)
@@ -66,7 +74,8 @@ func (l *sessionLease) nextHeartbeat(pairs []link.PingPair, now time.Duration) t
 	case len(l.latest) == 0:
 	case l.shifted == 0 && wait == interval:
 		took := l.latest[0].answeredAt - l.latest[0].sentAt[0]
-		wait = time.Duration(l.phase * float64(max(0, interval-2*took))) // so that its answer comes before the next one is due
+		// so that its answer comes before the next one is due
+		wait = time.Duration(l.phase * float64(max(0, interval-2*took)))
 		l.shifted++
 	case l.shifted > 0 && l.shifted <= 2+2*l.furtherBack:
 		wait = max(0, l.latest[1].answeredAt+interval-now)
@@ -90,8 +99,9 @@ func (l *sessionLease) waitOfLease(until time.Duration, pairs []link.PingPair, n
 	return wait
 }
 
-// beginConnection begins a new connection. Heartbeats of former connections do not count on it. The servers move a session's expiry to an earlier time when it connects with a
-// smaller timeout, and a lease that stands ends no later than that.
+// beginConnection begins a new connection. Heartbeats of former connections do not count on it. The
+// servers move a session's expiry to an earlier time when it connects with a smaller timeout, and a
+// lease that stands ends no later than that.
 func (l *sessionLease) beginConnection(sentAt, timeout time.Duration) {
 	if l.timeout == 0 || timeout < l.timeout {
 		l.timeout = timeout
@@ -111,7 +121,8 @@ func (l *sessionLease) writeAcknowledged() {
 	}
 }
 
-// syncAcknowledged takes in that the sync of the heartbeat sent at sentAt was acknowledged by now, on the same connection as the pairs of pings.
+// syncAcknowledged takes in that the sync of the heartbeat sent at sentAt was acknowledged by now,
+// on the same connection as the pairs of pings.
 func (l *sessionLease) syncAcknowledged(sentAt time.Duration, pairs []link.PingPair, now time.Duration) {
 	if l.until == 0 {
 		return
@@ -148,7 +159,8 @@ func (l *sessionLease) endFrom(from time.Duration) time.Duration {
 	return from + l.timeout - clockMargin(l.timeout)
 }
 
-// beginFrom begins a lease that counts from a packet's send time, unless it would have lapsed by now.
+// beginFrom begins a lease that counts from a packet's send time, unless it would have lapsed by
+// now.
 func (l *sessionLease) beginFrom(packet wakingPacket, now time.Duration) {
 	l.awaitsWrite = false
 	if until := l.endFrom(packet.sentAt); l.until == 0 && now < until {
@@ -164,28 +176,34 @@ func (l *sessionLease) endLease() {
 
 func (l *sessionLease) forgetHeartbeats() { l.latest, l.shifted = l.latest[:0], 0 }
 
-// wakingPacket is what a lease may begin from: a packet of the present connection that a server has answered.
+// wakingPacket is what a lease may begin from: a packet of the present connection that a server has
+// answered.
 type wakingPacket struct {
 	sentAt time.Duration
 	from   time.Duration // the first write is not sent before
 	writes int           // that must be acknowledged on that connection, one after the other
 }
 
-// wakingPackets returns the packets that a lease may begin from, the youngest first. The pings of a pair were answered by the server: a quarter of T later, the first
-// write's acknowledgement comes behind a ping of the leader, whose answer names the session; the second write reaches the leader behind that answer. The answer
-// to the connect request came from the leader, if one write shows that it leads.
+// wakingPackets returns the packets that a lease may begin from, the youngest first. The pings of a
+// pair were answered by the server: a quarter of T later, the first write's acknowledgement comes
+// behind a ping of the leader, whose answer names the session; the second write reaches the leader
+// behind that answer. The answer to the connect request came from the leader, if one write shows
+// that it leads.
 func (l *sessionLease) wakingPackets(pairs []link.PingPair) (packets []wakingPacket) {
 	if l.furtherBack == 0 {
 		for _, p := range slices.Backward(pairs) {
-			packets = append(packets, wakingPacket{sentAt: p.SentAt, from: p.AnsweredAt + heartbeatInterval(l.timeout), writes: 2})
+			packets = append(packets,
+				wakingPacket{sentAt: p.SentAt, from: p.AnsweredAt + heartbeatInterval(l.timeout), writes: 2})
 		}
 	}
 	return append(packets, wakingPacket{sentAt: l.connectSentAt, writes: 1})
 }
 
-// nextPacket returns the packet to begin a lease from, and how long to wait before the first write. Without a packet of use, found is false. A
-// lease that has just begun must last until its next heartbeat and the answers to that.
-func (l *sessionLease) nextPacket(pairs []link.PingPair, now time.Duration) (packet wakingPacket, wait time.Duration, found bool) {
+// nextPacket returns the packet to begin a lease from, and how long to wait before the first write.
+// Without a packet of use, found is false. A lease that has just begun must last until its next
+// heartbeat and the answers to that.
+func (l *sessionLease) nextPacket(pairs []link.PingPair,
+	now time.Duration) (packet wakingPacket, wait time.Duration, found bool) {
 	roundTrip := time.Duration(0)
 	for _, p := range pairs {
 		roundTrip = max(roundTrip, p.AnsweredAt-p.SentAt)
@@ -193,7 +211,8 @@ func (l *sessionLease) nextPacket(pairs []link.PingPair, now time.Duration) (pac
 	for _, p := range l.wakingPackets(pairs) {
 		delay := max(0, p.from-now)
 		begins, until := now+delay, l.endFrom(p.sentAt)
-		answers := time.Duration(p.writes+3) * roundTrip // to the writes, a sync, and the next heartbeat's write and sync
+		// to the writes, a sync, and the next heartbeat's write and sync
+		answers := time.Duration(p.writes+3) * roundTrip
 		left := until - begins - l.waitOfLease(until, pairs, begins)
 		if left < min(max(l.timeout/12, answers), l.timeout/4) || found && delay >= wait {
 			continue
@@ -203,14 +222,16 @@ func (l *sessionLease) nextPacket(pairs []link.PingPair, now time.Duration) (pac
 	return packet, wait, found
 }
 
-// clockMargin covers the drift between this machine's clock and the servers' and the granularity of timers.
+// clockMargin covers the drift between this machine's clock and the servers' and the granularity of
+// timers.
 func clockMargin(timeout time.Duration) time.Duration { return 50*time.Millisecond + timeout/50 }
 
-// heartbeatInterval is the least time between a heartbeat's end and the next heartbeat: about T/2 of the lease remains then, T/4 behind an observer master.
+// heartbeatInterval is the least time between a heartbeat's end and the next heartbeat: about T/2
+// of the lease remains then, T/4 behind an observer master.
 func heartbeatInterval(timeout time.Duration) time.Duration { return timeout / 4 }
 
-// heartbeatTimeout is how long a heartbeat may take before the session gives its connection up: half of the rest of the lease, so that there is
-// time for another server.
+// heartbeatTimeout is how long a heartbeat may take before the session gives its connection up:
+// half of the rest of the lease, so that there is time for another server.
 func heartbeatTimeout(timeout time.Duration, furtherBack int) time.Duration {
 	return heartbeatInterval(timeout) / time.Duration(1+furtherBack)
 }

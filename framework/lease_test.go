@@ -74,7 +74,8 @@ func TestOnlyAHeartbeatAQuarterBeforeIsAFormerOne(t *testing.T) {
 	require.Equal(t, ends(first+2*quarter-1), l.until, "the one before was answered too late")
 }
 
-// TestAHeartbeatCountsThoughTheClockGoesBack: a reading of the clock may be up to 1 ms less than the one before.
+// TestAHeartbeatCountsThoughTheClockGoesBack: a reading of the clock may be up to 1 ms less than
+// the one before.
 func TestAHeartbeatCountsThoughTheClockGoesBack(t *testing.T) {
 	l := sessionLease{}
 	l.beginConnection(t0, leaseT)
@@ -128,7 +129,8 @@ func TestLeaseKeepsTheSmallestTimeout(t *testing.T) {
 	require.Equal(t, t0+4*time.Second-clockMargin(4*time.Second), l.until)
 }
 
-// TestASmallerTimeoutShortensALease: the servers move the session's expiry when it connects with the smaller timeout.
+// TestASmallerTimeoutShortensALease: the servers move the session's expiry when it connects with
+// the smaller timeout.
 func TestASmallerTimeoutShortensALease(t *testing.T) {
 	var l sessionLease
 	l.beginConnection(t0, leaseT)
@@ -182,16 +184,22 @@ func TestLeaseStartsFromPacketOfRightAge(t *testing.T) {
 		found  bool
 	}{
 		"the connect request": {5 * time.Second, pairs[:1], wakingPacket{sentAt: t0, writes: 1}, 0, true},
-		"the connect request, whose lease the first pair extends in time": {6800 * time.Millisecond, pairs[:1], wakingPacket{sentAt: t0, writes: 1}, 0, true},
-		"a connect request that is too old, without a pair":               {6800 * time.Millisecond, pairs[:0], wakingPacket{}, 0, false},
-		"the first pair, once it is a quarter old":                        {interval + answer + quarter, pairs[:1], first, 0, true},
-		"an old pair, whose lease the next pair extends in time":          {2*interval + answer + quarter - time.Second/10, pairs[:2], first, 0, true},
-		"an old pair without a next one, later than it can wait":          {2*interval + answer + quarter - time.Second/10, pairs[:1], wakingPacket{}, 0, false},
-		"the second pair, once it is a quarter old":                       {2*interval + answer + quarter, pairs[:2], second, 0, true},
-		"the second pair, soon":                                           {2*interval + answer + quarter - time.Second/10, pairs[1:2], second, time.Second / 10, true},
-		"the second pair, beside a younger one":                           {3*interval + answer, pairs[:3], second, 0, true},
-		"no pair":                                                         {8 * time.Second, pairs[:0], wakingPacket{}, 0, false},
-		"pairs that are too old":                                          {leaseT + interval, pairs[:1], wakingPacket{}, 0, false},
+		"the connect request, whose lease the first pair extends in time": {6800 * time.Millisecond, pairs[:1],
+			wakingPacket{sentAt: t0, writes: 1}, 0, true},
+		"a connect request that is too old, without a pair": {6800 * time.Millisecond, pairs[:0], wakingPacket{},
+			0, false},
+		"the first pair, once it is a quarter old": {interval + answer + quarter, pairs[:1],
+			first, 0, true},
+		"an old pair, whose lease the next pair extends in time": {2*interval + answer + quarter - time.Second/10,
+			pairs[:2], first, 0, true},
+		"an old pair without a next one, later than it can wait": {2*interval + answer + quarter - time.Second/10,
+			pairs[:1], wakingPacket{}, 0, false},
+		"the second pair, once it is a quarter old": {2*interval + answer + quarter, pairs[:2], second, 0, true},
+		"the second pair, soon": {2*interval + answer + quarter - time.Second/10, pairs[1:2],
+			second, time.Second / 10, true},
+		"the second pair, beside a younger one": {3*interval + answer, pairs[:3], second, 0, true},
+		"no pair":                               {8 * time.Second, pairs[:0], wakingPacket{}, 0, false},
+		"pairs that are too old":                {leaseT + interval, pairs[:1], wakingPacket{}, 0, false},
 	} {
 		packet, wait, found := l.nextPacket(c.pairs, t0+c.age)
 		require.Equal(t, c.found, found, name)
@@ -200,14 +208,16 @@ func TestLeaseStartsFromPacketOfRightAge(t *testing.T) {
 	}
 }
 
-// TestALeaseThatBeginsOnASlowLinkLasts: a lease that begins from old pings lasts until the answers to its next heartbeat, however slow the link may be, up to a round trip of T/15.
+// TestALeaseThatBeginsOnASlowLinkLasts: a lease that begins from old pings lasts until the answers
+// to its next heartbeat, however slow the link may be, up to a round trip of T/15.
 func TestALeaseThatBeginsOnASlowLinkLasts(t *testing.T) {
 	for _, roundTrip := range []time.Duration{leaseT / 1000, leaseT / 60, leaseT / 30, leaseT / 20, leaseT / 15} {
 		for age := roundTrip; age < 3*leaseT; age += leaseT / 250 {
 			l := sessionLease{phase: float64(age%(leaseT/4)) / float64(leaseT/4)}
 			l.beginConnection(t0, leaseT)
 			pairs := func(now time.Duration) (pairs []link.PingPair) {
-				for sentAt := t0 + roundTrip + link.PingInterval(leaseT); sentAt+roundTrip <= now; sentAt += link.PingInterval(leaseT) {
+				for sentAt := t0 + roundTrip + link.PingInterval(leaseT); sentAt+
+					roundTrip <= now; sentAt += link.PingInterval(leaseT) {
 					pairs = append(pairs, link.PingPair{SentAt: sentAt, AnsweredAt: sentAt + roundTrip})
 				}
 				return pairs[max(0, len(pairs)-3):]
@@ -227,7 +237,8 @@ func TestALeaseThatBeginsOnASlowLinkLasts(t *testing.T) {
 					l.beginFrom(packet, now)
 				}
 				now += roundTrip
-				require.Less(t, now, l.until, "heartbeat %d after a wake-up at %v with round trips of %v", heartbeat, age, roundTrip)
+				require.Less(t, now, l.until, "heartbeat %d after a wake-up at %v with round trips of %v", heartbeat,
+					age, roundTrip)
 				l.syncAcknowledged(sentAt, pairs(now), now)
 				now += l.nextHeartbeat(pairs(now), now)
 			}
@@ -235,7 +246,8 @@ func TestALeaseThatBeginsOnASlowLinkLasts(t *testing.T) {
 	}
 }
 
-// TestAYoungLeaseIsExtendedByTheNextPings is of a session that woke by pings which leave it little time.
+// TestAYoungLeaseIsExtendedByTheNextPings is of a session that woke by pings which leave it little
+// time.
 func TestAYoungLeaseIsExtendedByTheNextPings(t *testing.T) {
 	const quarter, ms = leaseT / 4, time.Millisecond
 	old := link.PingPair{SentAt: t0, AnsweredAt: t0 + 10*ms}
@@ -275,15 +287,17 @@ func TestMargin(t *testing.T) {
 	require.Equal(t, 130*time.Millisecond, clockMargin(4*time.Second))
 }
 
-// TestTheMoveToAPhaseShortensNoLease is of sessions whose connect request is young or old. One that moves to its own phase has at least as much of its lease left whenever a heartbeat is due as
-// one that does not move. Afterwards its heartbeats come each quarter of T.
+// TestTheMoveToAPhaseShortensNoLease is of sessions whose connect request is young or old. One that
+// moves to its own phase has at least as much of its lease left whenever a heartbeat is due as one
+// that does not move. Afterwards its heartbeats come each quarter of T.
 func TestTheMoveToAPhaseShortensNoLease(t *testing.T) {
 	for furtherBack := range 2 {
 		for age := time.Duration(0); age <= leaseT/4; age += leaseT / 16 {
 			for _, roundTrip := range []time.Duration{0, leaseT / 1000, leaseT / 100, leaseT / 60, leaseT / 35} {
 				still, stillDues := leaseWhileMoving(t, sessionLease{furtherBack: furtherBack}, age, roundTrip, 100)
 				for part := range 100 {
-					moved, dues := leaseWhileMoving(t, sessionLease{furtherBack: furtherBack, phase: float64(part) / 100}, age, roundTrip, 0)
+					moved, dues := leaseWhileMoving(t,
+						sessionLease{furtherBack: furtherBack, phase: float64(part) / 100}, age, roundTrip, 0)
 					require.GreaterOrEqual(t, moved, still, "part %d, %v", part, roundTrip)
 					require.Less(t, dues[0], stillDues[0])
 					require.Equal(t, stillDues[0], dues[1], "the other heartbeat comes when it would have come")
@@ -296,8 +310,10 @@ func TestTheMoveToAPhaseShortensNoLease(t *testing.T) {
 	}
 }
 
-// leaseWhileMoving begins a lease from a connect request of some age, and sends heartbeats. It returns the least that was left of the lease when one was due, and when they were due.
-func leaseWhileMoving(t *testing.T, l sessionLease, age, roundTrip time.Duration, shifted int) (least time.Duration, dues []time.Duration) {
+// leaseWhileMoving begins a lease from a connect request of some age, and sends heartbeats. It
+// returns the least that was left of the lease when one was due, and when they were due.
+func leaseWhileMoving(t *testing.T, l sessionLease, age, roundTrip time.Duration,
+	shifted int) (least time.Duration, dues []time.Duration) {
 	t.Helper()
 	l.beginConnection(t0, leaseT)
 	l.shifted = shifted
@@ -319,7 +335,8 @@ func leaseWhileMoving(t *testing.T, l sessionLease, age, roundTrip time.Duration
 	return least, dues
 }
 
-// TestPhasesAreSpreadEvenly is of the sessions that one server has opened, and of those that it has opened between others.
+// TestPhasesAreSpreadEvenly is of the sessions that one server has opened, and of those that it has
+// opened between others.
 func TestPhasesAreSpreadEvenly(t *testing.T) {
 	for _, first := range []int64{1 << 56, 3<<56 | 0x19d4f2a1b3c0000} {
 		for step := range int64(5) {

@@ -43,7 +43,8 @@ func lifetimes(t *testing.T, test func(t *testing.T, clock *jumping, a, b primit
 	})
 }
 
-// TestALifetimeReadsTheClock, however deep it lies and whether or not its context was asked for before.
+// TestALifetimeReadsTheClock, however deep it lies and whether or not its context was asked for
+// before.
 func TestALifetimeReadsTheClock(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		lifetimes(t, func(t *testing.T, clock *jumping, a, b primitives.Hold) {
@@ -74,7 +75,8 @@ func TestALifetimeHasItsOwnValues(t *testing.T) {
 // TestLifetimesEndTogether: those that depend on one have ended when End returns.
 func TestLifetimesEndTogether(t *testing.T) {
 	cause := errors.New("it is over")
-	for _, end := range []func(a, b primitives.Hold){func(a, _ primitives.Hold) { a.End(cause) }, func(_, b primitives.Hold) { b.End(cause) }} {
+	for _, end := range []func(a, b primitives.Hold){func(a, _ primitives.Hold) { a.End(cause) },
+		func(_, b primitives.Hold) { b.End(cause) }} {
 		lifetimes(t, func(t *testing.T, _ *jumping, a, b primitives.Hold) {
 			joint := lifetime.Join(t.Context(), a.Lifetime(), b.Lifetime())
 			ctx := joint.Context()
@@ -109,7 +111,8 @@ func TestALifetimesEndIsItsOwn(t *testing.T) {
 	})
 }
 
-// TestAContextOfALifetimeNeedsNoGoroutine for those that are derived from it, whatever values it carries.
+// TestAContextOfALifetimeNeedsNoGoroutine for those that are derived from it, whatever values it
+// carries.
 func TestAContextOfALifetimeNeedsNoGoroutine(t *testing.T) {
 	lifetimes(t, func(t *testing.T, _ *jumping, a, _ primitives.Hold) {
 		asked, cancel := context.WithCancel(t.Context())

@@ -34,7 +34,8 @@ func createOwn(t *testing.T, s *framework.Session, path string) primitives.Creat
 }
 
 // createProtected creates one protected node.
-func createProtected(ctx context.Context, s *framework.Session, dir, name string, data []byte) (primitives.Created, error) {
+func createProtected(ctx context.Context, s *framework.Session, dir, name string,
+	data []byte) (primitives.Created, error) {
 	nodes, err := createTogether(ctx, s, primitives.ProtectedCreate{Dir: dir, Name: name, Data: data})
 	if err != nil {
 		return primitives.Created{}, err
@@ -43,14 +44,17 @@ func createProtected(ctx context.Context, s *framework.Session, dir, name string
 }
 
 // createTogether creates protected nodes.
-func createTogether(ctx context.Context, s *framework.Session, c primitives.ProtectedCreate) ([]primitives.Created, error) {
+func createTogether(ctx context.Context, s *framework.Session,
+	c primitives.ProtectedCreate) ([]primitives.Created, error) {
 	made, err := s.Primitives().CreateProtected(ctx, c)
 	return made.Nodes, err
 }
 
 // createAndList creates one protected node and lists its directory behind that.
-func createAndList(ctx context.Context, s *framework.Session, dir, name string, data []byte) (primitives.Created, []string, error) {
-	made, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{Dir: dir, Name: name, Data: data, List: true})
+func createAndList(ctx context.Context, s *framework.Session, dir, name string,
+	data []byte) (primitives.Created, []string, error) {
+	made, err := s.Primitives().CreateProtected(ctx,
+		primitives.ProtectedCreate{Dir: dir, Name: name, Data: data, List: true})
 	if err != nil {
 		return primitives.Created{}, nil, err
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAClientNeedsLittleMemory: the buffers that go-zookeeper has by default are 3 MiB for each client.
+// TestAClientNeedsLittleMemory: the buffers that go-zookeeper has by default are 3 MiB for each
+// client.
 func TestAClientNeedsLittleMemory(t *testing.T) {
 	const clients = 50
 	zk := zktest.Start(t)

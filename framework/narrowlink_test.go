@@ -29,14 +29,16 @@ func (c narrowConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// narrowMember is a client that receives so many bytes a second. It counts how often it is suspended.
+// narrowMember is a client that receives so many bytes a second. It counts how often it is
+// suspended.
 func narrowMember(t *testing.T, zk *zktest.Server, name string, rate int) (s *framework.Session, suspended func() int) {
 	t.Helper()
 	link := zk.Link(name)
-	m := zk.Member(t, name, framework.Config{SessionTimeout: 30 * time.Second}, framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		nc, err := link.DialContext(ctx, network, address)
-		return narrowConn{nc, rate}, err
-	}))
+	m := zk.Member(t, name, framework.Config{SessionTimeout: 30 * time.Second},
+		framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			nc, err := link.DialContext(ctx, network, address)
+			return narrowConn{nc, rate}, err
+		}))
 	var count atomic.Int64
 	go func() {
 		for c := range m.States(t.Context()) {
@@ -62,7 +64,8 @@ func largeNodes(t *testing.T, zk *zktest.Server, n int) (paths []string) {
 	return paths
 }
 
-// TestHeartbeatsAreAnsweredBetweenLargeReads reads 36 MB by one call and by many on a link of 18 Mbit/s, which takes 16 s, more than twice as long as a heartbeat may.
+// TestHeartbeatsAreAnsweredBetweenLargeReads reads 36 MB by one call and by many on a link of 18
+// Mbit/s, which takes 16 s, more than twice as long as a heartbeat may.
 func TestHeartbeatsAreAnsweredBetweenLargeReads(t *testing.T) {
 	for _, calls := range []int{1, 10} {
 		t.Run(fmt.Sprint(calls, " calls"), func(t *testing.T) {
@@ -90,7 +93,8 @@ func TestHeartbeatsAreAnsweredBetweenLargeReads(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsAreAnsweredBetweenLargeLists lists directories whose names together take longer than a heartbeat may.
+// TestHeartbeatsAreAnsweredBetweenLargeLists lists directories whose names together take longer
+// than a heartbeat may.
 func TestHeartbeatsAreAnsweredBetweenLargeLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const children = 500
@@ -101,7 +105,8 @@ func TestHeartbeatsAreAnsweredBetweenLargeLists(t *testing.T) {
 			dirs = append(dirs, fmt.Sprintf("/dir-%02d", i))
 			ops := []framework.Op{framework.CreateOp(dirs[i], nil, framework.Persistent)}
 			for n := range children {
-				ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/%s%d", dirs[i], strings.Repeat("x", 200), n), nil, framework.Persistent))
+				ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/%s%d", dirs[i], strings.Repeat("x", 200), n), nil,
+					framework.Persistent))
 			}
 			_, err := writer.Multi(t.Context(), ops...)
 			require.NoError(t, err)
@@ -118,7 +123,8 @@ func TestHeartbeatsAreAnsweredBetweenLargeLists(t *testing.T) {
 	})
 }
 
-// TestALargeAnswerCostsAtMostOneConnection is of a client that has read small nodes before, and does not expect the large ones.
+// TestALargeAnswerCostsAtMostOneConnection is of a client that has read small nodes before, and
+// does not expect the large ones.
 func TestALargeAnswerCostsAtMostOneConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

@@ -32,7 +32,8 @@ const (
 	Persistent Mode = Mode(wire.FlagPersistent)
 	// Ephemeral is deleted when the creator's session ends.
 	Ephemeral Mode = Mode(wire.FlagEphemeral)
-	// PersistentSequential is persistent, and the server adds a number at the end of its name, which rises from node to node of a directory.
+	// PersistentSequential is persistent, and the server adds a number at the end of its name,
+	// which rises from node to node of a directory.
 	PersistentSequential Mode = Mode(wire.FlagSequential)
 	// EphemeralSequential is ephemeral and sequential.
 	EphemeralSequential Mode = Mode(wire.FlagEphemeralSequential)
@@ -78,7 +79,8 @@ const (
 	NodeChanged
 	// ChildrenChanged says that a child was created or deleted.
 	ChildrenChanged
-	// Reconnected says that the connection was replaced, and that the watch may have missed a change: read the node again.
+	// Reconnected says that the connection was replaced, and that the watch may have missed a
+	// change: read the node again.
 	Reconnected
 )
 

@@ -17,14 +17,19 @@ func CheckOp(path string, version int32) Op {
 	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpCheck, Path: path, Version: version})
 }
 
-// CreateOp creates a node with the client's ACL. OpResult.Path is its path, with the number of a sequential node.
+// CreateOp creates a node with the client's ACL. OpResult.Path is its path, with the number of a
+// sequential node.
 func CreateOp(path string, data []byte, mode Mode) Op {
-	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpCreate, Path: path, Data: bytes.Clone(data), Mode: int32(mode)}) // may be kept
+	// may be kept
+	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpCreate, Path: path, Data: bytes.Clone(data),
+		Mode: int32(mode)})
 }
 
 // SetOp writes a node's data if it has this version, or AnyVersion.
 func SetOp(path string, data []byte, version int32) Op {
-	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpSet, Path: path, Data: bytes.Clone(data), Version: version}) // may be kept
+	// may be kept
+	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpSet, Path: path, Data: bytes.Clone(data),
+		Version: version})
 }
 
 // DeleteOp deletes a node if it has this version, or AnyVersion.
@@ -47,7 +52,8 @@ func (t *transport) wirePart(o primitives.OpFields) wire.MultiPart {
 		op, body := createRequest(full, o.Data, Mode(o.Mode), t.cfg.ACL)
 		return wire.MultiPart{Op: op, Body: body}
 	case primitives.OpSet:
-		return wire.MultiPart{Op: wire.OpSetData, Body: &wire.SetDataRequest{Path: full, Data: o.Data, Version: o.Version}}
+		return wire.MultiPart{Op: wire.OpSetData,
+			Body: &wire.SetDataRequest{Path: full, Data: o.Data, Version: o.Version}}
 	case primitives.OpDelete:
 		return deleteOpPart(full, o.Version)
 	default:
@@ -75,7 +81,8 @@ func firstRefused(ops []Op, rs []OpResult) *TxError {
 	return nil
 }
 
-// checkConditions checks the conditions in this process that operations have, such as those of guards.
+// checkConditions checks the conditions in this process that operations have, such as those of
+// guards.
 func checkConditions(ops []Op) error {
 	for i := range ops {
 		valid := primitives.Fields(ops[i]).Valid

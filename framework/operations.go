@@ -11,8 +11,9 @@ import (
 
 // Get reads a node's data and Stat. A missing node is ErrNoNode.
 //
-// The session's server answers reads, and may lag behind the other servers: call Sync before to see every earlier write. When the connection is lost, Get
-// reads again on the next one, and so do the other reads.
+// The session's server answers reads, and may lag behind the other servers: call Sync before to see
+// every earlier write. When the connection is lost, Get reads again on the next one, and so do the
+// other reads.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	r, err := readChecked(ctx, s, "get", path, requester.get)
 	return r.data, r.stat, err
@@ -29,25 +30,31 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, Stat, er
 	return r.names, r.stat, err
 }
 
-// ACL reads who may do what with a node. It takes PermRead or PermAdmin on the node: without them the error is ErrNoAuth. A missing node is ErrNoNode. To
-// clients without PermAdmin, servers show the ID of a digest as "user:x", without the hash of the password.
+// ACL reads who may do what with a node. It takes PermRead or PermAdmin on the node: without them
+// the error is ErrNoAuth. A missing node is ErrNoNode. To clients without PermAdmin, servers show
+// the ID of a digest as "user:x", without the hash of the password.
 func (s *Session) ACL(ctx context.Context, path string) ([]ACL, Stat, error) {
 	r, err := readChecked(ctx, s, "read ACL of", path, requester.acl)
 	return r.acl, r.stat, err
 }
 
-// Sync waits until this session's server has applied everything that was committed before the call. The path may be any, also that of a missing node.
+// Sync waits until this session's server has applied everything that was committed before the call.
+// The path may be any, also that of a missing node.
 //
-// It is a transaction without effect, which costs what a write costs. ZooKeeper's own sync does not keep this promise (ZOOKEEPER-1675): the leader answers it from its own state,
-// while a follower may have acknowledged a later transaction. A leader that has lost its quorum and does not know it yet answers, too, also for the followers that it still has.
+// It is a transaction without effect, which costs what a write costs. ZooKeeper's own sync does not
+// keep this promise (ZOOKEEPER-1675): the leader answers it from its own state, while a follower
+// may have acknowledged a later transaction. A leader that has lost its quorum and does not know it
+// yet answers, too, also for the followers that it still has.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := readChecked(ctx, s, "sync", path, func(a requester, full string) (struct{}, error) { return struct{}{}, a.sync(full) })
+	_, err := readChecked(ctx, s, "sync", path,
+		func(a requester, full string) (struct{}, error) { return struct{}{}, a.sync(full) })
 	return err
 }
 
 // zkSync sends ZooKeeper's own sync: see requester.zkSync.
 func (s *Session) zkSync(ctx context.Context, path string) error {
-	_, err := readChecked(ctx, s, "sync", path, func(a requester, full string) (struct{}, error) { return struct{}{}, a.zkSync(full) })
+	_, err := readChecked(ctx, s, "sync", path,
+		func(a requester, full string) (struct{}, error) { return struct{}{}, a.zkSync(full) })
 	return err
 }
 
@@ -72,9 +79,10 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, Sta
 	return r.names, r.stat, w, err
 }
 
-// readAndWatch joins the path's shared watch and reads the node. It asks the server for a watch if none is armed. The server's watch of a transient waiter is
-// removed with the last waiter.
-func (s *Session) readAndWatch(ctx context.Context, kind watchKind, path string, transient bool) (readResult, *Watch, error) {
+// readAndWatch joins the path's shared watch and reads the node. It asks the server for a watch if
+// none is armed. The server's watch of a transient waiter is removed with the last waiter.
+func (s *Session) readAndWatch(ctx context.Context, kind watchKind, path string,
+	transient bool) (readResult, *Watch, error) {
 	full, err := s.transport.checkPath(path, 0)
 	if err != nil {
 		return readResult{}, nil, failure.Wrap("watch", path, err)
@@ -89,7 +97,8 @@ func (s *Session) readAndWatch(ctx context.Context, kind watchKind, path string,
 }
 
 // readChecked checks the path and repeats a read until it is answered.
-func readChecked[T any](ctx context.Context, s *Session, op, path string, f func(a requester, full string) (T, error)) (T, error) {
+func readChecked[T any](ctx context.Context, s *Session, op, path string,
+	f func(a requester, full string) (T, error)) (T, error) {
 	full, err := s.transport.checkPath(path, 0)
 	if err != nil {
 		var zero T
@@ -101,9 +110,11 @@ func readChecked[T any](ctx context.Context, s *Session, op, path string, f func
 
 // Set writes a node's data if its version is version, or AnyVersion.
 //
-// Guarantee: on success the node held the data with the version of the returned Stat; ErrBadVersion and other refusals mean that the data was not
-// written. When the answer is lost, Set reads the node on the next connection. If that does not show whether this write has happened, or
-// ctx or the session ends first, the error wraps ErrOutcomeUnknown. A Set with AnyVersion that finds its own data writes the data once more, with the version that it found.
+// Guarantee: on success the node held the data with the version of the returned Stat; ErrBadVersion
+// and other refusals mean that the data was not written. When the answer is lost, Set reads the
+// node on the next connection. If that does not show whether this write has happened, or ctx or the
+// session ends first, the error wraps ErrOutcomeUnknown. A Set with AnyVersion that finds its own
+// data writes the data once more, with the version that it found.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
 	full, err := s.transport.checkPath(path, len(data))
 	if err != nil {
@@ -116,24 +127,30 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 
 // Delete deletes a node if its version is version, or AnyVersion. A missing one is ErrNoNode.
 //
-// Guarantee: on success this call has deleted the node; a refusal means that it has not. When the answer is lost, Delete reads the
-// node on the next connection. If the node is gone or was created again, or ctx or the session ends first, the error wraps ErrOutcomeUnknown.
+// Guarantee: on success this call has deleted the node; a refusal means that it has not. When the
+// answer is lost, Delete reads the node on the next connection. If the node is gone or was created
+// again, or ctx or the session ends first, the error wraps ErrOutcomeUnknown.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	full, err := s.transport.checkPath(path, 0)
 	if err != nil {
 		return failure.Wrap("delete", path, err)
 	}
-	_, err = applyOnce(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, version) },
+	_, err = applyOnce(ctx, s.transport,
+		func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, version) },
 		func(a requester, seen int64) (struct{}, error) { return struct{}{}, settleDelete(a, full, seen) })
 	return failure.Wrap("delete", path, err)
 }
 
-// Create creates a node of a mode that is not sequential, with the client's ACL. Its directory must exist.
+// Create creates a node of a mode that is not sequential, with the client's ACL. Its directory must
+// exist.
 //
-// Guarantee: on success this call has created the node; ErrNodeExists and other refusals mean that it has not. When the answer is lost, Create
-// reads the node on the next connection. An ephemeral node of this session is success, unless it shows other data than this call's. So the calls of one session for one ephemeral node
-// wait for each other; do not create the node in a transaction of this session meanwhile. A persistent node that was created after the
-// request was sent may be this call's or another client's: the error wraps ErrOutcomeUnknown, as it does when ctx or the session ends first.
+// Guarantee: on success this call has created the node; ErrNodeExists and other refusals mean that
+// it has not. When the answer is lost, Create reads the node on the next connection. An ephemeral
+// node of this session is success, unless it shows other data than this call's. So the calls of one
+// session for one ephemeral node wait for each other; do not create the node in a transaction of
+// this session meanwhile. A persistent node that was created after the request was sent may be this
+// call's or another client's: the error wraps ErrOutcomeUnknown, as it does when ctx or the session
+// ends first.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mode) error {
 	full, err := s.checkCreate(path, data, mode)
 	if err != nil {
@@ -147,7 +164,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 		defer unlock()
 	}
 	err = s.countCreate(ctx, full, mode, func() error {
-		_, err := applyOnce(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) },
+		_, err := applyOnce(ctx, s.transport,
+			func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) },
 			func(a requester, seen int64) (struct{}, error) {
 				return struct{}{}, settleCreate(a, full, data, mode, seen)
 			})
@@ -159,8 +177,9 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 // createKey finds what the creates of one ephemeral node share.
 type createKey struct{ full string }
 
-// lockCreate lets one call of Create at a time create an ephemeral node of this session at a path, so that a lost reply is not settled by the node of another call. The
-// caller calls unlock when the outcome is known, or will not be.
+// lockCreate lets one call of Create at a time create an ephemeral node of this session at a path,
+// so that a lost reply is not settled by the node of another call. The caller calls unlock when the
+// outcome is known, or will not be.
 func (s *Session) lockCreate(ctx context.Context, full string) (unlock func(), err error) {
 	key := createKey{full}
 	locked := s.shared.share(key, func() any { return make(chan struct{}, 1) }).(chan struct{})
@@ -178,15 +197,17 @@ func (s *Session) lockCreate(ctx context.Context, full string) (unlock func(), e
 	}
 }
 
-// CreateIfMissing creates a node of a mode that is not sequential, unless it exists, with any owner and data. When the answer is lost, CreateIfMissing repeats
-// the request. The node's directory must exist.
+// CreateIfMissing creates a node of a mode that is not sequential, unless it exists, with any owner
+// and data. When the answer is lost, CreateIfMissing repeats the request. The node's directory must
+// exist.
 func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte, mode Mode) error {
 	full, err := s.checkCreate(path, data, mode)
 	if err != nil {
 		return failure.Wrap("create", path, err)
 	}
 	err = s.countCreate(ctx, full, mode, func() error {
-		_, err := repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) })
+		_, err := repeatUntilKnown(ctx, s.transport,
+			func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) })
 		return err
 	})
 	if errors.Is(err, ErrNodeExists) {
@@ -195,14 +216,15 @@ func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte,
 	return failure.Wrap("create", path, err)
 }
 
-// DeleteIfPresent deletes a node of any version if it exists. When the answer is lost, DeleteIfPresent repeats the request, and may so delete a node that was
-// created again meanwhile.
+// DeleteIfPresent deletes a node of any version if it exists. When the answer is lost,
+// DeleteIfPresent repeats the request, and may so delete a node that was created again meanwhile.
 func (s *Session) DeleteIfPresent(ctx context.Context, path string) error {
 	full, err := s.transport.checkPath(path, 0)
 	if err != nil {
 		return failure.Wrap("delete", path, err)
 	}
-	_, err = repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, AnyVersion) })
+	_, err = repeatUntilKnown(ctx, s.transport,
+		func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, AnyVersion) })
 	if errors.Is(err, ErrNoNode) {
 		return nil
 	}
@@ -227,14 +249,15 @@ func (s *Session) countCreate(ctx context.Context, full string, mode Mode, creat
 // checkCreate refuses bad paths, modes and sizes of a create, and returns the server's path.
 func (s *Session) checkCreate(path string, data []byte, mode Mode) (full string, err error) {
 	if mode == EphemeralSequential || mode == PersistentSequential {
-		return "", errors.New("Create makes no sequential node, since its name would be unknown if the answer is lost: use Multi with CreateOp")
+		return "", errors.New("Create makes no sequential node, since its name would be unknown if the answer is " +
+			"lost: use Multi with CreateOp")
 	}
 	return s.transport.checkPath(path, len(data))
 }
 
-// MakeDirs creates a directory and those above it if they are missing, as containers with the client's
-// ParentACL. A server deletes an empty container some time later. If a later create below it fails with
-// ErrNoNode, call MakeDirs again.
+// MakeDirs creates a directory and those above it if they are missing, as containers with the
+// client's ParentACL. A server deletes an empty container some time later. If a later create below
+// it fails with ErrNoNode, call MakeDirs again.
 func (s *Session) MakeDirs(ctx context.Context, dir string) error {
 	for {
 		err := s.makeOneDir(ctx, dir)
@@ -294,8 +317,10 @@ func makeDirs(a requester, full string, acl []ACL) error {
 	return err
 }
 
-// Multi runs a transaction: all operations happen, or none. It waits for the connection and sends the transaction once. When the connection is lost, or ctx
-// or the session ends, before the answer, the error wraps ErrOutcomeUnknown; after a lost connection it wraps ErrSuspended too. A refusal is a *TxError.
+// Multi runs a transaction: all operations happen, or none. It waits for the connection and sends
+// the transaction once. When the connection is lost, or ctx or the session ends, before the answer,
+// the error wraps ErrOutcomeUnknown; after a lost connection it wraps ErrSuspended too. A refusal
+// is a *TxError.
 func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := s.transport.checkOps(ops); err != nil {
 		return nil, err
@@ -326,7 +351,8 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	return s.opResults(ops, rs, err)
 }
 
-// opResults returns a transaction's results with the client's paths, and a *TxError if an operation was refused.
+// opResults returns a transaction's results with the client's paths, and a *TxError if an operation
+// was refused.
 func (s *Session) opResults(ops []Op, rs []OpResult, err error) ([]OpResult, error) {
 	if tx := firstRefused(ops, rs); tx != nil {
 		return rs, tx

@@ -46,7 +46,8 @@ func TestAConditionRefusesBeforeSending(t *testing.T) {
 		zk := zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
 		before := zk.Requests()[zktest.OpMulti]
-		_, err := s.Multi(t.Context(), primitives.When(framework.CreateOp("/a", nil, framework.Persistent), func() error { return framework.ErrNodeGone }))
+		_, err := s.Multi(t.Context(), primitives.When(framework.CreateOp("/a", nil, framework.Persistent),
+			func() error { return framework.ErrNodeGone }))
 		require.ErrorIs(t, err, framework.ErrNodeGone)
 		require.Equal(t, before, zk.Requests()[zktest.OpMulti])
 	})

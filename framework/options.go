@@ -20,9 +20,11 @@ type options struct {
 	tel      *telemetry
 }
 
-// WithLogger sets the log for events that no call returns, such as lost sessions and refused requests in
-// the background. Default slog.Default. A handler gets the client's own records on a goroutine of its own, and holds no mutex of the client: it may ask the client for its
-// Status. While a handler blocks, the client goes on; after 1,000 records it drops later ones. Close waits until the handler has them all.
+// WithLogger sets the log for events that no call returns, such as lost sessions and refused
+// requests in the background. Default slog.Default. A handler gets the client's own records on a
+// goroutine of its own, and holds no mutex of the client: it may ask the client for its Status.
+// While a handler blocks, the client goes on; after 1,000 records it drops later ones. Close waits
+// until the handler has them all.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
@@ -44,7 +46,8 @@ func WithDialer(dial DialFunc) Option {
 	}
 }
 
-// WithClock makes the client count its leases by another clock than the system's: by TimeClock in a testing/synctest bubble.
+// WithClock makes the client count its leases by another clock than the system's: by TimeClock in a
+// testing/synctest bubble.
 func WithClock(c clock.Clock) Option {
 	return func(o *options) error {
 		if c == nil {
@@ -55,25 +58,30 @@ func WithClock(c clock.Clock) Option {
 	}
 }
 
-// TimeClock returns a clock that reads time.Now. Call it inside the testing/synctest bubble that uses the clock. Leases by this clock are not safe while the
-// machine is suspended: on most systems the clock then stands still.
+// TimeClock returns a clock that reads time.Now. Call it inside the testing/synctest bubble that
+// uses the clock. Leases by this clock are not safe while the machine is suspended: on most systems
+// the clock then stands still.
 func TimeClock() clock.Clock { return clock.Time() }
 
-// WithWatchdog has a crash of this process noticed in milliseconds instead of the session timeout: a tiny second
-// process of the same executable, the watchdog, notices the end of this one and closes its session.
+// WithWatchdog has a crash of this process noticed in milliseconds instead of the session timeout:
+// a tiny second process of the same executable, the watchdog, notices the end of this one and
+// closes its session.
 //
-// Guarantee: the watchdog acts only when this process is dead, also by SIGKILL: the kernel ends a socket between the
-// two. It follows the client's sessions, is started again when it is killed, and ends with Close. It kills the
-// commands of Session.GuardCommand before it closes the session. It runs in a Unix session of its own,
-// and inherits only its end of that socket, which no other process can open.
+// Guarantee: the watchdog acts only when this process is dead, also by SIGKILL: the kernel ends a
+// socket between the two. It follows the client's sessions, is started again when it is killed, and
+// ends with Close. It kills the commands of Session.GuardCommand before it closes the session. It
+// runs in a Unix session of its own, and inherits only its end of that socket, which no other
+// process can open.
 //
-// Not guaranteed: when the watchdog is killed together with this process (a container, a control group, the machine), or is
-// stopped, the session lasts until its timeout, as without the option. A process that is stopped is not
-// dead. Writes that this process sent just before its end may arrive later than the next holder's: compare tokens.
+// Not guaranteed: when the watchdog is killed together with this process (a container, a control
+// group, the machine), or is stopped, the session lasts until its timeout, as without the option. A
+// process that is stopped is not dead. Writes that this process sent just before its end may arrive
+// later than the next holder's: compare tokens.
 //
 // Unix only: elsewhere, and where no process can be started, the client logs one warning. New fails
-// if main has not called WatchdogMain, with WithDialer, since another process cannot make its connections, and with
-// a Config.TLS that decides by functions, also by constraints of its pool, or whose keys cannot be read.
+// if main has not called WatchdogMain, with WithDialer, since another process cannot make its
+// connections, and with a Config.TLS that decides by functions, also by constraints of its pool, or
+// whose keys cannot be read.
 func WithWatchdog() Option {
 	return func(o *options) error {
 		if !watchdogMain.Load() {

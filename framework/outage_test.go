@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestOutageIsLoggedOnce cuts the link for a minute: one warning with the cause and the time for which holds stand, and one line when it is over.
+// TestOutageIsLoggedOnce cuts the link for a minute: one warning with the cause and the time for
+// which holds stand, and one line when it is over.
 func TestOutageIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out logtest.Buffer
@@ -28,7 +29,8 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		require.ErrorContains(t, m.Status().Cause, m.Config().Servers[0]+": connection lost")
 		require.Equal(t, session(t, m).LeaseRemaining(), m.Status().LeaseRemaining)
-		require.Regexp(t, `level=WARN msg="no server can be used" servers=.*refused.* holds_stand_for=\d+\.\d*s\n`, out.String())
+		require.Regexp(t, `level=WARN msg="no server can be used" servers=.*refused.* holds_stand_for=\d+\.\d*s\n`,
+			out.String())
 		time.Sleep(time.Minute)
 		require.Zero(t, m.Status().LeaseRemaining)
 		require.ErrorIs(t, m.Status().Cause, framework.ErrSessionLost)

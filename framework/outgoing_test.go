@@ -30,7 +30,8 @@ func firstThen(first, then *zktest.Link) framework.Option {
 	})
 }
 
-// TestLargeWriteDoesNotBlockOthers asks for a large write, and for something else, on a connection that takes no more bytes.
+// TestLargeWriteDoesNotBlockOthers asks for a large write, and for something else, on a connection
+// that takes no more bytes.
 func TestLargeWriteDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -54,8 +55,9 @@ func TestLargeWriteDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
-// TestAnOverdueProofTriesAnotherServer silences the first connection at each phase of a heartbeat, with nothing, a small or a large write under way. About T/4 of the
-// lease must remain for another server, which is there.
+// TestAnOverdueProofTriesAnotherServer silences the first connection at each phase of a heartbeat,
+// with nothing, a small or a large write under way. About T/4 of the lease must remain for another
+// server, which is there.
 func TestAnOverdueProofTriesAnotherServer(t *testing.T) {
 	for _, size := range []int{0, 100, 900 << 10} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -77,7 +79,8 @@ func TestAnOverdueProofTriesAnotherServer(t *testing.T) {
 						require.Equal(t, framework.Suspended, c.State)
 						break
 					}
-					require.GreaterOrEqual(t, s.LeaseRemaining(), timeout/4-2*(50*time.Millisecond+timeout/50), "phase %d", phase)
+					require.GreaterOrEqual(t, s.LeaseRemaining(), timeout/4-2*(50*time.Millisecond+timeout/50),
+						"phase %d", phase)
 					time.Sleep(2 * timeout)
 					require.NoError(t, s.Err(), "phase %d", phase)
 				})
@@ -97,7 +100,8 @@ func (c slow) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestHeartbeatOvertakesQueuedRequests writes for a minute's worth of bandwidth at once, more than may be queued.
+// TestHeartbeatOvertakesQueuedRequests writes for a minute's worth of bandwidth at once, more than
+// may be queued.
 func TestHeartbeatOvertakesQueuedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -126,7 +130,8 @@ func TestHeartbeatOvertakesQueuedRequests(t *testing.T) {
 	})
 }
 
-// TestSendQueueIsBounded has a hundred large writes on a connection that takes nothing. Those that were not even queued are known not to have happened.
+// TestSendQueueIsBounded has a hundred large writes on a connection that takes nothing. Those that
+// were not even queued are known not to have happened.
 func TestSendQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -154,26 +159,35 @@ func TestSendQueueIsBounded(t *testing.T) {
 	})
 }
 
-// TestAQueuedDeletionComesFirst loses the connection at each moment of a deletion, of each kind. What the session asks for afterwards reaches the servers after it.
+// TestAQueuedDeletionComesFirst loses the connection at each moment of a deletion, of each kind.
+// What the session asks for afterwards reaches the servers after it.
 func TestAQueuedDeletionComesFirst(t *testing.T) {
 	kinds := map[string]func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded{
 		"one by one": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
-			return []primitives.Discarded{s.Primitives().Discard(queued, node.Path), s.Primitives().Discard(queued, "/two"), s.Primitives().Discard(queued, "/three")}
+			return []primitives.Discarded{s.Primitives().Discard(queued, node.Path),
+				s.Primitives().Discard(queued, "/two"), s.Primitives().Discard(queued, "/three")}
 		},
 		"several together": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
 			return []primitives.Discarded{s.Primitives().Discard(queued, node.Path, "/two", "/three")}
 		},
 		"an own node": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
-			return []primitives.Discarded{s.Primitives().Discard(queued, "/two"), s.Primitives().DiscardOwn(queued, node), s.Primitives().Discard(queued, "/three")}
+			return []primitives.Discarded{s.Primitives().Discard(queued, "/two"),
+				s.Primitives().DiscardOwn(queued, node), s.Primitives().Discard(queued, "/three")}
 		},
-		"an own node and companions": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
+		"an own node and companions": func(s *framework.Session, node primitives.Created,
+			queued func()) []primitives.Discarded {
 			return []primitives.Discarded{s.Primitives().DiscardOwn(queued, node, "/two", "/three")}
 		},
 	}
 	for kind, discard := range kinds {
 		for name, lose := range map[string]func(l *zktest.Link){
-			"before it arrives":               func(l *zktest.Link) { l.Reset() },
-			"with the answer":                 func(l *zktest.Link) { l.BlackHole(false, true); synctest.Wait(); l.Reset(); l.Heal() },
+			"before it arrives": func(l *zktest.Link) { l.Reset() },
+			"with the answer": func(l *zktest.Link) {
+				l.BlackHole(false, true)
+				synctest.Wait()
+				l.Reset()
+				l.Heal()
+			},
 			"while there is none":             func(l *zktest.Link) { l.Cut(); time.Sleep(timeout / 8); l.Heal() },
 			"with the first answer":           func(l *zktest.Link) { time.Sleep(1500 * time.Microsecond); l.Reset() },
 			"before the second one arrives":   func(l *zktest.Link) { time.Sleep(2500 * time.Microsecond); l.Reset() },
@@ -220,7 +234,8 @@ func TestAQueuedDeletionComesFirst(t *testing.T) {
 	}
 }
 
-// TestARefusedDeletionKeepsNoOthers has one of three nodes that the servers refuse to delete, since it has a child.
+// TestARefusedDeletionKeepsNoOthers has one of three nodes that the servers refuse to delete, since
+// it has a child.
 func TestARefusedDeletionKeepsNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -247,7 +262,8 @@ func TestARefusedDeletionKeepsNoOthers(t *testing.T) {
 	})
 }
 
-// TestDiscardKeepsNodeCreatedByAnotherSession deletes an own node while the answer is lost. Another session makes the node anew before the next connection.
+// TestDiscardKeepsNodeCreatedByAnotherSession deletes an own node while the answer is lost. Another
+// session makes the node anew before the next connection.
 func TestDiscardKeepsNodeCreatedByAnotherSession(t *testing.T) {
 	for name, throttled := range map[string]zktest.Op{"": zktest.OpPing, "a look is throttled": zktest.OpExists, "its sync is throttled": zktest.OpSync} {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +291,8 @@ func TestDiscardKeepsNodeCreatedByAnotherSession(t *testing.T) {
 	}
 }
 
-// TestARefusedCompanionIsStillToBeDeleted loses the answer to the deletion of an own node, whose companion the servers have refused to delete before.
+// TestARefusedCompanionIsStillToBeDeleted loses the answer to the deletion of an own node, whose
+// companion the servers have refused to delete before.
 func TestARefusedCompanionIsStillToBeDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -324,7 +341,8 @@ func TestADeletionEndsWithItsSession(t *testing.T) {
 	})
 }
 
-// TestADeletionEndsWithItsClient closes a client while the answer to a deletion is on its way: Close does not wait for it.
+// TestADeletionEndsWithItsClient closes a client while the answer to a deletion is on its way:
+// Close does not wait for it.
 func TestADeletionEndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -22,8 +22,10 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 		require.True(t, failure.IsTransient(throttled))
 		ready := make(chan struct{})
 		close(ready)
-		s := &transport{cfg: Config{}.WithDefaults(), session: t.Context(), whenConnected: func() <-chan struct{} { return ready }, requests: new(atomic.Int64)}
-		for name, run := range map[string]func(context.Context, *transport, func(requester) (int, error)) (int, error){"a read": repeatUntilKnown[int], "a write": repeatUntilSent[int]} {
+		s := &transport{cfg: Config{}.WithDefaults(), session: t.Context(),
+			whenConnected: func() <-chan struct{} { return ready }, requests: new(atomic.Int64)}
+		for name, run := range map[string]func(context.Context, *transport, func(requester) (int, error)) (int,
+			error){"a read": repeatUntilKnown[int], "a write": repeatUntilSent[int]} {
 			tries, began := 0, time.Now()
 			v, err := run(t.Context(), s, func(requester) (int, error) {
 				if tries++; tries < 3 {
@@ -38,10 +40,12 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 	})
 }
 
-// TestServerCodesAreNamed translates codes that servers answer with. A code that has no error of its own is named and is not transient.
+// TestServerCodesAreNamed translates codes that servers answer with. A code that has no error of
+// its own is named and is not transient.
 func TestServerCodesAreNamed(t *testing.T) {
 	for code, want := range map[wire.Code]error{
-		wire.QuotaExceeded: ErrQuotaExceeded, wire.ThrottledOp: ErrOverloaded, wire.SessionClosedNeedsSASL: ErrAuthFailed, wire.NoAuth: ErrNoAuth,
+		wire.QuotaExceeded: ErrQuotaExceeded, wire.ThrottledOp: ErrOverloaded,
+		wire.SessionClosedNeedsSASL: ErrAuthFailed, wire.NoAuth: ErrNoAuth,
 		wire.SessionMoved: ErrSuspended, wire.SessionExpired: ErrSuspended,
 	} {
 		require.ErrorIs(t, codeError(code), want)
@@ -49,8 +53,9 @@ func TestServerCodesAreNamed(t *testing.T) {
 	require.False(t, failure.IsTransient(codeError(wire.QuotaExceeded)))
 	require.False(t, failure.IsTransient(codeError(wire.SessionClosedNeedsSASL)))
 	for code, words := range map[wire.Code]string{
-		wire.ReconfigInProgress: "zookeeper: error -14 (reconfiguration in progress)", wire.NotReadOnly: "zookeeper: error -119 (not read-only)",
-		-999: "zookeeper: error -999 (code -999)",
+		wire.ReconfigInProgress: "zookeeper: error -14 (reconfiguration in progress)",
+		wire.NotReadOnly:        "zookeeper: error -119 (not read-only)",
+		-999:                    "zookeeper: error -999 (code -999)",
 	} {
 		err := codeError(code)
 		require.EqualError(t, err, words)

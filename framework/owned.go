@@ -11,8 +11,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// ownedBytes counts the bytes of the paths of a session's ephemeral nodes, and refuses more than the servers can delete: they delete all of a session's nodes in one
-// transaction. It counts the nodes that exist, those that are being created, and those that may have been created.
+// ownedBytes counts the bytes of the paths of a session's ephemeral nodes, and refuses more than
+// the servers can delete: they delete all of a session's nodes in one transaction. It counts the
+// nodes that exist, those that are being created, and those that may have been created.
 type ownedBytes struct {
 	transport *transport
 	clock     clock.Clock
@@ -67,8 +68,9 @@ func (o *ownedBytes) sizesOf(ops []Op) (created, deleted int) {
 	return created, deleted
 }
 
-// reserveFor reserves bytes for creates, in a transaction that also deletes some. When the bound is reached, it asks the servers which nodes really exist, since others
-// may have deleted some. Each reservation ends with settleReservation.
+// reserveFor reserves bytes for creates, in a transaction that also deletes some. When the bound is
+// reached, it asks the servers which nodes really exist, since others may have deleted some. Each
+// reservation ends with settleReservation.
 func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error {
 	if created == 0 {
 		return nil
@@ -82,13 +84,15 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 			return nil
 		}
 		looking, first := o.lookupDone, false
-		if now := o.clock.Now(); looking == nil && (!o.everLookedUp || now-o.lookedUpAt >= heartbeatInterval(o.timeout())) {
+		if now := o.clock.Now(); looking == nil &&
+			(!o.everLookedUp || now-o.lookedUpAt >= heartbeatInterval(o.timeout())) {
 			looking, first = make(chan struct{}), true
 			o.lookupDone, o.changedSince, o.lookedUpAt, o.everLookedUp = looking, map[string]bool{}, now, true
 		}
 		o.mu.Unlock()
 		tooLarge := func() error {
-			return fmt.Errorf("%w: the paths of this session's ephemeral nodes have %d bytes, %d more would exceed the bound of %d: release some, or use several clients (Config.MaxEphemeralBytes)",
+			return fmt.Errorf("%w: the paths of this session's ephemeral nodes have %d bytes, %d more would exceed "+
+				"the bound of %d: release some, or use several clients (Config.MaxEphemeralBytes)",
 				ErrTooLarge, sum, created, o.max)
 		}
 		switch {
@@ -113,8 +117,9 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 	}
 }
 
-// readFromServers asks the servers which ephemeral nodes the session has. The question comes behind a sync, so creates of an unknown outcome before it either have
-// happened or will not happen. Without an answer, the next create asks again.
+// readFromServers asks the servers which ephemeral nodes the session has. The question comes behind
+// a sync, so creates of an unknown outcome before it either have happened or will not happen.
+// Without an answer, the next create asks again.
 func (o *ownedBytes) readFromServers(ctx context.Context) error {
 	o.mu.Lock()
 	doubtful := o.doubtful
@@ -170,7 +175,8 @@ func (o *ownedBytes) removePath(full string) {
 	}
 }
 
-// settleReservation ends a reservation. The nodes there exist, or may exist; doubtful are the bytes of nodes with unknown names that may exist.
+// settleReservation ends a reservation. The nodes there exist, or may exist; doubtful are the bytes
+// of nodes with unknown names that may exist.
 func (o *ownedBytes) settleReservation(reserved, doubtful int, there ...string) {
 	if reserved == 0 {
 		return

@@ -132,12 +132,14 @@ func TestASwapAtTheBoundIsLetThrough(t *testing.T) {
 		for ; s.Create(ctx, fmt.Sprintf("/d/%03d", i), nil, framework.Ephemeral) == nil; i++ {
 		}
 		swap := func(old, new string) error {
-			_, err := s.Multi(ctx, framework.DeleteOp(old, framework.AnyVersion), framework.CreateOp(new, nil, framework.Ephemeral))
+			_, err := s.Multi(ctx, framework.DeleteOp(old, framework.AnyVersion),
+				framework.CreateOp(new, nil, framework.Ephemeral))
 			return err
 		}
 		require.NoError(t, swap("/d/000", "/d/new"))
 		require.NoError(t, s.Create(ctx, "/d/persistent", nil, framework.Persistent))
-		require.ErrorIs(t, swap("/d/persistent", "/d/persisten2"), framework.ErrTooLarge, "that one was not the session's")
+		require.ErrorIs(t, swap("/d/persistent", "/d/persisten2"), framework.ErrTooLarge,
+			"that one was not the session's")
 		require.Equal(t, ownedOnServer(zk, s), framework.OwnedBytes(s))
 	})
 }
@@ -191,7 +193,8 @@ func TestTheServersAreAskedSeldom(t *testing.T) {
 	})
 }
 
-// TestTheBoundHoldsWhenAnswersAreLost has many creates at once on a link that breaks all the time, and callers that give up.
+// TestTheBoundHoldsWhenAnswersAreLost has many creates at once on a link that breaks all the time,
+// and callers that give up.
 func TestTheBoundHoldsWhenAnswersAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -214,7 +217,8 @@ func TestTheBoundHoldsWhenAnswersAreLost(t *testing.T) {
 						err = s.Create(ctx, path, nil, framework.Ephemeral)
 					case 2:
 						var rs []framework.OpResult
-						if rs, err = s.Multi(ctx, framework.CreateOp("/d/n-", nil, framework.EphemeralSequential)); err == nil {
+						if rs, err = s.Multi(ctx,
+							framework.CreateOp("/d/n-", nil, framework.EphemeralSequential)); err == nil {
 							path = rs[0].Path
 						}
 					}
@@ -236,7 +240,8 @@ func TestTheBoundHoldsWhenAnswersAreLost(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, s.Err())
 		require.GreaterOrEqual(t, framework.OwnedBytes(s), ownedOnServer(zk, s))
-		for s.Create(t.Context(), "/d/"+fmt.Sprint(time.Now().UnixNano()), nil, framework.Ephemeral) == nil { // the servers are asked at the bound
+		for s.Create(t.Context(), "/d/"+fmt.Sprint(time.Now().UnixNano()), nil, framework.Ephemeral) == nil {
+			// the servers are asked at the bound
 			time.Sleep(timeout)
 		}
 		require.Equal(t, ownedOnServer(zk, s), framework.OwnedBytes(s))
@@ -265,7 +270,10 @@ func TestCreatesOfAnUnknownOutcomeAreCounted(t *testing.T) {
 		"of a known name": func(i int) framework.Op {
 			return framework.CreateOp(fmt.Sprintf("/d/%03d", i), nil, framework.Ephemeral)
 		},
-		"of a number": func(int) framework.Op { return framework.CreateOp("/d/n-", nil, framework.EphemeralSequential) },
+		"of a number": func(int) framework.Op {
+			return framework.CreateOp("/d/n-", nil,
+				framework.EphemeralSequential)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestHeartbeatsAfterACommonEventAreSpread has many clients hold at one moment, long after they have connected, and then connect again at one moment. From one session timeout after each
-// event on, no twentieth of the interval between heartbeats has more than twice its share of them.
+// TestHeartbeatsAfterACommonEventAreSpread has many clients hold at one moment, long after they
+// have connected, and then connect again at one moment. From one session timeout after each event
+// on, no twentieth of the interval between heartbeats has more than twice its share of them.
 func TestHeartbeatsAfterACommonEventAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, parts = 200, 20

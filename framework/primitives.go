@@ -13,7 +13,8 @@ func (s *Session) Primitives() primitives.Operations { return operations{s} }
 // operations implements primitives.Operations.
 type operations struct{ s *Session }
 
-func (p operations) Hold(ctx context.Context, node primitives.Created, more ...primitives.Created) (primitives.Hold, error) {
+func (p operations) Hold(ctx context.Context, node primitives.Created,
+	more ...primitives.Created) (primitives.Hold, error) {
 	if err := p.s.beginHolding(ctx); err != nil {
 		return nil, err
 	}
@@ -53,13 +54,15 @@ func (p operations) DiscardOwn(queued func(), node primitives.Created, companion
 
 func (s *Session) newDiscarded(queued func()) *backgroundDeletion {
 	return &backgroundDeletion{
-		tasks: &s.tasks, done: make(chan struct{}), queued: queued, retries: backoff.New(s.setup.cfg.RetryBase, s.setup.cfg.RetryMax),
+		tasks: &s.tasks, done: make(chan struct{}), queued: queued,
+		retries: backoff.New(s.setup.cfg.RetryBase, s.setup.cfg.RetryMax),
 	}
 }
 
 // startDeletion starts a deletion in the background.
 func (s *Session) startDeletion(d *backgroundDeletion) *backgroundDeletion {
-	// When a session has ended, the servers delete all its nodes together. A deletion of one node would let others see it gone while the rest is still there.
+	// When a session has ended, the servers delete all its nodes together. A deletion of one node
+	// would let others see it gone while the rest is still there.
 	if s.ctx.Err() != nil || !s.tasks.Begin() {
 		d.err = context.Cause(s.ctx)
 		close(d.done)

@@ -18,7 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-func (p operations) CreateProtected(ctx context.Context, c primitives.ProtectedCreate) (primitives.ProtectedNodes, error) {
+func (p operations) CreateProtected(ctx context.Context,
+	c primitives.ProtectedCreate) (primitives.ProtectedNodes, error) {
 	c.Count = max(c.Count, 1)
 	create, err := p.s.newProtectedCreate(c)
 	if err != nil {
@@ -36,7 +37,8 @@ func (p operations) CreateProtected(ctx context.Context, c primitives.ProtectedC
 			}
 		})
 	case c.List:
-		create.sendBehind(wire.OpGetChildren2, ns.serverPath(c.Dir), func(r link.Reply) { create.names = decodeAnswer(r, decodeNames).v.names })
+		create.sendBehind(wire.OpGetChildren2, ns.serverPath(c.Dir),
+			func(r link.Reply) { create.names = decodeAnswer(r, decodeNames).v.names })
 	}
 	created, err := create.createNodes(ctx)
 	if err != nil {
@@ -61,8 +63,9 @@ func (p operations) CreateProtected(ctx context.Context, c primitives.ProtectedC
 	return made, nil
 }
 
-// protectedCreate is one protected create: an ephemeral node with a UUID in its name, or several in a transaction. When a reply is lost, the nodes are found by the
-// UUID. When the caller gives up, they are deleted in the background.
+// protectedCreate is one protected create: an ephemeral node with a UUID in its name, or several in
+// a transaction. When a reply is lost, the nodes are found by the UUID. When the caller gives up,
+// they are deleted in the background.
 type protectedCreate struct {
 	s          *Session
 	dir        string
@@ -110,7 +113,8 @@ func (s *Session) newProtectedCreate(c primitives.ProtectedCreate) (*protectedCr
 		p.ops = []Op{primitives.NewOp(primitives.OpFields{Kind: primitives.OpCreate, Path: path, Mode: int32(mode)})}
 		p.attempt = func() (*link.Call, future[[]primitives.Created], error) {
 			op, body := createRequest(full, data, mode, s.setup.cfg.ACL)
-			call, f := p.prepareTry(op, body, func(d *wire.Decoder) ([]string, error) { return []string{d.String()}, nil })
+			call, f := p.prepareTry(op, body,
+				func(d *wire.Decoder) ([]string, error) { return []string{d.String()}, nil })
 			return call, f, nil
 		}
 		return p, nil
@@ -136,14 +140,16 @@ func (p *protectedCreate) sendBehind(op wire.Op, full string, taken func(link.Re
 	}}
 }
 
-// prepareTransaction prepares a try that is a transaction. Its first count operations are the creates.
+// prepareTransaction prepares a try that is a transaction. Its first count operations are the
+// creates.
 func (p *protectedCreate) prepareTransaction(ops []Op, count int) (*link.Call, future[[]primitives.Created], error) {
 	if err := checkConditions(ops); err != nil {
 		return nil, nil, otherRefusal{err}
 	}
-	call, f := p.prepareTry(wire.OpMulti, &wire.MultiRequest{Parts: p.s.transport.wireParts(ops)}, func(d *wire.Decoder) ([]string, error) {
-		return createdPaths(ops, decodeResults(d), count)
-	})
+	call, f := p.prepareTry(wire.OpMulti, &wire.MultiRequest{Parts: p.s.transport.wireParts(ops)},
+		func(d *wire.Decoder) ([]string, error) {
+			return createdPaths(ops, decodeResults(d), count)
+		})
 	return call, f, nil
 }
 
@@ -165,13 +171,14 @@ func createdPaths(ops []Op, rs []OpResult, count int) ([]string, error) {
 	return paths, nil
 }
 
-// otherRefusal is the refusal of an operation that is not one of the creates, so that its reason is not taken for a create's, such as ErrNoNode.
+// otherRefusal is the refusal of an operation that is not one of the creates, so that its reason is
+// not taken for a create's, such as ErrNoNode.
 type otherRefusal struct{ reason error }
 
 func (r otherRefusal) Error() string { return r.reason.Error() }
 
-// createNodes creates the nodes. The caller waits for the first try. If that does not succeed, the create goes on in
-// the background.
+// createNodes creates the nodes. The caller waits for the first try. If that does not succeed, the
+// create goes on in the background.
 func (p *protectedCreate) createNodes(ctx context.Context) ([]primitives.Created, error) {
 	if err := p.s.transport.waitConnected(ctx); err != nil {
 		return nil, err
@@ -200,8 +207,8 @@ func (p *protectedCreate) createNodes(ctx context.Context) ([]primitives.Created
 	return p.waitForBackground(ctx)
 }
 
-// waitForReadBehind waits for the answer to the read behind the first try. The create's answer has come by then, so that both answers wake the
-// caller only once.
+// waitForReadBehind waits for the answer to the read behind the first try. The create's answer has
+// come by then, so that both answers wake the caller only once.
 func (p *protectedCreate) waitForReadBehind(ctx context.Context) {
 	if p.readBehind == nil {
 		return
@@ -235,7 +242,8 @@ func (p *protectedCreate) sendTry() future[[]primitives.Created] {
 }
 
 // prepareTry prepares a try. made reads the paths of the nodes that were created.
-func (p *protectedCreate) prepareTry(op wire.Op, body wire.Request, made func(*wire.Decoder) ([]string, error)) (*link.Call, future[[]primitives.Created]) {
+func (p *protectedCreate) prepareTry(op wire.Op, body wire.Request,
+	made func(*wire.Decoder) ([]string, error)) (*link.Call, future[[]primitives.Created]) {
 	f := make(future[[]primitives.Created], 1)
 	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) {
 		created, err := p.readReply(r, made)
@@ -243,7 +251,8 @@ func (p *protectedCreate) prepareTry(op wire.Op, body wire.Request, made func(*w
 	}}, f
 }
 
-func (p *protectedCreate) readReply(r link.Reply, made func(*wire.Decoder) ([]string, error)) ([]primitives.Created, error) {
+func (p *protectedCreate) readReply(r link.Reply,
+	made func(*wire.Decoder) ([]string, error)) ([]primitives.Created, error) {
 	var refusal error
 	o := decodeAnswer(r, func(d *wire.Decoder) (paths []string) {
 		paths, refusal = made(d)
@@ -264,8 +273,8 @@ func (p *protectedCreate) readReply(r link.Reply, made func(*wire.Decoder) ([]st
 	return created, nil
 }
 
-// createUntilKnown repeats the create after a first try until the outcome is known. It may last longer than its caller, as long as the
-// session.
+// createUntilKnown repeats the create after a first try until the outcome is known. It may last
+// longer than its caller, as long as the session.
 func (p *protectedCreate) createUntilKnown(first future[[]primitives.Created]) {
 	c, err := p.concludeTry(first)
 	back := backoff.New(p.s.setup.cfg.RetryBase, p.s.setup.cfg.RetryMax)
@@ -306,8 +315,8 @@ func (p *protectedCreate) createOnce() ([]primitives.Created, error) {
 	return p.concludeTry(p.sendTry())
 }
 
-// concludeTry waits for a try's outcome. If the connection was lost before the answer, it looks the nodes up. It returns
-// errNotCreated when no node was created.
+// concludeTry waits for a try's outcome. If the connection was lost before the answer, it looks the
+// nodes up. It returns errNotCreated when no node was created.
 func (p *protectedCreate) concludeTry(f future[[]primitives.Created]) ([]primitives.Created, error) {
 	o := waitForOutcome(p.s.ctx, p.s.transport, f)
 	if wasNotExecuted(o.err) {
@@ -321,7 +330,8 @@ func (p *protectedCreate) concludeTry(f future[[]primitives.Created]) ([]primiti
 	return o.v, o.err
 }
 
-// findByUUID looks the nodes up by their UUID, behind a sync, and checks that they are this session's.
+// findByUUID looks the nodes up by their UUID, behind a sync, and checks that they are this
+// session's.
 func (p *protectedCreate) findByUUID() ([]primitives.Created, error) {
 	names, err := p.listAndFind()
 	if errors.Is(err, ErrNoNode) {

@@ -89,8 +89,8 @@ func TestALookUpAfterALostReplyIsTheList(t *testing.T) {
 	})
 }
 
-// TestNoOrphanWhenTheContextEnds ends the context at every step of a slow create, with and without a
-// lost reply.
+// TestNoOrphanWhenTheContextEnds ends the context at every step of a slow create, with and without
+// a lost reply.
 func TestNoOrphanWhenTheContextEnds(t *testing.T) {
 	for _, lose := range []bool{false, true} {
 		for step := range 40 {

@@ -12,13 +12,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// GetAll reads any number of nodes, in the order of the paths. Each node is read separately: a node that cannot be read has its own error, and nodes may change between the
-// reads. All data are held at once. Only if the data of one node alone are larger than an answer may be, 64 MiB, its error wraps ErrTooLarge. When the connection is lost,
-// GetAll goes on with the next one.
+// GetAll reads any number of nodes, in the order of the paths. Each node is read separately: a node
+// that cannot be read has its own error, and nodes may change between the reads. All data are held
+// at once. Only if the data of one node alone are larger than an answer may be, 64 MiB, its error
+// wraps ErrTooLarge. When the connection is lost, GetAll goes on with the next one.
 //
-// It reads up to a thousand nodes in one request. So that heartbeats do not wait long behind the answers, one answer should have no more than 512 KiB, and all answers that a session
-// awaits no more than 1 MiB; an answer with a single node may have more. The first request expects nodes like those that the session has read before, and a later one nodes like those
-// in the answer before. Until the session has read nodes, or after a connection was lost meanwhile, the requests are small at first.
+// It reads up to a thousand nodes in one request. So that heartbeats do not wait long behind the
+// answers, one answer should have no more than 512 KiB, and all answers that a session awaits no
+// more than 1 MiB; an answer with a single node may have more. The first request expects nodes like
+// those that the session has read before, and a later one nodes like those in the answer before.
+// Until the session has read nodes, or after a connection was lost meanwhile, the requests are
+// small at first.
 func (s *Session) GetAll(ctx context.Context, paths ...string) ([]Node, error) {
 	return dataReads.readMany(ctx, s, paths)
 }
@@ -64,7 +68,8 @@ func (k readKind[T]) readMany(ctx context.Context, s *Session, paths []string) (
 	}
 	all, call := make([]T, 0, len(paths)), s.bulk.begin(k.op)
 	for len(rest) > 0 {
-		some, err := repeatUntilKnown(ctx, s.transport, func(a requester) ([]T, error) { return k.readNext(a, call, rest) })
+		some, err := repeatUntilKnown(ctx, s.transport,
+			func(a requester) ([]T, error) { return k.readNext(a, call, rest) })
 		switch {
 		case errors.Is(err, errTooManyNodes):
 			continue
@@ -100,7 +105,8 @@ func (k readKind[T]) readNext(a requester, call *bulkRead, paths []string) ([]T,
 	return k.takeAnswer(call, n, waitForOutcome(a.ctx, a.t, f))
 }
 
-// takeAnswer takes in the outcome of a request of n nodes. The error is errTooManyNodes if fewer must be read at once.
+// takeAnswer takes in the outcome of a request of n nodes. The error is errTooManyNodes if fewer
+// must be read at once.
 func (k readKind[T]) takeAnswer(call *bulkRead, n int, o outcome[[]T]) ([]T, error) {
 	switch {
 	case errors.Is(o.err, ErrTooLarge) && n == 1:
@@ -122,7 +128,8 @@ func (k readKind[T]) takeAnswer(call *bulkRead, n int, o outcome[[]T]) ([]T, err
 	return o.asRead()
 }
 
-// decodeParts decodes the results of reads. It stops at the result of another operation, so that the number of results is wrong.
+// decodeParts decodes the results of reads. It stops at the result of another operation, so that
+// the number of results is wrong.
 func (k readKind[T]) decodeParts(d *wire.Decoder) (all []T) {
 	for d.Err() == nil {
 		var h wire.MultiHeader

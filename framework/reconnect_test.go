@@ -114,11 +114,13 @@ func TestOneLossCostsOneDial(t *testing.T) {
 	require.LessOrEqual(t, m.Link.Dials()-before, rounds+rounds/10)
 }
 
-// TestConnectionComesBackSoonAfterAnOutage, also with a short session timeout: the pauses between attempts stay within it, and a server that says that the
-// session has expired is asked for a new one at once.
+// TestConnectionComesBackSoonAfterAnOutage, also with a short session timeout: the pauses between
+// attempts stay within it, and a server that says that the session has expired is asked for a new
+// one at once.
 func TestConnectionComesBackSoonAfterAnOutage(t *testing.T) {
 	const short = 6 * time.Second
-	for name, outage := range map[string]time.Duration{"the session ends": 5 * time.Minute, "the servers expire it": short / 2} {
+	for name, outage := range map[string]time.Duration{"the session ends": 5 * time.Minute,
+		"the servers expire it": short / 2} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				zk := zktest.Start(t)
@@ -157,7 +159,8 @@ func TestServerClosingAfterHandshakeIsRetriedWithPauses(t *testing.T) {
 		}
 	})
 	began := time.Now()
-	err = connectInVain(t, 2*time.Second, framework.Config{Servers: []string{ln.Addr().String()}}, "it answers, but not to a proof of life")
+	err = connectInVain(t, 2*time.Second, framework.Config{Servers: []string{ln.Addr().String()}},
+		"it answers, but not to a proof of life")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	ln.Close()
 	wg.Wait()

@@ -34,8 +34,8 @@ func (o outcome[T]) asWrite() (T, error) {
 // future receives the one outcome of a request.
 type future[T any] chan outcome[T]
 
-// newRequest prepares a request. decode runs on the goroutine that reads the connection, and must copy the bytes that
-// it keeps.
+// newRequest prepares a request. decode runs on the goroutine that reads the connection, and must
+// copy the bytes that it keeps.
 func newRequest[T any](op wire.Op, body wire.Request, decode func(*wire.Decoder) T) (*link.Call, future[T]) {
 	f := make(future[T], 1)
 	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) { f <- decodeAnswer(r, decode) }}, f
@@ -67,8 +67,9 @@ func waitForOutcome[T any](ctx context.Context, t *transport, f future[T]) outco
 	}
 }
 
-// requester sends the requests of one call, with this project's types and errors. When its context ends, the servers may still execute a request.
-// A lost connection is ErrSuspended; the Session decides whether the session is lost.
+// requester sends the requests of one call, with this project's types and errors. When its context
+// ends, the servers may still execute a request. A lost connection is ErrSuspended; the Session
+// decides whether the session is lost.
 type requester struct {
 	ctx    context.Context
 	t      *transport
@@ -111,7 +112,8 @@ func (a requester) create(path string, data []byte, mode Mode, acl []ACL) error 
 }
 
 func (a requester) set(path string, data []byte, version int32) (Stat, error) {
-	r, err := sendAndWait(a, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: version}, decodeStatOnly).asWrite()
+	r, err := sendAndWait(a, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: version},
+		decodeStatOnly).asWrite()
 	return r.stat, err
 }
 
@@ -123,21 +125,25 @@ func (a requester) delete(path string, version int32) error {
 	return err
 }
 
-// sync sends a transaction without effect: a check of a node, which may also be missing or forbidden. Servers apply all transactions in one order, so an answer shows that this
-// server has applied everything that was committed before.
+// sync sends a transaction without effect: a check of a node, which may also be missing or
+// forbidden. Servers apply all transactions in one order, so an answer shows that this server has
+// applied everything that was committed before.
 func (a requester) sync(path string) error {
 	rs, err := a.multi([]wire.MultiPart{checkOpPart(path, AnyVersion)}).asRead()
 	return errorUnlessOrdered(rs, err)
 }
 
-// zkSync sends ZooKeeper's own sync. A leader may answer it before it has applied what a follower has acknowledged.
+// zkSync sends ZooKeeper's own sync. A leader may answer it before it has applied what a follower
+// has acknowledged.
 func (a requester) zkSync(path string) error {
 	_, err := sendAndWait(a, wire.OpSync, &wire.PathRequest{Path: path}, decodePath).asRead()
 	return err
 }
 
-// errorUnlessOrdered returns nil for a transaction that was refused because of one of its operations, since the ensemble has ordered it like any
-// other. It returns the error of a transaction that was not run, and of one that was refused because its session has expired or has moved to another server.
+// errorUnlessOrdered returns nil for a transaction that was refused because of one of its
+// operations, since the ensemble has ordered it like any other. It returns the error of a
+// transaction that was not run, and of one that was refused because its session has expired or has
+// moved to another server.
 func errorUnlessOrdered(rs []OpResult, err error) error {
 	if indexOfRefused(rs) >= 0 && !errors.Is(err, ErrSuspended) {
 		return nil
@@ -163,7 +169,8 @@ func (a requester) multi(parts []wire.MultiPart) outcome[[]OpResult] {
 	return o
 }
 
-// resultsError is the error of the operation that was refused. Without a refusal it is nil, unless the answer has not a result for each operation.
+// resultsError is the error of the operation that was refused. Without a refusal it is nil, unless
+// the answer has not a result for each operation.
 func resultsError(rs []OpResult, operations int) error {
 	if err := refusalError(rs); err != nil {
 		return err
@@ -182,7 +189,8 @@ func refusalError(rs []OpResult) error {
 	return nil
 }
 
-// indexOfRefused returns the index of the operation that was refused, or -1. The servers have not looked at the operations behind it.
+// indexOfRefused returns the index of the operation that was refused, or -1. The servers have not
+// looked at the operations behind it.
 func indexOfRefused(rs []OpResult) int {
 	return slices.IndexFunc(rs, func(r OpResult) bool { return r.Err != nil })
 }
@@ -278,7 +286,8 @@ var codeErrors = map[wire.Code]error{
 	wire.ConnectionLoss: ErrSuspended, wire.SessionMoved: ErrSuspended, wire.SessionExpired: ErrSuspended,
 }
 
-// codeError returns the error of a server's code. The error of an unknown code names the code, and is not transient.
+// codeError returns the error of a server's code. The error of an unknown code names the code, and
+// is not transient.
 func codeError(code wire.Code) error {
 	if code == wire.OK {
 		return nil

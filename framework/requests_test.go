@@ -32,7 +32,8 @@ func TestARefusedTransactionNamesItsOperation(t *testing.T) {
 	require.Equal(t, &TxError{Index: 1, Op: "delete", Path: "/b", Err: ErrBadVersion}, tx)
 }
 
-// TestAnAnswerThatIsNotWholeHasNoResults: a heartbeat and a sync take results for an answer of the ensemble.
+// TestAnAnswerThatIsNotWholeHasNoResults: a heartbeat and a sync take results for an answer of the
+// ensemble.
 func TestAnAnswerThatIsNotWholeHasNoResults(t *testing.T) {
 	whole := encoded(func(e *wire.Encoder) {
 		for range 2 {
@@ -48,9 +49,11 @@ func TestAnAnswerThatIsNotWholeHasNoResults(t *testing.T) {
 	}
 }
 
-// TestARefusalOfAnEndedSessionIsNoProof: the servers order the refusal of a transaction whose session has expired, too. It must not begin a lease.
+// TestARefusalOfAnEndedSessionIsNoProof: the servers order the refusal of a transaction whose
+// session has expired, too. It must not begin a lease.
 func TestARefusalOfAnEndedSessionIsNoProof(t *testing.T) {
-	for code, proves := range map[wire.Code]bool{wire.NoNode: true, wire.NoAuth: true, wire.SessionExpired: false, wire.SessionMoved: false} {
+	for code, proves := range map[wire.Code]bool{wire.NoNode: true, wire.NoAuth: true, wire.SessionExpired: false,
+		wire.SessionMoved: false} {
 		rs := []OpResult{{}, {Err: codeError(code)}}
 		err := errorUnlessOrdered(rs, resultsError(rs, len(rs)))
 		require.Equal(t, proves, err == nil, code)
@@ -80,8 +83,8 @@ func TestAnAnswersErrors(t *testing.T) {
 	require.ErrorContains(t, decodeAnswer(link.Reply{Code: wire.Unimplemented}, decodeNames).err, "unimplemented")
 }
 
-// FuzzAnswers reads a server's bytes as each kind of answer: nothing panics, and nothing that the bytes do not hold
-// is made room for.
+// FuzzAnswers reads a server's bytes as each kind of answer: nothing panics, and nothing that the
+// bytes do not hold is made room for.
 func FuzzAnswers(f *testing.F) {
 	f.Add(encoded(func(e *wire.Encoder) { e.Strings([]string{"a", "b"}); new(wire.Stat).Encode(e) }))
 	f.Add(encoded(func(e *wire.Encoder) { e.Buffer([]byte("data")); new(wire.Stat).Encode(e) }))

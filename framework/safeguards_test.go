@@ -18,7 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// stoppableClock is the clock of a process that can be stopped: Skip moves it on at once, and no alarm rings for that time.
+// stoppableClock is the clock of a process that can be stopped: Skip moves it on at once, and no
+// alarm rings for that time.
 type stoppableClock struct {
 	clock.Clock
 	skipped atomic.Int64
@@ -35,8 +36,8 @@ func (c *stoppableClock) NewAlarm(ring func()) clock.Alarm {
 	return c.Clock.NewAlarm(ring)
 }
 
-// TestALapsedLeaseIsNotRevived: heartbeats that are acknowledged after the process was stopped for longer than the lease do not bring
-// the session back, although the servers still know it.
+// TestALapsedLeaseIsNotRevived: heartbeats that are acknowledged after the process was stopped for
+// longer than the lease do not bring the session back, although the servers still know it.
 func TestALapsedLeaseIsNotRevived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := newStoppableClock()
@@ -72,19 +73,20 @@ func TestErrReadsTheClock(t *testing.T) {
 	}
 }
 
-// TestOverdueHeartbeatChangesServer: a connection that does not answer a heartbeat within T/4 is given up while enough of the lease is left
-// for another server.
+// TestOverdueHeartbeatChangesServer: a connection that does not answer a heartbeat within T/4 is
+// given up while enough of the lease is left for another server.
 func TestOverdueHeartbeatChangesServer(t *testing.T) {
 	for phase := range 25 {
 		synctest.Test(t, func(t *testing.T) {
 			zk := zktest.Start(t)
 			silent, healthy := zk.Link("silent"), zk.Link("healthy")
 			var once sync.Once
-			m := zk.Member(t, "a", config, framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-				link := healthy
-				once.Do(func() { link = silent })
-				return link.DialContext(ctx, network, address)
-			}))
+			m := zk.Member(t, "a", config,
+				framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+					link := healthy
+					once.Do(func() { link = silent })
+					return link.DialContext(ctx, network, address)
+				}))
 			s := session(t, m)
 			time.Sleep(3*timeout + time.Duration(phase)*timeout/100)
 			silent.BlackHole(true, true)
@@ -116,14 +118,16 @@ func sendIntoTheVoid(m *zktest.Member, f func() error) (heal func(), done <-chan
 	return m.Link.Heal, out
 }
 
-// TestAnEphemeralNodeOfAnotherSessionIsNotOurs: after a lost connection the node is there, and another session has created it.
+// TestAnEphemeralNodeOfAnotherSessionIsNotOurs: after a lost connection the node is there, and
+// another session has created it.
 func TestAnEphemeralNodeOfAnotherSessionIsNotOurs(t *testing.T) {
 	for name, create := range map[string]func(context.Context, *framework.Session) error{
 		"created by Create": func(ctx context.Context, s *framework.Session) error {
 			return s.Create(ctx, "/dir/e", nil, framework.Ephemeral)
 		},
 		"created in a transaction": func(ctx context.Context, s *framework.Session) error {
-			_, err := createTogether(ctx, s, primitives.ProtectedCreate{Dir: "/dir", Name: "e", Plain: true, Unnumbered: true})
+			_, err := createTogether(ctx, s,
+				primitives.ProtectedCreate{Dir: "/dir", Name: "e", Plain: true, Unnumbered: true})
 			return err
 		},
 	} {
@@ -142,7 +146,8 @@ func TestAnEphemeralNodeOfAnotherSessionIsNotOurs(t *testing.T) {
 	}
 }
 
-// TestProtectedNodeCreatedByAnotherSessionIsNotOwned: an operator's tool copies a node while the reply to its create is lost.
+// TestProtectedNodeCreatedByAnotherSessionIsNotOwned: an operator's tool copies a node while the
+// reply to its create is lost.
 func TestProtectedNodeCreatedByAnotherSessionIsNotOwned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
@@ -162,7 +167,8 @@ func TestProtectedNodeCreatedByAnotherSessionIsNotOwned(t *testing.T) {
 	})
 }
 
-// TestACreateGivenUpAsItSettlesIsUndone: the outcome is known and the caller's context has ended, both before the caller looked.
+// TestACreateGivenUpAsItSettlesIsUndone: the outcome is known and the caller's context has ended,
+// both before the caller looked.
 func TestACreateGivenUpAsItSettlesIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -176,7 +182,8 @@ func TestACreateGivenUpAsItSettlesIsUndone(t *testing.T) {
 	})
 }
 
-// TestDiscardOwnSparesANodeOfAnotherSession: an operator has deleted the node, and another session has created one of the same name.
+// TestDiscardOwnSparesANodeOfAnotherSession: an operator has deleted the node, and another session
+// has created one of the same name.
 func TestDiscardOwnSparesANodeOfAnotherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
@@ -193,7 +200,8 @@ func TestDiscardOwnSparesANodeOfAnotherSession(t *testing.T) {
 	})
 }
 
-// TestRefusedDeletionHasNoZxid: the node is gone already, so nothing tells which transaction deleted it.
+// TestRefusedDeletionHasNoZxid: the node is gone already, so nothing tells which transaction
+// deleted it.
 func TestRefusedDeletionHasNoZxid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
@@ -207,7 +215,8 @@ func TestRefusedDeletionHasNoZxid(t *testing.T) {
 	})
 }
 
-// TestWatchJoinedDuringExistsOfMissingNodeFires: the request that was to arm the watch finds no node.
+// TestWatchJoinedDuringExistsOfMissingNodeFires: the request that was to arm the watch finds no
+// node.
 func TestWatchJoinedDuringExistsOfMissingNodeFires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
@@ -221,7 +230,8 @@ func TestWatchJoinedDuringExistsOfMissingNodeFires(t *testing.T) {
 	})
 }
 
-// TestATransactionOfCreatesAsksItsConditions: one of the other operations has a condition that does not hold.
+// TestATransactionOfCreatesAsksItsConditions: one of the other operations has a condition that does
+// not hold.
 func TestATransactionOfCreatesAsksItsConditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
@@ -230,7 +240,8 @@ func TestATransactionOfCreatesAsksItsConditions(t *testing.T) {
 		ended := errors.New("the lease has ended")
 		_, err := createTogether(ctx, s, primitives.ProtectedCreate{
 			Dir: "/dir", Name: "lock-", Count: 1,
-			With: []framework.Op{primitives.When(framework.CheckOp("/dir", framework.AnyVersion), func() error { return ended })},
+			With: []framework.Op{primitives.When(framework.CheckOp("/dir", framework.AnyVersion),
+				func() error { return ended })},
 		})
 		require.ErrorIs(t, err, ended)
 		require.Empty(t, zk.Children("/dir"))

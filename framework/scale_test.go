@@ -38,13 +38,16 @@ func TestTheTablesOfScale(t *testing.T) {
 		{"10,000 clients with 10 locks each", 10_000, 100_000, 0, 100_000},
 		{"100,000 clients with 10 locks each", 100_000, 1_000_000, 0, 1_000_000},
 	} {
-		heap := what.sessions*sessionHeap + what.locks*directoryHeap + (what.locks+what.waiters)*placeHeap + what.watches*watchHeap
-		memory = append(memory, fmt.Sprintf("| %s | %s | %s | %.0f MB |", what.name, grouped(2*what.locks+what.waiters), grouped(what.watches), float64(heap)/1e6))
+		heap := what.sessions*sessionHeap + what.locks*directoryHeap + (what.locks+what.waiters)*placeHeap +
+			what.watches*watchHeap
+		memory = append(memory, fmt.Sprintf("| %s | %s | %s | %.0f MB |", what.name, grouped(2*what.locks+what.waiters),
+			grouped(what.watches), float64(heap)/1e6))
 	}
 	require.Contains(t, string(page), strings.Join(memory, "\n")+"\n")
 }
 
-// Bytes of heap on each server of version 3.8, from class histograms before and after 200,000 of each.
+// Bytes of heap on each server of version 3.8, from class histograms before and after 200,000 of
+// each.
 const (
 	sessionHeap   = 3_500 // with its connection
 	directoryHeap = 460   // of a lock
@@ -66,7 +69,8 @@ func loadRow(clients, holdingPercent int, timeout time.Duration) string {
 	}
 	pings := 2 * float64(clients) / link.PingInterval(timeout).Seconds()
 	return fmt.Sprintf("| %s | %s | %.0f s | %s | %s | %s | %s |",
-		grouped(clients), grouped(holding), timeout.Seconds(), grouped(int(math.Round(writes))), grouped(int(math.Round(pings))), gigabytes(writes*logBytes*day), rollover)
+		grouped(clients), grouped(holding), timeout.Seconds(), grouped(int(math.Round(writes))),
+		grouped(int(math.Round(pings))), gigabytes(writes*logBytes*day), rollover)
 }
 
 func gigabytes(bytes float64) string { return fmt.Sprintf("%.1f GB", bytes/1e9) }

@@ -17,8 +17,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
-// serverList are a client's servers, shared by its sessions. They are tried in rounds: each round has all addresses of all servers once, in random order, so that
-// many clients spread over them. Names are looked up for each round. serverList remembers why each address failed last and pauses
+// serverList are a client's servers, shared by its sessions. They are tried in rounds: each round
+// has all addresses of all servers once, in random order, so that many clients spread over them.
+// Names are looked up for each round. serverList remembers why each address failed last and pauses
 // after a round in which all have failed.
 type serverList struct {
 	resolvesNames bool // false: the dialer looks names up
@@ -35,7 +36,8 @@ type serverList struct {
 	failures          map[string]error // by label
 	pauses            *backoff.Backoff
 	retryBase         time.Duration
-	outage            time.Time // since when no server could be used and a warning tells of it; zero while there is none
+	// since when no server could be used and a warning tells of it; zero while there is none
+	outage time.Time
 }
 
 // resolver looks servers' names up. Tests replace it.
@@ -47,10 +49,12 @@ func init() { resolver.Store(net.DefaultResolver) }
 type DialFunc = link.DialFunc
 
 func newServerList(cfg Config, resolvesNames bool, log *slog.Logger) *serverList {
-	return &serverList{resolvesNames: resolvesNames, log: log, list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: newConnectPauses(cfg), retryBase: cfg.RetryBase}
+	return &serverList{resolvesNames: resolvesNames, log: log, list: slices.Clone(cfg.Servers),
+		failures: map[string]error{}, pauses: newConnectPauses(cfg), retryBase: cfg.RetryBase}
 }
 
-// newConnectPauses returns the pauses between attempts to connect, and between sessions. A session that waits for a server has some tries before it ends.
+// newConnectPauses returns the pauses between attempts to connect, and between sessions. A session
+// that waits for a server has some tries before it ends.
 func newConnectPauses(cfg Config) *backoff.Backoff {
 	return backoff.New(cfg.RetryBase, max(cfg.RetryBase, min(cfg.RetryMax, cfg.SessionTimeout/pauseFraction)))
 }
@@ -116,7 +120,8 @@ func (s *serverList) resolveAll(ctx context.Context, list []string) []string {
 	})
 }
 
-// resolveServer returns the labels of a server's addresses. It returns a name that cannot be looked up as it is, so that the dial fails with the reason.
+// resolveServer returns the labels of a server's addresses. It returns a name that cannot be looked
+// up as it is, so that the dial fails with the reason.
 func (s *serverList) resolveServer(ctx context.Context, server string) []string {
 	host, port, err := net.SplitHostPort(server)
 	if _, literal := netip.ParseAddr(host); !s.resolvesNames || err != nil || literal == nil {
@@ -149,7 +154,8 @@ func (s *serverList) markProven() {
 	}
 }
 
-// endOutage forgets all failures. It returns the server that can be used, and since when none could, if that was logged.
+// endOutage forgets all failures. It returns the server that can be used, and since when none
+// could, if that was logged.
 func (s *serverList) endOutage() (server string, outage time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +167,8 @@ func (s *serverList) endOutage() (server string, outage time.Time) {
 	return server, outage
 }
 
-// markAnswered takes in that the address that was tried last has said that the session has expired. The ensemble works, so a new session is opened soon. The pauses go on
-// growing if that fails.
+// markAnswered takes in that the address that was tried last has said that the session has expired.
+// The ensemble works, so a new session is opened soon. The pauses go on growing if that fails.
 func (s *serverList) markAnswered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,9 +183,11 @@ func (s *serverList) recordFailure(label string, err error) {
 	s.failures[label] = err
 }
 
-// pauseBetweenRounds pauses before the next attempt. After a lost connection the pause is short and random, since all clients of a server lose their connections
-// together. After a round in which all addresses have failed it is longer, but at most a quarter of the rest of the session's lease, so that servers which come back
-// in time save the session. After the end of the session it is brief, since the session has only a second to send its close.
+// pauseBetweenRounds pauses before the next attempt. After a lost connection the pause is short and
+// random, since all clients of a server lose their connections together. After a round in which all
+// addresses have failed it is longer, but at most a quarter of the rest of the session's lease, so
+// that servers which come back in time save the session. After the end of the session it is brief,
+// since the session has only a second to send its close.
 func (s *serverList) pauseBetweenRounds(session, connections context.Context, lease time.Duration) error {
 	d, failures := s.nextPause(lease)
 	if failures != nil {
@@ -191,7 +199,8 @@ func (s *serverList) pauseBetweenRounds(session, connections context.Context, le
 	return backoff.Pause(connections, min(d, s.retryBase))
 }
 
-// nextPause returns the pause before the next attempt, for a session with this rest of its lease. When an outage begins, it also returns why each address has failed.
+// nextPause returns the pause before the next attempt, for a session with this rest of its lease.
+// When an outage begins, it also returns why each address has failed.
 func (s *serverList) nextPause(lease time.Duration) (d time.Duration, outage []ServerError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +248,8 @@ func (s *serverList) failuresOfRound() []ServerError {
 	return out
 }
 
-// newDialer returns a dialer of TCP connections to labels of servers, with TLS if it is configured. A server's certificate must have the server's name.
+// newDialer returns a dialer of TCP connections to labels of servers, with TLS if it is configured.
+// A server's certificate must have the server's name.
 func newDialer(cfg Config) DialFunc {
 	plain := &net.Dialer{Resolver: resolver.Load()}
 	return func(ctx context.Context, network, label string) (net.Conn, error) {

@@ -48,9 +48,10 @@ func useNames(t *testing.T, addresses ...string) *nameServer {
 			_, _ = pc.WriteTo(n.answer(b[:size]), from)
 		}
 	}()
-	restore := framework.ReplaceResolver(&net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", pc.LocalAddr().String())
-	}})
+	restore := framework.ReplaceResolver(&net.Resolver{PreferGo: true,
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "udp", pc.LocalAddr().String())
+		}})
 	t.Cleanup(func() {
 		restore()
 		pc.Close()
@@ -59,7 +60,8 @@ func useNames(t *testing.T, addresses ...string) *nameServer {
 	return n
 }
 
-// answer makes a DNS answer (RFC 1035, 4.1): the question, and an A record for each address if A records were asked for.
+// answer makes a DNS answer (RFC 1035, 4.1): the question, and an A record for each address if A
+// records were asked for.
 func (n *nameServer) answer(question []byte) []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,7 +114,8 @@ func silentAt(t *testing.T, address string) {
 	})
 }
 
-// TestOneNameForTheEnsemble has a name with two addresses, the first of which accepts connections and stays silent.
+// TestOneNameForTheEnsemble has a name with two addresses, the first of which accepts connections
+// and stays silent.
 func TestOneNameForTheEnsemble(t *testing.T) {
 	good, err := zktest.Start(t).ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
@@ -121,7 +124,8 @@ func TestOneNameForTheEnsemble(t *testing.T) {
 	silentAt(t, "127.0.0.2:"+port)
 	useNames(t, "127.0.0.2", "127.0.0.1")
 	for range 4 { // the order is random
-		c, err := framework.Connect(t.Context(), framework.Config{Servers: []string{"zk.example.test:" + port}, SessionTimeout: 3 * time.Second})
+		c, err := framework.Connect(t.Context(),
+			framework.Config{Servers: []string{"zk.example.test:" + port}, SessionTimeout: 3 * time.Second})
 		require.NoError(t, err)
 		require.NoError(t, c.Close(t.Context()))
 	}
@@ -134,7 +138,8 @@ func TestANameIsLookedUpAgain(t *testing.T) {
 	_, port, err := net.SplitHostPort(good)
 	require.NoError(t, err)
 	names := useNames(t, "127.0.0.3")
-	c, err := framework.New(framework.Config{Servers: []string{"zk.example.test:" + port}, RetryMax: 50 * time.Millisecond})
+	c, err := framework.New(framework.Config{Servers: []string{"zk.example.test:" + port},
+		RetryMax: 50 * time.Millisecond})
 	require.NoError(t, err)
 	c.Start()
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -154,8 +159,10 @@ func TestNoServerIsPreferred(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			link := zktest.Start(t).Link("a")
 			var once sync.Once
-			c, err := framework.Connect(t.Context(), framework.Config{Servers: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}},
-				framework.WithClock(framework.TimeClock()), framework.WithDialer(func(ctx context.Context, n, a string) (net.Conn, error) {
+			c, err := framework.Connect(t.Context(),
+				framework.Config{Servers: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}},
+				framework.WithClock(framework.TimeClock()),
+				framework.WithDialer(func(ctx context.Context, n, a string) (net.Conn, error) {
 					once.Do(func() { first[a]++ })
 					return link.DialContext(ctx, n, a)
 				}))
@@ -238,14 +245,16 @@ func TestLostServerIsTriedLast(t *testing.T) {
 	require.Greater(t, len(pauses), 10)
 }
 
-// TestACertificateIsOfTheName connects to an address of a name, whose certificate is for the name alone.
+// TestACertificateIsOfTheName connects to an address of a name, whose certificate is for the name
+// alone.
 func TestACertificateIsOfTheName(t *testing.T) {
 	ca := newAuthority(t)
 	_, port, err := net.SplitHostPort(secure(t, zktest.Start(t), ca, ca.sign("zk.example.test")))
 	require.NoError(t, err)
 	useNames(t, "127.0.0.1")
 	c, err := framework.Connect(t.Context(), framework.Config{
-		Servers: []string{"zk.example.test:" + port}, TLS: &tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.sign("client")}},
+		Servers: []string{"zk.example.test:" + port},
+		TLS:     &tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.sign("client")}},
 	})
 	require.NoError(t, err)
 	require.NoError(t, c.Close(t.Context()))

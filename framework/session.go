@@ -16,18 +16,20 @@ import (
 
 // Session is one ZooKeeper session of a client, with the proof that it lives.
 //
-// Guarantee: while the session is awake, Context is done before any server can give away what belongs to this session, as long
-// as this process is scheduled and its clock and the servers' run at the same rate within 2 %.
-// Not guaranteed: that a process which was stopped and continued notices the end before it acts. Use fencing
-// tokens to reject its writes.
+// Guarantee: while the session is awake, Context is done before any server can give away what
+// belongs to this session, as long as this process is scheduled and its clock and the servers' run
+// at the same rate within 2 %. Not guaranteed: that a process which was stopped and continued
+// notices the end before it acts. Use fencing tokens to reject its writes.
 //
-// A session is awake, and proves its life, while it has a hold, or a recipe expects a grant soon, and for a
-// session timeout after that. Otherwise it is dormant and sends no proofs. A dormant session may have expired on the servers without noticing. It ends when a
-// server says that it has expired, when it is suspended for a session timeout, when credentials are refused, and by Close. It always wakes before a recipe
-// grants anything on it. With Config.AlwaysAwake it is always awake.
+// A session is awake, and proves its life, while it has a hold, or a recipe expects a grant soon,
+// and for a session timeout after that. Otherwise it is dormant and sends no proofs. A dormant
+// session may have expired on the servers without noticing. It ends when a server says that it has
+// expired, when it is suspended for a session timeout, when credentials are refused, and by Close.
+// It always wakes before a recipe grants anything on it. With Config.AlwaysAwake it is always
+// awake.
 //
-// Operations on an ended session return an error that wraps ErrSessionLost. Operations on a suspended
-// session wait. Paths are below the client's root.
+// Operations on an ended session return an error that wraps ErrSessionLost. Operations on a
+// suspended session wait. Paths are below the client's root.
 type Session struct {
 	setup  sessionSetup
 	epoch  int64
@@ -84,7 +86,8 @@ type sessionMeasures interface {
 }
 
 func newSession(setup sessionSetup, epoch int64) (*Session, error) {
-	s := &Session{setup: setup, epoch: epoch, ready: make(chan struct{}), dormancy: newDormancy(setup.cfg.AlwaysAwake || setup.cfg.ObserverMasters)}
+	s := &Session{setup: setup, epoch: epoch, ready: make(chan struct{}),
+		dormancy: newDormancy(setup.cfg.AlwaysAwake || setup.cfg.ObserverMasters)}
 	var base context.Context
 	base, s.cancel = context.WithCancelCause(context.Background())
 	s.ctx = sessionContext{base, s}
@@ -94,7 +97,8 @@ func newSession(setup sessionSetup, epoch int64) (*Session, error) {
 		Dial: setup.dial, Now: setup.clock.Now, Failed: setup.servers.recordFailure,
 		HandshakeTimeout: s.handshakeTimeout, Answered: s.countAnswer, Event: s.watches.onWatchEvent,
 	})
-	s.transport = &transport{mon: mon, ns: setup.ns, cfg: setup.cfg, session: s.ctx, whenConnected: s.connectedChannel, sessionID: s.ID, deleted: s.owned.removeDeleted, requests: setup.requests}
+	s.transport = &transport{mon: mon, ns: setup.ns, cfg: setup.cfg, session: s.ctx, whenConnected: s.connectedChannel,
+		sessionID: s.ID, deleted: s.owned.removeDeleted, requests: setup.requests}
 	s.watches.init(s.transport)
 	s.bulk.init(s.transport)
 	s.owned.init(s.transport, setup.clock, s.Timeout)
@@ -110,8 +114,9 @@ func newSession(setup sessionSetup, epoch int64) (*Session, error) {
 	return s, nil
 }
 
-// handshakeTimeout bounds the wait for a server that accepts a connection and then does not answer. Only a quarter of T may be left of a suspended session's
-// lease, and there must be time for another server.
+// handshakeTimeout bounds the wait for a server that accepts a connection and then does not answer.
+// Only a quarter of T may be left of a suspended session's lease, and there must be time for
+// another server.
 func (s *Session) handshakeTimeout() time.Duration {
 	timeout := s.Timeout()
 	if timeout == 0 { // none was granted yet
@@ -147,7 +152,8 @@ func (s *Session) State() State {
 // Context is done when the session has ended; its cause wraps ErrSessionLost or ErrClosed.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// sessionParent is a session as the parent of lifetimes. Lifetimes read the clock themselves, so BareContext leaves that out.
+// sessionParent is a session as the parent of lifetimes. Lifetimes read the clock themselves, so
+// BareContext leaves that out.
 type sessionParent Session
 
 func (p *sessionParent) Err() error { return (*Session)(p).Err() }
@@ -164,8 +170,9 @@ func (s *Session) Err() error {
 	return context.Cause(s.ctx)
 }
 
-// LeaseRemaining is the time until the lease lapses and the session's context is done, unless
-// the ensemble acknowledges another proof of life before that. It is 0 for an ended and for a dormant session.
+// LeaseRemaining is the time until the lease lapses and the session's context is done, unless the
+// ensemble acknowledges another proof of life before that. It is 0 for an ended and for a dormant
+// session.
 func (s *Session) LeaseRemaining() time.Duration {
 	if s.Err() != nil {
 		return 0
@@ -192,7 +199,8 @@ func (s *Session) checkLease() {
 	}
 }
 
-// onAlarm checks the lease when the alarm rings. An alarm that has rung before the end of the lease is set again.
+// onAlarm checks the lease when the alarm rings. An alarm that has rung before the end of the lease
+// is set again.
 func (s *Session) onAlarm() {
 	s.checkLease()
 	s.setAlarm()
@@ -218,8 +226,8 @@ func (s *Session) endWith(cause error) {
 	s.alarm.Stop()
 }
 
-// extendLease changes the lease by move and sets the alarm to its new end. A lease that has lapsed is not revived, even if the proof
-// arrives before the alarm has fired.
+// extendLease changes the lease by move and sets the alarm to its new end. A lease that has lapsed
+// is not revived, even if the proof arrives before the alarm has fired.
 func (s *Session) extendLease(move func(l *sessionLease, now time.Duration)) {
 	s.mu.Lock()
 	now, before := s.setup.clock.Now(), s.lease.until
@@ -264,7 +272,8 @@ func (s *Session) maySleep(counter *int) {
 	s.mu.Unlock()
 }
 
-// beginHolding counts one hold. It first wakes a dormant session, and waits for its lease until ctx ends.
+// beginHolding counts one hold. It first wakes a dormant session, and waits for its lease until ctx
+// ends.
 func (s *Session) beginHolding(ctx context.Context) error {
 	if s.countHold() {
 		return nil
@@ -314,7 +323,8 @@ func (s *Session) isAwake() bool {
 	return s.lease.until != 0
 }
 
-// fallAsleep makes the session dormant if it was not needed for a session timeout. It reports whether the session is dormant and not needed.
+// fallAsleep makes the session dormant if it was not needed for a session timeout. It reports
+// whether the session is dormant and not needed.
 func (s *Session) fallAsleep() bool {
 	now := s.setup.clock.Now()
 	s.mu.Lock()
@@ -345,7 +355,8 @@ func (s *Session) sleepUnproven() bool {
 // countAnswer counts the answers to requests that need the ensemble's leader: writes and syncs.
 func (s *Session) countAnswer(op wire.Op, r link.Reply) {
 	switch op {
-	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpDelete, wire.OpSetData, wire.OpMulti, wire.OpSync:
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpDelete, wire.OpSetData,
+		wire.OpMulti, wire.OpSync:
 		if r.Err == nil && r.Code == wire.OK {
 			s.writesAnswered.Add(1)
 		}
@@ -361,8 +372,8 @@ func (s *Session) noteSuspension() {
 	s.mu.Unlock()
 }
 
-// suspensionLeft returns how long a suspended session still waits for a connection. ends is false for a session that is not suspended, which waits
-// without a limit.
+// suspensionLeft returns how long a suspended session still waits for a connection. ends is false
+// for a session that is not suspended, which waits without a limit.
 func (s *Session) suspensionLeft() (left time.Duration, ends bool) {
 	now := s.setup.clock.Now()
 	s.mu.Lock()
@@ -370,8 +381,9 @@ func (s *Session) suspensionLeft() (left time.Duration, ends bool) {
 	return max(s.suspendedSince+s.lease.timeout, s.lease.until) - now, s.state == Suspended
 }
 
-// GuardCommand announces a command that this process runs because it holds something. Call it under the hold, before the command is started.
-// If this process dies before Started is called, the session lasts until its timeout.
+// GuardCommand announces a command that this process runs because it holds something. Call it under
+// the hold, before the command is started. If this process dies before Started is called, the
+// session lasts until its timeout.
 func (s *Session) GuardCommand() *CommandGuard {
 	g := &CommandGuard{feed: s.setup.watchdog}
 	if g.feed == nil {

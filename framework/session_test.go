@@ -52,8 +52,8 @@ func TestSessionLivesOnWhileIdle(t *testing.T) {
 	})
 }
 
-// TestSessionEndsBeforeServerExpiresIt breaks the link in each way and at many phases of the heartbeat, and
-// demands that the client has given up strictly before the server does.
+// TestSessionEndsBeforeServerExpiresIt breaks the link in each way and at many phases of the
+// heartbeat, and demands that the client has given up strictly before the server does.
 func TestSessionEndsBeforeServerExpiresIt(t *testing.T) {
 	for name, fault := range map[string]func(*zktest.Link){
 		"cut":             (*zktest.Link).Cut,
@@ -196,8 +196,8 @@ func TestCloseEndsEverything(t *testing.T) {
 	})
 }
 
-// TestCloseAmidAHandshakeLeavesNoSession closes at each moment of a connection's making: the first, whose answer
-// brings a session, and a later one, that takes a session with a node back.
+// TestCloseAmidAHandshakeLeavesNoSession closes at each moment of a connection's making: the first,
+// whose answer brings a session, and a later one, that takes a session with a node back.
 func TestCloseAmidAHandshakeLeavesNoSession(t *testing.T) {
 	for after := time.Duration(0); after < 150*time.Millisecond; after += 5 * time.Millisecond {
 		for _, kept := range []bool{false, true} {
@@ -238,13 +238,14 @@ func TestCloseOnADeadLinkEnds(t *testing.T) {
 }
 
 func TestConnectListsWhyEachServerFailed(t *testing.T) {
-	err := connectInVain(t, time.Second, framework.Config{Servers: []string{"127.0.0.1:1", "no-such-host.invalid:2181"}},
+	err := connectInVain(t, time.Second,
+		framework.Config{Servers: []string{"127.0.0.1:1", "no-such-host.invalid:2181"}},
 		"127.0.0.1:1: dial tcp 127.0.0.1:1", "no-such-host.invalid:2181: ")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// connectInVain tries to connect for a time, and requires that the error says all of this. On a slow machine the client may not have tried each server by
-// then: it gets more and more time.
+// connectInVain tries to connect for a time, and requires that the error says all of this. On a
+// slow machine the client may not have tried each server by then: it gets more and more time.
 func connectInVain(t *testing.T, limit time.Duration, cfg framework.Config, says ...string) error {
 	t.Helper()
 	for {
@@ -252,7 +253,8 @@ func connectInVain(t *testing.T, limit time.Duration, cfg framework.Config, says
 		_, err := framework.Connect(ctx, cfg)
 		cancel()
 		require.Error(t, err)
-		unsaid := slices.DeleteFunc(slices.Clone(says), func(text string) bool { return strings.Contains(err.Error(), text) })
+		unsaid := slices.DeleteFunc(slices.Clone(says),
+			func(text string) bool { return strings.Contains(err.Error(), text) })
 		if len(unsaid) == 0 {
 			return err
 		}
@@ -285,14 +287,16 @@ func TestRefusedCredentialsEndConnectAtOnce(t *testing.T) {
 		cfg := config
 		cfg.Servers = []string{"192.0.2.1:2181"}
 		cfg.Auth = []framework.Credential{{Scheme: "nonsense", Auth: []byte("secret")}}
-		_, err := framework.Connect(t.Context(), cfg, framework.WithDialer(link.DialContext), framework.WithClock(framework.TimeClock()))
+		_, err := framework.Connect(t.Context(), cfg, framework.WithDialer(link.DialContext),
+			framework.WithClock(framework.TimeClock()))
 		require.ErrorIs(t, err, framework.ErrAuthFailed)
 		require.NotContains(t, err.Error(), "secret")
 		require.False(t, errors.Is(err, context.DeadlineExceeded))
 	})
 }
 
-// TestSessionWithoutConnectionEndsWithItsLease to the moment, and not when the session tries the next server.
+// TestSessionWithoutConnectionEndsWithItsLease to the moment, and not when the session tries the
+// next server.
 func TestSessionWithoutConnectionEndsWithItsLease(t *testing.T) {
 	for name, fault := range map[string]func(*zktest.Link){
 		"cut":        (*zktest.Link).Cut,

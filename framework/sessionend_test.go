@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestEndedSessionDeletesNoSingleNode: other clients must see all nodes of a session go at once, or they act on a node that is gone while the rest still stands.
+// TestEndedSessionDeletesNoSingleNode: other clients must see all nodes of a session go at once, or
+// they act on a node that is gone while the rest still stands.
 func TestEndedSessionDeletesNoSingleNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -40,10 +41,14 @@ func TestEndedSessionDeletesNoSingleNode(t *testing.T) {
 	})
 }
 
-// TestEndedSessionHasNoLease: a session that a server has expired, or that was closed, has no time left, although its last proof of life would last longer.
+// TestEndedSessionHasNoLease: a session that a server has expired, or that was closed, has no time
+// left, although its last proof of life would last longer.
 func TestEndedSessionHasNoLease(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *zktest.Server, *zktest.Member, int64){
-		"expired": func(t *testing.T, zk *zktest.Server, _ *zktest.Member, id int64) { require.NoError(t, zk.Expire(id)) },
+		"expired": func(t *testing.T, zk *zktest.Server, _ *zktest.Member,
+			id int64) {
+			require.NoError(t, zk.Expire(id))
+		},
 		"closed": func(t *testing.T, _ *zktest.Server, m *zktest.Member, _ int64) {
 			require.NoError(t, m.Client.Close(t.Context()))
 		},

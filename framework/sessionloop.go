@@ -22,8 +22,9 @@ func (s *Session) runLoop() {
 	s.closeConnection()
 }
 
-// waitForServer waits for an established connection. A dormant session ends when it has waited for a session timeout: the servers have very likely
-// expired it, and its calls must not wait longer for that news.
+// waitForServer waits for an established connection. A dormant session ends when it has waited for
+// a session timeout: the servers have very likely expired it, and its calls must not wait longer
+// for that news.
 func (s *Session) waitForServer() loopState {
 	t := time.NewTimer(time.Hour)
 	defer t.Stop()
@@ -53,8 +54,8 @@ func (s *Session) waitForServer() loopState {
 	}
 }
 
-// proveFirst returns the state that proves the session's life on the connection just established, or only that its server answers while the
-// session is dormant.
+// proveFirst returns the state that proves the session's life on the connection just established,
+// or only that its server answers while the session is dormant.
 func (s *Session) proveFirst(st link.Status) loopState {
 	return func(s *Session) loopState {
 		s.onHandshake(st.Handshake)
@@ -62,7 +63,9 @@ func (s *Session) proveFirst(st link.Status) loopState {
 		if err == nil {
 			err = s.proveOrAsk(st.Generation)
 		}
-		if err != nil { // a server that takes connections and then refuses requests is tried as seldom as one that is down
+		if err != nil {
+			// a server that takes connections and then refuses requests is tried as seldom as one
+			// that is down
 			s.setup.servers.recordFailure(st.Handshake.Server, link.Unproven(err))
 			return s.giveUpConnection(st.Generation, err)
 		}
@@ -96,8 +99,8 @@ func (s *Session) keepProving(generation int64) loopState {
 	}
 }
 
-// proveOrAsk proves the life of an awake session. It wakes a dormant session that is needed, if that is possible at once; otherwise it asks the server
-// for an answer of the leader.
+// proveOrAsk proves the life of an awake session. It wakes a dormant session that is needed, if
+// that is possible at once; otherwise it asks the server for an answer of the leader.
 func (s *Session) proveOrAsk(generation int64) error {
 	if s.isAwake() {
 		return s.sendHeartbeat(generation)
@@ -108,7 +111,8 @@ func (s *Session) proveOrAsk(generation int64) error {
 	return s.proofSync(generation)
 }
 
-// giveUpConnection cuts a connection and suspends the session. It returns nil if the session has ended.
+// giveUpConnection cuts a connection and suspends the session. It returns nil if the session has
+// ended.
 func (s *Session) giveUpConnection(generation int64, cause error) loopState {
 	if s.ctx.Err() != nil { // closeConnection may use the connection to close the session
 		return nil
@@ -125,7 +129,8 @@ func (s *Session) giveUpConnection(generation int64, cause error) loopState {
 	return (*Session).waitForServer
 }
 
-// onHandshake takes in what the connect request's answer said. A lease that ends earlier than before, since the server grants a smaller timeout, may have lapsed by now.
+// onHandshake takes in what the connect request's answer said. A lease that ends earlier than
+// before, since the server grants a smaller timeout, may have lapsed by now.
 func (s *Session) onHandshake(h link.Handshake) {
 	s.mu.Lock()
 	s.id = h.SessionID
@@ -142,7 +147,8 @@ func (s *Session) onHandshake(h link.Handshake) {
 	}
 }
 
-// presentCredentials sends the credentials, which each new connection needs, and then lets requests pass.
+// presentCredentials sends the credentials, which each new connection needs, and then lets requests
+// pass.
 func (s *Session) presentCredentials(st link.Status) error {
 	ctx, cancel := context.WithTimeout(s.ctx, heartbeatTimeout(st.Handshake.Timeout, s.setup.cfg.furtherBack()))
 	defer cancel()
@@ -155,7 +161,8 @@ func (s *Session) presentCredentials(st link.Status) error {
 	return nil
 }
 
-// waitForNextHeartbeat waits until the next heartbeat is due, or the connection is gone, or the session has ended.
+// waitForNextHeartbeat waits until the next heartbeat is due, or the connection is gone, or the
+// session has ended.
 func (s *Session) waitForNextHeartbeat(generation int64) error {
 	pairs := s.transport.mon.PingPairs(generation)
 	s.mu.Lock()
@@ -169,8 +176,9 @@ func (s *Session) waitForNextHeartbeat(generation int64) error {
 	}
 }
 
-// waitWhileDormant waits until the dormant session is needed and can be woken. The server may be cut off from its ensemble and leave requests
-// unanswered: when a request has waited for a heartbeat's interval, it sends a sync.
+// waitWhileDormant waits until the dormant session is needed and can be woken. The server may be
+// cut off from its ensemble and leave requests unanswered: when a request has waited for a
+// heartbeat's interval, it sends a sync.
 func (s *Session) waitWhileDormant(generation int64) error {
 	interval := heartbeatInterval(s.Timeout())
 	for {
@@ -203,7 +211,8 @@ func (s *Session) waitForChange(generation int64, d time.Duration) error {
 	return err
 }
 
-// waitOnConnection waits until something may have changed, or the time is due. It fails when the connection is gone, or the session has ended.
+// waitOnConnection waits until something may have changed, or the time is due. It fails when the
+// connection is gone, or the session has ended.
 func (s *Session) waitOnConnection(generation int64, timer <-chan time.Time) (due bool, err error) {
 	if !s.isCurrentConnection(generation) {
 		return false, errConnectionGone
@@ -222,8 +231,8 @@ func (s *Session) waitOnConnection(generation int64, timer <-chan time.Time) (du
 // closeGrace is how long an ended session waits for a connection on which it can send its close.
 const closeGrace = time.Second
 
-// closeConnection closes the session on a server that can be reached, so that the servers delete its nodes at once. Then it ends the connection, and
-// waits until the library has stopped.
+// closeConnection closes the session on a server that can be reached, so that the servers delete
+// its nodes at once. Then it ends the connection, and waits until the library has stopped.
 func (s *Session) closeConnection() {
 	if !s.transport.mon.Status().Up {
 		s.deletions.endAll()
@@ -251,18 +260,21 @@ func (s *Session) closeConnection() {
 	<-s.tasks.Done()
 }
 
-// unclosed returns why the servers may still have a session that Client.Close has ended, after runLoop: no server has answered its close. It returns nil for a session that was never opened.
+// unclosed returns why the servers may still have a session that Client.Close has ended, after
+// runLoop: no server has answered its close. It returns nil for a session that was never opened.
 func (s *Session) unclosed() error {
 	st := s.transport.mon.Status()
 	if !errors.Is(context.Cause(s.ctx), ErrClosed) || st.Handshake.SessionID == 0 || st.Closed || st.Expired {
 		return nil
 	}
-	return fmt.Errorf("no server has closed session %#x: it lasts until its timeout of %v", st.Handshake.SessionID, s.Timeout())
+	return fmt.Errorf("no server has closed session %#x: it lasts until its timeout of %v", st.Handshake.SessionID,
+		s.Timeout())
 }
 
-// waitForConnection waits for the connection that is being made: the servers may open the session on it, or keep the session
-// for another whole timeout. A session that was closed while it was suspended waits for a connection, too. A handshake that is under way
-// after closeGrace gets closeGrace once more. It reports whether there is a connection.
+// waitForConnection waits for the connection that is being made: the servers may open the session
+// on it, or keep the session for another whole timeout. A session that was closed while it was
+// suspended waits for a connection, too. A handshake that is under way after closeGrace gets
+// closeGrace once more. It reports whether there is a connection.
 func (s *Session) waitForConnection() (up bool) {
 	closed := errors.Is(context.Cause(s.ctx), ErrClosed)
 	t := time.NewTimer(closeGrace)
@@ -285,7 +297,8 @@ func (s *Session) waitForConnection() (up bool) {
 	}
 }
 
-// serverAnswers reports whether the server answers on the present connection. On a connection that was not admitted, which takes no requests, it assumes so.
+// serverAnswers reports whether the server answers on the present connection. On a connection that
+// was not admitted, which takes no requests, it assumes so.
 func (s *Session) serverAnswers() bool {
 	call, f := newRequest(wire.OpSync, &wire.PathRequest{Path: s.transport.ns.serverPath("/")}, decodePath)
 	if !s.transport.mon.Send(call) {

@@ -11,10 +11,12 @@ import (
 // errNotApplied says that a write without an answer has not happened and will not happen.
 var errNotApplied = errors.New("the write was not applied")
 
-// applyOnce applies a write at most once. It repeats a try that was not sent. When a try was sent and the connection was lost, settle finds out
-// on the next connection, behind a sync, whether the write has happened. settle returns errNotApplied if it has not happened; then applyOnce tries
+// applyOnce applies a write at most once. It repeats a try that was not sent. When a try was sent
+// and the connection was lost, settle finds out on the next connection, behind a sync, whether the
+// write has happened. settle returns errNotApplied if it has not happened; then applyOnce tries
 // again. Nodes and changes with a transaction up to seen are older than the try.
-func applyOnce[T any](ctx context.Context, t *transport, try func(a requester) (T, error), settle func(a requester, seen int64) (T, error)) (T, error) {
+func applyOnce[T any](ctx context.Context, t *transport, try func(a requester) (T, error),
+	settle func(a requester, seen int64) (T, error)) (T, error) {
 	for {
 		var seen int64
 		v, err := repeatUntilSent(ctx, t, func(a requester) (T, error) {
@@ -46,8 +48,8 @@ func applyOnce[T any](ctx context.Context, t *transport, try func(a requester) (
 // errUnsettled says that reading does not show whether a write without an answer has happened.
 var errUnsettled = errors.New("cannot be settled")
 
-// settleSet finds out whether a set has happened. It has not if the node was not written since the try, or does not have the version or the data that
-// the set would have given it.
+// settleSet finds out whether a set has happened. It has not if the node was not written since the
+// try, or does not have the version or the data that the set would have given it.
 func settleSet(a requester, full string, data []byte, version int32, seen int64) (Stat, error) {
 	r, err := a.get(full)
 	switch {
@@ -67,7 +69,8 @@ func settleSet(a requester, full string, data []byte, version int32, seen int64)
 	return Stat{}, errUnsettled
 }
 
-// setSameAgain writes the same data once more, so that the write and the returned Stat are certainly those of this call.
+// setSameAgain writes the same data once more, so that the write and the returned Stat are
+// certainly those of this call.
 func setSameAgain(a requester, full string, data []byte, version int32) (Stat, error) {
 	st, err := a.set(full, data, version)
 	if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) {
@@ -76,8 +79,9 @@ func setSameAgain(a requester, full string, data []byte, version int32) (Stat, e
 	return st, err
 }
 
-// settleDelete finds out whether a deletion has happened. It has not if the node from before the try still exists. If the node is missing, and no node was
-// created or deleted in its directory since the try, there was no node to delete.
+// settleDelete finds out whether a deletion has happened. It has not if the node from before the
+// try still exists. If the node is missing, and no node was created or deleted in its directory
+// since the try, there was no node to delete.
 func settleDelete(a requester, full string, seen int64) error {
 	st, err := a.exists(full)
 	switch {
@@ -91,8 +95,8 @@ func settleDelete(a requester, full string, seen int64) error {
 	return checkUndisturbed(a, full, seen)
 }
 
-// settleCreate finds out whether a create has happened. A node that is older than the try belongs to another create, and so does a node with
-// other data that was not written since its creation.
+// settleCreate finds out whether a create has happened. A node that is older than the try belongs
+// to another create, and so does a node with other data that was not written since its creation.
 func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) error {
 	r, err := a.get(full)
 	switch {
@@ -112,7 +116,8 @@ func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) 
 	return errUnsettled
 }
 
-// checkUndisturbed returns errNotApplied if no node was created or deleted in the directory of a missing node since the try, and otherwise errUnsettled.
+// checkUndisturbed returns errNotApplied if no node was created or deleted in the directory of a
+// missing node since the try, and otherwise errUnsettled.
 func checkUndisturbed(a requester, full string, seen int64) error {
 	dir, _ := znode.Split(full)
 	st, err := a.exists(dir)

@@ -2,7 +2,8 @@ package framework
 
 import "sync"
 
-// sharedValues are values that several users of one session share. Each value lasts until its last user leaves.
+// sharedValues are values that several users of one session share. Each value lasts until its last
+// user leaves.
 type sharedValues struct {
 	mu     sync.Mutex
 	values map[any]*sharedValue
@@ -15,7 +16,8 @@ type sharedValue struct {
 
 func (sh *sharedValues) init() { sh.values = map[any]*sharedValue{} }
 
-// share returns the value of a key and counts one more user. start makes the value for the first user.
+// share returns the value of a key and counts one more user. start makes the value for the first
+// user.
 func (sh *sharedValues) share(key any, start func() any) any {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// askForLess asks for a smaller session timeout in its connect request, as if a server with other settings granted less.
+// askForLess asks for a smaller session timeout in its connect request, as if a server with other
+// settings granted less.
 type askForLess struct {
 	net.Conn
 	timeout time.Duration
@@ -29,8 +30,8 @@ func (c *askForLess) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestALeaseEndsEarlierWhenAServerGrantsLess: a session moves to a server with a smaller timeout, and is cut off. Its lease ends before that server's ensemble
-// expires the session.
+// TestALeaseEndsEarlierWhenAServerGrantsLess: a session moves to a server with a smaller timeout,
+// and is cut off. Its lease ends before that server's ensemble expires the session.
 func TestALeaseEndsEarlierWhenAServerGrantsLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const long, short = 40 * time.Second, 10 * time.Second
@@ -70,7 +71,8 @@ func TestALeaseEndsEarlierWhenAServerGrantsLess(t *testing.T) {
 	})
 }
 
-// TestASilentServerIsLeftAfterAPartOfTheGrantedTimeout, not of the longer one that was asked for: the lease of a suspended session ends with the granted one.
+// TestASilentServerIsLeftAfterAPartOfTheGrantedTimeout, not of the longer one that was asked for:
+// the lease of a suspended session ends with the granted one.
 func TestASilentServerIsLeftAfterAPartOfTheGrantedTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

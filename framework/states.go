@@ -9,9 +9,11 @@ type State int
 const (
 	// Connecting: no server has confirmed the session yet.
 	Connecting State = iota
-	// Connected: a server is connected, and has answered a proof of life, or a sync while the session is dormant.
+	// Connected: a server is connected, and has answered a proof of life, or a sync while the
+	// session is dormant.
 	Connected
-	// Suspended: the connection is gone; the session may come back. Holds stand until the session's lease ends.
+	// Suspended: the connection is gone; the session may come back. Holds stand until the session's
+	// lease ends.
 	Suspended
 	// Lost: the session has ended, and with it everything that was granted to the session.
 	Lost
@@ -43,7 +45,8 @@ type StateChange struct {
 	Cause error
 }
 
-// broadcast hands every value to every subscriber, in order. It keeps the values that a slow subscriber has not taken yet.
+// broadcast hands every value to every subscriber, in order. It keeps the values that a slow
+// subscriber has not taken yet.
 type broadcast[T any] struct {
 	mu   sync.Mutex
 	tail *broadcastEntry[T]

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// TestSyncShowsWritesOfAllServers writes over each server and reads over each server. On a busy machine, some reads from the leader behind ZooKeeper's own sync show
-// the value before.
+// TestSyncShowsWritesOfAllServers writes over each server and reads over each server. On a busy
+// machine, some reads from the leader behind ZooKeeper's own sync show the value before.
 func TestSyncShowsWritesOfAllServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -25,7 +25,8 @@ func TestSyncShowsWritesOfAllServers(t *testing.T) {
 	node := "/sync-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	var sessions []*framework.Session
 	for _, server := range servers {
-		c, err := framework.Connect(ctx, framework.Config{Servers: []string{server}}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+		c, err := framework.Connect(ctx, framework.Config{Servers: []string{server}},
+			framework.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		s, err := c.Session(ctx)
@@ -44,7 +45,9 @@ func TestSyncShowsWritesOfAllServers(t *testing.T) {
 						return
 					}
 					_, read, err := r.Get(ctx, node)
-					if !assert.NoError(t, err) || !assert.GreaterOrEqual(t, read.Version, written.Version, "round %d: written over server %d, read over server %d", i, writer, reader) {
+					if !assert.NoError(t, err) ||
+						!assert.GreaterOrEqual(t, read.Version, written.Version,
+							"round %d: written over server %d, read over server %d", i, writer, reader) {
 						return
 					}
 				}

@@ -17,8 +17,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// telemetry is what a client and its recipes send traces and metrics with. Frequent measurements first ask whether their instrument is enabled, since
-// attributes cost an allocation, also without a provider.
+// telemetry is what a client and its recipes send traces and metrics with. Frequent measurements
+// first ask whether their instrument is enabled, since attributes cost an allocation, also without
+// a provider.
 type telemetry struct {
 	tracers     trace.TracerProvider
 	meters      metric.MeterProvider
@@ -51,7 +52,8 @@ func (t *telemetry) sessionLost() { t.losses.Add(context.Background(), 1) }
 
 var stateSets = metrics.Values(metrics.State, Connecting.String(), Connected.String(), Suspended.String())
 
-// sessionEnters counts a session in its new state in place of the one before. A lost session is not counted.
+// sessionEnters counts a session in its new state in place of the one before. A lost session is not
+// counted.
 func (t *telemetry) sessionEnters(before, after State) {
 	t.states.Add(context.Background(), -1, stateSets[before.String()])
 	if after != Lost {
@@ -89,7 +91,8 @@ type requestKey struct {
 	outcome string
 }
 
-var requestSets sync.Map // of requestKey: metric.MeasurementOption; one for each operation and outcome that has occurred
+// of requestKey: metric.MeasurementOption; one for each operation and outcome that has occurred
+var requestSets sync.Map
 
 // countRequest counts a request.
 func (t *telemetry) countRequest(op wire.Op, r link.Reply) {
@@ -100,7 +103,8 @@ func (t *telemetry) countRequest(op wire.Op, r link.Reply) {
 	key := requestKey{op, requestOutcome(r)}
 	set, ok := requestSets.Load(key)
 	if !ok {
-		set, _ = requestSets.LoadOrStore(key, metrics.With(attribute.String(metrics.Operation, op.String()), attribute.String(metrics.Outcome, key.outcome)))
+		set, _ = requestSets.LoadOrStore(key, metrics.With(attribute.String(metrics.Operation, op.String()),
+			attribute.String(metrics.Outcome, key.outcome)))
 	}
 	t.requests.Add(ctx, 1, set.(metric.MeasurementOption))
 }
@@ -120,7 +124,8 @@ func requestOutcome(r link.Reply) string {
 	return "answered"
 }
 
-// WithTracerProvider makes the client and its recipes trace to p. Default the global one; nil is ignored.
+// WithTracerProvider makes the client and its recipes trace to p. Default the global one; nil is
+// ignored.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(o *options) error {
 		if p != nil {
@@ -130,7 +135,8 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// WithMeterProvider makes the client and its recipes measure to p. Default the global one; nil is ignored.
+// WithMeterProvider makes the client and its recipes measure to p. Default the global one; nil is
+// ignored.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(o *options) error {
 		if p != nil {
@@ -140,7 +146,8 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	}
 }
 
-// WithPropagators sets how trace contexts are written into nodes. Default the global one; nil is ignored.
+// WithPropagators sets how trace contexts are written into nodes. Default the global one; nil is
+// ignored.
 func WithPropagators(p propagation.TextMapPropagator) Option {
 	return func(o *options) error {
 		if p != nil {

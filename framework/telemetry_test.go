@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestNothingIsAllocatedForMetricsWithoutAProvider: with OpenTelemetry's globals, as a program has them that sets none.
+// TestNothingIsAllocatedForMetricsWithoutAProvider: with OpenTelemetry's globals, as a program has
+// them that sets none.
 func TestNothingIsAllocatedForMetricsWithoutAProvider(t *testing.T) {
 	tel := newTelemetry()
 	for name, measure := range map[string]func(){
@@ -30,7 +31,8 @@ func TestRequestsAreCountedByOutcome(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	tel := newTelemetry()
 	tel.useMeters(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
-	for _, r := range []link.Reply{{}, {Code: wire.NoNode}, {Code: wire.ThrottledOp}, {Err: link.ErrDown}, {Err: link.ErrTooLong}, {Err: link.ErrNotSent}} {
+	for _, r := range []link.Reply{{}, {Code: wire.NoNode}, {Code: wire.ThrottledOp}, {Err: link.ErrDown},
+		{Err: link.ErrTooLong}, {Err: link.ErrNotSent}} {
 		tel.countRequest(wire.OpCreate, r)
 	}
 	var got metricdata.ResourceMetrics
@@ -44,7 +46,8 @@ func TestRequestsAreCountedByOutcome(t *testing.T) {
 			outcomes[operation.AsString()+" "+outcome.AsString()] = p.Value
 		}
 	}
-	require.Equal(t, map[string]int64{"create answered": 1, "create refused": 2, "create overloaded": 1, "create lost": 1, "create not sent": 1}, outcomes)
+	require.Equal(t, map[string]int64{"create answered": 1, "create refused": 2, "create overloaded": 1,
+		"create lost": 1, "create not sent": 1}, outcomes)
 }
 
 // BenchmarkTelemetryOfARequest is what one request pays for telemetry.

@@ -18,7 +18,8 @@ import (
 // forEver is more requests than any test sends.
 const forEver = 1 << 30
 
-// TestThrottledHeartbeatKeepsConnection throttles the write and the sync of heartbeats: they are repeated on the same connection.
+// TestThrottledHeartbeatKeepsConnection throttles the write and the sync of heartbeats: they are
+// repeated on the same connection.
 func TestThrottledHeartbeatKeepsConnection(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpSync} {
 		synctest.Test(t, func(t *testing.T) {
@@ -39,17 +40,19 @@ func TestThrottledHeartbeatKeepsConnection(t *testing.T) {
 	}
 }
 
-// TestThrottledHeartbeatDoesNotExtendLease throttles the writes of all heartbeats from some moment on: the server goes on answering pings, but the lease lapses.
-// Meanwhile the client tries other connections.
+// TestThrottledHeartbeatDoesNotExtendLease throttles the writes of all heartbeats from some moment
+// on: the server goes on answering pings, but the lease lapses. Meanwhile the client tries other
+// connections.
 func TestThrottledHeartbeatDoesNotExtendLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		var dials atomic.Int64
 		link := zk.Link("counted")
-		s := session(t, zk.Member(t, "a", config, framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			dials.Add(1)
-			return link.DialContext(ctx, network, address)
-		})))
+		s := session(t, zk.Member(t, "a", config,
+			framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				dials.Add(1)
+				return link.DialContext(ctx, network, address)
+			})))
 		time.Sleep(3 * timeout)
 		began, before := time.Now(), dials.Load()
 		throttle := zk.Throttle(forEver, zktest.Match{Op: zktest.OpMulti, Session: s.ID()})
@@ -62,30 +65,36 @@ func TestThrottledHeartbeatDoesNotExtendLease(t *testing.T) {
 	})
 }
 
-// TestThrottledCreatesLeaveOneNode throttles protected creates of each kind three times. Each creates one node, or none once its context has ended.
+// TestThrottledCreatesLeaveOneNode throttles protected creates of each kind three times. Each
+// creates one node, or none once its context has ended.
 func TestThrottledCreatesLeaveOneNode(t *testing.T) {
 	for name, create := range map[string]struct {
 		ops []zktest.Op
 		run func(context.Context, *framework.Session) ([]primitives.Created, error)
 	}{
-		"protected": {[]zktest.Op{zktest.OpCreate}, func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
-			c, err := createProtected(ctx, s, "/dir", "n-", nil)
-			return []primitives.Created{c}, err
-		}},
-		"protected, with a list": {[]zktest.Op{zktest.OpCreate, zktest.OpGetChildren2}, func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
-			c, names, err := createAndList(ctx, s, "/dir", "n-", nil)
-			if err == nil && len(names) > 0 {
-				require.Len(t, names, 1)
-			}
-			return []primitives.Created{c}, err
-		}},
-		"together": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
-			return createTogether(ctx, s, primitives.ProtectedCreate{Dir: "/dir", Name: "n-", Count: 1,
-				With: []framework.Op{framework.CheckOp("/dir", framework.AnyVersion)}})
-		}},
-		"together, of an exact name": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
-			return createTogether(ctx, s, primitives.ProtectedCreate{Dir: "/dir", Name: "n", Plain: true, Unnumbered: true})
-		}},
+		"protected": {[]zktest.Op{zktest.OpCreate},
+			func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
+				c, err := createProtected(ctx, s, "/dir", "n-", nil)
+				return []primitives.Created{c}, err
+			}},
+		"protected, with a list": {[]zktest.Op{zktest.OpCreate, zktest.OpGetChildren2},
+			func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
+				c, names, err := createAndList(ctx, s, "/dir", "n-", nil)
+				if err == nil && len(names) > 0 {
+					require.Len(t, names, 1)
+				}
+				return []primitives.Created{c}, err
+			}},
+		"together": {[]zktest.Op{zktest.OpMulti},
+			func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
+				return createTogether(ctx, s, primitives.ProtectedCreate{Dir: "/dir", Name: "n-", Count: 1,
+					With: []framework.Op{framework.CheckOp("/dir", framework.AnyVersion)}})
+			}},
+		"together, of an exact name": {[]zktest.Op{zktest.OpMulti},
+			func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
+				return createTogether(ctx, s,
+					primitives.ProtectedCreate{Dir: "/dir", Name: "n", Plain: true, Unnumbered: true})
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -105,9 +105,13 @@ func TestTLS(t *testing.T) {
 		cfg  *tls.Config
 		want string
 	}{
-		"good":                  {addr, &tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.sign("client")}}, ""},
-		"wrong authority":       {addr, &tls.Config{RootCAs: other.pool(), Certificates: []tls.Certificate{ca.sign("client")}}, "unknown authority"},
-		"wrong name":            {stranger, &tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.sign("client")}}, "127.0.0.1"},
+		"good": {addr,
+			&tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.sign("client")}}, ""},
+		"wrong authority": {addr,
+			&tls.Config{RootCAs: other.pool(), Certificates: []tls.Certificate{ca.sign("client")}},
+			"unknown authority"},
+		"wrong name": {stranger,
+			&tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.sign("client")}}, "127.0.0.1"},
 		"no client certificate": {addr, &tls.Config{RootCAs: ca.pool()}, "certificate required"},
 	} {
 		t.Run(name, func(t *testing.T) {

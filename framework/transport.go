@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
-// transport sends a session's requests: it waits for the connection, repeats what may be repeated, and maps the client's paths to the servers'.
+// transport sends a session's requests: it waits for the connection, repeats what may be repeated,
+// and maps the client's paths to the servers'.
 type transport struct {
 	mon *link.Monitor
 	ns  namespace
@@ -31,7 +32,8 @@ func (t *transport) sendRequests(calls ...*link.Call) {
 	t.mon.Offer(calls...)
 }
 
-// callEnded returns why a call has ended whose context is done: the session's end comes first, otherwise it is the context's.
+// callEnded returns why a call has ended whose context is done: the session's end comes first,
+// otherwise it is the context's.
 func (t *transport) callEnded(ctx context.Context) error {
 	if t.session.Err() != nil {
 		return context.Cause(t.session)
@@ -54,13 +56,14 @@ func (t *transport) waitConnected(ctx context.Context) error {
 	}
 }
 
-// repeatUntilKnown runs f, which must be safe to repeat, until its outcome is known: each time that the
-// connection is lost, it waits for the next one.
+// repeatUntilKnown runs f, which must be safe to repeat, until its outcome is known: each time that
+// the connection is lost, it waits for the next one.
 func repeatUntilKnown[T any](ctx context.Context, t *transport, f func(a requester) (T, error)) (T, error) {
 	return repeatWhile(ctx, t, f, func(err error) bool { return errors.Is(err, ErrSuspended) || wasNotExecuted(err) })
 }
 
-// repeatUntilSent runs f until its request was sent. It repeats a request that was not sent, or that the servers have throttled.
+// repeatUntilSent runs f until its request was sent. It repeats a request that was not sent, or
+// that the servers have throttled.
 func repeatUntilSent[T any](ctx context.Context, t *transport, f func(a requester) (T, error)) (T, error) {
 	return repeatWhile(ctx, t, f, wasNotExecuted)
 }
@@ -71,7 +74,8 @@ func wasNotExecuted(err error) bool {
 }
 
 // repeatWhile runs f while its error is repeatable, until ctx or the session ends.
-func repeatWhile[T any](ctx context.Context, t *transport, f func(a requester) (T, error), repeatable func(error) bool) (T, error) {
+func repeatWhile[T any](ctx context.Context, t *transport, f func(a requester) (T, error),
+	repeatable func(error) bool) (T, error) {
 	var zero T
 	back := backoff.New(t.cfg.RetryBase, t.cfg.RetryMax)
 	for tries := 1; ; tries++ {
@@ -122,17 +126,20 @@ func (t *transport) pauseBeforeRetry(ctx context.Context, back *backoff.Backoff)
 	}
 }
 
-// maxRequest is the largest request that a server accepts by default (jute.maxbuffer), less its header.
+// maxRequest is the largest request that a server accepts by default (jute.maxbuffer), less its
+// header.
 const maxRequest = 0xfffff - 1024
 
-// checkPath refuses bad paths and requests that are too large for a server, and returns the server's path.
+// checkPath refuses bad paths and requests that are too large for a server, and returns the
+// server's path.
 func (t *transport) checkPath(path string, size int) (string, error) {
 	if err := ValidatePath(path); err != nil {
 		return "", err
 	}
 	full := t.ns.serverPath(path)
 	if total := len(full) + size; total > maxRequest {
-		return "", fmt.Errorf("%w: path and data have %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
+		return "", fmt.Errorf("%w: path and data have %d bytes, a server takes at most %d", ErrTooLarge,
+			total, maxRequest)
 	}
 	return full, nil
 }

@@ -33,22 +33,25 @@ var endedKinds = map[EventKind][]watchKind{
 // Watch waits for the next change of a node. Any number of them share one watch on the server.
 type Watch struct {
 	entry     *watchEntry
-	transient bool        // the server's watch is removed with the last waiter
-	event     chan Event  // has room for the one event
-	tell      func(Event) // if not nil, gets the event in place of the channel; runs under the mutex of the watches, and must not block
+	transient bool       // the server's watch is removed with the last waiter
+	event     chan Event // has room for the one event
+	// if not nil, gets the event in place of the channel; runs under the mutex of the watches, and
+	// must not block
+	tell func(Event)
 }
 
 // C receives the event, once. It stays empty after Stop.
 func (w *Watch) C() <-chan Event { return w.event }
 
-// Stop ends the wait. The server's watch on an existing node stays until the node changes next, for later
-// waiters. The server's watch on a missing node is removed with its last waiter, since the node may never be created.
+// Stop ends the wait. The server's watch on an existing node stays until the node changes next, for
+// later waiters. The server's watch on a missing node is removed with its last waiter, since the
+// node may never be created.
 func (w *Watch) Stop() { w.entry.removeWaiter(w) }
 
 // sharedWatches are a session's shared watches.
 //
-// A server keeps a watch until it fires, one of each kind for each node and connection. So a request sets one
-// only if none is armed.
+// A server keeps a watch until it fires, one of each kind for each node and connection. So a
+// request sets one only if none is armed.
 type sharedWatches struct {
 	// asking keeps a read that relies on an armed watch behind the request that arms it.
 	asking sync.Mutex
@@ -69,8 +72,10 @@ type watchEntry struct {
 	key     watchKey
 
 	// Guarded by watches.mu.
-	armed     bool
-	removable bool // the server's watch is removed with the last waiter: the node was missing when it was armed, or the entry is transient
+	armed bool
+	// the server's watch is removed with the last waiter: the node was missing when it was armed,
+	// or the entry is transient
+	removable bool
 	transient bool // a waiter is or was transient
 	waiting   map[*Watch]bool
 }
@@ -98,7 +103,8 @@ func (ws *sharedWatches) joinEntry(key watchKey, w *Watch) {
 }
 
 func (e *watchEntry) removeWaiter(w *Watch) {
-	if w == nil || w.transient || e.key.kind == watchExists { // requests for the watch from now on are sent behind its removal
+	if w == nil || w.transient || e.key.kind == watchExists {
+		// requests for the watch from now on are sent behind its removal
 		e.watches.asking.Lock()
 		defer e.watches.asking.Unlock()
 	}
@@ -111,8 +117,8 @@ func (e *watchEntry) removeWaiter(w *Watch) {
 	}
 }
 
-// takeOutWaiter removes a waiter, and reports whether to remove the server's watch too. A server has one watch for data and existence together,
-// so it stays while the other kind has an entry.
+// takeOutWaiter removes a waiter, and reports whether to remove the server's watch too. A server
+// has one watch for data and existence together, so it stays while the other kind has an entry.
 func (e *watchEntry) takeOutWaiter(w *Watch) (remove bool) {
 	e.watches.mu.Lock()
 	defer e.watches.mu.Unlock()
@@ -128,29 +134,33 @@ func (e *watchEntry) takeOutWaiter(w *Watch) (remove bool) {
 // otherDataKind is the other one of the two kinds that share a server's watch.
 var otherDataKind = map[watchKind]watchKind{watchData: watchExists, watchExists: watchData}
 
-// isOrphaned reports whether the server's watch is removable and has no waiter. The entry may have been forgotten, if its event came before the answer to the
-// request that armed it. Guarded by watches.mu.
+// isOrphaned reports whether the server's watch is removable and has no waiter. The entry may have
+// been forgotten, if its event came before the answer to the request that armed it. Guarded by
+// watches.mu.
 func (e *watchEntry) isOrphaned() bool {
 	known := e.watches.entries[e.key]
 	return e.removable && len(e.waiting) == 0 && (known == e && e.armed || known == nil)
 }
 
-// scheduleRemoval removes the server's watch in the background if it has no waiter. Guarded by watches.mu.
+// scheduleRemoval removes the server's watch in the background if it has no waiter. Guarded by
+// watches.mu.
 func (e *watchEntry) scheduleRemoval() {
 	if e.isOrphaned() {
 		go e.removeWaiter(nil)
 	}
 }
 
-// forgetIfUnused forgets an entry without waiters and without a watch on a server. Guarded by watches.mu.
+// forgetIfUnused forgets an entry without waiters and without a watch on a server. Guarded by
+// watches.mu.
 func (e *watchEntry) forgetIfUnused() {
 	if len(e.waiting) == 0 && !e.armed && e.watches.entries[e.key] == e {
 		delete(e.watches.entries, e.key)
 	}
 }
 
-// armOnce marks the entry as armed before the request that arms it, and reports whether that request is needed. A forgotten entry
-// is not armed: it has no waiter, and the event of its watch would find no entry, or another one.
+// armOnce marks the entry as armed before the request that arms it, and reports whether that
+// request is needed. A forgotten entry is not armed: it has no waiter, and the event of its watch
+// would find no entry, or another one.
 func (e *watchEntry) armOnce() bool {
 	e.watches.mu.Lock()
 	defer e.watches.mu.Unlock()
@@ -161,7 +171,8 @@ func (e *watchEntry) armOnce() bool {
 	return true
 }
 
-// onWatchEvent takes a server's event in. The receiving goroutine calls it: it must not block. The event's path is the servers'.
+// onWatchEvent takes a server's event in. The receiving goroutine calls it: it must not block. The
+// event's path is the servers'.
 func (ws *sharedWatches) onWatchEvent(event wire.WatchEvent) {
 	ev := Event{Kind: eventKinds[event.Type], Path: event.Path}
 	ws.mu.Lock()
@@ -173,8 +184,8 @@ func (ws *sharedWatches) onWatchEvent(event wire.WatchEvent) {
 	}
 }
 
-// onReconnect ends all watches with the event Reconnected, so that waiters read again: the watches of the former connection are gone, and a change may have been
-// missed.
+// onReconnect ends all watches with the event Reconnected, so that waiters read again: the watches
+// of the former connection are gone, and a change may have been missed.
 func (ws *sharedWatches) onReconnect() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -208,7 +219,8 @@ var watchReads = [...]struct {
 	watchChildren: {wire.OpGetChildren2, decodeNames},
 }
 
-// readNode reads the node. The read arms the entry's watch, or is sent behind the request that arms it.
+// readNode reads the node. The read arms the entry's watch, or is sent behind the request that arms
+// it.
 func (e *watchEntry) readNode(a requester) (readResult, error) {
 	f := make(future[readResult], 1)
 	e.watches.asking.Lock()
@@ -219,8 +231,8 @@ func (e *watchEntry) readNode(a requester) (readResult, error) {
 	return o.v, o.err
 }
 
-// prepareRead prepares a read, which also arms the watch if arm is true. The entry takes in the answer, also when the caller has given up by
-// then.
+// prepareRead prepares a read, which also arms the watch if arm is true. The entry takes in the
+// answer, also when the caller has given up by then.
 func (e *watchEntry) prepareRead(arm bool, done func(link.Reply)) *link.Call {
 	body := &wire.WatchRequest{Path: e.key.full, Watch: arm}
 	return &link.Call{Op: watchReads[e.key.kind].op, Body: body, Done: func(r link.Reply) {
@@ -236,8 +248,9 @@ func (e *watchEntry) setNoWatch(err error) bool {
 	return err != nil && !(e.key.kind == watchExists && errors.Is(err, ErrNoNode))
 }
 
-// noteOutcome takes in the outcome of a request for the watch. If it has set no watch, waiters that have joined meanwhile get an event that says so.
-// After a lost connection they get the event Reconnected on the next one instead.
+// noteOutcome takes in the outcome of a request for the watch. If it has set no watch, waiters that
+// have joined meanwhile get an event that says so. After a lost connection they get the event
+// Reconnected on the next one instead.
 func (e *watchEntry) noteOutcome(err error) {
 	e.watches.mu.Lock()
 	defer e.watches.mu.Unlock()
@@ -262,8 +275,9 @@ func (e *watchEntry) noteOutcome(err error) {
 	}
 }
 
-// WatchNodes watches nodes for a change or their deletion. It sends the requests together and returns at once.
-// The event of a missing node is NodeDeleted. An event with an error says why a node is not watched.
+// WatchNodes watches nodes for a change or their deletion. It sends the requests together and
+// returns at once. The event of a missing node is NodeDeleted. An event with an error says why a
+// node is not watched.
 func (s *Session) WatchNodes(paths ...string) []*Watch {
 	out, keys := make([]*Watch, len(paths)), make([]watchKey, len(paths))
 	for i, path := range paths {

@@ -148,8 +148,8 @@ func TestAWatchGivenUpBeforeItsCallHasBegun(t *testing.T) {
 	})
 }
 
-// TestSharedWatchMissesNoChange has readers follow a node that changes, all of one session. One whose read
-// overtook the request that armed the watch once slept through a change.
+// TestSharedWatchMissesNoChange has readers follow a node that changes, all of one session. One
+// whose read overtook the request that armed the watch once slept through a change.
 func TestSharedWatchMissesNoChange(t *testing.T) {
 	const readers, changes = 16, 300
 	synctest.Test(t, func(t *testing.T) {
@@ -193,8 +193,8 @@ func TestSharedWatchMissesNoChange(t *testing.T) {
 	})
 }
 
-// TestWatchOnMissingNodeIsRemovedWithLastWaiter: the server's watch on a missing node goes with the last who waits, and with nobody
-// before; who waits again hears of the node.
+// TestWatchOnMissingNodeIsRemovedWithLastWaiter: the server's watch on a missing node goes with the
+// last who waits, and with nobody before; who waits again hears of the node.
 func TestWatchOnMissingNodeIsRemovedWithLastWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
@@ -240,8 +240,8 @@ func TestWatchOnMissingNodeIsRemovedWithLastWaiter(t *testing.T) {
 	})
 }
 
-// TestSharedWatchTellsAllOfAChange reads a node twice at once: one request arms the watch for both readers. Each reader that has seen the former data is told
-// of the change.
+// TestSharedWatchTellsAllOfAChange reads a node twice at once: one request arms the watch for both
+// readers. Each reader that has seen the former data is told of the change.
 func TestSharedWatchTellsAllOfAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

@@ -16,9 +16,10 @@ import (
 
 var watchdogMain atomic.Bool
 
-// WatchdogMain must be the first call in main of a program that uses WithWatchdog. In a process that was started
-// as a watchdog it does the watchdog's work and does not return. Elsewhere it only remembers that it was
-// called. The watchdog, too, runs the initialisation of packages, which comes before main. In tests, TestMain is main.
+// WatchdogMain must be the first call in main of a program that uses WithWatchdog. In a process
+// that was started as a watchdog it does the watchdog's work and does not return. Elsewhere it only
+// remembers that it was called. The watchdog, too, runs the initialisation of packages, which comes
+// before main. In tests, TestMain is main.
 func WatchdogMain() {
 	if watchdog.IsWatchdog() {
 		os.Exit(watchdog.Main())
@@ -32,7 +33,8 @@ type watchdogFeed struct {
 	clock  clock.Clock
 }
 
-// newWatchdogFeed prepares a watchdog for clients with this configuration, and returns the dialer to use with it. It starts no process.
+// newWatchdogFeed prepares a watchdog for clients with this configuration, and returns the dialer
+// to use with it. It starts no process.
 func newWatchdogFeed(cfg Config, dial DialFunc, clock clock.Clock, log *slog.Logger) (*watchdogFeed, DialFunc, error) {
 	secured, err := watchdog.ExportTLS(cfg.TLS)
 	if err != nil {
@@ -49,7 +51,8 @@ func newWatchdogFeed(cfg Config, dial DialFunc, clock clock.Clock, log *slog.Log
 	return f, dial, nil
 }
 
-// noteAuthorities hands the authorities that verify the servers to the watchdog. It takes them from connections, since a certificate pool cannot be read.
+// noteAuthorities hands the authorities that verify the servers to the watchdog. It takes them from
+// connections, since a certificate pool cannot be read.
 func (f *watchdogFeed) noteAuthorities(dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -64,7 +67,8 @@ func (f *watchdogFeed) noteAuthorities(dial DialFunc) DialFunc {
 func (f *watchdogFeed) sessionConnected(epoch int64, h link.Handshake) {
 	if f != nil {
 		server, _ := splitLabel(h.Server)
-		f.keeper.SetSession(watchdog.Session{Epoch: epoch, ID: h.SessionID, Password: h.Password, Timeout: h.Timeout, Server: server})
+		f.keeper.SetSession(watchdog.Session{Epoch: epoch, ID: h.SessionID, Password: h.Password, Timeout: h.Timeout,
+			Server: server})
 	}
 }
 
@@ -89,16 +93,18 @@ func (f *watchdogFeed) close() {
 	}
 }
 
-// CommandGuard makes the watchdog kill a command, a child process that this process runs because it holds something.
-// If this process dies, the watchdog kills the command before it closes the session. If this process is stopped, the watchdog kills the
-// command at the end of the session's lease. Without WithWatchdog a CommandGuard has no effect. Its methods may be called from any goroutine.
+// CommandGuard makes the watchdog kill a command, a child process that this process runs because it
+// holds something. If this process dies, the watchdog kills the command before it closes the
+// session. If this process is stopped, the watchdog kills the command at the end of the session's
+// lease. Without WithWatchdog a CommandGuard has no effect. Its methods may be called from any
+// goroutine.
 type CommandGuard struct {
 	feed *watchdogFeed
 	id   int64
 }
 
-// Started says which process the command is. Call it before you wait for that process. If the process leads a process
-// group, the whole group is killed.
+// Started says which process the command is. Call it before you wait for that process. If the
+// process leads a process group, the whole group is killed.
 func (g *CommandGuard) Started(pid int) {
 	if g.feed != nil {
 		g.feed.keeper.CommandStarted(g.id, pid)

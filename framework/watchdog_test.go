@@ -152,8 +152,9 @@ func TestADeadProcessLeavesNoSession(t *testing.T) {
 	}
 }
 
-// TestAClosedClientWithAWatchdogLeavesNoSession: the client closes its session itself. Close promises that if a server gets the close within a second,
-// so the test repeats a Close that took longer on a slow machine.
+// TestAClosedClientWithAWatchdogLeavesNoSession: the client closes its session itself. Close
+// promises that if a server gets the close within a second, so the test repeats a Close that took
+// longer on a slow machine.
 func TestAClosedClientWithAWatchdogLeavesNoSession(t *testing.T) {
 	for took := time.Duration(math.MaxInt64); took >= time.Second; {
 		zk, addr := onTCP(t)
@@ -197,8 +198,9 @@ func TestTheWatchdogHasCredentialsAndTLS(t *testing.T) {
 		variable, kind string
 		der            []byte
 	}{
-		"ca": {framework.EnvTLSCA, "CERTIFICATE", ca.cert.Raw}, "cert": {framework.EnvTLSCert, "CERTIFICATE", own.Certificate[0]},
-		"key": {framework.EnvTLSKey, "PRIVATE KEY", key},
+		"ca":   {framework.EnvTLSCA, "CERTIFICATE", ca.cert.Raw},
+		"cert": {framework.EnvTLSCert, "CERTIFICATE", own.Certificate[0]},
+		"key":  {framework.EnvTLSKey, "PRIVATE KEY", key},
 	} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: file.kind, Bytes: file.der}), 0o600))

@@ -8,7 +8,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestStoppedWatchWaiterIsForgotten: a waiter that gives up leaves nothing, whether a server knows of the watch or not.
+// TestStoppedWatchWaiterIsForgotten: a waiter that gives up leaves nothing, whether a server knows
+// of the watch or not.
 func TestStoppedWatchWaiterIsForgotten(t *testing.T) {
 	var ws sharedWatches
 	ws.init(&transport{ns: "/"})

@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestEventsHaveTheClientsPaths: an event names the node as the call that watches it does, below the client's root.
+// TestEventsHaveTheClientsPaths: an event names the node as the call that watches it does, below
+// the client's root.
 func TestEventsHaveTheClientsPaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// rivals are two clients of one server in a synctest bubble. What a asks for takes a while, so that b can act between a's lost answer and a's next look.
+// rivals are two clients of one server in a synctest bubble. What a asks for takes a while, so that
+// b can act between a's lost answer and a's next look.
 type rivals struct {
 	*testing.T
 	zk       *zktest.Server
@@ -27,7 +28,8 @@ func withRivals(t *testing.T, test func(r *rivals)) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		a := zk.Member(t, "a", config)
-		r := &rivals{T: t, zk: zk, link: a.Link, a: session(t, a), b: session(t, zk.Member(t, "b", config)), inFlight: make(chan error, 1)}
+		r := &rivals{T: t, zk: zk, link: a.Link, a: session(t, a), b: session(t, zk.Member(t, "b", config)),
+			inFlight: make(chan error, 1)}
 		a.Link.Delay(50 * time.Millisecond)
 		test(r)
 	})
@@ -54,7 +56,8 @@ func (r *rivals) lost(write func() error) {
 	r.link.Cut()
 }
 
-// unwritten has a write that the session queues on a connection that takes no more bytes, and ends that connection: nothing of the write has left.
+// unwritten has a write that the session queues on a connection that takes no more bytes, and ends
+// that connection: nothing of the write has left.
 func (r *rivals) unwritten(write func() error) {
 	r.link.BlackHole(true, true)
 	ctx, cancel := context.WithCancel(r.Context())
@@ -67,8 +70,8 @@ func (r *rivals) unwritten(write func() error) {
 	r.link.Cut()
 }
 
-// unsent has a write while there is no connection. The session must have noticed the loss before: a write that it makes until then is
-// sent, as far as it knows.
+// unsent has a write while there is no connection. The session must have noticed the loss before: a
+// write that it makes until then is sent, as far as it knows.
 func (r *rivals) unsent(write func() error) {
 	r.link.Cut()
 	synctest.Wait()
@@ -100,7 +103,8 @@ func (r *rivals) data() string {
 
 func setting() zktest.Match { return on(zktest.OpSetData, "/n") }
 
-// TestAnUnsentWriteIsNoTry has b do the very same while a has no connection: a has done nothing, and must be told.
+// TestAnUnsentWriteIsNoTry has b do the very same while a has no connection: a has done nothing,
+// and must be told.
 func TestAnUnsentWriteIsNoTry(t *testing.T) {
 	t.Run("set", func(t *testing.T) {
 		withRivals(t, func(r *rivals) {
@@ -134,7 +138,8 @@ func TestAnUnsentWriteIsNoTry(t *testing.T) {
 	})
 }
 
-// TestAWriteThatNeverLeftIsNoTry has b do the very same while a's write waits behind another one on a connection that ends.
+// TestAWriteThatNeverLeftIsNoTry has b do the very same while a's write waits behind another one on
+// a connection that ends.
 func TestAWriteThatNeverLeftIsNoTry(t *testing.T) {
 	withRivals(t, func(r *rivals) {
 		require.NoError(r, r.create(r.b, "", framework.Persistent))
@@ -229,7 +234,8 @@ func TestALostWriteOfAnothersNode(t *testing.T) {
 			require.Equal(r, "b's", r.data())
 		})
 	})
-	for mode, name := range map[framework.Mode]string{framework.Persistent: "a node of other data", framework.Ephemeral: "an ephemeral node"} {
+	for mode, name := range map[framework.Mode]string{framework.Persistent: "a node of other data",
+		framework.Ephemeral: "an ephemeral node"} {
 		t.Run(name, func(t *testing.T) {
 			withRivals(t, func(r *rivals) {
 				r.lost(func() error { return r.create(r.a, "a's", mode) })
@@ -249,7 +255,8 @@ func TestALostWriteOfAnothersNode(t *testing.T) {
 	})
 }
 
-// TestUnknownOutcomeIsReported makes each situation in which nothing that can be read shows whether a's write was applied.
+// TestUnknownOutcomeIsReported makes each situation in which nothing that can be read shows whether
+// a's write was applied.
 func TestUnknownOutcomeIsReported(t *testing.T) {
 	unknown := func(r *rivals, err error) {
 		r.Helper()
@@ -313,7 +320,8 @@ func TestUnknownOutcomeIsReported(t *testing.T) {
 	t.Run("a has deleted, and b creates it again", func(t *testing.T) {
 		withRivals(t, func(r *rivals) {
 			require.NoError(r, r.create(r.a, "", framework.Persistent))
-			r.applied(on(zktest.OpDelete, "/n"), func() error { return r.a.Delete(r.Context(), "/n", framework.AnyVersion) })
+			r.applied(on(zktest.OpDelete, "/n"),
+				func() error { return r.a.Delete(r.Context(), "/n", framework.AnyVersion) })
 			require.NoError(r, r.create(r.b, "b's", framework.Persistent))
 			unknown(r, r.outcome())
 			require.Equal(r, "b's", r.data(), "a's deletion does not come again")
@@ -328,7 +336,8 @@ func TestUnknownOutcomeIsReported(t *testing.T) {
 			require.ErrorIs(r, err, context.DeadlineExceeded)
 			_, _, err = r.a.Get(ctx, "/n")
 			require.NotErrorIs(r, err, framework.ErrOutcomeUnknown, "a read has no outcome")
-			require.NotErrorIs(r, r.a.Create(ctx, "/m", nil, framework.Persistent), framework.ErrOutcomeUnknown, "it was never sent")
+			require.NotErrorIs(r, r.a.Create(ctx, "/m", nil, framework.Persistent), framework.ErrOutcomeUnknown,
+				"it was never sent")
 		})
 	})
 	t.Run("the session ends", func(t *testing.T) {

@@ -12,19 +12,22 @@ import (
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
-// zkConn is go-zookeeper's connection, kept to one session by a link.Monitor. The library connects, and opens and closes the session; requests, pings and watch
-// events go past it, see internal/link.
+// zkConn is go-zookeeper's connection, kept to one session by a link.Monitor. The library connects,
+// and opens and closes the session; requests, pings and watch events go past it, see internal/link.
 type zkConn struct {
 	conn *zk.Conn
 	gone chan struct{} // closed when the library's goroutines have ended
 }
 
-// libraryBuffer is the size of the library's two buffers, and of the longest frame that it takes. It sends a connect request and a close request, and reads their
-// answers and those to pings. Its own buffers of 1.5 MiB each would be most of what a client needs.
+// libraryBuffer is the size of the library's two buffers, and of the longest frame that it takes.
+// It sends a connect request and a close request, and reads their answers and those to pings. Its
+// own buffers of 1.5 MiB each would be most of what a client needs.
 const libraryBuffer = 4 << 10
 
-// openZK starts the library on one session. It calls beforeDial before each dial; an error stops the attempt to connect.
-func openZK(cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger, beforeDial func() error) (*zkConn, error) {
+// openZK starts the library on one session. It calls beforeDial before each dial; an error stops
+// the attempt to connect.
+func openZK(cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger,
+	beforeDial func() error) (*zkConn, error) {
 	dial := func(network, _ string, _ time.Duration) (net.Conn, error) {
 		if err := beforeDial(); err != nil {
 			return nil, err
@@ -35,14 +38,17 @@ func openZK(cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger, be
 	}
 	conn, events, err := zk.Connect(cfg.Servers, cfg.SessionTimeout,
 		zk.WithHostProvider(hostProvider{mon}), zk.WithDialer(dial),
-		zk.WithMaxConnBufferSize(libraryBuffer), zk.WithMaxBufferSize(libraryBuffer), zk.WithLogger(zkLogger{log}), zk.WithLogInfo(false))
+		zk.WithMaxConnBufferSize(libraryBuffer), zk.WithMaxBufferSize(libraryBuffer), zk.WithLogger(zkLogger{log}),
+		zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}
 	z := &zkConn{conn: conn, gone: make(chan struct{})}
 	go func() {
 		defer close(z.gone)
-		for range events { // they only tell of the connection's state; the channel is closed when the library has stopped
+		for range events {
+			// they only tell of the connection's state; the channel is closed when the library has
+			// stopped
 		}
 	}()
 	return z, nil
@@ -60,10 +66,12 @@ func (hostProvider) Len() int            { return 1 }
 // Connected is not believed before the session's life is proven on the connection.
 func (hostProvider) Connected() {}
 
-// Next makes the library pause, and so notice that it was closed, once the monitor opens no connection any more.
+// Next makes the library pause, and so notice that it was closed, once the monitor opens no
+// connection any more.
 func (h hostProvider) Next() (server string, retryStart bool) { return "lockstep", h.mon.Over() }
 
-// zkLogger passes the library's messages on at debug level; the client reports the library's errors elsewhere.
+// zkLogger passes the library's messages on at debug level; the client reports the library's errors
+// elsewhere.
 type zkLogger struct{ *slog.Logger }
 
 func (l zkLogger) Printf(format string, args ...any) { l.Debug(fmt.Sprintf(format, args...)) }

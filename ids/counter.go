@@ -19,23 +19,28 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// noteAge is how long a writer's note stays after its last write. Another writer may delete an older note.
+// noteAge is how long a writer's note stays after its last write. Another writer may delete an
+// older note.
 const noteAge = 24 * time.Hour
 
-// Counter is a number that many processes change. It is safe for concurrent use. The node's bytes are those of Apache Curator's
-// DistributedAtomicLong (8 bytes, big endian), or of its SharedCount (4 bytes) with WithSharedCount, so that Java programs use it, too; with WithText they are
-// those of kazoo's Counter.
+// Counter is a number that many processes change. It is safe for concurrent use. The node's bytes
+// are those of Apache Curator's DistributedAtomicLong (8 bytes, big endian), or of its SharedCount
+// (4 bytes) with WithSharedCount, so that Java programs use it, too; with WithText they are those
+// of kazoo's Counter.
 //
 //	<path>                  persistent: the number; a missing node is 0
 //	<path>~writers/<name>   persistent: this writer's note; its version counts the writer's transactions, its data is the number before the latest one
 //
-// Guarantee: a change that returns without an error has taken effect exactly once, also when replies and sessions were lost: each write of the number
-// is one transaction with a write of the writer's note, at the versions of both that were read. The note shows whether a transaction without an answer was
-// applied. The changes of one Counter that wait at the same time are made in one transaction. After an error that wraps framework.ErrOutcomeUnknown, the change
-// may have been made, or may still be made. After any other error it was not made, and will not be.
+// Guarantee: a change that returns without an error has taken effect exactly once, also when
+// replies and sessions were lost: each write of the number is one transaction with a write of the
+// writer's note, at the versions of both that were read. The note shows whether a transaction
+// without an answer was applied. The changes of one Counter that wait at the same time are made in
+// one transaction. After an error that wraps framework.ErrOutcomeUnknown, the change may have been
+// made, or may still be made. After any other error it was not made, and will not be.
 //
-// The outcome is unknown when the context ends, the counter is closed or the client is closed while the change is under way, and when the note was deleted before this process has read it
-// again: by hand, or by other writers when this process was cut off for more than a day.
+// The outcome is unknown when the context ends, the counter is closed or the client is closed while
+// the change is under way, and when the note was deleted before this process has read it again: by
+// hand, or by other writers when this process was cut off for more than a day.
 //
 // Not guaranteed: the number when the node is deleted: it is 0 then.
 type Counter struct {
@@ -54,11 +59,13 @@ type Counter struct {
 	tasks   background.Tasks
 
 	// Used only by the goroutine of runChanges. After its end Close uses note with mu.
-	note                  string           // the note's path, or "" if there is none
-	noteUsable            bool             // the note was created, and version is known; otherwise another note takes its place
-	version               int32            // of the note, before the transaction of sentBatch
-	sentBatch             []*counterChange // the changes of the transaction under way
-	transactionUnanswered bool             // the transaction of sentBatch has no answer: it may have been applied, or may still be
+	note string // the note's path, or "" if there is none
+	// the note was created, and version is known; otherwise another note takes its place
+	noteUsable bool
+	version    int32            // of the note, before the transaction of sentBatch
+	sentBatch  []*counterChange // the changes of the transaction under way
+	// the transaction of sentBatch has no answer: it may have been applied, or may still be
+	transactionUnanswered bool
 }
 
 // counterChange is one call of Add, Set or CompareAndSet.
@@ -70,7 +77,8 @@ type counterChange struct {
 	err       error
 }
 
-// NewCounter returns the counter at path. It sends no request before the first call. If an argument is invalid, every call returns an error that says so.
+// NewCounter returns the counter at path. It sends no request before the first call. If an argument
+// is invalid, every call returns an error that says so.
 func NewCounter(client *framework.Client, path string, opts ...CounterOption) *Counter {
 	c := &Counter{client: client, path: path}
 	o, err := recipe.ApplyOptions(counterOptions{width: 8}, opts)
@@ -88,7 +96,8 @@ func NewCounter(client *framework.Client, path string, opts ...CounterOption) *C
 // Path is the counter's path.
 func (c *Counter) Path() string { return c.path }
 
-// Get reads the number after a sync. A missing node counts as 0. The error is that of ctx, or wraps ErrForeign if the node does not hold a number of this kind, framework.ErrInvalidPath,
+// Get reads the number after a sync. A missing node counts as 0. The error is that of ctx, or wraps
+// ErrForeign if the node does not hold a number of this kind, framework.ErrInvalidPath,
 // framework.ErrClosed or framework.ErrNoAuth. Get works after Close, too.
 func (c *Counter) Get(ctx context.Context) (value int64, err error) {
 	if c.err != nil {
@@ -104,8 +113,10 @@ func (c *Counter) Get(ctx context.Context) (value int64, err error) {
 	return value, failure.Wrap("read", c.path, err)
 }
 
-// Add adds delta, which may be negative, and returns the sum. The error is that of ctx, or wraps ErrOverflow if the sum is outside the counter's range, ErrForeign, ErrClosed,
-// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, and also framework.ErrOutcomeUnknown if the change may have been made.
+// Add adds delta, which may be negative, and returns the sum. The error is that of ctx, or wraps
+// ErrOverflow if the sum is outside the counter's range, ErrForeign, ErrClosed,
+// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, and also
+// framework.ErrOutcomeUnknown if the change may have been made.
 func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {
 	return c.applyChange(ctx, "add to", func(value int64) (int64, error) {
 		sum := value + delta
@@ -116,13 +127,15 @@ func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {
 	})
 }
 
-// Set writes a number in place of the present one. The node must hold a number of this kind or be missing. The error is as that of Add.
+// Set writes a number in place of the present one. The node must hold a number of this kind or be
+// missing. The error is as that of Add.
 func (c *Counter) Set(ctx context.Context, value int64) error {
 	_, err := c.applyChange(ctx, "set", func(int64) (int64, error) { return value, c.checkRoom(value) })
 	return err
 }
 
-// CompareAndSet writes a number if the present one is old. If it is not, the error wraps ErrChanged. Other errors are as those of Add.
+// CompareAndSet writes a number if the present one is old. If it is not, the error wraps
+// ErrChanged. Other errors are as those of Add.
 func (c *Counter) CompareAndSet(ctx context.Context, old, value int64) error {
 	_, err := c.applyChange(ctx, "set", func(present int64) (int64, error) {
 		if present != old {
@@ -133,8 +146,10 @@ func (c *Counter) CompareAndSet(ctx context.Context, old, value int64) error {
 	return err
 }
 
-// Close ends the calls under way, waits for their end, and deletes this writer's note. It is a cleanup (framework.Client.CleanupContext): it does so also if ctx has ended. If the servers do not
-// confirm it in time, or refuse it, the error wraps framework.ErrUnconfirmed, and the note may stay: call Close again, or another writer deletes the note after a day.
+// Close ends the calls under way, waits for their end, and deletes this writer's note. It is a
+// cleanup (framework.Client.CleanupContext): it does so also if ctx has ended. If the servers do
+// not confirm it in time, or refuse it, the error wraps framework.ErrUnconfirmed, and the note may
+// stay: call Close again, or another writer deletes the note after a day.
 func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -161,7 +176,8 @@ func (c *Counter) Close(ctx context.Context) error {
 }
 
 // applyChange makes one change, and returns the number after it. op names the change in errors.
-func (c *Counter) applyChange(ctx context.Context, op string, apply func(int64) (int64, error)) (value int64, err error) {
+func (c *Counter) applyChange(ctx context.Context, op string,
+	apply func(int64) (int64, error)) (value int64, err error) {
 	if c.err != nil {
 		return 0, failure.Wrap(op, c.path, c.err)
 	}
@@ -233,14 +249,17 @@ func (c *Counter) failAllLocked(err error) {
 	}
 }
 
-// failWithUnknownOutcome ends the changes of a transaction without an answer, because the note does not show the outcome.
+// failWithUnknownOutcome ends the changes of a transaction without an answer, because the note does
+// not show the outcome.
 func (c *Counter) failWithUnknownOutcome(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failSentLocked(err)
 }
 
-// failSentLocked ends the changes of a transaction without an answer with framework.ErrOutcomeUnknown, and gives the note up, since its version is not known. Guarded by mu.
+// failSentLocked ends the changes of a transaction without an answer with
+// framework.ErrOutcomeUnknown, and gives the note up, since its version is not known. Guarded by
+// mu.
 func (c *Counter) failSentLocked(err error) {
 	for _, one := range c.sentBatch {
 		one.err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
@@ -249,7 +268,8 @@ func (c *Counter) failSentLocked(err error) {
 	c.sentBatch, c.transactionUnanswered, c.noteUsable = nil, false, false
 }
 
-// writeOrSettle makes one transaction of all changes that wait. If the former transaction has no answer, it finds out first whether that was applied, and sends its changes again if not. It
+// writeOrSettle makes one transaction of all changes that wait. If the former transaction has no
+// answer, it finds out first whether that was applied, and sends its changes again if not. It
 // returns nil when a transaction's changes have ended.
 func (c *Counter) writeOrSettle(s *framework.Session) error {
 	if c.transactionUnanswered {
@@ -282,7 +302,9 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 	case refused == len(batch) && !c.transactionUnanswered:
 		c.finishBatch(batch)
 		return nil
-	case refused == len(batch): // only the note is written: its new version keeps the transaction without an answer from taking effect
+	case refused == len(batch):
+		// only the note is written: its new version keeps the transaction without an answer from
+		// taking effect
 	case exists:
 		ops = append(ops, framework.SetOp(c.path, c.encodeNumber(after), version))
 	default:
@@ -298,7 +320,8 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 	return c.afterFailedTransaction(s, batch, exists, err)
 }
 
-// afterFailedTransaction keeps or returns the changes of a transaction that has failed with err. exists says whether the transaction would have written an existing counter's node.
+// afterFailedTransaction keeps or returns the changes of a transaction that has failed with err.
+// exists says whether the transaction would have written an existing counter's node.
 func (c *Counter) afterFailedTransaction(s *framework.Session, batch []*counterChange, exists bool, err error) error {
 	var tx *framework.TxError
 	switch {
@@ -316,14 +339,17 @@ func (c *Counter) afterFailedTransaction(s *framework.Session, batch []*counterC
 		if err := s.MakeDirs(c.ctx, dir); err != nil {
 			return c.putBack(batch, err)
 		}
-	case !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, framework.ErrNodeExists) && !errors.Is(err, framework.ErrBadVersion):
+	case !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, framework.ErrNodeExists) &&
+		!errors.Is(err, framework.ErrBadVersion):
 		return c.putBack(batch, err)
 	}
 	return c.putBack(batch, recipe.ErrAgain)
 }
 
-// settleTransaction reads the note to find out whether the transaction without an answer was applied. It returns true when the transaction's changes have ended. It returns false if the
-// transaction was not applied: it may still be, until another transaction has raised the note's version.
+// settleTransaction reads the note to find out whether the transaction without an answer was
+// applied. It returns true when the transaction's changes have ended. It returns false if the
+// transaction was not applied: it may still be, until another transaction has raised the note's
+// version.
 func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err error) {
 	if err := s.Sync(c.ctx, c.note); err != nil {
 		return false, err
@@ -348,7 +374,8 @@ func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err err
 	return true, nil
 }
 
-// takeBatch returns the changes of the next transaction: those of a former transaction without an answer, or else those that wait.
+// takeBatch returns the changes of the next transaction: those of a former transaction without an
+// answer, or else those that wait.
 func (c *Counter) takeBatch() []*counterChange {
 	if c.transactionUnanswered {
 		return c.sentBatch
@@ -363,7 +390,8 @@ func (c *Counter) takeBatch() []*counterChange {
 	return batch
 }
 
-// putBack makes the changes of a transaction that was not applied wait again, before the others. The changes of a transaction without an answer stay in sentBatch. It returns err.
+// putBack makes the changes of a transaction that was not applied wait again, before the others.
+// The changes of a transaction without an answer stay in sentBatch. It returns err.
 func (c *Counter) putBack(batch []*counterChange, err error) error {
 	if c.transactionUnanswered {
 		return err
@@ -387,7 +415,8 @@ func (c *Counter) finishBatch(batch []*counterChange) {
 	c.sentBatch = nil
 }
 
-// applyAll applies changes to a number, one after the other, sets their results, and returns the number after them and how many were refused.
+// applyAll applies changes to a number, one after the other, sets their results, and returns the
+// number after them and how many were refused.
 func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
 	for _, one := range batch {
 		if one.value, one.err = one.apply(value); one.err != nil {
@@ -399,7 +428,8 @@ func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
 	return value, refused
 }
 
-// createNote creates this writer's note, in place of a note that is not usable, and deletes old notes of other writers.
+// createNote creates this writer's note, in place of a note that is not usable, and deletes old
+// notes of other writers.
 func (c *Counter) createNote(s *framework.Session) error {
 	if c.note != "" {
 		if err := s.DeleteIfPresent(c.ctx, c.note); err != nil {
@@ -429,7 +459,8 @@ func (c *Counter) createNote(s *framework.Session) error {
 // notesAtOnce is how many notes one transaction deletes.
 const notesAtOnce = 100
 
-// deleteOldNotes deletes the notes that were not written for noteAge, by the ensemble's clock: many in a request, since each process that ends without Close leaves one.
+// deleteOldNotes deletes the notes that were not written for noteAge, by the ensemble's clock: many
+// in a request, since each process that ends without Close leaves one.
 func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	names, _, err := s.Children(c.ctx, dir)
 	if err != nil {
@@ -450,7 +481,8 @@ func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	var deletions []framework.Op
 	for i, note := range notes {
 		if note.Err == nil && own.Ctime.Sub(note.Stat.Mtime) > noteAge {
-			deletions = append(deletions, framework.DeleteOp(paths[i], note.Stat.Version)) // refused if it was written since
+			// refused if it was written since
+			deletions = append(deletions, framework.DeleteOp(paths[i], note.Stat.Version))
 		}
 	}
 	for some := range slices.Chunk(deletions, notesAtOnce) {
@@ -461,7 +493,8 @@ func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	return nil
 }
 
-// deleteNotes deletes notes in one transaction. If it is refused, because another writer has written or deleted one of them, it deletes them one by one, and leaves those that are refused.
+// deleteNotes deletes notes in one transaction. If it is refused, because another writer has
+// written or deleted one of them, it deletes them one by one, and leaves those that are refused.
 func (c *Counter) deleteNotes(s *framework.Session, deletions []framework.Op) error {
 	_, err := s.Multi(c.ctx, deletions...)
 	var refused *framework.TxError
@@ -479,8 +512,10 @@ func (c *Counter) deleteNotes(s *framework.Session, deletions []framework.Op) er
 	return nil
 }
 
-// readNumber reads the number and the version of its node. The error wraps ErrForeign if the node does not hold a number of this kind.
-func (c *Counter) readNumber(ctx context.Context, s *framework.Session) (value int64, version int32, exists bool, err error) {
+// readNumber reads the number and the version of its node. The error wraps ErrForeign if the node
+// does not hold a number of this kind.
+func (c *Counter) readNumber(ctx context.Context,
+	s *framework.Session) (value int64, version int32, exists bool, err error) {
 	data, st, err := s.Get(ctx, c.path)
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
@@ -496,7 +531,9 @@ func (c *Counter) readNumber(ctx context.Context, s *framework.Session) (value i
 		}
 		return value, st.Version, true, err
 	case len(data) != c.width:
-		return 0, 0, false, fmt.Errorf("%w: %s has %d bytes, this counter needs %d (DistributedAtomicLong 8, SharedCount 4)", ErrForeign, c.path, len(data), c.width)
+		return 0, 0, false, fmt.Errorf(
+			"%w: %s has %d bytes, this counter needs %d (DistributedAtomicLong 8, SharedCount 4)", ErrForeign, c.path,
+			len(data), c.width)
 	case c.width == 4:
 		return int64(int32(binary.BigEndian.Uint32(data))), st.Version, true, nil
 	}

@@ -63,7 +63,8 @@ func TestACounterHasCuratorsBytes(t *testing.T) {
 	})
 }
 
-// TestAnAddCountsOnce: its reply, its request or the session is lost, and another client adds the same number.
+// TestAnAddCountsOnce: its reply, its request or the session is lost, and another client adds the
+// same number.
 func TestAnAddCountsOnce(t *testing.T) {
 	for _, lost := range []string{"reply", "request", "session", "reply and session"} {
 		for nth := 1; nth <= 3; nth++ {
@@ -76,7 +77,8 @@ func TestAnAddCountsOnce(t *testing.T) {
 					left, own := nth, w.session(m).ID()
 					m.Link.Delay(10 * time.Millisecond)
 					if lost == "reply" || lost == "reply and session" {
-						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: own, Func: zktest.Request.Writes})
+						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: own,
+							Func: zktest.Request.Writes})
 						defer f.Cancel()
 						go func() {
 							<-f.Hit()
@@ -254,7 +256,8 @@ func TestACounterOfTextHasKazoosBytes(t *testing.T) {
 }
 
 func TestForeignCountersStayAsTheyAre(t *testing.T) {
-	for _, data := range []string{"", "7", "\x00\x00\x00\x07", "\x00\x00\x00\x00\x00\x00\x00\x00\x07", `{"v":1,"kind":"sequence","next":3}`} {
+	for _, data := range []string{"", "7", "\x00\x00\x00\x07", "\x00\x00\x00\x00\x00\x00\x00\x00\x07",
+		`{"v":1,"kind":"sequence","next":3}`} {
 		in(t, func(t *testing.T, w *world) {
 			m := w.member("a")
 			w.put(m, path, data)
@@ -271,7 +274,8 @@ func TestForeignCountersStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestADeletedNoteMakesAnUnknownOutcome if a transaction has no answer. Otherwise the counter creates another note.
+// TestADeletedNoteMakesAnUnknownOutcome if a transaction has no answer. Otherwise the counter
+// creates another note.
 func TestADeletedNoteMakesAnUnknownOutcome(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")
@@ -323,7 +327,8 @@ func TestOldNotesAreDeleted(t *testing.T) {
 	})
 }
 
-// TestNotesOfManyWritersCostFewRequests: thousands of short-lived processes have ended without Close, some of them days ago. One of their notes cannot be deleted.
+// TestNotesOfManyWritersCostFewRequests: thousands of short-lived processes have ended without
+// Close, some of them days ago. One of their notes cannot be deleted.
 func TestNotesOfManyWritersCostFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -397,7 +402,8 @@ func TestCloseDeletesTheNoteOfAnAddWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// TestAWriterHasOneNote: also after another program has written its note, while a transaction had no answer.
+// TestAWriterHasOneNote: also after another program has written its note, while a transaction had
+// no answer.
 func TestAWriterHasOneNote(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")

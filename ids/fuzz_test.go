@@ -8,7 +8,8 @@ import (
 
 // FuzzSequence: any data of a node is a sequence that can be written again, or an error.
 func FuzzSequence(f *testing.F) {
-	for _, data := range []string{"", "null", "{}", `{"v":1,"kind":"sequence","next":5}`, `{"v":1,"kind":"sequence","next":-5}`, `{"v":1,"kind":"sequence","next":5,"x":[1]}`} {
+	for _, data := range []string{"", "null", "{}", `{"v":1,"kind":"sequence","next":5}`,
+		`{"v":1,"kind":"sequence","next":-5}`, `{"v":1,"kind":"sequence","next":5,"x":[1]}`} {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -25,7 +26,8 @@ func FuzzSequence(f *testing.F) {
 
 // FuzzSlot: any data of a node is a slot that can be written again, or an error.
 func FuzzSlot(f *testing.F) {
-	for _, data := range []string{"", "null", "{}", `{"v":1,"kind":"slot","until":5}`, `{"v":1,"kind":"slot","until":-5}`, `{"v":1,"kind":"slot","until":5,"x":[1]}`} {
+	for _, data := range []string{"", "null", "{}", `{"v":1,"kind":"slot","until":5}`,
+		`{"v":1,"kind":"slot","until":-5}`, `{"v":1,"kind":"slot","until":5,"x":[1]}`} {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

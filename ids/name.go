@@ -18,7 +18,8 @@ import (
 type Name struct {
 	// Name is the prefix, followed by a number of ten digits, such as "worker-0000000007".
 	Name string
-	// Path is the path of the name's node. Delete the node when the name is no longer used; NewName does not give the name again.
+	// Path is the path of the name's node. Delete the node when the name is no longer used; NewName
+	// does not give the name again.
 	Path string
 }
 
@@ -27,24 +28,33 @@ type Name struct {
 //	<dir>                              persistent: the servers count its children
 //	<dir>/_c_<uuid>-<prefix><number>   persistent: the name
 //
-// Guarantee: no two calls on one directory return the same name, also when replies and sessions were lost. After a lost reply the call finds the node that it has created, and returns that
+// Guarantee: no two calls on one directory return the same name, also when replies and sessions
+// were lost. After a lost reply the call finds the node that it has created, and returns that
 // node's name. Numbers rise in the order in which the nodes were created.
 //
-// Not guaranteed: that there are no gaps. That a call creates one node only: if the session is lost while a create has no answer, and the servers apply that create only after the call has
-// looked for its node on the next session, a second node stays, whose name no call returns. That names are unique after the directory was deleted: the servers count from 0 again then. NewName creates the directory as a persistent node. If you
-// create it yourself, do not make it a container, which the servers delete when it is empty.
+// Not guaranteed: that there are no gaps. That a call creates one node only: if the session is lost
+// while a create has no answer, and the servers apply that create only after the call has looked
+// for its node on the next session, a second node stays, whose name no call returns. That names are
+// unique after the directory was deleted: the servers count from 0 again then. NewName creates the
+// directory as a persistent node. If you create it yourself, do not make it a container, which the
+// servers delete when it is empty.
 //
-// The error is that of ctx or wraps ErrExhausted after 2^31 names, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth. A node without a user may stay after an error that
-// also wraps framework.ErrOutcomeUnknown, and after ErrExhausted if the error also wraps another one, with which the delete of the node has failed.
+// The error is that of ctx or wraps ErrExhausted after 2^31 names, framework.ErrInvalidPath,
+// framework.ErrClosed or framework.ErrNoAuth. A node without a user may stay after an error that
+// also wraps framework.ErrOutcomeUnknown, and after ErrExhausted if the error also wraps another
+// one, with which the delete of the node has failed.
 func NewName(ctx context.Context, client *framework.Client, dir, prefix string, data []byte) (Name, error) {
 	if err := recipe.CheckClientAndPath(client, dir, "a name"); err != nil {
 		return Name{}, failure.Wrap("make a name in", dir, err)
 	}
 	if strings.Contains(prefix, "/") {
-		return Name{}, failure.Wrap("make a name in", dir, fmt.Errorf("%w: the prefix %q has a slash", framework.ErrInvalidPath, prefix))
+		return Name{}, failure.Wrap("make a name in", dir,
+			fmt.Errorf("%w: the prefix %q has a slash", framework.ErrInvalidPath, prefix))
 	}
-	n := nameMaker{client: client, dir: dir, prefix: prefix, node: znode.Join(dir, znode.ProtectedPrefix+uuid.NewString()+"-"+prefix), data: data}
-	err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return n.makeName(ctx, s) }, failure.IsTransient, isUnknown)
+	n := nameMaker{client: client, dir: dir, prefix: prefix,
+		node: znode.Join(dir, znode.ProtectedPrefix+uuid.NewString()+"-"+prefix), data: data}
+	err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return n.makeName(ctx, s) },
+		failure.IsTransient, isUnknown)
 	if err != nil && n.unknown && !isUnknown(err) {
 		err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 	}
@@ -112,7 +122,8 @@ func (n *nameMaker) findByUUID(ctx context.Context, s *framework.Session) (strin
 	return "", nil
 }
 
-// takeName makes the node at path the result. After 2^31 names the number is negative: then takeName returns ErrExhausted, too.
+// takeName makes the node at path the result. After 2^31 names the number is negative: then
+// takeName returns ErrExhausted, too.
 func (n *nameMaker) takeName(path string) error {
 	number := strings.TrimPrefix(path, n.node)
 	n.name = Name{n.prefix + number, path}

@@ -18,7 +18,8 @@ const (
 	ownerKind    = "owner"
 )
 
-// sequenceRecord is the data of a sequence's node: JSON with the first number that no block contains.
+// sequenceRecord is the data of a sequence's node: JSON with the first number that no block
+// contains.
 type sequenceRecord struct {
 	Kind string `json:"kind"`
 	Next int64  `json:"next"`
@@ -33,7 +34,8 @@ func parseSequence(path string, data []byte) (r sequenceRecord, err error) {
 		return sequenceRecord{}, err
 	}
 	if r.Next < 0 {
-		return sequenceRecord{}, fmt.Errorf("%w: %s has the number %d, which a sequence cannot have", ErrForeign, path, r.Next)
+		return sequenceRecord{},
+			fmt.Errorf("%w: %s has the number %d, which a sequence cannot have", ErrForeign, path, r.Next)
 	}
 	return r, nil
 }
@@ -50,7 +52,8 @@ type workersRecord struct {
 	Epoch int64  `json:"epoch"` // in milliseconds of Unix time
 }
 
-// parseWorkers decodes the data of the node at the path of workers. The error wraps ErrForeign or ErrNewer.
+// parseWorkers decodes the data of the node at the path of workers. The error wraps ErrForeign or
+// ErrNewer.
 func parseWorkers(path string, data []byte) (r workersRecord, err error) {
 	_, err = recipe.Decode(data, recordVersion, &r)
 	return r, checkRecord(path, workersKind, r.Kind, err)
@@ -61,7 +64,8 @@ func (r workersRecord) encode() []byte {
 	return encodeRecord(nil, r)
 }
 
-// slotRecord is the data of a slot's node: the time, in milliseconds of Unix time, from which on no id was reserved.
+// slotRecord is the data of a slot's node: the time, in milliseconds of Unix time, from which on no
+// id was reserved.
 type slotRecord struct {
 	Kind  string `json:"kind"`
 	Until int64  `json:"until"`
@@ -97,7 +101,8 @@ func (r ownerRecord) encode() []byte {
 	return encodeRecord(nil, r)
 }
 
-// checkRecord returns ErrForeign if the record could not be decoded with err, or has another kind than want, and else err.
+// checkRecord returns ErrForeign if the record could not be decoded with err, or has another kind
+// than want, and else err.
 func checkRecord(path, want, kind string, err error) error {
 	switch {
 	case errors.Is(err, recipe.ErrCorrupt):

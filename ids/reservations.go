@@ -28,7 +28,8 @@ type pendingReservation struct {
 	err  error
 }
 
-// begin begins a reservation, and returns it. If one is under way, begin returns that. It calls reserve without mu, and then store with mu and with reserve's error, or ErrClosed after Close.
+// begin begins a reservation, and returns it. If one is under way, begin returns that. It calls
+// reserve without mu, and then store with mu and with reserve's error, or ErrClosed after Close.
 // Guarded by mu.
 func (r *reservations) begin(reserve func() error, store func(error)) *pendingReservation {
 	if r.pending != nil {
@@ -55,7 +56,8 @@ func (r *reservations) finish(pending *pendingReservation, err error, store func
 	return err
 }
 
-// waitFor waits for the end of a reservation, and returns its error. When ctx ends first, it returns failure.Ended(ctx).
+// waitFor waits for the end of a reservation, and returns its error. When ctx ends first, it
+// returns failure.Ended(ctx).
 func (r *reservations) waitFor(ctx context.Context, pending *pendingReservation) (err error) {
 	began := time.Now()
 	defer func() { r.tel.recordWait(began, err) }()

@@ -13,23 +13,30 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// The next block has double the size of the present one if that has lasted less than shortLasting when four fifths of it are given, and half the size if more than longLasting.
+// The next block has double the size of the present one if that has lasted less than shortLasting
+// when four fifths of it are given, and half the size if more than longLasting.
 const (
 	shortLasting = time.Second
 	longLasting  = 10 * time.Second
 )
 
-// Sequence gives numbers that are unique among all users of its path. It is safe for concurrent use.
+// Sequence gives numbers that are unique among all users of its path. It is safe for concurrent
+// use.
 //
 //	<path>   persistent: the first number that no block contains
 //
-// Guarantee: a number is given at most once, also when replies are lost, sessions end, and processes die or stand still, unless somebody deletes the node or
-// sets it back by hand. The numbers of one Sequence rise. If the node has a lower number than this Sequence has written, Next returns ErrSetBack.
+// Guarantee: a number is given at most once, also when replies are lost, sessions end, and
+// processes die or stand still, unless somebody deletes the node or sets it back by hand. The
+// numbers of one Sequence rise. If the node has a lower number than this Sequence has written, Next
+// returns ErrSetBack.
 //
-// Not guaranteed: that there are no gaps. A process reserves blocks of numbers. It loses the rest of its blocks when it ends, and a block whose write got
-// no answer. The numbers of several processes rise by block only: a later number may be lower than one that another process gave before.
+// Not guaranteed: that there are no gaps. A process reserves blocks of numbers. It loses the rest
+// of its blocks when it ends, and a block whose write got no answer. The numbers of several
+// processes rise by block only: a later number may be lower than one that another process gave
+// before.
 //
-// Next gives the numbers of a reserved block from memory, also while the session is suspended or lost: a block does not belong to a session.
+// Next gives the numbers of a reserved block from memory, also while the session is suspended or
+// lost: a block does not belong to a session.
 type Sequence struct {
 	client *framework.Client
 	path   string
@@ -42,7 +49,9 @@ type Sequence struct {
 	ready *numberBlock // the next block, or nil if it is not reserved yet; guarded by mu
 	size  int64        // of the latest reserved block; guarded by mu
 
-	written int64 // the number that this Sequence has last written into the node; used only by the reservation under way
+	// the number that this Sequence has last written into the node; used only by the reservation
+	// under way
+	written int64
 }
 
 // numberBlock is a block of numbers that only this Sequence may give.
@@ -53,8 +62,8 @@ type numberBlock struct {
 	asked       atomic.Int64 // how many numbers callers have asked for, which may be more than size
 }
 
-// NewSequence returns the sequence at path. It sends no request before the first Next. If an argument is invalid, Next returns an error that
-// says so.
+// NewSequence returns the sequence at path. It sends no request before the first Next. If an
+// argument is invalid, Next returns an error that says so.
 func NewSequence(client *framework.Client, path string, opts ...SequenceOption) *Sequence {
 	s := &Sequence{client: client, path: path}
 	s.opts, s.err = recipe.ApplyOptions(sequenceDefaults(), opts)
@@ -71,9 +80,11 @@ func NewSequence(client *framework.Client, path string, opts ...SequenceOption) 
 // Path is the sequence's path.
 func (s *Sequence) Path() string { return s.path }
 
-// Next returns the next number. It takes a reserved number from memory, also when ctx has ended. Without a reserved number it waits for a reservation until
-// ctx ends. The error is that of ctx or wraps ErrForeign, ErrNewer, ErrSetBack, ErrExhausted, ErrClosed, ErrOption, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
-// Next may be called again after any error.
+// Next returns the next number. It takes a reserved number from memory, also when ctx has ended.
+// Without a reserved number it waits for a reservation until ctx ends. The error is that of ctx or
+// wraps ErrForeign, ErrNewer, ErrSetBack, ErrExhausted, ErrClosed, ErrOption,
+// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth. Next may be called again
+// after any error.
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	for {
 		if b := s.block.Load(); b != nil {
@@ -91,8 +102,10 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	}
 }
 
-// Close drops the rest of the reserved blocks, ends a reservation that is under way, and waits for its end. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If
-// that lasts longer, the error wraps framework.ErrUnconfirmed. Later calls of Next return ErrClosed.
+// Close drops the rest of the reserved blocks, ends a reservation that is under way, and waits for
+// its end. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If
+// that lasts longer, the error wraps framework.ErrUnconfirmed. Later calls of Next return
+// ErrClosed.
 func (s *Sequence) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed, s.ready = true, nil
@@ -102,7 +115,8 @@ func (s *Sequence) Close(ctx context.Context) error {
 	return failure.Wrap("close", s.path, recipe.FinishCleanup(ctx, s.client, s.tasks.Done(), nil))
 }
 
-// waitForBlock waits until the present block may have a number to give. It makes the next block the present one when that is used up.
+// waitForBlock waits until the present block may have a number to give. It makes the next block the
+// present one when that is used up.
 func (s *Sequence) waitForBlock(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
@@ -128,7 +142,8 @@ func (s *Sequence) waitForBlock(ctx context.Context) error {
 	return s.waitFor(ctx, next)
 }
 
-// reserveAhead begins to reserve the next block before the present one is used up. If that fails, the next caller that needs the block tries again.
+// reserveAhead begins to reserve the next block before the present one is used up. If that fails,
+// the next caller that needs the block tries again.
 func (s *Sequence) reserveAhead() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +152,8 @@ func (s *Sequence) reserveAhead() {
 	}
 }
 
-// beginReservation begins to reserve the next block, unless a reservation is under way. Guarded by mu.
+// beginReservation begins to reserve the next block, unless a reservation is under way. Guarded by
+// mu.
 func (s *Sequence) beginReservation() *pendingReservation {
 	var b *numberBlock
 	size := s.nextSize()
@@ -151,7 +167,8 @@ func (s *Sequence) beginReservation() *pendingReservation {
 	})
 }
 
-// nextSize returns the size for the next block, by how long the present one has lasted. Guarded by mu.
+// nextSize returns the size for the next block, by how long the present one has lasted. Guarded by
+// mu.
 func (s *Sequence) nextSize() int64 {
 	b := s.block.Load()
 	if b == nil {
@@ -166,8 +183,9 @@ func (s *Sequence) nextSize() int64 {
 	return s.size
 }
 
-// reserveInNode reserves a block: it raises the node's number past the block. Only a write that was answered gives the block to this Sequence; after a write without an answer it reserves
-// another block.
+// reserveInNode reserves a block: it raises the node's number past the block. Only a write that was
+// answered gives the block to this Sequence; after a write without an answer it reserves another
+// block.
 func (s *Sequence) reserveInNode(size int64) (b *numberBlock, err error) {
 	err = recipe.OnSession(s.ctx, s.client, func(session *framework.Session) error {
 		b, err = s.tryToReserve(session, size)
@@ -176,10 +194,12 @@ func (s *Sequence) reserveInNode(size int64) (b *numberBlock, err error) {
 	return b, err
 }
 
-// isUnknown reports whether the outcome of a write is unknown. OnSession repeats the step then, which reads the node again.
+// isUnknown reports whether the outcome of a write is unknown. OnSession repeats the step then,
+// which reads the node again.
 func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) }
 
-// tryToReserve reserves a block of this size, or of fewer numbers at the end of the sequence. It returns recipe.ErrAgain if another client has changed the node meanwhile.
+// tryToReserve reserves a block of this size, or of fewer numbers at the end of the sequence. It
+// returns recipe.ErrAgain if another client has changed the node meanwhile.
 func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*numberBlock, error) {
 	data, st, err := session.Get(s.ctx, s.path)
 	missing := errors.Is(err, framework.ErrNoNode)
@@ -213,7 +233,8 @@ func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*number
 			return nil, err
 		}
 		return nil, recipe.ErrAgain
-	case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrBadVersion):
+	case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNodeExists),
+		errors.Is(err, framework.ErrBadVersion):
 		return nil, recipe.ErrAgain // the server that refuses the write knows what another client has written before
 	case err != nil:
 		return nil, err
@@ -222,7 +243,8 @@ func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*number
 	return &numberBlock{first: first, size: size, reserveAt: max(1, size*4/5)}, nil
 }
 
-// checkSetBack reads the node again after a sync, since a server that lags behind shows a lower number or no node, too. It returns ErrSetBack, or recipe.ErrAgain if the node is not set back.
+// checkSetBack reads the node again after a sync, since a server that lags behind shows a lower
+// number or no node, too. It returns ErrSetBack, or recipe.ErrAgain if the node is not set back.
 func (s *Sequence) checkSetBack(session *framework.Session) error {
 	if err := session.Sync(s.ctx, s.path); err != nil {
 		return err

@@ -76,7 +76,8 @@ func TestALostReplyLosesABlock(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpSetData, zktest.OpGetData} {
 		for nth := 1; nth <= 3; nth++ {
 			in(t, func(t *testing.T, w *world) {
-				a, b := sequence(t, w.member("a"), ids.WithBlocks(4, 4)), sequence(t, w.member("b"), ids.WithBlocks(4, 4))
+				a, b := sequence(t, w.member("a"), ids.WithBlocks(4, 4)),
+					sequence(t, w.member("b"), ids.WithBlocks(4, 4))
 				g := newGiven(t)
 				f := w.DropReply(nth, zktest.Match{Op: op, Path: path})
 				defer f.Cancel()
@@ -89,7 +90,8 @@ func TestALostReplyLosesABlock(t *testing.T) {
 	}
 }
 
-// TestAReservationWithoutAnAnswerIsNotUsed: another process reserves the same block at the same version, so that the node does not show whose block it is.
+// TestAReservationWithoutAnAnswerIsNotUsed: another process reserves the same block at the same
+// version, so that the node does not show whose block it is.
 func TestAReservationWithoutAnAnswerIsNotUsed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -195,11 +197,13 @@ func TestASequenceThatWasSetBackIsRefused(t *testing.T) {
 		n, err := s.Next(t.Context())
 		require.NoError(t, err, "a person has written a higher number")
 		require.EqualValues(t, 100, n)
-		require.Equal(t, `{"v":1,"kind":"sequence","next":105,"colour":"red"}`, w.data(path), "fields of later releases stay")
+		require.Equal(t, `{"v":1,"kind":"sequence","next":105,"colour":"red"}`, w.data(path),
+			"fields of later releases stay")
 	})
 }
 
-// TestASequenceBehindALaggingServer: reads show an older number, which is not taken for a sequence that was set back.
+// TestASequenceBehindALaggingServer: reads show an older number, which is not taken for a sequence
+// that was set back.
 func TestASequenceBehindALaggingServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -262,7 +266,8 @@ func TestASequenceEndsAtItsLastNumber(t *testing.T) {
 func TestBadArgumentsOfASequence(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
-		for _, o := range []ids.SequenceOption{ids.WithFirst(-1), ids.WithLast(0), ids.WithBlocks(0, 1), ids.WithBlocks(2, 1), ids.WithBlocks(1, 1<<41)} {
+		for _, o := range []ids.SequenceOption{ids.WithFirst(-1), ids.WithLast(0), ids.WithBlocks(0, 1),
+			ids.WithBlocks(2, 1), ids.WithBlocks(1, 1<<41)} {
 			_, err := sequence(t, m, nil, o).Next(t.Context())
 			require.ErrorIs(t, err, ids.ErrOption)
 		}
@@ -287,7 +292,8 @@ func (w *world) writes(f func()) (n int) {
 	return n
 }
 
-// TestBlocksFollowTheRate: at a steady rate there is less than a write a second, and a slow process reserves little.
+// TestBlocksFollowTheRate: at a steady rate there is less than a write a second, and a slow process
+// reserves little.
 func TestBlocksFollowTheRate(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		s, g := sequence(t, w.member("a")), newGiven(t)
@@ -328,7 +334,8 @@ func BenchmarkSequence(b *testing.B) {
 	zk, err := zktest.New()
 	require.NoError(b, err)
 	defer zk.Close()
-	client, err := framework.Connect(b.Context(), framework.Config{Servers: zk.Servers()}, framework.WithDialer(zk.Link("bench").DialContext))
+	client, err := framework.Connect(b.Context(), framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("bench").DialContext))
 	require.NoError(b, err)
 	defer client.Close(context.Background())
 	s := ids.NewSequence(client, path)

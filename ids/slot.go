@@ -16,13 +16,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// An id has 63 bits. From the highest they are: the time in milliseconds since the epoch, the slot, and a count within the millisecond. Slot and count share 22 bits.
+// An id has 63 bits. From the highest they are: the time in milliseconds since the epoch, the slot,
+// and a count within the millisecond. Slot and count share 22 bits.
 const (
 	timeBits = 41
 	lowBits  = 22
 )
 
-// slotClaimer claims a slot for a worker, and reserves times in it. One goroutine at a time may use it.
+// slotClaimer claims a slot for a worker, and reserves times in it. One goroutine at a time may use
+// it.
 type slotClaimer struct {
 	client *framework.Client
 	path   string // of the workers
@@ -51,15 +53,20 @@ type reservedTimes struct {
 	at         time.Time // the local time at which now was estimated
 }
 
-// claimChoice is how many free slots a worker chooses from at random, so that workers that begin together try different slots.
+// claimChoice is how many free slots a worker chooses from at random, so that workers that begin
+// together try different slots.
 const claimChoice = 16
 
-// reserveTimes reserves a window of times in the slot. The window begins at the latest of the ensemble's time, the slot's until, floor and the epoch. If the worker has no slot on this
+// reserveTimes reserves a window of times in the slot. The window begins at the latest of the
+// ensemble's time, the slot's until, floor and the epoch. If the worker has no slot on this
 // session, it claims one first.
 //
-// Only an answered transaction at the version that was read reserves times: from the slot's former until, or later, up to the new one. No other transaction can have reserved these times.
-// This holds also when clocks are wrong and sessions are lost. The transaction also checks that the owner node exists, so that two workers do not use one slot in turns.
-func (o *slotClaimer) reserveTimes(ctx context.Context, s *framework.Session, floor int64, window time.Duration) (reservedTimes, error) {
+// Only an answered transaction at the version that was read reserves times: from the slot's former
+// until, or later, up to the new one. No other transaction can have reserved these times. This
+// holds also when clocks are wrong and sessions are lost. The transaction also checks that the
+// owner node exists, so that two workers do not use one slot in turns.
+func (o *slotClaimer) reserveTimes(ctx context.Context, s *framework.Session, floor int64,
+	window time.Duration) (reservedTimes, error) {
 	if o.owned == nil || o.owned.session != s {
 		if err := o.claimSlot(ctx, s); err != nil {
 			return reservedTimes{}, err
@@ -79,7 +86,8 @@ func (o *slotClaimer) reserveTimes(ctx context.Context, s *framework.Session, fl
 	from := max(now, o.owned.record.Until, floor, o.opts.epoch)
 	till := min(from+window.Milliseconds(), o.opts.epoch+1<<timeBits)
 	if till <= from {
-		return reservedTimes{}, fmt.Errorf("%w: the slot's times have reached %v", ErrExhausted, time.UnixMilli(from).UTC())
+		return reservedTimes{}, fmt.Errorf("%w: the slot's times have reached %v", ErrExhausted,
+			time.UnixMilli(from).UTC())
 	}
 	if err := o.writeUntil(ctx, s, till); err != nil {
 		return reservedTimes{}, err
@@ -87,13 +95,15 @@ func (o *slotClaimer) reserveTimes(ctx context.Context, s *framework.Session, fl
 	return reservedTimes{o.owned.number, from, till, o.clock.Now().UnixMilli(), time.Now()}, nil
 }
 
-// writeUntil sets the slot's until, if the slot's node still has the known version and the owner node exists. It notes the ensemble's time of the write. After recipe.ErrAgain, or an error
-// of a write without an answer, the slot must be claimed or read again.
+// writeUntil sets the slot's until, if the slot's node still has the known version and the owner
+// node exists. It notes the ensemble's time of the write. After recipe.ErrAgain, or an error of a
+// write without an answer, the slot must be claimed or read again.
 func (o *slotClaimer) writeUntil(ctx context.Context, s *framework.Session, until int64) error {
 	next := o.owned.record
 	next.Until = until
 	requested := time.Now()
-	rs, err := s.Multi(ctx, framework.CheckOp(o.owned.owner, framework.AnyVersion), framework.SetOp(o.slotPath(o.owned.number), next.encode(), o.owned.version))
+	rs, err := s.Multi(ctx, framework.CheckOp(o.owned.owner, framework.AnyVersion),
+		framework.SetOp(o.slotPath(o.owned.number), next.encode(), o.owned.version))
 	var tx *framework.TxError
 	switch {
 	case err == nil:
@@ -112,7 +122,8 @@ func (o *slotClaimer) writeUntil(ctx context.Context, s *framework.Session, unti
 	return err
 }
 
-// readBack reads the slot's node after a write without an answer or a refused one. The worker does not use the times that a write without an answer may have reserved.
+// readBack reads the slot's node after a write without an answer or a refused one. The worker does
+// not use the times that a write without an answer may have reserved.
 func (o *slotClaimer) readBack(ctx context.Context, s *framework.Session) error {
 	path := o.slotPath(o.owned.number)
 	if err := s.Sync(ctx, path); err != nil {
@@ -134,8 +145,10 @@ func (o *slotClaimer) readBack(ctx context.Context, s *framework.Session) error 
 	return nil
 }
 
-// claimSlot claims a free slot: one whose node is missing or has no child. One transaction creates the owner node and writes the slot's node, at the version at which that had no child. So
-// only one of several workers succeeds; the others get recipe.ErrAgain. The error wraps ErrNoSlot if no slot is free, after a sync.
+// claimSlot claims a free slot: one whose node is missing or has no child. One transaction creates
+// the owner node and writes the slot's node, at the version at which that had no child. So only one
+// of several workers succeeds; the others get recipe.ErrAgain. The error wraps ErrNoSlot if no slot
+// is free, after a sync.
 func (o *slotClaimer) claimSlot(ctx context.Context, s *framework.Session) error {
 	o.owned = nil
 	if err := o.checkSlots(ctx, s); err != nil {
@@ -170,11 +183,13 @@ func (o *slotClaimer) claimSlot(ctx context.Context, s *framework.Session) error
 	if err != nil {
 		return err
 	}
-	o.owned = &ownedSlot{session: s, number: chosen.number, owner: created.Nodes[0].Path, record: chosen.record, version: chosen.version + 1}
+	o.owned = &ownedSlot{session: s, number: chosen.number, owner: created.Nodes[0].Path, record: chosen.record,
+		version: chosen.version + 1}
 	return nil
 }
 
-// createSlot creates a slot's node if it is missing, and reads it: another worker may have created and used it meanwhile. It returns recipe.ErrAgain if the slot is not free.
+// createSlot creates a slot's node if it is missing, and reads it: another worker may have created
+// and used it meanwhile. It returns recipe.ErrAgain if the slot is not free.
 func (o *slotClaimer) createSlot(ctx context.Context, s *framework.Session, number int) (freeSlot, error) {
 	path := o.slotPath(number)
 	if err := s.CreateIfMissing(ctx, path, slotRecord{}.encode(), framework.Persistent); err != nil {
@@ -198,7 +213,8 @@ func (o *slotClaimer) releaseSlot() {
 	}
 }
 
-// checkSlots compares this worker's number of slots and epoch with those of the path's node, or creates that node. The error wraps ErrMismatch if they differ.
+// checkSlots compares this worker's number of slots and epoch with those of the path's node, or
+// creates that node. The error wraps ErrMismatch if they differ.
 func (o *slotClaimer) checkSlots(ctx context.Context, s *framework.Session) error {
 	own := workersRecord{Slots: o.opts.slots, Epoch: o.opts.epoch}
 	data, _, err := s.Get(ctx, o.path)
@@ -237,7 +253,8 @@ type freeSlot struct {
 // slotsAtOnce is how many slots with a node are read before the free ones among them are counted.
 const slotsAtOnce = 5000
 
-// freeSlots returns the claimChoice free slots with the lowest numbers, or all if there are fewer: those without a node, and those whose node has no child. It reads no further than it must. The
+// freeSlots returns the claimChoice free slots with the lowest numbers, or all if there are fewer:
+// those without a node, and those whose node has no child. It reads no further than it must. The
 // data, version and number of children of a node are of one moment.
 func (o *slotClaimer) freeSlots(ctx context.Context, s *framework.Session) (free []freeSlot, err error) {
 	names, _, err := s.Children(ctx, o.path)

@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
-// reserveTelemetry measures the reservations of a sequence or a worker. It does not measure ids from memory: a measurement would cost more than the id.
+// reserveTelemetry measures the reservations of a sequence or a worker. It does not measure ids
+// from memory: a measurement would cost more than the id.
 type reserveTelemetry struct {
 	reservations metric.Int64Counter
 	waits        metric.Float64Histogram
@@ -21,7 +22,8 @@ type reserveTelemetry struct {
 
 func newReserveTelemetry(c *framework.Client, kind string) reserveTelemetry {
 	p := c.MeterProvider()
-	return reserveTelemetry{metrics.IDsReservations.Counter(p), metrics.IDsWaits.Histogram(p), attribute.String(metrics.IDs, kind)}
+	return reserveTelemetry{metrics.IDsReservations.Counter(p), metrics.IDsWaits.Histogram(p),
+		attribute.String(metrics.IDs, kind)}
 }
 
 func (t reserveTelemetry) countReservation(err error) {
@@ -32,7 +34,8 @@ func (t reserveTelemetry) countReservation(err error) {
 	case errors.Is(err, ErrClosed):
 		outcome = "closed"
 	}
-	t.reservations.Add(context.Background(), 1, metric.WithAttributes(t.kind, attribute.String(metrics.Outcome, outcome)))
+	t.reservations.Add(context.Background(), 1,
+		metric.WithAttributes(t.kind, attribute.String(metrics.Outcome, outcome)))
 }
 
 // recordWait measures a wait of a call for a reservation.
@@ -46,7 +49,8 @@ func (t reserveTelemetry) recordWait(began time.Time, err error) {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		outcome = "given up"
 	}
-	t.waits.Record(context.Background(), time.Since(began).Seconds(), metric.WithAttributes(t.kind, attribute.String(metrics.Outcome, outcome)))
+	t.waits.Record(context.Background(), time.Since(began).Seconds(),
+		metric.WithAttributes(t.kind, attribute.String(metrics.Outcome, outcome)))
 }
 
 // counterTelemetry measures one counter.

@@ -18,8 +18,10 @@ import (
 func TestReservationsAndChangesAreMeasured(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		reader := sdkmetric.NewManualReader()
-		m := w.Member(t, "a", config, framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-		s, k, c := ids.NewSequence(m.Client, path), ids.NewWorker(m.Client, "/ids/worker", 4), ids.NewCounter(m.Client, "/ids/counter")
+		m := w.Member(t, "a", config,
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		s, k, c := ids.NewSequence(m.Client, path), ids.NewWorker(m.Client, "/ids/worker", 4),
+			ids.NewCounter(m.Client, "/ids/counter")
 		for range 128 {
 			_, err := s.Next(t.Context())
 			require.NoError(t, err)
@@ -48,16 +50,18 @@ func TestReservationsAndChangesAreMeasured(t *testing.T) {
 	})
 }
 
-// TestAnInstrumentMayAskForAnID. It is not in virtual time, which stops while a goroutine waits for a mutex.
+// TestAnInstrumentMayAskForAnID. It is not in virtual time, which stops while a goroutine waits for
+// a mutex.
 func TestAnInstrumentMayAskForAnID(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	var s *ids.Sequence
 	asked := make(chan error, 1)
-	m := zktest.Start(t).Member(t, "a", config, framework.WithMeterProvider(metricstest.NewCalling("lockstep.ids.reservations", func() {
-		_, err := s.Next(ended)
-		asked <- err
-	})))
+	m := zktest.Start(t).Member(t, "a", config,
+		framework.WithMeterProvider(metricstest.NewCalling("lockstep.ids.reservations", func() {
+			_, err := s.Next(ended)
+			asked <- err
+		})))
 	s = ids.NewSequence(m.Client, path)
 	go s.Next(t.Context())
 	select {

@@ -64,7 +64,8 @@ func TestWorkersIDsAreUniqueAndRise(t *testing.T) {
 	})
 }
 
-// TestAnIDHasTheEnsemblesTime: the time is exact while a millisecond has room for the ids, and later for the ids beyond that.
+// TestAnIDHasTheEnsemblesTime: the time is exact while a millisecond has room for the ids, and
+// later for the ids beyond that.
 func TestAnIDHasTheEnsemblesTime(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.Skew(5 * time.Hour)
@@ -110,7 +111,8 @@ func TestAClockThatIsSetBackRepeatsNoID(t *testing.T) {
 	})
 }
 
-// TestAFrozenWorkerRepeatsNoID: the next user of its slot uses later times than the frozen worker has reserved.
+// TestAFrozenWorkerRepeatsNoID: the next user of its slot uses later times than the frozen worker
+// has reserved.
 func TestAFrozenWorkerRepeatsNoID(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, g := w.member("a"), newGiven(t)
@@ -158,7 +160,8 @@ func TestALostReplyRepeatsNoID(t *testing.T) {
 	}
 }
 
-// TestAWindowWithoutAnAnswerIsNotUsed: the write does not arrive, and another worker reserves the same times.
+// TestAWindowWithoutAnAnswerIsNotUsed: the write does not arrive, and another worker reserves the
+// same times.
 func TestAWindowWithoutAnAnswerIsNotUsed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, g := w.member("a"), newGiven(t)
@@ -209,7 +212,8 @@ func TestAllSlotsTaken(t *testing.T) {
 	})
 }
 
-// TestManySlots: a worker reads the nodes of tens of thousands of slots, which do not fit into one request, up to the first free ones.
+// TestManySlots: a worker reads the nodes of tens of thousands of slots, which do not fit into one
+// request, up to the first free ones.
 func TestManySlots(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const slots, taken = 1 << 16, 15_000
@@ -225,7 +229,8 @@ func TestManySlots(t *testing.T) {
 			for i := n; i < n+250; i++ {
 				node := path + "/" + strconv.Itoa(i)
 				if i != owned {
-					ops = append(ops, framework.CreateOp(node, []byte(`{"v":1,"kind":"slot","until":0}`), framework.Persistent))
+					ops = append(ops, framework.CreateOp(node, []byte(`{"v":1,"kind":"slot","until":0}`),
+						framework.Persistent))
 				}
 				if i < taken-1 {
 					ops = append(ops, framework.CreateOp(node+"/owner", nil, framework.Persistent))
@@ -245,7 +250,8 @@ func TestManySlots(t *testing.T) {
 	})
 }
 
-// TestAFailedReservationDoesNotLengthenTheNextOne: a worker that calls Next again and again gets a short window when a slot is free.
+// TestAFailedReservationDoesNotLengthenTheNextOne: a worker that calls Next again and again gets a
+// short window when a slot is free.
 func TestAFailedReservationDoesNotLengthenTheNextOne(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := worker(t, w.member("a"), 1), worker(t, w.member("b"), 1)
@@ -403,7 +409,8 @@ func TestWorkersOfOnePathAgree(t *testing.T) {
 		_, err = sequence(t, m).Next(t.Context())
 		require.ErrorIs(t, err, ids.ErrForeign)
 		for data, want := range map[string]error{
-			"": ids.ErrForeign, "hello": ids.ErrForeign, `{"v":1,"kind":"sequence","next":3}`: ids.ErrForeign, `{"v":2,"kind":"workers","slots":2}`: ids.ErrNewer,
+			"": ids.ErrForeign, "hello": ids.ErrForeign, `{"v":1,"kind":"sequence","next":3}`: ids.ErrForeign,
+			`{"v":2,"kind":"workers","slots":2}`: ids.ErrNewer,
 		} {
 			w.put(m, path+"x", data)
 			_, err := ids.NewWorker(m.Client, path+"x", 2).Next(t.Context())
@@ -415,7 +422,8 @@ func TestWorkersOfOnePathAgree(t *testing.T) {
 
 func TestForeignSlotsStayAsTheyAre(t *testing.T) {
 	for data, want := range map[string]error{
-		"": ids.ErrForeign, "hello": ids.ErrForeign, `{"v":1,"kind":"slot","until":-1}`: ids.ErrForeign, `{"v":2,"kind":"slot","until":3}`: ids.ErrNewer,
+		"": ids.ErrForeign, "hello": ids.ErrForeign, `{"v":1,"kind":"slot","until":-1}`: ids.ErrForeign,
+		`{"v":2,"kind":"slot","until":3}`:             ids.ErrNewer,
 		`{"v":1,"kind":"slot","until":3145708055552}`: ids.ErrExhausted,
 	} {
 		in(t, func(t *testing.T, w *world) {
@@ -462,7 +470,8 @@ func TestBadArgumentsOfAWorker(t *testing.T) {
 // windowWrites counts the transactions that write slots while f runs.
 func (w *world) windowWrites(f func()) (n int) {
 	stop := w.Observe(func(r zktest.Request) {
-		if r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(part zktest.Request) bool { return part.Op == zktest.OpSetData }) {
+		if r.Op == zktest.OpMulti &&
+			slices.ContainsFunc(r.Parts, func(part zktest.Request) bool { return part.Op == zktest.OpSetData }) {
 			n++
 		}
 	})
@@ -471,7 +480,8 @@ func (w *world) windowWrites(f func()) (n int) {
 	return n
 }
 
-// TestAWorkerWritesLittle: less than two writes a second, however many ids it gives in a millisecond, and none when it is idle.
+// TestAWorkerWritesLittle: less than two writes a second, however many ids it gives in a
+// millisecond, and none when it is idle.
 func TestAWorkerWritesLittle(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		one, many := worker(t, w.member("a"), 1<<16), make([]int64, 2000)
@@ -539,7 +549,8 @@ func TestNamesAreUnique(t *testing.T) {
 			require.Len(t, w.Children("/names/machines"), 15, "one node for each name")
 			w.Reap()
 			for _, name := range w.Children("/names/machines") {
-				require.NoError(t, w.member("x"+name[:8]).Delete(t.Context(), "/names/machines/"+name, framework.AnyVersion))
+				require.NoError(t, w.member("x"+name[:8]).Delete(t.Context(), "/names/machines/"+name,
+					framework.AnyVersion))
 			}
 			w.Reap()
 			n, err := ids.NewName(t.Context(), w.member("y").Client, "/names/machines", "host-", nil)
@@ -587,7 +598,8 @@ func BenchmarkWorker(b *testing.B) {
 	zk, err := zktest.New()
 	require.NoError(b, err)
 	defer zk.Close()
-	client, err := framework.Connect(b.Context(), framework.Config{Servers: zk.Servers()}, framework.WithDialer(zk.Link("bench").DialContext))
+	client, err := framework.Connect(b.Context(), framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("bench").DialContext))
 	require.NoError(b, err)
 	defer client.Close(context.Background())
 	ctx := context.Background()

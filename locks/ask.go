@@ -26,11 +26,12 @@ const (
 	maxQuickLooks = 20
 )
 
-// activeAsk is one call that waits for a lock while its caller holds others. Once it has waited for a second, it keeps a record beside the lock that it
-// waits for, and looks for a deadlock.
+// activeAsk is one call that waits for a lock while its caller holds others. Once it has waited for
+// a second, it keeps a record beside the lock that it waits for, and looks for a deadlock.
 //
-// Each ask looks every second, together with the others of its session, so all asks of a cycle see the cycle, and the youngest of them breaks it. The record is an ephemeral node of the
-// asking session. The ask deletes it at its end. A record that outlives its ask is not confirmed again.
+// Each ask looks every second, together with the others of its session, so all asks of a cycle see
+// the cycle, and the youngest of them breaks it. The record is an ephemeral node of the asking
+// session. The ask deletes it at its end. A record that outlives its ask is not confirmed again.
 type activeAsk struct {
 	client  *framework.Client
 	lock    string // path
@@ -53,7 +54,8 @@ type activeAsk struct {
 	reported int64 // the completing transaction of the cycle that was reported last
 }
 
-// beginAsk starts the ask of a caller that holds locks. The caller waits with the returned context, and then calls endAsk.
+// beginAsk starts the ask of a caller that holds locks. The caller waits with the returned context,
+// and then calls endAsk.
 func (a *activeAsk) beginAsk(ctx context.Context) context.Context {
 	a.caller, a.since = ctx, time.Now()
 	if a.place == nil {
@@ -64,14 +66,16 @@ func (a *activeAsk) beginAsk(ctx context.Context) context.Context {
 	return ctx
 }
 
-// waitInLine sets the place of an ask to the node of its own contender, which waits with the returned context.
+// waitInLine sets the place of an ask to the node of its own contender, which waits with the
+// returned context.
 func (a *activeAsk) waitInLine(ctx context.Context) context.Context {
 	ctx, p := withContenderPlace(ctx)
 	a.place = func() (askPlace, bool) { return p.placeBelow(a.client.Config().Root) }
 	return ctx
 }
 
-// endAsk ends the ask, and deletes its record in the background. It returns err, or the deadlock by which the ask has failed.
+// endAsk ends the ask, and deletes its record in the background. It returns err, or the deadlock by
+// which the ask has failed.
 func (a *activeAsk) endAsk(granted bool, err error) error {
 	a.mu.Lock()
 	a.ended = true
@@ -88,8 +92,9 @@ func (a *activeAsk) endAsk(granted bool, err error) error {
 	return err
 }
 
-// startRecording keeps a record in the background until ctx ends, on session after session. It goes on after a refusal such as that of a quota, which may end. It
-// does not go on if the client may not read or write the records.
+// startRecording keeps a record in the background until ctx ends, on session after session. It goes
+// on after a refusal such as that of a quota, which may end. It does not go on if the client may
+// not read or write the records.
 func (a *activeAsk) startRecording(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,15 +123,16 @@ func (a *activeAsk) startRecording(ctx context.Context) {
 	}()
 }
 
-// keepRecord keeps the record on one session, and looks for a deadlock meanwhile. It returns nil when the session or the ask has ended, or
-// when the record has to be created anew.
+// keepRecord keeps the record on one session, and looks for a deadlock meanwhile. It returns nil
+// when the session or the ask has ended, or when the record has to be created anew.
 func (a *activeAsk) keepRecord(ctx context.Context, s *framework.Session) error {
 	record, err := a.describeAsk()
 	if err != nil { // it has no place yet, or the caller holds nothing any more
 		_ = recipe.Pause(ctx, quickLookInterval)
 		return nil
 	}
-	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{Dir: a.lock + askDirSuffix, Name: askName, Data: record.encode()})
+	created, err := s.Primitives().CreateProtected(ctx,
+		primitives.ProtectedCreate{Dir: a.lock + askDirSuffix, Name: askName, Data: record.encode()})
 	switch {
 	case err == nil: // perhaps the ask has ended meanwhile
 	case ctx.Err() != nil, s.Err() != nil:
@@ -163,7 +169,8 @@ func (a *activeAsk) keepRecord(ctx context.Context, s *framework.Session) error 
 	return nil
 }
 
-// errNoPlace is the error of an ask that has no place in line yet, or whose caller holds no lock any more.
+// errNoPlace is the error of an ask that has no place in line yet, or whose caller holds no lock
+// any more.
 var errNoPlace = errors.New("the ask has no place")
 
 // describeAsk returns the record of what the ask waits for now, and of what its caller holds now.
@@ -174,13 +181,16 @@ func (a *activeAsk) describeAsk() (askRecord, error) {
 	if !ok || len(held) == 0 {
 		return askRecord{}, errNoPlace
 	}
-	return askRecord{Version: askRecordVersion, Lock: rootedPath(root, a.lock), askPlace: place, Permits: a.permits, Held: held, Report: a.mode == DeadlockReport,
+	return askRecord{Version: askRecordVersion, Lock: rootedPath(root, a.lock), askPlace: place, Permits: a.permits,
+		Held: held, Report: a.mode == DeadlockReport,
 		Owner: a.client.Config().Identity, Host: host(), PID: os.Getpid(), Since: a.since.UTC()}, nil
 }
 
-// judgeLook reports whether a look has seen a cycle with this ask in it. It confirms in the ask's record that the ask still waits. Once all asks of the cycle have
-// confirmed that, the youngest of them fails.
-func (a *activeAsk) judgeLook(ctx context.Context, search *askSearch, look *askLook, record string, recorded *askRecord) (seen bool, err error) {
+// judgeLook reports whether a look has seen a cycle with this ask in it. It confirms in the ask's
+// record that the ask still waits. Once all asks of the cycle have confirmed that, the youngest of
+// them fails.
+func (a *activeAsk) judgeLook(ctx context.Context, search *askSearch, look *askLook, record string,
+	recorded *askRecord) (seen bool, err error) {
 	if look.gone[record] {
 		return false, framework.ErrNoNode
 	}
@@ -222,8 +232,8 @@ func (a *activeAsk) heldPaths(root string) (paths []string) {
 	return paths
 }
 
-// handleDeadlock handles a certain deadlock of which this ask is the youngest: it fails the ask, or only reports the deadlock. It returns whether
-// to look again soon.
+// handleDeadlock handles a certain deadlock of which this ask is the youngest: it fails the ask, or
+// only reports the deadlock. It returns whether to look again soon.
 func (a *activeAsk) handleDeadlock(ctx context.Context, g *askGraph, me *seenAsk, cycle askSet) bool {
 	found := &DeadlockError{Cycle: g.describeCycle(me, cycle)}
 	if completed := g.completedBy(cycle); a.mode == DeadlockReport {

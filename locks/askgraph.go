@@ -8,14 +8,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// askGraph is a wait-for graph of asks, as one series of reads has shown it: their records, and the nodes that the records name.
+// askGraph is a wait-for graph of asks, as one series of reads has shown it: their records, and the
+// nodes that the records name.
 //
-// An ask waits for each holder of its lock: for the nodes before its own in the line that records name as held. It is stuck if one of those
-// holders is stuck. A semaphore's ask waits for a number of permits of any holders: it is stuck if the stuck holders leave too few permits, or if
-// an ask before it in the line is stuck.
+// An ask waits for each holder of its lock: for the nodes before its own in the line that records
+// name as held. It is stuck if one of those holders is stuck. A semaphore's ask waits for a number
+// of permits of any holders: it is stuck if the stuck holders leave too few permits, or if an ask
+// before it in the line is stuck.
 //
-// The reads are not of one moment. A cycle is certain if each of its asks has confirmed that it still waited, and that its caller still held its
-// locks, after the last transaction that made the cycle: see certainCycle.
+// The reads are not of one moment. A cycle is certain if each of its asks has confirmed that it
+// still waited, and that its caller still held its locks, after the last transaction that made the
+// cycle: see certainCycle.
 type askGraph struct {
 	root      string
 	asks      []*seenAsk
@@ -55,7 +58,8 @@ type seenPermitRecord struct {
 	zxid    int64 // of the last change
 }
 
-// addEdges finds which ask waits for which. The value of an edge is the last of the transactions that made it.
+// addEdges finds which ask waits for which. The value of an edge is the last of the transactions
+// that made it.
 func (g *askGraph) addEdges() {
 	g.edges, g.back, g.records = askEdges{}, askEdges{}, map[string]*seenAsk{}
 	for _, a := range g.asks {
@@ -89,7 +93,8 @@ func (g *askGraph) addEdge(a, b *seenAsk, zxid int64) {
 	}
 }
 
-// waitsForHolder returns the transaction since which a has waited for a lock that b's caller holds, or 0 if it does not wait for one.
+// waitsForHolder returns the transaction since which a has waited for a lock that b's caller holds,
+// or 0 if it does not wait for one.
 func (g *askGraph) waitsForHolder(a, b *seenAsk) (zxid int64) {
 	for _, h := range b.Held {
 		if h.Lock != a.Lock {
@@ -114,7 +119,8 @@ func (g *askGraph) waitsForHolder(a, b *seenAsk) (zxid int64) {
 	return zxid
 }
 
-// waitsBehind returns the transaction since which a has waited in line for the holder of a node, or 0 if it does not wait for that holder.
+// waitsBehind returns the transaction since which a has waited in line for the holder of a node, or
+// 0 if it does not wait for that holder.
 func (g *askGraph) waitsBehind(a *seenAsk, h heldLock) int64 {
 	place, inLine := positionOf(a.Node)
 	holder, ok := positionOf(h.Node)
@@ -167,8 +173,9 @@ func (g *askGraph) findCycles() {
 	}
 }
 
-// cycleOf returns the asks of the deadlock that contains me, among some asks: each is stuck as long as the others wait, and each reaches each other
-// along the edges. It is empty if me is in no deadlock.
+// cycleOf returns the asks of the deadlock that contains me, among some asks: each is stuck as long
+// as the others wait, and each reaches each other along the edges. It is empty if me is in no
+// deadlock.
 func (g *askGraph) cycleOf(me *seenAsk, among askSet) askSet {
 	for {
 		stuck := g.stuckAmong(among)
@@ -256,11 +263,12 @@ func (g *askGraph) completedBy(cycle askSet) (zxid int64) {
 	return zxid
 }
 
-// certainCycle returns the cycle of an ask if it is certain, or a smaller one that is. waitsNow says that the ask is known to wait now; otherwise it
-// must have confirmed that like the others.
+// certainCycle returns the cycle of an ask if it is certain, or a smaller one that is. waitsNow
+// says that the ask is known to wait now; otherwise it must have confirmed that like the others.
 //
-// If each ask of a cycle has confirmed that it still waited, for a caller that still held its locks, after the last transaction that made the
-// cycle, then the whole cycle existed right after that transaction: also each node that was read, since it is older.
+// If each ask of a cycle has confirmed that it still waited, for a caller that still held its
+// locks, after the last transaction that made the cycle, then the whole cycle existed right after
+// that transaction: also each node that was read, since it is older.
 func (g *askGraph) certainCycle(me *seenAsk, cycle askSet, waitsNow bool) askSet {
 	for len(cycle) > 0 {
 		completed := g.completedBy(cycle)
@@ -281,8 +289,9 @@ func (g *askGraph) certainCycle(me *seenAsk, cycle askSet, waitsNow bool) askSet
 	return nil
 }
 
-// awaitedAsks returns the asks of a cycle whose callers hold a lock that another one waits for. Every cycle has such asks. The others only stand in a semaphore's line
-// before one of them: their failure would end nothing.
+// awaitedAsks returns the asks of a cycle whose callers hold a lock that another one waits for.
+// Every cycle has such asks. The others only stand in a semaphore's line before one of them: their
+// failure would end nothing.
 func (g *askGraph) awaitedAsks(cycle askSet) askSet {
 	awaited := askSet{}
 	for a := range cycle {
@@ -298,8 +307,9 @@ func (g *askGraph) awaitedAsks(cycle askSet) askSet {
 	return awaited
 }
 
-// youngestAsk returns the ask of a cycle that has to fail, one of the awaited ones. It prefers asks that name locks of other sessions as held, also
-// if such an ask only reports: a wrong text of WithHeldLocks fails no other ask. Among the others it chooses one that only reports if all do.
+// youngestAsk returns the ask of a cycle that has to fail, one of the awaited ones. It prefers asks
+// that name locks of other sessions as held, also if such an ask only reports: a wrong text of
+// WithHeldLocks fails no other ask. Among the others it chooses one that only reports if all do.
 func (g *askGraph) youngestAsk(cycle askSet) *seenAsk {
 	var found *seenAsk
 	for a := range g.awaitedAsks(cycle) {
@@ -325,7 +335,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// describeCycle lists a cycle from one of its asks on: the shortest way back to that ask, and the other awaited asks too if one waits for permits.
+// describeCycle lists a cycle from one of its asks on: the shortest way back to that ask, and the
+// other awaited asks too if one waits for permits.
 func (g *askGraph) describeCycle(from *seenAsk, cycle askSet) []DeadlockedAsk {
 	path := g.shortestCycle(from, cycle)
 	rest := []*seenAsk{}
@@ -344,7 +355,8 @@ func (g *askGraph) describeCycle(from *seenAsk, cycle askSet) []DeadlockedAsk {
 	}
 	out := make([]DeadlockedAsk, len(path))
 	for i, a := range path {
-		d := DeadlockedAsk{Path: a.Lock, Holds: []string{}, Owner: printableExcerpt([]byte(a.Owner)), Host: printableExcerpt([]byte(a.Host)), PID: a.PID, Since: a.Since, Node: a.Node, Number: a.number}
+		d := DeadlockedAsk{Path: a.Lock, Holds: []string{}, Owner: printableExcerpt([]byte(a.Owner)),
+			Host: printableExcerpt([]byte(a.Host)), PID: a.PID, Since: a.Since, Node: a.Node, Number: a.number}
 		for _, h := range a.Held {
 			if wanted[h.Lock] && !slices.Contains(d.Holds, h.Lock) {
 				d.Holds = append(d.Holds, h.Lock)

@@ -34,8 +34,9 @@ func (r sessionReads) ListAll(ctx context.Context, paths ...string) ([]primitive
 	return r.s.Primitives().ListAll(ctx, paths...)
 }
 
-// readAskGraph reads the asks that wait for these locks, then the asks that wait for the locks that the first ones hold, and so on. It leaves out asks that it may not
-// read: so it may miss a deadlock, and sees none that is not there.
+// readAskGraph reads the asks that wait for these locks, then the asks that wait for the locks that
+// the first ones hold, and so on. It leaves out asks that it may not read: so it may miss a
+// deadlock, and sees none that is not there.
 func readAskGraph(ctx context.Context, r sessionReads, root string, locks []string) (*askGraph, error) {
 	g := &askGraph{root: root, locks: map[string]bool{}}
 	for len(locks) > 0 && !g.truncated {
@@ -65,7 +66,8 @@ func readAskGraph(ctx context.Context, r sessionReads, root string, locks []stri
 	return g, nil
 }
 
-// unreadLocks returns, in order and each once, the locks whose asks have not been read. It marks them as read.
+// unreadLocks returns, in order and each once, the locks whose asks have not been read. It marks
+// them as read.
 func (g *askGraph) unreadLocks(locks []string) (unread []string) {
 	for _, lock := range locks {
 		if !g.locks[lock] {
@@ -77,7 +79,8 @@ func (g *askGraph) unreadLocks(locks []string) (unread []string) {
 	return unread
 }
 
-// readAsks reads the records of the asks that wait for some locks. It skips nodes that are no records.
+// readAsks reads the records of the asks that wait for some locks. It skips nodes that are no
+// records.
 func (g *askGraph) readAsks(ctx context.Context, r sessionReads, locks []string) (asks []*seenAsk, err error) {
 	dirs := make([]string, len(locks))
 	for i, lock := range locks {
@@ -104,13 +107,15 @@ func (g *askGraph) readAsks(ctx context.Context, r sessionReads, locks []string)
 			continue
 		}
 		if rec, err := parseAskRecord(n.Data, g.root); err == nil && rec.Lock == of[i] {
-			asks = append(asks, &seenAsk{askRecord: rec, path: paths[i], number: n.Stat.Czxid, session: n.Stat.EphemeralOwner})
+			asks = append(asks, &seenAsk{askRecord: rec, path: paths[i], number: n.Stat.Czxid,
+				session: n.Stat.EphemeralOwner})
 		}
 	}
 	return asks, err
 }
 
-// listReadable lists the children of some nodes. A node that does not exist, or may not be read, has none.
+// listReadable lists the children of some nodes. A node that does not exist, or may not be read,
+// has none.
 func listReadable(ctx context.Context, r sessionReads, paths []string) ([][]string, error) {
 	lists, err := r.ListAll(ctx, paths...)
 	names := make([][]string, len(lists))
@@ -123,8 +128,9 @@ func listReadable(ctx context.Context, r sessionReads, paths []string) ([][]stri
 	return names, err
 }
 
-// readNamedNodes reads the nodes that the asks name. It drops the asks whose place has gone, and the holds whose node has gone. A node of the same
-// name that another transaction has created does not count.
+// readNamedNodes reads the nodes that the asks name. It drops the asks whose place has gone, and
+// the holds whose node has gone. A node of the same name that another transaction has created does
+// not count.
 func (g *askGraph) readNamedNodes(ctx context.Context, r sessionReads) error {
 	var paths []string
 	for _, a := range g.asks {
@@ -166,7 +172,8 @@ func (g *askGraph) readNamedNodes(ctx context.Context, r sessionReads) error {
 	return nil
 }
 
-// readWriters reads the writers of the lines in which readers ask: a reader waits for a reader that holds the lock if a writer stands between the two.
+// readWriters reads the writers of the lines in which readers ask: a reader waits for a reader that
+// holds the lock if a writer stands between the two.
 func (g *askGraph) readWriters(ctx context.Context, r sessionReads) error {
 	g.writers = map[string][]seenContender{}
 	var locks []string

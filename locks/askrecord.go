@@ -11,8 +11,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// askRecord is what an ask under a lease writes into its record, as JSON. Each write states facts that stay true: after the transaction Seen, the
-// ask still waited at this place, and the caller held these nodes. Unknown fields of later versions are ignored.
+// askRecord is what an ask under a lease writes into its record, as JSON. Each write states facts
+// that stay true: after the transaction Seen, the ask still waited at this place, and the caller
+// held these nodes. Unknown fields of later versions are ignored.
 type askRecord struct {
 	Version int    `json:"v"`
 	Lock    string `json:"lock"` // the lock that it waits for; paths include the client's root

@@ -11,11 +11,13 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// askRequestsPerSecond is how many requests a session sends to look for deadlocks, on average: a look begins no sooner than the requests of the one before allow. It
-// does not count the creates and deletes of records, two for each ask that waits for more than a second.
+// askRequestsPerSecond is how many requests a session sends to look for deadlocks, on average: a
+// look begins no sooner than the requests of the one before allow. It does not count the creates
+// and deletes of records, two for each ask that waits for more than a second.
 const askRequestsPerSecond = 200
 
-// askSearch reads the asks for all asks of one session that look for a deadlock. They share each look, so the number of requests does not rise with the number of asks.
+// askSearch reads the asks for all asks of one session that look for a deadlock. They share each
+// look, so the number of requests does not rise with the number of asks.
 type askSearch struct {
 	s    *framework.Session
 	root string
@@ -50,9 +52,11 @@ func askSearchOf(s *framework.Session, root string) *askSearch {
 
 func (l *askSearch) leave() { l.s.Primitives().Unshare(askSearchKey{}) }
 
-// awaitLook returns the result of the next look, which begins after this call and a pause since the look before, or earlier for another ask. The look includes the asks
-// that wait for the locks of held.
-func (l *askSearch) awaitLook(ctx context.Context, record string, held func() []string, pause time.Duration) (*askLook, error) {
+// awaitLook returns the result of the next look, which begins after this call and a pause since the
+// look before, or earlier for another ask. The look includes the asks that wait for the locks of
+// held.
+func (l *askSearch) awaitLook(ctx context.Context, record string, held func() []string,
+	pause time.Duration) (*askLook, error) {
 	l.mu.Lock()
 	if l.next == nil {
 		l.next = &askLook{asks: map[string]func() []string{}, pause: pause, done: make(chan struct{})}

@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// crowd is many asks of one client. Half of them hold one lock as readers and ask for a lock that another client holds, and the others hold one lock each and ask for the first.
+// crowd is many asks of one client. Half of them hold one lock as readers and ask for a lock that
+// another client holds, and the others hold one lock each and ask for the first.
 type crowd struct {
 	client *framework.Client
 	leases []*locks.Lease // of the client
@@ -25,11 +26,14 @@ type crowd struct {
 
 func newCrowd(t *testing.T, w *world, size int) *crowd {
 	t.Helper()
-	c := &crowd{client: w.member("crowd").Client, slow: held(t, t.Context(), locks.NewMutex(w.member("slow").Client, "/locks/slow"))}
+	c := &crowd{client: w.member("crowd").Client,
+		slow: held(t, t.Context(), locks.NewMutex(w.member("slow").Client, "/locks/slow"))}
 	for i := range size {
-		wanted, l := locks.Locker(locks.NewMutex(c.client, "/locks/slow")), locks.NewRWLock(c.client, "/locks/shared").RLocker()
+		wanted, l := locks.Locker(locks.NewMutex(c.client, "/locks/slow")),
+			locks.NewRWLock(c.client, "/locks/shared").RLocker()
 		if i >= size/2 {
-			wanted, l = locks.NewRWLock(c.client, "/locks/shared"), locks.NewMutex(c.client, fmt.Sprintf("/locks/own-%03d", i))
+			wanted, l = locks.NewRWLock(c.client, "/locks/shared"),
+				locks.NewMutex(c.client, fmt.Sprintf("/locks/own-%03d", i))
 		}
 		lease := held(t, t.Context(), l)
 		c.leases = append(c.leases, lease)
@@ -66,14 +70,16 @@ func requestsOf(t *testing.T, w *world, c *framework.Client, during time.Duratio
 	return count.Load()
 }
 
-// TestAsksOfASessionShareTheirLooks has 100 asks without a deadlock, and then a deadlock among them.
+// TestAsksOfASessionShareTheirLooks has 100 asks without a deadlock, and then a deadlock among
+// them.
 func TestAsksOfASessionShareTheirLooks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		many := newCrowd(t, w, 100)
 		time.Sleep(5 * time.Second)
 		require.Less(t, requestsOf(t, w, many.client, 10*time.Second), int64(250), "25 a second, heartbeats included")
 
-		a, b := held(t, t.Context(), locks.NewMutex(many.client, "/locks/a")), held(t, t.Context(), locks.NewMutex(many.client, "/locks/b"))
+		a, b := held(t, t.Context(), locks.NewMutex(many.client, "/locks/a")),
+			held(t, t.Context(), locks.NewMutex(many.client, "/locks/b"))
 		older := askUnder(a, locks.NewMutex(many.client, "/locks/b"))
 		time.Sleep(100 * time.Millisecond)
 		isDeadlock(t, <-askUnder(b, locks.NewMutex(many.client, "/locks/a")), "/locks/a", "/locks/b")
@@ -87,7 +93,8 @@ func TestAsksOfASessionShareTheirLooks(t *testing.T) {
 	})
 }
 
-// TestASessionsLooksAreBounded has an ask before which 300 others wait for each other: a look takes six hundred requests.
+// TestASessionsLooksAreBounded has an ask before which 300 others wait for each other: a look takes
+// six hundred requests.
 func TestASessionsLooksAreBounded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")

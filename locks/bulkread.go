@@ -13,7 +13,8 @@ import (
 // MaxEntries is how many nodes Inspect reads of one lock at most.
 const MaxEntries = 1000
 
-// maxChildren is how many children a directory may have to be listed: a list is one answer, and all of it is held in memory.
+// maxChildren is how many children a directory may have to be listed: a list is one answer, and all
+// of it is held in memory.
 const maxChildren = 250_000
 
 const (
@@ -22,7 +23,8 @@ const (
 	childrenAtOnce = 100_000 // names in those
 )
 
-// bulkReader reads the nodes that inspections need, many in one request. It reads a node that it has not read ahead when an inspection needs it.
+// bulkReader reads the nodes that inspections need, many in one request. It reads a node that it
+// has not read ahead when an inspection needs it.
 type bulkReader struct {
 	client *framework.Client
 	read   map[string]framework.Node // by path
@@ -33,8 +35,9 @@ func newBulkReader(client *framework.Client) *bulkReader {
 	return &bulkReader{client: client, read: map[string]framework.Node{}, listed: map[string][]string{}}
 }
 
-// readAhead reads what inspections of these paths need: the nodes, the names of their children, and the contenders. It returns how many paths it has
-// prepared, from the first on: it does not read many locks with many contenders at once.
+// readAhead reads what inspections of these paths need: the nodes, the names of their children, and
+// the contenders. It returns how many paths it has prepared, from the first on: it does not read
+// many locks with many contenders at once.
 func (b *bulkReader) readAhead(ctx context.Context, paths []string) (prepared int, err error) {
 	if err := b.readNodes(ctx, paths, len(paths)); err != nil {
 		return 0, err
@@ -67,7 +70,8 @@ func (b *bulkReader) readAhead(ctx context.Context, paths []string) (prepared in
 	return prepared, b.readNodes(ctx, entries, len(entries))
 }
 
-// contenderNodes returns the first nodes of the lines in a directory, at most as many as an inspection reads.
+// contenderNodes returns the first nodes of the lines in a directory, at most as many as an
+// inspection reads.
 func contenderNodes(dir string, layout directoryLayout) (nodes []string) {
 	for _, kind := range lineKinds {
 		for _, p := range layout.lines[kind] {
@@ -115,7 +119,8 @@ func (b *bulkReader) listAll(ctx context.Context, paths []string) error {
 		}
 	}
 	for len(dirs) > 0 {
-		n := countWithin(dirs, dirsAtOnce, childrenAtOnce, func(path string) int { return int(b.read[path].Stat.NumChildren) })
+		n := countWithin(dirs, dirsAtOnce, childrenAtOnce,
+			func(path string) int { return int(b.read[path].Stat.NumChildren) })
 		all, err := recipe.ListMany(ctx, b.client, dirs[:n])
 		if err != nil {
 			return err
@@ -130,7 +135,8 @@ func (b *bulkReader) listAll(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// countWithin returns how many of the first paths go into one request: at least one, no more than most, and no more than cost total together.
+// countWithin returns how many of the first paths go into one request: at least one, no more than
+// most, and no more than cost total together.
 func countWithin(paths []string, most, total int, cost func(path string) int) int {
 	for n, path := range paths[:min(most, len(paths))] {
 		if total -= cost(path); total < 0 && n > 0 {

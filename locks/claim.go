@@ -18,9 +18,10 @@ import (
 //	<path>                             ephemeral; its directory is a container
 //	<path's dir>/_c_<uuid>-<name>-hold ephemeral; <name> is that of <path>, and no other hold has the UUID; Lease.Guard checks this node
 //
-// Guarantee: one holder at a time. Not guaranteed: any order of the waiters, all of which wake at the holder's end; prefer a Mutex for many
-// waiters. When another client deletes <path>, the servers refuse the holder's guard only after the holder has noticed, which is at once
-// while it is connected.
+// Guarantee: one holder at a time. Not guaranteed: any order of the waiters, all of which wake at
+// the holder's end; prefer a Mutex for many waiters. When another client deletes <path>, the
+// servers refuse the holder's guard only after the holder has noticed, which is at once while it is
+// connected.
 type Claim struct{ lock commonLock }
 
 // NewClaim returns a claim on path.
@@ -32,7 +33,8 @@ func NewClaim(client *framework.Client, path string, opts ...ClaimOption) *Claim
 // Path is the claim's node.
 func (c *Claim) Path() string { return c.lock.path }
 
-// Lock waits until it has created the node. Its errors are those of Mutex.Lock, or wrap ErrNotClaim.
+// Lock waits until it has created the node. Its errors are those of Mutex.Lock, or wrap
+// ErrNotClaim.
 func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 	return c.lock.acquire(ctx, "acquire", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
 		for {
@@ -51,8 +53,9 @@ func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 	})
 }
 
-// TryLock creates the node at once. If any node is there already, or another goroutine of this session holds the claim or is acquiring it, it returns an error
-// that wraps ErrNotAcquired. Its other errors are those of Mutex.Lock.
+// TryLock creates the node at once. If any node is there already, or another goroutine of this
+// session holds the claim or is acquiring it, it returns an error that wraps ErrNotAcquired. Its
+// other errors are those of Mutex.Lock.
 func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
 	return c.lock.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
 		m := pathMutexOf(s, c.lock.path)
@@ -81,15 +84,21 @@ func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// createAndLease creates the node and returns the lease. The caller has locked m, which is unlocked when the node is gone or was not created.
+// createAndLease creates the node and returns the lease. The caller has locked m, which is unlocked
+// when the node is gone or was not created.
 func (c *Claim) createAndLease(ctx context.Context, m *pathMutex) (*Lease, error) {
 	node, err := c.createNodes(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: node.Path, fence: node.fence, token: node.Zxid, session: m.s,
-		key: c.lock.key, giveBack: func(written bool) releaseProgress { return c.deleteNodesAndUnlock(m, node, written) }}
-	if err := lease.holdNodes(ctx, c.lock.tel, node.Created, primitives.Created{Path: node.fence, Zxid: node.Zxid}); err != nil {
+	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: node.Path, fence: node.fence,
+		token: node.Zxid, session: m.s,
+		key: c.lock.key, giveBack: func(written bool) releaseProgress {
+			return c.deleteNodesAndUnlock(m,
+				node, written)
+		}}
+	if err := lease.holdNodes(ctx, c.lock.tel, node.Created,
+		primitives.Created{Path: node.fence, Zxid: node.Zxid}); err != nil {
 		c.deleteNodesAndUnlock(m, node, false)
 		return nil, err
 	}
@@ -97,7 +106,8 @@ func (c *Claim) createAndLease(ctx context.Context, m *pathMutex) (*Lease, error
 	return lease.watchEnd(c.lock.opts.maxHold), nil
 }
 
-// endHoldWithNode ends a hold when its node is gone, or is another node of the same name, which the proof of life cannot tell apart.
+// endHoldWithNode ends a hold when its node is gone, or is another node of the same name, which the
+// proof of life cannot tell apart.
 func endHoldWithNode(s *framework.Session, h primitives.Hold, node primitives.Created) {
 	var own ownNode
 	for {
@@ -114,16 +124,19 @@ func endHoldWithNode(s *framework.Session, h primitives.Hold, node primitives.Cr
 	}
 }
 
-// claimedNode is the node of a claim, and its fence. One transaction creates both, and one deletes both.
+// claimedNode is the node of a claim, and its fence. One transaction creates both, and one deletes
+// both.
 type claimedNode struct {
 	primitives.Created
 	fence string
 }
 
-// createNodes creates the node and its fence. m stays locked until the outcome is known, even if ctx ends before.
+// createNodes creates the node and its fence. m stays locked until the outcome is known, even if
+// ctx ends before.
 //
-// The protected node is the fence, whose name no other create uses: after a lost reply the fence tells what the servers have done, also if somebody has deleted the
-// node meanwhile. The lease then ends with its node.
+// The protected node is the fence, whose name no other create uses: after a lost reply the fence
+// tells what the servers have done, also if somebody has deleted the node meanwhile. The lease then
+// ends with its node.
 func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, error) {
 	if ctx.Err() != nil {
 		m.unlockPath()
@@ -168,7 +181,8 @@ func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, err
 	}
 }
 
-// deleteNodesAndUnlock deletes the fence, and the node if it is still this one, in the background. It unlocks m when they are gone.
+// deleteNodesAndUnlock deletes the fence, and the node if it is still this one, in the background.
+// It unlocks m when they are gone.
 func (c *Claim) deleteNodesAndUnlock(m *pathMutex, node claimedNode, written bool) releaseProgress {
 	p, deletion := c.lock.deleteInBackground(written, func(queued func()) primitives.Discarded {
 		return m.s.Primitives().DiscardOwn(queued, node.Created, node.fence)
@@ -183,8 +197,9 @@ func (c *Claim) deleteNodesAndUnlock(m *pathMutex, node claimedNode, written boo
 	return p
 }
 
-// pathMutex lets one goroutine of a session at a time claim a path. The others wait in memory: when the node is gone, one of them sends a create, not all. The
-// session's goroutines share it by Primitives.Share: each call of pathMutexOf is one use, and ends with one Unshare.
+// pathMutex lets one goroutine of a session at a time claim a path. The others wait in memory: when
+// the node is gone, one of them sends a create, not all. The session's goroutines share it by
+// Primitives.Share: each call of pathMutexOf is one use, and ends with one Unshare.
 type pathMutex struct {
 	s      *framework.Session
 	path   string
@@ -211,8 +226,8 @@ func (m *pathMutex) tryLock() bool {
 	}
 }
 
-// lockPath waits for the mutex. If ctx ends first, lockPath ends the use. After the end of the session it need not: the session forgets all
-// shared values.
+// lockPath waits for the mutex. If ctx ends first, lockPath ends the use. After the end of the
+// session it need not: the session forgets all shared values.
 func (m *pathMutex) lockPath(ctx context.Context) error {
 	select {
 	case m.locked <- struct{}{}:

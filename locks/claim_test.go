@@ -115,12 +115,14 @@ func TestALateReleaseLeavesTheNextClaimAlone(t *testing.T) {
 }
 
 func TestALostReplyOfAClaim(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreateContainer, zktest.OpExists, zktest.OpDelete, zktest.OpGetData} {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreateContainer, zktest.OpExists, zktest.OpDelete,
+		zktest.OpGetData} {
 		t.Run(op.String(), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				a, b := w.member("a"), w.member("b")
 				s := sessionOf(t, a)
-				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks", Func: zktest.Request.Writes})
+				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks",
+					Func: zktest.Request.Writes})
 				w.zk.DropReply(1, zktest.Match{Op: op, Session: s.ID(), Path: "/"})
 				c := locks.NewClaim(a.Client, pathMutex)
 				l := held(t, t.Context(), c)
@@ -142,7 +144,8 @@ func TestALostReplyOfARefusal(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
-		f := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, b).ID(), Path: "/desks", Func: zktest.Request.Writes})
+		f := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, b).ID(), Path: "/desks",
+			Func: zktest.Request.Writes})
 		_, err := locks.NewClaim(b.Client, pathMutex).TryLock(t.Context())
 		<-f.Hit()
 		require.ErrorIs(t, err, locks.ErrNotAcquired)
@@ -150,8 +153,8 @@ func TestALostReplyOfARefusal(t *testing.T) {
 	})
 }
 
-// TestAClaimGivenUpAnywhereLeavesNoNode ends the context at many moments, with replies lost on the way,
-// while the claim is free and while it is taken.
+// TestAClaimGivenUpAnywhereLeavesNoNode ends the context at many moments, with replies lost on the
+// way, while the claim is free and while it is taken.
 func TestAClaimGivenUpAnywhereLeavesNoNode(t *testing.T) {
 	for at := range 60 {
 		in(t, func(t *testing.T, w *world) {
@@ -159,7 +162,8 @@ func TestAClaimGivenUpAnywhereLeavesNoNode(t *testing.T) {
 			s := sessionOf(t, a)
 			a.Link.Delay(7 * time.Millisecond)
 			if at%2 == 1 {
-				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks", Func: zktest.Request.Writes})
+				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks",
+					Func: zktest.Request.Writes})
 			}
 			if at%3 == 0 {
 				l := held(t, t.Context(), locks.NewClaim(b.Client, pathMutex))
@@ -182,8 +186,8 @@ func TestAClaimGivenUpAnywhereLeavesNoNode(t *testing.T) {
 	}
 }
 
-// TestAClaimGivenUpIsUndoneBeforeTheNext: two goroutines of one session; the first one's create is on its way
-// when it gives up, and must not be taken for the second one's.
+// TestAClaimGivenUpIsUndoneBeforeTheNext: two goroutines of one session; the first one's create is
+// on its way when it gives up, and must not be taken for the second one's.
 func TestAClaimGivenUpIsUndoneBeforeTheNext(t *testing.T) {
 	for delay := range 20 {
 		in(t, func(t *testing.T, w *world) {

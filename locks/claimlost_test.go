@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestALostReplyOfAReleaseLeavesTheNextClaimAlone: the retried deletion must not delete the next one's node,
-// which has the same name.
+// TestALostReplyOfAReleaseLeavesTheNextClaimAlone: the retried deletion must not delete the next
+// one's node, which has the same name.
 func TestALostReplyOfAReleaseLeavesTheNextClaimAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a"), w.member("b"), w.member("c")
@@ -48,8 +48,8 @@ func TestClaimTakenOverEndsItsRun(t *testing.T) {
 	})
 }
 
-// TestClaimWhoseReplyIsLostLeavesNoFence: an operator deletes the node of a claim, and perhaps another client claims the path, before the claimer has found out what became of its
-// create.
+// TestClaimWhoseReplyIsLostLeavesNoFence: an operator deletes the node of a claim, and perhaps
+// another client claims the path, before the claimer has found out what became of its create.
 func TestClaimWhoseReplyIsLostLeavesNoFence(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		in(t, func(t *testing.T, w *world) {

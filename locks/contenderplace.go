@@ -15,13 +15,15 @@ type contenderPlace struct {
 // contenderPlaceKey is the context key of a call's contenderPlace.
 type contenderPlaceKey struct{}
 
-// withContenderPlace returns a context for a call that waits in line, and the place that the call's contender is noted in.
+// withContenderPlace returns a context for a call that waits in line, and the place that the call's
+// contender is noted in.
 func withContenderPlace(ctx context.Context) (context.Context, *contenderPlace) {
 	p := &contenderPlace{}
 	return context.WithValue(ctx, contenderPlaceKey{}, p), p
 }
 
-// noteContender returns the function that notes the node of the contender that waits for the call of ctx; nil if no ask wants to know it.
+// noteContender returns the function that notes the node of the contender that waits for the call
+// of ctx; nil if no ask wants to know it.
 func noteContender(ctx context.Context) func(primitives.Created) {
 	p, _ := ctx.Value(contenderPlaceKey{}).(*contenderPlace)
 	if p == nil {
@@ -30,7 +32,8 @@ func noteContender(ctx context.Context) func(primitives.Created) {
 	return func(node primitives.Created) { p.node.Store(&node) }
 }
 
-// placeBelow returns the place of the contender, with root before its path. It returns false before the contender has joined.
+// placeBelow returns the place of the contender, with root before its path. It returns false before
+// the contender has joined.
 func (p *contenderPlace) placeBelow(root string) (askPlace, bool) {
 	node := p.node.Load()
 	if node == nil {

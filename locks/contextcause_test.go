@@ -13,8 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestACauseIsNoAnswer cancels a wait with a cause that looks like a server's answer, as an errgroup does
-// when a sibling has failed, while the waiter asks for its predecessor. It was granted once.
+// TestACauseIsNoAnswer cancels a wait with a cause that looks like a server's answer, as an
+// errgroup does when a sibling has failed, while the waiter asks for its predecessor. It was
+// granted once.
 func TestACauseIsNoAnswer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")

@@ -28,9 +28,9 @@ func foreigners(t *testing.T, c *framework.Client, n int) {
 	}
 }
 
-// TestVeryManyForeignChildren make every look at the line long, and nothing else. So it counts the looks: one
-// for each contender that is not proven alone and not behind another of its session. A million children
-// pass too, and take too long with the race detector.
+// TestVeryManyForeignChildren make every look at the line long, and nothing else. So it counts the
+// looks: one for each contender that is not proven alone and not behind another of its session. A
+// million children pass too, and take too long with the race detector.
 func TestVeryManyForeignChildren(t *testing.T) {
 	const children = 300_000
 	in(t, func(t *testing.T, w *world) {

@@ -18,7 +18,8 @@ import (
 
 // These are counterparts of tests that Apache Curator has of its locks; docs/curator.md names them.
 
-// TestBothFinishAcrossARestart: a holder and a waiter of one client, while the server is down and comes back.
+// TestBothFinishAcrossARestart: a holder and a waiter of one client, while the server is down and
+// comes back.
 func TestBothFinishAcrossARestart(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		m := w.member("m")
@@ -40,8 +41,8 @@ func TestBothFinishAcrossARestart(t *testing.T) {
 	})
 }
 
-// TestAKilledSessionLetsTheNextIn, also when both are of one client: the waiter queues again. The holder's node
-// is gone, and its lease says why it ended.
+// TestAKilledSessionLetsTheNextIn, also when both are of one client: the waiter queues again. The
+// holder's node is gone, and its lease says why it ended.
 func TestAKilledSessionLetsTheNextIn(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		a, b := w.member("a"), w.member("b")
@@ -65,7 +66,8 @@ func TestAKilledSessionLetsTheNextIn(t *testing.T) {
 	})
 }
 
-// TestDirectoryIsDeletedWithLastContender: directories are containers, but for the semaphore's record nothing stays.
+// TestDirectoryIsDeletedWithLastContender: directories are containers, but for the semaphore's
+// record nothing stays.
 func TestDirectoryIsDeletedWithLastContender(t *testing.T) {
 	for _, kind := range exclusives {
 		t.Run(kind.name, func(t *testing.T) {
@@ -96,7 +98,8 @@ func TestDirectoryIsDeletedWithLastContender(t *testing.T) {
 	}
 }
 
-// TestDeletedDirectoriesAreCreatedAgain: the server removes empty ones as fast as it can, between any two requests.
+// TestDeletedDirectoriesAreCreatedAgain: the server removes empty ones as fast as it can, between
+// any two requests.
 func TestDeletedDirectoriesAreCreatedAgain(t *testing.T) {
 	for _, kind := range exclusives {
 		t.Run(kind.name, func(t *testing.T) {
@@ -128,7 +131,8 @@ func TestLocksBelowARoot(t *testing.T) {
 		for _, node := range w.ephemerals() {
 			require.Regexp(t, "^/(one|two)/locks/", node)
 		}
-		_, err := a.Multi(t.Context(), append(la.Guards(), framework.CreateOp("/guarded", nil, framework.Persistent))...)
+		_, err := a.Multi(t.Context(),
+			append(la.Guards(), framework.CreateOp("/guarded", nil, framework.Persistent))...)
 		require.NoError(t, err)
 		refusedSoon(t, kind.make(w.zk.Member(t, "c", one).Client))
 		released(t, la, lb)
@@ -150,7 +154,8 @@ func TestLockCreatesDocumentedLayout(t *testing.T) {
 		{func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path).RLocker() },
 			map[string]zktest.Kind{path: zktest.Container, path + "/" + uuid + `__READ__\d{10}`: zktest.Ephemeral}},
 		{func(c *framework.Client) locks.Locker { return locks.NewSemaphore(c, path, 1) },
-			map[string]zktest.Kind{path: zktest.Container, path + "/locks": zktest.Container, path + "/leases": zktest.Container,
+			map[string]zktest.Kind{path: zktest.Container, path + "/locks": zktest.Container,
+				path + "/leases":  zktest.Container,
 				path + "/permits": zktest.Persistent, path + "/leases/" + uuid + `lease-\d{10}`: zktest.Ephemeral}},
 		{func(c *framework.Client) locks.Locker { return locks.NewClaim(c, path) },
 			map[string]zktest.Kind{path: zktest.Ephemeral}},
@@ -209,8 +214,8 @@ func TestTheDataIsACopy(t *testing.T) {
 	})
 }
 
-// TestAPersistentContenderIsWaitedFor: a library's contender whose node outlives its session holds until somebody
-// deletes it. Ours are ephemeral without exception.
+// TestAPersistentContenderIsWaitedFor: a library's contender whose node outlives its session holds
+// until somebody deletes it. Ours are ephemeral without exception.
 func TestAPersistentContenderIsWaitedFor(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("m").Client
@@ -229,7 +234,8 @@ func TestAPersistentContenderIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestDowngradeNeedsWritersContext: another goroutine that asks to read waits, though it uses the same lock.
+// TestDowngradeNeedsWritersContext: another goroutine that asks to read waits, though it uses the
+// same lock.
 func TestDowngradeNeedsWritersContext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		rw := locks.NewRWLock(w.member("m").Client, path)
@@ -286,12 +292,14 @@ func TestEightClientsReadAndWrite(t *testing.T) {
 
 // TestRefusedListLeavesNoNode: the directory may be written to but not read.
 func TestRefusedListLeavesNoNode(t *testing.T) {
-	for name, perms := range map[string]framework.Perms{"not read": framework.PermCreate | framework.PermDelete, "nor deleted from": framework.PermCreate} {
+	for name, perms := range map[string]framework.Perms{"not read": framework.PermCreate | framework.PermDelete,
+		"nor deleted from": framework.PermCreate} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				owner := config
 				owner.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("o:p")}}
-				owner.ParentACL = append(framework.CreatorOnly(), framework.ACL{Perms: perms, Scheme: "world", ID: "anyone"})
+				owner.ParentACL = append(framework.CreatorOnly(),
+					framework.ACL{Perms: perms, Scheme: "world", ID: "anyone"})
 				o := w.zk.Member(t, "owner", owner)
 				require.NoError(t, o.MakeDirs(t.Context(), path))
 				m := w.member("m")
@@ -310,8 +318,8 @@ func TestRefusedListLeavesNoNode(t *testing.T) {
 	}
 }
 
-// TestALostSessionsNodeIsNoGrant: while the servers still have the node of a session that this client has given
-// up, its next session's ask waits for it as for anybody's.
+// TestALostSessionsNodeIsNoGrant: while the servers still have the node of a session that this
+// client has given up, its next session's ask waits for it as for anybody's.
 func TestALostSessionsNodeIsNoGrant(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		a := w.member("a")
@@ -334,8 +342,8 @@ func TestALostSessionsNodeIsNoGrant(t *testing.T) {
 	})
 }
 
-// TestReadersAreNotWokenInVain: each looks at most at the last two writers before it, and lists once when one
-// of these goes, not at each writer's end. Those of one session list together.
+// TestReadersAreNotWokenInVain: each looks at most at the last two writers before it, and lists
+// once when one of these goes, not at each writer's end. Those of one session list together.
 func TestReadersAreNotWokenInVain(t *testing.T) {
 	const readers = 20
 	rwMembers(t, func(t *testing.T, w *world, lock func() *locks.RWLock) {

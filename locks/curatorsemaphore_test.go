@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// These are counterparts of tests that Apache Curator has of its semaphore; docs/curator.md names them.
+// These are counterparts of tests that Apache Curator has of its semaphore; docs/curator.md names
+// them.
 
 // gauge counts how many permits are held.
 type gauge struct {
@@ -29,8 +30,8 @@ func (g *gauge) add(n int) {
 	g.most = max(g.most, g.now)
 }
 
-// TestRandomNumbersOfPermits: ten members take random numbers of permits at once. Never are more held than there
-// are, and no two members hold parts of what they need, which would end everything.
+// TestRandomNumbersOfPermits: ten members take random numbers of permits at once. Never are more
+// held than there are, and no two members hold parts of what they need, which would end everything.
 func TestRandomNumbersOfPermits(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const members, rounds, permits = 10, 40, 30
@@ -57,8 +58,8 @@ func TestRandomNumbersOfPermits(t *testing.T) {
 	})
 }
 
-// TestAsManyHoldAsThereArePermits at once, and every member is served, also when it shares its client or its
-// semaphore with others.
+// TestAsManyHoldAsThereArePermits at once, and every member is served, also when it shares its
+// client or its semaphore with others.
 func TestAsManyHoldAsThereArePermits(t *testing.T) {
 	semMembers(t, 5, func(t *testing.T, w *world, sem func() *locks.Semaphore) {
 		var g gauge
@@ -83,7 +84,8 @@ func TestAsManyHoldAsThereArePermits(t *testing.T) {
 	})
 }
 
-// TestPermitsReleasedInChunks: a hundred goroutines of one client, eleven permits, given back some at a time.
+// TestPermitsReleasedInChunks: a hundred goroutines of one client, eleven permits, given back some
+// at a time.
 func TestPermitsReleasedInChunks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const goroutines, permits = 100, 11
@@ -112,8 +114,9 @@ func TestPermitsReleasedInChunks(t *testing.T) {
 	})
 }
 
-// TestPermitsAfterALongOutage: ten goroutines of one client pass a permit around; the server is away for longer than
-// their session lives. None has the permit meanwhile, and all go on afterwards.
+// TestPermitsAfterALongOutage: ten goroutines of one client pass a permit around; the server is
+// away for longer than their session lives. None has the permit meanwhile, and all go on
+// afterwards.
 func TestPermitsAfterALongOutage(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const goroutines = 10

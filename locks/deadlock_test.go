@@ -230,7 +230,8 @@ func TestDeadlockOfReaderWaitingBehindWriter(t *testing.T) {
 	})
 }
 
-// TestAPermitOfAnotherHolderIsAWayOut: a semaphore's waiter is stuck only if all holders that it needs are.
+// TestAPermitOfAnotherHolderIsAWayOut: a semaphore's waiter is stuck only if all holders that it
+// needs are.
 func TestAPermitOfAnotherHolderIsAWayOut(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, free := w.member("a"), w.member("b"), w.member("free")
@@ -253,7 +254,8 @@ func TestAPermitOfAnotherHolderIsAWayOut(t *testing.T) {
 	})
 }
 
-// TestAllHoldersOfPermitsInADeadlock: two holders of permits wait for the lock of the third, who waits for a permit.
+// TestAllHoldersOfPermitsInADeadlock: two holders of permits wait for the lock of the third, who
+// waits for a permit.
 func TestAllHoldersOfPermitsInADeadlock(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var older []<-chan nested
@@ -281,8 +283,9 @@ func TestAllHoldersOfPermitsInADeadlock(t *testing.T) {
 	})
 }
 
-// TestAskThatHoldsNothingOfADeadlockDoesNotFail: it was told of a lock that was released since, and stands in line before an ask of a deadlock. Its failure would end
-// nothing, though its record is the youngest.
+// TestAskThatHoldsNothingOfADeadlockDoesNotFail: it was told of a lock that was released since, and
+// stands in line before an ask of a deadlock. Its failure would end nothing, though its record is
+// the youngest.
 func TestAskThatHoldsNothingOfADeadlockDoesNotFail(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const path = "/locks/s"
@@ -338,7 +341,8 @@ func TestPermitHolderDeadlocksWithItself(t *testing.T) {
 	})
 }
 
-// TestPartsOfAMultiLockAreHeldMeanwhile: a multi-lock waits for a lock whose holder waits for another one of its parts.
+// TestPartsOfAMultiLockAreHeldMeanwhile: a multi-lock waits for a lock whose holder waits for
+// another one of its parts.
 func TestPartsOfAMultiLockAreHeldMeanwhile(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
@@ -425,7 +429,8 @@ func TestACarriedHoldIsInTheDeadlock(t *testing.T) {
 		_, err = locks.NewMutex(w.member("late").Client, "/locks/b").Lock(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
-	for _, text := range []string{"x", "{}", `[{"lock":"a"}]`, `[{"lock":"/a","node":"/a/b","zxid":-1}]`, strings.Repeat("x", 1<<20)} {
+	for _, text := range []string{"x", "{}", `[{"lock":"a"}]`, `[{"lock":"/a","node":"/a/b","zxid":-1}]`,
+		strings.Repeat("x", 1<<20)} {
 		_, err := locks.WithHeldLocks(t.Context(), text)
 		require.ErrorContains(t, err, "held locks")
 	}
@@ -452,7 +457,8 @@ func waitsOn(ctx context.Context, l locks.Locker) <-chan nested {
 	return done
 }
 
-// TestRecreatedClaimIsNoDeadlock: a process counts on a claim of its parent's that is another one's by now.
+// TestRecreatedClaimIsNoDeadlock: a process counts on a claim of its parent's that is another one's
+// by now.
 func TestRecreatedClaimIsNoDeadlock(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a").Client, w.member("b").Client, w.member("c").Client
@@ -508,7 +514,8 @@ func TestInvalidRecordsAreIgnored(t *testing.T) {
 		lb, err := locks.NewMutex(b, "/locks/b").Lock(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, a.MakeDirs(t.Context(), "/locks/a~waits/other"))
-		for i, data := range []string{"", "x", "{}", `{"v":1,"lock":"a"}`, `{"v":1,"lock":"/locks/a","node":"//"}`, `{"v":1,"lock":"/locks/b","held":[]}`, `{"v":1,"lock":"/locks/a","permits":-1}`} {
+		for i, data := range []string{"", "x", "{}", `{"v":1,"lock":"a"}`, `{"v":1,"lock":"/locks/a","node":"//"}`,
+			`{"v":1,"lock":"/locks/b","held":[]}`, `{"v":1,"lock":"/locks/a","permits":-1}`} {
 			name := "/locks/a~waits/_c_0-ask-" + string(rune('0'+i))
 			require.NoError(t, a.Create(t.Context(), name, []byte(data), framework.Ephemeral))
 		}
@@ -520,7 +527,8 @@ func TestInvalidRecordsAreIgnored(t *testing.T) {
 	})
 }
 
-// TestLostAskRecordIsCreatedAgain: its answer is lost, somebody deletes it, and the session that asks is lost.
+// TestLostAskRecordIsCreatedAgain: its answer is lost, somebody deletes it, and the session that
+// asks is lost.
 func TestLostAskRecordIsCreatedAgain(t *testing.T) {
 	for _, loss := range []string{"answer", "record", "session"} {
 		t.Run(loss, func(t *testing.T) {

@@ -17,19 +17,21 @@ import (
 type Deadlock struct {
 	// Cycle begins with the youngest ask; see DeadlockError.
 	Cycle []DeadlockedAsk `json:"cycle"`
-	// Lasting says that the ask which would have to fail only reports (DeadlockReport): the deadlock lasts until one of the locks is released or taken away.
+	// Lasting says that the ask which would have to fail only reports (DeadlockReport): the
+	// deadlock lasts until one of the locks is released or taken away.
 	Lasting bool `json:"lasting"`
 }
 
 // maxUncertainLooks is how often Deadlocks looks at a cycle that is not certain.
 const maxUncertainLooks = 4
 
-// Deadlocks finds the deadlocks among the asks that wait for locks at and below root. It only reads. An ask is seen after it has waited for about a
-// second under a lease; see WithDeadlockMode. Deadlocks reports a deadlock once all its asks have confirmed it, and waits for that up to four
+// Deadlocks finds the deadlocks among the asks that wait for locks at and below root. It only
+// reads. An ask is seen after it has waited for about a second under a lease; see WithDeadlockMode.
+// Deadlocks reports a deadlock once all its asks have confirmed it, and waits for that up to four
 // seconds. In the default mode most deadlocks end by then.
 //
-// It looks at 100,000 nodes, and at 2000 asks. With more of them it returns what it has found, and an error that wraps framework.ErrTooLarge. It
-// leaves out directories that it may not read.
+// It looks at 100,000 nodes, and at 2000 asks. With more of them it returns what it has found, and
+// an error that wraps framework.ErrTooLarge. It leaves out directories that it may not read.
 func Deadlocks(ctx context.Context, client *framework.Client, root string) ([]Deadlock, error) {
 	if client == nil {
 		return nil, errors.New("deadlocks: the client is nil")
@@ -49,7 +51,8 @@ func Deadlocks(ctx context.Context, client *framework.Client, root string) ([]De
 	return found, failure.Wrap("deadlocks", root, err)
 }
 
-// DeadlocksAt is Deadlocks among the asks that wait for the locks at these paths, for the locks that the callers of those asks hold, and so on. It does not look for locks below them.
+// DeadlocksAt is Deadlocks among the asks that wait for the locks at these paths, for the locks
+// that the callers of those asks hold, and so on. It does not look for locks below them.
 func DeadlocksAt(ctx context.Context, client *framework.Client, paths ...string) (found []Deadlock, err error) {
 	if client == nil {
 		return nil, errors.New("deadlocks: the client is nil")
@@ -64,8 +67,10 @@ func DeadlocksAt(ctx context.Context, client *framework.Client, paths ...string)
 	return found, err
 }
 
-// searchDeadlocks looks for deadlocks among the asks that wait for some locks, until it has seen no cycle that is not certain, a few times.
-func searchDeadlocks(ctx context.Context, s *framework.Session, root string, locks []string) (found []Deadlock, err error) {
+// searchDeadlocks looks for deadlocks among the asks that wait for some locks, until it has seen no
+// cycle that is not certain, a few times.
+func searchDeadlocks(ctx context.Context, s *framework.Session, root string,
+	locks []string) (found []Deadlock, err error) {
 	for range maxUncertainLooks {
 		g, failed := readAskGraph(ctx, sessionReads{s, func(int) {}}, root, locks)
 		if failed != nil {
@@ -96,7 +101,8 @@ func awaitedLocks(ctx context.Context, s *framework.Session, root string) (locks
 		path := ahead[len(ahead)-1]
 		ahead = ahead[:len(ahead)-1]
 		if looked == maxList {
-			return locks, fmt.Errorf("%w: of more than %d nodes the others are left out, from %s on", framework.ErrTooLarge, maxList, path)
+			return locks, fmt.Errorf("%w: of more than %d nodes the others are left out, from %s on",
+				framework.ErrTooLarge, maxList, path)
 		}
 		names, _, err := s.Children(ctx, path)
 		if errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNoAuth) {

@@ -20,15 +20,16 @@ func TestDoHoldsMeanwhile(t *testing.T) {
 		type key struct{}
 		l, other := kind.make(w.member("a").Client), kind.make(w.member("b").Client)
 		node := ""
-		err := locks.Do(context.WithValue(t.Context(), key{}, 1), l, func(ctx context.Context, lease *locks.Lease) error {
-			node = lease.Node()
-			require.NoError(t, ctx.Err())
-			require.NoError(t, lease.Err())
-			require.Equal(t, 1, ctx.Value(key{}))
-			_, err := other.TryLock(t.Context())
-			require.ErrorIs(t, err, locks.ErrNotAcquired)
-			return nil
-		})
+		err := locks.Do(context.WithValue(t.Context(), key{}, 1), l,
+			func(ctx context.Context, lease *locks.Lease) error {
+				node = lease.Node()
+				require.NoError(t, ctx.Err())
+				require.NoError(t, lease.Err())
+				require.Equal(t, 1, ctx.Value(key{}))
+				_, err := other.TryLock(t.Context())
+				require.ErrorIs(t, err, locks.ErrNotAcquired)
+				return nil
+			})
 		require.NoError(t, err)
 		require.NotEmpty(t, node)
 		_, there := w.zk.Node(node)
@@ -39,7 +40,8 @@ func TestDoHoldsMeanwhile(t *testing.T) {
 
 func TestDoReturnsTheError(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
-		err := locks.Do(t.Context(), kind.make(w.member("a").Client), func(context.Context, *locks.Lease) error { return errFoo })
+		err := locks.Do(t.Context(), kind.make(w.member("a").Client),
+			func(context.Context, *locks.Lease) error { return errFoo })
 		require.Equal(t, errFoo, err)
 		require.Empty(t, w.ephemerals())
 	})
@@ -83,12 +85,13 @@ func TestDoIsNotRunWithoutTheLock(t *testing.T) {
 func TestDoTellsOfALossInside(t *testing.T) {
 	for _, returned := range []error{nil, errFoo, context.Canceled} {
 		eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
-			err := locks.Do(t.Context(), kind.make(w.member("a").Client), func(ctx context.Context, lease *locks.Lease) error {
-				require.NoError(t, w.zk.Expire(lease.Session()))
-				<-ctx.Done()
-				require.ErrorIs(t, context.Cause(ctx), framework.ErrSessionLost)
-				return returned
-			})
+			err := locks.Do(t.Context(), kind.make(w.member("a").Client),
+				func(ctx context.Context, lease *locks.Lease) error {
+					require.NoError(t, w.zk.Expire(lease.Session()))
+					<-ctx.Done()
+					require.ErrorIs(t, context.Cause(ctx), framework.ErrSessionLost)
+					return returned
+				})
 			require.ErrorIs(t, err, framework.ErrSessionLost)
 			if returned != nil {
 				require.ErrorIs(t, err, returned)
@@ -100,11 +103,12 @@ func TestDoTellsOfALossInside(t *testing.T) {
 
 func TestDoReportsLossOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		err := locks.Do(t.Context(), locks.NewMutex(w.member("a").Client, path), func(ctx context.Context, lease *locks.Lease) error {
-			require.NoError(t, w.zk.Expire(lease.Session()))
-			<-ctx.Done()
-			return lease.Err()
-		})
+		err := locks.Do(t.Context(), locks.NewMutex(w.member("a").Client, path),
+			func(ctx context.Context, lease *locks.Lease) error {
+				require.NoError(t, w.zk.Expire(lease.Session()))
+				<-ctx.Done()
+				return lease.Err()
+			})
 		require.ErrorIs(t, err, framework.ErrSessionLost)
 		require.NotContains(t, err.Error(), "\n", "once is enough")
 	})
@@ -139,7 +143,8 @@ func TestTheFunctionsContextEndsWithTheCallers(t *testing.T) {
 	})
 }
 
-// TestDoReturnsWhileCutOff: the release is finished in the background at the latest when the session has ended.
+// TestDoReturnsWhileCutOff: the release is finished in the background at the latest when the
+// session has ended.
 func TestDoReturnsWhileCutOff(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		a := w.member("a")
@@ -156,7 +161,8 @@ func TestDoReturnsWhileCutOff(t *testing.T) {
 	})
 }
 
-// TestDoEndsItsReleaseWhileCutOff: a release that cannot reach the servers holds nobody up for longer than a cleanup may last.
+// TestDoEndsItsReleaseWhileCutOff: a release that cannot reach the servers holds nobody up for
+// longer than a cleanup may last.
 func TestDoEndsItsReleaseWhileCutOff(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		a := w.member("a")

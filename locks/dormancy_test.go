@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestAskCancelledWhileSessionWakesLeavesNoNodes ends asks at many moments of the first acquisition after an idle hour.
+// TestAskCancelledWhileSessionWakesLeavesNoNodes ends asks at many moments of the first acquisition
+// after an idle hour.
 func TestAskCancelledWhileSessionWakesLeavesNoNodes(t *testing.T) {
 	for at := range 30 {
 		in(t, func(t *testing.T, w *world) {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestTwoReadersInAWritersPlaceKeepAWriterOut: the next writer of their session has the next number, and hears of it after they
-// have taken their place.
+// TestTwoReadersInAWritersPlaceKeepAWriterOut: the next writer of their session has the next
+// number, and hears of it after they have taken their place.
 func TestTwoReadersInAWritersPlaceKeepAWriterOut(t *testing.T) {
 	for _, first := range []string{"r1", "r2"} {
 		t.Run(first+" leaves first", func(t *testing.T) {

@@ -34,8 +34,8 @@ func TestClaimIsRetriedAfterLostSession(t *testing.T) {
 	})
 }
 
-// TestAMultiLockEndsBeforeAPartHasItsNextHolder has a part end alone, whose next holder is a goroutine of the same
-// client: it is told in memory.
+// TestAMultiLockEndsBeforeAPartHasItsNextHolder has a part end alone, whose next holder is a
+// goroutine of the same client: it is told in memory.
 func TestAMultiLockEndsBeforeAPartHasItsNextHolder(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestContentionOnRealServers lets clients with own sessions, on all servers, add to a number that only the
-// lock protects.
+// TestContentionOnRealServers lets clients with own sessions, on all servers, add to a number that
+// only the lock protects.
 func TestContentionOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	const clients, rounds = 8, 30

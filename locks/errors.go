@@ -10,32 +10,36 @@ import (
 var (
 	// ErrNotAcquired is returned by TryLock and its like when another contender holds or waits.
 	ErrNotAcquired = waitline.ErrNotAcquired
-	// ErrReleased is the cause of a lease's end by Release. It is also returned for a use of a released lease, such as a transaction with its Guard.
+	// ErrReleased is the cause of a lease's end by Release. It is also returned for a use of a
+	// released lease, such as a transaction with its Guard.
 	ErrReleased = errors.New("lease released")
-	// ErrKindMixed is returned when a directory holds contenders of another kind. Each kind would see only itself, and both would hold.
+	// ErrKindMixed is returned when a directory holds contenders of another kind. Each kind would
+	// see only itself, and both would hold.
 	ErrKindMixed = waitline.ErrKindMixed
 	// ErrMaxHold is the cause of a lease's end when it was held longer than WithMaxHold allows.
 	ErrMaxHold = errors.New("lease held too long")
-	// ErrHeld is returned when the context belongs to a lease of the same lock: the wait would last forever. A lock with WithReentry
-	// grants a nested lease instead.
+	// ErrHeld is returned when the context belongs to a lease of the same lock: the wait would last
+	// forever. A lock with WithReentry grants a nested lease instead.
 	ErrHeld = errors.New("the context already belongs to a lease of this lock")
-	// ErrUpgrade is returned when the context belongs to a read lease and the write lock is requested: two readers that both wait for
-	// the other's release would wait forever. Release the read lease first, and read again what it protected.
+	// ErrUpgrade is returned when the context belongs to a read lease and the write lock is
+	// requested: two readers that both wait for the other's release would wait forever. Release the
+	// read lease first, and read again what it protected.
 	ErrUpgrade = errors.New("a read lease cannot become a write lease")
-	// ErrPermits is returned when a semaphore's members do not agree on the number of permits, or when a number of permits is not
-	// possible.
+	// ErrPermits is returned when a semaphore's members do not agree on the number of permits, or
+	// when a number of permits is not possible.
 	ErrPermits = errors.New("number of permits")
-	// ErrDeadlock is returned when holders of locks wait for each other, to the youngest of their asks. The error is a *DeadlockError.
+	// ErrDeadlock is returned when holders of locks wait for each other, to the youngest of their
+	// asks. The error is a *DeadlockError.
 	ErrDeadlock = waitline.ErrDeadlock
-	// ErrNotClaim is returned when the node at a claim's path belongs to no session, such as the directory of another lock. The wait
-	// for its end could last forever.
+	// ErrNotClaim is returned when the node at a claim's path belongs to no session, such as the
+	// directory of another lock. The wait for its end could last forever.
 	ErrNotClaim = errors.New("the path is taken by a node that belongs to no session")
 	// ErrHolderGone is returned when the node of the lease to revoke does not exist any more.
 	ErrHolderGone = errors.New("the holder is gone")
 )
 
-// PermitsError is returned when a semaphore's members do not agree on the number of permits, or when a call requests more permits than
-// the limit. It wraps ErrPermits.
+// PermitsError is returned when a semaphore's members do not agree on the number of permits, or
+// when a call requests more permits than the limit. It wraps ErrPermits.
 type PermitsError struct {
 	// Path is the semaphore's path.
 	Path string

@@ -18,7 +18,8 @@ func TestANodeIsEvictedAsItWasSeen(t *testing.T) {
 		r, err := locks.Inspect(t.Context(), b.Client, "/l")
 		require.NoError(t, err)
 		seen := r.Holders[0]
-		require.ErrorIs(t, locks.Evict(t.Context(), b.Client, seen.Node, seen.Token+1), locks.ErrHolderGone, "another one of that name")
+		require.ErrorIs(t, locks.Evict(t.Context(), b.Client, seen.Node, seen.Token+1), locks.ErrHolderGone,
+			"another one of that name")
 		require.NoError(t, l.Err())
 		require.NoError(t, locks.Evict(t.Context(), b.Client, seen.Node, seen.Token))
 		require.ErrorIs(t, locks.Evict(t.Context(), b.Client, seen.Node, seen.Token), locks.ErrHolderGone)

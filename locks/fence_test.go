@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestALateGuardedWriteIsRefusedByTheServers: the condition of this process is asked before the release, and the transaction is sent
-// when the next holder has written already.
+// TestALateGuardedWriteIsRefusedByTheServers: the condition of this process is asked before the
+// release, and the transaction is sent when the next holder has written already.
 func TestALateGuardedWriteIsRefusedByTheServers(t *testing.T) {
 	for name, guards := range map[string]func(l *locks.Lease) []framework.Op{
 		"guard":  func(l *locks.Lease) []framework.Op { return []framework.Op{l.Guard()} },
@@ -39,9 +39,10 @@ func TestALateGuardedWriteIsRefusedByTheServers(t *testing.T) {
 	}
 }
 
-// lateWriteIsRefused requires that a's guarded write fails which is stopped between its last condition and its request, while a releases
-// and next is granted.
-func lateWriteIsRefused(t *testing.T, a, b *framework.Client, locker, next locks.Locker, guards func(l *locks.Lease) []framework.Op) {
+// lateWriteIsRefused requires that a's guarded write fails which is stopped between its last
+// condition and its request, while a releases and next is granted.
+func lateWriteIsRefused(t *testing.T, a, b *framework.Client, locker, next locks.Locker,
+	guards func(l *locks.Lease) []framework.Op) {
 	t.Helper()
 	require.NoError(t, a.Create(t.Context(), "/data", nil, framework.Persistent))
 	former := held(t, t.Context(), locker)
@@ -65,7 +66,8 @@ func lateWriteIsRefused(t *testing.T, a, b *framework.Client, locker, next locks
 	require.NoError(t, err)
 	require.Equal(t, "next", string(data))
 	require.NoError(t, asker.lease("next").Err())
-	_, err = b.Multi(t.Context(), append(guards(asker.lease("next")), framework.SetOp("/data", nil, framework.AnyVersion))...)
+	_, err = b.Multi(t.Context(),
+		append(guards(asker.lease("next")), framework.SetOp("/data", nil, framework.AnyVersion))...)
 	require.NoError(t, err, "the next holder's guard stands")
 	asker.release("next")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// FuzzPermitsIn reads a semaphore's record for a report, where anything may stand, by newer releases too. What the semaphore itself
-// can read must be shown as the same.
+// FuzzPermitsIn reads a semaphore's record for a report, where anything may stand, by newer
+// releases too. What the semaphore itself can read must be shown as the same.
 func FuzzPermitsIn(f *testing.F) {
 	f.Add([]byte(`{"v":1,"permits":3}`))
 	f.Add([]byte(`{"v":9,"permits":-3,"more":[1]}`))
@@ -28,7 +28,8 @@ func FuzzPermitsIn(f *testing.F) {
 
 // FuzzHeldLocks reads what a process is told that others hold.
 func FuzzHeldLocks(f *testing.F) {
-	for _, text := range []string{`[{"lock":"/a","node":"/a/_c_1-lock-0000000000","zxid":3}]`, "[]", "null", "", "[{}]", `[{"lock":"/a","node":"/a","zxid":9223372036854775807}]`} {
+	for _, text := range []string{`[{"lock":"/a","node":"/a/_c_1-lock-0000000000","zxid":3}]`, "[]", "null", "", "[{}]",
+		`[{"lock":"/a","node":"/a","zxid":9223372036854775807}]`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -46,7 +47,8 @@ func FuzzHeldLocks(f *testing.F) {
 func FuzzParseAskRecord(f *testing.F) {
 	for _, data := range []string{
 		`{"v":1,"lock":"/app/a","node":"/app/a/_c_1-lock-0000000000","zxid":3,"held":[{"lock":"/app/b","node":"/app/b/n","zxid":4}],"seen":5}`,
-		`{"v":1,"lock":"/app","node":"/apple","held":[{"lock":"/x","node":"/y","zxid":1}]}`, `{"v":9,"lock":"/app/a"}`, "{}", "null", "", "[]",
+		`{"v":1,"lock":"/app","node":"/apple","held":[{"lock":"/x","node":"/y","zxid":1}]}`, `{"v":9,"lock":"/app/a"}`,
+		"{}", "null", "", "[]",
 	} {
 		f.Add([]byte(data))
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// localHandoff passes one node's lease among goroutines, one turn after the other (WithLocalHandoff). The turns that share a node are a
-// slice.
+// localHandoff passes one node's lease among goroutines, one turn after the other
+// (WithLocalHandoff). The turns that share a node are a slice.
 //
-// Between two calls it is in one of these states: no goroutine waits or has the turn; some wait, and the node is being acquired; or one
-// goroutine has the turn, with a node or, once that was lost, without.
+// Between two calls it is in one of these states: no goroutine waits or has the turn; some wait,
+// and the node is being acquired; or one goroutine has the turn, with a node or, once that was
+// lost, without.
 type localHandoff struct {
 	lock     *commonLock
 	giveBack func(written bool) releaseProgress // endTurn, bound once: a turn costs one allocation less
@@ -42,7 +43,8 @@ type handoffWaiter struct {
 	outcome chan handoffOutcome // has room for the only one
 }
 
-// handoffOutcome is the result of a wait: a lease, an error, or the abort of the goroutine that acquired the node for all.
+// handoffOutcome is the result of a wait: a lease, an error, or the abort of the goroutine that
+// acquired the node for all.
 type handoffOutcome struct {
 	lease *Lease
 	err   error
@@ -97,14 +99,15 @@ func (h *localHandoff) tryTurn(ctx context.Context) (*Lease, error) {
 	return h.newTurn(ctx), nil
 }
 
-// acquireNodeIfNeeded has the node acquired if a goroutine waits for it, on behalf of all that wait: the place in the line is kept while one
-// of them waits.
+// acquireNodeIfNeeded has the node acquired if a goroutine waits for it, on behalf of all that
+// wait: the place in the line is kept while one of them waits.
 func (h *localHandoff) acquireNodeIfNeeded() {
 	if h.current != nil || h.acquiring || h.waiting.Len() == 0 {
 		return
 	}
 	first := h.waiting.Front().Value.(*handoffWaiter)
-	asking, place := withContenderPlace(withoutHeldLocks(context.WithoutCancel(first.ctx))) // each goroutine tells itself what it holds
+	// each goroutine tells itself what it holds
+	asking, place := withContenderPlace(withoutHeldLocks(context.WithoutCancel(first.ctx)))
 	ctx, cancel := context.WithCancel(asking)
 	h.acquiringPlace = place
 	h.acquiring, h.stopAcquiring = true, cancel
@@ -122,14 +125,16 @@ func (h *localHandoff) acquireNodeIfNeeded() {
 	}()
 }
 
-// nodeAcquired handles the outcome of an acquisition: the first goroutine that waits gets the first turn, or all get the error. It releases a node that nobody waits for.
+// nodeAcquired handles the outcome of an acquisition: the first goroutine that waits gets the first
+// turn, or all get the error. It releases a node that nobody waits for.
 func (h *localHandoff) nodeAcquired(acquired context.Context, o handoffOutcome) {
 	if !h.passOutcome(acquired, o) {
 		o.lease.endLease(ErrReleased)
 	}
 }
 
-// passOutcome passes the outcome of an acquisition on. It reports false for a node that nobody waits for.
+// passOutcome passes the outcome of an acquisition on. It reports false for a node that nobody
+// waits for.
 func (h *localHandoff) passOutcome(acquired context.Context, o handoffOutcome) (passed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +158,8 @@ func (h *localHandoff) passOutcome(acquired context.Context, o handoffOutcome) (
 	return true
 }
 
-// startSlice starts a slice on a node. When the node's lease ends, the current turn ends too, so that waiters need not wait for its release.
+// startSlice starts a slice on a node. When the node's lease ends, the current turn ends too, so
+// that waiters need not wait for its release.
 func (h *localHandoff) startSlice(node *Lease) {
 	h.node, h.until, h.turns = node, time.Now().Add(h.lock.opts.handoff), 0
 	context.AfterFunc(node.Context(), func() {
@@ -177,7 +183,8 @@ func (h *localHandoff) passTurn() {
 // newTurn returns the lease of a turn, within the node's.
 func (h *localHandoff) newTurn(ctx context.Context) *Lease {
 	h.turns++
-	t := &Lease{client: h.lock.client, path: h.lock.path, kind: h.lock.kind, node: h.node.node, token: h.node.token, turn: h.turns, session: h.node.session,
+	t := &Lease{client: h.lock.client, path: h.lock.path, kind: h.lock.kind, node: h.node.node, token: h.node.token,
+		turn: h.turns, session: h.node.session,
 		key: h.node.key, contender: h.node.contender, giveBack: h.giveBack}
 	t.standWithin(ctx, h.node)
 	h.current = t
@@ -191,8 +198,9 @@ func (h *localHandoff) sendToFirst(o handoffOutcome) {
 	}
 }
 
-// endTurn passes the turn on. It ends the slice instead if its time is over, if no goroutine waits, or if the turn has called Guard: the node is
-// deleted then, so that the servers refuse the turn's late transactions.
+// endTurn passes the turn on. It ends the slice instead if its time is over, if no goroutine waits,
+// or if the turn has called Guard: the node is deleted then, so that the servers refuse the turn's
+// late transactions.
 func (h *localHandoff) endTurn(written bool) releaseProgress {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,7 +239,8 @@ func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
 	}
 }
 
-// placeInLine returns the place of the asks of all goroutines that wait for a turn: at the node of the slice, or at the acquisition's node in line.
+// placeInLine returns the place of the asks of all goroutines that wait for a turn: at the node of
+// the slice, or at the acquisition's node in line.
 func (h *localHandoff) placeInLine() (askPlace, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -137,8 +137,8 @@ func TestLocalHandoffNeedsATime(t *testing.T) {
 	})
 }
 
-// TestSliceIsNotPassedToCancelledWaiter: a turn ends at the instant at which the one that waits for it gives up. The node's lease
-// was once left to nobody then, for ever.
+// TestSliceIsNotPassedToCancelledWaiter: a turn ends at the instant at which the one that waits for
+// it gives up. The node's lease was once left to nobody then, for ever.
 func TestSliceIsNotPassedToCancelledWaiter(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		mutex := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Hour))
@@ -163,11 +163,12 @@ func TestSliceIsNotPassedToCancelledWaiter(t *testing.T) {
 	})
 }
 
-// TestSliceTurnOnEndedNodeDoesNotBlockOthers: the node's lease ends at the instant at which a turn begins, whose holder
-// never releases it.
+// TestSliceTurnOnEndedNodeDoesNotBlockOthers: the node's lease ends at the instant at which a turn
+// begins, whose holder never releases it.
 func TestSliceTurnOnEndedNodeDoesNotBlockOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Hour), locks.WithMaxHold(time.Second))
+		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Hour),
+			locks.WithMaxHold(time.Second))
 		for i := range 3000 {
 			first := held(t, t.Context(), m)
 			done := make(chan struct{})
@@ -190,7 +191,8 @@ func TestSliceTurnOnEndedNodeDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
-// TestASliceKeepsItsPlaceInTheLine, whoever of its goroutines gives up, for as long as one of them waits.
+// TestASliceKeepsItsPlaceInTheLine, whoever of its goroutines gives up, for as long as one of them
+// waits.
 func TestASliceKeepsItsPlaceInTheLine(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		holder := lock(t, w.member("holder").Client)
@@ -273,12 +275,13 @@ func TestAPanicOfASlicesQueuedFunctionReachesTheFirst(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				holder := lock(t, w.member("holder").Client)
 				asks := 0
-				m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Second), locks.WithOnWait(func(int) {
-					time.Sleep(time.Second)
-					if asks++; asks == 1 {
-						fail()
-					}
-				}))
+				m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Second),
+					locks.WithOnWait(func(int) {
+						time.Sleep(time.Second)
+						if asks++; asks == 1 {
+							fail()
+						}
+					}))
 				ended := make(chan any)
 				go func() {
 					defer func() { ended <- recover() }()

@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// heldLock is a node that a caller holds while it asks for another lock. Paths include the client's root: processes may have different roots.
+// heldLock is a node that a caller holds while it asks for another lock. Paths include the client's
+// root: processes may have different roots.
 type heldLock struct {
 	Lock string `json:"lock"` // the lock's path
 	Node string `json:"node"`
@@ -63,10 +64,12 @@ const maxHeldLocks = 200
 // maxHeldText bounds the text of WithHeldLocks.
 const maxHeldText = 128 << 10
 
-// HeldLocks describes the locks that the caller holds by the leases of ctx, as text for another process of the same task, which passes it to
-// WithHeldLocks. It is "" if the caller holds no locks. It leaves out turns of a local handoff. The text contains paths and no secrets.
+// HeldLocks describes the locks that the caller holds by the leases of ctx, as text for another
+// process of the same task, which passes it to WithHeldLocks. It is "" if the caller holds no
+// locks. It leaves out turns of a local handoff. The text contains paths and no secrets.
 func HeldLocks(ctx context.Context) string {
-	all := slices.DeleteFunc(heldLocksOf(ctx).listHeld(), func(h heldLock) bool { return h.turn > 0 }) // its node may outlive the turn
+	// its node may outlive the turn
+	all := slices.DeleteFunc(heldLocksOf(ctx).listHeld(), func(h heldLock) bool { return h.turn > 0 })
 	if len(all) == 0 {
 		return ""
 	}
@@ -77,11 +80,12 @@ func HeldLocks(ctx context.Context) string {
 	return string(text)
 }
 
-// WithHeldLocks returns a context for work on behalf of another process, which holds locks: text is the result of HeldLocks in that process. The
-// detection of deadlocks treats asks under the context as asks of that process. The context does not end with those locks.
+// WithHeldLocks returns a context for work on behalf of another process, which holds locks: text is
+// the result of HeldLocks in that process. The detection of deadlocks treats asks under the context
+// as asks of that process. The context does not end with those locks.
 //
-// A held lock counts as long as its node exists, so an outdated text has no effect. A wrong text can make only such asks fail with a DeadlockError
-// that are under such a context themselves.
+// A held lock counts as long as its node exists, so an outdated text has no effect. A wrong text
+// can make only such asks fail with a DeadlockError that are under such a context themselves.
 func WithHeldLocks(ctx context.Context, text string) (context.Context, error) {
 	if text == "" {
 		return ctx, nil

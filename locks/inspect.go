@@ -13,11 +13,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Inspect reports the holders of the lock at path and its waiters. It knows the layouts of all kinds of locks, and those of Curator and
-// kazoo. It only reads, and leaves no watch.
+// Inspect reports the holders of the lock at path and its waiters. It knows the layouts of all
+// kinds of locks, and those of Curator and kazoo. It only reads, and leaves no watch.
 //
-// A path that does not exist, or is no lock, has a report of kind NoLock. Nodes that vanish meanwhile are left out. The connected server
-// answers, which may be a little behind the others. The error wraps framework.ErrTooLarge if a directory has more than 250,000 children,
+// A path that does not exist, or is no lock, has a report of kind NoLock. Nodes that vanish
+// meanwhile are left out. The connected server answers, which may be a little behind the others.
+// The error wraps framework.ErrTooLarge if a directory has more than 250,000 children,
 // framework.ErrNoAuth or framework.ErrInvalidPath, or is that of ctx.
 func Inspect(ctx context.Context, client *framework.Client, path string) (*Report, error) {
 	if client == nil {
@@ -94,9 +95,10 @@ func (i *pathInspection) readClaim(ctx context.Context) error {
 	return err
 }
 
-// readSemaphore reads the semaphore at the path, if there is one. Servers delete its directories while they are empty, and each of the names
-// may be another lock's. So it is a semaphore if there is a lease or a record of permits, or if both directories exist and contain no other
-// nodes. Otherwise its parts are other children.
+// readSemaphore reads the semaphore at the path, if there is one. Servers delete its directories
+// while they are empty, and each of the names may be another lock's. So it is a semaphore if there
+// is a lease or a record of permits, or if both directories exist and contain no other nodes.
+// Otherwise its parts are other children.
 func (i *pathInspection) readSemaphore(ctx context.Context, l directoryLayout) error {
 	leases, strange, err := i.readLeases(ctx, l)
 	if err != nil {
@@ -115,7 +117,8 @@ func (i *pathInspection) readSemaphore(ctx context.Context, l directoryLayout) e
 	i.report.Permits = permits
 	i.others = strange
 	i.report.Count += len(leases)
-	if err := i.readLine(ctx, znode.Join(i.path, waitline.LeasesPart), SemaphoreLock, leases, func(waitline.Position) bool { return true }); err != nil {
+	if err := i.readLine(ctx, znode.Join(i.path, waitline.LeasesPart), SemaphoreLock, leases,
+		func(waitline.Position) bool { return true }); err != nil {
 		return err
 	}
 	i.groupPermits()
@@ -123,7 +126,8 @@ func (i *pathInspection) readSemaphore(ctx context.Context, l directoryLayout) e
 }
 
 // readLeases lists the leases, and the other children of their directory.
-func (i *pathInspection) readLeases(ctx context.Context, l directoryLayout) (leases []waitline.Position, strange []string, err error) {
+func (i *pathInspection) readLeases(ctx context.Context,
+	l directoryLayout) (leases []waitline.Position, strange []string, err error) {
 	if !slices.Contains(l.parts, waitline.LeasesPart) {
 		return nil, nil, nil
 	}
@@ -204,7 +208,8 @@ func (i *pathInspection) readLines(ctx context.Context, l directoryLayout) error
 }
 
 // readLine reads contenders in their order. It skips nodes that are gone.
-func (i *pathInspection) readLine(ctx context.Context, dir string, kind LockKind, line []waitline.Position, holds func(waitline.Position) bool) error {
+func (i *pathInspection) readLine(ctx context.Context, dir string, kind LockKind, line []waitline.Position,
+	holds func(waitline.Position) bool) error {
 	for _, p := range line {
 		e, err := i.readEntry(ctx, znode.Join(dir, p.Name), kind)
 		if err != nil {

@@ -196,7 +196,8 @@ func TestInspectWithoutPermission(t *testing.T) {
 		b := w.member("b").Client
 		r := inspect(t, b, path)
 		require.Equal(t, []locks.Entry{{
-			Node: l.Node(), Token: l.Token(), Session: locks.SessionID(l.Session()), Since: r.Holders[0].Since, Hidden: true,
+			Node: l.Node(), Token: l.Token(), Session: locks.SessionID(l.Session()), Since: r.Holders[0].Since,
+			Hidden: true,
 		}}, r.Holders, "that there is a holder can be seen")
 		require.False(t, r.Holders[0].Since.IsZero())
 
@@ -210,8 +211,8 @@ func TestInspectWithoutPermission(t *testing.T) {
 	})
 }
 
-// TestInspectReadsSoMuchAndNoMore has more foreign children, and more of their data, than anybody wants to
-// read.
+// TestInspectReadsSoMuchAndNoMore has more foreign children, and more of their data, than anybody
+// wants to read.
 func TestInspectReadsSoMuchAndNoMore(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a").Client
@@ -260,7 +261,8 @@ func TestInspectLeavesNoNodesOrWatches(t *testing.T) {
 	})
 }
 
-// TestInspectOnRealServers looks at all kinds on an ensemble, from another server than their holders'.
+// TestInspectOnRealServers looks at all kinds on an ensemble, from another server than their
+// holders'.
 func TestInspectOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -274,7 +276,8 @@ func TestInspectOnRealServers(t *testing.T) {
 	}
 	a, b := member("a"), member("b")
 	for _, locker := range []locks.Locker{
-		locks.NewMutex(a, "/mutex"), locks.NewRWLock(a, "/rw").RLocker(), locks.NewSemaphore(a, "/sem", 3).Permits(2), locks.NewClaim(a, "/claim"),
+		locks.NewMutex(a, "/mutex"), locks.NewRWLock(a, "/rw").RLocker(), locks.NewSemaphore(a, "/sem", 3).Permits(2),
+		locks.NewClaim(a, "/claim"),
 	} {
 		_, err := locker.Lock(ctx)
 		require.NoError(t, err)

@@ -58,7 +58,8 @@ func TestInspectCuratorsSemaphore(t *testing.T) {
 	})
 }
 
-// TestLocksNamedAsASemaphoresPartsAreNone has directories that look like a semaphore at first sight.
+// TestLocksNamedAsASemaphoresPartsAreNone has directories that look like a semaphore at first
+// sight.
 func TestLocksNamedAsASemaphoresPartsAreNone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a").Client

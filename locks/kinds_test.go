@@ -153,8 +153,8 @@ func (w *world) claims() (paths []string) {
 	return paths
 }
 
-// nothingLeft checks that no contender, no permit and no claim is left, and no watch but shared ones on
-// nodes that still exist.
+// nothingLeft checks that no contender, no permit and no claim is left, and no watch but shared
+// ones on nodes that still exist.
 func (w *world) nothingLeft(t *testing.T) {
 	t.Helper()
 	time.Sleep(time.Second)

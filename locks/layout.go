@@ -45,8 +45,8 @@ func (l directoryLayout) childCount() (n int) {
 	return n
 }
 
-// kindOfChild returns the kind of lock that a child contends for. kazoo's contenders hold and wait by the same rules as readers and
-// writers.
+// kindOfChild returns the kind of lock that a child contends for. kazoo's contenders hold and wait
+// by the same rules as readers and writers.
 func kindOfChild(name string) (LockKind, waitline.Position) {
 	p, ok := waitline.ParsePosition(name)
 	if !ok {
@@ -71,7 +71,8 @@ func kindOfChild(name string) (LockKind, waitline.Position) {
 // holderFilter separates holders from waiters. It takes contenders in the order of the line.
 type holderFilter struct{ first, writer *waitline.Position }
 
-// admitsPosition reports whether the next contender holds the lock. Only the first contender and the first writer can block the next one.
+// admitsPosition reports whether the next contender holds the lock. Only the first contender and
+// the first writer can block the next one.
 func (h *holderFilter) admitsPosition(p waitline.Position) bool {
 	blocked := h.first != nil && h.first.Blocks(p) || h.writer != nil && h.writer.Blocks(p)
 	if h.first == nil {

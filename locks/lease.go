@@ -27,9 +27,9 @@ const (
 
 // Lease is what a lock grants.
 //
-// Guarantee: Context is done before the servers can grant the same lock again, as long as this process is scheduled (see package
-// framework). Not guaranteed: that a paused process notices the end in time. Pass Token to what the lock protects, and Guard to
-// ZooKeeper transactions.
+// Guarantee: Context is done before the servers can grant the same lock again, as long as this
+// process is scheduled (see package framework). Not guaranteed: that a paused process notices the
+// end in time. Pass Token to what the lock protects, and Guard to ZooKeeper transactions.
 type Lease struct {
 	client  *framework.Client
 	path    string
@@ -63,29 +63,36 @@ type Lease struct {
 
 // releaseProgress tells how far the deletion of a lease's nodes has come.
 type releaseProgress struct {
-	// written is closed when the deletion is in the connection's queue. It is nil if Release waits for gone.
+	// written is closed when the deletion is in the connection's queue. It is nil if Release waits
+	// for gone.
 	written <-chan struct{}
 	// gone is closed when the nodes are gone or the session has ended.
 	gone <-chan struct{}
-	// deletion tells why the servers have not confirmed that the nodes are gone. It is nil if there is no deletion to wait for.
+	// deletion tells why the servers have not confirmed that the nodes are gone. It is nil if there
+	// is no deletion to wait for.
 	deletion interface{ Err() error }
 	// afterGone is called by a Release that has waited for gone; it may be nil.
 	afterGone func()
-	// ended is the lease of the node, if its hold has ended with this release of a turn; see Lease.endUnmeasured.
+	// ended is the lease of the node, if its hold has ended with this release of a turn; see
+	// Lease.endUnmeasured.
 	ended *Lease
 }
 
-// Context is done when the lease has ended. Its cause wraps ErrReleased, ErrMaxHold, framework.ErrSessionLost, framework.ErrNodeGone or
-// framework.ErrClosed. It carries the values of the context of the call that acquired the lease, and does not end with that one. Its Err
-// reads the clock, as the lease's does.
+// Context is done when the lease has ended. Its cause wraps ErrReleased, ErrMaxHold,
+// framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It carries the values of
+// the context of the call that acquired the lease, and does not end with that one. Its Err reads
+// the clock, as the lease's does.
 func (l *Lease) Context() context.Context { return l.life.Context() }
 
-// Token is the fencing token: it rises with every exclusive grant on the path. What the lock protects should remember the highest token
-// that it has seen and refuse lower ones. A nested lease has the token of its outer lease, a reader that was a writer that of the writer, and the turns of a
-// slice share one: see Turn. The token of a semaphore or a claim tells grants apart, but is no fence.
+// Token is the fencing token: it rises with every exclusive grant on the path. What the lock
+// protects should remember the highest token that it has seen and refuse lower ones. A nested lease
+// has the token of its outer lease, a reader that was a writer that of the writer, and the turns of
+// a slice share one: see Turn. The token of a semaphore or a claim tells grants apart, but is no
+// fence.
 func (l *Lease) Token() int64 { return l.token }
 
-// Turn counts the leases of one slice, which share a token: compare token and turn as a pair. It is 0 without WithLocalHandoff.
+// Turn counts the leases of one slice, which share a token: compare token and turn as a pair. It is
+// 0 without WithLocalHandoff.
 func (l *Lease) Turn() int64 { return l.turn }
 
 // Path is the lock's path.
@@ -97,11 +104,13 @@ func (l *Lease) Node() string { return l.node }
 // Session is the number of the session that the lease belongs to.
 func (l *Lease) Session() int64 { return l.session.ID() }
 
-// Err is nil while the lease stands, else why it ended. It reads the clock, so it is right at once in a process that was paused.
+// Err is nil while the lease stands, else why it ended. It reads the clock, so it is right at once
+// in a process that was paused.
 func (l *Lease) Err() error { return l.life.Err() }
 
-// Remaining is the time until the lease ends, unless a later proof of life extends the time. A holder without a connection has this time to stop
-// in. WithMaxHold limits it, too. It is 0 once the lease has ended.
+// Remaining is the time until the lease ends, unless a later proof of life extends the time. A
+// holder without a connection has this time to stop in. WithMaxHold limits it, too. It is 0 once
+// the lease has ended.
 func (l *Lease) Remaining() time.Duration {
 	if l.Err() != nil {
 		return 0
@@ -122,12 +131,14 @@ func (l *Lease) Remaining() time.Duration {
 	return left
 }
 
-// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease stands. After the lease's end, the
-// client refuses to send the transaction. The servers refuse it once the lease's node is gone. Of several nodes, Guard checks
-// the first: they live with one session, unless the parts of a Multi belong to several clients. See Guards.
+// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease
+// stands. After the lease's end, the client refuses to send the transaction. The servers refuse it
+// once the lease's node is gone. Of several nodes, Guard checks the first: they live with one
+// session, unless the parts of a Multi belong to several clients. See Guards.
 //
-// A late transaction of this lease, on any client, never comes after one with the guard of the next lease. So a waiter of the same process is granted only when
-// the node is gone, not as soon as its deletion is on its way.
+// A late transaction of this lease, on any client, never comes after one with the guard of the next
+// lease. So a waiter of the same process is granted only when the node is gone, not as soon as its
+// deletion is on its way.
 func (l *Lease) Guard() framework.Op {
 	if len(l.parts) > 0 {
 		return primitives.When(l.parts[0].Guard(), l.Err)
@@ -138,7 +149,8 @@ func (l *Lease) Guard() framework.Op {
 	return primitives.When(framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion), l.Err)
 }
 
-// Guards is Guard for each of the lease's nodes. The servers refuse the transaction when any of them is gone.
+// Guards is Guard for each of the lease's nodes. The servers refuse the transaction when any of
+// them is gone.
 func (l *Lease) Guards() []framework.Op {
 	var ops []framework.Op
 	l.forEachNode(func(part *Lease, node string) {
@@ -164,18 +176,22 @@ func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 	}
 }
 
-// Release ends the lease's context, then deletes its nodes. It returns nil when the servers have confirmed that they are gone; else the error wraps
-// framework.ErrUnconfirmed and the reason. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. After that the deletion goes on in
-// the background, until the nodes are gone or the session has ended, and Client.Close waits for the deletion. The lease is over in any case.
+// Release ends the lease's context, then deletes its nodes. It returns nil when the servers have
+// confirmed that they are gone; else the error wraps framework.ErrUnconfirmed and the reason. It is
+// a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. After that the
+// deletion goes on in the background, until the nodes are gone or the session has ended, and
+// Client.Close waits for the deletion. The lease is over in any case.
 //
-// A second call waits for the same deletion. With WithAsyncRelease, Release does not wait for the deletion's answer, and returns nil without it. The release
-// of a nested lease deletes no node, nor does that of a turn which another turn of its slice follows.
+// A second call waits for the same deletion. With WithAsyncRelease, Release does not wait for the
+// deletion's answer, and returns nil without it. The release of a nested lease deletes no node, nor
+// does that of a turn which another turn of its slice follows.
 func (l *Lease) Release(ctx context.Context) error {
 	l.endLease(ErrReleased)
 	return failure.Wrap("release", l.path, l.release.wait(ctx, l.client))
 }
 
-// wait waits until the nodes are gone, or until their deletion is in the connection's queue if that is enough.
+// wait waits until the nodes are gone, or until their deletion is in the connection's queue if that
+// is enough.
 func (p releaseProgress) wait(ctx context.Context, client *framework.Client) error {
 	select {
 	case <-p.gone: // as of most turns: a timer would cost more than the turn
@@ -196,7 +212,8 @@ func (p releaseProgress) wait(ctx context.Context, client *framework.Client) err
 	return failure.Unconfirmed(p.err())
 }
 
-// err is why the servers have not confirmed that the nodes are gone. It is nil after their confirmation, and while there is no answer.
+// err is why the servers have not confirmed that the nodes are gone. It is nil after their
+// confirmation, and while there is no answer.
 func (p releaseProgress) err() error {
 	if p.deletion == nil {
 		return nil
@@ -204,18 +221,21 @@ func (p releaseProgress) err() error {
 	return p.deletion.Err()
 }
 
-// endLease ends the lease's context and then gives its nodes back. Only the first call has an effect.
+// endLease ends the lease's context and then gives its nodes back. Only the first call has an
+// effect.
 func (l *Lease) endLease(cause error) { l.endAndGiveBack(cause, false) }
 
-// endAndGiveBack is endLease. If written is true, l.release also tells when the deletion is in the connection's queue.
+// endAndGiveBack is endLease. If written is true, l.release also tells when the deletion is in the
+// connection's queue.
 func (l *Lease) endAndGiveBack(cause error, written bool) {
 	if ended := l.endUnmeasured(cause, written); ended != nil {
 		ended.measureEnd()
 	}
 }
 
-// endUnmeasured is endAndGiveBack without the measurement, which calls instruments of the user's. It returns the lease whose hold has ended, or nil: the caller calls its measureEnd
-// when no mutex is locked.
+// endUnmeasured is endAndGiveBack without the measurement, which calls instruments of the user's.
+// It returns the lease whose hold has ended, or nil: the caller calls its measureEnd when no mutex
+// is locked.
 func (l *Lease) endUnmeasured(cause error, written bool) (ended *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,8 +262,10 @@ func (l *Lease) endUnmeasured(cause error, written bool) (ended *Lease) {
 // measureEnd measures the hold, which has ended.
 func (l *Lease) measureEnd() { l.measures.End(l.life.Err(), ErrReleased, ErrMaxHold) }
 
-// holdNodes makes the lease stand for as long as a hold on its nodes, which tel measures. It fails when the session has ended.
-func (l *Lease) holdNodes(ctx context.Context, tel *waitline.Telemetry, node primitives.Created, more ...primitives.Created) error {
+// holdNodes makes the lease stand for as long as a hold on its nodes, which tel measures. It fails
+// when the session has ended.
+func (l *Lease) holdNodes(ctx context.Context, tel *waitline.Telemetry, node primitives.Created,
+	more ...primitives.Created) error {
 	h, err := l.session.Primitives().Hold(leaseContext{waitline.CallerContext(ctx), l}, node, more...)
 	if err != nil {
 		return err
@@ -258,8 +280,9 @@ func (l *Lease) standWithin(ctx context.Context, outer *Lease) {
 	l.life = outer.life.Child(leaseContext{waitline.CallerContext(ctx), l})
 }
 
-// watchEnd gives the lease's nodes back when its context ends by other means than Release, so that local waiters need not wait for the
-// Release. It also ends the lease after maxHold, unless that is 0. It returns the lease.
+// watchEnd gives the lease's nodes back when its context ends by other means than Release, so that
+// local waiters need not wait for the Release. It also ends the lease after maxHold, unless that is
+// 0. It returns the lease.
 func (l *Lease) watchEnd(maxHold time.Duration) *Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,7 +332,8 @@ func (l *Lease) standingNodes() (all []heldLock) {
 		if part.contender != nil { // a reader that was a writer has kept the writer's token
 			zxid = part.contender.Node().Zxid
 		}
-		all = append(all, heldLock{Lock: rootedPath(root, part.path), Node: rootedPath(root, node), Zxid: zxid, turn: part.turn})
+		all = append(all, heldLock{Lock: rootedPath(root, part.path), Node: rootedPath(root, node), Zxid: zxid,
+			turn: part.turn})
 	})
 	return all
 }

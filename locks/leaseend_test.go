@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// stopped is the clock of a process that is stopped: when it goes on, time has passed, and no timer has fired yet.
+// stopped is the clock of a process that is stopped: when it goes on, time has passed, and no timer
+// has fired yet.
 type stopped struct {
 	clock.Clock
 	ahead atomic.Int64
@@ -21,7 +22,8 @@ type stopped struct {
 
 func (c *stopped) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
 
-// TestLeaseOfStoppedProcessEndsAtOnce by the context of each kind of lease, whatever it lies within.
+// TestLeaseOfStoppedProcessEndsAtOnce by the context of each kind of lease, whatever it lies
+// within.
 func TestLeaseOfStoppedProcessEndsAtOnce(t *testing.T) {
 	for name, take := range map[string]func(ctx context.Context, c *framework.Client) (*locks.Lease, error){
 		"mutex": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {

@@ -123,7 +123,8 @@ func TestALocalWaiterLinksToTheOneBefore(t *testing.T) {
 func TestHoldsAreMeasured(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		reader := sdkmetric.NewManualReader()
-		m := w.zk.Member(t, "a", config, framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		m := w.zk.Member(t, "a", config,
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 		released, err := locks.NewMutex(m.Client, path).Lock(t.Context())
 		require.NoError(t, err)
 		_, err = locks.NewMutex(m.Client, path+"2", locks.WithMaxHold(3*time.Second)).Lock(t.Context())
@@ -150,7 +151,8 @@ func TestHoldsAreMeasured(t *testing.T) {
 		require.EqualValues(t, 0, sum("lockstep.lock.held"))
 		require.EqualValues(t, 0, sum("lockstep.lock.waiting"))
 		holds := map[string]float64{}
-		for _, p := range collected(t, reader)["lockstep.lock.hold.duration"].(metricdata.Histogram[float64]).DataPoints {
+		for _, p := range collected(t,
+			reader)["lockstep.lock.hold.duration"].(metricdata.Histogram[float64]).DataPoints {
 			reason, _ := p.Attributes.Value(attribute.Key("lockstep.reason"))
 			holds[reason.AsString()] = p.Sum
 		}

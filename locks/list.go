@@ -19,16 +19,19 @@ const maxList = 100_000
 // listedAtOnce is how many paths List reads together.
 const listedAtOnce = 1000
 
-// List yields a report of every lock at and below root: a directory before its children, names in their order. It reads up to a thousand
-// paths together, with few requests: about 10 for 1,000 locks of 5 nodes. It does not descend into the nodes of a lock. It descends
-// into other nodes in the lock's directory, and reports their locks apart. It does not descend into the directories in which a queue keeps its items:
-// "items", "lanes", "dead", "later" and "ids" beside each other, as package queue makes them. A lock with one of these names is reported all the same.
+// List yields a report of every lock at and below root: a directory before its children, names in
+// their order. It reads up to a thousand paths together, with few requests: about 10 for 1,000
+// locks of 5 nodes. It does not descend into the nodes of a lock. It descends into other nodes in
+// the lock's directory, and reports their locks apart. It does not descend into the directories in
+// which a queue keeps its items: "items", "lanes", "dead", "later" and "ids" beside each other, as
+// package queue makes them. A lock with one of these names is reported all the same.
 //
 // The servers do not know what an ephemeral node is for: List reports a single one as a claim.
 //
-// List yields an error for a directory that it may not read, or that has more than 250,000 children (framework.ErrNoAuth,
-// framework.ErrTooLarge), and goes on. After any other error it ends, as it does when it has looked at 100,000 nodes (framework.ErrTooLarge).
-// It leaves out nodes that vanish meanwhile, and perhaps those that are created meanwhile.
+// List yields an error for a directory that it may not read, or that has more than 250,000 children
+// (framework.ErrNoAuth, framework.ErrTooLarge), and goes on. After any other error it ends, as it
+// does when it has looked at 100,000 nodes (framework.ErrTooLarge). It leaves out nodes that vanish
+// meanwhile, and perhaps those that are created meanwhile.
 func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
 	return listUpTo(ctx, client, root, maxList)
 }
@@ -52,7 +55,8 @@ func listUpTo(ctx context.Context, client *framework.Client, root string, most i
 					return
 				}
 			case l.looked == most:
-				yield(nil, fmt.Errorf("list %s: %w: of more than %d nodes the others are left out, from %s on; look below a deeper path",
+				yield(nil, fmt.Errorf("list %s: %w: of more than %d nodes the others are left out, from %s on; look "+
+					"below a deeper path",
 					root, framework.ErrTooLarge, most, next.path))
 				return
 			default:
@@ -93,7 +97,8 @@ type lockLister struct {
 	looked int          // how many paths were inspected
 }
 
-// inspectNext inspects the next paths together, no more than most of them, and adds the paths below each of them behind it.
+// inspectNext inspects the next paths together, no more than most of them, and adds the paths below
+// each of them behind it.
 func (l *lockLister) inspectNext(ctx context.Context, most int) error {
 	var paths []string
 	first := len(l.ahead)

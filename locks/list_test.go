@@ -34,8 +34,10 @@ func TestSurvey(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
 		for _, locker := range []locks.Locker{
-			locks.NewMutex(a, "/z"), locks.NewMutex(a, "/team/deploy"), locks.NewMutex(a, "/team/deploy/nested/lock"), locks.NewMutex(b, "/team/locks"),
-			locks.NewRWLock(a, "/team/catalogue").RLocker(), locks.NewSemaphore(b, "/team/pool", 2), locks.NewClaim(b, "/team/claim"),
+			locks.NewMutex(a, "/z"), locks.NewMutex(a, "/team/deploy"), locks.NewMutex(a, "/team/deploy/nested/lock"),
+			locks.NewMutex(b, "/team/locks"),
+			locks.NewRWLock(a, "/team/catalogue").RLocker(), locks.NewSemaphore(b, "/team/pool", 2),
+			locks.NewClaim(b, "/team/claim"),
 		} {
 			_, err := locker.Lock(t.Context())
 			require.NoError(t, err)
@@ -73,7 +75,8 @@ func TestASurveyDoesNotDescendIntoContenders(t *testing.T) {
 		before := w.zk.Requests()
 		require.Len(t, survey(t, a, "/"), 2)
 		after := w.zk.Requests()
-		require.EqualValues(t, 12, after[zktest.OpMultiRead]-before[zktest.OpMultiRead], "a level more would be two requests more")
+		require.EqualValues(t, 12, after[zktest.OpMultiRead]-before[zktest.OpMultiRead],
+			"a level more would be two requests more")
 		require.Equal(t, before[zktest.OpExists], after[zktest.OpExists])
 		require.Equal(t, before[zktest.OpGetData], after[zktest.OpGetData])
 	})
@@ -99,7 +102,8 @@ func TestListSkipsDeletedNodes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
 		l := lock(t, a)
-		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMultiRead}) // the fourth is the list of the directory
+		// the fourth is the list of the directory
+		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMultiRead})
 		defer f.Cancel()
 		go func() {
 			time.Sleep(3*time.Second + time.Second/2)
@@ -140,7 +144,8 @@ func TestTheEndOfASurvey(t *testing.T) {
 	})
 }
 
-// TestAListOfManyLocksIsFewRequests has locks of a team each, and one with more waiters than are read at once.
+// TestAListOfManyLocksIsFewRequests has locks of a team each, and one with more waiters than are
+// read at once.
 func TestAListOfManyLocksIsFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		s, err := w.member("a").Client.Session(t.Context())
@@ -153,7 +158,8 @@ func TestAListOfManyLocksIsFewRequests(t *testing.T) {
 				want = append(want, dir+" mutex")
 				ops = append(ops, framework.CreateOp(dir, nil, framework.Persistent))
 				for i := range 5 {
-					ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/_c_%036d-lock-%010d", dir, i, i), nil, framework.Ephemeral))
+					ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/_c_%036d-lock-%010d", dir, i, i), nil,
+						framework.Ephemeral))
 				}
 			}
 			_, err := s.Multi(t.Context(), ops...)
@@ -167,8 +173,9 @@ func TestAListOfManyLocksIsFewRequests(t *testing.T) {
 	})
 }
 
-// TestAListDoesNotReadTheItemsOfAQueue has a queue that grows. Each look takes as many requests as the first, and finds what lies behind the
-// queue, and locks that have the names of a queue's directories.
+// TestAListDoesNotReadTheItemsOfAQueue has a queue that grows. Each look takes as many requests as
+// the first, and finds what lies behind the queue, and locks that have the names of a queue's
+// directories.
 func TestAListDoesNotReadTheItemsOfAQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
@@ -190,8 +197,11 @@ func TestAListDoesNotReadTheItemsOfAQueue(t *testing.T) {
 		}
 		look := func() int64 {
 			before := w.zk.Requests()
-			found := slices.DeleteFunc(survey(t, b, "/"), func(lock string) bool { return strings.HasPrefix(lock, "/jobs/writers/") }) // claims of those who put
-			require.Equal(t, []string{"/team/dead mutex", "/team/deploy mutex", "/team/items mutex", "/team/items/below mutex", "/team/other/lock mutex"}, found)
+			// claims of those who put
+			found := slices.DeleteFunc(survey(t, b, "/"),
+				func(lock string) bool { return strings.HasPrefix(lock, "/jobs/writers/") })
+			require.Equal(t, []string{"/team/dead mutex", "/team/deploy mutex", "/team/items mutex",
+				"/team/items/below mutex", "/team/other/lock mutex"}, found)
 			after := w.zk.Requests()
 			require.Equal(t, before[zktest.OpGetData], after[zktest.OpGetData])
 			return after[zktest.OpMultiRead] - before[zktest.OpMultiRead]

@@ -22,11 +22,13 @@ import (
 // number is the number that the server gave to a node, as text of one length.
 func number(node string) string { return node[len(node)-10:] }
 
-// TestAHundredGoroutinesOfOneSessionAreServedInOrder: one after the other, by the numbers of their nodes, though
-// most of the hand-over happens in memory. Whose node is still there with a lower number has been released.
+// TestAHundredGoroutinesOfOneSessionAreServedInOrder: one after the other, by the numbers of their
+// nodes, though most of the hand-over happens in memory. Whose node is still there with a lower
+// number has been released.
 func TestAHundredGoroutinesOfOneSessionAreServedInOrder(t *testing.T) {
 	const goroutines = 100
-	for name, opts := range map[string][]locks.MutexOption{"strict release": nil, "release on write": {locks.WithAsyncRelease()}} {
+	for name, opts := range map[string][]locks.MutexOption{"strict release": nil,
+		"release on write": {locks.WithAsyncRelease()}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				m := w.member("m")
@@ -63,7 +65,8 @@ func TestAHundredGoroutinesOfOneSessionAreServedInOrder(t *testing.T) {
 				wg.Wait()
 				require.Len(t, grants, goroutines)
 				require.True(t, slices.IsSorted(grants), "%v", grants)
-				require.LessOrEqual(t, w.requests()-before, int64(2*goroutines+10), "a create and a deletion each, and a few to begin")
+				require.LessOrEqual(t, w.requests()-before, int64(2*goroutines+10),
+					"a create and a deletion each, and a few to begin")
 				w.nothingLeft(t)
 			})
 		})
@@ -101,8 +104,8 @@ func (q *queue) serve(t *testing.T) (order []string) {
 	return order
 }
 
-// TestWaitersOfOneSessionThatGiveUp at the front, in the middle, at the end or nearly all leave the others in
-// their order.
+// TestWaitersOfOneSessionThatGiveUp at the front, in the middle, at the end or nearly all leave the
+// others in their order.
 func TestWaitersOfOneSessionThatGiveUp(t *testing.T) {
 	const waiters = 8
 	rows := map[string]func(w *world) func(i int) locks.Locker{
@@ -140,8 +143,8 @@ func TestWaitersOfOneSessionThatGiveUp(t *testing.T) {
 	}
 }
 
-// TestGivingUpAsOnesTurnComes: the wait's end and the release before it race. Whichever wins, the next one
-// is served, and nothing is left.
+// TestGivingUpAsOnesTurnComes: the wait's end and the release before it race. Whichever wins, the
+// next one is served, and nothing is left.
 func TestGivingUpAsOnesTurnComes(t *testing.T) {
 	for seed := range uint64(100) {
 		in(t, func(t *testing.T, w *world) {
@@ -175,7 +178,8 @@ func TestGivingUpAsOnesTurnComes(t *testing.T) {
 	}
 }
 
-// TestTheNextOfTheSessionIsServedWhileSuspended: the hand-over needs no server while the session's lease stands.
+// TestTheNextOfTheSessionIsServedWhileSuspended: the hand-over needs no server while the session's
+// lease stands.
 func TestTheNextOfTheSessionIsServedWhileSuspended(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("m"), w.member("other")
@@ -203,8 +207,8 @@ func TestTheNextOfTheSessionIsServedWhileSuspended(t *testing.T) {
 	})
 }
 
-// TestGuardedWritesOfNeighboursDoNotCross: at the server, what a holder wrote under guard comes after the deletion
-// of all nodes before its own, also what it was still writing while it released.
+// TestGuardedWritesOfNeighboursDoNotCross: at the server, what a holder wrote under guard comes
+// after the deletion of all nodes before its own, also what it was still writing while it released.
 func TestGuardedWritesOfNeighboursDoNotCross(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const holders = 100
@@ -230,7 +234,8 @@ func TestGuardedWritesOfNeighboursDoNotCross(t *testing.T) {
 			wg.Go(func() {
 				l := held(t, t.Context(), mutex)
 				write := func() error {
-					_, err := m.Multi(t.Context(), l.Guard(), framework.SetOp("/data", []byte(l.Node()), framework.AnyVersion))
+					_, err := m.Multi(t.Context(), l.Guard(),
+						framework.SetOp("/data", []byte(l.Node()), framework.AnyVersion))
 					return err
 				}
 				require.NoError(t, write())

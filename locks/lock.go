@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// commonLock is what all kinds of locks have in common: their path and options, and how a lease is acquired and released.
+// commonLock is what all kinds of locks have in common: their path and options, and how a lease is
+// acquired and released.
 type commonLock struct {
 	client *framework.Client
 	path   string
@@ -63,9 +64,11 @@ func (l *commonLock) tryAcquire(ctx context.Context) (*Lease, error) {
 	})
 }
 
-// acquire traces and measures the acquisition of a lease. Under a lease of the same lock, it returns a nested lease or refuses. Otherwise
-// it calls grant on session after session. permits is how many of a semaphore it wants.
-func (l *commonLock) acquire(ctx context.Context, op string, permits int, grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
+// acquire traces and measures the acquisition of a lease. Under a lease of the same lock, it
+// returns a nested lease or refuses. Otherwise it calls grant on session after session. permits is
+// how many of a semaphore it wants.
+func (l *commonLock) acquire(ctx context.Context, op string, permits int,
+	grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
 	if l.err != nil {
 		return nil, failure.Wrap(op, l.path, l.err)
 	}
@@ -85,8 +88,10 @@ func (l *commonLock) acquire(ctx context.Context, op string, permits int, grant 
 	return lease, failure.Wrap(op, l.path, err)
 }
 
-// acquireOnSession calls grant on session after session. Unless it only tries, it looks for deadlocks meanwhile if the caller holds locks.
-func (l *commonLock) acquireOnSession(ctx context.Context, op string, permits int, grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
+// acquireOnSession calls grant on session after session. Unless it only tries, it looks for
+// deadlocks meanwhile if the caller holds locks.
+func (l *commonLock) acquireOnSession(ctx context.Context, op string, permits int,
+	grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
 	if op != "try" {
 		if a := l.newAsk(ctx, permits); a != nil {
 			if l.line == nil { // a claim's
@@ -112,7 +117,8 @@ func (l *commonLock) newAsk(ctx context.Context, permits int) *activeAsk {
 	return &activeAsk{client: l.client, lock: l.path, permits: permits, mode: l.opts.deadlock, tel: l.tel, held: held}
 }
 
-// holderOf returns the lease of this lock that ctx belongs to, or a term of an election at its path; or nil.
+// holderOf returns the lease of this lock that ctx belongs to, or a term of an election at its
+// path; or nil.
 func (l *commonLock) holderOf(ctx context.Context) waitline.Holder {
 	if l.key == nil {
 		return nil
@@ -138,7 +144,8 @@ func (l *commonLock) acquireWithin(ctx context.Context, holder waitline.Holder) 
 
 // newNestedLease returns a lease on the node of another one, which ends with that one.
 func (l *commonLock) newNestedLease(ctx context.Context, outer *Lease) *Lease {
-	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: outer.node, token: outer.token, turn: outer.turn, session: outer.session,
+	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: outer.node, token: outer.token,
+		turn: outer.turn, session: outer.session,
 		key: outer.key, contender: outer.contender, giveBack: giveBackNothing}
 	lease.standWithin(ctx, outer)
 	return lease.watchEnd(l.opts.maxHold)
@@ -153,7 +160,8 @@ var closedChannel = func() chan struct{} {
 	return c
 }()
 
-// downgrade returns a read lease with the number and the token of a write lease. The writer's guard protects the create.
+// downgrade returns a read lease with the number and the token of a write lease. The writer's guard
+// protects the create.
 func (l *commonLock) downgrade(ctx context.Context, writer *Lease) (*Lease, error) {
 	c, err := l.line.Downgrade(ctx, writer.contender, l.contenderData(ctx), writer.Guard())
 	if errors.Is(err, waitline.ErrPlaceLost) {
@@ -165,9 +173,11 @@ func (l *commonLock) downgrade(ctx context.Context, writer *Lease) (*Lease, erro
 	return l.newLeaseInLine(ctx, c, writer.token)
 }
 
-// newLeaseInLine returns the lease of a contender that is granted. It fails when the session has ended, and the contender leaves then.
+// newLeaseInLine returns the lease of a contender that is granted. It fails when the session has
+// ended, and the contender leaves then.
 func (l *commonLock) newLeaseInLine(ctx context.Context, c *waitline.Contender, token int64) (*Lease, error) {
-	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: c.Node().Path, token: token, session: c.Session(), key: l.key, contender: c}
+	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: c.Node().Path, token: token,
+		session: c.Session(), key: l.key, contender: c}
 	lease.giveBack = func(written bool) releaseProgress {
 		if errors.Is(lease.Err(), framework.ErrNodeGone) {
 			c.Unlink()
@@ -187,9 +197,10 @@ func (l *commonLock) newLeaseInLine(ctx context.Context, c *waitline.Contender, 
 	return lease.watchEnd(l.opts.maxHold), nil
 }
 
-// deleteInBackground starts a deletion, and returns what a Release waits for. start calls queued, unless that is nil, when the deletion
-// is in the connection's queue.
-func (l *commonLock) deleteInBackground(written bool, start func(queued func()) primitives.Discarded) (releaseProgress, primitives.Discarded) {
+// deleteInBackground starts a deletion, and returns what a Release waits for. start calls queued,
+// unless that is nil, when the deletion is in the connection's queue.
+func (l *commonLock) deleteInBackground(written bool,
+	start func(queued func()) primitives.Discarded) (releaseProgress, primitives.Discarded) {
 	if !l.opts.asyncRelease && !written {
 		d := start(nil)
 		return releaseProgress{gone: d.Done(), deletion: d}, d

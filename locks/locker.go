@@ -5,20 +5,23 @@ import (
 	"errors"
 )
 
-// Locker is implemented by every lock. RWLock and Semaphore have further Lockers, see RWLock.RLocker and Semaphore.Permits.
+// Locker is implemented by every lock. RWLock and Semaphore have further Lockers, see
+// RWLock.RLocker and Semaphore.Permits.
 type Locker interface {
 	// Path is the lock's path.
 	Path() string
-	// Lock waits until the lock is granted. Its error is that of ctx when that ended the wait, or says why the lock cannot be granted. See Mutex.Lock.
+	// Lock waits until the lock is granted. Its error is that of ctx when that ended the wait, or
+	// says why the lock cannot be granted. See Mutex.Lock.
 	Lock(ctx context.Context) (*Lease, error)
 	// TryLock acquires the lock at once, or returns an error that wraps ErrNotAcquired.
 	TryLock(ctx context.Context) (*Lease, error)
 }
 
-// Do runs f while it holds the lock, and then releases the lock, even if f panics. The context of f ends with the lease and with ctx; f
-// must return soon after. Do waits for the release as Release does, also if ctx has ended. A release that the servers have not confirmed is logged: it does not
-// change what f has done. The error is that of Lock or of f. If the lease has ended before f, the error wraps the cause too, even if f returned nil: the lock did
-// not protect the last steps of f.
+// Do runs f while it holds the lock, and then releases the lock, even if f panics. The context of f
+// ends with the lease and with ctx; f must return soon after. Do waits for the release as Release
+// does, also if ctx has ended. A release that the servers have not confirmed is logged: it does not
+// change what f has done. The error is that of Lock or of f. If the lease has ended before f, the
+// error wraps the cause too, even if f returned nil: the lock did not protect the last steps of f.
 func Do(ctx context.Context, locker Locker, f func(ctx context.Context, lease *Lease) error) error {
 	lease, err := locker.Lock(ctx)
 	if err != nil {
@@ -27,7 +30,8 @@ func Do(ctx context.Context, locker Locker, f func(ctx context.Context, lease *L
 	defer func() {
 		lost := lease.Err() // the log of the client and the error of Do tell of it
 		if err := lease.Release(ctx); err != nil && lost == nil {
-			lease.client.Logger().Warn("a lock was given back, and the servers have not confirmed it", "path", locker.Path(), "error", err)
+			lease.client.Logger().Warn("a lock was given back, and the servers have not confirmed it", "path",
+				locker.Path(), "error", err)
 		}
 	}()
 	inside := lease.life.Child(lease.Context())

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// heldTogether delays the time of WithMaxHold for leases that a Multi acquires one after the other: the time counts from the moment when all are held,
-// or the Multi has failed.
+// heldTogether delays the time of WithMaxHold for leases that a Multi acquires one after the other:
+// the time counts from the moment when all are held, or the Multi has failed.
 type heldTogether struct {
 	mu      sync.Mutex
 	done    bool
@@ -16,14 +16,15 @@ type heldTogether struct {
 // heldTogetherKey is the context key of the heldTogether.
 type heldTogetherKey struct{}
 
-// acquiringTogether returns a context for the acquisition of several leases. The caller calls finish when all are held, or the acquisition has failed.
+// acquiringTogether returns a context for the acquisition of several leases. The caller calls
+// finish when all are held, or the acquisition has failed.
 func acquiringTogether(ctx context.Context) (within context.Context, finish func()) {
 	h := new(heldTogether)
 	return context.WithValue(ctx, heldTogetherKey{}, h), h.finishOnce
 }
 
-// afterAllHeld has start called when the acquisition that ctx belongs to is finished. It reports false if ctx belongs to no acquisition, or to a
-// finished one.
+// afterAllHeld has start called when the acquisition that ctx belongs to is finished. It reports
+// false if ctx belongs to no acquisition, or to a finished one.
 func afterAllHeld(ctx context.Context, start func()) bool {
 	h, ok := ctx.Value(heldTogetherKey{}).(*heldTogether)
 	if !ok {

@@ -142,8 +142,8 @@ func TestForgottenPermitsAreReleasedTogether(t *testing.T) {
 	})
 }
 
-// TestAForgottenHoldEndsWhileCutOff: the context ends in time without the servers, the node when they can be
-// reached again.
+// TestAForgottenHoldEndsWhileCutOff: the context ends in time without the servers, the node when
+// they can be reached again.
 func TestAForgottenHoldEndsWhileCutOff(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
@@ -213,8 +213,8 @@ func TestMaxHoldOfPartStartsWithMulti(t *testing.T) {
 	}
 }
 
-// TestMaxHoldOfPartOutlivesFailedMulti: a locker of the user's own keeps what it has asked for with the context of a multi-lock
-// that fails.
+// TestMaxHoldOfPartOutlivesFailedMulti: a locker of the user's own keeps what it has asked for with
+// the context of a multi-lock that fails.
 func TestMaxHoldOfPartOutlivesFailedMulti(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client

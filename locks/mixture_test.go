@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestKindsOfOnePathRefuseEachOther holds each kind at one path and asks for the others. A mutex and a
-// semaphore were both granted once.
+// TestKindsOfOnePathRefuseEachOther holds each kind at one path and asks for the others. A mutex
+// and a semaphore were both granted once.
 func TestKindsOfOnePathRefuseEachOther(t *testing.T) {
 	kinds := map[string]func(*framework.Client) locks.Locker{
 		"mutex":     func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path) },
@@ -54,7 +54,8 @@ func TestKazoosOwnNamesAreRefused(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			c := w.member("a").Client
 			require.NoError(t, c.MakeDirs(t.Context(), path))
-			require.NoError(t, c.Create(t.Context(), path+"/5f2b"+name+"0000000004", []byte("host"), framework.Ephemeral))
+			require.NoError(t, c.Create(t.Context(), path+"/5f2b"+name+"0000000004", []byte("host"),
+				framework.Ephemeral))
 			_, err := locks.NewMutex(c, path).Lock(t.Context())
 			require.ErrorIs(t, err, locks.ErrKindMixed)
 			require.ErrorContains(t, err, "5f2b"+name+"0000000004")
@@ -76,7 +77,8 @@ func TestOnWaitIsCalledForFirstInSemaphoreLine(t *testing.T) {
 		held, err := locks.NewSemaphore(w.member("a").Client, pool, 1).Lock(t.Context())
 		require.NoError(t, err)
 		var ahead []int
-		s := locks.NewSemaphore(w.member("b").Client, pool, 1, locks.WithOnWait(func(n int) { ahead = append(ahead, n) }))
+		s := locks.NewSemaphore(w.member("b").Client, pool, 1,
+			locks.WithOnWait(func(n int) { ahead = append(ahead, n) }))
 		time.AfterFunc(time.Second, func() { _ = held.Release(t.Context()) })
 		_, err = s.Lock(t.Context())
 		require.NoError(t, err)
@@ -85,12 +87,16 @@ func TestOnWaitIsCalledForFirstInSemaphoreLine(t *testing.T) {
 	})
 }
 
-// TestKazoosOwnNamesTakePart waits for those that stand before, and is waited for by nobody else's doing.
+// TestKazoosOwnNamesTakePart waits for those that stand before, and is waited for by nobody else's
+// doing.
 func TestKazoosOwnNamesTakePart(t *testing.T) {
 	for name, ask := range map[string]func(*framework.Client) locks.Locker{
 		"mutex":  func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path, locks.WithKazoo()) },
 		"writer": func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path, locks.WithKazoo()) },
-		"reader": func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path, locks.WithKazoo()).RLocker() },
+		"reader": func(c *framework.Client) locks.Locker {
+			return locks.NewRWLock(c, path,
+				locks.WithKazoo()).RLocker()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {

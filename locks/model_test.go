@@ -18,8 +18,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestRandomReadersAndWriters runs random programs of asks, tries, give-ups, releases, writers that go on as
-// readers and cuts, on several sessions, and compares each grant with the rules and with the server's nodes.
+// TestRandomReadersAndWriters runs random programs of asks, tries, give-ups, releases, writers that
+// go on as readers and cuts, on several sessions, and compares each grant with the rules and with
+// the server's nodes.
 func TestRandomReadersAndWriters(t *testing.T) {
 	const programs = 100
 	count := map[string]int{}
@@ -179,9 +180,11 @@ func (p *program) granted(a *ask) {
 		p.token = a.lease.Token()
 	}
 	for _, before := range p.before(a) {
-		// One whose context has ended leaves: it wakes the next of its session while its deletion is still on its way. If it was granted after
-		// all, it is compared with the holders when it tells so.
-		require.True(p.t, before.over || before.try || before.ctx.Err() != nil || before.lease != nil && before.lease.Err() != nil,
+		// One whose context has ended leaves: it wakes the next of its session while its deletion
+		// is still on its way. If it was granted after all, it is compared with the holders when it
+		// tells so.
+		require.True(p.t, before.over || before.try || before.ctx.Err() != nil ||
+			before.lease != nil && before.lease.Err() != nil,
 			"seed %d: %s overtakes %s, which waits", p.seed, a.name, before.name)
 	}
 }
@@ -318,7 +321,8 @@ func (p *program) settle() {
 	defer p.mu.Unlock()
 	line := p.line()
 	for i, n := range line {
-		blocked := slices.ContainsFunc(line[:i], func(o waitState) bool { return !(n.shared && o.shared) && number(o.path) != number(n.path) })
+		blocked := slices.ContainsFunc(line[:i],
+			func(o waitState) bool { return !(n.shared && o.shared) && number(o.path) != number(n.path) })
 		require.False(p.t, n.over, "seed %d: %s was left behind", p.seed, n.path)
 		require.Equal(p.t, !blocked, n.stands(), "seed %d: %s, the %d. of %d, granted", p.seed, n.path, i+1, len(line))
 	}
@@ -336,7 +340,8 @@ func (p *program) finish() {
 	require.Nil(p.t, p.pick((*ask).stands), "seed %d: granted late", p.seed)
 	p.done.Wait()
 	for name, a := range p.asks {
-		require.True(p.t, a.over || a.lease != nil && a.lease.Err() != nil, "seed %d: %s was never served", p.seed, name)
+		require.True(p.t, a.over || a.lease != nil && a.lease.Err() != nil, "seed %d: %s was never served", p.seed,
+			name)
 		a.cancel()
 	}
 	p.w.nothingLeft(p.t)

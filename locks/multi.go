@@ -18,16 +18,19 @@ import (
 
 // Multi is several locks of any kinds that are held all together or not at all.
 //
-// It acquires them one after the other in the order of their paths, not of the arguments, so that two multi-locks cannot wait for each
-// other. Keep to one Root for all clients. While you wait for a multi-lock, hold no other lock that a multi-lock may acquire.
-// The lease ends when one of the parts does, and its release releases all parts, last first. Its token is the highest of theirs, which
-// rises with every grant of the same exclusive locks. The time of a part's WithMaxHold counts from the moment when all are held.
+// It acquires them one after the other in the order of their paths, not of the arguments, so that
+// two multi-locks cannot wait for each other. Keep to one Root for all clients. While you wait for
+// a multi-lock, hold no other lock that a multi-lock may acquire. The lease ends when one of the
+// parts does, and its release releases all parts, last first. Its token is the highest of theirs,
+// which rises with every grant of the same exclusive locks. The time of a part's WithMaxHold counts
+// from the moment when all are held.
 type Multi struct {
 	lockers []Locker // in the order of their paths
 	err     error    // of the arguments; every call returns it
 }
 
-// NewMulti returns a lock of all lockers. There must be at least one, and each must have a path of its own.
+// NewMulti returns a lock of all lockers. There must be at least one, and each must have a path of
+// its own.
 func NewMulti(lockers ...Locker) *Multi {
 	m := &Multi{}
 	for _, l := range lockers {
@@ -64,20 +67,23 @@ func (m *Multi) Path() string {
 	return strings.Join(paths, ",")
 }
 
-// Lock waits until it holds all locks. When one fails it releases the others, waits for that until ctx ends, but no longer
-// than framework.Config.CleanupTimeout, and the error names the lock. If the session is lost
-// meanwhile, it begins again.
+// Lock waits until it holds all locks. When one fails it releases the others, waits for that until
+// ctx ends, but no longer than framework.Config.CleanupTimeout, and the error names the lock. If
+// the session is lost meanwhile, it begins again.
 func (m *Multi) Lock(ctx context.Context) (*Lease, error) {
 	return m.acquireWithRetries(ctx, "acquire", Locker.Lock)
 }
 
-// TryLock acquires all locks at once or returns an error that wraps ErrNotAcquired and names the first lock that was not free.
+// TryLock acquires all locks at once or returns an error that wraps ErrNotAcquired and names the
+// first lock that was not free.
 func (m *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	return m.acquireWithRetries(ctx, "try", Locker.TryLock)
 }
 
-// acquireWithRetries begins again, with pauses, while a part that was granted ends before the last part is granted.
-func (m *Multi) acquireWithRetries(ctx context.Context, op string, lock func(Locker, context.Context) (*Lease, error)) (*Lease, error) {
+// acquireWithRetries begins again, with pauses, while a part that was granted ends before the last
+// part is granted.
+func (m *Multi) acquireWithRetries(ctx context.Context, op string,
+	lock func(Locker, context.Context) (*Lease, error)) (*Lease, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -107,12 +113,15 @@ type partLostError struct{ part *Lease }
 
 func (*partLostError) Error() string { return "a lease ended meanwhile" }
 
-// acquireOnce acquires one part after the other, while those that were granted stand. It releases them if that fails or panics.
-func (m *Multi) acquireOnce(ctx context.Context, lock func(Locker, context.Context) (*Lease, error)) (combined *Lease, err error) {
+// acquireOnce acquires one part after the other, while those that were granted stand. It releases
+// them if that fails or panics.
+func (m *Multi) acquireOnce(ctx context.Context,
+	lock func(Locker, context.Context) (*Lease, error)) (combined *Lease, err error) {
 	var parts []*Lease
 	defer func() {
 		if combined == nil && len(parts) > 0 {
-			waiting, cancel := context.WithTimeout(ctx, parts[0].client.Config().CleanupTimeout) // the servers may refuse it
+			// the servers may refuse it
+			waiting, cancel := context.WithTimeout(ctx, parts[0].client.Config().CleanupTimeout)
 			defer cancel()
 			select {
 			case <-releaseInBackground(parts).gone:
@@ -161,8 +170,9 @@ func (m *Multi) combineLeases(ctx context.Context, parts []*Lease) *Lease {
 	return lease.watchEnd(0)
 }
 
-// releaseInBackground releases the parts, last first, each as soon as the deletion of the one before is in the connection's queue. Only parts
-// of one session wait for each other, so that a session without a connection does not delay others.
+// releaseInBackground releases the parts, last first, each as soon as the deletion of the one
+// before is in the connection's queue. Only parts of one session wait for each other, so that a
+// session without a connection does not delay others.
 func releaseInBackground(parts []*Lease) releaseProgress {
 	sessions := map[*framework.Session][]*Lease{}
 	for _, p := range slices.Backward(parts) {

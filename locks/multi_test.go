@@ -59,7 +59,8 @@ func (w *world) changes() (seen func() []string) {
 	}
 }
 
-// TestAMultiLocksOrder asks in an order that does not depend on what was given, and releases in reverse.
+// TestAMultiLocksOrder asks in an order that does not depend on what was given, and releases in
+// reverse.
 func TestAMultiLocksOrder(t *testing.T) {
 	for _, given := range [][]string{{"/m/a", "/m/b", "/m/c"}, {"/m/c", "/m/b", "/m/a"}, {"/m/b", "/m/c", "/m/a"}} {
 		in(t, func(t *testing.T, w *world) {
@@ -116,7 +117,8 @@ func TestFailedMultiLockHoldsNoPart(t *testing.T) {
 	foo := errors.New("foo")
 	for name, bad := range map[string]func(w *world, c *framework.Client) (lock locks.Locker, want error){
 		"refused by a lock of the user's": func(_ *world, c *framework.Client) (locks.Locker, error) {
-			return custom{locks.NewMutex(c, "/m/b"), func(context.Context) (*locks.Lease, error) { return nil, foo }}, foo
+			return custom{locks.NewMutex(c, "/m/b"), func(context.Context) (*locks.Lease, error) { return nil, foo }},
+				foo
 		},
 		"mixed kinds": func(w *world, c *framework.Client) (locks.Locker, error) {
 			held(w.t, w.t.Context(), locks.NewRWLock(c, "/m/b"))
@@ -136,7 +138,8 @@ func TestFailedMultiLockHoldsNoPart(t *testing.T) {
 				b, want := bad(w, c)
 				left := w.ephemerals()
 				m := locks.NewMulti(append(mutexes(c, "/m/c", "/m/a"), b)...)
-				for op, ask := range map[string]func(context.Context) (*locks.Lease, error){"acquire ": m.Lock, "try ": m.TryLock} {
+				for op, ask := range map[string]func(context.Context) (*locks.Lease, error){"acquire ": m.Lock,
+					"try ": m.TryLock} {
 					_, err := ask(t.Context())
 					require.ErrorIs(t, err, want)
 					require.ErrorContains(t, err, op+m.Path())
@@ -148,14 +151,16 @@ func TestFailedMultiLockHoldsNoPart(t *testing.T) {
 	}
 }
 
-// TestAPanicOfOneLeavesNoneHeld, be it the user's lock or the user's function; nor does the end of the goroutine.
+// TestAPanicOfOneLeavesNoneHeld, be it the user's lock or the user's function; nor does the end of
+// the goroutine.
 func TestAPanicOfOneLeavesNoneHeld(t *testing.T) {
 	for name, bad := range map[string]func(c *framework.Client) locks.Locker{
 		"a panic of a lock of the user's": func(c *framework.Client) locks.Locker {
 			return custom{locks.NewMutex(c, "/m/b"), func(context.Context) (*locks.Lease, error) { panic("x") }}
 		},
 		"the goroutine's end": func(c *framework.Client) locks.Locker {
-			return custom{locks.NewMutex(c, "/m/b"), func(context.Context) (*locks.Lease, error) { runtime.Goexit(); return nil, nil }}
+			return custom{locks.NewMutex(c, "/m/b"),
+				func(context.Context) (*locks.Lease, error) { runtime.Goexit(); return nil, nil }}
 		},
 		"a panic of the queued function": func(c *framework.Client) locks.Locker {
 			return locks.NewMutex(c, "/m/b", locks.WithOnWait(func(int) { panic("x") }))
@@ -179,8 +184,8 @@ func TestAPanicOfOneLeavesNoneHeld(t *testing.T) {
 	}
 }
 
-// TestMultiLocksOfMultiLocks have one order for all: a of {a, z} and b would else wait for z while it is held
-// by one that waits for b.
+// TestMultiLocksOfMultiLocks have one order for all: a of {a, z} and b would else wait for z while
+// it is held by one that waits for b.
 func TestMultiLocksOfMultiLocks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
@@ -229,12 +234,13 @@ func TestMultiTryLockNamesTheHeldLock(t *testing.T) {
 	})
 }
 
-// TestOneDeadlineForAll: the second wait has what the first has left, and what was held is given back at
-// the deadline.
+// TestOneDeadlineForAll: the second wait has what the first has left, and what was held is given
+// back at the deadline.
 func TestOneDeadlineForAll(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
-		first, second := held(t, t.Context(), locks.NewMutex(b, "/m/a")), held(t, t.Context(), locks.NewMutex(b, "/m/b"))
+		first, second := held(t, t.Context(), locks.NewMutex(b, "/m/a")),
+			held(t, t.Context(), locks.NewMutex(b, "/m/b"))
 		time.AfterFunc(6*time.Second, func() { _ = first.Release(context.Background()) })
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -248,7 +254,8 @@ func TestOneDeadlineForAll(t *testing.T) {
 	})
 }
 
-// TestASessionLostInTheMiddleBeginsAgain loses it while the first lock is held and the second waited for.
+// TestASessionLostInTheMiddleBeginsAgain loses it while the first lock is held and the second
+// waited for.
 func TestASessionLostInTheMiddleBeginsAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
@@ -273,7 +280,8 @@ func TestASessionLostInTheMiddleBeginsAgain(t *testing.T) {
 	})
 }
 
-// TestMultiPausesWhenPartIsLostRepeatedly has a first lock whose lease ends as soon as it is granted. It counts the tries of a minute.
+// TestMultiPausesWhenPartIsLostRepeatedly has a first lock whose lease ends as soon as it is
+// granted. It counts the tries of a minute.
 func TestMultiPausesWhenPartIsLostRepeatedly(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client

@@ -29,9 +29,11 @@ func TestAMixtureIsHeldTogether(t *testing.T) {
 		a, b := w.member("a").Client, w.member("b").Client
 		l := held(t, t.Context(), mixture(a))
 		require.Len(t, w.ephemerals(), 7, "two permits and what the claim's guard checks among them")
-		beside := held(t, t.Context(), locks.NewMulti(locks.NewRWLock(b, "/m/reading").RLocker(), locks.NewSemaphore(b, "/m/pool", 3)))
+		beside := held(t, t.Context(),
+			locks.NewMulti(locks.NewRWLock(b, "/m/reading").RLocker(), locks.NewSemaphore(b, "/m/pool", 3)))
 		for _, taken := range []locks.Locker{
-			locks.NewRWLock(b, "/m/reading"), locks.NewSemaphore(b, "/m/pool", 3), locks.NewClaim(b, "/m/claim"), locks.NewMutex(b, "/m/mutex"),
+			locks.NewRWLock(b, "/m/reading"), locks.NewSemaphore(b, "/m/pool", 3), locks.NewClaim(b, "/m/claim"),
+			locks.NewMutex(b, "/m/mutex"),
 			locks.NewRWLock(b, "/m/writing").RLocker(), mixture(b),
 		} {
 			refusedSoon(t, taken)
@@ -94,7 +96,8 @@ func TestAMixtureEndsWithItsSession(t *testing.T) {
 func TestPartsOfTwoClients(t *testing.T) {
 	for lost := range 2 {
 		in(t, func(t *testing.T, w *world) {
-			ms := []*locks.Mutex{locks.NewMutex(w.member("a").Client, "/m/a"), locks.NewMutex(w.member("b").Client, "/m/b")}
+			ms := []*locks.Mutex{locks.NewMutex(w.member("a").Client, "/m/a"),
+				locks.NewMutex(w.member("b").Client, "/m/b")}
 			parts := []*locks.Lease{held(t, t.Context(), ms[0]), held(t, t.Context(), ms[1])}
 			session := parts[lost].Session()
 			released(t, parts...)
@@ -113,7 +116,8 @@ func TestTheTimeLeftIsTheLeastOfAll(t *testing.T) {
 	for cut := range 2 {
 		in(t, func(t *testing.T, w *world) {
 			ms := []*zktest.Member{w.member("a"), w.member("b")}
-			l := held(t, t.Context(), locks.NewMulti(locks.NewMutex(ms[0].Client, "/m/a"), locks.NewMutex(ms[1].Client, "/m/b")))
+			l := held(t, t.Context(),
+				locks.NewMulti(locks.NewMutex(ms[0].Client, "/m/a"), locks.NewMutex(ms[1].Client, "/m/b")))
 			ms[cut].Link.BlackHole(true, true)
 			time.Sleep(timeout * 6 / 10)
 			least, most := sessionOf(t, ms[cut]).LeaseRemaining(), sessionOf(t, ms[1-cut]).LeaseRemaining()
@@ -155,7 +159,8 @@ func TestTheContextOfSeveralBelongsToEach(t *testing.T) {
 		before := w.requests()
 		for part, want := range map[locks.Locker]error{
 			locks.NewMutex(c, "/m/mutex"): locks.ErrHeld, locks.NewRWLock(c, "/m/writing"): locks.ErrHeld,
-			locks.NewRWLock(c, "/m/reading").RLocker(): locks.ErrHeld, locks.NewRWLock(c, "/m/reading"): locks.ErrUpgrade,
+			locks.NewRWLock(c, "/m/reading").RLocker(): locks.ErrHeld,
+			locks.NewRWLock(c, "/m/reading"):           locks.ErrUpgrade,
 		} {
 			_, err := part.Lock(l.Context())
 			require.ErrorIs(t, err, want)
@@ -171,7 +176,8 @@ func TestTheContextOfSeveralBelongsToEach(t *testing.T) {
 	})
 }
 
-// TestTheReleaseOfAPartLeavesNoOther: whoever wrote a lock of their own and keeps its lease may end it.
+// TestTheReleaseOfAPartLeavesNoOther: whoever wrote a lock of their own and keeps its lease may end
+// it.
 func TestTheReleaseOfAPartLeavesNoOther(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
@@ -192,11 +198,12 @@ func TestInvalidMultiLocksAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
 		for want, m := range map[string]*locks.Multi{
-			"of no locks":       locks.NewMulti(),
-			"lock that is nil":  locks.NewMulti(locks.NewMutex(c, "/m/a"), nil),
-			"/m/a twice":        locks.NewMulti(mutexes(c, "/m/a", "/m/b", "/m/a")...),
-			"/m/rw twice":       locks.NewMulti(locks.NewRWLock(c, "/m/rw"), locks.NewRWLock(c, "/m/rw").RLocker()),
-			"/m/pool twice":     locks.NewMulti(locks.NewSemaphore(c, "/m/pool", 3).Permits(1), locks.NewSemaphore(c, "/m/pool", 3).Permits(2)),
+			"of no locks":      locks.NewMulti(),
+			"lock that is nil": locks.NewMulti(locks.NewMutex(c, "/m/a"), nil),
+			"/m/a twice":       locks.NewMulti(mutexes(c, "/m/a", "/m/b", "/m/a")...),
+			"/m/rw twice":      locks.NewMulti(locks.NewRWLock(c, "/m/rw"), locks.NewRWLock(c, "/m/rw").RLocker()),
+			"/m/pool twice": locks.NewMulti(locks.NewSemaphore(c, "/m/pool", 3).Permits(1),
+				locks.NewSemaphore(c, "/m/pool", 3).Permits(2)),
 			"the client is nil": locks.NewMulti(locks.NewMutex(c, "/m/a"), locks.NewMutex(nil, "/m/b")),
 		} {
 			for _, ask := range []func(context.Context) (*locks.Lease, error){m.Lock, m.TryLock} {

@@ -108,7 +108,8 @@ func TestTheNodeNamesItsOwner(t *testing.T) {
 		require.Len(t, r.Holders, 1)
 		require.Empty(t, r.Waiters)
 		e := r.Holders[0]
-		require.Equal(t, []any{l.Node(), l.Token(), locks.SessionID(l.Session()), "alice", o.PID}, []any{e.Node, e.Token, e.Session, e.Owner, e.PID})
+		require.Equal(t, []any{l.Node(), l.Token(), locks.SessionID(l.Session()), "alice", o.PID},
+			[]any{e.Node, e.Token, e.Session, e.Owner, e.PID})
 	})
 }
 
@@ -146,7 +147,8 @@ func TestNoTwoHolders(t *testing.T) {
 	}
 }
 
-// TestCancelledWaitLeavesNoNodes ends the wait's context at every step, with replies lost on the way.
+// TestCancelledWaitLeavesNoNodes ends the wait's context at every step, with replies lost on the
+// way.
 func TestCancelledWaitLeavesNoNodes(t *testing.T) {
 	for seed := range uint64(60) {
 		in(t, func(t *testing.T, w *world) {
@@ -154,7 +156,8 @@ func TestCancelledWaitLeavesNoNodes(t *testing.T) {
 			h, a := w.member("h"), w.member("a")
 			held := lock(t, h.Client)
 			a.Link.Delay(10 * time.Millisecond)
-			for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpDelete, zktest.OpMulti} {
+			for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpDelete,
+				zktest.OpMulti} {
 				if r.IntN(2) == 0 {
 					s, _ := a.Session(t.Context())
 					w.zk.DropReply(1, zktest.Match{Op: op, Session: s.ID()})
@@ -183,7 +186,8 @@ func TestTimedOutWaitsLeaveOneWatch(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		waiters := w.zk.Watches()
-		waiters = slices.DeleteFunc(waiters, func(watch zktest.Watch) bool { return watch.Session == held.Session() }) // of its own node
+		// of its own node
+		waiters = slices.DeleteFunc(waiters, func(watch zktest.Watch) bool { return watch.Session == held.Session() })
 		require.LessOrEqual(t, len(waiters), 1)
 		require.Len(t, w.zk.Children(path), 1)
 		require.NoError(t, held.Release(t.Context()))
@@ -218,7 +222,8 @@ func TestBadInput(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
 		for bad, want := range map[string]string{
-			"": `invalid path ""`, "a": `invalid path "a"`, "/a/": `invalid path "/a/"`, "/": `the root cannot be a lock`,
+			"": `invalid path ""`, "a": `invalid path "a"`, "/a/": `invalid path "/a/"`,
+			"/":     `the root cannot be a lock`,
 			"/a//b": "empty element", "/a/../b": "relative element",
 			"/zookeeper": "belong to the servers", "/zookeeper/config": "belong to the servers",
 		} {
@@ -246,7 +251,8 @@ func TestForeignChildrenAndOtherKinds(t *testing.T) {
 		require.NoError(t, a.Create(t.Context(), path+"/readme", nil, framework.Persistent))
 		l := lock(t, a.Client)
 		require.NoError(t, l.Release(t.Context()))
-		_, err := sessionOf(t, a).Primitives().CreateProtected(t.Context(), primitives.ProtectedCreate{Dir: path, Name: "__READ__"})
+		_, err := sessionOf(t, a).Primitives().CreateProtected(t.Context(),
+			primitives.ProtectedCreate{Dir: path, Name: "__READ__"})
 		require.NoError(t, err)
 		_, err = locks.NewMutex(a.Client, path).Lock(t.Context())
 		require.ErrorIs(t, err, locks.ErrKindMixed)

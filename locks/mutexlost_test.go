@@ -37,7 +37,8 @@ func TestGuardedWritesOfALateHolderAreRefused(t *testing.T) {
 		la := lock(t, a.Client)
 		_, err := a.Multi(t.Context(), la.Guard(), framework.SetOp("/data", []byte("a"), framework.AnyVersion))
 		require.NoError(t, err)
-		// The operator's delete stands for what a stopped process does not see: its lease still looks good here.
+		// The operator's delete stands for what a stopped process does not see: its lease still
+		// looks good here.
 		require.NoError(t, b.Delete(t.Context(), la.Node(), framework.AnyVersion))
 		require.NoError(t, la.Err())
 		_, err = a.Multi(t.Context(), la.Guard(), framework.SetOp("/data", []byte("late"), framework.AnyVersion))

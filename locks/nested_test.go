@@ -108,7 +108,8 @@ func TestTheFirstEndOfANestedLeaseCounts(t *testing.T) {
 	})
 }
 
-// TestGoroutinesInheritTheHold lets many goroutines nest at once with a context that they inherited.
+// TestGoroutinesInheritTheHold lets many goroutines nest at once with a context that they
+// inherited.
 func TestGoroutinesInheritTheHold(t *testing.T) {
 	eachInheriting(t, func(t *testing.T, w *world, kind inherits) {
 		m := kind.make(w.member("a").Client, locks.WithReentry())
@@ -155,8 +156,8 @@ func TestWithoutReentryTheAskIsRefused(t *testing.T) {
 	})
 }
 
-// TestReentryIsByContext has goroutines with contexts of their own: the lock's value and the client are
-// the same, and still they exclude each other.
+// TestReentryIsByContext has goroutines with contexts of their own: the lock's value and the client
+// are the same, and still they exclude each other.
 func TestReentryIsByContext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := locks.NewMutex(w.member("a").Client, path, locks.WithReentry())
@@ -205,7 +206,8 @@ func TestAnEndedLeasesContextIsNoHold(t *testing.T) {
 func TestAnotherClientsContextIsNoHold(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		outer := held(t, t.Context(), locks.NewMutex(w.member("a").Client, path, locks.WithReentry()))
-		ctx, cancel := context.WithTimeout(outer.Context(), time.Second/2) // before the ask looks for a deadlock, which this is
+		// before the ask looks for a deadlock, which this is
+		ctx, cancel := context.WithTimeout(outer.Context(), time.Second/2)
 		defer cancel()
 		_, err := locks.NewMutex(w.member("b").Client, path, locks.WithReentry()).Lock(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -38,7 +38,8 @@ type lockOptions struct {
 	deadlock     DeadlockMode
 }
 
-// anyOption fits all kinds. Each With function returns it as an option of those kinds only that have a use for it.
+// anyOption fits all kinds. Each With function returns it as an option of those kinds only that
+// have a use for it.
 type anyOption func(*lockOptions) error
 
 func (o anyOption) applyToMutex(to *lockOptions) error     { return o(to) }
@@ -60,7 +61,8 @@ func optionsOf[O comparable](opts []O, apply func(O, *lockOptions) error) (all l
 	return all, err
 }
 
-// WithData writes data into the contender's node instead of the owner's description, which is JSON. data may have up to 64 KiB.
+// WithData writes data into the contender's node instead of the owner's description, which is JSON.
+// data may have up to 64 KiB.
 func WithData(data []byte) Option {
 	return anyOption(func(o *lockOptions) error {
 		if len(data) > maxData {
@@ -74,8 +76,9 @@ func WithData(data []byte) Option {
 // maxData bounds what a contender writes into its node: lists of owners are read often.
 const maxData = 64 << 10
 
-// WithMaxHold ends each lease after d, with ErrMaxHold as its cause, and grants the lock to the next waiter. So a hold that its holder
-// forgot to release ends, too. The holder must heed the lease's context. With WithLocalHandoff, d is the longest time of a whole slice: it counts from
+// WithMaxHold ends each lease after d, with ErrMaxHold as its cause, and grants the lock to the
+// next waiter. So a hold that its holder forgot to release ends, too. The holder must heed the
+// lease's context. With WithLocalHandoff, d is the longest time of a whole slice: it counts from
 // the grant of the node, and the turn that has the node then ends.
 func WithMaxHold(d time.Duration) Option {
 	return anyOption(func(o *lockOptions) error {
@@ -87,9 +90,12 @@ func WithMaxHold(d time.Duration) Option {
 	})
 }
 
-// WithAsyncRelease makes Release return once the deletion of the node is in the connection's queue, which saves the wait for the servers'
-// answer. Later requests of this client reach the servers later than the deletion, unless the servers refuse the deletion at first, as a server does that throttles: the client
-// then repeats it. A try of another client may still fail for a moment. Client.Close waits until the node is gone. A claim first checks that its node is still its own, which takes the time of one read.
+// WithAsyncRelease makes Release return once the deletion of the node is in the connection's queue,
+// which saves the wait for the servers' answer. Later requests of this client reach the servers
+// later than the deletion, unless the servers refuse the deletion at first, as a server does that
+// throttles: the client then repeats it. A try of another client may still fail for a moment.
+// Client.Close waits until the node is gone. A claim first checks that its node is still its own,
+// which takes the time of one read.
 func WithAsyncRelease() Option {
 	return anyOption(func(o *lockOptions) error {
 		o.asyncRelease = true
@@ -97,9 +103,10 @@ func WithAsyncRelease() Option {
 	})
 }
 
-// WithOnWait calls onWait each time that a wait begins, with the number of contenders ahead. A semaphore counts waiters, and calls it with 0
-// when the first of them waits for permits. The waiting goroutine calls onWait. With WithLocalHandoff, one goroutine calls it for all
-// waiting goroutines, and passes its panic on to the first waiter.
+// WithOnWait calls onWait each time that a wait begins, with the number of contenders ahead. A
+// semaphore counts waiters, and calls it with 0 when the first of them waits for permits. The
+// waiting goroutine calls onWait. With WithLocalHandoff, one goroutine calls it for all waiting
+// goroutines, and passes its panic on to the first waiter.
 func WithOnWait(onWait func(ahead int)) interface {
 	MutexOption
 	RWLockOption
@@ -114,11 +121,14 @@ func WithOnWait(onWait func(ahead int)) interface {
 	})
 }
 
-// WithDeadlockMode says what this lock's asks do about deadlocks across all processes: holders that wait for each other.
+// WithDeadlockMode says what this lock's asks do about deadlocks across all processes: holders that
+// wait for each other.
 //
-// An ask with the context of a lease (see Lease.Context) makes that lease's holder wait. When it has waited for a second, it records in a node beside
-// the lock what it waits for and what its caller holds, and looks for a cycle of such asks. In the default mode, DeadlockFail, the youngest ask of
-// the cycle fails with a *DeadlockError. Asks without a lease, and asks of less than a second, send no further requests.
+// An ask with the context of a lease (see Lease.Context) makes that lease's holder wait. When it
+// has waited for a second, it records in a node beside the lock what it waits for and what its
+// caller holds, and looks for a cycle of such asks. In the default mode, DeadlockFail, the youngest
+// ask of the cycle fails with a *DeadlockError. Asks without a lease, and asks of less than a
+// second, send no further requests.
 func WithDeadlockMode(mode DeadlockMode) Option {
 	return anyOption(func(o *lockOptions) error {
 		if mode < DeadlockFail || mode > DeadlockOff {
@@ -129,9 +139,10 @@ func WithDeadlockMode(mode DeadlockMode) Option {
 	})
 }
 
-// WithReentry grants a nested lease to a caller that locks with the context of its own lease (see Lease.Context): on the same node, with
-// the same token, until the outer lease ends or the nested one is released. Goroutines that inherit the context share the hold. Without
-// WithReentry such a call fails with ErrHeld.
+// WithReentry grants a nested lease to a caller that locks with the context of its own lease (see
+// Lease.Context): on the same node, with the same token, until the outer lease ends or the nested
+// one is released. Goroutines that inherit the context share the hold. Without WithReentry such a
+// call fails with ErrHeld.
 func WithReentry() interface {
 	MutexOption
 	RWLockOption
@@ -142,10 +153,11 @@ func WithReentry() interface {
 	})
 }
 
-// WithKazoo lets kazoo's own locks at the path (__lock__# and __rlock__#) take part, which are refused with ErrKindMixed otherwise. Tell
-// each of these to wait for Lockstep's by kazoo's extra_lock_patterns: ["lock-"] beside a Mutex; beside an RWLock, ["__WRIT__",
-// "__READ__"] for a Lock or WriteLock and ["__WRIT__"] for a ReadLock. A kazoo lock without these patterns holds beside the others, and
-// no client can see that from outside.
+// WithKazoo lets kazoo's own locks at the path (__lock__# and __rlock__#) take part, which are
+// refused with ErrKindMixed otherwise. Tell each of these to wait for Lockstep's by kazoo's
+// extra_lock_patterns: ["lock-"] beside a Mutex; beside an RWLock, ["__WRIT__", "__READ__"] for a
+// Lock or WriteLock and ["__WRIT__"] for a ReadLock. A kazoo lock without these patterns holds
+// beside the others, and no client can see that from outside.
 func WithKazoo() interface {
 	MutexOption
 	RWLockOption
@@ -156,13 +168,15 @@ func WithKazoo() interface {
 	})
 }
 
-// WithLocalHandoff lets the goroutines that share a Mutex pass one node's lease among them for up to d, before the lock goes to the next
-// contender in the line. A handoff is an exchange in memory instead of requests. The leases of one slice share the token, and Turn rises:
-// what the lock protects compares both, as a pair. The goroutines take turns in the order of their calls. They wait in the line together:
-// a goroutine that gives up loses no other goroutine's place. Among processes the line stays fair, with up to d for each.
+// WithLocalHandoff lets the goroutines that share a Mutex pass one node's lease among them for up
+// to d, before the lock goes to the next contender in the line. A handoff is an exchange in memory
+// instead of requests. The leases of one slice share the token, and Turn rises: what the lock
+// protects compares both, as a pair. The goroutines take turns in the order of their calls. They
+// wait in the line together: a goroutine that gives up loses no other goroutine's place. Among
+// processes the line stays fair, with up to d for each.
 //
-// The servers cannot tell the turns of a slice apart. So a turn that has called Guard or Guards is the last of its slice: its node is
-// deleted with it, and the next goroutine waits in the line.
+// The servers cannot tell the turns of a slice apart. So a turn that has called Guard or Guards is
+// the last of its slice: its node is deleted with it, and the next goroutine waits in the line.
 func WithLocalHandoff(d time.Duration) MutexOption {
 	return anyOption(func(o *lockOptions) error {
 		if d <= 0 {

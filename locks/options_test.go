@@ -9,10 +9,12 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestOptionsFitTheirLockKinds checks what the compiler accepts: the options that each With function returns.
+// TestOptionsFitTheirLockKinds checks what the compiler accepts: the options that each With
+// function returns.
 func TestOptionsFitTheirLockKinds(t *testing.T) {
 	kinds := []reflect.Type{
-		reflect.TypeFor[locks.MutexOption](), reflect.TypeFor[locks.RWLockOption](), reflect.TypeFor[locks.SemaphoreOption](), reflect.TypeFor[locks.ClaimOption](),
+		reflect.TypeFor[locks.MutexOption](), reflect.TypeFor[locks.RWLockOption](),
+		reflect.TypeFor[locks.SemaphoreOption](), reflect.TypeFor[locks.ClaimOption](),
 	}
 	for _, o := range []struct {
 		name string

@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// ownerRecord is what a lock's contender writes into its node, as JSON. Unknown fields of later versions are ignored.
+// ownerRecord is what a lock's contender writes into its node, as JSON. Unknown fields of later
+// versions are ignored.
 type ownerRecord struct {
 	// Version of the record.
 	Version int `json:"v"`
@@ -47,8 +48,9 @@ func isRevoked(data []byte) bool {
 	return ok && o.Revoked || bytes.Equal(data, revokeMark)
 }
 
-// withRevocation returns a node's data with the request for its holder's release. It keeps each byte of the owner's record: the field is the last one, and so the one that
-// counts. Other data become Curator's mark.
+// withRevocation returns a node's data with the request for its holder's release. It keeps each
+// byte of the owner's record: the field is the last one, and so the one that counts. Other data
+// become Curator's mark.
 func withRevocation(data []byte) []byte {
 	switch o, ok := parseOwner(data); {
 	case !ok:

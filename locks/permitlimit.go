@@ -21,8 +21,8 @@ type permitLimit struct {
 	known *permitRecord // as it was last read, or nil
 }
 
-// cachedRecord returns the last known record, and reads again if n is more than that allows. It refuses n if there are fewer permits. A grant
-// checks the record's version again.
+// cachedRecord returns the last known record, and reads again if n is more than that allows. It
+// refuses n if there are fewer permits. A grant checks the record's version again.
 func (l *permitLimit) cachedRecord(ctx context.Context, n int) (permitRecord, error) {
 	l.mu.Lock()
 	known := l.known
@@ -101,7 +101,8 @@ func (l *permitLimit) checkFits(p permitRecord, n int) error {
 }
 
 // watchRecord reads and watches the record. It refuses n if there are fewer permits.
-func (l *permitLimit) watchRecord(ctx context.Context, s *framework.Session, n int) (permitRecord, *framework.Watch, error) {
+func (l *permitLimit) watchRecord(ctx context.Context, s *framework.Session,
+	n int) (permitRecord, *framework.Watch, error) {
 	for {
 		data, st, w, err := s.WatchData(ctx, l.node)
 		if errors.Is(err, framework.ErrNoNode) { // another client has deleted it
@@ -127,8 +128,10 @@ func (l *permitLimit) watchRecord(ctx context.Context, s *framework.Session, n i
 	}
 }
 
-// setPermits changes the number of permits for all members. If another member changes it at the same time, the other number may be the one that stays.
-// The record must permit this member's number at the first read. Later it may not: this call, or another one at the same time, has set a number since.
+// setPermits changes the number of permits for all members. If another member changes it at the
+// same time, the other number may be the one that stays. The record must permit this member's
+// number at the first read. Later it may not: this call, or another one at the same time, has set a
+// number since.
 func (l *permitLimit) setPermits(ctx context.Context, n int) error {
 	accepted := int64(0) // the transaction that created the record that permitted this member's number
 	for {
@@ -148,7 +151,9 @@ func (l *permitLimit) setPermits(ctx context.Context, n int) error {
 				return fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, failed)
 			}
 			if now.created != p.created || now.version != p.version {
-				return nil // this number was set, or another one by another member: it is as if this one had been set just before
+				// this number was set, or another one by another member: it is as if this one had
+				// been set just before
+				return nil
 			}
 		case !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode):
 			return err
@@ -159,9 +164,9 @@ func (l *permitLimit) setPermits(ctx context.Context, n int) error {
 // errRecordReplaced says that permits were granted by a record that another client had deleted.
 var errRecordReplaced = errors.New("the record of the permits was replaced")
 
-// checkNotReplaced fails with errRecordReplaced if another record has taken the place of p. czxid is the record's
-// from behind the grant, or 0. The grant's transaction has checked only the version, and a record that was deleted and created again
-// begins with the same version.
+// checkNotReplaced fails with errRecordReplaced if another record has taken the place of p. czxid
+// is the record's from behind the grant, or 0. The grant's transaction has checked only the
+// version, and a record that was deleted and created again begins with the same version.
 func (l *permitLimit) checkNotReplaced(ctx context.Context, s *framework.Session, p permitRecord, czxid int64) error {
 	if czxid == 0 {
 		seen, err := s.Exists(ctx, l.node)

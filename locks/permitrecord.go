@@ -9,7 +9,8 @@ import (
 
 // permitRecord is the number of permits that a semaphore's members agree on, stored as JSON.
 type permitRecord struct {
-	// Declared is the number that the members were made with, Permits the number since the last Resize.
+	// Declared is the number that the members were made with, Permits the number since the last
+	// Resize.
 	Declared int `json:"declared"`
 	Permits  int `json:"permits"`
 
@@ -39,7 +40,8 @@ func (p permitRecord) encode() []byte {
 	return data
 }
 
-// permitsIn reads a semaphore's record for a report, as far as it can be understood; 0 if it cannot.
+// permitsIn reads a semaphore's record for a report, as far as it can be understood; 0 if it
+// cannot.
 func permitsIn(record []byte) int {
 	var p struct{ Permits int }
 	if err := json.Unmarshal(record, &p); err != nil {

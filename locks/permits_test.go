@@ -11,9 +11,12 @@ import (
 // survives being written again, with fields that this release does not know.
 func FuzzParsePermits(f *testing.F) {
 	for _, data := range []string{
-		`{"v":1,"declared":3,"permits":5}`, `{"v":1,"declared":3,"permits":5,"later":{"a":[1,2]}}`, `{"v":2,"declared":3,"permits":5}`,
-		`{"v":1,"declared":0,"permits":-5}`, `{"v":1,"declared":1e3,"permits":99999999999999999999}`, `{"v":null,"declared":null,"permits":null}`,
-		`{"V":1,"Declared":3,"Permits":5}`, `{"v":1,"declared":3,"permits":"5"}`, "{}", "[]", "null", "", "\x00\x00\x00\x03", "10.0.0.1",
+		`{"v":1,"declared":3,"permits":5}`, `{"v":1,"declared":3,"permits":5,"later":{"a":[1,2]}}`,
+		`{"v":2,"declared":3,"permits":5}`,
+		`{"v":1,"declared":0,"permits":-5}`, `{"v":1,"declared":1e3,"permits":99999999999999999999}`,
+		`{"v":null,"declared":null,"permits":null}`,
+		`{"V":1,"Declared":3,"Permits":5}`, `{"v":1,"declared":3,"permits":"5"}`, "{}", "[]", "null", "",
+		"\x00\x00\x00\x03", "10.0.0.1",
 	} {
 		f.Add([]byte(data))
 	}
@@ -37,7 +40,8 @@ func FuzzParsePermits(f *testing.F) {
 
 // FuzzSessionID reads what reports print, and anything else.
 func FuzzSessionID(f *testing.F) {
-	for _, text := range []string{"0x0", "0x100000abc", "0xffffffffffffffff", "-1", "0b1", "1_000", "0x", "session", ""} {
+	for _, text := range []string{"0x0", "0x100000abc", "0xffffffffffffffff", "-1", "0b1", "1_000", "0x",
+		"session", ""} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -54,8 +58,10 @@ func FuzzSessionID(f *testing.F) {
 
 func TestBadPermitRecordIsRefusedByName(t *testing.T) {
 	for data, says := range map[string]string{
-		"10.0.0.1": "the record of the permits", `{"v":1,"declared":3}`: "must be more than 0", `{"v":1,"declared":"3","permits":3}`: "declared",
-		`{"v":2,"declared":3,"permits":3}`: "newer release", `{"v":1,"declared":3,"permits":0}`: "must be more than 0",
+		"10.0.0.1": "the record of the permits", `{"v":1,"declared":3}`: "must be more than 0",
+		`{"v":1,"declared":"3","permits":3}`: "declared",
+		`{"v":2,"declared":3,"permits":3}`:   "newer release",
+		`{"v":1,"declared":3,"permits":0}`:   "must be more than 0",
 	} {
 		_, err := parsePermitRecord([]byte(data))
 		require.ErrorContains(t, err, says, data)

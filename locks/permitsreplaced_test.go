@@ -13,8 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestPermitsOfAReplacedRecord deletes the record of five permits at every moment of a slow ask for three, whereupon two are declared
-// and taken. The ask has its permits before, or none beside these two.
+// TestPermitsOfAReplacedRecord deletes the record of five permits at every moment of a slow ask for
+// three, whereupon two are declared and taken. The ask has its permits before, or none beside these
+// two.
 func TestPermitsOfAReplacedRecord(t *testing.T) {
 	for name, ask := range map[string]func(ctx context.Context, s *locks.Semaphore) (*locks.Lease, error){
 		"waits": func(ctx context.Context, s *locks.Semaphore) (*locks.Lease, error) { return s.Acquire(ctx, 3) },
@@ -35,7 +36,8 @@ func TestPermitsOfAReplacedRecord(t *testing.T) {
 						defer close(asked)
 						three, err = ask(t.Context(), five)
 					}()
-					// Not at an instant at which the link delivers: the one that comes second into the line is not granted its try.
+					// Not at an instant at which the link delivers: the one that comes second into
+					// the line is not granted its try.
 					time.Sleep(time.Duration(step)*20*time.Millisecond + 10*time.Millisecond)
 					require.NoError(t, operator.Delete(t.Context(), pool+"/permits", framework.AnyVersion))
 					two, taken := locks.NewSemaphore(operator.Client, pool, 2).TryAcquire(t.Context(), 2)
@@ -63,7 +65,8 @@ func TestPermitsOfAReplacedRecord(t *testing.T) {
 	}
 }
 
-// TestPermitsAreAcquiredAfterLostRead: what would have shown that the record still stands is asked for again.
+// TestPermitsAreAcquiredAfterLostRead: what would have shown that the record still stands is asked
+// for again.
 func TestPermitsAreAcquiredAfterLostRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("m")

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestTokensRiseBeyondTheirDirectory: numbers in line begin anew with a directory that was removed, and after 2^31 they
-// are negative. Tokens rise all the same.
+// TestTokensRiseBeyondTheirDirectory: numbers in line begin anew with a directory that was removed,
+// and after 2^31 they are negative. Tokens rise all the same.
 func TestTokensRiseBeyondTheirDirectory(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("m")
@@ -43,8 +43,8 @@ func TestTokensRiseBeyondTheirDirectory(t *testing.T) {
 	})
 }
 
-// TestPermitsAreTakenAtTheirPresentNumber has the number fall at any moment of a slow ask: who has seen room before takes
-// none after.
+// TestPermitsAreTakenAtTheirPresentNumber has the number fall at any moment of a slow ask: who has
+// seen room before takes none after.
 func TestPermitsAreTakenAtTheirPresentNumber(t *testing.T) {
 	resizedFirst, takenFirst := 0, 0
 	for step := range 30 {

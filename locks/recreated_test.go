@@ -46,8 +46,9 @@ func grantedSoon(t *testing.T, granted <-chan *locks.Lease) *locks.Lease {
 	}
 }
 
-// TestDeletedHolderWakesNoNeighbour: in a directory that was deleted and created again, the numbers begin again. The contender with the next number
-// of the same session may stand behind others then, and is not granted when the former holder learns that its node is gone.
+// TestDeletedHolderWakesNoNeighbour: in a directory that was deleted and created again, the numbers
+// begin again. The contender with the next number of the same session may stand behind others then,
+// and is not granted when the former holder learns that its node is gone.
 func TestDeletedHolderWakesNoNeighbour(t *testing.T) {
 	for name, locker := range map[string]func(c *framework.Client) locks.Locker{
 		"mutex":  func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path) },
@@ -100,8 +101,9 @@ func TestDeletedWaiterWakesNoNeighbour(t *testing.T) {
 	})
 }
 
-// TestDeletedSemaphoreWaiterWakesNoNeighbour: the first waiter for permits learns that its node is gone when it takes the permits. If it handed its
-// place on, two waiters would take permits at the same time.
+// TestDeletedSemaphoreWaiterWakesNoNeighbour: the first waiter for permits learns that its node is
+// gone when it takes the permits. If it handed its place on, two waiters would take permits at the
+// same time.
 func TestDeletedSemaphoreWaiterWakesNoNeighbour(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a"), w.member("b"), w.member("c")
@@ -149,8 +151,9 @@ func TestDeletedSemaphoreWaiterThatGivesUpWakesNoNeighbour(t *testing.T) {
 	})
 }
 
-// TestContendersOfTwoDirectoriesAreNoNeighbours: an old holder has the number of a contender in the new directory. When it learns that its node is gone, it must not break the
-// link of the new neighbours: the next one of the same session would wait for ever, and all clients behind it.
+// TestContendersOfTwoDirectoriesAreNoNeighbours: an old holder has the number of a contender in the
+// new directory. When it learns that its node is gone, it must not break the link of the new
+// neighbours: the next one of the same session would wait for ever, and all clients behind it.
 func TestContendersOfTwoDirectoriesAreNoNeighbours(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, former *locks.Lease){
 		"it learns of the deletion": func(*testing.T, *locks.Lease) { time.Sleep(time.Minute) },
@@ -176,7 +179,8 @@ func TestContendersOfTwoDirectoriesAreNoNeighbours(t *testing.T) {
 	}
 }
 
-// TestAWaiterOfADeletedDirectoryJoinsNoNeighboursOfTheNext: a waiter of the old directory gives up. In the new one, another client's contender is between two of its session.
+// TestAWaiterOfADeletedDirectoryJoinsNoNeighboursOfTheNext: a waiter of the old directory gives up.
+// In the new one, another client's contender is between two of its session.
 func TestAWaiterOfADeletedDirectoryJoinsNoNeighboursOfTheNext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a"), w.member("b"), w.member("c")
@@ -202,7 +206,8 @@ func TestAWaiterOfADeletedDirectoryJoinsNoNeighboursOfTheNext(t *testing.T) {
 		require.NoError(t, holder.Err())
 		released(t, holder)
 		released(t, grantedSoon(t, last))
-		for _, l := range []*locks.Lease{former, grantedSoon(t, old)} { // the deletion of former's node seemed to grant old, until it learned of its own
+		for _, l := range []*locks.Lease{former, grantedSoon(t, old)} {
+			// the deletion of former's node seemed to grant old, until it learned of its own
 			require.ErrorIs(t, l.Err(), framework.ErrNodeGone)
 			_ = l.Release(t.Context())
 		}

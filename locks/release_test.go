@@ -25,8 +25,8 @@ func TestAReleasedLockCanBeTriedAtOnce(t *testing.T) {
 	})
 }
 
-// TestSecondReleaseHasNoEffect, with an ended context or none; what was done in the background once is
-// not done twice.
+// TestSecondReleaseHasNoEffect, with an ended context or none; what was done in the background once
+// is not done twice.
 func TestSecondReleaseHasNoEffect(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		a, b := kind.make(w.member("a").Client), kind.make(w.member("b").Client)
@@ -59,7 +59,8 @@ func TestALeaseIsReleasedByAnyGoroutine(t *testing.T) {
 	})
 }
 
-// TestALeaseUsedAfterItsEnd tells why it ended, has no time left and guards nothing; what it was stays known.
+// TestALeaseUsedAfterItsEnd tells why it ended, has no time left and guards nothing; what it was
+// stays known.
 func TestALeaseUsedAfterItsEnd(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		c := w.member("a").Client

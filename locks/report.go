@@ -29,26 +29,29 @@ const (
 	ClaimLock LockKind = "claim"
 	// KazooLock is the layout of kazoo's own locks.
 	KazooLock LockKind = "kazoo"
-	// MixedLock is a directory of several kinds, which do not see each other: the report lists the holders of each. This package
-	// does not make such directories.
+	// MixedLock is a directory of several kinds, which do not see each other: the report lists the
+	// holders of each. This package does not make such directories.
 	MixedLock LockKind = "mixed"
 )
 
-// Report lists the holders and waiters of a lock. It may be outdated: the nodes were not read at one moment, and may be gone.
+// Report lists the holders and waiters of a lock. It may be outdated: the nodes were not read at
+// one moment, and may be gone.
 type Report struct {
 	Path string   `json:"path"`
 	Kind LockKind `json:"kind"`
-	// Permits is the number of a semaphore's permits, or 0 without a record, such as in Curator's semaphores.
+	// Permits is the number of a semaphore's permits, or 0 without a record, such as in Curator's
+	// semaphores.
 	Permits int `json:"permits,omitempty"`
-	// Holders and Waiters are in order. The first waiter of a Curator semaphore creates its lease's node before the grant, so it is listed
-	// as a holder, too.
+	// Holders and Waiters are in order. The first waiter of a Curator semaphore creates its lease's
+	// node before the grant, so it is listed as a holder, too.
 	Holders []Entry `json:"holders"`
 	Waiters []Entry `json:"waiters"`
 	// Others are the nodes in the lock's directories that are not part of a lock.
 	Others []Entry `json:"others,omitempty"`
 	// Count is the number of all these nodes, including those that were not read or were gone.
 	Count int `json:"count"`
-	// Truncated reports that there were more than MaxEntries nodes, and only the first in line were read.
+	// Truncated reports that there were more than MaxEntries nodes, and only the first in line were
+	// read.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
@@ -58,13 +61,13 @@ type Entry struct {
 	Node string `json:"node"`
 	// Mode is "read" or "write" in a read-write lock or a kazoo lock.
 	Mode string `json:"mode,omitempty"`
-	// Owner, Host and PID are how the contender describes itself; the Owner of a candidate is its id. Any client with write permission
-	// can forge them.
+	// Owner, Host and PID are how the contender describes itself; the Owner of a candidate is its
+	// id. Any client with write permission can forge them.
 	Owner string `json:"owner,omitempty"`
 	Host  string `json:"host,omitempty"`
 	PID   int    `json:"pid,omitempty"`
-	// Since is when the contender joined, by its own clock; for a semaphore's holder, when it was granted. Without such a description,
-	// it is when the node was created, by the servers' clock.
+	// Since is when the contender joined, by its own clock; for a semaphore's holder, when it was
+	// granted. Without such a description, it is when the node was created, by the servers' clock.
 	Since time.Time `json:"since"`
 	// Session is the session that owns the node, 0 if the node is not ephemeral.
 	Session SessionID `json:"session"`
@@ -76,7 +79,8 @@ type Entry struct {
 	Trace map[string]string `json:"-"`
 	// Revoked reports that another client has asked the owner to release; see Revoke.
 	Revoked bool `json:"revoked,omitempty"`
-	// Foreign reports that the data does not describe an owner: another library wrote it, or WithData.
+	// Foreign reports that the data does not describe an owner: another library wrote it, or
+	// WithData.
 	Foreign bool `json:"foreign,omitempty"`
 	// Data is a foreign node's data, up to 4 KiB.
 	Data string `json:"data,omitempty"`
@@ -118,7 +122,8 @@ func entryOf(node string, kind LockKind, data []byte, st framework.Stat) Entry {
 		e.Foreign, e.Data = true, printableExcerpt(data)
 		return e
 	}
-	e.Owner, e.Host, e.PID, e.Trace = printableExcerpt([]byte(o.Owner)), printableExcerpt([]byte(o.Host)), o.PID, o.Trace
+	e.Owner, e.Host, e.PID, e.Trace = printableExcerpt([]byte(o.Owner)), printableExcerpt([]byte(o.Host)),
+		o.PID, o.Trace
 	if !o.Since.IsZero() {
 		e.Since = o.Since
 	}

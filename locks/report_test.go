@@ -22,7 +22,8 @@ func TestLargeDirectoriesAreNotListed(t *testing.T) {
 }
 
 func TestFirstOfWrappedLine(t *testing.T) {
-	line := parseLayout([]string{"b-__WRIT__-2147483648", "c-__READ__-2147483647", "a-__READ__2147483647"}).lines[ReadWriteLock]
+	line := parseLayout([]string{"b-__WRIT__-2147483648", "c-__READ__-2147483647",
+		"a-__READ__2147483647"}).lines[ReadWriteLock]
 	var h holderFilter
 	var holds []bool
 	for _, p := range line {
@@ -128,7 +129,8 @@ func TestListReportsOmittedNodes(t *testing.T) {
 func TestALongQueueHidesNoLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := zktest.Start(t).Member(t, "look", framework.Config{})
-		for _, path := range []string{"/jobs/items/0000000000", "/jobs/tickets", "/jobs/lanes/redo/0000000000", "/jobs/dead/0000000000", "/jobs/later/0000000000/0000000000"} {
+		for _, path := range []string{"/jobs/items/0000000000", "/jobs/tickets", "/jobs/lanes/redo/0000000000",
+			"/jobs/dead/0000000000", "/jobs/later/0000000000/0000000000"} {
 			require.NoError(t, m.MakeDirs(t.Context(), path))
 			var items []framework.Op
 			for i := range 20 {

@@ -14,12 +14,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// Revoke requests that the holder of this node (see Entry.Node) releases its lease. The holder sees the request by Lease.Revoked, or, in a
-// Java program, by Curator's revocation listener. It is only a request: a holder that does not listen goes on. Entry.Revoked reports it.
+// Revoke requests that the holder of this node (see Entry.Node) releases its lease. The holder sees
+// the request by Lease.Revoked, or, in a Java program, by Curator's revocation listener. It is only
+// a request: a holder that does not listen goes on. Entry.Revoked reports it.
 //
-// Revoke adds the request to the record of the node's owner. Where there is none, as in the nodes of other libraries and of WithData, it overwrites the
-// node's data with the mark of Curator's Revoker. It refuses the candidates of an election, whose data are their ids and who do not listen: Election.RequestTransfer asks a
-// leader. The error wraps ErrHolderGone when there is no such node, or framework.ErrNoAuth: Revoke reads the node, too.
+// Revoke adds the request to the record of the node's owner. Where there is none, as in the nodes
+// of other libraries and of WithData, it overwrites the node's data with the mark of Curator's
+// Revoker. It refuses the candidates of an election, whose data are their ids and who do not
+// listen: Election.RequestTransfer asks a leader. The error wraps ErrHolderGone when there is no
+// such node, or framework.ErrNoAuth: Revoke reads the node, too.
 func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	if client == nil {
 		return errors.New("revoke: the client is nil")
@@ -46,16 +49,18 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	return failure.Wrap("revoke", node, err)
 }
 
-// Evict deletes the node of a holder or a waiter, and so takes its owner out of the lock. The token is the one that Inspect has reported for the
-// node: a newer node of the same name stays.
+// Evict deletes the node of a holder or a waiter, and so takes its owner out of the lock. The token
+// is the one that Inspect has reported for the node: a newer node of the same name stays.
 //
-// Not guaranteed: that the owner stops. Its lease ends when it notices that its node is gone, which may be after the next holder was
-// granted: a fence on the tokens keeps it from doing harm. A waiter whose node is gone may be granted beside the next one when its predecessor leaves,
-// until it notices that. Evict is for operators: for an owner that hangs, or a node that belongs to no session. If a claim is released and claimed again
-// between Evict's read and its deletion, Evict may delete the new one.
+// Not guaranteed: that the owner stops. Its lease ends when it notices that its node is gone, which
+// may be after the next holder was granted: a fence on the tokens keeps it from doing harm. A
+// waiter whose node is gone may be granted beside the next one when its predecessor leaves, until
+// it notices that. Evict is for operators: for an owner that hangs, or a node that belongs to no
+// session. If a claim is released and claimed again between Evict's read and its deletion, Evict
+// may delete the new one.
 //
-// The error wraps ErrHolderGone when there is no such node, framework.ErrBadVersion when its data was changed meanwhile, or
-// framework.ErrNoAuth.
+// The error wraps ErrHolderGone when there is no such node, framework.ErrBadVersion when its data
+// was changed meanwhile, or framework.ErrNoAuth.
 func Evict(ctx context.Context, client *framework.Client, node string, token int64) error {
 	if client == nil {
 		return errors.New("evict: the client is nil")
@@ -73,9 +78,10 @@ func Evict(ctx context.Context, client *framework.Client, node string, token int
 	return failure.Wrap("evict", node, err)
 }
 
-// Revoked is closed when another client requests the release of any of the lease's nodes; see Revoke. The lease remains valid: the holder may
-// finish its work, and should then release. The nodes are watched from the first call on. When Curator's Revoker overwrites the owner's record after that, the
-// lease writes the record back, with the request in it.
+// Revoked is closed when another client requests the release of any of the lease's nodes; see
+// Revoke. The lease remains valid: the holder may finish its work, and should then release. The
+// nodes are watched from the first call on. When Curator's Revoker overwrites the owner's record
+// after that, the lease writes the record back, with the request in it.
 func (l *Lease) Revoked() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,9 +119,11 @@ type ownNode struct {
 	zxid   int64  // the transaction that created the node
 }
 
-// awaitChange waits until the node has to be read again. If another program has overwritten the owner's record with Curator's mark, awaitChange first writes the record
-// back. It stops the watch, and returns false when ctx has ended.
-func (o *ownNode) awaitChange(ctx context.Context, s *framework.Session, node string, data []byte, st framework.Stat, w *framework.Watch) bool {
+// awaitChange waits until the node has to be read again. If another program has overwritten the
+// owner's record with Curator's mark, awaitChange first writes the record back. It stops the watch,
+// and returns false when ctx has ended.
+func (o *ownNode) awaitChange(ctx context.Context, s *framework.Session, node string, data []byte, st framework.Stat,
+	w *framework.Watch) bool {
 	defer w.Stop()
 	if _, ok := parseOwner(data); ok {
 		o.record, o.zxid = withRevocation(data), st.Czxid

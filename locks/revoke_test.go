@@ -50,7 +50,8 @@ func TestAHolderIsAskedToRelease(t *testing.T) {
 		require.NoError(t, l.Err(), "it is a request, nothing more")
 		require.NoError(t, l.Context().Err())
 		n, _ := w.zk.Node(l.Node())
-		require.Equal(t, strings.TrimSuffix(string(before.Data), "}")+`,"revoked":true}`, string(n.Data), "the owner's record stays")
+		require.Equal(t, strings.TrimSuffix(string(before.Data), "}")+`,"revoked":true}`, string(n.Data),
+			"the owner's record stays")
 		require.True(t, asked(l))
 		require.NoError(t, locks.Revoke(t.Context(), b.Client, l.Node()), "asking twice is harmless")
 		released(t, l)
@@ -72,12 +73,14 @@ func TestRevocationBeforeLookIsSeen(t *testing.T) {
 // everyRevocable are locks of all kinds, by their paths.
 func everyRevocable(c *framework.Client) map[string]locks.Locker {
 	return map[string]locks.Locker{
-		"/m": locks.NewMutex(c, "/m"), "/r": locks.NewRWLock(c, "/r").RLocker(), "/w": locks.NewRWLock(c, "/w"), "/s": locks.NewSemaphore(c, "/s", 1), "/c": locks.NewClaim(c, "/c"),
+		"/m": locks.NewMutex(c, "/m"), "/r": locks.NewRWLock(c, "/r").RLocker(), "/w": locks.NewRWLock(c, "/w"),
+		"/s": locks.NewSemaphore(c, "/s", 1), "/c": locks.NewClaim(c, "/c"),
 		"/h": locks.NewMutex(c, "/h", locks.WithLocalHandoff(time.Minute)),
 	}
 }
 
-// TestARevokedHolderIsStillKnown: a report shows who holds, and that another client has asked for the lock.
+// TestARevokedHolderIsStillKnown: a report shows who holds, and that another client has asked for
+// the lock.
 func TestARevokedHolderIsStillKnown(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		b := w.member("b").Client
@@ -98,7 +101,8 @@ func TestARevokedHolderIsStillKnown(t *testing.T) {
 	})
 }
 
-// TestAnOverwrittenOwnerIsWrittenBack: Curator's Revoker overwrites the record of a holder that listens. Connections and answers are lost meanwhile.
+// TestAnOverwrittenOwnerIsWrittenBack: Curator's Revoker overwrites the record of a holder that
+// listens. Connections and answers are lost meanwhile.
 func TestAnOverwrittenOwnerIsWrittenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b").Client
@@ -111,7 +115,8 @@ func TestAnOverwrittenOwnerIsWrittenBack(t *testing.T) {
 			}
 			synctest.Wait()
 			for range 3 {
-				fault := w.zk.DropReply(1, zktest.Match{Op: zktest.OpSetData, Path: want[0].Node, Session: lease.Session()})
+				fault := w.zk.DropReply(1,
+					zktest.Match{Op: zktest.OpSetData, Path: want[0].Node, Session: lease.Session()})
 				_, err := b.Set(t.Context(), want[0].Node, []byte("__REVOKE__"), framework.AnyVersion)
 				require.NoError(t, err)
 				time.Sleep(timeout / 4)
@@ -129,7 +134,8 @@ func TestAnOverwrittenOwnerIsWrittenBack(t *testing.T) {
 	})
 }
 
-// TestNoRecordIsWrittenIntoAnothersNode: another client has the name of a claim that an operator has deleted, and was asked to release it.
+// TestNoRecordIsWrittenIntoAnothersNode: another client has the name of a claim that an operator
+// has deleted, and was asked to release it.
 func TestNoRecordIsWrittenIntoAnothersNode(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b").Client
@@ -146,7 +152,8 @@ func TestNoRecordIsWrittenIntoAnothersNode(t *testing.T) {
 	})
 }
 
-// TestOtherLibrariesGetCuratorsMark, and so do holders with data of their own: only their programs know what they have written.
+// TestOtherLibrariesGetCuratorsMark, and so do holders with data of their own: only their programs
+// know what they have written.
 func TestOtherLibrariesGetCuratorsMark(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
@@ -238,8 +245,8 @@ func TestRevokeDoesNotGrantBeforeRelease(t *testing.T) {
 	})
 }
 
-// TestARevocationIsHeardThroughReconnects loses the connection, and the server its watches, before, while and
-// after it is written.
+// TestARevocationIsHeardThroughReconnects loses the connection, and the server its watches, before,
+// while and after it is written.
 func TestARevocationIsHeardThroughReconnects(t *testing.T) {
 	for name, lose := range map[string]func(w *world, a *zktest.Member){
 		"reset":   func(_ *world, a *zktest.Member) { a.Link.Reset() },
@@ -339,7 +346,8 @@ func TestEachNodeOfALeaseIsListenedTo(t *testing.T) {
 				more := false
 				in(t, func(t *testing.T, w *world) {
 					l := held(t, t.Context(), ask(w.member("a").Client))
-					nodes := slices.DeleteFunc(w.ephemerals(), func(node string) bool { return strings.HasSuffix(node, "-hold") })
+					nodes := slices.DeleteFunc(w.ephemerals(),
+						func(node string) bool { return strings.HasSuffix(node, "-hold") })
 					more = i+1 < len(nodes)
 					require.False(t, asked(l))
 					require.NoError(t, locks.Revoke(t.Context(), w.member("b").Client, nodes[i]))
@@ -356,7 +364,8 @@ func TestEachNodeOfALeaseIsListenedTo(t *testing.T) {
 	}
 }
 
-// TestHoldersOfPermitsAreFoundByInspect: a semaphore of one tells whom to ask as a mutex does (CURATOR-650).
+// TestHoldersOfPermitsAreFoundByInspect: a semaphore of one tells whom to ask as a mutex does
+// (CURATOR-650).
 func TestHoldersOfPermitsAreFoundByInspect(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")

@@ -7,18 +7,19 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// RWLock is a fair lock for many readers or one writer. Its layout is that of Apache Curator's InterProcessReadWriteLock:
+// RWLock is a fair lock for many readers or one writer. Its layout is that of Apache Curator's
+// InterProcessReadWriteLock:
 //
 //	<path>                       container
 //	<path>/_c_<uuid>-__READ__#   ephemeral sequential, one for each reader
 //	<path>/_c_<uuid>-__WRIT__#   ephemeral sequential, one for each writer
 //
-// A reader waits for the last earlier writer, a writer for all earlier contenders. A reader that joins after a waiting writer waits
-// for that writer.
+// A reader waits for the last earlier writer, a writer for all earlier contenders. A reader that
+// joins after a waiting writer waits for that writer.
 //
-// A writer may downgrade its lock: RLock with the write lease's context is granted at once, with the writer's number and token. The
-// release of the write lease then admits further readers. The other way fails with ErrUpgrade. The tokens of writers rise; those
-// of readers tell them apart.
+// A writer may downgrade its lock: RLock with the write lease's context is granted at once, with
+// the writer's number and token. The release of the write lease then admits further readers. The
+// other way fails with ErrUpgrade. The tokens of writers rise; those of readers tell them apart.
 type RWLock struct{ reader, writer commonLock }
 
 // NewRWLock returns a read-write lock at path.
@@ -33,18 +34,20 @@ func NewRWLock(client *framework.Client, path string, opts ...RWLockOption) *RWL
 // Path is the lock's path.
 func (l *RWLock) Path() string { return l.writer.path }
 
-// Lock waits in line until this is the only holder. Its errors are those of Mutex.Lock, and ErrUpgrade.
+// Lock waits in line until this is the only holder. Its errors are those of Mutex.Lock, and
+// ErrUpgrade.
 func (l *RWLock) Lock(ctx context.Context) (*Lease, error) { return l.writer.waitUntilGranted(ctx) }
 
-// TryLock acquires the lock for writing at once or returns an error that wraps ErrNotAcquired. Its other errors are those of Lock.
+// TryLock acquires the lock for writing at once or returns an error that wraps ErrNotAcquired. Its
+// other errors are those of Lock.
 func (l *RWLock) TryLock(ctx context.Context) (*Lease, error) { return l.writer.tryAcquire(ctx) }
 
-// RLock waits until no writer that has joined before holds or waits. Its errors are those of Mutex.Lock, or wrap ErrReleased if ctx is of a write
-// lease that ends meanwhile.
+// RLock waits until no writer that has joined before holds or waits. Its errors are those of
+// Mutex.Lock, or wrap ErrReleased if ctx is of a write lease that ends meanwhile.
 func (l *RWLock) RLock(ctx context.Context) (*Lease, error) { return l.reader.waitUntilGranted(ctx) }
 
-// TryRLock acquires the lock for reading at once or returns an error that wraps ErrNotAcquired, also while a writer only waits. Its other errors are
-// those of RLock.
+// TryRLock acquires the lock for reading at once or returns an error that wraps ErrNotAcquired,
+// also while a writer only waits. Its other errors are those of RLock.
 func (l *RWLock) TryRLock(ctx context.Context) (*Lease, error) { return l.reader.tryAcquire(ctx) }
 
 // RLocker returns the lock's reading half, for Do and NewMulti.

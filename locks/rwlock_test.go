@@ -210,8 +210,8 @@ func TestUpgradeIsRefused(t *testing.T) {
 	})
 }
 
-// TestAReaderInAWritersPlaceIsSeen has a writer of another session wait behind one that goes on as a
-// reader, which looks to it as if its predecessor were gone.
+// TestAReaderInAWritersPlaceIsSeen has a writer of another session wait behind one that goes on as
+// a reader, which looks to it as if its predecessor were gone.
 func TestAReaderInAWritersPlaceIsSeen(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := locks.NewRWLock(w.member("a").Client, path), locks.NewRWLock(w.member("b").Client, path)
@@ -235,7 +235,8 @@ func TestReadersAndMutexesDoNotMix(t *testing.T) {
 		c := w.member("a").Client
 		lock(t, c)
 		for _, ask := range []func(context.Context) (*locks.Lease, error){
-			locks.NewRWLock(c, path).Lock, locks.NewRWLock(c, path).RLock, locks.NewRWLock(c, path).TryLock, locks.NewRWLock(c, path).TryRLock,
+			locks.NewRWLock(c, path).Lock, locks.NewRWLock(c, path).RLock, locks.NewRWLock(c, path).TryLock,
+			locks.NewRWLock(c, path).TryRLock,
 		} {
 			_, err := ask(t.Context())
 			require.ErrorIs(t, err, locks.ErrKindMixed)

@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestTheFormerContextIsDoneAtTheGrant, also of a neighbour of the same session, which is told in memory.
+// TestTheFormerContextIsDoneAtTheGrant, also of a neighbour of the same session, which is told in
+// memory.
 func TestTheFormerContextIsDoneAtTheGrant(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := locks.NewMutex(w.member("a").Client, path, locks.WithMaxHold(time.Second))
@@ -110,7 +111,8 @@ func TestWriterWithDeletedNodeIsNotDowngraded(t *testing.T) {
 	})
 }
 
-// TestNextNumberAloneIsNotUncontended: the directory was removed meanwhile, and another client holds in the new one.
+// TestNextNumberAloneIsNotUncontended: the directory was removed meanwhile, and another client
+// holds in the new one.
 func TestNextNumberAloneIsNotUncontended(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		other := w.member("other")
@@ -126,7 +128,8 @@ func TestNextNumberAloneIsNotUncontended(t *testing.T) {
 	})
 }
 
-// TestReleasedReaderIsNotUncontended: what it leaves proves nothing to the writer of its session behind it.
+// TestReleasedReaderIsNotUncontended: what it leaves proves nothing to the writer of its session
+// behind it.
 func TestReleasedReaderIsNotUncontended(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		l := locks.NewRWLock(w.member("a").Client, path)
@@ -148,8 +151,9 @@ func isClaim(r zktest.Request) bool {
 	return r.Op == zktest.OpMulti && len(r.Parts) > 0 && r.Parts[0].Op == zktest.OpCreate
 }
 
-// TestTheNextClaimOfASessionIsItsOwn: its reply is lost while the former node is on its way out, or while a create is under way whose
-// asker has given up. A node that the session owns must not be taken for it.
+// TestTheNextClaimOfASessionIsItsOwn: its reply is lost while the former node is on its way out, or
+// while a create is under way whose asker has given up. A node that the session owns must not be
+// taken for it.
 func TestTheNextClaimOfASessionIsItsOwn(t *testing.T) {
 	for name, former := range map[string]func(t *testing.T, ctx context.Context, c *locks.Claim) int64{
 		"released": func(t *testing.T, ctx context.Context, c *locks.Claim) int64 {
@@ -190,8 +194,9 @@ func TestTheNextClaimOfASessionIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestNextClaimWaitsForThrottledDeletion: the servers put off the deletion of the former claim's node, and the reply to the next claim is lost.
-// The next claim must not take that node, which the session still owns, for its own.
+// TestNextClaimWaitsForThrottledDeletion: the servers put off the deletion of the former claim's
+// node, and the reply to the next claim is lost. The next claim must not take that node, which the
+// session still owns, for its own.
 func TestNextClaimWaitsForThrottledDeletion(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
@@ -202,7 +207,8 @@ func TestNextClaimWaitsForThrottledDeletion(t *testing.T) {
 		lost := w.zk.DropReply(1, zktest.Match{Func: isClaim})
 		go func() {
 			<-lost.Hit()
-			w.zk.Throttle(2, zktest.Match{Op: zktest.OpExists}) // the next connection begins with a look at the former node
+			// the next connection begins with a look at the former node
+			w.zk.Throttle(2, zktest.Match{Op: zktest.OpExists})
 		}()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -226,20 +232,22 @@ func TestTheTokenOfSeveralIsTheHighest(t *testing.T) {
 	})
 }
 
-// TestLapsedPartOfMultiIsAcquiredAgain: the process was stopped while it had a part and asked for the next, and no timer has fired yet.
+// TestLapsedPartOfMultiIsAcquiredAgain: the process was stopped while it had a part and asked for
+// the next, and no timer has fired yet.
 func TestLapsedPartOfMultiIsAcquiredAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		clock := &stopped{Clock: framework.TimeClock()}
 		c := w.zk.Member(t, "a", config, framework.WithClock(clock)).Client
 		other := locks.NewMutex(w.member("b").Client, "/m/b")
 		stops := 0
-		l := held(t, t.Context(), locks.NewMulti(locks.NewMutex(c, "/m/a"), custom{other, func(ctx context.Context) (*locks.Lease, error) {
-			lease, err := other.Lock(ctx)
-			if stops++; stops == 1 {
-				clock.ahead.Store(int64(timeout))
-			}
-			return lease, err
-		}}))
+		l := held(t, t.Context(),
+			locks.NewMulti(locks.NewMutex(c, "/m/a"), custom{other, func(ctx context.Context) (*locks.Lease, error) {
+				lease, err := other.Lock(ctx)
+				if stops++; stops == 1 {
+					clock.ahead.Store(int64(timeout))
+				}
+				return lease, err
+			}}))
 		require.NoError(t, l.Err())
 		require.Equal(t, 2, stops)
 		synctest.Wait()

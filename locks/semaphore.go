@@ -13,16 +13,18 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Semaphore lets a number of permits be held at once. Its layout is that of Apache Curator's InterProcessSemaphoreV2, with one permit that
-// of InterProcessSemaphoreMutex:
+// Semaphore lets a number of permits be held at once. Its layout is that of Apache Curator's
+// InterProcessSemaphoreV2, with one permit that of InterProcessSemaphoreMutex:
 //
 //	<path>/locks/_c_<uuid>-lock-#     ephemeral sequential, one for each waiter
 //	<path>/leases/_c_<uuid>-lease-#   ephemeral sequential, one for each permit that is held
 //	<path>/permits                    persistent: the number of permits, as JSON
 //
-// Guarantee: the holders together do not have more permits than the limit. Waiters are served in order. A waiter for several permits gets them
-// together, and does not hold some while it waits for the rest. The members agree on the number: the calls of a member that was made with another number fail
-// with a *PermitsError. Curator's members do not read the record: keep them at the same number.
+// Guarantee: the holders together do not have more permits than the limit. Waiters are served in
+// order. A waiter for several permits gets them together, and does not hold some while it waits for
+// the rest. The members agree on the number: the calls of a member that was made with another
+// number fail with a *PermitsError. Curator's members do not read the record: keep them at the same
+// number.
 //
 // Not guaranteed: that the leases' tokens fence. They tell grants apart.
 type Semaphore struct {
@@ -45,9 +47,11 @@ func NewSemaphore(client *framework.Client, path string, permits int, opts ...Se
 	s := &Semaphore{lock: newLock(client, path, semaphoreKind, all, err)}
 	s.lock.key = nil // a holder of permits may acquire more
 	if s.lock.err == nil {
-		s.lock.line = waitline.New(znode.Join(path, waitline.LocksPart), waitline.Filter{Kind: waitline.Mutex}, all.onWait)
+		s.lock.line = waitline.New(znode.Join(path, waitline.LocksPart), waitline.Filter{Kind: waitline.Mutex},
+			all.onWait)
 		s.leases = znode.Join(path, waitline.LeasesPart)
-		s.limit = permitLimit{client: client, path: path, node: znode.Join(path, waitline.PermitsPart), declared: permits}
+		s.limit = permitLimit{client: client, path: path, node: znode.Join(path, waitline.PermitsPart),
+			declared: permits}
 	}
 	return s
 }
@@ -82,8 +86,8 @@ func (p permitLocker) TryLock(ctx context.Context) (*Lease, error) {
 	return p.semaphore.TryAcquire(ctx, p.n)
 }
 
-// Limit is the number of permits at present. It creates <path>/permits if that is missing. The error wraps ErrPermits if this Semaphore was made with
-// a wrong number; see Resize.
+// Limit is the number of permits at present. It creates <path>/permits if that is missing. The
+// error wraps ErrPermits if this Semaphore was made with a wrong number; see Resize.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.lock.err != nil {
 		return 0, failure.Wrap("limit", s.lock.path, s.lock.err)
@@ -92,13 +96,16 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	return p.Permits, failure.Wrap("limit", s.lock.path, err)
 }
 
-// Resize changes the number of permits for all members. A member may be made with the number from before the first Resize, or with the present one; with
-// any other number its calls fail. More permits let waiters in at once. With fewer permits, no waiter is let in until enough were released. A waiter that asks for more
-// permits than there are then fails with ErrPermits.
+// Resize changes the number of permits for all members. A member may be made with the number from
+// before the first Resize, or with the present one; with any other number its calls fail. More
+// permits let waiters in at once. With fewer permits, no waiter is let in until enough were
+// released. A waiter that asks for more permits than there are then fails with ErrPermits.
 //
-// Of two calls at the same time, the number stays that the servers have taken last, also when a connection is lost meanwhile; neither call fails
-// because of the other. The error wraps ErrPermits for a number that is not possible, or if this Semaphore was made with a wrong number. Otherwise it is
-// that of ctx, wraps framework.ErrSessionLost, or is a refusal of the servers. It wraps framework.ErrOutcomeUnknown too if the number may have been written.
+// Of two calls at the same time, the number stays that the servers have taken last, also when a
+// connection is lost meanwhile; neither call fails because of the other. The error wraps ErrPermits
+// for a number that is not possible, or if this Semaphore was made with a wrong number. Otherwise
+// it is that of ctx, wraps framework.ErrSessionLost, or is a refusal of the servers. It wraps
+// framework.ErrOutcomeUnknown too if the number may have been written.
 func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	err := s.lock.err
 	if err == nil {
@@ -110,25 +117,28 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	return failure.Wrap("resize", s.lock.path, err)
 }
 
-// Acquire waits in line until it can acquire n permits at once. Its errors are those of Mutex.Lock without ErrHeld, or wrap ErrPermits.
+// Acquire waits in line until it can acquire n permits at once. Its errors are those of Mutex.Lock
+// without ErrHeld, or wrap ErrPermits.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
-	return s.acquire(ctx, "acquire", n, func(ctx context.Context, sess *framework.Session, data []byte) (*waitline.Contender, error) {
-		waits := noteContender(ctx)
-		c, err := s.lock.line.Wait(ctx, sess, data, waits)
-		if err == nil && waits != nil { // it may wait for permits
-			waits(c.Node())
-		}
-		return c, err
-	}, s.waitForRoom)
+	return s.acquire(ctx, "acquire", n,
+		func(ctx context.Context, sess *framework.Session, data []byte) (*waitline.Contender, error) {
+			waits := noteContender(ctx)
+			c, err := s.lock.line.Wait(ctx, sess, data, waits)
+			if err == nil && waits != nil { // it may wait for permits
+				waits(c.Node())
+			}
+			return c, err
+		}, s.waitForRoom)
 }
 
-// TryAcquire acquires n permits at once. If they are not free, or if another contender waits, it returns an error that wraps
-// ErrNotAcquired. Its other errors are those of Acquire.
+// TryAcquire acquires n permits at once. If they are not free, or if another contender waits, it
+// returns an error that wraps ErrNotAcquired. Its other errors are those of Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 	return s.acquire(ctx, "try", n, s.lock.line.Try, s.findRoom)
 }
 
-// acquire lets the caller through the line by join, and acquires n permits of those for which room has found room.
+// acquire lets the caller through the line by join, and acquires n permits of those for which room
+// has found room.
 func (s *Semaphore) acquire(ctx context.Context, op string, n int,
 	join func(context.Context, *framework.Session, []byte) (*waitline.Contender, error),
 	room func(context.Context, *framework.Session, int) (permitRecord, error)) (*Lease, error) {
@@ -175,7 +185,8 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	return nil
 }
 
-// checkUnmixed refuses a directory in which another kind of lock has its contenders. It checks until the first record was read.
+// checkUnmixed refuses a directory in which another kind of lock has its contenders. It checks
+// until the first record was read.
 func (s *Semaphore) checkUnmixed(ctx context.Context) error {
 	if s.limit.isKnown() {
 		return nil
@@ -192,9 +203,10 @@ func (s *Semaphore) checkUnmixed(ctx context.Context) error {
 	return nil
 }
 
-// takePermits acquires n permits for the first in line. One transaction creates the leases, deletes the node in line, and checks that the
-// record is the one in which room was found. A read behind the transaction finds out whether the record was deleted and created again
-// meanwhile; then the permits are given back.
+// takePermits acquires n permits for the first in line. One transaction creates the leases, deletes
+// the node in line, and checks that the record is the one in which room was found. A read behind
+// the transaction finds out whether the record was deleted and created again meanwhile; then the
+// permits are given back.
 func (s *Semaphore) takePermits(ctx context.Context, c *waitline.Contender, n int,
 	room func(context.Context, *framework.Session, int) (permitRecord, error)) (*Lease, error) {
 	for {
@@ -204,7 +216,8 @@ func (s *Semaphore) takePermits(ctx context.Context, c *waitline.Contender, n in
 		}
 		created, err := c.Session().Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
 			Dir: s.leases, Name: leaseName, Data: s.lock.contenderData(ctx), Count: n,
-			With: []framework.Op{framework.CheckOp(s.limit.node, p.version), framework.DeleteOp(c.Node().Path, framework.AnyVersion)},
+			With: []framework.Op{framework.CheckOp(s.limit.node, p.version),
+				framework.DeleteOp(c.Node().Path, framework.AnyVersion)},
 			Stat: s.limit.node,
 		})
 		var refused *framework.TxError
@@ -227,8 +240,10 @@ func (s *Semaphore) takePermits(ctx context.Context, c *waitline.Contender, n in
 	}
 }
 
-// returnPermits gives permits back that must not be used. It returns the reason, or ErrPlaceLost if the contender has to join again.
-func (s *Semaphore) returnPermits(ctx context.Context, sess *framework.Session, created []primitives.Created, reason error) error {
+// returnPermits gives permits back that must not be used. It returns the reason, or ErrPlaceLost if
+// the contender has to join again.
+func (s *Semaphore) returnPermits(ctx context.Context, sess *framework.Session, created []primitives.Created,
+	reason error) error {
 	nodes := createdPaths(created)
 	d := sess.Primitives().Discard(nil, nodes[0], nodes[1:]...)
 	if !errors.Is(reason, errRecordReplaced) {
@@ -250,9 +265,11 @@ func createdPaths(created []primitives.Created) []string {
 	return nodes
 }
 
-func (s *Semaphore) newLease(ctx context.Context, sess *framework.Session, created []primitives.Created) (*Lease, error) {
+func (s *Semaphore) newLease(ctx context.Context, sess *framework.Session,
+	created []primitives.Created) (*Lease, error) {
 	nodes := createdPaths(created)
-	lease := &Lease{client: s.lock.client, path: s.lock.path, kind: semaphoreKind, node: nodes[0], nodes: nodes, token: created[0].Zxid, session: sess,
+	lease := &Lease{client: s.lock.client, path: s.lock.path, kind: semaphoreKind, node: nodes[0], nodes: nodes,
+		token: created[0].Zxid, session: sess,
 		giveBack: func(written bool) releaseProgress {
 			p, _ := s.lock.deleteInBackground(written, func(queued func()) primitives.Discarded {
 				return sess.Primitives().Discard(queued, nodes[0], nodes[1:]...)
@@ -306,7 +323,8 @@ func (s *Semaphore) waitForRoom(ctx context.Context, sess *framework.Session, n 
 }
 
 // findRoomOrWait returns the record if n permits are free, and waits for a change otherwise.
-func (s *Semaphore) findRoomOrWait(ctx context.Context, sess *framework.Session, n int) (p permitRecord, free bool, err error) {
+func (s *Semaphore) findRoomOrWait(ctx context.Context, sess *framework.Session,
+	n int) (p permitRecord, free bool, err error) {
 	p, record, err := s.limit.watchRecord(ctx, sess, n)
 	if err != nil {
 		return p, false, err

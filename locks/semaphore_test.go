@@ -88,7 +88,8 @@ func TestResizingLetsWaitersIn(t *testing.T) {
 	})
 }
 
-// TestResizeBesideAnother loses the connection of a member that resizes, while another one resizes: what was lost does not come back, and is no error.
+// TestResizeBesideAnother loses the connection of a member that resizes, while another one resizes:
+// what was lost does not come back, and is no error.
 func TestResizeBesideAnother(t *testing.T) {
 	for name, arrives := range map[string]bool{"the answer is lost": true, "the request is lost": false} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +118,8 @@ func TestResizeBesideAnother(t *testing.T) {
 	}
 }
 
-// TestResizeByAMemberWithTheNumberBeforeAnotherResize: the record does not permit the member's number any more after its own write, or after that of another member.
+// TestResizeByAMemberWithTheNumberBeforeAnotherResize: the record does not permit the member's
+// number any more after its own write, or after that of another member.
 func TestResizeByAMemberWithTheNumberBeforeAnotherResize(t *testing.T) {
 	start := func(t *testing.T, w *world) (a *zktest.Member, sem, other *locks.Semaphore) {
 		a, other = w.member("a"), locks.NewSemaphore(w.member("b").Client, pool, 2)
@@ -164,7 +166,8 @@ func TestResizeByAMemberWithTheNumberBeforeAnotherResize(t *testing.T) {
 	})
 }
 
-// TestResizeThatIsGivenUpTellsWhy ends the context while a member finds out whether its number was set before another's.
+// TestResizeThatIsGivenUpTellsWhy ends the context while a member finds out whether its number was
+// set before another's.
 func TestResizeThatIsGivenUpTellsWhy(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		sem, b := locks.NewSemaphore(w.member("a").Client, pool, 2), locks.NewSemaphore(w.member("b").Client, pool, 2)
@@ -222,13 +225,16 @@ func TestUnknownFieldsOfThePermitsSurvive(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("m").Client
 		require.NoError(t, c.MakeDirs(t.Context(), pool))
-		require.NoError(t, c.Create(t.Context(), pool+"/permits", []byte(`{"v":1,"declared":2,"permits":2,"later":[1]}`), framework.Persistent))
+		require.NoError(t, c.Create(t.Context(), pool+"/permits",
+			[]byte(`{"v":1,"declared":2,"permits":2,"later":[1]}`), framework.Persistent))
 		require.NoError(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), 5))
 		n, _ := w.zk.Node(pool + "/permits")
 		require.JSONEq(t, `{"v":1,"declared":2,"permits":5,"later":[1]}`, string(n.Data))
 		for bad, want := range map[string]string{
-			`{"v":2,"declared":2,"permits":2}`: "written by a newer release: it has version 2", "junk": "record of the permits", `{"v":1}`: "record of the permits",
-			`{"v":1,"declared":0,"permits":2}`: "must be more than 0", `{"v":1,"declared":"x","permits":2}`: "declared", "": "record of the permits",
+			`{"v":2,"declared":2,"permits":2}`: "written by a newer release: it has version 2",
+			"junk":                             "record of the permits", `{"v":1}`: "record of the permits",
+			`{"v":1,"declared":0,"permits":2}`: "must be more than 0", `{"v":1,"declared":"x","permits":2}`: "declared",
+			"": "record of the permits",
 		} {
 			_, err := c.Set(t.Context(), pool+"/permits", []byte(bad), framework.AnyVersion)
 			require.NoError(t, err)
@@ -275,7 +281,8 @@ func TestADeletedPermitEndsTheLease(t *testing.T) {
 		c := w.member("m").Client
 		l, err := locks.NewSemaphore(c, pool, 3).Acquire(t.Context(), 3)
 		require.NoError(t, err)
-		require.NoError(t, c.Delete(t.Context(), pool+"/leases/"+w.zk.Children(pool + "/leases")[1], framework.AnyVersion))
+		require.NoError(t, c.Delete(t.Context(), pool+"/leases/"+w.zk.Children(pool + "/leases")[1],
+			framework.AnyVersion))
 		<-l.Context().Done()
 		require.ErrorIs(t, l.Err(), framework.ErrNodeGone)
 		time.Sleep(time.Second)
@@ -290,7 +297,8 @@ func TestCancelledAcquireLeavesNoNodes(t *testing.T) {
 			m := w.member("m")
 			m.Link.Delay(7 * time.Millisecond)
 			if at%2 == 1 {
-				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, m).ID(), Func: zktest.Request.Writes})
+				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, m).ID(),
+					Func: zktest.Request.Writes})
 			}
 			s := locks.NewSemaphore(m.Client, pool, 3)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(at)*5*time.Millisecond)
@@ -316,7 +324,8 @@ func TestCancelledAcquireLeavesNoNodes(t *testing.T) {
 func TestCuratorsLeasesCount(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("m")
-		foreign, err := sessionOf(t, m).Primitives().CreateProtected(t.Context(), primitives.ProtectedCreate{Dir: pool + "/leases", Name: "lease-", Data: []byte("10.0.0.1")})
+		foreign, err := sessionOf(t, m).Primitives().CreateProtected(t.Context(),
+			primitives.ProtectedCreate{Dir: pool + "/leases", Name: "lease-", Data: []byte("10.0.0.1")})
 		require.NoError(t, err)
 		s := locks.NewSemaphore(m.Client, pool, 1)
 		_, err = s.TryLock(t.Context())
@@ -330,7 +339,8 @@ func TestCuratorsLeasesCount(t *testing.T) {
 	})
 }
 
-// TestALostPermitGivesTheOthersBack: somebody deletes one of a holder's nodes. The next one gets all permits, though the holder has not called Release.
+// TestALostPermitGivesTheOthersBack: somebody deletes one of a holder's nodes. The next one gets
+// all permits, though the holder has not called Release.
 func TestALostPermitGivesTheOthersBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")

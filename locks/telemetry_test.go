@@ -41,7 +41,8 @@ func TestAsksAreTraced(t *testing.T) {
 		ended := spans.Ended()
 		require.Len(t, ended, 3)
 		for i, want := range []struct{ name, outcome string }{
-			{"lockstep.lock.acquire", "granted"}, {"lockstep.lock.try", "not acquired"}, {"lockstep.lock.acquire", "given up"},
+			{"lockstep.lock.acquire", "granted"}, {"lockstep.lock.try", "not acquired"},
+			{"lockstep.lock.acquire", "given up"},
 		} {
 			require.Equal(t, want.name, ended[i].Name())
 			require.Contains(t, ended[i].Attributes(), attribute.String("lockstep.outcome", want.outcome))
@@ -52,7 +53,8 @@ func TestAsksAreTraced(t *testing.T) {
 
 		n, _ := w.zk.Node(l.Node())
 		o := ownerIn(t, n.Data)
-		require.Contains(t, o.Trace["traceparent"], ended[0].SpanContext().TraceID().String(), "others can link to who holds")
+		require.Contains(t, o.Trace["traceparent"], ended[0].SpanContext().TraceID().String(),
+			"others can link to who holds")
 
 		var got metricdata.ResourceMetrics
 		require.NoError(t, reader.Collect(t.Context(), &got))
@@ -66,19 +68,22 @@ func TestAsksAreTraced(t *testing.T) {
 	})
 }
 
-// TestAnInstrumentMayAskTheLease that has just ended, and its lock: both have a mutex. It is not in virtual time, which stops while a goroutine waits for a mutex.
+// TestAnInstrumentMayAskTheLease that has just ended, and its lock: both have a mutex. It is not in
+// virtual time, which stops while a goroutine waits for a mutex.
 func TestAnInstrumentMayAskTheLease(t *testing.T) {
-	for name, options := range map[string][]locks.MutexOption{"alone": nil, "handoff": {locks.WithLocalHandoff(time.Second)}} {
+	for name, options := range map[string][]locks.MutexOption{"alone": nil,
+		"handoff": {locks.WithLocalHandoff(time.Second)}} {
 		t.Run(name, func(t *testing.T) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			var lease *locks.Lease
 			var mutex *locks.Mutex
 			asked := make(chan error, 1)
-			m := zktest.Start(t).Member(t, "a", config, framework.WithMeterProvider(metricstest.NewCalling("lockstep.lock.hold.duration", func() {
-				_, err := mutex.TryLock(ended)
-				asked <- errors.Join(err, lease.Release(t.Context()))
-			})))
+			m := zktest.Start(t).Member(t, "a", config,
+				framework.WithMeterProvider(metricstest.NewCalling("lockstep.lock.hold.duration", func() {
+					_, err := mutex.TryLock(ended)
+					asked <- errors.Join(err, lease.Release(t.Context()))
+				})))
 			mutex = locks.NewMutex(m.Client, path, options...)
 			var err error
 			lease, err = mutex.Lock(t.Context())

@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestThrottledWatchKeepsPlaceInLine throttles the reads by which waiters watch their predecessors. Each waiter keeps its node, and is granted in its turn.
+// TestThrottledWatchKeepsPlaceInLine throttles the reads by which waiters watch their predecessors.
+// Each waiter keeps its node, and is granted in its turn.
 func TestThrottledWatchKeepsPlaceInLine(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		holder := lock(t, w.member("h").Client)
@@ -41,7 +42,8 @@ func TestThrottledWatchKeepsPlaceInLine(t *testing.T) {
 	})
 }
 
-// TestRefusedAskRecordIsTriedAgain: a quota is used up while two asks of a deadlock create their records. They find the deadlock after it was raised.
+// TestRefusedAskRecordIsTriedAgain: a quota is used up while two asks of a deadlock create their
+// records. They find the deadlock after it was raised.
 func TestRefusedAskRecordIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t, zktest.Start(t, zktest.WithEnforcedQuotas())}
@@ -55,9 +57,11 @@ func TestRefusedAskRecordIsTriedAgain(t *testing.T) {
 		younger := waitsOn(lb.Context(), locks.NewMutex(b.Client, "/locks/a"))
 		synctest.Wait()
 		require.NoError(t, a.MakeDirs(t.Context(), "/zookeeper/quota/locks"))
-		require.NoError(t, a.Create(t.Context(), "/zookeeper/quota/locks/zookeeper_stats", []byte("count=0,bytes=0"), framework.Persistent))
+		require.NoError(t, a.Create(t.Context(), "/zookeeper/quota/locks/zookeeper_stats", []byte("count=0,bytes=0"),
+			framework.Persistent))
 		limits := "/zookeeper/quota/locks/zookeeper_limits"
-		require.NoError(t, a.Create(t.Context(), limits, []byte("count=-1,bytes=-1,countHardLimit=1"), framework.Persistent))
+		require.NoError(t, a.Create(t.Context(), limits, []byte("count=-1,bytes=-1,countHardLimit=1"),
+			framework.Persistent))
 		time.Sleep(30 * time.Second)
 		require.Empty(t, waitsLeft(w))
 		require.NoError(t, a.Delete(t.Context(), limits, framework.AnyVersion))

@@ -34,8 +34,8 @@ func TestALoneContenderNeedsNoList(t *testing.T) {
 	})
 }
 
-// TestAnythingInBetweenMakesItLook lets others write, queue and leave between release and ask, each of
-// which must be noticed.
+// TestAnythingInBetweenMakesItLook lets others write, queue and leave between release and ask, each
+// of which must be noticed.
 func TestAnythingInBetweenMakesItLook(t *testing.T) {
 	for name, between := range map[string]func(t *testing.T, w *world, other *zktest.Member) (held bool){
 		"another holder": func(t *testing.T, _ *world, other *zktest.Member) bool {
@@ -75,8 +75,8 @@ func TestAnythingInBetweenMakesItLook(t *testing.T) {
 	}
 }
 
-// TestWaiterBetweenLocksOfOneClientIsNotOvertaken has a waiter join while the lock is held, between two rounds of
-// a client that would need no list.
+// TestWaiterBetweenLocksOfOneClientIsNotOvertaken has a waiter join while the lock is held, between
+// two rounds of a client that would need no list.
 func TestWaiterBetweenLocksOfOneClientIsNotOvertaken(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")

@@ -50,7 +50,8 @@ func TestANestedLeaseCarriesTheValuesOfItsAsker(t *testing.T) {
 		nested := held(t, tenant(outer.Context(), "nested"), m)
 		require.Equal(t, "nested", nested.Context().Value(tenantKey{}))
 		require.Equal(t, "outer", held(t, outer.Context(), m).Context().Value(tenantKey{}))
-		several := held(t, tenant(nested.Context(), "several"), locks.NewMulti(locks.NewMutex(c, "/x"), locks.NewMutex(c, "/y")))
+		several := held(t, tenant(nested.Context(), "several"),
+			locks.NewMulti(locks.NewMutex(c, "/x"), locks.NewMutex(c, "/y")))
 		require.Equal(t, "several", several.Context().Value(tenantKey{}))
 		require.ErrorIs(t, nested.Err(), nil)
 		_, err := locks.NewMutex(c, "/y").Lock(several.Context())

@@ -9,7 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestAWrongRecordThatOnlyReportsHarmsNoOthers: the ask with the wrong list is in the mode that fails no ask, so it reports the deadlock that it makes up, and the others wait on.
+// TestAWrongRecordThatOnlyReportsHarmsNoOthers: the ask with the wrong list is in the mode that
+// fails no ask, so it reports the deadlock that it makes up, and the others wait on.
 func TestAWrongRecordThatOnlyReportsHarmsNoOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, c := w.member("a").Client, w.member("c").Client
@@ -17,7 +18,8 @@ func TestAWrongRecordThatOnlyReportsHarmsNoOthers(t *testing.T) {
 		lc := held(t, t.Context(), locks.NewMutex(c, "/locks/c"))
 		wrong, err := locks.WithHeldLocks(t.Context(), locks.HeldLocks(lc.Context()))
 		require.NoError(t, err)
-		liar := waitsOn(wrong, locks.NewMutex(w.member("liar").Client, "/locks/a", locks.WithDeadlockMode(locks.DeadlockReport)))
+		liar := waitsOn(wrong, locks.NewMutex(w.member("liar").Client, "/locks/a",
+			locks.WithDeadlockMode(locks.DeadlockReport)))
 		time.Sleep(100 * time.Millisecond)
 		younger := askUnder(la, locks.NewMutex(a, "/locks/c"))
 		time.Sleep(timeout)

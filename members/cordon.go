@@ -15,23 +15,30 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Cordon asks a member to take no new work. Any client with write permission may ask. Cordon returns when the servers have the request; the member's State becomes Cordoned when the member
+// Cordon asks a member to take no new work. Any client with write permission may ask. Cordon
+// returns when the servers have the request; the member's State becomes Cordoned when the member
 // has answered. It changes nothing, also not the reason, if the ID has a cordon or a drain already.
 //
-// The error wraps ErrNotFound, ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the request may have been written.
+// The error wraps ErrNotFound, ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or
+// framework.ErrNoAuth, or is that of ctx; then the request may have been written.
 func (g *Group) Cordon(ctx context.Context, id string, opts ...CordonOption) error {
 	return failure.Wrap("cordon", g.path, g.requestCordon(ctx, id, false, opts))
 }
 
-// Drain asks a member to take no new work and to finish its work, and waits until the member acknowledges that. If an earlier drain has not ended, Drain waits for that one. If an
-// earlier drain has failed, Drain makes a new request, and the member calls its drain function again.
+// Drain asks a member to take no new work and to finish its work, and waits until the member
+// acknowledges that. If an earlier drain has not ended, Drain waits for that one. If an earlier
+// drain has failed, Drain makes a new request, and the member calls its drain function again.
 //
-// Drain returns nil once all listed processes with the ID have acknowledged. If no process with the ID is listed any more, it returns nil if one had acknowledged before it left, and
-// otherwise an error that wraps ErrLeft, after a session timeout of this client. A member that loses its session goes on with its work, and acknowledges on the next session. A process
-// that is started again under the drain must acknowledge, too.
+// Drain returns nil once all listed processes with the ID have acknowledged. If no process with the
+// ID is listed any more, it returns nil if one had acknowledged before it left, and otherwise an
+// error that wraps ErrLeft, after a session timeout of this client. A member that loses its session
+// goes on with its work, and acknowledges on the next session. A process that is started again
+// under the drain must acknowledge, too.
 //
-// The error wraps a *DrainError, ErrWithdrawn, ErrLeft, ErrNotFound, ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. After a
-// *DrainError and after ErrLeft the member stays cordoned, and the request to drain stands until Uncordon withdraws it. After ErrNotFound, ErrInvalid and framework.ErrInvalidPath there is no
+// The error wraps a *DrainError, ErrWithdrawn, ErrLeft, ErrNotFound, ErrInvalid,
+// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. After a
+// *DrainError and after ErrLeft the member stays cordoned, and the request to drain stands until
+// Uncordon withdraws it. After ErrNotFound, ErrInvalid and framework.ErrInvalidPath there is no
 // request. After any other error but ErrWithdrawn the request may have been written.
 func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) error {
 	err := g.requestCordon(ctx, id, true, opts)
@@ -41,21 +48,25 @@ func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) erro
 	return failure.Wrap("drain", g.path, err)
 }
 
-// Uncordon lets a member take work again, and withdraws a drain. It returns nil, and changes no node, if there is no cordon. If a reply is lost, it tries again, but keeps a cordon that was
-// made meanwhile. The error wraps ErrInvalid, framework.ErrInvalidPath,
-// framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the cordon may have been removed.
+// Uncordon lets a member take work again, and withdraws a drain. It returns nil, and changes no
+// node, if there is no cordon. If a reply is lost, it tries again, but keeps a cordon that was made
+// meanwhile. The error wraps ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or
+// framework.ErrNoAuth, or is that of ctx; then the cordon may have been removed.
 func (g *Group) Uncordon(ctx context.Context, id string) error {
 	err := errors.Join(g.err, checkID(id))
 	if err == nil {
 		created := int64(0)
-		err = recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return g.deleteCordon(ctx, s, id, &created) }, failure.IsTransient, isUnknown)
+		err = recipe.OnSession(ctx, g.client,
+			func(s *framework.Session) error { return g.deleteCordon(ctx, s, id, &created) }, failure.IsTransient,
+			isUnknown)
 	}
 	return failure.Wrap("uncordon", g.path, err)
 }
 
-// deleteCordon deletes a cordon's node. created is the Czxid of the node that the first try has found, or 0. A node with another Czxid is a later
-// cordon, and stays. A request of a session that this client has given up may reach the servers late, when a later cordon has the same version. So the transaction checks the version of
-// the group's node, which each change of a cordon raises.
+// deleteCordon deletes a cordon's node. created is the Czxid of the node that the first try has
+// found, or 0. A node with another Czxid is a later cordon, and stays. A request of a session that
+// this client has given up may reach the servers late, when a later cordon has the same version. So
+// the transaction checks the version of the group's node, which each change of a cordon raises.
 func (g *Group) deleteCordon(ctx context.Context, s *framework.Session, id string, created *int64) error {
 	if err := s.Sync(ctx, g.path); err != nil {
 		return err
@@ -76,7 +87,8 @@ func (g *Group) deleteCordon(ctx context.Context, s *framework.Session, id strin
 		return err
 	}
 	*created = st.Czxid
-	_, err = s.Multi(ctx, framework.CheckOp(g.path, group.Version), framework.DeleteOp(node, st.Version), g.announceOp())
+	_, err = s.Multi(ctx, framework.CheckOp(g.path, group.Version), framework.DeleteOp(node, st.Version),
+		g.announceOp())
 	if isConflict(err) {
 		return recipe.ErrAgain
 	}
@@ -98,11 +110,14 @@ func (g *Group) requestCordon(ctx context.Context, id string, drain bool, opts [
 			return fmt.Errorf("%w: %q", ErrNotFound, id)
 		}
 	}
-	wanted := cordonRecord{ID: id, Request: uuid.NewString(), Drain: drain, Reason: o.reason, By: g.client.Config().Identity}
-	return recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return g.writeRequest(ctx, s, wanted) }, failure.IsTransient, isUnknown)
+	wanted := cordonRecord{ID: id, Request: uuid.NewString(), Drain: drain, Reason: o.reason,
+		By: g.client.Config().Identity}
+	return recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return g.writeRequest(ctx, s, wanted) },
+		failure.IsTransient, isUnknown)
 }
 
-// writeRequest writes a request, in place of an earlier one. After a lost reply, the next try recognizes its own request by the UUID.
+// writeRequest writes a request, in place of an earlier one. After a lost reply, the next try
+// recognizes its own request by the UUID.
 func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted cordonRecord) error {
 	if err := s.Sync(ctx, g.path); err != nil {
 		return err
@@ -142,7 +157,8 @@ func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted c
 	return recipe.ErrAgain
 }
 
-// asksFor reports whether the request asks for a cordon, or with drain for a drain that has not failed. A new request is needed otherwise.
+// asksFor reports whether the request asks for a cordon, or with drain for a drain that has not
+// failed. A new request is needed otherwise.
 func (c *Cordon) asksFor(drain bool) bool {
 	failed := false
 	for _, answer := range c.Answers {
@@ -151,7 +167,8 @@ func (c *Cordon) asksFor(drain bool) bool {
 	return c.request != "" && (!drain || c.Drain && !failed)
 }
 
-// waitUntilDrained waits until the member has acknowledged the drain, or until an error of Drain is certain.
+// waitUntilDrained waits until the member has acknowledged the drain, or until an error of Drain is
+// certain.
 func (g *Group) waitUntilDrained(ctx context.Context, id string) error {
 	for {
 		err := g.watchDrain(ctx, id)
@@ -168,7 +185,8 @@ func (g *Group) waitUntilDrained(ctx context.Context, id string) error {
 	}
 }
 
-// watchDrain watches the group until the member has acknowledged the drain, or returns why that does not happen. It returns ErrLeft when the latest view of a session timeout lacks the member.
+// watchDrain watches the group until the member has acknowledged the drain, or returns why that
+// does not happen. It returns ErrLeft when the latest view of a session timeout lacks the member.
 func (g *Group) watchDrain(ctx context.Context, id string) error {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -206,7 +224,8 @@ func stopTimer(t *time.Timer) {
 	}
 }
 
-// failureText returns the error of a failed answer; there is at least one. Of several it returns the first in the order of their texts.
+// failureText returns the error of a failed answer; there is at least one. Of several it returns
+// the first in the order of their texts.
 func (c *Cordon) failureText() string {
 	var reasons []string
 	for _, answer := range c.Answers {

@@ -48,7 +48,8 @@ func (p *peer) drain(id string, opts ...members.CordonOption) <-chan error {
 	return done
 }
 
-// isOpen reports whether a call in the background has not returned yet. It takes the call's result if it has.
+// isOpen reports whether a call in the background has not returned yet. It takes the call's result
+// if it has.
 func isOpen(c <-chan error) bool {
 	synctest.Wait()
 	select {
@@ -86,7 +87,8 @@ func TestACordonIsAcknowledged(t *testing.T) {
 	})
 }
 
-// TestAnUncordonThatIsRepeatedRemovesNoOtherCordon: the first try has removed the cordon, its reply is lost, and another operator cordons the member before the second try.
+// TestAnUncordonThatIsRepeatedRemovesNoOtherCordon: the first try has removed the cordon, its reply
+// is lost, and another operator cordons the member before the second try.
 func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.peer("a").join("a")
@@ -111,7 +113,8 @@ func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
 	})
 }
 
-// TestALateUncordonRemovesNoLaterCordon: a follower passes the delete on to the leader when the cordon was removed and made again, with the same version.
+// TestALateUncordonRemovesNoLaterCordon: a follower passes the delete on to the leader when the
+// cordon was removed and made again, with the same version.
 func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{zktest.Start(t, zktest.WithFollowers()), t}
@@ -119,7 +122,8 @@ func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
 		require.NoError(t, o.Cordon(t.Context(), "a", members.EvenIfAbsent(), members.Reason("first")))
 		hold, err := w.Follower(o.sessionID())
 		require.NoError(t, err)
-		slow := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpExists, Session: o.sessionID(), Path: path + "/_cordon_a"})
+		slow := w.DelayReplies(time.Second,
+			zktest.Match{Op: zktest.OpExists, Session: o.sessionID(), Path: path + "/_cordon_a"})
 		defer slow.Cancel()
 		done := make(chan error, 1)
 		go func() { done <- o.Uncordon(t.Context(), "a") }()
@@ -151,11 +155,13 @@ func TestACordonOutlivesItsMember(t *testing.T) {
 		require.Equal(t, members.Cordoned, o.member("a/b c").State, "the next session answers")
 		require.NoError(t, m.Leave(t.Context()))
 		time.Sleep(time.Minute)
-		require.ErrorIs(t, w.peer("b").join("a/b c").Healthy(t.Context()), members.ErrCordoned, "the next process knows it, too")
+		require.ErrorIs(t, w.peer("b").join("a/b c").Healthy(t.Context()), members.ErrCordoned,
+			"the next process knows it, too")
 	})
 }
 
-// TestAMemberIsListedAfterItKnowsItsCordon: a client that sees the member in a list may rely on that it knows its cordon.
+// TestAMemberIsListedAfterItKnowsItsCordon: a client that sees the member in a list may rely on
+// that it knows its cordon.
 func TestAMemberIsListedAfterItKnowsItsCordon(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")
@@ -252,7 +258,8 @@ func TestADrainThatIsWithdrawn(t *testing.T) {
 	})
 }
 
-// TestASessionIsLostDuringADrain: the drain function goes on, and the member answers on its next session.
+// TestASessionIsLostDuringADrain: the drain function goes on, and the member answers on its next
+// session.
 func TestASessionIsLostDuringADrain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -280,7 +287,8 @@ func TestASessionIsLostDuringADrain(t *testing.T) {
 	})
 }
 
-// TestAMemberDiesDuringADrain: Drain returns ErrLeft, since the process may still run. Another process with the ID must answer, too.
+// TestAMemberDiesDuringADrain: Drain returns ErrLeft, since the process may still run. Another
+// process with the ID must answer, too.
 func TestAMemberDiesDuringADrain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -291,7 +299,8 @@ func TestAMemberDiesDuringADrain(t *testing.T) {
 		a.Link.Cut()
 		began := time.Now()
 		require.ErrorIs(t, <-done, members.ErrLeft)
-		require.GreaterOrEqual(t, time.Since(began), 2*timeout-time.Second, "the member may join again on another session")
+		require.GreaterOrEqual(t, time.Since(began), 2*timeout-time.Second,
+			"the member may join again on another session")
 		done = o.drain("a")
 		b := w.peer("b")
 		b.join("a", second.option())
@@ -307,7 +316,8 @@ func TestAMemberDiesDuringADrain(t *testing.T) {
 	})
 }
 
-// TestAMemberJoinsAgainWhileDrainIsCutOff: the caller of Drain has seen the group without the member, and has no connection while the member joins again.
+// TestAMemberJoinsAgainWhileDrainIsCutOff: the caller of Drain has seen the group without the
+// member, and has no connection while the member joins again.
 func TestAMemberJoinsAgainWhileDrainIsCutOff(t *testing.T) {
 	for _, acknowledges := range []bool{false, true} {
 		in(t, func(t *testing.T, w *world) {
@@ -341,7 +351,8 @@ func TestAMemberJoinsAgainWhileDrainIsCutOff(t *testing.T) {
 	}
 }
 
-// TestALostReplyOfADrain: any reply may be lost. The drain function is called once, and Drain returns when it has ended.
+// TestALostReplyOfADrain: any reply may be lost. The drain function is called once, and Drain
+// returns when it has ended.
 func TestALostReplyOfADrain(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2} {
 		for nth := 1; nth <= 4; nth++ {
@@ -385,7 +396,8 @@ func TestACallOfDrainEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestAMemberLeavesDuringADrain: Leave waits until the drain function has returned and the servers have the answer. A server of HTTP does so: Shutdown makes Serve return, and main leaves.
+// TestAMemberLeavesDuringADrain: Leave waits until the drain function has returned and the servers
+// have the answer. A server of HTTP does so: Shutdown makes Serve return, and main leaves.
 func TestAMemberLeavesDuringADrain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -432,14 +444,18 @@ func TestAMemberLeavesDuringADrainThatIsWithdrawn(t *testing.T) {
 	})
 }
 
-// TestAMemberLeavesThoughItsAnswerIsRefused: it may not write the cordon, and Leave has no deadline.
+// TestAMemberLeavesThoughItsAnswerIsRefused: it may not write the cordon, and Leave has no
+// deadline.
 func TestAMemberLeavesThoughItsAnswerIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")
 		d := newDrained()
 		m := a.join("a", d.option())
-		operator := w.Member(t, "o", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("o:secret")}},
-			ACL: []framework.ACL{{Perms: framework.PermAll, Scheme: "auth"}, {Perms: framework.PermRead, Scheme: "world", ID: "anyone"}}})
+		operator := w.Member(t, "o",
+			framework.Config{SessionTimeout: timeout,
+				Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("o:secret")}},
+				ACL: []framework.ACL{{Perms: framework.PermAll, Scheme: "auth"},
+					{Perms: framework.PermRead, Scheme: "world", ID: "anyone"}}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		go func() { _ = members.New(operator.Client, path).Drain(ctx, "a") }()
@@ -454,17 +470,22 @@ func TestAMemberLeavesThoughItsAnswerIsRefused(t *testing.T) {
 	})
 }
 
-// TestAMemberStaysThoughItsAnswerIsRefused: everybody may read the operator's node, and only the operator may write it. The member keeps to the cordon, stays listed and warns once.
+// TestAMemberStaysThoughItsAnswerIsRefused: everybody may read the operator's node, and only the
+// operator may write it. The member keeps to the cordon, stays listed and warns once.
 func TestAMemberStaysThoughItsAnswerIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		log := new(logtest.Buffer)
-		c := w.Member(t, "a", framework.Config{SessionTimeout: timeout}, framework.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		c := w.Member(t, "a", framework.Config{SessionTimeout: timeout},
+			framework.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 		a := &peer{members.New(c.Client, path), c, t}
 		m := a.join("a")
 		seen := w.peer("o").watch(t.Context())
 		synctest.Wait()
-		operator := w.Member(t, "p", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("p:secret")}},
-			ACL: []framework.ACL{{Perms: framework.PermAll, Scheme: "auth"}, {Perms: framework.PermRead, Scheme: "world", ID: "anyone"}}})
+		operator := w.Member(t, "p",
+			framework.Config{SessionTimeout: timeout,
+				Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("p:secret")}},
+				ACL: []framework.ACL{{Perms: framework.PermAll, Scheme: "auth"},
+					{Perms: framework.PermRead, Scheme: "world", ID: "anyone"}}})
 		require.NoError(t, members.New(operator.Client, path).Cordon(t.Context(), "a"))
 		time.Sleep(10 * time.Minute)
 		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned)
@@ -480,7 +501,8 @@ func TestAMemberStaysThoughItsAnswerIsRefused(t *testing.T) {
 	})
 }
 
-// TestARefusedAnswerIsTriedAgain: a quota leaves no room for the answer until an operator raises it.
+// TestARefusedAnswerIsTriedAgain: a quota leaves no room for the answer until an operator raises
+// it.
 func TestARefusedAnswerIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
@@ -498,7 +520,8 @@ func TestARefusedAnswerIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestAnAnswerIsWrittenOnce: records hold only UTF-8, and short errors. The text of a drain's error that has something else is stored without that, and the member is done then.
+// TestAnAnswerIsWrittenOnce: records hold only UTF-8, and short errors. The text of a drain's error
+// that has something else is stored without that, and the member is done then.
 func TestAnAnswerIsWrittenOnce(t *testing.T) {
 	for text, reason := range map[string]string{
 		"cannot remove /srv/caf\xe9":          "cannot remove /srv/caf\uFFFD",
@@ -524,7 +547,8 @@ func TestAnAnswerIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestAnUpdateOfADrainFunctionEndsWithTheMembership: otherwise the member waits for the function, and the function for the member.
+// TestAnUpdateOfADrainFunctionEndsWithTheMembership: otherwise the member waits for the function,
+// and the function for the member.
 func TestAnUpdateOfADrainFunctionEndsWithTheMembership(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -554,7 +578,8 @@ func TestAnUpdateOfADrainFunctionEndsWithTheMembership(t *testing.T) {
 	})
 }
 
-// TestAnUnreadableCordonCordons: a cordon's node with unreadable data keeps the member out of service.
+// TestAnUnreadableCordonCordons: a cordon's node with unreadable data keeps the member out of
+// service.
 func TestAnUnreadableCordonCordons(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -572,7 +597,8 @@ func TestAnUnreadableCordonCordons(t *testing.T) {
 	})
 }
 
-// TestTheCordonOfANewerReleaseKeepsItsFields, and its version: a member of this release answers it, and a client of this release asks for more.
+// TestTheCordonOfANewerReleaseKeepsItsFields, and its version: a member of this release answers it,
+// and a client of this release asks for more.
 func TestTheCordonOfANewerReleaseKeepsItsFields(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -580,9 +606,11 @@ func TestTheCordonOfANewerReleaseKeepsItsFields(t *testing.T) {
 		a.join("a", d.option())
 		node := o.member("a").Node
 		other := "_c_0-member"
-		require.NoError(t, o.Client.Create(t.Context(), path+"/"+other, []byte(`{"v":1,"id":"b"}`), framework.Ephemeral))
+		require.NoError(t, o.Client.Create(t.Context(), path+"/"+other, []byte(`{"v":1,"id":"b"}`),
+			framework.Ephemeral))
 		require.NoError(t, o.Client.Create(t.Context(), path+"/_cordon_a",
-			[]byte(`{"v":2,"id":"a","request":"r","answers":{"`+other+`":{"state":"cordoned","since":7}},"until":{"x":[1]}}`), framework.Persistent))
+			[]byte(`{"v":2,"id":"a","request":"r","answers":{"`+other+
+				`":{"state":"cordoned","since":7}},"until":{"x":[1]}}`), framework.Persistent))
 		synctest.Wait()
 		require.Equal(t, members.Cordoned, o.member("a").State)
 		stored := func() string {
@@ -590,7 +618,8 @@ func TestTheCordonOfANewerReleaseKeepsItsFields(t *testing.T) {
 			require.True(t, exists)
 			return string(n.Data)
 		}
-		require.JSONEq(t, `{"v":2,"id":"a","request":"r","answers":{"`+other+`":{"state":"cordoned","since":7},"`+strings.TrimPrefix(node, path+"/")+`":{"state":"cordoned"}},"until":{"x":[1]}}`, stored())
+		require.JSONEq(t, `{"v":2,"id":"a","request":"r","answers":{"`+other+`":{"state":"cordoned","since":7},"`+
+			strings.TrimPrefix(node, path+"/")+`":{"state":"cordoned"}},"until":{"x":[1]}}`, stored())
 		done := o.drain("a")
 		<-d.began
 		require.Contains(t, stored(), `{"v":2,`)
@@ -601,8 +630,10 @@ func TestTheCordonOfANewerReleaseKeepsItsFields(t *testing.T) {
 	})
 }
 
-// TestAnAnswerToAWithdrawnRequestReplacesNoOther: a member has no connection when its drain function ends. Meanwhile the drain is withdrawn, and requested again so that the versions of the cordon's
-// nodes are the same. The member must not write its answer over the other request, and its drain function runs again.
+// TestAnAnswerToAWithdrawnRequestReplacesNoOther: a member has no connection when its drain
+// function ends. Meanwhile the drain is withdrawn, and requested again so that the versions of the
+// cordon's nodes are the same. The member must not write its answer over the other request, and its
+// drain function runs again.
 func TestAnAnswerToAWithdrawnRequestReplacesNoOther(t *testing.T) {
 	for _, away := range []time.Duration{3 * time.Second, 30 * time.Second} { // the session goes on, or is lost
 		synctest.Test(t, func(t *testing.T) {

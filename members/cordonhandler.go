@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// cordonHandler follows the node of a member's cordon, runs the drain function, and writes the member's answers.
+// cordonHandler follows the node of a member's cordon, runs the drain function, and writes the
+// member's answers.
 type cordonHandler struct {
 	group   *Group
 	path    string // of the cordon's node
@@ -43,8 +44,10 @@ type refusedAnswer struct {
 // refusedAnswerPause is the pause before an answer that the servers have refused is tried again.
 const refusedAnswerPause = time.Minute
 
-func newCordonHandler(g *Group, id string, drain func(context.Context, Cordon) error, changed func(), tel telemetry) *cordonHandler {
-	return &cordonHandler{group: g, path: g.nodePath(cordonName(id)), drain: drain, changed: changed, tel: tel, known: make(chan struct{})}
+func newCordonHandler(g *Group, id string, drain func(context.Context, Cordon) error, changed func(),
+	tel telemetry) *cordonHandler {
+	return &cordonHandler{group: g, path: g.nodePath(cordonName(id)), drain: drain, changed: changed, tel: tel,
+		known: make(chan struct{})}
 }
 
 // drainWork is a call of the drain function, under way or ended.
@@ -52,8 +55,9 @@ type drainWork struct {
 	request string
 	cancel  context.CancelCauseFunc // ends the function's context
 	ended   chan struct{}           // closed when the function has returned
-	settled chan struct{}           // closed when the servers have the answer or have refused it, or the drain was withdrawn
-	settle  func()                  // closes settled
+	// closed when the servers have the answer or have refused it, or the drain was withdrawn
+	settled chan struct{}
+	settle  func() // closes settled
 }
 
 func newDrainWork(request string) *drainWork {
@@ -62,7 +66,8 @@ func newDrainWork(request string) *drainWork {
 	return w
 }
 
-// stopAndWait ends the function's context and waits until the function has returned. It does nothing if the receiver is nil.
+// stopAndWait ends the function's context and waits until the function has returned. It does
+// nothing if the receiver is nil.
 func (w *drainWork) stopAndWait(cause error) {
 	if w != nil {
 		w.cancel(cause)
@@ -70,7 +75,8 @@ func (w *drainWork) stopAndWait(cause error) {
 	}
 }
 
-// latestDrain returns the latest call of the drain function, or nil if there was none or it was withdrawn.
+// latestDrain returns the latest call of the drain function, or nil if there was none or it was
+// withdrawn.
 func (h *cordonHandler) latestDrain() *drainWork {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,8 +96,8 @@ func (h *cordonHandler) settleDrain(request string, reply Answer) {
 	}
 }
 
-// followCordon follows the cordon until ctx ends, the client is closed, or the cordon cannot be read for the first time. Then it ends the drain function's context and waits for the
-// function.
+// followCordon follows the cordon until ctx ends, the client is closed, or the cordon cannot be
+// read for the first time. Then it ends the drain function's context and waits for the function.
 func (h *cordonHandler) followCordon(ctx context.Context) {
 	defer func() {
 		h.latestDrain().stopAndWait(ErrLeft) // who waits for the drain notices the end of ctx
@@ -110,10 +116,12 @@ func (h *cordonHandler) followCordon(ctx context.Context) {
 			h.changed()
 		}
 		h.err = err
-		if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !h.isKnown() {
+		if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) ||
+			!h.isKnown() {
 			return
 		}
-		h.group.client.Logger().Warn("a member's cordon cannot be read; its last known state stays in force", "path", h.path, "error", err)
+		h.group.client.Logger().Warn("a member's cordon cannot be read; its last known state stays in force", "path",
+			h.path, "error", err)
 		if pauses.Pause(ctx) != nil {
 			return
 		}
@@ -129,7 +137,8 @@ func (h *cordonHandler) isKnown() bool {
 	}
 }
 
-// takeCordon stores the cordon as it was read, ends the drain function of an earlier request, and begins that of a new one.
+// takeCordon stores the cordon as it was read, ends the drain function of an earlier request, and
+// begins that of a new one.
 func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValue) {
 	var c *Cordon
 	if value.Exists {
@@ -154,14 +163,16 @@ func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValu
 	}
 }
 
-// beginDrain calls the drain function in another goroutine, which notes the answer when the function has returned. Without a drain function it notes that the drain has failed.
+// beginDrain calls the drain function in another goroutine, which notes the answer when the
+// function has returned. Without a drain function it notes that the drain has failed.
 func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) {
 	w := newDrainWork(c.request)
 	ctx, w.cancel = context.WithCancelCause(ctx)
 	h.setLatestDrain(w)
 	if h.drain == nil {
 		close(w.ended)
-		h.noteAnswer(c.request, Answer{State: Failed, Error: "the member has no drain function (members.WithDrain)"}, false)
+		h.noteAnswer(c.request, Answer{State: Failed, Error: "the member has no drain function (members.WithDrain)"},
+			false)
 		return
 	}
 	go func() {
@@ -184,7 +195,8 @@ func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) {
 	}()
 }
 
-// noteAnswer notes the answer to a request, for writeAnswer. With first, the answer to another request is replaced, and an answer to this request stays. Without first, an answer to this
+// noteAnswer notes the answer to a request, for writeAnswer. With first, the answer to another
+// request is replaced, and an answer to this request stays. Without first, an answer to this
 // request is replaced, and an answer to another one stays: this request was withdrawn then.
 func (h *cordonHandler) noteAnswer(request string, reply Answer, first bool) {
 	h.mu.Lock()
@@ -194,8 +206,10 @@ func (h *cordonHandler) noteAnswer(request string, reply Answer, first bool) {
 	}
 }
 
-// readGroup returns the names of the group's nodes, and the version of the group's node. It returns no names if the cordon is not the present one: the follower reads the present one.
-func (h *cordonHandler) readGroup(ctx context.Context, s *framework.Session, c *Cordon) (names []string, version int32, err error) {
+// readGroup returns the names of the group's nodes, and the version of the group's node. It returns
+// no names if the cordon is not the present one: the follower reads the present one.
+func (h *cordonHandler) readGroup(ctx context.Context, s *framework.Session,
+	c *Cordon) (names []string, version int32, err error) {
 	if err := s.Sync(ctx, h.group.path); err != nil {
 		return nil, 0, err
 	}
@@ -210,11 +224,14 @@ func (h *cordonHandler) readGroup(ctx context.Context, s *framework.Session, c *
 	return names, group.Version, err
 }
 
-// writeAnswer writes the noted answer into the cordon's node, unless the node has it, and removes the answers of nodes that are gone. The transaction checks that the member's node
-// exists: a former session cannot answer. It also checks that nothing has changed in the group since the cordon was read: the version of the cordon's node does not tell whether the
-// cordon was withdrawn and requested again meanwhile, since the versions of the next node begin at 0.
+// writeAnswer writes the noted answer into the cordon's node, unless the node has it, and removes
+// the answers of nodes that are gone. The transaction checks that the member's node exists: a
+// former session cannot answer. It also checks that nothing has changed in the group since the
+// cordon was read: the version of the cordon's node does not tell whether the cordon was withdrawn
+// and requested again meanwhile, since the versions of the next node begin at 0.
 //
-// refused is true if the servers have refused the answer, such as for want of permission to write the cordon. The member stays listed all the same, and keeps to the cordon.
+// refused is true if the servers have refused the answer, such as for want of permission to write
+// the cordon. The member stays listed all the same, and keeps to the cordon.
 func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, node string) (refused bool, err error) {
 	h.mu.Lock()
 	request, reply := h.request, h.reply
@@ -235,7 +252,9 @@ func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, n
 		return false, nil
 	case ctx.Err() != nil || s.Err() != nil:
 		return false, err
-	case isConflict(err) && errors.As(err, &conflict) && conflict.Index > 0: // the follower reads the changed cordon, or the watch of the member's node shows that the node is gone
+	case isConflict(err) && errors.As(err, &conflict) && conflict.Index > 0:
+		// the follower reads the changed cordon, or the watch of the member's node shows that the
+		// node is gone
 		return false, nil
 	case isConflict(err) || isUnknown(err) || failure.IsTransient(err):
 		h.changed()
@@ -244,14 +263,17 @@ func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, n
 	h.settleDrain(request, reply)
 	if this := (refusedAnswer{request, reply}); this != h.refused {
 		h.refused = this
-		h.group.client.Logger().Warn("the servers refuse a member's answer to its cordon; the member keeps to the cordon and tries again every minute", "path", h.path, "answer", reply.State,
+		h.group.client.Logger().Warn(
+			"the servers refuse a member's answer to its cordon; the member keeps to the cordon and tries again "+
+				"every minute", "path", h.path, "answer", reply.State,
 			"error", err)
 	}
 	return true, nil
 }
 
 // sendAnswer writes an answer into the cordon's node, unless another cordon is the present one.
-func (h *cordonHandler) sendAnswer(ctx context.Context, s *framework.Session, c *Cordon, node string, reply Answer) error {
+func (h *cordonHandler) sendAnswer(ctx context.Context, s *framework.Session, c *Cordon, node string,
+	reply Answer) error {
 	present, group, err := h.readGroup(ctx, s, c)
 	if err != nil || present == nil {
 		return err
@@ -261,7 +283,8 @@ func (h *cordonHandler) sendAnswer(ctx context.Context, s *framework.Session, c 
 	if err != nil {
 		return err
 	}
-	_, err = s.Multi(ctx, framework.CheckOp(h.group.path, group), framework.CheckOp(node, framework.AnyVersion), framework.SetOp(h.path, data, c.version), h.group.announceOp())
+	_, err = s.Multi(ctx, framework.CheckOp(h.group.path, group), framework.CheckOp(node, framework.AnyVersion),
+		framework.SetOp(h.path, data, c.version), h.group.announceOp())
 	if err == nil {
 		h.settleDrain(c.request, reply)
 	}

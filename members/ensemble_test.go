@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/members"
 )
 
-// TestMembersOnRealServers has a client on each server. The watchers on all servers receive the changes of each client in one order.
+// TestMembersOnRealServers has a client on each server. The watchers on all servers receive the
+// changes of each client in one order.
 func TestMembersOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -24,7 +25,8 @@ func TestMembersOnRealServers(t *testing.T) {
 	root := "/members-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	connect := func(i int) (*members.Group, *framework.Client) {
 		server := servers[i%len(servers)]
-		c, err := framework.Connect(ctx, framework.Config{Servers: []string{server}, Root: root, Identity: fmt.Sprint("client ", i)}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+		c, err := framework.Connect(ctx, framework.Config{Servers: []string{server}, Root: root,
+			Identity: fmt.Sprint("client ", i)}, framework.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		return members.New(c, path), c
@@ -51,7 +53,8 @@ func TestMembersOnRealServers(t *testing.T) {
 	awaitAll := func(what string, shows func(*members.View) bool) {
 		t.Helper()
 		for i, w := range watchers {
-			require.Eventually(t, func() bool { return w.failed() == nil && w.count() > 0 && shows(w.view()) }, time.Minute, time.Millisecond, "%s, on server %d", what, i)
+			require.Eventually(t, func() bool { return w.failed() == nil && w.count() > 0 && shows(w.view()) },
+				time.Minute, time.Millisecond, "%s, on server %d", what, i)
 		}
 	}
 	find := func(v *members.View, id string) members.Member {
@@ -65,15 +68,16 @@ func TestMembersOnRealServers(t *testing.T) {
 
 	var drains atomic.Int32
 	release := make(chan struct{})
-	first, err := groups[0].Join(ctx, "a", members.Info{Version: "1.4", Metadata: members.Metadata{"zone": "x"}}, members.WithDrain(func(ctx context.Context, _ members.Cordon) error {
-		select {
-		case <-release:
-			drains.Add(1)
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}))
+	first, err := groups[0].Join(ctx, "a", members.Info{Version: "1.4", Metadata: members.Metadata{"zone": "x"}},
+		members.WithDrain(func(ctx context.Context, _ members.Cordon) error {
+			select {
+			case <-release:
+				drains.Add(1)
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}))
 	require.NoError(t, err)
 	dying, dyingClient := connect(1)
 	_, err = dying.Join(ctx, "b", members.Info{})
@@ -104,7 +108,10 @@ func TestMembersOnRealServers(t *testing.T) {
 	require.EqualValues(t, 1, drains.Load())
 	awaitAll("drained", func(v *members.View) bool { return find(v, "a").State == members.Drained })
 	require.NoError(t, groups[2].Uncordon(ctx, "a"))
-	awaitAll("back in service", func(v *members.View) bool { return find(v, "a").State == members.Active && len(v.Cordons) == 0 })
+	awaitAll("back in service", func(v *members.View) bool {
+		return find(v, "a").State == members.Active &&
+			len(v.Cordons) == 0
+	})
 	require.Eventually(t, func() bool { return first.Healthy(ctx) == nil }, time.Minute, time.Millisecond)
 
 	require.NoError(t, dyingClient.Close(ctx)) // its session ends

@@ -9,15 +9,20 @@ import (
 )
 
 var (
-	// ErrNotFound is returned by Cordon and Drain when the group has neither a member nor a cordon with the ID. List the members; EvenIfAbsent cordons an ID that has not joined yet.
+	// ErrNotFound is returned by Cordon and Drain when the group has neither a member nor a cordon
+	// with the ID. List the members; EvenIfAbsent cordons an ID that has not joined yet.
 	ErrNotFound = failure.Sentinel("no such member")
-	// ErrLeft is returned by Update when the membership has ended, and by Drain when no member with the ID was listed for a session timeout of the caller's client, and none
-	// has acknowledged the drain. The member's process may still run. Its cordon stays. The context of the drain function ends with ErrLeft as its cause when the membership ends.
+	// ErrLeft is returned by Update when the membership has ended, and by Drain when no member with
+	// the ID was listed for a session timeout of the caller's client, and none has acknowledged the
+	// drain. The member's process may still run. Its cordon stays. The context of the drain
+	// function ends with ErrLeft as its cause when the membership ends.
 	ErrLeft = failure.Sentinel("the member has left")
-	// ErrWithdrawn is returned by Drain when it sees that the cordon was removed, or replaced by one that asks for no drain. The context of the drain function ends with it as its cause
-	// when the cordon was removed or the request replaced.
+	// ErrWithdrawn is returned by Drain when it sees that the cordon was removed, or replaced by
+	// one that asks for no drain. The context of the drain function ends with it as its cause when
+	// the cordon was removed or the request replaced.
 	ErrWithdrawn = failure.Sentinel("the drain was withdrawn")
-	// ErrDrainFailed is returned by Drain when the member answers that its drain has failed; see DrainError.
+	// ErrDrainFailed is returned by Drain when the member answers that its drain has failed; see
+	// DrainError.
 	ErrDrainFailed = failure.Sentinel("the drain has failed")
 	// ErrCordoned is returned by Membership.Healthy while the member is cordoned.
 	ErrCordoned = failure.Sentinel("the member is cordoned")
@@ -29,22 +34,28 @@ var (
 type DrainError struct {
 	// ID is the member's ID.
 	ID string
-	// Reason is the text of the error that the member's drain function returned, in UTF-8 and cut to 4,096 bytes, or says that the member has no drain function.
+	// Reason is the text of the error that the member's drain function returned, in UTF-8 and cut
+	// to 4,096 bytes, or says that the member has no drain function.
 	Reason string
 }
 
 func (e *DrainError) Error() string {
-	return fmt.Sprintf("%v: member %q: %s; it stays cordoned, drain it again to try again", ErrDrainFailed, e.ID, e.Reason)
+	return fmt.Sprintf("%v: member %q: %s; it stays cordoned, drain it again to try again", ErrDrainFailed,
+		e.ID, e.Reason)
 }
 
 // Unwrap returns ErrDrainFailed.
 func (e *DrainError) Unwrap() error { return ErrDrainFailed }
 
-// isConflict reports whether the servers refused a transaction because another client has changed, created or deleted one of its nodes.
+// isConflict reports whether the servers refused a transaction because another client has changed,
+// created or deleted one of its nodes.
 func isConflict(err error) bool {
 	var refused *framework.TxError
-	return errors.As(err, &refused) && (errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNodeExists))
+	return errors.As(err, &refused) &&
+		(errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode) ||
+			errors.Is(err, framework.ErrNodeExists))
 }
 
-// isUnknown reports whether the outcome of a write is unknown. The caller reads the node again then, and repeats the write if the node has not its data.
+// isUnknown reports whether the outcome of a write is unknown. The caller reads the node again
+// then, and repeats the write if the node has not its data.
 func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) }

@@ -17,17 +17,19 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer zk.Close()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()}, framework.WithDialer(zk.Link("example").DialContext))
+	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("example").DialContext))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer func() { _ = client.Close(ctx) }()
 
 	web := members.New(client, "/groups/web")
-	self, err := web.Join(ctx, "web-1", members.Info{Version: "1.4"}, members.WithDrain(func(context.Context, members.Cordon) error {
-		fmt.Println("finishing the calls under way")
-		return nil
-	}))
+	self, err := web.Join(ctx, "web-1", members.Info{Version: "1.4"},
+		members.WithDrain(func(context.Context, members.Cordon) error {
+			fmt.Println("finishing the calls under way")
+			return nil
+		}))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,9 +8,11 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// FuzzRecords: any data of a member's node is a member with an ID, and any data of a cordon's node keeps the member out of service.
+// FuzzRecords: any data of a member's node is a member with an ID, and any data of a cordon's node
+// keeps the member out of service.
 func FuzzRecords(f *testing.F) {
-	for _, data := range []string{"", "null", "{}", `{"v":1,"id":"a","load":1}`, `{"v":9,"id":"a"}`, `{"v":1,"id":"a","request":"r","drain":true,"answers":{"n":{"state":"drained"}}}`,
+	for _, data := range []string{"", "null", "{}", `{"v":1,"id":"a","load":1}`, `{"v":9,"id":"a"}`,
+		`{"v":1,"id":"a","request":"r","drain":true,"answers":{"n":{"state":"drained"}}}`,
 		`{"v":2,"id":"a","request":"r","until":7,"answers":{"n":{"state":"cordoned","at":7},"m":null}}`} {
 		f.Add("_c_1-member", []byte(data))
 		f.Add("_cordon_a%2Fb", []byte(data))
@@ -31,7 +33,8 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// TestNamesOfCordonsAreValid: a cordon of any ID has a valid node name, from which the ID can be read.
+// TestNamesOfCordonsAreValid: a cordon of any ID has a valid node name, from which the ID can be
+// read.
 func TestNamesOfCordonsAreValid(t *testing.T) {
 	for _, id := range []string{"a", "a/b", ".", "..", "ü\u202e\x01", "_cordon_x", "100%", " "} {
 		require.NoError(t, framework.ValidatePath("/g/"+cordonName(id)), "%q", id)

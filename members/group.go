@@ -13,7 +13,8 @@ type Group struct {
 	err    error // of the arguments of New; every call returns it
 }
 
-// New returns the group at path. It sends no request. If an argument is invalid, every call returns an error that says so.
+// New returns the group at path. It sends no request. If an argument is invalid, every call returns
+// an error that says so.
 func New(client *framework.Client, path string) *Group {
 	return &Group{client: client, path: path, err: recipe.CheckClientAndPath(client, path, "a group")}
 }
@@ -23,5 +24,6 @@ func (g *Group) Path() string { return g.path }
 
 func (g *Group) nodePath(name string) string { return znode.Join(g.path, name) }
 
-// announceOp is the operation that makes watchers read the group: a transaction that changes a member or a cordon writes the directory, too.
+// announceOp is the operation that makes watchers read the group: a transaction that changes a
+// member or a cordon writes the directory, too.
 func (g *Group) announceOp() framework.Op { return framework.SetOp(g.path, nil, framework.AnyVersion) }

@@ -28,7 +28,8 @@ func TestMembersJoinAndLeave(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, ": ", seen.last())
 
-		first, err := a.Join(t.Context(), "a", members.Info{Metadata: members.Metadata{"zone": "x"}, Version: "1.4", Load: 2.5})
+		first, err := a.Join(t.Context(), "a",
+			members.Info{Metadata: members.Metadata{"zone": "x"}, Version: "1.4", Load: 2.5})
 		require.NoError(t, err)
 		require.Equal(t, "a", first.ID())
 		synctest.Wait()
@@ -78,7 +79,8 @@ func TestAMemberJoinsAgainOnItsNextSession(t *testing.T) {
 
 		require.NoError(t, a.Client.Delete(t.Context(), o.member("a").Node, framework.AnyVersion))
 		time.Sleep(timeout)
-		require.Contains(t, []string{"a: joined a", "a: rejoined a"}, seen.last(), "another client deleted its node; the watch may see it and the next one in one view")
+		require.Contains(t, []string{"a: joined a", "a: rejoined a"}, seen.last(),
+			"another client deleted its node; the watch may see it and the next one in one view")
 		require.NoError(t, a.Client.Close(t.Context()))
 		time.Sleep(time.Second)
 		require.Equal(t, ": left a", seen.last())
@@ -88,7 +90,8 @@ func TestAMemberJoinsAgainOnItsNextSession(t *testing.T) {
 	})
 }
 
-// TestAMemberWhoseNodeIsDeletedNowAndThenJoinsAgainAtOnce: the pauses grow only while it fails again and again.
+// TestAMemberWhoseNodeIsDeletedNowAndThenJoinsAgainAtOnce: the pauses grow only while it fails
+// again and again.
 func TestAMemberWhoseNodeIsDeletedNowAndThenJoinsAgainAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")
@@ -102,8 +105,9 @@ func TestAMemberWhoseNodeIsDeletedNowAndThenJoinsAgainAtOnce(t *testing.T) {
 	})
 }
 
-// TestAFormerSessionShowsNothing: the servers keep a session that its client has given up, because they were restarted meanwhile. No view shows the member's description of that session,
-// neither beside the present one nor after the member has left.
+// TestAFormerSessionShowsNothing: the servers keep a session that its client has given up, because
+// they were restarted meanwhile. No view shows the member's description of that session, neither
+// beside the present one nor after the member has left.
 func TestAFormerSessionShowsNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -118,7 +122,8 @@ func TestAFormerSessionShowsNothing(t *testing.T) {
 		a.Link.Heal()
 		require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load = 2 }))
 		require.NotEqual(t, former, a.sessionID())
-		require.True(t, slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == former }), "it has not ended")
+		require.True(t, slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == former }),
+			"it has not ended")
 		listed := o.member("a")
 		require.Equal(t, 2.0, listed.Info.Load)
 		require.Zero(t, listed.Others)
@@ -132,7 +137,8 @@ func TestAFormerSessionShowsNothing(t *testing.T) {
 	})
 }
 
-// TestLeaveDeletesTheNodeOfAFormerSession: the member leaves right after it has joined again, while the servers still have its former node.
+// TestLeaveDeletesTheNodeOfAFormerSession: the member leaves right after it has joined again, while
+// the servers still have its former node.
 func TestLeaveDeletesTheNodeOfAFormerSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -155,12 +161,14 @@ func TestLeaveDeletesTheNodeOfAFormerSession(t *testing.T) {
 	})
 }
 
-// TestANodeThatWasCreatedWithoutAnAnswerShowsNothing: the session on which a member has joined ends before the servers' answer arrives, and its node stays for a while.
+// TestANodeThatWasCreatedWithoutAnAnswerShowsNothing: the session on which a member has joined ends
+// before the servers' answer arrives, and its node stays for a while.
 func TestANodeThatWasCreatedWithoutAnAnswerShowsNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
 		former := a.sessionID()
-		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Path: path + "/", Func: zktest.Request.Writes}) // the first one finds no directory
+		// the first one finds no directory
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Path: path + "/", Func: zktest.Request.Writes})
 		go func() {
 			<-lost.Hit()
 			a.Link.Cut()
@@ -232,11 +240,15 @@ func TestUpdatesSurviveLostReplies(t *testing.T) {
 				fault := w.DropReply(nth, zktest.Match{Op: op})
 				defer fault.Cancel()
 				for n := 1; n <= 4; n++ {
-					require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load, i.Metadata = float64(n), members.Metadata{"n": fmt.Sprint(n)} }))
+					require.NoError(t, m.Update(t.Context(), func(i *members.Info) {
+						i.Load, i.Metadata = float64(n),
+							members.Metadata{"n": fmt.Sprint(n)}
+					}))
 					require.Equal(t, float64(n), m.Info().Load)
 					require.Equal(t, float64(n), o.member("a").Info.Load, "the servers have it when Update returns")
 				}
-				_, err := o.Client.Set(t.Context(), o.member("a").Node, []byte(`{"v":1,"id":"b"}`), framework.AnyVersion)
+				_, err := o.Client.Set(t.Context(), o.member("a").Node, []byte(`{"v":1,"id":"b"}`),
+					framework.AnyVersion)
 				require.NoError(t, err)
 				time.Sleep(timeout)
 				require.Equal(t, "a: changed a", seen.last(), "the member overwrites what another client has written")
@@ -262,27 +274,34 @@ func TestConcurrentUpdatesAllCount(t *testing.T) {
 	})
 }
 
-// TestAPanicInAnUpdateIsHarmless: a handler of net/http writes to a nil map, and its server goes on.
+// TestAPanicInAnUpdateIsHarmless: a handler of net/http writes to a nil map, and its server goes
+// on.
 func TestAPanicInAnUpdateIsHarmless(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")
 		m := a.join("a")
-		require.Panics(t, func() { _ = m.Update(t.Context(), func(i *members.Info) { i.Load, i.Metadata["zone"] = 7, "b" }) })
+		require.Panics(t, func() {
+			_ = m.Update(t.Context(),
+				func(i *members.Info) { i.Load, i.Metadata["zone"] = 7, "b" })
+		})
 		require.Zero(t, m.Info().Load)
-		require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load = m.Info().Load + 1 }), "the function may call Info")
+		require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load = m.Info().Load + 1 }),
+			"the function may call Info")
 		require.Equal(t, 1.0, a.member("a").Info.Load)
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.NoError(t, m.Update(t.Context(), func(i *members.Info) {
-			require.ErrorIs(t, m.Update(ctx, func(i *members.Info) { i.Load = 9 }), context.DeadlineExceeded, "functions are called one after the other")
+			require.ErrorIs(t, m.Update(ctx, func(i *members.Info) { i.Load = 9 }), context.DeadlineExceeded,
+				"functions are called one after the other")
 			i.Load++
 		}))
 		require.Equal(t, 2.0, a.member("a").Info.Load)
 	})
 }
 
-// TestRefusedJoinsLeaveNothingToDelete: a quota keeps a member from joining on its next session for hours.
+// TestRefusedJoinsLeaveNothingToDelete: a quota keeps a member from joining on its next session for
+// hours.
 func TestRefusedJoinsLeaveNothingToDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
@@ -296,7 +315,8 @@ func TestRefusedJoinsLeaveNothingToDelete(t *testing.T) {
 		raise(100)
 		time.Sleep(time.Minute)
 		o.member("a")
-		require.LessOrEqual(t, w.Requests()[zktest.OpDelete]-deletes, int64(1), "only the node of the former session may be left")
+		require.LessOrEqual(t, w.Requests()[zktest.OpDelete]-deletes, int64(1),
+			"only the node of the former session may be left")
 	})
 }
 
@@ -305,7 +325,8 @@ func TestForeignMembersAreShownByTheirNames(t *testing.T) {
 		a := w.peer("a")
 		require.NoError(t, a.Client.MakeDirs(t.Context(), path))
 		require.NoError(t, a.Client.Create(t.Context(), path+"/java-1", []byte("payload"), framework.Ephemeral))
-		require.NoError(t, a.Client.Create(t.Context(), path+"/later", []byte(`{"v":9,"id":"x","load":3,"new":true}`), framework.Ephemeral))
+		require.NoError(t, a.Client.Create(t.Context(), path+"/later", []byte(`{"v":9,"id":"x","load":3,"new":true}`),
+			framework.Ephemeral))
 		require.NoError(t, a.Client.Create(t.Context(), path+"/null", nil, framework.Ephemeral))
 		require.Equal(t, path+"/java-1", a.member("java-1").Node)
 		require.Equal(t, 3.0, a.member("x").Info.Load, "the fields of a newer release's record that this one knows")

@@ -81,15 +81,19 @@ func (p *peer) member(id string) members.Member {
 	return members.Member{}
 }
 
-// limit sets a quota on the group's directory, below which nothing is counted yet. The function that it returns changes the quota.
+// limit sets a quota on the group's directory, below which nothing is counted yet. The function
+// that it returns changes the quota.
 func (p *peer) limit(name string, most int) (change func(most int)) {
 	p.t.Helper()
 	quota := "/zookeeper/quota" + path
 	require.NoError(p.t, p.Client.MakeDirs(p.t.Context(), quota))
-	require.NoError(p.t, p.Client.Create(p.t.Context(), quota+"/zookeeper_limits", fmt.Appendf(nil, "%s=%d", name, most), framework.Persistent))
-	require.NoError(p.t, p.Client.Create(p.t.Context(), quota+"/zookeeper_stats", []byte("count=1,bytes=0"), framework.Persistent))
+	require.NoError(p.t, p.Client.Create(p.t.Context(), quota+"/zookeeper_limits",
+		fmt.Appendf(nil, "%s=%d", name, most), framework.Persistent))
+	require.NoError(p.t, p.Client.Create(p.t.Context(), quota+"/zookeeper_stats", []byte("count=1,bytes=0"),
+		framework.Persistent))
 	return func(most int) {
-		_, err := p.Client.Set(p.t.Context(), quota+"/zookeeper_limits", fmt.Appendf(nil, "%s=%d", name, most), framework.AnyVersion)
+		_, err := p.Client.Set(p.t.Context(), quota+"/zookeeper_limits", fmt.Appendf(nil, "%s=%d", name, most),
+			framework.AnyVersion)
 		require.NoError(p.t, err)
 	}
 }

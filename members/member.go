@@ -78,15 +78,18 @@ type Member struct {
 	ID string
 	// Info is the member's description of itself.
 	Info Info
-	// Node is the path of its node, which stays the same until the member leaves or its session ends.
+	// Node is the path of its node, which stays the same until the member leaves or its session
+	// ends.
 	Node string
 	// Session is the number of its session.
 	Session int64
-	// Joined is when its node was created, by the clock of the ensemble's leader: each session of a member creates another node. Changed is when the node was last written.
+	// Joined is when its node was created, by the clock of the ensemble's leader: each session of a
+	// member creates another node. Changed is when the node was last written.
 	Joined, Changed time.Time
 	// Zxid is the newest transaction that wrote the member or its cordon.
 	Zxid int64
-	// Others counts further nodes with this ID: of a former session that has not ended yet, or of another process that was given the same ID. The newest node is shown.
+	// Others counts further nodes with this ID: of a former session that has not ended yet, or of
+	// another process that was given the same ID. The newest node is shown.
 	Others int
 	// State says whether the member is in service.
 	State State
@@ -115,9 +118,11 @@ type Cordon struct {
 	ID string
 	// Drain is true if the member is asked to finish its work, too.
 	Drain bool
-	// Reason is the text of the option Reason. By is the Identity of the client that wrote the request.
+	// Reason is the text of the option Reason. By is the Identity of the client that wrote the
+	// request.
 	Reason, By string
-	// Since is when the ID was cordoned, by the clock of the ensemble's leader. A drain of a cordoned member does not change it.
+	// Since is when the ID was cordoned, by the clock of the ensemble's leader. A drain of a
+	// cordoned member does not change it.
 	Since time.Time
 	// Answers are the answers to this request, by the names of the members' nodes.
 	Answers map[string]Answer
@@ -126,9 +131,10 @@ type Cordon struct {
 	zxid    int64  // the transaction that last wrote the node
 	version int32  // of the node
 
-	recordVersion  int                        // of the node's data, or 0 for that of this release
-	encodedAnswers map[string]json.RawMessage // Answers as they were read, with the fields of a newer release; nobody changes the map
-	unknown        recipe.Unknown             // the fields of a newer release; nobody changes the map
+	recordVersion int // of the node's data, or 0 for that of this release
+	// Answers as they were read, with the fields of a newer release; nobody changes the map
+	encodedAnswers map[string]json.RawMessage
+	unknown        recipe.Unknown // the fields of a newer release; nobody changes the map
 }
 
 // Answer is a member's answer to a request.
@@ -139,7 +145,8 @@ type Answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// stateOf returns the state of a member with these nodes, by their names; there is at least one. The member is cordoned or drained once all its nodes have answered so.
+// stateOf returns the state of a member with these nodes, by their names; there is at least one.
+// The member is cordoned or drained once all its nodes have answered so.
 func (c *Cordon) stateOf(nodes []string) State {
 	if c == nil {
 		return Active

@@ -17,7 +17,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Membership is one process's membership of a group. It lasts until Leave, or until the client is closed. It is safe for concurrent use.
+// Membership is one process's membership of a group. It lasts until Leave, or until the client is
+// closed. It is safe for concurrent use.
 type Membership struct {
 	group         *Group
 	id            string
@@ -47,18 +48,21 @@ type Membership struct {
 	former []string // nodes of former sessions that may still exist; used only by the goroutine of stayListed
 }
 
-// Join joins the group under an ID, and returns once the member is listed and knows whether it is cordoned. ctx bounds this call only. The membership survives lost sessions: the member
-// joins again by itself. Give each process an ID of its own: several with one ID are shown as one member.
+// Join joins the group under an ID, and returns once the member is listed and knows whether it is
+// cordoned. ctx bounds this call only. The membership survives lost sessions: the member joins
+// again by itself. Give each process an ID of its own: several with one ID are shown as one member.
 //
-// The error wraps ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed or framework.ErrNoAuth, or is that of ctx. Then no node stays; if a create is under
-// way, its node is deleted in the background.
+// The error wraps ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed,
+// framework.ErrAuthFailed or framework.ErrNoAuth, or is that of ctx. Then no node stays; if a
+// create is under way, its node is deleted in the background.
 func (g *Group) Join(ctx context.Context, id string, info Info, opts ...JoinOption) (*Membership, error) {
 	o, err := recipe.ApplyOptions(joinOptions{}, opts)
 	if err = errors.Join(g.err, checkID(id), info.checkInfo(), err); err != nil {
 		return nil, failure.Wrap("join", g.path, err)
 	}
 	m := &Membership{
-		group: g, id: id, wake: make(chan struct{}, 1), updating: make(chan struct{}, 1), info: info.cloneInfo(), revision: 1, changed: make(chan struct{}),
+		group: g, id: id, wake: make(chan struct{}, 1), updating: make(chan struct{}, 1), info: info.cloneInfo(),
+		revision: 1, changed: make(chan struct{}),
 		listed: make(chan struct{}), unlisted: make(chan struct{}), gone: make(chan struct{}),
 	}
 	m.ctx, m.leave = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -80,19 +84,23 @@ func (g *Group) Join(ctx context.Context, id string, info Info, opts ...JoinOpti
 // ID is the member's name.
 func (m *Membership) ID() string { return m.id }
 
-// Info returns the member's description of itself, with the latest Update, also one that the servers do not have yet.
+// Info returns the member's description of itself, with the latest Update, also one that the
+// servers do not have yet.
 func (m *Membership) Info() Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.info.cloneInfo()
 }
 
-// Update changes the member's description of itself, and returns when the servers have the change, or a later one. It calls change once. The next session has the description, too. Each
-// update is a write that all watchers read: update a load every few seconds, not with every request. Updates call their functions one after the other, so change must not call Update. If
-// change panics, the description stays as it was.
+// Update changes the member's description of itself, and returns when the servers have the change,
+// or a later one. It calls change once. The next session has the description, too. Each update is a
+// write that all watchers read: update a load every few seconds, not with every request. Updates
+// call their functions one after the other, so change must not call Update. If change panics, the
+// description stays as it was.
 //
-// The error wraps ErrInvalid, ErrLeft or framework.ErrClosed, or is that of ctx. When ctx ends, the change stays: it is written later, unless the membership ends before. If ctx ends
-// before change was called, there is no change.
+// The error wraps ErrInvalid, ErrLeft or framework.ErrClosed, or is that of ctx. When ctx ends, the
+// change stays: it is written later, unless the membership ends before. If ctx ends before change
+// was called, there is no change.
 func (m *Membership) Update(ctx context.Context, change func(*Info)) error {
 	mine, err := m.changeInfo(ctx, change)
 	if err != nil {
@@ -128,7 +136,8 @@ func (m *Membership) endOfMembership() error {
 	}
 }
 
-// changeInfo changes the description by a function of the user's, and returns the new revision. It calls the function without the mutex: the function may panic, block or call Info.
+// changeInfo changes the description by a function of the user's, and returns the new revision. It
+// calls the function without the mutex: the function may panic, block or call Info.
 func (m *Membership) changeInfo(ctx context.Context, change func(*Info)) (revision int64, err error) {
 	select {
 	case m.updating <- struct{}{}:
@@ -148,7 +157,8 @@ func (m *Membership) changeInfo(ctx context.Context, change func(*Info)) (revisi
 	return m.revision, nil
 }
 
-// Cordon returns the operator's request to this member, or false if there is none. It reads memory. While the connection is lost, it returns the last known state.
+// Cordon returns the operator's request to this member, or false if there is none. It reads memory.
+// While the connection is lost, it returns the last known state.
 func (m *Membership) Cordon() (Cordon, bool) {
 	c := m.cordonHandler.cordon.Load()
 	if c == nil {
@@ -157,8 +167,9 @@ func (m *Membership) Cordon() (Cordon, bool) {
 	return *c.cloneCordon(), true
 }
 
-// Healthy returns an error that wraps ErrCordoned while the member is cordoned. Pass it to the health checks of other packages: with election.WithHealth a cordoned member does not lead,
-// and with registry.WithHealth its instance gets no calls. Like Cordon it reads memory.
+// Healthy returns an error that wraps ErrCordoned while the member is cordoned. Pass it to the
+// health checks of other packages: with election.WithHealth a cordoned member does not lead, and
+// with registry.WithHealth its instance gets no calls. Like Cordon it reads memory.
 func (m *Membership) Healthy(context.Context) error {
 	c := m.cordonHandler.cordon.Load()
 	switch {
@@ -170,13 +181,18 @@ func (m *Membership) Healthy(context.Context) error {
 	return ErrCordoned
 }
 
-// Leave takes the member out of the group. If the drain function has been called, Leave first waits until it has returned and the servers have its answer, so that the operator's Drain
-// succeeds. A drain that was withdrawn needs no answer, and an answer that the servers refuse is not waited for. Then the membership ends, and Leave waits until the member's node is gone.
+// Leave takes the member out of the group. If the drain function has been called, Leave first waits
+// until it has returned and the servers have its answer, so that the operator's Drain succeeds. A
+// drain that was withdrawn needs no answer, and an answer that the servers refuse is not waited
+// for. Then the membership ends, and Leave waits until the member's node is gone.
 //
-// When ctx ends, Leave no longer waits for a drain function: its context ends with ErrLeft as its cause. Give ctx a deadline. The rest is a cleanup
-// (framework.Client.CleanupContext) with a time of its own, also if ctx has ended by then. Leave returns nil when the servers have confirmed that the member is not listed any more; else the error wraps
-// framework.ErrUnconfirmed and the reason. The deletion of the node then goes on in the background, and Client.Close waits for it. If the client has no session when the membership ends,
-// Leave does not wait: the servers delete the node when they end the lost session. A cordon of the member stays.
+// When ctx ends, Leave no longer waits for a drain function: its context ends with ErrLeft as its
+// cause. Give ctx a deadline. The rest is a cleanup (framework.Client.CleanupContext) with a time
+// of its own, also if ctx has ended by then. Leave returns nil when the servers have confirmed that
+// the member is not listed any more; else the error wraps framework.ErrUnconfirmed and the reason.
+// The deletion of the node then goes on in the background, and Client.Close waits for it. If the
+// client has no session when the membership ends, Leave does not wait: the servers delete the node
+// when they end the lost session. A cordon of the member stays.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.waitForDrain(ctx)
 	m.leave(ErrLeft)
@@ -192,7 +208,8 @@ func (m *Membership) Leave(ctx context.Context) error {
 	return failure.Wrap("leave", m.group.path, err)
 }
 
-// waitForDrain waits until the latest call of the drain function is settled, if there was one, or until ctx or the membership ends.
+// waitForDrain waits until the latest call of the drain function is settled, if there was one, or
+// until ctx or the membership ends.
 func (m *Membership) waitForDrain(ctx context.Context) {
 	for latest := m.cordonHandler.latestDrain(); latest != nil; {
 		select {
@@ -217,7 +234,8 @@ func (m *Membership) signalChange() {
 	}
 }
 
-// runMembership follows the cordon, and keeps the member listed once the cordon is known, until the member leaves or the client is closed.
+// runMembership follows the cordon, and keeps the member listed once the cordon is known, until the
+// member leaves or the client is closed.
 func (m *Membership) runMembership() {
 	defer close(m.gone)
 	ended := make(chan struct{})
@@ -239,17 +257,20 @@ func (m *Membership) runMembership() {
 	<-ended
 }
 
-// stayListed keeps the member listed, on session after session. It returns why the membership has ended, or why the member could not be listed for the first time.
+// stayListed keeps the member listed, on session after session. It returns why the membership has
+// ended, or why the member could not be listed for the first time.
 func (m *Membership) stayListed() error {
 	return recipe.OnSession(m.ctx, m.group.client, m.stayOnSession, failure.IsTransient, isUnknown, m.joinsAgain)
 }
 
-// joinsAgain reports whether the member joins again after an error: it was listed before, and somebody may grant a missing permission or raise a quota.
+// joinsAgain reports whether the member joins again after an error: it was listed before, and
+// somebody may grant a missing permission or raise a quota.
 func (m *Membership) joinsAgain(err error) bool {
 	if errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !m.wasListed() {
 		return false
 	}
-	m.group.client.Logger().Warn("a member is no longer listed in its group; it joins again", "path", m.group.path, "error", err)
+	m.group.client.Logger().Warn("a member is no longer listed in its group; it joins again", "path",
+		m.group.path, "error", err)
 	return true
 }
 
@@ -262,8 +283,9 @@ func (m *Membership) wasListed() bool {
 	}
 }
 
-// stayOnSession keeps the member listed on one session. It ends with the membership, the session, or the node, and deletes the node. Each session creates a node with another name, so a
-// late write of a former session cannot change this session's description.
+// stayOnSession keeps the member listed on one session. It ends with the membership, the session,
+// or the node, and deletes the node. Each session creates a node with another name, so a late write
+// of a former session cannot change this session's description.
 func (m *Membership) stayOnSession(s *framework.Session) error {
 	data, revision, err := m.nodeRecord()
 	if err != nil {
@@ -271,7 +293,8 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 	}
 	name := znode.ProtectedPrefix + uuid.NewString() + "-" + memberName
 	node := m.group.nodePath(name)
-	_, err = s.Primitives().CreateProtected(m.ctx, primitives.ProtectedCreate{Dir: m.group.path, Name: name, Data: data, Plain: true, Unnumbered: true})
+	_, err = s.Primitives().CreateProtected(m.ctx,
+		primitives.ProtectedCreate{Dir: m.group.path, Name: name, Data: data, Plain: true, Unnumbered: true})
 	switch {
 	case err == nil:
 		defer m.deleteNode(s, node)
@@ -292,7 +315,8 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 	}
 }
 
-// deleteNode deletes the member's node on a session, and with it the nodes of former sessions that deleteFormer has not deleted: the member is not listed any more then.
+// deleteNode deletes the member's node on a session, and with it the nodes of former sessions that
+// deleteFormer has not deleted: the member is not listed any more then.
 func (m *Membership) deleteNode(s *framework.Session, node string) {
 	deletion := s.Primitives().Discard(nil, node, m.former...)
 	m.deletion.Await(deletion)
@@ -303,7 +327,8 @@ func (m *Membership) deleteNode(s *framework.Session, node string) {
 	}
 }
 
-// deleteFormer deletes the nodes of the membership's former sessions, which the servers may keep for another session timeout. After Leave they would still list the member.
+// deleteFormer deletes the nodes of the membership's former sessions, which the servers may keep
+// for another session timeout. After Leave they would still list the member.
 func (m *Membership) deleteFormer(s *framework.Session) error {
 	for len(m.former) > 0 {
 		if err := s.DeleteIfPresent(m.ctx, m.former[0]); err != nil {
@@ -333,8 +358,10 @@ func (m *Membership) confirmRevision(revision int64) {
 	}
 }
 
-// keepNode writes the member's description and its answer to a cordon, if the nodes have others, and waits until there may be something to write. It returns nil to be called again: it
-// reads the node then, also to find out whether a write without an answer was applied. Its error is framework.ErrNodeGone if the node was deleted.
+// keepNode writes the member's description and its answer to a cordon, if the nodes have others,
+// and waits until there may be something to write. It returns nil to be called again: it reads the
+// node then, also to find out whether a write without an answer was applied. Its error is
+// framework.ErrNodeGone if the node was deleted.
 func (m *Membership) keepNode(s *framework.Session, node string) error {
 	present, st, changed, err := s.WatchData(m.ctx, node)
 	if errors.Is(err, framework.ErrNoNode) {

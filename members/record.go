@@ -19,7 +19,8 @@ const memberName = "member"
 // cordonPrefix begins the name of a cordon's node.
 const cordonPrefix = "_cordon_"
 
-// cordonName returns the name of a cordon's node. Characters that a path must not have are escaped as in a URL.
+// cordonName returns the name of a cordon's node. Characters that a path must not have are escaped
+// as in a URL.
 func cordonName(id string) string { return cordonPrefix + url.PathEscape(id) }
 
 // memberRecord is the data of a member's node.
@@ -32,7 +33,8 @@ type memberRecord struct {
 
 func (r memberRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, r) }
 
-// decodeMember decodes the data of a member's node. If another program has written it, the member's ID is the node's name. Of a newer release's record it decodes the fields that it knows.
+// decodeMember decodes the data of a member's node. If another program has written it, the member's
+// ID is the node's name. Of a newer release's record it decodes the fields that it knows.
 func decodeMember(name string, data []byte) memberRecord {
 	var r memberRecord
 	if _, err := recipe.Decode(data, recordVersion, &r); err != nil && !errors.Is(err, recipe.ErrNewer) || r.ID == "" {
@@ -55,12 +57,14 @@ type cordonRecord struct {
 	unknown recipe.Unknown // the fields of a newer release
 }
 
-// encode returns the record with the fields that this release does not know. It keeps the version of a newer release's record: another member may need it to read these fields.
+// encode returns the record with the fields that this release does not know. It keeps the version
+// of a newer release's record: another member may need it to read these fields.
 func (r cordonRecord) encode() ([]byte, error) {
 	return r.unknown.Encode(max(r.version, recordVersion), r)
 }
 
-// decodeRecord decodes a cordon's record. Of a newer release's record it decodes the fields that it knows. Data that cannot be decoded are a record without a request.
+// decodeRecord decodes a cordon's record. Of a newer release's record it decodes the fields that it
+// knows. Data that cannot be decoded are a record without a request.
 func decodeRecord(data []byte) (r cordonRecord) {
 	unknown, err := recipe.Decode(data, recordVersion, &r)
 	if errors.Is(err, recipe.ErrNewer) {
@@ -78,7 +82,8 @@ func decodeRecord(data []byte) (r cordonRecord) {
 	return r
 }
 
-// decodedAnswers returns the answers of a record. An answer that cannot be decoded is one without a state.
+// decodedAnswers returns the answers of a record. An answer that cannot be decoded is one without a
+// state.
 func (r cordonRecord) decodedAnswers() map[string]Answer {
 	if r.Answers == nil {
 		return nil
@@ -92,7 +97,8 @@ func (r cordonRecord) decodedAnswers() map[string]Answer {
 	return answers
 }
 
-// withAnswer encodes the record with the answer of the node called name, and without the answers of nodes other than the present ones.
+// withAnswer encodes the record with the answer of the node called name, and without the answers of
+// nodes other than the present ones.
 func (r cordonRecord) withAnswer(name string, reply Answer, present []string) ([]byte, error) {
 	encoded, err := json.Marshal(reply)
 	if err != nil {
@@ -108,7 +114,8 @@ func (r cordonRecord) withAnswer(name string, reply Answer, present []string) ([
 	return r.encode()
 }
 
-// decodeCordon decodes a cordon's node. Data that cannot be decoded are a cordon with an unknown request all the same: the member takes no new work, and does not answer.
+// decodeCordon decodes a cordon's node. Data that cannot be decoded are a cordon with an unknown
+// request all the same: the member takes no new work, and does not answer.
 func decodeCordon(name string, data []byte, st framework.Stat) *Cordon {
 	r := decodeRecord(data)
 	id, err := url.PathUnescape(strings.TrimPrefix(name, cordonPrefix))
@@ -116,14 +123,17 @@ func decodeCordon(name string, data []byte, st framework.Stat) *Cordon {
 		id = name
 	}
 	return &Cordon{
-		ID: id, Drain: r.Drain && r.Request != "", Reason: r.Reason, By: r.By, Since: st.Ctime.UTC(), Answers: r.decodedAnswers(),
-		request: r.Request, zxid: st.Mzxid, version: st.Version, recordVersion: r.version, encodedAnswers: r.Answers, unknown: r.unknown,
+		ID: id, Drain: r.Drain && r.Request != "", Reason: r.Reason, By: r.By, Since: st.Ctime.UTC(),
+		Answers: r.decodedAnswers(),
+		request: r.Request, zxid: st.Mzxid, version: st.Version, recordVersion: r.version, encodedAnswers: r.Answers,
+		unknown: r.unknown,
 	}
 }
 
 // toRecord returns the record that decodeCordon has read the cordon from.
 func (c *Cordon) toRecord() cordonRecord {
 	return cordonRecord{
-		ID: c.ID, Request: c.request, Drain: c.Drain, Reason: c.Reason, By: c.By, Answers: c.encodedAnswers, version: c.recordVersion, unknown: c.unknown,
+		ID: c.ID, Request: c.request, Drain: c.Drain, Reason: c.Reason, By: c.By, Answers: c.encodedAnswers,
+		version: c.recordVersion, unknown: c.unknown,
 	}
 }

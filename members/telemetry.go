@@ -20,11 +20,13 @@ type telemetry struct {
 
 func newTelemetry(c *framework.Client) telemetry {
 	p := c.MeterProvider()
-	return telemetry{metrics.MembersListed.UpDown(p), metrics.MembersCordoned.UpDown(p), metrics.MembersJoins.Counter(p),
+	return telemetry{metrics.MembersListed.UpDown(p), metrics.MembersCordoned.UpDown(p),
+		metrics.MembersJoins.Counter(p),
 		metrics.MembersUpdates.Counter(p), metrics.MembersDrains.Histogram(p)}
 }
 
-// countJoin counts a node that was created for the member. Call left when the member is no longer listed.
+// countJoin counts a node that was created for the member. Call left when the member is no longer
+// listed.
 func (t telemetry) countJoin(first bool) (left func()) {
 	ctx, reason := context.Background(), "again"
 	if first {
@@ -49,7 +51,8 @@ func (t telemetry) changeCordoned(before, now bool) {
 
 // recordDrain measures a drain function that has returned.
 func (t telemetry) recordDrain(took time.Duration, outcome string) {
-	t.drains.Record(context.Background(), took.Seconds(), metric.WithAttributes(attribute.String(metrics.Outcome, outcome)))
+	t.drains.Record(context.Background(), took.Seconds(),
+		metric.WithAttributes(attribute.String(metrics.Outcome, outcome)))
 }
 
 // watchTelemetry counts the changes that one watcher has received.
@@ -59,7 +62,8 @@ type watchTelemetry struct {
 }
 
 func newWatchTelemetry(c *framework.Client, kinds ...string) watchTelemetry {
-	return watchTelemetry{metrics.MembersChanges.Counter(c.MeterProvider()), metrics.Values(metrics.MemberEvent, kinds...)}
+	return watchTelemetry{metrics.MembersChanges.Counter(c.MeterProvider()),
+		metrics.Values(metrics.MemberEvent, kinds...)}
 }
 
 func (t watchTelemetry) countChange(kind string) {

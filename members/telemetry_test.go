@@ -17,7 +17,8 @@ import (
 func TestMembershipsAreMeasured(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		reader := sdkmetric.NewManualReader()
-		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, Identity: "a"}, framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, Identity: "a"},
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 		a := &peer{members.New(m.Client, path), m, t}
 		a.watch(t.Context())
 		one := a.join("one", members.WithDrain(func(context.Context, members.Cordon) error { return nil }))
@@ -37,7 +38,8 @@ func TestMembershipsAreMeasured(t *testing.T) {
 		require.EqualValues(t, 1, got["lockstep.members.updates"])
 		require.EqualValues(t, 2, got["lockstep.members.cordoned"])
 		require.EqualValues(t, 1, got["lockstep.members.drain.duration drained"])
-		require.GreaterOrEqual(t, got["lockstep.members.changes joined"], int64(4), "this watcher, and that of Drain, see two members; it may see them leave and join or rejoin")
+		require.GreaterOrEqual(t, got["lockstep.members.changes joined"], int64(4),
+			"this watcher, and that of Drain, see two members; it may see them leave and join or rejoin")
 		require.NotZero(t, got["lockstep.members.changes changed"])
 
 		require.NoError(t, a.Uncordon(t.Context(), "two"))

@@ -19,14 +19,17 @@ type View struct {
 	Members []Member
 	// Cordons are all cordons, ordered by ID, also those of members that are absent.
 	Cordons []Cordon
-	// Changes are the changes of members since the view before, in the order in which the servers made them. In the first view of a watch, all members have joined. A view of List has none.
+	// Changes are the changes of members since the view before, in the order in which the servers
+	// made them. In the first view of a watch, all members have joined. A view of List has none.
 	Changes []Change
-	// Zxid is the moment of the view: the newest transaction on the group's directory that was read. It does not fall from view to view. A watch shows a member or a cordon that changed
+	// Zxid is the moment of the view: the newest transaction on the group's directory that was
+	// read. It does not fall from view to view. A watch shows a member or a cordon that changed
 	// after that moment, while it was read, in its former state; the next view has the change.
 	Zxid int64
 }
 
-// Change is a change of one member between two views. Several changes of one member between two views are one Change.
+// Change is a change of one member between two views. Several changes of one member between two
+// views are one Change.
 type Change struct {
 	// Kind says whether the member has joined, left or changed.
 	Kind Kind
@@ -34,8 +37,10 @@ type Change struct {
 	Member Member
 	// Before is the member as it was in the view before, or zero if it was not listed.
 	Before Member
-	// Zxid is the transaction that made the change. It is 0 if the nodes do not show that transaction: when a member has left, when a cordon was removed, and when one of several nodes with the
-	// member's ID is gone. Those changes come first in their view. The other values do not fall, from change to change and from view to view.
+	// Zxid is the transaction that made the change. It is 0 if the nodes do not show that
+	// transaction: when a member has left, when a cordon was removed, and when one of several nodes
+	// with the member's ID is gone. Those changes come first in their view. The other values do not
+	// fall, from change to change and from view to view.
 	Zxid int64
 }
 
@@ -44,25 +49,33 @@ type Kind string
 
 // The kinds of changes.
 const (
-	Joined   Kind = "joined"
-	Rejoined Kind = "rejoined" // it has a newer node than before: it has another session, or another process has joined with its ID
-	Changed  Kind = "changed"  // also when the newest of several nodes with its ID is gone: it is shown with an older node
-	Left     Kind = "left"
+	Joined Kind = "joined"
+	// it has a newer node than before: it has another session, or another process has joined with
+	// its ID
+	Rejoined Kind = "rejoined"
+	// also when the newest of several nodes with its ID is gone: it is shown with an older node
+	Changed Kind = "changed"
+	Left    Kind = "left"
 )
 
 // groupReader reads a group as of one moment.
 //
-// The moment of a list is its listZxid: the newest transaction in the directory's Stat. Each change of a member or a cordon by this package writes the directory in the same transaction.
-// So a node with a newer transaction has changed after the list. The reader keeps the former state of such a node until the next list, so that no watch shows a change
-// before an older one. If it does not know the node's former state, it lists again.
+// The moment of a list is its listZxid: the newest transaction in the directory's Stat. Each change
+// of a member or a cordon by this package writes the directory in the same transaction. So a node
+// with a newer transaction has changed after the list. The reader keeps the former state of such a
+// node until the next list, so that no watch shows a change before an older one. If it does not
+// know the node's former state, it lists again.
 type groupReader struct {
 	group     *Group
 	anyMoment bool // take nodes in the state in which they are read, also a later one than the list's
 
-	listZxid    int64                // of the latest list
-	dirMzxid    int64                // the directory's Mzxid in the latest list: while it is the same, no known node has changed
-	nodes       map[string]groupNode // by name, as of listZxid
-	laterStates map[string]groupNode // nodes without a known former state, which were read in a later state than the list's: the next list may be as late
+	listZxid int64 // of the latest list
+	// the directory's Mzxid in the latest list: while it is the same, no known node has changed
+	dirMzxid int64
+	nodes    map[string]groupNode // by name, as of listZxid
+	// nodes without a known former state, which were read in a later state than the list's: the
+	// next list may be as late
+	laterStates map[string]groupNode
 }
 
 // groupNode is a node of the group's directory. It is decoded once; nobody changes what it has.
@@ -78,8 +91,9 @@ func (r *groupReader) decodeNode(name string, data []byte, st framework.Stat) gr
 	}
 	record := decodeMember(name, data)
 	return groupNode{stat: st, member: Member{
-		ID: record.ID, Info: Info{record.Metadata, record.Version, record.Load}, Node: r.group.nodePath(name), Session: st.EphemeralOwner,
-		Joined: st.Ctime.UTC(), Changed: st.Mtime.UTC(), Zxid: st.Mzxid, czxid: st.Czxid, mzxid: st.Mzxid,
+		ID: record.ID, Info: Info{record.Metadata, record.Version, record.Load}, Node: r.group.nodePath(name),
+		Session: st.EphemeralOwner,
+		Joined:  st.Ctime.UTC(), Changed: st.Mtime.UTC(), Zxid: st.Mzxid, czxid: st.Czxid, mzxid: st.Mzxid,
 	}}
 }
 
@@ -91,13 +105,15 @@ func (r *groupReader) decodeNew(name string, n framework.Node, known groupNode) 
 	return r.decodeNode(name, n.Data, n.Stat)
 }
 
-// errListAgain says that a node has changed since the list, and that its state at the list is not known.
+// errListAgain says that a node has changed since the list, and that its state at the list is not
+// known.
 var errListAgain = errors.New("the group has changed while it was read")
 
 // errOlder says that a list is older than a former one.
 var errOlder = errors.New("the server shows an older state of the group than was seen before")
 
-// readGroup lists the directory and reads the nodes that may have changed. Without a directory the group is empty.
+// readGroup lists the directory and reads the nodes that may have changed. Without a directory the
+// group is empty.
 func (r *groupReader) readGroup(ctx context.Context, s *framework.Session) error {
 	names, st, err := s.Children(ctx, r.group.path)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -116,8 +132,9 @@ func (r *groupReader) clearGroup() { r.nodes, r.dirMzxid = nil, 0 }
 // newestZxid returns the newest transaction that a directory's Stat has.
 func newestZxid(st framework.Stat) int64 { return max(st.Czxid, st.Mzxid, st.Pzxid) }
 
-// readNodes reads the nodes of a list of the directory: the new ones, or all of them if the directory was written after the list before. It returns errOlder or errListAgain if another
-// list is needed; the reader's state is that of the list before then.
+// readNodes reads the nodes of a list of the directory: the new ones, or all of them if the
+// directory was written after the list before. It returns errOlder or errListAgain if another list
+// is needed; the reader's state is that of the list before then.
 func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names []string, st framework.Stat) error {
 	listZxid := newestZxid(st)
 	if listZxid < r.listZxid {
@@ -166,9 +183,11 @@ func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names
 	return nil
 }
 
-// restoreEarlier puts the states as of listZxid back into now, for the nodes that were read in a later state. It does nothing if listZxid is still the newest of the directory: then another program,
-// which does not write the directory, has changed the nodes.
-func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, now map[string]groupNode, later []string, listZxid int64) error {
+// restoreEarlier puts the states as of listZxid back into now, for the nodes that were read in a
+// later state. It does nothing if listZxid is still the newest of the directory: then another
+// program, which does not write the directory, has changed the nodes.
+func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, now map[string]groupNode,
+	later []string, listZxid int64) error {
 	st, err := s.Exists(ctx, r.group.path)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return err
@@ -209,12 +228,14 @@ func (r *groupReader) makeView() *View {
 		v.Members = append(v.Members, n.member)
 	}
 	slices.SortFunc(v.Cordons, func(a, b Cordon) int { return cmp.Compare(a.ID, b.ID) })
-	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.Node, b.Node)) })
+	slices.SortFunc(v.Members,
+		func(a, b Member) int { return cmp.Or(cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.Node, b.Node)) })
 	v.mergeNodes()
 	return v
 }
 
-// mergeNodes keeps the newest node of each ID, counts the others, and adds the member's cordon and state.
+// mergeNodes keeps the newest node of each ID, counts the others, and adds the member's cordon and
+// state.
 func (v *View) mergeNodes() {
 	nodes := map[string][]string{}
 	for _, m := range v.Members {
@@ -276,11 +297,13 @@ func (v *View) addChanges(before *View) {
 		v.Changes = append(v.Changes, Change{Kind: Left, Member: m.cloneMember(), Before: m.cloneMember()})
 	}
 	slices.SortFunc(v.Changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(a.Member.czxid, b.Member.czxid), cmp.Compare(a.Member.Node, b.Member.Node))
+		return cmp.Or(cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(a.Member.czxid, b.Member.czxid),
+			cmp.Compare(a.Member.Node, b.Member.Node))
 	})
 }
 
-// isSame reports whether a member is as it was in an earlier view. Its node and its cordon's node are the same if their transactions are.
+// isSame reports whether a member is as it was in an earlier view. Its node and its cordon's node
+// are the same if their transactions are.
 func (m Member) isSame(was Member) bool {
 	sameCordon := (m.Cordon == nil) == (was.Cordon == nil) && (m.Cordon == nil || m.Cordon.zxid == was.Cordon.zxid)
 	return sameCordon && m.czxid == was.czxid && m.mzxid == was.mzxid && m.Others == was.Others && m.State == was.State

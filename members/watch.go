@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// List returns the group in its present state: it reads after a sync. If the group changes while it is read, the states of two members may be of different moments. The error is that of ctx, or
+// List returns the group in its present state: it reads after a sync. If the group changes while it
+// is read, the states of two members may be of different moments. The error is that of ctx, or
 // wraps framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
 func (g *Group) List(ctx context.Context) (*View, error) {
 	if g.err != nil {
@@ -35,20 +36,25 @@ func (g *Group) List(ctx context.Context) (*View, error) {
 
 // Watch yields the group, now and after each change of a member or a cordon.
 //
-// Changes have the order in which the servers made them, within a view and from view to view, also across lost connections and sessions: no change comes after a newer one. A slow reader
-// skips to the latest view: it gets the latest state of each member, and does not see members that have joined and left in between. When ctx ends, Watch ends without an error. Any other
-// error is yielded last: it wraps framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed or framework.ErrNoAuth.
+// Changes have the order in which the servers made them, within a view and from view to view, also
+// across lost connections and sessions: no change comes after a newer one. A slow reader skips to
+// the latest view: it gets the latest state of each member, and does not see members that have
+// joined and left in between. When ctx ends, Watch ends without an error. Any other error is
+// yielded last: it wraps framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed or
+// framework.ErrNoAuth.
 //
-// A watcher watches the directory only: its data and its children. After a join it lists the group and reads the new member, and after a member
-// or a cordon has changed it reads all members, up to a thousand in a request, at most ten times a second. It does so for joins, too, if the group has more than 100 members. It decodes those that
-// have changed.
+// A watcher watches the directory only: its data and its children. After a join it lists the group
+// and reads the new member, and after a member or a cordon has changed it reads all members, up to
+// a thousand in a request, at most ten times a second. It does so for joins, too, if the group has
+// more than 100 members. It decodes those that have changed.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[*View, error] {
 	return func(yield func(*View, error) bool) {
 		w := &viewWatcher{reader: groupReader{group: g}, yield: yield}
 		err := g.err
 		if err == nil {
 			w.tel = newWatchTelemetry(g.client, string(Joined), string(Rejoined), string(Changed), string(Left))
-			err = recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return w.watchSession(ctx, s) }, failure.IsTransient)
+			err = recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return w.watchSession(ctx, s) },
+				failure.IsTransient)
 		}
 		if err = failure.LoopEnd(ctx, "watch", g.path, err); err != nil {
 			yield(nil, err)
@@ -56,10 +62,12 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[*View, error] {
 	}
 }
 
-// smallGroup is how many nodes a group has whose joins are read at once: a list of a larger one is long, so joins that follow each other share one.
+// smallGroup is how many nodes a group has whose joins are read at once: a list of a larger one is
+// long, so joins that follow each other share one.
 const smallGroup = 100
 
-// readInterval is the shortest time between two reads of all members, and between two lists of a larger group.
+// readInterval is the shortest time between two reads of all members, and between two lists of a
+// larger group.
 const readInterval = 100 * time.Millisecond
 
 // viewWatcher is one call of Watch.
@@ -71,7 +79,8 @@ type viewWatcher struct {
 	readAt time.Time // when all members were read, or a large group was listed, last
 }
 
-// watchSession watches until ctx or the session ends. It begins with a sync, and syncs again after a reconnect: the new server may lag behind the former one.
+// watchSession watches until ctx or the session ends. It begins with a sync, and syncs again after
+// a reconnect: the new server may lag behind the former one.
 func (w *viewWatcher) watchSession(ctx context.Context, s *framework.Session) error {
 	back := recipe.NewBackoff(w.reader.group.client)
 	if w.last != nil {
@@ -88,7 +97,9 @@ func (w *viewWatcher) watchSession(ctx context.Context, s *framework.Session) er
 		event, err := w.watchOnce(ctx, s)
 		switch {
 		case errors.Is(err, errOlder):
-			w.reader.group.client.Logger().Warn("a server shows an older state of a group than was seen before; it is read again", "path", w.reader.group.path)
+			w.reader.group.client.Logger().Warn(
+				"a server shows an older state of a group than was seen before; it is read again", "path",
+				w.reader.group.path)
 			if err := back.Pause(ctx); err != nil {
 				return err
 			}
@@ -107,7 +118,8 @@ func (w *viewWatcher) watchSession(ctx context.Context, s *framework.Session) er
 	}
 }
 
-// spreadRead waits for a random time below Config.FollowSpread, so that the watchers that a lost server has disconnected do not all read at once.
+// spreadRead waits for a random time below Config.FollowSpread, so that the watchers that a lost
+// server has disconnected do not all read at once.
 func (w *viewWatcher) spreadRead(ctx context.Context) error {
 	return recipe.Pause(ctx, rand.N(max(1, w.reader.group.client.Config().FollowSpread)))
 }
@@ -151,7 +163,8 @@ func (w *viewWatcher) watchOnce(ctx context.Context, s *framework.Session) (fram
 	return event, err
 }
 
-// waitForDirectory yields an empty view, unless the last one was empty, and waits until the directory is created.
+// waitForDirectory yields an empty view, unless the last one was empty, and waits until the
+// directory is created.
 func (w *viewWatcher) waitForDirectory(ctx context.Context, s *framework.Session) (framework.Event, error) {
 	_, created, err := s.WatchExists(ctx, w.reader.group.path)
 	if !errors.Is(err, framework.ErrNoNode) {

@@ -83,7 +83,8 @@ func TestASlowReaderGetsTheLatestStates(t *testing.T) {
 	})
 }
 
-// TestTheNewestNodeOfAnIDCounts: of two nodes with one ID, a view shows the newer one's description.
+// TestTheNewestNodeOfAnIDCounts: of two nodes with one ID, a view shows the newer one's
+// description.
 func TestTheNewestNodeOfAnIDCounts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		former, next, o := w.peer("former"), w.peer("next"), w.peer("o")
@@ -117,7 +118,8 @@ func TestTheNewestNodeOfAnIDCounts(t *testing.T) {
 	})
 }
 
-// TestWatchesAreInOrder while members update their descriptions and lose their sessions, servers lag behind, replies are lost and connections are cut. watched.add checks the order.
+// TestWatchesAreInOrder while members update their descriptions and lose their sessions, servers
+// lag behind, replies are lost and connections are cut. watched.add checks the order.
 func TestWatchesAreInOrder(t *testing.T) {
 	for seed := range uint64(20) {
 		in(t, func(t *testing.T, w *world) {
@@ -127,7 +129,8 @@ func TestWatchesAreInOrder(t *testing.T) {
 			var watches []*watched
 			for i := range 4 {
 				p := w.peer(fmt.Sprint(i))
-				peers, joined, watches = append(peers, p), append(joined, p.join(fmt.Sprint(i))), append(watches, p.watch(t.Context()))
+				peers, joined, watches = append(peers, p), append(joined, p.join(fmt.Sprint(i))),
+					append(watches, p.watch(t.Context()))
 			}
 			for range 60 {
 				i := rng.IntN(len(peers))
@@ -168,7 +171,8 @@ func TestWatchesAreInOrder(t *testing.T) {
 	}
 }
 
-// TestAWatcherCostsFewRequests: none when idle, a bounded number when all members update at once, and one small read when a member joins.
+// TestAWatcherCostsFewRequests: none when idle, a bounded number when all members update at once,
+// and one small read when a member joins.
 func TestAWatcherCostsFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -248,15 +252,18 @@ func TestAWatchCanBeLeft(t *testing.T) {
 	})
 }
 
-// TestChangesBetweenTwoReadsAreInOrder: 502 members take two requests, and the first and the last member change between them, when they are known to the watcher and when it begins.
-// watched.add checks the order.
+// TestChangesBetweenTwoReadsAreInOrder: 502 members take two requests, and the first and the last
+// member change between them, when they are known to the watcher and when it begins. watched.add
+// checks the order.
 func TestChangesBetweenTwoReadsAreInOrder(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		in(t, func(t *testing.T, w *world) {
 			a, o := w.peer("a"), w.peer("o")
 			a.createMany(t, 502)
 			change := func(name string) {
-				_, err := a.Client.Multi(context.Background(), framework.SetOp(path+"/"+name, []byte(`{"v":1,"id":"`+name+`","load":1}`), framework.AnyVersion), framework.SetOp(path, nil, framework.AnyVersion))
+				_, err := a.Client.Multi(context.Background(),
+					framework.SetOp(path+"/"+name, []byte(`{"v":1,"id":"`+name+`","load":1}`), framework.AnyVersion),
+					framework.SetOp(path, nil, framework.AnyVersion))
 				if err != nil {
 					t.Error(err)
 				}
@@ -304,7 +311,8 @@ func (p *peer) createMany(t *testing.T, n int) {
 	require.NoError(t, err)
 }
 
-// TestAWatcherReadsOnlyNewMembers: a read of all 502 members would take two requests. Of a large group many joins share a list.
+// TestAWatcherReadsOnlyNewMembers: a read of all 502 members would take two requests. Of a large
+// group many joins share a list.
 func TestAWatcherReadsOnlyNewMembers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -336,7 +344,8 @@ func TestAWatcherReadsOnlyNewMembers(t *testing.T) {
 	})
 }
 
-// TestACordonIsCreatedAgainWhileItIsRead: no view shows the new cordon before an older change of another member. watched.add checks the order.
+// TestACordonIsCreatedAgainWhileItIsRead: no view shows the new cordon before an older change of
+// another member. watched.add checks the order.
 func TestACordonIsCreatedAgainWhileItIsRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
@@ -373,7 +382,8 @@ func TestACordonIsCreatedAgainWhileItIsRead(t *testing.T) {
 	})
 }
 
-// TestANodeChangesWhileItIsRead: a member that updates between the list and the read is in the view.
+// TestANodeChangesWhileItIsRead: a member that updates between the list and the read is in the
+// view.
 func TestANodeChangesWhileItIsRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")

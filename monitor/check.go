@@ -21,11 +21,14 @@ type Report struct {
 	Locks, Jobs, Queues int
 }
 
-// Check looks once at the locks, jobs and queues at and below root, which may be "/". It changes no node. It does not find long holds and growing queues, which take several looks. A path
-// that it cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It ignores the options that concern several looks or events.
+// Check looks once at the locks, jobs and queues at and below root, which may be "/". It changes no
+// node. It does not find long holds and growing queues, which take several looks. A path that it
+// cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It ignores
+// the options that concern several looks or events.
 //
-// The error is that of ctx, or wraps ErrOption, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or a transient error such as framework.ErrOverloaded: call Check
-// again then.
+// The error is that of ctx, or wraps ErrOption, framework.ErrInvalidPath, framework.ErrClosed,
+// framework.ErrAuthFailed, or a transient error such as framework.ErrOverloaded: call Check again
+// then.
 func Check(ctx context.Context, client *framework.Client, root string, opts ...Option) (Report, error) {
 	settings, err := newSettings(opts)
 	if err == nil {
@@ -51,7 +54,8 @@ func checkRoot(client *framework.Client, root string) error {
 	return framework.ValidatePath(root)
 }
 
-// rootLooker looks at the locks, jobs and queues below a root. It remembers holders and the lengths of queues, with which later looks compare.
+// rootLooker looks at the locks, jobs and queues below a root. It remembers holders and the lengths
+// of queues, with which later looks compare.
 type rootLooker struct {
 	settings settings
 	locks    lockLooker
@@ -90,13 +94,17 @@ func (k *rootLooker) lookAtRoot(ctx context.Context, at time.Time) (*lookResult,
 // maxSearched is how many directories a look searches for schedulers and queues.
 const maxSearched = 100_000
 
-// findDirectories returns the paths of the schedulers and queues at and below the root, and of the locks for which holders of other locks wait. It adds what it could not read to l.
-func (k *rootLooker) findDirectories(ctx context.Context, l *lookResult) (schedulers, queues, asked []string, err error) {
-	layouts := []recipe.Layout{{Recognize: queue.HasLayout, Own: queue.OwnNodes()}, {Recognize: scheduler.HasLayout, Own: scheduler.OwnNodes()}, {Recognize: recipe.HasAskLayout}}
+// findDirectories returns the paths of the schedulers and queues at and below the root, and of the
+// locks for which holders of other locks wait. It adds what it could not read to l.
+func (k *rootLooker) findDirectories(ctx context.Context,
+	l *lookResult) (schedulers, queues, asked []string, err error) {
+	layouts := []recipe.Layout{{Recognize: queue.HasLayout, Own: queue.OwnNodes()},
+		{Recognize: scheduler.HasLayout, Own: scheduler.OwnNodes()}, {Recognize: recipe.HasAskLayout}}
 	for found, err := range recipe.Find(ctx, k.locks.client, []string{k.locks.root}, maxSearched, layouts...) {
 		switch {
 		case err != nil:
-			err = errors.Join(l.addUnread(ctx, areaJobs, k.locks.root, err), l.addUnread(ctx, areaQueues, k.locks.root, err))
+			err = errors.Join(l.addUnread(ctx, areaJobs, k.locks.root, err),
+				l.addUnread(ctx, areaQueues, k.locks.root, err))
 			if err != nil {
 				return nil, nil, nil, err
 			}

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
-// errBusy says that the function was not called with an event, because an earlier call has not returned.
+// errBusy says that the function was not called with an event, because an earlier call has not
+// returned.
 var errBusy = errors.New("an earlier call of the function of WithOnEvent has not returned")
 
 // errPanicked is the error of a function that has panicked or ended its goroutine.
@@ -31,8 +32,10 @@ func newEventCaller(s settings, log *slog.Logger) *eventCaller {
 	return &eventCaller{f: s.onEvent, timeout: s.eventTimeout, log: log, busy: make(chan struct{}, 1)}
 }
 
-// callWithEvent calls the function with an event, and waits until it returns, ctx ends or the timeout has passed. It returns nil if there is no function, and errBusy, without a call, if
-// an earlier call has not returned. After any other error the function was called, and may have done its work.
+// callWithEvent calls the function with an event, and waits until it returns, ctx ends or the
+// timeout has passed. It returns nil if there is no function, and errBusy, without a call, if an
+// earlier call has not returned. After any other error the function was called, and may have done
+// its work.
 func (c *eventCaller) callWithEvent(ctx context.Context, e Event) error {
 	if c.f == nil {
 		return nil
@@ -42,10 +45,12 @@ func (c *eventCaller) callWithEvent(ctx context.Context, e Event) error {
 	default:
 		return errBusy
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("the function of WithOnEvent has not returned within %v", c.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout,
+		fmt.Errorf("the function of WithOnEvent has not returned within %v", c.timeout))
 	done := make(chan error, 1)
 	c.calls.Go(func() {
-		err := usercode.Call(c.log, errPanicked, "the function of WithOnEvent", nil, func() error { return c.f(ctx, e) })
+		err := usercode.Call(c.log, errPanicked, "the function of WithOnEvent", nil,
+			func() error { return c.f(ctx, e) })
 		<-c.busy
 		done <- err
 		cancel()

@@ -21,7 +21,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer zk.Close()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()}, framework.WithDialer(zk.Link("example").DialContext))
+	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("example").DialContext))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,7 +40,8 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	m := monitor.New(client, "/lockstep/monitors/app", "/app", monitor.WithInterval(time.Second), monitor.WithHysteresis(1, 1),
+	m := monitor.New(client, "/lockstep/monitors/app", "/app", monitor.WithInterval(time.Second),
+		monitor.WithHysteresis(1, 1),
 		monitor.WithOnEvent(10*time.Second, func(ctx context.Context, e monitor.Event) error {
 			fmt.Println(e.Path, e.Kind, e.Problem)
 			if e.Kind == monitor.Ends {

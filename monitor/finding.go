@@ -13,33 +13,42 @@ type Problem string
 
 // The problems of locks, elections and claims.
 const (
-	// ProblemWaiters: more contenders wait for a lock than WithWaiters allows. The candidates of an election and the consumers of a strict queue do not count.
+	// ProblemWaiters: more contenders wait for a lock than WithWaiters allows. The candidates of an
+	// election and the consumers of a strict queue do not count.
 	ProblemWaiters Problem = "many waiters"
-	// ProblemHold: one holder has held a lock for longer than WithLongHold allows, and others wait for it. Terms of an election do not count. A hold counts from the first look of
-	// this leader that saw the holder, or from the Since of a finding that a former leader has recorded.
+	// ProblemHold: one holder has held a lock for longer than WithLongHold allows, and others wait
+	// for it. Terms of an election do not count. A hold counts from the first look of this leader
+	// that saw the holder, or from the Since of a finding that a former leader has recorded.
 	ProblemHold Problem = "long hold"
-	// ProblemSilent: an operator has asked a holder to release the lock (locks.Revoke), and it still holds.
+	// ProblemSilent: an operator has asked a holder to release the lock (locks.Revoke), and it
+	// still holds.
 	ProblemSilent Problem = "silent holder"
-	// ProblemOrphan: a node in a lock's line belongs to no session, so the servers will not delete it.
+	// ProblemOrphan: a node in a lock's line belongs to no session, so the servers will not delete
+	// it.
 	ProblemOrphan Problem = "orphan"
 	// ProblemMixed: a directory has contenders of several kinds, which do not see each other.
 	ProblemMixed Problem = "mixed kinds"
-	// ProblemDeadlock: holders of locks wait for each other, and none of them gives up, since they only report the deadlock; see locks.WithDeadlockMode. Other deadlocks end by
-	// themselves.
+	// ProblemDeadlock: holders of locks wait for each other, and none of them gives up, since they
+	// only report the deadlock; see locks.WithDeadlockMode. Other deadlocks end by themselves.
 	ProblemDeadlock Problem = "deadlock"
-	// ProblemSession: the paths of a session's nodes in locks, elections and claims have more bytes together than WithSessionBytes allows.
+	// ProblemSession: the paths of a session's nodes in locks, elections and claims have more bytes
+	// together than WithSessionBytes allows.
 	ProblemSession Problem = "large session"
 )
 
 // The problems of queues. Those of jobs are the values of scheduler.Problem.
 const (
-	// ProblemGrowing: each of several looks in a row has found more items in a queue than the look before; see WithGrowth.
+	// ProblemGrowing: each of several looks in a row has found more items in a queue than the look
+	// before; see WithGrowth.
 	ProblemGrowing Problem = "growing queue"
 	// ProblemOldItem: an item at the head of a queue is older than WithOldItem allows.
 	ProblemOldItem Problem = "old item"
-	// ProblemFailingItem: an item of a queue has come back as often as WithAttempts says: its attempts fail, or its consumers die. A look reads some of the items that have come back; see queue.Retried.
+	// ProblemFailingItem: an item of a queue has come back as often as WithAttempts says: its
+	// attempts fail, or its consumers die. A look reads some of the items that have come back; see
+	// queue.Retried.
 	ProblemFailingItem Problem = "failing item"
-	// ProblemHeldItem: a consumer of a parallel queue has had an item for longer than WithHeldItem allows.
+	// ProblemHeldItem: a consumer of a parallel queue has had an item for longer than WithHeldItem
+	// allows.
 	ProblemHeldItem Problem = "held item"
 	// ProblemDeadLetters: a queue has more dead letters than WithDeadLetters allows.
 	ProblemDeadLetters Problem = "dead letters"
@@ -47,13 +56,15 @@ const (
 
 // The problems of looks.
 const (
-	// ProblemUnread: a look could not read a path: the monitor's credentials do not permit it, this release cannot read the data, or the directory has too many children.
+	// ProblemUnread: a look could not read a path: the monitor's credentials do not permit it, this
+	// release cannot read the data, or the directory has too many children.
 	ProblemUnread Problem = "unread"
 	// ProblemLeftOut: there are more nodes below the root than a look reads.
 	ProblemLeftOut Problem = "left out"
 )
 
-// lookArea is a part of a look. Each problem is found in one area. If a look could not read a path in an area, the area's findings at and below that path stay as they were.
+// lookArea is a part of a look. Each problem is found in one area. If a look could not read a path
+// in an area, the area's findings at and below that path stay as they were.
 type lookArea int
 
 const (
@@ -81,20 +92,25 @@ func Problems() []Problem { return slices.Clone(problems) }
 // problems are all of them, in the order of reports.
 var problems = []Problem{
 	ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemDeadlock, ProblemSession,
-	Problem(scheduler.ProblemNoMember), Problem(scheduler.ProblemOverdue), Problem(scheduler.ProblemStuck), Problem(scheduler.ProblemFailed),
-	Problem(scheduler.ProblemMissed), Problem(scheduler.ProblemSchedule), ProblemGrowing, ProblemOldItem, ProblemFailingItem, ProblemHeldItem,
+	Problem(scheduler.ProblemNoMember), Problem(scheduler.ProblemOverdue), Problem(scheduler.ProblemStuck),
+	Problem(scheduler.ProblemFailed),
+	Problem(scheduler.ProblemMissed), Problem(scheduler.ProblemSchedule), ProblemGrowing, ProblemOldItem,
+	ProblemFailingItem, ProblemHeldItem,
 	ProblemDeadLetters, ProblemUnread, ProblemLeftOut,
 }
 
-// Finding is a problem at one path. Path and Text may hold what other programs have written: escape them before they reach a terminal.
+// Finding is a problem at one path. Path and Text may hold what other programs have written: escape
+// them before they reach a terminal.
 type Finding struct {
 	Problem Problem `json:"problem"`
-	// Path is the path of the lock (for ProblemDeadlock, of the one for which that ask waits) or the queue, the JobPath of a job (scheduler.JobReport), or the path that could not be read. For
-	// ProblemSession it is the session's number.
+	// Path is the path of the lock (for ProblemDeadlock, of the one for which that ask waits) or
+	// the queue, the JobPath of a job (scheduler.JobReport), or the path that could not be read.
+	// For ProblemSession it is the session's number.
 	Path string `json:"path"`
 	// Node is the node of the holder, the contender or the item that the finding is about, or "".
 	Node string `json:"node,omitempty"`
-	// Since is when the problem began, as far as a look can tell, or the zero time: for ProblemWaiters when the first waiter joined, for ProblemOrphan when the node was created, for
+	// Since is when the problem began, as far as a look can tell, or the zero time: for
+	// ProblemWaiters when the first waiter joined, for ProblemOrphan when the node was created, for
 	// ProblemOldItem when the item was put, for ProblemHeldItem when the consumer has got the item,
 	// for ProblemDeadlock when the ask has begun that comes first in the text, by its own clock.
 	Since time.Time `json:"since,omitzero"`
@@ -118,9 +134,11 @@ type Event struct {
 	ID string
 	// Finding is as it was at its begin.
 	Finding
-	// Began is the time of the first look in the row that has seen the problem, by the ensemble's clock.
+	// Began is the time of the first look in the row that has seen the problem, by the ensemble's
+	// clock.
 	Began time.Time
-	// Ended is the time of the first look in the row that has not seen it any more, by the ensemble's clock. It is the zero time in an event of Kind Begins.
+	// Ended is the time of the first look in the row that has not seen it any more, by the
+	// ensemble's clock. It is the zero time in an event of Kind Begins.
 	Ended time.Time
 }
 

@@ -13,10 +13,12 @@ type findingStreak struct {
 	undecided     int       // the latest looks in a row that could not decide
 }
 
-// maxUndecided is after how many looks that could not decide a problem without a finding is forgotten.
+// maxUndecided is after how many looks that could not decide a problem without a finding is
+// forgotten.
 const maxUndecided = 10
 
-// hysteresis decides after each look which findings begin and end. Streaks are in memory only: a new leader counts from 0.
+// hysteresis decides after each look which findings begin and end. Streaks are in memory only: a
+// new leader counts from 0.
 type hysteresis struct {
 	beginAfter int // looks in a row
 	endAfter   int // looks in a row
@@ -28,8 +30,10 @@ func newHysteresis(s settings) *hysteresis {
 	return &hysteresis{beginAfter: s.beginAfter, endAfter: s.endAfter, streaks: map[findingKey]*findingStreak{}}
 }
 
-// applyLook counts a look, and returns the findings that are open after it, and whether they differ from open. newID returns another ID at each call.
-func (h *hysteresis) applyLook(l *lookResult, open []openFinding, newID func() string) (next []openFinding, changed bool) {
+// applyLook counts a look, and returns the findings that are open after it, and whether they differ
+// from open. newID returns another ID at each call.
+func (h *hysteresis) applyLook(l *lookResult, open []openFinding,
+	newID func() string) (next []openFinding, changed bool) {
 	next = slices.Clone(open)
 	at, bytes := map[findingKey]int{}, 0
 	for i, f := range next {
@@ -89,7 +93,8 @@ func (h *hysteresis) applyLook(l *lookResult, open []openFinding, newID func() s
 	return next, changed
 }
 
-// newFindingIDs returns a function that returns another ID at each call. token is the term's, so that the IDs of two terms differ.
+// newFindingIDs returns a function that returns another ID at each call. token is the term's, so
+// that the IDs of two terms differ.
 func newFindingIDs(token int64) func() string {
 	n := 0
 	return func() string {

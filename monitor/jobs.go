@@ -14,7 +14,8 @@ type jobLooker struct {
 	failedRuns int
 }
 
-// lookAtJobs adds the problems that package scheduler finds with the jobs of the schedulers at these paths.
+// lookAtJobs adds the problems that package scheduler finds with the jobs of the schedulers at
+// these paths.
 func (w *jobLooker) lookAtJobs(ctx context.Context, l *lookResult, paths []string) error {
 	reports, err := scheduler.InspectAt(ctx, w.client, paths...)
 	if err != nil {
@@ -41,7 +42,8 @@ func (w *jobLooker) lookAtJobs(ctx context.Context, l *lookResult, paths []strin
 	}
 	for i, r := range failed {
 		if i < len(runs) && w.hasFailedRuns(runs[i]) {
-			f := slices.IndexFunc(r.Findings, func(f scheduler.Finding) bool { return f.Problem == scheduler.ProblemFailed })
+			f := slices.IndexFunc(r.Findings,
+				func(f scheduler.Finding) bool { return f.Problem == scheduler.ProblemFailed })
 			addJobFinding(l, r, r.Findings[f])
 		}
 	}
@@ -52,8 +54,8 @@ func addJobFinding(l *lookResult, r scheduler.JobReport, f scheduler.Finding) {
 	l.addFinding(Finding{Problem: Problem(f.Problem), Path: r.JobPath(), Since: f.Since}, "%s", f.Text)
 }
 
-// hasFailedRuns reports whether the latest w.failedRuns ended runs have all failed. runs are the latest ones, with those that are under way. It returns false if there are fewer ended
-// runs.
+// hasFailedRuns reports whether the latest w.failedRuns ended runs have all failed. runs are the
+// latest ones, with those that are under way. It returns false if there are fewer ended runs.
 func (w *jobLooker) hasFailedRuns(runs []scheduler.RunRecord) bool {
 	failed := 0
 	for _, run := range runs {

@@ -17,7 +17,8 @@ import (
 func (w *world) schedule(m *zktest.Member, job string, run func() error) (stop func()) {
 	w.t.Helper()
 	s := scheduler.New(m.Client, "/app/cron", scheduler.WithDrain(0))
-	require.NoError(w.t, s.Add(scheduler.Job{Name: job, Spec: "* * * * *", Run: func(context.Context, scheduler.Run) error { return run() }}))
+	require.NoError(w.t, s.Add(scheduler.Job{Name: job, Spec: "* * * * *",
+		Run: func(context.Context, scheduler.Run) error { return run() }}))
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

@@ -26,7 +26,8 @@ const (
 	ends   = " ends orphan /app/lock"
 )
 
-// TestNextLeaderGoesOn: the next leader does not report a finding again that persists, and reports the end of a finding that began under the former leader.
+// TestNextLeaderGoesOn: the next leader does not report a finding again that persists, and reports
+// the end of a finding that began under the former leader.
 func TestNextLeaderGoesOn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -57,7 +58,8 @@ func TestNextLeaderGoesOn(t *testing.T) {
 	})
 }
 
-// TestNextLeaderKnowsLongHold: the next leader has not seen how long the holder holds, and takes it from the recorded finding.
+// TestNextLeaderKnowsLongHold: the next leader has not seen how long the holder holds, and takes it
+// from the recorded finding.
 func TestNextLeaderKnowsLongHold(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -98,7 +100,8 @@ func TestLeaderThatDiesWhileItReports(t *testing.T) {
 	})
 }
 
-// TestFaultsInALook: the connection drops or the session expires at each of the looks' requests, one after the other. A finding that persists is reported once.
+// TestFaultsInALook: the connection drops or the session expires at each of the looks' requests,
+// one after the other. A finding that persists is reported once.
 func TestFaultsInALook(t *testing.T) {
 	for name, fault := range map[string]func(w *world, x *watcher){
 		"reset":  func(_ *world, x *watcher) { x.Link.Reset() },
@@ -137,7 +140,8 @@ func TestFaultsInALook(t *testing.T) {
 	}
 }
 
-// TestLostRepliesOfTheRecord: after a write without an answer the leader reads the record again. Each event is reported once.
+// TestLostRepliesOfTheRecord: after a write without an answer the leader reads the record again.
+// Each event is reported once.
 func TestLostRepliesOfTheRecord(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -155,7 +159,8 @@ func TestLostRepliesOfTheRecord(t *testing.T) {
 	})
 }
 
-// TestRecordThatAnotherClientWrites: the leader reads the record again, and no finding stays in it after its end.
+// TestRecordThatAnotherClientWrites: the leader reads the record again, and no finding stays in it
+// after its end.
 func TestRecordThatAnotherClientWrites(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -174,7 +179,8 @@ func TestRecordThatAnotherClientWrites(t *testing.T) {
 	})
 }
 
-// TestUnreadableDirectory: a path that cannot be read is a finding, and findings below it do not end.
+// TestUnreadableDirectory: a path that cannot be read is a finding, and findings below it do not
+// end.
 func TestUnreadableDirectory(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -183,7 +189,8 @@ func TestUnreadableDirectory(t *testing.T) {
 		w.watch("x")
 		w.looks(1)
 		require.Equal(t, []string{"x begins orphan /app/a/lock", "x begins orphan /app/b/lock"}, w.news())
-		secret := w.Member(t, "secret", framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+		secret := w.Member(t, "secret",
+			framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
 		w.remove(m, contender("/app/a/lock", 1))
 		w.remove(m, contender("/app/b/lock", 1))
 		for _, dir := range []string{"/app/a/lock", "/app/a"} {
@@ -218,7 +225,8 @@ func (j *journal) text() string {
 	return j.lines.String()
 }
 
-// TestFunctionThatFails: the leader calls the function three times in all with an event for which it fails, and reports other events all the same.
+// TestFunctionThatFails: the leader calls the function three times in all with an event for which
+// it fails, and reports other events all the same.
 func TestFunctionThatFails(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"error":  func() error { return errors.New("no answer") },
@@ -250,7 +258,8 @@ func TestFunctionThatFails(t *testing.T) {
 	}
 }
 
-// TestFunctionThatBlocks: the leader goes on looking, and reports the events of that time when the function has returned.
+// TestFunctionThatBlocks: the leader goes on looking, and reports the events of that time when the
+// function has returned.
 func TestFunctionThatBlocks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		log := &journal{}
@@ -318,12 +327,13 @@ func TestRunRefusesInvalidArgumentsAndRecords(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("x")
 		for text, invalid := range map[string]*monitor.Monitor{
-			"the client is nil":            monitor.New(nil, path, root),
-			"invalid path \"x\"":           monitor.New(m.Client, "x", root),
-			"invalid path \"y\"":           monitor.New(m.Client, path, "y"),
-			"WithInterval: 1ms":            monitor.New(m.Client, path, root, monitor.WithInterval(time.Millisecond)),
-			"WithHysteresis: 0":            monitor.New(m.Client, path, root, monitor.WithHysteresis(2, 0)),
-			"WithOnEvent: a timeout of 0s": monitor.New(m.Client, path, root, monitor.WithOnEvent(0, func(context.Context, monitor.Event) error { return nil })),
+			"the client is nil":  monitor.New(nil, path, root),
+			"invalid path \"x\"": monitor.New(m.Client, "x", root),
+			"invalid path \"y\"": monitor.New(m.Client, path, "y"),
+			"WithInterval: 1ms":  monitor.New(m.Client, path, root, monitor.WithInterval(time.Millisecond)),
+			"WithHysteresis: 0":  monitor.New(m.Client, path, root, monitor.WithHysteresis(2, 0)),
+			"WithOnEvent: a timeout of 0s": monitor.New(m.Client, path, root,
+				monitor.WithOnEvent(0, func(context.Context, monitor.Event) error { return nil })),
 		} {
 			require.ErrorContains(t, invalid.Err(), text)
 			require.ErrorContains(t, invalid.Run(t.Context()), text)

@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// pathOverhead is how many bytes a path takes in the servers' transaction that closes a session, beside its text.
+// pathOverhead is how many bytes a path takes in the servers' transaction that closes a session,
+// beside its text.
 const pathOverhead = 4
 
 // lockLooker looks at locks, elections and claims.
@@ -32,14 +33,16 @@ type knownHold struct {
 // rememberUnread is how long a hold in an area that looks cannot read is remembered.
 const rememberUnread = time.Hour
 
-// resumeHold counts the hold of a finding that a former leader has recorded from the finding's Since. It ignores other findings.
+// resumeHold counts the hold of a finding that a former leader has recorded from the finding's
+// Since. It ignores other findings.
 func (w *lockLooker) resumeHold(f Finding) {
 	if f.Problem == ProblemHold {
 		w.holders[f.Node] = knownHold{since: f.Since}
 	}
 }
 
-// rememberHolds adds to present the holds that a look may have missed: they are in an area that it has not read. It forgets them after a time, since they may have ended.
+// rememberHolds adds to present the holds that a look may have missed: they are in an area that it
+// has not read. It forgets them after a time, since they may have ended.
 func (w *lockLooker) rememberHolds(l *lookResult, present map[string]knownHold) {
 	for node, hold := range w.holders {
 		if _, seen := present[node]; seen || !l.isUnread(areaLocks, node) {
@@ -54,8 +57,8 @@ func (w *lockLooker) rememberHolds(l *lookResult, present map[string]knownHold) 
 	}
 }
 
-// lookAtLocks looks at all locks below the root. queues are the paths of queues: the consumers of a strict queue stand in the line of a lock in its directory, and do not count as
-// waiters.
+// lookAtLocks looks at all locks below the root. queues are the paths of queues: the consumers of a
+// strict queue stand in the line of a lock in its directory, and do not count as waiters.
 func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []string) error {
 	isQueue := map[string]bool{}
 	for _, path := range queues {
@@ -82,14 +85,18 @@ func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []st
 	w.holders = present
 	for session, bytes := range sessions {
 		if bytes > w.settings.sessionBytes {
-			l.addFinding(Finding{Problem: ProblemSession, Path: session.String()}, "the paths of the session's nodes have %d bytes together: Lockstep refuses creates beyond framework.Config.MaxEphemeralBytes (900,000 by default), because the servers stop working when they close a session with too many (ZOOKEEPER-4306)", bytes)
+			l.addFinding(Finding{Problem: ProblemSession, Path: session.String()},
+				"the paths of the session's nodes have %d bytes together: Lockstep refuses creates beyond "+
+					"framework.Config.MaxEphemeralBytes (900,000 by default), because the servers stop working when "+
+					"they close a session with too many (ZOOKEEPER-4306)", bytes)
 		}
 	}
 	slices.SortFunc(l.waiting, func(a, b lockWaiters) int { return b.waiters - a.waiters })
 	return nil
 }
 
-// findDeadlocks finds the deadlocks that last, among the asks for these locks and what they lead to.
+// findDeadlocks finds the deadlocks that last, among the asks for these locks and what they lead
+// to.
 func (w *lockLooker) findDeadlocks(ctx context.Context, l *lookResult, asked []string) error {
 	if len(asked) == 0 || slices.Contains(w.settings.without, ProblemDeadlock) {
 		return nil
@@ -108,7 +115,8 @@ func (w *lockLooker) findDeadlocks(ctx context.Context, l *lookResult, asked []s
 		for i, a := range d.Cycle {
 			asks[i] = a.String()
 		}
-		l.addFinding(Finding{Problem: ProblemDeadlock, Path: d.Cycle[0].Path, Node: d.Cycle[0].Node, Since: d.Cycle[0].Since},
+		l.addFinding(Finding{Problem: ProblemDeadlock, Path: d.Cycle[0].Path, Node: d.Cycle[0].Node,
+			Since: d.Cycle[0].Since},
 			"%d holders wait for each other, and only report it: %s", len(d.Cycle), strings.Join(asks, "; "))
 	}
 	return nil
@@ -128,21 +136,25 @@ func (w *lockLooker) countBytes(r *locks.Report, sessions map[locks.SessionID]in
 // findFaults finds mixed kinds, orphans and silent holders in a lock of any kind.
 func (w *lockLooker) findFaults(l *lookResult, r *locks.Report) {
 	if r.Kind == locks.MixedLock {
-		l.addFinding(Finding{Problem: ProblemMixed, Path: r.Path}, "contenders of several kinds, which do not see each other: each kind has a holder")
+		l.addFinding(Finding{Problem: ProblemMixed, Path: r.Path},
+			"contenders of several kinds, which do not see each other: each kind has a holder")
 	}
 	for _, e := range slices.Concat(r.Holders, r.Waiters) {
 		if e.Session == 0 {
-			l.addFinding(Finding{Problem: ProblemOrphan, Path: r.Path, Node: e.Node, Since: e.Since}, "%s is in the line and belongs to no session: the servers will not delete it", e.Node)
+			l.addFinding(Finding{Problem: ProblemOrphan, Path: r.Path, Node: e.Node, Since: e.Since},
+				"%s is in the line and belongs to no session: the servers will not delete it", e.Node)
 		}
 	}
 	for _, e := range r.Holders {
 		if e.Revoked {
-			l.addFinding(Finding{Problem: ProblemSilent, Path: r.Path, Node: e.Node}, "an operator has asked %s to release the lock, and it still holds", describeEntry(e))
+			l.addFinding(Finding{Problem: ProblemSilent, Path: r.Path, Node: e.Node},
+				"an operator has asked %s to release the lock, and it still holds", describeEntry(e))
 		}
 	}
 }
 
-// findWaits finds many waiters and long holds of one lock. It adds to present since when each holder holds.
+// findWaits finds many waiters and long holds of one lock. It adds to present since when each
+// holder holds.
 func (w *lockLooker) findWaits(l *lookResult, r *locks.Report, present map[string]knownHold) {
 	waiters := len(r.Waiters)
 	if waiters > 0 {
@@ -153,7 +165,8 @@ func (w *lockLooker) findWaits(l *lookResult, r *locks.Report, present map[strin
 		if r.Truncated {
 			atLeast = "at least "
 		}
-		l.addFinding(Finding{Problem: ProblemWaiters, Path: r.Path, Since: r.Waiters[0].Since}, "%s%d wait; %s", atLeast, waiters, describeHolders(r))
+		l.addFinding(Finding{Problem: ProblemWaiters, Path: r.Path, Since: r.Waiters[0].Since}, "%s%d wait; %s",
+			atLeast, waiters, describeHolders(r))
 	}
 	earliest := l.at
 	var longestHolder locks.Entry
@@ -168,7 +181,9 @@ func (w *lockLooker) findWaits(l *lookResult, r *locks.Report, present map[strin
 		}
 	}
 	if waiters > 0 && l.at.Sub(earliest) > w.settings.longHold {
-		l.addFinding(Finding{Problem: ProblemHold, Path: r.Path, Node: longestHolder.Node, Since: earliest}, "%s has held for at least %v, and %d wait", describeEntry(longestHolder), l.at.Sub(earliest).Round(time.Second), waiters)
+		l.addFinding(Finding{Problem: ProblemHold, Path: r.Path, Node: longestHolder.Node, Since: earliest},
+			"%s has held for at least %v, and %d wait", describeEntry(longestHolder),
+			l.at.Sub(earliest).Round(time.Second), waiters)
 	}
 }
 
@@ -184,7 +199,8 @@ func describeHolders(r *locks.Report) string {
 	}
 }
 
-// describeEntry names a contender by its own description of its owner and host, or else by its node.
+// describeEntry names a contender by its own description of its owner and host, or else by its
+// node.
 func describeEntry(e locks.Entry) string {
 	switch {
 	case e.Owner != "" && e.Host != "":

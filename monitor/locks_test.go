@@ -75,7 +75,8 @@ func TestLongHold(t *testing.T) {
 			third <- lease
 		}()
 		w.looks(2)
-		require.Equal(t, []string{"x ends long hold /app/lock"}, w.news(), "the next holder has waited for long and held for a short time")
+		require.Equal(t, []string{"x ends long hold /app/lock"}, w.news(),
+			"the next holder has waited for long and held for a short time")
 		w.looks(8)
 		require.Empty(t, w.news())
 		w.looks(4)
@@ -107,12 +108,14 @@ func TestFaultyLines(t *testing.T) {
 		w.put(m, "/app/mixed/_c_00000002-0000-4000-8000-000000000000-latch-0000000002", "x", framework.Ephemeral)
 		w.watch("x")
 		w.looks(1)
-		require.Equal(t, []string{"x begins silent holder /app/silent", "x begins orphan /app/orphan", "x begins mixed kinds /app/mixed"}, w.news())
+		require.Equal(t, []string{"x begins silent holder /app/silent", "x begins orphan /app/orphan",
+			"x begins mixed kinds /app/mixed"}, w.news())
 		w.remove(m, contender("/app/orphan", 1))
 		w.remove(m, contender("/app/silent", 1))
 		w.remove(m, contender("/app/mixed", 1))
 		w.looks(2)
-		require.Equal(t, []string{"x ends silent holder /app/silent", "x ends orphan /app/orphan", "x ends mixed kinds /app/mixed"}, w.news())
+		require.Equal(t, []string{"x ends silent holder /app/silent", "x ends orphan /app/orphan",
+			"x ends mixed kinds /app/mixed"}, w.news())
 	})
 }
 
@@ -141,10 +144,12 @@ func TestRequestsOfALookAtTenThousandLocks(t *testing.T) {
 	requireFewRequests(t, 10_000, 1, 300)
 }
 
-// requireFewRequests requires that two looks at this many locks, with this many contenders each, send fewer than 2*most requests, and that they write no record.
+// requireFewRequests requires that two looks at this many locks, with this many contenders each,
+// send fewer than 2*most requests, and that they write no record.
 func requireFewRequests(t *testing.T, locks, contenders int, most int64) {
 	in(t, func(t *testing.T, w *world) {
-		first, second := w.member("app"), w.member("app-2") // the paths of one session's nodes would be so long together that it is a finding
+		// the paths of one session's nodes would be so long together that it is a finding
+		first, second := w.member("app"), w.member("app-2")
 		require.NoError(t, first.MakeDirs(t.Context(), "/app/locks"))
 		for dir := range locks {
 			lock := fmt.Sprintf("/app/locks/l%05d", dir)
@@ -171,7 +176,8 @@ func requireFewRequests(t *testing.T, locks, contenders int, most int64) {
 	})
 }
 
-// crossLocks makes two holders ask for each other's lock, the second one 400 ms after the first. ended gets the outcome of each ask.
+// crossLocks makes two holders ask for each other's lock, the second one 400 ms after the first.
+// ended gets the outcome of each ask.
 func (w *world) crossLocks(mode locks.DeadlockMode) (first *locks.Lease, ended chan error) {
 	w.t.Helper()
 	a, b := w.member("a"), w.member("b")
@@ -197,8 +203,10 @@ func TestDeadlocksThatAreOnlyReported(t *testing.T) {
 		first, ended := w.crossLocks(locks.DeadlockReport)
 		w.looks(4)
 		require.Equal(t, []string{"x begins deadlock /app/a"}, w.news(), "the younger ask waits for it")
-		require.Regexp(t, "^2 holders wait for each other, and only report it: b .* holds /app/b and waits for /app/a .*; a .* holds /app/a", w.last().Text)
-		report, err := monitor.Check(t.Context(), w.member("c").Client, "/app", monitor.Without(monitor.ProblemDeadlock))
+		require.Regexp(t, "^2 holders wait for each other, and only report it: b .* holds /app/b and waits for "+
+			"/app/a .*; a .* holds /app/a", w.last().Text)
+		report, err := monitor.Check(t.Context(), w.member("c").Client, "/app",
+			monitor.Without(monitor.ProblemDeadlock))
 		require.NoError(t, err)
 		require.Empty(t, report.Findings)
 		require.NoError(t, first.Release(t.Context()))
@@ -214,7 +222,8 @@ func TestADeadlockThatEndsIsNoFinding(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("c")
 		_, ended := w.crossLocks(locks.DeadlockFail)
-		time.Sleep(1650 * time.Millisecond) // the older ask has confirmed the deadlock 50 ms ago, and the younger one looks in 100 ms
+		// the older ask has confirmed the deadlock 50 ms ago, and the younger one looks in 100 ms
+		time.Sleep(1650 * time.Millisecond)
 		found, err := locks.DeadlocksAt(t.Context(), c.Client, "/app/a", "/app/b")
 		require.NoError(t, err)
 		require.Len(t, found, 1)

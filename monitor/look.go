@@ -53,7 +53,8 @@ type lockWaiters struct {
 	waiters int
 }
 
-// queueItems is how many items a queue has, the age of its oldest, the highest number of attempts, and for how long a consumer has had an item.
+// queueItems is how many items a queue has, the age of its oldest, the highest number of attempts,
+// and for how long a consumer has had an item.
 type queueItems struct {
 	path                 string
 	items, delayed, dead int
@@ -66,7 +67,8 @@ func newLookResult(at time.Time, without []Problem) *lookResult {
 	return &lookResult{at: at, without: without, findings: map[findingKey]Finding{}, undecided: map[findingKey]bool{}}
 }
 
-// addFinding adds a finding with this text, unless its problem is one of Without or the look has the finding already. It replaces bytes that are not UTF-8, since the record is JSON.
+// addFinding adds a finding with this text, unless its problem is one of Without or the look has
+// the finding already. It replaces bytes that are not UTF-8, since the record is JSON.
 func (l *lookResult) addFinding(f Finding, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if len(text) > maxText {
@@ -91,15 +93,17 @@ func (l *lookResult) addFinding(f Finding, format string, args ...any) {
 
 func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// addUnread adds a finding for each path that err, which may be several joined errors, says could not be read; path stands for those that name none. It returns an error if the whole
-// look has failed: ctx has ended, or later reads would fail, too.
+// addUnread adds a finding for each path that err, which may be several joined errors, says could
+// not be read; path stands for those that name none. It returns an error if the whole look has
+// failed: ctx has ended, or later reads would fail, too.
 func (l *lookResult) addUnread(ctx context.Context, area lookArea, path string, err error) error {
 	for _, e := range failure.SplitJoined(err) {
 		var op *framework.OpError
 		switch {
 		case ctx.Err() != nil:
 			return failure.Ended(ctx)
-		case failure.IsTransient(e), errors.Is(e, framework.ErrClosed), errors.Is(e, framework.ErrAuthFailed), errors.Is(e, framework.ErrInvalidPath):
+		case failure.IsTransient(e), errors.Is(e, framework.ErrClosed), errors.Is(e, framework.ErrAuthFailed),
+			errors.Is(e, framework.ErrInvalidPath):
 			return e
 		case errors.As(e, &op):
 			l.unread = append(l.unread, unreadPath{area, op.Path})
@@ -115,9 +119,11 @@ func (l *lookResult) addUnread(ctx context.Context, area lookArea, path string, 
 	return nil
 }
 
-// isUndecided reports whether a finding that the look has not seen may persist: the look has not read its path, found too much, or needs more looks to decide.
+// isUndecided reports whether a finding that the look has not seen may persist: the look has not
+// read its path, found too much, or needs more looks to decide.
 func (l *lookResult) isUndecided(k findingKey) bool {
-	return l.overflow || l.undecided[k] || l.isUnread(areaOf(k.problem), k.path) || k.problem == ProblemSession && l.isUnread(areaOf(k.problem), "")
+	return l.overflow || l.undecided[k] || l.isUnread(areaOf(k.problem), k.path) ||
+		k.problem == ProblemSession && l.isUnread(areaOf(k.problem), "")
 }
 
 // isUnread reports whether the look has not read a path in an area, or with "" any path.

@@ -41,7 +41,8 @@ type world struct {
 func in(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &world{Server: zktest.Start(t, zktest.WithSessionTimeouts(time.Second, time.Hour)), t: t, timeout: 10 * time.Second})
+		test(t, &world{Server: zktest.Start(t, zktest.WithSessionTimeouts(time.Second, time.Hour)), t: t,
+			timeout: 10 * time.Second})
 	})
 }
 
@@ -56,14 +57,16 @@ type watcher struct {
 	done chan error
 }
 
-// watch runs a monitor until the end of the test, and counts its events. It returns a second after the monitor has started.
+// watch runs a monitor until the end of the test, and counts its events. It returns a second after
+// the monitor has started.
 func (w *world) watch(name string, opts ...monitor.Option) *watcher {
 	w.t.Helper()
 	m := w.member(name)
-	return w.run(m, append([]monitor.Option{monitor.WithOnEvent(time.Second, func(_ context.Context, e monitor.Event) error {
-		w.note(name, e)
-		return nil
-	})}, opts...)...)
+	return w.run(m, append([]monitor.Option{monitor.WithOnEvent(time.Second,
+		func(_ context.Context, e monitor.Event) error {
+			w.note(name, e)
+			return nil
+		})}, opts...)...)
 }
 
 func (w *world) run(m *zktest.Member, opts ...monitor.Option) *watcher {

@@ -13,20 +13,25 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestFormerHoldersAreForgotten beside a directory that no look can read. A hold that may be in that directory is remembered for an hour.
+// TestFormerHoldersAreForgotten beside a directory that no look can read. A hold that may be in
+// that directory is remembered for an hour.
 func TestFormerHoldersAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "monitor", framework.Config{SessionTimeout: 10 * time.Second})
-		owner := zk.Member(t, "owner", framework.Config{SessionTimeout: 10 * time.Second, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("a:b")}}})
+		owner := zk.Member(t, "owner",
+			framework.Config{SessionTimeout: 10 * time.Second,
+				Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("a:b")}}})
 		require.NoError(t, m.MakeDirs(t.Context(), "/locks"))
 		require.NoError(t, owner.Create(t.Context(), "/locks/private", nil, framework.Persistent))
 		require.NoError(t, owner.Create(t.Context(), "/locks/private/x", nil, framework.Persistent))
 		s, err := newSettings(nil)
 		require.NoError(t, err)
 		k := newRootLooker(m.Client, "/", s)
-		k.locks.resumeHold(Finding{Problem: ProblemHold, Node: "/locks/private/a/_c_x-lock-0000000000", Since: time.Now()})
-		k.locks.resumeHold(Finding{Problem: ProblemHold, Node: "/locks/private2/a/_c_x-lock-0000000000", Since: time.Now()})
+		k.locks.resumeHold(Finding{Problem: ProblemHold, Node: "/locks/private/a/_c_x-lock-0000000000",
+			Since: time.Now()})
+		k.locks.resumeHold(Finding{Problem: ProblemHold, Node: "/locks/private2/a/_c_x-lock-0000000000",
+			Since: time.Now()})
 		mutex := locks.NewMutex(m.Client, "/locks/order")
 		for look := range 200 {
 			lease, err := mutex.Lock(t.Context())
@@ -44,7 +49,8 @@ func TestFormerHoldersAreForgotten(t *testing.T) {
 	})
 }
 
-// TestUndecidedProblemsAreForgotten: looks cannot read the root, and see each problem once. An open finding stays.
+// TestUndecidedProblemsAreForgotten: looks cannot read the root, and see each problem once. An open
+// finding stays.
 func TestUndecidedProblemsAreForgotten(t *testing.T) {
 	s, err := newSettings(nil)
 	require.NoError(t, err)

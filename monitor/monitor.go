@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Monitor looks at the locks, jobs and queues at and below a root while it leads among the monitors of its path.
+// Monitor looks at the locks, jobs and queues at and below a root while it leads among the monitors
+// of its path.
 type Monitor struct {
 	client   *framework.Client
 	path     string
@@ -24,8 +25,9 @@ type Monitor struct {
 	tel      *telemetry
 }
 
-// New returns a monitor of the locks, jobs and queues at and below root, which may be "/". Below path the monitors of this root elect their leader and keep the record of
-// their findings. Give the same path and root to all monitors that replace each other. New sends no request.
+// New returns a monitor of the locks, jobs and queues at and below root, which may be "/". Below
+// path the monitors of this root elect their leader and keep the record of their findings. Give the
+// same path and root to all monitors that replace each other. New sends no request.
 func New(client *framework.Client, path, root string, opts ...Option) *Monitor {
 	m := &Monitor{client: client, path: path, root: root}
 	m.settings, m.err = newSettings(opts)
@@ -46,11 +48,14 @@ func (m *Monitor) Err() error { return failure.Wrap("monitor", m.path, m.err) }
 // ElectionPath is where the monitors elect their leader; see election.Observe.
 func (m *Monitor) ElectionPath() string { return znode.Join(m.path, "election") }
 
-// Run stands by until this process leads. Then it looks at the interval and reports events, until it loses the lead, and stands by again. It returns when ctx ends or after an
-// error that later looks would meet again. Before it returns, it waits until the last call of the function of WithOnEvent has returned.
+// Run stands by until this process leads. Then it looks at the interval and reports events, until
+// it loses the lead, and stands by again. It returns when ctx ends or after an error that later
+// looks would meet again. Before it returns, it waits until the last call of the function of
+// WithOnEvent has returned.
 //
-// The error is that of ctx, or wraps ErrOption, ErrForeign, ErrBadRecord, ErrNewerRecord, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or
-// framework.ErrNoAuth if the monitor's own nodes cannot be written.
+// The error is that of ctx, or wraps ErrOption, ErrForeign, ErrBadRecord, ErrNewerRecord,
+// framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or framework.ErrNoAuth if
+// the monitor's own nodes cannot be written.
 func (m *Monitor) Run(ctx context.Context) error {
 	if m.err != nil {
 		return m.Err()
@@ -60,8 +65,10 @@ func (m *Monitor) Run(ctx context.Context) error {
 	defer m.tel.registerGauges()()
 	err := election.New(m.client, m.ElectionPath()).Lead(ctx, func(ctx context.Context, term *election.Term) error {
 		w := &leaderWork{
-			Monitor: m, term: term, caller: caller, looker: newRootLooker(m.client, m.root, m.settings), hysteresis: newHysteresis(m.settings),
-			newID: newFindingIDs(term.Token()), log: m.client.Logger().With("root", m.root), logged: map[string]bool{}, failures: map[string]int{},
+			Monitor: m, term: term, caller: caller, looker: newRootLooker(m.client, m.root, m.settings),
+			hysteresis: newHysteresis(m.settings),
+			newID:      newFindingIDs(term.Token()), log: m.client.Logger().With("root", m.root),
+			logged: map[string]bool{}, failures: map[string]int{},
 		}
 		return w.lookUntilDone(ctx)
 	})
@@ -85,10 +92,12 @@ type leaderWork struct {
 	failures map[string]int  // calls of WithOnEvent's function that have failed, by the event's ID and kind
 }
 
-// lookUntilDone looks at the interval and reports events, until ctx ends, or until a look or the write of the record fails with an error that isFinal.
+// lookUntilDone looks at the interval and reports events, until ctx ends, or until a look or the
+// write of the record fails with an error that isFinal.
 func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 	defer w.tel.stopLeading()
-	if st, err := w.client.Exists(ctx, w.root); errors.Is(err, framework.ErrNoNode) || err == nil && st.NumChildren == 0 {
+	if st, err := w.client.Exists(ctx, w.root); errors.Is(err, framework.ErrNoNode) ||
+		err == nil && st.NumChildren == 0 {
 		w.log.Warn("the root has no nodes yet: the monitor looks again at each interval")
 	}
 	for {
@@ -108,10 +117,11 @@ func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 	}
 }
 
-// isFinal reports whether later looks would fail with the same error. A path that the credentials do not permit to read is a finding, not an error. So ErrNoAuth concerns the
-// monitor's own nodes.
+// isFinal reports whether later looks would fail with the same error. A path that the credentials
+// do not permit to read is a finding, not an error. So ErrNoAuth concerns the monitor's own nodes.
 func isFinal(err error) bool {
-	for _, final := range []error{ErrForeign, ErrBadRecord, ErrNewerRecord, framework.ErrNoAuth, framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath} {
+	for _, final := range []error{ErrForeign, ErrBadRecord, ErrNewerRecord, framework.ErrNoAuth, framework.ErrClosed,
+		framework.ErrAuthFailed, framework.ErrInvalidPath} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -119,7 +129,8 @@ func isFinal(err error) bool {
 	return false
 }
 
-// lookAndReport looks once, and reports the findings that have begun and ended. began is when the look begins.
+// lookAndReport looks once, and reports the findings that have begun and ended. began is when the
+// look begins.
 func (w *leaderWork) lookAndReport(ctx context.Context, began time.Time) error {
 	requests := w.client.Status().Requests
 	seen, err := w.lookAndRecord(ctx)
@@ -128,7 +139,8 @@ func (w *leaderWork) lookAndReport(ctx context.Context, began time.Time) error {
 		return err
 	}
 	if w.hysteresis.leftOut > 0 {
-		w.log.Warn("there are more findings than the record holds; the others begin when some have ended", "left_out", w.hysteresis.leftOut)
+		w.log.Warn("there are more findings than the record holds; the others begin when some have ended", "left_out",
+			w.hysteresis.leftOut)
 	}
 	deadline := began.Add(w.settings.interval)
 	if earliest := time.Now().Add(w.settings.interval / 2); deadline.Before(earliest) {
@@ -188,8 +200,9 @@ func (w *leaderWork) saveRecord(ctx context.Context) error {
 	return err
 }
 
-// reportEvents reports the begins and ends that the record has as unreported, and records that they were reported. It begins no call after the deadline; the events that are left are
-// reported after the next look.
+// reportEvents reports the begins and ends that the record has as unreported, and records that they
+// were reported. It begins no call after the deadline; the events that are left are reported after
+// the next look.
 func (w *leaderWork) reportEvents(ctx context.Context, deadline time.Time) error {
 	changed := false
 	unfinished := make([]openFinding, 0, len(w.record.Findings))
@@ -217,8 +230,9 @@ func (w *leaderWork) reportEvents(ctx context.Context, deadline time.Time) error
 // maxLogged bounds leaderWork.logged, and so leaderWork.failures.
 const maxLogged = 4 * maxOpen
 
-// reportEvent logs and counts an event the first time, and calls the function of WithOnEvent with it. It returns true if the event needs no further call: the function has returned nil,
-// there is none, or the calls have failed often enough.
+// reportEvent logs and counts an event the first time, and calls the function of WithOnEvent with
+// it. It returns true if the event needs no further call: the function has returned nil, there is
+// none, or the calls have failed often enough.
 func (w *leaderWork) reportEvent(ctx context.Context, e Event, deadline time.Time) bool {
 	id := e.ID + string(e.Kind)
 	if !w.logged[id] {

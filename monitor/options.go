@@ -9,7 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Option changes which problems a monitor finds and how it reports them. Run and Check return the error of an option; it wraps ErrOption.
+// Option changes which problems a monitor finds and how it reports them. Run and Check return the
+// error of an option; it wraps ErrOption.
 type Option func(*settings) error
 
 // settings are the values of the options.
@@ -35,7 +36,8 @@ type settings struct {
 
 func newSettings(opts []Option) (settings, error) {
 	return recipe.ApplyOptions(settings{
-		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute, failedRuns: 1, oldItem: time.Hour,
+		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute, failedRuns: 1,
+		oldItem:  time.Hour,
 		attempts: DefaultAttempts, heldItem: DefaultHeldItem,
 		growthLooks: 10, growthItems: 100, sessionBytes: DefaultSessionBytes, eventAttempts: 3,
 	}, opts)
@@ -44,7 +46,8 @@ func newSettings(opts []Option) (settings, error) {
 // DefaultEventTimeout is a timeout for WithOnEvent that suits most programs.
 const DefaultEventTimeout = 30 * time.Second
 
-// DefaultSessionBytes is what WithSessionBytes sets by default. framework.Config.MaxEphemeralBytes is 900,000 by default.
+// DefaultSessionBytes is what WithSessionBytes sets by default. framework.Config.MaxEphemeralBytes
+// is 900,000 by default.
 const DefaultSessionBytes = 700_000
 
 // DefaultAttempts is what WithAttempts sets by default.
@@ -64,18 +67,21 @@ func atLeast[N int | time.Duration](option string, value, least N, set func(*set
 	}
 }
 
-// WithInterval sets the time from the begin of a look to the begin of the next. Default 30 s, at least 1 s. A look that takes longer delays the next one.
+// WithInterval sets the time from the begin of a look to the begin of the next. Default 30 s, at
+// least 1 s. A look that takes longer delays the next one.
 func WithInterval(d time.Duration) Option {
 	return atLeast("WithInterval", d, time.Second, func(s *settings) { s.interval = d })
 }
 
-// WithHysteresis sets how many looks in a row must see a problem before its finding begins, and how many looks in a row must not see it before the finding ends. Default 2 and 2, at
-// least 1.
+// WithHysteresis sets how many looks in a row must see a problem before its finding begins, and how
+// many looks in a row must not see it before the finding ends. Default 2 and 2, at least 1.
 func WithHysteresis(beginAfter, endAfter int) Option {
-	return atLeast("WithHysteresis", min(beginAfter, endAfter), 1, func(s *settings) { s.beginAfter, s.endAfter = beginAfter, endAfter })
+	return atLeast("WithHysteresis", min(beginAfter, endAfter), 1,
+		func(s *settings) { s.beginAfter, s.endAfter = beginAfter, endAfter })
 }
 
-// WithWaiters sets how many contenders may wait for a lock: ProblemWaiters begins with one more. Default 10.
+// WithWaiters sets how many contenders may wait for a lock: ProblemWaiters begins with one more.
+// Default 10.
 func WithWaiters(n int) Option {
 	return atLeast("WithWaiters", n, 0, func(s *settings) { s.waiters = n })
 }
@@ -85,8 +91,9 @@ func WithLongHold(d time.Duration) Option {
 	return atLeast("WithLongHold", d, 1, func(s *settings) { s.longHold = d })
 }
 
-// WithFailedRuns makes scheduler.ProblemFailed a finding only when the latest n ended runs of the job have all failed. Default 1. Do not set n above the number of runs that the job's
-// scheduler keeps (scheduler.WithHistory, 10 by default): the finding would not begin.
+// WithFailedRuns makes scheduler.ProblemFailed a finding only when the latest n ended runs of the
+// job have all failed. Default 1. Do not set n above the number of runs that the job's scheduler
+// keeps (scheduler.WithHistory, 10 by default): the finding would not begin.
 func WithFailedRuns(n int) Option {
 	return atLeast("WithFailedRuns", n, 1, func(s *settings) { s.failedRuns = n })
 }
@@ -96,12 +103,14 @@ func WithOldItem(d time.Duration) Option {
 	return atLeast("WithOldItem", d, 1, func(s *settings) { s.oldItem = d })
 }
 
-// WithAttempts sets how many attempts an item of a queue must have behind it to be a finding. Default 5, at least 1.
+// WithAttempts sets how many attempts an item of a queue must have behind it to be a finding.
+// Default 5, at least 1.
 func WithAttempts(n int) Option {
 	return atLeast("WithAttempts", n, 1, func(s *settings) { s.attempts = n })
 }
 
-// WithHeldItem sets for how long a consumer may have an item of a queue. Default 5 minutes. Set it above the longest time that your consumers work on an item.
+// WithHeldItem sets for how long a consumer may have an item of a queue. Default 5 minutes. Set it
+// above the longest time that your consumers work on an item.
 func WithHeldItem(d time.Duration) Option {
 	return atLeast("WithHeldItem", d, 1, func(s *settings) { s.heldItem = d })
 }
@@ -111,13 +120,16 @@ func WithDeadLetters(n int) Option {
 	return atLeast("WithDeadLetters", n, 0, func(s *settings) { s.deadLetters = n })
 }
 
-// WithGrowth sets when a growing queue is a finding: each of this many looks in a row has found more items than the look before, and the queue has at least this many items.
-// Default 10 looks and 100 items.
+// WithGrowth sets when a growing queue is a finding: each of this many looks in a row has found
+// more items than the look before, and the queue has at least this many items. Default 10 looks and
+// 100 items.
 func WithGrowth(looks, items int) Option {
-	return atLeast("WithGrowth", min(looks, items), 1, func(s *settings) { s.growthLooks, s.growthItems = looks, items })
+	return atLeast("WithGrowth", min(looks, items), 1,
+		func(s *settings) { s.growthLooks, s.growthItems = looks, items })
 }
 
-// WithSessionBytes sets how many bytes the paths of one session's nodes in locks, elections and claims may have together. Default 700,000.
+// WithSessionBytes sets how many bytes the paths of one session's nodes in locks, elections and
+// claims may have together. Default 700,000.
 func WithSessionBytes(n int) Option {
 	return atLeast("WithSessionBytes", n, 1, func(s *settings) { s.sessionBytes = n })
 }
@@ -130,14 +142,18 @@ func Without(problems ...Problem) Option {
 	}
 }
 
-// WithOnEvent makes the leader call f with each event, one event after the other. The context of a call ends after the timeout, or when this process no longer leads. If a call
-// fails (it returns an error, panics, or has not returned at the timeout), the leader calls f with the event again after the next look, three times in all. While a call has not
-// returned although its context has ended, the leader begins no other call; it goes on looking and logging, and reports the events later. After each look it begins calls until the
-// next look is due, but at least for half an interval, so that slow looks do not prevent the calls. Run returns after the last call has returned.
+// WithOnEvent makes the leader call f with each event, one event after the other. The context of a
+// call ends after the timeout, or when this process no longer leads. If a call fails (it returns an
+// error, panics, or has not returned at the timeout), the leader calls f with the event again after
+// the next look, three times in all. While a call has not returned although its context has ended,
+// the leader begins no other call; it goes on looking and logging, and reports the events later.
+// After each look it begins calls until the next look is due, but at least for half an interval, so
+// that slow looks do not prevent the calls. Run returns after the last call has returned.
 func WithOnEvent(timeout time.Duration, f func(ctx context.Context, e Event) error) Option {
 	return func(s *settings) error {
 		if f == nil || timeout <= 0 {
-			return fmt.Errorf("%w: WithOnEvent: a timeout of %v: it must be above 0, and the function must not be nil", ErrOption, timeout)
+			return fmt.Errorf("%w: WithOnEvent: a timeout of %v: it must be above 0, and the function must not be nil",
+				ErrOption, timeout)
 		}
 		s.onEvent, s.eventTimeout = f, timeout
 		return nil

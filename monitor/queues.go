@@ -73,12 +73,15 @@ func (w *queueLooker) judgeItems(l *lookResult, q queueItems, r queue.Report) {
 		if r.Retried.More {
 			atLeast = "at least "
 		}
-		l.addFinding(Finding{Problem: ProblemFailingItem, Path: q.path, Node: r.Retried.Node}, "%s has come back after %d attempts%s; such items in the queue: %s%d",
+		l.addFinding(Finding{Problem: ProblemFailingItem, Path: q.path, Node: r.Retried.Node},
+			"%s has come back after %d attempts%s; such items in the queue: %s%d",
 			describeItem(r.Path, r.Retried.ID, r.Retried.Node), q.attempts, reason, atLeast, r.Retried.Items)
 	}
 	if q.held > w.settings.heldItem {
-		l.addFinding(Finding{Problem: ProblemHeldItem, Path: q.path, Node: r.Held.Node, Since: r.Held.Since}, "%s has had %s for %v, at attempt %d",
-			describeConsumer(r.Held), describeItem(r.Path, r.Held.ID, r.Held.Node), q.held.Round(time.Second), r.Held.Attempt)
+		l.addFinding(Finding{Problem: ProblemHeldItem, Path: q.path, Node: r.Held.Node, Since: r.Held.Since},
+			"%s has had %s for %v, at attempt %d",
+			describeConsumer(r.Held), describeItem(r.Path, r.Held.ID, r.Held.Node), q.held.Round(time.Second),
+			r.Held.Attempt)
 	}
 }
 
@@ -109,7 +112,8 @@ func (w *queueLooker) judgeQueue(l *lookResult, q queueItems) queueGrowth {
 		l.addFinding(Finding{Problem: ProblemDeadLetters, Path: q.path}, "%d dead %s", q.dead, letters)
 	}
 	if q.oldest > w.settings.oldItem {
-		l.addFinding(Finding{Problem: ProblemOldItem, Path: q.path, Since: l.at.Add(-q.oldest)}, "the oldest item was put %v ago; %d items", q.oldest.Round(time.Second), q.items)
+		l.addFinding(Finding{Problem: ProblemOldItem, Path: q.path, Since: l.at.Add(-q.oldest)},
+			"the oldest item was put %v ago; %d items", q.oldest.Round(time.Second), q.items)
 	}
 	now, known := w.growth[q.path]
 	growing := Finding{Problem: ProblemGrowing, Path: q.path}

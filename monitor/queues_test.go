@@ -73,7 +73,8 @@ func TestOldItemsAndDeadLetters(t *testing.T) {
 		_, err := q.Requeue(t.Context())
 		require.NoError(t, err)
 		w.looks(2)
-		require.Equal(t, []string{"x ends dead letters /app/mails", "x begins old item /app/mails"}, w.news(), "they were put long ago")
+		require.Equal(t, []string{"x ends dead letters /app/mails", "x begins old item /app/mails"}, w.news(),
+			"they were put long ago")
 	})
 }
 
@@ -86,12 +87,14 @@ func findDead(w *world) (found monitor.Finding) {
 	return found
 }
 
-// TestConsumersOfStrictQueueAreNoWaiters: a consumer of a strict queue stands in the line of its lock for as long as it consumes.
+// TestConsumersOfStrictQueueAreNoWaiters: a consumer of a strict queue stands in the line of its
+// lock for as long as it consumes.
 func TestConsumersOfStrictQueueAreNoWaiters(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.timeout = time.Hour // heartbeats are rare
 		for n := range 13 {
-			q := queue.New(w.member(fmt.Sprint("m", n)).Client, "/app/strict", queue.Bytes(), queue.WithOrder(queue.Strict))
+			q := queue.New(w.member(fmt.Sprint("m", n)).Client, "/app/strict", queue.Bytes(),
+				queue.WithOrder(queue.Strict))
 			go func() { _, _ = q.Take(t.Context()) }()
 			defer q.Close(t.Context())
 		}
@@ -121,7 +124,8 @@ func TestAQueueBelowAnUnreadableDirectory(t *testing.T) {
 		for _, node := range slices.Backward(w.Tree("/app/a")) {
 			w.remove(m, node.Path)
 		}
-		secret := w.Member(t, "secret", framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+		secret := w.Member(t, "secret",
+			framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
 		require.NoError(t, secret.MakeDirs(t.Context(), "/app/a/b"))
 		w.looks(4)
 		require.Equal(t, []string{"x begins unread /app/a"}, w.news(), "the other finding neither begins nor ends")
@@ -182,7 +186,9 @@ func TestItemThatAConsumerHasForLong(t *testing.T) {
 		w.looks(5)
 		require.Equal(t, []string{"x begins held item /app/mails"}, w.news())
 		require.Equal(t, d.Node(), w.last().Node)
-		require.Regexp(t, fmt.Sprintf("^app \\(session %#x\\) has had item items/0000000000/i-0000000000 for 10m[0-9]+s, at attempt 1$", m.Status().SessionID), w.last().Text)
+		require.Regexp(t, fmt.Sprintf(
+			"^app \\(session %#x\\) has had item items/0000000000/i-0000000000 for 10m[0-9]+s, at attempt 1$",
+			m.Status().SessionID), w.last().Text)
 		require.NoError(t, d.Ack(t.Context()))
 		w.looks(2)
 		require.Equal(t, []string{"x ends held item /app/mails"}, w.news())

@@ -47,7 +47,8 @@ func decodeRecord(data []byte) (r findingsRecord, unknown recipe.Unknown, err er
 	seen := map[findingKey]bool{}
 	for _, f := range r.Findings {
 		if f.Problem == "" || f.Path == "" || f.ID == "" || seen[f.key()] {
-			return findingsRecord{}, nil, fmt.Errorf("%w: a finding lacks its problem, path or id, or is there twice", ErrBadRecord)
+			return findingsRecord{}, nil,
+				fmt.Errorf("%w: a finding lacks its problem, path or id, or is there twice", ErrBadRecord)
 		}
 		seen[f.key()] = true
 	}
@@ -58,7 +59,8 @@ func (r recordAtVersion) encodeRecord() ([]byte, error) {
 	return r.unknown.Encode(recordVersion, r.findingsRecord)
 }
 
-// readRecord reads the record at path after a sync. A missing node is a record without findings. The error wraps ErrForeign, ErrBadRecord or ErrNewerRecord, or is a transient one.
+// readRecord reads the record at path after a sync. A missing node is a record without findings.
+// The error wraps ErrForeign, ErrBadRecord or ErrNewerRecord, or is a transient one.
 func readRecord(ctx context.Context, client *framework.Client, path, root string) (r recordAtVersion, err error) {
 	err = recipe.OnSession(ctx, client, func(s *framework.Session) error {
 		if err := s.Sync(ctx, path); err != nil {
@@ -85,9 +87,10 @@ func readRecord(ctx context.Context, client *framework.Client, path, root string
 	return r, nil
 }
 
-// writeGuarded replaces the record at path, unless another client has changed it or guard refuses the transaction. After an error read the record again: the write may have taken
-// effect.
-func (r *recordAtVersion) writeGuarded(ctx context.Context, client *framework.Client, path string, guard framework.Op) error {
+// writeGuarded replaces the record at path, unless another client has changed it or guard refuses
+// the transaction. After an error read the record again: the write may have taken effect.
+func (r *recordAtVersion) writeGuarded(ctx context.Context, client *framework.Client, path string,
+	guard framework.Op) error {
 	data, err := r.encodeRecord()
 	if err != nil {
 		return err

@@ -34,14 +34,16 @@ func (w *world) copyTree(m *zktest.Member, of string, to ...string) {
 	}
 }
 
-// makeLocks makes n locks with one contender each. Two sessions own the contenders: the paths of one would be so long together that it is a finding.
+// makeLocks makes n locks with one contender each. Two sessions own the contenders: the paths of
+// one would be so long together that it is a finding.
 func (w *world) makeLocks(n int) {
 	w.t.Helper()
 	members := []*zktest.Member{w.member("locks-1"), w.member("locks-2")}
 	require.NoError(w.t, members[0].MakeDirs(w.t.Context(), "/app/locks"))
 	for i := range n {
 		lock := fmt.Sprintf("/app/locks/l%05d", i)
-		_, err := members[i%2].Multi(w.t.Context(), framework.CreateOp(lock, nil, framework.Persistent), framework.CreateOp(contender(lock, 0), nil, framework.Ephemeral))
+		_, err := members[i%2].Multi(w.t.Context(), framework.CreateOp(lock, nil, framework.Persistent),
+			framework.CreateOp(contender(lock, 0), nil, framework.Ephemeral))
 		require.NoError(w.t, err)
 	}
 }
@@ -60,7 +62,8 @@ func (w *world) makeQueues(m *zktest.Member, n int) {
 	w.copyTree(m, "/app/queues/q00000", copies...)
 }
 
-// requestsOfALook returns how many requests a look takes on average, and the events that the monitor has reported.
+// requestsOfALook returns how many requests a look takes on average, and the events that the
+// monitor has reported.
 func (w *world) requestsOfALook(opts ...monitor.Option) (requests int64, events []string) {
 	w.t.Helper()
 	w.timeout = time.Hour // heartbeats are rare
@@ -70,7 +73,8 @@ func (w *world) requestsOfALook(opts ...monitor.Option) (requests int64, events 
 	return (x.Status().Requests - before) / 4, w.news()
 }
 
-// TestRequestsOfALookAtLocksJobsAndQueues has 1,000 schedulers of one job, as lockstep cron makes them.
+// TestRequestsOfALookAtLocksJobsAndQueues has 1,000 schedulers of one job, as lockstep cron makes
+// them.
 func TestRequestsOfALookAtLocksJobsAndQueues(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.timeout = time.Hour
@@ -95,7 +99,8 @@ func TestRequestsOfALookAtLocksJobsAndQueues(t *testing.T) {
 	})
 }
 
-// TestRequestsOfALookAtJobsThatFail has a scheduler with 1,000 jobs that fail, so that a look reads their histories.
+// TestRequestsOfALookAtJobsThatFail has a scheduler with 1,000 jobs that fail, so that a look reads
+// their histories.
 func TestRequestsOfALookAtJobsThatFail(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.timeout = time.Hour

@@ -29,7 +29,8 @@ type telemetry struct {
 
 func newTelemetry(client *framework.Client, root string) *telemetry {
 	p := client.MeterProvider()
-	return &telemetry{provider: p, root: attribute.String(metrics.Root, root), looks: metrics.MonitorLook.Histogram(p), events: metrics.MonitorEvents.Counter(p)}
+	return &telemetry{provider: p, root: attribute.String(metrics.Root, root), looks: metrics.MonitorLook.Histogram(p),
+		events: metrics.MonitorEvents.Counter(p)}
 }
 
 // registerGauges registers the gauges. They are read until unregister is called.
@@ -54,20 +55,24 @@ func (t *telemetry) registerGauges() (unregister func()) {
 				rest += lock.waiters
 				continue
 			}
-			o.Observe(metrics.MonitorWaiters, float64(lock.waiters), t.root, attribute.String(metrics.Path, validUTF8(lock.path)))
+			o.Observe(metrics.MonitorWaiters, float64(lock.waiters), t.root,
+				attribute.String(metrics.Path, validUTF8(lock.path)))
 		}
 		o.Observe(metrics.MonitorWaiters, float64(rest), t.root, attribute.String(metrics.Path, "other"))
 		others := queueItems{path: "other"}
 		for i, q := range t.seen.items {
 			if i >= maxInMetrics {
-				others.items, others.delayed, others.dead = others.items+q.items, others.delayed+q.delayed, others.dead+q.dead
-				others.oldest, others.attempts, others.held = max(others.oldest, q.oldest), max(others.attempts, q.attempts), max(others.held, q.held)
+				others.items, others.delayed, others.dead = others.items+q.items, others.delayed+q.delayed,
+					others.dead+q.dead
+				others.oldest, others.attempts, others.held = max(others.oldest, q.oldest),
+					max(others.attempts, q.attempts), max(others.held, q.held)
 				continue
 			}
 			t.observeQueue(o, q)
 		}
 		t.observeQueue(o, others)
-	}, metrics.MonitorUp, metrics.MonitorFindings, metrics.MonitorRequests, metrics.MonitorWaiters, metrics.MonitorItems, metrics.MonitorOldest,
+	}, metrics.MonitorUp, metrics.MonitorFindings, metrics.MonitorRequests, metrics.MonitorWaiters,
+		metrics.MonitorItems, metrics.MonitorOldest,
 		metrics.MonitorAttempts, metrics.MonitorHeld)
 }
 
@@ -81,8 +86,10 @@ func (t *telemetry) observeQueue(o metrics.Observer, q queueItems) {
 	o.Observe(metrics.MonitorHeld, q.held.Seconds(), t.root, path)
 }
 
-// recordLook records how long a look took and whether it failed with err, and sets what the gauges show. After a failed look only the gauge of the monitor's state changes.
-func (t *telemetry) recordLook(ctx context.Context, seen *lookResult, open []openFinding, took time.Duration, requests int64, err error) {
+// recordLook records how long a look took and whether it failed with err, and sets what the gauges
+// show. After a failed look only the gauge of the monitor's state changes.
+func (t *telemetry) recordLook(ctx context.Context, seen *lookResult, open []openFinding, took time.Duration,
+	requests int64, err error) {
 	outcome := "answered"
 	if err != nil {
 		outcome = "failed"
@@ -103,7 +110,8 @@ func (t *telemetry) recordLook(ctx context.Context, seen *lookResult, open []ope
 
 // countEvent counts an event that is reported for the first time.
 func (t *telemetry) countEvent(ctx context.Context, e Event) {
-	t.events.Add(ctx, 1, metric.WithAttributes(t.root, attribute.String(metrics.Problem, string(e.Problem)), attribute.String(metrics.Event, string(e.Kind))))
+	t.events.Add(ctx, 1, metric.WithAttributes(t.root, attribute.String(metrics.Problem, string(e.Problem)),
+		attribute.String(metrics.Event, string(e.Kind))))
 }
 
 // stopLeading makes the gauges have no values.

@@ -9,7 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestReadOnlyCallsMakeNoQueue: else a name with a slip in it would be one, and the first look would settle the order.
+// TestReadOnlyCallsMakeNoQueue: else a name with a slip in it would be one, and the first look
+// would settle the order.
 func TestReadOnlyCallsMakeNoQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
@@ -47,7 +48,8 @@ func TestPausedDoesNotFinishDrop(t *testing.T) {
 		p := w.member("p")
 		p.put("x")
 		require.NoError(t, p.Pause(t.Context()))
-		_, err := p.client.Set(t.Context(), testPath, []byte(`{"v":2,"recipe":"queue","order":"parallel","dropped":true}`), framework.AnyVersion)
+		_, err := p.client.Set(t.Context(), testPath,
+			[]byte(`{"v":2,"recipe":"queue","order":"parallel","dropped":true}`), framework.AnyVersion)
 		require.NoError(t, err)
 		paused, err := w.member("a").Paused(t.Context())
 		require.NoError(t, err)
@@ -56,7 +58,8 @@ func TestPausedDoesNotFinishDrop(t *testing.T) {
 	})
 }
 
-// TestReadOnlyCallsAfterDropByOther: they find no queue, as in a Queue that has never known it. When it was made anew, they find that one.
+// TestReadOnlyCallsAfterDropByOther: they find no queue, as in a Queue that has never known it.
+// When it was made anew, they find that one.
 func TestReadOnlyCallsAfterDropByOther(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order, WithDedup(time.Hour)), w.member("b")

@@ -11,13 +11,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// SetCapacity changes the capacity of a bounded queue (WithCapacity) for all its users, now and later. Producers that wait for
-// room continue at once if there is some. If the queue has more than n items, they stay; after SetCapacity has returned nil, no put succeeds
-// until there are fewer. A put of more than n items that waits for room then fails with ErrFull.
+// SetCapacity changes the capacity of a bounded queue (WithCapacity) for all its users, now and
+// later. Producers that wait for room continue at once if there is some. If the queue has more than
+// n items, they stay; after SetCapacity has returned nil, no put succeeds until there are fewer. A
+// put of more than n items that waits for room then fails with ErrFull.
 //
-// An unbounded queue does not count its items, so SetCapacity refuses it with ErrOption: drop the queue, and make it anew. n may be up to 2^30, for a
-// queue that is practically unbounded. A Queue that was made with WithCapacity before continues with the new capacity. One that is made
-// with another capacity afterwards gets ErrMismatch. Calling SetCapacity again is harmless.
+// An unbounded queue does not count its items, so SetCapacity refuses it with ErrOption: drop the
+// queue, and make it anew. n may be up to 2^30, for a queue that is practically unbounded. A Queue
+// that was made with WithCapacity before continues with the new capacity. One that is made with
+// another capacity afterwards gets ErrMismatch. Calling SetCapacity again is harmless.
 func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 	err := fmt.Errorf("%w: SetCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
 	if n > 0 && n <= maxCapacity {
@@ -27,9 +29,10 @@ func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 	return failure.Wrap("change", q.Path(), err)
 }
 
-// SetDedup changes how long the queue remembers ids (WithDedup), for all its users, now and later. A queue that has
-// not remembered ids so far begins to. Earlier ids are remembered for the old time or the new one. A Queue that only puts may learn of a
-// shorter time late. Calling SetDedup again is harmless.
+// SetDedup changes how long the queue remembers ids (WithDedup), for all its users, now and later.
+// A queue that has not remembered ids so far begins to. Earlier ids are remembered for the old time
+// or the new one. A Queue that only puts may learn of a shorter time late. Calling SetDedup again
+// is harmless.
 func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 	err := fmt.Errorf("%w: SetDedup: %v, at least 1s", ErrOption, window)
 	if window >= time.Second {
@@ -40,10 +43,12 @@ func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 }
 
 // Drop removes the queue: its items, delayed and claimed ones too, its dead letters, its ids and
-// its record. Dropping a queue that does not exist is no error. If Drop returns an error, the next user of the queue finishes the removal.
+// its record. Dropping a queue that does not exist is no error. If Drop returns an error, the next
+// user of the queue finishes the removal.
 //
-// The next use of the path makes the queue anew, by its options and else as it was known; a waiting Take does so, too.
-// To change what is stored with the queue, close all that use it first, or see SetCapacity and SetDedup. Calls in progress may end with ErrUnknown.
+// The next use of the path makes the queue anew, by its options and else as it was known; a waiting
+// Take does so, too. To change what is stored with the queue, close all that use it first, or see
+// SetCapacity and SetDedup. Calls in progress may end with ErrUnknown.
 func (q *Queue[T]) Drop(ctx context.Context) error {
 	err := q.engine.checkUsable()
 	if err == nil {
@@ -52,13 +57,15 @@ func (q *Queue[T]) Drop(ctx context.Context) error {
 	return failure.Wrap("drop", q.Path(), err)
 }
 
-// Pause keeps all consumers from handing out items until Resume, prefetched ones too. Open deliveries continue, and so do
-// puts. A consumer may hand out items until it has learnt of the pause, a moment after Pause has returned. Pausing again is harmless.
-// After a lost reply Pause pauses again, also if another client has resumed the queue meanwhile.
+// Pause keeps all consumers from handing out items until Resume, prefetched ones too. Open
+// deliveries continue, and so do puts. A consumer may hand out items until it has learnt of the
+// pause, a moment after Pause has returned. Pausing again is harmless. After a lost reply Pause
+// pauses again, also if another client has resumed the queue meanwhile.
 func (q *Queue[T]) Pause(ctx context.Context) error {
 	st := q.engine.store
 	err := st.repeatOnSessions(ctx, func(s *framework.Session) error {
-		_, err := s.Multi(ctx, st.nodes.checkExists(), framework.CreateOp(st.nodes.childPath(pausedNode), nil, framework.Persistent))
+		_, err := s.Multi(ctx, st.nodes.checkExists(),
+			framework.CreateOp(st.nodes.childPath(pausedNode), nil, framework.Persistent))
 		if errors.Is(err, framework.ErrNodeExists) {
 			return nil
 		}
@@ -67,15 +74,18 @@ func (q *Queue[T]) Pause(ctx context.Context) error {
 	return failure.Wrap("pause", q.Path(), err)
 }
 
-// Resume ends a pause. Consumers learn of it a moment later. A queue that is not paused stays as it is. After a lost reply Resume resumes again, also if another client has
-// paused the queue meanwhile.
+// Resume ends a pause. Consumers learn of it a moment later. A queue that is not paused stays as it
+// is. After a lost reply Resume resumes again, also if another client has paused the queue
+// meanwhile.
 func (q *Queue[T]) Resume(ctx context.Context) error {
 	st := q.engine.store
-	err := st.repeatOnSessions(ctx, func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.childPath(pausedNode)) })
+	err := st.repeatOnSessions(ctx,
+		func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.childPath(pausedNode)) })
 	return failure.Wrap("resume", q.Path(), err)
 }
 
-// Paused reports whether the queue is paused, behind a sync. It returns false for a queue that does not exist, and does not create it.
+// Paused reports whether the queue is paused, behind a sync. It returns false for a queue that does
+// not exist, and does not create it.
 func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
 	s, err := q.engine.store.sessionForReads(ctx)
 	if err == nil {
@@ -87,8 +97,10 @@ func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
 	return err == nil, failure.Wrap("look", q.Path(), err)
 }
 
-// changeRecord writes the record as change changes it, together with the operations that change returns. After a conflict with another client it starts again.
-func (st *store) changeRecord(ctx context.Context, s *framework.Session, change func(r *queueRecord) ([]framework.Op, error)) error {
+// changeRecord writes the record as change changes it, together with the operations that change
+// returns. After a conflict with another client it starts again.
+func (st *store) changeRecord(ctx context.Context, s *framework.Session,
+	change func(r *queueRecord) ([]framework.Op, error)) error {
 	for {
 		data, stat, err := s.Get(ctx, st.nodes.path)
 		if err != nil {
@@ -110,7 +122,8 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session, change 
 		if data, err = after.encode(); err != nil {
 			return err
 		}
-		_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.path, data, stat.Version), st.nodes.checkExists())...)
+		_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.path, data, stat.Version),
+			st.nodes.checkExists())...)
 		switch {
 		case err == nil:
 			after.version, after.czxid = stat.Version+1, stat.Czxid
@@ -122,12 +135,14 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session, change 
 	}
 }
 
-// setCapacity writes <path>/in in the same transaction: the servers refuse a producer that reserves places by what it has read before, and it reads the
-// record again. setCapacity counts one place more in and one more out, which wakes the first producer in line.
+// setCapacity writes <path>/in in the same transaction: the servers refuse a producer that reserves
+// places by what it has read before, and it reads the record again. setCapacity counts one place
+// more in and one more out, which wakes the first producer in line.
 func (st *store) setCapacity(ctx context.Context, s *framework.Session, n int) error {
 	err := st.changeRecord(ctx, s, func(r *queueRecord) ([]framework.Op, error) {
 		if r.Capacity == 0 {
-			return nil, fmt.Errorf("%w: SetCapacity: the queue was made without a bound, and its items are not counted; drop it and make it anew with WithCapacity", ErrOption)
+			return nil, fmt.Errorf("%w: SetCapacity: the queue was made without a bound, and its items are not "+
+				"counted; drop it and make it anew with WithCapacity", ErrOption)
 		}
 		r.Capacity = n
 		data, stat, err := s.Get(ctx, st.nodes.childPath(inNode))
@@ -147,8 +162,8 @@ func (st *store) setCapacity(ctx context.Context, s *framework.Session, n int) e
 	return st.takeBackPlaces(ctx, s, n)
 }
 
-// takeBackPlaces takes back unused places of producers while more places are given out than the capacity. Producers get no new
-// places then, so each of them is soon taken back or used.
+// takeBackPlaces takes back unused places of producers while more places are given out than the
+// capacity. Producers get no new places then, so each of them is soon taken back or used.
 func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capacity int) error {
 	for {
 		c := capacityCounter{store: st}
@@ -168,7 +183,8 @@ func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capac
 				continue
 			}
 			left += p.left
-			_, err := s.Multi(ctx, framework.SetOp(st.nodes.childPath(inNode), encodeIn(c.in-uint32(p.left), c.lineMarked), c.version), framework.DeleteOp(p.path, p.version))
+			_, err := s.Multi(ctx, framework.SetOp(st.nodes.childPath(inNode),
+				encodeIn(c.in-uint32(p.left), c.lineMarked), c.version), framework.DeleteOp(p.path, p.version))
 			if err != nil && !recipe.IsConflict(err) {
 				return err
 			}
@@ -180,8 +196,8 @@ func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capac
 	}
 }
 
-// setDedup writes <path>/ids in the same transaction: the servers refuse a producer that closes a bucket by what it has read before, and it reads the
-// record again.
+// setDedup writes <path>/ids in the same transaction: the servers refuse a producer that closes a
+// bucket by what it has read before, and it reads the record again.
 func (st *store) setDedup(ctx context.Context, s *framework.Session, window time.Duration) error {
 	return st.changeRecord(ctx, s, func(r *queueRecord) ([]framework.Op, error) {
 		r.Dedup = window.Milliseconds()

@@ -118,7 +118,8 @@ func TestSetDedupLongerWindowHoldsForOtherProducers(t *testing.T) {
 		a, b := w.member("a", WithDedup(time.Minute)), w.member("b")
 		require.NoError(t, a.Put(t.Context(), "x", WithID("1")))
 		time.Sleep(61 * time.Second)
-		require.NoError(t, a.Put(t.Context(), "x", WithID("0"))) // in another bucket: the end of that one would forget the first
+		// in another bucket: the end of that one would forget the first
+		require.NoError(t, a.Put(t.Context(), "x", WithID("0")))
 		require.NoError(t, b.SetDedup(t.Context(), time.Hour))
 		for i := range 5 {
 			time.Sleep(3 * time.Minute)
@@ -147,7 +148,8 @@ func TestSetDedupOnQueueWithoutDedup(t *testing.T) {
 	})
 }
 
-// TestSetCapacityIsAppliedOnceAfterLostReply, and a change during an outage when that is over, unless its context ends.
+// TestSetCapacityIsAppliedOnceAfterLostReply, and a change during an outage when that is over,
+// unless its context ends.
 func TestSetCapacityIsAppliedOnceAfterLostReply(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithCapacity(5), WithFailWhenFull())
@@ -171,7 +173,8 @@ func TestSetCapacityIsAppliedOnceAfterLostReply(t *testing.T) {
 	})
 }
 
-// TestBatchLargerThanLoweredCapacityFails: it waits for room that will never be there, and it must not keep others from theirs.
+// TestBatchLargerThanLoweredCapacityFails: it waits for room that will never be there, and it must
+// not keep others from theirs.
 func TestBatchLargerThanLoweredCapacityFails(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a", WithCapacity(100)), w.member("b"), w.member("c")
@@ -193,7 +196,8 @@ func TestBatchLargerThanLoweredCapacityFails(t *testing.T) {
 	})
 }
 
-// TestChangeOfQueueBeingDroppedMakesItAnew: the caller of Drop has died, and who changes the queue has known it before.
+// TestChangeOfQueueBeingDroppedMakesItAnew: the caller of Drop has died, and who changes the queue
+// has known it before.
 func TestChangeOfQueueBeingDroppedMakesItAnew(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, m *member) error{
 		"capacity": func(t *testing.T, m *member) error { return m.SetCapacity(within(t, time.Minute), 7) },

@@ -19,8 +19,9 @@ const (
 	fullItems    = 25 // of each producer
 )
 
-// TestNoItemIsLostUnderFaultsWithAllFeatures is a fault run of a bounded queue whose items have ids, priorities and delays, are given back at once and for
-// later, and have some attempts each, while an operator pauses, resumes and purges the queue.
+// TestNoItemIsLostUnderFaultsWithAllFeatures is a fault run of a bounded queue whose items have
+// ids, priorities and delays, are given back at once and for later, and have some attempts each,
+// while an operator pauses, resumes and purges the queue.
 func TestNoItemIsLostUnderFaultsWithAllFeatures(t *testing.T) {
 	seeds := uint64(5)
 	if testing.Short() {
@@ -79,7 +80,8 @@ func (s *featureFaultRun) run() {
 	s.settle(operator)
 }
 
-// produce puts a producer's items, one after the other. A put whose outcome is unknown is repeated with its id.
+// produce puts a producer's items, one after the other. A put whose outcome is unknown is repeated
+// with its id.
 func (s *featureFaultRun) produce(m *member, p int, r *rand.Rand) {
 	for i := range fullItems {
 		priority := max(0, r.IntN(2*MaxPriority)-MaxPriority)
@@ -162,7 +164,8 @@ func (s *featureFaultRun) start(d *Delivery[string]) {
 		s.fault("%s came before %v", d.Value, f.due)
 	case d.Attempt <= f.attempt || d.Attempt > fullAttempts:
 		s.fault("%s has attempt %d after %d, of %d", d.Value, d.Attempt, f.attempt, fullAttempts)
-	case !s.paused.IsZero() && time.Since(s.paused) > timeout+time.Second && d.Context().Err() == nil: // its consumer was connected since
+	case !s.paused.IsZero() && time.Since(s.paused) > timeout+time.Second && d.Context().Err() == nil:
+		// its consumer was connected since
 		s.fault("%s was handed out though the queue is paused since %v", d.Value, s.paused)
 	}
 	f.attempt = d.Attempt
@@ -218,7 +221,8 @@ func (s *featureFaultRun) repeatUntilDone(what string, f func(context.Context) e
 	}
 }
 
-// purge removes what is there. What is not due so far, or was due before, is gone then; what comes due meanwhile may stay.
+// purge removes what is there. What is not due so far, or was due before, is gone then; what comes
+// due meanwhile may stay.
 func (s *featureFaultRun) purge(m *member) {
 	s.mu.Lock()
 	var there []*putOptions
@@ -244,7 +248,8 @@ func (s *featureFaultRun) purge(m *member) {
 	}
 }
 
-// settle waits until nothing is left, and checks the books, what was given up, and that all room is there again.
+// settle waits until nothing is left, and checks the books, what was given up, and that all room is
+// there again.
 func (s *featureFaultRun) settle(m *member) {
 	s.producers.Wait()
 	for deadline := time.Now().Add(time.Hour); s.itemCount() > 0 && time.Now().Before(deadline); {

@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// segmentAppender places a writer's new items: in the last segment of a chain, or in the second at which they are due. It closes full segments.
+// segmentAppender places a writer's new items: in the last segment of a chain, or in the second at
+// which they are due. It closes full segments.
 type segmentAppender struct {
 	store        *store
 	segmentSize  int64 // items of a segment
@@ -21,7 +22,8 @@ type segmentAppender struct {
 }
 
 func newAppender(st *store, segmentSize int64) segmentAppender {
-	return segmentAppender{store: st, segmentSize: segmentSize, lastSegments: map[segmentChain]int64{}, full: map[int64]bool{}}
+	return segmentAppender{store: st, segmentSize: segmentSize, lastSegments: map[segmentChain]int64{},
+		full: map[int64]bool{}}
 }
 
 // forgetSegments forgets all segments and seconds, after the queue was dropped.
@@ -53,7 +55,8 @@ func (a *segmentAppender) addItems(t *transaction, r *writeRequest) {
 			continue
 		}
 		if item.due.IsZero() {
-			item.due = a.store.clock.Latest().Add(item.delay) // Now may be behind the ensemble's clock, and the item would be early
+			// Now may be behind the ensemble's clock, and the item would be early
+			item.due = a.store.clock.Latest().Add(item.delay)
 		}
 		second := item.due.Add(time.Second - 1).Unix()
 		for a.full[second] {
@@ -61,22 +64,30 @@ func (a *segmentAppender) addItems(t *transaction, r *writeRequest) {
 		}
 		dir := a.store.nodes.secondDir(second)
 		t.created = append(t.created, createdItem{op: len(t.ops), second: second})
-		t.addOp(framework.CreateOp(znode.Join(dir, itemPrefix), item.data, framework.PersistentSequential), func(tx *framework.TxError) refusalHandling {
-			if errors.Is(tx.Err, framework.ErrNoNode) {
-				return refusalHandling{repair: func(ctx context.Context, s *framework.Session) error { return a.makeSecond(ctx, s, dir) }}
-			}
-			return refuseOnly(r, tx)
-		})
+		t.addOp(framework.CreateOp(znode.Join(dir, itemPrefix), item.data, framework.PersistentSequential),
+			func(tx *framework.TxError) refusalHandling {
+				if errors.Is(tx.Err, framework.ErrNoNode) {
+					return refusalHandling{repair: func(ctx context.Context,
+						s *framework.Session) error {
+						return a.makeSecond(ctx, s, dir)
+					}}
+				}
+				return refuseOnly(r, tx)
+			})
 	}
 }
 
 func (a *segmentAppender) lastSegment(l segmentChain) segmentID { return l.segment(a.lastSegments[l]) }
 
-// findLastIfGone finds the chain's last segment if the known one was closed or removed. Other refusals go to another handler.
+// findLastIfGone finds the chain's last segment if the known one was closed or removed. Other
+// refusals go to another handler.
 func (a *segmentAppender) findLastIfGone(l segmentChain, other refusalHandler) refusalHandler {
 	return func(tx *framework.TxError) refusalHandling {
 		if errors.Is(tx.Err, framework.ErrBadVersion) || errors.Is(tx.Err, framework.ErrNoNode) {
-			return refusalHandling{repair: func(ctx context.Context, s *framework.Session) error { return a.findLastSegment(ctx, s, l) }}
+			return refusalHandling{repair: func(ctx context.Context,
+				s *framework.Session) error {
+				return a.findLastSegment(ctx, s, l)
+			}}
 		}
 		return other(tx)
 	}
@@ -130,9 +141,11 @@ func (a *segmentAppender) makeSecond(ctx context.Context, s *framework.Session, 
 	return nil
 }
 
-// noteApplied closes each segment that an applied transaction has filled up: it has created the segment's item with the number segmentSize-1 or a higher one. It
-// remembers the seconds that are full.
-func (a *segmentAppender) noteApplied(ctx context.Context, s *framework.Session, t *transaction, results []framework.OpResult) {
+// noteApplied closes each segment that an applied transaction has filled up: it has created the
+// segment's item with the number segmentSize-1 or a higher one. It remembers the seconds that are
+// full.
+func (a *segmentAppender) noteApplied(ctx context.Context, s *framework.Session, t *transaction,
+	results []framework.OpResult) {
 	full := map[segmentChain]bool{}
 	for _, c := range t.created {
 		if c.op >= len(results) {
@@ -151,7 +164,8 @@ func (a *segmentAppender) noteApplied(ctx context.Context, s *framework.Session,
 		}
 		a.full[c.second] = true
 	}
-	for _, chain := range slices.SortedFunc(maps.Keys(full), func(x, y segmentChain) int { return compareItems(itemID{at: x.segment(0)}, itemID{at: y.segment(0)}) }) {
+	for _, chain := range slices.SortedFunc(maps.Keys(full),
+		func(x, y segmentChain) int { return compareItems(itemID{at: x.segment(0)}, itemID{at: y.segment(0)}) }) {
 		if _, err := s.Multi(ctx, a.lastSegment(chain).closeOps()...); err == nil {
 			a.lastSegments[chain]++
 		} // else another client has closed the segment, or will

@@ -84,7 +84,8 @@ func TestTryTakeTakesOnlyPresentItems(t *testing.T) {
 	})
 }
 
-// TestTryTakeSeesEarlierPuts: also by another client, and while the consumer has a ticket or reads ahead.
+// TestTryTakeSeesEarlierPuts: also by another client, and while the consumer has a ticket or reads
+// ahead.
 func TestTryTakeSeesEarlierPuts(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/background"
 )
 
-// batchReader reads the items of a consumer session, many in one request. Reads that are asked for during a request share the next one. A full
-// request does not wait.
+// batchReader reads the items of a consumer session, many in one request. Reads that are asked for
+// during a request share the next one. A full request does not wait.
 type batchReader struct {
 	ctx   context.Context // the consumer session's
 	s     *framework.Session
@@ -32,8 +32,9 @@ type batchRead struct {
 	then func(framework.Node) // must not block
 }
 
-// Limits of a request. The size of an item is unknown before it was read, so the largest item of the last
-// answer counts. If all items suddenly have the largest size, maxBatchReads keeps an answer below 16 MiB.
+// Limits of a request. The size of an item is unknown before it was read, so the largest item of
+// the last answer counts. If all items suddenly have the largest size, maxBatchReads keeps an
+// answer below 16 MiB.
 const (
 	firstBatchReads = 8
 	maxBatchReads   = 16

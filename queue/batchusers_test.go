@@ -20,8 +20,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// putBatches puts so many batches of a producer, one after the other, with pauses of up to most. Some are urgent; the history knows the order of each
-// priority's.
+// putBatches puts so many batches of a producer, one after the other, with pauses of up to most.
+// Some are urgent; the history knows the order of each priority's.
 func (l *history) putBatches(q *Queue[string], p, batches, batch int, most time.Duration, r *rand.Rand) {
 	for b := range batches {
 		values, priority := make([]string, batch), max(0, r.IntN(8)-5)
@@ -36,7 +36,8 @@ func (l *history) putBatches(q *Queue[string], p, batches, batch int, most time.
 	}
 }
 
-// takeBatches takes what is there, up to a handful, works for up to most, and acknowledges all at once.
+// takeBatches takes what is there, up to a handful, works for up to most, and acknowledges all at
+// once.
 func (l *history) takeBatches(ctx context.Context, q *Queue[string], most time.Duration, r *rand.Rand) {
 	for ctx.Err() == nil {
 		ds, err := takeSeveral(ctx, q, l.start)
@@ -48,9 +49,10 @@ func (l *history) takeBatches(ctx context.Context, q *Queue[string], most time.D
 	}
 }
 
-// several waits for one delivery, and takes those that come right after it. Its error is that of a Take, beside what
-// was taken before.
-func takeSeveral(ctx context.Context, q *Queue[string], start func(*Delivery[string])) (ds []*Delivery[string], err error) {
+// several waits for one delivery, and takes those that come right after it. Its error is that of a
+// Take, beside what was taken before.
+func takeSeveral(ctx context.Context, q *Queue[string],
+	start func(*Delivery[string])) (ds []*Delivery[string], err error) {
 	patience := time.Second
 	for len(ds) < handful {
 		limited, cancel := context.WithTimeout(ctx, patience)

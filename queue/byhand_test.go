@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestBucketChangedByHandIsReplaced: an operator has deleted or closed the present bucket of ids. Puts with ids go on, and so does Close.
+// TestBucketChangedByHandIsReplaced: an operator has deleted or closed the present bucket of ids.
+// Puts with ids go on, and so does Close.
 func TestBucketChangedByHandIsReplaced(t *testing.T) {
 	const bucket = testPath + "/ids/0000000000"
 	for name, change := range map[string]func(ctx context.Context, s *framework.Session) error{
@@ -40,7 +41,8 @@ func TestBucketChangedByHandIsReplaced(t *testing.T) {
 	}
 }
 
-// TestEmptyNodeThatWasWrittenBecomesQueue: an operator has emptied a node by hand, so its version is above 0.
+// TestEmptyNodeThatWasWrittenBecomesQueue: an operator has emptied a node by hand, so its version
+// is above 0.
 func TestEmptyNodeThatWasWrittenBecomesQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")

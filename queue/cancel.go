@@ -14,18 +14,24 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Cancel takes an item back that was put with an id (WithID). If it returns nil, the item is not delivered any more. If it returns ErrTaken,
-// a consumer has the item, or has had it and is gone; the item goes on as if Cancel had not been called. In a strict queue that holds from
-// the item's first delivery until it is acknowledged, also after a Nack; in a parallel queue a returned item can be cancelled.
+// Cancel takes an item back that was put with an id (WithID). If it returns nil, the item is not
+// delivered any more. If it returns ErrTaken, a consumer has the item, or has had it and is gone;
+// the item goes on as if Cancel had not been called. In a strict queue that holds from the item's
+// first delivery until it is acknowledged, also after a Nack; in a parallel queue a returned item
+// can be cancelled.
 //
-// ErrDone says that the item has left the queue: it was acknowledged, cancelled, purged, or is a dead letter; or that it moves
-// at this moment. ErrUnknownID says that the queue does not remember the id. If the error wraps ErrUnknown, the item may be cancelled: the
-// context ended, or the servers' answer was lost. A queue that does not remember ids refuses Cancel with ErrOption (see WithDedup).
+// ErrDone says that the item has left the queue: it was acknowledged, cancelled, purged, or is a
+// dead letter; or that it moves at this moment. ErrUnknownID says that the queue does not remember
+// the id. If the error wraps ErrUnknown, the item may be cancelled: the context ended, or the
+// servers' answer was lost. A queue that does not remember ids refuses Cancel with ErrOption (see
+// WithDedup).
 //
-// A cancelled item stays in its place, and counts in Len, until a consumer claims and removes it; until then a second Cancel returns nil, too. Cancel
-// removes a delayed item at once. The id stays remembered. If several items have the id, since the first one was forgotten, Cancel cancels all items
-// that no consumer has taken, and returns ErrTaken if a consumer has taken one. Cancel reads the items of the queue until it has found the id, some
-// at a time: it is for rare use in long queues.
+// A cancelled item stays in its place, and counts in Len, until a consumer claims and removes it;
+// until then a second Cancel returns nil, too. Cancel removes a delayed item at once. The id stays
+// remembered. If several items have the id, since the first one was forgotten, Cancel cancels all
+// items that no consumer has taken, and returns ErrTaken if a consumer has taken one. Cancel reads
+// the items of the queue until it has found the id, some at a time: it is for rare use in long
+// queues.
 func (q *Queue[T]) Cancel(ctx context.Context, id string) error {
 	err := checkID("Cancel", id)
 	if err == nil {
@@ -38,9 +44,11 @@ func (q *Queue[T]) Cancel(ctx context.Context, id string) error {
 	return failure.Wrap("cancel", q.Path(), err)
 }
 
-// itemCanceller is one call of Cancel. It marks an item by a node <path>/cancels/<id and time of put>-<call>, and then looks whether the item was claimed
-// before: if not, each consumer that claims it will see the mark, and remove item and mark in one transaction. If the item was claimed, the canceller
-// deletes its mark. When that mark is gone already, the item was removed (docs/adr/0055-cancel-by-id.md).
+// itemCanceller is one call of Cancel. It marks an item by a node <path>/cancels/<id and time of
+// put>-<call>, and then looks whether the item was claimed before: if not, each consumer that
+// claims it will see the mark, and remove item and mark in one transaction. If the item was
+// claimed, the canceller deletes its mark. When that mark is gone already, the item was removed
+// (docs/adr/0055-cancel-by-id.md).
 type itemCanceller struct {
 	store *store
 	id    string
@@ -58,7 +66,8 @@ const (
 	markWithdrawn                      // its deletion was sent, and the outcome is unknown
 )
 
-// errItemMoved is returned when an item was not found where it was, or not at all: it may be on its way to another segment.
+// errItemMoved is returned when an item was not found where it was, or not at all: it may be on its
+// way to another segment.
 var errItemMoved = errors.New("the item has moved")
 
 // maxCancelScans is how often Cancel looks for an item that moves.
@@ -69,7 +78,8 @@ func (c *itemCanceller) cancelOnSessions(ctx context.Context) error {
 	for {
 		err := c.store.inExisting(ctx, func(s *framework.Session) error {
 			err := c.cancelOnce(ctx, s)
-			if errors.Is(err, framework.ErrNoNode) && c.hasWritten() { // in the queue that was dropped: not to be repeated in another one
+			if errors.Is(err, framework.ErrNoNode) && c.hasWritten() {
+				// in the queue that was dropped: not to be repeated in another one
 				err = fmt.Errorf("%w: %s", ErrUnknown, err.Error())
 			}
 			return err
@@ -181,7 +191,8 @@ type markedItem struct {
 }
 
 // findIn finds the items with the id in a directory.
-func (c *itemCanceller) findIn(ctx context.Context, s *framework.Session, dir string, numbers []int64) (found []markedItem, err error) {
+func (c *itemCanceller) findIn(ctx context.Context, s *framework.Session, dir string,
+	numbers []int64) (found []markedItem, err error) {
 	for some := range slices.Chunk(numbers, maxBatchReads) {
 		paths := make([]string, len(some))
 		for i, k := range some {
@@ -205,12 +216,14 @@ func (c *itemCanceller) findIn(ctx context.Context, s *framework.Session, dir st
 // cancelItem cancels one item: nil, ErrTaken, or errItemMoved if it has moved.
 func (c *itemCanceller) cancelItem(ctx context.Context, s *framework.Session, item markedItem) error {
 	if item.delayed {
-		_, err := s.Multi(ctx, append([]framework.Op{framework.DeleteOp(item.path, item.version)}, c.store.countLeaving()...)...)
+		_, err := s.Multi(ctx, append([]framework.Op{framework.DeleteOp(item.path, item.version)},
+			c.store.countLeaving()...)...)
 		return c.checkRefusal(err, func() { c.sent = true })
 	}
 	if c.marks[item.mark] != markMade {
 		cancels := c.store.nodes.childPath(cancelsDir)
-		_, err := s.Multi(ctx, framework.CheckOp(item.path, framework.AnyVersion), framework.SetOp(cancels, nil, framework.AnyVersion),
+		_, err := s.Multi(ctx, framework.CheckOp(item.path, framework.AnyVersion),
+			framework.SetOp(cancels, nil, framework.AnyVersion),
 			framework.CreateOp(item.mark, nil, framework.Persistent))
 		var tx *framework.TxError
 		if errors.As(err, &tx) && tx.Index == 1 && errors.Is(err, framework.ErrNoNode) { // the first call of Cancel
@@ -239,7 +252,8 @@ func (c *itemCanceller) cancelItem(ctx context.Context, s *framework.Session, it
 	return nil
 }
 
-// checkRefusal returns errItemMoved for a transaction that was refused because its first operation did not find the item. It calls unknown if the outcome is unknown.
+// checkRefusal returns errItemMoved for a transaction that was refused because its first operation
+// did not find the item. It calls unknown if the outcome is unknown.
 func (c *itemCanceller) checkRefusal(err error, unknown func()) error {
 	var tx *framework.TxError
 	switch {
@@ -253,7 +267,8 @@ func (c *itemCanceller) checkRefusal(err error, unknown func()) error {
 	return err
 }
 
-// wasClaimed reports whether an item was claimed at any time before. The item's mark exists, so a consumer that claims the item later sees the mark.
+// wasClaimed reports whether an item was claimed at any time before. The item's mark exists, so a
+// consumer that claims the item later sees the mark.
 func (c *itemCanceller) wasClaimed(ctx context.Context, s *framework.Session, item itemID) (bool, error) {
 	nodes := c.store.nodes
 	if c.store.record().Order != Strict {
@@ -278,7 +293,8 @@ func (c *itemCanceller) wasClaimed(ctx context.Context, s *framework.Session, it
 	return node.Err != nil || node.Stat.Version > 0 || p.covers(item), err
 }
 
-// withdrawMark deletes a mark of this call, and returns the given error. If a consumer has removed the mark, and with it the item, it returns nil.
+// withdrawMark deletes a mark of this call, and returns the given error. If a consumer has removed
+// the mark, and with it the item, it returns nil.
 func (c *itemCanceller) withdrawMark(ctx context.Context, s *framework.Session, mark string, withdrawn error) error {
 	_, err := s.Multi(ctx, framework.DeleteOp(mark, framework.AnyVersion))
 	var tx *framework.TxError

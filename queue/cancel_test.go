@@ -21,8 +21,10 @@ func dedupOptions(opts ...Option) []Option {
 
 func TestCancelledItemIsNotDelivered(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		p, a := w.member("p", dedupOptions(order)...), w.member("a", dedupOptions(order, WithMaxInFlight(1), WithIdleTimeout(time.Second))...)
-		for id, opts := range map[string][]PutOption{"base": nil, "urgent": {WithPriority(3)}, "delayed": {WithDelay(time.Minute)}} {
+		p, a := w.member("p", dedupOptions(order)...),
+			w.member("a", dedupOptions(order, WithMaxInFlight(1), WithIdleTimeout(time.Second))...)
+		for id, opts := range map[string][]PutOption{"base": nil, "urgent": {WithPriority(3)},
+			"delayed": {WithDelay(time.Minute)}} {
 			require.NoError(t, p.Put(t.Context(), id, append(opts, WithID(id))...))
 		}
 		require.NoError(t, p.Put(t.Context(), "kept", WithID("kept")))
@@ -51,7 +53,8 @@ func TestCancelledItemIsNotDelivered(t *testing.T) {
 // TestCancelReturnedItem: in a parallel queue it is cancelled, and in a strict one it is not.
 func TestCancelReturnedItem(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		p, a, b := w.member("p", dedupOptions(order)...), w.member("a", dedupOptions(order)...), w.member("b", dedupOptions(order)...)
+		p, a, b := w.member("p", dedupOptions(order)...), w.member("a", dedupOptions(order)...),
+			w.member("b", dedupOptions(order)...)
 		require.NoError(t, p.Put(t.Context(), "x", WithID("x")))
 		d := a.take()
 		require.ErrorIs(t, p.Cancel(t.Context(), "x"), ErrTaken)
@@ -90,8 +93,8 @@ func TestCancelRefusals(t *testing.T) {
 	})
 }
 
-// TestCancelRacesWithTake: exactly one of "cancelled" and "delivered" is true, at each moment of the claim. The consumer has seen an item
-// with an id before, or has not.
+// TestCancelRacesWithTake: exactly one of "cancelled" and "delivered" is true, at each moment of
+// the claim. The consumer has seen an item with an id before, or has not.
 func TestCancelRacesWithTake(t *testing.T) {
 	const step = 5 * time.Millisecond
 	outcomes := map[bool]int{}
@@ -135,7 +138,8 @@ func TestCancelRacesWithTake(t *testing.T) {
 	require.NotZero(t, outcomes[false])
 }
 
-// TestCancelAfterLostReply: of each of its writes. What Cancel says is true, or it says that it does not know.
+// TestCancelAfterLostReply: of each of its writes. What Cancel says is true, or it says that it
+// does not know.
 func TestCancelAfterLostReply(t *testing.T) {
 	for n := range 3 {
 		for _, taken := range []bool{false, true} {
@@ -179,13 +183,16 @@ func TestCancelAfterLostReply(t *testing.T) {
 	}
 }
 
-// writesMark reports whether a request creates or deletes a mark, or makes the directory of the marks.
+// writesMark reports whether a request creates or deletes a mark, or makes the directory of the
+// marks.
 func writesMark(r zktest.Request) bool {
-	return r.Op == zktest.OpMulti && slices.ContainsFunc(r.Parts, func(part zktest.Request) bool { return strings.Contains(part.Path, "/cancels") })
+	return r.Op == zktest.OpMulti &&
+		slices.ContainsFunc(r.Parts, func(part zktest.Request) bool { return strings.Contains(part.Path, "/cancels") })
 }
 
-// TestRemovalOfCancelledItemAfterLostReply: the consumer goes on, and frees the item's place once. By chance it tries again before or after it
-// hears that marks may have changed; then it does not find the one that it has removed.
+// TestRemovalOfCancelledItemAfterLostReply: the consumer goes on, and frees the item's place once.
+// By chance it tries again before or after it hears that marks may have changed; then it does not
+// find the one that it has removed.
 func TestRemovalOfCancelledItemAfterLostReply(t *testing.T) {
 	for range 30 {
 		inEachOrder(t, func(t *testing.T, w *world, order Option) {
@@ -208,7 +215,8 @@ func TestRemovalOfCancelledItemAfterLostReply(t *testing.T) {
 	}
 }
 
-// TestWithdrawnCancelDelivers: the consumer has seen the mark, and Cancel has found that the item was claimed before it.
+// TestWithdrawnCancelDelivers: the consumer has seen the mark, and Cancel has found that the item
+// was claimed before it.
 func TestWithdrawnCancelDelivers(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		p, a := w.member("p", dedupOptions(order)...), w.member("a", dedupOptions(order)...)
@@ -232,10 +240,12 @@ func TestWithdrawnCancelDelivers(t *testing.T) {
 	})
 }
 
-// TestPurgeBesideRemovalOfCancelledItem: the consumer finds that the item has gone, and gives its claim up.
+// TestPurgeBesideRemovalOfCancelledItem: the consumer finds that the item has gone, and gives its
+// claim up.
 func TestPurgeBesideRemovalOfCancelledItem(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		p, a := w.member("p", dedupOptions()...), w.member("a", dedupOptions(WithMaxInFlight(1), WithIdleTimeout(time.Hour))...)
+		p, a := w.member("p", dedupOptions()...),
+			w.member("a", dedupOptions(WithMaxInFlight(1), WithIdleTimeout(time.Hour))...)
 		require.NoError(t, p.Put(t.Context(), "x", WithID("x")))
 		require.NoError(t, p.Cancel(t.Context(), "x"))
 		_, err := a.Len(t.Context())

@@ -10,8 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// cancelMarks are the marks of Cancel, as one consumer session has read them. The consumer session reads the marks for its first item with an id,
-// and again when the watch fires: the event comes before the answer to a claim that was made after the mark.
+// cancelMarks are the marks of Cancel, as one consumer session has read them. The consumer session
+// reads the marks for its first item with an id, and again when the watch fires: the event comes
+// before the answer to a claim that was made after the mark.
 type cancelMarks struct {
 	s   *framework.Session
 	dir string
@@ -75,7 +76,8 @@ func (m *cancelMarks) readIfChanged(ctx context.Context) error {
 	return err
 }
 
-// stopWatch makes the next marksOf read the marks again. ended says that the consumer session has ended: then later reads leave no watch.
+// stopWatch makes the next marksOf read the marks again. ended says that the consumer session has
+// ended: then later reads leave no watch.
 func (m *cancelMarks) stopWatch(ended bool) {
 	m.reading <- struct{}{}
 	defer func() { <-m.reading }()
@@ -86,8 +88,8 @@ func (m *cancelMarks) stopWatch(ended bool) {
 	m.ended = m.ended || ended
 }
 
-// cancelPrefix begins the names of an item's marks. The time of the put keeps the marks of one item from another with the same id, which is
-// put after the first id was forgotten.
+// cancelPrefix begins the names of an item's marks. The time of the put keeps the marks of one item
+// from another with the same id, which is put after the first id was forgotten.
 func (h itemHeader) cancelPrefix() string {
 	return hashedID(h.ID) + "-" + strconv.FormatInt(h.Put, 10) + "-"
 }

@@ -13,15 +13,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// capacityCounter reserves places in a bounded queue for one writer (docs/adr/0040-room-in-blocks.md):
+// capacityCounter reserves places in a bounded queue for one writer
+// (docs/adr/0040-room-in-blocks.md):
 //
 //	<path>/in              the number of places given out, and " line" while producers stand in line for more
 //	<path>/out             its version counts the items that have left
 //	<path>/places/<uuid>   places that one writer has reserved and not used yet
 //
-// A put counts its writer's places down in its own transaction, so producers meet at <path>/in only when they reserve a block of
-// places. A producer without room takes back the unused places of others. in - out is at most the capacity at any time.
-// Both counts are modulo 2^32. Since out only grows, an old reading of it is safe.
+// A put counts its writer's places down in its own transaction, so producers meet at <path>/in only
+// when they reserve a block of places. A producer without room takes back the unused places of
+// others. in - out is at most the capacity at any time. Both counts are modulo 2^32. Since out only
+// grows, an old reading of it is safe.
 type capacityCounter struct {
 	store       *store
 	known       bool // the fields below were read, and no write has failed since
@@ -58,9 +60,11 @@ func (c *capacityCounter) noteUsed(n int) {
 	}
 }
 
-// reserveFor takes places for requests, and returns those that have places. Requests behind one without places get no places. While puts of this Queue
-// stand in line for room, only the first in line gets places.
-func (c *capacityCounter) reserveFor(ctx context.Context, s *framework.Session, marker string, requests []*writeRequest, putsWait bool) (map[*writeRequest]bool, error) {
+// reserveFor takes places for requests, and returns those that have places. Requests behind one
+// without places get no places. While puts of this Queue stand in line for room, only the first in
+// line gets places.
+func (c *capacityCounter) reserveFor(ctx context.Context, s *framework.Session, marker string, requests []*writeRequest,
+	putsWait bool) (map[*writeRequest]bool, error) {
 	_, name := znode.Split(marker)
 	if path := znode.Join(c.store.nodes.childPath(placesDir), name); path != c.own.path {
 		*c = capacityCounter{store: c.store, own: reservedPlaces{path: path}}
@@ -96,15 +100,17 @@ func (c *capacityCounter) reserveFor(ctx context.Context, s *framework.Session, 
 	return fits, nil
 }
 
-// readState reads the counts, the writer's places if it has a path for them, and the record. It reads out before in, so that in - out is not
-// less than the true number; and the record after in, since SetCapacity writes both in one transaction.
+// readState reads the counts, the writer's places if it has a path for them, and the record. It
+// reads out before in, so that in - out is not less than the true number; and the record after in,
+// since SetCapacity writes both in one transaction.
 func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) error {
 	st, err := s.Exists(ctx, c.store.nodes.childPath(outNode))
 	if err != nil {
 		return err
 	}
 	c.out = uint32(st.Version)
-	nodes, err := s.GetAll(ctx, c.store.nodes.childPath(inNode), cmp.Or(c.own.path, c.store.nodes.childPath(inNode)), c.store.nodes.path)
+	nodes, err := s.GetAll(ctx, c.store.nodes.childPath(inNode), cmp.Or(c.own.path, c.store.nodes.childPath(inNode)),
+		c.store.nodes.path)
 	if err != nil {
 		return err
 	}
@@ -135,9 +141,11 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 	return nil
 }
 
-// reserveBlock reserves n places, and some ahead if there are many. If there are fewer than n, it reserves no places and returns their number. After a
-// conflict with another producer, c.known is false. first says that the producer is the first in line.
-func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session, n int, first bool) (free int, err error) {
+// reserveBlock reserves n places, and some ahead if there are many. If there are fewer than n, it
+// reserves no places and returns their number. After a conflict with another producer, c.known is
+// false. first says that the producer is the first in line.
+func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session, n int,
+	first bool) (free int, err error) {
 	free = c.freeAtLeast()
 	if free < n { // the count may be old
 		if err := c.readState(ctx, s); err != nil {
@@ -159,7 +167,8 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 			return 0, err
 		}
 		if back = dead; free < n {
-			back = slices.DeleteFunc(others, func(p reservedPlaces) bool { return p.left == 0 && !slices.Contains(dead, p) })
+			back = slices.DeleteFunc(others,
+				func(p reservedPlaces) bool { return p.left == 0 && !slices.Contains(dead, p) })
 		}
 		back = back[:min(len(back), 200)]
 		for _, p := range back {
@@ -168,7 +177,8 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 	}
 	if free += returned; free < n {
 		if first && !c.lineMarked {
-			err = c.runTransaction(ctx, s, []framework.Op{framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(c.in, true), c.version)})
+			err = c.runTransaction(ctx, s,
+				[]framework.Op{framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(c.in, true), c.version)})
 			c.lineMarked = true
 			c.version++
 		}
@@ -179,7 +189,8 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 		block += min(maxAhead, (free-n)/(2*(c.peers+2)))
 	}
 	in := c.in + uint32(block-returned)
-	ops := []framework.Op{framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(in, first && c.lineMarked), c.version)}
+	ops := []framework.Op{framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(in, first && c.lineMarked),
+		c.version)}
 	count := strconv.AppendInt(nil, int64(c.own.left+block), 10)
 	if c.exists {
 		ops = append(ops, framework.SetOp(c.own.path, count, c.own.version))
@@ -206,7 +217,8 @@ func (c *capacityCounter) freeAtLeast() int {
 	return max(0, c.store.record().Capacity-int(int32(c.in-c.out)))
 }
 
-// runTransaction runs a transaction. If it is refused, or its outcome is unknown, the state has to be read again: c.known is false.
+// runTransaction runs a transaction. If it is refused, or its outcome is unknown, the state has to
+// be read again: c.known is false.
 func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Session, ops []framework.Op) error {
 	_, err := s.Multi(ctx, ops...)
 	if err == nil {
@@ -226,8 +238,10 @@ func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Sessi
 	return nil
 }
 
-// unusedByOthers lists the unused places of other writers. dead are the ones among them whose writers have died.
-func (c *capacityCounter) unusedByOthers(ctx context.Context, s *framework.Session) (all, dead []reservedPlaces, err error) {
+// unusedByOthers lists the unused places of other writers. dead are the ones among them whose
+// writers have died.
+func (c *capacityCounter) unusedByOthers(ctx context.Context,
+	s *framework.Session) (all, dead []reservedPlaces, err error) {
 	names, _, err := s.Children(ctx, c.store.nodes.childPath(placesDir))
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil, nil
@@ -235,7 +249,8 @@ func (c *capacityCounter) unusedByOthers(ctx context.Context, s *framework.Sessi
 	if err != nil {
 		return nil, nil, err
 	}
-	writers, _, err := s.Children(ctx, c.store.nodes.childPath(writersDir)) // after the places: a writer makes its marker first
+	// after the places: a writer makes its marker first
+	writers, _, err := s.Children(ctx, c.store.nodes.childPath(writersDir))
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return nil, nil, err
 	}
@@ -264,7 +279,8 @@ func (c *capacityCounter) unusedByOthers(ctx context.Context, s *framework.Sessi
 	return all, dead, nil
 }
 
-// returnUnused gives back the unused places when the Queue is closed. If that fails, a producer without room takes them back.
+// returnUnused gives back the unused places when the Queue is closed. If that fails, a producer
+// without room takes them back.
 func (c *capacityCounter) returnUnused(s *framework.Session) {
 	if c.own.path == "" {
 		return
@@ -275,7 +291,8 @@ func (c *capacityCounter) returnUnused(s *framework.Session) {
 		}
 		ops := []framework.Op{framework.DeleteOp(c.own.path, c.own.version)}
 		if c.own.left > 0 {
-			ops = append(ops, framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(c.in-uint32(c.own.left), c.lineMarked), c.version))
+			ops = append(ops, framework.SetOp(c.store.nodes.childPath(inNode),
+				encodeIn(c.in-uint32(c.own.left), c.lineMarked), c.version))
 		}
 		if c.runTransaction(s.Context(), s, ops) != nil || c.known {
 			return

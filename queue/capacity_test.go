@@ -27,7 +27,8 @@ func (w *world) sent() (n int64) {
 	return n
 }
 
-// putByMany has producers put so many items each at a round trip of 1 ms, and returns the requests and the time of a put.
+// putByMany has producers put so many items each at a round trip of 1 ms, and returns the requests
+// and the time of a put.
 func (w *world) putByMany(t *testing.T, producers, each int, opts ...Option) (requests float64, took time.Duration) {
 	var members []*member
 	for i := range producers {
@@ -60,7 +61,8 @@ func TestCapacityCostsFewRequests(t *testing.T) {
 		for _, capacity := range []int{100_000, 5000} {
 			in(t, func(t *testing.T, w *world) {
 				requests, took := w.putByMany(t, producers, 200, WithCapacity(capacity))
-				t.Logf("%d producers, capacity %d: %.2f requests a put, %v a put, %v without a bound", producers, capacity, requests, took, plain)
+				t.Logf("%d producers, capacity %d: %.2f requests a put, %v a put, %v without a bound", producers,
+					capacity, requests, took, plain)
 				require.LessOrEqual(t, requests, 2.0)
 				require.LessOrEqual(t, took, 3*plain)
 			})
@@ -248,8 +250,8 @@ func TestEmptyCapacityLineDoesNotBlockPuts(t *testing.T) {
 	})
 }
 
-// TestCapacityHoldsUnderFaults: producers that give up, lose replies and sessions, and die. There are at no time more items than the
-// capacity, and in the end all room is free again.
+// TestCapacityHoldsUnderFaults: producers that give up, lose replies and sessions, and die. There
+// are at no time more items than the capacity, and in the end all room is free again.
 func TestCapacityHoldsUnderFaults(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

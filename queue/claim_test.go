@@ -35,7 +35,8 @@ func (w *world) draws(below string) (count func() int, stop func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, part := range append(r.Parts, r) {
-			if part.Op == zktest.OpCreate && r.Err == part.Err && strings.HasPrefix(part.Result, testPath+below) && strings.Contains(part.Result, "/t-") {
+			if part.Op == zktest.OpCreate && r.Err == part.Err && strings.HasPrefix(part.Result, testPath+below) &&
+				strings.Contains(part.Result, "/t-") {
 				n++
 			}
 		}
@@ -64,7 +65,8 @@ func TestItemCostsFewRequestsInEachLine(t *testing.T) {
 	}
 }
 
-// TestReturnedItemsCostAFewRequests: each item is given back once by one of several consumers, each of which has others in hand.
+// TestReturnedItemsCostAFewRequests: each item is given back once by one of several consumers, each
+// of which has others in hand.
 func TestReturnedItemsCostAFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const items, consumers, hands = 500, 6, 4
@@ -102,7 +104,8 @@ func TestReturnedItemsCostAFewRequests(t *testing.T) {
 	})
 }
 
-// TestPriorityItemGoesBeforeLaterBurst: all consumers wait when it comes, and the burst follows some round trips later.
+// TestPriorityItemGoesBeforeLaterBurst: all consumers wait when it comes, and the burst follows
+// some round trips later.
 func TestPriorityItemGoesBeforeLaterBurst(t *testing.T) {
 	for name, urgent := range map[string]func(t *testing.T, p *member) func(){
 		"urgent": func(t *testing.T, p *member) func() {
@@ -171,10 +174,12 @@ func TestPriorityItemsWakeOneConsumerEach(t *testing.T) {
 	})
 }
 
-// TestWokenConsumerThatGivesUpPassesItemOn: it finds its ticket void, and no consumer waits there for an item any more.
+// TestWokenConsumerThatGivesUpPassesItemOn: it finds its ticket void, and no consumer waits there
+// for an item any more.
 func TestWokenConsumerThatGivesUpPassesItemOn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		recoverer, a, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("a", WithMaxInFlight(1), WithIdleTimeout(2*time.Second)), w.member("b"), w.member("p")
+		recoverer, a, b, p := w.member("recoverer", WithMaxInFlight(1)),
+			w.member("a", WithMaxInFlight(1), WithIdleTimeout(2*time.Second)), w.member("b"), w.member("p")
 		p.put("zero")
 		busy := recoverer.take()
 		_, err := a.Len(t.Context())
@@ -245,7 +250,8 @@ func TestLastLaneItemIsDrawnOnce(t *testing.T) {
 	})
 }
 
-// TestTicketsBeyondLaneItemsAreVoided: a consumer believes that a lane has plenty, and draws without a check.
+// TestTicketsBeyondLaneItemsAreVoided: a consumer believes that a lane has plenty, and draws
+// without a check.
 func TestTicketsBeyondLaneItemsAreVoided(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a", WithMaxInFlight(1)), w.member("b", WithMaxInFlight(1)), w.member("p")
@@ -265,7 +271,8 @@ func TestTicketsBeyondLaneItemsAreVoided(t *testing.T) {
 	})
 }
 
-// TestMissingNumberBehindAWaitingTicketIsVoided: the item that comes after the waiting one's goes to the next waiting consumer.
+// TestMissingNumberBehindAWaitingTicketIsVoided: the item that comes after the waiting one's goes
+// to the next waiting consumer.
 func TestMissingNumberBehindAWaitingTicketIsVoided(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c, p := w.member("a"), w.member("b"), w.member("c"), w.member("p")
@@ -294,7 +301,8 @@ func TestMissingNumberBehindAWaitingTicketIsVoided(t *testing.T) {
 	})
 }
 
-// TestItemForGivenUpTicketCountsNoAttempt: it comes after its consumer has looked for it last, and before the ticket has gone.
+// TestItemForGivenUpTicketCountsNoAttempt: it comes after its consumer has looked for it last, and
+// before the ticket has gone.
 func TestItemForGivenUpTicketCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(2)), w.member("b"), w.member("p")
@@ -337,7 +345,8 @@ func TestNackAfterLostReply(t *testing.T) {
 	})
 }
 
-// TestNackAfterRedoSegmentWasRemoved: its consumer does not know yet that the lane goes on in another, and draws after the item is there.
+// TestNackAfterRedoSegmentWasRemoved: its consumer does not know yet that the lane goes on in
+// another, and draws after the item is there.
 func TestNackAfterRedoSegmentWasRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(2)), w.member("p")
@@ -355,7 +364,8 @@ func TestNackAfterRedoSegmentWasRemoved(t *testing.T) {
 		returns, draws := creates(redo.segment(1).dir()), creates(redo.segment(0).ticketDir())
 		refused := false
 		defer w.Observe(func(r zktest.Request) { refused = refused || returns(r) && draws(r) })()
-		fault := w.Throttle(1, zktest.Match{Op: zktest.OpMulti, Func: func(zktest.Request) bool { return refused }}) // puts the next try off
+		// puts the next try off
+		fault := w.Throttle(1, zktest.Match{Op: zktest.OpMulti, Func: func(zktest.Request) bool { return refused }})
 		require.NoError(t, d.Nack(t.Context(), 0, errors.New("again")))
 		<-fault.Hit()
 		d = a.take()
@@ -366,7 +376,8 @@ func TestNackAfterRedoSegmentWasRemoved(t *testing.T) {
 	})
 }
 
-// TestReturnedItemComesNextBeforeItsSignal: the consumer that has returned it need not hear of that from the servers.
+// TestReturnedItemComesNextBeforeItsSignal: the consumer that has returned it need not hear of that
+// from the servers.
 func TestReturnedItemComesNextBeforeItsSignal(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithMaxInFlight(2))
@@ -399,8 +410,9 @@ func TestRecovererDiesWhileOthersWait(t *testing.T) {
 	})
 }
 
-// TestLaneItemsInSeveralSegmentsWakeAsManyConsumers: the first segment has fewer than there are consumers who wait. All items are there before the first
-// ticket is drawn, so that no later ring of a put wakes the others.
+// TestLaneItemsInSeveralSegmentsWakeAsManyConsumers: the first segment has fewer than there are
+// consumers who wait. All items are there before the first ticket is drawn, so that no later ring
+// of a put wakes the others.
 func TestLaneItemsInSeveralSegmentsWakeAsManyConsumers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		p := w.member("p", segmentSize(3))
@@ -445,7 +457,8 @@ func TestPriorityOfNewerReleaseIsServed(t *testing.T) {
 	})
 }
 
-// TestSegmentClosedByHandIsFollowedByNext: an operator has touched the open one, which once made everybody ask for ever.
+// TestSegmentClosedByHandIsFollowedByNext: an operator has touched the open one, which once made
+// everybody ask for ever.
 func TestSegmentClosedByHandIsFollowedByNext(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
@@ -481,7 +494,8 @@ func TestCountingDelayedItemsReadsManyAtOnce(t *testing.T) {
 	})
 }
 
-// TestUnwantedReturnedItemGoesBackSoon: its consumer has drawn it again for its next Take, which does not come.
+// TestUnwantedReturnedItemGoesBackSoon: its consumer has drawn it again for its next Take, which
+// does not come.
 func TestUnwantedReturnedItemGoesBackSoon(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a", WithMaxInFlight(2)), w.member("b"), w.member("p")

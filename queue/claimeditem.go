@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// claimedItem is an item that this Queue has claimed, from its claim until it is settled. It is the untyped part of a Delivery.
+// claimedItem is an item that this Queue has claimed, from its claim until it is settled. It is the
+// untyped part of a Delivery.
 type claimedItem struct {
 	session   *consumerSession
 	id        itemID         // its segment and number
@@ -50,8 +51,9 @@ var (
 	errExpired = errors.New("expired")
 )
 
-// readItem decodes the item's data. If the data is no envelope, it keeps the data as the payload. The attempt is one more than the attempts that the header stores and
-// those that the version counts, which are all its changes but the header's Unseen.
+// readItem decodes the item's data. If the data is no envelope, it keeps the data as the payload.
+// The attempt is one more than the attempts that the header stores and those that the version
+// counts, which are all its changes but the header's Unseen.
 func (c *claimedItem) readItem(data []byte, st framework.Stat) {
 	c.stat = st
 	if c.env, c.decodeErr = decodeItem(data, st); c.decodeErr != nil {
@@ -60,8 +62,9 @@ func (c *claimedItem) readItem(data []byte, st framework.Stat) {
 	c.attempt = c.env.attempt(c.version)
 }
 
-// guard is the operation that the servers refuse once another consumer can have the item: a ticket's name belongs to one claim, and in a strict
-// queue each further claim raises the item's version.
+// guard is the operation that the servers refuse once another consumer can have the item: a
+// ticket's name belongs to one claim, and in a strict queue each further claim raises the item's
+// version.
 func (c *claimedItem) guard() framework.Op {
 	if c.ticket != "" {
 		return primitives.When(framework.CheckOp(c.ticket, framework.AnyVersion), c.hold.Err)
@@ -69,8 +72,8 @@ func (c *claimedItem) guard() framework.Op {
 	return primitives.When(framework.CheckOp(c.node, c.version), c.hold.Err)
 }
 
-// token is the transaction that has created the item's node, plus the number of its changes. Each change took a
-// transaction, so a node that the item is moved to has a higher token.
+// token is the transaction that has created the item's node, plus the number of its changes. Each
+// change took a transaction, so a node that the item is moved to has a higher token.
 func (c *claimedItem) token() int64 { return c.stat.Czxid + int64(c.version) }
 
 // ack removes the item.
@@ -80,7 +83,8 @@ func (c *claimedItem) ack(finished func(error)) {
 	}
 }
 
-// ackRequest is the request that removes the item, to be written next. It is nil if the delivery has ended.
+// ackRequest is the request that removes the item, to be written next. It is nil if the delivery
+// has ended.
 func (c *claimedItem) ackRequest(finished func(error)) *writeRequest {
 	if err := c.markSettled(ErrSettled); err != nil {
 		finished(err)
@@ -91,7 +95,8 @@ func (c *claimedItem) ackRequest(finished func(error)) *writeRequest {
 	return r
 }
 
-// ackWith is ack together with the caller's own operations. If the servers refuse one of these, the delivery is open again.
+// ackWith is ack together with the caller's own operations. If the servers refuse one of these, the
+// delivery is open again.
 func (c *claimedItem) ackWith(ops []framework.Op, finished func(error)) {
 	if err := c.markSettled(ErrSettled); err != nil {
 		finished(err)
@@ -111,7 +116,8 @@ func (c *claimedItem) ackWith(ops []framework.Op, finished func(error)) {
 	c.session.writeRequests(r)
 }
 
-// nack gives the item back after a failed attempt: at once, later, or to the dead letters if its attempts are used up.
+// nack gives the item back after a failed attempt: at once, later, or to the dead letters if its
+// attempts are used up.
 func (c *claimedItem) nack(after time.Duration, reason error, finished func(error)) {
 	if err := c.markSettled(ErrSettled); err != nil {
 		finished(err)
@@ -160,7 +166,8 @@ func (c *claimedItem) buryUnseen(reason error) {
 	}
 }
 
-// settleExpired removes an expired item, or makes it a dead letter. Its claim does not count as an attempt.
+// settleExpired removes an expired item, or makes it a dead letter. Its claim does not count as an
+// attempt.
 func (c *claimedItem) settleExpired() {
 	if c.markSettled(ErrSettled) != nil {
 		return
@@ -186,8 +193,8 @@ func (c *claimedItem) moveToDeadLetters(reason error, finished func(error)) {
 	c.writeLast(c.newRequest(c.leaveOps(), newItem{chain: c.session.store.nodes.dead, data: data}), finished)
 }
 
-// endAndReturn ends a delivery that its caller has not settled, and returns the item to the queue with a number of attempts. Then it calls given,
-// also if the delivery was settled before.
+// endAndReturn ends a delivery that its caller has not settled, and returns the item to the queue
+// with a number of attempts. Then it calls given, also if the delivery was settled before.
 func (c *claimedItem) endAndReturn(attempts int, given func()) {
 	if c.markSettled(errReturned) != nil {
 		given()
@@ -197,7 +204,8 @@ func (c *claimedItem) endAndReturn(attempts int, given func()) {
 	c.session.order.returnUnsettled(c, attempts, given)
 }
 
-// uncountRequest returns a request after which the item's last claim does not count as an attempt. It is nil if the item cannot be encoded.
+// uncountRequest returns a request after which the item's last claim does not count as an attempt.
+// It is nil if the item cannot be encoded.
 func (c *claimedItem) uncountRequest() *writeRequest {
 	e := c.env
 	e.header.Unseen += 2 // the claim has raised the version, and this write does
@@ -236,8 +244,9 @@ func (c *claimedItem) leaveOps() []framework.Op {
 	return append(c.removeOps(), c.session.store.countLeaving()...)
 }
 
-// settleWhenLost makes room for another delivery when this one is lost, even if its caller does not settle the delivery. In a strict queue it does
-// nothing: all deliveries end with the lease of the lock. Then the consumer session ends too, and returnAll settles them.
+// settleWhenLost makes room for another delivery when this one is lost, even if its caller does not
+// settle the delivery. In a strict queue it does nothing: all deliveries end with the lease of the
+// lock. Then the consumer session ends too, and returnAll settles them.
 func (c *claimedItem) settleWhenLost() {
 	if c.lease != nil {
 		return
@@ -249,7 +258,8 @@ func (c *claimedItem) settleWhenLost() {
 	}
 }
 
-// markSettled marks the item as settled for a reason. Only the first call succeeds, and only before the hold has ended.
+// markSettled marks the item as settled for a reason. Only the first call succeeds, and only before
+// the hold has ended.
 func (c *claimedItem) markSettled(reason error) error {
 	c.mu.Lock()
 	if c.settled != nil {
@@ -274,7 +284,8 @@ func (c *claimedItem) markSettled(reason error) error {
 	return reason
 }
 
-// reopen opens a delivery again after the servers have refused its whole settlement. If its consumer session has ended meanwhile, the item goes back.
+// reopen opens a delivery again after the servers have refused its whole settlement. If its
+// consumer session has ended meanwhile, the item goes back.
 func (c *claimedItem) reopen() {
 	c.mu.Lock()
 	c.settled = nil
@@ -291,7 +302,8 @@ func (c *claimedItem) writeLast(r *writeRequest, finished func(error)) {
 	c.session.writeRequests(r)
 }
 
-// endWith makes a request, which is to be written next, end the delivery. finished is called once with the outcome.
+// endWith makes a request, which is to be written next, end the delivery. finished is called once
+// with the outcome.
 func (c *claimedItem) endWith(r *writeRequest, finished func(error)) {
 	r.then = func(_ []framework.OpResult, err error) {
 		err = settlementError(err)
@@ -301,21 +313,22 @@ func (c *claimedItem) endWith(r *writeRequest, finished func(error)) {
 	c.session.claims.beginSettling(c)
 }
 
-// settlementError returns the error of a settlement whose request has failed with err. It adds ErrLost if the servers refused the request, or the session, the client
-// or the Queue has ended.
+// settlementError returns the error of a settlement whose request has failed with err. It adds
+// ErrLost if the servers refused the request, or the session, the client or the Queue has ended.
 func settlementError(err error) error {
 	if err == nil {
 		return nil
 	}
 	var tx *framework.TxError
-	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) || errors.Is(err, ErrClosed) {
+	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) ||
+		errors.Is(err, ErrClosed) {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return err
 }
 
-// endDelivery ends the hold and makes room for another delivery. If err is not nil, the item was not settled: then endDelivery deletes the ticket, so that the
-// recoverer returns the item.
+// endDelivery ends the hold and makes room for another delivery. If err is not nil, the item was
+// not settled: then endDelivery deletes the ticket, so that the recoverer returns the item.
 func (c *claimedItem) endDelivery(err error) {
 	if err == nil {
 		err = ErrSettled

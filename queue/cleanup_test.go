@@ -13,13 +13,14 @@ import (
 func TestCloseIsACleanup(t *testing.T) {
 	for name, order := range map[string]Order{"parallel": Parallel, "strict": Strict} {
 		t.Run(name, func(t *testing.T) {
-			cleanuptest.Cleanup{NextSession: true, Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
-				q := New(m.Client, testPath, Text(), WithOrder(order))
-				require.NoError(t, q.Put(t.Context(), "x"))
-				_, err := q.Take(t.Context())
-				require.NoError(t, err)
-				return q.Close
-			}}.Check(t)
+			cleanuptest.Cleanup{NextSession: true,
+				Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
+					q := New(m.Client, testPath, Text(), WithOrder(order))
+					require.NoError(t, q.Put(t.Context(), "x"))
+					_, err := q.Take(t.Context())
+					require.NoError(t, err)
+					return q.Close
+				}}.Check(t)
 		})
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestPutOnItsWayAtCloseIsUnknown: a Queue whose Close was not waited for finishes it. When the client ends, it may
-// have been done, and its error says so.
+// TestPutOnItsWayAtCloseIsUnknown: a Queue whose Close was not waited for finishes it. When the
+// client ends, it may have been done, and its error says so.
 func TestPutOnItsWayAtCloseIsUnknown(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -40,8 +40,8 @@ func TestPutOnItsWayAtCloseIsUnknown(t *testing.T) {
 	}
 }
 
-// TestCloseLeavesNoNodesOfItsSession: a session that was lost here may live on for the servers, and its node below the
-// marker with it.
+// TestCloseLeavesNoNodesOfItsSession: a session that was lost here may live on for the servers, and
+// its node below the marker with it.
 func TestCloseLeavesNoNodesOfItsSession(t *testing.T) {
 	for name, former := range map[string]bool{"alone": false, "beside a former session": true} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,8 @@ func TestCloseGivesItemsBackInTheBackground(t *testing.T) {
 	})
 }
 
-// TestADeliverysContextTellsItsOwnEndWhenItIsAskedForLate: the session, or the lock, has ended after the delivery.
+// TestADeliverysContextTellsItsOwnEndWhenItIsAskedForLate: the session, or the lock, has ended
+// after the delivery.
 func TestADeliverysContextTellsItsOwnEndWhenItIsAskedForLate(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithMaxInFlight(2), WithPrefetch(2))

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Codec turns values into an item's bytes and back. Several goroutines may call it at once. If Encode returns an error or panics, the put fails with ErrCodec. If
-// Decode does, the item becomes a dead letter.
+// Codec turns values into an item's bytes and back. Several goroutines may call it at once. If
+// Encode returns an error or panics, the put fails with ErrCodec. If Decode does, the item becomes
+// a dead letter.
 type Codec[T any] interface {
 	Encode(T) ([]byte, error)
 	Decode([]byte) (T, error)

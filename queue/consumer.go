@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// consumer claims items for the calls of Take of one Queue. It takes part in the queue from the first call until the idle timeout after the last call, with
-// one consumer session after the other.
+// consumer claims items for the calls of Take of one Queue. It takes part in the queue from the
+// first call until the idle timeout after the last call, with one consumer session after the other.
 type consumer struct {
 	store    *store
 	settings *settings
@@ -66,8 +66,9 @@ func (c *consumer) addTakeCall(call *takeCall) error {
 	})
 }
 
-// runSessions takes part in the queue in session after session, until the idle timeout or Close. It pauses before each repetition: a queue that is
-// being deleted by hand must not get new nodes at once.
+// runSessions takes part in the queue in session after session, until the idle timeout or Close. It
+// pauses before each repetition: a queue that is being deleted by hand must not get new nodes at
+// once.
 func (c *consumer) runSessions() {
 	back := recipe.NewBackoff(c.store.client)
 	for {
@@ -106,8 +107,10 @@ func (c *consumer) runSession(s *framework.Session) error {
 	c.session.Store(cs)
 	c.takes.setClaims(cs.claims)
 	err := cs.claimUntilEnd()
-	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue) || errors.Is(err, errDropped) || errors.Is(err, errVacant) {
-		// Was the queue dropped and made anew? The watch of the record may have read the new one already.
+	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue) || errors.Is(err, errDropped) ||
+		errors.Is(err, errVacant) {
+		// Was the queue dropped and made anew? The watch of the record may have read the new one
+		// already.
 		switch replaced, failed := c.store.wasReplaced(c.openCtx, s, record.czxid); {
 		case failed != nil:
 			err = failed
@@ -125,8 +128,9 @@ func (c *consumer) runSession(s *framework.Session) error {
 
 // newSession makes the consumer session of a session.
 func (c *consumer) newSession(s *framework.Session, order Order) *consumerSession {
-	cs := &consumerSession{store: c.store, settings: c.settings, writer: c.writer, s: s, id: uuid.NewString()[:8], removals: c.tasks,
-		gate: newPauseGate(), refs: segmentRefs{n: map[segmentID]int{}}}
+	cs := &consumerSession{store: c.store, settings: c.settings, writer: c.writer, s: s, id: uuid.NewString()[:8],
+		removals: c.tasks,
+		gate:     newPauseGate(), refs: segmentRefs{n: map[segmentID]int{}}}
 	cs.ctx, cs.cancel = context.WithCancelCause(c.openCtx)
 	cs.claims = newSessionClaims(&c.takes, cs.ctx, cs.gate, c.settings, c.settings.windowSize(order))
 	cs.gate.onResume = cs.claims.handOutAfterPause

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// consumerSession is the consumer's part in the queue during one session. It stands in the queue's line, claims items for the calls of Take, and
-// settles them.
+// consumerSession is the consumer's part in the queue during one session. It stands in the queue's
+// line, claims items for the calls of Take, and settles them.
 type consumerSession struct {
 	store    *store
 	settings *settings
@@ -37,11 +37,13 @@ type consumerSession struct {
 	place   linePlace
 }
 
-// claimOrder is how a consumer session claims items: in parallel, by tickets, or strictly, under the queue's lock.
+// claimOrder is how a consumer session claims items: in parallel, by tickets, or strictly, under
+// the queue's lock.
 type claimOrder interface {
 	// claimItems claims items until the consumer session ends.
 	claimItems() error
-	// nextAfterAcks returns requests that claim the next items, to share a transaction with a number of acknowledgements.
+	// nextAfterAcks returns requests that claim the next items, to share a transaction with a
+	// number of acknowledgements.
 	nextAfterAcks(acks int) []*writeRequest
 	// returnItem gives an item back after so many attempts, to be claimed again after a time.
 	returnItem(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error))
@@ -49,8 +51,9 @@ type claimOrder interface {
 	returnUnsettled(c *claimedItem, attempts int, given func())
 	// hasPassed reports whether the consumer session has left a segment behind.
 	hasPassed(at segmentID) bool
-	// countClaimable returns how many items of a state the consumer session could claim, and whether that is not decided yet since claims are on their
-	// way. first says that it is the first consumer in line.
+	// countClaimable returns how many items of a state the consumer session could claim, and
+	// whether that is not decided yet since claims are on their way. first says that it is the
+	// first consumer in line.
 	countClaimable(state queueState, first bool) (n int, undecided bool)
 	// awaitedItems returns the items that claims wait for.
 	awaitedItems() []string
@@ -62,7 +65,8 @@ var errPlaceLost = fmt.Errorf("the place in line was lost: %w", framework.ErrSes
 // errIdle ends a consumer session that was not used for the idle timeout.
 var errIdle = errors.New("no call of Take for the idle timeout")
 
-// claimUntilEnd claims items until the session or the Queue ends, or the idle timeout is over. Then it gives all items back and leaves the line.
+// claimUntilEnd claims items until the session or the Queue ends, or the idle timeout is over. Then
+// it gives all items back and leaves the line.
 func (cs *consumerSession) claimUntilEnd() error {
 	stop := context.AfterFunc(cs.s.Context(), func() { cs.cancel(context.Cause(cs.s.Context())) })
 	defer stop()
@@ -84,8 +88,9 @@ func (cs *consumerSession) endOnError(err error) {
 	}
 }
 
-// claimLoop calls claim whenever something may have changed, and rest after the idle timeout without a change, until the consumer session ends. It returns errIdle when
-// the consumer session was not used for the idle timeout.
+// claimLoop calls claim whenever something may have changed, and rest after the idle timeout
+// without a change, until the consumer session ends. It returns errIdle when the consumer session
+// was not used for the idle timeout.
 func (cs *consumerSession) claimLoop(claim, rest func()) error {
 	cs.place.stands.Store(true)
 	for cs.ctx.Err() == nil {
@@ -106,7 +111,8 @@ func (cs *consumerSession) claimLoop(claim, rest func()) error {
 	return context.Cause(cs.ctx)
 }
 
-// nextAfterAcks returns requests that claim the next items, to share a transaction with acknowledgements.
+// nextAfterAcks returns requests that claim the next items, to share a transaction with
+// acknowledgements.
 func (cs *consumerSession) nextAfterAcks(acks int) []*writeRequest {
 	if cs.ctx.Err() != nil {
 		return nil
@@ -114,8 +120,9 @@ func (cs *consumerSession) nextAfterAcks(acks int) []*writeRequest {
 	return cs.order.nextAfterAcks(acks)
 }
 
-// deliverItem hands a claimed item out, or keeps it ready. An item that cannot be read, or has used up its attempts, goes to the dead letters. A
-// cancelled item is removed. The items of a strict queue are delivered in order, so each waits for the removal of the one before.
+// deliverItem hands a claimed item out, or keeps it ready. An item that cannot be read, or has used
+// up its attempts, goes to the dead letters. A cancelled item is removed. The items of a strict
+// queue are delivered in order, so each waits for the removal of the one before.
 func (cs *consumerSession) deliverItem(c *claimedItem) {
 	cancelled, err := cs.removeIfCancelled(c)
 	if cancelled {
@@ -139,8 +146,9 @@ func (cs *consumerSession) deliverItem(c *claimedItem) {
 	cs.claims.takes.noteChange()
 }
 
-// removeIfCancelled removes a claimed item that Cancel has marked, with its claim and its marks, and reports whether it has. If Cancel has
-// withdrawn the mark meanwhile, the servers refuse the removal, and the item is delivered. If the item has gone, removeIfCancelled also returns an
+// removeIfCancelled removes a claimed item that Cancel has marked, with its claim and its marks,
+// and reports whether it has. If Cancel has withdrawn the mark meanwhile, the servers refuse the
+// removal, and the item is delivered. If the item has gone, removeIfCancelled also returns an
 // error, and the claim may still be there.
 func (cs *consumerSession) removeIfCancelled(c *claimedItem) (bool, error) {
 	if c.env.header.ID == "" || c.decodeErr != nil {
@@ -180,7 +188,8 @@ func (cs *consumerSession) removeIfCancelled(c *claimedItem) (bool, error) {
 		case errors.As(err, &refused) && refused.Index >= len(removal) && errors.Is(err, framework.ErrNoNode):
 			unknown = false
 			cs.cancels.stopWatch(false)
-		case errors.As(err, &refused) && recipe.IsConflict(err): // the item was purged, or an earlier try has removed it and its reply was lost
+		case errors.As(err, &refused) && recipe.IsConflict(err):
+			// the item was purged, or an earlier try has removed it and its reply was lost
 			return true, fmt.Errorf("%w: %w", ErrLost, err)
 		case !failure.IsTransient(err) || back.Pause(cs.ctx) != nil:
 			return false, err
@@ -188,7 +197,8 @@ func (cs *consumerSession) removeIfCancelled(c *claimedItem) (bool, error) {
 	}
 }
 
-// returnAll gives back all items that were not settled. Only those that were handed out have had an attempt.
+// returnAll gives back all items that were not settled. Only those that were handed out have had an
+// attempt.
 func (cs *consumerSession) returnAll() {
 	seen, unseen := cs.claims.releaseAll()
 	var given sync.WaitGroup
@@ -202,15 +212,17 @@ func (cs *consumerSession) returnAll() {
 	given.Wait()
 }
 
-// releaseAhead gives back what was claimed ahead, if no call of Take has come for a time: other consumers may wait for it.
+// releaseAhead gives back what was claimed ahead, if no call of Take has come for a time: other
+// consumers may wait for it.
 func (cs *consumerSession) releaseAhead(after time.Duration) {
 	for _, c := range cs.claims.releaseAhead(after) {
 		c.endAndReturn(c.attempt-1, func() {})
 	}
 }
 
-// linePlace is a consumer session's place in the queue's line. It outlasts all that the consumer session has in the queue: the recoverer notices
-// that a place has gone, and would miss a ticket that goes later (docs/adr/0021-a-queue-of-segments-and-tickets.md, rule 3).
+// linePlace is a consumer session's place in the queue's line. It outlasts all that the consumer
+// session has in the queue: the recoverer notices that a place has gone, and would miss a ticket
+// that goes later (docs/adr/0021-a-queue-of-segments-and-tickets.md, rule 3).
 type linePlace struct {
 	ctx    context.Context
 	leave  context.CancelFunc
@@ -220,8 +232,8 @@ type linePlace struct {
 	first  atomic.Bool      // it is the first in line
 }
 
-// standInLine joins the queue's line, and calls granted when it is first. It returns when the consumer stands in line; if it is first,
-// when granted calls ready.
+// standInLine joins the queue's line, and calls granted when it is first. It returns when the
+// consumer stands in line; if it is first, when granted calls ready.
 func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready func())) error {
 	joined := make(chan struct{})
 	ready := sync.OnceFunc(func() { close(joined) })
@@ -253,7 +265,8 @@ func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready fu
 	}
 }
 
-// leaveLine leaves the line after the servers have answered all requests of the consumer session, or have ended its session.
+// leaveLine leaves the line after the servers have answered all requests of the consumer session,
+// or have ended its session.
 func (cs *consumerSession) leaveLine() {
 	select {
 	case <-cs.place.owed.Done():
@@ -280,8 +293,9 @@ func (cs *consumerSession) writeRequests(requests ...*writeRequest) {
 	cs.writer.addRequests(requests...)
 }
 
-// segmentRefs counts the unsettled claims of a consumer session, by segment. When it has left a segment behind and settled its claims there,
-// it tries to remove the segment. The servers refuse that while other consumers have claims there.
+// segmentRefs counts the unsettled claims of a consumer session, by segment. When it has left a
+// segment behind and settled its claims there, it tries to remove the segment. The servers refuse
+// that while other consumers have claims there.
 type segmentRefs struct {
 	mu sync.Mutex
 	n  map[segmentID]int

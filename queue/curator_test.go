@@ -68,7 +68,8 @@ func TestSoonerDelayedItemComesFirst(t *testing.T) {
 	})
 }
 
-// TestConsumerContinuesAfterLongPartition: it waits through hours of it, and goes on with the next session.
+// TestConsumerContinuesAfterLongPartition: it waits through hours of it, and goes on with the next
+// session.
 func TestConsumerContinuesAfterLongPartition(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
@@ -99,8 +100,8 @@ func TestConsumerContinuesAfterLongPartition(t *testing.T) {
 	})
 }
 
-// TestCostDoesNotDependOnQueueLength: a put and a take make as many requests at a depth of thousands, and nobody lists more than
-// a segment.
+// TestCostDoesNotDependOnQueueLength: a put and a take make as many requests at a depth of
+// thousands, and nobody lists more than a segment.
 func TestCostDoesNotDependOnQueueLength(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order, segmentSize(1000)), w.member("b", order)
@@ -131,7 +132,8 @@ func TestCostDoesNotDependOnQueueLength(t *testing.T) {
 	})
 }
 
-// TestCuratorQueueRecreatesItsContainer: the servers remove the empty queue under a consumer that waits (CURATOR-308).
+// TestCuratorQueueRecreatesItsContainer: the servers remove the empty queue under a consumer that
+// waits (CURATOR-308).
 func TestCuratorQueueRecreatesItsContainer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a"), w.member("p")

@@ -13,32 +13,37 @@ import (
 
 const simplePrefix = "qn-"
 
-// CuratorQueue is a queue in the layout of Apache Curator's SimpleDistributedQueue, to share with Java:
+// CuratorQueue is a queue in the layout of Apache Curator's SimpleDistributedQueue, to share with
+// Java:
 //
 //	<path>        container
 //	<path>/qn-#   persistent: an item, the bytes as they are
 //
-// Take removes an item before it returns it, so a crash just then loses the item. Each item wakes all consumers, and each take lists
-// all items. Prefer [Queue] unless Curator has to read the queue.
+// Take removes an item before it returns it, so a crash just then loses the item. Each item wakes
+// all consumers, and each take lists all items. Prefer [Queue] unless Curator has to read the
+// queue.
 type CuratorQueue struct {
 	client *framework.Client
 	path   string
 	err    error
 }
 
-// NewCuratorQueue returns a queue at path. It sends no request; Put and Take create the path. If an argument is invalid, each call returns an error that says so.
+// NewCuratorQueue returns a queue at path. It sends no request; Put and Take create the path. If an
+// argument is invalid, each call returns an error that says so.
 func NewCuratorQueue(client *framework.Client, path string) *CuratorQueue {
 	q := &CuratorQueue{client: client, path: path}
 	q.err = checkArguments(client, path)
 	return q
 }
 
-// Put puts data at the end. Its errors wrap framework.ErrTooLarge, framework.ErrNoAuth, framework.ErrClosed or the end of
-// ctx, or ErrUnknown: the reply was lost, and the item may be in the queue.
+// Put puts data at the end. Its errors wrap framework.ErrTooLarge, framework.ErrNoAuth,
+// framework.ErrClosed or the end of ctx, or ErrUnknown: the reply was lost, and the item may be in
+// the queue.
 func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
 	return q.doOnSessions(ctx, "put", func(s *framework.Session) error {
 		for {
-			_, err := s.Multi(ctx, framework.CreateOp(znode.Join(q.path, simplePrefix), data, framework.PersistentSequential))
+			_, err := s.Multi(ctx, framework.CreateOp(znode.Join(q.path, simplePrefix), data,
+				framework.PersistentSequential))
 			if !errors.Is(err, framework.ErrNoNode) {
 				return wrapIfUnknown(ctx, err)
 			}
@@ -49,8 +54,9 @@ func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
 	})
 }
 
-// Take waits for an item, removes the first one and returns its data. If the error wraps ErrUnknown, the reply to the removal was lost, and an item may
-// be gone. Other errors wrap framework.ErrNoAuth, framework.ErrClosed or the end of ctx.
+// Take waits for an item, removes the first one and returns its data. If the error wraps
+// ErrUnknown, the reply to the removal was lost, and an item may be gone. Other errors wrap
+// framework.ErrNoAuth, framework.ErrClosed or the end of ctx.
 func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 	err = q.doOnSessions(ctx, "take", func(s *framework.Session) error {
 		for {
@@ -110,7 +116,8 @@ func (q *CuratorQueue) firstNow(ctx context.Context, op string, remove bool) (da
 }
 
 // readFirst reads the first item that still exists, and on request removes it.
-func (q *CuratorQueue) readFirst(ctx context.Context, s *framework.Session, names []string, remove bool) ([]byte, error) {
+func (q *CuratorQueue) readFirst(ctx context.Context, s *framework.Session, names []string,
+	remove bool) ([]byte, error) {
 	var items []int64
 	for _, name := range names {
 		if n, ok := parseNumber(name, simplePrefix); ok {
@@ -132,7 +139,8 @@ func (q *CuratorQueue) readFirst(ctx context.Context, s *framework.Session, name
 	return nil, ErrEmpty
 }
 
-// doOnSessions runs f on session after session: it repeats f if the session was lost before anything was sent.
+// doOnSessions runs f on session after session: it repeats f if the session was lost before
+// anything was sent.
 func (q *CuratorQueue) doOnSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if q.err != nil {
 		return failure.Wrap(op, q.path, q.err)

@@ -15,16 +15,19 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// dedupBuckets remembers the ids of recent items. <path>/ids holds the number of the present bucket. The version of <path>/ids/<n> is
-// 0 while bucket n is open. A bucket has 64 directories; in these each id has a node, whose name is the id's hash. A put with an id creates the id's node in the
-// present bucket. It also creates and deletes the node in the bucket before, which the servers refuse if the node exists there. When a bucket has
-// been open for the window, the next put with an id opens another one, and all buckets before the former one are removed.
+// dedupBuckets remembers the ids of recent items. <path>/ids holds the number of the present
+// bucket. The version of <path>/ids/<n> is 0 while bucket n is open. A bucket has 64 directories;
+// in these each id has a node, whose name is the id's hash. A put with an id creates the id's node
+// in the present bucket. It also creates and deletes the node in the bucket before, which the
+// servers refuse if the node exists there. When a bucket has been open for the window, the next put
+// with an id opens another one, and all buckets before the former one are removed.
 type dedupBuckets struct {
 	store   *store
 	tasks   *background.Tasks
 	openCtx context.Context // ends the removal of old ids
-	known   bool            // the fields below were read, and the bucket was not closed since, as far as this Queue knows
-	version int32           // of <path>/ids
+	// the fields below were read, and the bucket was not closed since, as far as this Queue knows
+	known   bool
+	version int32 // of <path>/ids
 	bucket  int64
 	opened  time.Time // by the ensemble's clock
 }
@@ -56,11 +59,13 @@ func (d *dedupBuckets) openBucket(ctx context.Context, s *framework.Session) err
 	}
 }
 
-// readBucket reads the present bucket, or makes the first. It replaces a present bucket that is missing or closed.
+// readBucket reads the present bucket, or makes the first. It replaces a present bucket that is
+// missing or closed.
 func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) error {
 	data, st, err := s.Get(ctx, d.dir())
 	if errors.Is(err, framework.ErrNoNode) {
-		_, err := s.Multi(ctx, append([]framework.Op{d.store.nodes.checkExists(), framework.CreateOp(d.dir(), []byte("0"), framework.Persistent)}, d.openOps(0)...)...)
+		_, err := s.Multi(ctx, append([]framework.Op{d.store.nodes.checkExists(),
+			framework.CreateOp(d.dir(), []byte("0"), framework.Persistent)}, d.openOps(0)...)...)
 		if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrSuspended) {
 			return nil
 		}
@@ -80,8 +85,9 @@ func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) err
 	case err != nil:
 		return err
 	case bucket.Version > 0:
-		return d.repairBucket(ctx, s, append([]framework.Op{framework.SetOp(d.dir(), strconv.AppendInt(nil, n+1, 10), st.Version),
-			framework.CheckOp(d.bucketPath(n), bucket.Version)}, d.openOps(n+1)...))
+		return d.repairBucket(ctx, s,
+			append([]framework.Op{framework.SetOp(d.dir(), strconv.AppendInt(nil, n+1, 10), st.Version),
+				framework.CheckOp(d.bucketPath(n), bucket.Version)}, d.openOps(n+1)...))
 	}
 	record, rst, err := s.Get(ctx, d.store.nodes.path) // after <path>/ids: SetDedup writes both in one transaction
 	if err = d.store.learnFrom(framework.Node{Data: record, Stat: rst, Err: err}); err != nil {
@@ -91,8 +97,9 @@ func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) err
 	return nil
 }
 
-// repairBucket opens a bucket by ops, if an operator has deleted or closed the present one by hand. If another client has opened a bucket meanwhile, the servers refuse
-// ops, since <path>/ids has changed.
+// repairBucket opens a bucket by ops, if an operator has deleted or closed the present one by hand.
+// If another client has opened a bucket meanwhile, the servers refuse ops, since <path>/ids has
+// changed.
 func (d *dedupBuckets) repairBucket(ctx context.Context, s *framework.Session, ops []framework.Op) error {
 	_, err := s.Multi(ctx, ops...)
 	if recipe.IsConflict(err) || errors.Is(err, framework.ErrSuspended) {
@@ -101,7 +108,8 @@ func (d *dedupBuckets) repairBucket(ctx context.Context, s *framework.Session, o
 	return err
 }
 
-// nextBucket opens the next bucket, and removes those before the present one in the background. If another client was faster, it is read again.
+// nextBucket opens the next bucket, and removes those before the present one in the background. If
+// another client was faster, it is read again.
 func (d *dedupBuckets) nextBucket(ctx context.Context, s *framework.Session) error {
 	ops := append([]framework.Op{
 		framework.SetOp(d.dir(), strconv.AppendInt(nil, d.bucket+1, 10), d.version),
@@ -109,13 +117,15 @@ func (d *dedupBuckets) nextBucket(ctx context.Context, s *framework.Session) err
 	}, d.openOps(d.bucket+1)...)
 	d.known = false
 	_, err := s.Multi(ctx, ops...)
-	if errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) || errors.Is(err, framework.ErrNodeExists) {
+	if errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) ||
+		errors.Is(err, framework.ErrNodeExists) {
 		return nil
 	}
 	if dir, present := d.dir(), d.bucket; err == nil {
 		d.tasks.Start(func() {
 			if err := removeBuckets(d.openCtx, s, dir, present); err != nil && d.openCtx.Err() == nil {
-				d.store.client.Logger().Warn("old ids could not be removed; the next change of buckets tries again", "path", dir, "error", err)
+				d.store.client.Logger().Warn("old ids could not be removed; the next change of buckets tries again",
+					"path", dir, "error", err)
 			}
 		})
 	}
@@ -155,7 +165,8 @@ func decodeBucket(data []byte) (int64, error) {
 // checkOpen is refused once the present bucket was closed.
 func (d *dedupBuckets) checkOpen() framework.Op { return framework.CheckOp(d.bucketPath(d.bucket), 0) }
 
-// addOps adds the operations that remember a request's id. They are refused with ErrNodeExists if the id is remembered already.
+// addOps adds the operations that remember a request's id. They are refused with ErrNodeExists if
+// the id is remembered already.
 func (d *dedupBuckets) addOps(t *transaction, r *writeRequest) {
 	refused := func(tx *framework.TxError) refusalHandling {
 		if errors.Is(tx.Err, framework.ErrNodeExists) {

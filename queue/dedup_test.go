@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestOldDedupBucketsAreRemoved: who opens a bucket removes those that are over. When it died over that, they
-// once stayed for ever.
+// TestOldDedupBucketsAreRemoved: who opens a bucket removes those that are over. When it died over
+// that, they once stayed for ever.
 func TestOldDedupBucketsAreRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithDedup(time.Minute))
@@ -23,7 +23,8 @@ func TestOldDedupBucketsAreRemoved(t *testing.T) {
 		require.Len(t, buckets(), 2)
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		for _, left := range []string{"/ids/0000000000", "/ids/0000000000/0000000063", "/ids/0000000000/0000000063/x", "/ids/0000000001"} {
+		for _, left := range []string{"/ids/0000000000", "/ids/0000000000/0000000063", "/ids/0000000000/0000000063/x",
+			"/ids/0000000001"} {
 			require.NoError(t, s.Create(t.Context(), testPath+left, nil, framework.Persistent))
 		}
 		require.NoError(t, a.Put(t.Context(), "x", WithID("last")))
@@ -32,7 +33,8 @@ func TestOldDedupBucketsAreRemoved(t *testing.T) {
 	})
 }
 
-// TestWithIDIsRefusedWithoutDedup, by producers that have made the queue and by others; items without ids are put.
+// TestWithIDIsRefusedWithoutDedup, by producers that have made the queue and by others; items
+// without ids are put.
 func TestWithIDIsRefusedWithoutDedup(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")

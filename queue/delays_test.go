@@ -21,7 +21,8 @@ func TestDelayIsKeptAfterALateReply(t *testing.T) {
 		b.drain(1)
 		s, err := p.client.Session(t.Context())
 		require.NoError(t, err)
-		late := w.DelayReplies(3*time.Second, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Func: zktest.Request.Writes})
+		late := w.DelayReplies(3*time.Second,
+			zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Func: zktest.Request.Writes})
 		p.put("y")
 		late.Cancel()
 		b.drain(1)
@@ -34,7 +35,8 @@ func TestDelayIsKeptAfterALateReply(t *testing.T) {
 	})
 }
 
-// TestDelayIsKeptOnASlowLink: the estimate of the ensemble's clock is behind it by the time that an answer took. The item would be due a second sooner.
+// TestDelayIsKeptOnASlowLink: the estimate of the ensemble's clock is behind it by the time that an
+// answer took. The item would be due a second sooner.
 func TestDelayIsKeptOnASlowLink(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		b, p := w.member("b"), w.member("p")
@@ -50,7 +52,8 @@ func TestDelayIsKeptOnASlowLink(t *testing.T) {
 	})
 }
 
-// TestDelayedPutOnSlowLink: the second that it is due at is made before the transaction, and must be the same then.
+// TestDelayedPutOnSlowLink: the second that it is due at is made before the transaction, and must
+// be the same then.
 func TestDelayedPutOnSlowLink(t *testing.T) {
 	for _, delay := range []time.Duration{100, 200, 300, 600} {
 		t.Run(fmt.Sprint(2*delay*time.Millisecond), func(t *testing.T) {
@@ -76,7 +79,8 @@ func TestPutsWithIDsFitIntoATransaction(t *testing.T) {
 		require.NoError(t, q.Put(t.Context(), "x", WithID("0")))
 		time.Sleep(2 * time.Second)
 		require.NoError(t, q.Put(t.Context(), "x", WithID("00"))) // another bucket
-		defer w.DelayReplies(100*time.Millisecond, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes}).Cancel()
+		defer w.DelayReplies(100*time.Millisecond,
+			zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes}).Cancel()
 		var all []*Pending
 		first := q.PutAsync(t.Context(), "x", WithID("1st")) // what follows waits for its answer
 		time.Sleep(10 * time.Millisecond)

@@ -11,15 +11,18 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestItemComesBackAfterItsTicketWasDeleted: an operator has deleted the ticket of an open delivery. Its consumer stays in line, so that the recoverer does not
-// see it leave.
+// TestItemComesBackAfterItsTicketWasDeleted: an operator has deleted the ticket of an open
+// delivery. Its consumer stays in line, so that the recoverer does not see it leave.
 func TestItemComesBackAfterItsTicketWasDeleted(t *testing.T) {
 	for name, then := range map[string]func(t *testing.T, d *Delivery[string]){
 		"and the handler waits for its context": func(t *testing.T, d *Delivery[string]) {
 			<-d.Context().Done()
 			require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
 		},
-		"before the acknowledgement": func(t *testing.T, d *Delivery[string]) { require.ErrorIs(t, d.Ack(t.Context()), ErrLost) },
+		"before the acknowledgement": func(t *testing.T,
+			d *Delivery[string]) {
+			require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
+		},
 		"before the item is returned": func(t *testing.T, d *Delivery[string]) {
 			require.ErrorIs(t, d.Nack(t.Context(), 0, nil), ErrLost)
 		},
@@ -52,7 +55,8 @@ func TestItemComesBackWhoseTicketWasDeletedBeforeItsPut(t *testing.T) {
 		tickets := w.Children(testPath + "/tickets/items/0000000000")
 		require.Len(t, tickets, 2)
 		last := tickets[slices.IndexFunc(tickets, func(name string) bool { return strings.HasSuffix(name, "1") })]
-		require.NoError(t, p.client.Delete(t.Context(), testPath+"/tickets/items/0000000000/"+last, framework.AnyVersion))
+		require.NoError(t, p.client.Delete(t.Context(), testPath+"/tickets/items/0000000000/"+last,
+			framework.AnyVersion))
 		p.put("one")
 		d := <-waiting
 		<-d.Context().Done()
@@ -82,7 +86,8 @@ func TestPrefetchedItemComesBackAfterItsTicketWasDeleted(t *testing.T) {
 	})
 }
 
-// TestItemComesBackWhoseTicketWasDeletedWhileItsHandlerHangs: another consumer gets it, also while the first one lives and settles nothing.
+// TestItemComesBackWhoseTicketWasDeletedWhileItsHandlerHangs: another consumer gets it, also while
+// the first one lives and settles nothing.
 func TestItemComesBackWhoseTicketWasDeletedWhileItsHandlerHangs(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithMaxInFlight(1)), w.member("b")

@@ -11,15 +11,18 @@ import (
 
 // Delivery is an item that this process has claimed. Settle it once, by Ack, Nack or Return.
 //
-// Guarantee: no other consumer has the item until Context ends, as long as this process is scheduled (see package
-// framework). Context ends when the delivery is settled, and when it is lost, with the session or the queue's lock. The item
-// then comes to another consumer, or this one, with a higher Attempt.
+// Guarantee: no other consumer has the item until Context ends, as long as this process is
+// scheduled (see package framework). Context ends when the delivery is settled, and when it is
+// lost, with the session or the queue's lock. The item then comes to another consumer, or this one,
+// with a higher Attempt.
 type Delivery[T any] struct {
 	// Value is the value that was put.
 	Value T
-	// Attempt counts from 1 how often the item was claimed. A consumer that died between a claim and its delivery
-	// counts too. In a parallel queue a claim that was given up about when the item was put or given back may count: one of a Take that ended
-	// without an item, or one that was made ahead (WithPrefetch). Each put and each return of an item explains at most one such attempt.
+	// Attempt counts from 1 how often the item was claimed. A consumer that died between a claim
+	// and its delivery counts too. In a parallel queue a claim that was given up about when the
+	// item was put or given back may count: one of a Take that ended without an item, or one that
+	// was made ahead (WithPrefetch). Each put and each return of an item explains at most one such
+	// attempt.
 	Attempt int
 	// ID is the id that the producer gave the item (WithID), or "".
 	ID string
@@ -27,10 +30,11 @@ type Delivery[T any] struct {
 	Priority int
 	// Headers are the producer's headers (WithHeaders), or nil.
 	Headers map[string]string
-	// EnqueuedAt is the time of the put, by the clock of the ensemble's leader, in milliseconds. It stays the same when the
-	// item is delayed, given back, buried or requeued.
+	// EnqueuedAt is the time of the put, by the clock of the ensemble's leader, in milliseconds. It
+	// stays the same when the item is delayed, given back, buried or requeued.
 	EnqueuedAt time.Time
-	// LastError is the reason of the last failed attempt (Nack), or "". A strict queue does not store reasons.
+	// LastError is the reason of the last failed attempt (Nack), or "". A strict queue does not
+	// store reasons.
 	LastError string
 
 	item *claimedItem
@@ -38,9 +42,10 @@ type Delivery[T any] struct {
 	span takeSpan
 }
 
-// Context is done when the delivery has ended. Its cause wraps ErrSettled, ErrLost, ErrClosed, framework.ErrSessionLost,
-// framework.ErrNodeGone or the reason that the lock's lease ended. It carries the trace context of the call of Take, which links to the
-// producer's. Context may be called at any time, also after the delivery has ended.
+// Context is done when the delivery has ended. Its cause wraps ErrSettled, ErrLost, ErrClosed,
+// framework.ErrSessionLost, framework.ErrNodeGone or the reason that the lock's lease ended. It
+// carries the trace context of the call of Take, which links to the producer's. Context may be
+// called at any time, also after the delivery has ended.
 func (d *Delivery[T]) Context() context.Context {
 	return d.span.within(d.item.hold.Context())
 }
@@ -48,19 +53,22 @@ func (d *Delivery[T]) Context() context.Context {
 // Node is the item's node.
 func (d *Delivery[T]) Node() string { return d.item.node }
 
-// Ack removes the item from the queue, in one transaction with the claim, and waits for the servers. If it returns nil, the
-// item is gone for good. If the error wraps ErrLost, the delivery had ended before: another consumer may have
-// the item. If it wraps ErrSettled, the delivery was settled before. If it wraps ErrUnknown, the answer was lost and it cannot be found out whether the
-// item is gone. If ctx ends first, the error is that of ctx, and the acknowledgement continues.
+// Ack removes the item from the queue, in one transaction with the claim, and waits for the
+// servers. If it returns nil, the item is gone for good. If the error wraps ErrLost, the delivery
+// had ended before: another consumer may have the item. If it wraps ErrSettled, the delivery was
+// settled before. If it wraps ErrUnknown, the answer was lost and it cannot be found out whether
+// the item is gone. If ctx ends first, the error is that of ctx, and the acknowledgement continues.
 func (d *Delivery[T]) Ack(ctx context.Context) error { return d.AckAsync().Wait(ctx) }
 
-// AckAsync is Ack without waiting. Acknowledgements that are on their way at once share transactions.
+// AckAsync is Ack without waiting. Acknowledgements that are on their way at once share
+// transactions.
 func (d *Delivery[T]) AckAsync() *Pending { return d.beginSettling("ack", d.item.ack) }
 
-// AckWith is Ack together with the caller's own operations, in one transaction: all of it happens, or no part. If the servers refuse
-// one of the operations, the error wraps ErrRefused, no part was done, and the delivery is still open: it can be settled in
-// any way. The operations must not touch the queue's nodes, and need no Guard: they happen after the item has gone. The other
-// errors are those of Ack.
+// AckWith is Ack together with the caller's own operations, in one transaction: all of it happens,
+// or no part. If the servers refuse one of the operations, the error wraps ErrRefused, no part was
+// done, and the delivery is still open: it can be settled in any way. The operations must not touch
+// the queue's nodes, and need no Guard: they happen after the item has gone. The other errors are
+// those of Ack.
 func (d *Delivery[T]) AckWith(ctx context.Context, ops ...framework.Op) error {
 	if err := checkOps("AckWith", ops); err != nil {
 		return failure.Wrap("ack", d.Node(), err)
@@ -68,27 +76,31 @@ func (d *Delivery[T]) AckWith(ctx context.Context, ops ...framework.Op) error {
 	return d.beginSettling("ack", func(finished func(error)) { d.item.ackWith(ops, finished) }).Wait(ctx)
 }
 
-// Guard is an operation for a transaction (Client.Multi) that makes it succeed only while this delivery has the item. It fails
-// before it is sent if the delivery has ended here. The servers refuse it if the item was acknowledged or claimed
-// again. A purge of the queue does not end the delivery: it removes the item for all consumers.
+// Guard is an operation for a transaction (Client.Multi) that makes it succeed only while this
+// delivery has the item. It fails before it is sent if the delivery has ended here. The servers
+// refuse it if the item was acknowledged or claimed again. A purge of the queue does not end the
+// delivery: it removes the item for all consumers.
 func (d *Delivery[T]) Guard() framework.Op { return d.item.guard() }
 
-// Token is a fencing token: it rises with each delivery of this item, also after the item was moved. A resource that the item's work
-// changes should remember the item's highest token, and refuse lower ones. Tokens of different items, or queues, are not
-// comparable.
+// Token is a fencing token: it rises with each delivery of this item, also after the item was
+// moved. A resource that the item's work changes should remember the item's highest token, and
+// refuse lower ones. Tokens of different items, or queues, are not comparable.
 func (d *Delivery[T]) Token() int64 { return d.item.token() }
 
-// Nack returns the item to the queue because of reason, which may be nil. The item comes again after a time, with a higher Attempt, before the
-// unclaimed items of its priority. A waiting Take has already claimed the next item. If after is 0, the time is
-// that of the queue's retry policy (WithRetry), or 0 without a policy. An item whose attempts are used up (WithMaxAttempts)
-// becomes a dead letter. The time may be up to 10 years; for another one the error wraps ErrOption, and the delivery is still open. The other errors are
-// those of Ack.
+// Nack returns the item to the queue because of reason, which may be nil. The item comes again
+// after a time, with a higher Attempt, before the unclaimed items of its priority. A waiting Take
+// has already claimed the next item. If after is 0, the time is that of the queue's retry policy
+// (WithRetry), or 0 without a policy. An item whose attempts are used up (WithMaxAttempts) becomes
+// a dead letter. The time may be up to 10 years; for another one the error wraps ErrOption, and the
+// delivery is still open. The other errors are those of Ack.
 //
-// In a strict queue no item behind this one comes before it, but items of a higher priority do. Only this Queue keeps the time: if
-// it dies, is closed or leaves after its idle timeout (WithIdleTimeout), the next consumer gets the item at once.
+// In a strict queue no item behind this one comes before it, but items of a higher priority do.
+// Only this Queue keeps the time: if it dies, is closed or leaves after its idle timeout
+// (WithIdleTimeout), the next consumer gets the item at once.
 func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason error) error {
 	if after < 0 || after > maxDelay {
-		return failure.Wrap("nack", d.Node(), fmt.Errorf("%w: after %v is not between 0 and %v", ErrOption, after, maxDelay))
+		return failure.Wrap("nack", d.Node(),
+			fmt.Errorf("%w: after %v is not between 0 and %v", ErrOption, after, maxDelay))
 	}
 	if after == 0 {
 		after = d.item.session.store.retryDelay(d.Attempt)
@@ -96,8 +108,9 @@ func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason erro
 	return d.nack(after, reason).Wait(ctx)
 }
 
-// Return gives the item back at once. The attempt does not count, except in a strict queue: use it for work that was cut short by something else than the item, such as the end of
-// the program. The item's LastError stays. The errors are those of Ack.
+// Return gives the item back at once. The attempt does not count, except in a strict queue: use it
+// for work that was cut short by something else than the item, such as the end of the program. The
+// item's LastError stays. The errors are those of Ack.
 func (d *Delivery[T]) Return(ctx context.Context) error {
 	return d.beginSettling("return", d.item.giveBack).Wait(ctx)
 }

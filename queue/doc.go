@@ -2,22 +2,26 @@
 //
 // # Guarantee
 //
-// At least once: an item leaves the queue only in the transaction that also removes the claim on it, so no crash loses an
-// item. No other consumer has an item until its delivery's context ends, as long as the consumer's
-// process is scheduled. If the reply to a put is lost, the client checks the outcome; the item is stored once. When a consumer's session
-// ends, its items come back, first in line, with a higher attempt.
+// At least once: an item leaves the queue only in the transaction that also removes the claim on
+// it, so no crash loses an item. No other consumer has an item until its delivery's context ends,
+// as long as the consumer's process is scheduled. If the reply to a put is lost, the client checks
+// the outcome; the item is stored once. When a consumer's session ends, its items come back, first
+// in line, with a higher attempt.
 //
-// The order is [Parallel] or [Strict], and is stored with the queue. In a parallel queue claims are FIFO: the k-th claim gets the k-th
-// item, while handlers may start a few items apart. In a strict queue starts are FIFO: one consumer at a time, and the next one continues
-// after the last acknowledged item.
+// The order is [Parallel] or [Strict], and is stored with the queue. In a parallel queue claims are
+// FIFO: the k-th claim gets the k-th item, while handlers may start a few items apart. In a strict
+// queue starts are FIFO: one consumer at a time, and the next one continues after the last
+// acknowledged item.
 //
-// The cost of Put and Take does not depend on the length of the queue. k new items wake k consumers. Consumers do not poll.
+// The cost of Put and Take does not depend on the length of the queue. k new items wake k
+// consumers. Consumers do not poll.
 //
 // # Not guaranteed
 //
-// Exactly once: if a consumer has done its work and dies before the acknowledgement, its item is delivered again. A
-// paused process may act after its delivery has ended, until it looks at the context. An item that comes
-// back is claimed after the items that other consumers have claimed meanwhile.
+// Exactly once: if a consumer has done its work and dies before the acknowledgement, its item is
+// delivered again. A paused process may act after its delivery has ended, until it looks at the
+// context. An item that comes back is claimed after the items that other consumers have claimed
+// meanwhile.
 //
 // # Nodes
 //
@@ -39,9 +43,9 @@
 //
 // # Failure
 //
-// While the connection is suspended, deliveries remain valid until the session's lease ends, and calls wait. When the
-// session is lost, open deliveries end, and waiting calls of Take continue with the next session. An acknowledgement of an
-// ended delivery returns [ErrLost].
+// While the connection is suspended, deliveries remain valid until the session's lease ends, and
+// calls wait. When the session is lost, open deliveries end, and waiting calls of Take continue
+// with the next session. An acknowledgement of an ended delivery returns [ErrLost].
 //
 // # Where to read
 //
@@ -64,6 +68,8 @@
 //	claimeditem.go    turns each into a writeRequest that also removes the claim
 //	writer.go         sends it, with requests that claim the next items
 //
-// Around these: consumer.go and consumersession.go begin and end a consumer with each session; layout.go names all nodes, and segments.go lists them;
-// recoverer.go returns the items of dead consumers. inspectmany.go reads many queues at once, with heads.go and retried.go; inflight.go and takeback.go are for operators.
+// Around these: consumer.go and consumersession.go begin and end a consumer with each session;
+// layout.go names all nodes, and segments.go lists them; recoverer.go returns the items of dead
+// consumers. inspectmany.go reads many queues at once, with heads.go and retried.go; inflight.go
+// and takeback.go are for operators.
 package queue

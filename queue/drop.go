@@ -10,9 +10,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// dropQueue marks the record and removes the markers of all writers in one transaction: writers make no markers while the mark is there, so no
-// put succeeds after it. Then dropQueue removes everything. All removals check the node of the mark, so they cannot reach a queue that was
-// made anew meanwhile.
+// dropQueue marks the record and removes the markers of all writers in one transaction: writers
+// make no markers while the mark is there, so no put succeeds after it. Then dropQueue removes
+// everything. All removals check the node of the mark, so they cannot reach a queue that was made
+// anew meanwhile.
 func (st *store) dropQueue(ctx context.Context) error {
 	for marked := false; ; {
 		s, err := st.client.Session(ctx)
@@ -81,7 +82,8 @@ func (st *store) removeMarkersOps(ctx context.Context, s *framework.Session) (op
 	return ops, nil
 }
 
-// finishDrop removes a queue after its record was marked, the markers of writers first. It returns errConflict if other clients have interfered.
+// finishDrop removes a queue after its record was marked, the markers of writers first. It returns
+// errConflict if other clients have interfered.
 func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
 	st.stale.Store(true)
 	names, _, err := s.Children(ctx, st.nodes.path)
@@ -96,12 +98,14 @@ func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
 		if name == droppedNode {
 			continue
 		}
-		if err = removeTree(ctx, s, znode.Join(st.nodes.path, name), framework.CheckOp(mark, framework.AnyVersion)); err != nil {
+		if err = removeTree(ctx, s, znode.Join(st.nodes.path, name),
+			framework.CheckOp(mark, framework.AnyVersion)); err != nil {
 			break
 		}
 	}
 	if err == nil {
-		_, err = s.Multi(ctx, framework.DeleteOp(mark, framework.AnyVersion), framework.DeleteOp(st.nodes.path, framework.AnyVersion))
+		_, err = s.Multi(ctx, framework.DeleteOp(mark, framework.AnyVersion),
+			framework.DeleteOp(st.nodes.path, framework.AnyVersion))
 	}
 	if recipe.IsConflict(err) {
 		return errConflict

@@ -153,8 +153,8 @@ func TestPartlyDeletedQueueIsReported(t *testing.T) {
 	})
 }
 
-// TestWaitersOfDroppedQueueDoNotBlockPath: those who wait for a lock make its directory again, and the queue's node
-// without a record.
+// TestWaitersOfDroppedQueueDoNotBlockPath: those who wait for a lock make its directory again, and
+// the queue's node without a record.
 func TestWaitersOfDroppedQueueDoNotBlockPath(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
@@ -165,7 +165,8 @@ func TestWaitersOfDroppedQueueDoNotBlockPath(t *testing.T) {
 	})
 }
 
-// TestPutsThatWaitForRoomGoIntoNewQueue, when the full one is dropped: those of the first producer in line, and those behind it.
+// TestPutsThatWaitForRoomGoIntoNewQueue, when the full one is dropped: those of the first producer
+// in line, and those behind it.
 func TestPutsThatWaitForRoomGoIntoNewQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a", WithCapacity(3)), w.member("b"), w.member("p")

@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// engine is the untyped part of a Queue: the stored queue, one writer, one consumer, and their lifetime.
+// engine is the untyped part of a Queue: the stored queue, one writer, one consumer, and their
+// lifetime.
 type engine struct {
 	err      error // of the arguments
 	settings settings
@@ -43,7 +44,8 @@ func newEngine(client *framework.Client, path string, opts []Option) *engine {
 	e.store = &store{client: client, nodes: newLayout(path), given: e.settings.record, checkUsable: e.checkUsable}
 	e.putLine = &putLine{store: e.store, openCtx: e.openCtx, tasks: &e.tasks}
 	e.writer = newWriter(writerConfig{
-		store: e.store, segmentSize: e.settings.segmentSize, openCtx: e.openCtx, writeCtx: e.writeCtx, tasks: &e.tasks, putsWait: e.putLine.hasPuts,
+		store: e.store, segmentSize: e.settings.segmentSize, openCtx: e.openCtx, writeCtx: e.writeCtx, tasks: &e.tasks,
+		putsWait: e.putLine.hasPuts,
 	})
 	e.putLine.writer = e.writer
 	e.consumer = newConsumer(e.store, &e.settings, e.writer, e.openCtx, &e.tasks)

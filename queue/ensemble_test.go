@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// TestQueueOnRealServers lets producers and consumers with own sessions work, and consumers die with what they have.
+// TestQueueOnRealServers lets producers and consumers with own sessions work, and consumers die
+// with what they have.
 func TestQueueOnRealServers(t *testing.T) {
 	for _, order := range []Order{Parallel, Strict} {
 		t.Run(string(order), func(t *testing.T) {
@@ -24,7 +25,8 @@ func TestQueueOnRealServers(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			r := &crowd{t: t, history: newHistory(order),
-				config: framework.Config{Servers: servers, Root: "/queue-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}}
+				config: framework.Config{Servers: servers,
+					Root: "/queue-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}}
 			r.run(ctx)
 		})
 	}
@@ -59,7 +61,8 @@ func (r *crowd) run(ctx context.Context) {
 		})
 	}
 	producers.Wait()
-	require.Eventually(r.t, func() bool { _, acked := r.counts(); return acked == rushProducers*rushItems }, 2*time.Minute, 20*time.Millisecond)
+	require.Eventually(r.t, func() bool { _, acked := r.counts(); return acked == rushProducers*rushItems },
+		2*time.Minute, 20*time.Millisecond)
 	stop()
 	consumers.Wait()
 	r.check(r.t)

@@ -18,7 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-var siegeItems = flag.Int("ensemble.items", 1_200, "items of each run under faults on the ensemble; 100,000 take minutes")
+var siegeItems = flag.Int("ensemble.items", 1_200,
+	"items of each run under faults on the ensemble; 100,000 take minutes")
 
 const (
 	siegeProducers = 8
@@ -29,9 +30,10 @@ const (
 	siegePatience  = 10 * time.Minute
 )
 
-// TestNoItemIsLostWhileConsumersDie is the flood on three real servers: links are cut, black-holed and lose replies, sessions
-// expire, servers are killed and started again, consumers are dropped with what they have, and some are processes
-// that are killed. It goes on until nearly all is acknowledged.
+// TestNoItemIsLostWhileConsumersDie is the flood on three real servers: links are cut, black-holed
+// and lose replies, sessions expire, servers are killed and started again, consumers are dropped
+// with what they have, and some are processes that are killed. It goes on until nearly all is
+// acknowledged.
 func TestNoItemIsLostWhileConsumersDie(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{NoFsync: true, HeapMB: 1024, Patience: siegePatience})
 	for _, order := range []Order{Parallel, Strict} {
@@ -81,7 +83,8 @@ func (s *ensembleRun) run() {
 func (s *ensembleRun) open(l *links) (*framework.Client, *Queue[string]) {
 	ctx, cancel := context.WithTimeout(context.Background(), siegePatience)
 	defer cancel()
-	c, err := framework.Connect(ctx, ensembleConfig(l.addrs(), s.root), framework.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := framework.Connect(ctx, ensembleConfig(l.addrs(), s.root),
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(s.t, err)
 	return c, New(c, "/q", Text(), ensembleOptions(s.order)...)
 }
@@ -135,10 +138,12 @@ func (s *ensembleRun) injectFaults() {
 	require.NoError(s.t, s.Await(context.Background()))
 }
 
-// awaitProgress waits until more than so many items are acknowledged, for two sessions at most: on a busy machine, faults that do not wait come faster than the consumers that they
-// replace can connect, and the run does not end.
+// awaitProgress waits until more than so many items are acknowledged, for two sessions at most: on
+// a busy machine, faults that do not wait come faster than the consumers that they replace can
+// connect, and the run does not end.
 func (s *ensembleRun) awaitProgress(before int) {
-	for end := time.Now().Add(2 * siegeTimeout); time.Now().Before(end) && s.t.Context().Err() == nil; pause(s.t.Context(), 20*time.Millisecond) {
+	for end := time.Now().Add(2 * siegeTimeout); time.Now().Before(end) &&
+		s.t.Context().Err() == nil; pause(s.t.Context(), 20*time.Millisecond) {
 		if _, acked := s.counts(); acked > before {
 			return
 		}

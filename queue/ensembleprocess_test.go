@@ -76,7 +76,8 @@ func (s *ensembleRun) replace(i int) {
 	b.startConsumer()
 }
 
-// startConsumer starts a consumer in this process. It is killed by cutting it off for good, so that its session is not closed.
+// startConsumer starts a consumer in this process. It is killed by cutting it off for good, so that
+// its session is not closed.
 func (s *ensembleRun) startConsumer() {
 	l := s.link()
 	c, q := s.open(l)
@@ -105,14 +106,16 @@ func (s *ensembleRun) startConsumer() {
 	s.alive = append(s.alive, b)
 }
 
-// consumerVariable makes the test binary a consumer: the order, the root and the servers, separated by spaces.
+// consumerVariable makes the test binary a consumer: the order, the root and the servers, separated
+// by spaces.
 const consumerVariable = "LOCKSTEP_QUEUE_TEST_CONSUMER"
 
 // startProcess starts a consumer that is a process.
 func (s *ensembleRun) startProcess() {
 	l := s.link()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), consumerVariable+"="+strings.Join(append([]string{string(s.order), s.root}, l.addrs()...), " "))
+	cmd.Env = append(os.Environ(),
+		consumerVariable+"="+strings.Join(append([]string{string(s.order), s.root}, l.addrs()...), " "))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(s.t, err)
@@ -134,8 +137,9 @@ func (s *ensembleRun) startProcess() {
 	s.alive = append(s.alive, b)
 }
 
-// listen keeps the books of another process. It says "start" and the items that it has taken, goes on when it is told so,
-// and says the outcomes of their acknowledgements. What it does not live to say is unknown.
+// listen keeps the books of another process. It says "start" and the items that it has taken, goes
+// on when it is told so, and says the outcomes of their acknowledgements. What it does not live to
+// say is unknown.
 func (s *ensembleRun) listen(out io.Reader, in io.Writer) {
 	open := map[string]bool{}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -184,7 +188,8 @@ func consumeAsProcess(how string) {
 	words := strings.Fields(how)
 	ctx, cancel := context.WithTimeout(context.Background(), siegePatience)
 	defer cancel()
-	c, err := framework.Connect(ctx, ensembleConfig(words[2:], words[1]), framework.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := framework.Connect(ctx, ensembleConfig(words[2:], words[1]),
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		fmt.Println("fault", err)
 		return

@@ -15,15 +15,15 @@ import (
 // envelopeVersion begins every stored item.
 const envelopeVersion = 1
 
-// maxItem is how many bytes an item may have when it is put. Its header may grow later, by attempts and errors, and the item must still fit into a
-// transaction.
+// maxItem is how many bytes an item may have when it is put. Its header may grow later, by attempts
+// and errors, and the item must still fit into a transaction.
 const maxItem = 500_000
 
 // maxDelay is the longest time that an item may be delayed, or may take to expire.
 const maxDelay time.Duration = 10 * 365 * 24 * time.Hour
 
-// envelope is an item as it is stored: one byte of version, the length of the header as a varint, the header as
-// JSON, or no bytes if all its fields are zero, and the payload.
+// envelope is an item as it is stored: one byte of version, the length of the header as a varint,
+// the header as JSON, or no bytes if all its fields are zero, and the payload.
 type envelope struct {
 	header  itemHeader
 	payload []byte
@@ -41,11 +41,13 @@ type itemHeader struct {
 	Unseen int `json:"unseen,omitempty"`
 	// Error is why the last attempt failed.
 	Error string `json:"err,omitempty"`
-	// Raw says that the payload of a dead letter is all that was stored, since that could not be decoded as an item.
+	// Raw says that the payload of a dead letter is all that was stored, since that could not be
+	// decoded as an item.
 	Raw bool `json:"raw,omitempty"`
 	// Trace is the producer's trace context.
 	Trace map[string]string `json:"trace,omitempty"`
-	// Put is the time of the item's put in milliseconds, or 0: then it is the time of its node. See decodeItem.
+	// Put is the time of the item's put in milliseconds, or 0: then it is the time of its node. See
+	// decodeItem.
 	Put int64 `json:"put,omitempty"`
 	// Headers are the producer's own headers.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -96,7 +98,8 @@ func decodeEnvelope(data []byte) (envelope, error) {
 		return envelope{}, fmt.Errorf("%w: it begins with 0", errEnvelope)
 	}
 	if data[0] != envelopeVersion {
-		return envelope{}, fmt.Errorf("%w: item of version %d, this release reads %d", ErrNewer, data[0], envelopeVersion)
+		return envelope{}, fmt.Errorf("%w: item of version %d, this release reads %d", ErrNewer, data[0],
+			envelopeVersion)
 	}
 	length, n := binary.Uvarint(data[1:])
 	if n <= 0 || length > uint64(len(data)-1-n) {
@@ -126,8 +129,8 @@ func decodeHeader(head []byte) (h itemHeader, err error) {
 	return h, nil
 }
 
-// decodeItem is decodeEnvelope for an item that was read with its node's state. It sets the time of the put in the header, since a node that
-// the item is moved to later has another time.
+// decodeItem is decodeEnvelope for an item that was read with its node's state. It sets the time of
+// the put in the header, since a node that the item is moved to later has another time.
 func decodeItem(data []byte, st framework.Stat) (envelope, error) {
 	e, err := decodeEnvelope(data)
 	if err == nil && e.header.Put == 0 {
@@ -142,7 +145,8 @@ func (h itemHeader) enqueuedAt() time.Time { return time.UnixMilli(h.Put) }
 // maxReason bounds what is kept of an error's text.
 const maxReason = 1024
 
-// afterFailure is the envelope after a number of attempts. The last one has failed for a reason, which may be nil.
+// afterFailure is the envelope after a number of attempts. The last one has failed for a reason,
+// which may be nil.
 func (e envelope) afterFailure(attempts int, reason error) envelope {
 	e.header.Attempts, e.header.Unseen, e.header.Error = attempts, 0, ""
 	if reason != nil {

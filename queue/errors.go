@@ -10,49 +10,63 @@ import (
 var (
 	// ErrClosed is returned after the Queue was closed.
 	ErrClosed = errors.New("queue closed")
-	// ErrLost is returned when a delivery is acknowledged or given back after it has ended, with its session,
-	// its lock or its nodes: another consumer may have, or have had, the item.
+	// ErrLost is returned when a delivery is acknowledged or given back after it has ended, with
+	// its session, its lock or its nodes: another consumer may have, or have had, the item.
 	ErrLost = errors.New("delivery lost: another consumer may have the item")
-	// ErrSettled is returned when a delivery was acknowledged or given back before. It is also the cause with which the
-	// context of a settled delivery ends.
+	// ErrSettled is returned when a delivery was acknowledged or given back before. It is also the
+	// cause with which the context of a settled delivery ends.
 	ErrSettled = errors.New("delivery settled")
-	// ErrUnknown is returned when a put, an acknowledgement, a cancellation or a TakeBack was on its way as the context, the session or the Queue ended, and its outcome cannot
-	// be found out. It may have been done.
+	// ErrUnknown is returned when a put, an acknowledgement, a cancellation or a TakeBack was on
+	// its way as the context, the session or the Queue ended, and its outcome cannot be found out.
+	// It may have been done.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrEmpty is returned when the queue has no item, or no item that can be claimed now.
 	ErrEmpty = errors.New("queue is empty")
-	// ErrProcessingTimeout is the cause with which a handler's context in Work ends after the processing timeout
-	// (WithProcessingTimeout), and the reason of the failed attempt.
+	// ErrProcessingTimeout is the cause with which a handler's context in Work ends after the
+	// processing timeout (WithProcessingTimeout), and the reason of the failed attempt.
 	ErrProcessingTimeout = errors.New("processing took too long")
-	// ErrDraining is the cause with which a handler's context in Work ends after the grace (WithGrace).
+	// ErrDraining is the cause with which a handler's context in Work ends after the grace
+	// (WithGrace).
 	ErrDraining = errors.New("consumer is draining: its grace is over")
-	// ErrUnfinished is returned by Work when handlers had not returned at the end of the grace. Their items were given back. Purge returns it
-	// when consumers have given items back as fast as it has removed them.
+	// ErrUnfinished is returned by Work when handlers had not returned at the end of the grace.
+	// Their items were given back. Purge returns it when consumers have given items back as fast as
+	// it has removed them.
 	ErrUnfinished = errors.New("not finished in time")
-	// ErrFull is returned when a bounded queue has no room, or other producers wait for room, and the put does not wait (WithFailWhenFull, PutAsync, Requeue).
+	// ErrFull is returned when a bounded queue has no room, or other producers wait for room, and
+	// the put does not wait (WithFailWhenFull, PutAsync, Requeue).
 	ErrFull = errors.New("queue is full")
-	// ErrBacklog is returned by PutAsync when as many bytes wait to be sent as WithBacklog allows. The item was not put.
+	// ErrBacklog is returned by PutAsync when as many bytes wait to be sent as WithBacklog allows.
+	// The item was not put.
 	ErrBacklog = errors.New("too many bytes wait to be sent")
-	// ErrDuplicate is returned when an item with the same id was put shortly before (WithDedup). The item was not put again.
+	// ErrDuplicate is returned when an item with the same id was put shortly before (WithDedup).
+	// The item was not put again.
 	ErrDuplicate = errors.New("duplicate item")
-	// ErrTaken is returned by Cancel when a consumer has the item now, or had it before. The item was not cancelled.
+	// ErrTaken is returned by Cancel when a consumer has the item now, or had it before. The item
+	// was not cancelled.
 	ErrTaken = errors.New("a consumer has the item")
-	// ErrDone is returned by Cancel when the item has left the queue: it was acknowledged, cancelled, purged, or is a dead letter.
+	// ErrDone is returned by Cancel when the item has left the queue: it was acknowledged,
+	// cancelled, purged, or is a dead letter.
 	ErrDone = errors.New("the item is not in the queue any more")
-	// ErrNotClaimed is returned by TakeBack when the consumer does not have the item any more by this claim: it has settled the item, or has died.
+	// ErrNotClaimed is returned by TakeBack when the consumer does not have the item any more by
+	// this claim: it has settled the item, or has died.
 	ErrNotClaimed = errors.New("the consumer does not have the item any more")
-	// ErrUnknownID is returned by Cancel when the queue does not remember the id: no item was put with it within the time of WithDedup.
+	// ErrUnknownID is returned by Cancel when the queue does not remember the id: no item was put
+	// with it within the time of WithDedup.
 	ErrUnknownID = errors.New("unknown id")
-	// ErrRefused is returned when the servers have refused one of the caller's own operations in a put or an acknowledgement
-	// (WithOps, AckWith). The whole transaction was refused. The error also wraps a *framework.TxError with the operation's index among them.
+	// ErrRefused is returned when the servers have refused one of the caller's own operations in a
+	// put or an acknowledgement (WithOps, AckWith). The whole transaction was refused. The error
+	// also wraps a *framework.TxError with the operation's index among them.
 	ErrRefused = errors.New("an operation of the caller was refused")
-	// ErrMismatch is returned when the queue's record differs from the options of this Queue; see MismatchError.
+	// ErrMismatch is returned when the queue's record differs from the options of this Queue; see
+	// MismatchError.
 	ErrMismatch = errors.New("queue differs from the stored one")
 	// ErrNotQueue is returned when the node at the path is not a queue.
 	ErrNotQueue = errors.New("path is not a queue")
-	// ErrNewer is returned when a newer release has stored the queue, or an item, in a form that this one cannot read.
+	// ErrNewer is returned when a newer release has stored the queue, or an item, in a form that
+	// this one cannot read.
 	ErrNewer = recipe.ErrNewer
-	// ErrCodec is returned when an item cannot be encoded. It is also the reason of dead letters that cannot be decoded.
+	// ErrCodec is returned when an item cannot be encoded. It is also the reason of dead letters
+	// that cannot be decoded.
 	ErrCodec = errors.New("codec")
 	// ErrOption is returned for an invalid argument or option.
 	ErrOption = errors.New("invalid option")

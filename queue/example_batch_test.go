@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// A poll takes what is there, some at a time, and goes on with something else when the queue is empty.
+// A poll takes what is there, some at a time, and goes on with something else when the queue is
+// empty.
 func ExampleQueue_TryTake() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -53,8 +54,9 @@ func ExampleQueue_TryTake() {
 	// nothing now
 }
 
-// Two workers send mails. What fails comes again after a second, two, four and so on, or when the handler says; ten attempts
-// at most. When ctx ends, mails that are being sent may be finished for up to ten seconds.
+// Two workers send mails. What fails comes again after a second, two, four and so on, or when the
+// handler says; ten attempts at most. When ctx ends, mails that are being sent may be finished for
+// up to ten seconds.
 func ExampleQueue_Work() {
 	client, done := connect(context.Background())
 	defer done()

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// Items with one key in order, one at a time, others side by side: strict queues, of which the key chooses one. The reasons are in
-// docs/adr/0043-no-order-per-key.md.
+// Items with one key in order, one at a time, others side by side: strict queues, of which the key
+// chooses one. The reasons are in docs/adr/0043-no-order-per-key.md.
 func ExampleQueue_order_per_key() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -39,7 +39,8 @@ func ExampleQueue_order_per_key() {
 		}
 	}
 
-	// Each process takes from all shards. The locks of the queues spread the shards over the processes.
+	// Each process takes from all shards. The locks of the queues spread the shards over the
+	// processes.
 	var mu sync.Mutex
 	var left, consumers sync.WaitGroup
 	left.Add(9)

@@ -64,7 +64,8 @@ func ExampleWithHeaders() {
 	// Output: hello 7 false
 }
 
-// A result is stored together with the acknowledgement: both or neither, however often the item is worked on.
+// A result is stored together with the acknowledgement: both or neither, however often the item is
+// worked on.
 func ExampleDelivery_AckWith() {
 	ctx := context.Background()
 	client, done := connect(ctx)

@@ -15,7 +15,8 @@ func TestExpiredItemIsDeadLetter(t *testing.T) {
 		a := w.member("a", order, WithCapacity(3), WithFailWhenFull(), WithDedup(time.Hour))
 		require.NoError(t, a.Put(t.Context(), "short", WithExpiry(10*time.Second), WithID("1")))
 		require.NoError(t, a.Put(t.Context(), "long", WithExpiry(time.Hour)))
-		require.NoError(t, a.Put(t.Context(), "delayed", WithExpiry(20*time.Second), WithDelay(12*time.Second), WithPriority(2)))
+		require.NoError(t, a.Put(t.Context(), "delayed", WithExpiry(20*time.Second), WithDelay(12*time.Second),
+			WithPriority(2)))
 		time.Sleep(10 * time.Second)
 		require.ErrorIs(t, a.Put(t.Context(), "x"), ErrFull, "it takes room until a consumer meets it")
 		require.Equal(t, []string{"long"}, a.drain(1))
@@ -92,10 +93,12 @@ func TestInvalidExpiriesAreRefused(t *testing.T) {
 	})
 }
 
-// TestOldDeadLettersAreRemoved by one consumer, a few at a time, and by the next one when it has died.
+// TestOldDeadLettersAreRemoved by one consumer, a few at a time, and by the next one when it has
+// died.
 func TestOldDeadLettersAreRemoved(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		opts := []Option{order, WithMaxAttempts(1), WithDeadExpiry(time.Hour), WithMaxInFlight(100), WithIdleTimeout(24 * time.Hour), segmentSize(200)}
+		opts := []Option{order, WithMaxAttempts(1), WithDeadExpiry(time.Hour), WithMaxInFlight(100),
+			WithIdleTimeout(24 * time.Hour), segmentSize(200)}
 		a, b := w.member("a", opts...), w.member("b", opts...)
 		bury := func(n int) {
 			for range n {

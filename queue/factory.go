@@ -28,7 +28,8 @@ func Make[T any](f *Factory, path string, codec Codec[T], opts ...Option) *Queue
 	return q
 }
 
-// Close closes all queues that the factory has made so far, at the same time; see Queue.Close. It joins their errors.
+// Close closes all queues that the factory has made so far, at the same time; see Queue.Close. It
+// joins their errors.
 func (f *Factory) Close(ctx context.Context) error {
 	f.mu.Lock()
 	closes := f.closes

@@ -42,7 +42,8 @@ func (w *faultPlan) injectFault(link *zktest.Link, kill func()) {
 		time.AfterFunc(timeout+w.upTo(timeout), link.Heal)
 	case 6, 7:
 		w.struck["replies lost"]++
-		w.DropReply(1+w.rand.IntN(4), zktest.Match{Op: zktest.OpMulti, Func: func(r zktest.Request) bool { return len(r.Parts) > 1 }})
+		w.DropReply(1+w.rand.IntN(4),
+			zktest.Match{Op: zktest.OpMulti, Func: func(r zktest.Request) bool { return len(r.Parts) > 1 }})
 	case 8:
 		w.struck["replies lost"]++
 		w.DropReply(1+w.rand.IntN(4), zktest.Match{Path: testPath})

@@ -14,9 +14,10 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestNoItemIsLostUnderFaults lets producers and consumers work while sessions expire, links break, replies are lost,
-// the server restarts and processes are killed. What was put is acknowledged once, nobody else has an item that
-// somebody has, and in a strict queue each producer's items start in order.
+// TestNoItemIsLostUnderFaults lets producers and consumers work while sessions expire, links break,
+// replies are lost, the server restarts and processes are killed. What was put is acknowledged
+// once, nobody else has an item that somebody has, and in a strict queue each producer's items
+// start in order.
 func TestNoItemIsLostUnderFaults(t *testing.T) {
 	seeds := uint64(9)
 	if testing.Short() {
@@ -54,7 +55,8 @@ type worker struct {
 
 func newFaultRun(w *world, order Order, seed uint64) *faultRun {
 	s := &faultRun{history: newHistory(order), hands: 2,
-		faultPlan: &faultPlan{world: w, rand: rand.New(rand.NewPCG(seed, 7)), struck: map[string]int{}, pause: 2500 * time.Millisecond}}
+		faultPlan: &faultPlan{world: w, rand: rand.New(rand.NewPCG(seed, 7)), struck: map[string]int{},
+			pause: 2500 * time.Millisecond}}
 	s.consuming = s.consume
 	return s
 }

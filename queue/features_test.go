@@ -164,7 +164,8 @@ func TestUndecodableItemDoesNotBlockQueue(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put("one")
-		require.NoError(t, a.client.Create(t.Context(), testPath+"/items/0000000000/i-0000000001", []byte{9, 9}, framework.Persistent))
+		require.NoError(t, a.client.Create(t.Context(), testPath+"/items/0000000000/i-0000000001", []byte{9, 9},
+			framework.Persistent))
 		numbers := New(a.client, testPath, JSON[int](), order)
 		defer numbers.Close(context.Background())
 		require.NoError(t, numbers.Put(t.Context(), 7))
@@ -329,7 +330,8 @@ func TestPeekReturnsFirstItem(t *testing.T) {
 	})
 }
 
-// TestNewItemsWakeOneConsumerEach: 50 idle consumers, and the requests that an item makes them send.
+// TestNewItemsWakeOneConsumerEach: 50 idle consumers, and the requests that an item makes them
+// send.
 func TestNewItemsWakeOneConsumerEach(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
@@ -376,10 +378,12 @@ func TestForeignRecordsAreRefused(t *testing.T) {
 func TestInvalidPutOptionsAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		for _, o := range []PutOption{WithPriority(-1), WithPriority(10), WithDelay(-1), WithDelay(maxDelay + 1), WithID(""), WithID(strings.Repeat("x", maxID+1))} {
+		for _, o := range []PutOption{WithPriority(-1), WithPriority(10), WithDelay(-1), WithDelay(maxDelay + 1),
+			WithID(""), WithID(strings.Repeat("x", maxID+1))} {
 			require.ErrorIs(t, a.Put(t.Context(), "x", o), ErrOption)
 		}
-		for _, o := range []Option{WithCapacity(0), WithCapacity(-1), WithMaxAttempts(0), WithDedup(0), WithDedup(time.Millisecond)} {
+		for _, o := range []Option{WithCapacity(0), WithCapacity(-1), WithMaxAttempts(0), WithDedup(0),
+			WithDedup(time.Millisecond)} {
 			require.ErrorIs(t, New(a.client, testPath, Text(), o).Put(t.Context(), "x"), ErrOption)
 		}
 		require.Empty(t, w.Children("/queues"))

@@ -16,9 +16,11 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// fence finds out for one writer whether a transaction with a lost reply was applied, by the writer's own node, the marker <path>/writers/<uuid>. Each transaction
-// sets the marker at the version that the last one left. After a lost reply, fence sets the marker itself at the version from before: if that succeeds, the
-// transaction was not applied and cannot be applied any more (docs/adr/0022-one-writer-and-its-marker.md).
+// fence finds out for one writer whether a transaction with a lost reply was applied, by the
+// writer's own node, the marker <path>/writers/<uuid>. Each transaction sets the marker at the
+// version that the last one left. After a lost reply, fence sets the marker itself at the version
+// from before: if that succeeds, the transaction was not applied and cannot be applied any more
+// (docs/adr/0022-one-writer-and-its-marker.md).
 type fence struct {
 	store   *store
 	marker  string // its node, or ""
@@ -30,10 +32,12 @@ type fence struct {
 
 var errMarkerGone = errors.New("the writer's marker is gone")
 
-// isReady reports whether the marker exists, and has a child of this session. The servers remove a marker without children.
+// isReady reports whether the marker exists, and has a child of this session. The servers remove a
+// marker without children.
 func (f *fence) isReady(s *framework.Session) bool { return f.marker != "" && f.session == s }
 
-// makeMarkerWithChild makes the marker and its ephemeral child. It returns errMarkerGone if the servers have removed the marker.
+// makeMarkerWithChild makes the marker and its ephemeral child. It returns errMarkerGone if the
+// servers have removed the marker.
 func (f *fence) makeMarkerWithChild(ctx context.Context, s *framework.Session) error {
 	if f.marker == "" {
 		if err := f.makeMarker(ctx, s); err != nil {
@@ -59,7 +63,8 @@ func (f *fence) makeMarkerWithChild(ctx context.Context, s *framework.Session) e
 	return nil
 }
 
-// makeMarker makes the marker in a transaction that checks the record: a queue that is being dropped gets no new markers.
+// makeMarker makes the marker in a transaction that checks the record: a queue that is being
+// dropped gets no new markers.
 func (f *fence) makeMarker(ctx context.Context, s *framework.Session) error {
 	writers := f.store.nodes.childPath(writersDir)
 	if f.next == "" {
@@ -96,7 +101,8 @@ func (f *fence) markerOp() framework.Op {
 	return framework.SetOp(f.marker, strconv.AppendInt(nil, f.count+1, 10), f.version)
 }
 
-// neverOps are operations that the servers never apply together: they demand two versions of the marker.
+// neverOps are operations that the servers never apply together: they demand two versions of the
+// marker.
 func (f *fence) neverOps() []framework.Op {
 	return []framework.Op{framework.CheckOp(f.marker, 0), framework.CheckOp(f.marker, 1)}
 }
@@ -110,8 +116,9 @@ func (f *fence) noteApplied() {
 // forgetMarker forgets the marker, which the servers have removed.
 func (f *fence) forgetMarker() { f.marker = "" }
 
-// wasApplied reports whether the last transaction was applied, after its reply was lost. If not, it cannot be applied any more.
-// The error is framework.ErrNoNode if the marker is gone, or says why the outcome remains unknown.
+// wasApplied reports whether the last transaction was applied, after its reply was lost. If not, it
+// cannot be applied any more. The error is framework.ErrNoNode if the marker is gone, or says why
+// the outcome remains unknown.
 func (f *fence) wasApplied(ctx context.Context) (applied bool, err error) {
 	err = recipe.OnSession(ctx, f.store.client, func(s *framework.Session) (err error) {
 		applied, err = f.setMarker(ctx, s)

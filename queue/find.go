@@ -14,24 +14,29 @@ const maxFind = 20_000
 
 // ownNodes are the names of the nodes below a queue's node.
 var ownNodes = []string{
-	itemsDir, ticketsDir, lanesDir, deadDir, laterDir, writersDir, lockDir, roomDir, pausedNode, placesDir, inNode, outNode, idsDir, cancelsDir, claimedNode,
+	itemsDir, ticketsDir, lanesDir, deadDir, laterDir, writersDir, lockDir, roomDir, pausedNode, placesDir, inNode,
+	outNode, idsDir, cancelsDir, claimedNode,
 	droppedNode,
 }
 
-// OwnNodes returns the names of the nodes that a queue keeps below its own. Another queue below it cannot have one of these names.
+// OwnNodes returns the names of the nodes that a queue keeps below its own. Another queue below it
+// cannot have one of these names.
 func OwnNodes() []string { return slices.Clone(ownNodes) }
 
 // HasLayout reports whether a node with these children is a queue.
 func HasLayout(children []string) bool { return recipe.HasQueueLayout(children) }
 
-// Find yields the paths of the queues at and below root, a directory before its children, names in their order. Nothing is written. It does
-// not find queues in Curator's layout. It lists up to a thousand directories in one request.
+// Find yields the paths of the queues at and below root, a directory before its children, names in
+// their order. Nothing is written. It does not find queues in Curator's layout. It lists up to a
+// thousand directories in one request.
 //
-// It yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on. Otherwise an error is the last: it wraps
-// framework.ErrTooLarge when more than 20,000 nodes lie below root, the rest of which is left out.
+// It yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on.
+// Otherwise an error is the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie
+// below root, the rest of which is left out.
 func Find(ctx context.Context, client *framework.Client, root string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for found, err := range recipe.Find(ctx, client, []string{root}, maxFind, recipe.Layout{Recognize: HasLayout, Own: ownNodes}) {
+		for found, err := range recipe.Find(ctx, client, []string{root}, maxFind,
+			recipe.Layout{Recognize: HasLayout, Own: ownNodes}) {
 			if !yield(found.Path, err) {
 				return
 			}

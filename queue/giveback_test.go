@@ -38,8 +38,8 @@ func TestStrictNackDelayIsKept(t *testing.T) {
 	}
 }
 
-// TestStrictNackedItemGoesAlone: not beside what is open, and not before somebody asks for it, whatever is to be
-// claimed ahead: it may be what kills its consumers.
+// TestStrictNackedItemGoesAlone: not beside what is open, and not before somebody asks for it,
+// whatever is to be claimed ahead: it may be what kills its consumers.
 func TestStrictNackedItemGoesAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		opts := []Option{WithOrder(Strict), WithMaxInFlight(3), WithPrefetch(3)}
@@ -85,7 +85,8 @@ func TestStrictNackHoldsUpLaterItems(t *testing.T) {
 	})
 }
 
-// TestStrictDelayedNackHoldsUpOnlyLaterItems: an urgent item goes before it, whether it comes before or after.
+// TestStrictDelayedNackHoldsUpOnlyLaterItems: an urgent item goes before it, whether it comes
+// before or after.
 func TestStrictDelayedNackHoldsUpOnlyLaterItems(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithOrder(Strict), WithIdleTimeout(2*time.Hour))

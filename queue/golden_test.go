@@ -14,9 +14,10 @@ import (
 
 // goldenRecords are the records of the first release: later ones must read them.
 var goldenRecords = map[string]queueRecord{
-	`{"v":2,"recipe":"queue","order":"parallel"}`:                          {Recipe: recordRecipe, Order: Parallel},
-	`{"v":2,"recipe":"queue","order":"strict"}`:                            {Recipe: recordRecipe, Order: Strict},
-	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {Recipe: recordRecipe, Order: Strict, Capacity: 5, Dedup: 60000},
+	`{"v":2,"recipe":"queue","order":"parallel"}`: {Recipe: recordRecipe, Order: Parallel},
+	`{"v":2,"recipe":"queue","order":"strict"}`:   {Recipe: recordRecipe, Order: Strict},
+	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {Recipe: recordRecipe, Order: Strict,
+		Capacity: 5, Dedup: 60000},
 	`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":1000,"max":60000,"factor":2,"jitter":0.5}}`: {Recipe: recordRecipe, Order: Parallel,
 		Retry: &storedRetry{Min: 1000, Max: 60000, Factor: 2, Jitter: 0.5}},
 }
@@ -48,8 +49,8 @@ func TestRecordsOfThisReleaseStayReadable(t *testing.T) {
 	}
 }
 
-// TestQueueNodes: a queue in use has these nodes, with these bytes. What the first release has written, later ones
-// have to read.
+// TestQueueNodes: a queue in use has these nodes, with these bytes. What the first release has
+// written, later ones have to read.
 func TestQueueNodes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithCapacity(100), WithDedup(time.Minute), segmentSize(2))
@@ -123,7 +124,8 @@ var masks = []struct {
 	{regexp.MustCompile(`^writers/[0-9a-f-]{36} container \d+`), "writers/<uuid> container <count>"},
 }
 
-// drawn is the tree below a node, a line for each: the path, the kind and the data. Equal lines are drawn once.
+// drawn is the tree below a node, a line for each: the path, the kind and the data. Equal lines are
+// drawn once.
 func (w *world) drawn(root string) string {
 	var lines []string
 	for _, n := range w.Tree(root) {
@@ -149,7 +151,8 @@ func (w *world) drawn(root string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestQueueOfFirstReleaseIsReadable: these nodes are as the first release has left them, with nobody there.
+// TestQueueOfFirstReleaseIsReadable: these nodes are as the first release has left them, with
+// nobody there.
 func TestQueueOfFirstReleaseIsReadable(t *testing.T) {
 	for _, order := range []Order{Parallel, Strict} {
 		t.Run(string(order), func(t *testing.T) {

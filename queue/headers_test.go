@@ -83,11 +83,14 @@ func TestHeadersAreBounded(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 		// All that is allowed, and each byte takes six as it is stored.
-		require.NoError(t, a.Put(t.Context(), "x", WithHeaders(map[string]string{"k": strings.Repeat("<", maxHeaderBytes-1)})))
-		err := a.PutBatch(t.Context(), names(0, 100), WithHeaders(map[string]string{"k": strings.Repeat("<", maxHeaderBytes-1)}))
+		require.NoError(t, a.Put(t.Context(), "x",
+			WithHeaders(map[string]string{"k": strings.Repeat("<", maxHeaderBytes-1)})))
+		err := a.PutBatch(t.Context(), names(0, 100),
+			WithHeaders(map[string]string{"k": strings.Repeat("<", maxHeaderBytes-1)}))
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		require.ErrorContains(t, err, "a batch of 100 items")
-		require.NoError(t, a.PutBatch(t.Context(), names(0, 100), WithHeaders(map[string]string{"k": strings.Repeat("v", 4000)})))
+		require.NoError(t, a.PutBatch(t.Context(), names(0, 100),
+			WithHeaders(map[string]string{"k": strings.Repeat("v", 4000)})))
 		n, err := a.Len(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 101, n)

@@ -23,7 +23,8 @@ type chainHead struct {
 }
 
 func newChainHead(l *layout, items []string, first framework.Node) *chainHead {
-	h := &chainHead{at: l.segmentOf(items[0]), items: items, first: newClaim(items[0], first), created: first.Stat.Ctime}
+	h := &chainHead{at: l.segmentOf(items[0]), items: items, first: newClaim(items[0], first),
+		created: first.Stat.Ctime}
 	h.first.Data = nil
 	return h
 }

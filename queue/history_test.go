@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// history is what producers and consumers were told of each item. Values begin with their producer's name and a dash,
-// and increase with each producer's puts.
+// history is what producers and consumers were told of each item. Values begin with their
+// producer's name and a dash, and increase with each producer's puts.
 type history struct {
 	order Order
 
@@ -72,7 +72,8 @@ func (l *history) putting(values ...string) {
 	}
 }
 
-// putEnded notes the outcome of a put, which may end by its context or its client, and in no other way.
+// putEnded notes the outcome of a put, which may end by its context or its client, and in no other
+// way.
 func (l *history) putEnded(err error, values ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,17 +92,19 @@ func (l *history) putEnded(err error, values ...string) {
 	}
 }
 
-// takeEnded notes that a Take has failed: it may by its context or its process's end, and in no other way.
+// takeEnded notes that a Take has failed: it may by its context or its process's end, and in no
+// other way.
 func (l *history) takeEnded(ctx context.Context, err error) {
-	if !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, ErrClosed) && !errors.Is(err, framework.ErrClosed) {
+	if !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, ErrClosed) &&
+		!errors.Is(err, framework.ErrClosed) {
 		l.fault("take: %v", err)
 	}
 }
 
 func (l *history) start(d *Delivery[string]) { l.startOf(d.Value, d.Context()) }
 
-// startOf notes a delivery: no other consumer may have the item, and in a strict queue each producer's start in their order.
-// The context of another process's delivery is not known.
+// startOf notes a delivery: no other consumer may have the item, and in a strict queue each
+// producer's start in their order. The context of another process's delivery is not known.
 func (l *history) startOf(v string, standing context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +131,8 @@ func (l *history) startOf(v string, standing context.Context) {
 	l.last[producer] = v
 }
 
-// ackEnded notes the outcome of an acknowledgement, which may come too late, and fail in no other way.
+// ackEnded notes the outcome of an acknowledgement, which may come too late, and fail in no other
+// way.
 func (l *history) ackEnded(v string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,7 +165,8 @@ func (l *history) counts() (put, acked int) {
 	return put, l.acked
 }
 
-// check compares the books of an empty queue: all that was put was acknowledged, and nothing else was delivered.
+// check compares the books of an empty queue: all that was put was acknowledged, and nothing else
+// was delivered.
 func (l *history) check(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()
@@ -183,6 +188,7 @@ func (l *history) check(t *testing.T) {
 }
 
 func (l *history) String() string {
-	return fmt.Sprintf("%d items, %d acknowledged once, %d deliveries repeated, %d lost; outcomes unknown: %d items put, %d acknowledgements",
+	return fmt.Sprintf("%d items, %d acknowledged once, %d deliveries repeated, %d lost; outcomes unknown: %d items "+
+		"put, %d acknowledgements",
 		len(l.items), l.acked, l.again, l.away, l.maybePut, l.maybeAck)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// newHousekeeping returns the tasks of the first consumer in line: moving delayed items, and removing old dead letters. Each runs until its
-// context ends, and then returns an error.
+// newHousekeeping returns the tasks of the first consumer in line: moving delayed items, and
+// removing old dead letters. Each runs until its context ends, and then returns an error.
 func newHousekeeping(cs *consumerSession) []func(context.Context) error {
 	mover := delayMover{cs.store, cs.writer, cs.s, cs.reads}
 	tasks := []func(context.Context) error{mover.moveUntilEnd}
@@ -21,8 +21,9 @@ func newHousekeeping(cs *consumerSession) []func(context.Context) error {
 	return tasks
 }
 
-// delayMover moves delayed items when they are due. They are in <path>/later/<hour>/<second>/i-#, by the ensemble's clock, so that each list is short.
-// A put of a delayed item sets the node <path>/later, which makes the mover look again.
+// delayMover moves delayed items when they are due. They are in <path>/later/<hour>/<second>/i-#,
+// by the ensemble's clock, so that each list is short. A put of a delayed item sets the node
+// <path>/later, which makes the mover look again.
 type delayMover struct {
 	store  *store
 	writer *writer
@@ -93,8 +94,9 @@ func (m delayMover) moveDue(ctx context.Context) (time.Duration, error) {
 // moveBatch is how many items are read, and moved, at a time.
 const moveBatch = 64
 
-// moveItems puts items where they belong now, in order: at the end, into their lanes, or first if they were given back. It passes over
-// items that are gone, or that another consumer moves meanwhile.
+// moveItems puts items where they belong now, in order: at the end, into their lanes, or first if
+// they were given back. It passes over items that are gone, or that another consumer moves
+// meanwhile.
 func (m delayMover) moveItems(ctx context.Context, dir string, items []int64) error {
 	read := make([]chan framework.Node, len(items))
 	for i, k := range items {
@@ -131,7 +133,8 @@ func (m delayMover) moveItems(ctx context.Context, dir string, items []int64) er
 	return nil
 }
 
-// moveRequest moves an item that is due. An item that cannot be read goes to the end, and from there to the dead letters.
+// moveRequest moves an item that is due. An item that cannot be read goes to the end, and from
+// there to the dead letters.
 func (m delayMover) moveRequest(item string, n framework.Node) *writeRequest {
 	e, err := decodeItem(n.Data, n.Stat)
 	to, ops := m.store.nodes.putTarget(e.header.Priority, 0)
@@ -179,8 +182,8 @@ const (
 	expiredPause      = time.Second // until the next round if there are more
 )
 
-// removeExpired removes the oldest dead letters, and returns how long to wait. They are in the order in which they were
-// buried: the first one that has not expired ends the round.
+// removeExpired removes the oldest dead letters, and returns how long to wait. They are in the
+// order in which they were buried: the first one that has not expired ends the round.
 func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 	removed := 0
 	segments, err := d.store.nodes.dead.listSegments(ctx, d.s)
@@ -208,7 +211,8 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 	return d.expiry, nil // of the dead letters that are buried from now on
 }
 
-// removeSome removes the expired dead letters among these. It returns how long to wait until the next one expires, or 0 if all had expired.
+// removeSome removes the expired dead letters among these. It returns how long to wait until the
+// next one expires, or 0 if all had expired.
 func (d deadRemover) removeSome(ctx context.Context, at segmentID, items []int64) (wait time.Duration, err error) {
 	var ops []framework.Op
 	for _, k := range items {

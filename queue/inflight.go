@@ -20,16 +20,20 @@ type Claim struct {
 	ID string
 	// Session is the consumer's session, or 0 if a strict queue has no consumer at present.
 	Session int64
-	// Owner is the identity of the consumer's client (framework.Config.Identity); in a parallel queue its first 128 bytes, and "" for a consumer of an older release.
+	// Owner is the identity of the consumer's client (framework.Config.Identity); in a parallel
+	// queue its first 128 bytes, and "" for a consumer of an older release.
 	Owner string
-	// Host and PID are of the consumer's process, as its place in the line of the consumers describes it; "" and 0 if that cannot be read, or is not among the first 1,000 places.
+	// Host and PID are of the consumer's process, as its place in the line of the consumers
+	// describes it; "" and 0 if that cannot be read, or is not among the first 1,000 places.
 	Host string
 	PID  int
-	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is when the consumer's turn began.
+	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is
+	// when the consumer's turn began.
 	Since time.Time
 	// Put is when the item was put, by the ensemble's clock, or zero if the item could not be read.
 	Put time.Time
-	// Attempt counts from 1 how often the item was claimed, as Delivery.Attempt does. It is 0 if the item cannot be read.
+	// Attempt counts from 1 how often the item was claimed, as Delivery.Attempt does. It is 0 if
+	// the item cannot be read.
 	Attempt int
 	// Data is the codec's bytes, or all that is stored if the item cannot be read.
 	Data []byte
@@ -37,8 +41,10 @@ type Claim struct {
 	ticket string // the node of the claim; "" in a strict queue
 }
 
-// InFlight lists the items that consumers have, chain by chain, with those that they have claimed ahead for their next calls of Take. It changes no node.
-// In a strict queue it also lists items that a consumer has returned and that wait for their next delivery: the servers do not know the difference.
+// InFlight lists the items that consumers have, chain by chain, with those that they have claimed
+// ahead for their next calls of Take. It changes no node. In a strict queue it also lists items
+// that a consumer has returned and that wait for their next delivery: the servers do not know the
+// difference.
 func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
 	st := q.engine.store
 	var claims []Claim
@@ -56,7 +62,8 @@ func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
 	return claims, failure.Wrap("list claims", q.Path(), ignoreAbsent(err))
 }
 
-// claimsByTicket lists the claims of tickets whose items exist. The other tickets still wait for items.
+// claimsByTicket lists the claims of tickets whose items exist. The other tickets still wait for
+// items.
 func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (claims []Claim, err error) {
 	chains, err := st.nodes.listChains(ctx, s)
 	if err != nil {
@@ -73,7 +80,12 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 			if err != nil && !errors.Is(err, framework.ErrNoNode) {
 				return nil, err
 			}
-			slices.SortFunc(names, func(a, b string) int { ka, _ := ticketNumber(a); kb, _ := ticketNumber(b); return int(ka - kb) })
+			slices.SortFunc(names, func(a, b string) int {
+				ka, _ := ticketNumber(a)
+				kb,
+					_ := ticketNumber(b)
+				return int(ka - kb)
+			})
 			var tickets, items []string
 			for _, name := range names {
 				if k, ok := ticketNumber(name); ok {
@@ -102,7 +114,8 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 	return claims, nil
 }
 
-// addProcesses adds the hosts and processes of the consumers to the claims, as far as it may read the line of the consumers.
+// addProcesses adds the hosts and processes of the consumers to the claims, as far as it may read
+// the line of the consumers.
 func (st *store) addProcesses(ctx context.Context, claims []Claim) error {
 	line, err := locks.Inspect(ctx, st.client, st.nodes.childPath(lockDir))
 	if errors.Is(err, framework.ErrNoAuth) {
@@ -193,7 +206,8 @@ func newClaim(node string, item framework.Node) Claim {
 	return c
 }
 
-// itemsAtOnce is how many items are read in one request. Each may have half a megabyte, and an answer is refused beyond 64 MiB.
+// itemsAtOnce is how many items are read in one request. Each may have half a megabyte, and an
+// answer is refused beyond 64 MiB.
 const itemsAtOnce = 32
 
 // readItems reads items in parts.

@@ -21,8 +21,9 @@ type Counts struct {
 	Dead int `json:"dead"`
 }
 
-// Len returns the number of items in the queue, claimed or not, delayed ones included; dead letters do not count. It
-// is exact while there are no puts and takes. It reads more nodes the longer the queue is, but little of each.
+// Len returns the number of items in the queue, claimed or not, delayed ones included; dead letters
+// do not count. It is exact while there are no puts and takes. It reads more nodes the longer the
+// queue is, but little of each.
 func (q *Queue[T]) Len(ctx context.Context) (int, error) {
 	c, err := q.Counts(ctx)
 	return c.Items + c.Delayed, err
@@ -79,7 +80,8 @@ type Item[T any] struct {
 	Value T
 	// Node is the item's node.
 	Node string
-	// Attempts is how often the item was claimed, as far as the queue stores that: a strict queue does not store an item's first claim.
+	// Attempts is how often the item was claimed, as far as the queue stores that: a strict queue
+	// does not store an item's first claim.
 	Attempts   int
 	ID         string
 	Priority   int
@@ -88,8 +90,8 @@ type Item[T any] struct {
 	LastError  string
 }
 
-// Peek returns the first item without a claim. A consumer may have claimed the item. The error wraps ErrEmpty if there is no item, or
-// ErrCodec if the item cannot be decoded.
+// Peek returns the first item without a claim. A consumer may have claimed the item. The error
+// wraps ErrEmpty if there is no item, or ErrCodec if the item cannot be decoded.
 func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 	var node string
 	var e envelope
@@ -131,9 +133,10 @@ func (st *store) peekItem(ctx context.Context, s *framework.Session) (node strin
 	return "", e, ErrEmpty
 }
 
-// Oldest returns when the oldest item was put, by the ensemble's clock. It compares the first items of each priority and of the returned items. The
-// time is zero if the queue is empty. A consumer may have claimed the item. For an item that cannot be read, it is the time at which the item's node
-// was created.
+// Oldest returns when the oldest item was put, by the ensemble's clock. It compares the first items
+// of each priority and of the returned items. The time is zero if the queue is empty. A consumer
+// may have claimed the item. For an item that cannot be read, it is the time at which the item's
+// node was created.
 func (q *Queue[T]) Oldest(ctx context.Context) (time.Time, error) {
 	var oldest time.Time
 	st := q.engine.store
@@ -163,7 +166,8 @@ func (st *store) findOldest(ctx context.Context, s *framework.Session) (oldest t
 	return oldest, nil
 }
 
-// DeadLetter is an item that was given up: its attempts were used up, it could not be decoded, or it has expired (WithExpiry).
+// DeadLetter is an item that was given up: its attempts were used up, it could not be decoded, or
+// it has expired (WithExpiry).
 type DeadLetter struct {
 	// Node is the dead letter's node.
 	Node string
@@ -177,13 +181,15 @@ type DeadLetter struct {
 	Data []byte
 	// Headers are the producer's headers (WithHeaders), or nil.
 	Headers map[string]string
-	// EnqueuedAt is the time of the put, by the ensemble's clock, or zero if the item could not be read.
+	// EnqueuedAt is the time of the put, by the ensemble's clock, or zero if the item could not be
+	// read.
 	EnqueuedAt time.Time
 	// Buried is the time at which the item became a dead letter, by the ensemble's clock.
 	Buried time.Time
 }
 
-// DeadLetters yields the dead letters, the oldest first. It changes no items, but removes empty segments of the dead letters. An error is the last that it yields.
+// DeadLetters yields the dead letters, the oldest first. It changes no items, but removes empty
+// segments of the dead letters. An error is the last that it yields.
 func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
 		for item, err := range q.engine.store.deadItems(ctx) {
@@ -195,7 +201,8 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 			if err != nil {
 				e = envelope{itemHeader{Error: err.Error()}, item.node.Data}
 			}
-			letter := DeadLetter{Node: item.path, ID: e.header.ID, Attempts: e.header.Attempts, Reason: e.header.Error, Data: e.payload,
+			letter := DeadLetter{Node: item.path, ID: e.header.ID, Attempts: e.header.Attempts, Reason: e.header.Error,
+				Data:    e.payload,
 				Headers: e.header.Headers, Buried: item.node.Stat.Ctime}
 			if e.header.Put > 0 {
 				letter.EnqueuedAt = e.header.enqueuedAt()
@@ -207,8 +214,10 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 	}
 }
 
-// Requeue puts dead letters into the queue again, behind the items of the same priority, without their attempts, errors and expiry: the letters at the given nodes, or
-// all. Each is moved in one transaction. It returns the number of letters that it has moved. In a bounded queue without room it stops with ErrFull.
+// Requeue puts dead letters into the queue again, behind the items of the same priority, without
+// their attempts, errors and expiry: the letters at the given nodes, or all. Each is moved in one
+// transaction. It returns the number of letters that it has moved. In a bounded queue without room
+// it stops with ErrFull.
 func (q *Queue[T]) Requeue(ctx context.Context, nodes ...string) (n int, err error) {
 	only := map[string]bool{}
 	for _, node := range nodes {
@@ -246,7 +255,9 @@ func (e *engine) requeueLetter(ctx context.Context, item readItem) (bool, error)
 	}
 	to, ops := e.store.nodes.putTarget(env.header.Priority, 0)
 	to.data = data
-	_, err = e.writer.writeAndWait(ctx, &writeRequest{session: item.session, adds: 1, ops: append(ops, framework.DeleteOp(item.path, item.node.Stat.Version)), items: []newItem{to}})
+	_, err = e.writer.writeAndWait(ctx,
+		&writeRequest{session: item.session, adds: 1,
+			ops: append(ops, framework.DeleteOp(item.path, item.node.Stat.Version)), items: []newItem{to}})
 	if errors.Is(err, framework.ErrNoNode) {
 		return false, nil
 	}
@@ -274,7 +285,8 @@ func (st *store) deadItems(ctx context.Context) iter.Seq2[readItem, error] {
 	}
 }
 
-// eachItem yields the items of a chain in order. On request it removes empty segments before the last one.
+// eachItem yields the items of a chain in order. On request it removes empty segments before the
+// last one.
 func (l segmentChain) eachItem(ctx context.Context, s *framework.Session, removeEmpty bool) iter.Seq2[readItem, error] {
 	return func(yield func(readItem, error) bool) {
 		segments, err := l.listSegments(ctx, s)

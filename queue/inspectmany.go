@@ -26,17 +26,20 @@ type Report struct {
 	Paused bool
 	// Retried is what was seen of the items that have come back.
 	Retried Retried
-	// Held is the item that a consumer has had for the longest time, without its Data; the zero Claim if there is none, or if the queue is strict: the servers do not know when a strict
+	// Held is the item that a consumer has had for the longest time, without its Data; the zero
+	// Claim if there is none, or if the queue is strict: the servers do not know when a strict
 	// queue's items were claimed. Of each priority the first segment that has items was looked at.
 	Held Claim
-	// Err is why the rest is not known, or nil: it wraps ErrNotQueue, ErrNewer or framework.ErrNoAuth.
+	// Err is why the rest is not known, or nil: it wraps ErrNotQueue, ErrNewer or
+	// framework.ErrNoAuth.
 	Err error
 }
 
-// InspectAll reports on the queues at some paths, in their order, and changes nothing. It reads them together: about 20 requests for 1,000 queues with few segments each, and some more if items have
-// come back or consumers have some. A queue that
-// does not exist is reported as Missing. Counts are exact while there are no puts and takes. An error that concerns one queue is in its Report. The returned error
-// concerns all of them: then nothing is known.
+// InspectAll reports on the queues at some paths, in their order, and changes nothing. It reads
+// them together: about 20 requests for 1,000 queues with few segments each, and some more if items
+// have come back or consumers have some. A queue that does not exist is reported as Missing. Counts
+// are exact while there are no puts and takes. An error that concerns one queue is in its Report.
+// The returned error concerns all of them: then nothing is known.
 func InspectAll(ctx context.Context, client *framework.Client, paths ...string) ([]Report, error) {
 	if client == nil {
 		return nil, errors.New("inspect: the client is nil")
@@ -60,7 +63,8 @@ func InspectAll(ctx context.Context, client *framework.Client, paths ...string) 
 		case q.err != nil:
 			reports[i].Err = failure.Wrap("inspect", paths[i], q.err)
 		default:
-			reports[i].Counts, reports[i].Oldest, reports[i].Paused, reports[i].Retried, reports[i].Held = q.counts, q.oldest, q.paused, q.retried, q.held
+			reports[i].Counts, reports[i].Oldest, reports[i].Paused, reports[i].Retried, reports[i].Held = q.counts,
+				q.oldest, q.paused, q.retried, q.held
 		}
 	}
 	return reports, nil
@@ -106,10 +110,12 @@ func (q *queueReading) note(err error) {
 }
 
 func (r *queuesReader) readAll(ctx context.Context) error {
-	if err := recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return s.Sync(ctx, "/") }, failure.IsTransient); err != nil {
+	if err := recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return s.Sync(ctx, "/") },
+		failure.IsTransient); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{r.readRecords, r.listLanes, r.listSegments, r.countItems, r.readOldest, r.listTicketsAndReturned,
+	for _, step := range []func(context.Context) error{r.readRecords, r.listLanes, r.listSegments, r.countItems,
+		r.readOldest, r.listTicketsAndReturned,
 		r.readHeldAndReturned} {
 		if err := step(ctx); err != nil {
 			return err
@@ -238,7 +244,8 @@ type firstItem struct {
 	read  int         // how many of them to read at once
 }
 
-// readOldest reads the first item of each chain. Consumers may have taken it meanwhile: then it reads the next ones, twice as many each time.
+// readOldest reads the first item of each chain. Consumers may have taken it meanwhile: then it
+// reads the next ones, twice as many each time.
 func (r *queuesReader) readOldest(ctx context.Context) error {
 	var open []*firstItem
 	for _, q := range r.queues {
@@ -298,7 +305,8 @@ func (r *queuesReader) listNextItems(ctx context.Context, open []*firstItem) err
 	return nil
 }
 
-// learnFirst takes in the first of some items, and reports whether there was one. read are the first of them.
+// learnFirst takes in the first of some items, and reports whether there was one. read are the
+// first of them.
 func (q *queueReading) learnFirst(items []string, read []framework.Node) bool {
 	for i, item := range read {
 		if errors.Is(item.Err, framework.ErrNoNode) {
@@ -313,7 +321,8 @@ func (q *queueReading) learnFirst(items []string, read []framework.Node) bool {
 		}
 		head := newChainHead(q.nodes, items[i:], item)
 		q.heads = append(q.heads, head)
-		if e, err := decodeItem(item.Data, item.Stat); err == nil && head.at.chain != q.nodes.redo { // readRetried reads the returned items
+		if e, err := decodeItem(item.Data, item.Stat); err == nil && head.at.chain != q.nodes.redo {
+			// readRetried reads the returned items
 			q.retried.learn(items[i], e, item.Stat)
 		}
 		return true
@@ -321,7 +330,8 @@ func (q *queueReading) learnFirst(items []string, read []framework.Node) bool {
 	return false
 }
 
-// listTicketsAndReturned lists the tickets of the first items, and the items that may have come back: returned ones and delayed ones.
+// listTicketsAndReturned lists the tickets of the first items, and the items that may have come
+// back: returned ones and delayed ones.
 func (r *queuesReader) listTicketsAndReturned(ctx context.Context) error {
 	return r.list(ctx, func(q *queueReading) (dirs []string) {
 		if q.strict {
@@ -349,7 +359,8 @@ func (r *queuesReader) listTicketsAndReturned(ctx context.Context) error {
 	})
 }
 
-// readHeldAndReturned reads the tickets, and some of the items that may have come back, in a few rounds.
+// readHeldAndReturned reads the tickets, and some of the items that may have come back, in a few
+// rounds.
 func (r *queuesReader) readHeldAndReturned(ctx context.Context) error {
 	for reads := true; reads; {
 		reads = false
@@ -394,8 +405,10 @@ func putTime(item framework.Node) time.Time {
 	return item.Stat.Ctime.UTC()
 }
 
-// get reads the nodes that paths names for each queue that is there and readable, and hands each queue its own.
-func (r *queuesReader) get(ctx context.Context, paths func(*queueReading) []string, take func(*queueReading, []framework.Node)) error {
+// get reads the nodes that paths names for each queue that is there and readable, and hands each
+// queue its own.
+func (r *queuesReader) get(ctx context.Context, paths func(*queueReading) []string,
+	take func(*queueReading, []framework.Node)) error {
 	var all []string
 	counts := make([]int, len(r.queues))
 	for i, q := range r.queues {
@@ -417,8 +430,10 @@ func (r *queuesReader) get(ctx context.Context, paths func(*queueReading) []stri
 	return nil
 }
 
-// list lists the directories that dirs names for each queue that is there and readable. take gets the names in each, and its number among dirs.
-func (r *queuesReader) list(ctx context.Context, dirs func(*queueReading) []string, take func(q *queueReading, n int, names []string)) error {
+// list lists the directories that dirs names for each queue that is there and readable. take gets
+// the names in each, and its number among dirs.
+func (r *queuesReader) list(ctx context.Context, dirs func(*queueReading) []string,
+	take func(q *queueReading, n int, names []string)) error {
 	var all []string
 	counts := make([]int, len(r.queues))
 	for i, q := range r.queues {

@@ -20,7 +20,8 @@ func TestInspectAllReadsSeveralQueuesAsEachAlone(t *testing.T) {
 			t.Cleanup(func() { _ = q.Close(within(t, time.Minute)) })
 			return q
 		}
-		long, lanes, later, empty := open("/q/long", segmentSize(4)), open("/q/lanes", WithMaxAttempts(1)), open("/q/later"), open("/q/empty")
+		long, lanes, later, empty := open("/q/long", segmentSize(4)), open("/q/lanes", WithMaxAttempts(1)),
+			open("/q/later"), open("/q/empty")
 		for i := range 10 {
 			require.NoError(t, long.Put(t.Context(), fmt.Sprint(i)))
 			time.Sleep(time.Second)
@@ -52,7 +53,8 @@ func TestInspectAllReadsSeveralQueuesAsEachAlone(t *testing.T) {
 
 		require.NoError(t, client.MakeDirs(t.Context(), "/q/vacant/lock"))
 
-		all, err := InspectAll(t.Context(), client, "/q/long", "/q/lanes", "/q/later", "/q/empty", "/q/missing", "/q/foreign", "/q", "/q/vacant")
+		all, err := InspectAll(t.Context(), client, "/q/long", "/q/lanes", "/q/later", "/q/empty", "/q/missing",
+			"/q/foreign", "/q", "/q/vacant")
 		require.NoError(t, err)
 		for i, q := range []*Queue[string]{long, lanes, later, empty, open("/q/missing")} {
 			r := all[i]
@@ -63,7 +65,8 @@ func TestInspectAllReadsSeveralQueuesAsEachAlone(t *testing.T) {
 			require.NoError(t, err)
 			paused, err := q.Paused(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, Report{Path: q.Path(), Missing: q.Path() == "/q/missing", Counts: counts, Oldest: oldest, Paused: paused}, r)
+			require.Equal(t, Report{Path: q.Path(), Missing: q.Path() == "/q/missing", Counts: counts, Oldest: oldest,
+				Paused: paused}, r)
 		}
 		require.Equal(t, Counts{Items: 5}, all[0].Counts)
 		require.Equal(t, Counts{Items: 2, Dead: 2}, all[1].Counts)
@@ -72,7 +75,8 @@ func TestInspectAllReadsSeveralQueuesAsEachAlone(t *testing.T) {
 		require.ErrorIs(t, all[5].Err, ErrNotQueue)
 		require.ErrorContains(t, all[5].Err, "/q/foreign")
 		require.ErrorIs(t, all[6].Err, ErrNotQueue, "it has children and no record")
-		require.Equal(t, Report{Path: "/q/vacant", Missing: true}, all[7], "waiters of a queue that was dropped make it again")
+		require.Equal(t, Report{Path: "/q/vacant", Missing: true}, all[7],
+			"waiters of a queue that was dropped make it again")
 
 		_, err = InspectAll(t.Context(), client, "q")
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
@@ -81,7 +85,8 @@ func TestInspectAllReadsSeveralQueuesAsEachAlone(t *testing.T) {
 	})
 }
 
-// TestInspectAllFollowsItemsThatAreTakenMeanwhile removes the first items between the list and the read.
+// TestInspectAllFollowsItemsThatAreTakenMeanwhile removes the first items between the list and the
+// read.
 func TestInspectAllFollowsItemsThatAreTakenMeanwhile(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", segmentSize(4))
@@ -118,7 +123,9 @@ func TestInspectAllFollowsItemsThatAreTakenMeanwhile(t *testing.T) {
 func TestInspectAllSaysWhatItMayNotRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.member("a").put("x")
-		hidden := New(w.Member(t, "b", framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("b:secret")}}}).Client, "/hidden", Text())
+		hidden := New(w.Member(t, "b",
+			framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("b:secret")}}}).Client,
+			"/hidden", Text())
 		require.NoError(t, hidden.Put(t.Context(), "x"))
 		defer hidden.Close(t.Context())
 		all, err := InspectAll(t.Context(), w.Member(t, "look", config).Client, "/hidden", testPath)

@@ -13,8 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestItemOfTwoDeadConsumersComesAgain: an item that came back from the dead is in a lane. Whoever claims it there may die too,
-// while nobody is idle: then nobody looks at the lanes again unless it is rung.
+// TestItemOfTwoDeadConsumersComesAgain: an item that came back from the dead is in a lane. Whoever
+// claims it there may die too, while nobody is idle: then nobody looks at the lanes again unless it
+// is rung.
 func TestItemOfTwoDeadConsumersComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// These holders do not know yet that somebody has deleted their claim, as one that was stopped would not.
+// These holders do not know yet that somebody has deleted their claim, as one that was stopped
+// would not.
 
 func TestLateAckOfLaneItemIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
@@ -21,7 +22,8 @@ func TestLateAckOfLaneItemIsRefused(t *testing.T) {
 		require.Contains(t, late.Node(), "/lanes/1/")
 		dir := testPath + "/tickets/1/0000000000"
 		require.Len(t, w.Children(dir), 1)
-		_, err := b.client.Multi(t.Context(), framework.DeleteOp(dir+"/"+w.Children(dir)[0], framework.AnyVersion), b.engine.store.nodes.signalRecoverer())
+		_, err := b.client.Multi(t.Context(), framework.DeleteOp(dir+"/"+w.Children(dir)[0], framework.AnyVersion),
+			b.engine.store.nodes.signalRecoverer())
 		require.NoError(t, err)
 		d := b.take()
 		require.Equal(t, "urgent", d.Value)

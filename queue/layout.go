@@ -56,7 +56,8 @@ func (l *layout) childPath(name string) string { return znode.Join(l.path, name)
 
 // laneNamed is the lane with a name.
 func (l *layout) laneNamed(name string) segmentChain {
-	return segmentChain{dir: znode.Join(l.childPath(lanesDir), name), tickets: znode.Join(l.childPath(ticketsDir), name)}
+	return segmentChain{dir: znode.Join(l.childPath(lanesDir), name),
+		tickets: znode.Join(l.childPath(ticketsDir), name)}
 }
 
 // segmentOf is the segment of an item's node.
@@ -76,8 +77,8 @@ func (l *layout) secondDir(t int64) string {
 	return znode.Join(znode.Join(l.childPath(laterDir), formatNumber(t/3600)), formatNumber(t))
 }
 
-// checkExists is refused after the queue was dropped. It goes with each creation of a node below the queue's: waiters for a lock of a
-// dropped queue make the queue's node again, without a record.
+// checkExists is refused after the queue was dropped. It goes with each creation of a node below
+// the queue's: waiters for a lock of a dropped queue make the queue's node again, without a record.
 func (l *layout) checkExists() framework.Op {
 	return framework.CheckOp(l.childPath(itemsDir), framework.AnyVersion)
 }
@@ -97,8 +98,9 @@ func (l *layout) signalDelayed() framework.Op {
 	return framework.SetOp(l.childPath(laterDir), nil, framework.AnyVersion)
 }
 
-// segmentChain is a chain of numbered segments of items below one directory. A queue has the base chain, with the items in the order of their puts; a
-// lane for each priority, and one for returned items; and the dead letters.
+// segmentChain is a chain of numbered segments of items below one directory. A queue has the base
+// chain, with the items in the order of their puts; a lane for each priority, and one for returned
+// items; and the dead letters.
 type segmentChain struct {
 	dir     string
 	tickets string // the directory of its tickets' segments; "" for the dead letters, which have no tickets
@@ -113,7 +115,8 @@ func (l segmentChain) name() string {
 // segment is a segment of the chain.
 func (l segmentChain) segment(n int64) segmentID { return segmentID{l, n} }
 
-// rank orders the chains: items of a higher rank go first. redo is the highest, then the priorities, then the base chain with 0.
+// rank orders the chains: items of a higher rank go first. redo is the highest, then the
+// priorities, then the base chain with 0.
 func (l segmentChain) rank() int64 {
 	name := l.name()
 	if name == redoLane {
@@ -123,7 +126,8 @@ func (l segmentChain) rank() int64 {
 	return priority
 }
 
-// lanePriority reads the name of a priority's lane. A later release may have more priorities than this one.
+// lanePriority reads the name of a priority's lane. A later release may have more priorities than
+// this one.
 func lanePriority(name string) (int64, bool) {
 	n, err := strconv.ParseInt(name, 10, 32)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != name {
@@ -132,8 +136,8 @@ func lanePriority(name string) (int64, bool) {
 	return n, true
 }
 
-// segmentID names a segment of a chain. Writers create items in the last segment, whose directory has the data version 0; a segment is closed by a write
-// to its directory.
+// segmentID names a segment of a chain. Writers create items in the last segment, whose directory
+// has the data version 0; a segment is closed by a write to its directory.
 type segmentID struct {
 	chain segmentChain
 	n     int64

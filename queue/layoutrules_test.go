@@ -20,13 +20,15 @@ import (
 
 const slow = 300 * time.Millisecond
 
-// beforeRequest calls f when the servers have done a member's first request of this kind for a path that begins so, before the member hears of that. A transaction counts if it writes.
+// beforeRequest calls f when the servers have done a member's first request of this kind for a path
+// that begins so, before the member hears of that. A transaction counts if it writes.
 func (w *world) beforeRequest(m *member, op zktest.Op, path string, f func()) {
 	s, err := m.client.Session(w.t.Context())
 	require.NoError(w.t, err)
 	done := make(chan struct{}, 1)
 	stop := w.Observe(func(r zktest.Request) {
-		if r.Session != s.ID() || r.Op != op || !strings.HasPrefix(r.Path, path) || r.Op == zktest.OpMulti && !r.Writes() {
+		if r.Session != s.ID() || r.Op != op || !strings.HasPrefix(r.Path, path) ||
+			r.Op == zktest.OpMulti && !r.Writes() {
 			return
 		}
 		select {
@@ -105,7 +107,8 @@ func TestRecovererNoticesDeadConsumer(t *testing.T) {
 	})
 }
 
-// TestRecoveredItemKeepsAttempts: the item's version is raised between the recoverer's read and its move.
+// TestRecoveredItemKeepsAttempts: the item's version is raised between the recoverer's read and its
+// move.
 func TestRecoveredItemKeepsAttempts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(2)), w.member("b"), w.member("p")
@@ -133,8 +136,8 @@ func TestRecoveredItemKeepsAttempts(t *testing.T) {
 	})
 }
 
-// TestUnsettleableDeliveryIsGivenBack: rule 4. Its item has another version, so it cannot be settled; it is
-// claimed again although its consumer lives on.
+// TestUnsettleableDeliveryIsGivenBack: rule 4. Its item has another version, so it cannot be
+// settled; it is claimed again although its consumer lives on.
 func TestUnsettleableDeliveryIsGivenBack(t *testing.T) {
 	for name, how := range map[string][]PutOption{"parallel": nil, "of a lane": {WithPriority(2)}} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +158,8 @@ func TestUnsettleableDeliveryIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestIdleConsumerSignalsAgain: rule 5. The urgent item comes between its look at the lanes and its ticket, and the recoverer,
-// who has heard of it, has seen nobody idle.
+// TestIdleConsumerSignalsAgain: rule 5. The urgent item comes between its look at the lanes and its
+// ticket, and the recoverer, who has heard of it, has seen nobody idle.
 func TestIdleConsumerSignalsAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("b"), w.member("p")
@@ -170,7 +173,8 @@ func TestIdleConsumerSignalsAgain(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		w.beforeRequest(b, zktest.OpGetChildren2, testPath+"/lanes", func() { // it looks whether there is anything to claim
+		w.beforeRequest(b, zktest.OpGetChildren2, testPath+"/lanes", func() {
+			// it looks whether there is anything to claim
 			w.beforeRequest(b, zktest.OpGetChildren2, testPath+"/lanes", put) // it has joined the line
 		})
 		d := b.take()
@@ -180,8 +184,8 @@ func TestIdleConsumerSignalsAgain(t *testing.T) {
 	})
 }
 
-// TestSegmentIsClosedAndRemovedOnce: a roll that comes late changes nothing, be the next segment there or removed by
-// then; an open segment, or one with items, is not removed.
+// TestSegmentIsClosedAndRemovedOnce: a roll that comes late changes nothing, be the next segment
+// there or removed by then; an open segment, or one with items, is not removed.
 func TestSegmentIsClosedAndRemovedOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", segmentSize(2))
@@ -223,8 +227,8 @@ func TestSegmentOfDeadConsumerIsRemoved(t *testing.T) {
 	})
 }
 
-// TestItemPutBetweenReadsIsNotVoid: the ticket's number is given to an item after the consumer has looked for it
-// and before it asks how many there were.
+// TestItemPutBetweenReadsIsNotVoid: the ticket's number is given to an item after the consumer has
+// looked for it and before it asks how many there were.
 func TestItemPutBetweenReadsIsNotVoid(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("b"), w.member("p")
@@ -263,8 +267,9 @@ func TestStrictAckWithoutLockIsRefused(t *testing.T) {
 	})
 }
 
-// TestStrictReclaimedItemGoesAlone: of what the dead consumer had, the next one claims one item, and none behind it,
-// however many it may have and is asked for. So its death counts for that one alone.
+// TestStrictReclaimedItemGoesAlone: of what the dead consumer had, the next one claims one item,
+// and none behind it, however many it may have and is asked for. So its death counts for that one
+// alone.
 func TestStrictReclaimedItemGoesAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		had      int // by the first
@@ -272,8 +277,10 @@ func TestStrictReclaimedItemGoesAlone(t *testing.T) {
 	}{"others that were claimed before": {3, []int{3, 2, 2}}, "others that were not": {1, []int{3, 1, 1}}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				strict, takeSeveral := WithOrder(Strict), []Option{WithOrder(Strict), WithMaxInFlight(5), WithPrefetch(5)}
-				first, b, last := w.member("first", strict, WithMaxInFlight(c.had)), w.member("b", takeSeveral...), w.member("last", strict)
+				strict, takeSeveral := WithOrder(Strict),
+					[]Option{WithOrder(Strict), WithMaxInFlight(5), WithPrefetch(5)}
+				first, b, last := w.member("first", strict, WithMaxInFlight(c.had)), w.member("b", takeSeveral...),
+					w.member("last", strict)
 				first.put(names(0, 3)...)
 				for range c.had {
 					first.take()
@@ -307,8 +314,9 @@ func TestStrictNackedItemsComeInOrder(t *testing.T) {
 	})
 }
 
-// TestNextSegmentIsMadeBehindTheLastOnly: a consumer has listed the segments before the others of these steps, and found the first one closed after them: another client closes a
-// segment and makes the next one, which is used and removed before the first one, since that has tickets.
+// TestNextSegmentIsMadeBehindTheLastOnly: a consumer has listed the segments before the others of
+// these steps, and found the first one closed after them: another client closes a segment and makes
+// the next one, which is used and removed before the first one, since that has tickets.
 func TestNextSegmentIsMadeBehindTheLastOnly(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
@@ -326,7 +334,8 @@ func TestNextSegmentIsMadeBehindTheLastOnly(t *testing.T) {
 	})
 }
 
-// TestStraySegmentIsClosed: an open segment before the last one keeps no consumer from the items behind it.
+// TestStraySegmentIsClosed: an open segment before the last one keeps no consumer from the items
+// behind it.
 func TestStraySegmentIsClosed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")

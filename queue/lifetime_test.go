@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestTakeContinuesAfterSessionLoss: the wait in line ends with its session's context, which was once told to
-// whoever called Take.
+// TestTakeContinuesAfterSessionLoss: the wait in line ends with its session's context, which was
+// once told to whoever called Take.
 func TestTakeContinuesAfterSessionLoss(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
@@ -48,8 +48,8 @@ func TestTakeContinuesAfterSessionLoss(t *testing.T) {
 	})
 }
 
-// TestTicketWithLostReplyIsGivenBackAtClose: it once lasted until the session ended, and its item was
-// nobody's.
+// TestTicketWithLostReplyIsGivenBackAtClose: it once lasted until the session ended, and its item
+// was nobody's.
 func TestTicketWithLostReplyIsGivenBackAtClose(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
@@ -101,7 +101,8 @@ func TestConcurrentClose(t *testing.T) {
 	})
 }
 
-// stopped is the clock of a process that is stopped: when it goes on, time has passed, and no timer has fired yet.
+// stopped is the clock of a process that is stopped: when it goes on, time has passed, and no timer
+// has fired yet.
 type stopped struct {
 	clock.Clock
 	ahead atomic.Int64
@@ -126,8 +127,8 @@ func TestDeliveryContextEndsAtOnceAfterProcessPause(t *testing.T) {
 	})
 }
 
-// TestEndedDeliveryIsNotHandedOutAfterProcessPause: it was claimed ahead. The process goes on, and calls Take before any of its
-// alarms has rung.
+// TestEndedDeliveryIsNotHandedOutAfterProcessPause: it was claimed ahead. The process goes on, and
+// calls Take before any of its alarms has rung.
 func TestEndedDeliveryIsNotHandedOutAfterProcessPause(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		clock := &stopped{Clock: framework.TimeClock()}

@@ -108,7 +108,8 @@ func (s slowCodec) Decode(data []byte) (string, error) {
 	return s.Codec.Decode(data)
 }
 
-// TestSlowCodecDoesNotBlockOthers: neither acknowledgements nor puts wait for the items that were claimed ahead.
+// TestSlowCodecDoesNotBlockOthers: neither acknowledgements nor puts wait for the items that were
+// claimed ahead.
 func TestSlowCodecDoesNotBlockOthers(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		w.member("p", order).put(names(0, 60)...)
@@ -132,7 +133,8 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 		for i := range items {
 			p.put(fmt.Sprintf("%02d", i) + strings.Repeat("x", size))
 		}
-		a := w.member("a", order, WithMaxInFlight(50), WithPrefetch(49), WithPrefetchBytes(most), WithIdleTimeout(time.Hour))
+		a := w.member("a", order, WithMaxInFlight(50), WithPrefetch(49), WithPrefetchBytes(most),
+			WithIdleTimeout(time.Hour))
 		a.ack(a.take())
 		time.Sleep(time.Second)
 		kept := func() (bytes int) {

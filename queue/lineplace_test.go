@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestConsumerLeavesLineAfterItHasGivenBack: rule 3. The recoverer would miss a ticket that goes later than its consumer's place.
+// TestConsumerLeavesLineAfterItHasGivenBack: rule 3. The recoverer would miss a ticket that goes
+// later than its consumer's place.
 func TestConsumerLeavesLineAfterItHasGivenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer"), w.member("b"), w.member("p")

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var floodItems = flag.Int("flood.items", 16_000, "how many items each flood has, half with -short; 1,000,000 take minutes")
+var floodItems = flag.Int("flood.items", 16_000,
+	"how many items each flood has, half with -short; 1,000,000 take minutes")
 
 func floodSize() int {
 	if testing.Short() {
@@ -25,9 +26,9 @@ const (
 	floodBatch     = 250 // items of one put
 )
 
-// TestNoItemIsLostUnderLoad is a fault run with many items: they are put in batches, and the queue grows deep while it is
-// taken from by consumers that claim ahead and acknowledge many at once, until its bound is reached. Some batches are urgent. It rages until
-// nearly all is acknowledged.
+// TestNoItemIsLostUnderLoad is a fault run with many items: they are put in batches, and the queue
+// grows deep while it is taken from by consumers that claim ahead and acknowledge many at once,
+// until its bound is reached. Some batches are urgent. It rages until nearly all is acknowledged.
 func TestNoItemIsLostUnderLoad(t *testing.T) {
 	for _, order := range []Order{Parallel, Strict} {
 		t.Run(string(order), func(t *testing.T) {
@@ -72,10 +73,12 @@ func (s *faultRun) putManyAtOnce() {
 	s.t.Logf("%v; %v of virtual time", s.faultPlan, time.Since(began).Round(time.Second))
 }
 
-// requireRoom requires that an empty queue takes as many items as its bound says, and no more, and removes them.
+// requireRoom requires that an empty queue takes as many items as its bound says, and no more, and
+// removes them.
 func (s *faultRun) requireRoom(m *member, capacity int) {
 	for from := 0; from < capacity; from += maxBatch {
-		require.NoError(s.t, m.PutBatch(within(s.t, time.Minute), names(from, min(capacity, from+maxBatch))), "room was lost")
+		require.NoError(s.t, m.PutBatch(within(s.t, time.Minute), names(from, min(capacity, from+maxBatch))),
+			"room was lost")
 	}
 	refusing := s.member("refusing", WithOrder(s.order), WithFailWhenFull())
 	require.ErrorIs(s.t, refusing.Put(s.t.Context(), "x"), ErrFull)

@@ -10,8 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// A consumer that waits for an item has its ticket before the item is put. If it ends, nobody has had that item: its
-// attempts count from one, and while nobody else was there it comes in its place.
+// A consumer that waits for an item has its ticket before the item is put. If it ends, nobody has
+// had that item: its attempts count from one, and while nobody else was there it comes in its
+// place.
 
 func TestItemForDepartedConsumerCountsNoAttempt(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, m *member){
@@ -68,8 +69,9 @@ func TestItemForDeadConsumerCountsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestItemPutAsItsTicketGoesCountsNoAttempt: one transaction of another consumer has put the item and given up its ticket. The recoverer is
-// faster than that consumer, which would look for the item then.
+// TestItemPutAsItsTicketGoesCountsNoAttempt: one transaction of another consumer has put the item
+// and given up its ticket. The recoverer is faster than that consumer, which would look for the
+// item then.
 func TestItemPutAsItsTicketGoesCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, other := w.member("recoverer", WithMaxInFlight(1)), w.member("other").client
@@ -80,8 +82,10 @@ func TestItemPutAsItsTicketGoesCountsNoAttempt(t *testing.T) {
 		tickets := testPath + "/tickets/items/0000000000/t-other-"
 		_, err = other.Multi(t.Context(), framework.CreateOp(tickets, nil, framework.EphemeralSequential))
 		require.NoError(t, err)
-		_, err = other.Multi(t.Context(), framework.CreateOp(testPath+"/items/0000000000/i-", data, framework.PersistentSequential),
-			framework.DeleteOp(tickets+"0000000001", framework.AnyVersion), framework.SetOp(testPath+"/tickets", nil, framework.AnyVersion))
+		_, err = other.Multi(t.Context(),
+			framework.CreateOp(testPath+"/items/0000000000/i-", data, framework.PersistentSequential),
+			framework.DeleteOp(tickets+"0000000001", framework.AnyVersion),
+			framework.SetOp(testPath+"/tickets", nil, framework.AnyVersion))
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		recoverer.ack(busy)

@@ -47,8 +47,10 @@ func TestPutWithOpsIsAtomic(t *testing.T) {
 		err := a.Put(t.Context(), "second", WithOps(node("c"), node("b")), WithID("2"))
 		requireRefused(t, err, 1, "/own-b", framework.ErrNodeExists)
 		w.requireNode("c", false)
-		require.ErrorIs(t, a.Put(t.Context(), "again", WithOps(node("b")), WithID("1")), ErrDuplicate, "whatever the operation says")
-		require.NoError(t, a.Put(t.Context(), "urgent", WithOps(node("c")), WithID("2"), WithPriority(3)), "the id was not remembered")
+		require.ErrorIs(t, a.Put(t.Context(), "again", WithOps(node("b")), WithID("1")), ErrDuplicate,
+			"whatever the operation says")
+		require.NoError(t, a.Put(t.Context(), "urgent", WithOps(node("c")), WithID("2"), WithPriority(3)),
+			"the id was not remembered")
 		require.NoError(t, a.PutBatch(t.Context(), []string{"third"}, WithOps(node("d")), WithDelay(time.Second)))
 		require.ErrorIs(t, a.Put(t.Context(), "too many", WithOps(node("e"))), ErrFull)
 		w.requireNode("e", false)
@@ -158,7 +160,8 @@ func TestReopenedDeliveryMakesRoomWhenLost(t *testing.T) {
 		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 		p.put("x")
 		d := a.take()
-		requireRefused(t, d.AckWith(t.Context(), framework.CheckOp("/none", framework.AnyVersion)), 0, "/none", framework.ErrNoNode)
+		requireRefused(t, d.AckWith(t.Context(), framework.CheckOp("/none", framework.AnyVersion)), 0, "/none",
+			framework.ErrNoNode)
 		_, err := p.Purge(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, p.client.Delete(t.Context(), d.item.ticket, framework.AnyVersion)) // its ticket
@@ -193,8 +196,11 @@ func TestAckWithRefusedAtCloseGivesItemBack(t *testing.T) {
 // TestGuardIsRefusedAfterRedelivery by the servers, however late it is sent.
 func TestGuardIsRefusedAfterRedelivery(t *testing.T) {
 	ends := map[string]func(m *member, d *Delivery[string]){
-		"nack":    func(m *member, d *Delivery[string]) { require.NoError(m.t, d.Nack(m.t.Context(), 0, nil)) },
-		"later":   func(m *member, d *Delivery[string]) { require.NoError(m.t, d.Nack(m.t.Context(), time.Second, nil)) },
+		"nack": func(m *member, d *Delivery[string]) { require.NoError(m.t, d.Nack(m.t.Context(), 0, nil)) },
+		"later": func(m *member,
+			d *Delivery[string]) {
+			require.NoError(m.t, d.Nack(m.t.Context(), time.Second, nil))
+		},
 		"close":   func(m *member, d *Delivery[string]) { require.NoError(m.t, m.Close(m.t.Context())) },
 		"session": func(m *member, d *Delivery[string]) { m.link.BlackHole(true, true) },
 	}
@@ -205,7 +211,8 @@ func TestGuardIsRefusedAfterRedelivery(t *testing.T) {
 				a.put("x")
 				d := a.take()
 				guard, token := d.Guard(), d.Token()
-				late := primitives.When(guard, func() error { return nil }) // as one that was asked before and is on its way
+				// as one that was asked before and is on its way
+				late := primitives.When(guard, func() error { return nil })
 				_, err := b.client.Multi(t.Context(), guard, node("a"))
 				require.NoError(t, err)
 				end(a, d)

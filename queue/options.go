@@ -28,7 +28,8 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// defaultSegmentSize is how many items a segment takes before the next one is opened: a list of it has about 60 kB.
+// defaultSegmentSize is how many items a segment takes before the next one is opened: a list of it
+// has about 60 kB.
 const defaultSegmentSize = 4000
 
 // Option changes how a Queue works. If it returns an error, each call of the Queue does.
@@ -50,7 +51,8 @@ type settings struct {
 }
 
 func defaultSettings() settings {
-	return settings{record: queueRecord{Recipe: recordRecipe}, segmentSize: defaultSegmentSize, idleTimeout: DefaultIdleTimeout,
+	return settings{record: queueRecord{Recipe: recordRecipe}, segmentSize: defaultSegmentSize,
+		idleTimeout:   DefaultIdleTimeout,
 		prefetchBytes: DefaultPrefetchBytes, backlog: DefaultBacklog}
 }
 
@@ -65,8 +67,8 @@ func (s *settings) windowSize(o Order) int {
 	return DefaultMaxInFlight
 }
 
-// WithOrder sets the order that the queue keeps. Default: the stored one; Parallel if the queue is made now. The calls fail with
-// ErrMismatch if another order is stored.
+// WithOrder sets the order that the queue keeps. Default: the stored one; Parallel if the queue is
+// made now. The calls fail with ErrMismatch if another order is stored.
 func WithOrder(o Order) Option {
 	return func(s *settings) error {
 		if !o.isKnown() {
@@ -78,7 +80,8 @@ func WithOrder(o Order) Option {
 }
 
 // WithMaxInFlight bounds the open deliveries of this Queue: claimed, handed out or not, and not yet
-// acknowledged or returned. After a crash at most n items are delivered again. Default: 16 in a parallel queue, 1 in a strict one.
+// acknowledged or returned. After a crash at most n items are delivered again. Default: 16 in a
+// parallel queue, 1 in a strict one.
 func WithMaxInFlight(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 {
@@ -89,8 +92,9 @@ func WithMaxInFlight(n int) Option {
 	}
 }
 
-// WithPrefetch lets this Queue claim up to n items ahead of the calls of Take, within WithMaxInFlight, so that the
-// next Take does not wait for the servers. Other consumers do not get these items meanwhile. Default 0.
+// WithPrefetch lets this Queue claim up to n items ahead of the calls of Take, within
+// WithMaxInFlight, so that the next Take does not wait for the servers. Other consumers do not get
+// these items meanwhile. Default 0.
 func WithPrefetch(n int) Option {
 	return func(s *settings) error {
 		if n < 0 {
@@ -101,8 +105,9 @@ func WithPrefetch(n int) Option {
 	}
 }
 
-// WithPrefetchBytes bounds the bytes of prefetched items: beyond n, this Queue claims no items ahead. The consumer of a
-// strict queue also reads ahead, at most n bytes of each chain. Default 8 MiB.
+// WithPrefetchBytes bounds the bytes of prefetched items: beyond n, this Queue claims no items
+// ahead. The consumer of a strict queue also reads ahead, at most n bytes of each chain. Default 8
+// MiB.
 func WithPrefetchBytes(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 {
@@ -113,8 +118,8 @@ func WithPrefetchBytes(n int) Option {
 	}
 }
 
-// WithBacklog bounds the bytes that wait to be sent, or for an answer, when PutAsync is called: a call beyond fails with
-// ErrBacklog. Default 64 MiB.
+// WithBacklog bounds the bytes that wait to be sent, or for an answer, when PutAsync is called: a
+// call beyond fails with ErrBacklog. Default 64 MiB.
 func WithBacklog(bytes int) Option {
 	return func(s *settings) error {
 		if bytes <= 0 {
@@ -125,8 +130,9 @@ func WithBacklog(bytes int) Option {
 	}
 }
 
-// WithIdleTimeout sets how long this Queue keeps prefetched items after the last call of Take, and how long it remains a consumer
-// without open deliveries. The Queue of a strict queue keeps both, with the lock, while a delivery is open. Default 5 s.
+// WithIdleTimeout sets how long this Queue keeps prefetched items after the last call of Take, and
+// how long it remains a consumer without open deliveries. The Queue of a strict queue keeps both,
+// with the lock, while a delivery is open. Default 5 s.
 func WithIdleTimeout(d time.Duration) Option {
 	return func(s *settings) error {
 		if d <= 0 {
@@ -137,8 +143,8 @@ func WithIdleTimeout(d time.Duration) Option {
 	}
 }
 
-// WithMaxAttempts makes an item a dead letter after n attempts that ended without an acknowledgement. Default: any number of
-// attempts.
+// WithMaxAttempts makes an item a dead letter after n attempts that ended without an
+// acknowledgement. Default: any number of attempts.
 func WithMaxAttempts(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 {
@@ -149,9 +155,10 @@ func WithMaxAttempts(n int) Option {
 	}
 }
 
-// WithCapacity bounds the items in the queue, over all producers; dead letters do not count. Default: the stored bound;
-// unbounded if the queue is made now. The calls fail with ErrMismatch if another capacity is stored; see SetCapacity. A Put
-// without room waits, in line with those of other processes.
+// WithCapacity bounds the items in the queue, over all producers; dead letters do not count.
+// Default: the stored bound; unbounded if the queue is made now. The calls fail with ErrMismatch if
+// another capacity is stored; see SetCapacity. A Put without room waits, in line with those of
+// other processes.
 func WithCapacity(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 || n > maxCapacity {
@@ -162,7 +169,8 @@ func WithCapacity(n int) Option {
 	}
 }
 
-// WithFailWhenFull makes a Put into a bounded queue without room fail with ErrFull instead of waiting.
+// WithFailWhenFull makes a Put into a bounded queue without room fail with ErrFull instead of
+// waiting.
 func WithFailWhenFull() Option {
 	return func(s *settings) error {
 		s.failWhenFull = true
@@ -170,10 +178,11 @@ func WithFailWhenFull() Option {
 	}
 }
 
-// WithDedup makes the queue remember the ids of items (WithID) for at least d after their puts. Another put of such an
-// id fails with ErrDuplicate. The queue may remember an id for up to twice as long, and longer without puts. Default: the stored time;
-// no ids if the queue is made now. The calls fail with ErrMismatch if another time is stored; see SetDedup. Up to about two million
-// ids may be put in that time.
+// WithDedup makes the queue remember the ids of items (WithID) for at least d after their puts.
+// Another put of such an id fails with ErrDuplicate. The queue may remember an id for up to twice
+// as long, and longer without puts. Default: the stored time; no ids if the queue is made now. The
+// calls fail with ErrMismatch if another time is stored; see SetDedup. Up to about two million ids
+// may be put in that time.
 func WithDedup(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < time.Second {
@@ -184,22 +193,25 @@ func WithDedup(d time.Duration) Option {
 	}
 }
 
-// WithRetry sets how long an item waits after a failed attempt: in Work, and in Nack without a delay. Times are
-// kept in milliseconds, and rounded up to seconds in a parallel queue. The items of a lost consumer come again at once.
-// Default: the stored policy; none if the queue is made now: then Nack does not wait, and Work as WithPauses says. The calls fail with ErrMismatch if another policy is stored.
+// WithRetry sets how long an item waits after a failed attempt: in Work, and in Nack without a
+// delay. Times are kept in milliseconds, and rounded up to seconds in a parallel queue. The items
+// of a lost consumer come again at once. Default: the stored policy; none if the queue is made now:
+// then Nack does not wait, and Work as WithPauses says. The calls fail with ErrMismatch if another
+// policy is stored.
 func WithRetry(p RetryPolicy) Option {
 	return func(s *settings) error {
 		p, err := p.withDefaults()
 		if err != nil {
 			return err
 		}
-		s.record.Retry = &storedRetry{Min: p.Min.Milliseconds(), Max: p.Max.Milliseconds(), Factor: p.Factor, Jitter: p.Jitter}
+		s.record.Retry = &storedRetry{Min: p.Min.Milliseconds(), Max: p.Max.Milliseconds(), Factor: p.Factor,
+			Jitter: p.Jitter}
 		return nil
 	}
 }
 
-// WithDropExpired makes this Queue remove expired items (WithExpiry) instead of making them dead letters. Give it to all
-// consumers of a queue.
+// WithDropExpired makes this Queue remove expired items (WithExpiry) instead of making them dead
+// letters. Give it to all consumers of a queue.
 func WithDropExpired() Option {
 	return func(s *settings) error {
 		s.dropExpired = true
@@ -207,8 +219,9 @@ func WithDropExpired() Option {
 	}
 }
 
-// WithDeadExpiry removes dead letters that are older than d, by the ensemble's clock, some time after. The first consumer
-// in line removes them, if its Queue has this option: give it to all. Default: dead letters stay.
+// WithDeadExpiry removes dead letters that are older than d, by the ensemble's clock, some time
+// after. The first consumer in line removes them, if its Queue has this option: give it to all.
+// Default: dead letters stay.
 func WithDeadExpiry(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < time.Second {
@@ -229,8 +242,8 @@ type putSettings struct {
 // PutOption changes how an item is put. If it returns an error, the put does.
 type PutOption func(*putSettings) error
 
-// WithPriority puts the item before all of lower priorities, from 0, the default, to MaxPriority. Items of one priority stay
-// in order.
+// WithPriority puts the item before all of lower priorities, from 0, the default, to MaxPriority.
+// Items of one priority stay in order.
 func WithPriority(n int) PutOption {
 	return func(p *putSettings) error {
 		if n < 0 || n > MaxPriority {
@@ -241,8 +254,9 @@ func WithPriority(n int) PutOption {
 	}
 }
 
-// WithDelay delays the item for at least d, from 0 to 10 years, by the ensemble's clock, rounded up to a second. Then the first consumer in line moves it behind the
-// items of its priority; without a consumer it waits longer. Meanwhile it counts in Len, and takes room in a bounded queue.
+// WithDelay delays the item for at least d, from 0 to 10 years, by the ensemble's clock, rounded up
+// to a second. Then the first consumer in line moves it behind the items of its priority; without a
+// consumer it waits longer. Meanwhile it counts in Len, and takes room in a bounded queue.
 func WithDelay(d time.Duration) PutOption {
 	return func(p *putSettings) error {
 		if d < 0 || d > maxDelay {
@@ -253,10 +267,12 @@ func WithDelay(d time.Duration) PutOption {
 	}
 }
 
-// WithExpiry expires the item d after its put, from 1 s to 10 years, by the ensemble's clock as a consumer estimates it. An expired item is not handed out any more,
-// also if it was handed out before and has come back. The consumer that finds it makes it a dead letter with the reason
-// "expired", or removes it (WithDropExpired). That is no attempt. Until a consumer finds it, an expired item stays in the
-// queue and takes room in a bounded one. An open delivery continues. A dead letter that is requeued does not expire again.
+// WithExpiry expires the item d after its put, from 1 s to 10 years, by the ensemble's clock as a
+// consumer estimates it. An expired item is not handed out any more, also if it was handed out
+// before and has come back. The consumer that finds it makes it a dead letter with the reason
+// "expired", or removes it (WithDropExpired). That is no attempt. Until a consumer finds it, an
+// expired item stays in the queue and takes room in a bounded one. An open delivery continues. A
+// dead letter that is requeued does not expire again.
 func WithExpiry(d time.Duration) PutOption {
 	return func(p *putSettings) error {
 		if d < time.Second || d > maxDelay {
@@ -267,9 +283,11 @@ func WithExpiry(d time.Duration) PutOption {
 	}
 }
 
-// WithOps puts the item together with the caller's own operations, in one transaction: all of it happens, or no part. If the servers
-// refuse one of them, the put fails with ErrRefused. They must not touch the queue's nodes. If the queue has to send the put
-// again, it sends them again; it does so only if the put was not done. So they happen once, like the put. A put of a batch does them once.
+// WithOps puts the item together with the caller's own operations, in one transaction: all of it
+// happens, or no part. If the servers refuse one of them, the put fails with ErrRefused. They must
+// not touch the queue's nodes. If the queue has to send the put again, it sends them again; it does
+// so only if the put was not done. So they happen once, like the put. A put of a batch does them
+// once.
 func WithOps(ops ...framework.Op) PutOption {
 	return func(p *putSettings) error {
 		if err := checkOps("WithOps", ops); err != nil {
@@ -290,28 +308,31 @@ func checkOps(what string, ops []framework.Op) error {
 	return nil
 }
 
-// WithHeaders puts up to 64 headers with the item: the producer's own names and values, up to 16,384 bytes together. Each
-// delivery and dead letter of the item shows them. Names are not empty, and both are UTF-8. Trace context is kept apart: a header does
-// not replace it.
+// WithHeaders puts up to 64 headers with the item: the producer's own names and values, up to
+// 16,384 bytes together. Each delivery and dead letter of the item shows them. Names are not empty,
+// and both are UTF-8. Trace context is kept apart: a header does not replace it.
 func WithHeaders(headers map[string]string) PutOption {
 	return func(p *putSettings) error {
 		size := 0
 		for name, value := range headers {
 			if name == "" || !utf8.ValidString(name) || !utf8.ValidString(value) {
-				return fmt.Errorf("%w: WithHeaders: %.80q: %.80q, want a name that is not empty, and UTF-8", ErrOption, name, value)
+				return fmt.Errorf("%w: WithHeaders: %.80q: %.80q, want a name that is not empty, and UTF-8",
+					ErrOption, name, value)
 			}
 			size += len(name) + len(value)
 		}
 		if len(headers) > maxHeaders || size > maxHeaderBytes {
-			return fmt.Errorf("%w: WithHeaders: %d headers of %d bytes, at most %d of %d", ErrOption, len(headers), size, maxHeaders, maxHeaderBytes)
+			return fmt.Errorf("%w: WithHeaders: %d headers of %d bytes, at most %d of %d", ErrOption, len(headers),
+				size, maxHeaders, maxHeaderBytes)
 		}
 		p.header.Headers = headers
 		return nil
 	}
 }
 
-// WithID gives the item an id of 1 to 1,024 bytes. A queue with WithDedup refuses another item with the same id for a time, with ErrDuplicate. In a queue that does not
-// remember ids the put fails with ErrOption, since the id would have no effect. A batch of several items cannot have an id.
+// WithID gives the item an id of 1 to 1,024 bytes. A queue with WithDedup refuses another item with
+// the same id for a time, with ErrDuplicate. In a queue that does not remember ids the put fails
+// with ErrOption, since the id would have no effect. A batch of several items cannot have an id.
 func WithID(id string) PutOption {
 	return func(p *putSettings) error {
 		p.header.ID = id

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// parallelOrder claims items by tickets: ticket k of a segment claims item k, in the lanes and in the base chain alike
-// (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
+// parallelOrder claims items by tickets: ticket k of a segment claims item k, in the lanes and in
+// the base chain alike (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
 type parallelOrder struct {
 	cs      *consumerSession
 	views   *segmentViews
@@ -24,7 +24,8 @@ type parallelOrder struct {
 }
 
 func newParallelOrder(cs *consumerSession) *parallelOrder {
-	return &parallelOrder{cs, newSegmentViews(cs.store.nodes, cs.s, cs.id, cs.claims.size, cs.segmentPassed), map[string]bool{}}
+	return &parallelOrder{cs, newSegmentViews(cs.store.nodes, cs.s, cs.id, cs.claims.size, cs.segmentPassed),
+		map[string]bool{}}
 }
 
 // claimItems draws as many tickets as are wanted.
@@ -41,7 +42,8 @@ func (p *parallelOrder) claimItems() error {
 	}, func() { p.cs.releaseAhead(p.cs.settings.idleTimeout) })
 }
 
-// recoverItems makes the first consumer in line the recoverer, and the mover of delayed items, until the lease ends.
+// recoverItems makes the first consumer in line the recoverer, and the mover of delayed items,
+// until the lease ends.
 func (p *parallelOrder) recoverItems(lease *locks.Lease, ready func()) {
 	ctx, cancel := context.WithCancelCause(lease.Context())
 	defer cancel(nil)
@@ -49,7 +51,8 @@ func (p *parallelOrder) recoverItems(lease *locks.Lease, ready func()) {
 	for _, task := range newHousekeeping(p.cs) {
 		p.cs.tasks.Start(func() { p.cs.endOnError(task(ctx)) })
 	}
-	r := &recoverer{store: p.cs.store, writer: p.cs.writer, s: p.cs.s, views: p.views, lease: lease, ctx: ctx, tasks: &p.cs.tasks,
+	r := &recoverer{store: p.cs.store, writer: p.cs.writer, s: p.cs.s, views: p.views, lease: lease, ctx: ctx,
+		tasks:        &p.cs.tasks,
 		removeIfDone: p.cs.removeIfDone, again: make(chan struct{}, 1), stopWatches: func() {}}
 	err := r.recoverUntilEnd(ready)
 	if ctx.Err() != nil {
@@ -58,7 +61,8 @@ func (p *parallelOrder) recoverItems(lease *locks.Lease, ready func()) {
 	p.cs.endOnError(err)
 }
 
-// drawTickets draws tickets for n claims, after a read of the lanes if they are stale. The claims continue in the background.
+// drawTickets draws tickets for n claims, after a read of the lanes if they are stale. The claims
+// continue in the background.
 func (p *parallelOrder) drawTickets(ctx context.Context, n int) {
 	for n > 0 {
 		if err := p.views.refreshIfStale(ctx); err != nil {
@@ -71,7 +75,8 @@ func (p *parallelOrder) drawTickets(ctx context.Context, n int) {
 	}
 }
 
-// nextAfterAcks expects a call of Take after each acknowledgement, and draws the tickets that are wanted then, unless the lanes are stale.
+// nextAfterAcks expects a call of Take after each acknowledgement, and draws the tickets that are
+// wanted then, unless the lanes are stale.
 func (p *parallelOrder) nextAfterAcks(acks int) []*writeRequest {
 	p.cs.claims.expectTakes(acks)
 	if p.views.isStale() {
@@ -89,7 +94,8 @@ func (p *parallelOrder) nextAfterAcks(acks int) []*writeRequest {
 	return requests
 }
 
-// drawRequests returns requests that draw tickets for n claims, except for the rest, which needs another read of the lanes.
+// drawRequests returns requests that draw tickets for n claims, except for the rest, which needs
+// another read of the lanes.
 func (p *parallelOrder) drawRequests(ctx context.Context, n int) (requests []*writeRequest, rest int) {
 	draws, rest := p.views.planDraws(n)
 	for _, d := range draws {
@@ -97,14 +103,16 @@ func (p *parallelOrder) drawRequests(ctx context.Context, n int) (requests []*wr
 			p.endClaims(ctx, len(d.names), context.Cause(p.cs.ctx))
 			continue
 		}
-		requests = append(requests, &writeRequest{session: p.cs.s, ops: d.drawOps(p.cs.store), then: func(results []framework.OpResult, err error) {
-			p.drawAnswered(ctx, d, results, err)
-		}})
+		requests = append(requests, &writeRequest{session: p.cs.s, ops: d.drawOps(p.cs.store),
+			then: func(results []framework.OpResult, err error) {
+				p.drawAnswered(ctx, d, results, err)
+			}})
 	}
 	return requests, rest
 }
 
-// drawAnswered continues the claims of a draw in the background, since the writer, which calls it, must not block.
+// drawAnswered continues the claims of a draw in the background, since the writer, which calls it,
+// must not block.
 func (p *parallelOrder) drawAnswered(ctx context.Context, d *ticketDraw, results []framework.OpResult, err error) {
 	if err != nil {
 		p.views.invalidate() // before a later draw is answered
@@ -149,8 +157,9 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 	}
 }
 
-// findTickets finds a draw's tickets after its reply was lost. It continues until the servers have answered or the session has
-// ended: a ticket that its consumer does not know would keep its item from all consumers.
+// findTickets finds a draw's tickets after its reply was lost. It continues until the servers have
+// answered or the session has ended: a ticket that its consumer does not know would keep its item
+// from all consumers.
 func (p *parallelOrder) findTickets(d *ticketDraw) (found []primitives.Created, err error) {
 	s, back := p.cs.s, recipe.NewBackoff(p.cs.store.client)
 	for {
@@ -185,7 +194,8 @@ func (p *parallelOrder) listTickets(d *ticketDraw) (found []primitives.Created, 
 	return found, err
 }
 
-// endClaims ends n claims without items. If the consumer session continues, and the lanes may have items for other consumers, it tells the recoverer.
+// endClaims ends n claims without items. If the consumer session continues, and the lanes may have
+// items for other consumers, it tells the recoverer.
 func (p *parallelOrder) endClaims(ctx context.Context, n int, err error) {
 	p.cs.claims.claimsFailed(n)
 	if ctx.Err() == nil {
@@ -226,7 +236,8 @@ func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
 	if err != nil || t.item.at.chain != p.cs.store.nodes.base { // the recoverer has to know
 		p.deleteTicket(t)
 	} else {
-		p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)},
+		p.cs.writeRequests(&writeRequest{session: p.cs.s,
+			ops:  []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)},
 			then: func([]framework.OpResult, error) { p.cs.itemSettled(t.item.at) }})
 	}
 	if err != nil {
@@ -239,8 +250,9 @@ func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
 // errVoidTicket says that no item will come with the ticket's number.
 var errVoidTicket = errors.New("void ticket")
 
-// claimTicketItem waits for a ticket's item, or returns errVoidTicket. If it returns an item and an error, the item came as the wait ended. The
-// caller returns such an item to the queue without counting an attempt.
+// claimTicketItem waits for a ticket's item, or returns errVoidTicket. If it returns an item and an
+// error, the item came as the wait ended. The caller returns such an item to the queue without
+// counting an attempt.
 func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (*claimedItem, error) {
 	n, err := p.waitForItem(ctx, t)
 	if errors.Is(err, errVoidTicket) {
@@ -263,7 +275,8 @@ func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (
 	return c, err
 }
 
-// waitForItem waits for a ticket's item. In a lane it does not wait, since tickets are drawn there for items that exist.
+// waitForItem waits for a ticket's item. In a lane it does not wait, since tickets are drawn there
+// for items that exist.
 func (p *parallelOrder) waitForItem(ctx context.Context, t *segmentTicket) (framework.Node, error) {
 	inBase := t.item.at.chain == p.cs.store.nodes.base
 	passed := p.views.hasPassed(t.item.at) // before the item is read
@@ -304,7 +317,8 @@ func (p *parallelOrder) setWaiting(t *segmentTicket, waits bool) {
 	}
 }
 
-// watchItem waits until the item exists or its segment has changed. It returns errVoidTicket if the item cannot come any more.
+// watchItem waits until the item exists or its segment has changed. It returns errVoidTicket if the
+// item cannot come any more.
 func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 	at, s := t.item.at, p.cs.s
 	_, created, err := s.WatchExists(ctx, t.itemNode)
@@ -343,11 +357,12 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 	return nil
 }
 
-// deleteTicket deletes a ticket that still waits for its item, and tells the recoverer. If the item comes in between, its header
-// is made to say that this claim was no attempt.
+// deleteTicket deletes a ticket that still waits for its item, and tells the recoverer. If the item
+// comes in between, its header is made to say that this claim was no attempt.
 func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 	s := p.cs.s
-	_, err := p.cs.writer.writeAndWait(context.Background(), &writeRequest{session: s, ops: []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)}})
+	_, err := p.cs.writer.writeAndWait(context.Background(),
+		&writeRequest{session: s, ops: []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)}})
 	p.cs.itemSettled(t.item.at)
 	notice := []framework.Op{p.cs.store.nodes.signalRecoverer()}
 	if err == nil {
@@ -364,7 +379,8 @@ func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 }
 
 // returnItem moves an item to the lane redo, where it is claimed next, or to the delayed items.
-func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error)) {
+func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Duration, reason error,
+	finished func(error)) {
 	data, err := c.env.afterFailure(attempts, reason).encode()
 	if err != nil {
 		c.endDelivery(err)
@@ -373,7 +389,8 @@ func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Dura
 	}
 	nodes := p.cs.store.nodes
 	if after > 0 {
-		c.writeLast(c.newRequest(append(c.removeOps(), nodes.signalDelayed()), newItem{delay: after, data: data}), finished)
+		c.writeLast(c.newRequest(append(c.removeOps(), nodes.signalDelayed()), newItem{delay: after, data: data}),
+			finished)
 		return
 	}
 	r := c.newRequest(c.removeOps(), newItem{chain: nodes.redo, data: data})
@@ -389,7 +406,8 @@ func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Dura
 	p.cs.writeRequests(r)
 }
 
-// returnUnsettled gives an item back at once. An item that cannot be read stays; the recoverer returns it.
+// returnUnsettled gives an item back at once. An item that cannot be read stays; the recoverer
+// returns it.
 func (p *parallelOrder) returnUnsettled(c *claimedItem, attempts int, given func()) {
 	if c.decodeErr != nil {
 		c.endDelivery(ErrClosed)
@@ -399,8 +417,9 @@ func (p *parallelOrder) returnUnsettled(c *claimedItem, attempts int, given func
 	p.returnItem(c, attempts, 0, c.formerReason(), func(error) { given() })
 }
 
-// drawReturned adds to a request that returns an item to the lane redo the draw of a ticket of that lane, if the consumer wants another
-// item: then the number of unclaimed items stays the same, and no consumer has to be told. It returns false if it has not added a draw.
+// drawReturned adds to a request that returns an item to the lane redo the draw of a ticket of that
+// lane, if the consumer wants another item: then the number of unclaimed items stays the same, and
+// no consumer has to be told. It returns false if it has not added a draw.
 func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 	ctx := p.cs.claims.waitContext()
 	d := p.views.planReturned()
@@ -443,10 +462,12 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 	return true
 }
 
-// keepReturnedFor is how long a consumer keeps a returned item for its next call of Take, if it has drawn the ticket while it returned an item.
+// keepReturnedFor is how long a consumer keeps a returned item for its next call of Take, if it has
+// drawn the ticket while it returned an item.
 const keepReturnedFor = 10 * time.Millisecond
 
-// keepBriefly keeps an item for the next call of Take for a moment, and then returns the item to the queue: other consumers may wait.
+// keepBriefly keeps an item for the next call of Take for a moment, and then returns the item to
+// the queue: other consumers may wait.
 func (p *parallelOrder) keepBriefly(c *claimedItem) {
 	select {
 	case <-time.After(keepReturnedFor):
@@ -470,7 +491,8 @@ func (p *parallelOrder) awaitedItems() (items []string) {
 	return items
 }
 
-// countClaimable counts the items without tickets. Claims on their way are undecided, unless their tickets wait for items that have not come.
+// countClaimable counts the items without tickets. Claims on their way are undecided, unless their
+// tickets wait for items that have not come.
 func (p *parallelOrder) countClaimable(state queueState, _ bool) (n int, undecided bool) {
 	claims := p.cs.claims
 	claims.takes.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// pauseGate is closed while the queue is paused: no items are handed out. It is closed until the servers have said that the queue is not paused.
+// pauseGate is closed while the queue is paused: no items are handed out. It is closed until the
+// servers have said that the queue is not paused.
 type pauseGate struct {
 	mu       sync.Mutex
 	opened   chan struct{} // closed while the gate is open

@@ -22,7 +22,8 @@ func (p *Pending) finish(err error) {
 // Done is closed when the outcome is known.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Wait returns the outcome. If ctx ends first it returns the end of ctx, and the put or acknowledgement continues.
+// Wait returns the outcome. If ctx ends first it returns the end of ctx, and the put or
+// acknowledgement continues.
 func (p *Pending) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:

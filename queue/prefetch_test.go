@@ -25,7 +25,8 @@ func (m *member) requireNextItem(p *member) {
 	}
 }
 
-// TestTicketForExpectedTakeIsGivenBack: the call of Take that was expected has not come, and another delivery is open for long.
+// TestTicketForExpectedTakeIsGivenBack: the call of Take that was expected has not come, and
+// another delivery is open for long.
 func TestTicketForExpectedTakeIsGivenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a"), w.member("b"), w.member("p")
@@ -104,7 +105,8 @@ func TestItemPutAsConsumerLeavesCountsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestManyClaimsAtOnce are more tickets than one transaction can create, each with the consumer's long identity.
+// TestManyClaimsAtOnce are more tickets than one transaction can create, each with the consumer's
+// long identity.
 func TestManyClaimsAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const n = 5000

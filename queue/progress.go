@@ -8,8 +8,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// claimProgress is how far the chains of a strict queue were claimed, the data of <path>/claimed: each item up to the position of its chain was claimed once.
-// The holder of the lock writes it with each claim, so a claim costs the same for any number of items.
+// claimProgress is how far the chains of a strict queue were claimed, the data of <path>/claimed:
+// each item up to the position of its chain was claimed once. The holder of the lock writes it with
+// each claim, so a claim costs the same for any number of items.
 type claimProgress struct {
 	// Chains are the positions by the chains' names.
 	Chains map[string]itemPosition `json:"lines"`

@@ -10,11 +10,12 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestStrictItemsClaimedBeforeCrashComeAgain: the first claim of an item of a strict queue leaves no trace at the item. Of
-// five, three were claimed, one of them acknowledged.
+// TestStrictItemsClaimedBeforeCrashComeAgain: the first claim of an item of a strict queue leaves
+// no trace at the item. Of five, three were claimed, one of them acknowledged.
 func TestStrictItemsClaimedBeforeCrashComeAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := w.member("a", WithOrder(Strict), WithMaxInFlight(3), segmentSize(2)), w.member("b", WithOrder(Strict), segmentSize(2))
+		a, b := w.member("a", WithOrder(Strict), WithMaxInFlight(3), segmentSize(2)),
+			w.member("b", WithOrder(Strict), segmentSize(2))
 		a.put(names(0, 5)...)
 		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(3)))
 		for range 2 {
@@ -95,7 +96,8 @@ func TestStrictProgressChangedByOthers(t *testing.T) {
 }
 
 func FuzzDecodeProgress(f *testing.F) {
-	for _, text := range []string{"", `{"v":1,"lines":{"items":[0,17],"redo":[2,0]}}`, `{"v":1}`, `{"v":2}`, `{"lines":{"":[-1,9e99]}}`, `[`} {
+	for _, text := range []string{"", `{"v":1,"lines":{"items":[0,17],"redo":[2,0]}}`, `{"v":1}`, `{"v":2}`,
+		`{"lines":{"":[-1,9e99]}}`, `[`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -11,11 +11,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Purge removes the items that are in the queue when it is called: also those that consumers have (their
-// acknowledgement then returns ErrLost), and delayed ones; not the dead letters. It returns how many it has
-// removed. A consumer of a parallel queue may still hand out a removed item that it had claimed ahead (WithPrefetch). Items that
-// are put, or come due, while it runs may be removed or stay. If it returns an error, some items may be left: the error
-// wraps ErrUnfinished if consumers give items back all the time.
+// Purge removes the items that are in the queue when it is called: also those that consumers have
+// (their acknowledgement then returns ErrLost), and delayed ones; not the dead letters. It returns
+// how many it has removed. A consumer of a parallel queue may still hand out a removed item that it
+// had claimed ahead (WithPrefetch). Items that are put, or come due, while it runs may be removed
+// or stay. If it returns an error, some items may be left: the error wraps ErrUnfinished if
+// consumers give items back all the time.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	err = q.engine.store.inExisting(ctx, func(s *framework.Session) error {
 		k, err := q.engine.store.purgeAll(ctx, s)
@@ -25,7 +26,8 @@ func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	return n, failure.Wrap("purge", q.Path(), ignoreAbsent(err))
 }
 
-// PurgeDead removes the dead letters and returns their number. If several callers run at once, two may count the same letter after a lost reply.
+// PurgeDead removes the dead letters and returns their number. If several callers run at once, two
+// may count the same letter after a lost reply.
 func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
 	for item, err := range q.engine.store.deadItems(ctx) {
 		if err == nil {
@@ -45,12 +47,15 @@ func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// maxPurgeRounds bounds how often a Purge looks for returned items, so that it ends even if consumers return items all the time.
+// maxPurgeRounds bounds how often a Purge looks for returned items, so that it ends even if
+// consumers return items all the time.
 const maxPurgeRounds = 20
 
-// purgeAll empties all chains and removes the delayed items. Then it empties the lane of returned items and removes the delayed items again, until
-// both are empty: an item may have left a chain before purgeAll emptied that chain. They are, once a round finds nothing, and no item came into the segment
-// that the round has made: an item may have been returned from the segment that the round has closed into that one.
+// purgeAll empties all chains and removes the delayed items. Then it empties the lane of returned
+// items and removes the delayed items again, until both are empty: an item may have left a chain
+// before purgeAll emptied that chain. They are, once a round finds nothing, and no item came into
+// the segment that the round has made: an item may have been returned from the segment that the
+// round has closed into that one.
 func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
 	chains, err := st.nodes.listChains(ctx, s)
 	if err != nil {
@@ -63,7 +68,8 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 		for _, chain := range chains {
 			k, made, err := st.purgeChain(ctx, s, chain)
 			removed, next = removed+k, made
-			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) { // no consumer has ever returned an item
+			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) {
+				// no consumer has ever returned an item
 				return n + removed, err
 			}
 		}
@@ -80,19 +86,23 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 		}
 		chains = []segmentChain{st.nodes.redo}
 	}
-	return n, fmt.Errorf("%w: consumers have given items back in each of %d rounds, %d in the last one, and there may be more: pause the queue and purge it again",
+	return n, fmt.Errorf("%w: consumers have given items back in each of %d rounds, %d in the last one, and there "+
+		"may be more: pause the queue and purge it again",
 		ErrUnfinished, maxPurgeRounds, removed)
 }
 
-// purgeChain closes a chain's last segment, so that its consumers continue in the next one, and empties all segments up to the closed one. It returns the next
-// one, or nil if the chain has no segments.
-func (st *store) purgeChain(ctx context.Context, s *framework.Session, l segmentChain) (n int, next *segmentID, err error) {
+// purgeChain closes a chain's last segment, so that its consumers continue in the next one, and
+// empties all segments up to the closed one. It returns the next one, or nil if the chain has no
+// segments.
+func (st *store) purgeChain(ctx context.Context, s *framework.Session,
+	l segmentChain) (n int, next *segmentID, err error) {
 	segments, err := l.listSegments(ctx, s)
 	if err != nil || len(segments) == 0 {
 		return 0, nil, err
 	}
 	last := segments[len(segments)-1]
-	if _, err := s.Multi(ctx, last.closeOps()...); err != nil && !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
+	if _, err := s.Multi(ctx, last.closeOps()...); err != nil && !errors.Is(err, framework.ErrBadVersion) &&
+		!errors.Is(err, framework.ErrNoNode) {
 		return 0, nil, err
 	}
 	for _, at := range segments {
@@ -107,7 +117,8 @@ func (st *store) purgeChain(ctx context.Context, s *framework.Session, l segment
 	return n, &made, nil
 }
 
-// wasUsed reports whether the segment, which existed, has ever had an item. A segment is removed after it was used.
+// wasUsed reports whether the segment, which existed, has ever had an item. A segment is removed
+// after it was used.
 func (s *segmentID) wasUsed(ctx context.Context, session *framework.Session) (bool, error) {
 	if s == nil {
 		return false, nil
@@ -119,8 +130,8 @@ func (s *segmentID) wasUsed(ctx context.Context, session *framework.Session) (bo
 	return st.Cversion > 0, err
 }
 
-// purgeMarkOps go with the removal of unclaimed items of a strict queue: the holder of its lock may have read these items, and must not
-// claim them any more.
+// purgeMarkOps go with the removal of unclaimed items of a strict queue: the holder of its lock may
+// have read these items, and must not claim them any more.
 func (st *store) purgeMarkOps() []framework.Op {
 	if st.record().Order != Strict {
 		return nil
@@ -142,9 +153,10 @@ func (st *store) purgeDelayed(ctx context.Context, s *framework.Session) (n int,
 	return n, nil
 }
 
-// emptyDir removes the items of a directory, some at a time, or one by one if other clients change them meanwhile. The operations of with go with
-// each transaction.
-func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string, with []framework.Op) (n int, err error) {
+// emptyDir removes the items of a directory, some at a time, or one by one if other clients change
+// them meanwhile. The operations of with go with each transaction.
+func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
+	with []framework.Op) (n int, err error) {
 	items, err := numbersIn(ctx, s, dir, itemPrefix)
 	if err != nil {
 		return 0, err
@@ -152,7 +164,8 @@ func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 	for some := range slices.Chunk(items, 400) {
 		ops := slices.Clone(with)
 		for _, k := range some {
-			ops = append(append(ops, framework.DeleteOp(znode.Join(dir, itemPrefix+formatNumber(k)), framework.AnyVersion)), st.countLeaving()...)
+			ops = append(append(ops, framework.DeleteOp(znode.Join(dir, itemPrefix+formatNumber(k)),
+				framework.AnyVersion)), st.countLeaving()...)
 		}
 		_, err := s.Multi(ctx, ops...)
 		var tx *framework.TxError
@@ -178,7 +191,8 @@ func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 
 // removeItem removes one item. It returns false if the item has gone.
 func (st *store) removeItem(ctx context.Context, s *framework.Session, item string, with []framework.Op) (bool, error) {
-	_, err := s.Multi(ctx, slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, st.countLeaving(), with)...)
+	_, err := s.Multi(ctx, slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)},
+		st.countLeaving(), with)...)
 	var tx *framework.TxError
 	if errors.As(err, &tx) && tx.Index == 0 && errors.Is(err, framework.ErrNoNode) {
 		return false, nil

@@ -31,7 +31,8 @@ func TestPurgedClaimFreesWindow(t *testing.T) {
 	})
 }
 
-// TestItemsLeftByPurgeAreDelivered: a consumer went on to the next segment at the first item that was gone.
+// TestItemsLeftByPurgeAreDelivered: a consumer went on to the next segment at the first item that
+// was gone.
 func TestItemsLeftByPurgeAreDelivered(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
@@ -60,7 +61,8 @@ func TestItemsLeftByPurgeAreDelivered(t *testing.T) {
 	})
 }
 
-// TestPurgeEndsOnlyRemovedDeliveries: items for later are read by nobody, so that their removal is no reason to read again.
+// TestPurgeEndsOnlyRemovedDeliveries: items for later are read by nobody, so that their removal is
+// no reason to read again.
 func TestPurgeEndsOnlyRemovedDeliveries(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		strict := []Option{WithOrder(Strict), WithMaxInFlight(2)}
@@ -95,8 +97,8 @@ func TestPurgeEndsOnlyRemovedDeliveries(t *testing.T) {
 	})
 }
 
-// TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment: no consumer ever draws a ticket in the segment that a purge leaves when it dies, between its two
-// transactions or after the second one.
+// TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment: no consumer ever draws a ticket in the
+// segment that a purge leaves when it dies, between its two transactions or after the second one.
 func TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment(t *testing.T) {
 	for name, purge := range map[string]func(*testing.T, *member){
 		"that never had items": func(t *testing.T, a *member) {
@@ -133,7 +135,8 @@ func TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment(t *testing.T) {
 	}
 }
 
-// TestPurgeRemovesItemsGivenBackMeanwhile: a consumer gives an item back, into the lane redo, while the purge is at the chain that the item came from.
+// TestPurgeRemovesItemsGivenBackMeanwhile: a consumer gives an item back, into the lane redo, while
+// the purge is at the chain that the item came from.
 func TestPurgeRemovesItemsGivenBackMeanwhile(t *testing.T) {
 	for name, after := range map[string]time.Duration{"at once": 0, "for later": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -162,8 +165,9 @@ func TestPurgeRemovesItemsGivenBackMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPurgeRemovesItemsGivenBackAgain: a consumer gives an item back while the purge is at its chain, takes it again, and gives it back while the purge is at the lane redo: from
-// the segment that the purge has closed into the one behind it.
+// TestPurgeRemovesItemsGivenBackAgain: a consumer gives an item back while the purge is at its
+// chain, takes it again, and gives it back while the purge is at the lane redo: from the segment
+// that the purge has closed into the one behind it.
 func TestPurgeRemovesItemsGivenBackAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p, purger := w.member("a", WithMaxInFlight(1)), w.member("p"), w.member("purger")

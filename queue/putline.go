@@ -15,8 +15,9 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// putLine holds the puts of one Queue that wait for room, in order. One goroutine stands in line for all of them, at the lock <path>/room,
-// behind the other Queues'. While that line is not empty, only its first member reserves places, so each producer gets its turn.
+// putLine holds the puts of one Queue that wait for room, in order. One goroutine stands in line
+// for all of them, at the lock <path>/room, behind the other Queues'. While that line is not empty,
+// only its first member reserves places, so each producer gets its turn.
 type putLine struct {
 	store   *store
 	writer  *writer
@@ -131,8 +132,8 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 	}
 }
 
-// writeSome writes the first puts. It reports whether the turn is over: all of them had room, or one was larger than the capacity, and those behind it may have
-// room without it.
+// writeSome writes the first puts. It reports whether the turn is over: all of them had room, or
+// one was larger than the capacity, and those behind it may have room without it.
 func (l *putLine) writeSome() bool {
 	l.mu.Lock()
 	some := slices.Clone(l.puts[:min(len(l.puts), putsInTurn)])

@@ -14,15 +14,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Queue puts items of one type into a queue and takes them out. Many goroutines may use it at once. If a program makes several
-// for one path, each is a consumer of its own. Close it when it is no longer needed.
+// Queue puts items of one type into a queue and takes them out. Many goroutines may use it at once.
+// If a program makes several for one path, each is a consumer of its own. Close it when it is no
+// longer needed.
 type Queue[T any] struct {
 	engine *engine
 	codec  Codec[T]
 }
 
-// New returns a queue at path. It sends no request. The first Put or Take makes the queue, and so do Pause, Resume, SetCapacity and SetDedup; other calls do not. If an
-// argument or an option is invalid, each call returns an error that says so.
+// New returns a queue at path. It sends no request. The first Put or Take makes the queue, and so
+// do Pause, Resume, SetCapacity and SetDedup; other calls do not. If an argument or an option is
+// invalid, each call returns an error that says so.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
 	q := &Queue[T]{newEngine(client, path, opts), codec}
 	if codec == nil && q.engine.err == nil {
@@ -34,14 +36,17 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 // Path is the queue's path.
 func (q *Queue[T]) Path() string { return q.engine.queuePath() }
 
-// Close ends this Queue. Waiting calls of Take return ErrClosed. Open deliveries end, with ErrClosed as the cause of their contexts, and their items go
-// to other consumers. Puts and acknowledgements in progress are finished. Closing again is harmless.
+// Close ends this Queue. Waiting calls of Take return ErrClosed. Open deliveries end, with
+// ErrClosed as the cause of their contexts, and their items go to other consumers. Puts and
+// acknowledgements in progress are finished. Closing again is harmless.
 //
-// Close is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If that lasts longer, the error wraps framework.ErrUnconfirmed, and
-// the rest continues in the background, until the client is closed at the latest.
+// Close is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If that
+// lasts longer, the error wraps framework.ErrUnconfirmed, and the rest continues in the background,
+// until the client is closed at the latest.
 func (q *Queue[T]) Close(ctx context.Context) error { return q.engine.close(ctx) }
 
-// Limits of one put, of the codec's bytes. With headers, names and ACLs that is less than the servers' limit.
+// Limits of one put, of the codec's bytes. With headers, names and ACLs that is less than the
+// servers' limit.
 const (
 	maxBatch      = 1000
 	maxBatchBytes = 500_000
@@ -49,17 +54,19 @@ const (
 
 // Put puts a value at the end of the queue and waits until the servers have stored the item.
 //
-// Guarantee: if the error is nil, the item is in the queue, once, however many replies were lost. If the error wraps
-// ErrUnknown, the item may be in the queue: ctx ended while the put was on its way, or the session was lost for too long. After any
-// other error the item is not in the queue. The puts of one goroutine stay in order. The errors wrap ErrCodec, framework.ErrTooLarge,
-// ErrMismatch, ErrNotQueue, ErrDuplicate, ErrFull, ErrRefused, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx.
+// Guarantee: if the error is nil, the item is in the queue, once, however many replies were lost.
+// If the error wraps ErrUnknown, the item may be in the queue: ctx ended while the put was on its
+// way, or the session was lost for too long. After any other error the item is not in the queue.
+// The puts of one goroutine stay in order. The errors wrap ErrCodec, framework.ErrTooLarge,
+// ErrMismatch, ErrNotQueue, ErrDuplicate, ErrFull, ErrRefused, framework.ErrNoAuth, ErrClosed,
+// framework.ErrClosed or the end of ctx.
 func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 	return q.PutBatch(ctx, []T{value}, opts...)
 }
 
-// PutBatch puts all values or no value, in their order and with no other items in between, in one transaction: at most 1,000 items of
-// 500,000 bytes together, counting the codec's bytes and the headers. Its guarantee and its errors are those of Put.
-// The options apply to each value.
+// PutBatch puts all values or no value, in their order and with no other items in between, in one
+// transaction: at most 1,000 items of 500,000 bytes together, counting the codec's bytes and the
+// headers. Its guarantee and its errors are those of Put. The options apply to each value.
 func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
 	r, end, err := q.preparePut(ctx, values, opts)
 	if err == nil {
@@ -69,9 +76,10 @@ func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) 
 	return failure.Wrap("put", q.Path(), err)
 }
 
-// PutAsync is Put without waiting. Puts that are on their way at once share transactions, in the order of the calls.
-// Wait for the outcome. PutAsync takes only the trace context from ctx. In a full bounded queue it fails with ErrFull.
-// If as many bytes wait to be sent as WithBacklog allows, it fails with ErrBacklog.
+// PutAsync is Put without waiting. Puts that are on their way at once share transactions, in the
+// order of the calls. Wait for the outcome. PutAsync takes only the trace context from ctx. In a
+// full bounded queue it fails with ErrFull. If as many bytes wait to be sent as WithBacklog allows,
+// it fails with ErrBacklog.
 func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pending {
 	pending := newPending()
 	r, end, err := q.preparePut(ctx, []T{value}, opts)
@@ -89,8 +97,10 @@ func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pe
 	return pending
 }
 
-// preparePut encodes values into a request, or refuses them before anything is sent. It begins a span; end ends it with the outcome.
-func (q *Queue[T]) preparePut(ctx context.Context, values []T, opts []PutOption) (r *writeRequest, end func(error), err error) {
+// preparePut encodes values into a request, or refuses them before anything is sent. It begins a
+// span; end ends it with the outcome.
+func (q *Queue[T]) preparePut(ctx context.Context, values []T,
+	opts []PutOption) (r *writeRequest, end func(error), err error) {
 	if err := q.engine.checkUsable(); err != nil {
 		return nil, nil, err
 	}
@@ -102,7 +112,8 @@ func (q *Queue[T]) preparePut(ctx context.Context, values []T, opts []PutOption)
 		return nil, nil, err
 	}
 	if ttl := time.Duration(how.header.TTL) * time.Millisecond; ttl > 0 && how.delay >= ttl {
-		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", ErrOption, ttl, how.delay)
+		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", ErrOption,
+			ttl, how.delay)
 	}
 	how.header.Trace, end = q.engine.tel.startPut(ctx, len(values))
 	if r, err = q.encodePut(how, values); err != nil {
@@ -141,14 +152,17 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 	return r, nil
 }
 
-// Take waits for an item and claims the item. Its errors wrap ErrMismatch, ErrNotQueue, framework.ErrNoAuth, ErrClosed,
-// framework.ErrClosed or the end of ctx. Take continues over a suspended connection and a lost session.
+// Take waits for an item and claims the item. Its errors wrap ErrMismatch, ErrNotQueue,
+// framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx. Take continues over a
+// suspended connection and a lost session.
 //
-// An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or has expired (WithExpiry) is moved to
-// the dead letters and not returned. The codec runs in the caller's goroutine.
+// An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or has
+// expired (WithExpiry) is moved to the dead letters and not returned. The codec runs in the
+// caller's goroutine.
 //
-// A Queue from which no item was taken for the idle timeout (WithIdleTimeout) first looks. It joins the line of
-// consumers when there is an item, or after 100 ms. So a shorter call on an empty queue costs the servers a sync and some reads, and creates no node.
+// A Queue from which no item was taken for the idle timeout (WithIdleTimeout) first looks. It joins
+// the line of consumers when there is an item, or after 100 ms. So a shorter call on an empty queue
+// costs the servers a sync and some reads, and creates no node.
 func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	if err := q.engine.checkUsable(); err != nil {
 		return nil, failure.Wrap("take", q.Path(), err)
@@ -165,7 +179,8 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	}
 }
 
-// openDelivery makes a delivery of a claimed item. It returns nil for an item that has expired or cannot be decoded, and settles that item.
+// openDelivery makes a delivery of a claimed item. It returns nil for an item that has expired or
+// cannot be decoded, and settles that item.
 func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *claimedItem) *Delivery[T] {
 	header := item.env.header
 	if header.hasExpired(q.engine.store.clock.Now()) {
@@ -177,26 +192,29 @@ func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *clai
 		item.buryUnseen(err)
 		return nil
 	}
-	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Priority: header.Priority, LastError: header.Error,
-		Headers: maps.Clone(header.Headers), EnqueuedAt: header.enqueuedAt(),
+	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Priority: header.Priority,
+		LastError: header.Error,
+		Headers:   maps.Clone(header.Headers), EnqueuedAt: header.enqueuedAt(),
 		item: item, tel: &q.engine.tel, span: q.engine.tel.recordTake(ctx, began, header, item.attempt)}
 }
 
 // TryTake claims an item if there is one now, and else returns ErrEmpty without waiting for one.
 //
-// Now means at a moment of the call, after a sync, so TryTake sees all earlier puts. It returns ErrEmpty
+// Now means at a moment of the call, after a sync, so TryTake sees all earlier puts. It returns
+// ErrEmpty
 //
-//   - if other consumers have all items, or get them first. The items of a dead consumer count as taken until its session has ended and the
-//     recoverer has returned them;
+//   - if other consumers have all items, or get them first. The items of a dead consumer count as
+//     taken until its session has ended and the recoverer has returned them;
 //   - if all items are delayed;
 //   - if the queue is paused or does not exist;
 //   - if as many deliveries are open as WithMaxInFlight allows;
-//   - in a strict queue also if another consumer has the queue's lock, or a returned item waits for its time.
+//   - in a strict queue also if another consumer has the queue's lock, or a returned item waits for
+//     its time.
 //
 // TryTake waits for the servers, also while the connection is suspended, until ctx ends.
 //
-// On an empty queue it costs a sync, which is a transaction without effect, and a read. With an item it costs as much more as Take. Its other
-// errors are those of Take.
+// On an empty queue it costs a sync, which is a transaction without effect, and a read. With an
+// item it costs as much more as Take. Its other errors are those of Take.
 func (q *Queue[T]) TryTake(ctx context.Context) (*Delivery[T], error) {
 	ds, err := q.takeNow(ctx, 1)
 	if err != nil {
@@ -205,9 +223,11 @@ func (q *Queue[T]) TryTake(ctx context.Context) (*Delivery[T], error) {
 	return ds[0], nil
 }
 
-// TakeBatch waits for an item as Take does, and returns it with up to n-1 others that can be claimed now (see TryTake), in their
-// order. Their claims share transactions. With the open deliveries, there are at most as many as WithMaxInFlight allows. Settle
-// each delivery on its own, or several with AckAll. If an error comes after the first item, TakeBatch returns the items it has.
+// TakeBatch waits for an item as Take does, and returns it with up to n-1 others that can be
+// claimed now (see TryTake), in their order. Their claims share transactions. With the open
+// deliveries, there are at most as many as WithMaxInFlight allows. Settle each delivery on its own,
+// or several with AckAll. If an error comes after the first item, TakeBatch returns the items it
+// has.
 func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error) {
 	if n <= 0 {
 		return nil, failure.Wrap("take", q.Path(), fmt.Errorf("%w: a batch of %d, at least 1", ErrOption, n))
@@ -245,8 +265,8 @@ func (q *Queue[T]) takeNow(ctx context.Context, n int) (out []*Delivery[T], err 
 	return out, nil
 }
 
-// Messages yields deliveries until ctx ends, which is no error, or Take fails, which it yields last. Settle each delivery
-// in the loop's body, or elsewhere.
+// Messages yields deliveries until ctx ends, which is no error, or Take fails, which it yields
+// last. Settle each delivery in the loop's body, or elsewhere.
 func (q *Queue[T]) Messages(ctx context.Context) iter.Seq2[*Delivery[T], error] {
 	return func(yield func(*Delivery[T], error) bool) {
 		for {
@@ -261,9 +281,10 @@ func (q *Queue[T]) Messages(ctx context.Context) iter.Seq2[*Delivery[T], error] 
 	}
 }
 
-// AckAll acknowledges deliveries and waits for all outcomes. Those of one Queue share one transaction, unless they are too
-// many for the servers. Each delivery is acknowledged on its own: if one was lost, the others are still
-// acknowledged. The error joins theirs, each with its item's node; see Delivery.Ack. If ctx ends first, the acknowledgements continue.
+// AckAll acknowledges deliveries and waits for all outcomes. Those of one Queue share one
+// transaction, unless they are too many for the servers. Each delivery is acknowledged on its own:
+// if one was lost, the others are still acknowledged. The error joins theirs, each with its item's
+// node; see Delivery.Ack. If ctx ends first, the acknowledgements continue.
 func AckAll[T any](ctx context.Context, deliveries ...*Delivery[T]) error {
 	pending := make([]*Pending, len(deliveries))
 	acks := map[*consumerSession][]*writeRequest{}
@@ -284,8 +305,9 @@ func AckAll[T any](ctx context.Context, deliveries ...*Delivery[T]) error {
 	return errors.Join(errs...)
 }
 
-// RetryPolicy returns the retry policy that is stored with the queue, as this Queue has read it last, without a request. It returns false if
-// the queue has no policy, or this Queue has not read the record yet.
+// RetryPolicy returns the retry policy that is stored with the queue, as this Queue has read it
+// last, without a request. It returns false if the queue has no policy, or this Queue has not read
+// the record yet.
 func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
 	r := q.engine.store.found.Load()
 	if r == nil || r.Retry == nil {

@@ -144,7 +144,8 @@ func TestCloseGivesOpenDeliveriesBack(t *testing.T) {
 	})
 }
 
-// TestTicketGivenUpEarlyLosesNoItem: the gap that a consumer leaves when it goes before its item has come.
+// TestTicketGivenUpEarlyLosesNoItem: the gap that a consumer leaves when it goes before its item
+// has come.
 func TestTicketGivenUpEarlyLosesNoItem(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a"), w.member("b"), w.member("c")

@@ -9,7 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// stateReader reads what a queue holds. It remembers the segments of each chain, so that it costs one read while these stay the same.
+// stateReader reads what a queue holds. It remembers the segments of each chain, so that it costs
+// one read while these stay the same.
 type stateReader struct {
 	store        *store
 	reading      chan struct{} // held by the reader; guards the rest
@@ -17,7 +18,8 @@ type stateReader struct {
 	lanesChanged int64 // the last transaction that has changed the list of lanes
 }
 
-// segmentList is the segments of a chain. It is valid while the directory's last change is the same.
+// segmentList is the segments of a chain. It is valid while the directory's last change is the
+// same.
 type segmentList struct {
 	chain    segmentChain
 	changed  int64 // the last transaction that has changed the list
@@ -59,11 +61,13 @@ func newStateReader(st *store) stateReader {
 	return stateReader{store: st, reading: make(chan struct{}, 1)}
 }
 
-// readState reads what the queue holds, and which of some items exist. It does not write. r.reading is held.
+// readState reads what the queue holds, and which of some items exist. It does not write. r.reading
+// is held.
 func (r *stateReader) readState(ctx context.Context, s *framework.Session, items []string) (queueState, error) {
 	nodes := r.store.nodes
 	for {
-		paths := append([]string{nodes.childPath(lockDir), nodes.childPath(pausedNode), nodes.childPath(laterDir), nodes.childPath(lanesDir)}, items...)
+		paths := append([]string{nodes.childPath(lockDir), nodes.childPath(pausedNode), nodes.childPath(laterDir),
+			nodes.childPath(lanesDir)}, items...)
 		for _, list := range r.lists {
 			paths = append(paths, list.chain.dir)
 			for _, at := range list.segments {
@@ -144,7 +148,8 @@ func (r *stateReader) listAllSegments(ctx context.Context, s *framework.Session)
 	return nil
 }
 
-// mayBeDue reports whether a delayed item is due. It returns true as long as the ensemble's time is unknown: a consumer learns it with its first write.
+// mayBeDue reports whether a delayed item is due. It returns true as long as the ensemble's time is
+// unknown: a consumer learns it with its first write.
 func (r *stateReader) mayBeDue(ctx context.Context, s *framework.Session) (bool, error) {
 	for second, err := range r.store.nodes.delayedSeconds(ctx, s) {
 		if err != nil || second.endOfHour {

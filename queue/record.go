@@ -13,17 +13,18 @@ import (
 type Order string
 
 const (
-	// Parallel: any number of consumers claim items at once, in the order of the puts. Each claim is read and handed out
-	// on its own, so handlers may start a few items out of order.
+	// Parallel: any number of consumers claim items at once, in the order of the puts. Each claim
+	// is read and handed out on its own, so handlers may start a few items out of order.
 	Parallel Order = "parallel"
-	// Strict: one consumer at a time, under the queue's lock. Deliveries start in the order of the puts, and
-	// the next consumer continues after the last acknowledged item.
+	// Strict: one consumer at a time, under the queue's lock. Deliveries start in the order of the
+	// puts, and the next consumer continues after the last acknowledged item.
 	Strict Order = "strict"
 )
 
 func (o Order) isKnown() bool { return o == Parallel || o == Strict }
 
-// queueRecord is the data of the queue's node. SetCapacity and SetDedup change it; the order and the retry policy stay.
+// queueRecord is the data of the queue's node. SetCapacity and SetDedup change it; the order and
+// the retry policy stay.
 type queueRecord struct {
 	Recipe   string `json:"recipe"`
 	Order    Order  `json:"order"`
@@ -37,7 +38,9 @@ type queueRecord struct {
 
 	unknown recipe.Unknown
 	version int32 // the node's
-	czxid   int64 // the transaction that has created the node; 0 if this Queue has created the node and not read it since
+	// the transaction that has created the node; 0 if this Queue has created the node and not read
+	// it since
+	czxid int64
 }
 
 const (
@@ -66,7 +69,8 @@ func decodeRecord(data []byte) (queueRecord, error) {
 		return r, fmt.Errorf("%w: its record cannot be read: %.80q", ErrNotQueue, data)
 	}
 	if stored.V < recordVersion {
-		return r, fmt.Errorf("%w: record of version %d, a layout from before the first release; this one reads %d: drain the queue with the program that made it, or delete it",
+		return r, fmt.Errorf("%w: record of version %d, a layout from before the first release; this one reads %d: "+
+			"drain the queue with the program that made it, or delete it",
 			ErrNotQueue, stored.V, recordVersion)
 	}
 	return r, nil
@@ -74,7 +78,8 @@ func decodeRecord(data []byte) (queueRecord, error) {
 
 func (r queueRecord) encode() ([]byte, error) { return r.unknown.Encode(recordVersion, r) }
 
-// checkOptions returns a *MismatchError if the stored record differs from the options of a Queue. Options that were not given agree with any record.
+// checkOptions returns a *MismatchError if the stored record differs from the options of a Queue.
+// Options that were not given agree with any record.
 func (r queueRecord) checkOptions(given queueRecord) error {
 	switch {
 	case given.Order != "" && r.Order != given.Order:

@@ -14,8 +14,9 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// recoverer is the first of the consumers of a parallel queue. It returns the items of consumers that have gone, and wakes
-// idle consumers for items of the lanes (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
+// recoverer is the first of the consumers of a parallel queue. It returns the items of consumers
+// that have gone, and wakes idle consumers for items of the lanes
+// (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
 type recoverer struct {
 	store        *store
 	writer       *writer
@@ -34,8 +35,9 @@ type recoverer struct {
 	stopWatches  context.CancelFunc // ends the watches for missing numbers
 }
 
-// recoverUntilEnd sweeps the segments when a consumer has left the line, after signalRecoverer, and for a missing number. After a sweep, and after signalLanes, it wakes idle
-// consumers. It calls ready after the first sweep. It returns an error when ctx ends or a request fails.
+// recoverUntilEnd sweeps the segments when a consumer has left the line, after signalRecoverer, and
+// for a missing number. After a sweep, and after signalLanes, it wakes idle consumers. It calls
+// ready after the first sweep. It returns an error when ctx ends or a request fails.
 func (r *recoverer) recoverUntilEnd(ready func()) error {
 	var members, notices *framework.Watch
 	defer func() {
@@ -91,8 +93,9 @@ func (r *recoverer) recoverUntilEnd(ready func()) error {
 	}
 }
 
-// hasDeparted reports whether a consumer has left the line since the last list. It compares counts, since a consumer that joined and left meanwhile
-// is in neither list. The counts are those of one directory: the recoverer's own place keeps it.
+// hasDeparted reports whether a consumer has left the line since the last list. It compares counts,
+// since a consumer that joined and left meanwhile is in neither list. The counts are those of one
+// directory: the recoverer's own place keeps it.
 func (r *recoverer) hasDeparted(line framework.Stat) bool {
 	before := r.departed
 	r.departed = childrenEver(line) - int64(line.NumChildren)
@@ -130,7 +133,9 @@ func (r *recoverer) sweepSegments() error {
 				r.openSegment = at
 			}
 			if in.drawn == 0 && (!in.closed || in.hasItems) {
-				break // no consumer has come so far: they pass a segment without a ticket only if it is closed and empty, as a purge leaves it
+				// no consumer has come so far: they pass a segment without a ticket only if it is
+				// closed and empty, as a purge leaves it
+				break
 			}
 			if err := r.recoverSegment(ctx, in, before[at]); err != nil {
 				return err
@@ -152,8 +157,9 @@ type segmentContents struct {
 	closed   bool
 }
 
-// inspectSegment reads the number of tickets, then the tickets, then the number of items, then the items. So a ticket below the first number that is
-// missing has gone for good, and a number that the items have not reached is unused.
+// inspectSegment reads the number of tickets, then the tickets, then the number of items, then the
+// items. So a ticket below the first number that is missing has gone for good, and a number that
+// the items have not reached is unused.
 func (r *recoverer) inspectSegment(at segmentID) (in segmentContents, err error) {
 	in.at = at
 	nodes, err := r.s.GetAll(r.ctx, at.ticketDir(), at.dir())
@@ -182,7 +188,8 @@ func (r *recoverer) inspectSegment(at segmentID) (in segmentContents, err error)
 	return in, err
 }
 
-// listTickets lists the tickets of a segment. It returns how many were drawn, and the transaction that has changed the list last.
+// listTickets lists the tickets of a segment. It returns how many were drawn, and the transaction
+// that has changed the list last.
 func (r *recoverer) listTickets(in *segmentContents) (drawn, changed int64, err error) {
 	names, st, err := r.s.Children(r.ctx, in.at.ticketDir())
 	in.tickets = map[int64]string{}
@@ -194,7 +201,8 @@ func (r *recoverer) listTickets(in *segmentContents) (drawn, changed int64, err 
 	return childrenEver(st), st.Pzxid, err
 }
 
-// recoverSegment returns a segment's orphans to the queue, and voids or watches the segment's missing numbers. It removes a closed and empty segment.
+// recoverSegment returns a segment's orphans to the queue, and voids or watches the segment's
+// missing numbers. It removes a closed and empty segment.
 func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, missed map[int64]bool) error {
 	var orphans []int64
 	for _, k := range in.items {
@@ -238,8 +246,9 @@ func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, miss
 	return nil
 }
 
-// returnOrphans moves items without tickets to the lane redo, in order. It counts an attempt for each, unless its ticket had
-// gone before the item was put, as far as is known. It ignores items that have gone elsewhere.
+// returnOrphans moves items without tickets to the lane redo, in order. It counts an attempt for
+// each, unless its ticket had gone before the item was put, as far as is known. It ignores items
+// that have gone elsewhere.
 func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed map[int64]bool) error {
 	for some := range slices.Chunk(orphans, 100) {
 		var done sync.WaitGroup
@@ -279,7 +288,8 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 	return nil
 }
 
-// countClaims returns an item's data with its claims counted as attempts. It returns unreadable data unchanged.
+// countClaims returns an item's data with its claims counted as attempts. It returns unreadable
+// data unchanged.
 func countClaims(data []byte, st framework.Stat, claims int) []byte {
 	e, err := decodeItem(data, st)
 	if err != nil {
@@ -296,7 +306,8 @@ func countClaims(data []byte, st framework.Stat, claims int) []byte {
 	return data
 }
 
-// watchFor sweeps again when the items come near a missing number behind waiting tickets, and after the connection was replaced.
+// watchFor sweeps again when the items come near a missing number behind waiting tickets, and after
+// the connection was replaced.
 func (r *recoverer) watchFor(ctx context.Context, missing itemID) {
 	defer func() {
 		if ctx.Err() == nil {
@@ -326,8 +337,8 @@ func (r *recoverer) sweepAgain() {
 	}
 }
 
-// wakeIdleConsumers wakes one idle consumer for each item of the lanes without a ticket, the first ones first: it makes their tickets
-// void, so that they read the lanes.
+// wakeIdleConsumers wakes one idle consumer for each item of the lanes without a ticket, the first
+// ones first: it makes their tickets void, so that they read the lanes.
 func (r *recoverer) wakeIdleConsumers() error {
 	unclaimed, read := r.views.unclaimedInLanes()
 	if unclaimed == 0 || read == r.wokenForRead {
@@ -348,7 +359,8 @@ func (r *recoverer) wakeIdleConsumers() error {
 	return r.voidNumbers(in, in.put, end)
 }
 
-// listIdleTickets reads the tickets of the open segment of the base chain, and then its number of items.
+// listIdleTickets reads the tickets of the open segment of the base chain, and then its number of
+// items.
 func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 	for {
 		var st framework.Stat
@@ -377,8 +389,8 @@ func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 // voidBatch is how many numbers a transaction voids at most.
 const voidBatch = 200
 
-// voidNumbers makes the servers count numbers of an open segment as put. If they refuse, an item has come or a ticket has gone, and
-// another sweep follows.
+// voidNumbers makes the servers count numbers of an open segment as put. If they refuse, an item
+// has come or a ticket has gone, and another sweep follows.
 func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
 	for ; from < to; from += voidBatch {
 		ops := []framework.Op{in.at.checkOpen()}
@@ -386,9 +398,11 @@ func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
 			if ticket := in.tickets[k]; ticket != "" {
 				ops = append(ops, framework.SetOp(ticket, nil, 0))
 			}
-			ops = append(ops, framework.CreateOp(in.at.itemNode(k), nil, framework.Persistent), framework.DeleteOp(in.at.itemNode(k), 0))
+			ops = append(ops, framework.CreateOp(in.at.itemNode(k), nil, framework.Persistent),
+				framework.DeleteOp(in.at.itemNode(k), 0))
 		}
-		_, err := r.writer.writeAndWait(context.Background(), &writeRequest{session: r.s, requires: []precondition{leaseHeld{r.lease}}, ops: ops})
+		_, err := r.writer.writeAndWait(context.Background(),
+			&writeRequest{session: r.s, requires: []precondition{leaseHeld{r.lease}}, ops: ops})
 		var refused *framework.TxError
 		switch {
 		case errors.As(err, &refused) && refused.Path == primitives.Path(r.lease.Guard()):

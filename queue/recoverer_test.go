@@ -10,10 +10,11 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// What follows is of the order in which the recoverer reads a segment, while others go on between two of its requests.
+// What follows is of the order in which the recoverer reads a segment, while others go on between
+// two of its requests.
 
-// sweeping makes a recoverer on a slow link, which has an item in hand. It sweeps when another consumer dies, which has one, too. The queue has
-// n items more.
+// sweeping makes a recoverer on a slow link, which has an item in hand. It sweeps when another
+// consumer dies, which has one, too. The queue has n items more.
 func (w *world) sweepWithHook(n int, before func()) (recoverer *member, sweep func()) {
 	recoverer, gone, p := w.member("recoverer", WithMaxInFlight(1)), w.member("gone", WithMaxInFlight(1)), w.member("p")
 	p.put(names(0, 2+n)...)
@@ -25,7 +26,8 @@ func (w *world) sweepWithHook(n int, before func()) (recoverer *member, sweep fu
 	return recoverer, gone.kill
 }
 
-// TestTicketDrawnDuringSweepOwnsItsItem: the recoverer has listed the tickets before it was drawn, and lists the items after.
+// TestTicketDrawnDuringSweepOwnsItsItem: the recoverer has listed the tickets before it was drawn,
+// and lists the items after.
 func TestTicketDrawnDuringSweepOwnsItsItem(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		b := w.member("b")
@@ -47,8 +49,8 @@ func TestTicketDrawnDuringSweepOwnsItsItem(t *testing.T) {
 	})
 }
 
-// TestConsumerThatCameAndDiedDuringSweepIsNoticed: the recoverer has listed the line before that consumer joined it, and lists it again after it died.
-// The two lists are the same.
+// TestConsumerThatCameAndDiedDuringSweepIsNoticed: the recoverer has listed the line before that
+// consumer joined it, and lists it again after it died. The two lists are the same.
 func TestConsumerThatCameAndDiedDuringSweepIsNoticed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		brief, c := w.member("brief"), w.member("c")
@@ -77,8 +79,9 @@ func TestConsumerThatCameAndDiedDuringSweepIsNoticed(t *testing.T) {
 	})
 }
 
-// TestNumberUsedDuringSweepIsNotMissing: the recoverer has asked how many items there were before that item was put, taken and
-// acknowledged. If it made the servers skip a number then, it would be that of a consumer which waits.
+// TestNumberUsedDuringSweepIsNotMissing: the recoverer has asked how many items there were before
+// that item was put, taken and acknowledged. If it made the servers skip a number then, it would be
+// that of a consumer which waits.
 func TestNumberUsedDuringSweepIsNotMissing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		b := w.member("b", WithMaxInFlight(1))
@@ -110,11 +113,13 @@ func TestNumberUsedDuringSweepIsNotMissing(t *testing.T) {
 	})
 }
 
-// TestFormerRecovererVoidsNoNumbers: an operator has deleted its place in line. The next recoverer has made the servers skip the number that
-// both have missed; a second time it would be the number of a consumer that waits.
+// TestFormerRecovererVoidsNoNumbers: an operator has deleted its place in line. The next recoverer
+// has made the servers skip the number that both have missed; a second time it would be the number
+// of a consumer that waits.
 func TestFormerRecovererVoidsNoNumbers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		former, b, gone, p := w.member("former", WithMaxInFlight(1)), w.member("b", WithMaxInFlight(1)), w.member("gone", WithMaxInFlight(1)), w.member("p")
+		former, b, gone, p := w.member("former", WithMaxInFlight(1)), w.member("b", WithMaxInFlight(1)),
+			w.member("gone", WithMaxInFlight(1)), w.member("p")
 		p.put("first")
 		busy := former.take()
 		place := testPath + "/lock/" + w.Children(testPath + "/lock")[0]

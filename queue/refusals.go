@@ -11,14 +11,18 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// maxRefusals is how many refused requests of a batch the writer learns of from the batch's transactions, one with each. Then it asks for all others.
+// maxRefusals is how many refused requests of a batch the writer learns of from the batch's
+// transactions, one with each. Then it asks for all others.
 const maxRefusals = 2
 
-// failRefused asks the servers which requests they refuse, with one transaction for each, which cannot be applied. All are on their way at once. It fails the refused ones and returns
-// the others (docs/adr/0100-refused-requests-are-found-together.md).
+// failRefused asks the servers which requests they refuse, with one transaction for each, which
+// cannot be applied. All are on their way at once. It fails the refused ones and returns the others
+// (docs/adr/0100-refused-requests-are-found-together.md).
 //
-// A request that may depend on an earlier one of the batch, which was not applied yet, is not failed.
-func (w *writer) failRefused(ctx context.Context, s *framework.Session, requests []*writeRequest) (others []*writeRequest) {
+// A request that may depend on an earlier one of the batch, which was not applied yet, is not
+// failed.
+func (w *writer) failRefused(ctx context.Context, s *framework.Session,
+	requests []*writeRequest) (others []*writeRequest) {
 	probes, refusals := make([]*transaction, len(requests)), make([]*framework.TxError, len(requests))
 	var answered sync.WaitGroup
 	for i, r := range requests {
@@ -60,7 +64,8 @@ func (c *changedNodes) addOps(ops []framework.Op) {
 	}
 }
 
-// mayAffect reports whether the changes may decide about an operation on a node: by the node itself, its parent or its children.
+// mayAffect reports whether the changes may decide about an operation on a node: by the node
+// itself, its parent or its children.
 func (c *changedNodes) mayAffect(node string) bool {
 	dir, _ := znode.Split(node)
 	return c.nodes[node] || c.nodes[dir] || c.parents[node]

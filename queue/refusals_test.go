@@ -23,7 +23,8 @@ func (w *world) countOps() (operations *atomic.Int64) {
 	return operations
 }
 
-// TestRefusedPutsAreFoundTogether: otherwise each of them would cost a round trip, with all others of the batch, while puts and acknowledgements wait.
+// TestRefusedPutsAreFoundTogether: otherwise each of them would cost a round trip, with all others
+// of the batch, while puts and acknowledgements wait.
 func TestRefusedPutsAreFoundTogether(t *testing.T) {
 	const n, roundTrip = 300, 2 * time.Millisecond
 	for name, put := range map[string]struct {
@@ -65,7 +66,8 @@ func TestRefusedPutsAreFoundTogether(t *testing.T) {
 	}
 }
 
-// TestPutThatNeedsAnEarlierOneIsNotRefused: the puts of a batch happen in their order, also if the servers have refused others.
+// TestPutThatNeedsAnEarlierOneIsNotRefused: the puts of a batch happen in their order, also if the
+// servers have refused others.
 func TestPutThatNeedsAnEarlierOneIsNotRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -79,7 +81,8 @@ func TestPutThatNeedsAnEarlierOneIsNotRefused(t *testing.T) {
 			refused = append(refused, m.PutAsync(t.Context(), "refused", refuse))
 		}
 		for _, how := range []PutOption{makes("/node"), makes("/node/child"), WithOps(framework.CheckOp("/node", 0)),
-			WithOps(framework.DeleteOp("/node/child", framework.AnyVersion)), WithOps(framework.DeleteOp("/node", framework.AnyVersion)), makes("/node")} {
+			WithOps(framework.DeleteOp("/node/child", framework.AnyVersion)),
+			WithOps(framework.DeleteOp("/node", framework.AnyVersion)), makes("/node")} {
 			done = append(done, m.PutAsync(t.Context(), fmt.Sprint("item ", len(done)), how))
 		}
 		for _, p := range append(batch, done...) {
@@ -106,7 +109,8 @@ func TestPutsThatRefuseEachOther(t *testing.T) {
 		operations := w.countOps()
 		var all []*Pending
 		for i := range n {
-			all = append(all, m.PutAsync(t.Context(), fmt.Sprint("item ", i), WithID(fmt.Sprint(i))), m.PutAsync(t.Context(), "again", WithID(fmt.Sprint(i))))
+			all = append(all, m.PutAsync(t.Context(), fmt.Sprint("item ", i), WithID(fmt.Sprint(i))),
+				m.PutAsync(t.Context(), "again", WithID(fmt.Sprint(i))))
 		}
 		for i, p := range all {
 			if err := p.Wait(t.Context()); i%2 == 0 {

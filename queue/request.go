@@ -22,17 +22,20 @@ type writeRequest struct {
 	first    bool           // the producer is the first in line for room
 	id       string         // of the item, to be refused as a duplicate; or ""
 
-	// then is called once with the outcome, in the order of the requests, and must not block.
-	// The results are those of ops. They are nil if the reply was lost and the fence has shown that the request was applied.
+	// then is called once with the outcome, in the order of the requests, and must not block. The
+	// results are those of ops. They are nil if the reply was lost and the fence has shown that the
+	// request was applied.
 	then func(results []framework.OpResult, err error)
 
-	size    int
-	state   requestState // guarded by the writer's mutex
-	firstOp int          // the index of ops[0] in the transaction assembled last; used only by the goroutine that writes
+	size  int
+	state requestState // guarded by the writer's mutex
+	// the index of ops[0] in the transaction assembled last; used only by the goroutine that writes
+	firstOp int
 }
 
-// precondition is operations that several requests of a transaction have in common. The transaction contains them once. If the servers refuse one,
-// all requests with the precondition fail. Implementations are comparable.
+// precondition is operations that several requests of a transaction have in common. The transaction
+// contains them once. If the servers refuse one, all requests with the precondition fail.
+// Implementations are comparable.
 type precondition interface {
 	ops() []framework.Op
 }
@@ -60,7 +63,8 @@ func (r *writeRequest) ownResults(all []framework.OpResult) []framework.OpResult
 
 // retryCopy copies a request that was refused, to be written again.
 func (r *writeRequest) retryCopy() *writeRequest {
-	return &writeRequest{session: r.session, requires: r.requires, ops: r.ops, items: r.items, with: r.with, adds: r.adds, id: r.id}
+	return &writeRequest{session: r.session, requires: r.requires, ops: r.ops, items: r.items, with: r.with,
+		adds: r.adds, id: r.id}
 }
 
 // opOverhead is the bytes of an operation beside its data: a path, an ACL, lengths.
@@ -84,7 +88,8 @@ func itemsAdded(requests []*writeRequest) (n int) {
 	return n
 }
 
-// putTarget returns the chain or the delay of an item with a priority, and the operations that signal the item to consumers.
+// putTarget returns the chain or the delay of an item with a priority, and the operations that
+// signal the item to consumers.
 func (l *layout) putTarget(priority int, delay time.Duration) (newItem, []framework.Op) {
 	switch {
 	case delay > 0:
@@ -129,14 +134,16 @@ func failRequest(r *writeRequest) refusalHandler {
 	return func(tx *framework.TxError) refusalHandling { return refuseOnly(r, tx) }
 }
 
-// failRequiring is the handler of a precondition: its refusal fails all requests that have the precondition.
+// failRequiring is the handler of a precondition: its refusal fails all requests that have the
+// precondition.
 func failRequiring(p precondition) refusalHandler {
 	return func(tx *framework.TxError) refusalHandling {
 		return refusalHandling{fails: func(r *writeRequest) bool { return slices.Contains(r.requires, p) }, err: tx}
 	}
 }
 
-// failCallersOp is the handler of one of the caller's own operations; index is its place in with. Its refusal fails the request with ErrRefused.
+// failCallersOp is the handler of one of the caller's own operations; index is its place in with.
+// Its refusal fails the request with ErrRefused.
 func failCallersOp(r *writeRequest, index int) refusalHandler {
 	return func(tx *framework.TxError) refusalHandling {
 		own := &framework.TxError{Index: index, Op: tx.Op, Path: tx.Path, Err: tx.Err}

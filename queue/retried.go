@@ -46,10 +46,11 @@ func (r *Retried) learn(node string, e envelope, st framework.Stat) bool {
 
 // The bounds of a search for returned items in one queue.
 const (
-	retriedReads    = 32        // items that it reads
-	retriedBytes    = 256 << 10 // after so many it reads no more
-	retriedAtEnds   = 16        // returned items, and delayed items that are due first, and last, whose directories it lists
-	maxRetriedNames = 10_000    // names in a directory that it lists
+	retriedReads = 32        // items that it reads
+	retriedBytes = 256 << 10 // after so many it reads no more
+	// returned items, and delayed items that are due first, and last, whose directories it lists
+	retriedAtEnds   = 16
+	maxRetriedNames = 10_000 // names in a directory that it lists
 )
 
 // filledDir is a directory and how many items it has.

@@ -85,7 +85,8 @@ func TestASearchForReturnedItemsIsBounded(t *testing.T) {
 		for n := range 1000 {
 			delayed = append(delayed, filledDir{fmt.Sprintf("/q/later/1/%010d", n), 1})
 		}
-		s := newRetriedSearch([]filledDir{{"/q/lanes/redo/0000000000", maxRetriedNames + 1}, {"/q/lanes/redo/0000000001", 500}}, delayed)
+		s := newRetriedSearch([]filledDir{{"/q/lanes/redo/0000000000", maxRetriedNames + 1},
+			{"/q/lanes/redo/0000000001", 500}}, delayed)
 		require.Len(t, s.dirs, 1+2*retriedAtEnds)
 		require.Equal(t, "/q/lanes/redo/0000000001", s.dirs[0], "the other has too many")
 		for n := range s.dirs {
@@ -99,7 +100,8 @@ func TestASearchForReturnedItemsIsBounded(t *testing.T) {
 		var found Retried
 		for items := s.next(); len(items) > 0; items = s.next() {
 			if requests++; requests == 1 {
-				require.Contains(t, items, "/q/later/1/0000000999/i-0000000000", "the item that is due last is among the first")
+				require.Contains(t, items, "/q/later/1/0000000999/i-0000000000",
+					"the item that is due last is among the first")
 			}
 			nodes := make([]framework.Node, len(items))
 			for i := range nodes {
@@ -171,7 +173,8 @@ func TestALookAtManyReturnedItemsTakesFewRequests(t *testing.T) {
 		})()
 		reports, err := InspectAll(t.Context(), look, testPath)
 		require.NoError(t, err)
-		require.Equal(t, Retried{Items: 32, More: true, Attempts: 1, Node: reports[0].Retried.Node, LastError: "no disk"}, reports[0].Retried)
+		require.Equal(t, Retried{Items: 32, More: true, Attempts: 1, Node: reports[0].Retried.Node,
+			LastError: "no disk"}, reports[0].Retried)
 		require.LessOrEqual(t, requests, 10)
 	})
 }

@@ -8,16 +8,19 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// RetryPolicy is how long an item waits after a failed attempt. It is stored with the queue, so it is the same for all
-// consumers. After attempt k the item waits Min × Factor^(k-1), at most Max, made shorter at random by up to the share Jitter.
+// RetryPolicy is how long an item waits after a failed attempt. It is stored with the queue, so it
+// is the same for all consumers. After attempt k the item waits Min × Factor^(k-1), at most Max,
+// made shorter at random by up to the share Jitter.
 type RetryPolicy struct {
 	// Min is the time after the first attempt, from 1 ms to 10 years.
 	Min time.Duration
-	// Max is the longest time that an item waits, from Min to 10 years. Default Min × 1,000, at most an hour, at least Min.
+	// Max is the longest time that an item waits, from Min to 10 years. Default Min × 1,000, at
+	// most an hour, at least Min.
 	Max time.Duration
 	// Factor is how much longer each wait is than the one before, from 1 to 100. Default 2.
 	Factor float64
-	// Jitter is the random share of a wait, from 0 to 1: items that failed together do not all come again together. Default 0.
+	// Jitter is the random share of a wait, from 0 to 1: items that failed together do not all come
+	// again together. Default 0.
 	Jitter float64
 }
 
@@ -46,7 +49,8 @@ func (s storedRetry) MarshalJSON() ([]byte, error) {
 
 // policy converts a stored policy to the application's type.
 func (s storedRetry) policy() RetryPolicy {
-	return RetryPolicy{Min: time.Duration(s.Min) * time.Millisecond, Max: time.Duration(s.Max) * time.Millisecond, Factor: s.Factor, Jitter: s.Jitter}
+	return RetryPolicy{Min: time.Duration(s.Min) * time.Millisecond, Max: time.Duration(s.Max) * time.Millisecond,
+		Factor: s.Factor, Jitter: s.Jitter}
 }
 
 // withDefaults fills in the defaults, or refuses a value.
@@ -73,22 +77,27 @@ func (p RetryPolicy) withDefaults() (RetryPolicy, error) {
 // isValid reports whether a stored policy can be used.
 func (s storedRetry) isValid() bool {
 	most := maxDelay.Milliseconds()
-	return s.Min >= 1 && s.Min <= s.Max && s.Max <= most && s.Factor >= 1 && s.Factor <= 100 && s.Jitter >= 0 && s.Jitter <= 1
+	return s.Min >= 1 && s.Min <= s.Max && s.Max <= most && s.Factor >= 1 && s.Factor <= 100 && s.Jitter >= 0 &&
+		s.Jitter <= 1
 }
 
 func (s storedRetry) String() string {
-	return fmt.Sprintf("%v to %v, factor %v, jitter %v", time.Duration(s.Min)*time.Millisecond, time.Duration(s.Max)*time.Millisecond, s.Factor, s.Jitter)
+	return fmt.Sprintf("%v to %v, factor %v, jitter %v", time.Duration(s.Min)*time.Millisecond,
+		time.Duration(s.Max)*time.Millisecond, s.Factor, s.Jitter)
 }
 
-// delayAfter is how long an item waits after an attempt, counted from 1. chance is from 0 to less than 1.
+// delayAfter is how long an item waits after an attempt, counted from 1. chance is from 0 to less
+// than 1.
 func (s storedRetry) delayAfter(attempt int, chance float64) time.Duration {
 	ms := math.Min(float64(s.Max), float64(s.Min)*math.Pow(s.Factor, float64(max(0, attempt-1))))
 	return time.Duration(ms * (1 - s.Jitter*chance) * float64(time.Millisecond))
 }
 
-// defaultPauses are how long an item waits after a failed attempt in Work, if neither the queue nor the call of Work says how long.
+// defaultPauses are how long an item waits after a failed attempt in Work, if neither the queue nor
+// the call of Work says how long.
 var defaultPauses = storedRetry{Min: 1000, Max: 60_000, Factor: 2}
 
-// DefaultPause is how long an item waits after a failed attempt in Work, counted from 1, if the queue has no retry policy: 1 s after the first, twice as long after each
-// further one, up to a minute. WithPauses changes it.
+// DefaultPause is how long an item waits after a failed attempt in Work, counted from 1, if the
+// queue has no retry policy: 1 s after the first, twice as long after each further one, up to a
+// minute. WithPauses changes it.
 func DefaultPause(attempt int) time.Duration { return defaultPauses.delayAfter(attempt, 0) }

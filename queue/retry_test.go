@@ -11,9 +11,12 @@ import (
 )
 
 func TestRetryPoliciesAreChecked(t *testing.T) {
-	for _, p := range []RetryPolicy{{}, {Min: time.Microsecond}, {Min: -time.Second}, {Min: time.Second, Max: time.Millisecond},
-		{Min: time.Second, Max: 11 * 365 * 24 * time.Hour}, {Min: time.Second, Factor: 0.5}, {Min: time.Second, Factor: math.NaN()},
-		{Min: time.Second, Factor: math.Inf(1)}, {Min: time.Second, Jitter: -0.1}, {Min: time.Second, Jitter: 1.1}, {Min: time.Second, Jitter: math.NaN()}} {
+	for _, p := range []RetryPolicy{{}, {Min: time.Microsecond}, {Min: -time.Second},
+		{Min: time.Second, Max: time.Millisecond},
+		{Min: time.Second, Max: 11 * 365 * 24 * time.Hour}, {Min: time.Second, Factor: 0.5},
+		{Min: time.Second, Factor: math.NaN()},
+		{Min: time.Second, Factor: math.Inf(1)}, {Min: time.Second, Jitter: -0.1}, {Min: time.Second, Jitter: 1.1},
+		{Min: time.Second, Jitter: math.NaN()}} {
 		_, err := p.withDefaults()
 		require.ErrorIs(t, err, ErrOption, "%+v", p)
 	}
@@ -28,7 +31,8 @@ func TestRetryPoliciesAreChecked(t *testing.T) {
 	require.Equal(t, 75*time.Millisecond, s.delayAfter(1, 0.5))
 }
 
-// TestRetryPolicyDelaysFailedAttempts: the one stored with the queue, also for those who were not told of it.
+// TestRetryPolicyDelaysFailedAttempts: the one stored with the queue, also for those who were not
+// told of it.
 func TestRetryPolicyDelaysFailedAttempts(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		p := w.member("p", order, WithRetry(RetryPolicy{Min: 10 * time.Second, Max: 25 * time.Second}))
@@ -76,8 +80,10 @@ func TestRetryPolicyIsStored(t *testing.T) {
 		require.Equal(t, RetryPolicy{Min: time.Second, Max: time.Minute, Factor: 2, Jitter: 0.25}, stored)
 		err := w.member("other", WithRetry(RetryPolicy{Min: 2 * time.Second})).Put(t.Context(), "y")
 		require.ErrorIs(t, err, ErrMismatch)
-		require.ErrorContains(t, err, "the stored retry policy is 1s to 1m0s, factor 2, jitter 0.25, given is 2s to 33m20s, factor 2, jitter 0")
-		_, err = decodeRecord([]byte(`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":5,"max":1,"factor":2}}`))
+		require.ErrorContains(t, err,
+			"the stored retry policy is 1s to 1m0s, factor 2, jitter 0.25, given is 2s to 33m20s, factor 2, jitter 0")
+		_, err = decodeRecord([]byte(
+			`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":5,"max":1,"factor":2}}`))
 		require.ErrorIs(t, err, ErrNotQueue)
 		r, err := decodeRecord([]byte(`{"v":2,"recipe":"queue","order":"parallel"}`))
 		require.NoError(t, err)

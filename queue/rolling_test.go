@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestTakeContinuesAfterListedSegmentsAreRemoved: between the list and the look the last segment was filled, closed, worked
-// off and removed. This was once told as a path that is no queue.
+// TestTakeContinuesAfterListedSegmentsAreRemoved: between the list and the look the last segment
+// was filled, closed, worked off and removed. This was once told as a path that is no queue.
 func TestTakeContinuesAfterListedSegmentsAreRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a", segmentSize(2)), w.member("b", segmentSize(2)), w.member("c", segmentSize(2))

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// This file has the reads and writes of the nodes that layout.go names: lists of chains, segments and items; removals of segments and trees.
+// This file has the reads and writes of the nodes that layout.go names: lists of chains, segments
+// and items; removals of segments and trees.
 
 // listSegments lists a chain's segments in order. A chain that does not exist has no segments.
 func (l segmentChain) listSegments(ctx context.Context, s *framework.Session) ([]segmentID, error) {
@@ -23,12 +24,14 @@ func (l segmentChain) listSegments(ctx context.Context, s *framework.Session) ([
 	return segments, err
 }
 
-// listItems lists the numbers of a segment's items in order. A segment that does not exist has no items.
+// listItems lists the numbers of a segment's items in order. A segment that does not exist has no
+// items.
 func (s segmentID) listItems(ctx context.Context, session *framework.Session) ([]int64, error) {
 	return numbersIn(ctx, session, s.dir(), itemPrefix)
 }
 
-// removeIfEmpty removes the segment if it is closed and empty. The servers refuse the removal if an item or a ticket is created meanwhile.
+// removeIfEmpty removes the segment if it is closed and empty. The servers refuse the removal if an
+// item or a ticket is created meanwhile.
 func (s segmentID) removeIfEmpty(ctx context.Context, session *framework.Session) error {
 	st, err := session.Exists(ctx, s.dir())
 	if err != nil || st.Version == 0 || st.NumChildren > 0 {
@@ -42,15 +45,18 @@ func (s segmentID) removeIfEmpty(ctx context.Context, session *framework.Session
 	return err
 }
 
-// makeNext makes the segment behind this one, which the caller has found closed, if this one is the last of its chain: an operator has closed it, since this package makes
-// the next segment in the transaction that closes one. The caller may have listed the chain before it was closed, and the next segment may have come and gone since then. So makeNext
-// lists the chain again: a segment that was made between others would stay open for ever, and consumers would wait at it.
+// makeNext makes the segment behind this one, which the caller has found closed, if this one is the
+// last of its chain: an operator has closed it, since this package makes the next segment in the
+// transaction that closes one. The caller may have listed the chain before it was closed, and the
+// next segment may have come and gone since then. So makeNext lists the chain again: a segment that
+// was made between others would stay open for ever, and consumers would wait at it.
 func (s segmentID) makeNext(ctx context.Context, session *framework.Session) error {
 	segments, err := s.chain.listSegments(ctx, session)
 	if err != nil || len(segments) == 0 || segments[len(segments)-1] != s {
 		return err
 	}
-	_, err = session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.nextSegment().makeOps()...)...)
+	_, err = session.Multi(ctx,
+		append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.nextSegment().makeOps()...)...)
 	if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode) {
 		return nil // another client was faster, and may have removed the closed one
 	}
@@ -78,18 +84,22 @@ func (l *layout) listLanes(ctx context.Context, s *framework.Session) ([]segment
 			lanes = append(lanes, l.laneNamed(name))
 		}
 	}
-	slices.SortFunc(lanes, func(a, b segmentChain) int { return compareItems(itemID{at: a.segment(0)}, itemID{at: b.segment(0)}) })
+	slices.SortFunc(lanes, func(a,
+		b segmentChain) int {
+		return compareItems(itemID{at: a.segment(0)}, itemID{at: b.segment(0)})
+	})
 	return lanes, nil
 }
 
-// listChains lists the lanes and the base chain in the order in which consumers get their items. The dead letters are not among them.
+// listChains lists the lanes and the base chain in the order in which consumers get their items.
+// The dead letters are not among them.
 func (l *layout) listChains(ctx context.Context, s *framework.Session) ([]segmentChain, error) {
 	lanes, err := l.listLanes(ctx, s)
 	return append(lanes, l.base), err
 }
 
-// delayedSeconds lists the seconds of Unix time at which delayed items are due, in order, hour by hour. After the last second of an
-// hour it yields that hour's directory, with endOfHour set.
+// delayedSeconds lists the seconds of Unix time at which delayed items are due, in order, hour by
+// hour. After the last second of an hour it yields that hour's directory, with endOfHour set.
 func (l *layout) delayedSeconds(ctx context.Context, s *framework.Session) iter.Seq2[delayedSecond, error] {
 	return func(yield func(delayedSecond, error) bool) {
 		hours, err := numbersIn(ctx, s, l.childPath(laterDir), "")
@@ -167,7 +177,8 @@ func countIn(ctx context.Context, s *framework.Session, dirs []string) (n int, e
 	return n, err
 }
 
-// removeTree deletes a node and all nodes below. Each of its transactions also contains the operations of with.
+// removeTree deletes a node and all nodes below. Each of its transactions also contains the
+// operations of with.
 func removeTree(ctx context.Context, s *framework.Session, path string, with ...framework.Op) error {
 	names, _, err := s.Children(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {

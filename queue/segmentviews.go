@@ -38,7 +38,8 @@ const (
 	maxDrawn = 1000
 )
 
-// drawOps are the operations of the draw, the creates last. Each ticket tells the consumer's identity.
+// drawOps are the operations of the draw, the creates last. Each ticket tells the consumer's
+// identity.
 func (d *ticketDraw) drawOps(st *store) (ops []framework.Op) {
 	owner := []byte(st.client.Config().Identity)
 	owner = owner[:min(len(owner), maxOwner)]
@@ -54,7 +55,8 @@ func (d *ticketDraw) drawOps(st *store) (ops []framework.Op) {
 	return ops
 }
 
-// ticketOf is the ticket of a draw with a node, whose name ends with the number that the server gave.
+// ticketOf is the ticket of a draw with a node, whose name ends with the number that the server
+// gave.
 func (d *ticketDraw) ticketOf(node primitives.Created) (*segmentTicket, error) {
 	_, name := znode.Split(node.Path)
 	k, ok := ticketNumber(name)
@@ -83,7 +85,8 @@ func (v *segmentView) countUnclaimed() int64 {
 	return max(0, v.put-v.drawn)
 }
 
-// updateFrom takes in the state of a segment and of its tickets, and reports whether it has no items to draw, now and later.
+// updateFrom takes in the state of a segment and of its tickets, and reports whether it has no
+// items to draw, now and later.
 func (v *segmentView) updateFrom(segment, tickets framework.Node) (usedUp bool, err error) {
 	for _, n := range []framework.Node{segment, tickets} {
 		if errors.Is(n.Err, framework.ErrNoNode) {
@@ -93,13 +96,15 @@ func (v *segmentView) updateFrom(segment, tickets framework.Node) (usedUp bool, 
 			return false, n.Err
 		}
 	}
-	v.known, v.put, v.drawn, v.version = true, childrenEver(segment.Stat), childrenEver(tickets.Stat), tickets.Stat.Version
+	v.known, v.put, v.drawn, v.version = true, childrenEver(segment.Stat), childrenEver(tickets.Stat),
+		tickets.Stat.Version
 	v.closed = segment.Stat.Version > 0
 	return v.closed && (v.drawn >= v.put || segment.Stat.NumChildren == 0), nil
 }
 
-// segmentViews are a consumer's views of the chains of a parallel queue, from which it plans its draws. The lanes have to be read again after a signal since the
-// last read, and after a draw was refused (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
+// segmentViews are a consumer's views of the chains of a parallel queue, from which it plans its
+// draws. The lanes have to be read again after a signal since the last read, and after a draw was
+// refused (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
 type segmentViews struct {
 	nodes   *layout
 	s       *framework.Session
@@ -122,8 +127,10 @@ type segmentViews struct {
 	clean  int64 // reasons that the last read has answered
 }
 
-func newSegmentViews(nodes *layout, s *framework.Session, id string, window int, onLeave func(segmentID)) *segmentViews {
-	return &segmentViews{nodes: nodes, s: s, id: id, window: window, onLeave: onLeave, base: segmentView{at: nodes.base.segment(-1)}, listed: -1, dirty: 1,
+func newSegmentViews(nodes *layout, s *framework.Session, id string, window int,
+	onLeave func(segmentID)) *segmentViews {
+	return &segmentViews{nodes: nodes, s: s, id: id, window: window, onLeave: onLeave,
+		base: segmentView{at: nodes.base.segment(-1)}, listed: -1, dirty: 1,
 		reading: make(chan struct{}, 1), signals: make(chan struct{}, 1)}
 }
 
@@ -224,7 +231,8 @@ func (v *segmentViews) listLanes(ctx context.Context, before []segmentView) (vie
 	return views, nil
 }
 
-// readCounts reads the counts of the lanes, in one request if their segments are known and not used up.
+// readCounts reads the counts of the lanes, in one request if their segments are known and not used
+// up.
 func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) error {
 	var paths []string
 	for i := range views {
@@ -251,8 +259,8 @@ func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) erro
 	return nil
 }
 
-// findSegment finds the first segment of a chain that is not used up: it has an item without a ticket, or is open.
-// If an operator has closed the last one, findSegment makes the next.
+// findSegment finds the first segment of a chain that is not used up: it has an item without a
+// ticket, or is open. If an operator has closed the last one, findSegment makes the next.
 func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error {
 	for {
 		segments, err := view.at.chain.listSegments(ctx, v.s)
@@ -300,7 +308,8 @@ func (v *segmentViews) storeRead(lanes []segmentView, base segmentView, listed i
 	}
 }
 
-// nextSignal is the channel of the next signal. If isStale notices the signal first, signals has a token instead.
+// nextSignal is the channel of the next signal. If isStale notices the signal first, signals has a
+// token instead.
 func (v *segmentViews) nextSignal() <-chan framework.Event {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -327,12 +336,13 @@ func (v *segmentViews) stopWatch() {
 	}
 }
 
-// plentyFactor is how many times a consumer's window a lane must have unclaimed for a draw without a check: about as many
-// consumers can draw at once before there are more tickets than items.
+// plentyFactor is how many times a consumer's window a lane must have unclaimed for a draw without
+// a check: about as many consumers can draw at once before there are more tickets than items.
 const plentyFactor = 8
 
-// planDraws divides n tickets among the chains: to each lane, in order, as many as it has unclaimed items, and the rest to the base chain. A draw has at most
-// maxDrawn tickets. planDraws returns how many tickets remain to be drawn after another read, since a lane continues in another segment.
+// planDraws divides n tickets among the chains: to each lane, in order, as many as it has unclaimed
+// items, and the rest to the base chain. A draw has at most maxDrawn tickets. planDraws returns how
+// many tickets remain to be drawn after another read, since a lane continues in another segment.
 func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -364,8 +374,9 @@ func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 	return draws, 0
 }
 
-// countReturned counts an item that this consumer has returned beside a draw. The draw has claimed an earlier item, of which other consumers
-// may have been told, but in this consumer's view one is unclaimed as before.
+// countReturned counts an item that this consumer has returned beside a draw. The draw has claimed
+// an earlier item, of which other consumers may have been told, but in this consumer's view one is
+// unclaimed as before.
 func (v *segmentViews) countReturned(at segmentID) {
 	v.mu.Lock()
 	if view := v.viewOf(at.chain); view != nil && view.known && view.at == at {
@@ -379,8 +390,9 @@ func (v *segmentViews) countReturned(at segmentID) {
 	}
 }
 
-// planReturned plans a ticket of the lane redo for a consumer that returns an item there. It returns nil if the lane is not known well, or if other
-// consumers may wait for items: they come first.
+// planReturned plans a ticket of the lane redo for a consumer that returns an item there. It
+// returns nil if the lane is not known well, or if other consumers may wait for items: they come
+// first.
 func (v *segmentViews) planReturned() *ticketDraw {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -440,14 +452,16 @@ func (v *segmentViews) skipSegment(at segmentID) {
 	}
 }
 
-// mayHaveUnclaimed reports whether the lanes may have items without tickets, which the recoverer has to wake consumers for.
+// mayHaveUnclaimed reports whether the lanes may have items without tickets, which the recoverer
+// has to wake consumers for.
 func (v *segmentViews) mayHaveUnclaimed() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.checkStale() || v.sumUnclaimed() > 0
 }
 
-// unclaimedInLanes is the number of items of the lanes without tickets, and the read in which that was seen.
+// unclaimedInLanes is the number of items of the lanes without tickets, and the read in which that
+// was seen.
 func (v *segmentViews) unclaimedInLanes() (n, read int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestItemOfSlowlyClosingClientComesBack: the consumer's place in line must not leave before its tickets. The recoverer sweeps when a place has
-// gone, and would find the tickets that go with the session a moment later still there.
+// TestItemOfSlowlyClosingClientComesBack: the consumer's place in line must not leave before its
+// tickets. The recoverer sweeps when a place has gone, and would find the tickets that go with the
+// session a moment later still there.
 func TestItemOfSlowlyClosingClientComesBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, closing := w.member("recoverer", WithOrder(Parallel)), w.member("closing", WithOrder(Parallel))

@@ -47,9 +47,11 @@ func TestCuratorQueue(t *testing.T) {
 	})
 }
 
-// TestCuratorQueueRepeatsFailedRead: the session was lost between the list and the item, and nothing was removed.
+// TestCuratorQueueRepeatsFailedRead: the session was lost between the list and the item, and
+// nothing was removed.
 func TestCuratorQueueRepeatsFailedRead(t *testing.T) {
-	for name, look := range map[string]func(*CuratorQueue, context.Context) ([]byte, error){"peek": (*CuratorQueue).Peek, "poll": (*CuratorQueue).Poll, "take": (*CuratorQueue).Take} {
+	for name, look := range map[string]func(*CuratorQueue, context.Context) ([]byte,
+		error){"peek": (*CuratorQueue).Peek, "poll": (*CuratorQueue).Poll, "take": (*CuratorQueue).Take} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				a, b := w.member("a"), w.member("b")
@@ -69,7 +71,8 @@ func TestCuratorQueueRepeatsFailedRead(t *testing.T) {
 	}
 }
 
-// TestCuratorQueueClosedClientLeavesOutcomeUnknown: a put or a take was on its way as the client was closed.
+// TestCuratorQueueClosedClientLeavesOutcomeUnknown: a put or a take was on its way as the client
+// was closed.
 func TestCuratorQueueClosedClientLeavesOutcomeUnknown(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context, q *CuratorQueue) error{
 		"put":  func(ctx context.Context, q *CuratorQueue) error { return q.Put(ctx, []byte("y")) },

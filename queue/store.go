@@ -36,10 +36,12 @@ var (
 // record is the queue's record, as far as this Queue knows. The queue was found before.
 func (st *store) record() queueRecord { return *st.found.Load() }
 
-// exceedsCapacity reports whether a put has more items than the queue may hold, so that it would wait for room for ever.
+// exceedsCapacity reports whether a put has more items than the queue may hold, so that it would
+// wait for room for ever.
 func (st *store) exceedsCapacity(r *writeRequest) bool { return r.adds > st.record().Capacity }
 
-// findOrMake reads the queue's record, or makes the queue. It first finishes a Drop that was interrupted.
+// findOrMake reads the queue's record, or makes the queue. It first finishes a Drop that was
+// interrupted.
 func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 	if st.found.Load() != nil && !st.stale.Load() {
 		return nil
@@ -67,7 +69,8 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// readRecord reads the record and compares it with the options. After the first time it compares only the fields that no call can change.
+// readRecord reads the record and compares it with the options. After the first time it compares
+// only the fields that no call can change.
 func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 	nodes, err := s.GetAll(ctx, st.nodes.path, st.nodes.childPath(itemsDir))
 	if err != nil {
@@ -107,13 +110,15 @@ func (l *layout) storedRecord(queue, items framework.Node) (queueRecord, error) 
 		return r, errDropped
 	}
 	if errors.Is(items.Err, framework.ErrNoNode) {
-		return r, fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", ErrNotQueue, l.childPath(itemsDir))
+		return r, fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", ErrNotQueue,
+			l.childPath(itemsDir))
 	}
 	return r, nil
 }
 
-// checkVacant returns errVacant if a node without data can become a queue: it has no children but the directories of locks. Waiters for a
-// lock of a dropped queue make that directory again, and the queue's node above it.
+// checkVacant returns errVacant if a node without data can become a queue: it has no children but
+// the directories of locks. Waiters for a lock of a dropped queue make that directory again, and
+// the queue's node above it.
 func (st *store) checkVacant(ctx context.Context, s *framework.Session, children int32) error {
 	if children == 0 {
 		return errVacant
@@ -213,7 +218,8 @@ func (st *store) learnFrom(n framework.Node) error {
 	return nil
 }
 
-// watchRecord follows the record until ctx ends. It returns an error when the queue was dropped, or dropped and made anew.
+// watchRecord follows the record until ctx ends. It returns an error when the queue was dropped, or
+// dropped and made anew.
 func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
 	for {
 		_, _, changed, err := s.WatchData(ctx, st.nodes.path)
@@ -233,7 +239,8 @@ func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// wasReplaced reports whether the queue is another one than that whose node the transaction created has made. It finds or makes the queue.
+// wasReplaced reports whether the queue is another one than that whose node the transaction created
+// has made. It finds or makes the queue.
 func (st *store) wasReplaced(ctx context.Context, s *framework.Session, created int64) (bool, error) {
 	st.stale.Store(true)
 	if err := st.findOrMake(ctx, s); err != nil {
@@ -243,7 +250,8 @@ func (st *store) wasReplaced(ctx context.Context, s *framework.Session, created 
 	return now == 0 || now != created, nil
 }
 
-// countLeaving returns the operation that counts one item that leaves a bounded queue. An unbounded queue counts no items.
+// countLeaving returns the operation that counts one item that leaves a bounded queue. An unbounded
+// queue counts no items.
 func (st *store) countLeaving() []framework.Op {
 	if st.record().Capacity == 0 {
 		return nil
@@ -260,7 +268,8 @@ func (st *store) retryDelay(attempt int) time.Duration {
 	return retry.delayAfter(attempt, rand.Float64())
 }
 
-// sessionForReads returns a session for read-only calls of a queue that exists, or errAbsent. Reads see all that was written before the call.
+// sessionForReads returns a session for read-only calls of a queue that exists, or errAbsent. Reads
+// see all that was written before the call.
 func (st *store) sessionForReads(ctx context.Context) (*framework.Session, error) {
 	if err := st.checkUsable(); err != nil {
 		return nil, err
@@ -284,8 +293,9 @@ func (st *store) readExisting(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// inExisting calls f, which may be repeated, with a session for reads. It returns errAbsent if there is no queue. If f misses a node, another client may have dropped the
-// queue that this Queue knows: then inExisting looks for it, and calls f once more if there is one.
+// inExisting calls f, which may be repeated, with a session for reads. It returns errAbsent if
+// there is no queue. If f misses a node, another client may have dropped the queue that this Queue
+// knows: then inExisting looks for it, and calls f once more if there is one.
 func (st *store) inExisting(ctx context.Context, f func(*framework.Session) error) error {
 	s, err := st.sessionForReads(ctx)
 	if err != nil {
@@ -311,8 +321,9 @@ func ignoreAbsent(err error) error {
 // maxMissingRetries is how often a missing node makes a call look for the queue again.
 const maxMissingRetries = 10
 
-// repeatOnSessions calls f, which may be repeated, on session after session until it has an answer, or ctx ends. If a node is
-// missing, the queue may have been dropped: then f runs again after the queue was made anew.
+// repeatOnSessions calls f, which may be repeated, on session after session until it has an answer,
+// or ctx ends. If a node is missing, the queue may have been dropped: then f runs again after the
+// queue was made anew.
 func (st *store) repeatOnSessions(ctx context.Context, f func(*framework.Session) error) error {
 	if err := st.checkUsable(); err != nil {
 		return err

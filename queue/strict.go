@@ -29,7 +29,8 @@ func (o *strictOrder) claimItems() error {
 	return o.cs.claimLoop(func() { o.cs.writer.addRequests(o.nextAfterAcks(0)...) }, func() {})
 }
 
-// holdLock reads and claims until the lease or the consumer session has ended, and then ends what is open, before the lock is released.
+// holdLock reads and claims until the lease or the consumer session has ended, and then ends what
+// is open, before the lock is released.
 func (o *strictOrder) holdLock(lease *locks.Lease, ready func()) {
 	ready()
 	cs := o.cs
@@ -52,7 +53,8 @@ func (o *strictOrder) holdLock(lease *locks.Lease, ready func()) {
 	cs.returnAll()
 }
 
-// nextAfterAcks claims the next items. A claim counts an attempt, so it expects no further calls of Take.
+// nextAfterAcks claims the next items. A claim counts an attempt, so it expects no further calls of
+// Take.
 func (o *strictOrder) nextAfterAcks(int) []*writeRequest {
 	if h := o.holder.Load(); h != nil {
 		return h.nextClaims()
@@ -81,13 +83,15 @@ func (o *strictOrder) hasPassed(at segmentID) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.readers, func(r *strictReader) bool { return r.chain == at.chain && r.segment.Load() > at.n })
+	return slices.ContainsFunc(h.readers,
+		func(r *strictReader) bool { return r.chain == at.chain && r.segment.Load() > at.n })
 }
 
 func (o *strictOrder) awaitedItems() []string { return nil }
 
-// countClaimable counts the items that the holder of the lock may claim now. It leaves out items with an open delivery, and items behind a returned
-// one that waits for its time. An item that was claimed before goes alone.
+// countClaimable counts the items that the holder of the lock may claim now. It leaves out items
+// with an open delivery, and items behind a returned one that waits for its time. An item that was
+// claimed before goes alone.
 func (o *strictOrder) countClaimable(state queueState, first bool) (n int, undecided bool) {
 	h := o.holder.Load()
 	switch {
@@ -155,8 +159,8 @@ type returnedItem struct {
 	when time.Time
 }
 
-// loadProgress reads how far the queue was claimed, and the number of purges. The last holder has made its last claim before: this server has seen
-// that holder's place in the line go.
+// loadProgress reads how far the queue was claimed, and the number of purges. The last holder has
+// made its last claim before: this server has seen that holder's place in the line go.
 func (h *lockHolder) loadProgress() error {
 	nodes, s := h.cs.store.nodes, h.cs.s
 	for {
@@ -166,7 +170,8 @@ func (h *lockHolder) loadProgress() error {
 		}
 		items, claimed := read[0], read[1]
 		if items.Err == nil && errors.Is(claimed.Err, framework.ErrNoNode) {
-			_, err := s.Multi(h.ctx, nodes.checkExists(), framework.CreateOp(nodes.childPath(claimedNode), nil, framework.Persistent))
+			_, err := s.Multi(h.ctx, nodes.checkExists(),
+				framework.CreateOp(nodes.childPath(claimedNode), nil, framework.Persistent))
 			if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 				return err
 			}
@@ -232,8 +237,9 @@ func (h *lockHolder) nextClaims() (requests []*writeRequest) {
 	return requests
 }
 
-// nextItem takes the next item, if it was read and is wanted. An item that was claimed before goes alone, and only when a call of Take waits: if it
-// makes its consumers crash, no other item counts an attempt.
+// nextItem takes the next item, if it was read and is wanted. An item that was claimed before goes
+// alone, and only when a call of Take waits: if it makes its consumers crash, no other item counts
+// an attempt.
 func (h *lockHolder) nextItem() *fetchedItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,8 +263,9 @@ func (h *lockHolder) nextItem() *fetchedItem {
 	return item
 }
 
-// firstItem finds the next item, and the reader whose head it is, which is nil if the item was given back. A returned item that waits for its time
-// holds up its chain and those of lower rank; h.mu is held.
+// firstItem finds the next item, and the reader whose head it is, which is nil if the item was
+// given back. A returned item that waits for its time holds up its chain and those of lower rank;
+// h.mu is held.
 func (h *lockHolder) firstItem() (item *fetchedItem, from *strictReader) {
 	for _, r := range h.readers {
 		if len(h.returned) > 0 && h.returned[0].item.id.at.chain.rank() >= r.chain.rank() {
@@ -313,12 +320,13 @@ func (h *lockHolder) headOf(r *strictReader) *fetchedItem {
 			h.cs.endOnError(f.node.Err)
 			return nil
 		}
-		h.cs.tasks.Start(func() { h.cs.itemSettled(f.id.at) }) // another program's node had the number, or the item was purged
+		// another program's node had the number, or the item was purged
+		h.cs.tasks.Start(func() { h.cs.itemSettled(f.id.at) })
 	}
 }
 
-// claimRequest is the request that claims an item and delivers it. The first claim of an item is written as the progress of its chain. Each further claim
-// raises the item's version.
+// claimRequest is the request that claims an item and delivers it. The first claim of an item is
+// written as the progress of its chain. Each further claim raises the item's version.
 func (h *lockHolder) claimRequest(f *fetchedItem) *writeRequest {
 	version := f.node.Stat.Version
 	r := &writeRequest{session: h.cs.s}
@@ -338,7 +346,8 @@ func (h *lockHolder) claimRequest(f *fetchedItem) *writeRequest {
 			return
 		}
 		leaseCtx := h.lease.Context()
-		c := &claimedItem{session: h.cs, id: f.id, node: f.path, version: version, lease: h.lease, data: f.node.Data, hold: lifetime.Of(leaseCtx).Child(leaseCtx)}
+		c := &claimedItem{session: h.cs, id: f.id, node: f.path, version: version, lease: h.lease, data: f.node.Data,
+			hold: lifetime.Of(leaseCtx).Child(leaseCtx)}
 		c.readItem(f.node.Data, f.node.Stat)
 		if h.isBehindReturned(f) {
 			h.cs.claims.claimsFailed(1)
@@ -350,7 +359,8 @@ func (h *lockHolder) claimRequest(f *fetchedItem) *writeRequest {
 	return r
 }
 
-// firstClaims is the precondition of first claims: no purge has removed items since they were read. It writes how far the claims go.
+// firstClaims is the precondition of first claims: no purge has removed items since they were read.
+// It writes how far the claims go.
 type firstClaims struct{ h *lockHolder }
 
 func (f firstClaims) ops() []framework.Op {
@@ -361,8 +371,8 @@ func (f firstClaims) ops() []framework.Op {
 		framework.SetOp(nodes.childPath(claimedNode), f.h.reached.encode(), framework.AnyVersion)}
 }
 
-// claimFailed handles a claim that has failed: the item was purged, or the lock was lost, which ends the consumer session. A
-// first claim that was refused counts no attempt for the next holder.
+// claimFailed handles a claim that has failed: the item was purged, or the lock was lost, which
+// ends the consumer session. A first claim that was refused counts no attempt for the next holder.
 func (h *lockHolder) claimFailed(f *fetchedItem, err error) {
 	var tx *framework.TxError
 	if !f.claimed && errors.As(err, &tx) {
@@ -380,8 +390,8 @@ func (h *lockHolder) claimFailed(f *fetchedItem, err error) {
 	h.cs.endOnError(err)
 }
 
-// returnFirst makes an item the first again, after a time. It also returns the claimed items that have not reached a call of Take; they stay behind
-// this one.
+// returnFirst makes an item the first again, after a time. It also returns the claimed items that
+// have not reached a call of Take; they stay behind this one.
 func (h *lockHolder) returnFirst(c *claimedItem, after time.Duration) {
 	unseen := h.cs.claims.releaseReady()
 	h.addReturned(c, true, after)
@@ -390,7 +400,8 @@ func (h *lockHolder) returnFirst(c *claimedItem, after time.Duration) {
 	}
 }
 
-// returnUnseen ends a delivery that no call of Take has got. If it was the item's first claim, the next claim is the first again.
+// returnUnseen ends a delivery that no call of Take has got. If it was the item's first claim, the
+// next claim is the first again.
 func (h *lockHolder) returnUnseen(c *claimedItem) {
 	if c.markSettled(errReturned) == nil {
 		h.addReturned(c, c.version > 0, 0)
@@ -424,8 +435,8 @@ func (h *lockHolder) finishClaims() {
 	h.pending.Wait()
 }
 
-// uncountUnseen takes back the claims of items that no call of Take has got: the next holder does not count them as attempts. In each chain
-// these items are the last that were claimed.
+// uncountUnseen takes back the claims of items that no call of Take has got: the next holder does
+// not count them as attempts. In each chain these items are the last that were claimed.
 func (h *lockHolder) uncountUnseen() {
 	ready := h.cs.claims.readyItems()
 	h.mu.Lock()

@@ -9,7 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// readAhead is how many items a reader asks for ahead, at least; it is more if the consumer's window is larger.
+// readAhead is how many items a reader asks for ahead, at least; it is more if the consumer's
+// window is larger.
 const readAhead = 64
 
 // fetchedItem is an item that a reader has asked for.
@@ -23,20 +24,22 @@ type fetchedItem struct {
 
 // strictReader reads a chain's items in order, for the holder of a strict queue's lock.
 type strictReader struct {
-	cs           *consumerSession
-	chain        segmentChain
-	before       claimProgress     // how far the holders before this one have claimed
-	out          chan *fetchedItem // in order; takes.noteChange makes the consumer session look when another one was read
-	segment      atomic.Int64      // the number of the segment that it reads
-	idle         atomic.Bool       // it has asked for all items
-	bytes        atomic.Int64      // of the items in out; one that is being read counts as much as the largest
-	largest      atomic.Int64      // bytes of the largest item, or an estimate before the first was read
-	largestKnown atomic.Bool       // an item was read
-	bytesChanged chan struct{}     // has a token after bytes has changed
+	cs     *consumerSession
+	chain  segmentChain
+	before claimProgress // how far the holders before this one have claimed
+	// in order; takes.noteChange makes the consumer session look when another one was read
+	out          chan *fetchedItem
+	segment      atomic.Int64  // the number of the segment that it reads
+	idle         atomic.Bool   // it has asked for all items
+	bytes        atomic.Int64  // of the items in out; one that is being read counts as much as the largest
+	largest      atomic.Int64  // bytes of the largest item, or an estimate before the first was read
+	largestKnown atomic.Bool   // an item was read
+	bytesChanged chan struct{} // has a token after bytes has changed
 }
 
 func newStrictReader(cs *consumerSession, chain segmentChain, before claimProgress) *strictReader {
-	r := &strictReader{cs: cs, chain: chain, before: before, out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), bytesChanged: make(chan struct{}, 1)}
+	r := &strictReader{cs: cs, chain: chain, before: before,
+		out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), bytesChanged: make(chan struct{}, 1)}
 	r.largest.Store(int64(max(1, cs.settings.prefetchBytes/firstBatchReads)))
 	return r
 }
@@ -65,7 +68,8 @@ func (r *strictReader) readChain(ctx context.Context) error {
 	}
 }
 
-// readSegment reads one segment to its end: first the items in the list, then each new one by its number.
+// readSegment reads one segment to its end: first the items in the list, then each new one by its
+// number.
 func (r *strictReader) readSegment(ctx context.Context, at segmentID) error {
 	items, err := at.listItems(ctx, r.cs.s)
 	if err != nil {
@@ -154,7 +158,8 @@ func (r *strictReader) waitForItem(ctx context.Context, item string, changed *fr
 	return nil
 }
 
-// segmentAfter is the segment behind a closed one. It makes that segment if an operator has closed the last one.
+// segmentAfter is the segment behind a closed one. It makes that segment if an operator has closed
+// the last one.
 func (r *strictReader) segmentAfter(ctx context.Context, at segmentID) (segmentID, error) {
 	for {
 		segments, err := r.chain.listSegments(ctx, r.cs.s)

@@ -26,7 +26,8 @@ func TestItemIsTakenBack(t *testing.T) {
 	for name, bounded := range map[string][]Option{"unbounded": nil, "bounded": {WithCapacity(1), WithFailWhenFull()}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				a, b, operator := w.member("a", append(bounded, WithMaxInFlight(1))...), w.member("b"), w.member("operator")
+				a, b, operator := w.member("a", append(bounded, WithMaxInFlight(1))...), w.member("b"),
+					w.member("operator")
 				a.put("one")
 				lost := a.take()
 				guard := lost.Guard()

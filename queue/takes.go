@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// takeQueue holds the calls of Take of one Queue, in order. It hands claimed items out to them, over all consumer sessions.
+// takeQueue holds the calls of Take of one Queue, in order. It hands claimed items out to them,
+// over all consumer sessions.
 type takeQueue struct {
 	changed chan struct{} // has a token when something has changed that the consumer session has to look at
 
@@ -147,8 +148,10 @@ type sessionClaims struct {
 	endWaits  context.CancelFunc    // ends waitCtx
 }
 
-func newSessionClaims(takes *takeQueue, ctx context.Context, gate *pauseGate, settings *settings, size int) *sessionClaims {
-	s := &sessionClaims{takes: takes, ctx: ctx, gate: gate, settings: settings, size: size, handedOut: map[*claimedItem]bool{}}
+func newSessionClaims(takes *takeQueue, ctx context.Context, gate *pauseGate, settings *settings,
+	size int) *sessionClaims {
+	s := &sessionClaims{takes: takes, ctx: ctx, gate: gate, settings: settings, size: size,
+		handedOut: map[*claimedItem]bool{}}
 	s.waitCtx, s.endWaits = context.WithCancel(ctx)
 	return s
 }
@@ -180,7 +183,8 @@ func (s *sessionClaims) handOutAfterPause() {
 	s.takes.noteChange()
 }
 
-// reserveClaims counts as many claims as are wanted, up to most, and returns their number. On demand, only claims for waiting calls of Take are wanted.
+// reserveClaims counts as many claims as are wanted, up to most, and returns their number. On
+// demand, only claims for waiting calls of Take are wanted.
 func (s *sessionClaims) reserveClaims(most int, onDemand bool) (n int) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
@@ -234,8 +238,8 @@ func (s *sessionClaims) beginSettling(c *claimedItem) {
 	s.moveToSettling(c)
 }
 
-// moveToSettling moves an item that was handed out to those being settled. It removes any other item from ready, unless that is being settled already;
-// takes.mu is held.
+// moveToSettling moves an item that was handed out to those being settled. It removes any other
+// item from ready, unless that is being settled already; takes.mu is held.
 func (s *sessionClaims) moveToSettling(c *claimedItem) {
 	switch {
 	case s.handedOut[c]:
@@ -281,7 +285,8 @@ func (s *sessionClaims) isBusy() bool {
 	return s.claiming+len(s.ready)+len(s.handedOut) > 0
 }
 
-// isIdle reports whether the consumer session was not used for the idle timeout, or else how long to wait before the next look.
+// isIdle reports whether the consumer session was not used for the idle timeout, or else how long
+// to wait before the next look.
 func (s *sessionClaims) isIdle() (bool, time.Duration) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
@@ -299,7 +304,8 @@ func (s *sessionClaims) waitContext() context.Context {
 	return s.waitCtx
 }
 
-// releaseAhead ends the claims made ahead, if no call of Take has come for a time. It returns the ready items, which the caller returns to the queue.
+// releaseAhead ends the claims made ahead, if no call of Take has come for a time. It returns the
+// ready items, which the caller returns to the queue.
 func (s *sessionClaims) releaseAhead(after time.Duration) []*claimedItem {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
@@ -313,7 +319,8 @@ func (s *sessionClaims) releaseAhead(after time.Duration) []*claimedItem {
 	return s.takeUnseen()
 }
 
-// releaseReady returns the items that have not reached a call of Take, which the caller returns to the queue.
+// releaseReady returns the items that have not reached a call of Take, which the caller returns to
+// the queue.
 func (s *sessionClaims) releaseReady() []*claimedItem {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
@@ -334,7 +341,8 @@ func (s *sessionClaims) releaseIfReady(c *claimedItem) bool {
 	return true
 }
 
-// releaseAll returns the items that were handed out, and those that were not. The caller returns both to the queue.
+// releaseAll returns the items that were handed out, and those that were not. The caller returns
+// both to the queue.
 func (s *sessionClaims) releaseAll() (seen, unseen []*claimedItem) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()

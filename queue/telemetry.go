@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
-// The names follow OpenTelemetry's conventions for messaging, which are still in development. Only this file names these conventions.
+// The names follow OpenTelemetry's conventions for messaging, which are still in development. Only
+// this file names these conventions.
 const (
 	scope  = "github.com/lockstep-go/lockstep/queue"
 	system = "lockstep"
@@ -36,15 +37,18 @@ type telemetry struct {
 
 func newTelemetry(c *framework.Client, path string) telemetry {
 	t := telemetry{client: c, path: path, tracer: c.TracerProvider().Tracer(scope)}
-	t.takeOpts = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(takes.attrs...),
+	t.takeOpts = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(takes.attrs...),
 		trace.WithAttributes(attribute.String("messaging.destination.name", path))}
 	p := c.MeterProvider()
-	t.sent, t.consumed, t.settled = metrics.QueueSent.Counter(p), metrics.QueueConsumed.Counter(p), metrics.QueueSettled.Counter(p)
+	t.sent, t.consumed, t.settled = metrics.QueueSent.Counter(p), metrics.QueueConsumed.Counter(p),
+		metrics.QueueSettled.Counter(p)
 	t.duration = metrics.QueueDuration.Histogram(p)
 	return t
 }
 
-// The attributes of spans and metrics. Sets of them are made once, since there are many items. Only spans have paths.
+// The attributes of spans and metrics. Sets of them are made once, since there are many items. Only
+// spans have paths.
 var (
 	puts    = newOperation("put", "send")
 	takes   = newOperation("take", "receive")
@@ -74,11 +78,14 @@ func byOutcome(attrs []attribute.KeyValue) map[string]metric.MeasurementOption {
 	return with
 }
 
-// startPut begins a producer's span. It returns its trace context for the items, and a function that ends the span.
+// startPut begins a producer's span. It returns its trace context for the items, and a function
+// that ends the span.
 func (t *telemetry) startPut(ctx context.Context, items int) (map[string]string, func(error)) {
 	began := time.Now()
-	ctx, span := t.tracer.Start(ctx, "put "+t.path, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(puts.attrs...),
-		trace.WithAttributes(attribute.String("messaging.destination.name", t.path), attribute.Int("messaging.batch.message_count", items)))
+	ctx, span := t.tracer.Start(ctx, "put "+t.path, trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(puts.attrs...),
+		trace.WithAttributes(attribute.String("messaging.destination.name", t.path),
+			attribute.Int("messaging.batch.message_count", items)))
 	carrier := propagation.MapCarrier{}
 	t.client.Propagators().Inject(ctx, carrier)
 	return carrier, func(err error) {
@@ -100,10 +107,13 @@ func (s takeSpan) within(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, s.span)
 }
 
-// recordTake makes a consumer's span, which began with the call of Take and links to the producer's. It returns the span, which has ended.
+// recordTake makes a consumer's span, which began with the call of Take and links to the
+// producer's. It returns the span, which has ended.
 func (t *telemetry) recordTake(ctx context.Context, began time.Time, header itemHeader, attempt int) takeSpan {
-	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(), propagation.MapCarrier(header.Trace)))
-	opts := append(slices.Clip(t.takeOpts), trace.WithTimestamp(began), trace.WithAttributes(attribute.Int("lockstep.queue.attempt", attempt)))
+	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(),
+		propagation.MapCarrier(header.Trace)))
+	opts := append(slices.Clip(t.takeOpts), trace.WithTimestamp(began),
+		trace.WithAttributes(attribute.Int("lockstep.queue.attempt", attempt)))
 	if id := header.ID; id != "" {
 		opts = append(opts, trace.WithAttributes(attribute.String("messaging.message.id", id)))
 	}
@@ -127,7 +137,8 @@ func (t *telemetry) recordEnd(how string, began time.Time, err error) {
 }
 
 // allOutcomes are the values of the attribute lockstep.outcome.
-var allOutcomes = []string{"ack", "nack", "bury", "return", "done", "lost", "settled before", "full", "duplicate", "refused", "unknown", "given up", "error"}
+var allOutcomes = []string{"ack", "nack", "bury", "return", "done", "lost", "settled before", "full", "duplicate",
+	"refused", "unknown", "given up", "error"}
 
 func outcomeOf(err error) string {
 	switch {

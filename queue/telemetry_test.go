@@ -62,7 +62,8 @@ func TestConsumerSpanLinksToProducer(t *testing.T) {
 		measured := framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 		queueOf := func(name string) *Queue[string] {
 			return New(w.Member(t, name, config, measured, framework.WithPropagators(propagation.TraceContext{}),
-				framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))).Client, testPath, Text())
+				framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))).Client,
+				testPath, Text())
 		}
 		producer, consumer := queueOf("a"), queueOf("b")
 		defer producer.Close(t.Context())
@@ -93,7 +94,8 @@ func TestConsumerSpanLinksToProducer(t *testing.T) {
 				}
 			}
 		}
-		for _, name := range []string{"messaging.client.sent.messages", "messaging.client.consumed.messages", "lockstep.queue.settled"} {
+		for _, name := range []string{"messaging.client.sent.messages", "messaging.client.consumed.messages",
+			"lockstep.queue.settled"} {
 			require.Equal(t, int64(1), sums[name], name)
 		}
 	})

@@ -11,14 +11,17 @@ import (
 )
 
 const (
-	// idlePoll is how long a call of Take waits before it joins the line of a queue without claimable items.
+	// idlePoll is how long a call of Take waits before it joins the line of a queue without
+	// claimable items.
 	idlePoll = 100 * time.Millisecond
-	// maxTryWait is how long TryTake waits at most, standing in line, for items that seemed to be claimable.
+	// maxTryWait is how long TryTake waits at most, standing in line, for items that seemed to be
+	// claimable.
 	maxTryWait = time.Second
 )
 
-// lookBeforeJoining returns when there may be something to claim, or after idlePoll. It returns at once if the consumer runs already. Otherwise the call would make the
-// consumer join the line, with writes of a place, a ticket and more, which are in vain if the call ends soon.
+// lookBeforeJoining returns when there may be something to claim, or after idlePoll. It returns at
+// once if the consumer runs already. Otherwise the call would make the consumer join the line, with
+// writes of a place, a ticket and more, which are in vain if the call ends soon.
 func (c *consumer) lookBeforeJoining(ctx context.Context) error {
 	if c.takes.isRunning() {
 		return nil
@@ -37,7 +40,8 @@ func (c *consumer) lookBeforeJoining(ctx context.Context) error {
 	return c.endError(ctx) // other errors come again, or not, when the consumer begins
 }
 
-// takeNow takes up to n items that can be claimed now. It returns ErrEmpty if there is no such item.
+// takeNow takes up to n items that can be claimed now. It returns ErrEmpty if there is no such
+// item.
 func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err error) {
 	during, cancel := c.untilClosed(ctx)
 	defer cancel()
@@ -98,8 +102,10 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err 
 	return got, nil
 }
 
-// waitForCalls waits for the results of calls, until there are n items, or for a time. It returns all items, and the calls without a result.
-func (c *consumer) waitForCalls(ctx context.Context, pause time.Duration, got []*claimedItem, calls []*takeCall, n int) ([]*claimedItem, []*takeCall, error) {
+// waitForCalls waits for the results of calls, until there are n items, or for a time. It returns
+// all items, and the calls without a result.
+func (c *consumer) waitForCalls(ctx context.Context, pause time.Duration, got []*claimedItem, calls []*takeCall,
+	n int) ([]*claimedItem, []*takeCall, error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for had := len(calls); len(got) < n; {
@@ -125,9 +131,10 @@ func (c *consumer) waitForCalls(ctx context.Context, pause time.Duration, got []
 	return got, calls, nil
 }
 
-// countClaimable returns how many items this consumer could claim at a moment of the call, after a sync, and whether that is undecided yet, since claims
-// are on their way. The number may be too high, since other consumers claim at the same time. It does not write. Unless always, it returns 1 if the
-// consumer runs.
+// countClaimable returns how many items this consumer could claim at a moment of the call, after a
+// sync, and whether that is undecided yet, since claims are on their way. The number may be too
+// high, since other consumers claim at the same time. It does not write. Unless always, it returns
+// 1 if the consumer runs.
 func (c *consumer) countClaimable(ctx context.Context, always bool) (n int, undecided bool, err error) {
 	select {
 	case c.state.reading <- struct{}{}:

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestUndeliveredItemCountsNoAttempt: a strict queue's consumer that leaves in order takes back what it had claimed
-// ahead, however it leaves.
+// TestUndeliveredItemCountsNoAttempt: a strict queue's consumer that leaves in order takes back
+// what it had claimed ahead, however it leaves.
 func TestUndeliveredItemCountsNoAttempt(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, m *member, d *Delivery[string]){
 		"closes": func(t *testing.T, m *member, d *Delivery[string]) {
@@ -34,7 +34,8 @@ func TestUndeliveredItemCountsNoAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				opts := []Option{WithOrder(Strict), WithMaxAttempts(2), WithMaxInFlight(8), WithPrefetch(7), segmentSize(3)}
+				opts := []Option{WithOrder(Strict), WithMaxAttempts(2), WithMaxInFlight(8), WithPrefetch(7),
+					segmentSize(3)}
 				p := w.member("p", WithOrder(Strict), segmentSize(3))
 				p.put(names(0, 10)...)
 				require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(2)))
@@ -58,7 +59,8 @@ func TestUndeliveredItemCountsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestStrictPrefetchBehindNackCountsNoAttempt: it waits behind that one, as if it were claimed no more.
+// TestStrictPrefetchBehindNackCountsNoAttempt: it waits behind that one, as if it were claimed no
+// more.
 func TestStrictPrefetchBehindNackCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithOrder(Strict), WithMaxInFlight(8), WithPrefetch(7)), w.member("b", WithOrder(Strict))
@@ -77,8 +79,8 @@ func TestStrictPrefetchBehindNackCountsNoAttempt(t *testing.T) {
 	})
 }
 
-// TestClaimAfterTakeEndedCountsNoAttempt: the Take was given up while its claim was on its way, be it the first
-// claim of its item or a later one.
+// TestClaimAfterTakeEndedCountsNoAttempt: the Take was given up while its claim was on its way, be
+// it the first claim of its item or a later one.
 func TestClaimAfterTakeEndedCountsNoAttempt(t *testing.T) {
 	for _, before := range []int{0, 1, 2} {
 		t.Run(fmt.Sprint(before, " attempts before"), func(t *testing.T) {
@@ -126,11 +128,12 @@ func sets(below string) func(zktest.Request) bool {
 	}
 }
 
-// TestClaimRefusedAfterPurgeCountsNoAttempt: the item was put after the purge, and nobody was handed it. Its consumer has also
-// claimed an item of another chain ahead, which it gives back.
+// TestClaimRefusedAfterPurgeCountsNoAttempt: the item was put after the purge, and nobody was
+// handed it. Its consumer has also claimed an item of another chain ahead, which it gives back.
 func TestClaimRefusedAfterPurgeCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, p := w.member("a", WithOrder(Strict), WithMaxInFlight(3), WithPrefetch(2), WithIdleTimeout(time.Hour)), w.member("p", WithOrder(Strict))
+		a, p := w.member("a", WithOrder(Strict), WithMaxInFlight(3), WithPrefetch(2), WithIdleTimeout(time.Hour)),
+			w.member("p", WithOrder(Strict))
 		a.put("1", "2")
 		a.take()
 		time.Sleep(time.Second)

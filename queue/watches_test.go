@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWatchesDoNotGrowWithSegments: a ticket waits for an item whose number its segment's end has made void, and
-// consumers that die leave such holes for the recoverer to watch. Their watches once stayed as long as the session.
+// TestWatchesDoNotGrowWithSegments: a ticket waits for an item whose number its segment's end has
+// made void, and consumers that die leave such holes for the recoverer to watch. Their watches once
+// stayed as long as the session.
 func TestWatchesDoNotGrowWithSegments(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, segmentSize(3), WithMaxInFlight(4))

@@ -16,7 +16,8 @@ import (
 // DefaultGrace is how long Work lets handlers finish by default; see WithGrace.
 const DefaultGrace = 30 * time.Second
 
-// Handler works on an item. Its result settles the delivery; see Work. It may settle the delivery itself instead.
+// Handler works on an item. Its result settles the delivery; see Work. It may settle the delivery
+// itself instead.
 type Handler[T any] func(ctx context.Context, d *Delivery[T]) error
 
 // WorkOption changes how Work works. Its error is returned by Work.
@@ -28,7 +29,8 @@ type workOptions struct {
 	pauses  storedRetry   // used if the queue has no retry policy
 }
 
-// WithGrace sets how long handlers may continue after the context of Work has ended. 0 cancels them at once. Default 30 s.
+// WithGrace sets how long handlers may continue after the context of Work has ended. 0 cancels them
+// at once. Default 30 s.
 func WithGrace(d time.Duration) WorkOption {
 	return func(o *workOptions) error {
 		if d < 0 {
@@ -39,8 +41,9 @@ func WithGrace(d time.Duration) WorkOption {
 	}
 }
 
-// WithProcessingTimeout sets how long a handler may work on one item. Then its context ends, with a cause that wraps
-// ErrProcessingTimeout, and the attempt has failed, for any result of the handler. Default: no limit.
+// WithProcessingTimeout sets how long a handler may work on one item. Then its context ends, with a
+// cause that wraps ErrProcessingTimeout, and the attempt has failed, for any result of the handler.
+// Default: no limit.
 func WithProcessingTimeout(d time.Duration) WorkOption {
 	return func(o *workOptions) error {
 		if d <= 0 {
@@ -51,36 +54,45 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 	}
 }
 
-// WithPauses sets how long an item waits after a failed attempt in this call of Work, if the queue has no retry policy (WithRetry): first after the first attempt, then
-// twice as long after each further one, up to longest. Times are rounded up to seconds in a parallel queue. 0 for both makes items come again at once: then a handler that always fails is called
-// as fast as the servers answer. Default: DefaultPause.
+// WithPauses sets how long an item waits after a failed attempt in this call of Work, if the queue
+// has no retry policy (WithRetry): first after the first attempt, then twice as long after each
+// further one, up to longest. Times are rounded up to seconds in a parallel queue. 0 for both makes
+// items come again at once: then a handler that always fails is called as fast as the servers
+// answer. Default: DefaultPause.
 func WithPauses(first, longest time.Duration) WorkOption {
 	return func(o *workOptions) error {
-		if first < 0 || longest < first || longest > maxDelay || first == 0 && longest > 0 || first > 0 && first < time.Millisecond {
-			return fmt.Errorf("%w: WithPauses: %v to %v, want 1ms or more, the second not less than the first and at most %v, or 0 for both", ErrOption, first, longest, maxDelay)
+		if first < 0 || longest < first || longest > maxDelay || first == 0 && longest > 0 ||
+			first > 0 && first < time.Millisecond {
+			return fmt.Errorf("%w: WithPauses: %v to %v, want 1ms or more, the second not less than the first and "+
+				"at most %v, or 0 for both", ErrOption, first, longest, maxDelay)
 		}
 		o.pauses = storedRetry{Min: first.Milliseconds(), Max: longest.Milliseconds(), Factor: 2}
 		return nil
 	}
 }
 
-// Work takes items and calls handler for each, in n workers, until ctx ends. Each worker has one item at a time.
+// Work takes items and calls handler for each, in n workers, until ctx ends. Each worker has one
+// item at a time.
 //
-// If the handler returns nil, Work acknowledges the item. If it returns an error, the attempt has failed: Work gives the item
-// back as Nack does, after the time of the error (RetryAfter), of the queue's retry policy (WithRetry) or of WithPauses, by default DefaultPause; or makes it a dead letter (Bury).
-// The error's text becomes the item's LastError, except in a strict queue. Work logs a panic with its stack and treats the panic
-// as an error; the worker continues.
+// If the handler returns nil, Work acknowledges the item. If it returns an error, the attempt has
+// failed: Work gives the item back as Nack does, after the time of the error (RetryAfter), of the
+// queue's retry policy (WithRetry) or of WithPauses, by default DefaultPause; or makes it a dead
+// letter (Bury). The error's text becomes the item's LastError, except in a strict queue. Work logs
+// a panic with its stack and treats the panic as an error; the worker continues.
 //
-// The handler's context is the delivery's, with the processing timeout (WithProcessingTimeout). It does not end with ctx: when
-// ctx ends, Work takes no more items, and running handlers may continue for the grace (WithGrace) and keep their items.
-// Then their contexts end, with a cause that wraps ErrDraining, and Work gives their items back at once, with the attempt
-// counted. Work does not settle an item, and does not return, before the item's handler has returned: so no other consumer
-// works on the item at the same time. If a handler's context has ended, its result does not count, even a nil error.
+// The handler's context is the delivery's, with the processing timeout (WithProcessingTimeout). It
+// does not end with ctx: when ctx ends, Work takes no more items, and running handlers may continue
+// for the grace (WithGrace) and keep their items. Then their contexts end, with a cause that wraps
+// ErrDraining, and Work gives their items back at once, with the attempt counted. Work does not
+// settle an item, and does not return, before the item's handler has returned: so no other consumer
+// works on the item at the same time. If a handler's context has ended, its result does not count,
+// even a nil error.
 //
-// Lost connections and sessions do not end Work: handlers of lost items see their contexts end, and the items come
-// again. Work returns nil if all handlers have returned before the end of the grace. Else the error wraps
-// ErrUnfinished, or a lasting error of Take, such as ErrMismatch or ErrClosed; then Work drains its handlers as if ctx had ended.
-// n must not be larger than WithMaxInFlight, or than DefaultMaxInFlight without that option.
+// Lost connections and sessions do not end Work: handlers of lost items see their contexts end, and
+// the items come again. Work returns nil if all handlers have returned before the end of the grace.
+// Else the error wraps ErrUnfinished, or a lasting error of Take, such as ErrMismatch or ErrClosed;
+// then Work drains its handlers as if ctx had ended. n must not be larger than WithMaxInFlight, or
+// than DefaultMaxInFlight without that option.
 func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
 	o := workOptions{grace: DefaultGrace, pauses: defaultPauses}
 	err := q.engine.checkUsable()
@@ -92,7 +104,8 @@ func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...
 		most = DefaultMaxInFlight
 	}
 	if err == nil && (n <= 0 || n > most) {
-		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the most in flight (WithMaxInFlight)", ErrOption, n, most)
+		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the most in flight (WithMaxInFlight)",
+			ErrOption, n, most)
 	}
 	if err == nil {
 		o, err = recipe.ApplyOptions(o, opts)
@@ -191,13 +204,16 @@ func (w *workers[T]) handleItem(d *Delivery[T]) {
 	}
 	log := w.q.engine.store.client.Logger()
 	attrs := []any{"path", w.q.Path(), "item", d.Node()}
-	err := usercode.Call(log, errHandlerPanicked, "the handler of an item", attrs, func() error { return w.handler(ctx, d) })
+	err := usercode.Call(log, errHandlerPanicked, "the handler of an item", attrs,
+		func() error { return w.handler(ctx, d) })
 	if settled := w.settleByResult(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
-		log.Warn("the item of a handler could not be settled; it may be delivered again", append(attrs, "error", settled)...)
+		log.Warn("the item of a handler could not be settled; it may be delivered again",
+			append(attrs, "error", settled)...)
 	}
 }
 
-// settleByResult settles a delivery by its handler's result, err. ended is the cause with which the handler's context has ended, or nil.
+// settleByResult settles a delivery by its handler's result, err. ended is the cause with which the
+// handler's context has ended, or nil.
 func (w *workers[T]) settleByResult(ended error, d *Delivery[T], err error) error {
 	switch {
 	case errors.Is(ended, ErrDraining):
@@ -231,8 +247,9 @@ type retryError struct {
 	err error
 }
 
-// RetryAfter returns an error with which a handler of Work gives its item back because of err, which may be nil. The item comes again after a time, from 0 to 10 years; the
-// queue's retry policy has no effect. The attempt counts.
+// RetryAfter returns an error with which a handler of Work gives its item back because of err,
+// which may be nil. The item comes again after a time, from 0 to 10 years; the queue's retry policy
+// has no effect. The attempt counts.
 func RetryAfter(after time.Duration, err error) error {
 	return &retryError{max(0, min(after, maxDelay)), err}
 }
@@ -252,7 +269,8 @@ type buryError struct {
 	err error
 }
 
-// Bury returns an error with which a handler of Work makes its item a dead letter because of err, which may be nil, without further attempts.
+// Bury returns an error with which a handler of Work makes its item a dead letter because of err,
+// which may be nil, without further attempts.
 func Bury(err error) error { return &buryError{err} }
 
 func (e *buryError) Error() string {

@@ -67,8 +67,10 @@ func TestWorkSettlesByHandlerResult(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		cancel()
 		require.NoError(t, <-ended)
-		require.ElementsMatch(t, []string{"good #1 ", "once #1 ", "once #2 wrapped: busy", "panics #1 ", "panics #2 panic: help",
-			"goexit #1 ", "goexit #2 panic: it has ended its goroutine (runtime.Goexit)", "buried #1 ", "hopeless #1 ", "hopeless #2 no hope", "settles #1 "}, seen.list())
+		require.ElementsMatch(t,
+			[]string{"good #1 ", "once #1 ", "once #2 wrapped: busy", "panics #1 ", "panics #2 panic: help",
+				"goexit #1 ", "goexit #2 panic: it has ended its goroutine (runtime.Goexit)", "buried #1 ",
+				"hopeless #1 ", "hopeless #2 no hope", "settles #1 "}, seen.list())
 		var reasons []string
 		for _, letter := range a.dead() {
 			reasons = append(reasons, letter.Reason)
@@ -127,11 +129,13 @@ func TestWorkDrains(t *testing.T) {
 			b.ack(d)
 		}
 		require.ElementsMatch(t, names(2, 5), left)
-		require.NoError(t, b.Work(ctx, 1, func(context.Context, *Delivery[string]) error { return nil }), "its context has ended")
+		require.NoError(t, b.Work(ctx, 1, func(context.Context, *Delivery[string]) error { return nil }),
+			"its context has ended")
 	})
 }
 
-// TestWorkGraceEnds: the handler's context ends, its item is given back when it has returned, and not before.
+// TestWorkGraceEnds: the handler's context ends, its item is given back when it has returned, and
+// not before.
 func TestWorkGraceEnds(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		for name, ignores := range map[string]time.Duration{"obeys": 0, "ignores": time.Hour} {
@@ -170,7 +174,8 @@ func TestWorkGraceEnds(t *testing.T) {
 	})
 }
 
-// TestProcessingTimeoutIsFailedAttempt: also if the handler ignores its context and returns nil in the end. Only one works on the item.
+// TestProcessingTimeoutIsFailedAttempt: also if the handler ignores its context and returns nil in
+// the end. Only one works on the item.
 func TestProcessingTimeoutIsFailedAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithMaxAttempts(2))
@@ -237,7 +242,8 @@ func TestWorkAcknowledgesAfterLostReply(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := a.working(ctx, 1, func(context.Context, *Delivery[string]) error {
 			calls++
-			fault = w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/items/0000000000/i-", Func: zktest.Request.Writes})
+			fault = w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/items/0000000000/i-",
+				Func: zktest.Request.Writes})
 			return nil
 		})
 		time.Sleep(time.Minute)
@@ -258,7 +264,9 @@ func TestWorkDrainEndsWithoutServers(t *testing.T) {
 		a.put("x")
 		ctx, cancel := context.WithCancel(t.Context())
 		began := make(chan struct{})
-		ended := a.working(ctx, 1, func(context.Context, *Delivery[string]) error { close(began); a.link.Cut(); return nil }, WithGrace(time.Second))
+		ended := a.working(ctx, 1,
+			func(context.Context, *Delivery[string]) error { close(began); a.link.Cut(); return nil },
+			WithGrace(time.Second))
 		<-began
 		cancel()
 		asked := time.Now()
@@ -271,9 +279,12 @@ func TestWorkRefusesInvalidArguments(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		nothing := func(context.Context, *Delivery[string]) error { return nil }
-		for _, err := range []error{a.Work(t.Context(), 0, nothing), a.Work(t.Context(), DefaultMaxInFlight+1, nothing), a.Work(t.Context(), 1, nil),
+		for _, err := range []error{a.Work(t.Context(), 0, nothing), a.Work(t.Context(), DefaultMaxInFlight+1, nothing),
+			a.Work(t.Context(), 1, nil),
 			a.Work(t.Context(), 1, nothing, WithGrace(-1)), a.Work(t.Context(), 1, nothing, WithProcessingTimeout(0)),
-			a.Work(t.Context(), 1, nothing, WithPauses(-1, 0)), a.Work(t.Context(), 1, nothing, WithPauses(time.Second, 0)), a.Work(t.Context(), 1, nothing, WithPauses(0, 1))} {
+			a.Work(t.Context(), 1, nothing, WithPauses(-1, 0)),
+			a.Work(t.Context(), 1, nothing, WithPauses(time.Second, 0)),
+			a.Work(t.Context(), 1, nothing, WithPauses(0, 1))} {
 			require.ErrorIs(t, err, ErrOption)
 		}
 		a.put("x")
@@ -285,7 +296,8 @@ func TestWorkRefusesInvalidArguments(t *testing.T) {
 	})
 }
 
-// TestWorkPausesAfterFailures: a handler that always fails is called with growing pauses, unless its program wants none.
+// TestWorkPausesAfterFailures: a handler that always fails is called with growing pauses, unless
+// its program wants none.
 func TestWorkPausesAfterFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		option WorkOption
@@ -311,7 +323,8 @@ func TestWorkPausesAfterFailures(t *testing.T) {
 				for i, want := range c.want {
 					pause := called[i+1].Sub(called[i])
 					require.GreaterOrEqual(t, pause, want*time.Second)
-					require.LessOrEqual(t, pause, want*time.Second+2*time.Second, "a parallel queue rounds up to seconds")
+					require.LessOrEqual(t, pause, want*time.Second+2*time.Second,
+						"a parallel queue rounds up to seconds")
 				}
 			})
 		})

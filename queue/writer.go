@@ -14,8 +14,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// writer sends all that a Queue writes, one transaction at a time. All requests that came in during a transaction share the next one.
-// The fence finds out whether a transaction was applied if its reply was lost.
+// writer sends all that a Queue writes, one transaction at a time. All requests that came in during
+// a transaction share the next one. The fence finds out whether a transaction was applied if its
+// reply was lost.
 type writer struct {
 	writerConfig
 
@@ -52,14 +53,16 @@ const (
 	maxRequests    = 1000
 )
 
-// addRequests queues requests, which share a transaction if they fit. The then of each is called in any case.
+// addRequests queues requests, which share a transaction if they fit. The then of each is called in
+// any case.
 func (w *writer) addRequests(requests ...*writeRequest) {
 	if len(requests) > 0 {
 		_ = w.addWithin(0, requests...)
 	}
 }
 
-// addWithin is addRequests with a bound: it returns ErrBacklog if requests are waiting and more than most bytes would wait. 0 is no bound.
+// addWithin is addRequests with a bound: it returns ErrBacklog if requests are waiting and more
+// than most bytes would wait. 0 is no bound.
 func (w *writer) addWithin(most int, requests ...*writeRequest) error {
 	size := 0
 	for _, r := range requests {
@@ -84,8 +87,8 @@ func (w *writer) addWithin(most int, requests ...*writeRequest) error {
 	return nil
 }
 
-// writeAndWait queues a request and waits for its outcome. If ctx ends first, the request is withdrawn, or its outcome is
-// unknown: ErrUnknown.
+// writeAndWait queues a request and waits for its outcome. If ctx ends first, the request is
+// withdrawn, or its outcome is unknown: ErrUnknown.
 func (w *writer) writeAndWait(ctx context.Context, r *writeRequest) ([]framework.OpResult, error) {
 	type outcome struct {
 		results []framework.OpResult
@@ -105,7 +108,8 @@ func (w *writer) writeAndWait(ctx context.Context, r *writeRequest) ([]framework
 	}
 }
 
-// withdrawRequest takes a request back and frees its memory. It returns false if the request is on its way, or has an outcome.
+// withdrawRequest takes a request back and frees its memory. It returns false if the request is on
+// its way, or has an outcome.
 func (w *writer) withdrawRequest(r *writeRequest) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +155,8 @@ func (w *writer) writeBatch(requests []*writeRequest) {
 	for len(requests) > 0 {
 		s, err := w.store.client.Session(ctx)
 		if err == nil {
-			requests = w.failMatching(requests, func(r *writeRequest) bool { return r.session != nil && r.session != s }, framework.ErrSessionLost)
+			requests = w.failMatching(requests,
+				func(r *writeRequest) bool { return r.session != nil && r.session != s }, framework.ErrSessionLost)
 			err = w.makeQueueAndMarker(ctx, s)
 		}
 		if err == nil {
@@ -169,12 +174,14 @@ func (w *writer) writeBatch(requests []*writeRequest) {
 			}
 			refusals = 0
 			before := len(requests)
-			if requests = w.failRefused(ctx, s, requests); len(requests) == before && before > 1 { // they are refused because of each other
+			if requests = w.failRefused(ctx, s, requests); len(requests) == before && before > 1 {
+				// they are refused because of each other
 				requests = w.writeHalf(requests)
 			}
 		case failure.IsTransient(err):
 			_ = back.Pause(ctx) // the next round sees the end of ctx
-		case (errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue)) && !w.store.stale.Load() && missing < maxMissingRetries:
+		case (errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue)) && !w.store.stale.Load() &&
+			missing < maxMissingRetries:
 			missing++ // the queue may have been dropped: the next round finds out
 			w.forgetQueue()
 			_ = back.Pause(ctx)
@@ -194,7 +201,8 @@ func (w *writer) writeHalf(requests []*writeRequest) []*writeRequest {
 	return requests[half:]
 }
 
-// errSomeRefused says that the servers have refused a transaction because of requests that have failed. The others are to be sent again.
+// errSomeRefused says that the servers have refused a transaction because of requests that have
+// failed. The others are to be sent again.
 var errSomeRefused = errors.New("some of the requests were refused")
 
 // makeQueueAndMarker makes the queue and the writer's marker where they are missing.
@@ -216,7 +224,8 @@ func (w *writer) makeQueueAndMarker(ctx context.Context, s *framework.Session) e
 }
 
 // sendTransaction sends one transaction and returns the requests to send again.
-func (w *writer) sendTransaction(ctx context.Context, s *framework.Session, requests []*writeRequest) (again []*writeRequest, err error) {
+func (w *writer) sendTransaction(ctx context.Context, s *framework.Session,
+	requests []*writeRequest) (again []*writeRequest, err error) {
 	if requests, err = w.admitRequests(ctx, s, requests); err != nil {
 		return requests, err
 	}
@@ -249,7 +258,8 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session, requ
 		return requests, nil
 	case failure.IsTransient(err):
 		return w.resolveLost(ctx, requests, err), nil
-	case ctx.Err() != nil, errors.Is(err, framework.ErrClosed): // the client was closed while the transaction was on its way
+	case ctx.Err() != nil, errors.Is(err, framework.ErrClosed):
+		// the client was closed while the transaction was on its way
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
 		w.finishAll(requests, err)
 		return nil, err
@@ -257,9 +267,10 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session, requ
 	return w.setState(requests, requestQueued), err
 }
 
-// admitRequests reads what the writer has to know for a transaction of these requests. It fails puts beyond the queue's capacity, and ids of a
-// queue that does not remember ids.
-func (w *writer) admitRequests(ctx context.Context, s *framework.Session, requests []*writeRequest) ([]*writeRequest, error) {
+// admitRequests reads what the writer has to know for a transaction of these requests. It fails
+// puts beyond the queue's capacity, and ids of a queue that does not remember ids.
+func (w *writer) admitRequests(ctx context.Context, s *framework.Session,
+	requests []*writeRequest) ([]*writeRequest, error) {
 	hasID := func(r *writeRequest) bool { return r.id != "" }
 	if slices.ContainsFunc(requests, hasID) {
 		if !w.remembersIDs() { // since the record was read, SetDedup may have changed it
@@ -287,12 +298,17 @@ func (w *writer) isBounded() bool { return w.store.record().Capacity > 0 }
 
 func (w *writer) remembersIDs() bool { return w.store.record().Dedup > 0 }
 
-// assembleTransaction makes a transaction: first the marker and what the requests have in common, then the requests in order.
+// assembleTransaction makes a transaction: first the marker and what the requests have in common,
+// then the requests in order.
 func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 	t := &transaction{}
 	t.addOp(w.fence.markerOp(), func(tx *framework.TxError) refusalHandling {
 		if errors.Is(tx.Err, framework.ErrNoNode) || errors.Is(tx.Err, framework.ErrBadVersion) {
-			return refusalHandling{repair: func(context.Context, *framework.Session) error { w.forgetQueue(); return nil }}
+			return refusalHandling{repair: func(context.Context,
+				*framework.Session) error {
+				w.forgetQueue()
+				return nil
+			}}
 		}
 		return failAll(tx)
 	})
@@ -342,7 +358,8 @@ func (w *writer) addConditions(t *transaction, r *writeRequest) {
 	}
 }
 
-// resolveLost finds out whether a transaction was applied after its reply was lost. It returns the requests to send again.
+// resolveLost finds out whether a transaction was applied after its reply was lost. It returns the
+// requests to send again.
 func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost error) (again []*writeRequest) {
 	w.room.known = false
 	applied, err := w.fence.wasApplied(ctx)
@@ -360,7 +377,8 @@ func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost
 	return nil
 }
 
-// forgetQueue forgets all that is known of the queue: the servers have removed the marker, maybe with the queue.
+// forgetQueue forgets all that is known of the queue: the servers have removed the marker, maybe
+// with the queue.
 func (w *writer) forgetQueue() {
 	w.fence.forgetMarker()
 	w.appender.forgetSegments()
@@ -380,7 +398,8 @@ func (w *writer) setState(requests []*writeRequest, state requestState) []*write
 }
 
 // failMatching ends the requests that match with an error, and returns the others.
-func (w *writer) failMatching(requests []*writeRequest, match func(*writeRequest) bool, err error) (others []*writeRequest) {
+func (w *writer) failMatching(requests []*writeRequest, match func(*writeRequest) bool,
+	err error) (others []*writeRequest) {
 	for _, r := range requests {
 		if match(r) {
 			w.finishRequest(r, nil, err)

@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// The rules of docs/adr/0022-one-writer-and-its-marker.md, at the writer itself. It is idle meanwhile.
+// The rules of docs/adr/0022-one-writer-and-its-marker.md, at the writer itself. It is idle
+// meanwhile.
 
 // written is a member that has put something, its writer and its session.
 func (w *world) written() (*member, *writer, *framework.Session) {
@@ -76,7 +77,8 @@ func TestOutcomeIsUnknownWithoutMarker(t *testing.T) {
 		m, wr, s := w.written()
 		m.removeMarker(s)
 		outcome := make(chan error, 1)
-		again := wr.resolveLost(t.Context(), []*writeRequest{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
+		again := wr.resolveLost(t.Context(),
+			[]*writeRequest{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
 		require.Empty(t, again)
 		require.ErrorIs(t, <-outcome, ErrUnknown)
 		m.put("y")
@@ -105,7 +107,8 @@ func TestRefusedRequestDoesNotFailOthers(t *testing.T) {
 		require.NoError(t, m.client.Delete(t.Context(), lease.Node(), framework.AnyVersion))
 		y := m.putRequest(1, 0, 'y')
 		missing := framework.DeleteOp(testPath+"/missing", framework.AnyVersion)
-		parts := []*writeRequest{{ops: []framework.Op{missing}}, {requires: []precondition{leaseHeld{lease}}}, {session: other}, y}
+		parts := []*writeRequest{{ops: []framework.Op{missing}}, {requires: []precondition{leaseHeld{lease}}},
+			{session: other}, y}
 		outcomes := make([]chan error, len(parts))
 		for i, p := range parts {
 			outcomes[i] = make(chan error, 1)
@@ -216,7 +219,8 @@ func TestOneProducerWaitsForRoomAtATime(t *testing.T) {
 	})
 }
 
-// TestDedupUsesOpenBucket: a producer that has not heard of its successor must not use the former one.
+// TestDedupUsesOpenBucket: a producer that has not heard of its successor must not use the former
+// one.
 func TestDedupUsesOpenBucket(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithDedup(time.Minute)), w.member("b")

@@ -16,13 +16,16 @@ type listedInstance struct {
 	*instanceLoad
 }
 
-// instanceLoad is the load of an instance as this process has measured it. The lists that have the instance share it.
+// instanceLoad is the load of an instance as this process has measured it. The lists that have the
+// instance share it.
 type instanceLoad struct {
-	calls    atomic.Int64  // under way
-	latency  atomic.Uint64 // bits of a float64: the moving average in nanoseconds, 0 before the first call
-	measured atomic.Int64  // when the average last changed, at a precision of 1 ms, or when the instance was listed first; by monotonicNow
-	failures atomic.Int32  // in a row
-	ejected  atomic.Int64  // the end of the ejection, by monotonicNow; 0 if calls have succeeded since
+	calls   atomic.Int64  // under way
+	latency atomic.Uint64 // bits of a float64: the moving average in nanoseconds, 0 before the first call
+	// when the average last changed, at a precision of 1 ms, or when the instance was listed first;
+	// by monotonicNow
+	measured atomic.Int64
+	failures atomic.Int32 // in a row
+	ejected  atomic.Int64 // the end of the ejection, by monotonicNow; 0 if calls have succeeded since
 }
 
 func newInstanceLoad() *instanceLoad {
@@ -34,24 +37,28 @@ func newInstanceLoad() *instanceLoad {
 // processStart is the origin of monotonicNow.
 var processStart = time.Now()
 
-// monotonicNow returns the nanoseconds since processStart. It reads the monotonic clock only, in half the time of time.Now.
+// monotonicNow returns the nanoseconds since processStart. It reads the monotonic clock only, in
+// half the time of time.Now.
 func monotonicNow() int64 { return int64(time.Since(processStart)) }
 
-// latestCallShare is the share of the latest call in the moving average of the latency, if the call before has just ended. The share grows with the time since then.
+// latestCallShare is the share of the latest call in the moving average of the latency, if the call
+// before has just ended. The share grows with the time since then.
 const latestCallShare = 0.2
 
 // averageHalves is the time in which the weight of earlier calls in the moving average halves.
 const averageHalves = 10 * time.Second
 
-// timeWeight is the weight that a moving average has when its latest call ended this many nanoseconds ago: 1 after no time, a half after averageHalves, a quarter after twice that. Between these
-// times it falls in a straight line, which takes a tenth of the time of math.Exp2.
+// timeWeight is the weight that a moving average has when its latest call ended this many
+// nanoseconds ago: 1 after no time, a half after averageHalves, a quarter after twice that. Between
+// these times it falls in a straight line, which takes a tenth of the time of math.Exp2.
 func timeWeight(age int64) float64 {
 	age = max(0, age) // another goroutine may have ended a call after the caller's look at the clock
 	halvings, rest := age/int64(averageHalves), age%int64(averageHalves)
 	return (1 - float64(rest)/float64(2*averageHalves)) / float64(uint64(1)<<min(halvings, 63))
 }
 
-// callEnded counts the end of a call. It returns how long the call took, and whether its failure has ejected an instance that was not ejected.
+// callEnded counts the end of a call. It returns how long the call took, and whether its failure
+// has ejected an instance that was not ejected.
 func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length time.Duration, ejected bool) {
 	m.calls.Add(-1)
 	now := monotonicNow()
@@ -66,12 +73,15 @@ func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length
 		}
 	} else if m.failures.Add(1) >= o.failures {
 		ejected = !m.isEjected(now)
-		m.ejected.Store(now + int64(o.ejection)) // failures stays: the first failure after the ejection ejects the instance again
+		// failures stays: the first failure after the ejection ejects the instance again
+		m.ejected.Store(now + int64(o.ejection))
 	}
 	return length, ejected
 }
 
-// callCanceled counts the end of a call that its caller has given up. A call that has lasted longer than the average, as that counts now, changes the average: otherwise an instance that hangs would look fast.
+// callCanceled counts the end of a call that its caller has given up. A call that has lasted longer
+// than the average, as that counts now, changes the average: otherwise an instance that hangs would
+// look fast.
 func (m *instanceLoad) callCanceled(began int64) {
 	m.calls.Add(-1)
 	now := monotonicNow()
@@ -107,11 +117,14 @@ func (m *instanceLoad) isEjected(now int64) bool {
 	return until != 0 && now < until
 }
 
-// nextCallCost estimates the cost of a further call: the average latency, times the calls under way with that one, divided by the weight.
+// nextCallCost estimates the cost of a further call: the average latency, times the calls under way
+// with that one, divided by the weight.
 //
-//   - While no call is under way, the average counts less with time: an instance that was slow gets another call some time, and one call at a time while it is slow.
-//   - The cost of an instance without a call is low, so that it gets one. Until that call ends, the time since the instance was listed counts as its average, so that an instance that
-//     does not answer gets few.
+//   - While no call is under way, the average counts less with time: an instance that was slow gets
+//     another call some time, and one call at a time while it is slow.
+//   - The cost of an instance without a call is low, so that it gets one. Until that call ends, the
+//     time since the instance was listed counts as its average, so that an instance that does not
+//     answer gets few.
 func (m *listedInstance) nextCallCost(now int64) float64 {
 	average, calls, age := math.Float64frombits(m.latency.Load()), m.calls.Load(), now-m.measured.Load()
 	switch {
@@ -123,7 +136,8 @@ func (m *listedInstance) nextCallCost(now int64) float64 {
 	return max(1, average) * float64(calls+1) / float64(m.instance.Weight)
 }
 
-// chooseInstance picks one of the enabled instances, of which there is at least one. It skips ejected instances, unless the share of the others is below the panic threshold.
+// chooseInstance picks one of the enabled instances, of which there is at least one. It skips
+// ejected instances, unless the share of the others is below the panic threshold.
 func (l *instanceList) chooseInstance(p *Pool, key string, now int64) *listedInstance {
 	m := l.balance(p, key, now)
 	if m == nil || !m.isEjected(now) {
@@ -144,8 +158,9 @@ func (l *instanceList) chooseInstance(p *Pool, key string, now int64) *listedIns
 	return m // the others were ejected meanwhile, too
 }
 
-// balanceUsable picks one of the instances that are not ejected, or nil if there is none. It divides the share of an ejected instance among all others, where the next one in the list would get
-// it whole. So RoundRobin draws in place of an ejected instance.
+// balanceUsable picks one of the instances that are not ejected, or nil if there is none. It
+// divides the share of an ejected instance among all others, where the next one in the list would
+// get it whole. So RoundRobin draws in place of an ejected instance.
 func (l *instanceList) balanceUsable(p *Pool, key string, now int64) *listedInstance {
 	switch p.opts.balancer {
 	case RoundRobin:
@@ -165,8 +180,8 @@ func (l *instanceList) balanceUsable(p *Pool, key string, now int64) *listedInst
 	return cheaper(first, second, now)
 }
 
-// cheaper returns the instance for which a further call costs less. Each may be nil: other goroutines eject instances
-// meanwhile.
+// cheaper returns the instance for which a further call costs less. Each may be nil: other
+// goroutines eject instances meanwhile.
 func cheaper(first, second *listedInstance, now int64) *listedInstance {
 	switch {
 	case first == nil:
@@ -177,7 +192,8 @@ func cheaper(first, second *listedInstance, now int64) *listedInstance {
 	return first
 }
 
-// drawUsable draws one of the instances that are not ejected, by shares of at least 0. It returns nil if these have no share together.
+// drawUsable draws one of the instances that are not ejected, by shares of at least 0. It returns
+// nil if these have no share together.
 func (l *instanceList) drawUsable(now int64, share func(*listedInstance) int) (drawn *listedInstance) {
 	total := 0
 	for _, m := range l.enabled {
@@ -230,8 +246,9 @@ func (l *instanceList) balance(p *Pool, key string, now int64) *listedInstance {
 // scaleBelow scales a random number below 2^32 to one below n.
 func scaleBelow(random uint64, n int) int { return int(random * uint64(n) >> 32) }
 
-// highestScore returns the enabled instance with the highest score for a key (rendezvous hashing), with skipEjected the one of those that are not ejected, or nil. An instance's score does
-// not depend on the other instances.
+// highestScore returns the enabled instance with the highest score for a key (rendezvous hashing),
+// with skipEjected the one of those that are not ejected, or nil. An instance's score does not
+// depend on the other instances.
 func (l *instanceList) highestScore(key string, now int64, skipEjected bool) *listedInstance {
 	var best *listedInstance
 	wanted, highest := hashText(key), math.Inf(-1)
@@ -251,7 +268,8 @@ func (l *instanceList) highestScore(key string, now int64, skipEjected bool) *li
 	return best
 }
 
-// hashText returns the FNV-1a hash of a text, mixed. All processes must compute the same hash, so it must not change.
+// hashText returns the FNV-1a hash of a text, mixed. All processes must compute the same hash, so
+// it must not change.
 func hashText(text string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {

@@ -53,14 +53,16 @@ func TestBalancersFollowTheWeights(t *testing.T) {
 	})
 }
 
-// TestTheShareOfAnEjectedInstanceIsDivided among the others by their weights, with every balancer. Its neighbour in the list gets no more than they do.
+// TestTheShareOfAnEjectedInstanceIsDivided among the others by their weights, with every balancer.
+// Its neighbour in the list gets no more than they do.
 func TestTheShareOfAnEjectedInstanceIsDivided(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		for id, weight := range map[string]int{"a": 900, "b": 30, "c": 30, "d": 60} {
 			require.NoError(t, w.register(m, id).Update(t.Context(), func(i *registry.Instance) { i.Weight = weight }))
 		}
-		for _, balancer := range []registry.Balancer{registry.RoundRobin, registry.Weighted, registry.Rendezvous, registry.LeastLoaded} {
+		for _, balancer := range []registry.Balancer{registry.RoundRobin, registry.Weighted, registry.Rendezvous,
+			registry.LeastLoaded} {
 			p := w.pool(m, registry.WithBalancer(balancer), registry.WithEjection(1, time.Hour))
 			pickFor := func(n int) (registry.Picked, error) { return p.PickFor(t.Context(), fmt.Sprint("key", n)) }
 			for n, ejected := 0, false; !ejected; n++ {
@@ -95,7 +97,8 @@ func TestTheShareOfAnEjectedInstanceIsDivided(t *testing.T) {
 	})
 }
 
-// TestTheSlowInstanceGetsFewerCalls: of two instances, LeastLoaded picks the one with the smaller load.
+// TestTheSlowInstanceGetsFewerCalls: of two instances, LeastLoaded picks the one with the smaller
+// load.
 func TestTheSlowInstanceGetsFewerCalls(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -126,7 +129,8 @@ func TestTheSlowInstanceGetsFewerCalls(t *testing.T) {
 	})
 }
 
-// TestAnInstanceThatWasSlowGetsCallsAgain, and one that stays slow or hangs gets few. The calls of the instance beside it take a millisecond.
+// TestAnInstanceThatWasSlowGetsCallsAgain, and one that stays slow or hangs gets few. The calls of
+// the instance beside it take a millisecond.
 func TestAnInstanceThatWasSlowGetsCallsAgain(t *testing.T) {
 	const never = time.Hour
 	for name, c := range map[string]struct {
@@ -182,7 +186,8 @@ func TestAnInstanceThatWasSlowGetsCallsAgain(t *testing.T) {
 
 // TestAFailingInstanceIsEjected for a while, unless too many instances fail.
 func TestAFailingInstanceIsEjected(t *testing.T) {
-	for _, b := range []registry.Balancer{registry.LeastLoaded, registry.RoundRobin, registry.Weighted, registry.Rendezvous} {
+	for _, b := range []registry.Balancer{registry.LeastLoaded, registry.RoundRobin, registry.Weighted,
+		registry.Rendezvous} {
 		in(t, func(t *testing.T, w *world) {
 			m := w.member("a")
 			for i := range 4 {
@@ -216,7 +221,8 @@ func BenchmarkPick(b *testing.B) {
 	zk, err := zktest.New()
 	require.NoError(b, err)
 	defer zk.Close()
-	client, err := framework.Connect(b.Context(), framework.Config{Servers: zk.Servers()}, framework.WithDialer(zk.Link("bench").DialContext))
+	client, err := framework.Connect(b.Context(), framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("bench").DialContext))
 	require.NoError(b, err)
 	defer client.Close(context.Background())
 	r := registry.New(client, base)
@@ -235,7 +241,8 @@ func BenchmarkPick(b *testing.B) {
 		}
 		require.Positive(b, total)
 	})
-	for name, balancer := range map[string]registry.Balancer{"LeastLoaded": registry.LeastLoaded, "RoundRobin": registry.RoundRobin, "Weighted": registry.Weighted, "Rendezvous": registry.Rendezvous} {
+	for name, balancer := range map[string]registry.Balancer{"LeastLoaded": registry.LeastLoaded,
+		"RoundRobin": registry.RoundRobin, "Weighted": registry.Weighted, "Rendezvous": registry.Rendezvous} {
 		b.Run(name, func(b *testing.B) {
 			p := registry.NewPool(client, base, billing, registry.WithBalancer(balancer))
 			defer p.Close(context.Background())

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInstancesThatAreEjectedWhileOneIsPicked: a pool draws two instances to compare them. Other goroutines end calls
-// meanwhile, so either draw may find none that is not ejected.
+// TestInstancesThatAreEjectedWhileOneIsPicked: a pool draws two instances to compare them. Other
+// goroutines end calls meanwhile, so either draw may find none that is not ejected.
 func TestInstancesThatAreEjectedWhileOneIsPicked(t *testing.T) {
 	l := newList(time.Now(), []Instance{{ID: "busy", Weight: 1}, {ID: "idle", Weight: 1}}, nil)
 	busy, idle, now := l.all["busy"], l.all["idle"], monotonicNow()

@@ -17,13 +17,15 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer zk.Close()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()}, framework.WithDialer(zk.Link("example").DialContext))
+	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("example").DialContext))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer func() { _ = client.Close(ctx) }()
 
-	billing, err := registry.New(client, "/services").Register(ctx, registry.Instance{Service: "billing", Address: "10.0.0.7", Port: 8080})
+	billing, err := registry.New(client, "/services").Register(ctx,
+		registry.Instance{Service: "billing", Address: "10.0.0.7", Port: 8080})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/lastgood"
 )
 
-// listFile is the kind of the files of WithFile. Their largest size has room for some 30,000 instances.
+// listFile is the kind of the files of WithFile. Their largest size has room for some 30,000
+// instances.
 var listFile = lastgood.Kind{Name: "registry", MaxBytes: 16 << 20}
 
 // filePath returns the service's path with the client's root, by which a file names its service.
@@ -19,7 +20,8 @@ func (p *Pool) filePath() string {
 	return strings.TrimSuffix(p.registry.client.Config().Root, "/") + p.registry.serviceDir(p.service)
 }
 
-// readFile makes the list of the file the present one. It ignores a missing file, and logs one that it cannot read.
+// readFile makes the list of the file the present one. It ignores a missing file, and logs one that
+// it cannot read.
 func (p *Pool) readFile() {
 	if p.err != nil || p.opts.file == "" {
 		return
@@ -45,7 +47,8 @@ func (p *Pool) readFile() {
 		all = append(all, i)
 	}
 	if err != nil {
-		p.registry.client.Logger().Warn("the file with the last list is ignored", "path", p.registry.serviceDir(p.service), "file", p.opts.file, "error", err)
+		p.registry.client.Logger().Warn("the file with the last list is ignored", "path",
+			p.registry.serviceDir(p.service), "file", p.opts.file, "error", err)
 		return
 	}
 	if len(all) > 0 {
@@ -70,7 +73,8 @@ func (p *Pool) writeFile(at time.Time, all []Instance) {
 		return
 	}
 	if err := listFile.Write(p.opts.file, lastgood.Content{Path: p.filePath(), Written: at, Data: data}); err != nil {
-		p.registry.client.Logger().Warn("the last list cannot be stored in a file", "path", p.registry.serviceDir(p.service), "file", p.opts.file, "error", err)
+		p.registry.client.Logger().Warn("the last list cannot be stored in a file", "path",
+			p.registry.serviceDir(p.service), "file", p.opts.file, "error", err)
 		return
 	}
 	p.stored = data

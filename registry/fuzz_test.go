@@ -8,7 +8,9 @@ import (
 
 // FuzzInstance: any data of a node is an instance that can be written again, or an error.
 func FuzzInstance(f *testing.F) {
-	for _, data := range []string{"", "null", "{}", `{"address":"a","port":5}`, `{"address":"a","port":5,"payload":{"weight":7,"x":1},"enabled":false}`, `{"address":"::1","sslPort":5,"payload":"text"}`,
+	for _, data := range []string{"", "null", "{}", `{"address":"a","port":5}`,
+		`{"address":"a","port":5,"payload":{"weight":7,"x":1},"enabled":false}`,
+		`{"address":"::1","sslPort":5,"payload":"text"}`,
 		`{"address":"a","port":5,"payload":{"weight":0.5,"metadata":{"a":"b","n":1},"disabled":false}}`} {
 		f.Add([]byte(data))
 	}

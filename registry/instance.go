@@ -23,21 +23,28 @@ type Instance struct {
 	ID string
 	// Address is a host name or an IP address.
 	Address string
-	// Port is the port of plain connections, SSLPort the port of TLS. 0 means that the instance does not listen there; one of them must not be 0.
+	// Port is the port of plain connections, SSLPort the port of TLS. 0 means that the instance
+	// does not listen there; one of them must not be 0.
 	Port, SSLPort int
-	// Weight is this instance's share of the calls, relative to the other weights, 1 to 1000. Default 1.
+	// Weight is this instance's share of the calls, relative to the other weights, 1 to 1000.
+	// Default 1.
 	Weight int
 	// Metadata is for callers to read, such as the version of the program.
 	Metadata map[string]string
 	// Disabled is the reason why the registered instance gets no calls, or "" if it gets calls.
 	Disabled string
-	// Registered is when the instance was registered, by the clock of its machine. Default: the time of Register.
+	// Registered is when the instance was registered, by the clock of its machine. Default: the
+	// time of Register.
 	Registered time.Time
-	// Payload is the JSON of Curator's payload, or nil. If it is an object, Weight, Metadata and Disabled are stored as its fields "weight", "metadata" and "disabled", which are written only
-	// when they change. If it is not an object, the instance cannot have a weight or metadata. The same holds for a field of a Java program with one of these names and a value that this package does not
-	// write, such as the weight 0.25: it stays. Java programs read the payload as the class that its field "@class" names, or as a map without that field.
+	// Payload is the JSON of Curator's payload, or nil. If it is an object, Weight, Metadata and
+	// Disabled are stored as its fields "weight", "metadata" and "disabled", which are written only
+	// when they change. If it is not an object, the instance cannot have a weight or metadata. The
+	// same holds for a field of a Java program with one of these names and a value that this
+	// package does not write, such as the weight 0.25: it stays. Java programs read the payload as
+	// the class that its field "@class" names, or as a map without that field.
 	Payload json.RawMessage
-	// URISpec is the pattern by which Java programs build the instance's URI, such as "{scheme}://{address}:{port}/v2". This package does not use it.
+	// URISpec is the pattern by which Java programs build the instance's URI, such as
+	// "{scheme}://{address}:{port}/v2". This package does not use it.
 	URISpec string
 }
 
@@ -47,7 +54,8 @@ const unhealthy = "unhealthy: "
 // maxCheckError is how many bytes of the text of a health check's error are stored.
 const maxCheckError = 4 << 10
 
-// HostPort returns "address:port": for TLS with SSLPort, else with Port. If that port is 0, it uses the other one.
+// HostPort returns "address:port": for TLS with SSLPort, else with Port. If that port is 0, it uses
+// the other one.
 func (i Instance) HostPort(tls bool) string {
 	port := i.Port
 	if tls && i.SSLPort != 0 || port == 0 {
@@ -56,7 +64,8 @@ func (i Instance) HostPort(tls bool) string {
 	return net.JoinHostPort(i.Address, strconv.Itoa(port))
 }
 
-// checkFields returns why an instance cannot be used, or nil. The error wraps ErrInvalid. Any client with write permission may have written the address.
+// checkFields returns why an instance cannot be used, or nil. The error wraps ErrInvalid. Any
+// client with write permission may have written the address.
 func (i Instance) checkFields() error {
 	bad := func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune(`/\@?#%"<>`, r)
@@ -66,7 +75,8 @@ func (i Instance) checkFields() error {
 		return fmt.Errorf("%w: %q cannot be a service's name", ErrInvalid, i.Service)
 	case i.ID == "" || framework.ValidatePath("/"+i.ID) != nil || strings.Contains(i.ID, "/"):
 		return fmt.Errorf("%w: %q cannot be an id", ErrInvalid, i.ID)
-	case i.Address == "" || len(i.Address) > 255 || strings.ContainsFunc(i.Address, bad) || strings.ContainsRune(i.Address, ':') && net.ParseIP(i.Address) == nil:
+	case i.Address == "" || len(i.Address) > 255 || strings.ContainsFunc(i.Address, bad) ||
+		strings.ContainsRune(i.Address, ':') && net.ParseIP(i.Address) == nil:
 		return fmt.Errorf("%w: %.300q cannot be an address, give a host name or an IP address", ErrInvalid, i.Address)
 	case i.Port < 0 || i.Port > 65535 || i.SSLPort < 0 || i.SSLPort > 65535 || i.Port == 0 && i.SSLPort == 0:
 		return fmt.Errorf("%w: ports %d and %d, one must be 1 to 65535", ErrInvalid, i.Port, i.SSLPort)
@@ -78,11 +88,14 @@ func (i Instance) checkFields() error {
 	return parsePayload(i.Payload).checkHolds(i)
 }
 
-// reasonAfterCheck returns the reason for which the instance is disabled after a health check that has returned err. disabledByCheck is the reason for which the check has disabled the
-// instance, or "" if it has not. If the payload does not hold the reason, reasonAfterCheck takes any reason for that of the check.
+// reasonAfterCheck returns the reason for which the instance is disabled after a health check that
+// has returned err. disabledByCheck is the reason for which the check has disabled the instance, or
+// "" if it has not. If the payload does not hold the reason, reasonAfterCheck takes any reason for
+// that of the check.
 func (i Instance) reasonAfterCheck(err error, disabledByCheck string) string {
 	switch {
-	case err == nil && disabledByCheck != "" && (i.Disabled == disabledByCheck || !parsePayload(i.Payload).holds("disabled")):
+	case err == nil && disabledByCheck != "" &&
+		(i.Disabled == disabledByCheck || !parsePayload(i.Payload).holds("disabled")):
 		return ""
 	case err != nil && i.Disabled == "":
 		return unhealthy + recipe.StoredText(err.Error(), maxCheckError)
@@ -158,11 +171,13 @@ func parseURISpec(text string) *uriSpec {
 	return u
 }
 
-// payloadFields is a payload with the fields of an instance that Curator does not have. Its other fields belong to Java programs and stay.
+// payloadFields is a payload with the fields of an instance that Curator does not have. Its other
+// fields belong to Java programs and stay.
 type payloadFields struct {
-	fields   map[string]json.RawMessage // nil if the payload is not an object
-	foreign  map[string]bool            // the names of fields that this package would have, with values that it does not write
-	weight   int                        // 1 if it has none
+	fields map[string]json.RawMessage // nil if the payload is not an object
+	// the names of fields that this package would have, with values that it does not write
+	foreign  map[string]bool
+	weight   int // 1 if it has none
 	metadata map[string]string
 	disabled string
 }
@@ -216,12 +231,15 @@ func (p payloadFields) checkHolds(i Instance) error {
 		return nil
 	}
 	if p.fields == nil {
-		return fmt.Errorf("%w: payload %.100q is not a JSON object, so it cannot hold %s", ErrInvalid, i.Payload, cannot)
+		return fmt.Errorf("%w: payload %.100q is not a JSON object, so it cannot hold %s", ErrInvalid,
+			i.Payload, cannot)
 	}
-	return fmt.Errorf("%w: payload %.100q has a field of another program with this name, so it cannot hold %s", ErrInvalid, i.Payload, cannot)
+	return fmt.Errorf("%w: payload %.100q has a field of another program with this name, so it cannot hold %s",
+		ErrInvalid, i.Payload, cannot)
 }
 
-// encodeFor returns the payload for an instance. It writes the fields that differ, so what a Java program has written stays as it is.
+// encodeFor returns the payload for an instance. It writes the fields that differ, so what a Java
+// program has written stays as it is.
 func (p payloadFields) encodeFor(i Instance) json.RawMessage {
 	changed := false
 	set := func(name string, value any, same, write bool) {
@@ -253,7 +271,8 @@ func decodeInstance(service, id string, data []byte) (Instance, error) {
 		return Instance{}, fmt.Errorf("%w: %s of %s: %w", ErrInvalid, id, service, err)
 	}
 	p := parsePayload(r.Payload)
-	i := Instance{Service: service, ID: id, Weight: p.weight, Metadata: p.metadata, Disabled: p.disabled, Registered: time.UnixMilli(r.Time).UTC(), URISpec: r.URISpec.String()}
+	i := Instance{Service: service, ID: id, Weight: p.weight, Metadata: p.metadata, Disabled: p.disabled,
+		Registered: time.UnixMilli(r.Time).UTC(), URISpec: r.URISpec.String()}
 	if len(r.Payload) > 0 && string(r.Payload) != "null" {
 		i.Payload = r.Payload
 	}
@@ -275,7 +294,8 @@ func decodeInstance(service, id string, data []byte) (Instance, error) {
 	return i, i.checkFields()
 }
 
-// encodeInstance returns the data for an instance's node. before is the node's former data, or nil; its unknown fields stay.
+// encodeInstance returns the data for an instance's node. before is the node's former data, or nil;
+// its unknown fields stay.
 func encodeInstance(i Instance, before []byte) []byte {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(before, &fields) // data that is not an object is replaced
@@ -310,7 +330,8 @@ func encodeInstance(i Instance, before []byte) []byte {
 
 func mustEncode(data []byte, err error) []byte {
 	if err != nil {
-		panic("registry: an instance cannot be written: " + err.Error()) // it has only strings, numbers and what was JSON before
+		// it has only strings, numbers and what was JSON before
+		panic("registry: an instance cannot be written: " + err.Error())
 	}
 	return data
 }

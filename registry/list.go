@@ -11,14 +11,18 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// followService calls take with a service's instances, now and after each change, until ctx ends or with an error that is not transient. It watches the directory only, since each
-// change of an instance by this package writes the directory.
+// followService calls take with a service's instances, now and after each change, until ctx ends or
+// with an error that is not transient. It watches the directory only, since each change of an
+// instance by this package writes the directory.
 //
-// It syncs at the beginning of each session, after each reconnect and before each refresh. A list that becomes empty after ZooKeeper's own sync is read again after Session.Sync. So
-// an empty list means that the service has no instances.
-func (r *Registry) followService(ctx context.Context, service string, refresh time.Duration, take func([]Instance, []refusedInstance)) error {
+// It syncs at the beginning of each session, after each reconnect and before each refresh. A list
+// that becomes empty after ZooKeeper's own sync is read again after Session.Sync. So an empty list
+// means that the service has no instances.
+func (r *Registry) followService(ctx context.Context, service string, refresh time.Duration,
+	take func([]Instance, []refusedInstance)) error {
 	f := listFollower{registry: r, dir: r.serviceDir(service), refresh: refresh, take: take}
-	return recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return f.onSession(ctx, s) }, failure.IsTransient)
+	return recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return f.onSession(ctx, s) },
+		failure.IsTransient)
 }
 
 // listFollower is one call of followService.
@@ -33,7 +37,8 @@ type listFollower struct {
 	due                  time.Time // when the last read was due, at one read in each readInterval
 }
 
-// A pool reads up to readBurst lists without a pause, and then one in each readInterval. So many changes in a row, as when a service is started, cost few reads.
+// A pool reads up to readBurst lists without a pause, and then one in each readInterval. So many
+// changes in a row, as when a service is started, cost few reads.
 const (
 	readBurst    = 10
 	readInterval = 100 * time.Millisecond
@@ -88,13 +93,16 @@ func (f *listFollower) onSession(ctx context.Context, s *framework.Session) erro
 	}
 }
 
-// waitToSpreadReads waits for a random time, below Config.FollowSpread and a quarter of the session timeout, so that the pools that a lost server has disconnected do not all read at once.
+// waitToSpreadReads waits for a random time, below Config.FollowSpread and a quarter of the session
+// timeout, so that the pools that a lost server has disconnected do not all read at once.
 func (f *listFollower) waitToSpreadReads(ctx context.Context, s *framework.Session) error {
 	return waitFor(ctx, s, rand.N(max(1, min(f.registry.client.Config().FollowSpread, s.Timeout()/4))))
 }
 
-// readOnce reads the instances, calls take, and waits for the next event. The event's Kind is 0 when the list is to be read after a sync: when a refresh is due, when a watch has failed,
-// or at once when the list is empty and the read does not prove that. provesEmpty says whether the read proves that an empty list is true.
+// readOnce reads the instances, calls take, and waits for the next event. The event's Kind is 0
+// when the list is to be read after a sync: when a refresh is due, when a watch has failed, or at
+// once when the list is empty and the read does not prove that. provesEmpty says whether the read
+// proves that an empty list is true.
 func (f *listFollower) readOnce(ctx context.Context, s *framework.Session, provesEmpty bool) (framework.Event, error) {
 	if err := f.waitToRead(ctx, s); err != nil {
 		return framework.Event{}, err
@@ -124,12 +132,14 @@ func (f *listFollower) readOnce(ctx context.Context, s *framework.Session, prove
 	}
 	timer := time.NewTimer(f.refresh/2 + rand.N(f.refresh))
 	defer timer.Stop()
-	_, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: joined, SecondWatch: changed, Timer: timer.C})
+	_, event, err := recipe.WaitForFirst(ctx, s.Context(),
+		recipe.Sources{Watch: joined, SecondWatch: changed, Timer: timer.C})
 	return event, err
 }
 
-// takeList calls take, unless the list is empty where the last one was not, and the read does not prove that: a leader may answer ZooKeeper's own sync from a former state, in which the instances of
-// now were not registered yet.
+// takeList calls take, unless the list is empty where the last one was not, and the read does not
+// prove that: a leader may answer ZooKeeper's own sync from a former state, in which the instances
+// of now were not registered yet.
 func (f *listFollower) takeList(all []Instance, refused []refusedInstance, provesEmpty bool) (taken bool) {
 	if f.emptyListUnconfirmed = f.lastListHadInstances && len(all) == 0 && !provesEmpty; f.emptyListUnconfirmed {
 		return false
@@ -139,8 +149,10 @@ func (f *listFollower) takeList(all []Instance, refused []refusedInstance, prove
 	return true
 }
 
-// waitForDirectory calls take with no instances, and waits until the service's directory is created.
-func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Session, provesEmpty bool) (framework.Event, error) {
+// waitForDirectory calls take with no instances, and waits until the service's directory is
+// created.
+func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Session,
+	provesEmpty bool) (framework.Event, error) {
 	_, w, err := s.WatchExists(ctx, f.dir)
 	if !errors.Is(err, framework.ErrNoNode) {
 		if err == nil {

@@ -48,7 +48,8 @@ func (w *world) session(m *zktest.Member) *framework.Session {
 // register registers an instance until the end of the test.
 func (w *world) register(m *zktest.Member, id string, opts ...registry.RegisterOption) *registry.Registration {
 	w.t.Helper()
-	g, err := registry.New(m.Client, base).Register(w.t.Context(), registry.Instance{Service: billing, ID: id, Address: "10.0.0.7", Port: 8080}, opts...)
+	g, err := registry.New(m.Client, base).Register(w.t.Context(),
+		registry.Instance{Service: billing, ID: id, Address: "10.0.0.7", Port: 8080}, opts...)
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { _ = g.Close(context.Background()) })
 	return g

@@ -20,10 +20,12 @@ import (
 
 // Pool picks an instance of a service for each call. It is safe for concurrent use.
 //
-// Guarantee: while the servers cannot be reached, the pool keeps its last list. It lists no instance only after a read that finds none, on a connection that has synced. Pick returns
+// Guarantee: while the servers cannot be reached, the pool keeps its last list. It lists no
+// instance only after a read that finds none, on a connection that has synced. Pick returns
 // ErrNoInstance also while all instances of the list are disabled.
 //
-// Not guaranteed: that a picked instance still runs. A pool measures the calls of its own process only.
+// Not guaranteed: that a picked instance still runs. A pool measures the calls of its own process
+// only.
 //
 // A pool follows the service from the first call on, until Close or until the client is closed.
 type Pool struct {
@@ -65,8 +67,9 @@ func (l *instanceList) copyInstances() (all []Instance) {
 	return all
 }
 
-// NewPool returns a pool of the instances of a service. It reads the file of WithFile. A pool sends no request before its first call. If an argument is invalid, every call returns an error
-// that says so.
+// NewPool returns a pool of the instances of a service. It reads the file of WithFile. A pool sends
+// no request before its first call. If an argument is invalid, every call returns an error that
+// says so.
 func NewPool(client *framework.Client, base, service string, opts ...PoolOption) *Pool {
 	p := &Pool{registry: New(client, base), service: service, updated: make(chan struct{})}
 	p.opts, p.err = recipe.ApplyOptions(poolDefaults(), opts)
@@ -95,11 +98,14 @@ type Picked struct {
 	began  int64 // by monotonicNow
 }
 
-// Pick picks an instance for one call. Call Done at the end of that call. Pick waits for the first list until ctx ends; with a list it does not wait. The error is that of ctx or wraps
-// ErrNoInstance, ErrInvalid, ErrOption, ErrClosed, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
+// Pick picks an instance for one call. Call Done at the end of that call. Pick waits for the first
+// list until ctx ends; with a list it does not wait. The error is that of ctx or wraps
+// ErrNoInstance, ErrInvalid, ErrOption, ErrClosed, framework.ErrInvalidPath, framework.ErrClosed or
+// framework.ErrNoAuth.
 func (p *Pool) Pick(ctx context.Context) (Picked, error) { return p.pickInstance(ctx, "") }
 
-// PickFor is Pick with a key, which only the balancer Rendezvous uses: it gives calls with one key to one instance, as far as that is possible; see Rendezvous.
+// PickFor is Pick with a key, which only the balancer Rendezvous uses: it gives calls with one key
+// to one instance, as far as that is possible; see Rendezvous.
 func (p *Pool) PickFor(ctx context.Context, key string) (Picked, error) {
 	return p.pickInstance(ctx, key)
 }
@@ -121,7 +127,8 @@ func (p *Pool) pickInstance(ctx context.Context, key string) (Picked, error) {
 	return Picked{&m.instance, p, m, now}, nil
 }
 
-// noInstance returns the error of a pick from a list without enabled instances: why the latest read has failed, or ErrNoInstance.
+// noInstance returns the error of a pick from a list without enabled instances: why the latest read
+// has failed, or ErrNoInstance.
 func (p *Pool) noInstance() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,9 +146,12 @@ func (p *Pool) notPicked(err error) error {
 	return failure.Wrap("pick an instance of", p.registry.serviceDir(p.service), err)
 }
 
-// Done ends a call. An error counts as a failure of the instance, nil as a success. An error that wraps context.Canceled counts as neither, since the caller has given up: it does not change
-// the failures in a row and is not measured, and it changes the average latency only if it has lasted longer than that. The error of an expired deadline counts as a failure: the instance has not answered in time. Do not pass other errors that the
-// caller has caused, such as an invalid request. Call Done once.
+// Done ends a call. An error counts as a failure of the instance, nil as a success. An error that
+// wraps context.Canceled counts as neither, since the caller has given up: it does not change the
+// failures in a row and is not measured, and it changes the average latency only if it has lasted
+// longer than that. The error of an expired deadline counts as a failure: the instance has not
+// answered in time. Do not pass other errors that the caller has caused, such as an invalid
+// request. Call Done once.
 func (c Picked) Done(err error) {
 	if errors.Is(err, context.Canceled) {
 		c.listed.callCanceled(c.began)
@@ -151,8 +161,9 @@ func (c Picked) Done(err error) {
 	c.pool.tel.recordCall(took, err, ejected)
 }
 
-// Instances returns all instances of the last list, also disabled ones, ordered by id, and when the list was read, by this machine's clock. It waits for the first list until ctx ends. Its
-// error is as that of Pick, without ErrNoInstance.
+// Instances returns all instances of the last list, also disabled ones, ordered by id, and when the
+// list was read, by this machine's clock. It waits for the first list until ctx ends. Its error is
+// as that of Pick, without ErrNoInstance.
 func (p *Pool) Instances(ctx context.Context) (all []Instance, at time.Time, err error) {
 	l, err := p.waitForList(ctx)
 	if err != nil {
@@ -161,8 +172,10 @@ func (p *Pool) Instances(ctx context.Context) (all []Instance, at time.Time, err
 	return l.copyInstances(), l.at, nil
 }
 
-// Changes yields all instances, also disabled ones, ordered by id, now and after each change. A slow reader skips to the latest list. Before the first list, it yields the errors of reads,
-// such as a missing permission, and goes on. It ends after it has yielded the error of ctx, ErrClosed, framework.ErrClosed, or an error of NewPool's arguments.
+// Changes yields all instances, also disabled ones, ordered by id, now and after each change. A
+// slow reader skips to the latest list. Before the first list, it yields the errors of reads, such
+// as a missing permission, and goes on. It ends after it has yielded the error of ctx, ErrClosed,
+// framework.ErrClosed, or an error of NewPool's arguments.
 func (p *Pool) Changes(ctx context.Context) iter.Seq2[[]Instance, error] {
 	return func(yield func([]Instance, error) bool) {
 		if p.err != nil {
@@ -205,12 +218,14 @@ func (p *Pool) Changes(ctx context.Context) iter.Seq2[[]Instance, error] {
 // startOnce starts followLists at the first call.
 func (p *Pool) startOnce() { p.begin.Do(func() { p.tasks.Start(p.followLists) }) }
 
-// Close ends the pool, and waits until its goroutine has ended. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If that lasts longer, the error wraps
-// framework.ErrUnconfirmed. Later calls return ErrClosed. Picked instances stay usable.
+// Close ends the pool, and waits until its goroutine has ended. It is a cleanup
+// (framework.Client.CleanupContext): it also waits if ctx has ended. If that lasts longer, the
+// error wraps framework.ErrUnconfirmed. Later calls return ErrClosed. Picked instances stay usable.
 func (p *Pool) Close(ctx context.Context) error {
 	p.begin.Do(func() { p.storeFailure(ErrClosed) })
 	p.cancel()
-	return failure.Wrap("close the pool of", p.registry.serviceDir(p.service), recipe.FinishCleanup(ctx, p.registry.client, p.tasks.Done(), nil))
+	return failure.Wrap("close the pool of", p.registry.serviceDir(p.service),
+		recipe.FinishCleanup(ctx, p.registry.client, p.tasks.Done(), nil))
 }
 
 // waitForList returns the last list. It waits for the first one until ctx ends or a read fails.
@@ -237,7 +252,8 @@ func (p *Pool) waitForList(ctx context.Context) (*instanceList, error) {
 	}
 }
 
-// followLists follows the service until the pool or the client is closed. It goes on, after a pause, when the servers have refused a read: somebody may grant the missing permission.
+// followLists follows the service until the pool or the client is closed. It goes on, after a
+// pause, when the servers have refused a read: somebody may grant the missing permission.
 func (p *Pool) followLists() {
 	defer p.tel.showSize(listSize{})
 	pauses := recipe.RetryPauses{Client: p.registry.client}
@@ -254,7 +270,8 @@ func (p *Pool) followLists() {
 	}
 }
 
-// storeFailure stores why a read has failed, and wakes the callers that wait for a list. When the pool or the client was closed, it drops the list.
+// storeFailure stores why a read has failed, and wakes the callers that wait for a list. When the
+// pool or the client was closed, it drops the list.
 func (p *Pool) storeFailure(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,13 +283,15 @@ func (p *Pool) storeFailure(err error) {
 	p.updated = make(chan struct{})
 }
 
-// takeList makes a new list the present one, logs the nodes that are not valid instances, and stores the list in the file. It wakes the callers that wait for a list when the metrics show it.
+// takeList makes a new list the present one, logs the nodes that are not valid instances, and
+// stores the list in the file. It wakes the callers that wait for a list when the metrics show it.
 func (p *Pool) takeList(all []Instance, refused []refusedInstance) {
 	for _, one := range refused {
 		p.registry.client.Logger().Warn("a registered instance cannot be used", "path", one.node, "error", one.err)
 	}
 	next := newList(time.Now(), all, p.list.Load())
-	p.tel.countList(listSize{enabled: int64(len(next.enabled)), disabled: int64(len(next.all) - len(next.enabled)), unusable: int64(len(refused))})
+	p.tel.countList(listSize{enabled: int64(len(next.enabled)), disabled: int64(len(next.all) - len(next.enabled)),
+		unusable: int64(len(refused))})
 	p.mu.Lock()
 	p.failed = nil
 	p.list.Store(next)
@@ -282,7 +301,8 @@ func (p *Pool) takeList(all []Instance, refused []refusedInstance) {
 	p.writeFile(next.at, all)
 }
 
-// newList returns a list of these instances, which are ordered by id. Instances of the list before, which may be nil, keep their loads.
+// newList returns a list of these instances, which are ordered by id. Instances of the list before,
+// which may be nil, keep their loads.
 func newList(at time.Time, all []Instance, before *instanceList) *instanceList {
 	next := &instanceList{at: at, all: make(map[string]*listedInstance, len(all))}
 	for _, i := range all {

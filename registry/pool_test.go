@@ -56,7 +56,8 @@ func TestAPoolKeepsItsListWhileTheServersAreAway(t *testing.T) {
 	})
 }
 
-// TestAPoolIsEmptyAfterASyncedRead finds no instance, and notices at once when instances come or go.
+// TestAPoolIsEmptyAfterASyncedRead finds no instance, and notices at once when instances come or
+// go.
 func TestAPoolIsEmptyAfterASyncedRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		p := w.pool(w.member("c"))
@@ -85,7 +86,8 @@ func TestAPoolIsEmptyAfterASyncedRead(t *testing.T) {
 	})
 }
 
-// TestAPoolIgnoresAnEmptyListOfALaggingServer: the pool's client is on a server that does not know the instances yet.
+// TestAPoolIgnoresAnEmptyListOfALaggingServer: the pool's client is on a server that does not know
+// the instances yet.
 func TestAPoolIgnoresAnEmptyListOfALaggingServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("c")
@@ -98,7 +100,8 @@ func TestAPoolIgnoresAnEmptyListOfALaggingServer(t *testing.T) {
 	})
 }
 
-// TestAPoolIgnoresAnEmptyListOfALaggingLeader: during an outage of the pool's client the only instance leaves and another comes. The client's next server, the leader, knows the first of that.
+// TestAPoolIgnoresAnEmptyListOfALaggingLeader: during an outage of the pool's client the only
+// instance leaves and another comes. The client's next server, the leader, knows the first of that.
 func TestAPoolIgnoresAnEmptyListOfALaggingLeader(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("c")
@@ -127,7 +130,8 @@ func TestAPoolIgnoresAnEmptyListOfALaggingLeader(t *testing.T) {
 	})
 }
 
-// TestAPoolLeavesNoWatch on the directory of a service that was deleted while the pool's client was away.
+// TestAPoolLeavesNoWatch on the directory of a service that was deleted while the pool's client was
+// away.
 func TestAPoolLeavesNoWatch(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, operator := w.member("c"), w.member("operator")
@@ -152,7 +156,8 @@ func TestAPoolReadsChangesOfOtherProgramsAgain(t *testing.T) {
 		w.register(m, "one")
 		p := w.pool(w.member("c"), registry.WithRefresh(20*time.Second))
 		require.Equal(t, []string{"one"}, w.listed(p))
-		_, err := m.Set(t.Context(), base+"/billing/one", []byte(strings.Replace(w.data("one"), `"enabled":true`, `"enabled":false`, 1)), framework.AnyVersion)
+		_, err := m.Set(t.Context(), base+"/billing/one",
+			[]byte(strings.Replace(w.data("one"), `"enabled":true`, `"enabled":false`, 1)), framework.AnyVersion)
 		require.NoError(t, err)
 		time.Sleep(30 * time.Second)
 		require.Empty(t, w.listed(p))
@@ -184,7 +189,8 @@ func TestAPoolThatIsClosed(t *testing.T) {
 		synctest.Wait() // the pool learns of it in the background
 		_, _, err = waits.Instances(t.Context())
 		require.ErrorIs(t, err, framework.ErrClosed)
-		for _, o := range []registry.PoolOption{registry.WithBalancer(9), registry.WithEjection(0, 1), registry.WithPanicThreshold(2), registry.WithRefresh(0)} {
+		for _, o := range []registry.PoolOption{registry.WithBalancer(9), registry.WithEjection(0, 1),
+			registry.WithPanicThreshold(2), registry.WithRefresh(0)} {
 			_, err := w.pool(m, nil, o).Pick(t.Context())
 			require.ErrorIs(t, err, registry.ErrOption)
 		}
@@ -193,7 +199,8 @@ func TestAPoolThatIsClosed(t *testing.T) {
 	})
 }
 
-// TestAPoolCostsFewRequests: without changes a pool reads only at each refresh, and each change costs one read of the instances.
+// TestAPoolCostsFewRequests: without changes a pool reads only at each refresh, and each change
+// costs one read of the instances.
 func TestAPoolCostsFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -222,8 +229,10 @@ func TestAPoolCostsFewRequests(t *testing.T) {
 	})
 }
 
-// TestAThousandInstancesAndAHundredPools counts and bounds their requests. A pool begins with a sync, two watches, and reads of 4, 256, 240 and 500 instances. A change costs the watches and a read for
-// each 500 instances. If there are many changes, a pool reads ten lists at once, and then ten a second.
+// TestAThousandInstancesAndAHundredPools counts and bounds their requests. A pool begins with a
+// sync, two watches, and reads of 4, 256, 240 and 500 instances. A change costs the watches and a
+// read for each 500 instances. If there are many changes, a pool reads ten lists at once, and then
+// ten a second.
 func TestAThousandInstancesAndAHundredPools(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const instances, pools, reads = 1000, 100, 4
@@ -276,7 +285,8 @@ func TestAThousandInstancesAndAHundredPools(t *testing.T) {
 	})
 }
 
-// TestAPoolStartsFromItsFile while the servers cannot be reached, and follows the service when they can be reached.
+// TestAPoolStartsFromItsFile while the servers cannot be reached, and follows the service when they
+// can be reached.
 func TestAPoolStartsFromItsFile(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, name := w.member("a"), filepath.Join(t.TempDir(), "billing")
@@ -447,7 +457,9 @@ func TestChangesAreYieldedOnce(t *testing.T) {
 func TestChangesYieldsAnErrorOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("c")
-		owner := w.Member(t, "owner", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+		owner := w.Member(t, "owner",
+			framework.Config{SessionTimeout: timeout,
+				Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
 		require.NoError(t, owner.MakeDirs(t.Context(), base+"/"+billing))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()

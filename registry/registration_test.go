@@ -24,7 +24,8 @@ func TestAnInstanceIsRegisteredAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")
 		g, r := w.register(m, "one"), registry.New(other.Client, base)
-		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Metadata = map[string]string{"version": "2"}; i.ID = "x" }))
+		require.NoError(t, g.Update(t.Context(),
+			func(i *registry.Instance) { i.Metadata = map[string]string{"version": "2"}; i.ID = "x" }))
 		require.NoError(t, r.Disable(t.Context(), billing, "one", "debugging"))
 		synctest.Wait() // the process knows
 		for _, lose := range []func(){
@@ -57,7 +58,8 @@ func TestAnInstanceIsRegisteredAgain(t *testing.T) {
 	})
 }
 
-// TestALostReplyRegistersOnce: any request of a registration, an update or a close may get no answer.
+// TestALostReplyRegistersOnce: any request of a registration, an update or a close may get no
+// answer.
 func TestALostReplyRegistersOnce(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpMulti, zktest.OpGetData, zktest.OpDelete} {
 		for nth := 1; nth <= 3; nth++ {
@@ -79,13 +81,15 @@ func TestALostReplyRegistersOnce(t *testing.T) {
 	}
 }
 
-// TestAnIDOfAnotherSession: Register waits for the end of another session's node, and does not delete it.
+// TestAnIDOfAnotherSession: Register waits for the end of another session's node, and does not
+// delete it.
 func TestAnIDOfAnotherSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		g := w.register(m, "one")
 		b := w.member("b")
-		_, err := registry.New(b.Client, base).Register(t.Context(), registry.Instance{Service: billing, ID: "one", Address: "b", Port: 1})
+		_, err := registry.New(b.Client, base).Register(t.Context(),
+			registry.Instance{Service: billing, ID: "one", Address: "b", Port: 1})
 		require.ErrorIs(t, err, registry.ErrTaken)
 		require.NoError(t, g.Err())
 		m.Link.Cut() // as if its process had died; another process takes the same id
@@ -127,7 +131,8 @@ func TestARegistrationThatIsGivenUpLeavesNoNode(t *testing.T) {
 		}
 		g := w.register(m, "one")
 		require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Address = "" }), registry.ErrInvalid)
-		_, err = r.Register(t.Context(), registry.Instance{Service: billing, Address: "a", Port: 1}, registry.WithHealth(nil, 0))
+		_, err = r.Register(t.Context(), registry.Instance{Service: billing, Address: "a", Port: 1},
+			registry.WithHealth(nil, 0))
 		require.ErrorIs(t, err, registry.ErrOption)
 		_, err = registry.New(nil, base).Register(t.Context(), registry.Instance{})
 		require.ErrorContains(t, err, "client is nil")
@@ -187,12 +192,14 @@ func TestAnInstanceIsCuratorsJSON(t *testing.T) {
 		g := w.register(m, "one")
 		require.JSONEq(t, `{"name":"billing","id":"one","address":"10.0.0.7","port":8080,"sslPort":null,"payload":null,"registrationTimeUTC":946684800000,
 			"serviceType":"DYNAMIC","uriSpec":null,"enabled":true}`, w.data("one"))
-		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Weight, i.Metadata = 3, map[string]string{"zone": "a"} }))
+		require.NoError(t, g.Update(t.Context(),
+			func(i *registry.Instance) { i.Weight, i.Metadata = 3, map[string]string{"zone": "a"} }))
 		require.Contains(t, w.data("one"), `"payload":{"metadata":{"zone":"a"},"weight":3}`)
 		s, r := w.session(m), registry.New(m.Client, base)
 		java := `{"name":"billing","id":"j","address":"h","port":null,"sslPort":8443,"payload":{"@class":"com.example.Meta","n":5},"registrationTimeUTC":5,"serviceType":"DYNAMIC","uriSpec":{"parts":[{"value":"scheme","variable":true}]}}`
 		require.NoError(t, s.Create(t.Context(), base+"/billing/j", []byte(java), framework.Ephemeral))
-		for id, data := range map[string]string{"x1": "", "x2": "hello", "x3": `{"address":"a b","port":5}`, "x4": `{"address":"a","port":99999}`, "x5": `[]`} {
+		for id, data := range map[string]string{"x1": "", "x2": "hello", "x3": `{"address":"a b","port":5}`,
+			"x4": `{"address":"a","port":99999}`, "x5": `[]`} {
 			require.NoError(t, s.Create(t.Context(), base+"/billing/"+id, []byte(data), framework.Ephemeral))
 		}
 		all, err := r.Instances(t.Context(), billing)
@@ -201,7 +208,8 @@ func TestAnInstanceIsCuratorsJSON(t *testing.T) {
 		require.Equal(t, "h:8443", all[0].HostPort(false))
 		require.Empty(t, all[0].Disabled)
 		require.NoError(t, r.Disable(t.Context(), billing, "j", "why"))
-		for _, part := range []string{`"@class":"com.example.Meta"`, `"n":5`, `"uriSpec":{"parts"`, `"enabled":false`, `"disabled":"why"`} {
+		for _, part := range []string{`"@class":"com.example.Meta"`, `"n":5`, `"uriSpec":{"parts"`, `"enabled":false`,
+			`"disabled":"why"`} {
 			require.Contains(t, w.data("j"), part)
 		}
 		require.Equal(t, "{scheme}", all[0].URISpec)
@@ -209,14 +217,18 @@ func TestAnInstanceIsCuratorsJSON(t *testing.T) {
 		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) {
 			i.Payload, i.URISpec = []byte(`{"@class":"com.example.Meta","n":6}`), "{scheme}://{address}:{port}/}{"
 		}))
-		require.JSONEq(t, `{"@class":"com.example.Meta","n":6,"metadata":{"zone":"a"},"weight":3}`, string(g.Instance().Payload))
-		for _, part := range []string{`{"parts":[{"value":"scheme","variable":true},{"value":"://","variable":false}`, `{"value":"/}{","variable":false}]}`} {
+		require.JSONEq(t, `{"@class":"com.example.Meta","n":6,"metadata":{"zone":"a"},"weight":3}`,
+			string(g.Instance().Payload))
+		for _, part := range []string{`{"parts":[{"value":"scheme","variable":true},{"value":"://","variable":false}`,
+			`{"value":"/}{","variable":false}]}`} {
 			require.Contains(t, w.data("one"), part)
 		}
 		for _, payload := range []string{`"text"`, "{", "[]"} {
-			require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Payload = []byte(payload) }), registry.ErrInvalid, "it cannot hold the weight")
+			require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Payload = []byte(payload) }),
+				registry.ErrInvalid, "it cannot hold the weight")
 		}
-		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Payload, i.Weight, i.Metadata, i.URISpec = []byte(`"text"`), 1, nil, "" }))
+		require.NoError(t, g.Update(t.Context(),
+			func(i *registry.Instance) { i.Payload, i.Weight, i.Metadata, i.URISpec = []byte(`"text"`), 1, nil, "" }))
 		require.Contains(t, w.data("one"), `"payload":"text"`)
 		require.ErrorIs(t, r.Disable(t.Context(), billing, "x2", ""), registry.ErrInvalid)
 		require.Equal(t, "hello", w.data("x2"))
@@ -229,7 +241,8 @@ func TestAnInstanceIsCuratorsJSON(t *testing.T) {
 	})
 }
 
-// TestAJavaProgramsFieldsStay: a Java program has fields of its own with the names of this package's. An operator disables and enables its instance, and each byte of the payload stays.
+// TestAJavaProgramsFieldsStay: a Java program has fields of its own with the names of this
+// package's. An operator disables and enables its instance, and each byte of the payload stays.
 func TestAJavaProgramsFieldsStay(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -246,7 +259,8 @@ func TestAJavaProgramsFieldsStay(t *testing.T) {
 			"case":     `{"Weight":7,"Disabled":1}`,
 			"text":     `"text"`,
 		} {
-			node := `{"name":"billing","id":"` + id + `","address":"h","port":5,"sslPort":null,"payload":` + payload + `,"registrationTimeUTC":5,"serviceType":"DYNAMIC","uriSpec":null,"enabled":true}`
+			node := `{"name":"billing","id":"` + id + `","address":"h","port":5,"sslPort":null,"payload":` + payload +
+				`,"registrationTimeUTC":5,"serviceType":"DYNAMIC","uriSpec":null,"enabled":true}`
 			require.NoError(t, s.Create(t.Context(), base+"/billing/"+id, []byte(node), framework.Ephemeral))
 			require.NoError(t, r.Disable(t.Context(), billing, id, "debugging"))
 			require.Contains(t, w.data(id), `"enabled":false`)
@@ -263,13 +277,16 @@ func TestAJavaProgramsFieldsStay(t *testing.T) {
 			}
 		}
 		g := w.register(m, "go")
-		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Payload = []byte(`{"weight":0.25,"metadata":7}`) }))
+		require.NoError(t, g.Update(t.Context(),
+			func(i *registry.Instance) { i.Payload = []byte(`{"weight":0.25,"metadata":7}`) }))
 		require.ErrorContains(t, g.Update(t.Context(), func(i *registry.Instance) { i.Weight = 3 }), "the weight 3")
-		require.ErrorContains(t, g.Update(t.Context(), func(i *registry.Instance) { i.Metadata = map[string]string{"a": "b"} }), "metadata")
+		require.ErrorContains(t,
+			g.Update(t.Context(), func(i *registry.Instance) { i.Metadata = map[string]string{"a": "b"} }), "metadata")
 	})
 }
 
-// TestTwoChangesAtOnceBothCount: an operator disables an instance that its process changes after the operator's read.
+// TestTwoChangesAtOnceBothCount: an operator disables an instance that its process changes after
+// the operator's read.
 func TestTwoChangesAtOnceBothCount(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		one, operator := w.register(w.member("a"), "one"), w.member("operator")
@@ -287,7 +304,8 @@ func TestTwoChangesAtOnceBothCount(t *testing.T) {
 	})
 }
 
-// TestAHealthCheckEnablesWhatItHasDisabled, whatever the payload and the error's text are, and nothing that an operator has disabled.
+// TestAHealthCheckEnablesWhatItHasDisabled, whatever the payload and the error's text are, and
+// nothing that an operator has disabled.
 func TestAHealthCheckEnablesWhatItHasDisabled(t *testing.T) {
 	for _, payload := range []string{``, `{"@class":"com.example.Meta"}`, `"text"`, `[1]`} {
 		in(t, func(t *testing.T, w *world) {
@@ -329,7 +347,8 @@ func TestAHealthCheckEnablesWhatItHasDisabled(t *testing.T) {
 	}
 }
 
-// TestRegisterEndsWithItsContext, also when the connection is lost after the create, and when the health check ignores its context. The node is deleted in the background.
+// TestRegisterEndsWithItsContext, also when the connection is lost after the create, and when the
+// health check ignores its context. The node is deleted in the background.
 func TestRegisterEndsWithItsContext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, hangs := w.member("a"), make(chan struct{})
@@ -338,7 +357,8 @@ func TestRegisterEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
-			_, err := registry.New(m.Client, base).Register(ctx, registry.Instance{Service: billing, Address: "a", Port: 1},
+			_, err := registry.New(m.Client, base).Register(ctx,
+				registry.Instance{Service: billing, Address: "a", Port: 1},
 				registry.WithHealth(func(context.Context) error { <-hangs; return nil }, time.Second))
 			done <- err
 		}()
@@ -386,16 +406,19 @@ func TestARefusedUpdateLeavesTheRegistration(t *testing.T) {
 		"above the quota": {small, framework.ErrQuotaExceeded, nil, func(t *testing.T, w *world) {
 			limitQuota(t, w.member("operator"), "byteHardLimit=1000")
 		}},
-		"without permission": {small, framework.ErrNoAuth, []framework.ACL{{Perms: framework.PermAll &^ framework.PermWrite, Scheme: "world", ID: "anyone"}}, func(t *testing.T, w *world) {
-			require.NoError(t, w.member("operator").MakeDirs(t.Context(), base+"/"+billing))
-		}},
+		"without permission": {small, framework.ErrNoAuth,
+			[]framework.ACL{{Perms: framework.PermAll &^ framework.PermWrite, Scheme: "world", ID: "anyone"}},
+			func(t *testing.T, w *world) {
+				require.NoError(t, w.member("operator").MakeDirs(t.Context(), base+"/"+billing))
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{zktest.Start(t, zktest.WithEnforcedQuotas()), t}
 				c.refuse(t, w)
 				var log logtest.Buffer
-				m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, ACL: c.acl}, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, ACL: c.acl},
+					framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				g := w.register(m, "one")
 				before := w.data("one")
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -434,11 +457,13 @@ func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 		operator := w.member("operator")
 		limitQuota(t, operator, "countHardLimit=2")
 		setLimit := func(limit string) {
-			_, err := operator.Set(t.Context(), "/zookeeper/quota"+base+"/"+billing+"/zookeeper_limits", []byte(limit), framework.AnyVersion)
+			_, err := operator.Set(t.Context(), "/zookeeper/quota"+base+"/"+billing+"/zookeeper_limits", []byte(limit),
+				framework.AnyVersion)
 			require.NoError(t, err)
 		}
 		var log logtest.Buffer
-		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, RetryMax: 2 * time.Second}, framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout, RetryMax: 2 * time.Second},
+			framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		g := w.register(m, "one")
 		for _, end := range []func(){
 			func() {
@@ -447,7 +472,8 @@ func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 				require.Equal(t, []string{"one"}, w.Children(base+"/billing"))
 			},
 			func() {
-				require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Port = 2 }), framework.ErrQuotaExceeded)
+				require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Port = 2 }),
+					framework.ErrQuotaExceeded)
 				require.ErrorIs(t, g.Drain(t.Context()), framework.ErrQuotaExceeded)
 			},
 		} {
@@ -470,13 +496,18 @@ func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestAPanicInAnUpdateIsHarmless: a handler of net/http writes to a nil map, and its server goes on.
+// TestAPanicInAnUpdateIsHarmless: a handler of net/http writes to a nil map, and its server goes
+// on.
 func TestAPanicInAnUpdateIsHarmless(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		g := w.register(w.member("a"), "one")
-		require.Panics(t, func() { _ = g.Update(t.Context(), func(i *registry.Instance) { i.Port, i.Metadata["zone"] = 9, "b" }) })
+		require.Panics(t, func() {
+			_ = g.Update(t.Context(),
+				func(i *registry.Instance) { i.Port, i.Metadata["zone"] = 9, "b" })
+		})
 		require.Equal(t, 8080, g.Instance().Port)
-		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Weight = g.Instance().Weight + 1 }), "the function may read the registration")
+		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Weight = g.Instance().Weight + 1 }),
+			"the function may read the registration")
 		require.Equal(t, 2, g.Instance().Weight)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -12,14 +12,16 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Registry registers and lists the instances of the services below a directory. It is safe for concurrent use.
+// Registry registers and lists the instances of the services below a directory. It is safe for
+// concurrent use.
 type Registry struct {
 	client *framework.Client
 	base   string
 	err    error // of the arguments of New; every call returns it
 }
 
-// New returns the registry at base. It sends no request. If an argument is invalid, every call returns an error that says so.
+// New returns the registry at base. It sends no request. If an argument is invalid, every call
+// returns an error that says so.
 func New(client *framework.Client, base string) *Registry {
 	return &Registry{client, base, recipe.CheckClientAndPath(client, base, "a registry")}
 }
@@ -27,8 +29,10 @@ func New(client *framework.Client, base string) *Registry {
 // Path is the registry's directory.
 func (r *Registry) Path() string { return r.base }
 
-// Services returns the names of all services that have a directory, sorted, as the connected server knows them. A service without instances is among them until the servers remove its
-// directory. Without a directory at base there are none. The error is that of ctx, or wraps framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
+// Services returns the names of all services that have a directory, sorted, as the connected server
+// knows them. A service without instances is among them until the servers remove its directory.
+// Without a directory at base there are none. The error is that of ctx, or wraps
+// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
 func (r *Registry) Services(ctx context.Context) (names []string, err error) {
 	if r.err != nil {
 		return nil, failure.Wrap("list services in", r.base, r.err)
@@ -41,8 +45,9 @@ func (r *Registry) Services(ctx context.Context) (names []string, err error) {
 	return names, failure.Wrap("list services in", r.base, err)
 }
 
-// Instances returns all instances of a service, also disabled ones, ordered by id. It reads after a sync. It leaves out nodes whose data is not a valid instance. The error is that of ctx, or
-// wraps framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
+// Instances returns all instances of a service, also disabled ones, ordered by id. It reads after a
+// sync. It leaves out nodes whose data is not a valid instance. The error is that of ctx, or wraps
+// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
 func (r *Registry) Instances(ctx context.Context, service string) (all []Instance, err error) {
 	if r.err != nil {
 		return nil, failure.Wrap("list instances in", r.base, r.err)
@@ -66,21 +71,27 @@ func (r *Registry) Instances(ctx context.Context, service string) (all []Instanc
 	return all, failure.Wrap("list instances in", dir, err)
 }
 
-// Disable makes pools stop picking an instance, and stores the reason, by default "disabled". The instance stays registered. An instance of this package stays disabled when it is registered
-// again on its next session, if its process has noticed. Any client with write permission may disable an instance, also one of a Java program.
+// Disable makes pools stop picking an instance, and stores the reason, by default "disabled". The
+// instance stays registered. An instance of this package stays disabled when it is registered again
+// on its next session, if its process has noticed. Any client with write permission may disable an
+// instance, also one of a Java program.
 //
-// The error wraps ErrNotFound, ErrInvalid if the node's data is not a valid instance, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the
+// The error wraps ErrNotFound, ErrInvalid if the node's data is not a valid instance,
+// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the
 // change may have been made.
 func (r *Registry) Disable(ctx context.Context, service, id, reason string) error {
 	if reason == "" {
 		reason = "disabled"
 	}
-	return failure.Wrap("disable", znode.Join(r.serviceDir(service), id), r.changeInstance(ctx, service, id, func(i *Instance) { i.Disabled = reason }))
+	return failure.Wrap("disable", znode.Join(r.serviceDir(service), id),
+		r.changeInstance(ctx, service, id, func(i *Instance) { i.Disabled = reason }))
 }
 
-// Enable enables a disabled instance. The reason for which it was disabled does not matter. If the instance's health check fails, its process disables it again. The error is as that of Disable.
+// Enable enables a disabled instance. The reason for which it was disabled does not matter. If the
+// instance's health check fails, its process disables it again. The error is as that of Disable.
 func (r *Registry) Enable(ctx context.Context, service, id string) error {
-	return failure.Wrap("enable", znode.Join(r.serviceDir(service), id), r.changeInstance(ctx, service, id, func(i *Instance) { i.Disabled = "" }))
+	return failure.Wrap("enable", znode.Join(r.serviceDir(service), id),
+		r.changeInstance(ctx, service, id, func(i *Instance) { i.Disabled = "" }))
 }
 
 // changeInstance changes an instance. change may be called several times.
@@ -97,13 +108,18 @@ func (r *Registry) changeInstance(ctx context.Context, service, id string, chang
 	}, failure.IsTransient, isUnknown)
 }
 
-// isUnknown reports whether the outcome of a write is unknown. The caller reads the instance again then, and applies the change to its present state.
+// isUnknown reports whether the outcome of a write is unknown. The caller reads the instance again
+// then, and applies the change to its present state.
 func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) }
 
-// writeChange reads an instance in a service's directory, applies change, and writes the instance at the version that it has read. The same transaction writes the directory, so that pools
-// read the instances again. If owner is not 0, the node must belong to that session. writeChange does not write if change makes no difference. It returns the instance and the node's data.
-// The error wraps ErrNotFound, ErrInvalid, or recipe.ErrAgain if another client has changed the instance meanwhile.
-func writeChange(ctx context.Context, s *framework.Session, dir, id string, owner int64, change func(*Instance)) (Instance, []byte, error) {
+// writeChange reads an instance in a service's directory, applies change, and writes the instance
+// at the version that it has read. The same transaction writes the directory, so that pools read
+// the instances again. If owner is not 0, the node must belong to that session. writeChange does
+// not write if change makes no difference. It returns the instance and the node's data. The error
+// wraps ErrNotFound, ErrInvalid, or recipe.ErrAgain if another client has changed the instance
+// meanwhile.
+func writeChange(ctx context.Context, s *framework.Session, dir, id string, owner int64,
+	change func(*Instance)) (Instance, []byte, error) {
 	_, service := znode.Split(dir)
 	node := znode.Join(dir, id)
 	data, st, err := s.Get(ctx, node)
@@ -149,8 +165,10 @@ type refusedInstance struct {
 // readBatch is how many instances one request reads.
 const readBatch = 500
 
-// readInstances reads the instances with these names, and returns them in the order of their ids. It leaves out instances that are gone meanwhile.
-func readInstances(ctx context.Context, s *framework.Session, dir string, names []string) (all []Instance, refused []refusedInstance, err error) {
+// readInstances reads the instances with these names, and returns them in the order of their ids.
+// It leaves out instances that are gone meanwhile.
+func readInstances(ctx context.Context, s *framework.Session, dir string,
+	names []string) (all []Instance, refused []refusedInstance, err error) {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	_, service := znode.Split(dir)

@@ -21,7 +21,8 @@ type registrationTelemetry struct {
 
 func newRegistrationTelemetry(c *framework.Client) registrationTelemetry {
 	p := c.MeterProvider()
-	return registrationTelemetry{metrics.RegistryRegistered.UpDown(p), metrics.RegistryRegistrations.Counter(p), metrics.RegistryHealth.Counter(p)}
+	return registrationTelemetry{metrics.RegistryRegistered.UpDown(p), metrics.RegistryRegistrations.Counter(p),
+		metrics.RegistryHealth.Counter(p)}
 }
 
 // countCreate counts a node that was created for the instance: the first one, or another one.
@@ -63,10 +64,13 @@ func newPoolTelemetry(c *framework.Client, service string) *poolTelemetry {
 		return metrics.With(of, attribute.String(key, value))
 	}
 	return &poolTelemetry{
-		lists: metrics.RegistryLists.Counter(p), ejections: metrics.RegistryEjections.Counter(p), unserved: metrics.RegistryUnserved.Counter(p),
-		instances: metrics.RegistryInstances.UpDown(p), calls: metrics.RegistryCalls.Histogram(p), service: metrics.With(of),
+		lists: metrics.RegistryLists.Counter(p), ejections: metrics.RegistryEjections.Counter(p),
+		unserved:  metrics.RegistryUnserved.Counter(p),
+		instances: metrics.RegistryInstances.UpDown(p), calls: metrics.RegistryCalls.Histogram(p),
+		service:   metrics.With(of),
 		succeeded: with(metrics.Outcome, "succeeded"), failed: with(metrics.Outcome, "failed"),
-		enabled: with(metrics.State, "enabled"), disabled: with(metrics.State, "disabled"), unusables: with(metrics.State, "unusable"),
+		enabled: with(metrics.State, "enabled"), disabled: with(metrics.State, "disabled"),
+		unusables: with(metrics.State, "unusable"),
 	}
 }
 
@@ -110,5 +114,6 @@ func (t *poolTelemetry) notPicked(err error) {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		outcome = "given up"
 	}
-	t.unserved.Add(context.Background(), 1, t.service, metric.WithAttributes(attribute.String(metrics.Outcome, outcome)))
+	t.unserved.Add(context.Background(), 1, t.service,
+		metric.WithAttributes(attribute.String(metrics.Outcome, outcome)))
 }

@@ -20,8 +20,11 @@ import (
 func TestEjectionsAreCountedWithoutDurations(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		reader := sdkmetric.NewManualReader()
-		drop := sdkmetric.NewView(sdkmetric.Instrument{Name: "lockstep.registry.call.duration"}, sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}})
-		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout}, framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithView(drop))))
+		drop := sdkmetric.NewView(sdkmetric.Instrument{Name: "lockstep.registry.call.duration"},
+			sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}})
+		m := w.Member(t, "a", framework.Config{SessionTimeout: timeout},
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader),
+				sdkmetric.WithView(drop))))
 		w.register(m, "one")
 		pick(t, w.pool(m, registry.WithEjection(1, time.Minute)), 1, map[string]error{"one": errors.New("no")})
 		got := metricstest.Read(t, reader)

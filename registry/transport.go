@@ -8,15 +8,20 @@ import (
 	"sync"
 )
 
-// Transport returns a transport that sends each HTTP request to an instance that the pool picks, over base or, if that is nil, http.DefaultTransport. It replaces the host of the request's URL
-// by the instance's Address and port: Port, or with https SSLPort. The Host header stays. The former host and the path of the URL are the key of PickFor.
+// Transport returns a transport that sends each HTTP request to an instance that the pool picks,
+// over base or, if that is nil, http.DefaultTransport. It replaces the host of the request's URL by
+// the instance's Address and port: Port, or with https SSLPort. The Host header stays. The former
+// host and the path of the URL are the key of PickFor.
 //
-// With https an http.Transport checks certificates against the host of the URL, which is the instance's address. Set TLSClientConfig.ServerName in base if the certificates have the
-// service's name.
+// With https an http.Transport checks certificates against the host of the URL, which is the
+// instance's address. Set TLSClientConfig.ServerName in base if the certificates have the service's
+// name.
 //
-// A call lasts until the response's body is closed or a read of it fails. It has failed if base returns an error, if the status is 500, 502, 503 or 504, or if a read of the body fails. This
-// includes the end of the request's deadline: the instance has not answered in the caller's time. If the caller has cancelled the request's context, the call counts neither as a failure nor as
-// a success; see Picked.Done. The transport does not repeat requests.
+// A call lasts until the response's body is closed or a read of it fails. It has failed if base
+// returns an error, if the status is 500, 502, 503 or 504, or if a read of the body fails. This
+// includes the end of the request's deadline: the instance has not answered in the caller's time.
+// If the caller has cancelled the request's context, the call counts neither as a failure nor as a
+// success; see Picked.Done. The transport does not repeat requests.
 func (p *Pool) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -55,7 +60,8 @@ func (t *poolTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	body := &countedBody{body: resp.Body, picked: picked, ctx: req.Context()}
 	switch resp.StatusCode {
-	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		body.status = statusError(resp.StatusCode)
 	}
 	resp.Body = body
@@ -65,7 +71,8 @@ func (t *poolTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// orCanceled returns context.Canceled if a request's caller has cancelled it, and else err. The error of a cancelled request may be the cause that the caller has given.
+// orCanceled returns context.Canceled if a request's caller has cancelled it, and else err. The
+// error of a cancelled request may be the cause that the caller has given.
 func orCanceled(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Canceled
@@ -73,7 +80,8 @@ func orCanceled(ctx context.Context, err error) error {
 	return err
 }
 
-// countedBody is a response's body. It ends the call when the caller closes it or a read fails. Reads and Close may be concurrent.
+// countedBody is a response's body. It ends the call when the caller closes it or a read fails.
+// Reads and Close may be concurrent.
 type countedBody struct {
 	body   io.ReadCloser
 	picked Picked

@@ -59,7 +59,8 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestTransportCountsHowCallsEnd: an instance that does not answer before the request's deadline, or breaks off its answer, fails. A request that its caller has cancelled shows neither a failure
+// TestTransportCountsHowCallsEnd: an instance that does not answer before the request's deadline,
+// or breaks off its answer, fails. A request that its caller has cancelled shows neither a failure
 // nor a success.
 func TestTransportCountsHowCallsEnd(t *testing.T) {
 	hang := func(r *http.Request) (*http.Response, error) {
@@ -72,7 +73,8 @@ func TestTransportCountsHowCallsEnd(t *testing.T) {
 			return &http.Response{StatusCode: 200, Body: io.NopCloser(body), Request: r}, nil
 		}
 	}
-	breakOff := respond(io.MultiReader(strings.NewReader("half"), readFunc(func([]byte) (int, error) { return 0, io.ErrUnexpectedEOF })))
+	breakOff := respond(io.MultiReader(strings.NewReader("half"),
+		readFunc(func([]byte) (int, error) { return 0, io.ErrUnexpectedEOF })))
 	hangInBody := func(r *http.Request) (*http.Response, error) {
 		return respond(readFunc(func([]byte) (int, error) { _, err := hang(r); return 0, err }))(r)
 	}

@@ -57,8 +57,8 @@ func (a *activation) goUnlessDraining(group *sync.WaitGroup, f func()) bool {
 	return true
 }
 
-// drainRuns waits until the runs have returned. It ends their contexts after the drain time. It reports false if some have not returned
-// stuckAfter later.
+// drainRuns waits until the runs have returned. It ends their contexts after the drain time. It
+// reports false if some have not returned stuckAfter later.
 func (a *activation) drainRuns(drain, stuckAfter time.Duration) bool {
 	a.stopRegistering()
 	a.mu.Lock()

@@ -24,16 +24,18 @@ func jobThatPrefers(b, a string) string {
 func TestClaimedRunStartsOnceAcrossWithdrawAndAdd(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var began atomic.Int64
-		job := Job{Name: jobThatPrefers("b", "a"), Spec: "0 * * * *", Placement: Spread, Run: func(ctx context.Context, r Run) error {
-			began.Add(1)
-			return lasting(30*time.Second)(ctx, r)
-		}}
+		job := Job{Name: jobThatPrefers("b", "a"), Spec: "0 * * * *", Placement: Spread,
+			Run: func(ctx context.Context, r Run) error {
+				began.Add(1)
+				return lasting(30*time.Second)(ctx, r)
+			}}
 		claim := testPath + "/jobs/" + job.Name + "/run-1"
 		a, c := w.start("a", []Job{job}), w.member("c", nil)
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)
 		look := zktest.Match{Op: zktest.OpExists, Path: claim, Session: s.ID()}
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: claim, Session: s.ID(), Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: claim, Session: s.ID(),
+			Func: zktest.Request.Writes})
 		second, first := w.DropReply(2, look), w.DropReply(1, look)
 		require.NoError(t, c.Trigger(t.Context(), job.Name))
 		<-lost.Hit()
@@ -50,7 +52,8 @@ func TestClaimedRunStartsOnceAcrossWithdrawAndAdd(t *testing.T) {
 	})
 }
 
-// A look that was told of a claim before its run has ended, and goes on only then, does not start the run again.
+// A look that was told of a claim before its run has ended, and goes on only then, does not start
+// the run again.
 func TestLateStateReadDoesNotRestartEndedRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", jobs("j", "* * * * *", quick))

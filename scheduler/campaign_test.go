@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAMemberWithSpreadJobsAloneStaysOutOfTheElection starts the member without leader jobs first: it would win.
+// TestAMemberWithSpreadJobsAloneStaysOutOfTheElection starts the member without leader jobs first:
+// it would win.
 func TestAMemberWithSpreadJobsAloneStaysOutOfTheElection(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		worker := w.start("worker", spreadJobs(1, "* * * * *", quick))
@@ -24,7 +25,8 @@ func TestAMemberWithSpreadJobsAloneStaysOutOfTheElection(t *testing.T) {
 
 func TestAMemberResignsWhenItsLastLeaderJobIsRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		first := w.start("first", append(spreadJobs(1, "* * * * *", quick), Job{Name: "a", Spec: "* * * * *", Run: quick}))
+		first := w.start("first",
+			append(spreadJobs(1, "* * * * *", quick), Job{Name: "a", Spec: "* * * * *", Run: quick}))
 		w.start("second", []Job{{Name: "b", Spec: "* * * * *", Run: quick}})
 		require.NoError(t, first.Remove(t.Context(), "a"))
 		time.Sleep(61 * time.Second)

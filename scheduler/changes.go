@@ -10,8 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// changeLog is the record in <path>/changes: the names of the jobs that were changed last, other than by a
-// run. All members watch this one node. The transaction that makes a change also writes this record, so the node's version counts the changes.
+// changeLog is the record in <path>/changes: the names of the jobs that were changed last, other
+// than by a run. All members watch this one node. The transaction that makes a change also writes
+// this record, so the node's version counts the changes.
 type changeLog struct {
 	Latest  []change `json:"changes"` // oldest first
 	unknown recipe.Unknown
@@ -50,7 +51,8 @@ func (c changeLog) withChange(job string, version int32) changeLog {
 	return changeLog{latest, c.unknown}
 }
 
-// changedSince returns the jobs that were changed after one version and until another. all is true if the record does not reach back that far.
+// changedSince returns the jobs that were changed after one version and until another. all is true
+// if the record does not reach back that far.
 func (c changeLog) changedSince(version, now int32) (jobs []string, all bool) {
 	for _, ch := range c.Latest {
 		if ch.Version <= version {
@@ -64,8 +66,8 @@ func (c changeLog) changedSince(version, now int32) (jobs []string, all bool) {
 	return jobs, len(jobs) != int(now-version)
 }
 
-// parseChanges is decodeChanges, but returns an empty log for a corrupt record. Members then take all jobs for
-// changed.
+// parseChanges is decodeChanges, but returns an empty log for a corrupt record. Members then take
+// all jobs for changed.
 func parseChanges(data []byte) (changeLog, error) {
 	c, err := decodeChanges(data)
 	if errors.Is(err, ErrBadState) {
@@ -92,7 +94,8 @@ func (s *store) readChanges(ctx context.Context, session *framework.Session) (ch
 	}
 }
 
-// announceOp returns the operation that announces changed jobs to the members. The servers refuse it if another change came between.
+// announceOp returns the operation that announces changed jobs to the members. The servers refuse
+// it if another change came between.
 func (s *store) announceOp(ctx context.Context, session *framework.Session, jobs ...string) (framework.Op, error) {
 	c, version, err := s.readChanges(ctx, session)
 	if err != nil {
@@ -106,7 +109,8 @@ func (s *store) announceOp(ctx context.Context, session *framework.Session, jobs
 	return framework.SetOp(s.nodes.changes(), data, version), err
 }
 
-// announceChanges announces changed jobs to the members. Without jobs, it announces that anything may have changed, such as the members' descriptions.
+// announceChanges announces changed jobs to the members. Without jobs, it announces that anything
+// may have changed, such as the members' descriptions.
 func (s *store) announceChanges(ctx context.Context, jobs ...string) error {
 	return s.onSession(ctx, func(session *framework.Session) error {
 		announce, err := s.announceOp(ctx, session, jobs...)

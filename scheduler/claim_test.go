@@ -18,7 +18,8 @@ func TestALostReplyOfAClaimRunsTheTickOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", jobs("j", "* * * * *", quick))
 		w.start("b", jobs("j", "* * * * *", quick))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1",
+			Func: zktest.Request.Writes})
 		time.Sleep(90 * time.Second)
 		<-lost.Hit()
 		require.Equal(t, []string{"00:01:00"}, w.log.ticks())
@@ -46,7 +47,8 @@ func TestUnsettledClaimOfLostSessionStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		w.start("b", jobs("j", "* * * * *", quick))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1",
+			Func: zktest.Request.Writes})
 		go func() {
 			<-lost.Hit()
 			a.link.Cut()
@@ -57,12 +59,14 @@ func TestUnsettledClaimOfLostSessionStartsNoRun(t *testing.T) {
 		require.Equal(t, []string{"00:02:00"}, w.log.ticks())
 		st := w.requireBalanced("j", "* * * * *")
 		require.Equal(t, map[Reason]int64{ReasonRunnerLost: 1}, st.Missed)
-		require.Equal(t, []Gap{{From: at(t, "2000-01-01T00:01:00Z"), To: at(t, "2000-01-01T00:01:00Z"), Count: 1, Reason: ReasonRunnerLost}}, st.Gaps)
+		require.Equal(t, []Gap{{From: at(t, "2000-01-01T00:01:00Z"), To: at(t, "2000-01-01T00:01:00Z"), Count: 1,
+			Reason: ReasonRunnerLost}}, st.Gaps)
 		a.link.Heal()
 	})
 }
 
-// swallower is a connection that breaks instead of sending what contains a text, once for each in the list.
+// swallower is a connection that breaks instead of sending what contains a text, once for each in
+// the list.
 type swallower struct {
 	net.Conn
 	texts *[]string
@@ -81,10 +85,11 @@ func TestUndeliveredRequestsAreSentAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		link := w.Link("a")
 		texts := []string{`"running":`, `past-1`}
-		a := w.Member(t, "a", config, framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := link.DialContext(ctx, network, address)
-			return swallower{c, &texts}, err
-		}))
+		a := w.Member(t, "a", config,
+			framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				c, err := link.DialContext(ctx, network, address)
+				return swallower{c, &texts}, err
+			}))
 		s := New(a.Client, testPath, w.log.of("a"))
 		require.NoError(t, s.Add(Job{Name: "j", Spec: "* * * * *", Run: quick}))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -106,7 +111,8 @@ func TestUndeliveredRequestsAreSentAgain(t *testing.T) {
 func TestUnsettledClaimAtStopIsRunAndDrained(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", lasting(time.Second)))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1",
+			Func: zktest.Request.Writes})
 		go func() {
 			<-lost.Hit()
 			a.stop()

@@ -8,27 +8,32 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// MaxAhead is how far this machine's clock and the ensemble's may differ before the ensemble's decides: a tick is run
-// at most so long before its time by the ensemble's clock, and at most so long and a minute late.
+// MaxAhead is how far this machine's clock and the ensemble's may differ before the ensemble's
+// decides: a tick is run at most so long before its time by the ensemble's clock, and at most so
+// long and a minute late.
 const MaxAhead = 10 * time.Second
 
 const (
 	// askTimeAfter is how old the estimate of the ensemble's clock may be that a tick waits for.
 	askTimeAfter = 10 * time.Second
-	// behindAfter is how long the ensemble's answers must agree that this machine's clock is behind, until they count.
-	// So no tick runs early because of a server with a clock that is ahead for a moment.
+	// behindAfter is how long the ensemble's answers must agree that this machine's clock is
+	// behind, until they count. So no tick runs early because of a server with a clock that is
+	// ahead for a moment.
 	behindAfter = time.Minute
 )
 
-// tickClock are the two clocks that decide whether a tick is due: this machine's, and the ensemble's.
+// tickClock are the two clocks that decide whether a tick is due: this machine's, and the
+// ensemble's.
 type tickClock struct {
 	local    func() time.Time
 	ensemble recipe.EnsembleClock
 
-	mu          sync.Mutex
-	first       ensembleTimeAnswer
-	latest      ensembleTimeAnswer
-	behindSince time.Time // when the first of the latest answers came that are all more than MaxAhead ahead of this machine's clock; zero: the latest is not
+	mu     sync.Mutex
+	first  ensembleTimeAnswer
+	latest ensembleTimeAnswer
+	// when the first of the latest answers came that are all more than MaxAhead ahead of this
+	// machine's clock; zero: the latest is not
+	behindSince time.Time
 }
 
 // ensembleTimeAnswer is a time that the ensemble has given.
@@ -38,7 +43,8 @@ type ensembleTimeAnswer struct {
 	at       time.Time // when the answer came; its monotonic reading counts
 }
 
-// noteAnswer takes in the ensemble's time of a write that was sent at a local time and is answered now.
+// noteAnswer takes in the ensemble's time of a write that was sent at a local time and is answered
+// now.
 func (c *tickClock) noteAnswer(mtime, requested time.Time) {
 	c.ensemble.AddStamp(mtime, requested)
 	a := ensembleTimeAnswer{mtime, c.local(), time.Now()}
@@ -56,8 +62,9 @@ func (c *tickClock) noteAnswer(mtime, requested time.Time) {
 	}
 }
 
-// now is the time up to which ticks are due: this machine's, within MaxAhead of the ensemble's. If this machine's clock is further
-// behind, the ensemble's counts once it has differed for behindAfter.
+// now is the time up to which ticks are due: this machine's, within MaxAhead of the ensemble's. If
+// this machine's clock is further behind, the ensemble's counts once it has differed for
+// behindAfter.
 func (c *tickClock) now() time.Time {
 	local, ensemble := c.local(), c.ensemble.Now()
 	if most := ensemble.Add(MaxAhead); local.After(most) {
@@ -96,10 +103,12 @@ func (c *tickClock) disputeAbout(due time.Time) clockDispute {
 	return clocksAgree
 }
 
-// isStale reports whether the ensemble must be asked for its time again before a tick waits because of its clock.
+// isStale reports whether the ensemble must be asked for its time again before a tick waits because
+// of its clock.
 func (c *tickClock) isStale() bool { return c.ensemble.Age() >= askTimeAfter }
 
-// differenceError says how far the clocks differ, and which of them was set since this member took part.
+// differenceError says how far the clocks differ, and which of them was set since this member took
+// part.
 func (c *tickClock) differenceError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,8 +33,8 @@ func TestBriefServerClockErrorHoldsTicksBriefly(t *testing.T) {
 	}
 }
 
-// No write is made between two ticks of an hour, in which the machine is suspended: what has passed by its monotonic
-// clock is less than by the ensemble's.
+// No write is made between two ticks of an hour, in which the machine is suspended: what has passed
+// by its monotonic clock is less than by the ensemble's.
 func TestAnOldEstimateOfTheEnsemblesClockIsMadeAnewBeforeATickWaits(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		began := time.Now()
@@ -65,7 +65,8 @@ func TestEnsembleClockDecidesForMemberWithSlowClock(t *testing.T) {
 		told := w.log.all(EventBehind)
 		require.NotEmpty(t, told)
 		require.Equal(t, "00:10:00", told[0].Run.Tick.Format(time.TimeOnly))
-		require.ErrorContains(t, told[0].Err, "this machine's clock is 2h0m0s behind the ensemble's: which of them is wrong cannot be told")
+		require.ErrorContains(t, told[0].Err,
+			"this machine's clock is 2h0m0s behind the ensemble's: which of them is wrong cannot be told")
 		require.Empty(t, w.requireBalanced("j", "*/10 * * * *").Missed)
 	})
 }
@@ -92,7 +93,8 @@ func TestClockEventNamesTheClockThatWasSet(t *testing.T) {
 	}
 }
 
-// The ensemble's clock is ahead for less than a minute, again and again: no tick is run before its time.
+// The ensemble's clock is ahead for less than a minute, again and again: no tick is run before its
+// time.
 func TestSlowMachineClockIsReportedAfterAMinute(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := &tickClock{local: time.Now}
@@ -115,7 +117,8 @@ func TestSlowMachineClockIsReportedAfterAMinute(t *testing.T) {
 	})
 }
 
-// The answer to the write that tells the time is lost, and others write the same node, so that nobody can tell whose write it shows.
+// The answer to the write that tells the time is lost, and others write the same node, so that
+// nobody can tell whose write it shows.
 func TestTheEnsemblesTimeIsAskedForAgainWhenTheOutcomeIsUnknown(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", nil), w.member("b", nil)

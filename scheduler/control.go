@@ -11,9 +11,11 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// Trigger asks for one run of a job by its owner: at once, or under OverlapForbid and OverlapReplace when the run that goes on has
-// ended. MinHold delays it. If runs follow each other without a pause, at most the tick that is due goes before it. Paused jobs run too. The request is
-// stored, so it survives this member and the owner. It is stored once, also when replies are lost. The error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
+// Trigger asks for one run of a job by its owner: at once, or under OverlapForbid and
+// OverlapReplace when the run that goes on has ended. MinHold delays it. If runs follow each other
+// without a pause, at most the tick that is due goes before it. Paused jobs run too. The request is
+// stored, so it survives this member and the owner. It is stored once, also when replies are lost.
+// The error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 	return s.changeState(ctx, "trigger", name, func(st *jobState, now time.Time, request string) (bool, error) {
 		if len(st.Pending) >= maxPending {
@@ -24,10 +26,11 @@ func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 	}, nil)
 }
 
-// Pause keeps a job from running until Resume, except when it is asked for with Trigger. A run that goes on is not
-// disturbed. If its member dies or stops, a tick's run is not repeated before Resume; a run that was asked for with
-// Trigger is repeated, as if the job were not paused. Ticks that are due meanwhile are missed. Pausing a paused job
-// has no effect. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
+// Pause keeps a job from running until Resume, except when it is asked for with Trigger. A run that
+// goes on is not disturbed. If its member dies or stops, a tick's run is not repeated before
+// Resume; a run that was asked for with Trigger is repeated, as if the job were not paused. Ticks
+// that are due meanwhile are missed. Pausing a paused job has no effect. Its error wraps
+// ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
 func (s *Scheduler) Pause(ctx context.Context, name string) error {
 	return s.changeState(ctx, "pause", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if !st.Paused.IsZero() {
@@ -38,8 +41,9 @@ func (s *Scheduler) Pause(ctx context.Context, name string) error {
 	}, nil)
 }
 
-// Resume lets a paused job run again, from its next tick on. It records the due ticks of the pause as
-// missed, with ReasonPaused. Resuming a job that is not paused has no effect. Its errors are those of Pause.
+// Resume lets a paused job run again, from its next tick on. It records the due ticks of the pause
+// as missed, with ReasonPaused. Resuming a job that is not paused has no effect. Its errors are
+// those of Pause.
 func (s *Scheduler) Resume(ctx context.Context, name string) error {
 	return s.changeState(ctx, "resume", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if st.Paused.IsZero() {
@@ -55,9 +59,9 @@ func (s *Scheduler) Resume(ctx context.Context, name string) error {
 	}, nil)
 }
 
-// Reschedule changes a job's schedule for all members, until a release gives it another one. See the package's
-// documentation. It records due ticks of the old schedule that were not run as missed, with
-// ReasonChanged. Its error wraps ErrInvalidSpec or is one of those of Pause.
+// Reschedule changes a job's schedule for all members, until a release gives it another one. See
+// the package's documentation. It records due ticks of the old schedule that were not run as
+// missed, with ReasonChanged. Its error wraps ErrInvalidSpec or is one of those of Pause.
 func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *time.Location) error {
 	schedule, err := ParseSpec(spec, zone)
 	if err != nil {
@@ -77,18 +81,19 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 	}, nil)
 }
 
-// Remove removes a job and its history: no member runs it any more, and the contexts of its runs end, with
-// ErrRemoved as the cause. Under OverlapForbid and OverlapReplace, a job that is registered again starts its first run
-// after those have returned.
+// Remove removes a job and its history: no member runs it any more, and the contexts of its runs
+// end, with ErrRemoved as the cause. Under OverlapForbid and OverlapReplace, a job that is
+// registered again starts its first run after those have returned.
 //
-// A member that is started with the job, or to which it is added, registers it again: its counters begin at zero,
-// its run numbers go on, and ticks that were run before do not run again.
+// A member that is started with the job, or to which it is added, registers it again: its counters
+// begin at zero, its run numbers go on, and ticks that were run before do not run again.
 //
-// A record of the removal stays for a day, and until the last run has ended. The next Remove or start of a member
-// after that deletes it. At most 256 such records are kept, beside those of jobs that still run.
+// A record of the removal stays for a day, and until the last run has ended. The next Remove or
+// start of a member after that deletes it. At most 256 such records are kept, beside those of jobs
+// that still run.
 //
-// Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState. A record that cannot be read has to be
-// deleted by hand.
+// Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState. A record that cannot
+// be read has to be deleted by hand.
 func (s *Scheduler) Remove(ctx context.Context, name string) error {
 	var generation int64
 	err := s.changeState(ctx, "remove", name, func(st *jobState, now time.Time, _ string) (bool, error) {
@@ -106,9 +111,11 @@ func (s *Scheduler) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// changeState changes a job's state once, and announces that to the members in the same transaction. It may call change more than
-// once, each time with the stored state, the ensemble's time and the request, by which it recognizes an earlier try with a lost reply.
-// change returns whether there is anything to write. If more is not nil, it returns further operations of the transaction.
+// changeState changes a job's state once, and announces that to the members in the same
+// transaction. It may call change more than once, each time with the stored state, the ensemble's
+// time and the request, by which it recognizes an earlier try with a lost reply. change returns
+// whether there is anything to write. If more is not nil, it returns further operations of the
+// transaction.
 func (s *Scheduler) changeState(ctx context.Context, op, name string,
 	change func(st *jobState, now time.Time, request string) (bool, error),
 	more func(ctx context.Context, session *framework.Session, job string, now time.Time) ([]tolerantOp, error),

@@ -44,7 +44,8 @@ func TestALostReplyOfATriggerRunsItOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", one(Job{Spec: "0 * * * *", Run: quick}))
 		b := w.member("b", nil)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes", Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes",
+			Func: zktest.Request.Writes})
 		require.NoError(t, b.Trigger(t.Context(), "j"))
 		<-lost.Hit()
 		time.Sleep(time.Minute)
@@ -58,7 +59,8 @@ func TestLateSettledTriggerRunsOnceAfterOtherRuns(t *testing.T) {
 		b := w.member("b", nil)
 		_, err := b.State(t.Context(), "j")
 		require.NoError(t, err)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes", Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes",
+			Func: zktest.Request.Writes})
 		done := make(chan error)
 		go func() { done <- b.Trigger(t.Context(), "j") }()
 		<-lost.Hit()
@@ -156,7 +158,10 @@ func TestTicksOfAReplacedScheduleAreRecorded(t *testing.T) {
 
 func TestReleasesSideBySide(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		release := func(spec string, revision int64) []Job { return one(Job{Spec: spec, Revision: revision, Run: quick}) }
+		release := func(spec string,
+			revision int64) []Job {
+			return one(Job{Spec: spec, Revision: revision, Run: quick})
+		}
 		spec := func() string { return w.state("j").Spec }
 		old := w.start("old", release("* * * * *", 0))
 		w.start("new", release("*/2 * * * *", 0))
@@ -234,7 +239,8 @@ func TestEverythingIsCaughtUpByPolicyAfterARestartOfAll(t *testing.T) {
 		var all []Job
 		for _, m := range []Misfire{MisfireSkip, MisfireLatest, MisfireAll} {
 			for _, p := range []Placement{OnLeader, Spread} {
-				all = append(all, Job{Name: fmt.Sprint(m, "-", p), Spec: "*/10 * * * *", Misfire: m, Placement: p, Deadline: 27 * time.Minute, Run: quick})
+				all = append(all, Job{Name: fmt.Sprint(m, "-", p), Spec: "*/10 * * * *", Misfire: m, Placement: p,
+					Deadline: 27 * time.Minute, Run: quick})
 			}
 		}
 		a := w.start("a", all)

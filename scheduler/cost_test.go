@@ -73,7 +73,8 @@ func TestMemberWithoutJobsSendsNoRequests(t *testing.T) {
 	})
 }
 
-// TestAJobTakesLittleMemory counts what 5,000 jobs take in the member that they belong to, and no goroutine.
+// TestAJobTakesLittleMemory counts what 5,000 jobs take in the member that they belong to, and no
+// goroutine.
 func TestAJobTakesLittleMemory(t *testing.T) {
 	const n = 5000
 	in(t, func(t *testing.T, w *world) {
@@ -104,13 +105,15 @@ func TestAJobTakesLittleMemory(t *testing.T) {
 	})
 }
 
-// TestAWeeksStateOfAThousandJobsIsSmall fills the histories with what takes most, and adds up what is stored.
+// TestAWeeksStateOfAThousandJobsIsSmall fills the histories with what takes most, and adds up what
+// is stored.
 func TestAWeeksStateOfAThousandJobsIsSmall(t *testing.T) {
 	s := New(idle(t), testPath)
 	state := fullState(t)
 	for i := range 100 {
 		state.clone()
-		state.addGap(parsed(t, "* * * * *", nil), Gap{From: minute(float64(2 * i)), To: minute(float64(2 * i)), Count: 1, Reason: ReasonRunnerLost})
+		state.addGap(parsed(t, "* * * * *", nil),
+			Gap{From: minute(float64(2 * i)), To: minute(float64(2 * i)), Count: 1, Reason: ReasonRunnerLost})
 	}
 	state.LastRun.Error = errorText(fmt.Errorf("%01000d", 1))
 	data, err := state.encode()

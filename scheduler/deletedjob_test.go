@@ -22,8 +22,8 @@ func (w *world) deleteJob(client *framework.Client, job string) {
 	require.NoError(w.t, client.Delete(w.t.Context(), node, framework.AnyVersion))
 }
 
-// A run of the deleted job has not returned when the job is added again: generations begin at zero again, so they do not tell the new
-// registration's runs from the old ones.
+// A run of the deleted job has not returned when the job is added again: generations begin at zero
+// again, so they do not tell the new registration's runs from the old ones.
 func TestJobDeletedByHandRunsAgainOnceAdded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var most atomic.Int64
@@ -45,7 +45,8 @@ func TestJobDeletedByHandRunsAgainOnceAdded(t *testing.T) {
 func TestJobDeletedByHandThatAnotherMemberHasRegistered(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var most atomic.Int64
-		job := Job{Name: jobThatPrefers("a", "b"), Spec: "* * * * *", Placement: Spread, Run: lingering(5*time.Minute, time.Second, &most)}
+		job := Job{Name: jobThatPrefers("a", "b"), Spec: "* * * * *", Placement: Spread,
+			Run: lingering(5*time.Minute, time.Second, &most)}
 		a, b := w.start("a", []Job{job}), w.member("b", []Job{job})
 		time.Sleep(61 * time.Second)
 		w.deleteJob(b.client, job.Name)
@@ -143,7 +144,8 @@ func TestChangesInANewRecordAreNoticed(t *testing.T) {
 	})
 }
 
-// A member's node was deleted, and created again with another description, while another member was cut off.
+// A member's node was deleted, and created again with another description, while another member was
+// cut off.
 func TestNewDescriptionOfMemberWhoseNodeWasDeleted(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := Job{Name: jobThatPrefers("b", "a"), Spec: "* * * * *", Placement: Spread, Run: quick}

@@ -26,7 +26,8 @@ func TestAnotherDeclarationIsLogged(t *testing.T) {
 				first := Job{Name: "j", Spec: "0 0 * * *", Description: "report.sh", Run: quick}
 				a := w.start("a", []Job{first})
 				time.Sleep(5 * time.Second)
-				require.NoError(t, a.Reschedule(t.Context(), "j", "5 0 * * *", time.UTC), "an operator's schedule is none of a release")
+				require.NoError(t, a.Reschedule(t.Context(), "j", "5 0 * * *", time.UTC),
+					"an operator's schedule is none of a release")
 				second := first
 				change(&second)
 				b := w.member("b", []Job{second, {Name: "own", Spec: "0 0 * * *", Run: quick}})

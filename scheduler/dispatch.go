@@ -16,8 +16,8 @@ const (
 	maxWorkers = 64
 )
 
-// dispatcher checks the jobs of one member session when they are due. One goroutine waits for all jobs, and a few workers check them, so
-// that an idle job costs no goroutine.
+// dispatcher checks the jobs of one member session when they are due. One goroutine waits for all
+// jobs, and a few workers check them, so that an idle job costs no goroutine.
 type dispatcher struct {
 	ctx      context.Context // done when the member session ends
 	report   *reporter
@@ -34,10 +34,12 @@ type dispatcher struct {
 	due            dueHeap
 	ready          []*dueJob // to be checked
 	waitingForSlot []*dueJob // in the order in which they began to wait
-	reservedSlots  int       // jobs that were taken from waitingForSlot and are about to be checked: a free slot is kept for each
-	workers        int
-	askingTime     bool      // the ensemble is asked for its time
-	lastBehind     time.Time // when this machine's clock was last found to be behind, or zero
+	// jobs that were taken from waitingForSlot and are about to be checked: a free slot is kept for
+	// each
+	reservedSlots int
+	workers       int
+	askingTime    bool      // the ensemble is asked for its time
+	lastBehind    time.Time // when this machine's clock was last found to be behind, or zero
 }
 
 // dueJob is an owned job and when it is due. All but owned is guarded by the dispatcher.
@@ -55,7 +57,8 @@ type dueJob struct {
 }
 
 func newDispatcher(ctx context.Context, report *reporter, clock *tickClock, slots *runSlots) *dispatcher {
-	return &dispatcher{ctx: ctx, report: report, clock: clock, slots: slots, wakeUp: make(chan struct{}, 1), jobs: map[string]*dueJob{}}
+	return &dispatcher{ctx: ctx, report: report, clock: clock, slots: slots, wakeUp: make(chan struct{}, 1),
+		jobs: map[string]*dueJob{}}
 }
 
 // waitForDue waits for what is due until the member session ends.
@@ -87,8 +90,8 @@ func (d *dispatcher) lookForDue() {
 	}
 }
 
-// enqueueDue enqueues the due jobs, and the waiting jobs for which slots are free. It returns the time until it should be called again, and an event to report
-// if the clocks differ about a tick.
+// enqueueDue enqueues the due jobs, and the waiting jobs for which slots are free. It returns the
+// time until it should be called again, and an event to report if the clocks differ about a tick.
 func (d *dispatcher) enqueueDue() (pause time.Duration, dispute *Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,8 +124,9 @@ func (d *dispatcher) enqueueDue() (pause time.Duration, dispute *Event) {
 	return pause, dispute
 }
 
-// resolveDispute asks for the ensemble's time again when the clocks differ about a tick. It returns an event once for each tick
-// that waits for the ensemble's clock, and for each time in which this machine's is behind. The dispatcher is locked.
+// resolveDispute asks for the ensemble's time again when the clocks differ about a tick. It returns
+// an event once for each tick that waits for the ensemble's clock, and for each time in which this
+// machine's is behind. The dispatcher is locked.
 func (d *dispatcher) resolveDispute(j *dueJob, how clockDispute) *Event {
 	if d.clock.isStale() {
 		if !d.askingTime {
@@ -159,7 +163,8 @@ func (d *dispatcher) refreshClock() {
 	}
 }
 
-// enqueueJob enqueues a job for a check. A job that is being checked is checked once more. The dispatcher is locked.
+// enqueueJob enqueues a job for a check. A job that is being checked is checked once more. The
+// dispatcher is locked.
 func (d *dispatcher) enqueueJob(j *dueJob) {
 	switch {
 	case j.unassigned:
@@ -186,7 +191,8 @@ func (d *dispatcher) checkReadyJobs() {
 		d.ready = d.ready[1:]
 		stale, reserved := j.stale, j.slotReserved
 		j.checkAgain, j.stale, j.slotReserved = false, false, false
-		// A job that is due again as soon as its run ends must not take the slot for which another one waits.
+		// A job that is due again as soon as its run ends must not take the slot for which another
+		// one waits.
 		mayTakeSlot := reserved || d.slots.freeSlots() > len(d.waitingForSlot)+d.reservedSlots
 		d.mu.Unlock()
 		next, waits := j.owned.checkJob(stale, mayTakeSlot)
@@ -209,8 +215,8 @@ func (d *dispatcher) checkReadyJobs() {
 	d.workers--
 }
 
-// recheckJob enqueues a job if it belongs to this member. known is the cache that has the job's present state, or nil
-// if another member has changed the state.
+// recheckJob enqueues a job if it belongs to this member. known is the cache that has the job's
+// present state, or nil if another member has changed the state.
 func (d *dispatcher) recheckJob(job string, known *stateCache) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,8 +233,9 @@ func (d *dispatcher) owns(job string) bool {
 	return d.jobs[job] != nil
 }
 
-// assignJobs takes the jobs that belong to this member, and gives up the others and outdated definitions. decide returns this member's jobs and whether each
-// belongs to it. assignJobs calls it with the lock, so that the last of several calls uses the latest facts.
+// assignJobs takes the jobs that belong to this member, and gives up the others and outdated
+// definitions. decide returns this member's jobs and whether each belongs to it. assignJobs calls
+// it with the lock, so that the last of several calls uses the latest facts.
 func (d *dispatcher) assignJobs(decide func() (jobs []*job, mine func(*job) bool), own func(*job) *ownedJob) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// TestTicksOnRealServers lets members with skewed clocks run a tick each second, and the leader go twice.
+// TestTicksOnRealServers lets members with skewed clocks run a tick each second, and the leader go
+// twice.
 func TestTicksOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -29,7 +30,8 @@ func TestTicksOnRealServers(t *testing.T) {
 	var last *Scheduler
 	var lastClient *framework.Client
 	for i := range 4 {
-		c, err := framework.Connect(ctx, framework.Config{Servers: servers, Root: root}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+		c, err := framework.Connect(ctx, framework.Config{Servers: servers, Root: root},
+			framework.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		skew := time.Duration(i-2) * 700 * time.Millisecond

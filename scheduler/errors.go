@@ -7,10 +7,11 @@ import (
 )
 
 var (
-	// ErrInvalidSpec is returned when a cron expression cannot be read, has no tick, or means something
-	// else than it seems to.
+	// ErrInvalidSpec is returned when a cron expression cannot be read, has no tick, or means
+	// something else than it seems to.
 	ErrInvalidSpec = errors.New("invalid schedule")
-	// ErrInvalidJob is returned when a job's name cannot name a node, or a field of a Job has a value that cannot be used.
+	// ErrInvalidJob is returned when a job's name cannot name a node, or a field of a Job has a
+	// value that cannot be used.
 	ErrInvalidJob = errors.New("invalid job")
 	// ErrInvalidOption is returned when an option's value cannot be used.
 	ErrInvalidOption = errors.New("invalid option")
@@ -20,16 +21,18 @@ var (
 	ErrNoJobs = errors.New("no jobs")
 	// ErrRunning is returned by Run while another call of Run goes on.
 	ErrRunning = errors.New("scheduler is running")
-	// ErrUnknownJob is returned when no state is stored for a job, or the job was removed. Update and Withdraw return it when this member does not
-	// have the job.
+	// ErrUnknownJob is returned when no state is stored for a job, or the job was removed. Update
+	// and Withdraw return it when this member does not have the job.
 	ErrUnknownJob = errors.New("unknown job")
 	// ErrTooManyPending is returned when a job is triggered while 10 of its runs wait already.
 	ErrTooManyPending = errors.New("too many runs wait")
 	// ErrBadState is returned when a stored record cannot be read.
 	ErrBadState = recipe.ErrCorrupt
-	// ErrNewerState is returned when a newer release has written a record that this one cannot read.
+	// ErrNewerState is returned when a newer release has written a record that this one cannot
+	// read.
 	ErrNewerState = recipe.ErrNewer
-	// ErrStuck is returned by Run when the functions of runs have not returned although their contexts have ended.
+	// ErrStuck is returned by Run when the functions of runs have not returned although their
+	// contexts have ended.
 	ErrStuck = errors.New("run does not return")
 )
 
@@ -44,7 +47,8 @@ var (
 	ErrReplaced = errors.New("run replaced by the next")
 	// ErrRemoved is the cause when the job was removed.
 	ErrRemoved = errors.New("job removed")
-	// ErrDrained is the cause when the scheduler was stopped and the run had not finished within the drain time. A function that learns
-	// of the stop in another way may return an error that wraps ErrDrained: then the run is recorded as Stopped, not as Failed.
+	// ErrDrained is the cause when the scheduler was stopped and the run had not finished within
+	// the drain time. A function that learns of the stop in another way may return an error that
+	// wraps ErrDrained: then the run is recorded as Stopped, not as Failed.
 	ErrDrained = errors.New("scheduler stopped")
 )

@@ -16,26 +16,32 @@ const (
 	EventFollowing EventKind = "following"
 	// EventStarted: a run begins. Run is set.
 	EventStarted EventKind = "started"
-	// EventRetrying: an attempt has failed, and there is another after a pause. Run and Err are set.
+	// EventRetrying: an attempt has failed, and there is another after a pause. Run and Err are
+	// set.
 	EventRetrying EventKind = "retrying"
 	// EventFinished: a run has ended. Run is set, and Err if it failed.
 	EventFinished EventKind = "finished"
-	// EventStuck: a run has not returned although its context has ended. Run is set, and Err is the cause of the end.
+	// EventStuck: a run has not returned although its context has ended. Run is set, and Err is the
+	// cause of the end.
 	EventStuck EventKind = "stuck"
-	// EventMissed: ticks were recorded as missed. Gap is set. The member that records them reports the event: the job's
-	// owner, or the member of a Resume, a Reschedule or a start with another schedule.
+	// EventMissed: ticks were recorded as missed. Gap is set. The member that records them reports
+	// the event: the job's owner, or the member of a Resume, a Reschedule or a start with another
+	// schedule.
 	EventMissed EventKind = "missed"
-	// EventHeld: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead of the
-	// ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's clock is near. Err tells how far
-	// the clocks differ, and which of them was set.
+	// EventHeld: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead
+	// of the ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's clock is
+	// near. Err tells how far the clocks differ, and which of them was set.
 	EventHeld EventKind = "held"
-	// EventBehind: the ensemble's clock says that a tick was due more than MaxAhead ago, but this machine's does not.
-	// Run.Tick is when it is due. It is run when the ensemble has said so for a minute; ticks after it are run
-	// MaxAhead late. Err is as for EventHeld. It is reported again when the clocks have agreed for two minutes.
+	// EventBehind: the ensemble's clock says that a tick was due more than MaxAhead ago, but this
+	// machine's does not. Run.Tick is when it is due. It is run when the ensemble has said so for a
+	// minute; ticks after it are run MaxAhead late. Err is as for EventHeld. It is reported again
+	// when the clocks have agreed for two minutes.
 	EventBehind EventKind = "behind"
-	// EventFailed: a job could not be registered or scheduled, because a request failed. This member tries again. Job and Err are set.
+	// EventFailed: a job could not be registered or scheduled, because a request failed. This
+	// member tries again. Job and Err are set.
 	EventFailed EventKind = "failed"
-	// EventRemoved: a job was removed, or its node was deleted. This member does not run the job any more, until it is added again.
+	// EventRemoved: a job was removed, or its node was deleted. This member does not run the job
+	// any more, until it is added again.
 	EventRemoved EventKind = "removed"
 )
 

@@ -44,11 +44,12 @@ func ExampleScheduler() {
 	defer client.Close(context.Background())
 
 	s := scheduler.New(client, "/billing/cron")
-	err = s.Add(scheduler.Job{Name: "rollup", Spec: "@every 1s", Run: func(ctx context.Context, run scheduler.Run) error {
-		fmt.Println("rolling up, once in the cluster:", run.Job)
-		stop()
-		return nil
-	}})
+	err = s.Add(scheduler.Job{Name: "rollup", Spec: "@every 1s",
+		Run: func(ctx context.Context, run scheduler.Run) error {
+			fmt.Println("rolling up, once in the cluster:", run.Job)
+			stop()
+			return nil
+		}})
 	if err != nil {
 		log.Fatal(err)
 	}

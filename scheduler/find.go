@@ -15,27 +15,32 @@ const maxFind = 20_000
 // ownNodes are the nodes that a scheduler keeps in its directory.
 var ownNodes = []string{"changes", "election", "election~term", "election~waiting", "jobs", "members", "removed"}
 
-// OwnNodes returns the names of the nodes that a scheduler keeps in its directory. Another scheduler in the same directory cannot have one of these names.
+// OwnNodes returns the names of the nodes that a scheduler keeps in its directory. Another
+// scheduler in the same directory cannot have one of these names.
 func OwnNodes() []string { return slices.Clone(ownNodes) }
 
-// HasLayout reports whether a directory with these children is a scheduler: it has jobs, and a record of changes or members.
+// HasLayout reports whether a directory with these children is a scheduler: it has jobs, and a
+// record of changes or members.
 func HasLayout(children []string) bool {
 	has := func(name string) bool { return slices.Contains(children, name) }
 	return has("jobs") && (has("changes") || has("members"))
 }
 
-// Find yields the paths of the schedulers at and below some roots, root after root, a directory before its children, names in their order. It takes for a
-// scheduler what HasLayout does. Nothing is written. It lists up to a thousand directories in one request.
+// Find yields the paths of the schedulers at and below some roots, root after root, a directory
+// before its children, names in their order. It takes for a scheduler what HasLayout does. Nothing
+// is written. It lists up to a thousand directories in one request.
 //
-// It yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on. Otherwise an error is the last: it wraps
-// framework.ErrTooLarge when more than 20,000 nodes lie below the roots, the rest of which is left out.
+// It yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on.
+// Otherwise an error is the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie
+// below the roots, the rest of which is left out.
 func Find(ctx context.Context, client *framework.Client, roots ...string) iter.Seq2[string, error] {
 	return findUpTo(ctx, client, roots, maxFind)
 }
 
 func findUpTo(ctx context.Context, client *framework.Client, roots []string, most int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for found, err := range recipe.Find(ctx, client, roots, most, recipe.Layout{Recognize: HasLayout, Own: ownNodes}) {
+		for found, err := range recipe.Find(ctx, client, roots, most,
+			recipe.Layout{Recognize: HasLayout, Own: ownNodes}) {
 			if !yield(found.Path, err) {
 				return
 			}

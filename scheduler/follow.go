@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// changeFollower follows the change log with one session. It enqueues changed jobs for a check, ends the runs that another member has marked to end, and
-// drops jobs that were removed.
+// changeFollower follows the change log with one session. It enqueues changed jobs for a check,
+// ends the runs that another member has marked to end, and drops jobs that were removed.
 type changeFollower struct {
 	store   *store
 	report  *reporter
@@ -25,8 +25,10 @@ type changeFollower struct {
 
 // followChanges follows the changes until ctx ends.
 func (f *changeFollower) followChanges(ctx context.Context) {
-	seen, created := int32(-1), int64(0) // at first, and in a record that was created again, everything may have changed: this member may have missed changes
-	var refused []string                 // changed jobs whose states may not be read: they are read again later
+	// at first, and in a record that was created again, everything may have changed: this member
+	// may have missed changes
+	seen, created := int32(-1), int64(0)
+	var refused []string // changed jobs whose states may not be read: they are read again later
 	repeatStep(ctx, f.store.client, f.report, "the changes cannot be read", func() error {
 		data, st, w, err := f.session.WatchData(ctx, f.store.nodes.changes())
 		if errors.Is(err, framework.ErrNoNode) {
@@ -65,7 +67,8 @@ func (f *changeFollower) followChanges(ctx context.Context) {
 	})
 }
 
-// applyChanges acts on the changes of some jobs, or of all. It returns the jobs whose states the servers refuse to show.
+// applyChanges acts on the changes of some jobs, or of all. It returns the jobs whose states the
+// servers refuse to show.
 func (f *changeFollower) applyChanges(ctx context.Context, jobs []string, all bool) (refused []string, err error) {
 	if all {
 		jobs = f.jobs.knownNames()
@@ -86,7 +89,8 @@ func (f *changeFollower) applyChanges(ctx context.Context, jobs []string, all bo
 	return append(refused, unread...), err
 }
 
-// stopReplacedRuns ends the runs of a job that go on here and must end: the job was removed, or another member waits with the next run of the job.
+// stopReplacedRuns ends the runs of a job that go on here and must end: the job was removed, or
+// another member waits with the next run of the job.
 func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) error {
 	j, runs := f.jobs.findRuns(name)
 	if j != nil && !j.entered.Load() {
@@ -95,7 +99,9 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 	if runs == nil {
 		return nil
 	}
-	present := runs.allRuns() // before the state is read: a run that begins later may be of a job that is registered meanwhile
+	// before the state is read: a run that begins later may be of a job that is registered
+	// meanwhile
+	present := runs.allRuns()
 	if len(present) == 0 {
 		return nil
 	}
@@ -129,9 +135,10 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 	return nil
 }
 
-// dropRemoved drops the jobs among names that were removed and belong to other members, so that they can be added
-// again: this member does not check such jobs. all says that names are all of its jobs: then it reads in two requests which of them may have been removed. It returns
-// the jobs whose states the servers refuse to show.
+// dropRemoved drops the jobs among names that were removed and belong to other members, so that
+// they can be added again: this member does not check such jobs. all says that names are all of its
+// jobs: then it reads in two requests which of them may have been removed. It returns the jobs
+// whose states the servers refuse to show.
 func (f *changeFollower) dropRemoved(ctx context.Context, names []string, all bool) (refused []string, err error) {
 	var others []*job
 	for _, name := range names {
@@ -160,7 +167,8 @@ func (f *changeFollower) dropRemoved(ctx context.Context, names []string, all bo
 	return refused, nil
 }
 
-// mayBeRemoved returns which jobs may have been removed: those without a node, and those that are listed as removed.
+// mayBeRemoved returns which jobs may have been removed: those without a node, and those that are
+// listed as removed.
 func (f *changeFollower) mayBeRemoved(ctx context.Context) (func(name string) bool, error) {
 	there, _, err := f.session.Children(ctx, f.store.nodes.jobs())
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
@@ -171,7 +179,8 @@ func (f *changeFollower) mayBeRemoved(ctx context.Context) (func(name string) bo
 	if err == nil {
 		list, err = decodeRemoved(data)
 	}
-	if err != nil && !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, ErrBadState) && !errors.Is(err, ErrNewerState) {
+	if err != nil && !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, ErrBadState) &&
+		!errors.Is(err, ErrNewerState) {
 		return nil, err
 	}
 	known, removed := map[string]bool{}, map[string]bool{}

@@ -21,17 +21,19 @@ type JobReport struct {
 	Path string
 	// At is the time of the report, by this machine's clock.
 	At time.Time
-	// Overdue are the due ticks that were neither run nor recorded as missed, without a known reason. It
-	// has no Reason. For a job without an owner these are all due ticks. Otherwise a tick is overdue 75 s after its start time: members wait
-	// that long when the clocks differ.
+	// Overdue are the due ticks that were neither run nor recorded as missed, without a known
+	// reason. It has no Reason. For a job without an owner these are all due ticks. Otherwise a
+	// tick is overdue 75 s after its start time: members wait that long when the clocks differ.
 	Overdue Gap
 	// Members are the members that have the job and its labels, by ID.
 	Members []Member
 	// Owner is the member that starts the job's runs, or nil if no member does.
 	Owner *Member
-	// Leader is the id of the scheduler's leader, or "". If there is a leader and no Owner, the leader does not have the job.
+	// Leader is the id of the scheduler's leader, or "". If there is a leader and no Owner, the
+	// leader does not have the job.
 	Leader string
-	// Abandoned are the runs among Running whose member is gone. The next owner records them as lost.
+	// Abandoned are the runs among Running whose member is gone. The next owner records them as
+	// lost.
 	Abandoned []RunRecord
 	// Alive is the latest time at which a member is known to have dealt with the job.
 	Alive time.Time
@@ -39,8 +41,9 @@ type JobReport struct {
 	Findings []Finding
 }
 
-// JobPath returns the path by which the command line and the monitor name the job: the scheduler's path and the job's name. The schedulers
-// of "lockstep cron" are named after their only job, and have its path.
+// JobPath returns the path by which the command line and the monitor name the job: the scheduler's
+// path and the job's name. The schedulers of "lockstep cron" are named after their only job, and
+// have its path.
 func (r JobReport) JobPath() string {
 	if _, last := znode.Split(r.Path); last == r.Name {
 		return r.Path
@@ -61,7 +64,8 @@ const (
 	ProblemStuck Problem = "stuck"
 	// ProblemFailed: the latest run failed, panicked, timed out or was lost.
 	ProblemFailed Problem = "failed"
-	// ProblemMissed: the latest tick did not run, for another reason than a pause, a change, the overlap policy or the job's MinHold.
+	// ProblemMissed: the latest tick did not run, for another reason than a pause, a change, the
+	// overlap policy or the job's MinHold.
 	ProblemMissed Problem = "missed"
 	// ProblemSchedule: this machine cannot read the stored schedule.
 	ProblemSchedule Problem = "unreadable schedule"
@@ -76,11 +80,13 @@ type Finding struct {
 	Text string
 }
 
-// overdueAfter is how late a tick may be while its job has an owner: OnTime, and the delay when the clocks differ.
+// overdueAfter is how late a tick may be while its job has an owner: OnTime, and the delay when the
+// clocks differ.
 const overdueAfter = OnTime + MaxAhead + behindAfter
 
-// Inspect reports on a job. It only reads, from the connected server, which may lag behind the others. This member need not have the job, and need not run. Its error
-// wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
+// Inspect reports on a job. It only reads, from the connected server, which may lag behind the
+// others. This member need not have the job, and need not run. Its error wraps ErrUnknownJob,
+// ErrInvalidJob, ErrBadState or ErrNewerState.
 func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error) {
 	state, err := s.State(ctx, name)
 	if err != nil {
@@ -102,8 +108,9 @@ func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error)
 	return reports[0], nil
 }
 
-// InspectAll reports on all jobs that are registered at the path, sorted by name. Of jobs that cannot be read, it returns the errors beside
-// the other jobs' reports, as Jobs does. It reads them together: about 10 requests for 1,000 jobs.
+// InspectAll reports on all jobs that are registered at the path, sorted by name. Of jobs that
+// cannot be read, it returns the errors beside the other jobs' reports, as Jobs does. It reads them
+// together: about 10 requests for 1,000 jobs.
 func (s *Scheduler) InspectAll(ctx context.Context) ([]JobReport, error) {
 	if s.err != nil {
 		return nil, failure.Wrap("jobs", s.Path(), s.err)
@@ -111,8 +118,10 @@ func (s *Scheduler) InspectAll(ctx context.Context) ([]JobReport, error) {
 	return newJobsReader(s.store.client, s.settings.now, s.Path()).inspectAll(ctx)
 }
 
-// InspectAt reports on all jobs of the schedulers at some paths, as InspectAll does for one, scheduler after scheduler. It reads them together: about 10
-// requests for 1,000 schedulers of one job. An error that concerns one scheduler or job comes beside the other jobs' reports, joined with the others.
+// InspectAt reports on all jobs of the schedulers at some paths, as InspectAll does for one,
+// scheduler after scheduler. It reads them together: about 10 requests for 1,000 schedulers of one
+// job. An error that concerns one scheduler or job comes beside the other jobs' reports, joined
+// with the others.
 func InspectAt(ctx context.Context, client *framework.Client, paths ...string) ([]JobReport, error) {
 	if client == nil {
 		return nil, errors.New("inspect: the client is nil")
@@ -184,8 +193,9 @@ func (r *jobsReader) report(ctx context.Context) (reports []JobReport, err error
 	return reports, nil
 }
 
-// RunsOf returns the latest runs of the jobs of some reports, in their order, each as Scheduler.Runs does, and read together. Of jobs whose runs cannot be read
-// it returns the errors, joined, beside the others' runs.
+// RunsOf returns the latest runs of the jobs of some reports, in their order, each as
+// Scheduler.Runs does, and read together. Of jobs whose runs cannot be read it returns the errors,
+// joined, beside the others' runs.
 func RunsOf(ctx context.Context, client *framework.Client, reports ...JobReport) ([][]RunRecord, error) {
 	if client == nil {
 		return nil, errors.New("runs: the client is nil")
@@ -200,7 +210,8 @@ func RunsOf(ctx context.Context, client *framework.Client, reports ...JobReport)
 	}
 	var past []string
 	for i := range lists {
-		lists[i].Names = slices.DeleteFunc(lists[i].Names, func(name string) bool { return !strings.HasPrefix(name, pastPrefix) })
+		lists[i].Names = slices.DeleteFunc(lists[i].Names,
+			func(name string) bool { return !strings.HasPrefix(name, pastPrefix) })
 		for _, name := range lists[i].Names {
 			past = append(past, znode.Join(dirs[i], name))
 		}
@@ -294,9 +305,11 @@ func (r *JobReport) addFindings() {
 		} else {
 			text += fmt.Sprintf("; a member last dealt with it at %s, and no tick is due since", formatInstant(r.Alive))
 		}
-		add(ProblemNoMember, r.Overdue.From, "%s", text) // zero if no tick is due: the servers do not tell when the members left
+		// zero if no tick is due: the servers do not tell when the members left
+		add(ProblemNoMember, r.Overdue.From, "%s", text)
 	} else if r.Overdue.Count > 0 {
-		add(ProblemOverdue, r.Overdue.From, "%s overdue since %s, although %s has the job", countOf(r.Overdue.Count, "tick"), formatInstant(r.Overdue.From), r.Owner.ID)
+		add(ProblemOverdue, r.Overdue.From, "%s overdue since %s, although %s has the job",
+			countOf(r.Overdue.Count, "tick"), formatInstant(r.Overdue.From), r.Owner.ID)
 	}
 	for _, run := range r.Running {
 		if run.Stuck {
@@ -314,7 +327,8 @@ func (r *JobReport) addFindings() {
 		add(ProblemFailed, last.Started, "%s", text)
 	}
 	if g, missed := r.latestMissed(); missed {
-		add(ProblemMissed, g.From, "the latest tick did not run: %s, %s until %s", g.Reason, countOf(g.Count, "tick"), formatInstant(g.To))
+		add(ProblemMissed, g.From, "the latest tick did not run: %s, %s until %s", g.Reason, countOf(g.Count, "tick"),
+			formatInstant(g.To))
 	}
 	if _, err := r.Schedule(); err != nil {
 		add(ProblemSchedule, time.Time{}, "%v", err)
@@ -334,7 +348,8 @@ func (r *JobReport) withoutOwner() string {
 	return "no member leads"
 }
 
-// latestMissed returns the latest gap, and whether it includes the latest tick and counts as a problem.
+// latestMissed returns the latest gap, and whether it includes the latest tick and counts as a
+// problem.
 func (r *JobReport) latestMissed() (Gap, bool) {
 	if len(r.Gaps) == 0 {
 		return Gap{}, false

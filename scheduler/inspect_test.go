@@ -32,7 +32,8 @@ func ids(members []Member) (out []string) {
 func TestInspectFindsJobWithoutMemberAndOverdueTicks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		look := w.member("look", nil)
-		a := w.start("a", append(one(Job{Spec: "0 * * * *", Run: quick, Description: "./a.sh"}), spreadJobs(1, "0 * * * *", quick)...))
+		a := w.start("a", append(one(Job{Spec: "0 * * * *", Run: quick, Description: "./a.sh"}),
+			spreadJobs(1, "0 * * * *", quick)...))
 		b := w.start("b", jobs("other", "0 * * * *", quick))
 		time.Sleep(90 * time.Minute)
 		for _, job := range []string{"j", "j000"} {
@@ -58,7 +59,8 @@ func TestInspectFindsJobWithoutMemberAndOverdueTicks(t *testing.T) {
 			require.EqualValues(t, 3, r.Overdue.Count)
 			require.Equal(t, "02:00:00", r.Overdue.From.Format(time.TimeOnly))
 			require.Equal(t, "02:00:00", r.Findings[0].Since.Format(time.TimeOnly))
-			require.Contains(t, r.Findings[0].Text, "no member has it; b leads without it; 3 ticks due since 2000-01-01T02:00:00Z")
+			require.Contains(t, r.Findings[0].Text,
+				"no member has it; b leads without it; 3 ticks due since 2000-01-01T02:00:00Z")
 		}
 		b.stop()
 		require.NoError(t, <-b.done)
@@ -121,7 +123,8 @@ func TestTheMembersOfAJobFollowAddAndWithdraw(t *testing.T) {
 func TestUnexplainedTicksOfServedJobAreOverdue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		look := w.member("look", nil)
-		w.start("a", one(Job{Spec: "0 * * * *", Run: lasting(90 * time.Minute), Misfire: MisfireAll, Deadline: 24 * time.Hour, Jitter: time.Minute}))
+		w.start("a", one(Job{Spec: "0 * * * *", Run: lasting(90 * time.Minute), Misfire: MisfireAll,
+			Deadline: 24 * time.Hour, Jitter: time.Minute}))
 		until(time.Date(2000, 1, 1, 2, 20, 0, 0, time.UTC))
 		r, problems := look.problems(t, "j")
 		require.Empty(t, problems, "the tick of 2:00 waits for a run")
@@ -160,7 +163,8 @@ func TestInspectFindsFailedAndMissedRuns(t *testing.T) {
 		w.start("b", one(Job{Spec: "0 * * * *", Run: quick, Misfire: MisfireSkip}))
 		r, problems = look.problems(t, "j")
 		require.Equal(t, []Problem{ProblemMissed}, problems)
-		require.Equal(t, "the latest tick did not run: no leader, 3 ticks until 2000-01-01T05:00:00Z", r.Findings[0].Text)
+		require.Equal(t, "the latest tick did not run: no leader, 3 ticks until 2000-01-01T05:00:00Z",
+			r.Findings[0].Text)
 		time.Sleep(time.Hour)
 		_, problems = look.problems(t, "j")
 		require.Empty(t, problems)
@@ -216,7 +220,8 @@ func TestADescriptionIsReplacedAsASchedule(t *testing.T) {
 	})
 }
 
-// TestAJobWithoutMembersIsDueSinceItsTick: nobody tells when its members left, and its latest tick may be long ago.
+// TestAJobWithoutMembersIsDueSinceItsTick: nobody tells when its members left, and its latest tick
+// may be long ago.
 func TestAJobWithoutMembersIsDueSinceItsTick(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("daily", "0 0 * * *", quick))

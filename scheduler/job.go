@@ -15,52 +15,59 @@ import (
 
 // Job is a function that the cluster runs on a schedule.
 type Job struct {
-	// Name identifies the job in the cluster: it names the node of its state. It has 1 to 200 bytes and no slash.
+	// Name identifies the job in the cluster: it names the node of its state. It has 1 to 200 bytes
+	// and no slash.
 	Name string
 	// Spec is its cron expression, in at most 1,000 bytes; see ParseSpec.
 	Spec string
 	// Location is the time zone that Spec is read in. Default UTC.
 	Location *time.Location
-	// Description says what the job does, for people, in at most 300 bytes of UTF-8, such as its command. It is stored with the schedule. A member
-	// that replaces the stored schedule replaces the description, too. Optional.
+	// Description says what the job does, for people, in at most 300 bytes of UTF-8, such as its
+	// command. It is stored with the schedule. A member that replaces the stored schedule replaces
+	// the description, too. Optional.
 	Description string
-	// Revision orders the schedules of different releases: a member does not replace a stored schedule of a higher revision. It is not negative. See
-	// the package's documentation. Default 0.
+	// Revision orders the schedules of different releases: a member does not replace a stored
+	// schedule of a higher revision. It is not negative. See the package's documentation. Default
+	// 0.
 	Revision int64
-	// Run does the work. Its context is done when the run's claim is lost, the run has timed out or is
-	// replaced, the job was removed, or the scheduler was stopped and the run did not finish within its drain time. An error or a
-	// panic is recorded as the run's outcome.
+	// Run does the work. Its context is done when the run's claim is lost, the run has timed out or
+	// is replaced, the job was removed, or the scheduler was stopped and the run did not finish
+	// within its drain time. An error or a panic is recorded as the run's outcome.
 	Run func(ctx context.Context, run Run) error
 
 	// Guarantee is AtMostOnce or AtLeastOnce.
 	Guarantee Guarantee
 	// Misfire is MisfireLatest, MisfireSkip or MisfireAll.
 	Misfire Misfire
-	// Deadline is how late a tick may be started. By default it is the time to the schedule's next tick, at least
-	// OnTime and at most an hour. So a nightly run may start an hour late, and a job that is due each second
-	// runs no tick that is more than OnTime old.
+	// Deadline is how late a tick may be started. By default it is the time to the schedule's next
+	// tick, at least OnTime and at most an hour. So a nightly run may start an hour late, and a job
+	// that is due each second runs no tick that is more than OnTime old.
 	Deadline time.Duration
 	// Overlap is OverlapForbid, OverlapAllow or OverlapReplace.
 	Overlap Overlap
 
-	// Timeout is how long each attempt may take: then its context ends, with the cause ErrTimeout. Default 0: no limit.
+	// Timeout is how long each attempt may take: then its context ends, with the cause ErrTimeout.
+	// Default 0: no limit.
 	Timeout time.Duration
 	// Retries is how often a run that failed is tried again by its member, 0 to 1,000. Default 0.
 	Retries int
-	// Backoff is the pause before the first retry. It doubles with each retry, up to a minute; a longer Backoff stays as it is. Default
-	// a second.
+	// Backoff is the pause before the first retry. It doubles with each retry, up to a minute; a
+	// longer Backoff stays as it is. Default a second.
 	Backoff time.Duration
-	// Jitter is the bound of a delay, in whole milliseconds, by which each tick starts later: less than Jitter, and not beyond the next
-	// tick. All members with the same Jitter agree on a tick's delay. Default 0.
+	// Jitter is the bound of a delay, in whole milliseconds, by which each tick starts later: less
+	// than Jitter, and not beyond the next tick. All members with the same Jitter agree on a tick's
+	// delay. Default 0.
 	Jitter time.Duration
-	// MinHold is the least time between the starts of two runs. Ticks that come sooner are missed, with
-	// ReasonHeld; under MisfireAll they wait until the hold or their Deadline is over. A run that is repeated because its member died or was stopped waits for no MinHold and
-	// does not begin another. Default 0.
+	// MinHold is the least time between the starts of two runs. Ticks that come sooner are missed,
+	// with ReasonHeld; under MisfireAll they wait until the hold or their Deadline is over. A run
+	// that is repeated because its member died or was stopped waits for no MinHold and does not
+	// begin another. Default 0.
 	MinHold time.Duration
 
 	// Placement is OnLeader or Spread.
 	Placement Placement
-	// Labels pin a job of Placement Spread to members that have all of them, at most 64; see WithLabels.
+	// Labels pin a job of Placement Spread to members that have all of them, at most 64; see
+	// WithLabels.
 	Labels map[string]string
 }
 
@@ -176,8 +183,9 @@ func (j *job) retryPause(tries int) time.Duration {
 // declaration is the schedule that the definition asks for, in the form in which it is stored.
 func (j *job) declaration() declaration {
 	return declaration{
-		spec: j.schedule.String(), zone: j.schedule.Location().String(), revision: j.Revision, description: j.Description,
-		jitter: j.Jitter.Truncate(time.Millisecond),
+		spec: j.schedule.String(), zone: j.schedule.Location().String(), revision: j.Revision,
+		description: j.Description,
+		jitter:      j.Jitter.Truncate(time.Millisecond),
 	}
 }
 
@@ -189,8 +197,9 @@ func (j *job) scheduleOf(state jobState) (Schedule, error) {
 	return state.schedule()
 }
 
-// removedBy reports whether a stored state shows that the job was removed since it was entered: it is a tombstone, or
-// was registered again. A state of an earlier registration is outdated and does not count.
+// removedBy reports whether a stored state shows that the job was removed since it was entered: it
+// is a tombstone, or was registered again. A state of an earlier registration is outdated and does
+// not count.
 func (j *job) removedBy(state jobState) bool {
 	known := j.generation.Load()
 	return state.Generation > known || state.Generation == known && !state.Removed.IsZero()

@@ -75,7 +75,8 @@ func (r *jobsReader) readMembers(ctx context.Context) error {
 			s.err = err
 		default:
 			s.members = append(s.members, presentMember{
-				Member{ID: described.id, Session: n.Stat.EphemeralOwner, Labels: described.labels, Since: n.Stat.Ctime.UTC()}, described,
+				Member{ID: described.id, Session: n.Stat.EphemeralOwner, Labels: described.labels,
+					Since: n.Stat.Ctime.UTC()}, described,
 			})
 		}
 	}, func(s *readScheduler, err error) { s.err = err })
@@ -105,9 +106,10 @@ func (r *jobsReader) readMembers(ctx context.Context) error {
 	return nil
 }
 
-// readBelow reads the nodes below a directory of each scheduler, by name, and calls take for each. A missing directory has none. It calls refused for a
-// directory that cannot be listed.
-func (r *jobsReader) readBelow(ctx context.Context, dir func(nodes) string, take func(s *readScheduler, name string, n framework.Node), refused func(*readScheduler, error)) error {
+// readBelow reads the nodes below a directory of each scheduler, by name, and calls take for each.
+// A missing directory has none. It calls refused for a directory that cannot be listed.
+func (r *jobsReader) readBelow(ctx context.Context, dir func(nodes) string,
+	take func(s *readScheduler, name string, n framework.Node), refused func(*readScheduler, error)) error {
 	dirs := make([]string, len(r.found))
 	for i, s := range r.found {
 		dirs[i] = dir(s.nodes)

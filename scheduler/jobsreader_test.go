@@ -36,7 +36,8 @@ func TestInspectAtReadsSeveralSchedulersAsEachAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		blocks := func(ctx context.Context, _ Run) error { <-ctx.Done(); return ctx.Err() }
 		fails := func(context.Context, Run) error { return errors.New("no disk") }
-		w.schedulerAt("/a", "a1", Job{Name: "x", Spec: "* * * * *", Run: fails}, Job{Name: "y", Spec: "* * * * *", Placement: Spread, Run: blocks})
+		w.schedulerAt("/a", "a1", Job{Name: "x", Spec: "* * * * *", Run: fails},
+			Job{Name: "y", Spec: "* * * * *", Placement: Spread, Run: blocks})
 		w.schedulerAt("/a", "a2", Job{Name: "y", Spec: "* * * * *", Placement: Spread, Run: blocks})
 		stop := w.schedulerAt("/b", "b1", Job{Name: "x", Spec: "* * * * *", Run: quick})
 		time.Sleep(150 * time.Second)
@@ -87,7 +88,8 @@ func TestInspectManyJobsIsFewRequests(t *testing.T) {
 		job, ok := w.Node(testPath + "/jobs/j")
 		require.True(t, ok)
 		for i := range 3000 {
-			require.NoError(t, client.Create(t.Context(), fmt.Sprintf("%s/jobs/j%04d", testPath, i), job.Data, framework.Persistent))
+			require.NoError(t, client.Create(t.Context(), fmt.Sprintf("%s/jobs/j%04d", testPath, i), job.Data,
+				framework.Persistent))
 		}
 		s := New(client, testPath)
 		for what, read := range map[string]func() (int, error){
@@ -100,7 +102,8 @@ func TestInspectManyJobsIsFewRequests(t *testing.T) {
 			require.Equal(t, 3001, n)
 			after := w.Requests()
 			require.LessOrEqual(t, after[zktest.OpMultiRead]-before[zktest.OpMultiRead], int64(12), what)
-			require.Equal(t, before[zktest.OpGetData]+before[zktest.OpExists]+before[zktest.OpGetChildren], after[zktest.OpGetData]+after[zktest.OpExists]+after[zktest.OpGetChildren], what)
+			require.Equal(t, before[zktest.OpGetData]+before[zktest.OpExists]+before[zktest.OpGetChildren],
+				after[zktest.OpGetData]+after[zktest.OpExists]+after[zktest.OpGetChildren], what)
 		}
 	})
 }
@@ -130,7 +133,8 @@ func TestInspectAtSaysWhatItMayNotRead(t *testing.T) {
 func TestAClaimThatMayNotBeReadIsThere(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		client := w.Member(t, "look", config).Client
-		secret := w.Member(t, "secret", framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}}).Client
+		secret := w.Member(t, "secret",
+			framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}}).Client
 		state := `{"v":1,"spec":"0 3 * * *","zone":"UTC","number":2,"fired":2,"running":[{"n":1,"id":"a","attempt":1,"runner":"a"},{"n":2,"id":"b","attempt":1,"runner":"b"}]}`
 		require.NoError(t, client.MakeDirs(t.Context(), testPath+"/jobs"))
 		require.NoError(t, client.Create(t.Context(), testPath+"/jobs/j", []byte(state), framework.Persistent))
@@ -145,7 +149,8 @@ func TestAClaimThatMayNotBeReadIsThere(t *testing.T) {
 
 func TestJobsLeavesOutRemovedOnes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		stop := w.schedulerAt(testPath, "a", Job{Name: "x", Spec: "* * * * *", Run: quick}, Job{Name: "y", Spec: "* * * * *", Run: quick})
+		stop := w.schedulerAt(testPath, "a", Job{Name: "x", Spec: "* * * * *", Run: quick},
+			Job{Name: "y", Spec: "* * * * *", Run: quick})
 		time.Sleep(time.Second)
 		stop()
 		s := New(w.Member(t, "look", config).Client, testPath)

@@ -9,14 +9,17 @@ import (
 
 // jobTable is the jobs that this member has, and the runs of jobs that go on here.
 type jobTable struct {
-	changed chan struct{} // buffered; signals a change of jobs, or of leadership.refused, to the campaign, and to Run while there is no job
+	// buffered; signals a change of jobs, or of leadership.refused, to the campaign, and to Run
+	// while there is no job
+	changed chan struct{}
 
 	mu   sync.Mutex
 	jobs map[string]*job
 	runs map[string]*keptRuns // of those jobs, and of those that still run here
 }
 
-// keptRuns are the runs of a job while anything uses them: a definition, a run that goes on, or a check of the job.
+// keptRuns are the runs of a job while anything uses them: a definition, a run that goes on, or a
+// check of the job.
 type keptRuns struct {
 	*localRuns
 	users  int
@@ -113,7 +116,8 @@ func (t *jobTable) allJobs() []*job {
 
 func (t *jobTable) isEmpty() bool { return !t.hasJobWhere(func(*job) bool { return true }) }
 
-// allowReregistration makes the next registration register removed jobs again, as if they had just been added.
+// allowReregistration makes the next registration register removed jobs again, as if they had just
+// been added.
 func (t *jobTable) allowReregistration() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,14 +174,16 @@ func (t *jobTable) findRuns(name string) (*job, *localRuns) {
 	return nil, nil
 }
 
-// latestDefinition is a job's latest definition. The caller must have kept the job's runs with keepRuns.
+// latestDefinition is a job's latest definition. The caller must have kept the job's runs with
+// keepRuns.
 func (t *jobTable) latestDefinition(l *localRuns) *job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.runs[l.name].latest
 }
 
-// keepRuns keeps a job's runs in the table until releaseRuns. It returns false if they were dropped from the table before.
+// keepRuns keeps a job's runs in the table until releaseRuns. It returns false if they were dropped
+// from the table before.
 func (t *jobTable) keepRuns(l *localRuns) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

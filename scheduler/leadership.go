@@ -27,14 +27,16 @@ type leadership struct {
 	term *election.Term // while this member leads
 }
 
-// campaignWhileJobs campaigns until ctx ends. A failure in the first two minutes (settledAfter) is the error; a later one is logged and tried again.
+// campaignWhileJobs campaigns until ctx ends. A failure in the first two minutes (settledAfter) is
+// the error; a later one is logged and tried again.
 func (l *leadership) campaignWhileJobs(ctx context.Context) error {
 	pauses, first := recipe.RetryPauses{Client: l.client}, time.Now()
 	for {
 		began := time.Now()
 		err := l.campaignUntilFailure(ctx)
 		settled := time.Since(first) > settledAfter
-		if ctx.Err() != nil || !settled || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) {
+		if ctx.Err() != nil || !settled || errors.Is(err, framework.ErrClosed) ||
+			errors.Is(err, framework.ErrAuthFailed) {
 			return err
 		}
 		l.report.warn("this member cannot campaign yet", "error", err)
@@ -44,8 +46,9 @@ func (l *leadership) campaignWhileJobs(ctx context.Context) error {
 	}
 }
 
-// campaignUntilFailure campaigns while this member has jobs of OnLeader and its node is not refused, until ctx ends or a campaign fails. A member without such jobs, or
-// without a node, stays out of the election: as the leader it would keep the leader jobs of the others from running.
+// campaignUntilFailure campaigns while this member has jobs of OnLeader and its node is not
+// refused, until ctx ends or a campaign fails. A member without such jobs, or without a node, stays
+// out of the election: as the leader it would keep the leader jobs of the others from running.
 func (l *leadership) campaignUntilFailure(ctx context.Context) error {
 	hasLeaderJobs := func() bool { // that it can run
 		return !l.refused.Load() && l.jobs.hasJobWhere(func(j *job) bool { return j.Placement != Spread })
@@ -83,7 +86,8 @@ func (l *leadership) noteRefusal(refused bool) {
 	}
 }
 
-// holdTerm publishes a term until the term ends. It then returns at once: the servers refuse the transactions that an ended term guards.
+// holdTerm publishes a term until the term ends. It then returns at once: the servers refuse the
+// transactions that an ended term guards.
 func (l *leadership) holdTerm(ctx context.Context, term *election.Term) error {
 	leading := Event{Kind: EventLeading, Run: Run{Token: term.Token()}}
 	l.report.passEvent(leading)
@@ -112,7 +116,8 @@ func (l *leadership) termOf(session *framework.Session) *election.Term {
 	return l.term
 }
 
-// traceOf is the trace context of the campaign that has won the term in which this member runs a job, or nil.
+// traceOf is the trace context of the campaign that has won the term in which this member runs a
+// job, or nil.
 func (l *leadership) traceOf(j *job, session *framework.Session) map[string]string {
 	if j.Placement == Spread {
 		return nil
@@ -123,7 +128,8 @@ func (l *leadership) traceOf(j *job, session *framework.Session) map[string]stri
 	return nil
 }
 
-// termGuard returns an operation that refuses a transaction unless this member leads with a session. leads is false if it does not lead.
+// termGuard returns an operation that refuses a transaction unless this member leads with a
+// session. leads is false if it does not lead.
 func (l *leadership) termGuard(session *framework.Session) (guard framework.Op, leads bool) {
 	term := l.termOf(session)
 	if term == nil {

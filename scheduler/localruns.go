@@ -23,7 +23,8 @@ func newLocalRun(r storedRun, session int64) *localRun {
 
 // isRun reports whether a stored run is this one.
 func (r *localRun) isRun(stored storedRun) bool {
-	return stored.Number == r.record.Number && stored.Generation == r.record.Generation && stored.Member == r.record.Member
+	return stored.Number == r.record.Number && stored.Generation == r.record.Generation &&
+		stored.Member == r.record.Member
 }
 
 // localRuns are the runs of one job that go on in this member, under any of its definitions.
@@ -38,9 +39,10 @@ type localRuns struct {
 	endBefore     int64 // runs of registrations before this generation must end
 }
 
-// beginRun adds a run to those that go on here. fresh is false if the tick was run here before, which happens after an operator has
-// deleted the state. begun is false for a run that was begun before, even if it has ended since: a member that claims a run has
-// seen, and begun, the runs that were claimed before.
+// beginRun adds a run to those that go on here. fresh is false if the tick was run here before,
+// which happens after an operator has deleted the state. begun is false for a run that was begun
+// before, even if it has ended since: a member that claims a run has seen, and begun, the runs that
+// were claimed before.
 func (l *localRuns) beginRun(r *localRun) (fresh, begun bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,15 +88,17 @@ func (l *localRuns) allRuns() []*localRun {
 	return slices.Clone(l.running)
 }
 
-// allowRunsOf lets the runs of a registration that stands begin. An operator who deletes a job's node makes its generations begin at 0 again,
-// so the registration may have a lower generation than one that was removed.
+// allowRunsOf lets the runs of a registration that stands begin. An operator who deletes a job's
+// node makes its generations begin at 0 again, so the registration may have a lower generation than
+// one that was removed.
 func (l *localRuns) allowRunsOf(generation int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endBefore = min(l.endBefore, generation)
 }
 
-// endRunsOf ends the runs of a removed registration and of earlier ones, also those that begin later.
+// endRunsOf ends the runs of a removed registration and of earlier ones, also those that begin
+// later.
 func (l *localRuns) endRunsOf(generation int64) {
 	l.mu.Lock()
 	l.endBefore = max(l.endBefore, generation+1)

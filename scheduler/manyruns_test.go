@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// leaveRuns stores a job's state as a member leaves it that dies with so many runs, the latest of them a second ago.
+// leaveRuns stores a job's state as a member leaves it that dies with so many runs, the latest of
+// them a second ago.
 func (w *world) leaveRuns(client *framework.Client, job string, runs int) (last int64) {
 	w.t.Helper()
 	state, now := w.stored(job), time.Now().UTC().Truncate(time.Second)
@@ -22,7 +23,8 @@ func (w *world) leaveRuns(client *framework.Client, job string, runs int) (last 
 		state.Number++
 		tick := now.Add(-time.Duration(runs-i) * time.Second)
 		state.Running = append(state.Running, storedRun{Member: "3f2c9a1b7d4e-10000a1b2c3d4e", RunRecord: RunRecord{
-			Number: state.Number, ID: tick.Format("20060102T150405Z") + "-1000", Tick: tick, Attempt: 1, Runner: "web-7f9c5d-x2x4q-1", Started: tick}})
+			Number: state.Number, ID: tick.Format("20060102T150405Z") + "-1000", Tick: tick, Attempt: 1,
+			Runner: "web-7f9c5d-x2x4q-1", Started: tick}})
 		state.Fired++
 	}
 	state.Last = now
@@ -33,7 +35,8 @@ func (w *world) leaveRuns(client *framework.Client, job string, runs int) (last 
 	return state.Number
 }
 
-// TestTicksGoOnAfterAMemberDiedWithThousandsOfRuns: one transaction records them all, so it must not be too large.
+// TestTicksGoOnAfterAMemberDiedWithThousandsOfRuns: one transaction records them all, so it must
+// not be too large.
 func TestTicksGoOnAfterAMemberDiedWithThousandsOfRuns(t *testing.T) {
 	for guarantee, runs := range map[Guarantee]int{AtMostOnce: 4000, AtLeastOnce: 300} {
 		t.Run(string(guarantee), func(t *testing.T) {
@@ -96,12 +99,14 @@ func TestTheHistoryOfManyRunsIsTheLatest(t *testing.T) {
 	require.Len(t, ops, 2)
 }
 
-// TestRunsThatOverlapAreBounded: the state names them all, and is one node. A job that hangs could not be removed any more.
+// TestRunsThatOverlapAreBounded: the state names them all, and is one node. A job that hangs could
+// not be removed any more.
 func TestRunsThatOverlapAreBounded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.config.Identity = strings.Repeat("x", 20_000) // makes it come sooner
 		end := make(chan struct{})
-		m := w.start("a", []Job{{Name: "hang", Spec: "* * * * * *", Overlap: OverlapAllow, Run: func(context.Context, Run) error { <-end; return nil }}})
+		m := w.start("a", []Job{{Name: "hang", Spec: "* * * * * *", Overlap: OverlapAllow,
+			Run: func(context.Context, Run) error { <-end; return nil }}})
 		until(time.Now().Truncate(time.Second).Add(40*time.Second + 500*time.Millisecond))
 		state := w.state("hang")
 		require.Less(t, len(state.Running), 30)

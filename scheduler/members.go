@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// member is one of the schedulers of the cluster, as it describes itself in its node: an ephemeral one in
-// <path>/members, which is there as long as it takes jobs.
+// member is one of the schedulers of the cluster, as it describes itself in its node: an ephemeral
+// one in <path>/members, which is there as long as it takes jobs.
 type member struct {
 	node    string // the node's name
 	id      string
@@ -32,10 +32,11 @@ type memberRecord struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// encode returns the stored form of a member. The jobs' keys are sorted, so that their differences are short:
-// 10,000 of them take less than 50 KB.
+// encode returns the stored form of a member. The jobs' keys are sorted, so that their differences
+// are short: 10,000 of them take less than 50 KB.
 func (m member) encode() ([]byte, error) {
-	return m.unknown.Encode(memberVersion, memberRecord{ID: m.id, Jobs: compressKeys(m.keys), Leads: compressKeys(m.leads), Labels: m.labels})
+	return m.unknown.Encode(memberVersion,
+		memberRecord{ID: m.id, Jobs: compressKeys(m.keys), Leads: compressKeys(m.leads), Labels: m.labels})
 }
 
 func compressKeys(keys []uint32) string {
@@ -81,8 +82,9 @@ func decompressKeys(text string) ([]uint32, error) {
 	return keys, nil
 }
 
-// ownerAmong is the member that a job of Placement Spread belongs to: of those that can run it, the one with the
-// highest weight. Members that see the same members agree. When a member comes or goes, no job moves between others.
+// ownerAmong is the member that a job of Placement Spread belongs to: of those that can run it, the
+// one with the highest weight. Members that see the same members agree. When a member comes or
+// goes, no job moves between others.
 func (j *job) ownerAmong(members []member) string {
 	var best string
 	var most uint64
@@ -92,7 +94,8 @@ func (j *job) ownerAmong(members []member) string {
 			continue
 		}
 		w := placementWeight(m.id, j.Name)
-		if best == "" || w > most || w == most && placementWeight(m.node, j.Name) > placementWeight(best, j.Name) { // several members may have one id
+		if best == "" || w > most || w == most && placementWeight(m.node, j.Name) > placementWeight(best, j.Name) {
+			// several members may have one id
 			best, most = m.node, w
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// participation is this member's part in the cluster: one member session after another while the scheduler runs.
+// participation is this member's part in the cluster: one member session after another while the
+// scheduler runs.
 type participation struct {
 	settings   *settings
 	store      *store
@@ -26,8 +27,8 @@ type participation struct {
 	current *memberSession // or nil
 }
 
-// memberSession is the time in which this member takes part with one session: it is among the members, and checks the jobs that
-// belong to it.
+// memberSession is the time in which this member takes part with one session: it is among the
+// members, and checks the jobs that belong to it.
 type memberSession struct {
 	ctx        context.Context // done when no check may start a run or a write any more
 	activation *activation
@@ -37,12 +38,14 @@ type memberSession struct {
 	ownership  *ownership
 }
 
-// takePart has a member session on each session until ctx ends. Then it returns no error. If the servers refuse the first member node, that is its error. A later
-// refusal is logged and tried again: somebody may grant the missing permission, or raise the quota. Meanwhile this member does not campaign, since a leader that is
-// no member runs no job.
+// takePart has a member session on each session until ctx ends. Then it returns no error. If the
+// servers refuse the first member node, that is its error. A later refusal is logged and tried
+// again: somebody may grant the missing permission, or raise the quota. Meanwhile this member does
+// not campaign, since a leader that is no member runs no job.
 func (p *participation) takePart(ctx context.Context, a *activation) error {
 	run := &runner{
-		store: p.store, report: p.report, jobs: p.jobs, slots: p.slots, activation: a, stuckAfter: p.settings.stuckAfter, ended: p.runEnded,
+		store: p.store, report: p.report, jobs: p.jobs, slots: p.slots, activation: a,
+		stuckAfter: p.settings.stuckAfter, ended: p.runEnded,
 		termTrace: p.leadership.traceOf,
 	}
 	back := recipe.NewBackoff(p.store.client)
@@ -78,8 +81,10 @@ func (p *participation) takePart(ctx context.Context, a *activation) error {
 	}
 }
 
-// takePartInSession takes part until ctx, the session or the member node has ended. It calls joined once the member node exists.
-func (p *participation) takePartInSession(ctx context.Context, run *runner, session *framework.Session, joined func()) error {
+// takePartInSession takes part until ctx, the session or the member node has ended. It calls joined
+// once the member node exists.
+func (p *participation) takePartInSession(ctx context.Context, run *runner, session *framework.Session,
+	joined func()) error {
 	clock := &tickClock{local: p.report.now}
 	askTime := func(ctx context.Context) error {
 		requested := time.Now()
@@ -108,7 +113,8 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 	p.setCurrent(&memberSession{
 		ctx: within, activation: run.activation, session: session, membership: m, dispatcher: d,
 		ownership: &ownership{
-			store: p.store, report: p.report, jobs: p.jobs, runner: run, clock: clock, session: session, member: m.name, ctx: within,
+			store: p.store, report: p.report, jobs: p.jobs, runner: run, clock: clock, session: session, member: m.name,
+			ctx:     within,
 			watches: &d.tasks, removed: p.dropRemoved, recheck: func(job string) { p.recheckJob(job, nil) },
 			guard: func(j *job) (framework.Op, bool) {
 				if j.Placement == Spread {
@@ -122,7 +128,8 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 	d.tasks.Start(func() { m.watchMembers(within) })
 	follower := &changeFollower{
 		store: p.store, report: p.report, jobs: p.jobs, session: session,
-		recheck: func(job string) { p.recheckJob(job, nil) }, owns: d.owns, reread: m.rereadDescriptions, removed: p.dropRemoved,
+		recheck: func(job string) { p.recheckJob(job, nil) }, owns: d.owns, reread: m.rereadDescriptions,
+		removed: p.dropRemoved,
 	}
 	listening, stopListening := context.WithCancel(session.Context())
 	run.activation.listeners.Go(func() { follower.followChanges(listening) })
@@ -138,7 +145,8 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 	m.leave(context.Canceled)
 	deletion := session.Primitives().DiscardOwn(nil, node)
 	<-d.tasks.Done()
-	if unconfirmed := recipe.FinishCleanup(ctx, p.store.client, deletion.Done(), deletion.Err); unconfirmed != nil && session.Err() == nil {
+	if unconfirmed := recipe.FinishCleanup(ctx, p.store.client, deletion.Done(), deletion.Err); unconfirmed != nil &&
+		session.Err() == nil {
 		p.report.warn("this member has left, and the servers have not confirmed it", "error", unconfirmed)
 	}
 	return err
@@ -176,8 +184,8 @@ func (p *participation) assignJobs() {
 	}, func(j *job) *ownedJob { return newOwnedJob(ms.ownership, j) })
 }
 
-// recheckJob enqueues a job for a check if it belongs to this member. known is the cache that has the job's present state, or nil if
-// another member has changed the state.
+// recheckJob enqueues a job for a check if it belongs to this member. known is the cache that has
+// the job's present state, or nil if another member has changed the state.
 func (p *participation) recheckJob(job string, known *stateCache) {
 	if ms := p.currentSession(); ms != nil {
 		ms.dispatcher.recheckJob(job, known)
@@ -192,7 +200,8 @@ func (p *participation) runEnded(job string, known *stateCache) {
 	}
 }
 
-// dropJob removes a definition from this member. It reports false if the job has another definition by now. Runs go on.
+// dropJob removes a definition from this member. It reports false if the job has another definition
+// by now. Runs go on.
 func (p *participation) dropJob(j *job) bool {
 	if !p.jobs.removeJob(j) {
 		return false
@@ -219,15 +228,16 @@ func (p *participation) memberKeys(placement Placement) []uint32 {
 	return p.jobs.publishedKeys(placement, p.settings.labels)
 }
 
-// describeLater updates this member's description in the background, since it does not have a job any more.
+// describeLater updates this member's description in the background, since it does not have a job
+// any more.
 func (p *participation) describeLater() {
 	if ms := p.currentSession(); ms != nil {
 		ms.activation.goListen(func() { ms.membership.updateUntilDone(ms.ctx) })
 	}
 }
 
-// takeUp assigns a registered job. It first updates this member's description, unless there is no member session: the next one begins
-// with the right description.
+// takeUp assigns a registered job. It first updates this member's description, unless there is no
+// member session: the next one begins with the right description.
 func (p *participation) takeUp(ctx context.Context) error {
 	if ms := p.currentSession(); ms != nil {
 		if err := ms.membership.updateDescription(ctx); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// membership is this member's node among the members, with one session, and the descriptions of all members.
+// membership is this member's node among the members, with one session, and the descriptions of all
+// members.
 type membership struct {
 	store   *store
 	report  *reporter
@@ -29,9 +30,11 @@ type membership struct {
 	exists context.Context // done when the node is gone, or the session has ended
 	leave  context.CancelCauseFunc
 
-	writing       chan struct{} // has a token while the description is written; a channel, since others that wait for it may give up
-	writtenData   []byte        // the description that is stored and announced; nil if that is not known
-	announcedKeys []uint32      // the jobs of Placement Spread in it
+	// has a token while the description is written; a channel, since others that wait for it may
+	// give up
+	writing       chan struct{}
+	writtenData   []byte   // the description that is stored and announced; nil if that is not known
+	announcedKeys []uint32 // the jobs of Placement Spread in it
 
 	descriptionsChanged chan struct{} // buffered: descriptions have changed
 
@@ -42,7 +45,8 @@ type membership struct {
 
 func newMembership(store *store, report *reporter, session *framework.Session, name string) *membership {
 	return &membership{
-		store: store, report: report, session: session, name: name, writing: make(chan struct{}, 1), descriptionsChanged: make(chan struct{}, 1),
+		store: store, report: report, session: session, name: name, writing: make(chan struct{}, 1),
+		descriptionsChanged: make(chan struct{}, 1),
 	}
 }
 
@@ -58,24 +62,29 @@ func (m *membership) createNode(ctx context.Context) (primitives.Created, error)
 	if err != nil {
 		return primitives.Created{}, err
 	}
-	if !m.reused { // else updateDescription announces it: other members may know the description of the former node, and not that it was deleted
+	if !m.reused {
+		// else updateDescription announces it: other members may know the description of the former
+		// node, and not that it was deleted
 		m.writtenData, m.announcedKeys = data, described.keys
 	}
 	node := created.Nodes[0]
-	m.exists, m.leave = recipe.WhileNodeExists(m.session, node.Path, func(_ []byte, st framework.Stat) bool { return st.Czxid == node.Zxid }, 0)
+	m.exists, m.leave = recipe.WhileNodeExists(m.session, node.Path,
+		func(_ []byte, st framework.Stat) bool { return st.Czxid == node.Zxid }, 0)
 	return node, nil
 }
 
 // describeMember returns what this member stores of itself.
 func (m *membership) describeMember() (data []byte, described member, err error) {
-	described = member{id: m.store.client.Config().Identity, labels: m.labels, keys: m.keys(Spread), leads: m.keys(OnLeader)}
+	described = member{id: m.store.client.Config().Identity, labels: m.labels, keys: m.keys(Spread),
+		leads: m.keys(OnLeader)}
 	data, err = described.encode()
 	return data, described, err
 }
 
-// updateDescription stores the description if it has changed. It announces the change if the jobs of Placement Spread in
-// it have changed, since they decide which member owns a job. One caller at a time writes: a write whose reply was lost is
-// repeated, and must then store the latest description.
+// updateDescription stores the description if it has changed. It announces the change if the jobs
+// of Placement Spread in it have changed, since they decide which member owns a job. One caller at
+// a time writes: a write whose reply was lost is repeated, and must then store the latest
+// description.
 func (m *membership) updateDescription(ctx context.Context) error {
 	select {
 	case m.writing <- struct{}{}:
@@ -104,7 +113,8 @@ func (m *membership) updateDescription(ctx context.Context) error {
 	return err
 }
 
-// updateUntilDone tries to store and announce the description until that has succeeded or ctx ends. If it fails, the next member session begins with the right description.
+// updateUntilDone tries to store and announce the description until that has succeeded or ctx ends.
+// If it fails, the next member session begins with the right description.
 func (m *membership) updateUntilDone(ctx context.Context) {
 	back := recipe.NewBackoff(m.store.client)
 	for {
@@ -154,14 +164,18 @@ func (m *membership) rereadDescriptions() {
 	}
 }
 
-// refusedReadAgainAfter is how long after a refusal a member reads a node again: somebody may have granted the permission.
+// refusedReadAgainAfter is how long after a refusal a member reads a node again: somebody may have
+// granted the permission.
 const refusedReadAgainAfter = time.Minute
 
-// readMembers reads the descriptions of new members, or of all if they are outdated. It leaves out members whose descriptions cannot be read. refused says that the servers
-// refuse to show one of them.
+// readMembers reads the descriptions of new members, or of all if they are outdated. It leaves out
+// members whose descriptions cannot be read. refused says that the servers refuse to show one of
+// them.
 //
-// Members with other credentials may see more descriptions or fewer, and then several members may take themselves for the owner of one job. The first of them to claim a tick
-// runs it. At least one member takes itself for the owner: the member that ownerAmong prefers of all that are there sees its own description, and no other hides it.
+// Members with other credentials may see more descriptions or fewer, and then several members may
+// take themselves for the owner of one job. The first of them to claim a tick runs it. At least one
+// member takes itself for the owner: the member that ownerAmong prefers of all that are there sees
+// its own description, and no other hides it.
 func (m *membership) readMembers(ctx context.Context, names []string) (refused bool, err error) {
 	slices.Sort(names)
 	members := make([]member, 0, len(names))
@@ -173,7 +187,8 @@ func (m *membership) readMembers(ctx context.Context, names []string) (refused b
 			case errors.Is(err, framework.ErrNoNode):
 				continue
 			case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth):
-				m.report.warn("the description of a member cannot be read, so it gets no jobs", "member", name, "error", err)
+				m.report.warn("the description of a member cannot be read, so it gets no jobs", "member",
+					name, "error", err)
 				refused = refused || errors.Is(err, framework.ErrNoAuth)
 				continue
 			case err != nil:
@@ -205,7 +220,8 @@ func (m *membership) readMember(ctx context.Context, name string) (described mem
 func (m *membership) cachedMember(name string) (member, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i, known := slices.BinarySearchFunc(m.members, name, func(m member, name string) int { return strings.Compare(m.node, name) })
+	i, known := slices.BinarySearchFunc(m.members, name,
+		func(m member, name string) int { return strings.Compare(m.node, name) })
 	if !known || m.outdated {
 		return member{}, false
 	}
@@ -219,9 +235,11 @@ func (m *membership) presentMembers() []member {
 	return m.members
 }
 
-// memberGuard returns the operation that refuses a transaction unless this member is among the members.
+// memberGuard returns the operation that refuses a transaction unless this member is among the
+// members.
 func (m *membership) memberGuard() framework.Op {
-	return primitives.When(framework.CheckOp(m.store.nodes.member(m.name), framework.AnyVersion), func() error { return context.Cause(m.exists) })
+	return primitives.When(framework.CheckOp(m.store.nodes.member(m.name), framework.AnyVersion),
+		func() error { return context.Cause(m.exists) })
 }
 
 // repeatStep repeats a step until ctx ends, after a pause when it has failed.

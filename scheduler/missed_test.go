@@ -66,14 +66,17 @@ func TestTicksOfBothSchedulesAreCountedOnce(t *testing.T) {
 	st := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
 	require.Equal(t, map[Reason]int64{ReasonChanged: 3}, st.Missed)
-	require.Equal(t, []Gap{{From: noon.Add(5 * time.Second), To: noon.Add(25 * time.Second), Count: 3, Reason: ReasonChanged}}, st.publicState("j").Gaps)
+	require.Equal(t, []Gap{{From: noon.Add(5 * time.Second), To: noon.Add(25 * time.Second), Count: 3,
+		Reason: ReasonChanged}}, st.publicState("j").Gaps)
 	require.Equal(t, st.publicState("j").Gaps, st.newGaps)
-	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(24 * time.Hour)}.clone() // the ensemble's clock was set back
+	// the ensemble's clock was set back
+	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(24 * time.Hour)}.clone()
 	st.setSchedule("5-9 * * * * *", "UTC", noon)
 	require.Equal(t, map[Reason]int64{ReasonChanged: 5 * 24 * 60}, st.Missed)
 }
 
-// The latest tick was run ahead of its time, and the schedule changes several times before that time has come.
+// The latest tick was run ahead of its time, and the schedule changes several times before that
+// time has come.
 func TestTicksOfSeveralSchedulesAreCountedOnce(t *testing.T) {
 	st := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
@@ -88,23 +91,27 @@ func TestTicksOfSeveralSchedulesAreCountedOnce(t *testing.T) {
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(31*time.Second))
 	require.Empty(t, st.Replaced, "none of their ticks lies ahead any more")
 
-	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Since: noon.Add(12 * time.Second), Last: noon.Add(30 * time.Second), Fired: 2}.clone()
+	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Since: noon.Add(12 * time.Second),
+		Last: noon.Add(30 * time.Second), Fired: 2}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
-	require.Equal(t, map[Reason]int64{ReasonChanged: 2}, st.Missed, "of 15 and 25: none before the earlier change is due")
+	require.Equal(t, map[Reason]int64{ReasonChanged: 2}, st.Missed,
+		"of 15 and 25: none before the earlier change is due")
 	require.Equal(t, noon.Add(12*time.Second), st.Since)
 
-	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Registered: noon.Add(12 * time.Second), Last: noon.Add(30 * time.Second), Fired: 2}.clone()
+	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Registered: noon.Add(12 * time.Second),
+		Last: noon.Add(30 * time.Second), Fired: 2}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
 	require.Equal(t, map[Reason]int64{ReasonChanged: 2}, st.Missed, "of 15 and 25: none before the registration is due")
 	require.Equal(t, noon.Add(12*time.Second), st.Since)
 }
 
-// A later release, or somebody else, makes the state unreadable while a run goes on: the run ends when it returns, and
-// so does a member that waits for its runs without a bound.
+// A later release, or somebody else, makes the state unreadable while a run goes on: the run ends
+// when it returns, and so does a member that waits for its runs without a bound.
 func TestRunEndsDespiteUnreadableState(t *testing.T) {
 	for _, stored := range []string{`{"v":2}`, `?`} {
 		in(t, func(t *testing.T, w *world) {
-			job := []Job{{Name: "j", Spec: "0 1 * * *", Run: lasting(time.Minute)}, {Name: "other", Spec: "* * * * *", Run: quick}}
+			job := []Job{{Name: "j", Spec: "0 1 * * *", Run: lasting(time.Minute)},
+				{Name: "other", Spec: "* * * * *", Run: quick}}
 			a, other := w.start("a", job, WithDrain(math.MaxInt64)), w.member("other", job)
 			time.Sleep(time.Hour + time.Second)
 			_, err := a.client.Set(t.Context(), testPath+"/jobs/j", []byte(stored), framework.AnyVersion)
@@ -117,7 +124,8 @@ func TestRunEndsDespiteUnreadableState(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, other.Trigger(t.Context(), "other"))
 			synctest.Wait()
-			require.True(t, w.log.all(EventStarted)[len(w.log.all(EventStarted))-1].Run.Manual, "other jobs' changes are followed")
+			require.True(t, w.log.all(EventStarted)[len(w.log.all(EventStarted))-1].Run.Manual,
+				"other jobs' changes are followed")
 			time.Sleep(2 * time.Minute)
 			require.Empty(t, w.claims("j"))
 			a.stop()

@@ -8,7 +8,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Option changes how a scheduler works. Its error, which wraps ErrInvalidOption, is returned by every call.
+// Option changes how a scheduler works. Its error, which wraps ErrInvalidOption, is returned by
+// every call.
 type Option func(*settings) error
 
 // The defaults of a scheduler.
@@ -30,13 +31,17 @@ type settings struct {
 	waitForJobs   bool
 	now           func() time.Time
 	observe       func(Event)
-	maxPause      time.Duration // bounds the dispatcher's wait: clocks may be set, and timers stand still while a machine is suspended
+	// bounds the dispatcher's wait: clocks may be set, and timers stand still while a machine is
+	// suspended
+	maxPause time.Duration
 }
 
-// newSettings applies options to the defaults. Its error is that of the first option that cannot be used.
+// newSettings applies options to the defaults. Its error is that of the first option that cannot be
+// used.
 func newSettings(opts []Option) (settings, error) {
 	return recipe.ApplyOptions(settings{
-		drain: defaultDrain, stuckAfter: defaultStuckAfter, history: defaultHistory, now: time.Now, maxPause: 10 * time.Second,
+		drain: defaultDrain, stuckAfter: defaultStuckAfter, history: defaultHistory, now: time.Now,
+		maxPause: 10 * time.Second,
 	}, opts)
 }
 
@@ -44,8 +49,8 @@ func invalidOption(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidOption}, args...)...)
 }
 
-// WithDrain lets runs go on for d when the scheduler is stopped, before their contexts end. Default 10 s;
-// 0 ends them at once.
+// WithDrain lets runs go on for d when the scheduler is stopped, before their contexts end. Default
+// 10 s; 0 ends them at once.
 func WithDrain(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < 0 {
@@ -56,7 +61,8 @@ func WithDrain(d time.Duration) Option {
 	}
 }
 
-// WithWaitForJobs makes Run wait for the first job, instead of returning ErrNoJobs. Until then it sends no requests.
+// WithWaitForJobs makes Run wait for the first job, instead of returning ErrNoJobs. Until then it
+// sends no requests.
 func WithWaitForJobs() Option {
 	return func(s *settings) error {
 		s.waitForJobs = true
@@ -64,8 +70,9 @@ func WithWaitForJobs() Option {
 	}
 }
 
-// WithStuckAfter sets when a run counts as stuck: its function has not returned although its context ended d ago. Then the scheduler reports the run (EventStuck,
-// RunRecord.Stuck), and a scheduler that is being stopped waits for the run no longer. Default 10 s.
+// WithStuckAfter sets when a run counts as stuck: its function has not returned although its
+// context ended d ago. Then the scheduler reports the run (EventStuck, RunRecord.Stuck), and a
+// scheduler that is being stopped waits for the run no longer. Default 10 s.
 func WithStuckAfter(d time.Duration) Option {
 	return func(s *settings) error {
 		if d <= 0 {
@@ -76,8 +83,9 @@ func WithStuckAfter(d time.Duration) Option {
 	}
 }
 
-// WithHistory keeps the records of the latest n ended runs of each job, 1 to 100. Default 10. Give all members the same n: it is the size of a ring of nodes.
-// If n is lowered later, the nodes above it stay until the job is removed.
+// WithHistory keeps the records of the latest n ended runs of each job, 1 to 100. Default 10. Give
+// all members the same n: it is the size of a ring of nodes. If n is lowered later, the nodes above
+// it stay until the job is removed.
 func WithHistory(n int) Option {
 	return func(s *settings) error {
 		if n < 1 || n > maxHistory {
@@ -88,8 +96,9 @@ func WithHistory(n int) Option {
 	}
 }
 
-// WithMaxConcurrent lets this member run at most n runs at once. Ticks that have to wait start late, as far as
-// their jobs' misfire policies allow. A run that was claimed by a transaction with a lost reply starts at once, also beyond n. Default: no bound.
+// WithMaxConcurrent lets this member run at most n runs at once. Ticks that have to wait start
+// late, as far as their jobs' misfire policies allow. A run that was claimed by a transaction with
+// a lost reply starts at once, also beyond n. Default: no bound.
 func WithMaxConcurrent(n int) Option {
 	return func(s *settings) error {
 		if n < 1 {
@@ -100,8 +109,8 @@ func WithMaxConcurrent(n int) Option {
 	}
 }
 
-// WithLabels describes this member, for jobs that Job.Labels pin to members with certain labels. There may be 64 labels. Names and values have at
-// most 256 bytes each.
+// WithLabels describes this member, for jobs that Job.Labels pin to members with certain labels.
+// There may be 64 labels. Names and values have at most 256 bytes each.
 func WithLabels(labels map[string]string) Option {
 	return func(s *settings) error {
 		if err := validLabels(labels); err != nil {
@@ -112,8 +121,8 @@ func WithLabels(labels map[string]string) Option {
 	}
 }
 
-// WithNow makes the scheduler read the time of day from now. Default time.Now. It is for tests of clocks
-// that go wrong.
+// WithNow makes the scheduler read the time of day from now. Default time.Now. It is for tests of
+// clocks that go wrong.
 func WithNow(now func() time.Time) Option {
 	return func(s *settings) error {
 		if now == nil {
@@ -124,8 +133,9 @@ func WithNow(now func() time.Time) Option {
 	}
 }
 
-// WithObserver calls observe with each Event, from the goroutines in which the events happen, several at once. observe must be quick, since it delays
-// these goroutines. It may call the scheduler's methods.
+// WithObserver calls observe with each Event, from the goroutines in which the events happen,
+// several at once. observe must be quick, since it delays these goroutines. It may call the
+// scheduler's methods.
 func WithObserver(observe func(Event)) Option {
 	return func(s *settings) error {
 		if observe == nil {

@@ -12,9 +12,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// ownedJob is a job that belongs to this member at present. A check of it reads the state, plans, and does what the plan says: it
-// claims a run and starts it, or records what is missed. Every write is guarded by the state's version, and by the term or the
-// member's node. One goroutine at a time checks it.
+// ownedJob is a job that belongs to this member at present. A check of it reads the state, plans,
+// and does what the plan says: it claims a run and starts it, or records what is missed. Every
+// write is guarded by the state's version, and by the term or the member's node. One goroutine at a
+// time checks it.
 type ownedJob struct {
 	*ownership
 	job        *job
@@ -43,22 +44,27 @@ type ownership struct {
 	runner  *runner
 	clock   *tickClock
 	session *framework.Session
-	member  string            // this member's node
-	ctx     context.Context   // done when no check may start a run or a write any more; requests use the session's context, so that the outcome of a transaction becomes known
+	member  string // this member's node
+	// done when no check may start a run or a write any more; requests use the session's context,
+	// so that the outcome of a transaction becomes known
+	ctx     context.Context
 	watches *background.Tasks // the goroutines of watchClaim
 
-	guard   func(*job) (framework.Op, bool) // refuses a transaction unless the job belongs to this member; false if it does not
-	recheck func(job string)                // another member has changed the state
-	removed func(*job)                      // the job is gone
+	// refuses a transaction unless the job belongs to this member; false if it does not
+	guard   func(*job) (framework.Op, bool)
+	recheck func(job string) // another member has changed the state
+	removed func(*job)       // the job is gone
 }
 
 func newOwnedJob(o *ownership, j *job) *ownedJob {
 	return &ownedJob{ownership: o, job: j, cache: newStateCache(o.store.nodes.job(j.Name)), lateReason: ReasonNoLeader}
 }
 
-// checkJob checks the job: it claims a due run and starts it, or records missed ticks and lost runs. It returns when to check again, or the zero time if only a
-// change of the state leads to the next check, and whether the job waits for a slot. stale says that another member may have changed the state. mayTakeSlot says
-// that a run may take a free slot. An error is reported and leads to another check; it does not affect other jobs.
+// checkJob checks the job: it claims a due run and starts it, or records missed ticks and lost
+// runs. It returns when to check again, or the zero time if only a change of the state leads to the
+// next check, and whether the job waits for a slot. stale says that another member may have changed
+// the state. mayTakeSlot says that a run may take a free slot. An error is reported and leads to
+// another check; it does not affect other jobs.
 func (o *ownedJob) checkJob(stale, mayTakeSlot bool) (next time.Time, waits bool) {
 	if !o.jobs.keepRuns(o.job.local) {
 		return time.Time{}, false // this member has dropped the job
@@ -98,8 +104,9 @@ func (o *ownedJob) retryTime(err error) time.Time {
 	return o.clock.now().Add(o.retryPause)
 }
 
-// planAndAct reads the state, makes a plan and executes it. again asks for another try behind a sync, since the server may lag behind or the outcome of a
-// transaction is unknown. synced says that this try is behind a sync.
+// planAndAct reads the state, makes a plan and executes it. again asks for another try behind a
+// sync, since the server may lag behind or the outcome of a transaction is unknown. synced says
+// that this try is behind a sync.
 func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 	state, err := o.cache.readState(o.session.Context(), o.session)
 	switch {
@@ -119,7 +126,8 @@ func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 	switch {
 	case o.ctx.Err() != nil:
 		return false, nil
-	case o.job.removedBy(state), state.Generation < o.job.generation.Load(): // in the latter case an operator has deleted the node
+	case o.job.removedBy(state), state.Generation < o.job.generation.Load():
+		// in the latter case an operator has deleted the node
 		o.removed(o.job)
 		return false, nil
 	}
@@ -151,8 +159,9 @@ func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 	return o.saveMissed(p, marked)
 }
 
-// adoptRuns starts runs that this member has claimed by a transaction with a lost reply. A definition adopts the runs
-// of its own registration, also if the job was removed since; such runs then end like others.
+// adoptRuns starts runs that this member has claimed by a transaction with a lost reply. A
+// definition adopts the runs of its own registration, also if the job was removed since; such runs
+// then end like others.
 func (o *ownedJob) adoptRuns(state jobState) error {
 	for _, r := range state.Running {
 		if r.Member != o.member || r.Generation != o.job.generation.Load() || o.job.local.findRun(r) != nil {
@@ -182,9 +191,11 @@ func (o *ownedJob) startRun(r storedRun, token int64) {
 // fewRuns are as many claims as are looked up one by one.
 const fewRuns = 5
 
-// lostRuns returns the runs without a claim. It watches the claims of other members' runs, so that their end leads to a check.
+// lostRuns returns the runs without a claim. It watches the claims of other members' runs, so that
+// their end leads to a check.
 func (o *ownedJob) lostRuns(state jobState) (lost []int64, err error) {
-	others := slices.DeleteFunc(slices.Clone(state.Running), func(r storedRun) bool { return o.job.local.findRun(r) != nil || o.isWatched(r.Number) })
+	others := slices.DeleteFunc(slices.Clone(state.Running),
+		func(r storedRun) bool { return o.job.local.findRun(r) != nil || o.isWatched(r.Number) })
 	if o.children = nil; len(others) > fewRuns { // a member may have died with thousands
 		names, _, err := o.session.Children(o.session.Context(), o.cache.node)
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
@@ -244,8 +255,8 @@ func (o *ownedJob) setWatched(number int64, watched bool) {
 	}
 }
 
-// endReplacedRuns ends the runs that are to make room for the next. It marks those of other members in the plan's state, and reports
-// whether there are any.
+// endReplacedRuns ends the runs that are to make room for the next. It marks those of other members
+// in the plan's state, and reports whether there are any.
 func (o *ownedJob) endReplacedRuns(p *plan) (marked bool) {
 	for _, number := range p.toReplace {
 		r := &p.state.Running[p.state.indexOfRun(number)]
@@ -260,11 +271,12 @@ func (o *ownedJob) endReplacedRuns(p *plan) (marked bool) {
 	return marked
 }
 
-// claimRun claims the planned run and starts it: one transaction moves the state on and creates the claim. If the reply is lost,
-// the next try behind a sync adopts the run.
+// claimRun claims the planned run and starts it: one transaction moves the state on and creates the
+// claim. If the reply is lost, the next try behind a sync adopts the run.
 func (o *ownedJob) claimRun(p plan) (again bool, err error) {
 	r := p.start
-	r.Runner, r.Member, r.Started = o.store.client.Config().Identity, o.member, o.report.now().UTC().Truncate(time.Millisecond)
+	r.Runner, r.Member, r.Started = o.store.client.Config().Identity, o.member,
+		o.report.now().UTC().Truncate(time.Millisecond)
 	p.state.Running[p.state.indexOfRun(r.Number)] = *r
 	claim := framework.CreateOp(o.store.nodes.claim(o.job.Name, r.Number), []byte(r.Runner), framework.Ephemeral)
 	st, err := o.writePlan(p, tolerantOp{op: claim})
@@ -276,7 +288,8 @@ func (o *ownedJob) claimRun(p plan) (again bool, err error) {
 	return false, nil
 }
 
-// saveMissed records missed ticks and lost runs, and announces to other members that their marked runs must end.
+// saveMissed records missed ticks and lost runs, and announces to other members that their marked
+// runs must end.
 func (o *ownedJob) saveMissed(p plan, marked bool) (again bool, err error) {
 	var more []tolerantOp
 	if marked {
@@ -304,7 +317,8 @@ func (o *ownedJob) writePlan(p plan, ops ...tolerantOp) (framework.Stat, error) 
 		return framework.Stat{}, errNotOwner
 	}
 	requested := time.Now()
-	st, err := o.cache.writeState(o.session.Context(), o.session, p.state, []tolerantOp{{op: guard}}, append(ops, past...))
+	st, err := o.cache.writeState(o.session.Context(), o.session, p.state, []tolerantOp{{op: guard}},
+		append(ops, past...))
 	if err != nil {
 		return st, err
 	}
@@ -316,8 +330,9 @@ func (o *ownedJob) writePlan(p plan, ops ...tolerantOp) (framework.Stat, error) 
 // errNotOwner says that the job does not belong to this member any more.
 var errNotOwner = errors.New("the job belongs to another member")
 
-// retryAfterRefusal decides whether to plan again after a transaction that was refused or has an unknown outcome. If the guard was refused, the check
-// ends. If another write has changed the state, the check goes on with the stored state.
+// retryAfterRefusal decides whether to plan again after a transaction that was refused or has an
+// unknown outcome. If the guard was refused, the check ends. If another write has changed the
+// state, the check goes on with the stored state.
 func retryAfterRefusal(err error) (again bool, _ error) {
 	var tx *framework.TxError
 	switch {

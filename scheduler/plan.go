@@ -14,8 +14,9 @@ type planInput struct {
 	lost       []int64 // the runs of members that are gone
 }
 
-// plan is what a check of a job has to do: a state to write, and perhaps a run to start. It depends on the definition, the state and the input alone, so
-// that members with the same definition make the same plan.
+// plan is what a check of a job has to do: a state to write, and perhaps a run to start. It depends
+// on the definition, the state and the input alone, so that members with the same definition make
+// the same plan.
 type plan struct {
 	job      *job
 	schedule Schedule
@@ -75,7 +76,8 @@ func (p *plan) markLost(number int64) {
 	p.state.recordEnd(r)
 	switch {
 	case p.job.Guarantee == AtLeastOnce && r.Reruns < MaxReruns:
-		p.state.addRequested(pendingRun{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, Reruns: r.Reruns + 1, Request: r.Request})
+		p.state.addRequested(pendingRun{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, Reruns: r.Reruns + 1,
+			Request: r.Request})
 	case !r.Manual:
 		p.state.Fired--
 		p.recordMiss(Gap{From: r.Tick, To: r.Tick, Count: 1, Reason: ReasonRunnerLost})
@@ -93,15 +95,16 @@ func (p *plan) isOccupied() bool {
 // isHeldBack reports whether the job's MinHold keeps the next run from starting yet.
 func (p *plan) isHeldBack() bool { return p.input.now.Before(p.state.HoldUntil) }
 
-// boundHold shortens a hold that ends too late, since the ensemble's clock was set back or MinHold was lowered.
+// boundHold shortens a hold that ends too late, since the ensemble's clock was set back or MinHold
+// was lowered.
 func (p *plan) boundHold() {
 	if latest := p.input.now.Add(p.job.MinHold); p.state.HoldUntil.After(latest.Add(MaxAhead)) {
 		p.state.HoldUntil, p.holdShortened = latest.UTC().Truncate(time.Millisecond), true
 	}
 }
 
-// startRepeat starts a run that must be repeated, before all others. It is not a new run, so MinHold does not
-// delay it.
+// startRepeat starts a run that must be repeated, before all others. It is not a new run, so
+// MinHold does not delay it.
 func (p *plan) startRepeat() {
 	if i := p.firstRepeat(); i >= 0 && !p.isOccupied() {
 		p.addRun(p.state.Pending[i])
@@ -109,10 +112,12 @@ func (p *plan) startRepeat() {
 	}
 }
 
-// firstRepeat is the index of the first run among Pending that must be repeated, or -1. A pause keeps back the runs of ticks, but not runs that were
-// asked for with Trigger, since Trigger runs a paused job on purpose.
+// firstRepeat is the index of the first run among Pending that must be repeated, or -1. A pause
+// keeps back the runs of ticks, but not runs that were asked for with Trigger, since Trigger runs a
+// paused job on purpose.
 func (p *plan) firstRepeat() int {
-	return slices.IndexFunc(p.state.Pending, func(w pendingRun) bool { return w.Attempt > 1 && (w.Manual || p.state.Paused.IsZero()) })
+	return slices.IndexFunc(p.state.Pending,
+		func(w pendingRun) bool { return w.Attempt > 1 && (w.Manual || p.state.Paused.IsZero()) })
 }
 
 // startRequested starts the first run that was asked for with Trigger.
@@ -123,14 +128,16 @@ func (p *plan) startRequested() {
 	}
 }
 
-// firstRequested is the index of the first run among Pending that was asked for with Trigger, or -1.
+// firstRequested is the index of the first run among Pending that was asked for with Trigger, or
+// -1.
 func (p *plan) firstRequested() int {
 	return slices.IndexFunc(p.state.Pending, func(w pendingRun) bool { return w.Attempt == 1 })
 }
 
-// requestGoesFirst reports whether the first requested run goes before the next tick. It does if a tick has come since the request: otherwise a job that is busy
-// from tick to tick would keep it waiting. It also does if the request lies in the future, since the ensemble's clock was set back: otherwise it would keep all later
-// requests waiting.
+// requestGoesFirst reports whether the first requested run goes before the next tick. It does if a
+// tick has come since the request: otherwise a job that is busy from tick to tick would keep it
+// waiting. It also does if the request lies in the future, since the ensemble's clock was set back:
+// otherwise it would keep all later requests waiting.
 func (p *plan) requestGoesFirst() bool {
 	i := p.firstRequested()
 	if i < 0 {
@@ -164,8 +171,8 @@ func (p *plan) blockingReason() Reason {
 	return ReasonHeld
 }
 
-// findDue finds the ticks that are due and neither run nor missed yet. Only the latest may still be delayed by its jitter,
-// since no delay goes beyond the next tick.
+// findDue finds the ticks that are due and neither run nor missed yet. Only the latest may still be
+// delayed by its jitter, since no delay goes beyond the next tick.
 func (p *plan) findDue() dueTicks {
 	since := p.state.ticksSeenUntil()
 	d := p.schedule.findDueTicks(since, p.input.now)
@@ -191,7 +198,8 @@ func (p *plan) fireTick(d dueTicks) {
 	p.beginTickRun(d.latest)
 }
 
-// replaceRunning ends runs to make room for the latest tick. The tick stays due until they have ended.
+// replaceRunning ends runs to make room for the latest tick. The tick stays due until they have
+// ended.
 func (p *plan) replaceRunning(d dueTicks) {
 	if p.isTooLate(d.latest) {
 		p.missAll(d.asGap(ReasonOverlap))
@@ -226,14 +234,17 @@ func (p *plan) maxLateness(tick time.Time) time.Duration {
 	return min(max(next.Sub(tick), OnTime), maxDefaultDeadline)
 }
 
-// dropExpired records the ticks that are later than the Deadline allows as missed, and returns the others.
+// dropExpired records the ticks that are later than the Deadline allows as missed, and returns the
+// others.
 func (p *plan) dropExpired(d dueTicks, why Reason) dueTicks {
 	limit := p.job.Deadline
 	if limit == 0 {
 		limit = OnTime
 	}
-	old := p.schedule.findDueTicks(p.state.ticksSeenUntil(), p.input.now.Add(-limit).Add(-p.job.Jitter-time.Nanosecond)) // not in one sum, which may overflow
-	if p.job.Deadline == 0 && old.count > 0 && !p.isTooLate(old.latest) {                                                // of ticks that are older than OnTime, only the latest may be young enough
+	// not in one sum, which may overflow
+	old := p.schedule.findDueTicks(p.state.ticksSeenUntil(), p.input.now.Add(-limit).Add(-p.job.Jitter-time.Nanosecond))
+	if p.job.Deadline == 0 && old.count > 0 && !p.isTooLate(old.latest) {
+		// of ticks that are older than OnTime, only the latest may be young enough
 		old = p.schedule.findDueTicks(p.state.ticksSeenUntil(), old.latest.Add(-time.Second))
 	}
 	if old.count == 0 {
@@ -294,7 +305,8 @@ func (p *plan) startTime(tick time.Time) time.Time {
 	return tick.Add(p.job.jitterOf(p.schedule, tick))
 }
 
-// jitterOf is a tick's jitter, in whole milliseconds: the same in all members, and not beyond the next tick.
+// jitterOf is a tick's jitter, in whole milliseconds: the same in all members, and not beyond the
+// next tick.
 func (j *job) jitterOf(schedule Schedule, tick time.Time) time.Duration {
 	most := j.Jitter
 	if most < time.Millisecond {
@@ -309,8 +321,9 @@ func (j *job) jitterOf(schedule Schedule, tick time.Time) time.Duration {
 	return time.Duration(mixBits(h.Sum64())%uint64(most/time.Millisecond)) * time.Millisecond
 }
 
-// nextWake returns when the job should be checked again if nothing changes before: at the next tick, or for waiting runs at once or at the
-// end of the hold. tickAt is the start of the next tick alone.
+// nextWake returns when the job should be checked again if nothing changes before: at the next
+// tick, or for waiting runs at once or at the end of the hold. tickAt is the start of the next tick
+// alone.
 func (p *plan) nextWake() (wakeAt, tickAt time.Time) {
 	late := false // a tick is due, and waits until it can be run
 	if p.state.Paused.IsZero() {
@@ -336,8 +349,8 @@ func (p *plan) nextWake() (wakeAt, tickAt time.Time) {
 	return wakeAt, tickAt
 }
 
-// mixBits spreads a hash over all bits, since FNV's highest bits hardly depend on the last bytes. It is the finalizer
-// of MurmurHash3.
+// mixBits spreads a hash over all bits, since FNV's highest bits hardly depend on the last bytes.
+// It is the finalizer of MurmurHash3.
 func mixBits(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

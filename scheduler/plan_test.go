@@ -28,7 +28,8 @@ func gap(from, to, count int, why Reason) Gap {
 	return Gap{From: minute(float64(from)), To: minute(float64(to)), Count: int64(count), Reason: why}
 }
 
-// TestHoldEndsAfterTheClockWasSetBack plans after a run that was started by a clock that was an hour and more ahead.
+// TestHoldEndsAfterTheClockWasSetBack plans after a run that was started by a clock that was an
+// hour and more ahead.
 func TestHoldEndsAfterTheClockWasSetBack(t *testing.T) {
 	j := planned(t, func(j *Job) { j.MinHold = time.Minute })
 	st := jobState{Last: minute(-10), HoldUntil: minute(90)}
@@ -40,10 +41,12 @@ func TestHoldEndsAfterTheClockWasSetBack(t *testing.T) {
 	require.True(t, p.isEmpty(), "another member's clock may be that far ahead")
 }
 
-// TestRequestOfAClockThatWasSetBackGoesFirst: until that time comes again, a job that is busy from tick to tick would keep it and all behind it waiting.
+// TestRequestOfAClockThatWasSetBackGoesFirst: until that time comes again, a job that is busy from
+// tick to tick would keep it and all behind it waiting.
 func TestRequestOfAClockThatWasSetBackGoesFirst(t *testing.T) {
 	j := planned(t, nil)
-	st := jobState{Last: noon, Pending: []pendingRun{{Tick: minute(75), Manual: true, Attempt: 1}, {Tick: noon, Manual: true, Attempt: 1}}}
+	st := jobState{Last: noon,
+		Pending: []pendingRun{{Tick: minute(75), Manual: true, Attempt: 1}, {Tick: noon, Manual: true, Attempt: 1}}}
 	p := j.plan(st, j.schedule, planInput{now: minute(1), lateReason: ReasonNoLeader})
 	require.NotNil(t, p.start)
 	require.True(t, p.start.Manual)
@@ -84,63 +87,83 @@ func TestPlans(t *testing.T) {
 		"nothing is due":                         {state: last(), now: 0.99, wake: 1},
 		"a tick is due":                          {state: last(), now: 1, tick: 1, wake: 2},
 		"the clock was set back":                 {state: last(), now: -50, wake: 1},
-		"no tick before the schedule changed":    {state: jobState{Last: noon, Since: minute(3.5)}, now: 4, tick: 4, wake: 5},
+		"no tick before the schedule changed": {state: jobState{Last: noon, Since: minute(3.5)}, now: 4,
+			tick: 4, wake: 5},
 
-		"the latest of a gap": {state: last(), now: 10, tick: 10, missed: []Gap{gap(1, 9, 9, ReasonNoLeader)}, wake: 11},
-		"all are too old":     {state: last(), now: 2.51, missed: []Gap{gap(1, 2, 2, ReasonNoLeader)}, wake: 3},
-		"young enough":        {state: last(), now: 1.5, tick: 1, wake: 2},
-		"skip, on time":       {job: func(j *Job) { j.Misfire = MisfireSkip }, state: last(), now: 1.05, tick: 1, wake: 2},
+		"the latest of a gap": {state: last(), now: 10, tick: 10, missed: []Gap{gap(1, 9, 9, ReasonNoLeader)},
+			wake: 11},
+		"all are too old": {state: last(), now: 2.51, missed: []Gap{gap(1, 2, 2, ReasonNoLeader)}, wake: 3},
+		"young enough":    {state: last(), now: 1.5, tick: 1, wake: 2},
+		"skip, on time":   {job: func(j *Job) { j.Misfire = MisfireSkip }, state: last(), now: 1.05, tick: 1, wake: 2},
 		"skip, late": {job: func(j *Job) { j.Misfire = MisfireSkip }, state: last(), now: 2.1,
 			missed: []Gap{gap(1, 2, 2, ReasonNoLeader)}, wake: 3},
 		"all, the oldest first": {job: all, state: last(), now: 4, tick: 1, wake: 5},
 		"all, beyond the deadline": {job: all, state: last(), now: 8.5, tick: 4,
 			missed: []Gap{gap(1, 3, 3, ReasonNoLeader)}, wake: 9},
-		"all, beside each other":   {job: func(j *Job) { all(j); j.Overlap = OverlapAllow }, state: last(going(1)...), now: 4, tick: 1, wake: 4},
+		"all, beside each other": {job: func(j *Job) { all(j); j.Overlap = OverlapAllow }, state: last(going(1)...),
+			now: 4, tick: 1, wake: 4},
 		"all, one after the other": {job: all, state: last(going(1)...), now: 4, wake: 5},
 		"all, waiting for too long": {job: all, state: last(going(1)...), now: 7,
 			missed: []Gap{gap(1, 1, 1, ReasonOverlap)}, wake: 8},
 
 		"forbid": {state: last(going(1)...), now: 2, missed: []Gap{gap(1, 2, 2, ReasonOverlap)}, wake: 3},
 		"allow":  {job: func(j *Job) { j.Overlap = OverlapAllow }, state: last(going(1)...), now: 1, tick: 1, wake: 2},
-		"replace": {job: func(j *Job) { j.Overlap = OverlapReplace }, state: last(going(1)...), now: 2.1, yield: []int64{1},
+		"replace": {job: func(j *Job) { j.Overlap = OverlapReplace }, state: last(going(1)...), now: 2.1,
+			yield:  []int64{1},
 			missed: []Gap{gap(1, 1, 1, ReasonOverlap)}, wake: 3},
 		"replace, too late": {job: func(j *Job) { j.Overlap = OverlapReplace }, state: last(going(1)...), now: 1.8,
 			missed: []Gap{gap(1, 1, 1, ReasonOverlap)}, wake: 2},
-		"held":      {state: jobState{Last: noon, HoldUntil: minute(1.5)}, now: 1, missed: []Gap{gap(1, 1, 1, ReasonHeld)}, wake: 2},
+		"held": {state: jobState{Last: noon, HoldUntil: minute(1.5)}, now: 1,
+			missed: []Gap{gap(1, 1, 1, ReasonHeld)}, wake: 2},
 		"held, all": {job: all, state: jobState{Last: noon, HoldUntil: minute(1.5)}, now: 1, wake: 1.5},
 
 		"the runner was lost, nothing due": {state: last(going(1)...), now: 0, lost: []int64{1},
 			missed: []Gap{gap(0, 0, 1, ReasonRunnerLost)}, wake: 1},
 		"the runner was lost": {state: last(going(1)...), now: 1, lost: []int64{1}, tick: 1,
 			missed: []Gap{gap(0, 0, 1, ReasonRunnerLost)}, wake: 2},
-		"one of two runners was lost": {job: func(j *Job) { j.Overlap = OverlapAllow }, state: last(going(1, 2)...), now: 0.5, lost: []int64{2},
+		"one of two runners was lost": {job: func(j *Job) { j.Overlap = OverlapAllow }, state: last(going(1, 2)...),
+			now: 0.5, lost: []int64{2},
 			missed: []Gap{gap(0, 0, 1, ReasonRunnerLost)}, wake: 1},
-		"again": {job: func(j *Job) { j.Guarantee = AtLeastOnce }, state: last(going(1)...), now: 0.5, lost: []int64{1}, tick: 0, again: 2, wake: 1},
-		"again, before the next": {job: func(j *Job) { j.Guarantee = AtLeastOnce }, state: last(going(1)...), now: 1, lost: []int64{1},
+		"again": {job: func(j *Job) { j.Guarantee = AtLeastOnce }, state: last(going(1)...), now: 0.5, lost: []int64{1},
+			tick: 0, again: 2, wake: 1},
+		"again, before the next": {job: func(j *Job) { j.Guarantee = AtLeastOnce }, state: last(going(1)...), now: 1,
+			lost: []int64{1},
 			tick: 0, again: 2, wake: 2},
 		"again no more": {job: func(j *Job) { j.Guarantee = AtLeastOnce },
-			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Attempt: MaxReruns + 1}, Reruns: MaxReruns}), now: 0.5, lost: []int64{1},
+			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Attempt: MaxReruns + 1},
+				Reruns: MaxReruns}), now: 0.5, lost: []int64{1},
 			missed: []Gap{gap(0, 0, 1, ReasonRunnerLost)}, wake: 1},
 
 		"retries are no reruns": {job: func(j *Job) { j.Guarantee = AtLeastOnce },
-			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Attempt: 500}, Reruns: MaxReruns - 1}), now: 0.5, lost: []int64{1}, again: 501, wake: 1},
+			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Attempt: 500}, Reruns: MaxReruns - 1}),
+			now:   0.5, lost: []int64{1}, again: 501, wake: 1},
 		"again, though held": {job: func(j *Job) { j.Guarantee, j.MinHold = AtLeastOnce, time.Hour },
-			state: jobState{Last: noon, HoldUntil: minute(60), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}, now: 0.5, again: 2, wake: 1},
+			state: jobState{Last: noon, HoldUntil: minute(60), Pending: []pendingRun{{Tick: noon, Attempt: 2}}},
+			now:   0.5, again: 2, wake: 1},
 		"again, while the former run goes on": {job: func(j *Job) { j.Guarantee = AtLeastOnce },
-			state: jobState{Last: noon, Running: going(1), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}, now: 0.5, wake: 1},
-		"not again while paused": {state: jobState{Last: noon, Paused: minute(0.1), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}, now: 0.5},
+			state: jobState{Last: noon, Running: going(1), Pending: []pendingRun{{Tick: noon, Attempt: 2}}},
+			now:   0.5, wake: 1},
+		"not again while paused": {state: jobState{Last: noon, Paused: minute(0.1),
+			Pending: []pendingRun{{Tick: noon, Attempt: 2}}}, now: 0.5},
 		"paused, asked for behind one that is to be repeated": {state: jobState{Last: noon, Paused: minute(0.1),
-			Pending: []pendingRun{{Tick: noon, Attempt: 2}, {Tick: minute(0.2), Manual: true, Attempt: 1}}}, now: 0.5, tick: 0.2},
-		"asked for before the latest tick": {job: all, state: jobState{Last: minute(1), Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
-			now: 2, tick: 0.5, wake: 3},
+			Pending: []pendingRun{{Tick: noon, Attempt: 2}, {Tick: minute(0.2), Manual: true, Attempt: 1}}},
+			now: 0.5, tick: 0.2},
+		"asked for before the latest tick": {job: all,
+			state: jobState{Last: minute(1), Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
+			now:   2, tick: 0.5, wake: 3},
 		"what was asked for is not replaced by an earlier tick": {job: func(j *Job) { j.Overlap = OverlapReplace },
-			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Manual: true, Attempt: 1, Started: minute(1.1)}}), now: 1.2, wake: 2},
+			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Manual: true, Attempt: 1,
+				Started: minute(1.1)}}), now: 1.2, wake: 2},
 		"but by a later one": {job: func(j *Job) { j.Overlap = OverlapReplace },
-			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Manual: true, Attempt: 1, Started: minute(0.9)}}), now: 1.2, yield: []int64{1}, wake: 2},
-		"it may start at the end of the hold": {state: jobState{Last: noon, HoldUntil: minute(1)}, now: 1, tick: 1, wake: 2},
-		"paused":                              {state: jobState{Last: noon, Paused: minute(1)}, now: 10},
-		"paused and triggered":                {state: jobState{Last: noon, Paused: minute(1), Pending: []pendingRun{{Tick: minute(9), Manual: true, Attempt: 1}}}, now: 10, tick: 9},
-		"triggered":                           {state: jobState{Last: noon, Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}}, now: 0.7, tick: 0.5, wake: 1},
+			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Manual: true, Attempt: 1,
+				Started: minute(0.9)}}), now: 1.2, yield: []int64{1}, wake: 2},
+		"it may start at the end of the hold": {state: jobState{Last: noon, HoldUntil: minute(1)}, now: 1,
+			tick: 1, wake: 2},
+		"paused": {state: jobState{Last: noon, Paused: minute(1)}, now: 10},
+		"paused and triggered": {state: jobState{Last: noon, Paused: minute(1),
+			Pending: []pendingRun{{Tick: minute(9), Manual: true, Attempt: 1}}}, now: 10, tick: 9},
+		"triggered": {state: jobState{Last: noon, Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
+			now: 0.7, tick: 0.5, wake: 1},
 		"the tick goes before what was triggered": {state: jobState{Last: noon, Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
 			now: 1, tick: 1, wake: 2},
 		"triggered while it runs": {state: jobState{Last: noon, Running: going(1), Pending: []pendingRun{{Manual: true, Attempt: 1}}}, now: 0.5, wake: 1},

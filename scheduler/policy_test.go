@@ -91,7 +91,8 @@ func TestAStoppedRunOfAtLeastOnceIsHandedOver(t *testing.T) {
 func TestAllMissedTicksWithinTheDeadlineAreRunInOrder(t *testing.T) {
 	for _, overlap := range []Overlap{OverlapForbid, OverlapAllow} {
 		in(t, func(t *testing.T, w *world) {
-			job := one(Job{Misfire: MisfireAll, Deadline: 5 * time.Minute, Overlap: overlap, Run: lasting(10 * time.Second)})
+			job := one(Job{Misfire: MisfireAll, Deadline: 5 * time.Minute, Overlap: overlap,
+				Run: lasting(10 * time.Second)})
 			a := w.start("a", job)
 			a.stop()
 			require.NoError(t, <-a.done)
@@ -102,11 +103,13 @@ func TestAllMissedTicksWithinTheDeadlineAreRunInOrder(t *testing.T) {
 			if overlap == OverlapAllow { // claimed in order, and started together
 				slices.Sort(ticks)
 			}
-			require.Equal(t, []string{"00:06:00", "00:07:00", "00:08:00", "00:09:00", "00:10:00", "00:11:00", "00:12:00"}, ticks)
+			require.Equal(t, []string{"00:06:00", "00:07:00", "00:08:00", "00:09:00", "00:10:00", "00:11:00",
+				"00:12:00"}, ticks)
 			st := w.requireBalanced("j", "* * * * *")
 			require.Equal(t, map[Reason]int64{ReasonNoLeader: 5}, st.Missed)
 			second := w.log.all(EventStarted)[1].when
-			require.Equal(t, overlap == OverlapForbid, second.After(w.log.all(EventFinished)[0].when) || second.Equal(w.log.all(EventFinished)[0].when))
+			require.Equal(t, overlap == OverlapForbid, second.After(w.log.all(EventFinished)[0].when) ||
+				second.Equal(w.log.all(EventFinished)[0].when))
 		})
 	}
 }
@@ -118,7 +121,8 @@ func TestTicksRunBesideEachOther(t *testing.T) {
 		require.Len(t, w.state("j").Running, 3)
 		require.Len(t, w.claims("j"), 3)
 		time.Sleep(90 * time.Second)
-		require.Equal(t, []string{"00:01:00 1 succeeded", "00:02:00 1 succeeded", "00:03:00 1 ", "00:04:00 1 "}, a.outcomes(t, "j"))
+		require.Equal(t, []string{"00:01:00 1 succeeded", "00:02:00 1 succeeded", "00:03:00 1 ", "00:04:00 1 "},
+			a.outcomes(t, "j"))
 		require.Empty(t, w.requireBalanced("j", "* * * * *").Missed)
 	})
 }
@@ -171,22 +175,24 @@ func TestFailedRunsAreRetried(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var when []time.Duration
 		var began time.Time
-		a := w.start("a", one(Job{Spec: "0 * * * *", Retries: 3, Backoff: 10 * time.Second, Run: func(_ context.Context, r Run) error {
-			if r.Attempt == 1 {
-				began = time.Now()
-			}
-			when = append(when, time.Since(began))
-			switch {
-			case r.Tick.Hour() == 1 && r.Attempt == 3:
-				return nil
-			case r.Attempt == 2:
-				panic("once")
-			}
-			return errors.New("not yet")
-		}}))
+		a := w.start("a", one(Job{Spec: "0 * * * *", Retries: 3, Backoff: 10 * time.Second,
+			Run: func(_ context.Context, r Run) error {
+				if r.Attempt == 1 {
+					began = time.Now()
+				}
+				when = append(when, time.Since(began))
+				switch {
+				case r.Tick.Hour() == 1 && r.Attempt == 3:
+					return nil
+				case r.Attempt == 2:
+					panic("once")
+				}
+				return errors.New("not yet")
+			}}))
 		time.Sleep(2*time.Hour + 10*time.Minute)
 		synctest.Wait()
-		require.Equal(t, []time.Duration{0, 10 * time.Second, 30 * time.Second, 0, 10 * time.Second, 30 * time.Second, 70 * time.Second}, when)
+		require.Equal(t, []time.Duration{0, 10 * time.Second, 30 * time.Second, 0, 10 * time.Second, 30 * time.Second,
+			70 * time.Second}, when)
 		require.Equal(t, []string{"01:00:00 3 succeeded", "02:00:00 4 failed"}, a.outcomes(t, "j"))
 		require.Len(t, w.log.all(EventRetrying), 5)
 		require.EqualValues(t, 1, w.state("j").Failures)
@@ -195,7 +201,8 @@ func TestFailedRunsAreRetried(t *testing.T) {
 
 func TestAStoppedSchedulerRetriesNoMore(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", one(Job{Retries: 1000, Backoff: time.Hour, Run: func(context.Context, Run) error { return errors.New("no") }}))
+		a := w.start("a", one(Job{Retries: 1000, Backoff: time.Hour,
+			Run: func(context.Context, Run) error { return errors.New("no") }}))
 		time.Sleep(61 * time.Second)
 		stopped := time.Now()
 		a.stop()
@@ -207,11 +214,12 @@ func TestAStoppedSchedulerRetriesNoMore(t *testing.T) {
 
 func TestEachAttemptHasItsTimeout(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", one(Job{Spec: "0 * * * *", Timeout: time.Minute, Retries: 1, Run: func(ctx context.Context, r Run) error {
-			<-ctx.Done()
-			require.ErrorIs(t, context.Cause(ctx), ErrTimeout)
-			return ctx.Err()
-		}}))
+		a := w.start("a", one(Job{Spec: "0 * * * *", Timeout: time.Minute, Retries: 1,
+			Run: func(ctx context.Context, r Run) error {
+				<-ctx.Done()
+				require.ErrorIs(t, context.Cause(ctx), ErrTimeout)
+				return ctx.Err()
+			}}))
 		time.Sleep(time.Hour + 3*time.Minute)
 		require.Equal(t, []string{"01:00:00 2 timed out"}, a.outcomes(t, "j"))
 		st := w.state("j")
@@ -249,11 +257,12 @@ func TestAMemberRunsSoManyAtOnce(t *testing.T) {
 		}
 		var all []Job
 		for i := range 10 {
-			all = append(all, Job{Name: fmt.Sprint("j", i), Spec: "0 * * * *", Deadline: 10 * time.Minute, Run: func(ctx context.Context, r Run) error {
-				count(1)
-				defer count(-1)
-				return lasting(3*time.Minute)(ctx, r)
-			}})
+			all = append(all, Job{Name: fmt.Sprint("j", i), Spec: "0 * * * *", Deadline: 10 * time.Minute,
+				Run: func(ctx context.Context, r Run) error {
+					count(1)
+					defer count(-1)
+					return lasting(3*time.Minute)(ctx, r)
+				}})
 		}
 		w.start("a", all, WithMaxConcurrent(2))
 		time.Sleep(time.Hour + 30*time.Minute)

@@ -15,8 +15,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestClaimChecksVersionOfStateRead: a member that hears late that its jobs belong to another one claims a tick that the other has
-// run already. It still is a member, and the claim is free again: what refuses it is the version of the job's state.
+// TestClaimChecksVersionOfStateRead: a member that hears late that its jobs belong to another one
+// claims a tick that the other has run already. It still is a member, and the claim is free again:
+// what refuses it is the version of the job's state.
 func TestClaimChecksVersionOfStateRead(t *testing.T) {
 	for step := range 16 {
 		synctest.Test(t, func(t *testing.T) { joinBeforeATick(t, time.Duration(step)*200*time.Millisecond) })
@@ -34,7 +35,8 @@ func joinBeforeATick(t *testing.T, before time.Duration) {
 		m := zk.Member(t, name, framework.Config{SessionTimeout: 40 * time.Second})
 		s := scheduler.New(m.Client, "/cron")
 		for n := range jobs {
-			require.NoError(t, s.Add(scheduler.Job{Name: fmt.Sprintf("job-%d", n), Spec: "@every 1m", Placement: scheduler.Spread,
+			require.NoError(t, s.Add(scheduler.Job{Name: fmt.Sprintf("job-%d", n), Spec: "@every 1m",
+				Placement: scheduler.Spread,
 				Run: func(_ context.Context, run scheduler.Run) error {
 					mu.Lock()
 					defer mu.Unlock()

@@ -8,9 +8,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// Jobs returns the states of all jobs that are registered at the path, sorted by name. This member need not have them. Jobs only reads, from the connected server,
-// which may lag behind the others. It leaves out a job with an unreadable state, and returns that job's error beside the other states: it wraps ErrBadState,
-// ErrNewerState or framework.ErrNoAuth.
+// Jobs returns the states of all jobs that are registered at the path, sorted by name. This member
+// need not have them. Jobs only reads, from the connected server, which may lag behind the others.
+// It leaves out a job with an unreadable state, and returns that job's error beside the other
+// states: it wraps ErrBadState, ErrNewerState or framework.ErrNoAuth.
 func (s *Scheduler) Jobs(ctx context.Context) ([]State, error) {
 	if s.err != nil {
 		return nil, failure.Wrap("jobs", s.Path(), s.err)
@@ -22,8 +23,9 @@ func (s *Scheduler) Jobs(ctx context.Context) ([]State, error) {
 	return r.found[0].states, errors.Join(r.found[0].errs...)
 }
 
-// State reads the stored state of a job, which this member need not have, from the connected server, which may lag behind the others. Its error wraps
-// ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
+// State reads the stored state of a job, which this member need not have, from the connected
+// server, which may lag behind the others. Its error wraps ErrUnknownJob, ErrInvalidJob,
+// ErrBadState or ErrNewerState.
 func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
 	if err := s.checkName(name); err != nil {
 		return State{}, failure.Wrap("state", s.Path(), err)
@@ -32,9 +34,10 @@ func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
 	return storedState(s.store.nodes, name, framework.Node{Data: data, Stat: st, Err: err})
 }
 
-// Runs returns the latest runs of a job, the newest first: those that go on, and as many of those that have
-// ended as WithHistory keeps. After WithHistory was lowered, it also returns old runs, whose nodes stay until the job is removed. This member need not have the job. Its error wraps ErrUnknownJob, ErrInvalidJob,
-// ErrBadState or ErrNewerState.
+// Runs returns the latest runs of a job, the newest first: those that go on, and as many of those
+// that have ended as WithHistory keeps. After WithHistory was lowered, it also returns old runs,
+// whose nodes stay until the job is removed. This member need not have the job. Its error wraps
+// ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
 func (s *Scheduler) Runs(ctx context.Context, name string) ([]RunRecord, error) {
 	state, err := s.State(ctx, name)
 	if err != nil {

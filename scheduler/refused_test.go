@@ -13,8 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestARefusedMemberJoinsLater: the servers refuse the node of a leader that was a member before, until an operator grants the permission. Meanwhile the other member
-// runs all jobs, also those of the leader.
+// TestARefusedMemberJoinsLater: the servers refuse the node of a leader that was a member before,
+// until an operator grants the permission. Meanwhile the other member runs all jobs, also those of
+// the leader.
 func TestARefusedMemberJoinsLater(t *testing.T) {
 	for name, end := range map[string]func(w *world, a *actor){
 		"the session is lost": func(w *world, a *actor) { require.NoError(w.t, w.Expire(a.sessionID(w.t))) },
@@ -74,7 +75,8 @@ func TestARefusedCandidateCampaignsLater(t *testing.T) {
 		a := w.start("a", all)
 		until(at(t, "2000-01-01T00:03:10Z"))
 		operator := w.Member(t, "operator of the election", config)
-		require.NoError(t, operator.Create(t.Context(), testPath+"/election/other", nil, framework.Persistent)) // it keeps the container
+		// it keeps the container
+		require.NoError(t, operator.Create(t.Context(), testPath+"/election/other", nil, framework.Persistent))
 		w.setPermissions(testPath+"/election", framework.PermAll&^framework.PermCreate)
 		require.NoError(t, w.Expire(a.sessionID(t)))
 		until(at(t, "2000-01-01T00:05:30Z"))
@@ -90,7 +92,8 @@ func TestARefusedCandidateCampaignsLater(t *testing.T) {
 	})
 }
 
-// TestAMemberThatMayNotBeReadKeepsNoJobFromMoving: its node may not be read by the others, which move the jobs of a member that dies, and give jobs to one that joins.
+// TestAMemberThatMayNotBeReadKeepsNoJobFromMoving: its node may not be read by the others, which
+// move the jobs of a member that dies, and give jobs to one that joins.
 func TestAMemberThatMayNotBeReadKeepsNoJobFromMoving(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		all := spreadJobs(30, "* * * * *", quick)
@@ -139,7 +142,8 @@ func TestAMemberThatMayBeReadAgainGetsItsJobs(t *testing.T) {
 	})
 }
 
-// TestAJobThatMayNotBeReadHidesNoChange of another job, also while its run goes on here. Once it may be read again, its own changes are noticed.
+// TestAJobThatMayNotBeReadHidesNoChange of another job, also while its run goes on here. Once it
+// may be read again, its own changes are noticed.
 func TestAJobThatMayNotBeReadHidesNoChange(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		all := []Job{
@@ -159,7 +163,9 @@ func TestAJobThatMayNotBeReadHidesNoChange(t *testing.T) {
 		require.Nil(t, b.jobs.findJob("removed"))
 		w.setPermissions(testPath+"/jobs/hidden", framework.PermAll)
 		n, _ := w.Node(testPath + "/jobs/hidden")
-		_, err := operator.client.Set(t.Context(), testPath+"/jobs/hidden", bytes.Replace(n.Data, []byte(`"running":[{`), []byte(`"running":[{"replace":true,`), 1), framework.AnyVersion)
+		_, err := operator.client.Set(t.Context(), testPath+"/jobs/hidden",
+			bytes.Replace(n.Data, []byte(`"running":[{`), []byte(`"running":[{"replace":true,`), 1),
+			framework.AnyVersion)
 		require.NoError(t, err)
 		time.Sleep(refusedReadAgainAfter)
 		require.Len(t, w.log.all(EventFinished), 2)
@@ -167,7 +173,8 @@ func TestAJobThatMayNotBeReadHidesNoChange(t *testing.T) {
 	})
 }
 
-// TestAClaimWithRefusedDeletionGoesOnceItMay: while a run goes on, somebody takes the permission to write its outcome and to delete its claim. Later the run's member, or another one after an
+// TestAClaimWithRefusedDeletionGoesOnceItMay: while a run goes on, somebody takes the permission to
+// write its outcome and to delete its claim. Later the run's member, or another one after an
 // operator has deleted the job, may claim the next run.
 func TestAClaimWithRefusedDeletionGoesOnceItMay(t *testing.T) {
 	readOnly := framework.PermRead | framework.PermAdmin
@@ -200,7 +207,8 @@ func TestAClaimWithRefusedDeletionGoesOnceItMay(t *testing.T) {
 			w.setPermissions(job, framework.PermAll)
 			_, err = other.Multi(t.Context(),
 				framework.DeleteOp(claim, framework.AnyVersion), framework.DeleteOp(job, framework.AnyVersion),
-				framework.CreateOp(job, []byte(`{"v":1,"spec":"0 * * * *","zone":"UTC"}`), framework.Persistent), framework.CreateOp(claim, nil, framework.Ephemeral))
+				framework.CreateOp(job, []byte(`{"v":1,"spec":"0 * * * *","zone":"UTC"}`), framework.Persistent),
+				framework.CreateOp(claim, nil, framework.Ephemeral))
 			require.NoError(t, err)
 			time.Sleep(time.Minute)
 			require.Len(t, w.claims("j"), 1)
@@ -208,7 +216,8 @@ func TestAClaimWithRefusedDeletionGoesOnceItMay(t *testing.T) {
 	})
 }
 
-// TestAWithdrawalIsAnnouncedOnceItMayBe: the other member learns of it when an operator has granted the permission, and then runs the job.
+// TestAWithdrawalIsAnnouncedOnceItMayBe: the other member learns of it when an operator has granted
+// the permission, and then runs the job.
 func TestAWithdrawalIsAnnouncedOnceItMayBe(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := Job{Name: jobThatPrefers("a", "b"), Spec: "* * * * *", Placement: Spread, Run: quick}

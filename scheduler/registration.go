@@ -13,8 +13,8 @@ import (
 const (
 	// registeredAtOnce is how many jobs are registered at the same time.
 	registeredAtOnce = 32
-	// replacedAtOnce is how many schedules are replaced in one transaction: states are small, and each transaction makes
-	// every member check its jobs.
+	// replacedAtOnce is how many schedules are replaced in one transaction: states are small, and
+	// each transaction makes every member check its jobs.
 	replacedAtOnce = 64
 )
 
@@ -23,8 +23,9 @@ type registrar struct {
 	store   *store
 	report  *reporter
 	jobs    *jobTable
-	removed func(*job)                      // the job is gone
-	takeUp  func(ctx context.Context) error // updates this member's description, which must name the job, and assigns the jobs
+	removed func(*job) // the job is gone
+	// updates this member's description, which must name the job, and assigns the jobs
+	takeUp func(ctx context.Context) error
 }
 
 // outdatedSchedule is a stored schedule that a job's declaration replaces.
@@ -34,10 +35,11 @@ type outdatedSchedule struct {
 	newGaps *[]Gap // what the latest transaction that was not refused has recorded as missed
 }
 
-// registerAll registers this member's jobs, and tells the others of what has changed. Its error is that of the first job that cannot be
-// registered.
+// registerAll registers this member's jobs, and tells the others of what has changed. Its error is
+// that of the first job that cannot be registered.
 func (r *registrar) registerAll(ctx context.Context) error {
-	err := r.store.onSession(ctx, func(session *framework.Session) error { return session.Sync(ctx, string(r.store.nodes)) })
+	err := r.store.onSession(ctx,
+		func(session *framework.Session) error { return session.Sync(ctx, string(r.store.nodes)) })
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,8 @@ func (r *registrar) registerAll(ctx context.Context) error {
 	return nil
 }
 
-// enterAll enters this member's jobs. It returns the names of those that it created, and the schedules to replace.
+// enterAll enters this member's jobs. It returns the names of those that it created, and the
+// schedules to replace.
 func (r *registrar) enterAll(ctx context.Context) (created []string, old []outdatedSchedule, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -90,8 +93,9 @@ func (r *registrar) enterAll(ctx context.Context) (created []string, old []outda
 	return created, old, context.Cause(ctx)
 }
 
-// enterJob stores a job's state if it is missing or a tombstone, and reports whether it did. Otherwise it returns the stored schedule,
-// if that is to be replaced. A definition that was updated does not register the job anew: it was removed.
+// enterJob stores a job's state if it is missing or a tombstone, and reports whether it did.
+// Otherwise it returns the stored schedule, if that is to be replaced. A definition that was
+// updated does not register the job anew: it was removed.
 func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []outdatedSchedule, err error) {
 	err = r.store.onSession(ctx, func(session *framework.Session) error {
 		cache := newStateCache(r.store.nodes.job(j.Name))
@@ -115,7 +119,8 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 			j.local.allowRunsOf(state.Generation)
 		}
 		if differs := state.differenceFrom(j.declaration()); differs != "" {
-			r.report.warn("a job is stored as another release or command has registered it", "job", j.Name, "error", errors.New(differs))
+			r.report.warn("a job is stored as another release or command has registered it", "job", j.Name, "error",
+				errors.New(differs))
 		}
 		if !state.agreesWith(j.declaration()) {
 			old = []outdatedSchedule{{j, cache, new([]Gap)}}
@@ -128,7 +133,8 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 	return created, old, err
 }
 
-// createState registers a job that has no node. Its generation is 0, also if an operator has deleted a node with a higher one.
+// createState registers a job that has no node. Its generation is 0, also if an operator has
+// deleted a node with a higher one.
 func (r *registrar) createState(ctx context.Context, session *framework.Session, j *job) error {
 	j.generation.Store(0)
 	j.local.allowRunsOf(0)
@@ -136,7 +142,8 @@ func (r *registrar) createState(ctx context.Context, session *framework.Session,
 }
 
 // replaceTombstone registers a job in the place of a tombstone.
-func (r *registrar) replaceTombstone(ctx context.Context, session *framework.Session, j *job, cache *stateCache, tombstone jobState) error {
+func (r *registrar) replaceTombstone(ctx context.Context, session *framework.Session, j *job, cache *stateCache,
+	tombstone jobState) error {
 	now, err := r.store.ensembleTime(ctx, session)
 	if err != nil {
 		return err
@@ -147,8 +154,9 @@ func (r *registrar) replaceTombstone(ctx context.Context, session *framework.Ses
 	return err
 }
 
-// registerInBackground registers a job that is added, or that takes the place of another definition, while the scheduler runs. It comes
-// after the jobs that were there first, and after the definition before.
+// registerInBackground registers a job that is added, or that takes the place of another
+// definition, while the scheduler runs. It comes after the jobs that were there first, and after
+// the definition before.
 func (r *registrar) registerInBackground(a *activation, j, before *job) {
 	registered := make(chan struct{})
 	started := a.goRegister(func() {
@@ -187,7 +195,8 @@ func (r *registrar) registerUntilDone(ctx context.Context, j *job) {
 }
 
 func (r *registrar) registerOne(ctx context.Context, j *job) error {
-	err := r.store.onSession(ctx, func(session *framework.Session) error { return session.Sync(ctx, r.store.nodes.job(j.Name)) })
+	err := r.store.onSession(ctx,
+		func(session *framework.Session) error { return session.Sync(ctx, r.store.nodes.job(j.Name)) })
 	if err != nil {
 		return err
 	}
@@ -207,9 +216,11 @@ func (r *registrar) registerOne(ctx context.Context, j *job) error {
 // errSplitTransaction says that transactions of fewer schedules may be accepted.
 var errSplitTransaction = errors.New("a transaction of many schedules was refused")
 
-// replaceSchedules stores schedules in the place of others, in a transaction that announces the change: the owner of a job
-// uses the old schedule until it reads the announcement. If the transaction is refused, it tries each half of the schedules on its own. So a job whose state changes all the
-// time, or a request that is too large, keeps no other schedule from being replaced.
+// replaceSchedules stores schedules in the place of others, in a transaction that announces the
+// change: the owner of a job uses the old schedule until it reads the announcement. If the
+// transaction is refused, it tries each half of the schedules on its own. So a job whose state
+// changes all the time, or a request that is too large, keeps no other schedule from being
+// replaced.
 func (r *registrar) replaceSchedules(ctx context.Context, old []outdatedSchedule) error {
 	err := r.store.onSession(ctx, func(session *framework.Session) error {
 		err := r.replaceSchedulesOnce(ctx, session, old)
@@ -237,7 +248,8 @@ func (r *registrar) replaceSchedules(ctx context.Context, old []outdatedSchedule
 }
 
 // replaceSchedulesOnce replaces the schedules that are still to be replaced.
-func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework.Session, old []outdatedSchedule) error {
+func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework.Session,
+	old []outdatedSchedule) error {
 	now, err := r.store.ensembleTime(ctx, session)
 	if err != nil {
 		return err

@@ -53,7 +53,8 @@ func TestPauseDoesNotStopRepetitionOfTriggeredRun(t *testing.T) {
 
 func TestMinHoldDelaysNoRepetition(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, MinHold: 23 * time.Hour, Run: lasting(10 * time.Minute)})
+		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, MinHold: 23 * time.Hour,
+			Run: lasting(10 * time.Minute)})
 		a := w.start("a", job)
 		b := w.start("b", job)
 		time.Sleep(time.Hour + time.Second)
@@ -108,7 +109,8 @@ func TestAStopBetweenTwoTriesHandsARunOver(t *testing.T) {
 					}
 					return fail(ctx, r)
 				}
-				job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Timeout: time.Second, Retries: 10, Backoff: time.Minute, Run: run})
+				job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Timeout: time.Second, Retries: 10,
+					Backoff: time.Minute, Run: run})
 				a := w.start("a", job)
 				b := w.start("b", job)
 				time.Sleep(time.Hour + 2*time.Second)
@@ -122,15 +124,17 @@ func TestAStopBetweenTwoTriesHandsARunOver(t *testing.T) {
 	}
 }
 
-// Retries are no reruns, and neither are orderly stops: each of many members that are restarted hands the run over.
+// Retries are no reruns, and neither are orderly stops: each of many members that are restarted
+// hands the run over.
 func TestARollingRestartHandsARunOverAsOftenAsItTakes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Retries: 50, Backoff: time.Second, Run: func(ctx context.Context, r Run) error {
-			if r.Attempt <= MaxReruns {
-				return errors.New("not yet")
-			}
-			return hang(ctx, r)
-		}})
+		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Retries: 50, Backoff: time.Second,
+			Run: func(ctx context.Context, r Run) error {
+				if r.Attempt <= MaxReruns {
+					return errors.New("not yet")
+				}
+				return hang(ctx, r)
+			}})
 		var members []*actor
 		for range MaxReruns + 5 {
 			members = append(members, w.start("m", job, WithDrain(time.Second)))
@@ -196,12 +200,14 @@ func TestJobLeavingSlotLineFreesItsTurn(t *testing.T) {
 	})
 }
 
-// TestJobsWaitingForSlotTakeTurns has four jobs of one member that are due again whenever their runs end, and one slot.
+// TestJobsWaitingForSlotTakeTurns has four jobs of one member that are due again whenever their
+// runs end, and one slot.
 func TestJobsWaitingForSlotTakeTurns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var all []Job
 		for _, name := range []string{"a", "b", "c", "d"} {
-			all = append(all, Job{Name: name, Spec: "* * * * * *", Misfire: MisfireAll, Deadline: time.Hour, Run: lasting(3 * time.Second)})
+			all = append(all, Job{Name: name, Spec: "* * * * * *", Misfire: MisfireAll, Deadline: time.Hour,
+				Run: lasting(3 * time.Second)})
 		}
 		w.member("m", all, WithMaxConcurrent(1)).run(t)
 		time.Sleep(10 * time.Minute)

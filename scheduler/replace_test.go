@@ -18,7 +18,8 @@ func TestScheduleStoredByDeadMemberIsUsed(t *testing.T) {
 		b := w.member("b", jobs("j", "* * * * *", quick))
 		_, err := b.State(t.Context(), "j")
 		require.NoError(t, err)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j", Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j",
+			Func: zktest.Request.Writes})
 		b.run(t)
 		<-lost.Hit()
 		b.kill()
@@ -40,8 +41,8 @@ func TestFailedRegistrationReplacesNoSchedule(t *testing.T) {
 	})
 }
 
-// Jobs that run all the time are given other schedules by several members at once, which reach the servers
-// late: all of them are replaced, and gone by.
+// Jobs that run all the time are given other schedules by several members at once, which reach the
+// servers late: all of them are replaced, and gone by.
 func TestManySchedulesAreReplacedWhileTheirJobsRun(t *testing.T) {
 	release := func(n int, name, spec string) (all []Job) {
 		for i := range n {

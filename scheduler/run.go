@@ -20,8 +20,10 @@ type runner struct {
 	slots      *runSlots
 	activation *activation
 	stuckAfter time.Duration
-	termTrace  func(*job, *framework.Session) map[string]string // the trace context of the campaign by which this member runs the job, or nil
-	ended      func(job string, known *stateCache)              // called when a run has ended here; known is the cache that its outcome was written with
+	// the trace context of the campaign by which this member runs the job, or nil
+	termTrace func(*job, *framework.Session) map[string]string
+	// called when a run has ended here; known is the cache that its outcome was written with
+	ended func(job string, known *stateCache)
 }
 
 // execution is a claimed run that goes on in this member, until its outcome is stored.
@@ -35,12 +37,14 @@ type execution struct {
 	local   *localRun
 }
 
-// startUnlessRunning starts a run that a session has claimed. The run takes over a slot that the caller has taken. A run that was started before is not
-// started again: by a check of the job whose claim had a lost reply, or when the job belonged to this member earlier.
+// startUnlessRunning starts a run that a session has claimed. The run takes over a slot that the
+// caller has taken. A run that was started before is not started again: by a check of the job whose
+// claim had a lost reply, or when the job belonged to this member earlier.
 func (n *runner) startUnlessRunning(session *framework.Session, j *job, cache *stateCache, r storedRun, token int64) {
 	r.Token = token
 	e := &execution{
-		runner: n, session: session, job: j, cache: cache, created: cache.created, record: r, local: newLocalRun(r, session.ID()),
+		runner: n, session: session, job: j, cache: cache, created: cache.created, record: r,
+		local: newLocalRun(r, session.ID()),
 	}
 	runs := j.local
 	fresh, begun := runs.beginRun(e.local)
@@ -70,14 +74,15 @@ func (e *execution) describeRun() Run {
 
 var errRanBefore = errors.New("the tick was run before")
 
-// runAndRecord runs the job and stores the outcome. A tick that is not fresh is not run again: it was run here before an operator deleted
-// the state.
+// runAndRecord runs the job and stores the outcome. A tick that is not fresh is not run again: it
+// was run here before an operator deleted the state.
 func (e *execution) runAndRecord(fresh bool) {
 	if !fresh {
 		e.recordOutcome(errRanBefore, nil)
 		return
 	}
-	ctx, end := e.report.tel.startRunSpan(context.Background(), e.job.Name, e.record.RunRecord, e.termTrace(e.job, e.session), e.report.now)
+	ctx, end := e.report.tel.startRunSpan(context.Background(), e.job.Name, e.record.RunRecord,
+		e.termTrace(e.job, e.session), e.report.now)
 	hold, err := e.session.Primitives().Hold(ctx, e.claim())
 	if err != nil { // the session was lost: the job's next owner takes the run for lost
 		end(err, Lost, e.record.Attempt)
@@ -92,13 +97,15 @@ func (e *execution) runAndRecord(fresh bool) {
 	end(err, outcome, e.record.Attempt)
 }
 
-// claim is the run's claim: one transaction has created it and given the run its token. Another registration of the job may use the name again.
+// claim is the run's claim: one transaction has created it and given the run its token. Another
+// registration of the job may use the name again.
 func (e *execution) claim() primitives.Created {
 	return primitives.Created{Path: e.store.nodes.claim(e.job.Name, e.record.Number), Zxid: e.record.Token}
 }
 
-// runWhileHeld runs the job with a context that ends with the claim, and when the run is stopped. It returns the job's error, and the cause of its
-// context's end, or nil if the context has not ended.
+// runWhileHeld runs the job with a context that ends with the claim, and when the run is stopped.
+// It returns the job's error, and the cause of its context's end, or nil if the context has not
+// ended.
 func (e *execution) runWhileHeld(hold primitives.Hold) (err, why error) {
 	ended, drainOver := e.local.ended, e.activation.drainOver
 	defer context.AfterFunc(ended, func() { hold.End(context.Cause(ended)) })()
@@ -126,7 +133,8 @@ func (e *execution) runWhileHeld(hold primitives.Hold) (err, why error) {
 
 var errStoppedBetweenTries = fmt.Errorf("%w before the next try", ErrDrained)
 
-// runWithRetries calls the job until it succeeds or has no retry left. A scheduler that is being stopped begins no further try.
+// runWithRetries calls the job until it succeeds or has no retry left. A scheduler that is being
+// stopped begins no further try.
 func (e *execution) runWithRetries(hold primitives.Hold) error {
 	stopped := e.activation.ctx
 	for try := 1; ; try++ {
@@ -153,7 +161,8 @@ func (e *execution) runWithRetries(hold primitives.Hold) error {
 	}
 }
 
-// runOnce calls the job once, within its timeout. A panic, and the end of the job's goroutine, are errors that wrap ErrPanic.
+// runOnce calls the job once, within its timeout. A panic, and the end of the job's goroutine, are
+// errors that wrap ErrPanic.
 func (e *execution) runOnce(ctx context.Context) error {
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if e.job.Timeout > 0 {
@@ -161,7 +170,8 @@ func (e *execution) runOnce(ctx context.Context) error {
 	}
 	defer cancel()
 	defer e.watchReturn(within)()
-	err := usercode.Call(e.report.log, ErrPanic, "a job", []any{"path", e.report.path, "job", e.job.Name, "run", e.record.ID},
+	err := usercode.Call(e.report.log, ErrPanic, "a job",
+		[]any{"path", e.report.path, "job", e.job.Name, "run", e.record.ID},
 		func() error { return e.job.Run(within, e.describeRun()) })
 	if err != nil && errors.Is(context.Cause(within), ErrTimeout) {
 		return fmt.Errorf("%w after %v: %w", ErrTimeout, e.job.Timeout, err)
@@ -169,7 +179,8 @@ func (e *execution) runOnce(ctx context.Context) error {
 	return err
 }
 
-// watchReturn reports the run as stuck if stop was not called within stuckAfter of the end of a context.
+// watchReturn reports the run as stuck if stop was not called within stuckAfter of the end of a
+// context.
 func (e *execution) watchReturn(ctx context.Context) (stop func()) {
 	returned := make(chan struct{})
 	run := e.describeRun()
@@ -190,17 +201,19 @@ func (e *execution) reportStuck(run Run, why error) {
 	e.report.log.Error("a job does not return though its context has ended", "path", e.report.path, "job", run.Job,
 		"run", run.ID, "cause", why)
 	e.report.passEvent(Event{Kind: EventStuck, Job: run.Job, Run: run, Err: why})
-	_ = e.updateRecord(func(state *jobState, i int) ([]tolerantOp, error) { // if this fails, the event and the log still report the run
+	_ = e.updateRecord(func(state *jobState, i int) ([]tolerantOp, error) {
+		// if this fails, the event and the log still report the run
 		state.Running[i].Stuck = true
 		return nil, nil
 	})
 }
 
-// recordOutcome stores a run's outcome and deletes its claim, in one transaction. It repeats the transaction until it succeeds
-// or the session is lost. If the session is lost, or the outcome cannot be stored, for example because a later release has written the
-// state, the claim is deleted without an outcome, and the job's next owner records the run as lost. If the servers refuse that deletion, too, it is tried again in the
-// background until the session ends; it deletes no later claim of that name. why is the cause of the end of the
-// run's context, or nil.
+// recordOutcome stores a run's outcome and deletes its claim, in one transaction. It repeats the
+// transaction until it succeeds or the session is lost. If the session is lost, or the outcome
+// cannot be stored, for example because a later release has written the state, the claim is deleted
+// without an outcome, and the job's next owner records the run as lost. If the servers refuse that
+// deletion, too, it is tried again in the background until the session ends; it deletes no later
+// claim of that name. why is the cause of the end of the run's context, or nil.
 func (e *execution) recordOutcome(err, why error) Outcome {
 	r, claim := e.record, e.claim()
 	r.Ended, r.Outcome, r.Error = e.report.now().UTC().Truncate(time.Millisecond), outcomeOf(err, why), errorText(err)
@@ -215,13 +228,15 @@ func (e *execution) recordOutcome(err, why error) Outcome {
 		r.Stuck, r.unknown, r.Member, r.Request = stored.Stuck, stored.unknown, "", stored.Request
 		state.recordEnd(r)
 		if r.Outcome == Stopped && e.job.Guarantee == AtLeastOnce {
-			state.addRequested(pendingRun{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, Reruns: r.Reruns, Request: r.Request})
+			state.addRequested(pendingRun{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, Reruns: r.Reruns,
+				Request: r.Request})
 		}
 		past, err := e.store.historyOps(e.job.Name, nil, r)
 		return append(ended, past...), err
 	})
 	if err != nil {
-		e.report.log.Error("the outcome of a run cannot be stored", "path", e.report.path, "job", e.job.Name, "run", e.record.ID,
+		e.report.log.Error("the outcome of a run cannot be stored", "path", e.report.path, "job", e.job.Name,
+			"run", e.record.ID,
 			"outcome", r.Outcome, "error", err)
 		e.report.passEvent(Event{Kind: EventFailed, Job: e.job.Name, Run: e.describeRun(), Err: err})
 		e.session.Primitives().DiscardOwn(nil, claim)
@@ -249,8 +264,9 @@ func outcomeOf(err, why error) Outcome {
 	return Failed
 }
 
-// updateRecord changes the stored state of a run that goes on. It repeats the change until it succeeds, the run has an
-// outcome already, or the session is lost. Its error says why the state cannot be changed.
+// updateRecord changes the stored state of a run that goes on. It repeats the change until it
+// succeeds, the run has an outcome already, or the session is lost. Its error says why the state
+// cannot be changed.
 func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerantOp, error)) error {
 	back := recipe.NewBackoff(e.store.client)
 	for e.session.Err() == nil {
@@ -258,7 +274,8 @@ func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerant
 		switch {
 		case err == nil, errors.Is(err, ErrUnknownJob):
 			return nil
-		case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
+		case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth),
+			errors.Is(err, framework.ErrTooLarge):
 			return err
 		case errors.Is(err, framework.ErrBadVersion):
 			continue
@@ -267,7 +284,8 @@ func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerant
 			continue
 		}
 		if e.session.Err() == nil {
-			e.report.warn("the outcome of a run cannot be stored yet", "job", e.job.Name, "run", e.record.ID, "error", err)
+			e.report.warn("the outcome of a run cannot be stored yet", "job", e.job.Name, "run", e.record.ID, "error",
+				err)
 			_ = back.Pause(e.session.Context()) // the loop ends with the session
 		}
 	}

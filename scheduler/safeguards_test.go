@@ -20,22 +20,26 @@ func TestCheckBeforeTickDelayStartsNoRun(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Spec, j.Jitter, j.Deadline = "0 * * * *", 50*time.Minute, 0 })
 	delay := j.jitterOf(j.schedule, noon)
 	require.Greater(t, delay, time.Minute)
-	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay - time.Second), lateReason: ReasonLate})
+	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule,
+		planInput{now: noon.Add(delay - time.Second), lateReason: ReasonLate})
 	require.True(t, p.isEmpty())
 	require.Equal(t, noon.Add(delay), p.wakeAt)
-	p = j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay), lateReason: ReasonLate})
+	p = j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule,
+		planInput{now: noon.Add(delay), lateReason: ReasonLate})
 	require.Equal(t, noon, p.start.Tick)
 }
 
 func TestTheJitterProlongsTheDeadlineOfAll(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Spec, j.Jitter, j.Misfire = "0 * * * *", 50*time.Minute, MisfireAll })
 	delay := j.jitterOf(j.schedule, noon)
-	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay + time.Second), lateReason: ReasonLate})
+	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule,
+		planInput{now: noon.Add(delay + time.Second), lateReason: ReasonLate})
 	require.Empty(t, p.missed)
 	require.Equal(t, noon, p.start.Tick)
 }
 
-// A sum of the deadline and the jitter would overflow: all ticks until the year 2318 would be missed.
+// A sum of the deadline and the jitter would overflow: all ticks until the year 2318 would be
+// missed.
 func TestDeadlineWithoutLimitBesideJitter(t *testing.T) {
 	j := planned(t, func(j *Job) {
 		j.Spec, j.Jitter, j.Misfire, j.Deadline = "0 * * * *", 50*time.Minute, MisfireAll, math.MaxInt64
@@ -103,7 +107,8 @@ func TestLostClaimStartsNoRun(t *testing.T) {
 		hold.End(framework.ErrNodeGone)
 		record := storedRun{RunRecord: RunRecord{Number: 1}}
 		e := &execution{
-			runner: a.participation.currentSession().ownership.runner, session: session, job: a.jobs.findJob("j"), record: record, local: newLocalRun(record, session.ID()),
+			runner: a.participation.currentSession().ownership.runner, session: session, job: a.jobs.findJob("j"),
+			record: record, local: newLocalRun(record, session.ID()),
 		}
 		defer e.local.stop(nil)
 		err, why := e.runWhileHeld(hold)
@@ -128,13 +133,15 @@ func TestDrainedRunIsNotRetried(t *testing.T) {
 	})
 }
 
-// A member adopts a run that it has claimed behind a look that failed, and which had given its slot back.
+// A member adopts a run that it has claimed behind a look that failed, and which had given its slot
+// back.
 func TestAdoptedRunTakesSlot(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Run: lasting(30 * time.Second)}), WithMaxConcurrent(1))
 		b := w.member("b", nil)
 		a.link.Delay(100 * time.Millisecond)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1",
+			Func: zktest.Request.Writes})
 		<-lost.Hit()
 		claimed, _, err := b.client.Get(t.Context(), testPath+"/jobs/j")
 		require.NoError(t, err)
@@ -154,10 +161,12 @@ func TestAdoptedRunTakesSlot(t *testing.T) {
 	})
 }
 
-// The leader's clock is ahead. Its place is deleted, which it hears of only after it has sent a claim.
+// The leader's clock is ahead. Its place is deleted, which it hears of only after it has sent a
+// claim.
 func TestAClaimOfAFormerLeaderIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", jobs("j", "31 * * * * *", quick), WithNow(func() time.Time { return time.Now().Add(5 * time.Second) }))
+		a := w.start("a", jobs("j", "31 * * * * *", quick),
+			WithNow(func() time.Time { return time.Now().Add(5 * time.Second) }))
 		b := w.start("b", jobs("j", "31 * * * * *", quick))
 		former, err := b.leadership.election.Leader(t.Context())
 		require.NoError(t, err)
@@ -170,8 +179,8 @@ func TestAClaimOfAFormerLeaderIsRefused(t *testing.T) {
 	})
 }
 
-// Somebody deletes a job's node and the claim of its run, and the job is registered anew: the former run, which has the
-// same number as the next, returns late.
+// Somebody deletes a job's node and the claim of its run, and the job is registered anew: the
+// former run, which has the same number as the next, returns late.
 func TestRunWithDeletedNodeEndsNoOtherRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var most atomic.Int64
@@ -192,11 +201,14 @@ func TestRunWithDeletedNodeEndsNoOtherRun(t *testing.T) {
 	})
 }
 
-// Members learn from the list of removed jobs what they have missed, when they cannot tell what has changed.
+// Members learn from the list of removed jobs what they have missed, when they cannot tell what has
+// changed.
 func TestARemovedJobOfOthersIsDroppedWhenAnythingMayHaveChanged(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := []Job{{Name: "j", Spec: "* * * * *", Run: quick}, {Name: "other", Spec: "0 0 1 1 *", Run: quick}}
-		b := w.start("b", job) // it leads: a job of Spread would come to a once b has dropped it, and a's check would notice
+		// it leads: a job of Spread would come to a once b has dropped it, and a's check would
+		// notice
+		b := w.start("b", job)
 		a := w.start("a", job)
 		c := w.member("c", nil)
 		a.link.Cut()
@@ -224,7 +236,8 @@ func TestRunBegunAfterRemovalIsEnded(t *testing.T) {
 		require.NoError(t, err)
 		l := a.jobs.findJob("j").local
 		begin := func(generation int64) context.Context {
-			r := newLocalRun(storedRun{RunRecord: RunRecord{Number: 1, Token: generation + 1, Manual: true}, Generation: generation}, session.ID())
+			r := newLocalRun(storedRun{RunRecord: RunRecord{Number: 1, Token: generation + 1, Manual: true},
+				Generation: generation}, session.ID())
 			t.Cleanup(func() { r.stop(nil) })
 			l.beginRun(r)
 			return r.ended
@@ -237,7 +250,8 @@ func TestRunBegunAfterRemovalIsEnded(t *testing.T) {
 	})
 }
 
-// TestTakingPartEndsWithItsContext also while there is no session: the campaign, which has ended the context, has the reason.
+// TestTakingPartEndsWithItsContext also while there is no session: the campaign, which has ended
+// the context, has the reason.
 func TestTakingPartEndsWithItsContext(t *testing.T) {
 	s := New(idle(t), testPath)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -26,7 +26,8 @@ func (s Schedule) findDueTicks(from, to time.Time) dueTicks {
 	return dueTicks{count: n, first: s.Next(from).UTC(), latest: s.latestTick(from, to)}
 }
 
-// latestTick is the last tick that is not after to. The caller knows that there is a tick after from and not after to.
+// latestTick is the last tick that is not after to. The caller knows that there is a tick after
+// from and not after to.
 func (s Schedule) latestTick(from, to time.Time) time.Time {
 	seconds := int(to.Unix() - from.Unix())
 	// The first offset from which on the next tick lies after to.
@@ -40,7 +41,8 @@ func (s Schedule) latestTick(from, to time.Time) time.Time {
 	return s.Next(time.Unix(from.Unix()+int64(past), 0)).UTC()
 }
 
-// everySchedule is the schedule of @every. It counts from 1970-01-01 UTC, so that all members agree on its ticks.
+// everySchedule is the schedule of @every. It counts from 1970-01-01 UTC, so that all members agree
+// on its ticks.
 type everySchedule struct {
 	seconds int64
 	zone    *time.Location
@@ -76,12 +78,13 @@ func (e everySchedule) ticksUntil(t time.Time) int64 {
 	return n
 }
 
-// calendar is the schedule of a cron expression in a zone: a set of local times, and the instants at
-// which a clock there shows them.
+// calendar is the schedule of a cron expression in a zone: a set of local times, and the instants
+// at which a clock there shows them.
 //
-// The library's own Next is not used: it drops the whole day when a change of the clocks skips midnight
-// (Cairo, each last Friday of April), and fires twice when a change repeats the hour. Here next advances from field to field
-// within a period in which the local clock runs evenly. It stops at each change of the clocks and compares all fields again.
+// The library's own Next is not used: it drops the whole day when a change of the clocks skips
+// midnight (Cairo, each last Friday of April), and fires twice when a change repeats the hour. Here
+// next advances from field to field within a period in which the local clock runs evenly. It stops
+// at each change of the clocks and compares all fields again.
 type calendar struct {
 	second, minute, hour, day, month, weekday uint64 // bit n: the value n
 	bothDays                                  bool   // day and weekday must both match, since one of them is *
@@ -89,7 +92,8 @@ type calendar struct {
 	zone                                      *time.Location
 }
 
-// horizon is how far calendars are searched for a tick. The rarest, February 29th, may be 8 years away.
+// horizon is how far calendars are searched for a tick. The rarest, February 29th, may be 8 years
+// away.
 const horizon = 10
 
 // star marks a field that was written as * or ?, in the library's sets.
@@ -122,8 +126,9 @@ func (c calendar) secondAfter(t time.Time) time.Time {
 	return t.In(c.zone).Truncate(time.Second).Add(time.Second)
 }
 
-// advanceLocal adds d of the local clock, but does not go past a change of the clocks. For years beyond a zone's table, Go puts
-// the bound at the end of a leap year a day too early, which may be before t; such a bound is ignored.
+// advanceLocal adds d of the local clock, but does not go past a change of the clocks. For years
+// beyond a zone's table, Go puts the bound at the end of a leap year a day too early, which may be
+// before t; such a bound is ignored.
 func advanceLocal(t time.Time, d time.Duration) time.Time {
 	after := t.Add(d)
 	if _, change := t.ZoneBounds(); change.After(t) && change.Before(after) {
@@ -132,8 +137,8 @@ func advanceLocal(t time.Time, d time.Duration) time.Time {
 	return after
 }
 
-// timeToNextMatch is how far the local clock must run before t can match, by the largest field that does not:
-// 0 when t matches.
+// timeToNextMatch is how far the local clock must run before t can match, by the largest field that
+// does not: 0 when t matches.
 func (c calendar) timeToNextMatch(t time.Time) time.Duration {
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
@@ -168,8 +173,8 @@ func (c calendar) matchesDay(t time.Time) bool {
 	return day || weekday
 }
 
-// repeatedTime is how much longer the local clock repeats the times that it showed before it was last set back. It is zero or negative if the clock
-// does not repeat them at t.
+// repeatedTime is how much longer the local clock repeats the times that it showed before it was
+// last set back. It is zero or negative if the clock does not repeat them at t.
 func repeatedTime(t time.Time) time.Duration {
 	change, _ := t.ZoneBounds()
 	if change.IsZero() {
@@ -196,7 +201,8 @@ func (c calendar) countTicks(from, to time.Time) (n int64) {
 	return n
 }
 
-// countWithinDay counts the ticks from t on and before stop, on one local day without a change of the clocks.
+// countWithinDay counts the ticks from t on and before stop, on one local day without a change of
+// the clocks.
 func (c calendar) countWithinDay(t, stop time.Time) int64 {
 	if !c.matchesDay(t) {
 		return 0

@@ -14,8 +14,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Scheduler is one member of a cluster that runs jobs on schedules. Make it with New, give it the jobs with Add,
-// and Run it. Its other methods read, and change, the cluster's jobs; they need no Run.
+// Scheduler is one member of a cluster that runs jobs on schedules. Make it with New, give it the
+// jobs with Add, and Run it. Its other methods read, and change, the cluster's jobs; they need no
+// Run.
 type Scheduler struct {
 	err           error // of the arguments
 	settings      settings
@@ -31,8 +32,9 @@ type Scheduler struct {
 	running *activation // nil unless it runs
 }
 
-// New returns a scheduler at path, on a client. Members with the same path are one cluster. New creates no
-// node; Run does. An argument that cannot be used makes every call return an error that says so.
+// New returns a scheduler at path, on a client. Members with the same path are one cluster. New
+// creates no node; Run does. An argument that cannot be used makes every call return an error that
+// says so.
 func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s := &Scheduler{jobs: newJobTable(), store: &store{client: client, nodes: nodes(path)}}
 	if s.err = recipe.CheckClientAndPath(client, path, "a scheduler"); s.err != nil {
@@ -41,13 +43,17 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s.settings, s.err = newSettings(opts)
 	s.store.history = int64(s.settings.history)
 	s.slots = &runSlots{most: s.settings.maxConcurrent}
-	s.report = &reporter{path: path, log: client.Logger(), tel: newTelemetry(client, path), now: s.settings.now, observe: s.settings.observe}
-	s.leadership = &leadership{client: client, election: election.New(client, s.store.nodes.election()), jobs: s.jobs, report: s.report}
+	s.report = &reporter{path: path, log: client.Logger(), tel: newTelemetry(client, path), now: s.settings.now,
+		observe: s.settings.observe}
+	s.leadership = &leadership{client: client, election: election.New(client, s.store.nodes.election()), jobs: s.jobs,
+		report: s.report}
 	s.participation = &participation{
-		settings: &s.settings, store: s.store, report: s.report, jobs: s.jobs, slots: s.slots, leadership: s.leadership, nonce: uuid.NewString()[:8],
+		settings: &s.settings, store: s.store, report: s.report, jobs: s.jobs, slots: s.slots, leadership: s.leadership,
+		nonce: uuid.NewString()[:8],
 	}
 	s.leadership.changed = s.participation.assignJobs
-	s.registrar = &registrar{store: s.store, report: s.report, jobs: s.jobs, removed: s.participation.dropRemoved, takeUp: s.participation.takeUp}
+	s.registrar = &registrar{store: s.store, report: s.report, jobs: s.jobs, removed: s.participation.dropRemoved,
+		takeUp: s.participation.takeUp}
 	return s
 }
 
@@ -57,9 +63,9 @@ func (s *Scheduler) Err() error { return failure.Wrap("schedule", s.Path(), s.er
 // Path is the scheduler's directory.
 func (s *Scheduler) Path() string { return string(s.store.nodes) }
 
-// Add gives this member a job, before Run or while it runs. In the latter case the job is registered in the
-// background, and failures of it are logged, reported to the observer and retried. Its error wraps
-// ErrInvalidJob, ErrInvalidSpec or ErrDuplicateJob.
+// Add gives this member a job, before Run or while it runs. In the latter case the job is
+// registered in the background, and failures of it are logged, reported to the observer and
+// retried. Its error wraps ErrInvalidJob, ErrInvalidSpec or ErrDuplicateJob.
 func (s *Scheduler) Add(j Job) error {
 	added, err := s.defineJob(j)
 	if err != nil {
@@ -83,12 +89,14 @@ func (s *Scheduler) defineJob(j Job) (*job, error) {
 	return newJob(j)
 }
 
-// Update replaces this member's definition of a job: function, policies, placement and labels. A run that starts after Update has
-// returned uses the new definition. A run that goes on keeps the old one, and so does a run whose claim was under way when the job was withdrawn. A spec,
-// zone, description or revision that differs replaces the stored schedule as when a member is started with it, and in the background as with Add. Other
-// members keep their own definitions.
+// Update replaces this member's definition of a job: function, policies, placement and labels. A
+// run that starts after Update has returned uses the new definition. A run that goes on keeps the
+// old one, and so does a run whose claim was under way when the job was withdrawn. A spec, zone,
+// description or revision that differs replaces the stored schedule as when a member is started
+// with it, and in the background as with Add. Other members keep their own definitions.
 //
-// Its error wraps ErrInvalidJob, ErrInvalidSpec, or ErrUnknownJob if this member does not have the job.
+// Its error wraps ErrInvalidJob, ErrInvalidSpec, or ErrUnknownJob if this member does not have the
+// job.
 func (s *Scheduler) Update(j Job) error {
 	updated, err := s.defineJob(j)
 	if err == nil {
@@ -111,9 +119,10 @@ func (s *Scheduler) replaceDefinition(updated *job) error {
 	return err
 }
 
-// Withdraw takes a job from this member, which then claims no further run of it; a claim that is under way may
-// still become a run. The job stays registered, and other members that have it run it. Runs that go on here finish. While no other
-// member has the job, or the leader lacks a job of OnLeader, its ticks wait. The member that gets the job runs or misses them by its misfire policy.
+// Withdraw takes a job from this member, which then claims no further run of it; a claim that is
+// under way may still become a run. The job stays registered, and other members that have it run
+// it. Runs that go on here finish. While no other member has the job, or the leader lacks a job of
+// OnLeader, its ticks wait. The member that gets the job runs or misses them by its misfire policy.
 // This member may Add the job again.
 //
 // Its error wraps ErrInvalidJob, or ErrUnknownJob if this member does not have the job.
@@ -130,17 +139,21 @@ func (s *Scheduler) Withdraw(name string) error {
 	return failure.Wrap("withdraw", s.Path(), err)
 }
 
-// Run registers the jobs, becomes a member, and runs the jobs that belong to this member, until ctx ends. Then it starts no further run, other
-// members take the jobs over at once, and runs that go on here may finish within the drain time (WithDrain); after that their contexts end. Run returns
-// once all runs have returned and their outcomes are stored: nil, or an error that wraps ErrStuck and names the jobs with a run that has not returned
-// within WithStuckAfter.
+// Run registers the jobs, becomes a member, and runs the jobs that belong to this member, until ctx
+// ends. Then it starts no further run, other members take the jobs over at once, and runs that go
+// on here may finish within the drain time (WithDrain); after that their contexts end. Run returns
+// once all runs have returned and their outcomes are stored: nil, or an error that wraps ErrStuck
+// and names the jobs with a run that has not returned within WithStuckAfter.
 //
-// Otherwise its error wraps ErrBadState or ErrNewerState, when a job's stored state cannot be read; ErrNoJobs, unless WithWaitForJobs is
-// given; ErrRunning; framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath; a refusal of the servers or of the client, such as framework.ErrNoAuth,
-// framework.ErrQuotaExceeded or framework.ErrTooLarge; or another error of election.Election.Campaign, such as locks.ErrKindMixed.
+// Otherwise its error wraps ErrBadState or ErrNewerState, when a job's stored state cannot be read;
+// ErrNoJobs, unless WithWaitForJobs is given; ErrRunning; framework.ErrClosed,
+// framework.ErrAuthFailed, framework.ErrInvalidPath; a refusal of the servers or of the client,
+// such as framework.ErrNoAuth, framework.ErrQuotaExceeded or framework.ErrTooLarge; or another
+// error of election.Election.Campaign, such as locks.ErrKindMixed.
 //
-// Once this member's node is there, a refusal of a later node does not end Run: Run logs it, stays out of the election and tries again. Two minutes after
-// the jobs are registered, Run tries a failed campaign again, too. Only framework.ErrClosed and framework.ErrAuthFailed end Run then.
+// Once this member's node is there, a refusal of a later node does not end Run: Run logs it, stays
+// out of the election and tries again. Two minutes after the jobs are registered, Run tries a
+// failed campaign again, too. Only framework.ErrClosed and framework.ErrAuthFailed end Run then.
 func (s *Scheduler) Run(ctx context.Context) error {
 	for {
 		err := s.runJobs(ctx)
@@ -205,8 +218,8 @@ func (s *Scheduler) endRun() {
 	s.running = nil
 }
 
-// campaignAndTakePart campaigns while there are jobs of OnLeader, and takes part. It returns when the activation's context ends, or when the campaign or the
-// participation has failed for good.
+// campaignAndTakePart campaigns while there are jobs of OnLeader, and takes part. It returns when
+// the activation's context ends, or when the campaign or the participation has failed for good.
 func (s *Scheduler) campaignAndTakePart(a *activation) error {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()

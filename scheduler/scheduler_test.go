@@ -65,17 +65,18 @@ func TestNoTickBeforeTheRegistrationIsDue(t *testing.T) {
 func TestRunsAreDescribed(t *testing.T) {
 	inDays(t, func(t *testing.T, w *world) {
 		var got []Run
-		w.start("a", []Job{{Name: "j", Spec: "0 4 * * *", Location: zone(t, "Asia/Kolkata"), Run: func(ctx context.Context, r Run) error {
-			require.NoError(t, ctx.Err())
-			got = append(got, r)
-			n, ok := w.Node(fmt.Sprintf("%s/jobs/j/run-%d", testPath, len(got)))
-			require.True(t, ok, "the claim")
-			require.Equal(t, "a", string(n.Data))
-			require.Equal(t, n.Stat.Czxid, r.Token)
-			require.Equal(t, zktest.Ephemeral, n.Kind)
-			require.Equal(t, r.ID, w.state("j").Running[0].ID)
-			return nil
-		}}})
+		w.start("a", []Job{{Name: "j", Spec: "0 4 * * *", Location: zone(t, "Asia/Kolkata"),
+			Run: func(ctx context.Context, r Run) error {
+				require.NoError(t, ctx.Err())
+				got = append(got, r)
+				n, ok := w.Node(fmt.Sprintf("%s/jobs/j/run-%d", testPath, len(got)))
+				require.True(t, ok, "the claim")
+				require.Equal(t, "a", string(n.Data))
+				require.Equal(t, n.Stat.Czxid, r.Token)
+				require.Equal(t, zktest.Ephemeral, n.Kind)
+				require.Equal(t, r.ID, w.state("j").Running[0].ID)
+				return nil
+			}}})
 		time.Sleep(47 * time.Hour)
 		synctest.Wait()
 		require.Len(t, got, 2)
@@ -106,7 +107,8 @@ func TestOutcomes(t *testing.T) {
 			require.Equal(t, says == "", st.LastRun.Error == "")
 			e := w.log.all(EventFinished)
 			require.Len(t, e, 3)
-			require.Equal(t, strings.Contains(says, "panicked") || says == "nil pointer" || says == "goroutine", errors.Is(e[0].Err, ErrPanic))
+			require.Equal(t, strings.Contains(says, "panicked") || says == "nil pointer" || says == "goroutine",
+				errors.Is(e[0].Err, ErrPanic))
 		})
 	}
 }
@@ -119,7 +121,8 @@ func TestATickDuringARunIsMissed(t *testing.T) {
 		st := w.requireBalanced("j", "* * * * *")
 		require.Equal(t, map[Reason]int64{ReasonOverlap: 6}, st.Missed)
 		require.Len(t, st.Gaps, 3, "ticks in a row are one gap")
-		require.Equal(t, Gap{From: at(t, "2000-01-01T00:02:00Z"), To: at(t, "2000-01-01T00:03:00Z"), Count: 2, Reason: ReasonOverlap}, st.Gaps[0])
+		require.Equal(t, Gap{From: at(t, "2000-01-01T00:02:00Z"), To: at(t, "2000-01-01T00:03:00Z"), Count: 2,
+			Reason: ReasonOverlap}, st.Gaps[0])
 	})
 }
 
@@ -180,7 +183,8 @@ func TestRepeatedLocalHourRunsOnce(t *testing.T) {
 }
 
 func TestDisconnectedLeaderStopsRunsBeforeNextLeaderRuns(t *testing.T) {
-	for _, how := range []func(*zktest.Link){(*zktest.Link).Cut, func(k *zktest.Link) { k.BlackHole(true, true) }, func(k *zktest.Link) { k.BlackHole(true, false) }} {
+	for _, how := range []func(*zktest.Link){(*zktest.Link).Cut, func(k *zktest.Link) { k.BlackHole(true, true) },
+		func(k *zktest.Link) { k.BlackHole(true, false) }} {
 		in(t, func(t *testing.T, w *world) {
 			a := w.start("a", jobs("j", "*/20 * * * * *", lasting(time.Hour)))
 			w.start("b", jobs("j", "*/20 * * * * *", lasting(time.Hour)))
@@ -255,7 +259,8 @@ func TestUnreadableStateEndsSchedulerRun(t *testing.T) {
 
 func TestOneJobsTroubleIsNotTheOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", []Job{{Name: "good", Spec: "* * * * *", Run: quick}, {Name: "bad", Spec: "* * * * *", Run: quick}})
+		a := w.start("a", []Job{{Name: "good", Spec: "* * * * *", Run: quick},
+			{Name: "bad", Spec: "* * * * *", Run: quick}})
 		good := w.stored("bad")
 		_, err := a.client.Set(t.Context(), testPath+"/jobs/bad", []byte("?"), framework.AnyVersion)
 		require.NoError(t, err)

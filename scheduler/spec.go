@@ -33,18 +33,19 @@ type tickSet interface {
 //	@hourly @daily @midnight @weekly @monthly @yearly @annually
 //	@every 90s                                             whole seconds, counted from 1970-01-01 UTC
 //
-// A field is a list of *, ?, n, a-b, each with an optional /step; months and days of the week also have
-// names of three letters, and Sunday is 0. When both days are restricted, either is enough.
+// A field is a list of *, ?, n, a-b, each with an optional /step; months and days of the week also
+// have names of three letters, and Sunday is 0. When both days are restricted, either is enough.
 //
-// zone is where the fields are read; nil is UTC. One with a fixed offset counts as that offset for all members, under any
-// name: time.FixedZone("CET", 3600) has no summer time. A local time that a change of the clocks skips is not
-// due that day. One that it repeats is due once, the first time, if the hour field is restricted; with
-// a * for the hour, both are due.
+// zone is where the fields are read; nil is UTC. One with a fixed offset counts as that offset for
+// all members, under any name: time.FixedZone("CET", 3600) has no summer time. A local time that a
+// change of the clocks skips is not due that day. One that it repeats is due once, the first time,
+// if the hour field is restricted; with a * for the hour, both are due.
 //
-// The error wraps ErrInvalidSpec and names the spec. Refused are, beside what cannot be read: a zone
-// within the spec, a zone without a name or "Local" (members would differ), one with changes of the clocks that is not the
-// one of its name in the time zone database, @every of less than a second
-// or of parts of seconds, an empty list element, a step beyond its field, and a spec without any tick.
+// The error wraps ErrInvalidSpec and names the spec. Refused are, beside what cannot be read: a
+// zone within the spec, a zone without a name or "Local" (members would differ), one with changes
+// of the clocks that is not the one of its name in the time zone database, @every of less than a
+// second or of parts of seconds, an empty list element, a step beyond its field, and a spec without
+// any tick.
 func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 	if zone == nil {
 		zone = time.UTC
@@ -66,8 +67,8 @@ func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 // anyTime is where ParseSpec looks for a first tick.
 var anyTime = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Next returns the first tick after a time, in the schedule's zone. It returns the zero time if a spec of fields has no tick in the
-// next ten years.
+// Next returns the first tick after a time, in the schedule's zone. It returns the zero time if a
+// spec of fields has no tick in the next ten years.
 func (s Schedule) Next(after time.Time) time.Time {
 	if s.ticks == nil {
 		return time.Time{}
@@ -78,8 +79,8 @@ func (s Schedule) Next(after time.Time) time.Time {
 // String returns the spec, its fields separated by single spaces.
 func (s Schedule) String() string { return s.spec }
 
-// Location is the schedule's zone. One of a fixed offset has a name that every member reads the same, such as Etc/GMT-2
-// or +05:30.
+// Location is the schedule's zone. One of a fixed offset has a name that every member reads the
+// same, such as Etc/GMT-2 or +05:30.
 func (s Schedule) Location() *time.Location { return s.zone }
 
 func parseSchedule(spec string, zone *time.Location) (tickSet, error) {
@@ -116,12 +117,15 @@ func parseFields(spec string, zone *time.Location) (tickSet, error) {
 	return newCalendar(fields, zone), nil
 }
 
-var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+var parser = cron.NewParser(
+	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
-// elementPattern matches the elements that the library's parser reads as they look. The parser accepts others, too: it reads "*-5" as "*", and "+5" as 5.
+// elementPattern matches the elements that the library's parser reads as they look. The parser
+// accepts others, too: it reads "*-5" as "*", and "+5" as 5.
 var elementPattern = regexp.MustCompile(`^([*?]|\d{1,2}(-\d{1,2})?|[A-Za-z]{3}(-[A-Za-z]{3})?)(/\d{1,2})?$`)
 
-// daySeven is an element of the days of the week that names a day 7, which is Sunday to other crons.
+// daySeven is an element of the days of the week that names a day 7, which is Sunday to other
+// crons.
 var daySeven = regexp.MustCompile(`^(7|\d-7)(/\d)?$`)
 
 // fieldNames and fieldSizes are of the six fields, seconds first.
@@ -130,7 +134,8 @@ var (
 	fieldSizes = [6]int{60, 60, 24, 31, 12, 7}
 )
 
-// checkFields refuses elements that the library's parser accepts and reads in another way than they look.
+// checkFields refuses elements that the library's parser accepts and reads in another way than they
+// look.
 func checkFields(fields []string) error {
 	if len(fields) != 5 && len(fields) != 6 {
 		return fmt.Errorf("it has %d fields: want 5 or 6", len(fields))

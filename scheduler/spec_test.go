@@ -130,19 +130,24 @@ func TestSkippedLocalTimeIsNotDue(t *testing.T) {
 	ny := zone(t, "America/New_York")
 	from, to := at(t, "2026-03-07T12:00:00-05:00"), at(t, "2026-03-09T12:00:00-04:00")
 	require.Equal(t, []string{"2026-03-09 02:30:00 -0400"}, list(parsed(t, "30 2 * * *", ny), from, to))
-	require.Equal(t, []string{"2026-03-08 03:00:00 -0400", "2026-03-09 03:00:00 -0400"}, list(parsed(t, "0 3 * * *", ny), from, to))
+	require.Equal(t, []string{"2026-03-08 03:00:00 -0400", "2026-03-09 03:00:00 -0400"},
+		list(parsed(t, "0 3 * * *", ny), from, to))
 	require.Len(t, list(parsed(t, "0 * * * *", ny), from, to), 47)
 }
 
 func TestRepeatedLocalTimeIsDueOnceForRestrictedHour(t *testing.T) {
 	ny := zone(t, "America/New_York")
 	from, to := at(t, "2026-10-31T12:00:00-04:00"), at(t, "2026-11-02T12:00:00-05:00")
-	require.Equal(t, []string{"2026-11-01 01:30:00 -0400", "2026-11-02 01:30:00 -0500"}, list(parsed(t, "30 1 * * *", ny), from, to))
-	require.Equal(t, []string{"2026-11-01 01:00:00 -0400", "2026-11-02 01:00:00 -0500"}, list(parsed(t, "0 1-1 * * *", ny), from, to))
-	require.Equal(t, []string{"2026-11-01 02:00:00 -0500", "2026-11-02 02:00:00 -0500"}, list(parsed(t, "0 2 * * *", ny), from, to))
+	require.Equal(t, []string{"2026-11-01 01:30:00 -0400", "2026-11-02 01:30:00 -0500"},
+		list(parsed(t, "30 1 * * *", ny), from, to))
+	require.Equal(t, []string{"2026-11-01 01:00:00 -0400", "2026-11-02 01:00:00 -0500"},
+		list(parsed(t, "0 1-1 * * *", ny), from, to))
+	require.Equal(t, []string{"2026-11-01 02:00:00 -0500", "2026-11-02 02:00:00 -0500"},
+		list(parsed(t, "0 2 * * *", ny), from, to))
 	require.Len(t, list(parsed(t, "30 * * * *", ny), from, to), 49, "with * for the hour, real time counts")
 	second := at(t, "2026-11-01T01:10:00-05:00")
-	require.Equal(t, "2026-11-02 01:30:00 -0500", list(parsed(t, "30 1 * * *", ny), second, to)[0], "looked at from within the second hour")
+	require.Equal(t, "2026-11-02 01:30:00 -0500", list(parsed(t, "30 1 * * *", ny), second, to)[0],
+		"looked at from within the second hour")
 }
 
 func TestADayWithoutMidnightLosesMidnightOnly(t *testing.T) {
@@ -157,10 +162,12 @@ func TestSaoPauloHadDaysWithoutMidnightAndWithTwoElevens(t *testing.T) {
 	saoPaulo := zone(t, "America/Sao_Paulo") // 2018-11-04 began at 1:00; 2018-02-17 23:00 came twice
 	from, to := at(t, "2018-11-03T12:00:00-03:00"), at(t, "2018-11-05T12:00:00-02:00")
 	require.Equal(t, []string{"2018-11-05 00:00:00 -0200"}, list(parsed(t, "0 0 * * *", saoPaulo), from, to))
-	require.Equal(t, []string{"2018-11-04 01:00:00 -0200", "2018-11-05 01:00:00 -0200"}, list(parsed(t, "0 1 * * *", saoPaulo), from, to))
+	require.Equal(t, []string{"2018-11-04 01:00:00 -0200", "2018-11-05 01:00:00 -0200"},
+		list(parsed(t, "0 1 * * *", saoPaulo), from, to))
 	require.Len(t, list(parsed(t, "0 * * * *", saoPaulo), from, to), 47)
 	from, to = at(t, "2018-02-17T12:00:00-02:00"), at(t, "2018-02-18T12:00:00-03:00")
-	require.Equal(t, []string{"2018-02-17 23:30:00 -0200"}, list(parsed(t, "30 23 * * *", saoPaulo), from, to), "once, the first time")
+	require.Equal(t, []string{"2018-02-17 23:30:00 -0200"}, list(parsed(t, "30 23 * * *", saoPaulo), from, to),
+		"once, the first time")
 	require.Len(t, list(parsed(t, "30 * * * *", saoPaulo), from, to), 25)
 	require.Equal(t, []string{"2018-02-18 00:00:00 -0300"}, list(parsed(t, "0 0 * * *", saoPaulo), from, to))
 }
@@ -191,7 +198,8 @@ func randomSpec(r *rand.Rand) string {
 		}
 		return fmt.Sprint(n())
 	}
-	return strings.Join([]string{field(0, 59), field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6)}, " ")
+	return strings.Join([]string{field(0, 59), field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6)},
+		" ")
 }
 
 func TestNextAgreesWithTheLibraryWhereClocksDoNotChange(t *testing.T) {
@@ -221,7 +229,8 @@ func TestNextAgreesWithTheLibraryWhereClocksDoNotChange(t *testing.T) {
 
 func TestCountAndLatestAgreeWithEachTick(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	zones := []*time.Location{time.UTC, zone(t, "America/New_York"), zone(t, "Africa/Cairo"), zone(t, "Australia/Lord_Howe"), zone(t, "America/Havana")}
+	zones := []*time.Location{time.UTC, zone(t, "America/New_York"), zone(t, "Africa/Cairo"),
+		zone(t, "Australia/Lord_Howe"), zone(t, "America/Havana")}
 	for i := range 2000 {
 		spec := randomSpec(r)
 		if i%20 == 0 {
@@ -267,7 +276,8 @@ func TestLongGapsAreCountedWithoutVisitingEachTick(t *testing.T) {
 }
 
 func FuzzParseSpec(f *testing.F) {
-	for _, s := range []string{"* * * * *", "0 30 2 * * *", "@every 90s", "@daily", "TZ=UTC", "*/5 1-5,7 ? jan-mar mon", ", * * * *", "5/100 * * * *", "0 0 29 2 *"} {
+	for _, s := range []string{"* * * * *", "0 30 2 * * *", "@every 90s", "@daily", "TZ=UTC", "*/5 1-5,7 ? jan-mar mon",
+		", * * * *", "5/100 * * * *", "0 0 29 2 *"} {
 		f.Add(s)
 	}
 	ny := zone(f, "America/New_York")
@@ -293,5 +303,6 @@ func FuzzParseSpec(f *testing.F) {
 
 func TestTheEndOfALeapYearBeyondTheZonesTable(t *testing.T) {
 	s := parsed(t, "0 12 * * *", zone(t, "America/New_York"))
-	require.Equal(t, "2040-12-31 12:00:00 -0500", s.Next(at(t, "2040-12-30T23:00:00Z")).Format("2006-01-02 15:04:05 -0700"))
+	require.Equal(t, "2040-12-31 12:00:00 -0500",
+		s.Next(at(t, "2040-12-30T23:00:00Z")).Format("2006-01-02 15:04:05 -0700"))
 }

@@ -92,7 +92,8 @@ func TestRunsArePinnedByLabels(t *testing.T) {
 		for i := range all {
 			all[i].Labels = map[string]string{"gpu": "yes"}
 		}
-		all = append(all, Job{Name: "nowhere", Spec: "* * * * *", Placement: Spread, Labels: map[string]string{"moon": "full"}, Run: quick})
+		all = append(all, Job{Name: "nowhere", Spec: "* * * * *", Placement: Spread,
+			Labels: map[string]string{"moon": "full"}, Run: quick})
 		for i := range 6 {
 			labels := map[string]string{"zone": "b"}
 			if i < 2 {
@@ -126,7 +127,8 @@ func TestMemberOwnsOnlyJobsItHas(t *testing.T) {
 }
 
 func TestMembersWithSameIDShareJobs(t *testing.T) {
-	members := []member{{node: "n-1", id: "host", keys: []uint32{jobKey("j")}}, {node: "n-2", id: "host", keys: []uint32{jobKey("j")}}}
+	members := []member{{node: "n-1", id: "host", keys: []uint32{jobKey("j")}},
+		{node: "n-2", id: "host", keys: []uint32{jobKey("j")}}}
 	share := map[string]int{}
 	for i := range 100 {
 		j := &job{Job: Job{Name: fmt.Sprint("j", i)}}

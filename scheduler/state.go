@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// jobState is the record of a job. Applications see it as a State, which documents the fields that have no comment here. The record of a
-// removed job is its tombstone.
+// jobState is the record of a job. Applications see it as a State, which documents the fields that
+// have no comment here. The record of a removed job is its tombstone.
 type jobState struct {
 	Spec         string `json:"spec"`
 	Zone         string `json:"zone"`
@@ -22,14 +22,15 @@ type jobState struct {
 	Description  string `json:"description,omitempty"`
 	JitterMS     int64  `json:"jitter_ms,omitempty"` // of the declaration; for reports only
 
-	Registered   time.Time `json:"-"`                    // by the node's creation, or as below
-	Reregistered time.Time `json:"registered,omitzero"`  // when the job was registered in the place of a tombstone
-	Generation   int64     `json:"generation,omitempty"` // counts those registrations; run numbers go on from one to the next
-	Removed      time.Time `json:"removed,omitzero"`     // when the job was removed
-	Since        time.Time `json:"since,omitzero"`
-	Paused       time.Time `json:"paused,omitzero"`
-	Last         time.Time `json:"last,omitzero"`
-	HoldUntil    time.Time `json:"holdUntil,omitzero"`
+	Registered   time.Time `json:"-"`                   // by the node's creation, or as below
+	Reregistered time.Time `json:"registered,omitzero"` // when the job was registered in the place of a tombstone
+	// counts those registrations; run numbers go on from one to the next
+	Generation int64     `json:"generation,omitempty"`
+	Removed    time.Time `json:"removed,omitzero"` // when the job was removed
+	Since      time.Time `json:"since,omitzero"`
+	Paused     time.Time `json:"paused,omitzero"`
+	Last       time.Time `json:"last,omitzero"`
+	HoldUntil  time.Time `json:"holdUntil,omitzero"`
 
 	Number   int64              `json:"number"`
 	Running  []storedRun        `json:"running,omitempty"`
@@ -77,7 +78,8 @@ type storedGap struct {
 	unknown recipe.Unknown
 }
 
-// replacedSchedule is a schedule that was replaced while its latest tick was still ahead of the ensemble's clock.
+// replacedSchedule is a schedule that was replaced while its latest tick was still ahead of the
+// ensemble's clock.
 type replacedSchedule struct {
 	Spec string    `json:"spec"`
 	Zone string    `json:"zone"`
@@ -111,7 +113,8 @@ func decodeState(data []byte) (s jobState, err error) {
 
 // validate refuses values that no release stores.
 func (s *jobState) validate() error {
-	for name, n := range map[string]int64{"generation": s.Generation, "jitter_ms": s.JitterMS, "fired": s.Fired, "triggered": s.Triggered, "failures": s.Failures, "number": s.Number} {
+	for name, n := range map[string]int64{"generation": s.Generation, "jitter_ms": s.JitterMS, "fired": s.Fired,
+		"triggered": s.Triggered, "failures": s.Failures, "number": s.Number} {
 		if n < 0 {
 			return fmt.Errorf("%s: %d is negative", name, n)
 		}
@@ -231,8 +234,8 @@ func (s *jobState) runsAreMany() bool {
 	return len(s.Running) >= MaxOverlapping || size >= maxOverlappingBytes
 }
 
-// belongsToRegistration reports whether a run belongs to the present registration. A run of a removed registration ends without
-// being counted, recorded or repeated.
+// belongsToRegistration reports whether a run belongs to the present registration. A run of a
+// removed registration ends without being counted, recorded or repeated.
 func (s *jobState) belongsToRegistration(r storedRun) bool {
 	return s.Removed.IsZero() && r.Generation == s.Generation
 }
@@ -256,8 +259,10 @@ func (s jobState) clone() jobState {
 func (s *jobState) publicState(name string) State {
 	v := State{
 		Name: name, Spec: s.Spec, Zone: s.Zone, Revision: s.Revision, Description: s.Description,
-		Jitter: time.Duration(s.JitterMS) * time.Millisecond, Registered: s.Registered, Since: s.Since, Paused: s.Paused, Last: s.Last,
-		HoldUntil: s.HoldUntil, Number: s.Number, Fired: s.Fired, Triggered: s.Triggered, Failures: s.Failures, Missed: s.Missed,
+		Jitter: time.Duration(s.JitterMS) * time.Millisecond, Registered: s.Registered, Since: s.Since,
+		Paused: s.Paused, Last: s.Last,
+		HoldUntil: s.HoldUntil, Number: s.Number, Fired: s.Fired, Triggered: s.Triggered, Failures: s.Failures,
+		Missed: s.Missed,
 	}
 	for _, r := range s.Running {
 		v.Running = append(v.Running, r.RunRecord)

@@ -22,25 +22,31 @@ func golden(t testing.TB) []byte {
 func fullState(t testing.TB) jobState {
 	return jobState{
 		Spec: "*/5 * * * *", Zone: "Europe/Berlin", Revision: 3, DeclaredSpec: "0 * * * *", DeclaredZone: "UTC",
-		Since: at(t, "2026-05-04T08:00:00Z"), Paused: at(t, "2026-05-04T10:16:00Z"), Last: at(t, "2026-05-04T10:15:00Z"),
+		Since: at(t, "2026-05-04T08:00:00Z"), Paused: at(t, "2026-05-04T10:16:00Z"),
+		Last:      at(t, "2026-05-04T10:15:00Z"),
 		HoldUntil: at(t, "2026-05-04T10:20:00Z"), Number: 9,
 		Running: []storedRun{{
-			RunRecord: RunRecord{Number: 9, ID: "20260504T101500Z-9", Tick: at(t, "2026-05-04T10:15:00Z"), Attempt: 2, Runner: "host-1",
+			RunRecord: RunRecord{Number: 9, ID: "20260504T101500Z-9", Tick: at(t, "2026-05-04T10:15:00Z"), Attempt: 2,
+				Runner:  "host-1",
 				Started: at(t, "2026-05-04T10:15:00.25Z"), Stuck: true},
 			Member: "ab-1", Replace: true,
 		}},
 		Pending: []pendingRun{{Tick: at(t, "2026-05-04T10:15:30Z"), Manual: true, Attempt: 1, Request: "r-2"}},
 		LastRun: &storedRun{
-			RunRecord: RunRecord{Number: 8, ID: "20260504T101000Z-8", Tick: at(t, "2026-05-04T10:10:00Z"), Manual: true, Attempt: 1, Token: 26,
-				Runner: "host-2", Started: at(t, "2026-05-04T10:10:00Z"), Ended: at(t, "2026-05-04T10:11:00Z"), Outcome: Failed, Error: "no disk"},
+			RunRecord: RunRecord{Number: 8, ID: "20260504T101000Z-8", Tick: at(t, "2026-05-04T10:10:00Z"), Manual: true,
+				Attempt: 1, Token: 26,
+				Runner: "host-2", Started: at(t, "2026-05-04T10:10:00Z"), Ended: at(t, "2026-05-04T10:11:00Z"),
+				Outcome: Failed, Error: "no disk"},
 			Request: "r-1",
 		},
 		Requests: []string{"r-1", "r-2"},
 		Replaced: []replacedSchedule{{Spec: "0 * * * *", Zone: "UTC", Last: at(t, "2026-05-04T10:00:00Z")}},
 		Fired:    7, Failures: 1, Missed: map[Reason]int64{ReasonOverlap: 2, ReasonNoLeader: 3},
 		Gaps: []storedGap{
-			{Gap: Gap{From: at(t, "2026-05-04T09:00:00Z"), To: at(t, "2026-05-04T09:10:00Z"), Count: 3, Reason: ReasonNoLeader}},
-			{Gap: Gap{From: at(t, "2026-05-04T09:30:00Z"), To: at(t, "2026-05-04T09:35:00Z"), Count: 2, Reason: ReasonOverlap}},
+			{Gap: Gap{From: at(t, "2026-05-04T09:00:00Z"), To: at(t, "2026-05-04T09:10:00Z"), Count: 3,
+				Reason: ReasonNoLeader}},
+			{Gap: Gap{From: at(t, "2026-05-04T09:30:00Z"), To: at(t, "2026-05-04T09:35:00Z"), Count: 2,
+				Reason: ReasonOverlap}},
 		},
 	}
 }
@@ -85,9 +91,11 @@ func TestUnreadableStateIsRefused(t *testing.T) {
 	_, err := decodeState([]byte(`{"v":2,"spec":{"new":"shape"}}`))
 	require.ErrorIs(t, err, ErrNewerState)
 	require.ErrorContains(t, err, "version 2")
-	for _, data := range []string{"", "null", "[]", "7", "garbage", "{}", `{"v":0}`, `{"v":-1}`, `{"v":"1"}`, `{"v":1.5}`, `{"v":1,"fired":-1}`,
+	for _, data := range []string{"", "null", "[]", "7", "garbage", "{}", `{"v":0}`, `{"v":-1}`, `{"v":"1"}`,
+		`{"v":1.5}`, `{"v":1,"fired":-1}`,
 		`{"v":1,"missed":{"x":-1}}`, `{"v":1,"last":"yesterday"}`, `{"v":1,"last":"1899-01-01T00:00:00Z"}`,
-		`{"v":1,"gaps":[{"from":"0000-01-01T00:00:00+01:00"}]}`, `{"v":1,"running":{}}`, `{"v":1,"number":-1}`, `{"v":1} x`, "\x00\x01"} {
+		`{"v":1,"gaps":[{"from":"0000-01-01T00:00:00+01:00"}]}`, `{"v":1,"running":{}}`, `{"v":1,"number":-1}`,
+		`{"v":1} x`, "\x00\x01"} {
 		_, err := decodeState([]byte(data))
 		require.ErrorIs(t, err, ErrBadState, "%q", data)
 	}

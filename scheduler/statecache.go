@@ -12,10 +12,13 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// stateCache is a job's stored state as a member knows it. It keeps the state as it is stored, which takes the least
-// memory, and writes by its version, so that a write is refused if another member has changed the state.
+// stateCache is a job's stored state as a member knows it. It keeps the state as it is stored,
+// which takes the least memory, and writes by its version, so that a write is refused if another
+// member has changed the state.
 type stateCache struct {
-	locked     chan struct{} // has a token from the read of the state until the write that follows from it; a channel, since its holder waits for the servers
+	// has a token from the read of the state until the write that follows from it; a channel, since
+	// its holder waits for the servers
+	locked     chan struct{}
 	node       string
 	known      bool
 	data       []byte
@@ -28,14 +31,15 @@ func newStateCache(node string) *stateCache {
 	return &stateCache{node: node, locked: make(chan struct{}, 1)}
 }
 
-// lock waits until no other goroutine uses the cache. The function that it returns unlocks the cache.
+// lock waits until no other goroutine uses the cache. The function that it returns unlocks the
+// cache.
 func (c *stateCache) lock() (back func()) {
 	c.locked <- struct{}{}
 	return func() { <-c.locked }
 }
 
-// readState returns the state, which may be a tombstone. It asks the servers only if the cache does not have the state. Its error wraps
-// ErrUnknownJob, ErrBadState or ErrNewerState.
+// readState returns the state, which may be a tombstone. It asks the servers only if the cache does
+// not have the state. Its error wraps ErrUnknownJob, ErrBadState or ErrNewerState.
 func (c *stateCache) readState(ctx context.Context, session *framework.Session) (jobState, error) {
 	if !c.known {
 		data, st, err := session.Get(ctx, c.node)
@@ -62,9 +66,11 @@ func (c *stateCache) readState(ctx context.Context, session *framework.Session) 
 // invalidate makes the next read ask the servers.
 func (c *stateCache) invalidate() { c.known, c.data = false, nil }
 
-// writeState writes a state, if it still has the version that was read, in one transaction with other
-// operations, those before it and those after. When the write fails, the next read asks the servers.
-func (c *stateCache) writeState(ctx context.Context, session *framework.Session, state jobState, before, after []tolerantOp) (framework.Stat, error) {
+// writeState writes a state, if it still has the version that was read, in one transaction with
+// other operations, those before it and those after. When the write fails, the next read asks the
+// servers.
+func (c *stateCache) writeState(ctx context.Context, session *framework.Session, state jobState, before,
+	after []tolerantOp) (framework.Stat, error) {
 	data, err := state.encode()
 	if err != nil {
 		return framework.Stat{}, err

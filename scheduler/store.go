@@ -37,8 +37,8 @@ func (n nodes) pastRun(job string, slot int64) string {
 	return znode.Join(n.job(job), fmt.Sprintf("%s%d", pastPrefix, slot))
 }
 
-// store reads and writes the nodes that all members share. Its methods take the session on which they work, so that callers decide what to do when the session
-// is lost.
+// store reads and writes the nodes that all members share. Its methods take the session on which
+// they work, so that callers decide what to do when the session is lost.
 type store struct {
 	client  *framework.Client
 	nodes   nodes
@@ -47,12 +47,15 @@ type store struct {
 
 // onSession repeats f on session after session until its outcome is known, or ctx ends.
 func (s *store) onSession(ctx context.Context, f recipe.Step) error {
-	return recipe.OnSession(ctx, s.client, f, shouldRetry, failure.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeExists) })
+	return recipe.OnSession(ctx, s.client, f, shouldRetry, failure.IsTransient,
+		func(err error) bool { return errors.Is(err, framework.ErrNodeExists) })
 }
 
-// shouldRetry reports whether to try a refused or unanswered write once more after reading the state again.
+// shouldRetry reports whether to try a refused or unanswered write once more after reading the
+// state again.
 func shouldRetry(err error) bool {
-	return errors.Is(err, framework.ErrSuspended) || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode)
+	return errors.Is(err, framework.ErrSuspended) || errors.Is(err, framework.ErrBadVersion) ||
+		errors.Is(err, framework.ErrNoNode)
 }
 
 // ensembleTime returns the ensemble's time, from a write that has no other effect.
@@ -62,7 +65,8 @@ func (s *store) ensembleTime(ctx context.Context, session *framework.Session) (t
 
 // createState registers a job that has no node.
 func (s *store) createState(ctx context.Context, session *framework.Session, job string, d declaration) error {
-	data, err := jobState{Spec: d.spec, Zone: d.zone, Revision: d.revision, Description: d.description, JitterMS: d.jitter.Milliseconds()}.encode()
+	data, err := jobState{Spec: d.spec, Zone: d.zone, Revision: d.revision, Description: d.description,
+		JitterMS: d.jitter.Milliseconds()}.encode()
 	if err != nil {
 		return err
 	}
@@ -73,7 +77,8 @@ func (s *store) createState(ctx context.Context, session *framework.Session, job
 }
 
 // createRecord creates one of the records that exist once for all jobs.
-func (s *store) createRecord(ctx context.Context, session *framework.Session, node string, r interface{ encode() ([]byte, error) }) error {
+func (s *store) createRecord(ctx context.Context, session *framework.Session, node string,
+	r interface{ encode() ([]byte, error) }) error {
 	data, err := r.encode()
 	if err != nil {
 		return err
@@ -91,12 +96,14 @@ func (s *store) createRecord(ctx context.Context, session *framework.Session, no
 // maxHistoryBytes bounds what a transaction records in a job's history.
 const maxHistoryBytes = 256 << 10
 
-// historyOps returns the operations that record ended runs. The history of a job is a ring of nodes beside its claims: run n is in
-// slot n modulo the ring's size. So the transaction that ends a run records it without reading anything. If a member has died with many runs, the latest of them
-// are recorded, as many as the ring and maxHistoryBytes permit. children, unless it is nil, are the names of the job's children: then the servers are not asked first whether
-// each slot exists.
+// historyOps returns the operations that record ended runs. The history of a job is a ring of nodes
+// beside its claims: run n is in slot n modulo the ring's size. So the transaction that ends a run
+// records it without reading anything. If a member has died with many runs, the latest of them are
+// recorded, as many as the ring and maxHistoryBytes permit. children, unless it is nil, are the
+// names of the job's children: then the servers are not asked first whether each slot exists.
 func (s *store) historyOps(job string, children map[string]bool, runs ...storedRun) ([]tolerantOp, error) {
-	latest := slices.SortedFunc(slices.Values(runs), func(a, b storedRun) int { return cmp.Compare(b.Number, a.Number) })
+	latest := slices.SortedFunc(slices.Values(runs),
+		func(a, b storedRun) int { return cmp.Compare(b.Number, a.Number) })
 	var ops []tolerantOp
 	size := 0
 	for _, r := range latest[:min(int64(len(latest)), s.history)] {
@@ -112,7 +119,8 @@ func (s *store) historyOps(job string, children map[string]bool, runs ...storedR
 		}
 		node := s.nodes.pastRun(job, r.Number%s.history)
 		_, name := znode.Split(node)
-		create, set := framework.CreateOp(node, data, framework.Persistent), framework.SetOp(node, data, framework.AnyVersion)
+		create, set := framework.CreateOp(node, data, framework.Persistent),
+			framework.SetOp(node, data, framework.AnyVersion)
 		if missing := r.Number <= s.history; missing && children == nil || children != nil && !children[name] {
 			ops = append(ops, tolerantOp{create, framework.ErrNodeExists, &set})
 		} else {
@@ -123,8 +131,10 @@ func (s *store) historyOps(job string, children map[string]bool, runs ...storedR
 	return ops, nil
 }
 
-// deleteHistoryOps returns the operations that delete a job's history, and whether one of its runs has a claim.
-func (s *store) deleteHistoryOps(ctx context.Context, session *framework.Session, job string) (ops []tolerantOp, claimed bool, err error) {
+// deleteHistoryOps returns the operations that delete a job's history, and whether one of its runs
+// has a claim.
+func (s *store) deleteHistoryOps(ctx context.Context, session *framework.Session,
+	job string) (ops []tolerantOp, claimed bool, err error) {
 	children, _, err := session.Children(ctx, s.nodes.job(job))
 	for _, child := range children {
 		if strings.HasPrefix(child, pastPrefix) {
@@ -179,7 +189,8 @@ func storedState(at nodes, name string, n framework.Node) (State, error) {
 	return state.publicState(name), nil
 }
 
-// storedRuns decodes the records of runs that have ended. Those that have been replaced or removed meanwhile are left out.
+// storedRuns decodes the records of runs that have ended. Those that have been replaced or removed
+// meanwhile are left out.
 func storedRuns(read []framework.Node) (runs []RunRecord, err error) {
 	for _, n := range read {
 		if errors.Is(n.Err, framework.ErrNoNode) {
@@ -204,16 +215,17 @@ func mergeRuns(running, ended []RunRecord) []RunRecord {
 	return slices.CompactFunc(runs, func(a, b RunRecord) bool { return a.Number == b.Number })
 }
 
-// tolerantOp is an operation of a transaction that may be refused. If the servers refuse it with the error refused, the transaction is repeated
-// with another operation in its place, or without it.
+// tolerantOp is an operation of a transaction that may be refused. If the servers refuse it with
+// the error refused, the transaction is repeated with another operation in its place, or without
+// it.
 type tolerantOp struct {
 	op      framework.Op
 	refused error         // nil: any refusal fails the transaction
 	instead *framework.Op // nil: the transaction is repeated without the operation
 }
 
-// multiTolerant runs a transaction, and repeats it while a tolerated refusal is its only fault. Operations
-// that may be left out must come after those that stay.
+// multiTolerant runs a transaction, and repeats it while a tolerated refusal is its only fault.
+// Operations that may be left out must come after those that stay.
 func multiTolerant(ctx context.Context, session *framework.Session, ops []tolerantOp) ([]framework.OpResult, error) {
 	ops = slices.Clone(ops)
 	for {

@@ -16,9 +16,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAtMostOnceInAStorm lets 20 members whose clocks differ by up to 10 s run 10,000 ticks, while leaders are
-// killed, links break and replies are lost: no tick runs twice or overlaps another run of its job, and every
-// tick is accounted for.
+// TestAtMostOnceInAStorm lets 20 members whose clocks differ by up to 10 s run 10,000 ticks, while
+// leaders are killed, links break and replies are lost: no tick runs twice or overlaps another run
+// of its job, and every tick is accounted for.
 func TestAtMostOnceInAStorm(t *testing.T) {
 	for seed := range uint64(*storms) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -109,7 +109,8 @@ func (s *storm) count(run Run, by int) {
 func (s *storm) enlist() {
 	skew := time.Duration(s.r.Int64N(int64(10*time.Second))) - 5*time.Second
 	s.made++
-	m := s.start(fmt.Sprint("m", s.made), s.jobs(), WithNow(func() time.Time { return time.Now().Add(skew) }), WithDrain(time.Duration(s.r.IntN(4))*time.Second))
+	m := s.start(fmt.Sprint("m", s.made), s.jobs(), WithNow(func() time.Time { return time.Now().Add(skew) }),
+		WithDrain(time.Duration(s.r.IntN(4))*time.Second))
 	s.members = append(s.members, m)
 }
 
@@ -162,7 +163,9 @@ func (s *storm) strike() {
 		m.link.Reset()
 	case 6, 7:
 		names := []string{"a", "b", "slow", "five"}
-		s.DropReply(1+s.r.IntN(3), zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/" + names[s.r.IntN(len(names))], Func: zktest.Request.Writes})
+		s.DropReply(1+s.r.IntN(3),
+			zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/" + names[s.r.IntN(len(names))],
+				Func: zktest.Request.Writes})
 	case 8:
 		s.Restart()
 	default:

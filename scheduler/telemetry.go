@@ -32,20 +32,25 @@ func newTelemetry(client *framework.Client, path string) telemetry {
 	p := client.MeterProvider()
 	return telemetry{path: path, tracer: client.TracerProvider().Tracer(scope), propagators: client.Propagators(),
 		durations: metrics.RunDuration.Histogram(p), lags: metrics.StartLag.Histogram(p),
-		misses: metrics.MissedTicks.Counter(p), stucks: metrics.StuckRuns.Counter(p), successes: metrics.LastSuccess.Gauge(p)}
+		misses: metrics.MissedTicks.Counter(p), stucks: metrics.StuckRuns.Counter(p),
+		successes: metrics.LastSuccess.Gauge(p)}
 }
 
-// startRunSpan begins a run's span, which is the root of a trace. It links to the span of the campaign that has won the term: term is that campaign's trace context, or
-// nil for a spread job. The function that it returns ends the span with the run's error, outcome and number of attempts.
-func (t telemetry) startRunSpan(ctx context.Context, job string, r RunRecord, term map[string]string, now func() time.Time) (context.Context, func(error, Outcome, int)) {
+// startRunSpan begins a run's span, which is the root of a trace. It links to the span of the
+// campaign that has won the term: term is that campaign's trace context, or nil for a spread job.
+// The function that it returns ends the span with the run's error, outcome and number of attempts.
+func (t telemetry) startRunSpan(ctx context.Context, job string, r RunRecord, term map[string]string,
+	now func() time.Time) (context.Context, func(error, Outcome, int)) {
 	name, began := attribute.String(metrics.Job, job), now()
 	var links []trace.Link
-	if campaign := trace.SpanContextFromContext(t.propagators.Extract(context.Background(), propagation.MapCarrier(term))); campaign.IsValid() {
+	if campaign := trace.SpanContextFromContext(t.propagators.Extract(context.Background(),
+		propagation.MapCarrier(term))); campaign.IsValid() {
 		links = append(links, trace.Link{SpanContext: campaign})
 	}
 	ctx, span := t.tracer.Start(ctx, "lockstep.scheduler.run", trace.WithNewRoot(), trace.WithLinks(links...),
 		trace.WithAttributes(attribute.String("lockstep.path", t.path), name, attribute.String("lockstep.run", r.ID),
-			attribute.String("lockstep.tick", r.Tick.Format("2006-01-02T15:04:05Z")), attribute.Int64("lockstep.token", r.Token)))
+			attribute.String("lockstep.tick", r.Tick.Format("2006-01-02T15:04:05Z")),
+			attribute.Int64("lockstep.token", r.Token)))
 	if !r.Manual {
 		t.lags.Record(ctx, max(0, began.Sub(r.Tick).Seconds()), metric.WithAttributes(name))
 	}

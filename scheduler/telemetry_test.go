@@ -28,7 +28,8 @@ func TestRunsAreTraced(t *testing.T) {
 			framework.WithPropagators(propagation.TraceContext{}))
 		s := New(m.Client, testPath)
 		require.NoError(t, s.Add(Job{Name: "good", Spec: "* * * * *", Run: lasting(2 * time.Second)}))
-		require.NoError(t, s.Add(Job{Name: "bad", Spec: "* * * * *", Run: func(context.Context, Run) error { panic("x") }}))
+		require.NoError(t, s.Add(Job{Name: "bad", Spec: "* * * * *",
+			Run: func(context.Context, Run) error { panic("x") }}))
 		require.NoError(t, s.Add(Job{Name: "slow", Spec: "*/30 * * * * *", Run: lasting(50 * time.Second)}))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -59,7 +60,8 @@ func TestRunsAreTraced(t *testing.T) {
 
 		var got metricdata.ResourceMetrics
 		require.NoError(t, reader.Collect(t.Context(), &got))
-		require.Contains(t, missedPoints(got), attribute.NewSet(attribute.String("lockstep.job", "slow"), attribute.String("lockstep.reason", "overlap")))
+		require.Contains(t, missedPoints(got),
+			attribute.NewSet(attribute.String("lockstep.job", "slow"), attribute.String("lockstep.reason", "overlap")))
 	})
 }
 

@@ -12,9 +12,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// A job that is removed leaves a tombstone: its record stays, marked as removed, until its runs have ended and for
-// keepTombstones after that. It keeps the run numbers and the latest tick, for the case that the job is registered
-// again. <path>/removed lists the tombstones, so that old ones are found without reading every job.
+// A job that is removed leaves a tombstone: its record stays, marked as removed, until its runs
+// have ended and for keepTombstones after that. It keeps the run numbers and the latest tick, for
+// the case that the job is registered again. <path>/removed lists the tombstones, so that old ones
+// are found without reading every job.
 const (
 	// keepTombstones is how long a tombstone is kept, by the ensemble's clock.
 	keepTombstones = 24 * time.Hour
@@ -30,8 +31,8 @@ type removedJob struct {
 	At  time.Time `json:"at"`
 }
 
-// removedJobs is what is stored in <path>/removed, the earliest removal first. Some of the jobs may be registered
-// again.
+// removedJobs is what is stored in <path>/removed, the earliest removal first. Some of the jobs may
+// be registered again.
 type removedJobs struct {
 	Jobs    []removedJob `json:"jobs"`
 	unknown recipe.Unknown
@@ -57,8 +58,8 @@ func (r removedJobs) encode() ([]byte, error) {
 	return r.unknown.Encode(removedVersion, r)
 }
 
-// readRemoved reads the list of tombstones and its version. A list that cannot be read begins anew: the tombstones
-// that it named stay until their jobs are registered and removed again.
+// readRemoved reads the list of tombstones and its version. A list that cannot be read begins anew:
+// the tombstones that it named stay until their jobs are registered and removed again.
 func (s *store) readRemoved(ctx context.Context, session *framework.Session) (removedJobs, int32, error) {
 	for {
 		data, st, err := session.Get(ctx, s.nodes.removed())
@@ -80,7 +81,8 @@ func (s *store) readRemoved(ctx context.Context, session *framework.Session) (re
 }
 
 // tombstoneOps returns the operations that list a job's tombstone and delete its history.
-func (s *store) tombstoneOps(ctx context.Context, session *framework.Session, job string, now time.Time) ([]tolerantOp, error) {
+func (s *store) tombstoneOps(ctx context.Context, session *framework.Session, job string,
+	now time.Time) ([]tolerantOp, error) {
 	list, version, err := s.readRemoved(ctx, session)
 	if err != nil {
 		return nil, err
@@ -95,12 +97,13 @@ func (s *store) tombstoneOps(ctx context.Context, session *framework.Session, jo
 	return append([]tolerantOp{{op: framework.SetOp(s.nodes.removed(), data, version)}}, past...), err
 }
 
-// sweepTombstones deletes the tombstones that are old, and the oldest of too many. Those of jobs that still run stay. A failure is only
-// logged, since the next sweep does the same.
+// sweepTombstones deletes the tombstones that are old, and the oldest of too many. Those of jobs
+// that still run stay. A failure is only logged, since the next sweep does the same.
 func (s *store) sweepTombstones(ctx context.Context) {
 	err := s.onSession(ctx, func(session *framework.Session) error { return s.sweepOnce(ctx, session) })
 	if err != nil && ctx.Err() == nil {
-		s.client.Logger().Warn("old records of removed jobs cannot be deleted now", "path", string(s.nodes), "error", err)
+		s.client.Logger().Warn("old records of removed jobs cannot be deleted now", "path", string(s.nodes), "error",
+			err)
 	}
 }
 
@@ -140,14 +143,17 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 	return err
 }
 
-// deleteTombstone deletes a job's tombstone, unless a run still has its claim or the latest tick lies ahead of the ensemble's clock. It reports
-// whether the tombstone can leave the list. That is so, too, if the job is registered again, if the record cannot be read, and if another program has put a node
-// below it, which keeps the servers from deleting it.
-func (s *store) deleteTombstone(ctx context.Context, session *framework.Session, job string, now time.Time) (gone bool, err error) {
+// deleteTombstone deletes a job's tombstone, unless a run still has its claim or the latest tick
+// lies ahead of the ensemble's clock. It reports whether the tombstone can leave the list. That is
+// so, too, if the job is registered again, if the record cannot be read, and if another program has
+// put a node below it, which keeps the servers from deleting it.
+func (s *store) deleteTombstone(ctx context.Context, session *framework.Session, job string,
+	now time.Time) (gone bool, err error) {
 	cache := newStateCache(s.nodes.job(job))
 	state, err := cache.readState(ctx, session)
 	switch {
-	case errors.Is(err, ErrUnknownJob), errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), err == nil && state.Removed.IsZero():
+	case errors.Is(err, ErrUnknownJob), errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), err == nil &&
+		state.Removed.IsZero():
 		return true, nil
 	case err != nil:
 		return false, err
@@ -159,7 +165,8 @@ func (s *store) deleteTombstone(ctx context.Context, session *framework.Session,
 	_, err = multiTolerant(ctx, session, append(past, tolerantOp{op: framework.DeleteOp(cache.node, cache.version)}))
 	switch {
 	case errors.Is(err, framework.ErrNotEmpty):
-		s.client.Logger().Warn("the record of a removed job stays, as somebody has put a node below it", "path", cache.node)
+		s.client.Logger().Warn("the record of a removed job stays, as somebody has put a node below it",
+			"path", cache.node)
 		return true, nil
 	case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrNoNode):
 		return false, nil // another member was faster: the next sweep reads the result

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// lingering returns a job function whose first run returns only some time after the end of its context. It counts
-// the runs at once.
+// lingering returns a job function whose first run returns only some time after the end of its
+// context. It counts the runs at once.
 func lingering(after, next time.Duration, most *atomic.Int64) func(context.Context, Run) error {
 	var calls, going atomic.Int64
 	return func(ctx context.Context, r Run) error {
@@ -121,7 +121,8 @@ func TestClaimOfRemovedJobIsReleased(t *testing.T) {
 		b := w.member("b", nil)
 		_, err := b.State(t.Context(), "j")
 		require.NoError(t, err)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1",
+			Func: zktest.Request.Writes})
 		go func() {
 			<-lost.Hit()
 			a.link.Cut()
@@ -138,7 +139,8 @@ func TestClaimOfRemovedJobIsReleased(t *testing.T) {
 func TestARemovalIsDoneOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.start("a", one(Job{Run: quick})), w.member("b", nil)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j", Func: zktest.Request.Writes})
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j",
+			Func: zktest.Request.Writes})
 		go func() {
 			<-lost.Hit()
 			b.link.Cut()
@@ -176,9 +178,11 @@ func (w *world) tombstones() (names []string) {
 func TestOldTombstonesAreDeleted(t *testing.T) {
 	inDays(t, func(t *testing.T, w *world) {
 		rare := func(name string) Job { return Job{Name: name, Spec: "0 0 1 1 *", Run: quick} }
-		a := w.start("a", []Job{rare("stays"), rare("busy"), rare("noted"), rare("x"), {Name: "again", Spec: "0 0 1 1 *", Run: quick}})
+		a := w.start("a", []Job{rare("stays"), rare("busy"), rare("noted"), rare("x"),
+			{Name: "again", Spec: "0 0 1 1 *", Run: quick}})
 		busy := lasting(72 * time.Hour)
-		require.NoError(t, a.Update(Job{Name: "busy", Spec: "0 0 1 1 *", Run: func(ctx context.Context, r Run) error { return busy(context.Background(), r) }}))
+		require.NoError(t, a.Update(Job{Name: "busy", Spec: "0 0 1 1 *",
+			Run: func(ctx context.Context, r Run) error { return busy(context.Background(), r) }}))
 		require.NoError(t, a.Trigger(t.Context(), "busy"))
 		require.NoError(t, a.client.Create(t.Context(), testPath+"/jobs/noted/note", nil, framework.Persistent))
 		synctest.Wait()
@@ -195,7 +199,8 @@ func TestOldTombstonesAreDeleted(t *testing.T) {
 		require.Len(t, w.tombstones(), 4)
 		time.Sleep(2 * time.Minute)
 		b := w.start("b", []Job{rare("stays")})
-		require.Equal(t, []string{"busy", "noted", "y"}, w.tombstones(), "a run goes on, somebody's node is in the way, too young")
+		require.Equal(t, []string{"busy", "noted", "y"}, w.tombstones(),
+			"a run goes on, somebody's node is in the way, too young")
 		n, _ := w.Node(testPath + "/removed")
 		require.NotContains(t, string(n.Data), "again", "it is there again")
 		require.NotContains(t, string(n.Data), "noted")
@@ -273,7 +278,8 @@ func FuzzDecodeRemoved(f *testing.F) {
 	})
 }
 
-// A run of the former registration goes on here, so that a change has the member read the state, which is still a tombstone.
+// A run of the former registration goes on here, so that a change has the member read the state,
+// which is still a tombstone.
 func TestJobDuringRegistrationIsNotTakenForRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var most atomic.Int64
@@ -295,7 +301,8 @@ func TestJobDuringRegistrationIsNotTakenForRemoved(t *testing.T) {
 	})
 }
 
-// An observer adds a job again, and a run of the new registration begins, while the runs of the removed one are being ended.
+// An observer adds a job again, and a run of the new registration begins, while the runs of the
+// removed one are being ended.
 func TestEndOfRemovedRunsEndsNoRunOfTheNextRegistration(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "0 0 1 1 *", quick))

@@ -13,7 +13,8 @@ func (s *jobState) removeRun(r storedRun) {
 	}
 }
 
-// recordEnd removes a run from those that go on, counts its failure, and makes it the latest that has ended.
+// recordEnd removes a run from those that go on, counts its failure, and makes it the latest that
+// has ended.
 func (s *jobState) recordEnd(r storedRun) {
 	s.removeRun(r)
 	if r.Outcome.IsFailure() {
@@ -63,8 +64,9 @@ func (s *jobState) missGap(schedule Schedule, g Gap) {
 	s.newGaps = append(s.newGaps, g)
 }
 
-// missTicksOfOldSchedule records the schedule's ticks after Since and before the latest tick as missed: by an earlier schedule, the latest tick was run ahead of
-// the ensemble's time. It leaves out ticks that were run or missed by the replaced schedules.
+// missTicksOfOldSchedule records the schedule's ticks after Since and before the latest tick as
+// missed: by an earlier schedule, the latest tick was run ahead of the ensemble's time. It leaves
+// out ticks that were run or missed by the replaced schedules.
 func (s *jobState) missTicksOfOldSchedule(schedule Schedule, why Reason) {
 	var earlier []Schedule
 	var last []time.Time
@@ -126,16 +128,16 @@ func (s jobState) differenceFrom(d declaration) string {
 		spec, zone, s.Description, d.spec, d.zone, d.description)
 }
 
-// agreesWith reports whether a declaration leaves the schedule as it is: the stored schedule comes from the same release, or
-// from one of a higher revision.
+// agreesWith reports whether a declaration leaves the schedule as it is: the stored schedule comes
+// from the same release, or from one of a higher revision.
 func (s jobState) agreesWith(d declaration) bool {
 	spec, zone := s.declaredSchedule()
 	same := d.spec == spec && d.zone == zone && d.description == s.Description && d.jitter.Milliseconds() == s.JitterMS
 	return d.revision < s.Revision || d.revision == s.Revision && same
 }
 
-// withDeclared is the state with the declared schedule as the stored one. A schedule that was set at run time stays if the
-// releases' schedule is the same.
+// withDeclared is the state with the declared schedule as the stored one. A schedule that was set
+// at run time stays if the releases' schedule is the same.
 func (s jobState) withDeclared(d declaration, now time.Time) jobState {
 	s = s.clone()
 	s.Revision, s.Description, s.JitterMS = d.revision, d.description, d.jitter.Milliseconds()
@@ -147,8 +149,10 @@ func (s jobState) withDeclared(d declaration, now time.Time) jobState {
 	return s
 }
 
-// setSchedule changes the schedule. It records due ticks of the old schedule that were not run as missed. Ticks of the new schedule count from now on, or from the
-// registration if the clock was set back since. It records those before a tick of the old schedule that was run ahead of its time as missed.
+// setSchedule changes the schedule. It records due ticks of the old schedule that were not run as
+// missed. Ticks of the new schedule count from now on, or from the registration if the clock was
+// set back since. It records those before a tick of the old schedule that was run ahead of its time
+// as missed.
 func (s *jobState) setSchedule(spec, zone string, now time.Time) {
 	why := ReasonChanged
 	if !s.Paused.IsZero() {
@@ -166,8 +170,8 @@ func (s *jobState) setSchedule(spec, zone string, now time.Time) {
 	}
 }
 
-// noteReplaced keeps the schedule that is about to be replaced if its latest tick lies ahead of Since, and forgets replaced schedules whose latest tick does
-// not.
+// noteReplaced keeps the schedule that is about to be replaced if its latest tick lies ahead of
+// Since, and forgets replaced schedules whose latest tick does not.
 func (s *jobState) noteReplaced() {
 	s.Replaced = append(s.Replaced, replacedSchedule{Spec: s.Spec, Zone: s.Zone, Last: s.Last})
 	s.Replaced = slices.DeleteFunc(s.Replaced, func(r replacedSchedule) bool { return !r.Last.After(s.Since) })
@@ -176,8 +180,8 @@ func (s *jobState) noteReplaced() {
 	}
 }
 
-// markRemoved makes a state a tombstone. An earlier release does not know tombstones: it takes this one for a paused job without pending
-// runs, and ends its runs.
+// markRemoved makes a state a tombstone. An earlier release does not know tombstones: it takes this
+// one for a paused job without pending runs, and ends its runs.
 func (s *jobState) markRemoved(now time.Time) {
 	s.Removed, s.Paused = now, now
 	s.Pending, s.LastRun, s.Gaps, s.Replaced = nil, nil, nil, nil
@@ -186,8 +190,9 @@ func (s *jobState) markRemoved(now time.Time) {
 	}
 }
 
-// renewedState returns the state of a job that is registered in the place of a tombstone. Runs of the former registration
-// that go on keep their place, so that no other run overlaps them; an earlier release counts them for no tick.
+// renewedState returns the state of a job that is registered in the place of a tombstone. Runs of
+// the former registration that go on keep their place, so that no other run overlaps them; an
+// earlier release counts them for no tick.
 func (s jobState) renewedState(d declaration, now time.Time) jobState {
 	s = s.clone()
 	for i := range s.Running {
@@ -201,10 +206,12 @@ func (s jobState) renewedState(d declaration, now time.Time) jobState {
 	}
 }
 
-// knowsRequest reports whether a control operation was applied before, also if its run has ended since.
+// knowsRequest reports whether a control operation was applied before, also if its run has ended
+// since.
 func (s jobState) knowsRequest(request string) bool { return slices.Contains(s.Requests, request) }
 
-// rememberRequest adds a control operation to the latest ones, so that it is known when its reply is lost.
+// rememberRequest adds a control operation to the latest ones, so that it is known when its reply
+// is lost.
 func (s *jobState) rememberRequest(request string) {
 	s.Requests = append(s.Requests, request)
 	if over := len(s.Requests) - maxRequests; over > 0 {

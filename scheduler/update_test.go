@@ -57,8 +57,10 @@ func TestTheLatestOfManyUpdatesCounts(t *testing.T) {
 
 func TestAnUpdateMovesAJobToAnotherPlacement(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		spread := Job{Name: "j", Spec: "* * * * *", Placement: Spread, Labels: map[string]string{"disk": "fast"}, Run: quick}
-		members := []*actor{w.start("a", one(Job{Run: quick})), w.start("b", one(Job{Run: quick}), WithLabels(spread.Labels))}
+		spread := Job{Name: "j", Spec: "* * * * *", Placement: Spread, Labels: map[string]string{"disk": "fast"},
+			Run: quick}
+		members := []*actor{w.start("a", one(Job{Run: quick})),
+			w.start("b", one(Job{Run: quick}), WithLabels(spread.Labels))}
 		for _, m := range append(members, w.start("c", one(Job{Run: quick}))) {
 			require.NoError(t, m.Update(spread))
 		}
@@ -98,7 +100,8 @@ func TestUpdateDoesNotRegisterRemovedJobAgain(t *testing.T) {
 
 func TestAWithdrawnJobIsRunByOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		job := []Job{{Name: jobThatPrefers("a", "b"), Spec: "* * * * *", Placement: Spread, Run: lasting(90 * time.Second)}}
+		job := []Job{{Name: jobThatPrefers("a", "b"), Spec: "* * * * *", Placement: Spread,
+			Run: lasting(90 * time.Second)}}
 		a := w.start("a", job)
 		w.start("b", job)
 		time.Sleep(61 * time.Second)
@@ -107,7 +110,8 @@ func TestAWithdrawnJobIsRunByOthers(t *testing.T) {
 		started := w.log.all(EventStarted)
 		require.Equal(t, "a", started[0].member)
 		require.Equal(t, "b", started[1].member)
-		require.Equal(t, "00:03:00", started[1].Run.Tick.Format(time.TimeOnly), "the run that went on was not overlapped")
+		require.Equal(t, "00:03:00", started[1].Run.Tick.Format(time.TimeOnly),
+			"the run that went on was not overlapped")
 		require.NoError(t, w.log.all(EventFinished)[0].Err, "and has finished")
 		require.Empty(t, a.jobs.runs)
 		require.NoError(t, a.Add(job[0]))
@@ -117,7 +121,8 @@ func TestAWithdrawnJobIsRunByOthers(t *testing.T) {
 	})
 }
 
-// A run goes on here while its job is withdrawn and added again: it is not taken for one whose claim was not noticed.
+// A run goes on here while its job is withdrawn and added again: it is not taken for one whose
+// claim was not noticed.
 func TestARunIsNotStartedAgainWhenItsJobIsWithdrawnAndAdded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Run: lasting(10 * time.Minute)})
@@ -131,7 +136,8 @@ func TestARunIsNotStartedAgainWhenItsJobIsWithdrawnAndAdded(t *testing.T) {
 		require.NoError(t, a.Withdraw("j"))
 		require.NoError(t, w.member("b", nil).Remove(t.Context(), "j"))
 		time.Sleep(time.Second)
-		require.ErrorIs(t, w.log.all(EventFinished)[0].Err, ErrRemoved, "a withdrawn job's run ends when the job is removed")
+		require.ErrorIs(t, w.log.all(EventFinished)[0].Err, ErrRemoved,
+			"a withdrawn job's run ends when the job is removed")
 	})
 }
 
@@ -144,7 +150,8 @@ func TestCheckOfOldDefinitionStartsNoRun(t *testing.T) {
 		}
 		a := w.start("a", one(Job{Spec: "0 0 1 1 *", Run: count(&old)}))
 		b := w.member("b", nil)
-		held := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: a.sessionID(t), Path: testPath + "/jobs/j"})
+		held := w.DelayReplies(time.Second,
+			zktest.Match{Op: zktest.OpGetData, Session: a.sessionID(t), Path: testPath + "/jobs/j"})
 		require.NoError(t, b.Trigger(t.Context(), "j"))
 		<-held.Hit() // a's check reads the state
 		require.NoError(t, a.Update(one(Job{Spec: "0 0 1 1 *", Run: count(&updated)})[0]))
@@ -164,7 +171,8 @@ func TestPendingClaimRunsUpdatedDefinition(t *testing.T) {
 		}
 		var old, updated []string
 		a := w.start("a", one(Job{Run: ran(&old)}))
-		a.link.Delay(100 * time.Millisecond) // the reply to the claim comes before the updated definition's check could find the run
+		// the reply to the claim comes before the updated definition's check could find the run
+		a.link.Delay(100 * time.Millisecond)
 		time.Sleep(60150 * time.Millisecond)
 		require.Equal(t, []string{"run-1"}, w.claims("j"))
 		require.NoError(t, a.Update(one(Job{Run: ran(&updated)})[0]))
@@ -175,7 +183,8 @@ func TestPendingClaimRunsUpdatedDefinition(t *testing.T) {
 	})
 }
 
-// TestRunWhoseSessionWakesRunsUpdatedDefinition: a run has been claimed, and begins once its session has a lease again.
+// TestRunWhoseSessionWakesRunsUpdatedDefinition: a run has been claimed, and begins once its
+// session has a lease again.
 func TestRunWhoseSessionWakesRunsUpdatedDefinition(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var old, updated atomic.Int64
@@ -201,7 +210,8 @@ func TestRunWhoseSessionWakesRunsUpdatedDefinition(t *testing.T) {
 func TestPendingClaimOfRemovedJobStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Run: quick}))
-		slow := w.DelayReplies(5*time.Second, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
+		slow := w.DelayReplies(5*time.Second,
+			zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
 		time.Sleep(61 * time.Second)
 		require.Equal(t, []string{"run-1"}, w.claims("j"))
 		slow.Cancel()
@@ -214,9 +224,12 @@ func TestPendingClaimOfRemovedJobStartsNoRun(t *testing.T) {
 
 func TestCheckOfWithdrawnJobStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", []Job{{Name: "j", Spec: "0 0 1 1 *", Run: quick}, {Name: "other", Spec: "0 0 1 1 *", Run: quick}}) // it goes on to lead
+		// it goes on to lead
+		a := w.start("a", []Job{{Name: "j", Spec: "0 0 1 1 *", Run: quick},
+			{Name: "other", Spec: "0 0 1 1 *", Run: quick}})
 		b := w.member("b", nil)
-		held := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: a.sessionID(t), Path: testPath + "/jobs/j"})
+		held := w.DelayReplies(time.Second,
+			zktest.Match{Op: zktest.OpGetData, Session: a.sessionID(t), Path: testPath + "/jobs/j"})
 		require.NoError(t, b.Trigger(t.Context(), "j"))
 		<-held.Hit() // a's check reads the state
 		require.NoError(t, a.Withdraw("j"))
@@ -234,10 +247,13 @@ func TestAnUpdateIsRegisteredAfterTheOneBefore(t *testing.T) {
 		a.link.Delay(100 * time.Millisecond)
 		asked := w.DelayReplies(1, zktest.Match{Op: zktest.OpSetData, Path: testPath + "/jobs"})
 		require.NoError(t, a.Update(jobs("j", "0 2 * * *", quick)[0]))
-		<-asked.Hit()                      // it asks for the ensemble's time
-		time.Sleep(150 * time.Millisecond) // it has heard that, and is about to tell of the change in a node that is missing
+		<-asked.Hit() // it asks for the ensemble's time
+		// it has heard that, and is about to tell of the change in a node that is missing
+		time.Sleep(150 * time.Millisecond)
 		require.NoError(t, b.client.Delete(t.Context(), testPath+"/changes", framework.AnyVersion))
-		time.Sleep(250 * time.Millisecond) // an update now reads the job before the former one writes it, and the node of changes after that
+		// an update now reads the job before the former one writes it, and the node of changes
+		// after that
+		time.Sleep(250 * time.Millisecond)
 		require.NoError(t, a.Update(jobs("j", "0 1 * * *", quick)[0]))
 		time.Sleep(10 * time.Second)
 		require.Equal(t, "0 1 * * *", w.state("j").Spec)

@@ -13,10 +13,11 @@ type State struct {
 	// Description and Jitter are those of the same release. Members may have others.
 	Description string
 	Jitter      time.Duration
-	// Registered is when the job was first registered, by the ensemble's clock: no tick before it is due.
+	// Registered is when the job was first registered, by the ensemble's clock: no tick before it
+	// is due.
 	Registered time.Time
-	// Since is when the schedule was last changed, or the job last resumed, by the ensemble's clock: earlier ticks are not due
-	// either. It does not go back when that clock is set back.
+	// Since is when the schedule was last changed, or the job last resumed, by the ensemble's
+	// clock: earlier ticks are not due either. It does not go back when that clock is set back.
 	Since time.Time
 	// Paused is when the job was paused, or zero.
 	Paused time.Time
@@ -26,17 +27,20 @@ type State struct {
 	HoldUntil time.Time
 	// Number counts the runs so far.
 	Number int64
-	// Running are the runs that go on, oldest first. The runs of a member that died stay until the owner's next check.
+	// Running are the runs that go on, oldest first. The runs of a member that died stay until the
+	// owner's next check.
 	Running []RunRecord
 	// Pending are the runs that wait, oldest first. Their tokens and ids are not known yet.
 	Pending []Run
 	// LastRun is the latest run that has an outcome, or nil.
 	LastRun *RunRecord
-	// Fired counts the ticks that were run, those that run at present included. Manual runs are not counted.
+	// Fired counts the ticks that were run, those that run at present included. Manual runs are not
+	// counted.
 	Fired int64
 	// Triggered counts the runs that were asked for by Trigger and have begun.
 	Triggered int64
-	// Failures counts the runs that failed, panicked, timed out or were lost; not those that were stopped or replaced.
+	// Failures counts the runs that failed, panicked, timed out or were lost; not those that were
+	// stopped or replaced.
 	Failures int64
 	// Missed counts the ticks that were not run, by reason.
 	Missed map[Reason]int64
@@ -53,12 +57,12 @@ func (s State) Due() int64 {
 	return n
 }
 
-// Schedule reads the stored schedule. Its error wraps ErrInvalidSpec if this machine cannot read it, for example because its time zone
-// database lacks the zone.
+// Schedule reads the stored schedule. Its error wraps ErrInvalidSpec if this machine cannot read
+// it, for example because its time zone database lacks the zone.
 func (s State) Schedule() (Schedule, error) { return readSchedule(s.Spec, s.Zone) }
 
-// Next is the next tick after a time by the stored schedule, without its jitter; zero if the job is paused, or its schedule
-// cannot be read.
+// Next is the next tick after a time by the stored schedule, without its jitter; zero if the job is
+// paused, or its schedule cannot be read.
 func (s State) Next(after time.Time) time.Time {
 	schedule, err := readSchedule(s.Spec, s.Zone)
 	if err != nil || !s.Paused.IsZero() {
@@ -76,19 +80,21 @@ const (
 	ReasonOverlap Reason = "overlap"
 	// ReasonHeld: the run before had started less than the job's MinHold ago.
 	ReasonHeld Reason = "minimum hold"
-	// ReasonNoLeader: no member led when they were due, and by the job's policy the next leader did not run
-	// them; of a job of Placement Spread, the job had no member.
+	// ReasonNoLeader: no member led when they were due, and by the job's policy the next leader did
+	// not run them; of a job of Placement Spread, the job had no member.
 	ReasonNoLeader Reason = "no leader"
-	// ReasonLate: the member was late, for example because of a suspended connection, and by the job's policy did not run them any more.
+	// ReasonLate: the member was late, for example because of a suspended connection, and by the
+	// job's policy did not run them any more.
 	ReasonLate Reason = "late"
-	// ReasonBusy: the member was running as many jobs as WithMaxConcurrent allows, and by the job's policy did not run them later.
+	// ReasonBusy: the member was running as many jobs as WithMaxConcurrent allows, and by the job's
+	// policy did not run them later.
 	ReasonBusy Reason = "busy"
 	// ReasonPaused: the job was paused.
 	ReasonPaused Reason = "paused"
 	// ReasonChanged: they were due by a schedule that was replaced before they were run.
 	ReasonChanged Reason = "schedule changed"
-	// ReasonRunnerLost: the tick was claimed, but the session of the member that was to run it was lost before
-	// it could record an outcome. It may have run.
+	// ReasonRunnerLost: the tick was claimed, but the session of the member that was to run it was
+	// lost before it could record an outcome. It may have run.
 	ReasonRunnerLost Reason = "runner lost"
 )
 
@@ -117,10 +123,11 @@ const (
 	Panicked Outcome = "panicked"
 	// TimedOut: it returned an error after its Timeout.
 	TimedOut Outcome = "timed out"
-	// Stopped: its scheduler was stopped before it could finish. It returned an error after its context had ended for
-	// that reason, or it had failed and its next retry was not due yet.
+	// Stopped: its scheduler was stopped before it could finish. It returned an error after its
+	// context had ended for that reason, or it had failed and its next retry was not due yet.
 	Stopped Outcome = "stopped"
-	// Replaced: it returned an error after its context had ended because the next tick was due or the job was removed.
+	// Replaced: it returned an error after its context had ended because the next tick was due or
+	// the job was removed.
 	Replaced Outcome = "replaced"
 	// Lost: the session of its member was lost before an outcome was recorded. It may have run.
 	Lost Outcome = "lost"
@@ -135,12 +142,13 @@ func (o Outcome) IsFailure() bool {
 type Run struct {
 	// Job is the job's name.
 	Job string
-	// Tick is the scheduled time, in UTC. It identifies the run, even if the run starts later. For a run that
-	// was asked for with Trigger, it is the time of the call, in whole seconds.
+	// Tick is the scheduled time, in UTC. It identifies the run, even if the run starts later. For
+	// a run that was asked for with Trigger, it is the time of the call, in whole seconds.
 	Tick time.Time
 	// Manual says that the run was asked for with Trigger.
 	Manual bool
-	// Attempt counts from 1. It rises with each retry, and when a member repeats the run of one that died or was stopped.
+	// Attempt counts from 1. It rises with each retry, and when a member repeats the run of one
+	// that died or was stopped.
 	Attempt int
 	// Token is a fencing token: it rises with each run of the job, wherever it runs.
 	Token int64
@@ -152,7 +160,8 @@ type Run struct {
 type RunRecord struct {
 	// Number counts the job's runs from 1.
 	Number int64 `json:"n"`
-	// ID, Tick, Manual and Attempt are those of the Run. While it runs, and if it was lost, Attempt is that of its start.
+	// ID, Tick, Manual and Attempt are those of the Run. While it runs, and if it was lost, Attempt
+	// is that of its start.
 	ID      string    `json:"id"`
 	Tick    time.Time `json:"tick,omitzero"`
 	Manual  bool      `json:"manual,omitempty"`
@@ -161,7 +170,8 @@ type RunRecord struct {
 	Token int64 `json:"token,omitempty"`
 	// Runner is the id of the member that runs it.
 	Runner string `json:"runner"`
-	// Started and Ended are times of that member's clock. Ended is zero while it runs, and if it was lost.
+	// Started and Ended are times of that member's clock. Ended is zero while it runs, and if it
+	// was lost.
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// Outcome is how it ended.

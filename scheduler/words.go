@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Words says in English when a schedule is due, such as "at 03:00 on Monday to Friday". It is for people: the text of a schedule may change
-// from release to release.
+// Words says in English when a schedule is due, such as "at 03:00 on Monday to Friday". It is for
+// people: the text of a schedule may change from release to release.
 func (s Schedule) Words() string {
 	fields := strings.Fields(s.spec)
 	switch {
@@ -25,12 +25,14 @@ func (s Schedule) Words() string {
 	if len(fields) == 5 {
 		fields = append([]string{"0"}, fields...)
 	}
-	return strings.TrimSpace(wordsOfTime(fields[0], fields[1], fields[2]) + wordsOfDays(fields[3], fields[4], fields[5]))
+	return strings.TrimSpace(wordsOfTime(fields[0], fields[1], fields[2]) + wordsOfDays(fields[3],
+		fields[4], fields[5]))
 }
 
 // descriptorFields are what the descriptors stand for.
 var descriptorFields = map[string]string{
-	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *",
+	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+	"@daily":    "0 0 * * *",
 	"@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
@@ -142,7 +144,8 @@ func wordsOfElement(e, unit string, names []string) string {
 
 var (
 	monthNames = []string{
-		"", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+		"", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+		"November", "December",
 	}
 	weekdayNames = []string{"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"}
 )

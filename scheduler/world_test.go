@@ -43,7 +43,8 @@ func in(t *testing.T, test func(t *testing.T, w *world)) {
 func inDays(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.WithSessionTimeouts(time.Second, time.Hour), zktest.WithContainerInterval(24*time.Hour))
+		srv := zktest.Start(t, zktest.WithSessionTimeouts(time.Second, time.Hour),
+			zktest.WithContainerInterval(24*time.Hour))
 		test(t, &world{srv, t, &journal{}, patient})
 	})
 }

@@ -18,15 +18,17 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// full makes the year a whole one, with 100 jobs and 10 members. By default it is a month, with fewer; with -short ten days.
+// full makes the year a whole one, with 100 jobs and 10 members. By default it is a month, with
+// fewer; with -short ten days.
 var full = flag.Bool("year", false, "a whole year of 100 jobs and 10 members, which takes minutes")
 
-// TestAYearOfTicks lets members with wrong clocks run jobs of all policies, while they are restarted in turn,
-// killed, and cut off at random. No tick of an AtMostOnce job runs twice, none is lost without a record, runs
-// overlap only where they may, and the history tells what has run.
+// TestAYearOfTicks lets members with wrong clocks run jobs of all policies, while they are
+// restarted in turn, killed, and cut off at random. No tick of an AtMostOnce job runs twice, none
+// is lost without a record, runs overlap only where they may, and the history tells what has run.
 func TestAYearOfTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.WithSessionTimeouts(time.Second, time.Hour), zktest.WithContainerInterval(24*time.Hour))
+		srv := zktest.Start(t, zktest.WithSessionTimeouts(time.Second, time.Hour),
+			zktest.WithContainerInterval(24*time.Hour))
 		y := &year{
 			world: &world{srv, t, &journal{}, framework.Config{SessionTimeout: 20 * time.Minute}},
 			r:     rand.New(rand.NewPCG(1, 2)), days: 30, jobs: yearJobs(20), size: 4,
@@ -64,16 +66,18 @@ type year struct {
 
 // yearJobs are jobs of all policies, most of them daily.
 func yearJobs(n int) (all []Job) {
-	specs := []string{"%d 3 * * *", "%d 0 * * *", "%d 12 * * 1-5", "%d */6 * * *", "@daily", "%d 2 1,15 * *", "%d 8-18/5 * * *", "@every 7h", "%d 4 * * 0", "%d 23 * * *"}
+	specs := []string{"%d 3 * * *", "%d 0 * * *", "%d 12 * * 1-5", "%d */6 * * *", "@daily", "%d 2 1,15 * *",
+		"%d 8-18/5 * * *", "@every 7h", "%d 4 * * 0", "%d 23 * * *"}
 	for i := range n {
 		spec := specs[i%len(specs)]
 		if spec[0] == '%' {
 			spec = fmt.Sprintf(spec, i*7%60)
 		}
 		j := Job{
-			Name: fmt.Sprintf("j%02d", i), Spec: spec, Deadline: []time.Duration{time.Minute, time.Hour, 12 * time.Hour}[i%3],
-			Misfire: []Misfire{MisfireLatest, MisfireSkip, MisfireAll, MisfireLatest}[i%4],
-			Overlap: []Overlap{OverlapForbid, OverlapForbid, OverlapAllow, OverlapReplace, OverlapForbid}[i%5],
+			Name: fmt.Sprintf("j%02d", i), Spec: spec,
+			Deadline: []time.Duration{time.Minute, time.Hour, 12 * time.Hour}[i%3],
+			Misfire:  []Misfire{MisfireLatest, MisfireSkip, MisfireAll, MisfireLatest}[i%4],
+			Overlap:  []Overlap{OverlapForbid, OverlapForbid, OverlapAllow, OverlapReplace, OverlapForbid}[i%5],
 		}
 		if i%2 == 0 {
 			j.Placement = Spread
@@ -151,7 +155,8 @@ func (y *year) enlist() {
 		all = append(all, j)
 	}
 	drain := time.Duration(y.r.IntN(40)) * time.Minute
-	m := y.member(fmt.Sprint("m", y.made), all, WithNow(func() time.Time { return time.Now().Add(skew) }), WithDrain(drain), WithHistory(20))
+	m := y.member(fmt.Sprint("m", y.made), all, WithNow(func() time.Time { return time.Now().Add(skew) }),
+		WithDrain(drain), WithHistory(20))
 	m.settings.maxPause = 3 * time.Hour // no clock is set here
 	m.report.observe = nil
 	m.run(y.t)
@@ -234,7 +239,8 @@ func (y *year) judge() {
 		}
 		y.requireHistory(j)
 	}
-	y.t.Logf("%d days, %d jobs, %d members: %d ticks due, %d run, %d missed, %d attempts", y.days, len(y.jobs), y.made, due, fired, missed, y.total)
+	y.t.Logf("%d days, %d jobs, %d members: %d ticks due, %d run, %d missed, %d attempts", y.days, len(y.jobs), y.made,
+		due, fired, missed, y.total)
 	require.Greater(y.t, fired, due/2)
 }
 

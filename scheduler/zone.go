@@ -30,8 +30,8 @@ func zoneNamed(name string) (*knownZone, error) {
 	return known.(*knownZone), nil
 }
 
-// storedZone is the given zone under a name that every member reads as the same zone: the database's name, or
-// for another zone with a fixed offset a name such as Etc/GMT-2 or +05:30.
+// storedZone is the given zone under a name that every member reads as the same zone: the
+// database's name, or for another zone with a fixed offset a name such as Etc/GMT-2 or +05:30.
 func storedZone(zone *time.Location) (*time.Location, error) {
 	name := zone.String()
 	if zone == time.UTC {

@@ -52,7 +52,8 @@ func TestFixedOffsetZoneIsStoredAsOffset(t *testing.T) {
 
 func TestZoneWithWrongNameIsRefused(t *testing.T) {
 	data := zoneData(t, "Europe/Berlin")
-	for name, why := range map[string]string{"Moon/Base": "unknown time zone", "America/New_York": "not the one of that name"} {
+	for name, why := range map[string]string{"Moon/Base": "unknown time zone",
+		"America/New_York": "not the one of that name"} {
 		odd, err := time.LoadLocationFromTZData(name, data)
 		require.NoError(t, err)
 		_, err = ParseSpec("0 3 * * *", odd)

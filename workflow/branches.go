@@ -5,11 +5,13 @@ import (
 	"sync"
 )
 
-// branches are the functions of Parallel that a recorder has under way. One that waits for a time, a signal or a child waits in this process as long as another one works. When none works,
-// all of them return ErrWaiting, and the run waits on the servers.
+// branches are the functions of Parallel that a recorder has under way. One that waits for a time,
+// a signal or a child waits in this process as long as another one works. When none works, all of
+// them return ErrWaiting, and the run waits on the servers.
 type branches struct {
-	mu      sync.Mutex
-	working int             // functions that have not returned, without those that wait or are in a Parallel of their own
+	mu sync.Mutex
+	// functions that have not returned, without those that wait or are in a Parallel of their own
+	working int
 	idle    context.Context // ends, for ever, when a function waits and none works
 	setIdle context.CancelFunc
 }
@@ -29,7 +31,9 @@ type place int
 const (
 	besideBranches place = iota // not from Parallel
 	inBranch                    // from Parallel
-	inStep                      // from a step, whose functions in Parallel are no branches: the step does not wait for what others do
+	// from a step, whose functions in Parallel are no branches: the step does not wait for what
+	// others do
+	inStep
 )
 
 func (b *branches) placeOf(ctx context.Context) place {
@@ -44,7 +48,8 @@ func (b *branches) withPlace(ctx context.Context, p place) context.Context {
 	return context.WithValue(ctx, placeKey{b}, p)
 }
 
-// begin counts n functions of a Parallel that was called with ctx. It returns the context of these functions, and what each one calls at its end.
+// begin counts n functions of a Parallel that was called with ctx. It returns the context of these
+// functions, and what each one calls at its end.
 func (b *branches) begin(ctx context.Context, n int) (within context.Context, finish func()) {
 	from := b.placeOf(ctx)
 	if from == inStep || n == 0 {
@@ -67,7 +72,8 @@ func (b *branches) begin(ctx context.Context, n int) (within context.Context, fi
 	}
 }
 
-// wait notes that a function waits until it calls resume. ok is false if the function is to return ErrWaiting at once.
+// wait notes that a function waits until it calls resume. ok is false if the function is to return
+// ErrWaiting at once.
 func (b *branches) wait(ctx context.Context) (resume func(), ok bool) {
 	if b.placeOf(ctx) != inBranch {
 		return nil, false

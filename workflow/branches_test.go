@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// TestAWaitIsOverBesideALongBranch: one function of Parallel goes on once its time, its signal or the end of its child has come, although another one works for hours. A limit that is over is
+// TestAWaitIsOverBesideALongBranch: one function of Parallel goes on once its time, its signal or
+// the end of its child has come, although another one works for hours. A limit that is over is
 // settled then.
 func TestAWaitIsOverBesideALongBranch(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -31,15 +32,18 @@ func TestAWaitIsOverBesideALongBranch(t *testing.T) {
 		"signal": {func(ctx context.Context, run *workflow.Run) error {
 			_, err := workflow.Await[string](ctx, run, "approved", 0)
 			return err
-		}, func(ctx context.Context, m *worker) error { return m.Signal(ctx, "x", "approved", "eve") }, 5 * time.Minute},
+		}, func(ctx context.Context, m *worker) error { return m.Signal(ctx, "x", "approved", "eve") },
+			5 * time.Minute},
 		"signal before the limit": {func(ctx context.Context, run *workflow.Run) error {
 			_, err := workflow.Await[string](ctx, run, "approved", 10*time.Minute)
 			return err
-		}, func(ctx context.Context, m *worker) error { return m.Signal(ctx, "x", "approved", "eve") }, 5 * time.Minute},
+		}, func(ctx context.Context, m *worker) error { return m.Signal(ctx, "x", "approved", "eve") },
+			5 * time.Minute},
 		"child": {func(ctx context.Context, run *workflow.Run) error {
 			_, err := workflow.Child[string](ctx, run, "c", "approval", 0)
 			return err
-		}, func(ctx context.Context, m *worker) error { return m.Signal(ctx, "x.c", "approved", "eve") }, 5 * time.Minute},
+		}, func(ctx context.Context, m *worker) error { return m.Signal(ctx, "x.c", "approved", "eve") },
+			5 * time.Minute},
 		"in a Parallel of its own": {func(ctx context.Context, run *workflow.Run) error {
 			return run.Parallel(ctx, func(ctx context.Context) error { return run.Sleep(ctx, "nap", 10*time.Minute) },
 				func(ctx context.Context) error { return run.Sleep(ctx, "short nap", time.Minute) })
@@ -74,7 +78,8 @@ func TestAWaitIsOverBesideALongBranch(t *testing.T) {
 	}
 }
 
-// TestARunWaitsOnTheServersWhenNoBranchWorks: a function of Parallel waits in the process only as long as another one works. A wait within a step does not.
+// TestARunWaitsOnTheServersWhenNoBranchWorks: a function of Parallel waits in the process only as
+// long as another one works. A wait within a step does not.
 func TestARunWaitsOnTheServersWhenNoBranchWorks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -89,7 +94,8 @@ func TestARunWaitsOnTheServersWhenNoBranchWorks(t *testing.T) {
 		}
 		kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			return 1, run.Parallel(ctx, func(ctx context.Context) error {
-				return run.Parallel(ctx, func(ctx context.Context) error { return await(ctx, run, "a") }, work(run, "short", time.Hour))
+				return run.Parallel(ctx, func(ctx context.Context) error { return await(ctx, run, "a") },
+					work(run, "short", time.Hour))
 			}, func(ctx context.Context) error {
 				return run.Do(ctx, "step", func(ctx context.Context, _ workflow.Key) error {
 					err := run.Parallel(ctx, func(ctx context.Context) error { return await(ctx, run, "in a step") })

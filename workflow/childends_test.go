@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// twoChildren is a kind whose runs have the children a and b. When a has ended and b has not, the function works before it waits for b again. It does not read b then.
+// twoChildren is a kind whose runs have the children a and b. When a has ended and b has not, the
+// function works before it waits for b again. It does not read b then.
 func twoChildren(work func(ctx context.Context, run *workflow.Run)) workflow.Kind {
 	return workflow.NewKind("two", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 		a, errA := workflow.Child[string](ctx, run, "a", "approval", 0)
@@ -28,14 +29,16 @@ func twoChildren(work func(ctx context.Context, run *workflow.Run)) workflow.Kin
 	}, workflow.WithAttempts(1, time.Second))
 }
 
-// TestAChildThatEndsWhileItsParentWorks: the parent was waiting for it before, and does not read it before it waits again.
+// TestAChildThatEndsWhileItsParentWorks: the parent was waiting for it before, and does not read it
+// before it waits again.
 func TestAChildThatEndsWhileItsParentWorks(t *testing.T) {
 	long := func(context.Context, *workflow.Run) { time.Sleep(time.Hour) }
 	signalled := func(t *testing.T, m *worker, child string) {
 		require.NoError(t, m.Signal(t.Context(), "x."+child, "approved", child))
 		m.await("x."+child, workflow.Done)
 	}
-	begin := func(t *testing.T, w *world, work func(ctx context.Context, run *workflow.Run)) (parent, children *worker) {
+	begin := func(t *testing.T, w *world, work func(ctx context.Context, run *workflow.Run)) (parent,
+		children *worker) {
 		children = w.flows("children").work(approval(0))
 		settled() // then the kind is known
 		parent = w.flows("parent").work(twoChildren(work))
@@ -79,7 +82,8 @@ func TestAChildThatEndsWhileItsParentWorks(t *testing.T) {
 			came := make(chan error, 1)
 			own := func() int64 { return parent.Client.Status().SessionID }
 			w.Observe(func(q zktest.Request) {
-				if q.Op == zktest.OpExists && q.Session == own() && strings.HasSuffix(q.Path, "/x/ends") && works.Load() && once.CompareAndSwap(false, true) {
+				if q.Op == zktest.OpExists && q.Session == own() && strings.HasSuffix(q.Path, "/x/ends") &&
+					works.Load() && once.CompareAndSwap(false, true) {
 					go func() { came <- children.Signal(context.Background(), "x.b", "approved", "b") }()
 				}
 			})
@@ -95,26 +99,29 @@ func TestAChildThatEndsWhileItsParentWorks(t *testing.T) {
 	})
 }
 
-// TestRecordsThatWereReadBefore: a member has read the steps of a run. The run is retried, another member records some of them anew, and the first one executes the run again.
+// TestRecordsThatWereReadBefore: a member has read the steps of a run. The run is retried, another
+// member records some of them anew, and the first one executes the run again.
 func TestRecordsThatWereReadBefore(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const steps = 20
 		kind := func(member string, waits ...string) workflow.Kind {
-			return workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (all string, err error) {
-				for i := range steps {
-					by, err := workflow.Step(ctx, run, fmt.Sprint(i), func(context.Context, workflow.Key) (string, error) { return member, nil })
-					if err != nil {
-						return "", err
+			return workflow.NewKind("work",
+				func(ctx context.Context, run *workflow.Run, _ int) (all string, err error) {
+					for i := range steps {
+						by, err := workflow.Step(ctx, run, fmt.Sprint(i),
+							func(context.Context, workflow.Key) (string, error) { return member, nil })
+						if err != nil {
+							return "", err
+						}
+						all += by
 					}
-					all += by
-				}
-				for _, signal := range waits {
-					if _, err := workflow.Await[int](ctx, run, signal, 0); err != nil {
-						return "", err
+					for _, signal := range waits {
+						if _, err := workflow.Await[int](ctx, run, signal, 0); err != nil {
+							return "", err
+						}
 					}
-				}
-				return all, nil
-			})
+					return all, nil
+				})
 		}
 		a, b := w.flows("a"), w.flows("b")
 		a.work(kind("a", "first"))
@@ -132,7 +139,8 @@ func TestRecordsThatWereReadBefore(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- a.Work(ctx) }()
 		require.NoError(t, b.Signal(t.Context(), "x", "second", 0))
-		require.JSONEq(t, `"`+strings.Repeat("a", 10)+strings.Repeat("b", steps-10)+`"`, string(b.await("x", workflow.Done).Result))
+		require.JSONEq(t, `"`+strings.Repeat("a", 10)+strings.Repeat("b", steps-10)+`"`,
+			string(b.await("x", workflow.Done).Result))
 		cancel()
 		require.NoError(t, <-ended)
 	})
@@ -146,7 +154,8 @@ func TestAChildThatIsGoneEndsTheWait(t *testing.T) {
 			got, err := workflow.Child[string](ctx, run, "c", "approval", 0)
 			if errors.Is(err, workflow.ErrWaiting) {
 				former := `{"v":1,"kind":"former","workflow":"approval","input":"0","until":4102444800000}`
-				if _, gone := operator.Set(ctx, runNode(t, w, "p.c"), []byte(former), framework.AnyVersion); gone != nil {
+				if _, gone := operator.Set(ctx, runNode(t, w, "p.c"), []byte(former),
+					framework.AnyVersion); gone != nil {
 					return "", gone
 				}
 			}

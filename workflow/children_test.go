@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAChildStaysAsLongAsItsParent: a parent that goes on long after its child has ended gets the same outcome, and not another child.
+// TestAChildStaysAsLongAsItsParent: a parent that goes on long after its child has ended gets the
+// same outcome, and not another child.
 func TestAChildStaysAsLongAsItsParent(t *testing.T) {
 	for _, outcome := range []workflow.State{workflow.Done, workflow.Failed, workflow.Cancelled} {
 		in(t, func(t *testing.T, w *world) {
@@ -63,7 +64,8 @@ func TestAChildStaysAsLongAsItsParent(t *testing.T) {
 	}
 }
 
-// TestAChildOfAnUnknownKindIsRefused: a misspelt kind makes no run that waits for ever, and does not become known.
+// TestAChildOfAnUnknownKindIsRefused: a misspelt kind makes no run that waits for ever, and does
+// not become known.
 func TestAChildOfAnUnknownKindIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		parent := workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
@@ -80,7 +82,8 @@ func TestAChildOfAnUnknownKindIsRefused(t *testing.T) {
 	})
 }
 
-// TestAChildKeepsItsInput: a release adds a field to the input of a child. A parent that waits for its child goes on with that release.
+// TestAChildKeepsItsInput: a release adds a field to the input of a child. A parent that waits for
+// its child goes on with that release.
 func TestAChildKeepsItsInput(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		parent := func(input any) workflow.Kind {
@@ -88,10 +91,11 @@ func TestAChildKeepsItsInput(t *testing.T) {
 				return workflow.Child[string](ctx, run, "search", "search", input)
 			})
 		}
-		child := workflow.NewKind("search", func(ctx context.Context, run *workflow.Run, in map[string]any) (string, error) {
-			found, err := workflow.Await[string](ctx, run, "found", 0)
-			return fmt.Sprint(found, len(in)), err
-		})
+		child := workflow.NewKind("search",
+			func(ctx context.Context, run *workflow.Run, in map[string]any) (string, error) {
+				found, err := workflow.Await[string](ctx, run, "found", 0)
+				return fmt.Sprint(found, len(in)), err
+			})
 		former := w.flows("former").work(parent(map[string]any{"order": 42}), child)
 		former.start("parent", "p", 0)
 		settled()
@@ -102,7 +106,8 @@ func TestAChildKeepsItsInput(t *testing.T) {
 	})
 }
 
-// TestAChildOfAnotherKindOrParentIsRefused: its outcome is not that of the child that the run asks for.
+// TestAChildOfAnotherKindOrParentIsRefused: its outcome is not that of the child that the run asks
+// for.
 func TestAChildOfAnotherKindOrParentIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -130,7 +135,8 @@ func TestAChildOfAnotherKindOrParentIsRefused(t *testing.T) {
 	})
 }
 
-// TestAnIDUsedAgainHasItsOwnChildren: the former run of the id has left a child. One that has ended is replaced. The run waits for the end of another one.
+// TestAnIDUsedAgainHasItsOwnChildren: the former run of the id has left a child. One that has ended
+// is replaced. The run waits for the end of another one.
 func TestAnIDUsedAgainHasItsOwnChildren(t *testing.T) {
 	for _, left := range []workflow.State{workflow.Done, workflow.Failed, workflow.Waiting} {
 		t.Run(string(left), func(t *testing.T) {
@@ -177,7 +183,8 @@ func TestAnIDUsedAgainHasItsOwnChildren(t *testing.T) {
 	}
 }
 
-// TestACancelledRunStartsNoChild: the executor does not know yet that its run was cancelled. The servers refuse its child.
+// TestACancelledRunStartsNoChild: the executor does not know yet that its run was cancelled. The
+// servers refuse its child.
 func TestACancelledRunStartsNoChild(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		goOn, failed := make(chan struct{}), make(chan error, 1)
@@ -212,7 +219,8 @@ func TestACancelledRunStartsNoChild(t *testing.T) {
 	})
 }
 
-// TestAStartAboveAQuotaIsRefused: the call ends with the servers' refusal, which a repetition does not help.
+// TestAStartAboveAQuotaIsRefused: the call ends with the servers' refusal, which a repetition does
+// not help.
 func TestAStartAboveAQuotaIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -221,8 +229,10 @@ func TestAStartAboveAQuotaIsRefused(t *testing.T) {
 		m.await("x", workflow.Done)
 		limits := "/zookeeper/quota" + runsPath
 		require.NoError(t, m.Create(t.Context(), limits, nil, framework.Persistent))
-		require.NoError(t, m.Create(t.Context(), limits+"/zookeeper_stats", []byte("count=0,bytes=0"), framework.Persistent))
-		require.NoError(t, m.Create(t.Context(), limits+"/zookeeper_limits", []byte("count=-1,bytes=-1,countHardLimit=1"), framework.Persistent))
+		require.NoError(t, m.Create(t.Context(), limits+"/zookeeper_stats", []byte("count=0,bytes=0"),
+			framework.Persistent))
+		require.NoError(t, m.Create(t.Context(), limits+"/zookeeper_limits",
+			[]byte("count=-1,bytes=-1,countHardLimit=1"), framework.Persistent))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.ErrorIs(t, m.Start(ctx, "five", "y", 1), framework.ErrQuotaExceeded)

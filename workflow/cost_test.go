@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestTransactionsOfARun counts what docs/workflow.md says of its cost. Alone in its queue, a run shares no transaction with others.
+// TestTransactionsOfARun counts what docs/workflow.md says of its cost. Alone in its queue, a run
+// shares no transaction with others.
 func TestTransactionsOfARun(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -27,18 +28,21 @@ func TestTransactionsOfARun(t *testing.T) {
 			_, err := workflow.Await[string](ctx, run, "approved", 0)
 			return err
 		}, 14},
-		{"five steps and a sleep", func(ctx context.Context, run *workflow.Run) error { return run.Sleep(ctx, "nap", time.Minute) }, 16},
+		{"five steps and a sleep",
+			func(ctx context.Context, run *workflow.Run) error { return run.Sleep(ctx, "nap", time.Minute) }, 16},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				m := w.flows("m").work(workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
-					for i := range 5 {
-						if _, err := workflow.Step(ctx, run, fmt.Sprint(i), func(context.Context, workflow.Key) (int, error) { return i, nil }); err != nil {
-							return 0, err
+				m := w.flows("m").work(workflow.NewKind("work",
+					func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+						for i := range 5 {
+							if _, err := workflow.Step(ctx, run, fmt.Sprint(i),
+								func(context.Context, workflow.Key) (int, error) { return i, nil }); err != nil {
+								return 0, err
+							}
 						}
-					}
-					return 0, test.then(ctx, run)
-				}))
+						return 0, test.then(ctx, run)
+					}))
 				var transactions atomic.Int64
 				execute := func(id string) {
 					m.start("work", id, 0)
@@ -50,7 +54,11 @@ func TestTransactionsOfARun(t *testing.T) {
 				}
 				execute("first") // creates directories
 				defer w.Observe(func(r zktest.Request) {
-					if r.Op != zktest.OpMulti || slices.ContainsFunc(r.Parts, func(part zktest.Request) bool { return part.Err != 0 || part.Op == zktest.OpCreateContainer }) {
+					if r.Op != zktest.OpMulti ||
+						slices.ContainsFunc(r.Parts, func(part zktest.Request) bool {
+							return part.Err != 0 ||
+								part.Op == zktest.OpCreateContainer
+						}) {
 						return // it makes a directory, which many runs share, or was refused for want of it
 					}
 					sync := len(r.Parts) == 1 && strings.HasPrefix(r.Parts[0].Path, runsPath+"/runs/")

@@ -16,13 +16,15 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// TestRunsOnRealServers executes runs that sleep, await a signal and have a child, by members that leave without a word and come again. Each effect is fenced
-// by its token, and each step has the same key for each executor.
+// TestRunsOnRealServers executes runs that sleep, await a signal and have a child, by members that
+// leave without a word and come again. Each effect is fenced by its token, and each step has the
+// same key for each executor.
 func TestRunsOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	config := framework.Config{Servers: servers, Root: "/workflow-test-" + strconv.FormatInt(time.Now().UnixNano(), 36), SessionTimeout: 4 * time.Second}
+	config := framework.Config{Servers: servers, Root: "/workflow-test-" + strconv.FormatInt(time.Now().UnixNano(), 36),
+		SessionTimeout: 4 * time.Second}
 	connect := func(name string) *framework.Client {
 		c, err := framework.Connect(ctx, config, framework.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err, name)
@@ -46,7 +48,8 @@ func TestRunsOnRealServers(t *testing.T) {
 			return name, nil
 		}
 	}
-	double := workflow.NewKind("double", func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
+	double := workflow.NewKind("double",
+		func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
 	order := workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
 		for _, step := range []string{"a", "b", "c"} {
 			if _, err := workflow.Step(ctx, run, step, effect(run, step)); err != nil {

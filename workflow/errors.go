@@ -7,60 +7,81 @@ import (
 )
 
 var (
-	// ErrEnded is returned when the executor's lease, term or delivery has ended. The error also wraps the cause of that end. The step that was under way may have had its
-	// effect, and may have a record. Stop, and let the next executor open the ledger.
+	// ErrEnded is returned when the executor's lease, term or delivery has ended. The error also
+	// wraps the cause of that end. The step that was under way may have had its effect, and may
+	// have a record. Stop, and let the next executor open the ledger.
 	ErrEnded = errors.New("the executor has ended")
-	// ErrConflict is returned when another executor has recorded the step although this one has not ended: they do not hold the same lock. Give all executors of a
-	// ledger one lock, election or queue.
+	// ErrConflict is returned when another executor has recorded the step although this one has not
+	// ended: they do not hold the same lock. Give all executors of a ledger one lock, election or
+	// queue.
 	ErrConflict = errors.New("another executor has recorded the step")
-	// ErrRemoved is returned when the ledger was removed after it was opened. Open it again to begin anew.
+	// ErrRemoved is returned when the ledger was removed after it was opened. Open it again to
+	// begin anew.
 	ErrRemoved = errors.New("the ledger was removed")
-	// ErrRepeated is returned when a function uses the name of a step or a sleep a second time. Give each its own name, in a loop one with the number of the item.
+	// ErrRepeated is returned when a function uses the name of a step or a sleep a second time.
+	// Give each its own name, in a loop one with the number of the item.
 	ErrRepeated = errors.New("the name was used before")
-	// ErrResult is returned when an input, a signal or a step's result cannot be encoded as JSON, or its record cannot be decoded into the type that the program has now. Nothing is
-	// written. Keep the type compatible, give the changed step another name, or delete its record with Forget.
+	// ErrResult is returned when an input, a signal or a step's result cannot be encoded as JSON,
+	// or its record cannot be decoded into the type that the program has now. Nothing is written.
+	// Keep the type compatible, give the changed step another name, or delete its record with
+	// Forget.
 	ErrResult = errors.New("the value does not fit its type")
-	// ErrTimeout is returned by a step that fails after its timeout (WithTimeout), and by Await when the signal has not come within its timeout.
+	// ErrTimeout is returned by a step that fails after its timeout (WithTimeout), and by Await
+	// when the signal has not come within its timeout.
 	ErrTimeout = errors.New("timed out")
 	// ErrPanic is returned when a step, or a run's function, panicked or ended its goroutine
 	// (runtime.Goexit). The log has the stack of a panic.
 	ErrPanic = errors.New("the function panicked")
-	// ErrWaiting is returned by Sleep, Await and Child when the run has to wait. Return it from the run's function, as it is or wrapped. The function is called again when
-	// the wait is over.
+	// ErrWaiting is returned by Sleep, Await and Child when the run has to wait. Return it from the
+	// run's function, as it is or wrapped. The function is called again when the wait is over.
 	ErrWaiting = errors.New("the run has to wait: return this error from its function")
-	// ErrNoRun is returned when no run has this id: it was not started, or was removed after its retention time.
+	// ErrNoRun is returned when no run has this id: it was not started, or was removed after its
+	// retention time.
 	ErrNoRun = errors.New("there is no such run")
-	// ErrIDInUse is returned by Start and Child when a run with this id and another kind or parent run exists; by Start also for another input; and by Start with WithOps when any run with this id exists.
+	// ErrIDInUse is returned by Start and Child when a run with this id and another kind or parent
+	// run exists; by Start also for another input; and by Start with WithOps when any run with this
+	// id exists.
 	ErrIDInUse = errors.New("the id is in use")
-	// ErrRefused is returned by Start when the servers have refused one of the operations of WithOps. No part was done: there is no run. The error also wraps a
-	// *framework.TxError with the index among these operations.
+	// ErrRefused is returned by Start when the servers have refused one of the operations of
+	// WithOps. No part was done: there is no run. The error also wraps a *framework.TxError with
+	// the index among these operations.
 	ErrRefused = errors.New("an operation of the caller was refused")
-	// ErrUnknownKind is returned by Start and Child when this process has not registered the kind, and the kind has no queue: no process has started or executed a run of it.
+	// ErrUnknownKind is returned by Start and Child when this process has not registered the kind,
+	// and the kind has no queue: no process has started or executed a run of it.
 	ErrUnknownKind = errors.New("no member knows the kind")
-	// ErrFinished is returned by Signal for a finished run, by Cancel for a run that is Done or Failed, and by Retry for a run that is Done unless it names a step.
+	// ErrFinished is returned by Signal for a finished run, by Cancel for a run that is Done or
+	// Failed, and by Retry for a run that is Done unless it names a step.
 	ErrFinished = errors.New("the run has finished")
-	// ErrUnfinished is returned by Retry for a run that is Active, or Waiting for anything but the pause after a failed attempt. Such a run needs no Retry.
+	// ErrUnfinished is returned by Retry for a run that is Active, or Waiting for anything but the
+	// pause after a failed attempt. Such a run needs no Retry.
 	ErrUnfinished = errors.New("the run has not finished")
-	// ErrSignalled is returned by Signal when the run already has this signal with other data, or when its Await for the signal has timed out.
+	// ErrSignalled is returned by Signal when the run already has this signal with other data, or
+	// when its Await for the signal has timed out.
 	ErrSignalled = errors.New("the run already has this signal, or its wait has timed out")
 	// ErrFailed is returned by Result and Child for a run that has failed.
 	ErrFailed = errors.New("the run has failed")
-	// ErrCancelled is returned by Result and Child for a run that was cancelled. It is also the cause with which the context of its function ends.
+	// ErrCancelled is returned by Result and Child for a run that was cancelled. It is also the
+	// cause with which the context of its function ends.
 	ErrCancelled = errors.New("the run was cancelled")
-	// ErrClosed is returned after Workflows was closed, by calls that need the queue of a kind, such as Start. Calls that only read the runs, or write no item, still work.
+	// ErrClosed is returned after Workflows was closed, by calls that need the queue of a kind,
+	// such as Start. Calls that only read the runs, or write no item, still work.
 	ErrClosed = errors.New("workflows closed")
-	// ErrForeign is returned when a node at or below the path belongs to another program or recipe. The node stays unchanged.
+	// ErrForeign is returned when a node at or below the path belongs to another program or recipe.
+	// The node stays unchanged.
 	ErrForeign = errors.New("path is used by something else")
 	// ErrBadRecord is returned when a record cannot be read.
 	ErrBadRecord = recipe.ErrCorrupt
-	// ErrNewerRecord is returned when a newer release has written a record that this one cannot read.
+	// ErrNewerRecord is returned when a newer release has written a record that this one cannot
+	// read.
 	ErrNewerRecord = recipe.ErrNewer
-	// ErrOption is returned when an argument, an option's value or a name cannot be used. No function is run and no node is changed.
+	// ErrOption is returned when an argument, an option's value or a name cannot be used. No
+	// function is run and no node is changed.
 	ErrOption = errors.New("invalid option")
 )
 
-// Permanent marks an error of a step as one that a retry cannot fix: WithRetry does not run the step again. As the error of a run's function it ends the run without further
-// attempts. Nil stays nil.
+// Permanent marks an error of a step as one that a retry cannot fix: WithRetry does not run the
+// step again. As the error of a run's function it ends the run without further attempts. Nil stays
+// nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// A migration in two steps. The first leader fails after the copy; the next one goes on with the switch.
+// A migration in two steps. The first leader fails after the copy; the next one goes on with the
+// switch.
 func ExampleStep() {
 	ctx := context.Background()
 	client, done := exampleclient.Connect(ctx)
@@ -64,20 +65,21 @@ func ExampleWorkflows() {
 
 	type order struct{ Total int }
 	flows := workflow.New(client, "/orders")
-	err := flows.Register(workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, o order) (string, error) {
-		paid, err := workflow.Step(ctx, run, "pay", func(ctx context.Context, key workflow.Key) (string, error) {
-			fmt.Println("paying", o.Total) // with key.ID as the idempotency key
-			return "receipt 7", nil
-		})
-		if err != nil {
-			return "", err
-		}
-		by, err := workflow.Await[string](ctx, run, "approved", 0)
-		if err != nil {
-			return "", err
-		}
-		return paid + ", approved by " + by, nil
-	}))
+	err := flows.Register(workflow.NewKind("order",
+		func(ctx context.Context, run *workflow.Run, o order) (string, error) {
+			paid, err := workflow.Step(ctx, run, "pay", func(ctx context.Context, key workflow.Key) (string, error) {
+				fmt.Println("paying", o.Total) // with key.ID as the idempotency key
+				return "receipt 7", nil
+			})
+			if err != nil {
+				return "", err
+			}
+			by, err := workflow.Await[string](ctx, run, "approved", 0)
+			if err != nil {
+				return "", err
+			}
+			return paid + ", approved by " + by, nil
+		}))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -23,18 +23,22 @@ type runner struct {
 	kind  Kind
 }
 
-// handle is the handler of the queue's items. When it has executed the run, it has settled the delivery itself. Otherwise queue.Work settles the delivery: it acknowledges an item
-// whose turn is over, for which handle returns nil, and gives the item back after an error.
+// handle is the handler of the queue's items. When it has executed the run, it has settled the
+// delivery itself. Otherwise queue.Work settles the delivery: it acknowledges an item whose turn is
+// over, for which handle returns nil, and gives the item back after an error.
 func (x *runner) handle(ctx context.Context, d *queue.Delivery[runItem]) error {
 	err := x.handleUntilSettled(ctx, d)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrLost) { // for example, a newer release has written the record
-		x.store.client.Logger().Warn("a run cannot be executed; this is tried again", "path", x.store.runNode(d.Value.ID), "kind", x.kind.name, "after", longestPause, "error", err)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrLost) {
+		// for example, a newer release has written the record
+		x.store.client.Logger().Warn("a run cannot be executed; this is tried again", "path",
+			x.store.runNode(d.Value.ID), "kind", x.kind.name, "after", longestPause, "error", err)
 		return queue.RetryAfter(longestPause, fmt.Errorf("%s: %w", notExecuted, err))
 	}
 	return err
 }
 
-// notExecuted begins the reason with which handle gives an item back. Items come back for other reasons, too: an executor was lost, or the grace of Work has ended.
+// notExecuted begins the reason with which handle gives an item back. Items come back for other
+// reasons, too: an executor was lost, or the grace of Work has ended.
 const notExecuted = "the run cannot be executed"
 
 // handleUntilSettled executes the run, and again if somebody has changed its record meanwhile.
@@ -51,7 +55,8 @@ func (x *runner) handleUntilSettled(ctx context.Context, d *queue.Delivery[runIt
 	}, failure.IsTransient)
 }
 
-// executeOnce reads the run, does what the run's state asks for, and settles the delivery. It returns ErrAgain if the run must be read again.
+// executeOnce reads the run, does what the run's state asks for, and settles the delivery. It
+// returns ErrAgain if the run must be read again.
 func (x *runner) executeOnce(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem]) error {
 	item := d.Value
 	r, err := x.store.read(ctx, s, item.ID)
@@ -85,14 +90,16 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 	case ctx.Err() != nil || errors.Is(err, recipe.ErrAgain) || failure.IsTransient(err):
 		return err
 	default: // for example, a newer release has written a step's record
-		x.store.client.Logger().Warn("the steps of a run cannot be read; this is tried again", "path", r.node, "kind", r.Workflow, "after", longestPause, "error", err)
+		x.store.client.Logger().Warn("the steps of a run cannot be read; this is tried again", "path", r.node, "kind",
+			r.Workflow, "after", longestPause, "error", err)
 		return x.pause(ctx, s, d, r, longestPause, err)
 	}
 	r = run.state.stored
 	run.claim = runClaim{r.Turn, d.Attempt}
 	if losses := d.Attempt - max(1, run.state.claim); losses > x.kind.cfg.losses {
 		next := r.runRecord
-		next.State, next.Error = Failed, fmt.Sprintf("%d executors were lost; the last error was: %s", losses, shortenReason(r.Error))
+		next.State, next.Error = Failed,
+			fmt.Sprintf("%d executors were lost; the last error was: %s", losses, shortenReason(r.Error))
 		return x.store.finish(ctx, s, d, r, next)
 	} else if losses > x.kind.cfg.losses/2 {
 		leave, err := x.executeAlone(ctx, s, r, losses)
@@ -128,13 +135,18 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 	return settled
 }
 
-// aloneWithin is the time within which the suspected runs that a process has taken at once ask for their turn, each at a random moment. So the run that is first differs from process to process.
+// aloneWithin is the time within which the suspected runs that a process has taken at once ask for
+// their turn, each at a random moment. So the run that is first differs from process to process.
 const aloneWithin = 5 * time.Second
 
-// executeAlone waits until no other suspected run is executed in this process: one that has used up more than half of its losses. One of them may be what crashes its processes. While the others
-// are executed alone, they are not lost with it, and the first step that they record ends the suspicion. Call leave then, or when the run is not executed any more.
-func (x *runner) executeAlone(ctx context.Context, s *framework.Session, r storedRun, losses int) (leave func(), err error) {
-	x.store.client.Logger().Warn("a run that has lost many executors is executed alone among such runs", "path", r.node, "kind", r.Workflow, "losses", losses)
+// executeAlone waits until no other suspected run is executed in this process: one that has used up
+// more than half of its losses. One of them may be what crashes its processes. While the others are
+// executed alone, they are not lost with it, and the first step that they record ends the
+// suspicion. Call leave then, or when the run is not executed any more.
+func (x *runner) executeAlone(ctx context.Context, s *framework.Session, r storedRun,
+	losses int) (leave func(), err error) {
+	x.store.client.Logger().Warn("a run that has lost many executors is executed alone among such runs", "path", r.node,
+		"kind", r.Workflow, "losses", losses)
 	if err := recipe.Pause(ctx, rand.N(aloneWithin)); err != nil {
 		return nil, err
 	}
@@ -145,7 +157,9 @@ func (x *runner) executeAlone(ctx context.Context, s *framework.Session, r store
 	}
 	leave = sync.OnceFunc(func() { <-x.store.suspected })
 	now, err := x.store.read(ctx, s, r.id)
-	if err == nil && (now.stat.Czxid != r.stat.Czxid || now.stat.Version != r.stat.Version) || errors.Is(err, ErrNoRun) { // cancelled, for example
+	if err == nil && (now.stat.Czxid != r.stat.Czxid || now.stat.Version != r.stat.Version) ||
+		errors.Is(err, ErrNoRun) {
+		// cancelled, for example
 		err = recipe.ErrAgain
 	}
 	if err != nil {
@@ -155,7 +169,8 @@ func (x *runner) executeAlone(ctx context.Context, s *framework.Session, r store
 	return leave, nil
 }
 
-// watchRun waits until the record is not the one that was read any more. It always returns an error: ErrCancelled after a change, or why the record cannot be watched.
+// watchRun waits until the record is not the one that was read any more. It always returns an
+// error: ErrCancelled after a change, or why the record cannot be watched.
 func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 	for {
 		_, stat, changed, err := s.WatchData(ctx, r.node)
@@ -173,16 +188,20 @@ func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 }
 
 // callFunction calls the run's function. A panic, and the end of its goroutine, are errors.
-func (x *runner) callFunction(ctx context.Context, run *Run, input json.RawMessage) (result json.RawMessage, err error) {
-	err = usercode.Call(x.store.client.Logger(), ErrPanic, "the function of a run", []any{"path", run.ledger.path}, func() (err error) {
-		result, err = x.kind.run(ctx, run, input)
-		return err
-	})
+func (x *runner) callFunction(ctx context.Context, run *Run,
+	input json.RawMessage) (result json.RawMessage, err error) {
+	err = usercode.Call(x.store.client.Logger(), ErrPanic, "the function of a run", []any{"path", run.ledger.path},
+		func() (err error) {
+			result, err = x.kind.run(ctx, run, input)
+			return err
+		})
 	return result, err
 }
 
-// settle writes the outcome of a call of the run's function: the run has finished, waits, or is tried again after a pause.
-func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r storedRun, run *Run, result json.RawMessage, err error) (outcome string, settled error) {
+// settle writes the outcome of a call of the run's function: the run has finished, waits, or is
+// tried again after a pause.
+func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r storedRun, run *Run, result json.RawMessage,
+	err error) (outcome string, settled error) {
 	next := r.runRecord
 	finish := func(s *framework.Session) error { return x.store.finish(ctx, s, d, r, next) }
 	waits := run.state.awaited()
@@ -190,7 +209,8 @@ func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r store
 	switch {
 	case len(waits) > 0 && (err == nil || errors.Is(err, ErrWaiting)):
 		next.Waits, next.Failures, next.Error = waits, 0, ""
-		return "waiting", x.writeOutcome(ctx, d, r, func(s *framework.Session) error { return x.store.suspend(ctx, s, d, r, next) })
+		return "waiting", x.writeOutcome(ctx, d, r,
+			func(s *framework.Session) error { return x.store.suspend(ctx, s, d, r, next) })
 	case err == nil:
 		next.State, next.Result, next.Error = Done, result, ""
 		return "done", x.writeOutcome(ctx, d, r, finish)
@@ -199,10 +219,12 @@ func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r store
 	next.Error = shortenReason(err.Error())
 	if next.Failures >= x.kind.cfg.attempts || errors.As(err, &permanent) {
 		next.State = Failed
-		x.store.client.Logger().Error("a run has failed", "path", r.node, "kind", r.Workflow, "attempts", next.Failures, "error", err)
+		x.store.client.Logger().Error("a run has failed", "path", r.node, "kind", r.Workflow, "attempts",
+			next.Failures, "error", err)
 		return "failed", x.writeOutcome(ctx, d, r, finish)
 	}
-	x.store.client.Logger().Warn("a run's attempt has failed", "path", r.node, "kind", r.Workflow, "attempt", next.Failures, "error", err)
+	x.store.client.Logger().Warn("a run's attempt has failed", "path", r.node, "kind", r.Workflow, "attempt",
+		next.Failures, "error", err)
 	failed := r
 	failed.Failures = next.Failures
 	return "retried", x.writeOutcome(ctx, d, r, func(s *framework.Session) error {
@@ -210,15 +232,19 @@ func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r store
 	})
 }
 
-// writeOutcome writes the outcome of a call of the run's function. As long as the record and the delivery are those with which the function was called, it repeats only the write: for
-// example, a sibling has woken the parent meanwhile, and the servers have refused the run's end with the parent's former version. It returns ErrAgain if the run must be read again.
-func (x *runner) writeOutcome(ctx context.Context, d *queue.Delivery[runItem], r storedRun, write func(s *framework.Session) error) error {
+// writeOutcome writes the outcome of a call of the run's function. As long as the record and the
+// delivery are those with which the function was called, it repeats only the write: for example, a
+// sibling has woken the parent meanwhile, and the servers have refused the run's end with the
+// parent's former version. It returns ErrAgain if the run must be read again.
+func (x *runner) writeOutcome(ctx context.Context, d *queue.Delivery[runItem], r storedRun,
+	write func(s *framework.Session) error) error {
 	again := false
 	err := recipe.OnSession(ctx, x.store.client, func(s *framework.Session) error {
 		if again {
 			now, err := x.store.read(ctx, s, r.id)
 			switch {
-			case errors.Is(err, ErrNoRun) || err == nil && (now.stat.Czxid != r.stat.Czxid || now.stat.Version != r.stat.Version):
+			case errors.Is(err, ErrNoRun) ||
+				err == nil && (now.stat.Czxid != r.stat.Czxid || now.stat.Version != r.stat.Version):
 				return errChanged
 			case err != nil:
 				return err
@@ -246,7 +272,8 @@ func (x *runner) checkDelivery(ctx context.Context, s *framework.Session, d *que
 }
 
 // pause lets the run wait after an error, before its function is called again.
-func (x *runner) pause(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, pause time.Duration, reason error) error {
+func (x *runner) pause(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun,
+	pause time.Duration, reason error) error {
 	now, err := x.store.now(ctx, s)
 	if err != nil {
 		return err

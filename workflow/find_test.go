@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// TestFind finds workflows, one below the path of another among them, and takes nothing else for some.
+// TestFind finds workflows, one below the path of another among them, and takes nothing else for
+// some.
 func TestFind(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
@@ -27,7 +28,8 @@ func TestFind(t *testing.T) {
 			require.NoError(t, flows.Cancel(t.Context(), "x", ""))
 			require.NoError(t, flows.Close(t.Context()))
 		}
-		for _, path := range []string{"/lockstep/queues/mails", "/other/runs", "/orders/runs/00/queues", "/orders/runs/00/runs"} {
+		for _, path := range []string{"/lockstep/queues/mails", "/other/runs", "/orders/runs/00/queues",
+			"/orders/runs/00/runs"} {
 			mails := queue.New(m.Client, path, queue.Text())
 			require.NoError(t, mails.Put(t.Context(), "ann"))
 			require.NoError(t, mails.Close(t.Context()))
@@ -44,7 +46,8 @@ func TestFind(t *testing.T) {
 	})
 }
 
-// TestAllYieldsWhatListReturns: the runs, with the members that have them, and the errors of those that cannot be read.
+// TestAllYieldsWhatListReturns: the runs, with the members that have them, and the errors of those
+// that cannot be read.
 func TestAllYieldsWhatListReturns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		goOn := make(chan struct{})

@@ -39,7 +39,8 @@ func TestAnIDIsKept(t *testing.T) {
 		require.NoError(t, m.Start(t.Context(), "five", "x", 1))
 		require.ErrorIs(t, m.Start(t.Context(), "five", "x", 2), workflow.ErrIDInUse)
 		require.ErrorIs(t, m.Start(t.Context(), "parent", "x", 1), workflow.ErrIDInUse)
-		require.ErrorIs(t, m.Start(t.Context(), "five", "x", 1, workflow.WithOps(framework.CheckOp("/", framework.AnyVersion))), workflow.ErrIDInUse)
+		require.ErrorIs(t, m.Start(t.Context(), "five", "x", 1,
+			workflow.WithOps(framework.CheckOp("/", framework.AnyVersion))), workflow.ErrIDInUse)
 		m.start("parent", "p", 1)
 		require.Contains(t, m.await("p", workflow.Failed).Error, "its id is kept until")
 		require.Len(t, done.all(), 10)
@@ -51,7 +52,8 @@ func TestAnIDIsKept(t *testing.T) {
 	})
 }
 
-// TestOneRunForATickThatIsRepeatedLate: a member dies after it has started the run of a tick, and the job is paused for hours. The run was removed when the attempt is repeated.
+// TestOneRunForATickThatIsRepeatedLate: a member dies after it has started the run of a tick, and
+// the job is paused for hours. The run was removed when the attempt is repeated.
 func TestOneRunForATickThatIsRepeatedLate(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var starts atomic.Int64
@@ -64,9 +66,11 @@ func TestOneRunForATickThatIsRepeatedLate(t *testing.T) {
 			m := w.flows(name, workflow.WithRetention(time.Hour)).work(kind)
 			jobs := scheduler.New(m.Client, "/jobs")
 			ctx, stop := context.WithCancel(t.Context())
-			require.NoError(t, jobs.Add(scheduler.Job{Name: "invoices", Spec: "0 3 * * *", Guarantee: scheduler.AtLeastOnce, Retries: 5,
+			require.NoError(t, jobs.Add(scheduler.Job{Name: "invoices", Spec: "0 3 * * *",
+				Guarantee: scheduler.AtLeastOnce, Retries: 5,
 				Run: func(ctx context.Context, r scheduler.Run) error {
-					err := m.Start(ctx, "invoices", "invoices-"+r.Tick.UTC().Format(time.RFC3339), nil, workflow.WithKeptID(90*24*time.Hour))
+					err := m.Start(ctx, "invoices", "invoices-"+r.Tick.UTC().Format(time.RFC3339), nil,
+						workflow.WithKeptID(90*24*time.Hour))
 					if starts.Add(1) == 1 {
 						m.Link.Cut()
 						<-ctx.Done()

@@ -11,13 +11,15 @@ import (
 func FuzzRecords(f *testing.F) {
 	for _, data := range []string{
 		"", "null", "{}", `{"v":1}`, `{"v":2,"kind":"ledger"}`, `{"v":1,"kind":"ledger","id":"x"}`,
-		`{"v":1,"result":null,"token":7,"attempts":1,"ms":5,"by":"x"}`, `{"v":1,"result":{"a":[1]},"token":-1}`, `{"v":1,"result":"\u202e"}`,
+		`{"v":1,"result":null,"token":7,"attempts":1,"ms":5,"by":"x"}`, `{"v":1,"result":{"a":[1]},"token":-1}`,
+		`{"v":1,"result":"\u202e"}`,
 	} {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		known := func(err error) {
-			require.True(t, errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrForeign), "%v", err)
+			require.True(t, errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) ||
+				errors.Is(err, ErrForeign), "%v", err)
 		}
 		header, err := parseLedger("/a", data)
 		if err != nil {
@@ -46,14 +48,17 @@ func FuzzRecords(f *testing.F) {
 // FuzzRuns: anyone may write below the runs.
 func FuzzRuns(f *testing.F) {
 	for _, data := range []string{
-		"", "null", "{}", `{"v":2}`, `{"v":1,"kind":"run","id":"x","workflow":"a","state":"waiting","turn":3,"input":{"a":1},"waits":[{"signal":"s","until":5}]}`,
-		`{"v":1,"kind":"run","id":"x","workflow":"a","state":"done","turn":1,"input":null,"result":1,"new":2}`, `{"v":1,"ms":-1}`, `{"v":1,"ms":60000}`, `{"v":1,"data":1}`, `{"v":1,"timedOut":true}`,
+		"", "null", "{}", `{"v":2}`,
+		`{"v":1,"kind":"run","id":"x","workflow":"a","state":"waiting","turn":3,"input":{"a":1},"waits":[{"signal":"s","until":5}]}`,
+		`{"v":1,"kind":"run","id":"x","workflow":"a","state":"done","turn":1,"input":null,"result":1,"new":2}`,
+		`{"v":1,"ms":-1}`, `{"v":1,"ms":60000}`, `{"v":1,"data":1}`, `{"v":1,"timedOut":true}`,
 	} {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		known := func(err error) {
-			require.True(t, err == nil || errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrForeign), "%v", err)
+			require.True(t, err == nil || errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) ||
+				errors.Is(err, ErrForeign), "%v", err)
 		}
 		_, err := parseTimer("/a", data)
 		known(err)

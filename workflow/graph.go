@@ -14,12 +14,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// ErrGraphChanged is returned by Graph.Run for a run that began with other steps or another order: one of the two programs is of another release. No step is run. Give the
-// changed graph's kind another name and keep the former kind registered until its runs have ended, or let members of the former release finish the run. To begin the
-// run anew with the changed graph, retry it from the record of its graph (the error has the name); a ledger can be removed.
+// ErrGraphChanged is returned by Graph.Run for a run that began with other steps or another order:
+// one of the two programs is of another release. No step is run. Give the changed graph's kind
+// another name and keep the former kind registered until its runs have ended, or let members of the
+// former release finish the run. To begin the run anew with the changed graph, retry it from the
+// record of its graph (the error has the name); a ledger can be removed.
 var ErrGraphChanged = errors.New("the run began with another graph")
 
-// MaxGraphSteps is how many steps a graph may have. The record of the graph is one more of the MaxSteps of a run.
+// MaxGraphSteps is how many steps a graph may have. The record of the graph is one more of the
+// MaxSteps of a run.
 const MaxGraphSteps = MaxSteps - 1
 
 const (
@@ -31,17 +34,20 @@ const (
 type GraphStep[I any] struct {
 	// Name is the step's name, as for Step. It is unique in the run.
 	Name string
-	// After are the names of the steps that must have a record before this one begins. Their order means nothing.
+	// After are the names of the steps that must have a record before this one begins. Their order
+	// means nothing.
 	After []string
-	// Do is the step's function. Its result is recorded as JSON. results has the recorded results of the steps before this one; StepResult reads them. Contexts, errors and panics
-	// have the same effect as for the function of Step.
+	// Do is the step's function. Its result is recorded as JSON. results has the recorded results
+	// of the steps before this one; StepResult reads them. Contexts, errors and panics have the
+	// same effect as for the function of Step.
 	Do func(ctx context.Context, key Key, input I, results GraphResults) (any, error)
 	// Options are as for Step.
 	Options []StepOption
 }
 
-// Graph is a set of steps with a declared order: which step follows which. Make one with NewGraph when the program starts. Its methods are safe for concurrent use, and
-// one Graph serves any number of runs.
+// Graph is a set of steps with a declared order: which step follows which. Make one with NewGraph
+// when the program starts. Its methods are safe for concurrent use, and one Graph serves any number
+// of runs.
 type Graph[I any] struct {
 	name  string
 	steps []GraphStep[I]
@@ -51,9 +57,11 @@ type Graph[I any] struct {
 
 // NewGraph returns a graph. It sends no request. The name tells the graphs of one run apart.
 //
-// It returns ErrOption, and says which step is wrong, if there is no step, or there are more than MaxGraphSteps; if a step has no function, or a name or an option that Step would
-// refuse; if a name is used twice; if a step is after one that the graph does not have; or if steps form a cycle. It returns ErrTooLarge of package framework if names
-// and order together are more than MaxResult bytes as JSON.
+// It returns ErrOption, and says which step is wrong, if there is no step, or there are more than
+// MaxGraphSteps; if a step has no function, or a name or an option that Step would refuse; if a
+// name is used twice; if a step is after one that the graph does not have; or if steps form a
+// cycle. It returns ErrTooLarge of package framework if names and order together are more than
+// MaxResult bytes as JSON.
 func NewGraph[I any](name string, steps ...GraphStep[I]) (*Graph[I], error) {
 	g := &Graph[I]{name: name, shape: graphShape{Kind: graphKind}}
 	for _, step := range steps {
@@ -88,15 +96,21 @@ func NewGraph[I any](name string, steps ...GraphStep[I]) (*Graph[I], error) {
 	return g, nil
 }
 
-// Run runs the steps of the graph that have no record yet, each as Step does, and returns the results of all. A step begins as soon as all steps that it is after have their records; steps
-// that do not follow each other run at once. The graph itself is recorded first, as one more step, so that anyone can see what remains: GraphsIn.
+// Run runs the steps of the graph that have no record yet, each as Step does, and returns the
+// results of all. A step begins as soon as all steps that it is after have their records; steps
+// that do not follow each other run at once. The graph itself is recorded first, as one more step,
+// so that anyone can see what remains: GraphsIn.
 //
-// A Kind's function calls Run with its *Run; an executor of a ledger calls it with its *OpenLedger. Give it the same input each time, because the input is not recorded. After a
-// restart it runs only the steps without a record. If a graph of this name with other steps or another order is recorded, Run returns ErrGraphChanged.
+// A Kind's function calls Run with its *Run; an executor of a ledger calls it with its *OpenLedger.
+// Give it the same input each time, because the input is not recorded. After a restart it runs only
+// the steps without a record. If a graph of this name with other steps or another order is
+// recorded, Run returns ErrGraphChanged.
 //
-// When a step fails, no further step begins. Run waits until the steps under way have returned; they are recorded if they succeed. It returns all their errors, joined, as Parallel
-// does. To go on after an error, let the Kind's function return it, or open the ledger again: a second call with the same *Run or *OpenLedger returns ErrRepeated. A step cannot wait
-// for a signal, a time or a child: do that before or after Run, or between two graphs.
+// When a step fails, no further step begins. Run waits until the steps under way have returned;
+// they are recorded if they succeed. It returns all their errors, joined, as Parallel does. To go
+// on after an error, let the Kind's function return it, or open the ledger again: a second call
+// with the same *Run or *OpenLedger returns ErrRepeated. A step cannot wait for a signal, a time or
+// a child: do that before or after Run, or between two graphs.
 func (g *Graph[I]) Run(ctx context.Context, in Recorder, input I) (GraphResults, error) {
 	r := recorderOf(in)
 	if g == nil || r == nil {
@@ -157,15 +171,18 @@ func (g *Graph[I]) recordShape(ctx context.Context, r *stepRecorder) error {
 	began, err := parseShape(data, record)
 	if err == nil {
 		if differences := g.shape.differences(began); len(differences) > 0 {
-			err = fmt.Errorf("%w, in another release: graph %q: %s: give the kind of the changed graph another name and keep the former one until its runs have ended, "+
-				"or finish this run with the former release, or run all its steps again: retry it from step %q, or remove the ledger",
+			err = fmt.Errorf("%w, in another release: graph %q: %s: give the kind of the changed graph another name "+
+				"and keep the former one until its runs have ended, "+
+				"or finish this run with the former release, or run all its steps again: retry it from step %q, or "+
+				"remove the ledger",
 				ErrGraphChanged, g.name, strings.Join(differences, "; "), record)
 		}
 	}
 	return failure.Wrap("graph", r.ledger.stepNode(record), err)
 }
 
-// encodeReadable encodes a result. It refuses one that its own type cannot be decoded from, so that no record is written that nobody can read.
+// encodeReadable encodes a result. It refuses one that its own type cannot be decoded from, so that
+// no record is written that nobody can read.
 func encodeReadable(result any) (json.RawMessage, error) {
 	data, err := encodeResult(result)
 	if err == nil && result != nil {
@@ -176,15 +193,17 @@ func encodeReadable(result any) (json.RawMessage, error) {
 	return data, Permanent(err)
 }
 
-// GraphResults are the recorded results of a graph's steps: within a step those of the steps before it, and after Graph.Run all. StepResult reads them.
+// GraphResults are the recorded results of a graph's steps: within a step those of the steps before
+// it, and after Graph.Run all. StepResult reads them.
 type GraphResults struct {
 	shape   graphShape
 	results *stepRecorder
 	reader  string // the step that reads; "" is after all
 }
 
-// StepResult returns the recorded result of a step. Within a step of the graph, it returns ErrOption for one that need not have a record yet: only the steps in After, and those that they are
-// after, may be read. A result that does not decode into T is ErrResult.
+// StepResult returns the recorded result of a step. Within a step of the graph, it returns
+// ErrOption for one that need not have a record yet: only the steps in After, and those that they
+// are after, may be read. A result that does not decode into T is ErrResult.
 func StepResult[T any](results GraphResults, step string) (T, error) {
 	var result, none T
 	data, err := results.read(step)
@@ -202,7 +221,8 @@ func (r GraphResults) read(step string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the graph has no step %q", ErrOption, step)
 	}
 	if r.reader != "" && !r.shape.stepsBefore(r.reader)[step] {
-		return nil, fmt.Errorf("%w: step %q reads the result of %q, which may have none yet: name %q in its After", ErrOption, r.reader, step, step)
+		return nil, fmt.Errorf("%w: step %q reads the result of %q, which may have none yet: name %q in its After",
+			ErrOption, r.reader, step, step)
 	}
 	data, ok := r.results.recordedResult(step)
 	if !ok {
@@ -225,16 +245,19 @@ type GraphStepProgress struct {
 	Name string `json:"name"`
 	// After are the steps that this one is after.
 	After []string `json:"after,omitempty"`
-	// Level is 0 for a step that is after none, and else one more than the highest level of those that it is after.
+	// Level is 0 for a step that is after none, and else one more than the highest level of those
+	// that it is after.
 	Level int `json:"level"`
 	// Done reports whether the step has a record.
 	Done bool `json:"done"`
-	// WaitsFor are the steps in After that have no record. A step that is not done and waits for none is under way, or is the next to begin.
+	// WaitsFor are the steps in After that have no record. A step that is not done and waits for
+	// none is under way, or is the next to begin.
 	WaitsFor []string `json:"waitsFor,omitempty"`
 }
 
-// GraphsIn finds the graphs that are recorded among the steps of a run, which Workflows.Inspect or Ledger.Records have returned, in the order in which the run began them. What
-// is recorded under the name of a graph and cannot be read as one is left out.
+// GraphsIn finds the graphs that are recorded among the steps of a run, which Workflows.Inspect or
+// Ledger.Records have returned, in the order in which the run began them. What is recorded under
+// the name of a graph and cannot be read as one is left out.
 func GraphsIn(records []StepRecord) []GraphProgress {
 	done := map[string]bool{}
 	for _, r := range records {
@@ -293,7 +316,8 @@ func parseShape(data []byte, record string) (shape graphShape, err error) {
 	return shape, nil
 }
 
-// check reports why there cannot be such a graph, or nil. record is the name under which the graph is recorded.
+// check reports why there cannot be such a graph, or nil. record is the name under which the graph
+// is recorded.
 func (g graphShape) check(record string) error {
 	if len(g.Steps) == 0 || len(g.Steps) > MaxGraphSteps {
 		return fmt.Errorf("it has %d steps, it must have 1 to %d", len(g.Steps), MaxGraphSteps)
@@ -304,7 +328,8 @@ func (g graphShape) check(record string) error {
 			return err
 		}
 		if s.Name == record {
-			return fmt.Errorf("step %q has the name under which the graph itself is recorded: give it another one", s.Name)
+			return fmt.Errorf("step %q has the name under which the graph itself is recorded: give it another one",
+				s.Name)
 		}
 		if names[s.Name] {
 			return fmt.Errorf("it has two steps with the name %q: give each its own", s.Name)
@@ -324,12 +349,14 @@ func (g graphShape) check(record string) error {
 		}
 	}
 	if _, circle := g.levels(); len(circle) > 0 {
-		return fmt.Errorf("steps form a cycle, each one after the one before it: %s: leave one of these out of After", strings.Join(circle, " -> "))
+		return fmt.Errorf("steps form a cycle, each one after the one before it: %s: leave one of these out of After",
+			strings.Join(circle, " -> "))
 	}
 	return nil
 }
 
-// levels returns the level of each step, or, if steps form a circle, the quoted names of one circle, in the order of their running, with the first one again at the end.
+// levels returns the level of each step, or, if steps form a circle, the quoted names of one
+// circle, in the order of their running, with the first one again at the end.
 func (g graphShape) levels() (levels map[string]int, circle []string) {
 	levels = map[string]int{}
 	followers := map[string][]string{}
@@ -359,7 +386,8 @@ func (g graphShape) levels() (levels map[string]int, circle []string) {
 	if first < 0 {
 		return levels, nil
 	}
-	// Each step that is left waits for one that is left. So the way back comes to a step a second time.
+	// Each step that is left waits for one that is left. So the way back comes to a step a second
+	// time.
 	var back []string
 	name := g.Steps[first].Name
 	for !slices.Contains(back, name) {
@@ -400,7 +428,8 @@ func (g graphShape) stepsBefore(step string) map[string]bool {
 // mostDifferences is how many differences an error names.
 const mostDifferences = 5
 
-// differences says in words how the graph differs from the one with which a run began. The order in which steps are listed is none.
+// differences says in words how the graph differs from the one with which a run began. The order in
+// which steps are listed is none.
 func (g graphShape) differences(began graphShape) (differences []string) {
 	differ := func(format string, names ...any) {
 		differences = append(differences, fmt.Sprintf(format, names...))

@@ -28,28 +28,30 @@ func newGraph(t *testing.T, steps ...graphStep) *workflow.Graph[int] {
 	return g
 }
 
-// diamond is a graph in which "first" is before "left" and "right", these are before "last", and "alone" stands beside them. Each step checks that those before it are recorded on
-// the server.
+// diamond is a graph in which "first" is before "left" and "right", these are before "last", and
+// "alone" stands beside them. Each step checks that those before it are recorded on the server.
 func (w *world) diamond(t *testing.T, node string, done *doneLog) *workflow.Graph[int] {
 	step := func(name string, after ...string) graphStep {
-		return graphStep{Name: name, After: after, Do: func(_ context.Context, _ workflow.Key, input int, results workflow.GraphResults) (any, error) {
-			sum := input
-			recorded := w.Children(node)
-			for _, before := range after {
-				if !slices.Contains(recorded, "step-"+before) {
-					t.Errorf("%s begins, and %s has no record", name, before)
+		return graphStep{Name: name, After: after,
+			Do: func(_ context.Context, _ workflow.Key, input int, results workflow.GraphResults) (any, error) {
+				sum := input
+				recorded := w.Children(node)
+				for _, before := range after {
+					if !slices.Contains(recorded, "step-"+before) {
+						t.Errorf("%s begins, and %s has no record", name, before)
+					}
+					n, err := workflow.StepResult[int](results, before)
+					if err != nil {
+						return nil, err
+					}
+					sum += n
 				}
-				n, err := workflow.StepResult[int](results, before)
-				if err != nil {
-					return nil, err
-				}
-				sum += n
-			}
-			done.add("%s", name)
-			return sum, nil
-		}}
+				done.add("%s", name)
+				return sum, nil
+			}}
 	}
-	return newGraph(t, step("last", "left", "right"), step("left", "first"), step("right", "first"), step("first"), step("alone"))
+	return newGraph(t, step("last", "left", "right"), step("left", "first"), step("right", "first"), step("first"),
+		step("alone"))
 }
 
 const diamondNodes = "step-alone step-first step-graph:g step-last step-left step-right"
@@ -79,7 +81,8 @@ func TestGraphRunsStepsInTheirOrder(t *testing.T) {
 	})
 }
 
-// TestGraphStepBeginsAfterTheRecord: the function of the step before has returned, and its record takes a second.
+// TestGraphStepBeginsAfterTheRecord: the function of the step before has returned, and its record
+// takes a second.
 func TestGraphStepBeginsAfterTheRecord(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
@@ -89,12 +92,13 @@ func TestGraphStepBeginsAfterTheRecord(t *testing.T) {
 				time.AfterFunc(time.Second, w.Thaw)
 				return 1, nil
 			}},
-			graphStep{Name: "b", After: []string{"a"}, Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
-				if !slices.Contains(w.steps(), "step-a") {
-					t.Error("b begins, and a has no record")
-				}
-				return 2, nil
-			}})
+			graphStep{Name: "b", After: []string{"a"},
+				Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
+					if !slices.Contains(w.steps(), "step-a") {
+						t.Error("b begins, and a has no record")
+					}
+					return 2, nil
+				}})
 		_, err := g.Run(t.Context(), e.opened, 0)
 		require.NoError(t, err)
 	})
@@ -106,21 +110,27 @@ func TestGraphRunsStepsAtOnce(t *testing.T) {
 		e := w.execute(w.member("a"))
 		meet := make(chan struct{})
 		g := newGraph(t,
-			graphStep{Name: "a", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) { return nil, nil }},
-			graphStep{Name: "b", After: []string{"a"}, Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
-				meet <- struct{}{}
+			graphStep{Name: "a", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any,
+				error) {
 				return nil, nil
 			}},
-			graphStep{Name: "c", After: []string{"a"}, Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
-				<-meet
-				return nil, nil
-			}})
+			graphStep{Name: "b", After: []string{"a"},
+				Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
+					meet <- struct{}{}
+					return nil, nil
+				}},
+			graphStep{Name: "c", After: []string{"a"},
+				Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
+					<-meet
+					return nil, nil
+				}})
 		_, err := g.Run(t.Context(), e.opened, 0)
 		require.NoError(t, err)
 	})
 }
 
-// TestGraphWithFaultAtEachRequest: at each request in turn the member is cut off for good, or its connection breaks, or the reply is lost.
+// TestGraphWithFaultAtEachRequest: at each request in turn the member is cut off for good, or its
+// connection breaks, or the reply is lost.
 func TestGraphWithFaultAtEachRequest(t *testing.T) {
 	atRequest := func(w *world, nth int, do func()) *atomic.Bool {
 		var hit atomic.Bool
@@ -194,10 +204,11 @@ func TestGraphWithFailingStep(t *testing.T) {
 		failing := true
 		begun, failed := make(chan struct{}), make(chan struct{})
 		adds := func(name string, after ...string) graphStep {
-			return graphStep{Name: name, After: after, Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
-				done.add("%s", name)
-				return nil, nil
-			}}
+			return graphStep{Name: name, After: after,
+				Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
+					done.add("%s", name)
+					return nil, nil
+				}}
 		}
 		g := newGraph(t,
 			graphStep{Name: "fails", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
@@ -210,13 +221,15 @@ func TestGraphWithFailingStep(t *testing.T) {
 				done.add("fails")
 				return nil, nil
 			}},
-			graphStep{Name: "under-way", Do: func(ctx context.Context, _ workflow.Key, _ int, _ workflow.GraphResults) (any, error) {
-				close(begun)
-				<-failed
-				done.add("under-way")
-				return nil, ctx.Err()
-			}},
-			adds("after-failed", "fails"), adds("after-under-way", "under-way"), adds("after-both", "after-failed", "after-under-way"))
+			graphStep{Name: "under-way",
+				Do: func(ctx context.Context, _ workflow.Key, _ int, _ workflow.GraphResults) (any, error) {
+					close(begun)
+					<-failed
+					done.add("under-way")
+					return nil, ctx.Err()
+				}},
+			adds("after-failed", "fails"), adds("after-under-way", "under-way"),
+			adds("after-both", "after-failed", "after-under-way"))
 		_, err := g.Run(t.Context(), e.opened, 0)
 		require.ErrorIs(t, err, boom)
 		require.ErrorContains(t, err, path+"/step-fails")
@@ -225,7 +238,8 @@ func TestGraphWithFailingStep(t *testing.T) {
 		e.open(t)
 		_, err = g.Run(t.Context(), e.opened, 0)
 		require.NoError(t, err)
-		require.ElementsMatch(t, []string{"under-way", "fails", "after-failed", "after-under-way", "after-both"}, done.all())
+		require.ElementsMatch(t, []string{"under-way", "fails", "after-failed", "after-under-way", "after-both"},
+			done.all())
 	})
 }
 
@@ -235,15 +249,17 @@ func TestGraphWhoseContextEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var done doneLog
 		g := newGraph(t,
-			graphStep{Name: "a", Do: func(step context.Context, _ workflow.Key, _ int, _ workflow.GraphResults) (any, error) {
+			graphStep{Name: "a", Do: func(step context.Context, _ workflow.Key, _ int, _ workflow.GraphResults) (any,
+				error) {
 				cancel()
 				done.add("a")
 				return nil, step.Err()
 			}},
-			graphStep{Name: "b", After: []string{"a"}, Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
-				done.add("b")
-				return nil, nil
-			}})
+			graphStep{Name: "b", After: []string{"a"},
+				Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
+					done.add("b")
+					return nil, nil
+				}})
 		_, err := g.Run(ctx, e.opened, 0)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, []string{"a"}, done.all())
@@ -267,17 +283,19 @@ func TestGraphsThatCannotBe(t *testing.T) {
 	}
 	for want, steps := range map[string][]graphStep{
 		"it has 0 steps": {},
-		"it has 1000 steps, it must have 1 to 999":                           many,
-		`two steps with the name "a"`:                                        {step("a"), step("b"), step("a")},
-		`step "b" is after "c", which the graph does not`:                    {step("a"), step("b", "c")},
-		`step "b" is after "a" twice`:                                        {step("a"), step("b", "a", "a")},
-		`cycle, each one after the one before it: "a" -> "c" -> "b" -> "a":`: {step("a", "b", "x"), step("b", "c"), step("c", "a"), step("x"), step("y", "a")},
-		`cycle, each one after the one before it: "b" -> "c" -> "b":`:        {step("before", "b"), step("b", "c"), step("c", "b")},
-		`cycle, each one after the one before it: "a" -> "a":`:               {step("a", "a")},
-		`step "b" has no function`:                                           {step("a"), {Name: "b"}},
-		`name "b/c" contains`:                                                {step("a"), step("b/c")},
-		`step "graph:g" has the name under`:                                  {step("graph:g")},
-		`step "a": invalid option: timeout 0`:                                {{Name: "a", Do: do, Options: []workflow.StepOption{workflow.WithTimeout(0)}}},
+		"it has 1000 steps, it must have 1 to 999":        many,
+		`two steps with the name "a"`:                     {step("a"), step("b"), step("a")},
+		`step "b" is after "c", which the graph does not`: {step("a"), step("b", "c")},
+		`step "b" is after "a" twice`:                     {step("a"), step("b", "a", "a")},
+		`cycle, each one after the one before it: "a" -> "c" -> "b" -> "a":`: {step("a", "b", "x"), step("b", "c"),
+			step("c", "a"), step("x"), step("y", "a")},
+		`cycle, each one after the one before it: "b" -> "c" -> "b":`: {step("before", "b"), step("b", "c"),
+			step("c", "b")},
+		`cycle, each one after the one before it: "a" -> "a":`: {step("a", "a")},
+		`step "b" has no function`:                             {step("a"), {Name: "b"}},
+		`name "b/c" contains`:                                  {step("a"), step("b/c")},
+		`step "graph:g" has the name under`:                    {step("graph:g")},
+		`step "a": invalid option: timeout 0`:                  {{Name: "a", Do: do, Options: []workflow.StepOption{workflow.WithTimeout(0)}}},
 	} {
 		g, err := workflow.NewGraph("g", steps...)
 		require.ErrorIs(t, err, workflow.ErrOption, want)
@@ -377,7 +395,8 @@ func TestResultsOfAGraph(t *testing.T) {
 	})
 }
 
-// TestGraphOfAnotherRelease: a run that one release has begun is taken by another one whose graph has changed.
+// TestGraphOfAnotherRelease: a run that one release has begun is taken by another one whose graph
+// has changed.
 func TestGraphOfAnotherRelease(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog

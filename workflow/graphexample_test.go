@@ -19,26 +19,32 @@ func ExampleNewGraph() {
 	ledger := workflow.NewLedger(client, "/orders/42")
 	type step = workflow.GraphStep[int] // the input is the order's total
 	graph, err := workflow.NewGraph("fulfil",
-		step{Name: "ship", After: []string{"charge"}, Do: func(ctx context.Context, key workflow.Key, total int, results workflow.GraphResults) (any, error) {
-			receipt, err := workflow.StepResult[string](results, "charge")
-			if err != nil {
-				return nil, err
-			}
-			records, err := ledger.Records(ctx)
-			for _, s := range workflow.GraphsIn(records)[0].Steps {
-				fmt.Println(s.Name, s.Done)
-			}
-			return "parcel with " + receipt, err
+		step{Name: "ship", After: []string{"charge"},
+			Do: func(ctx context.Context, key workflow.Key, total int, results workflow.GraphResults) (any, error) {
+				receipt, err := workflow.StepResult[string](results, "charge")
+				if err != nil {
+					return nil, err
+				}
+				records, err := ledger.Records(ctx)
+				for _, s := range workflow.GraphsIn(records)[0].Steps {
+					fmt.Println(s.Name, s.Done)
+				}
+				return "parcel with " + receipt, err
+			}},
+		step{Name: "reserve", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any,
+			error) {
+			return nil, nil
 		}},
-		step{Name: "reserve", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) { return nil, nil }},
-		step{Name: "charge", After: []string{"reserve"}, Do: func(_ context.Context, key workflow.Key, total int, _ workflow.GraphResults) (any, error) {
-			return fmt.Sprintf("receipt over %d", total), nil // with key.ID as the idempotency key
-		}},
+		step{Name: "charge", After: []string{"reserve"},
+			Do: func(_ context.Context, key workflow.Key, total int, _ workflow.GraphResults) (any, error) {
+				return fmt.Sprintf("receipt over %d", total), nil // with key.ID as the idempotency key
+			}},
 	)
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = workflow.NewGraph("circle", step{Name: "hen", After: []string{"egg"}}, step{Name: "egg", After: []string{"hen"}})
+	_, err = workflow.NewGraph("circle", step{Name: "hen", After: []string{"egg"}},
+		step{Name: "egg", After: []string{"hen"}})
 	fmt.Println(err)
 
 	lease, err := locks.NewMutex(client, "/locks/orders/42").Lock(ctx)

@@ -10,8 +10,10 @@ import (
 // FuzzGraphs: anyone may write below a run what looks like the record of a graph.
 func FuzzGraphs(f *testing.F) {
 	for _, data := range []string{
-		"", "null", "{}", `{"v":1,"kind":"graph"}`, `{"v":2,"kind":"graph","steps":[{"name":"a"}]}`, `{"v":1,"kind":"graph","steps":[{"name":"b","after":["a"]},{"name":"a"}]}`,
-		`{"v":1,"kind":"graph","steps":[{"name":"a","after":["b"]},{"name":"b","after":["a"]}]}`, `{"v":1,"kind":"graph","steps":[{"name":"\u202e"}]}`,
+		"", "null", "{}", `{"v":1,"kind":"graph"}`, `{"v":2,"kind":"graph","steps":[{"name":"a"}]}`,
+		`{"v":1,"kind":"graph","steps":[{"name":"b","after":["a"]},{"name":"a"}]}`,
+		`{"v":1,"kind":"graph","steps":[{"name":"a","after":["b"]},{"name":"b","after":["a"]}]}`,
+		`{"v":1,"kind":"graph","steps":[{"name":"\u202e"}]}`,
 		`{"v":1,"kind":"graph","steps":[{"name":"a"},{"name":"b"},{"name":"c","after":["a","b"]},{"name":"d","after":["c","a"]}],"new":1}`,
 	} {
 		f.Add([]byte(data))
@@ -20,7 +22,8 @@ func FuzzGraphs(f *testing.F) {
 		shape, err := parseShape(data, "graph:g")
 		graphs := GraphsIn([]StepRecord{{Name: "graph:g", Result: data}})
 		if err != nil {
-			require.True(t, errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrForeign), "%v", err)
+			require.True(t, errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) ||
+				errors.Is(err, ErrForeign), "%v", err)
 			require.Empty(t, graphs)
 			return
 		}

@@ -21,14 +21,16 @@ type Info struct {
 	// ID is the id that Start was given, as Run.ID. Kind is the run's kind.
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
-	// UUID is the run's random id. The key of a step's effects is the UUID, a hyphen and the step's name.
+	// UUID is the run's random id. The key of a step's effects is the UUID, a hyphen and the step's
+	// name.
 	UUID string `json:"uuid"`
 	// State is where the run is in its life.
 	State State `json:"state"`
 	// Input and Result are JSON. Only a run that is Done has a result.
 	Input  json.RawMessage `json:"input"`
 	Result json.RawMessage `json:"result,omitempty"`
-	// Error is the error of the latest failed attempt, or the reason why the run Failed or was Cancelled.
+	// Error is the error of the latest failed attempt, or the reason why the run Failed or was
+	// Cancelled.
 	Error string `json:"error,omitempty"`
 	// Failures is how many attempts have failed since the run last waited.
 	Failures int `json:"failures,omitempty"`
@@ -36,16 +38,21 @@ type Info struct {
 	Waits []string `json:"waits,omitempty"`
 	// Parent is the id of the run that has started this one, or "".
 	Parent string `json:"parent,omitempty"`
-	// Taken is the member that executes an Active run, or will execute it as soon as one of its workers is free. It is nil while no member has the run. A dead member
-	// is shown until the servers have ended its session: without a watchdog, for about its session timeout.
+	// Taken is the member that executes an Active run, or will execute it as soon as one of its
+	// workers is free. It is nil while no member has the run. A dead member is shown until the
+	// servers have ended its session: without a watchdog, for about its session timeout.
 	Taken *Taken `json:"taken,omitempty"`
-	// TakenErr is the error of reading the claims of the run's kind, or nil. After an error Taken is nil, although a member may have the run.
+	// TakenErr is the error of reading the claims of the run's kind, or nil. After an error Taken
+	// is nil, although a member may have the run.
 	TakenErr error `json:"-"`
-	// StartedAt and ChangedAt are the times of the start and of the latest change of the record, by the clock of the ensemble's leader. Of a run that has
-	// ended, ChangedAt is the time of the end. Steps do not change the record.
+	// StartedAt and ChangedAt are the times of the start and of the latest change of the record, by
+	// the clock of the ensemble's leader. Of a run that has ended, ChangedAt is the time of the
+	// end. Steps do not change the record.
 	StartedAt time.Time `json:"startedAt"`
 	ChangedAt time.Time `json:"changedAt"`
-	// Steps are the finished steps in the order in which they were recorded. Only Inspect reads steps. The servers do not know which step is under way: it is one that follows the last of these.
+	// Steps are the finished steps in the order in which they were recorded. Only Inspect reads
+	// steps. The servers do not know which step is under way: it is one that follows the last of
+	// these.
 	Steps []StepRecord `json:"steps,omitempty"`
 	// Signals are the names of the signals that have come. Only Inspect reads signals.
 	Signals []string `json:"signals,omitempty"`
@@ -55,7 +62,8 @@ type Info struct {
 
 // Taken is a member that has a run.
 type Taken struct {
-	// Member is the identity of the member's client (framework.Config.Identity, by default the host's name and the process's number), cut off after 128 bytes.
+	// Member is the identity of the member's client (framework.Config.Identity, by default the
+	// host's name and the process's number), cut off after 128 bytes.
 	Member string `json:"member"`
 	// Session is the member's session.
 	Session int64 `json:"session"`
@@ -71,7 +79,8 @@ type takenOfKind struct {
 	err     error
 }
 
-// noteTaken sets Taken of active runs, from the claims of their queues, or TakenErr. It reads the claims of a kind that is not known.
+// noteTaken sets Taken of active runs, from the claims of their queues, or TakenErr. It reads the
+// claims of a kind that is not known.
 func (w *Workflows) noteTaken(ctx context.Context, runs []Info, known takenRuns) {
 	for i := range runs {
 		if runs[i].State != Active {
@@ -104,7 +113,8 @@ func (w *Workflows) readTaken(ctx context.Context, kind string) (map[runItem]*Ta
 }
 
 func (r storedRun) info() Info {
-	i := Info{item: *r.item(r.id), ID: r.id, Kind: r.Workflow, UUID: r.UUID, State: r.State, Input: r.Input, Result: r.Result, Error: r.Error, Failures: r.Failures,
+	i := Info{item: *r.item(r.id), ID: r.id, Kind: r.Workflow, UUID: r.UUID, State: r.State, Input: r.Input,
+		Result: r.Result, Error: r.Error, Failures: r.Failures,
 		StartedAt: r.stat.Ctime, ChangedAt: r.stat.Mtime}
 	if r.Parent != nil {
 		i.Parent = r.Parent.ID
@@ -137,12 +147,14 @@ type InspectOption func(*inspectOptions)
 
 type inspectOptions struct{ withoutTaken bool }
 
-// WithoutTaken makes Inspect leave out Info.Taken. It is for callers that inspect many runs: to find the claim of one run, Inspect reads the claims of all runs of its kind.
+// WithoutTaken makes Inspect leave out Info.Taken. It is for callers that inspect many runs: to
+// find the claim of one run, Inspect reads the claims of all runs of its kind.
 func WithoutTaken() InspectOption { return func(o *inspectOptions) { o.withoutTaken = true } }
 
-// Inspect returns a run with its steps. It only reads, behind a sync; any client may call it. If no run has the id, it returns ErrNoRun. If only the
-// claims of the kind cannot be read, Info.TakenErr says so, and Inspect returns no error. Other errors wrap ErrBadRecord, ErrNewerRecord, ErrForeign, ErrOption, framework.ErrNoAuth or
-// the end of ctx.
+// Inspect returns a run with its steps. It only reads, behind a sync; any client may call it. If no
+// run has the id, it returns ErrNoRun. If only the claims of the kind cannot be read, Info.TakenErr
+// says so, and Inspect returns no error. Other errors wrap ErrBadRecord, ErrNewerRecord,
+// ErrForeign, ErrOption, framework.ErrNoAuth or the end of ctx.
 func (w *Workflows) Inspect(ctx context.Context, id string, opts ...InspectOption) (info Info, err error) {
 	var cfg inspectOptions
 	for _, o := range opts {
@@ -183,7 +195,9 @@ func (i *Info) addChildren(node string, children []childNode) error {
 			if err != nil {
 				return err
 			}
-			i.Steps = append(i.Steps, StepRecord{name, r.Result, r.Token, r.Attempts, time.Duration(r.Millis) * time.Millisecond, c.Stat.Ctime})
+			i.Steps = append(i.Steps,
+				StepRecord{name, r.Result, r.Token, r.Attempts, time.Duration(r.Millis) * time.Millisecond,
+					c.Stat.Ctime})
 		case signalPrefix:
 			i.Signals = append(i.Signals, name)
 		}
@@ -191,8 +205,10 @@ func (i *Info) addChildren(node string, children []childNode) error {
 	return nil
 }
 
-// List returns all runs, the oldest first, without their steps. Of runs that cannot be read, it returns the errors, joined, beside the other runs: each wraps ErrBadRecord,
-// ErrNewerRecord, ErrForeign or framework.ErrNoAuth. After an error by which nothing is known, runs is nil. If only the claims of a kind cannot be read, TakenErr of its active runs says so.
+// List returns all runs, the oldest first, without their steps. Of runs that cannot be read, it
+// returns the errors, joined, beside the other runs: each wraps ErrBadRecord, ErrNewerRecord,
+// ErrForeign or framework.ErrNoAuth. After an error by which nothing is known, runs is nil. If only
+// the claims of a kind cannot be read, TakenErr of its active runs says so.
 func (w *Workflows) List(ctx context.Context) (runs []Info, err error) {
 	var unread []error
 	if err = w.err; err == nil {
@@ -221,12 +237,16 @@ func (w *Workflows) list(ctx context.Context, s *framework.Session) (runs []Info
 		}
 		runs, unread = append(runs, more...), append(unread, wrong...)
 	}
-	slices.SortFunc(runs, func(a, b Info) int { return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(runs, func(a,
+		b Info) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
+	})
 	return runs, unread, nil
 }
 
-// All yields what List returns, in no order, while it reads: up to 500 runs in one request. It yields an error for each run that cannot be read, and goes on. After an error by which nothing more is known, it
-// ends. A run that is started or removed meanwhile may be left out.
+// All yields what List returns, in no order, while it reads: up to 500 runs in one request. It
+// yields an error for each run that cannot be read, and goes on. After an error by which nothing
+// more is known, it ends. A run that is started or removed meanwhile may be left out.
 func (w *Workflows) All(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		taken := takenRuns{}
@@ -289,7 +309,8 @@ func (w *Workflows) runNodes(ctx context.Context, s *framework.Session) (nodes [
 	return nodes, nil
 }
 
-// readRuns reads runs in one request, or in several if their inputs are large. An error that concerns one run comes beside the others.
+// readRuns reads runs in one request, or in several if their inputs are large. An error that
+// concerns one run comes beside the others.
 func readRuns(ctx context.Context, s *framework.Session, nodes []string) (runs []Info, unread []error, err error) {
 	all, err := s.GetAll(ctx, nodes...)
 	if errors.Is(err, framework.ErrTooLarge) && len(nodes) > 1 {
@@ -321,7 +342,8 @@ func readRuns(ctx context.Context, s *framework.Session, nodes []string) (runs [
 	return runs, unread, nil
 }
 
-// Wait waits until a run has finished and returns it, without its steps. If no run has the id, or the run is removed during the wait, it returns ErrNoRun.
+// Wait waits until a run has finished and returns it, without its steps. If no run has the id, or
+// the run is removed during the wait, it returns ErrNoRun.
 func (w *Workflows) Wait(ctx context.Context, id string) (info Info, err error) {
 	if err = w.argumentErrorOr(checkName(id)); err == nil {
 		info, err = w.wait(ctx, id)
@@ -356,8 +378,9 @@ func (w *Workflows) wait(ctx context.Context, id string) (Info, error) {
 	return Info{}, failure.Ended(ctx)
 }
 
-// Result waits until a run has finished and returns its result. For a failed run it returns ErrFailed, for a cancelled one ErrCancelled, both with the reason. If the
-// result does not decode into O, it returns ErrResult. If no run has the id, it returns ErrNoRun.
+// Result waits until a run has finished and returns its result. For a failed run it returns
+// ErrFailed, for a cancelled one ErrCancelled, both with the reason. If the result does not decode
+// into O, it returns ErrResult. If no run has the id, it returns ErrNoRun.
 func Result[O any](ctx context.Context, w *Workflows, id string) (O, error) {
 	var result, none O
 	info, err := w.Wait(ctx, id)
@@ -365,7 +388,8 @@ func Result[O any](ctx context.Context, w *Workflows, id string) (O, error) {
 		err = storedRun{id: id, runRecord: runRecord{State: info.State, Error: info.Error}}.outcome()
 		if err == nil {
 			if err = json.Unmarshal(info.Result, &result); err != nil {
-				err = fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(info.Result), result, err)
+				err = fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(info.Result), result,
+					err)
 			}
 		}
 	}

@@ -16,17 +16,20 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Executor is a hold that permits its process to run steps: a *locks.Lease, an *election.Term or a *queue.Delivery. Its client has the same root as the ledger's client.
+// Executor is a hold that permits its process to run steps: a *locks.Lease, an *election.Term or a
+// *queue.Delivery. Its client has the same root as the ledger's client.
 type Executor interface {
 	// Context ends when another process may execute. Its cause says why.
 	Context() context.Context
-	// Guard is an operation with which the servers refuse a transaction once the executor has ended.
+	// Guard is an operation with which the servers refuse a transaction once the executor has
+	// ended.
 	Guard() framework.Op
 	// Token rises from executor to executor.
 	Token() int64
 }
 
-// Ledger is a node with one record for each finished step of some work. Its methods are safe for concurrent use.
+// Ledger is a node with one record for each finished step of some work. Its methods are safe for
+// concurrent use.
 type Ledger struct {
 	client *framework.Client
 	path   string
@@ -34,7 +37,8 @@ type Ledger struct {
 	err    error // of NewLedger's arguments
 }
 
-// NewLedger returns the ledger at path. It sends no request. If an argument is invalid, every call returns an error that says so.
+// NewLedger returns the ledger at path. It sends no request. If an argument is invalid, every call
+// returns an error that says so.
 func NewLedger(client *framework.Client, path string) *Ledger {
 	l := &Ledger{client: client, path: path, err: recipe.CheckClientAndPath(client, path, "a ledger")}
 	if l.err == nil {
@@ -46,7 +50,8 @@ func NewLedger(client *framework.Client, path string) *Ledger {
 // Path is the ledger's path.
 func (l *Ledger) Path() string { return l.path }
 
-// Records returns the finished steps in the order in which they were recorded. It reads behind a sync, and needs no executor. A missing ledger has no records. The error wraps ErrBadRecord,
+// Records returns the finished steps in the order in which they were recorded. It reads behind a
+// sync, and needs no executor. A missing ledger has no records. The error wraps ErrBadRecord,
 // ErrNewerRecord, ErrForeign, framework.ErrNoAuth or the end of ctx.
 func (l *Ledger) Records(ctx context.Context) (records []StepRecord, err error) {
 	err = l.err
@@ -66,7 +71,8 @@ func (l *Ledger) readRecords(ctx context.Context, s *framework.Session) (records
 	created := map[string]int64{}
 	err = l.eachRecord(ctx, s, func(name string, r stepRecord, st framework.Stat) {
 		created[name] = st.Czxid
-		records = append(records, StepRecord{name, r.Result, r.Token, r.Attempts, time.Duration(r.Millis) * time.Millisecond, st.Ctime})
+		records = append(records,
+			StepRecord{name, r.Result, r.Token, r.Attempts, time.Duration(r.Millis) * time.Millisecond, st.Ctime})
 	})
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil
@@ -76,7 +82,8 @@ func (l *Ledger) readRecords(ctx context.Context, s *framework.Session) (records
 }
 
 // eachRecord calls f for each finished step.
-func (l *Ledger) eachRecord(ctx context.Context, s *framework.Session, f func(name string, r stepRecord, st framework.Stat)) error {
+func (l *Ledger) eachRecord(ctx context.Context, s *framework.Session,
+	f func(name string, r stepRecord, st framework.Stat)) error {
 	nodes, err := l.stepNodes(ctx, s)
 	if err != nil || len(nodes) == 0 {
 		return err
@@ -118,9 +125,11 @@ func (l *Ledger) stepNodes(ctx context.Context, s *framework.Session) (nodes []s
 
 func (l *Ledger) stepNode(name string) string { return znode.Join(l.path, stepPrefix+name) }
 
-// Forget deletes the records of steps, in one transaction with the executor's guard, so that the steps are run again. To go back to a step, name that step and all later ones.
-// Names without a record are no error. An OpenLedger still knows the deleted records: open the ledger again. The keys of the steps stay the same. The error wraps ErrEnded if the executor
-// has ended; then the records may be deleted or not.
+// Forget deletes the records of steps, in one transaction with the executor's guard, so that the
+// steps are run again. To go back to a step, name that step and all later ones. Names without a
+// record are no error. An OpenLedger still knows the deleted records: open the ledger again. The
+// keys of the steps stay the same. The error wraps ErrEnded if the executor has ended; then the
+// records may be deleted or not.
 func (l *Ledger) Forget(ctx context.Context, e Executor, names ...string) error {
 	err := l.onSession(ctx, e, func(ctx context.Context, s *framework.Session) error {
 		return l.deleteSteps(ctx, s, e, func(node string) bool {
@@ -130,17 +139,20 @@ func (l *Ledger) Forget(ctx context.Context, e Executor, names ...string) error 
 	return failure.Wrap("forget", l.path, err)
 }
 
-// Remove deletes the ledger with all its records, in one transaction with the executor's guard. When a ledger is opened at the path again, its steps have other keys. If the
-// ledger is missing, Remove does nothing. The error is as for Forget.
+// Remove deletes the ledger with all its records, in one transaction with the executor's guard.
+// When a ledger is opened at the path again, its steps have other keys. If the ledger is missing,
+// Remove does nothing. The error is as for Forget.
 func (l *Ledger) Remove(ctx context.Context, e Executor) error {
 	err := l.onSession(ctx, e, func(ctx context.Context, s *framework.Session) error {
-		return l.deleteSteps(ctx, s, e, func(string) bool { return true }, framework.DeleteOp(l.path, framework.AnyVersion))
+		return l.deleteSteps(ctx, s, e, func(string) bool { return true },
+			framework.DeleteOp(l.path, framework.AnyVersion))
 	})
 	return failure.Wrap("remove", l.path, err)
 }
 
 // deleteSteps deletes the nodes of steps that match, and does more, in one transaction.
-func (l *Ledger) deleteSteps(ctx context.Context, s *framework.Session, e Executor, match func(node string) bool, more ...framework.Op) error {
+func (l *Ledger) deleteSteps(ctx context.Context, s *framework.Session, e Executor, match func(node string) bool,
+	more ...framework.Op) error {
 	if err := s.Sync(ctx, l.path); err != nil { // else a record of the former executor may stay
 		return err
 	}
@@ -168,8 +180,10 @@ func (l *Ledger) deleteSteps(ctx context.Context, s *framework.Session, e Execut
 	return err
 }
 
-// onSession calls step on a session, and again after transient errors, while ctx and the executor last.
-func (l *Ledger) onSession(ctx context.Context, e Executor, step func(ctx context.Context, s *framework.Session) error) error {
+// onSession calls step on a session, and again after transient errors, while ctx and the executor
+// last.
+func (l *Ledger) onSession(ctx context.Context, e Executor,
+	step func(ctx context.Context, s *framework.Session) error) error {
 	if l.err != nil {
 		return l.err
 	}
@@ -178,7 +192,8 @@ func (l *Ledger) onSession(ctx context.Context, e Executor, step func(ctx contex
 	}
 	within, stop := whileExecuting(ctx, e)
 	defer stop()
-	err := recipe.OnSession(within, l.client, func(s *framework.Session) error { return step(within, s) }, failure.IsTransient)
+	err := recipe.OnSession(within, l.client, func(s *framework.Session) error { return step(within, s) },
+		failure.IsTransient)
 	switch {
 	case err == nil:
 		return nil
@@ -192,7 +207,8 @@ func (l *Ledger) onSession(ctx context.Context, e Executor, step func(ctx contex
 	return err
 }
 
-// whileExecuting returns a context that ends with ctx and with the executor. Call stop when it is no longer needed.
+// whileExecuting returns a context that ends with ctx and with the executor. Call stop when it is
+// no longer needed.
 func whileExecuting(ctx context.Context, e Executor) (within context.Context, stop func()) {
 	within, cancel := context.WithCancelCause(ctx)
 	unwatch := context.AfterFunc(e.Context(), func() { cancel(endedError(e)) })
@@ -205,7 +221,8 @@ func whileExecuting(ctx context.Context, e Executor) (within context.Context, st
 // endedError is the error of an executor that has ended.
 func endedError(e Executor) error { return fmt.Errorf("%w: %w", ErrEnded, context.Cause(e.Context())) }
 
-// guardsOf are the operations with which the servers refuse a transaction of an executor that has ended. They come first in each transaction.
+// guardsOf are the operations with which the servers refuse a transaction of an executor that has
+// ended. They come first in each transaction.
 func guardsOf(e Executor) []framework.Op {
 	if several, ok := e.(interface{ guards() []framework.Op }); ok {
 		return several.guards()

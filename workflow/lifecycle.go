@@ -3,7 +3,6 @@ package workflow
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,14 +28,16 @@ import (
 //	             └──────────▶ Done, Failed, Cancelled ──▶ removed after the retention ◀┘
 //	                             └── retry ──▶ Active
 //
-// The rule that keeps two executors from one run: a run is executed only with the delivery of the item of the record's turn, and an Active run has
-// exactly one such item. So a change that puts an item raises the turn in the same transaction, and older items are acknowledged unseen. A run that
-// waits for a time has an item with a delay. Then the executor first writes Active (resumeAfterTime), and a signal that comes at the same moment either finds the run active
-// or makes that write fail. A run that is cancelled while Active keeps its item, marked as held: the executor with the item acknowledges it, and a retry before
-// that goes on with the same item.
+// The rule that keeps two executors from one run: a run is executed only with the delivery of the
+// item of the record's turn, and an Active run has exactly one such item. So a change that puts an
+// item raises the turn in the same transaction, and older items are acknowledged unseen. A run that
+// waits for a time has an item with a delay. Then the executor first writes Active
+// (resumeAfterTime), and a signal that comes at the same moment either finds the run active or
+// makes that write fail. A run that is cancelled while Active keeps its item, marked as held: the
+// executor with the item acknowledges it, and a retry before that goes on with the same item.
 //
-// What an executor writes carries the guard of its delivery and the version of the record that it has read. So the servers refuse it after
-// each change of the record by someone else.
+// What an executor writes carries the guard of its delivery and the version of the record that it
+// has read. So the servers refuse it after each change of the record by someone else.
 
 // transition is one change of runs.
 type transition struct {
@@ -48,8 +49,10 @@ type transition struct {
 	delivery  *queue.Delivery[runItem] // with which an executor has the run, to be acknowledged; or nil
 }
 
-// commit writes a transition in one transaction. With a delivery the servers refuse it once that has ended. ErrAgain says that the transition was refused, since another client
-// has changed something, or that the outcome is unknown: read again. ErrRefused says that the servers refuse one of the caller's own operations.
+// commit writes a transition in one transaction. With a delivery the servers refuse it once that
+// has ended. ErrAgain says that the transition was refused, since another client has changed
+// something, or that the outcome is unknown: read again. ErrRefused says that the servers refuse
+// one of the caller's own operations.
 func (st *runStore) commit(ctx context.Context, s *framework.Session, t transition) error {
 	for {
 		err := st.commitOnce(ctx, s, t)
@@ -57,16 +60,19 @@ func (st *runStore) commit(ctx context.Context, s *framework.Session, t transiti
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case t.callerOps > 0 && errors.Is(err, queue.ErrRefused) && errors.As(err, &refused) && refused.Index >= len(t.ops)-t.callerOps:
+		case t.callerOps > 0 && errors.Is(err, queue.ErrRefused) && errors.As(err, &refused) &&
+			refused.Index >= len(t.ops)-t.callerOps:
 			own := *refused
 			own.Index -= len(t.ops) - t.callerOps
 			return fmt.Errorf("%w: %w", ErrRefused, &own)
-		case errors.As(err, &refused) && refused.Op == "create" && errors.Is(refused.Err, framework.ErrNoNode): // the first in its directory
+		case errors.As(err, &refused) && refused.Op == "create" && errors.Is(refused.Err, framework.ErrNoNode):
+			// the first in its directory
 			dir, _ := znode.Split(refused.Path)
 			if err := s.MakeDirs(ctx, dir); err != nil {
 				return err
 			}
-		case errors.As(err, &refused) && recipe.IsConflict(err), errors.Is(err, queue.ErrUnknown), errors.Is(err, framework.ErrOutcomeUnknown):
+		case errors.As(err, &refused) && recipe.IsConflict(err), errors.Is(err, queue.ErrUnknown),
+			errors.Is(err, framework.ErrOutcomeUnknown):
 			return fmt.Errorf("%w: %w", recipe.ErrAgain, err)
 		default:
 			return err
@@ -101,7 +107,8 @@ func (st *runStore) commitOnce(ctx context.Context, s *framework.Session, t tran
 	return err
 }
 
-// untilSettled returns a context that ends with a delivery's, except when that ends because the delivery was settled: then the answer is on its way to the caller.
+// untilSettled returns a context that ends with a delivery's, except when that ends because the
+// delivery was settled: then the answer is on its way to the caller.
 func untilSettled(ctx context.Context) (within context.Context, stop func()) {
 	within, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unwatch := context.AfterFunc(ctx, func() {
@@ -115,23 +122,29 @@ func untilSettled(ctx context.Context) (within context.Context, stop func()) {
 	}
 }
 
-// change reads a run and calls attempt with it, again and again until attempt returns no error or one that a repetition does not help. requestID is the UUID that attempt adds to the
-// record's requests: after a lost answer it shows whether the write was applied. It is "" if attempt sees by itself what an earlier attempt has done.
-func (st *runStore) change(ctx context.Context, id, requestID string, attempt func(s *framework.Session, r storedRun) error) error {
+// change reads a run and calls attempt with it, again and again until attempt returns no error or
+// one that a repetition does not help. requestID is the UUID that attempt adds to the record's
+// requests: after a lost answer it shows whether the write was applied. It is "" if attempt sees by
+// itself what an earlier attempt has done.
+func (st *runStore) change(ctx context.Context, id, requestID string,
+	attempt func(s *framework.Session, r storedRun) error) error {
 	var before *storedRun // as it was read before the write whose outcome is unknown, or nil
 	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
 		r, err := st.read(ctx, s, id)
 		switch {
 		case errors.Is(err, ErrNoRun) && before != nil:
-			return fmt.Errorf("%w: the run was removed before its record told what was done: %w", framework.ErrOutcomeUnknown, err)
+			return fmt.Errorf("%w: the run was removed before its record told what was done: %w",
+				framework.ErrOutcomeUnknown, err)
 		case err != nil:
 			return err
 		case before != nil && r.UUID != before.UUID:
-			return fmt.Errorf("%w: the run was removed, and its id is used again, before its record told what was done", framework.ErrOutcomeUnknown)
+			return fmt.Errorf("%w: the run was removed, and its id is used again, before its record told what was done",
+				framework.ErrOutcomeUnknown)
 		case slices.Contains(r.Requests, requestID):
 			return nil
 		case before != nil && requestID != "" && !r.hasRequestsSince(before.runRecord):
-			return fmt.Errorf("%w: others have cancelled or retried the run so often since that its record does not tell what was done", framework.ErrOutcomeUnknown)
+			return fmt.Errorf("%w: others have cancelled or retried the run so often since that its record does not "+
+				"tell what was done", framework.ErrOutcomeUnknown)
 		}
 		err = attempt(s, r)
 		var refused *framework.TxError
@@ -142,9 +155,11 @@ func (st *runStore) change(ctx context.Context, id, requestID string, attempt fu
 	}, failure.IsTransient)
 }
 
-// start makes a run, unless it exists with the same kind, input and parent. It returns what is stored. With operations of the caller an existing run is
-// ErrIDInUse, unless this call has made it.
-func (st *runStore) start(ctx context.Context, id string, r runRecord, with ...framework.Op) (stored storedRun, err error) {
+// start makes a run, unless it exists with the same kind, input and parent. It returns what is
+// stored. With operations of the caller an existing run is ErrIDInUse, unless this call has made
+// it.
+func (st *runStore) start(ctx context.Context, id string, r runRecord,
+	with ...framework.Op) (stored storedRun, err error) {
 	r = r.begin()
 	err = recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
 		if err := st.checkKnown(ctx, s, r.Workflow); err != nil {
@@ -162,15 +177,18 @@ func (st *runStore) start(ctx context.Context, id string, r runRecord, with ...f
 	return stored, checkSameStart(stored, r)
 }
 
-// startOnce makes a run, or reads the one that exists. guards come before and the caller's operations behind the creation of the run. A *framework.TxError says that the servers
-// refuse one of the guards.
-func (st *runStore) startOnce(ctx context.Context, s *framework.Session, id string, r runRecord, guards, with []framework.Op) (stored storedRun, err error) {
+// startOnce makes a run, or reads the one that exists. guards come before and the caller's
+// operations behind the creation of the run. A *framework.TxError says that the servers refuse one
+// of the guards.
+func (st *runStore) startOnce(ctx context.Context, s *framework.Session, id string, r runRecord, guards,
+	with []framework.Op) (stored storedRun, err error) {
 	data, err := r.encode()
 	if err != nil {
 		return stored, err
 	}
 	node := st.runNode(id)
-	ops := slices.Concat(guards, []framework.Op{framework.CreateOp(node, data, framework.Persistent)}, with) // with comes last: if the run exists, that is why the servers refuse
+	// with comes last: if the run exists, that is why the servers refuse
+	ops := slices.Concat(guards, []framework.Op{framework.CreateOp(node, data, framework.Persistent)}, with)
 	err = st.commit(ctx, s, transition{kind: r.Workflow, item: r.item(id), ops: ops, callerOps: len(with)})
 	var refused *framework.TxError
 	switch {
@@ -188,7 +206,8 @@ func (st *runStore) startOnce(ctx context.Context, s *framework.Session, id stri
 	return stored, err
 }
 
-// readFormer reads what has stayed of a run that was removed. A run that was started as r counts as one that exists, in a record without a UUID.
+// readFormer reads what has stayed of a run that was removed. A run that was started as r counts as
+// one that exists, in a record without a UUID.
 func (st *runStore) readFormer(ctx context.Context, s *framework.Session, id string, r runRecord) (storedRun, error) {
 	node := st.runNode(id)
 	data, _, err := s.Get(ctx, node)
@@ -205,27 +224,33 @@ func (st *runStore) readFormer(ctx context.Context, s *framework.Session, id str
 	case err != nil:
 		return storedRun{}, err
 	case r.Parent != nil || f.Workflow != r.Workflow || f.Input != r.former(time.Time{}).Input:
-		return storedRun{}, fmt.Errorf("%w: run %q was a %q with another input or parent. It was removed, and its id is kept until %s", ErrIDInUse, id, f.Workflow,
+		return storedRun{}, fmt.Errorf(
+			"%w: run %q was a %q with another input or parent. It was removed, and its id is kept until %s", ErrIDInUse,
+			id, f.Workflow,
 			time.UnixMilli(f.Until).UTC().Format(time.RFC3339))
 	}
 	r.UUID = ""
 	return storedRun{id: id, node: node, runRecord: r}, nil
 }
 
-// checkSameStart returns ErrIDInUse unless a stored run was started with the kind, the input and the parent of r.
+// checkSameStart returns ErrIDInUse unless a stored run was started with the kind, the input and
+// the parent of r.
 func checkSameStart(stored storedRun, r runRecord) error {
 	switch {
 	case stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input):
 		before, now := shortenDifference(stored.Input, r.Input)
-		return fmt.Errorf("%w: run %q is a %s with input %s, not a %s with input %s", ErrIDInUse, stored.id, stored.Workflow, before, r.Workflow, now)
+		return fmt.Errorf("%w: run %q is a %s with input %s, not a %s with input %s", ErrIDInUse, stored.id,
+			stored.Workflow, before, r.Workflow, now)
 	case (stored.Parent == nil) != (r.Parent == nil) || r.Parent != nil && *stored.Parent != *r.Parent:
 		return fmt.Errorf("%w: run %q was not started by the same parent run", ErrIDInUse, stored.id)
 	}
 	return nil
 }
 
-// resumeAfterTime makes a waiting run active: the time is over for which it waited, or the pause after a failed attempt.
-func (st *runStore) resumeAfterTime(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
+// resumeAfterTime makes a waiting run active: the time is over for which it waited, or the pause
+// after a failed attempt.
+func (st *runStore) resumeAfterTime(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
+	r storedRun) error {
 	next := r.resume()
 	write, err := r.write(next)
 	if err == nil {
@@ -235,7 +260,8 @@ func (st *runStore) resumeAfterTime(ctx context.Context, s *framework.Session, d
 }
 
 // ackHeldItem acknowledges the item that a run has kept since it was cancelled while Active.
-func (st *runStore) ackHeldItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
+func (st *runStore) ackHeldItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
+	r storedRun) error {
 	next := r.runRecord
 	next.Held = false
 	write, err := r.write(next)
@@ -245,23 +271,27 @@ func (st *runStore) ackHeldItem(ctx context.Context, s *framework.Session, d *qu
 	return err
 }
 
-// renewItem puts another item in the place of one that handle has given back, since the run could not be executed then. The lost executors of the new item are counted from 0.
-func (st *runStore) renewItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun) error {
+// renewItem puts another item in the place of one that handle has given back, since the run could
+// not be executed then. The lost executors of the new item are counted from 0.
+func (st *runStore) renewItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
+	r storedRun) error {
 	next := r.runRecord
 	next.Turn++
 	write, err := r.write(next)
 	if err == nil {
-		err = st.commit(ctx, s, transition{ops: []framework.Op{write}, kind: r.Workflow, item: next.item(r.id), delivery: d})
+		err = st.commit(ctx, s, transition{ops: []framework.Op{write}, kind: r.Workflow, item: next.item(r.id),
+			delivery: d})
 	}
 	return err
 }
 
-// errChanged says that the run must be read again: its record was changed by someone else, or what it wants to wait for has come. It is the cause with which the context of a run's function
-// ends.
+// errChanged says that the run must be read again: its record was changed by someone else, or what
+// it wants to wait for has come. It is the cause with which the context of a run's function ends.
 var errChanged = errors.New("the run's record was changed")
 
 // suspend lets an active run wait. It returns errChanged if something that it waits for has come.
-func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, next runRecord) error {
+func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun,
+	next runRecord) error {
 	next.State, next.Waited = Waiting, nil
 	ends, err := st.noteEnds(ctx, s, r, &next)
 	if err != nil {
@@ -295,9 +325,12 @@ func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.
 	return st.commit(ctx, s, t)
 }
 
-// noteEnds notes in the record of a run that is to wait for children how many ends of children came while it did not wait. It returns the operations which refuse a transaction if the node
-// that counts them was changed since the executor has read it, or errChanged if it has changed already: then maybe a child has ended that was not read.
-func (st *runStore) noteEnds(ctx context.Context, s *framework.Session, r storedRun, next *runRecord) ([]framework.Op, error) {
+// noteEnds notes in the record of a run that is to wait for children how many ends of children came
+// while it did not wait. It returns the operations which refuse a transaction if the node that
+// counts them was changed since the executor has read it, or errChanged if it has changed already:
+// then maybe a child has ended that was not read.
+func (st *runStore) noteEnds(ctx context.Context, s *framework.Session, r storedRun,
+	next *runRecord) ([]framework.Op, error) {
 	isAwaited := func(w runWait) bool { return w.Child != "" }
 	isUnread := func(w runWait) bool { return r.ends.unended[w.Child] }
 	node := znode.Join(r.node, endsName)
@@ -319,9 +352,11 @@ func (st *runStore) noteEnds(ctx context.Context, s *framework.Session, r stored
 	return []framework.Op{framework.CheckOp(node, stat.Version)}, err
 }
 
-// awaitedChecks returns the operations which refuse a transaction if something that a run waits for has come meanwhile, or errChanged if it has come already. An older state, which it may
-// read, is refused.
-func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r storedRun, waits []runWait) (checks []framework.Op, err error) {
+// awaitedChecks returns the operations which refuse a transaction if something that a run waits for
+// has come meanwhile, or errChanged if it has come already. An older state, which it may read, is
+// refused.
+func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r storedRun,
+	waits []runWait) (checks []framework.Op, err error) {
 	var nodes []string
 	for _, w := range waits {
 		switch {
@@ -343,7 +378,8 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 		case isSignal == (n.Err == nil): // the signal has come, or the child is gone
 			return nil, errChanged
 		case isSignal: // no operation says that a node is missing, but a create and a delete do
-			checks = append(checks, framework.CreateOp(nodes[i], nil, framework.Persistent), framework.DeleteOp(nodes[i], framework.AnyVersion))
+			checks = append(checks, framework.CreateOp(nodes[i], nil, framework.Persistent),
+				framework.DeleteOp(nodes[i], framework.AnyVersion))
 		default:
 			child, err := parseRun(nodes[i], n.Data)
 			if errors.Is(err, ErrNoRun) { // only its kept id is left
@@ -362,7 +398,8 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 }
 
 // finish ends a run. If its parent waits for it, the parent becomes active in the same transaction.
-func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, next runRecord) error {
+func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun,
+	next runRecord) error {
 	next.Waits, next.Waited = nil, nil
 	now, err := st.now(ctx, s)
 	if err != nil {
@@ -376,7 +413,8 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 	if next.State == Failed {
 		dir = st.failedDir()
 	}
-	ended := fmt.Sprintf("%s/%s/%s,%d", dir, now.UTC().Format(minuteForm), r.id, r.stat.Version) // a run that is retried ends again
+	// a run that is retried ends again
+	ended := fmt.Sprintf("%s/%s/%s,%d", dir, now.UTC().Format(minuteForm), r.id, r.stat.Version)
 	t := transition{delivery: d, ops: []framework.Op{write, framework.CreateOp(ended, nil, framework.Persistent)}}
 	if r.Parent != nil {
 		parent, err := st.read(ctx, s, r.Parent.ID)
@@ -402,70 +440,6 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 	return st.commit(ctx, s, t)
 }
 
-// signal creates a signal's node. If the run waits for the signal, the run becomes active in the same transaction.
-func (st *runStore) signal(ctx context.Context, id, name string, data json.RawMessage) error {
-	record, err := encodeRecord(signalRecord{Data: data})
-	if err != nil {
-		return err
-	}
-	node := znode.Join(st.runNode(id), signalPrefix+name)
-	return st.change(ctx, id, "", func(s *framework.Session, r storedRun) error {
-		former, _, err := s.Get(ctx, node)
-		switch {
-		case err == nil: // maybe of an earlier attempt
-			return checkSameSignal(node, name, former, data)
-		case !errors.Is(err, framework.ErrNoNode):
-			return err
-		case r.State.IsFinished():
-			return fmt.Errorf("%w: it is %s", ErrFinished, r.State)
-		}
-		create := framework.CreateOp(node, record, framework.Persistent)
-		isAwaited := r.waitsFor(func(w runWait) bool { return w.Signal == name })
-		if err := st.checkRoomForSignal(ctx, s, r, isAwaited); err != nil {
-			return err
-		}
-		if !isAwaited {
-			return st.commit(ctx, s, transition{ops: []framework.Op{r.unchanged(), create}})
-		}
-		next := r.activate()
-		wake, err := r.write(next)
-		if err != nil {
-			return err
-		}
-		return st.commit(ctx, s, transition{ops: []framework.Op{wake, create}, kind: r.Workflow, item: next.item(id)})
-	})
-}
-
-// checkRoomForSignal refuses a signal to a run that has too many. Steps and timers have limits of their own, so that the signals of others do not end a run.
-func (st *runStore) checkRoomForSignal(ctx context.Context, s *framework.Session, r storedRun, isAwaited bool) error {
-	if r.stat.NumChildren < maxSignals || isAwaited && r.stat.NumChildren < maxChildren {
-		return nil
-	}
-	names, _, err := s.Children(ctx, r.node)
-	if err != nil {
-		return err
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, signalPrefix) })
-	if isAwaited || len(names) >= maxSignals {
-		return fmt.Errorf("%w: the run has %d signals and %d nodes and may have no more", framework.ErrTooLarge, len(names), r.stat.NumChildren)
-	}
-	return nil
-}
-
-// checkSameSignal returns ErrSignalled if the run has this signal with other data, or its wait for the signal has timed out.
-func checkSameSignal(node, name string, former []byte, data json.RawMessage) error {
-	record, err := parseSignal(node, former)
-	switch {
-	case err != nil:
-		return err
-	case record.TimedOut:
-		return fmt.Errorf("%w: the run's wait for %q has timed out", ErrSignalled, name)
-	case !bytes.Equal(record.Data, data):
-		return fmt.Errorf("%w: %q has data %s, not %s", ErrSignalled, name, shortenResult(record.Data), shortenResult(data))
-	}
-	return nil
-}
-
 // cancel ends a run that has not finished.
 func (st *runStore) cancel(ctx context.Context, id, reason string) error {
 	requestID := uuid.NewString()
@@ -486,7 +460,8 @@ func (st *runStore) cancel(ctx context.Context, id, reason string) error {
 	})
 }
 
-// retry makes a run active again that has finished, or waits after a failure. It deletes the records from the step or wait on that has the name from.
+// retry makes a run active again that has finished, or waits after a failure. It deletes the
+// records from the step or wait on that has the name from.
 func (st *runStore) retry(ctx context.Context, id, from string) error {
 	requestID := uuid.NewString()
 	return st.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
@@ -532,7 +507,8 @@ func (st *runStore) retry(ctx context.Context, id, from string) error {
 	})
 }
 
-// nodesFrom returns the nodes of a step or a wait, and those of the steps, sleeps and expired waits that were recorded later. Signals that have come are not among them.
+// nodesFrom returns the nodes of a step or a wait, and those of the steps, sleeps and expired waits
+// that were recorded later. Signals that have come are not among them.
 func (st *runStore) nodesFrom(ctx context.Context, s *framework.Session, r storedRun, from string) ([]string, error) {
 	if from == "" {
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// TestARunAtTheLimits: a run with 1,000 steps and nearly 2,000 signals, all with the longest names, gets one more signal that it waits for, is inspected, retried from its first step, and
-// removed.
+// TestARunAtTheLimits: a run with 1,000 steps and nearly 2,000 signals, all with the longest names,
+// gets one more signal that it waits for, is inspected, retried from its first step, and removed.
 func TestARunAtTheLimits(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		long := func(n int) string { return fmt.Sprintf("%0*d", workflow.MaxName, n) }
@@ -25,14 +25,16 @@ func TestARunAtTheLimits(t *testing.T) {
 				return 0, err
 			}
 			for i := range n {
-				if err := run.Do(ctx, long(10_000+i), func(context.Context, workflow.Key) error { return nil }); err != nil {
+				if err := run.Do(ctx, long(10_000+i),
+					func(context.Context, workflow.Key) error { return nil }); err != nil {
 					return 0, err
 				}
 			}
 			return workflow.Await[int](ctx, run, "last", 0)
 		})
 		m := w.member("a")
-		f := &worker{m, workflow.New(m.Client, "/"+strings.Repeat("p", 89), workflow.WithRetention(time.Hour)), t, func() {}, func() {}, make(chan error, 1)}
+		f := &worker{m, workflow.New(m.Client, "/"+strings.Repeat("p", 89), workflow.WithRetention(time.Hour)), t,
+			func() {}, func() {}, make(chan error, 1)}
 		f.work(kind)
 		defer func() { f.stop(); _ = f.Workflows.Close(context.Background()) }()
 		id := strings.Repeat("i", workflow.MaxName)
@@ -55,12 +57,14 @@ func TestARunAtTheLimits(t *testing.T) {
 	})
 }
 
-// TestSignalsOfOthersDoNotEndARun: somebody sends signals to a run that only sleeps and takes steps, until there is no room for more.
+// TestSignalsOfOthersDoNotEndARun: somebody sends signals to a run that only sleeps and takes
+// steps, until there is no room for more.
 func TestSignalsOfOthersDoNotEndARun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		kind := workflow.NewKind("naps", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
 			for i := range n {
-				if err := run.Do(ctx, fmt.Sprint("step", i), func(context.Context, workflow.Key) error { return nil }); err != nil {
+				if err := run.Do(ctx, fmt.Sprint("step", i),
+					func(context.Context, workflow.Key) error { return nil }); err != nil {
 					return 0, err
 				}
 				if err := run.Sleep(ctx, fmt.Sprint("nap", i), time.Hour); err != nil {
@@ -85,14 +89,16 @@ func TestSignalsOfOthersDoNotEndARun(t *testing.T) {
 	})
 }
 
-// TestARunThatMayNotBeReadKeepsNoOthers: the access to a record of a finished run was taken away. Other runs are removed.
+// TestARunThatMayNotBeReadKeepsNoOthers: the access to a record of a finished run was taken away.
+// Other runs are removed.
 func TestARunThatMayNotBeReadKeepsNoOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		m := w.flows("a", workflow.WithRetention(time.Hour)).work(fiveSteps(&done))
 		m.start("five", "x", 1)
 		m.await("x", workflow.Done)
-		conn, _, err := zk.Connect(w.Servers(), 10*time.Second, zk.WithDialer(w.Link("operator").Dial), zk.WithLogInfo(false))
+		conn, _, err := zk.Connect(w.Servers(), 10*time.Second, zk.WithDialer(w.Link("operator").Dial),
+			zk.WithLogInfo(false))
 		require.NoError(t, err)
 		_, err = conn.SetACL(runsPath+"/runs/87/x/step-4", zk.WorldACL(zk.PermWrite|zk.PermAdmin), -1)
 		require.NoError(t, err)
@@ -146,7 +152,8 @@ func TestNamesOfDots(t *testing.T) {
 	})
 }
 
-// TestWaitForARunWhoseIDIsUsedAgain: the run is removed and its id used again while the caller is cut off. Its Wait does not return the other run.
+// TestWaitForARunWhoseIDIsUsedAgain: the run is removed and its id used again while the caller is
+// cut off. Its Wait does not return the other run.
 func TestWaitForARunWhoseIDIsUsedAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		kind := workflow.NewKind("answer", func(ctx context.Context, run *workflow.Run, n int) (int, error) {

@@ -12,14 +12,16 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// OpenLedger is a ledger that an executor has opened: it knows the records of all executors before, and records steps under the guard of its own executor.
+// OpenLedger is a ledger that an executor has opened: it knows the records of all executors before,
+// and records steps under the guard of its own executor.
 type OpenLedger struct{ *stepRecorder }
 
 // Path is the ledger's path.
 func (l *OpenLedger) Path() string { return l.ledger.path }
 
-// Open reads the records while the executor's hold lasts, and creates the ledger if it is missing. It reads each record that an executor before this one has written. Steps of
-// the OpenLedger are recorded under the executor's guard.
+// Open reads the records while the executor's hold lasts, and creates the ledger if it is missing.
+// It reads each record that an executor before this one has written. Steps of the OpenLedger are
+// recorded under the executor's guard.
 func (l *Ledger) Open(ctx context.Context, e Executor) (*OpenLedger, error) {
 	var opened *OpenLedger
 	err := l.onSession(ctx, e, func(ctx context.Context, s *framework.Session) (err error) {
@@ -32,7 +34,8 @@ func (l *Ledger) Open(ctx context.Context, e Executor) (*OpenLedger, error) {
 	return opened, nil
 }
 
-// readOrCreate reads the ledger and its records. If the ledger is missing, it creates the ledger and returns ErrAgain.
+// readOrCreate reads the ledger and its records. If the ledger is missing, it creates the ledger
+// and returns ErrAgain.
 func (l *Ledger) readOrCreate(ctx context.Context, s *framework.Session, e Executor) (*OpenLedger, error) {
 	// The server may lag behind what the former executor has recorded.
 	if err := s.Sync(ctx, l.path); err != nil {
@@ -60,7 +63,8 @@ func (l *Ledger) readOrCreate(ctx context.Context, s *framework.Session, e Execu
 	return opened, nil
 }
 
-// createLedger creates the ledger. It always returns an error: ErrAgain when the ledger can be read.
+// createLedger creates the ledger. It always returns an error: ErrAgain when the ledger can be
+// read.
 func (l *Ledger) createLedger(ctx context.Context, s *framework.Session, e Executor) error {
 	data, err := encodeRecord(ledgerRecord{Kind: ledgerKind, UUID: uuid.NewString()})
 	if err != nil {
@@ -71,7 +75,8 @@ func (l *Ledger) createLedger(ctx context.Context, s *framework.Session, e Execu
 		return err
 	}
 	_, err = s.Multi(ctx, append(guardsOf(e), framework.CreateOp(l.path, data, framework.Persistent))...)
-	if err == nil || !isGuardRefusal(e, err) && (errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode)) {
+	if err == nil || !isGuardRefusal(e, err) && (errors.Is(err, framework.ErrNodeExists) ||
+		errors.Is(err, framework.ErrNoNode)) {
 		return recipe.ErrAgain
 	}
 	return err

@@ -19,23 +19,27 @@ func stepDefaults() stepOptions { return stepOptions{attempts: 1} }
 // longestPause bounds the pauses between attempts, of steps (WithRetry) and of runs (WithAttempts).
 const longestPause = 5 * time.Minute
 
-// WithRetry runs a failed step again, up to so many attempts in all. Default 1: no retry. The pauses begin at firstPause and double up to 5 minutes; each is drawn at random between half
-// and one and a half times that. An error that wraps Permanent's is not retried. The next executor counts from 1 again.
+// WithRetry runs a failed step again, up to so many attempts in all. Default 1: no retry. The
+// pauses begin at firstPause and double up to 5 minutes; each is drawn at random between half and
+// one and a half times that. An error that wraps Permanent's is not retried. The next executor
+// counts from 1 again.
 func WithRetry(attempts int, firstPause time.Duration) StepOption {
 	return func(o *stepOptions) error {
 		if attempts < 1 {
 			return fmt.Errorf("%w: %d attempts, there must be at least 1", ErrOption, attempts)
 		}
 		if firstPause <= 0 || firstPause > longestPause {
-			return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", ErrOption, firstPause, longestPause)
+			return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", ErrOption,
+				firstPause, longestPause)
 		}
 		o.attempts, o.firstPause = attempts, firstPause
 		return nil
 	}
 }
 
-// WithTimeout ends the context of each attempt after d, with the cause ErrTimeout. By default only the executor and the caller's context limit the time. A function that ignores its
-// context runs on, and Step waits until it returns.
+// WithTimeout ends the context of each attempt after d, with the cause ErrTimeout. By default only
+// the executor and the caller's context limit the time. A function that ignores its context runs
+// on, and Step waits until it returns.
 func WithTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) error {
 		if d <= 0 {

@@ -20,7 +20,8 @@ const (
 	MaxResult = 64 << 10
 	// MaxResults is how many bytes all results together may have as JSON.
 	MaxResults = 256 << 10
-	// MaxName is how many bytes the name of a step, a sleep, a signal or a kind may have, and the id of a run. The name of a graph may have 6 less.
+	// MaxName is how many bytes the name of a step, a sleep, a signal or a kind may have, and the
+	// id of a run. The name of a graph may have 6 less.
 	MaxName = 128
 )
 
@@ -53,11 +54,13 @@ type stepRecord struct {
 	Token    int64           `json:"token"`
 	Attempts int             `json:"attempts"`
 	Millis   int64           `json:"ms"` // how long the last attempt took
-	By       string          `json:"by"` // the opened ledger, or the call of a run's function, that has recorded the step
+	// the opened ledger, or the call of a run's function, that has recorded the step
+	By string `json:"by"`
 	runClaim
 }
 
-// runClaim is the claim of a run with which a step was recorded: the run's turn, and how often the turn's item had been claimed. It is empty in a ledger.
+// runClaim is the claim of a run with which a step was recorded: the run's turn, and how often the
+// turn's item had been claimed. It is empty in a ledger.
 type runClaim struct {
 	Turn  int64 `json:"turn,omitempty"`
 	Claim int   `json:"claim,omitempty"`
@@ -74,7 +77,8 @@ func parseStep(path string, data []byte) (r stepRecord, err error) {
 	return r, nil
 }
 
-// encodeRecord returns the data of a record that is written once, so that it has no unknown fields to keep.
+// encodeRecord returns the data of a record that is written once, so that it has no unknown fields
+// to keep.
 func encodeRecord(known any) ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, known) }
 
 // StepRecord describes a finished step.
@@ -85,22 +89,26 @@ type StepRecord struct {
 	Result json.RawMessage `json:"result"`
 	// Token is the fencing token of the executor that recorded the step.
 	Token int64 `json:"token"`
-	// Attempts is how often that executor ran the step. Took is how long the last attempt took, to the millisecond.
+	// Attempts is how often that executor ran the step. Took is how long the last attempt took, to
+	// the millisecond.
 	Attempts int           `json:"attempts"`
 	Took     time.Duration `json:"took"`
 	// RecordedAt is the time of the record, by the clock of the ensemble's leader.
 	RecordedAt time.Time `json:"recordedAt"`
 }
 
-// checkName returns ErrOption for a name that a step, a sleep, a signal, a kind or a run cannot have.
+// checkName returns ErrOption for a name that a step, a sleep, a signal, a kind or a run cannot
+// have.
 func checkName(name string) error {
 	if name == "" || len(name) > MaxName {
-		return fmt.Errorf("%w: the name %.*q has %d bytes, it must have 1 to %d", ErrOption, MaxName, name, len(name), MaxName)
+		return fmt.Errorf("%w: the name %.*q has %d bytes, it must have 1 to %d", ErrOption, MaxName, name,
+			len(name), MaxName)
 	}
 	if name == "." || name == ".." { // a node cannot have it
 		return fmt.Errorf("%w: the name %q", ErrOption, name)
 	}
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
+	if !utf8.ValidString(name) ||
+		strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
 		return fmt.Errorf("%w: the name %q contains a slash or a character that cannot be printed", ErrOption, name)
 	}
 	if err := framework.ValidatePath("/" + stepPrefix + name); err != nil {
@@ -109,7 +117,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// shortenDifference returns the parts of two texts where they differ first, quoted and of at most 100 bytes.
+// shortenDifference returns the parts of two texts where they differ first, quoted and of at most
+// 100 bytes.
 func shortenDifference(a, b []byte) (string, string) {
 	same := 0
 	for same < min(len(a), len(b)) && a[same] == b[same] {

@@ -13,7 +13,8 @@ const (
 	cacheSize     = 16 << 20 // all runs together
 )
 
-// recordCache keeps the steps, timers and signals that a member has read, for the next time that it executes the run. These nodes do not change until they are deleted.
+// recordCache keeps the steps, timers and signals that a member has read, for the next time that it
+// executes the run. These nodes do not change until they are deleted.
 type recordCache struct {
 	mu    sync.Mutex
 	runs  map[string]cachedRun // by the run's node
@@ -30,8 +31,10 @@ type cachedRun struct {
 	used     int64
 }
 
-// get returns the nodes of a run that need not be read again. run and czxid are those of its node, listed is the number of its children, and list the Stat that came with their names. If any child was deleted since the nodes were read, get returns none:
-// Cversion counts creations and deletions, and the number of children rises by the former and falls by the latter.
+// get returns the nodes of a run that need not be read again. run and czxid are those of its node,
+// listed is the number of its children, and list the Stat that came with their names. If any child
+// was deleted since the nodes were read, get returns none: Cversion counts creations and deletions,
+// and the number of children rises by the former and falls by the latter.
 func (c *recordCache) get(run string, czxid int64, list framework.Stat, listed int) map[string]framework.Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +48,8 @@ func (c *recordCache) get(run string, czxid int64, list framework.Stat, listed i
 	return known.nodes
 }
 
-// put keeps the nodes of a run, which nobody may change any more. If the cache is full, it drops the runs that were used least recently.
+// put keeps the nodes of a run, which nobody may change any more. If the cache is full, it drops
+// the runs that were used least recently.
 func (c *recordCache) put(run string, czxid int64, list framework.Stat, listed int, nodes map[string]framework.Node) {
 	bytes := 0
 	for name, n := range nodes {

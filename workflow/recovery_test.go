@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// spoil replaces a node's data by those of a newer release, and returns a function that brings the data back.
+// spoil replaces a node's data by those of a newer release, and returns a function that brings the
+// data back.
 func (f *worker) spoil(node string) (restore func()) {
 	f.t.Helper()
 	data, _, err := f.Get(f.t.Context(), node)
@@ -30,7 +31,8 @@ func (f *worker) spoil(node string) (restore func()) {
 	}
 }
 
-// TestARunThatCannotBeReadForLongGoesOn: members try again and again to execute it, and count no lost executor.
+// TestARunThatCannotBeReadForLongGoesOn: members try again and again to execute it, and count no
+// lost executor.
 func TestARunThatCannotBeReadForLongGoesOn(t *testing.T) {
 	for _, below := range []string{"", "/step-before"} {
 		in(t, func(t *testing.T, w *world) {
@@ -62,7 +64,8 @@ func TestARunThatCannotBeReadForLongGoesOn(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheGraceIsALossAndKeepsTheRunsPlace: a deployment ends a run's executor. The next one takes that run before the runs that have waited for longer, and counts the loss.
+// TestTheEndOfTheGraceIsALossAndKeepsTheRunsPlace: a deployment ends a run's executor. The next one
+// takes that run before the runs that have waited for longer, and counts the loss.
 func TestTheEndOfTheGraceIsALossAndKeepsTheRunsPlace(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -102,7 +105,8 @@ func (f *worker) stopHard() {
 	settled()
 }
 
-// TestAFunctionThatEndsItsGoroutineHasFailed: it is an attempt like another, and the run's members go on.
+// TestAFunctionThatEndsItsGoroutineHasFailed: it is an attempt like another, and the run's members
+// go on.
 func TestAFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -132,7 +136,8 @@ func (f *worker) inspectRecord(id string) workflow.Info {
 	return workflow.Info{}
 }
 
-// TestTooManyResultsFailTheRunAtOnce: another attempt would repeat the effect, and have no more room.
+// TestTooManyResultsFailTheRunAtOnce: another attempt would repeat the effect, and have no more
+// room.
 func TestTooManyResultsFailTheRunAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -162,14 +167,17 @@ func (onlyUp) MarshalJSON() ([]byte, error) { return []byte(`"up"`), nil }
 
 func (*onlyUp) UnmarshalJSON([]byte) error { return errors.New("not back") }
 
-// TestAResultThatDoesNotDecodeFailsTheRunAtOnce: another attempt would repeat the effect, and decode no better.
+// TestAResultThatDoesNotDecodeFailsTheRunAtOnce: another attempt would repeat the effect, and
+// decode no better.
 func TestAResultThatDoesNotDecodeFailsTheRunAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		m := w.flows("a").work(workflow.NewKind("bad", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
-			_, err := workflow.Step(ctx, run, "s", func(context.Context, workflow.Key) (onlyUp, error) { done.add("s"); return onlyUp{}, nil })
-			return 0, err
-		}))
+		m := w.flows("a").work(workflow.NewKind("bad",
+			func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+				_, err := workflow.Step(ctx, run, "s",
+					func(context.Context, workflow.Key) (onlyUp, error) { done.add("s"); return onlyUp{}, nil })
+				return 0, err
+			}))
 		m.start("bad", "x", 0)
 		require.Contains(t, m.await("x", workflow.Failed).Error, "not back")
 		require.Len(t, done.all(), 1)
@@ -183,9 +191,10 @@ func TestResultsUpToTheLimit(t *testing.T) {
 			var each []func(context.Context) error
 			for i := range 4 {
 				each = append(each, func(ctx context.Context) error {
-					_, err := workflow.Step(ctx, run, fmt.Sprint(i), func(context.Context, workflow.Key) (string, error) {
-						return strings.Repeat("x", workflow.MaxResults/4-2), nil
-					})
+					_, err := workflow.Step(ctx, run, fmt.Sprint(i),
+						func(context.Context, workflow.Key) (string, error) {
+							return strings.Repeat("x", workflow.MaxResults/4-2), nil
+						})
 					return err
 				})
 			}
@@ -244,7 +253,8 @@ func TestFailedRunsStayLonger(t *testing.T) {
 		fails := workflow.NewKind("fails", func(context.Context, *workflow.Run, int) (int, error) {
 			return 0, workflow.Permanent(errors.New("no luck"))
 		})
-		m := w.flows("a", workflow.WithRetention(time.Hour), workflow.WithFailedRetention(4*time.Hour)).work(fails, fiveSteps(&done))
+		m := w.flows("a", workflow.WithRetention(time.Hour), workflow.WithFailedRetention(4*time.Hour)).work(fails,
+			fiveSteps(&done))
 		m.start("fails", "f", 1)
 		m.start("five", "d", 1)
 		m.await("f", workflow.Failed)
@@ -294,7 +304,8 @@ func TestAParallelFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
 		defer e.release(t)
-		err := e.opened.Parallel(t.Context(), func(context.Context) error { runtime.Goexit(); return nil }, func(context.Context) error { return nil })
+		err := e.opened.Parallel(t.Context(), func(context.Context) error { runtime.Goexit(); return nil },
+			func(context.Context) error { return nil })
 		require.ErrorIs(t, err, workflow.ErrPanic)
 	})
 }
@@ -314,7 +325,8 @@ func TestErrorsNameTheRun(t *testing.T) {
 		require.ErrorContains(t, m.Cancel(t.Context(), "x", ""), `run "x"`)
 		require.ErrorContains(t, m.Retry(t.Context(), "x", ""), `run "x"`)
 		require.ErrorContains(t, m.Signal(t.Context(), "x", "s", 1), `run "x"`)
-		require.ErrorContains(t, m.Start(t.Context(), "text", "y", strings.Repeat("x", workflow.MaxResult)), "the input has")
+		require.ErrorContains(t, m.Start(t.Context(), "text", "y", strings.Repeat("x", workflow.MaxResult)),
+			"the input has")
 	})
 }
 
@@ -328,11 +340,12 @@ func TestWaitsOfNoRun(t *testing.T) {
 	require.ErrorIs(t, none.Sleep(t.Context(), "s", 0), workflow.ErrOption)
 	in(t, func(t *testing.T, w *world) {
 		failed := make(chan error, 1)
-		m := w.flows("a").work(workflow.NewKind("waits", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
-			_, err := workflow.Await[int](ctx, run, "a\nb\u202e", 0)
-			failed <- err
-			return 0, nil
-		}))
+		m := w.flows("a").work(workflow.NewKind("waits",
+			func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+				_, err := workflow.Await[int](ctx, run, "a\nb\u202e", 0)
+				failed <- err
+				return 0, nil
+			}))
 		m.start("waits", "x", 0)
 		err := <-failed
 		require.ErrorIs(t, err, workflow.ErrOption)
@@ -341,7 +354,8 @@ func TestWaitsOfNoRun(t *testing.T) {
 	})
 }
 
-// TestARunThatTakesStepsMayLoseManyExecutors: its process crashes again and again, perhaps because of another run. Each executor records a step before.
+// TestARunThatTakesStepsMayLoseManyExecutors: its process crashes again and again, perhaps because
+// of another run. Each executor records a step before.
 func TestARunThatTakesStepsMayLoseManyExecutors(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const steps = 6
@@ -374,7 +388,8 @@ func TestARunThatTakesStepsMayLoseManyExecutors(t *testing.T) {
 	})
 }
 
-// TestARunThatCrashesItsProcessesFails: no executor records a step before the crash. A retry begins to count anew.
+// TestARunThatCrashesItsProcessesFails: no executor records a step before the crash. A retry begins
+// to count anew.
 func TestARunThatCrashesItsProcessesFails(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		crashed := make(chan struct{})

@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// releaseOf is the kind "order" of a release. Its result names the release that ran each step. Its runs take the first step, sleep for an hour, and take the other steps.
+// releaseOf is the kind "order" of a release. Its result names the release that ran each step. Its
+// runs take the first step, sleep for an hour, and take the other steps.
 func releaseOf(release string, done *doneLog, first string, others ...string) workflow.Kind {
 	return workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, input int) (string, error) {
 		var by []string
@@ -39,7 +40,8 @@ func releaseOf(release string, done *doneLog, first string, others ...string) wo
 	})
 }
 
-// TestTwoReleasesWorkSideBySide replaces a release by the next while runs go on: members of both take runs of one kind, and a kind that only the new release has is left to it.
+// TestTwoReleasesWorkSideBySide replaces a release by the next while runs go on: members of both
+// take runs of one kind, and a kind that only the new release has is left to it.
 func TestTwoReleasesWorkSideBySide(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const each = 10
@@ -52,9 +54,11 @@ func TestTwoReleasesWorkSideBySide(t *testing.T) {
 			old[i%2].start("order", fmt.Sprint("before", i), i)
 		}
 		settled()
-		refund := workflow.NewKind("refund", func(context.Context, *workflow.Run, int) (string, error) { return "refunded", nil })
+		refund := workflow.NewKind("refund",
+			func(context.Context, *workflow.Run, int) (string, error) { return "refunded", nil })
 		for i := range 2 {
-			next = append(next, w.flows(fmt.Sprint("next", i)).work(releaseOf("next", &done, "reserve", "ship", "thank"), refund))
+			next = append(next, w.flows(fmt.Sprint("next", i)).work(releaseOf("next", &done, "reserve", "ship",
+				"thank"), refund))
 		}
 		settled()
 		for i := range each {
@@ -69,8 +73,10 @@ func TestTwoReleasesWorkSideBySide(t *testing.T) {
 			m.stop()
 		}
 		for i := range each {
-			require.Equal(t, `"reserve by old, ship by next, thank by next"`, string(next[0].await(fmt.Sprint("before", i), workflow.Done).Result))
-			require.Regexp(t, `^"reserve by (old|next), ship by next, thank by next"$`, string(next[1].await(fmt.Sprint("beside", i), workflow.Done).Result))
+			require.Equal(t, `"reserve by old, ship by next, thank by next"`,
+				string(next[0].await(fmt.Sprint("before", i), workflow.Done).Result))
+			require.Regexp(t, `^"reserve by (old|next), ship by next, thank by next"$`,
+				string(next[1].await(fmt.Sprint("beside", i), workflow.Done).Result))
 		}
 		require.Len(t, done.all(), 2*each*3, "each step was run once")
 	})

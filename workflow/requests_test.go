@@ -14,8 +14,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// loseAnswer lets the servers do a member's next transaction with a write below node, loses the answer, and cuts the member off. It returns a function that waits until that
-// has happened, and one that heals the link.
+// loseAnswer lets the servers do a member's next transaction with a write below node, loses the
+// answer, and cuts the member off. It returns a function that waits until that has happened, and
+// one that heals the link.
 func (f *worker) loseAnswer(w *world, node string) (wait, heal func()) {
 	f.t.Helper()
 	s, err := f.Session(f.t.Context())
@@ -58,18 +59,23 @@ func failing(done *doneLog, failures int) workflow.Kind {
 	})
 }
 
-// TestCallersKnowTheirOwnWrites: the answer of a call is lost, with or without the session, and the run goes on before it is read again. The call does not do a second time what it has done.
+// TestCallersKnowTheirOwnWrites: the answer of a call is lost, with or without the session, and the
+// run goes on before it is read again. The call does not do a second time what it has done.
 func TestCallersKnowTheirOwnWrites(t *testing.T) {
 	for _, away := range []time.Duration{3 * time.Second, time.Minute} { // the session lasts for 10 s
-		for name, test := range map[string]func(t *testing.T, w *world, m, operator *worker, done *doneLog, lost func(call func() error, meanwhile func()) error){
-			"retry of a run that is done then": func(t *testing.T, _ *world, m, operator *worker, done *doneLog, lost func(func() error, func()) error) {
+		for name, test := range map[string]func(t *testing.T, w *world, m, operator *worker, done *doneLog,
+			lost func(call func() error, meanwhile func()) error){
+			"retry of a run that is done then": func(t *testing.T, _ *world, m, operator *worker, done *doneLog,
+				lost func(func() error, func()) error) {
 				m.work(failing(done, 1))
 				m.start("failing", "x", 0)
 				m.await("x", workflow.Failed)
-				require.NoError(t, lost(func() error { return operator.Retry(t.Context(), "x", "") }, func() { m.await("x", workflow.Done) }))
+				require.NoError(t, lost(func() error { return operator.Retry(t.Context(), "x", "") },
+					func() { m.await("x", workflow.Done) }))
 				require.Len(t, done.all(), 2)
 			},
-			"retry of a run that fails again": func(t *testing.T, _ *world, m, operator *worker, done *doneLog, lost func(func() error, func()) error) {
+			"retry of a run that fails again": func(t *testing.T, _ *world, m, operator *worker, done *doneLog,
+				lost func(func() error, func()) error) {
 				m.work(failing(done, 2))
 				m.start("failing", "x", 0)
 				m.await("x", workflow.Failed)
@@ -77,7 +83,8 @@ func TestCallersKnowTheirOwnWrites(t *testing.T) {
 				require.Equal(t, workflow.Failed, m.inspect("x").State)
 				require.Len(t, done.all(), 2, "retried once")
 			},
-			"cancel of a run that another retries": func(t *testing.T, _ *world, m, operator *worker, _ *doneLog, lost func(func() error, func()) error) {
+			"cancel of a run that another retries": func(t *testing.T, _ *world, m, operator *worker, _ *doneLog,
+				lost func(func() error, func()) error) {
 				m.work(approval(0))
 				m.start("approval", "x", 0)
 				settled()
@@ -87,7 +94,8 @@ func TestCallersKnowTheirOwnWrites(t *testing.T) {
 				settled()
 				require.Equal(t, workflow.Waiting, m.inspect("x").State, "cancelled once")
 			},
-			"cancel of a run that is done then": func(t *testing.T, _ *world, m, operator *worker, _ *doneLog, lost func(func() error, func()) error) {
+			"cancel of a run that is done then": func(t *testing.T, _ *world, m, operator *worker, _ *doneLog,
+				lost func(func() error, func()) error) {
 				m.work(approval(0))
 				m.start("approval", "x", 0)
 				settled()
@@ -97,11 +105,13 @@ func TestCallersKnowTheirOwnWrites(t *testing.T) {
 					m.await("x", workflow.Done)
 				}))
 			},
-			"signal to a run that is done then": func(t *testing.T, _ *world, m, operator *worker, _ *doneLog, lost func(func() error, func()) error) {
+			"signal to a run that is done then": func(t *testing.T, _ *world, m, operator *worker, _ *doneLog,
+				lost func(func() error, func()) error) {
 				m.work(approval(0))
 				m.start("approval", "x", 0)
 				settled()
-				require.NoError(t, lost(func() error { return operator.Signal(t.Context(), "x", "approved", "eve") }, func() { m.await("x", workflow.Done) }))
+				require.NoError(t, lost(func() error { return operator.Signal(t.Context(), "x", "approved", "eve") },
+					func() { m.await("x", workflow.Done) }))
 			},
 		} {
 			t.Run(name+" "+away.String(), func(t *testing.T) {
@@ -125,7 +135,8 @@ func TestCallersKnowTheirOwnWrites(t *testing.T) {
 	}
 }
 
-// TestCallsWhoseOutcomeCannotBeKnown: the record that would tell is gone, or others have changed it too often. The error says so and does not guess.
+// TestCallsWhoseOutcomeCannotBeKnown: the record that would tell is gone, or others have changed it
+// too often. The error says so and does not guess.
 func TestCallsWhoseOutcomeCannotBeKnown(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, operator := w.flows("m", workflow.WithRetention(time.Minute)).work(approval(0)), w.flows("operator")
@@ -141,8 +152,10 @@ func TestCallsWhoseOutcomeCannotBeKnown(t *testing.T) {
 				}
 				require.NoError(t, m.Retry(t.Context(), id, ""))
 			}, false},
-			{func(id string) error { return operator.Cancel(t.Context(), id, "") }, func(string) { time.Sleep(10 * time.Minute) }, true},
-			{func(id string) error { return operator.Signal(t.Context(), id, "approved", "eve") }, func(string) { time.Sleep(10 * time.Minute) }, true},
+			{func(id string) error { return operator.Cancel(t.Context(), id, "") },
+				func(string) { time.Sleep(10 * time.Minute) }, true},
+			{func(id string) error { return operator.Signal(t.Context(), id, "approved", "eve") },
+				func(string) { time.Sleep(10 * time.Minute) }, true},
 			{func(id string) error { return operator.Signal(t.Context(), id, "approved", "eve") }, func(id string) {
 				time.Sleep(10 * time.Minute)
 				m.start("approval", id, 0)
@@ -173,13 +186,15 @@ func TestCallsWhoseOutcomeCannotBeKnown(t *testing.T) {
 	})
 }
 
-// TestRunsAreRemovedOverASlowLink: the slowest link on which a session lasts leaves time enough for the removal. Its round trip is a fifteenth of the session timeout. On a slower
-// one each session would end after some seconds, and only a removal that is lucky would be done by then.
+// TestRunsAreRemovedOverASlowLink: the slowest link on which a session lasts leaves time enough for
+// the removal. Its round trip is a fifteenth of the session timeout. On a slower one each session
+// would end after some seconds, and only a removal that is lucky would be done by then.
 func TestRunsAreRemovedOverASlowLink(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		operator := w.flows("operator")
 		slow := w.Member(t, "slow", framework.Config{SessionTimeout: 30 * time.Second})
-		m := &worker{slow, workflow.New(slow.Client, runsPath, workflow.WithRetention(time.Hour)), t, func() {}, func() {}, make(chan error, 1)}
+		m := &worker{slow, workflow.New(slow.Client, runsPath, workflow.WithRetention(time.Hour)), t, func() {},
+			func() {}, make(chan error, 1)}
 		defer func() {
 			m.stop()
 			_ = m.Workflows.Close(context.Background())

@@ -13,16 +13,19 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// Run is a run of Workflows while this process executes it: the function of its Kind gets one in each call.
+// Run is a run of Workflows while this process executes it: the function of its Kind gets one in
+// each call.
 type Run struct {
 	*stepRecorder
 	state *runState
 }
 
-// ID is the id that Start was given. It may be used again when the run has been removed after its retention time; a UUID is never used again.
+// ID is the id that Start was given. It may be used again when the run has been removed after its
+// retention time; a UUID is never used again.
 func (r *Run) ID() string { return r.state.stored.id }
 
-// runExecutor is the Executor of a run. Its guards are the guard of the run's delivery, and a check that the record has not changed since it was read.
+// runExecutor is the Executor of a run. Its guards are the guard of the run's delivery, and a check
+// that the record has not changed since it was read.
 type runExecutor struct {
 	ctx      context.Context
 	delivery *queue.Delivery[runItem]
@@ -79,7 +82,8 @@ func (st *runState) useTimer(name string) (until time.Time, begun bool, err erro
 		return until, true, nil
 	}
 	if st.begun++; st.begun > maxTimers {
-		return until, false, fmt.Errorf("%w: the run has %d sleeps and waits with a limit and may have no more", framework.ErrTooLarge, maxTimers)
+		return until, false, fmt.Errorf("%w: the run has %d sleeps and waits with a limit and may have no more",
+			framework.ErrTooLarge, maxTimers)
 	}
 	return until, false, nil
 }
@@ -101,7 +105,8 @@ func (st *runState) noteSignal(name string, s signalRecord) {
 // openStoredRun makes the Run of an executor from the nodes below the run's node.
 func openStoredRun(ctx context.Context, s *framework.Session, st *runStore, r storedRun, e Executor) (*Run, error) {
 	run := &Run{newStepRecorder(&Ledger{client: st.client, path: r.node, tel: st.tel}, e, r.UUID),
-		&runState{store: st, stored: r, timers: map[string]time.Time{}, signals: map[string]signalRecord{}, used: map[string]bool{}}}
+		&runState{store: st, stored: r, timers: map[string]time.Time{}, signals: map[string]signalRecord{},
+			used: map[string]bool{}}}
 	if r.stat.NumChildren == 0 {
 		return run, nil
 	}
@@ -115,7 +120,8 @@ func openStoredRun(ctx context.Context, s *framework.Session, st *runStore, r st
 	if err := run.noteChildren(children); err != nil {
 		return nil, err
 	}
-	if stored := &run.state.stored; stored.ends.version == stored.Ends && stored.Ends > 0 { // no other child has ended since the run was suspended
+	if stored := &run.state.stored; stored.ends.version == stored.Ends && stored.Ends > 0 {
+		// no other child has ended since the run was suspended
 		stored.ends.unended = map[string]bool{}
 		for _, id := range stored.Waited {
 			stored.ends.unended[id] = true

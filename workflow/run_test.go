@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestASleepCountsOnce: a run that has nearly as many sleeps as it may have uses them again each time its function is called.
+// TestASleepCountsOnce: a run that has nearly as many sleeps as it may have uses them again each
+// time its function is called.
 func TestASleepCountsOnce(t *testing.T) {
 	st := &runState{timers: map[string]time.Time{}, used: map[string]bool{}, begun: maxTimers - 1}
 	for i := range maxTimers - 1 {

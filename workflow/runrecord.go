@@ -26,7 +26,8 @@ const (
 	Waiting State = "waiting"
 	// Done: the function has returned a result.
 	Done State = "done"
-	// Failed: the function's attempts are used up, its error was Permanent, or too many executors died. Retry goes on with the run.
+	// Failed: the function's attempts are used up, its error was Permanent, or too many executors
+	// died. Retry goes on with the run.
 	Failed State = "failed"
 	// Cancelled: Cancel has ended the run.
 	Cancelled State = "cancelled"
@@ -43,7 +44,8 @@ const (
 	MaxSignal = 8 << 10
 	// maxTimers is how many sleeps and waits with a limit a run may have.
 	maxTimers = 2 * MaxSteps
-	// maxSignals is how many signals a run may have that it does not wait for, together with its waits that have timed out.
+	// maxSignals is how many signals a run may have that it does not wait for, together with its
+	// waits that have timed out.
 	maxSignals = 2 * MaxSteps
 	// maxChildren is how many nodes a run may have when it gets a signal that it waits for.
 	maxChildren = 6 * MaxSteps
@@ -59,20 +61,24 @@ const (
 
 // runRecord is the data of a run's node.
 type runRecord struct {
-	Kind     string            `json:"kind"`
-	UUID     string            `json:"id"` // made at the start: not the id that Start was given
-	Workflow string            `json:"workflow"`
-	State    State             `json:"state"`
-	Turn     int64             `json:"turn"` // number of the run's latest item in the queue
-	Input    json.RawMessage   `json:"input"`
-	Result   json.RawMessage   `json:"result,omitempty"`
-	Error    string            `json:"error,omitempty"`    // of the latest failed attempt, or the reason of the end
-	Failures int               `json:"failures,omitempty"` // failed attempts since the run last waited
-	Waits    []runWait         `json:"waits,omitempty"`
-	Waited   []string          `json:"waited,omitempty"`   // ids of the children that it waited for last, without the one whose end has woken it
-	Ends     int32             `json:"ends,omitempty"`     // the version of the node that counts ends of children, plus 1, when the run was suspended last; 0: there is none
-	Held     bool              `json:"held,omitempty"`     // cancelled while the item of this turn is in the queue
-	Requests []string          `json:"requests,omitempty"` // the UUIDs of the latest calls of Cancel and Retry, the latest one last
+	Kind     string          `json:"kind"`
+	UUID     string          `json:"id"` // made at the start: not the id that Start was given
+	Workflow string          `json:"workflow"`
+	State    State           `json:"state"`
+	Turn     int64           `json:"turn"` // number of the run's latest item in the queue
+	Input    json.RawMessage `json:"input"`
+	Result   json.RawMessage `json:"result,omitempty"`
+	Error    string          `json:"error,omitempty"`    // of the latest failed attempt, or the reason of the end
+	Failures int             `json:"failures,omitempty"` // failed attempts since the run last waited
+	Waits    []runWait       `json:"waits,omitempty"`
+	// ids of the children that it waited for last, without the one whose end has woken it
+	Waited []string `json:"waited,omitempty"`
+	// the version of the node that counts ends of children, plus 1, when the run was suspended
+	// last; 0: there is none
+	Ends int32 `json:"ends,omitempty"`
+	Held bool  `json:"held,omitempty"` // cancelled while the item of this turn is in the queue
+	// the UUIDs of the latest calls of Cancel and Retry, the latest one last
+	Requests []string          `json:"requests,omitempty"`
 	Parent   *parentRun        `json:"parent,omitempty"`
 	Trace    map[string]string `json:"trace,omitempty"`
 	Keep     int64             `json:"keep,omitempty"` // for how many milliseconds after the run's end its id is kept
@@ -94,7 +100,8 @@ type parentRun struct {
 	UUID string `json:"id"`
 }
 
-// runItem is an item of the queue. It lets one executor take the run, if the run's turn is still this one.
+// runItem is an item of the queue. It lets one executor take the run, if the run's turn is still
+// this one.
 type runItem struct {
 	ID   string `json:"run"`
 	UUID string `json:"id"`
@@ -150,7 +157,8 @@ func (r runRecord) withRequest(request string) runRecord {
 	return r
 }
 
-// hasRequestsSince reports whether the record has the UUIDs of all requests since an earlier record of the run.
+// hasRequestsSince reports whether the record has the UUIDs of all requests since an earlier record
+// of the run.
 func (r runRecord) hasRequestsSince(before runRecord) bool {
 	if len(r.Requests) < keptRequests {
 		return true
@@ -170,7 +178,8 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 		return runRecord{}, fmt.Errorf("%w: %s is no run", ErrForeign, path)
 	}
 	if r.Turn < 1 || len(r.Input) == 0 || !r.State.isKnown() {
-		return runRecord{}, fmt.Errorf("%w: %s has turn %d, state %.20q and %d bytes of input", ErrBadRecord, path, r.Turn, r.State, len(r.Input))
+		return runRecord{}, fmt.Errorf("%w: %s has turn %d, state %.20q and %d bytes of input", ErrBadRecord, path,
+			r.Turn, r.State, len(r.Input))
 	}
 	return r, nil
 }
@@ -179,7 +188,8 @@ func (s State) isKnown() bool { return s == Active || s == Waiting || s.IsFinish
 
 func (r runRecord) encode() ([]byte, error) { return r.unknown.Encode(recordVersion, r) }
 
-// formerRecord is the data of the node of a run that was removed and whose id is kept (WithKeptID). It tells Start what was started.
+// formerRecord is the data of the node of a run that was removed and whose id is kept (WithKeptID).
+// It tells Start what was started.
 type formerRecord struct {
 	Kind     string `json:"kind"`
 	Workflow string `json:"workflow"`
@@ -203,7 +213,8 @@ func parseFormer(path string, data []byte) (f formerRecord, err error) {
 	return f, nil
 }
 
-// timerRecord is the data of a timer's node: when the node was made and how long the timer runs say when it is over.
+// timerRecord is the data of a timer's node: when the node was made and how long the timer runs say
+// when it is over.
 type timerRecord struct {
 	Millis int64 `json:"ms"`
 }
@@ -217,7 +228,8 @@ func (r timerRecord) until(node framework.Stat) time.Time {
 const maxWait = 5 * 365 * 24 * time.Hour
 
 func parseTimer(path string, data []byte) (r timerRecord, err error) {
-	if _, err = recipe.Decode(data, recordVersion, &r); err == nil && (r.Millis < 0 || r.Millis > maxWait.Milliseconds()) {
+	if _, err = recipe.Decode(data, recordVersion, &r); err == nil &&
+		(r.Millis < 0 || r.Millis > maxWait.Milliseconds()) {
 		err = fmt.Errorf("%w: %d ms", ErrBadRecord, r.Millis)
 	}
 	if err != nil {
@@ -226,7 +238,8 @@ func parseTimer(path string, data []byte) (r timerRecord, err error) {
 	return r, nil
 }
 
-// signalRecord is the data of a signal's node. The node settles for ever whether the signal came or the wait for it timed out.
+// signalRecord is the data of a signal's node. The node settles for ever whether the signal came or
+// the wait for it timed out.
 type signalRecord struct {
 	Data     json.RawMessage `json:"data,omitempty"`
 	TimedOut bool            `json:"timedOut,omitempty"`
@@ -242,7 +255,8 @@ func parseSignal(path string, data []byte) (r signalRecord, err error) {
 	return r, nil
 }
 
-// splitChild splits the name of a node below a run into its kind and the name. The kind is "" for a foreign node.
+// splitChild splits the name of a node below a run into its kind and the name. The kind is "" for a
+// foreign node.
 func splitChild(node string) (kind, name string) {
 	if node == endsName {
 		return endsName, ""

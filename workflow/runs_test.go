@@ -126,7 +126,8 @@ func fiveSteps(done *doneLog) workflow.Kind {
 	return workflow.NewKind("five", func(ctx context.Context, run *workflow.Run, input int) (int, error) {
 		sum := input
 		for i := range 5 {
-			n, err := workflow.Step(ctx, run, fmt.Sprint(i), func(context.Context, workflow.Key) (int, error) { done.add("%d", i); return i, nil })
+			n, err := workflow.Step(ctx, run, fmt.Sprint(i),
+				func(context.Context, workflow.Key) (int, error) { done.add("%d", i); return i, nil })
 			if err != nil {
 				return 0, err
 			}
@@ -153,7 +154,8 @@ func TestRunTakesItsSteps(t *testing.T) {
 
 		m.start("five", "x", 100) // it has finished, and nothing happens
 		require.ErrorIs(t, m.Start(t.Context(), "five", "x", 101), workflow.ErrIDInUse)
-		require.ErrorContains(t, m.Start(t.Context(), "five", "x", 101), `run "x" is a five with input "100", not a five with input "101"`)
+		require.ErrorContains(t, m.Start(t.Context(), "five", "x", 101),
+			`run "x" is a five with input "100", not a five with input "101"`)
 		settled()
 		require.Len(t, done.all(), 5)
 		runs, err := w.flows("b").List(t.Context())
@@ -164,7 +166,8 @@ func TestRunTakesItsSteps(t *testing.T) {
 	})
 }
 
-// TestWritesOfARun counts: the start, the ticket, a write for each step, the end. The first run also makes directories.
+// TestWritesOfARun counts: the start, the ticket, a write for each step, the end. The first run
+// also makes directories.
 func TestWritesOfARun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -298,18 +301,19 @@ func TestSleep(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		var woke time.Time
-		kind := workflow.NewKind("sleeper", func(ctx context.Context, run *workflow.Run, d time.Duration) (string, error) {
-			done.add("called")
-			if err := done.step(ctx, run, "before"); err != nil {
-				return "", err
-			}
-			if err := run.Sleep(ctx, "nap", d); err != nil {
-				return "", fmt.Errorf("asleep: %w", err)
-			}
-			woke = time.Now()
-			require.ErrorIs(t, run.Sleep(ctx, "nap", d), workflow.ErrRepeated)
-			return "", done.step(ctx, run, "after")
-		})
+		kind := workflow.NewKind("sleeper",
+			func(ctx context.Context, run *workflow.Run, d time.Duration) (string, error) {
+				done.add("called")
+				if err := done.step(ctx, run, "before"); err != nil {
+					return "", err
+				}
+				if err := run.Sleep(ctx, "nap", d); err != nil {
+					return "", fmt.Errorf("asleep: %w", err)
+				}
+				woke = time.Now()
+				require.ErrorIs(t, run.Sleep(ctx, "nap", d), workflow.ErrRepeated)
+				return "", done.step(ctx, run, "after")
+			})
 		a := w.flows("a").work(kind)
 		began := time.Now()
 		a.start("sleeper", "x", time.Hour)
@@ -356,7 +360,8 @@ func TestAwaitAndSignal(t *testing.T) {
 		require.JSONEq(t, `"eve"`, string(m.await("x", workflow.Done).Result))
 		require.ErrorIs(t, m.Signal(t.Context(), "x", "late", 1), workflow.ErrFinished)
 		require.ErrorIs(t, m.Signal(t.Context(), "y", "approved", 1), workflow.ErrNoRun)
-		require.ErrorIs(t, m.Signal(t.Context(), "x", "large", strings.Repeat("x", workflow.MaxSignal)), framework.ErrTooLarge)
+		require.ErrorIs(t, m.Signal(t.Context(), "x", "large", strings.Repeat("x", workflow.MaxSignal)),
+			framework.ErrTooLarge)
 	})
 }
 
@@ -458,12 +463,13 @@ func TestParallel(t *testing.T) {
 					return done.step(ctx, run, "after "+d.String())
 				}
 			}
-			return 7, run.Parallel(ctx, naps(time.Minute), naps(time.Hour), naps(2*time.Minute), func(context.Context) error {
-				if fails {
-					panic("boom")
-				}
-				return nil
-			})
+			return 7, run.Parallel(ctx, naps(time.Minute), naps(time.Hour), naps(2*time.Minute),
+				func(context.Context) error {
+					if fails {
+						panic("boom")
+					}
+					return nil
+				})
 		}, workflow.WithAttempts(1, time.Second))
 		m := w.flows("a").work(kind)
 		began := time.Now()
@@ -492,7 +498,8 @@ func TestFailedRuns(t *testing.T) {
 			case how == "large":
 				return strings.Repeat("x", workflow.MaxResult), nil
 			case how == "swallowed": // an error of a step is the run's to handle
-				require.ErrorIs(t, run.Do(ctx, "s", func(context.Context, workflow.Key) error { panic("boom") }), workflow.ErrPanic)
+				require.ErrorIs(t, run.Do(ctx, "s", func(context.Context, workflow.Key) error { panic("boom") }),
+					workflow.ErrPanic)
 				return "done", nil
 			case calls[how] < 3:
 				return "", errors.New("boom")
@@ -597,7 +604,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestServersRefuseRecordsOfFormerExecutors: the executor's server lags, so that it does not see that the run was cancelled, or that its claim is gone.
+// TestServersRefuseRecordsOfFormerExecutors: the executor's server lags, so that it does not see
+// that the run was cancelled, or that its claim is gone.
 func TestServersRefuseRecordsOfFormerExecutors(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, w *world, operator *worker){
 		"cancelled": func(t *testing.T, _ *world, operator *worker) {
@@ -645,7 +653,8 @@ func TestServersRefuseRecordsOfFormerExecutors(t *testing.T) {
 	}
 }
 
-// TestSignalWhileTheLimitIsOver: an executor has taken the run up since the time of its wait is over. The signal does not bring a second one.
+// TestSignalWhileTheLimitIsOver: an executor has taken the run up since the time of its wait is
+// over. The signal does not bring a second one.
 func TestSignalWhileTheLimitIsOver(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -675,13 +684,14 @@ func TestSignalWhileTheLimitIsOver(t *testing.T) {
 func TestItemsOfFormerTurnsAreOver(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		m := w.flows("a").work(workflow.NewKind("two", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
-			done.add("called")
-			if _, err := workflow.Await[int](ctx, run, "first", time.Minute); err != nil {
-				return "", err
-			}
-			return workflow.Await[string](ctx, run, "second", 0)
-		}))
+		m := w.flows("a").work(workflow.NewKind("two",
+			func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+				done.add("called")
+				if _, err := workflow.Await[int](ctx, run, "first", time.Minute); err != nil {
+					return "", err
+				}
+				return workflow.Await[string](ctx, run, "second", 0)
+			}))
 		m.start("two", "x", 0)
 		settled()
 		require.NoError(t, m.Signal(t.Context(), "x", "first", 1))
@@ -694,18 +704,20 @@ func TestItemsOfFormerTurnsAreOver(t *testing.T) {
 	})
 }
 
-// TestChildThatEndsBesideTheSuspension: the child ends after its parent has looked and before that waits.
+// TestChildThatEndsBesideTheSuspension: the child ends after its parent has looked and before that
+// waits.
 func TestChildThatEndsBesideTheSuspension(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		m := w.flows("a")
-		m.work(fiveSteps(&done), workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
-			sum, err := workflow.Child[int](ctx, run, "c", "five", n)
-			if errors.Is(err, workflow.ErrWaiting) {
-				m.await("x.c", workflow.Done)
-			}
-			return sum, err
-		}))
+		m.work(fiveSteps(&done),
+			workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+				sum, err := workflow.Child[int](ctx, run, "c", "five", n)
+				if errors.Is(err, workflow.ErrWaiting) {
+					m.await("x.c", workflow.Done)
+				}
+				return sum, err
+			}))
 		m.start("parent", "x", 100)
 		require.JSONEq(t, "110", string(m.await("x", workflow.Done).Result))
 	})
@@ -747,7 +759,8 @@ func TestFinishedRunsAreRemoved(t *testing.T) {
 	})
 }
 
-// TestRunWithForeignNodeKeepsNoOthers: somebody has created a node below a run's step, so that run cannot be removed. The others are, and it is when that node is gone.
+// TestRunWithForeignNodeKeepsNoOthers: somebody has created a node below a run's step, so that run
+// cannot be removed. The others are, and it is when that node is gone.
 func TestRunWithForeignNodeKeepsNoOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -810,7 +823,8 @@ func TestRetryBesideTheRemoval(t *testing.T) {
 
 // TestLostRepliesOfRuns loses the answer of each request of a run in turn, with the connection.
 func TestLostRepliesOfRuns(t *testing.T) {
-	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren, zktest.OpCreate, zktest.OpMultiRead} {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren, zktest.OpCreate,
+		zktest.OpMultiRead} {
 		for nth := 1; nth <= 14; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				var done doneLog
@@ -848,14 +862,16 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 		require.ErrorIs(t, m.Register(workflow.Kind{}), workflow.ErrOption)
 		require.ErrorIs(t, m.Register(workflow.NewKind("a/b", ok)), workflow.ErrOption)
 		require.ErrorIs(t, m.Register(workflow.NewKind[int, int]("a", nil)), workflow.ErrOption)
-		for _, opt := range []workflow.KindOption{workflow.WithWorkers(0), workflow.WithWorkers(257), workflow.WithAttempts(0, 1), workflow.WithAttempts(1, 0), workflow.WithMaxLosses(0)} {
+		for _, opt := range []workflow.KindOption{workflow.WithWorkers(0), workflow.WithWorkers(257),
+			workflow.WithAttempts(0, 1), workflow.WithAttempts(1, 0), workflow.WithMaxLosses(0)} {
 			require.ErrorIs(t, m.Register(workflow.NewKind("a", ok, opt)), workflow.ErrOption)
 		}
 		require.NoError(t, m.Register(workflow.NewKind("a", ok)))
 		require.ErrorContains(t, m.Register(workflow.NewKind("a", ok)), "registered twice")
 		require.ErrorIs(t, m.Start(t.Context(), "a", "", 1), workflow.ErrOption)
 		require.ErrorIs(t, m.Start(t.Context(), "a", "x", func() {}), workflow.ErrResult)
-		require.ErrorIs(t, m.Start(t.Context(), "a", "x", strings.Repeat("x", workflow.MaxResult)), framework.ErrTooLarge)
+		require.ErrorIs(t, m.Start(t.Context(), "a", "x", strings.Repeat("x", workflow.MaxResult)),
+			framework.ErrTooLarge)
 		require.ErrorIs(t, m.Cancel(t.Context(), "x", ""), workflow.ErrNoRun)
 		require.ErrorIs(t, m.Retry(t.Context(), "x", ""), workflow.ErrNoRun)
 		require.ErrorIs(t, workflow.New(m.Member.Client, "/").Start(t.Context(), "a", "x", 1), framework.ErrInvalidPath)
@@ -938,12 +954,15 @@ func TestLayoutOfRuns(t *testing.T) {
 		var id string
 		require.NoError(t, json.Unmarshal(record["id"], &id))
 		until := string(record["waits"][len(`[{"signal":"approved","until":`) : len(record["waits"])-2])
-		require.Equal(t, `{"v":1,"kind":"run","id":"`+id+`","workflow":"approval","state":"waiting","turn":2,"input":7,"waits":[{"signal":"approved","until":`+until+`}]}`,
+		require.Equal(t, `{"v":1,"kind":"run","id":"`+id+
+			`","workflow":"approval","state":"waiting","turn":2,"input":7,"waits":[{"signal":"approved","until":`+until+
+			`}]}`,
 			strings.Replace(string(data), traceOf(record), "", 1))
 		require.Equal(t, runsPath+"/runs/87/x", node)
 		require.NoError(t, m.Signal(t.Context(), "x", "approved", "eve"))
 		m.await("x", workflow.Done)
-		for child, want := range map[string]string{"timer-approved": `{"v":1,"ms":60000}`, "signal-approved": `{"v":1,"data":"eve"}`} {
+		for child, want := range map[string]string{"timer-approved": `{"v":1,"ms":60000}`,
+			"signal-approved": `{"v":1,"data":"eve"}`} {
 			data, _, err := m.Get(t.Context(), node+"/"+child)
 			require.NoError(t, err)
 			require.Equal(t, want, string(data))

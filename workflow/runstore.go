@@ -45,7 +45,8 @@ type runStore struct {
 }
 
 func newRunStore(client *framework.Client, path string, isRegistered func(kind string) bool) *runStore {
-	return &runStore{client: client, path: path, isRegistered: isRegistered, suspected: make(chan struct{}, 1), queues: map[string]*queue.Queue[runItem]{}}
+	return &runStore{client: client, path: path, isRegistered: isRegistered, suspected: make(chan struct{}, 1),
+		queues: map[string]*queue.Queue[runItem]{}}
 }
 
 // How runs are spread over directories, and when the ensemble is asked for its time again.
@@ -97,7 +98,8 @@ func (st *runStore) queueOf(kind string) (*queue.Queue[runItem], error) {
 	}
 	q := st.queues[kind]
 	if q == nil {
-		q = queue.New(st.client, st.queuePath(kind), queue.JSON[runItem](), queue.WithOrder(queue.Parallel), queue.WithMaxInFlight(MaxWorkers))
+		q = queue.New(st.client, st.queuePath(kind), queue.JSON[runItem](), queue.WithOrder(queue.Parallel),
+			queue.WithMaxInFlight(MaxWorkers))
 		st.queues[kind] = q
 	}
 	return q, nil
@@ -120,8 +122,9 @@ func (st *runStore) close(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// now is the ensemble's time. It asks the ensemble, with a write, once in each session and at most once an hour. After a suspension of the machine that its session has survived,
-// the time may be behind by as long as that.
+// now is the ensemble's time. It asks the ensemble, with a write, once in each session and at most
+// once an hour. After a suspension of the machine that its session has survived, the time may be
+// behind by as long as that.
 func (st *runStore) now(ctx context.Context, s *framework.Session) (time.Time, error) {
 	st.mu.Lock()
 	isCurrent := st.clockSession == s.ID() && st.clock.Age() <= clockMaxAge
@@ -146,7 +149,8 @@ type storedRun struct {
 	ends childEnds // is set while the run is executed
 }
 
-// childEnds is what an executor knows of the ends of a run's children, as of the moment at which it has read the run.
+// childEnds is what an executor knows of the ends of a run's children, as of the moment at which it
+// has read the run.
 type childEnds struct {
 	version int32           // of the node that counts them, plus 1; or 0 if there is none
 	unended map[string]bool // ids of children that have not ended, so that they need not be read
@@ -181,7 +185,8 @@ func (r storedRun) write(next runRecord) (framework.Op, error) {
 	return framework.SetOp(r.node, data, r.stat.Version), err
 }
 
-// unchanged is the operation that refuses a transaction if the record was replaced since it was read.
+// unchanged is the operation that refuses a transaction if the record was replaced since it was
+// read.
 func (r storedRun) unchanged() framework.Op { return framework.CheckOp(r.node, r.stat.Version) }
 
 // deletedAtOnce is how many nodes below a run are deleted in one transaction.

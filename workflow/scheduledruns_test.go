@@ -13,17 +13,20 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// TestOneRunForEachTickOfAJob: docs/workflow.md shows the job. A member dies as it starts a run: before the servers have the run, or after.
+// TestOneRunForEachTickOfAJob: docs/workflow.md shows the job. A member dies as it starts a run:
+// before the servers have the run, or after.
 func TestOneRunForEachTickOfAJob(t *testing.T) {
 	for _, afterStart := range []bool{false, true} {
 		in(t, func(t *testing.T, w *world) {
 			var starts atomic.Int64
-			counting := workflow.NewKind("invoices", func(_ context.Context, run *workflow.Run, _ any) (string, error) { return run.ID(), nil })
+			counting := workflow.NewKind("invoices",
+				func(_ context.Context, run *workflow.Run, _ any) (string, error) { return run.ID(), nil })
 			member := func(name string) (*worker, context.CancelFunc) {
 				m := w.flows(name).work(counting)
 				jobs := scheduler.New(m.Client, "/jobs")
 				ctx, stop := context.WithCancel(t.Context())
-				require.NoError(t, jobs.Add(scheduler.Job{Name: "invoices", Spec: "@every 1h", Guarantee: scheduler.AtLeastOnce, Retries: 5,
+				require.NoError(t, jobs.Add(scheduler.Job{Name: "invoices", Spec: "@every 1h",
+					Guarantee: scheduler.AtLeastOnce, Retries: 5,
 					Run: func(ctx context.Context, r scheduler.Run) error {
 						start := func() error {
 							return m.Start(ctx, "invoices", "invoices-"+r.Tick.UTC().Format(time.RFC3339), nil)

@@ -32,7 +32,8 @@ func fanOut() workflow.Kind {
 	})
 }
 
-// TestChildrenThatEndAtOnceAreExecutedOnce: each end wakes the parent, and the servers refuse the ends that have read the parent before. These are written again, and no function is called again.
+// TestChildrenThatEndAtOnceAreExecutedOnce: each end wakes the parent, and the servers refuse the
+// ends that have read the parent before. These are written again, and no function is called again.
 func TestChildrenThatEndAtOnceAreExecutedOnce(t *testing.T) {
 	for name, outcome := range map[string]error{"done": nil, "failed": errors.New("no luck")} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +74,8 @@ func (w *world) countRefusals() (count func() int64) {
 	return refused.Load
 }
 
-// operationsOfAFanOut counts the operations on workflows of a run with so many children, which end one after another.
+// operationsOfAFanOut counts the operations on workflows of a run with so many children, which end
+// one after another.
 func operationsOfAFanOut(t *testing.T, children, members int) (operations int64) {
 	in(t, func(t *testing.T, w *world) {
 		child := workflow.NewKind("child", func(ctx context.Context, run *workflow.Run, i int) (int, error) {
@@ -98,7 +100,8 @@ func operationsOfAFanOut(t *testing.T, children, members int) (operations int64)
 	return operations
 }
 
-// TestCostOfAFanOut: the parent's function is called again after each end. Then it reads the child that has ended, and no other one: a child costs the same with 20 and with 160 children.
+// TestCostOfAFanOut: the parent's function is called again after each end. Then it reads the child
+// that has ended, and no other one: a child costs the same with 20 and with 160 children.
 func TestCostOfAFanOut(t *testing.T) {
 	for _, members := range []int{1, 2} {
 		few, many := operationsOfAFanOut(t, 20, members)/20, operationsOfAFanOut(t, 160, members)/160
@@ -106,7 +109,8 @@ func TestCostOfAFanOut(t *testing.T) {
 	}
 }
 
-// TestWhatComesBetweenTheLookAndTheSuspension: the executor has read that nothing has come, and its transaction is on its way. The servers refuse it.
+// TestWhatComesBetweenTheLookAndTheSuspension: the executor has read that nothing has come, and its
+// transaction is on its way. The servers refuse it.
 func TestWhatComesBetweenTheLookAndTheSuspension(t *testing.T) {
 	for name, come := range map[string]func(ctx context.Context, b *worker) error{
 		"signal": func(ctx context.Context, b *worker) error { return b.Signal(ctx, "x", "approved", "eve") },
@@ -115,17 +119,18 @@ func TestWhatComesBetweenTheLookAndTheSuspension(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				var returned, once atomic.Bool
-				kind := workflow.NewKind("waits", func(ctx context.Context, run *workflow.Run, _ int) (got string, err error) {
-					defer returned.Store(true)
-					if name == "signal" {
-						return workflow.Await[string](ctx, run, "approved", 0)
-					}
-					got, err = workflow.Child[string](ctx, run, "c", "never", 0)
-					if errors.Is(err, workflow.ErrCancelled) {
-						return "cancelled", nil
-					}
-					return got, err
-				})
+				kind := workflow.NewKind("waits",
+					func(ctx context.Context, run *workflow.Run, _ int) (got string, err error) {
+						defer returned.Store(true)
+						if name == "signal" {
+							return workflow.Await[string](ctx, run, "approved", 0)
+						}
+						got, err = workflow.Child[string](ctx, run, "c", "never", 0)
+						if errors.Is(err, workflow.ErrCancelled) {
+							return "cancelled", nil
+						}
+						return got, err
+					})
 				never := workflow.NewKind("never", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 					return workflow.Await[string](ctx, run, "never", 0)
 				})
@@ -136,7 +141,9 @@ func TestWhatComesBetweenTheLookAndTheSuspension(t *testing.T) {
 				came := make(chan error, 1)
 				own := a.Client.Status().SessionID
 				w.Observe(func(q zktest.Request) {
-					if q.Op == zktest.OpMultiRead && q.Session == own && returned.Load() && once.CompareAndSwap(false, true) { // the look
+					if q.Op == zktest.OpMultiRead && q.Session == own && returned.Load() &&
+						once.CompareAndSwap(false, true) {
+						// the look
 						go func() { came <- come(context.Background(), b) }()
 					}
 				})

@@ -47,12 +47,14 @@ func TestStartWithOpsIsAtomic(t *testing.T) {
 			_, err = m.Inspect(t.Context(), id)
 			require.ErrorIs(t, err, workflow.ErrNoRun)
 		}
-		err := m.Start(t.Context(), "five", "y", 1, workflow.WithOps(framework.CreateOp("/none/node", nil, framework.Persistent)))
+		err := m.Start(t.Context(), "five", "y", 1,
+			workflow.WithOps(framework.CreateOp("/none/node", nil, framework.Persistent)))
 		require.ErrorIs(t, err, workflow.ErrRefused)
 		require.ErrorIs(t, err, framework.ErrNoNode)
 		_, ok := w.Node("/none")
 		require.False(t, ok, "the caller's directories are its own")
-		require.ErrorIs(t, m.Start(t.Context(), "five", "y", 1, ownNode("d"), workflow.WithOps(framework.Op{})), workflow.ErrOption)
+		require.ErrorIs(t, m.Start(t.Context(), "five", "y", 1, ownNode("d"), workflow.WithOps(framework.Op{})),
+			workflow.ErrOption)
 		w.requireOwnNode("d", false)
 		settled()
 		require.Len(t, done.all(), 5, "nothing else was executed")
@@ -79,7 +81,8 @@ func TestStartWithOpsOfAnIDInUse(t *testing.T) {
 	})
 }
 
-// TestStartWithOpsAfterLostReplies loses the answer of each transaction in turn, with the connection, and each transaction itself.
+// TestStartWithOpsAfterLostReplies loses the answer of each transaction in turn, with the
+// connection, and each transaction itself.
 func TestStartWithOpsAfterLostReplies(t *testing.T) {
 	for nth := 1; nth <= 4; nth++ {
 		in(t, func(t *testing.T, w *world) {

@@ -17,22 +17,27 @@ import (
 	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
-// Recorder runs steps for one executor and records them: an *OpenLedger, or the *Run with which a Kind's function is called. No other type can be one. Steps may run at
-// once, each under its own name.
+// Recorder runs steps for one executor and records them: an *OpenLedger, or the *Run with which a
+// Kind's function is called. No other type can be one. Steps may run at once, each under its own
+// name.
 type Recorder interface {
-	// UUID is the random id of the ledger or the run, made when that was created. All executors see the same one, and no other ledger or run ever has it, also if
-	// the path or the run's id is used again.
+	// UUID is the random id of the ledger or the run, made when that was created. All executors see
+	// the same one, and no other ledger or run ever has it, also if the path or the run's id is
+	// used again.
 	UUID() string
 	// IsRecorded reports whether the step has a record.
 	IsRecorded(name string) bool
 	// Do is Step for a function without a result.
 	Do(ctx context.Context, name string, fn func(ctx context.Context, key Key) error, opts ...StepOption) error
-	// Parallel calls functions at once and waits until all have returned. Each may run steps, and wait if the Recorder is a Run. If functions fail, Parallel returns their
-	// errors, joined. Otherwise, if one returns ErrWaiting, Parallel returns ErrWaiting: the run waits until the first of the waits is over, and its function is called
-	// again. A panic is an error (ErrPanic).
+	// Parallel calls functions at once and waits until all have returned. Each may run steps, and
+	// wait if the Recorder is a Run. If functions fail, Parallel returns their errors, joined.
+	// Otherwise, if one returns ErrWaiting, Parallel returns ErrWaiting: the run waits until the
+	// first of the waits is over, and its function is called again. A panic is an error (ErrPanic).
 	//
-	// As long as another function works, Sleep, Await and Child with the context that Parallel has passed wait in the process, and the function goes on when its wait is over. They
-	// return ErrWaiting when all functions have returned or wait. Within a step they return ErrWaiting at once.
+	// As long as another function works, Sleep, Await and Child with the context that Parallel has
+	// passed wait in the process, and the function goes on when its wait is over. They return
+	// ErrWaiting when all functions have returned or wait. Within a step they return ErrWaiting at
+	// once.
 	Parallel(ctx context.Context, functions ...func(context.Context) error) error
 
 	recorder() *stepRecorder
@@ -55,12 +60,14 @@ type stepRecorder struct {
 }
 
 func newStepRecorder(l *Ledger, e Executor, id string) *stepRecorder {
-	return &stepRecorder{ledger: l, executor: e, uuid: id, recorderID: uuid.NewString(), branches: newBranches(), results: map[string][]byte{}, names: map[string]nameState{}}
+	return &stepRecorder{ledger: l, executor: e, uuid: id, recorderID: uuid.NewString(), branches: newBranches(),
+		results: map[string][]byte{}, names: map[string]nameState{}}
 }
 
 func (r *stepRecorder) recorder() *stepRecorder { return r }
 
-// recorderOf returns what a Recorder records steps with, or nil if the Recorder is nil or was not made by this package.
+// recorderOf returns what a Recorder records steps with, or nil if the Recorder is nil or was not
+// made by this package.
 func recorderOf(in Recorder) *stepRecorder {
 	if isNil(in) {
 		return nil
@@ -90,24 +97,31 @@ func (r *stepRecorder) IsRecorded(name string) bool {
 
 // Key tells an effect apart from others.
 type Key struct {
-	// ID is made of the UUID of the ledger or the run and the step's name. It is the same each time the step is run, by any executor, and no other step has it. Pass it as the
-	// idempotency key to the service that the step calls.
+	// ID is made of the UUID of the ledger or the run and the step's name. It is the same each time
+	// the step is run, by any executor, and no other step has it. Pass it as the idempotency key to
+	// the service that the step calls.
 	ID string
-	// Token is the executor's fencing token. A data store that the step changes should remember the highest token and refuse lower ones.
+	// Token is the executor's fencing token. A data store that the step changes should remember the
+	// highest token and refuse lower ones.
 	Token int64
 	// Attempt counts from 1 how often this executor has run the step.
 	Attempt int
 }
 
-// Step returns the recorded result of the step with this name in an open ledger or a run. Without a record, it runs fn and records the result as JSON, under the executor's guard. The
-// result is what the record says, also the first time: fields that JSON leaves out are lost.
+// Step returns the recorded result of the step with this name in an open ledger or a run. Without a
+// record, it runs fn and records the result as JSON, under the executor's guard. The result is what
+// the record says, also the first time: fields that JSON leaves out are lost.
 //
-// fn's context ends with ctx, with the executor and after WithTimeout. An error of fn is returned, wrapped, after the attempts of WithRetry; it leaves no record,
-// and the step may be called again. A panic is an error (ErrPanic).
+// fn's context ends with ctx, with the executor and after WithTimeout. An error of fn is returned,
+// wrapped, after the attempts of WithRetry; it leaves no record, and the step may be called again.
+// A panic is an error (ErrPanic).
 //
-// If the error wraps ErrEnded or that of ctx, fn may have had its effect, and the record may have been written: the next call of Open reads it. If the error wraps
-// framework.ErrTooLarge, the result is not recorded: store it elsewhere and return a reference to it. Other errors: ErrRepeated, ErrResult, ErrConflict, ErrRemoved.
-func Step[T any](ctx context.Context, in Recorder, name string, fn func(ctx context.Context, key Key) (T, error), opts ...StepOption) (T, error) {
+// If the error wraps ErrEnded or that of ctx, fn may have had its effect, and the record may have
+// been written: the next call of Open reads it. If the error wraps framework.ErrTooLarge, the
+// result is not recorded: store it elsewhere and return a reference to it. Other errors:
+// ErrRepeated, ErrResult, ErrConflict, ErrRemoved.
+func Step[T any](ctx context.Context, in Recorder, name string, fn func(ctx context.Context, key Key) (T, error),
+	opts ...StepOption) (T, error) {
 	var result, none T
 	r := recorderOf(in)
 	if r == nil || fn == nil {
@@ -139,7 +153,8 @@ func Step[T any](ctx context.Context, in Recorder, name string, fn func(ctx cont
 }
 
 // Do is Step for a function without a result.
-func (r *stepRecorder) Do(ctx context.Context, name string, fn func(ctx context.Context, key Key) error, opts ...StepOption) error {
+func (r *stepRecorder) Do(ctx context.Context, name string, fn func(ctx context.Context, key Key) error,
+	opts ...StepOption) error {
 	_, err := Step(ctx, r, name, func(ctx context.Context, key Key) (any, error) { return nil, fn(ctx, key) }, opts...)
 	return err
 }
@@ -152,7 +167,8 @@ func (r *stepRecorder) Parallel(ctx context.Context, functions ...func(context.C
 	for i, f := range functions {
 		running.Go(func() {
 			defer finish()
-			errs[i] = usercode.Call(r.ledger.client.Logger(), ErrPanic, "a parallel function", []any{"path", r.ledger.path},
+			errs[i] = usercode.Call(r.ledger.client.Logger(), ErrPanic, "a parallel function",
+				[]any{"path", r.ledger.path},
 				func() error { return f(ctx) })
 		})
 	}
@@ -173,7 +189,8 @@ func (r *stepRecorder) Parallel(ctx context.Context, functions ...func(context.C
 }
 
 // runStep is Step, with results as JSON.
-func (r *stepRecorder) runStep(ctx context.Context, name string, fn func(context.Context, Key) ([]byte, error), decode func([]byte) error, opts []StepOption) (err error) {
+func (r *stepRecorder) runStep(ctx context.Context, name string, fn func(context.Context, Key) ([]byte, error),
+	decode func([]byte) error, opts []StepOption) (err error) {
 	cfg, err := recipe.ApplyOptions(stepDefaults(), opts)
 	if err != nil {
 		return err
@@ -258,7 +275,8 @@ func (r *stepRecorder) recordedResult(name string) (result []byte, ok bool) {
 }
 
 // runAttempts runs fn until it succeeds, as often as cfg says. It returns the record to write.
-func (r *stepRecorder) runAttempts(ctx context.Context, cfg stepOptions, name string, fn func(context.Context, Key) ([]byte, error)) (stepRecord, error) {
+func (r *stepRecorder) runAttempts(ctx context.Context, cfg stepOptions, name string,
+	fn func(context.Context, Key) ([]byte, error)) (stepRecord, error) {
 	within, stop := whileExecuting(r.branches.withPlace(ctx, inStep), r.executor)
 	defer stop()
 	key := Key{ID: r.uuid + "-" + name, Token: r.executor.Token()}
@@ -272,23 +290,26 @@ func (r *stepRecorder) runAttempts(ctx context.Context, cfg stepOptions, name st
 		began := time.Now()
 		result, err := r.callFunction(within, cfg.timeout, name, key, fn)
 		if err == nil {
-			return stepRecord{result, key.Token, key.Attempt, time.Since(began).Milliseconds(), r.recorderID, r.claim}, nil
+			return stepRecord{result, key.Token, key.Attempt, time.Since(began).Milliseconds(), r.recorderID, r.claim},
+				nil
 		}
 		failed = err
 		var permanent *permanentError
 		switch {
 		case r.whyEnded(ctx, nil) != nil:
 			continue
-		case key.Attempt >= cfg.attempts || errors.As(err, &permanent) || errors.Is(err, ErrWaiting): // a wait is no failure
+		case key.Attempt >= cfg.attempts || errors.As(err, &permanent) || errors.Is(err, ErrWaiting):
+			// a wait is no failure
 			return stepRecord{}, err
 		}
-		r.ledger.client.Logger().Warn("a step has failed and is tried again", "path", r.ledger.path, "step", name, "attempt", key.Attempt, "error", err)
+		r.ledger.client.Logger().Warn("a step has failed and is tried again", "path", r.ledger.path, "step", name,
+			"attempt", key.Attempt, "error", err)
 		_ = pauses.Pause(within) // whyEnded notices an end of within
 	}
 }
 
-// whyEnded is nil while ctx and the executor last. It asks them, since a context that is derived from both ends a moment later. failed is the error of the step's latest
-// attempt, or nil.
+// whyEnded is nil while ctx and the executor last. It asks them, since a context that is derived
+// from both ends a moment later. failed is the error of the step's latest attempt, or nil.
 func (r *stepRecorder) whyEnded(ctx context.Context, failed error) error {
 	var why error
 	switch {
@@ -305,8 +326,10 @@ func (r *stepRecorder) whyEnded(ctx context.Context, failed error) error {
 	return fmt.Errorf("%w (the step failed: %w)", why, failed)
 }
 
-// callFunction calls fn once, within its timeout. A panic, and the end of its goroutine, are errors.
-func (r *stepRecorder) callFunction(ctx context.Context, timeout time.Duration, name string, key Key, fn func(context.Context, Key) ([]byte, error)) (result []byte, err error) {
+// callFunction calls fn once, within its timeout. A panic, and the end of its goroutine, are
+// errors.
+func (r *stepRecorder) callFunction(ctx context.Context, timeout time.Duration, name string, key Key,
+	fn func(context.Context, Key) ([]byte, error)) (result []byte, err error) {
 	if timeout > 0 {
 		within, cancel := context.WithTimeoutCause(ctx, timeout, ErrTimeout)
 		defer cancel()
@@ -317,14 +340,16 @@ func (r *stepRecorder) callFunction(ctx context.Context, timeout time.Duration, 
 		}()
 		ctx = within
 	}
-	err = usercode.Call(r.ledger.client.Logger(), ErrPanic, "a step", []any{"path", r.ledger.path, "step", name}, func() (err error) {
-		result, err = fn(ctx, key)
-		return err
-	})
+	err = usercode.Call(r.ledger.client.Logger(), ErrPanic, "a step", []any{"path", r.ledger.path, "step", name},
+		func() (err error) {
+			result, err = fn(ctx, key)
+			return err
+		})
 	return result, err
 }
 
-// writeRecord writes the record of a step, in one transaction with the guard. It returns the result that is recorded, which an earlier call of this recorder may have sent.
+// writeRecord writes the record of a step, in one transaction with the guard. It returns the result
+// that is recorded, which an earlier call of this recorder may have sent.
 func (r *stepRecorder) writeRecord(ctx context.Context, name string, record stepRecord) (result []byte, err error) {
 	reserved := len(record.Result)
 	if err := r.reserveSize(reserved); err != nil {
@@ -362,7 +387,8 @@ func (r *stepRecorder) writeRecord(ctx context.Context, name string, record step
 	return record.Result, nil
 }
 
-// readRecord reads a step's record if there is one. An earlier call does not know whether its record was written.
+// readRecord reads a step's record if there is one. An earlier call does not know whether its
+// record was written.
 func (r *stepRecorder) readRecord(ctx context.Context, name string) error {
 	return r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error {
 		if err := s.Sync(ctx, r.ledger.path); err != nil {
@@ -398,7 +424,9 @@ func (r *stepRecorder) reserveSize(bytes int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if size := r.size + bytes; size > MaxResults {
-		return Permanent(fmt.Errorf("%w: with a result of %d bytes there are %d bytes of results, there may be %d: store the result elsewhere and return a reference to it",
+		return Permanent(fmt.Errorf(
+			"%w: with a result of %d bytes there are %d bytes of results, there may be %d: store the result "+
+				"elsewhere and return a reference to it",
 			framework.ErrTooLarge, bytes, size, MaxResults))
 	}
 	r.size += bytes
@@ -429,7 +457,8 @@ func encodeValue(what string, value any, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the %s: %w", ErrResult, what, err)
 	}
 	if len(data) > limit {
-		return nil, fmt.Errorf("%w: the %s has %d bytes, it may have %d: store it elsewhere and use a reference to it", framework.ErrTooLarge, what, len(data), limit)
+		return nil, fmt.Errorf("%w: the %s has %d bytes, it may have %d: store it elsewhere and use a reference to it",
+			framework.ErrTooLarge, what, len(data), limit)
 	}
 	return data, nil
 }

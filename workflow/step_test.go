@@ -36,10 +36,11 @@ func TestNextExecutorGetsRecordedResults(t *testing.T) {
 		var keys []workflow.Key
 		first := w.execute(w.member("a"))
 		want := rows{7, time.Now()}
-		got, err := workflow.Step(t.Context(), first.opened, "copy", func(_ context.Context, k workflow.Key) (rows, error) {
-			keys = append(keys, k)
-			return want, nil
-		})
+		got, err := workflow.Step(t.Context(), first.opened, "copy",
+			func(_ context.Context, k workflow.Key) (rows, error) {
+				keys = append(keys, k)
+				return want, nil
+			})
 		require.NoError(t, err)
 		require.True(t, want.At.Equal(got.At))
 		boom := errors.New("boom")
@@ -90,7 +91,8 @@ func TestNextExecutorGetsRecordedResults(t *testing.T) {
 func TestServersRefuseRecordOfEndedExecutor(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
-		zombie := &executor{context.Background(), framework.CheckOp(e.lease.Node(), framework.AnyVersion), e.lease.Token()}
+		zombie := &executor{context.Background(), framework.CheckOp(e.lease.Node(), framework.AnyVersion),
+			e.lease.Token()}
 		opened, err := e.ledger.Open(t.Context(), zombie)
 		require.NoError(t, err)
 		var calls int
@@ -112,14 +114,17 @@ func TestServersRefuseRecordOfEndedExecutor(t *testing.T) {
 	})
 }
 
-// TestOpenBesideARemoval: the ledger is removed while an executor reads it. One that has not noticed its end is told of that, and not that a node is missing.
+// TestOpenBesideARemoval: the ledger is removed while an executor reads it. One that has not
+// noticed its end is told of that, and not that a node is missing.
 func TestOpenBesideARemoval(t *testing.T) {
 	for name, ended := range map[string]bool{"the executor stands": false, "the executor has ended": true} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				e := w.execute(w.member("a"))
-				zombie := &executor{context.Background(), framework.CheckOp(e.lease.Node(), framework.AnyVersion), e.lease.Token()}
-				read := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: e.lease.Session(), Path: path})
+				zombie := &executor{context.Background(), framework.CheckOp(e.lease.Node(), framework.AnyVersion),
+					e.lease.Token()}
+				read := w.DelayReplies(time.Second,
+					zktest.Match{Op: zktest.OpGetData, Session: e.lease.Session(), Path: path})
 				opened := make(chan error, 1)
 				go func() { _, err := e.ledger.Open(t.Context(), zombie); opened <- err }()
 				<-read.Hit()
@@ -151,12 +156,13 @@ func TestExecutorThatLosesItsSessionRecordsNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		first := w.execute(w.member("a"))
 		var calls int
-		_, err := workflow.Step(t.Context(), first.opened, "copy", func(ctx context.Context, _ workflow.Key) (int, error) {
-			first.Link.Cut()
-			<-ctx.Done()
-			require.ErrorIs(t, context.Cause(ctx), workflow.ErrEnded)
-			return 1, nil
-		}, workflow.WithRetry(5, time.Second))
+		_, err := workflow.Step(t.Context(), first.opened, "copy",
+			func(ctx context.Context, _ workflow.Key) (int, error) {
+				first.Link.Cut()
+				<-ctx.Done()
+				require.ErrorIs(t, context.Cause(ctx), workflow.ErrEnded)
+				return 1, nil
+			}, workflow.WithRetry(5, time.Second))
 		require.ErrorIs(t, err, workflow.ErrEnded)
 		require.ErrorIs(t, err, framework.ErrSessionLost)
 		second := w.execute(w.member("b"))
@@ -255,7 +261,8 @@ func TestExecutorsWithDifferentLocksFindOut(t *testing.T) {
 	})
 }
 
-// TestRecordsBehindLaggingServer: the server of the next executor has not applied what the former one has recorded.
+// TestRecordsBehindLaggingServer: the server of the next executor has not applied what the former
+// one has recorded.
 func TestRecordsBehindLaggingServer(t *testing.T) {
 	for _, call := range []string{"open", "records", "forget", "remove"} {
 		in(t, func(t *testing.T, w *world) {
@@ -263,7 +270,8 @@ func TestRecordsBehindLaggingServer(t *testing.T) {
 			e := w.execute(a)
 			s, err := b.Session(t.Context())
 			require.NoError(t, err)
-			ledger, other := workflow.NewLedger(b.Client, path), &executor{t.Context(), framework.CheckOp("/", framework.AnyVersion), 1}
+			ledger, other := workflow.NewLedger(b.Client, path),
+				&executor{t.Context(), framework.CheckOp("/", framework.AnyVersion), 1}
 			catchUp, err := w.LagAsLeader(s.ID())
 			require.NoError(t, err)
 			var calls int
@@ -296,10 +304,11 @@ func TestStepsOfOneRunAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {
-				got, err := workflow.Step(t.Context(), e.opened, fmt.Sprint(i), func(context.Context, workflow.Key) (int, error) {
-					time.Sleep(time.Second)
-					return i, nil
-				})
+				got, err := workflow.Step(t.Context(), e.opened, fmt.Sprint(i),
+					func(context.Context, workflow.Key) (int, error) {
+						time.Sleep(time.Second)
+						return i, nil
+					})
 				require.NoError(t, err)
 				require.Equal(t, i, got)
 			})
@@ -342,7 +351,8 @@ func TestRetriesOfAStep(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(began), 3500*time.Millisecond, "half of 1, 2 and 4 seconds")
 		_, err = workflow.Step(t.Context(), e.opened, "b", fails(3, boom), workflow.WithRetry(3, time.Second))
 		require.ErrorIs(t, err, boom)
-		_, err = workflow.Step(t.Context(), e.opened, "c", fails(1, workflow.Permanent(boom)), workflow.WithRetry(3, time.Second))
+		_, err = workflow.Step(t.Context(), e.opened, "c", fails(1, workflow.Permanent(boom)),
+			workflow.WithRetry(3, time.Second))
 		require.ErrorIs(t, err, boom)
 		require.NoError(t, workflow.Permanent(nil))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -382,7 +392,8 @@ func TestResultsThatCannotBeRecorded(t *testing.T) {
 		twice := workflow.WithRetry(2, time.Second)
 		_, err := workflow.Step(t.Context(), e.opened, "nan", returns(&calls, math.NaN()), twice)
 		require.ErrorIs(t, err, workflow.ErrResult)
-		_, err = workflow.Step(t.Context(), e.opened, "large", returns(&calls, strings.Repeat("x", workflow.MaxResult)), twice)
+		_, err = workflow.Step(t.Context(), e.opened, "large", returns(&calls, strings.Repeat("x", workflow.MaxResult)),
+			twice)
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		require.ErrorContains(t, err, "store it elsewhere")
 		_, err = workflow.Step(t.Context(), e.opened, "one-way", returns(&calls, oneWay{}), twice)
@@ -390,7 +401,8 @@ func TestResultsThatCannotBeRecorded(t *testing.T) {
 		require.Equal(t, 3, calls, "another attempt would not help")
 		require.Empty(t, w.steps())
 		for i := range 4 {
-			_, err = workflow.Step(t.Context(), e.opened, fmt.Sprint(i), returns(&calls, strings.Repeat("x", workflow.MaxResult-2)))
+			_, err = workflow.Step(t.Context(), e.opened, fmt.Sprint(i),
+				returns(&calls, strings.Repeat("x", workflow.MaxResult-2)))
 			require.NoError(t, err)
 		}
 		_, err = workflow.Step(t.Context(), e.opened, "4", returns(&calls, 1))
@@ -473,7 +485,8 @@ func TestForeignAndNewerNodes(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
-		for _, name := range []string{"", "a/b", "a\x00", "a\nb", "\u202e", "\xff", strings.Repeat("x", workflow.MaxName+1), "\ufffd", ".", ".."} {
+		for _, name := range []string{"", "a/b", "a\x00", "a\nb", "\u202e", "\xff",
+			strings.Repeat("x", workflow.MaxName+1), "\ufffd", ".", ".."} {
 			err := e.opened.Do(t.Context(), name, nothing)
 			require.ErrorIs(t, err, workflow.ErrOption, "%q", name)
 			require.NotContains(t, err.Error(), "\u202e")
@@ -482,13 +495,16 @@ func TestBadArguments(t *testing.T) {
 			require.NoError(t, e.opened.Do(t.Context(), name, nothing))
 		}
 		for _, option := range []workflow.StepOption{
-			workflow.WithTimeout(0), workflow.WithRetry(0, time.Second), workflow.WithRetry(2, 0), workflow.WithRetry(2, time.Hour),
+			workflow.WithTimeout(0), workflow.WithRetry(0, time.Second), workflow.WithRetry(2, 0),
+			workflow.WithRetry(2, time.Hour),
 		} {
 			require.ErrorIs(t, e.opened.Do(t.Context(), "bad", nothing, option), workflow.ErrOption)
 		}
 		require.NoError(t, e.opened.Do(t.Context(), "none", nothing, nil))
-		for _, none := range []workflow.Recorder{nil, (*workflow.OpenLedger)(nil), (*workflow.Run)(nil), workflow.OpenLedger{}, &workflow.Run{}} {
-			_, err := workflow.Step(t.Context(), none, "a", func(context.Context, workflow.Key) (int, error) { return 0, nil })
+		for _, none := range []workflow.Recorder{nil, (*workflow.OpenLedger)(nil), (*workflow.Run)(nil),
+			workflow.OpenLedger{}, &workflow.Run{}} {
+			_, err := workflow.Step(t.Context(), none, "a",
+				func(context.Context, workflow.Key) (int, error) { return 0, nil })
 			require.ErrorIs(t, err, workflow.ErrOption)
 		}
 		_, err := workflow.Step[int](t.Context(), e.opened, "a", nil)
@@ -498,7 +514,8 @@ func TestBadArguments(t *testing.T) {
 			_, err = e.ledger.Open(t.Context(), none)
 			require.ErrorIs(t, err, workflow.ErrOption)
 		}
-		for _, bad := range []*workflow.Ledger{workflow.NewLedger(nil, path), workflow.NewLedger(e.Client, "x"), workflow.NewLedger(e.Client, "/")} {
+		for _, bad := range []*workflow.Ledger{workflow.NewLedger(nil, path), workflow.NewLedger(e.Client, "x"),
+			workflow.NewLedger(e.Client, "/")} {
 			_, err = bad.Open(t.Context(), e.lease)
 			require.Error(t, err)
 			_, err = bad.Records(t.Context())

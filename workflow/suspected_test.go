@@ -11,8 +11,10 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// TestARunThatCrashesItsProcessesLeavesOthers: one run crashes each process at once that executes it. The others need a minute for their first step, so that none of them is recorded as long as all
-// are executed beside it. Half of its losses later the suspected runs are executed one at a time, in a random order.
+// TestARunThatCrashesItsProcessesLeavesOthers: one run crashes each process at once that executes
+// it. The others need a minute for their first step, so that none of them is recorded as long as
+// all are executed beside it. Half of its losses later the suspected runs are executed one at a
+// time, in a random order.
 func TestARunThatCrashesItsProcessesLeavesOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const others = workflow.DefaultWorkers - 1
@@ -52,8 +54,9 @@ func TestARunThatCrashesItsProcessesLeavesOthers(t *testing.T) {
 	})
 }
 
-// TestSuspectedRunsAreExecutedOneAtATime: a process has died with three runs that may lose one executor. In the next one, each begins when the one before has recorded a step, and one that was cancelled meanwhile
-// does not begin.
+// TestSuspectedRunsAreExecutedOneAtATime: a process has died with three runs that may lose one
+// executor. In the next one, each begins when the one before has recorded a step, and one that was
+// cancelled meanwhile does not begin.
 func TestSuspectedRunsAreExecutedOneAtATime(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var calls doneLog

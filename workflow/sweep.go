@@ -25,8 +25,9 @@ type sweeper struct {
 	failedRetention time.Duration
 }
 
-// sweepUntilEnd sweeps until ctx ends: on average every tenth of the shorter retention time, or every ten minutes if that is shorter. Each pause is drawn at random, so that members
-// seldom sweep at once; of those that do, the lock <path>/sweeper lets one sweep.
+// sweepUntilEnd sweeps until ctx ends: on average every tenth of the shorter retention time, or
+// every ten minutes if that is shorter. Each pause is drawn at random, so that members seldom sweep
+// at once; of those that do, the lock <path>/sweeper lets one sweep.
 func (w *sweeper) sweepUntilEnd(ctx context.Context) error {
 	every := min(w.retention/10, w.failedRetention/10, 10*time.Minute)
 	for {
@@ -40,7 +41,8 @@ func (w *sweeper) sweepUntilEnd(ctx context.Context) error {
 			_ = lease.Release(ctx)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, locks.ErrNotAcquired) {
-			w.store.client.Logger().Warn("finished runs cannot be removed; this is tried again", "path", w.store.path, "error", err)
+			w.store.client.Logger().Warn("finished runs cannot be removed; this is tried again", "path",
+				w.store.path, "error", err)
 		}
 	}
 }
@@ -100,8 +102,10 @@ func (w *sweeper) sweepDir(ctx context.Context, s *framework.Session, ended ende
 // removedAtOnce is how many runs are removed at the same time.
 const removedAtOnce = 16
 
-// sweepEntries removes the runs of some entries that are due. It deletes the entries of these runs and of runs that have another entry or will have one.
-func (w *sweeper) sweepEntries(ctx context.Context, s *framework.Session, ended endedRuns, dir string, entries []string) error {
+// sweepEntries removes the runs of some entries that are due. It deletes the entries of these runs
+// and of runs that have another entry or will have one.
+func (w *sweeper) sweepEntries(ctx context.Context, s *framework.Session, ended endedRuns, dir string,
+	entries []string) error {
 	runs, err := w.readEntries(ctx, entries)
 	if err != nil {
 		return err
@@ -139,9 +143,11 @@ func (w *sweeper) sweepEntries(ctx context.Context, s *framework.Session, ended 
 	return group.Wait()
 }
 
-// leave returns nil for an error that concerns this node alone, so that the sweep goes on with others. The entry stays, and the next sweep tries again.
+// leave returns nil for an error that concerns this node alone, so that the sweep goes on with
+// others. The entry stays, and the next sweep tries again.
 func (w *sweeper) leave(path string, err error) error {
-	if !errors.Is(err, framework.ErrNotEmpty) && !errors.Is(err, framework.ErrNoAuth) && !errors.Is(err, framework.ErrTooLarge) {
+	if !errors.Is(err, framework.ErrNotEmpty) && !errors.Is(err, framework.ErrNoAuth) &&
+		!errors.Is(err, framework.ErrTooLarge) {
 		return err
 	}
 	w.store.client.Logger().Warn("a finished run cannot be removed; this is tried again", "path", path, "error", err)
@@ -182,7 +188,8 @@ func (w *sweeper) readEntries(ctx context.Context, entries []string) ([]endedRun
 	return runs, err
 }
 
-// existingParents returns the parents of the runs that exist. Such a parent may call Child again, and needs the child's outcome.
+// existingParents returns the parents of the runs that exist. Such a parent may call Child again,
+// and needs the child's outcome.
 func (w *sweeper) existingParents(ctx context.Context, runs []endedRun) (map[parentRun]bool, error) {
 	exists := map[parentRun]bool{}
 	var parents []parentRun
@@ -198,14 +205,17 @@ func (w *sweeper) existingParents(ctx context.Context, runs []endedRun) (map[par
 	for i, n := range nodes {
 		parent, wrong := parseRun(paths[i], n.Data)
 		isOther := n.Err == nil && wrong == nil && parent.UUID != parents[i].UUID
-		exists[parents[i]] = !errors.Is(n.Err, framework.ErrNoNode) && !errors.Is(wrong, ErrNoRun) && !isOther // a parent that cannot be read exists
+		// a parent that cannot be read exists
+		exists[parents[i]] = !errors.Is(n.Err, framework.ErrNoNode) && !errors.Is(wrong, ErrNoRun) && !isOther
 	}
 	return exists, err
 }
 
-// remove deletes a finished run that has not changed since it was read, in one transaction. So a Retry comes before it and makes it fail, or finds no run: a run does not go on without
-// its records. A run with more than deletedAtOnce nodes needs several transactions, the latest nodes first: a Retry between these goes on at the
-// first step whose record is gone. A *framework.TxError says that the servers refuse one of the guards.
+// remove deletes a finished run that has not changed since it was read, in one transaction. So a
+// Retry comes before it and makes it fail, or finds no run: a run does not go on without its
+// records. A run with more than deletedAtOnce nodes needs several transactions, the latest nodes
+// first: a Retry between these goes on at the first step whose record is gone. A *framework.TxError
+// says that the servers refuse one of the guards.
 func (st *runStore) remove(ctx context.Context, s *framework.Session, r storedRun, guards ...framework.Op) error {
 	children, err := st.children(ctx, s, r.node)
 	if err != nil {
@@ -237,7 +247,8 @@ func (st *runStore) remove(ctx context.Context, s *framework.Session, r storedRu
 	}
 }
 
-// removalOps are the operations that delete the node of a run, or put what stays of the run into its place.
+// removalOps are the operations that delete the node of a run, or put what stays of the run into
+// its place.
 func (st *runStore) removalOps(ctx context.Context, s *framework.Session, r storedRun) ([]framework.Op, error) {
 	now, err := st.now(ctx, s)
 	if err != nil {
@@ -250,7 +261,8 @@ func (st *runStore) removalOps(ctx context.Context, s *framework.Session, r stor
 	}
 	data, err := encodeRecord(former)
 	entry := fmt.Sprintf("%s/%s/%s,%d", st.keptDir(), until.UTC().Format(minuteForm), r.id, r.stat.Version)
-	return []framework.Op{framework.SetOp(r.node, data, r.stat.Version), framework.CreateOp(entry, nil, framework.Persistent)}, err
+	return []framework.Op{framework.SetOp(r.node, data, r.stat.Version),
+		framework.CreateOp(entry, nil, framework.Persistent)}, err
 }
 
 // sweepKept deletes what has stayed of removed runs once their ids are kept no longer.

@@ -38,11 +38,14 @@ func (t telemetry) traceContext(ctx context.Context) map[string]string {
 	return carrier
 }
 
-// startExecution begins the span of one call of a run's function, which links to the span of Start. The function that it returns ends the span.
-func (t telemetry) startExecution(ctx context.Context, path, kind string, starter map[string]string, token int64) (context.Context, func(outcome string, err error)) {
+// startExecution begins the span of one call of a run's function, which links to the span of Start.
+// The function that it returns ends the span.
+func (t telemetry) startExecution(ctx context.Context, path, kind string, starter map[string]string,
+	token int64) (context.Context, func(outcome string, err error)) {
 	began, name := time.Now(), attribute.String(metrics.WorkflowKind, kind)
 	var links []trace.Link
-	if started := trace.SpanContextFromContext(t.propagators.Extract(context.Background(), propagation.MapCarrier(starter))); started.IsValid() {
+	if started := trace.SpanContextFromContext(t.propagators.Extract(context.Background(),
+		propagation.MapCarrier(starter))); started.IsValid() {
 		links = append(links, trace.Link{SpanContext: started})
 	}
 	ctx, span := t.tracer.Start(ctx, "lockstep.workflow.run", trace.WithLinks(links...),
@@ -58,11 +61,13 @@ func (t telemetry) startExecution(ctx context.Context, path, kind string, starte
 	}
 }
 
-// startStep begins the span of a step that is run, with all its attempts and its record. The function that it returns ends the span.
+// startStep begins the span of a step that is run, with all its attempts and its record. The
+// function that it returns ends the span.
 func (t telemetry) startStep(ctx context.Context, path, step string, token int64) (context.Context, func(error)) {
 	began := time.Now()
 	ctx, span := t.tracer.Start(ctx, "lockstep.workflow.step",
-		trace.WithAttributes(attribute.String("lockstep.path", path), attribute.String("lockstep.workflow.step", step), attribute.Int64("lockstep.token", token)))
+		trace.WithAttributes(attribute.String("lockstep.path", path), attribute.String("lockstep.workflow.step", step),
+			attribute.Int64("lockstep.token", token)))
 	return ctx, func(err error) {
 		outcome := "recorded"
 		switch {

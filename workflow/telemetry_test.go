@@ -17,13 +17,16 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// TestSpansOfARun: each call of the function links to who has started the run, and the steps are below it.
+// TestSpansOfARun: each call of the function links to who has started the run, and the steps are
+// below it.
 func TestSpansOfARun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recorder, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-		m := w.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}, framework.WithTracerProvider(provider),
-			framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))), framework.WithPropagators(propagation.TraceContext{}))
+		m := w.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second},
+			framework.WithTracerProvider(provider),
+			framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
+			framework.WithPropagators(propagation.TraceContext{}))
 		flows := workflow.New(m.Client, runsPath)
 		f := &worker{m, flows, t, func() {}, func() {}, make(chan error, 1)}
 		calls := 0

@@ -13,9 +13,11 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Sleep returns nil when d has passed since the first call of the sleep with this name, and ErrWaiting before that: return ErrWaiting from the run's function. Then the run waits on
-// the servers, without an executor, and its function is called again when the time is over. Times are by the ensemble's clock, and are rounded up to a second. In a function of Parallel, Sleep
-// itself waits as long as another function works.
+// Sleep returns nil when d has passed since the first call of the sleep with this name, and
+// ErrWaiting before that: return ErrWaiting from the run's function. Then the run waits on the
+// servers, without an executor, and its function is called again when the time is over. Times are
+// by the ensemble's clock, and are rounded up to a second. In a function of Parallel, Sleep itself
+// waits as long as another function works.
 //
 // A second Sleep of the same name in one call of the function returns ErrRepeated.
 func (r *Run) Sleep(ctx context.Context, name string, d time.Duration) error {
@@ -42,7 +44,8 @@ func (r *Run) timerNode(name string) string { return znode.Join(r.ledger.path, t
 
 func (r *Run) signalNode(name string) string { return znode.Join(r.ledger.path, signalPrefix+name) }
 
-// runTimer begins a timer, or reads when the timer of this name is over that has begun before, and reports whether it is over.
+// runTimer begins a timer, or reads when the timer of this name is over that has begun before, and
+// reports whether it is over.
 func (r *Run) runTimer(ctx context.Context, name string, d time.Duration) (over bool, until time.Time, err error) {
 	until, begun, err := r.state.useTimer(name)
 	if err != nil {
@@ -71,7 +74,8 @@ func (r *Run) isOver(ctx context.Context, until time.Time) (over bool, err error
 }
 
 // beginTimer makes a timer's node, or finds the one of an earlier try.
-func (r *Run) beginTimer(ctx context.Context, s *framework.Session, name string, d time.Duration) (until time.Time, err error) {
+func (r *Run) beginTimer(ctx context.Context, s *framework.Session, name string,
+	d time.Duration) (until time.Time, err error) {
 	data, err := encodeRecord(timerRecord{Millis: d.Milliseconds()})
 	if err != nil {
 		return until, err
@@ -89,13 +93,17 @@ func (r *Run) beginTimer(ctx context.Context, s *framework.Session, name string,
 	return timer.until(stat), err
 }
 
-// Await returns the data of a signal that was sent to the run with Workflows.Signal. Before the signal has come, Await returns ErrWaiting: return that from the run's function. Then
-// the run waits on the servers, without an executor. In a function of Parallel, Await itself waits as long as another function works. If timeout is not 0 and the signal has not come within this time since the first call, Await returns
-// ErrTimeout, then and each time the function is called again; Signal refuses a signal that comes later. ErrTimeout is marked as Permanent: a function that returns it ends its run
-// as failed. Workflows.Retry from the signal's name waits again.
+// Await returns the data of a signal that was sent to the run with Workflows.Signal. Before the
+// signal has come, Await returns ErrWaiting: return that from the run's function. Then the run
+// waits on the servers, without an executor. In a function of Parallel, Await itself waits as long
+// as another function works. If timeout is not 0 and the signal has not come within this time since
+// the first call, Await returns ErrTimeout, then and each time the function is called again; Signal
+// refuses a signal that comes later. ErrTimeout is marked as Permanent: a function that returns it
+// ends its run as failed. Workflows.Retry from the signal's name waits again.
 //
-// Each signal of a run needs its own name, different from those of its sleeps. A second Await of the same name with a timeout, in one call of the function, returns ErrRepeated if
-// the signal has not come. If the data does not decode into T, Await returns ErrResult.
+// Each signal of a run needs its own name, different from those of its sleeps. A second Await of
+// the same name with a timeout, in one call of the function, returns ErrRepeated if the signal has
+// not come. If the data does not decode into T, Await returns ErrResult.
 func Await[T any](ctx context.Context, run *Run, signal string, timeout time.Duration) (T, error) {
 	var data, none T
 	if run == nil || run.stepRecorder == nil {
@@ -166,7 +174,8 @@ func (r *Run) findSignal(ctx context.Context, name string) (signal signalRecord,
 	return signal, err == nil, ignoreNoNode(err)
 }
 
-// settleSignal makes the node which says that a signal has timed out. If the signal comes first, it returns the signal.
+// settleSignal makes the node which says that a signal has timed out. If the signal comes first, it
+// returns the signal.
 func (r *Run) settleSignal(ctx context.Context, name string) (signal signalRecord, err error) {
 	node := r.signalNode(name)
 	timedOut, err := encodeRecord(signalRecord{TimedOut: true})
@@ -174,7 +183,8 @@ func (r *Run) settleSignal(ctx context.Context, name string) (signal signalRecor
 		return signal, err
 	}
 	err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error {
-		_, err := s.Multi(ctx, append(guardsOf(r.executor), framework.CreateOp(node, timedOut, framework.Persistent))...)
+		_, err := s.Multi(ctx, append(guardsOf(r.executor),
+			framework.CreateOp(node, timedOut, framework.Persistent))...)
 		if err != nil && (isGuardRefusal(r.executor, err) || !errors.Is(err, framework.ErrNodeExists)) {
 			return err
 		}
@@ -190,15 +200,21 @@ func (r *Run) settleSignal(ctx context.Context, name string) (signal signalRecor
 	return signal, err
 }
 
-// Child starts a run as a child of this run and returns the child's result, which is recorded as that of the step with this name. The child's id is the run's id, a dot and the
-// name. Until the child has finished, Child returns ErrWaiting: return that from the run's function. Then the run waits on the servers, without an executor. In a function of
-// Parallel, Child itself waits as long as another function works.
+// Child starts a run as a child of this run and returns the child's result, which is recorded as
+// that of the step with this name. The child's id is the run's id, a dot and the name. Until the
+// child has finished, Child returns ErrWaiting: return that from the run's function. Then the run
+// waits on the servers, without an executor. In a function of Parallel, Child itself waits as long
+// as another function works.
 //
-// If the child has failed, Child returns ErrFailed. If it was cancelled, Child returns ErrCancelled. Both are marked as Permanent: a function that returns one of them ends its run
-// as failed. To go on after that, retry the child, and then this run. A child stays as long as its parent. Cancelling a run does not cancel its children.
+// If the child has failed, Child returns ErrFailed. If it was cancelled, Child returns
+// ErrCancelled. Both are marked as Permanent: a function that returns one of them ends its run as
+// failed. To go on after that, retry the child, and then this run. A child stays as long as its
+// parent. Cancelling a run does not cancel its children.
 //
-// The first call starts the child with its kind and input; the child keeps the input, also if a later release calls Child with another one. If the child has another kind or parent, the error
-// wraps ErrIDInUse. If a former run of this id has left a child of this name, that is removed once it has finished, and the run waits until then: cancel it to go on.
+// The first call starts the child with its kind and input; the child keeps the input, also if a
+// later release calls Child with another one. If the child has another kind or parent, the error
+// wraps ErrIDInUse. If a former run of this id has left a child of this name, that is removed once
+// it has finished, and the run waits until then: cancel it to go on.
 //
 // If no member knows the kind, Child returns ErrUnknownKind, and there is no child.
 func Child[O any](ctx context.Context, run *Run, name, kind string, input any) (O, error) {
@@ -219,7 +235,8 @@ func Child[O any](ctx context.Context, run *Run, name, kind string, input any) (
 		return none, err
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
-		return none, failure.Wrap("child", run.ledger.stepNode(name), fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(raw), result, err))
+		return none, failure.Wrap("child", run.ledger.stepNode(name),
+			fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(raw), result, err))
 	}
 	return result, nil
 }
@@ -244,7 +261,8 @@ func (r *Run) childResult(ctx context.Context, name, kind string, input any) (js
 			}
 			continue
 		}
-		record := runRecord{Workflow: kind, Input: data, Parent: &parentRun{r.ID(), r.UUID()}, Trace: store.tel.traceContext(ctx)}.begin()
+		record := runRecord{Workflow: kind, Input: data, Parent: &parentRun{r.ID(), r.UUID()},
+			Trace: store.tel.traceContext(ctx)}.begin()
 		var child storedRun
 		err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) (err error) {
 			child, err = store.findOrStartChild(ctx, s, id, record, guardsOf(r.executor))
@@ -262,9 +280,11 @@ func (r *Run) childResult(ctx context.Context, name, kind string, input any) (js
 	}
 }
 
-// findOrStartChild reads a child, or starts it with record if it is missing. It reads without a sync: the executor has read its run behind one, and with an older state
-// of the child the run does not wait. The child keeps its input: another release may have another one.
-func (st *runStore) findOrStartChild(ctx context.Context, s *framework.Session, id string, record runRecord, guards []framework.Op) (child storedRun, err error) {
+// findOrStartChild reads a child, or starts it with record if it is missing. It reads without a
+// sync: the executor has read its run behind one, and with an older state of the child the run does
+// not wait. The child keeps its input: another release may have another one.
+func (st *runStore) findOrStartChild(ctx context.Context, s *framework.Session, id string, record runRecord,
+	guards []framework.Op) (child storedRun, err error) {
 	child, err = st.readWithoutSync(ctx, s, id)
 	if errors.Is(err, ErrNoRun) {
 		if err = st.checkKnown(ctx, s, record.Workflow); err == nil {
@@ -278,7 +298,8 @@ func (st *runStore) findOrStartChild(ctx context.Context, s *framework.Session, 
 		return child, fmt.Errorf("%w: run %q was not started by the same parent run", ErrIDInUse, id)
 	case child.Parent.UUID == record.Parent.UUID && child.Workflow != record.Workflow:
 		return child, fmt.Errorf("%w: run %q is a %s, not a %s", ErrIDInUse, id, child.Workflow, record.Workflow)
-	case child.Parent.UUID == record.Parent.UUID || !child.State.IsFinished(): // one of a former run with the parent's id keeps its name until it has finished
+	case child.Parent.UUID == record.Parent.UUID || !child.State.IsFinished():
+		// one of a former run with the parent's id keeps its name until it has finished
 		return child, nil
 	}
 	if err := st.remove(ctx, s, child, guards...); err != nil {
@@ -298,14 +319,16 @@ func (r storedRun) outcome() error {
 	return nil
 }
 
-// lookAfter is how long a function of Parallel waits before it watches the signal or the child that it waits for. Most often no other function works any more by then, and the run
-// waits on the servers.
+// lookAfter is how long a function of Parallel waits before it watches the signal or the child that
+// it waits for. Most often no other function works any more by then, and the run waits on the
+// servers.
 const lookAfter = time.Second
 
 // errTimeOver is the cause with which a wait's context ends at the wait's time.
 var errTimeOver = errors.New("the time of the wait is over")
 
-// wait returns nil when what the run waits for may have come: look again. It returns ErrWaiting, and notes the wait, when no other function of Parallel works any more, or if ctx is not from one.
+// wait returns nil when what the run waits for may have come: look again. It returns ErrWaiting,
+// and notes the wait, when no other function of Parallel works any more, or if ctx is not from one.
 func (r *Run) wait(ctx context.Context, w runWait) error {
 	resume, ok := r.branches.wait(ctx)
 	if resume != nil {
@@ -331,7 +354,8 @@ func (r *Run) wait(ctx context.Context, w runWait) error {
 	return err
 }
 
-// waitInProcess returns nil when the time of a wait is over, or its signal or the end of its child has come.
+// waitInProcess returns nil when the time of a wait is over, or its signal or the end of its child
+// has come.
 func (r *Run) waitInProcess(ctx context.Context, w runWait) error {
 	if w.Until > 0 {
 		var left time.Duration
@@ -353,7 +377,8 @@ func (r *Run) waitInProcess(ctx context.Context, w runWait) error {
 	case w.Signal == "" && w.Child == "":
 		<-ctx.Done()
 	default:
-		err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error { return r.watchFor(ctx, s, w) })
+		err = r.ledger.onSession(ctx, r.executor,
+			func(ctx context.Context, s *framework.Session) error { return r.watchFor(ctx, s, w) })
 	}
 	if errors.Is(context.Cause(ctx), errTimeOver) {
 		return nil
@@ -374,7 +399,8 @@ func (r *Run) watchFor(ctx context.Context, s *framework.Session, w runWait) err
 	}
 }
 
-// watch watches the node of a signal or a child. It returns no watch if the signal has come, or the child has ended or is gone.
+// watch watches the node of a signal or a child. It returns no watch if the signal has come, or the
+// child has ended or is gone.
 func (r *Run) watch(ctx context.Context, s *framework.Session, w runWait) (*framework.Watch, error) {
 	if w.Signal != "" {
 		_, changed, err := s.WatchExists(ctx, r.signalNode(w.Signal))

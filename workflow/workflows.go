@@ -15,8 +15,9 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// Workflows starts and executes runs: functions in steps that go on at the first unfinished step when their executor has died. Its methods are safe for concurrent
-// use. Close it when it is no longer needed.
+// Workflows starts and executes runs: functions in steps that go on at the first unfinished step
+// when their executor has died. Its methods are safe for concurrent use. Close it when it is no
+// longer needed.
 type Workflows struct {
 	store *runStore
 	cfg   options
@@ -43,8 +44,10 @@ const (
 	DefaultGrace           = queue.DefaultGrace
 )
 
-// WithRetention sets how long runs that are Done or Cancelled are kept: at least one minute, by default 24 h. Some time after that a member in Work removes them, and their ids may be
-// used again. A child run stays as long as its parent, if that is longer. Give all members the same value.
+// WithRetention sets how long runs that are Done or Cancelled are kept: at least one minute, by
+// default 24 h. Some time after that a member in Work removes them, and their ids may be used
+// again. A child run stays as long as its parent, if that is longer. Give all members the same
+// value.
 func WithRetention(d time.Duration) Option {
 	return func(o *options) error {
 		if d < time.Minute {
@@ -55,8 +58,8 @@ func WithRetention(d time.Duration) Option {
 	}
 }
 
-// WithFailedRetention sets how long runs that have Failed are kept, so that an operator can look at them and retry them: at least one minute, by default 14 days. Otherwise it is as
-// WithRetention.
+// WithFailedRetention sets how long runs that have Failed are kept, so that an operator can look at
+// them and retry them: at least one minute, by default 14 days. Otherwise it is as WithRetention.
 func WithFailedRetention(d time.Duration) Option {
 	return func(o *options) error {
 		if d < time.Minute {
@@ -67,8 +70,9 @@ func WithFailedRetention(d time.Duration) Option {
 	}
 }
 
-// WithGrace sets how long functions may continue after the context of Work has ended. Then their contexts end, and other members go on with the runs once the functions have returned.
-// 0 ends the contexts at once. Default 30 s.
+// WithGrace sets how long functions may continue after the context of Work has ended. Then their
+// contexts end, and other members go on with the runs once the functions have returned. 0 ends the
+// contexts at once. Default 30 s.
 func WithGrace(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 0 {
@@ -79,12 +83,14 @@ func WithGrace(d time.Duration) Option {
 	}
 }
 
-// New returns the workflows at path. It sends no request. If an argument or an option is invalid, every call returns an error that says so.
+// New returns the workflows at path. It sends no request. If an argument or an option is invalid,
+// every call returns an error that says so.
 func New(client *framework.Client, path string, opts ...Option) *Workflows {
 	w := &Workflows{kinds: map[string]Kind{}}
 	w.store = newRunStore(client, path, w.isRegistered)
 	var err error
-	w.cfg, err = recipe.ApplyOptions(options{retention: DefaultRetention, failedRetention: DefaultFailedRetention, grace: DefaultGrace}, opts)
+	w.cfg, err = recipe.ApplyOptions(options{retention: DefaultRetention, failedRetention: DefaultFailedRetention,
+		grace: DefaultGrace}, opts)
 	if w.err = recipe.CheckClientAndPath(client, path, "workflows"); w.err == nil {
 		w.err = err
 	}
@@ -100,8 +106,8 @@ func (w *Workflows) Path() string { return w.store.path }
 // Err returns the error of New's arguments, which every call returns, or nil.
 func (w *Workflows) Err() error { return w.err }
 
-// Register adds kinds of runs that this process executes in Work, which must not have begun. A name that is registered twice is an error. After an error none of the kinds is
-// registered.
+// Register adds kinds of runs that this process executes in Work, which must not have begun. A name
+// that is registered twice is an error. After an error none of the kinds is registered.
 func (w *Workflows) Register(kinds ...Kind) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,13 +136,15 @@ func (w *Workflows) Register(kinds ...Kind) error {
 	return nil
 }
 
-// Start starts a run of a kind, with an input that is stored as JSON. It returns once the servers have the run, stored in one transaction with the item that a member
-// takes. If Start has made a run with this id, kind and input before, in any state, Start does nothing. A run is removed after its
-// retention: from then on Start starts a run with the id again, unless the former one was started with WithKeptID. If a run with this id and another kind or input exists, or a child run
+// Start starts a run of a kind, with an input that is stored as JSON. It returns once the servers
+// have the run, stored in one transaction with the item that a member takes. If Start has made a
+// run with this id, kind and input before, in any state, Start does nothing. A run is removed after
+// its retention: from then on Start starts a run with the id again, unless the former one was
+// started with WithKeptID. If a run with this id and another kind or input exists, or a child run
 // with this id, it returns ErrIDInUse.
 //
-// Other errors wrap ErrUnknownKind, framework.ErrTooLarge for an input of more than MaxResult bytes, ErrResult, ErrOption, or the end of ctx: then the run
-// may exist; call Start again.
+// Other errors wrap ErrUnknownKind, framework.ErrTooLarge for an input of more than MaxResult
+// bytes, ErrResult, ErrOption, or the end of ctx: then the run may exist; call Start again.
 func (w *Workflows) Start(ctx context.Context, kind, id string, input any, opts ...StartOption) error {
 	data, err := encodeValue("input", input, MaxResult)
 	cfg, wrong := recipe.ApplyOptions(startOptions{}, opts)
@@ -149,7 +157,8 @@ func (w *Workflows) Start(ctx context.Context, kind, id string, input any, opts 
 		}
 	}
 	if err = w.argumentErrorOr(err); err == nil {
-		record := runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx), Keep: cfg.keep.Milliseconds()}
+		record := runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx),
+			Keep: cfg.keep.Milliseconds()}
 		_, err = w.store.start(ctx, id, record, cfg.with...)
 		if errors.Is(err, queue.ErrOption) { // an operation with a bad path
 			err = fmt.Errorf("%w: %w", ErrOption, err)
@@ -166,9 +175,11 @@ type startOptions struct {
 	keep time.Duration
 }
 
-// WithKeptID keeps the run's id for d after the run's end, at least a minute and at most five years: the run is removed as others are, but until then Start with the same kind, id and input
-// does nothing, and with another kind or input it returns ErrIDInUse. A node of about 200 bytes stays for that. Use it if a caller may repeat Start after the retention, as a job
-// of a scheduler does after a pause.
+// WithKeptID keeps the run's id for d after the run's end, at least a minute and at most five
+// years: the run is removed as others are, but until then Start with the same kind, id and input
+// does nothing, and with another kind or input it returns ErrIDInUse. A node of about 200 bytes
+// stays for that. Use it if a caller may repeat Start after the retention, as a job of a scheduler
+// does after a pause.
 func WithKeptID(d time.Duration) StartOption {
 	return func(o *startOptions) error {
 		if d < time.Minute || d > maxWait {
@@ -179,12 +190,15 @@ func WithKeptID(d time.Duration) StartOption {
 	}
 }
 
-// WithOps starts the run together with the caller's own operations, in one transaction: all of it happens, or no part. If the servers refuse one of them, Start returns
-// ErrRefused. They must not touch the nodes of the Workflows.
+// WithOps starts the run together with the caller's own operations, in one transaction: all of it
+// happens, or no part. If the servers refuse one of them, Start returns ErrRefused. They must not
+// touch the nodes of the Workflows.
 //
-// If Start returns nil, this call has started the run and done the operations, once: after a lost reply or a lost session it reads first what was done. If a run with this id
-// exists already, in any state, Start returns ErrIDInUse, also for the same kind and input, since the operations were not done by this call. So after the end of ctx, which leaves the
-// outcome open, ErrIDInUse from the next call means that the former one was done, if the id is not used by others.
+// If Start returns nil, this call has started the run and done the operations, once: after a lost
+// reply or a lost session it reads first what was done. If a run with this id exists already, in
+// any state, Start returns ErrIDInUse, also for the same kind and input, since the operations were
+// not done by this call. So after the end of ctx, which leaves the outcome open, ErrIDInUse from
+// the next call means that the former one was done, if the id is not used by others.
 func WithOps(ops ...framework.Op) StartOption {
 	return func(o *startOptions) error {
 		o.with = append(o.with, ops...)
@@ -216,11 +230,15 @@ func ofRun(id string, err error) error {
 	return fmt.Errorf("run %q: %w", id, err)
 }
 
-// Signal gives a run a signal with data, stored as JSON of at most MaxSignal bytes. The run's Await returns the data, also if it is called later. A signal is given once: with the
-// same data again Signal does nothing, with other data, or after Await has timed out, it returns ErrSignalled. For a finished run without this signal it returns ErrFinished.
+// Signal gives a run a signal with data, stored as JSON of at most MaxSignal bytes. The run's Await
+// returns the data, also if it is called later. A signal is given once: with the same data again
+// Signal does nothing, with other data, or after Await has timed out, it returns ErrSignalled. For
+// a finished run without this signal it returns ErrFinished.
 //
-// After a lost reply or a lost session Signal reads what was done: nil says that the run has the signal, also if the run has finished meanwhile. If the run was removed before
-// that, the error wraps framework.ErrOutcomeUnknown. After the end of ctx the run may have the signal; call Signal again.
+// After a lost reply or a lost session Signal reads what was done: nil says that the run has the
+// signal, also if the run has finished meanwhile. If the run was removed before that, the error
+// wraps framework.ErrOutcomeUnknown. After the end of ctx the run may have the signal; call Signal
+// again.
 func (w *Workflows) Signal(ctx context.Context, id, signal string, data any) error {
 	encoded, err := encodeValue("signal", data, MaxSignal)
 	for _, of := range []string{id, signal} {
@@ -234,12 +252,16 @@ func (w *Workflows) Signal(ctx context.Context, id, signal string, data any) err
 	return failure.Wrap("signal", w.Path(), err)
 }
 
-// Cancel ends a run, and stores the reason. The context of its function ends soon, with the cause ErrCancelled. A step that is under way may have its effect, but no
-// record. Cancel does nothing if the run is Cancelled, and returns ErrFinished if it is Done or Failed. It does not cancel child runs.
+// Cancel ends a run, and stores the reason. The context of its function ends soon, with the cause
+// ErrCancelled. A step that is under way may have its effect, but no record. Cancel does nothing if
+// the run is Cancelled, and returns ErrFinished if it is Done or Failed. It does not cancel child
+// runs.
 //
-// After a lost reply or a lost session Cancel reads what was done: the record keeps the UUIDs of the latest four requests to cancel or retry the run. So Cancel does not
-// cancel a run again that another caller has retried since. If four other requests have come since, or the run was removed, the error wraps framework.ErrOutcomeUnknown. After
-// the end of ctx the run may be cancelled: Inspect shows it.
+// After a lost reply or a lost session Cancel reads what was done: the record keeps the UUIDs of
+// the latest four requests to cancel or retry the run. So Cancel does not cancel a run again that
+// another caller has retried since. If four other requests have come since, or the run was removed,
+// the error wraps framework.ErrOutcomeUnknown. After the end of ctx the run may be cancelled:
+// Inspect shows it.
 func (w *Workflows) Cancel(ctx context.Context, id, reason string) error {
 	err := w.argumentErrorOr(checkName(id))
 	if err == nil {
@@ -248,13 +270,17 @@ func (w *Workflows) Cancel(ctx context.Context, id, reason string) error {
 	return failure.Wrap("cancel", w.Path(), err)
 }
 
-// Retry makes a Failed or Cancelled run Active again, with all its attempts. For a run that waits after a failed attempt it ends the pause. If from is not "", it names a step, a sleep or
-// the signal of a wait with a timeout. Retry deletes this record and all records that were made later, also those of parallel branches; members run these steps
-// again, with the same keys. Signals that have come stay. Child runs stay as they are: to run a child again, retry the child first. If the run has no such record, Retry returns
-// ErrOption. For a run that is Done, from must be given, or Retry returns ErrFinished. For any other run it returns ErrUnfinished.
+// Retry makes a Failed or Cancelled run Active again, with all its attempts. For a run that waits
+// after a failed attempt it ends the pause. If from is not "", it names a step, a sleep or the
+// signal of a wait with a timeout. Retry deletes this record and all records that were made later,
+// also those of parallel branches; members run these steps again, with the same keys. Signals that
+// have come stay. Child runs stay as they are: to run a child again, retry the child first. If the
+// run has no such record, Retry returns ErrOption. For a run that is Done, from must be given, or
+// Retry returns ErrFinished. For any other run it returns ErrUnfinished.
 //
-// Retry takes effect at most once, also if a reply or a session is lost and the run has finished before it is read again; see Cancel. The error wraps
-// framework.ErrOutcomeUnknown in the same cases. After the end of ctx the run may have been retried: Inspect shows it.
+// Retry takes effect at most once, also if a reply or a session is lost and the run has finished
+// before it is read again; see Cancel. The error wraps framework.ErrOutcomeUnknown in the same
+// cases. After the end of ctx the run may have been retried: Inspect shows it.
 func (w *Workflows) Retry(ctx context.Context, id, from string) error {
 	err := w.argumentErrorOr(checkName(id))
 	if err == nil && from != "" {
@@ -266,8 +292,10 @@ func (w *Workflows) Retry(ctx context.Context, id, from string) error {
 	return failure.Wrap("retry", w.Path(), err)
 }
 
-// Work executes runs of the registered kinds, and removes finished runs after the retention time, until ctx ends. Then it takes no more runs. It returns nil if all
-// functions have returned within the grace (WithGrace), and else an error that wraps queue.ErrUnfinished. A lasting error, such as framework.ErrNoAuth, ends it too.
+// Work executes runs of the registered kinds, and removes finished runs after the retention time,
+// until ctx ends. Then it takes no more runs. It returns nil if all functions have returned within
+// the grace (WithGrace), and else an error that wraps queue.ErrUnfinished. A lasting error, such as
+// framework.ErrNoAuth, ends it too.
 func (w *Workflows) Work(ctx context.Context) error {
 	w.mu.Lock()
 	kinds := slices.Collect(maps.Values(w.kinds))
@@ -298,7 +326,8 @@ func (w *Workflows) Work(ctx context.Context) error {
 	return failure.Wrap("work", w.Path(), errors.Join(errs...))
 }
 
-// Close closes the queues that Start, Signal and Work have used, at the same time; see queue.Queue.Close. Call it after Work has returned.
+// Close closes the queues that Start, Signal and Work have used, at the same time; see
+// queue.Queue.Close. Call it after Work has returned.
 func (w *Workflows) Close(ctx context.Context) error {
 	return failure.Wrap("close", w.Path(), w.store.close(ctx))
 }

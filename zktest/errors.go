@@ -19,6 +19,6 @@ var ErrRefused = errors.New("zktest: connection refused")
 // ErrReset is returned by reads and writes on a connection that was reset.
 var ErrReset = errors.New("zktest: connection reset by peer")
 
-// ErrSessionTooLarge is returned by Server.Err after a session ended that had too many ephemeral nodes: the servers of an ensemble
-// could not have closed it.
+// ErrSessionTooLarge is returned by Server.Err after a session ended that had too many ephemeral
+// nodes: the servers of an ensemble could not have closed it.
 var ErrSessionTooLarge = zkserver.ErrSessionTooLarge

@@ -219,7 +219,8 @@ func TestAnOrderOutlivesItsWorkers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble's time: no call waits for ever
 		defer cancel()
 		zk := zktest.Start(t)
-		shop, tired, fresh := zk.Member(t, "shop", framework.Config{}), zk.Member(t, "tired", framework.Config{}), zk.Member(t, "fresh", framework.Config{})
+		shop, tired, fresh := zk.Member(t, "shop", framework.Config{}), zk.Member(t, "tired", framework.Config{}),
+			zk.Member(t, "fresh", framework.Config{})
 		orders := func(m *zktest.Member) *queue.Queue[string] {
 			return queue.New(m.Client, "/orders", queue.JSON[string]())
 		}

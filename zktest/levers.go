@@ -10,8 +10,8 @@ import (
 // Op is the operation of a request. Its String is the operation's name.
 type Op = wire.Op
 
-// The operations that tests match most. Match.Func and Requests see all operations; compare the String of the others, for
-// example "setACL".
+// The operations that tests match most. Match.Func and Requests see all operations; compare the
+// String of the others, for example "setACL".
 const (
 	OpCreate          = wire.OpCreate
 	OpCreate2         = wire.OpCreate2
@@ -93,15 +93,18 @@ func (s *Server) Expire(session int64) error { return s.core.Expire(session) }
 // does. Lag returns an error when the session has no connection.
 func (s *Server) Lag(session int64) (catchUp func(), err error) { return s.core.Lag(session) }
 
-// LagAsLeader is Lag for a session whose server is the leader. Followers may have applied and acknowledged transactions that the leader has not applied yet. A sync
-// does not bring it up to date, since a leader answers that from its own state (ZOOKEEPER-1675). A transaction does.
+// LagAsLeader is Lag for a session whose server is the leader. Followers may have applied and
+// acknowledged transactions that the leader has not applied yet. A sync does not bring it up to
+// date, since a leader answers that from its own state (ZOOKEEPER-1675). A transaction does.
 func (s *Server) LagAsLeader(session int64) (catchUp func(), err error) {
 	return s.core.LagAsLeader(session)
 }
 
-// Follower returns a lever of the follower that serves a session's connection now, on a server WithFollowers: it holds the follower's messages to
-// the leader, or the leader's to it, or both, until it is called again. The follower goes on answering pings, until a request of the session waits, while the
-// leader may end the session: a client that takes such answers for a proof of life is mistaken. Follower returns an error when the session has no connection.
+// Follower returns a lever of the follower that serves a session's connection now, on a server
+// WithFollowers: it holds the follower's messages to the leader, or the leader's to it, or both,
+// until it is called again. The follower goes on answering pings, until a request of the session
+// waits, while the leader may end the session: a client that takes such answers for a proof of life
+// is mistaken. Follower returns an error when the session has no connection.
 func (s *Server) Follower(session int64) (hold func(toLeader, fromLeader bool), err error) {
 	return s.core.Follower(session)
 }
@@ -115,8 +118,9 @@ func (s *Server) DropReply(n int, m Match) *Fault { return s.core.DropReply(n, m
 // cancelled. Later answers on that connection wait behind it.
 func (s *Server) DelayReplies(d time.Duration, m Match) *Fault { return s.core.DelayReplies(d, m) }
 
-// Throttle answers the next matching requests, as many as times says, with code -127 (THROTTLEDOP) and does not do them, as an overloaded
-// server. It does not throttle pings and the close of a session. A throttled request is not read: leave Match.Path empty.
+// Throttle answers the next matching requests, as many as times says, with code -127 (THROTTLEDOP)
+// and does not do them, as an overloaded server. It does not throttle pings and the close of a
+// session. A throttled request is not read: leave Match.Path empty.
 func (s *Server) Throttle(times int, m Match) *Fault { return s.core.Throttle(times, m) }
 
 // Observe calls f with every request that the server has done, in order and
@@ -137,8 +141,9 @@ func (s *Server) Thaw() { s.core.Thaw() }
 // gone, and every session has its full timeout again. It also thaws the server.
 func (s *Server) Restart() { s.core.Restart() }
 
-// Skew sets how far the server's clock is ahead of the true time, or behind if d is negative. The clock stamps nodes (Ctime, Mtime) and ends
-// TTL nodes, as that of an ensemble's leader does. Sessions and their timeouts do not depend on it.
+// Skew sets how far the server's clock is ahead of the true time, or behind if d is negative. The
+// clock stamps nodes (Ctime, Mtime) and ends TTL nodes, as that of an ensemble's leader does.
+// Sessions and their timeouts do not depend on it.
 func (s *Server) Skew(d time.Duration) { s.core.Skew(d) }
 
 // Tree returns the node at path and all below it, sorted by path. Without the
@@ -168,10 +173,11 @@ func (s *Server) Zxid() int64 { return s.core.Zxid() }
 // Connections is the number of open connections, over links and TCP.
 func (s *Server) Connections() int { return s.core.Connections() }
 
-// Reap removes expired nodes: empty containers that had children, and overdue TTL nodes. The server does so at
-// each WithContainerInterval; Reap does it at once.
+// Reap removes expired nodes: empty containers that had children, and overdue TTL nodes. The server
+// does so at each WithContainerInterval; Reap does it at once.
 func (s *Server) Reap() { s.core.Reap() }
 
-// Number sets the sequence number of the next child that is created below the node at path. After 2147483647 comes
-// -2147483648: a test can reach in a moment what takes years. It returns an error when there is no such node.
+// Number sets the sequence number of the next child that is created below the node at path. After
+// 2147483647 comes -2147483648: a test can reach in a moment what takes years. It returns an error
+// when there is no such node.
 func (s *Server) Number(path string, next int32) error { return s.core.Number(path, next) }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Link is one client's network to the server. Its levers affect the connections of this link only. All methods may be called at
-// any time, from several goroutines.
+// Link is one client's network to the server. Its levers affect the connections of this link only.
+// All methods may be called at any time, from several goroutines.
 type Link struct {
 	srv  *Server
 	name string
@@ -89,8 +89,8 @@ func (k *Link) tryDial() (p *connectionPair, wait <-chan struct{}, err error) {
 	return k.newLinkPair(false), nil, nil
 }
 
-// connectToServer gives the server its end of the connection. The link must not be locked: the server
-// calls it when it closes a connection.
+// connectToServer gives the server its end of the connection. The link must not be locked: the
+// server calls it when it closes a connection.
 func (k *Link) connectToServer(p *connectionPair) (net.Conn, error) {
 	if !p.halfOpen && k.srv.core.ServeConn(p.server) != nil {
 		_ = p.client.Close()
@@ -206,7 +206,8 @@ func (k *Link) resetPairs(which func(*connectionPair) bool) {
 	}
 }
 
-// pairsByAge returns the connections in the order of their dials, so that faults affect them in the same order in every run.
+// pairsByAge returns the connections in the order of their dials, so that faults affect them in the
+// same order in every run.
 func (k *Link) pairsByAge() []*connectionPair {
 	return slices.SortedFunc(maps.Keys(k.pairs), func(a, b *connectionPair) int { return cmp.Compare(a.id, b.id) })
 }

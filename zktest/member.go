@@ -15,9 +15,10 @@ type Member struct {
 	Link *Link
 }
 
-// Member connects a client through a new link with that name, and closes it at the end of the test. It sets the
-// configuration's Servers, and an empty Identity to the name. The client counts leases with time.Now, so that it works in a
-// testing/synctest bubble, and has no log unless an option sets one. Member fails the test if there is no session within 30 s.
+// Member connects a client through a new link with that name, and closes it at the end of the test.
+// It sets the configuration's Servers, and an empty Identity to the name. The client counts leases
+// with time.Now, so that it works in a testing/synctest bubble, and has no log unless an option
+// sets one. Member fails the test if there is no session within 30 s.
 func (s *Server) Member(tb TB, name string, cfg framework.Config, opts ...framework.Option) *Member {
 	tb.Helper()
 	link := s.Link(name)

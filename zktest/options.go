@@ -39,8 +39,9 @@ func WithExactExpiry() Option {
 	}
 }
 
-// WithFollowers has each connection served by a follower, as most are on an ensemble: it answers pings by itself, and tells the leader, which
-// keeps the sessions' timers, only each half tick of which sessions it has heard. It may forget one packet, never two in a row. By default the server
+// WithFollowers has each connection served by a follower, as most are on an ensemble: it answers
+// pings by itself, and tells the leader, which keeps the sessions' timers, only each half tick of
+// which sessions it has heard. It may forget one packet, never two in a row. By default the server
 // is one, and sees every packet at once.
 func WithFollowers() Option {
 	return func(c *zkserver.Config) error {
@@ -55,8 +56,9 @@ func WithContainerInterval(d time.Duration) Option {
 	return setDuration("container interval", d, func(c *zkserver.Config) { c.ContainerInterval = d })
 }
 
-// WithExtendedTypes allows TTL nodes, as a real server does with zookeeper.extendedTypesEnabled. Without it
-// the server answers their creation with Unimplemented (-6), as a real server does by default.
+// WithExtendedTypes allows TTL nodes, as a real server does with zookeeper.extendedTypesEnabled.
+// Without it the server answers their creation with Unimplemented (-6), as a real server does by
+// default.
 func WithExtendedTypes() Option {
 	return func(c *zkserver.Config) error {
 		c.ExtendedTypes = true
@@ -64,9 +66,9 @@ func WithExtendedTypes() Option {
 	}
 }
 
-// WithJuteMaxBuffer sets the largest request in bytes, 1,048,575 by default, as jute.maxbuffer does on a real
-// server. A client that sends a larger one loses its connection. A session whose ephemeral paths have more than
-// twice as many bytes in all cannot be closed: see Server.Err.
+// WithJuteMaxBuffer sets the largest request in bytes, 1,048,575 by default, as jute.maxbuffer does
+// on a real server. A client that sends a larger one loses its connection. A session whose
+// ephemeral paths have more than twice as many bytes in all cannot be closed: see Server.Err.
 func WithJuteMaxBuffer(bytes int) Option {
 	return func(c *zkserver.Config) error {
 		if bytes <= 0 {
@@ -77,8 +79,8 @@ func WithJuteMaxBuffer(bytes int) Option {
 	}
 }
 
-// WithMaxClientCnxns limits the connections of each address, as maxClientCnxns does on a real server, whose
-// default is 60. Here there is no limit by default, since all links have one address.
+// WithMaxClientCnxns limits the connections of each address, as maxClientCnxns does on a real
+// server, whose default is 60. Here there is no limit by default, since all links have one address.
 func WithMaxClientCnxns(n int) Option {
 	return func(c *zkserver.Config) error {
 		if n <= 0 {
@@ -89,8 +91,9 @@ func WithMaxClientCnxns(n int) Option {
 	}
 }
 
-// WithEnforcedQuotas refuses creates and writes above a hard limit of a quota with QuotaExceeded (-125), as
-// zookeeper.enforceQuota does on a real server. Without it quotas only count, as on a real server by default.
+// WithEnforcedQuotas refuses creates and writes above a hard limit of a quota with QuotaExceeded
+// (-125), as zookeeper.enforceQuota does on a real server. Without it quotas only count, as on a
+// real server by default.
 func WithEnforcedQuotas() Option {
 	return func(c *zkserver.Config) error {
 		c.EnforceQuota = true
@@ -98,8 +101,8 @@ func WithEnforcedQuotas() Option {
 	}
 }
 
-// WithFourLetterWords answers only these four-letter words, and srvr, as 4lw.commands.whitelist does on a real
-// server, which answers only srvr by default. Here the default is all words.
+// WithFourLetterWords answers only these four-letter words, and srvr, as 4lw.commands.whitelist
+// does on a real server, which answers only srvr by default. Here the default is all words.
 func WithFourLetterWords(words ...string) Option {
 	return func(c *zkserver.Config) error {
 		c.FourLetterWords = append([]string{}, words...)
@@ -107,8 +110,9 @@ func WithFourLetterWords(words ...string) Option {
 	}
 }
 
-// WithSuperDigest defines a user that passes every ACL, as zookeeper.DigestAuthenticationProvider.superDigest does on a
-// real server: "super:" and the base64 of the SHA-1 of "super:password".
+// WithSuperDigest defines a user that passes every ACL, as
+// zookeeper.DigestAuthenticationProvider.superDigest does on a real server: "super:" and the base64
+// of the SHA-1 of "super:password".
 func WithSuperDigest(digest string) Option {
 	return func(c *zkserver.Config) error {
 		if digest == "" {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// pipeLimit is the number of bytes that one direction of a connection buffers. Then its writer waits, as with a
-// socket.
+// pipeLimit is the number of bytes that one direction of a connection buffers. Then its writer
+// waits, as with a socket.
 const pipeLimit = 256 << 10
 
 // bytePipe is one direction of a connection: chunks of bytes that wait to be read, each

@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// memoryAddress stands for the server on links, which ignore addresses. It is a documentation address (RFC 5737): a client
-// without the link's Dial cannot reach a real ZooKeeper by mistake. An IP address needs no resolver, which a synctest bubble
-// does not have.
+// memoryAddress stands for the server on links, which ignore addresses. It is a documentation
+// address (RFC 5737): a client without the link's Dial cannot reach a real ZooKeeper by mistake. An
+// IP address needs no resolver, which a synctest bubble does not have.
 const memoryAddress = "192.0.2.1:2181"
 
 // Server is an in-memory ZooKeeper server with its network. Make it with Start
@@ -59,9 +59,10 @@ func Start(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// Err is nil while the server serves. It wraps ErrSessionTooLarge after the end of a session with too many ephemeral nodes: their
-// paths did not fit into one transaction of about 2 MB, which is 20,000 to 30,000 locks. An ensemble
-// cannot serve again after that (ZOOKEEPER-4306), so this server cuts all connections and refuses new sessions.
+// Err is nil while the server serves. It wraps ErrSessionTooLarge after the end of a session with
+// too many ephemeral nodes: their paths did not fit into one transaction of about 2 MB, which is
+// 20,000 to 30,000 locks. An ensemble cannot serve again after that (ZOOKEEPER-4306), so this
+// server cuts all connections and refuses new sessions.
 func (s *Server) Err() error { return s.core.Failure() }
 
 // Close cuts all connections and waits until no goroutine of the server is

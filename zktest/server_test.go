@@ -43,14 +43,17 @@ func TestOptionsRefuseBadValues(t *testing.T) {
 func TestSettingsOfARealServer(t *testing.T) {
 	var got, want zkserver.Config
 	for name, value := range map[string]string{
-		"tickTime": "100", "minSessionTimeout": "300", "zookeeper.maxSessionTimeout": " 400 ", "znode.container.checkIntervalMs": "500",
-		"jute.maxbuffer": "600", "maxClientCnxns": "0", "zookeeper.extendedTypesEnabled": "TRUE", "enforceQuota": "yes",
+		"tickTime": "100", "minSessionTimeout": "300", "zookeeper.maxSessionTimeout": " 400 ",
+		"znode.container.checkIntervalMs": "500",
+		"jute.maxbuffer":                  "600", "maxClientCnxns": "0", "zookeeper.extendedTypesEnabled": "TRUE",
+		"enforceQuota":    "yes",
 		"reconfigEnabled": "true", "zookeeper.nio.sessionlessCnxnTimeout": "700",
 		"4lw.commands.whitelist": "ruok, srvr,,*", "zookeeper.DigestAuthenticationProvider.superDigest": "super:x",
 	} {
 		require.NoError(t, WithSetting(name, value)(&got))
 	}
-	want.Tick, want.MinSessionTimeout, want.MaxSessionTimeout = 100*time.Millisecond, 300*time.Millisecond, 400*time.Millisecond
+	want.Tick, want.MinSessionTimeout, want.MaxSessionTimeout = 100*time.Millisecond, 300*time.Millisecond,
+		400*time.Millisecond
 	want.ContainerInterval, want.JuteMaxBuffer, want.ExtendedTypes = 500*time.Millisecond, 600, true
 	want.ReconfigEnabled, want.HandshakeTimeout = true, 700*time.Millisecond
 	want.FourLetterWords, want.SuperDigest = []string{"ruok", "srvr", "*"}, "super:x"
@@ -95,10 +98,12 @@ func TestATestFailsByASessionThatIsTooLarge(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // in real time, the library gives its close up after a second
 			var tb recorder
 			srv := Start(&tb, WithJuteMaxBuffer(500))
-			conn, _, err := zk.Connect(srv.Servers(), 10*time.Second, zk.WithDialer(srv.Link("a").Dial), zk.WithLogInfo(false))
+			conn, _, err := zk.Connect(srv.Servers(), 10*time.Second, zk.WithDialer(srv.Link("a").Dial),
+				zk.WithLogInfo(false))
 			require.NoError(t, err)
 			for range c.nodes {
-				_, err := conn.Create("/"+strings.Repeat("x", 350), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+				_, err := conn.Create("/"+strings.Repeat("x", 350), nil, zk.FlagEphemeral|zk.FlagSequence,
+					zk.WorldACL(zk.PermAll))
 				require.NoError(t, err)
 			}
 			conn.Close()

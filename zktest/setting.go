@@ -13,26 +13,31 @@ import (
 
 // settings are the settings of a real server that WithSetting accepts.
 var settings = map[string]func(value string) Option{
-	"tickTime":                        parseMilliseconds(WithTick),
-	"minSessionTimeout":               parseMilliseconds(func(d time.Duration) Option { return setConfig(func(c *zkserver.Config) { c.MinSessionTimeout = d }) }),
-	"maxSessionTimeout":               parseMilliseconds(func(d time.Duration) Option { return setConfig(func(c *zkserver.Config) { c.MaxSessionTimeout = d }) }),
+	"tickTime": parseMilliseconds(WithTick),
+	"minSessionTimeout": parseMilliseconds(
+		func(d time.Duration) Option { return setConfig(func(c *zkserver.Config) { c.MinSessionTimeout = d }) }),
+	"maxSessionTimeout": parseMilliseconds(
+		func(d time.Duration) Option { return setConfig(func(c *zkserver.Config) { c.MaxSessionTimeout = d }) }),
 	"znode.container.checkIntervalMs": parseMilliseconds(WithContainerInterval),
 	"jute.maxbuffer":                  parseNumber(WithJuteMaxBuffer),
 	"maxClientCnxns":                  parseNumber(withMaxClientCnxnsOrNone),
 	"extendedTypesEnabled":            parseFlag(WithExtendedTypes),
 	"enforceQuota":                    parseFlag(WithEnforcedQuotas),
-	"reconfigEnabled":                 parseFlag(func() Option { return setConfig(func(c *zkserver.Config) { c.ReconfigEnabled = true }) }),
-	"nio.sessionlessCnxnTimeout":      parseMilliseconds(func(d time.Duration) Option { return setConfig(func(c *zkserver.Config) { c.HandshakeTimeout = d }) }),
+	"reconfigEnabled": parseFlag(
+		func() Option { return setConfig(func(c *zkserver.Config) { c.ReconfigEnabled = true }) }),
+	"nio.sessionlessCnxnTimeout": parseMilliseconds(func(d time.Duration) Option { return setConfig(func(c *zkserver.Config) { c.HandshakeTimeout = d }) }),
 	"4lw.commands.whitelist": func(value string) Option {
 		return WithFourLetterWords(strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })...)
 	},
 	"DigestAuthenticationProvider.superDigest": WithSuperDigest,
 }
 
-// WithSetting applies a setting of a real server, as a line of zoo.cfg or a Java system property, with or without the prefix
-// "zookeeper.": tickTime, minSessionTimeout, maxSessionTimeout, maxClientCnxns, jute.maxbuffer, extendedTypesEnabled,
-// enforceQuota, 4lw.commands.whitelist, DigestAuthenticationProvider.superDigest, znode.container.checkIntervalMs,
-// nio.sessionlessCnxnTimeout, reconfigEnabled (which a standalone server answers with Unimplemented). It is for programs that read settings as text; Go code uses the other options.
+// WithSetting applies a setting of a real server, as a line of zoo.cfg or a Java system property,
+// with or without the prefix "zookeeper.": tickTime, minSessionTimeout, maxSessionTimeout,
+// maxClientCnxns, jute.maxbuffer, extendedTypesEnabled, enforceQuota, 4lw.commands.whitelist,
+// DigestAuthenticationProvider.superDigest, znode.container.checkIntervalMs,
+// nio.sessionlessCnxnTimeout, reconfigEnabled (which a standalone server answers with
+// Unimplemented). It is for programs that read settings as text; Go code uses the other options.
 func WithSetting(name, value string) Option {
 	return func(c *zkserver.Config) error {
 		option, known := settings[strings.TrimPrefix(name, "zookeeper.")]

@@ -33,7 +33,8 @@ func connect(t *testing.T, srv *zktest.Server, name string, timeout time.Duratio
 	t.Helper()
 	link := srv.Link(name)
 	events := make(chan zk.Event, 1<<16) // the library's own channel drops events while a test does not read it
-	conn, _, err := zk.Connect(srv.Servers(), timeout, zk.WithDialer(link.Dial), zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) { events <- e }))
+	conn, _, err := zk.Connect(srv.Servers(), timeout, zk.WithDialer(link.Dial), zk.WithLogger(silent{}),
+		zk.WithEventCallback(func(e zk.Event) { events <- e }))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	c := &client{Conn: conn, t: t, link: link, events: events}

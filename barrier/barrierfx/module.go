@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/barrier"
 )
 
-// Module provides a *barrier.Factory, which makes barriers on the application's client. Places and rounds end with
-// the client at the latest: whatever takes the factory is stopped before the client is closed.
+// Module provides a *barrier.Factory, which makes barriers on the application's client. Places and
+// rounds end with the client at the latest: whatever takes the factory is stopped before the client
+// is closed.
 var Module = fx.Module("lockstep.barrier", fx.Provide(barrier.NewFactory))

@@ -17,10 +17,11 @@ import (
 
 // nodeAccess is what a node's ACL permits to one client, and to others.
 type nodeAccess struct {
-	path     string
-	acl      []framework.ACL
-	own      framework.Perms // the client has them for certain
-	possible framework.Perms // and perhaps these: by its address, by its certificate, or by a digest whose hash is not shown
+	path string
+	acl  []framework.ACL
+	own  framework.Perms // the client has them for certain
+	// and perhaps these: by its address, by its certificate, or by a digest whose hash is not shown
+	possible framework.Perms
 	everyone framework.Perms // world:anyone has them
 	others   []framework.ACL // entries for credentials that the client does not present
 }
@@ -94,7 +95,8 @@ func presentsCredential(c framework.Credential, entry framework.ACL) certainty {
 	switch {
 	case entry.ID == digestID(string(c.Auth)):
 		return certainly
-	case entry.ID == user+":x" && entry.Perms&framework.PermAdmin == 0: // servers show the hash to those who have PermAdmin
+	case entry.ID == user+":x" && entry.Perms&framework.PermAdmin == 0:
+		// servers show the hash to those who have PermAdmin
 		return perhaps
 	}
 	return certainlyNot
@@ -112,7 +114,8 @@ func (a nodeAccess) lacks(perms framework.Perms) framework.Perms {
 	return perms &^ (a.own | a.possible)
 }
 
-// unpresented names the credentials that have one of some permissions, and that the client does not present.
+// unpresented names the credentials that have one of some permissions, and that the client does not
+// present.
 func (a nodeAccess) unpresented(perms framework.Perms) (names []string) {
 	for _, entry := range a.others {
 		if name := entry.Identity(); entry.Perms&perms != 0 && !slices.Contains(names, name) {
@@ -122,7 +125,8 @@ func (a nodeAccess) unpresented(perms framework.Perms) (names []string) {
 	return names
 }
 
-// String names who may do what: "digest:ann: all; world:anyone: read". The hashes of digests are left out.
+// String names who may do what: "digest:ann: all; world:anyone: read". The hashes of digests are
+// left out.
 func (a nodeAccess) String() string {
 	entries := make([]string, len(a.acl))
 	for i, entry := range a.acl {
@@ -134,8 +138,9 @@ func (a nodeAccess) String() string {
 // accessTime bounds what is read of ACLs after a command was refused.
 const accessTime = 2 * time.Second
 
-// withPermitted adds to an error of missing permission which node's ACL refuses, and who is permitted, if the client may read that ACL. The client of the command is
-// closed by then, so this opens another session.
+// withPermitted adds to an error of missing permission which node's ACL refuses, and who is
+// permitted, if the client may read that ACL. The client of the command is closed by then, so this
+// opens another session.
 func withPermitted(cmd *cobra.Command, err error) error {
 	if !errors.Is(err, framework.ErrNoAuth) {
 		return err
@@ -175,8 +180,8 @@ func (e *permittedError) Error() string { return e.err.Error() + e.says }
 
 func (e *permittedError) Unwrap() error { return e.err }
 
-// refusingNode is the node whose ACL has most likely refused an operation: the node of the innermost operation, or its directory if the operation was to create or
-// delete the node.
+// refusingNode is the node whose ACL has most likely refused an operation: the node of the
+// innermost operation, or its directory if the operation was to create or delete the node.
 func refusingNode(err error) string {
 	var op, path string
 	for one := (*framework.OpError)(nil); errors.As(err, &one); err = one.Err {

@@ -18,7 +18,8 @@ func digest(userAndPassword string) framework.Credential {
 	return framework.Credential{Scheme: "digest", Auth: []byte(userAndPassword)}
 }
 
-// connectAs returns a client below a root with a credential, whose nodes and directories have an ACL.
+// connectAs returns a client below a root with a credential, whose nodes and directories have an
+// ACL.
 func connectAs(t *testing.T, s *stage, root, userAndPassword string, acl ...framework.ACL) *framework.Client {
 	t.Helper()
 	cfg := framework.Config{Servers: strings.Split(s.servers, ","), Root: root, ACL: acl, ParentACL: acl}
@@ -50,7 +51,8 @@ func TestWhoIsPermittedIsNamed(t *testing.T) {
 	whoIsPermittedIsNamed(t, s, "/app")
 }
 
-// TestTheRefusingDirectoryIsNamed though its ACL may not be read: it is the nearest one that there is above the lock.
+// TestTheRefusingDirectoryIsNamed though its ACL may not be read: it is the nearest one that there
+// is above the lock.
 func TestTheRefusingDirectoryIsNamed(t *testing.T) {
 	s := newStage(t)
 	stranger := s.env
@@ -83,7 +85,8 @@ func whoIsPermittedIsNamed(t *testing.T, s *stage, root string) {
 	for _, line := range []string{"gate raise /lockstep/new/gate", "lock /lockstep/new -- true"} {
 		code, _, errs = s.run(strings.Fields(line)...)
 		require.Equal(t, 77, code, line)
-		require.Contains(t, errs, "; the ACL of /lockstep"+has+"\n", "%s: the directory of the one that is not there", line)
+		require.Contains(t, errs, "; the ACL of /lockstep"+has+"\n", "%s: the directory of the one that is not there",
+			line)
 	}
 	code, _, errs = s.run("config", "set", "/lockstep", "1")
 	require.Equal(t, 77, code)
@@ -92,22 +95,28 @@ func whoIsPermittedIsNamed(t *testing.T, s *stage, root string) {
 	code, wrong, all := s.diagnose()
 	require.Equal(t, 1, code)
 	text := strings.Join(wrong, "\n")
-	require.Contains(t, text, "access: no permission to create and delete below /lockstep, without credentials; its ACL"+has)
-	require.Contains(t, text, "acl: /lockstep/locks: no permission to create, delete in it, without credentials; its ACL"+has)
+	require.Contains(t, text,
+		"access: no permission to create and delete below /lockstep, without credentials; its ACL"+has)
+	require.Contains(t, text,
+		"acl: /lockstep/locks: no permission to create, delete in it, without credentials; its ACL"+has)
 	require.Contains(t, all, "present digest:ann (")
 	require.NotContains(t, all, "=", "no hash is shown")
 	_, wrong, _ = s.withAuth("ann:guess").diagnose()
-	require.Contains(t, strings.Join(wrong, "\n"), "acl: /lockstep/locks: no permission to create, delete in it, with the credentials digest:ann; its ACL"+has)
+	require.Contains(t, strings.Join(wrong, "\n"),
+		"acl: /lockstep/locks: no permission to create, delete in it, with the credentials digest:ann; its ACL"+has)
 
 	require.Equal(t, []string{"ok"}, s.withAuth("ann:secret").findings("acl"), "others may look")
 	require.NoError(t, connectAs(t, s, root, "ann:secret", owned, opened).MakeDirs(t.Context(), "/open/below/it"))
-	require.Equal(t, []string{"/open and another directory: everybody may delete the nodes in it, write its data, change its ACL; its ACL has digest:ann: all; world:anyone: all"},
+	require.Equal(t, []string{
+		"/open and another directory: everybody may delete the nodes in it, write its data, change its ACL; its ACL " +
+			"has digest:ann: all; world:anyone: all"},
 		s.withAuth("ann:secret").findings("acl", "/open"))
 	require.Equal(t, []string{"ok"}, s.findings("acl", "/open"), "who comes without credentials has nothing to protect")
 
 	ours := framework.ACL{Perms: framework.PermDelete, Scheme: "auth"}
 	require.NoError(t, connectAs(t, s, root, "ann:secret", ours, seen).MakeDirs(t.Context(), "/fixed"))
-	require.Equal(t, []string{"/fixed: nobody may create in it; its ACL has digest:ann: delete; world:anyone: read"}, s.withAuth("ann:secret").findings("acl", "/fixed"))
+	require.Equal(t, []string{"/fixed: nobody may create in it; its ACL has digest:ann: delete; world:anyone: read"},
+		s.withAuth("ann:secret").findings("acl", "/fixed"))
 }
 
 // findings are the texts of one of doctor's checks: what is wrong, or "ok".
@@ -129,7 +138,8 @@ func (s *stage) findings(check string, args ...string) (found []string) {
 // TestTheRootIsOpenOutOfTheBox: whoever comes with credentials is told what they do not protect.
 func TestTheRootIsOpenOutOfTheBox(t *testing.T) {
 	s := newStage(t).withAuth("ann:secret")
-	want := []string{"/: everybody may delete the nodes in it, write its data, change its ACL; its ACL has world:anyone: all"}
+	want := []string{"/: everybody may delete the nodes in it, write its data, change its ACL; its ACL has " +
+		"world:anyone: all"}
 	require.Equal(t, want, s.findings("acl"))
 	require.Equal(t, want, s.findings("acl", "/"), "the servers' own directories are left out")
 	_, out, _ := s.run("doctor")
@@ -145,16 +155,25 @@ func TestAccessIsJudgedByWhatIsPresented(t *testing.T) {
 		own      framework.Perms
 		possible framework.Perms
 	}{
-		"everybody":                               {"", framework.ACL{Perms: some, Scheme: "world", ID: "anyone"}, some, 0},
-		"by address":                              {"", framework.ACL{Perms: all, Scheme: "ip", ID: "10.0.0.0/8"}, 0, all},
-		"its digest":                              {"ann:secret", framework.ACL{Perms: all, Scheme: "digest", ID: digestID("ann:secret")}, all, 0},
-		"a user with another password":            {"ann:secret", framework.ACL{Perms: all, Scheme: "digest", ID: hash}, 0, 0},
-		"a digest that is not shown":              {"ann:secret", framework.ACL{Perms: some, Scheme: "digest", ID: "ann:x"}, 0, some},
-		"one that would be shown to its owner":    {"ann:secret", framework.ACL{Perms: all, Scheme: "digest", ID: "ann:x"}, 0, 0},
-		"another user":                            {"ann:secret", framework.ACL{Perms: all, Scheme: "digest", ID: "bob:x"}, 0, 0},
-		"no credentials":                          {"", framework.ACL{Perms: all, Scheme: "digest", ID: "ann:x"}, 0, 0},
-		"a certificate, where there is none":      {"ann:secret", framework.ACL{Perms: all, Scheme: "x509", ID: "CN=ann"}, 0, 0},
-		"a scheme that this client does not have": {"ann:secret", framework.ACL{Perms: all, Scheme: "sasl", ID: "ann"}, 0, 0},
+		"everybody": {"", framework.ACL{Perms: some, Scheme: "world", ID: "anyone"}, some,
+			0},
+		"by address": {"", framework.ACL{Perms: all, Scheme: "ip", ID: "10.0.0.0/8"}, 0,
+			all},
+		"its digest": {"ann:secret",
+			framework.ACL{Perms: all, Scheme: "digest", ID: digestID("ann:secret")}, all, 0},
+		"a user with another password": {"ann:secret", framework.ACL{Perms: all, Scheme: "digest", ID: hash},
+			0, 0},
+		"a digest that is not shown": {"ann:secret",
+			framework.ACL{Perms: some, Scheme: "digest", ID: "ann:x"}, 0, some},
+		"one that would be shown to its owner": {"ann:secret",
+			framework.ACL{Perms: all, Scheme: "digest", ID: "ann:x"}, 0, 0},
+		"another user": {"ann:secret",
+			framework.ACL{Perms: all, Scheme: "digest", ID: "bob:x"}, 0, 0},
+		"no credentials": {"", framework.ACL{Perms: all, Scheme: "digest", ID: "ann:x"}, 0, 0},
+		"a certificate, where there is none": {"ann:secret",
+			framework.ACL{Perms: all, Scheme: "x509", ID: "CN=ann"}, 0, 0},
+		"a scheme that this client does not have": {"ann:secret", framework.ACL{Perms: all, Scheme: "sasl", ID: "ann"},
+			0, 0},
 	} {
 		var cfg framework.Config
 		if c.auth != "" {
@@ -167,7 +186,10 @@ func TestAccessIsJudgedByWhatIsPresented(t *testing.T) {
 		require.Equal(t, all&^(c.own|c.possible), a.lacks(all), name)
 	}
 	x509 := framework.ACL{Perms: all, Scheme: "x509", ID: "CN=ann"}
-	require.Equal(t, all, judgeAccess(framework.Config{TLS: &tls.Config{Certificates: make([]tls.Certificate, 1)}}, "/", []framework.ACL{x509}).possible)
+	require.Equal(t, all, judgeAccess(framework.Config{TLS: &tls.Config{Certificates: make([]tls.Certificate, 1)}}, "/",
+		[]framework.ACL{x509}).possible)
 	custom := framework.ACL{Perms: some, Scheme: "custom", ID: "x"}
-	require.Equal(t, some, judgeAccess(framework.Config{Auth: []framework.Credential{{Scheme: "custom", Auth: []byte("x")}}}, "/", []framework.ACL{custom}).possible)
+	require.Equal(t, some, judgeAccess(
+		framework.Config{Auth: []framework.Credential{{Scheme: "custom", Auth: []byte("x")}}}, "/",
+		[]framework.ACL{custom}).possible)
 }

@@ -60,8 +60,10 @@ leaves at once.`,
 	}
 	e.connectionFlags.addConnectionFlags(cmd)
 	e.commandRunner.addRunnerFlags(cmd)
-	cmd.Flags().IntVarP(&e.members, "members", "n", 0, "how many processes enter together; all must give the same number")
-	cmd.Flags().VarP(&e.wait, "wait", "w", "wait for the others no longer than this before the round begins; a bare number is seconds")
+	cmd.Flags().IntVarP(&e.members, "members", "n", 0,
+		"how many processes enter together; all must give the same number")
+	cmd.Flags().VarP(&e.wait, "wait", "w",
+		"wait for the others no longer than this before the round begins; a bare number is seconds")
 	return cmd
 }
 
@@ -141,6 +143,7 @@ func barrierCode(err error) error {
 		{barrier.ErrCaller, exitUsage, ""},
 		{barrier.ErrForeign, exitMismatch, "use another NAME: this one belongs to something else"},
 		{barrier.ErrNewer, exitMismatch, "use a newer lockstep"},
-		{framework.ErrSessionLost, exitLost, "the others count this process as dead; run the command again if it is safe to repeat"},
+		{framework.ErrSessionLost, exitLost,
+			"the others count this process as dead; run the command again if it is safe to repeat"},
 	})
 }

@@ -12,7 +12,8 @@ import (
 func TestBarrierRunsCommandsTogether(t *testing.T) {
 	s := newStage(t)
 	for _, round := range []string{"1", "2"} {
-		script := `echo "$LOCKSTEP_PATH $LOCKSTEP_TOKEN"; while [ ! -e "$DIR/go` + round + `" ]; do sleep 0.01; done; exit $1`
+		script := `echo "$LOCKSTEP_PATH $LOCKSTEP_TOKEN"; while [ ! -e "$DIR/go` + round +
+			`" ]; do sleep 0.01; done; exit $1`
 		a := s.start("barrier", "enter", "phase", "-n", "2", "--", "sh", "-c", script, "sh", "0")
 		s.members(barriersDir+"/phase", 1)
 		require.Empty(t, read(a.out))
@@ -62,7 +63,8 @@ func TestBarrierWithoutOthersTimesOut(t *testing.T) {
 func TestAMemberThatIsKilledInsideLetsTheOthersLeave(t *testing.T) {
 	s := newStage(t)
 	script := []string{"--", "sh", "-c", `echo in; [ "$1" = stay ] && exec sleep 1000; exit 0`, "sh"}
-	enter := []string{"barrier", "enter", "phase", "-n", "2", "--session-timeout", "20s"} // on a busy machine, the other member would lose a short session
+	// on a busy machine, the other member would lose a short session
+	enter := []string{"barrier", "enter", "phase", "-n", "2", "--session-timeout", "20s"}
 	a := s.start(append(append(enter[:len(enter):len(enter)], script...), "go")...)
 	b := s.start(append(append(enter[:len(enter):len(enter)], script...), "stay")...)
 	require.Equal(t, "in", a.line(0))
@@ -74,7 +76,8 @@ func TestAMemberThatIsKilledInsideLetsTheOthersLeave(t *testing.T) {
 
 func TestALostPlaceEndsTheCommand(t *testing.T) {
 	s := newStage(t)
-	p := s.start("barrier", "enter", "phase", "-n", "1", "--", "sh", "-c", `trap 'echo told; exit 3' TERM; echo in; while :; do sleep 0.01; done`)
+	p := s.start("barrier", "enter", "phase", "-n", "1", "--", "sh", "-c",
+		`trap 'echo told; exit 3' TERM; echo in; while :; do sleep 0.01; done`)
 	p.line(0)
 	s.expire()
 	require.Equal(t, 75, p.wait())
@@ -106,7 +109,8 @@ func TestGate(t *testing.T) {
 
 func TestAGateIsUpWhileACommandRuns(t *testing.T) {
 	s := newStage(t)
-	p := s.start("gate", "raise", "work", "--", "sh", "-c", `echo up; while [ ! -e "$DIR/go" ]; do sleep 0.01; done; exit 5`)
+	p := s.start("gate", "raise", "work", "--", "sh", "-c",
+		`echo up; while [ ! -e "$DIR/go" ]; do sleep 0.01; done; exit 5`)
 	p.line(0)
 	code, _, _ := s.run("gate", "raise", "work")
 	require.Equal(t, 1, code, "it would fall with the command")
@@ -115,7 +119,8 @@ func TestAGateIsUpWhileACommandRuns(t *testing.T) {
 	require.Equal(t, 5, p.wait())
 	require.Equal(t, 0, waiter.wait())
 
-	// A session that holds nothing lets its lease end, which ends the command too. It must end long before.
+	// A session that holds nothing lets its lease end, which ends the command too. It must end long
+	// before.
 	p = s.start("gate", "raise", "work", "--session-timeout", "1m", "--", "sh", "-c", "echo up; exec sleep 1000")
 	p.line(0)
 	code, _, _ = s.run("gate", "lower", "work")
@@ -127,16 +132,20 @@ func TestAGateIsUpWhileACommandRuns(t *testing.T) {
 func TestBarrierUsageErrors(t *testing.T) {
 	s := newStage(t)
 	for _, args := range [][]string{
-		{"barrier", "bogus"}, {"barrier", "enter"}, {"barrier", "enter", "a"}, {"barrier", "enter", "a", "-n", "0"}, {"barrier", "enter", "a", "-n", "x"},
-		{"barrier", "enter", "a", "-n", "2000"}, {"barrier", "enter", "a", "-n", "2", "--"}, {"barrier", "enter", "/", "-n", "2"}, {"barrier", "enter", "a", "-n", "2", "-w", "0"},
-		{"gate", "bogus"}, {"gate", "raise"}, {"gate", "wait", "a", "b"}, {"gate", "lower", "a", "--", "true"}, {"gate", "wait", "a", "-w", "soon"},
+		{"barrier", "bogus"}, {"barrier", "enter"}, {"barrier", "enter", "a"}, {"barrier", "enter", "a", "-n", "0"},
+		{"barrier", "enter", "a", "-n", "x"},
+		{"barrier", "enter", "a", "-n", "2000"}, {"barrier", "enter", "a", "-n", "2", "--"},
+		{"barrier", "enter", "/", "-n", "2"}, {"barrier", "enter", "a", "-n", "2", "-w", "0"},
+		{"gate", "bogus"}, {"gate", "raise"}, {"gate", "wait", "a", "b"}, {"gate", "lower", "a", "--", "true"},
+		{"gate", "wait", "a", "-w", "soon"},
 	} {
 		code, out, errs := s.run(args...)
 		require.Equal(t, 64, code, args)
 		require.Empty(t, out, args)
 		require.Regexp(t, `(^|\n)lockstep: .+\nlockstep: see lockstep.* --help\n$`, errs, args)
 	}
-	for _, args := range [][]string{{"barrier", "--help"}, {"barrier", "enter", "--help"}, {"gate", "-h"}, {"gate", "raise", "-h"}, {"gate", "lower", "-h"}, {"gate", "wait", "-h"}} {
+	for _, args := range [][]string{{"barrier", "--help"}, {"barrier", "enter", "--help"}, {"gate", "-h"},
+		{"gate", "raise", "-h"}, {"gate", "lower", "-h"}, {"gate", "wait", "-h"}} {
 		code, out, errs := s.run(args...)
 		require.Equal(t, 0, code)
 		require.Contains(t, out, "Examples:")

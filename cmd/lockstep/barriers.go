@@ -37,8 +37,12 @@ type barriersView struct {
 }
 
 func newBarriers() *cobra.Command {
-	v := &barriersView{directory: "barriers", kind: barrier.DoubleBarrierReport, plural: "barriers", list: "lockstep barriers", row: barrierRow, detail: memberTable,
-		overview: func() *table { return newTable("BARRIER", "MEMBERS", "ROUNDS", "INSIDE", "LEFT", "WAITING", "MISSING") }}
+	v := &barriersView{directory: "barriers", kind: barrier.DoubleBarrierReport, plural: "barriers",
+		list: "lockstep barriers", row: barrierRow, detail: memberTable,
+		overview: func() *table {
+			return newTable("BARRIER", "MEMBERS", "ROUNDS", "INSIDE", "LEFT",
+				"WAITING", "MISSING")
+		}}
 	return v.newCommand(&cobra.Command{
 		Use:   "barriers [NAME] [flags]",
 		Short: "Show barriers: who is inside, who waits, how many are missing",
@@ -51,7 +55,8 @@ in Curator's layout are not shown. Nothing is written.`,
 }
 
 func newGates() *cobra.Command {
-	v := &barriersView{directory: "gates", kind: barrier.GateReport, plural: "gates that are up", list: "lockstep gates", row: gateRow,
+	v := &barriersView{directory: "gates", kind: barrier.GateReport, plural: "gates that are up",
+		list: "lockstep gates", row: gateRow,
 		overview: func() *table { return newTable("GATE", "RAISED BY", "HOST", "SINCE", "UNTIL") }}
 	v.detail = func(r *barrier.Report) *table {
 		t := v.overview()
@@ -69,7 +74,8 @@ that is down leaves no trace, and neither do processes that wait at a gate. Noth
 }
 
 func newLatchList() *cobra.Command {
-	v := &barriersView{directory: "latches", kind: barrier.LatchReport, plural: "latches", list: "lockstep latch ls", row: latchRow, detail: countTable,
+	v := &barriersView{directory: "latches", kind: barrier.LatchReport, plural: "latches", list: "lockstep latch ls",
+		row: latchRow, detail: countTable,
 		overview: func() *table { return newTable("LATCH", "COUNTS", "MISSING", "STATE") }}
 	return v.newCommand(&cobra.Command{
 		Use:   "ls [NAME] [flags]",
@@ -103,7 +109,8 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 	var unread error
 	for r, err := range barrier.List(ctx, client, root) {
 		switch {
-		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge), errors.Is(err, barrier.ErrForeign), errors.Is(err, barrier.ErrNewer):
+		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge),
+			errors.Is(err, barrier.ErrForeign), errors.Is(err, barrier.ErrNewer):
 			printWarning("%v", err)
 			unread = barrierCode(err)
 			continue
@@ -127,7 +134,8 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 	if err := overview.printTo(os.Stdout); err != nil {
 		return err
 	}
-	if shown == 0 && named && root != "/" && unread == nil && v.kind != barrier.GateReport { // a gate that is down leaves no trace
+	if shown == 0 && named && root != "/" && unread == nil && v.kind != barrier.GateReport {
+		// a gate that is down leaves no trace
 		return nothingFoundError(ctx, client, v.plural, root, v.list)
 	}
 	if shown == 0 && !v.json && unread == nil {
@@ -139,7 +147,8 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 // find is a search for all barriers of the kind.
 func (v *barriersView) find(client *framework.Client) func(context.Context) iter.Seq2[string, error] {
 	return func(ctx context.Context) iter.Seq2[string, error] {
-		return pathsOf(barrier.List(ctx, client, "/"), func(r *barrier.Report) (string, bool) { return r.Path, r.Kind == v.kind })
+		return pathsOf(barrier.List(ctx, client, "/"),
+			func(r *barrier.Report) (string, bool) { return r.Path, r.Kind == v.kind })
 	}
 }
 
@@ -170,7 +179,8 @@ type barrierMemberJSON struct {
 }
 
 func barrierView(r *barrier.Report) barrierJSON {
-	v := barrierJSON{Path: r.Path, Kind: r.Kind, Needed: r.Needed, Missing: r.Missing, Rounds: r.Rounds, Left: r.Left, Counted: r.Counted, Open: r.Open}
+	v := barrierJSON{Path: r.Path, Kind: r.Kind, Needed: r.Needed, Missing: r.Missing, Rounds: r.Rounds, Left: r.Left,
+		Counted: r.Counted, Open: r.Open}
 	for _, m := range r.Inside {
 		v.Inside = append(v.Inside, barrierMemberView(m))
 	}
@@ -185,7 +195,8 @@ func barrierView(r *barrier.Report) barrierJSON {
 }
 
 func barrierMemberView(m barrier.Member) barrierMemberJSON {
-	v := barrierMemberJSON{Owner: m.Owner, OwnerExact: bytesIfInvalid(m.Owner), Host: m.Host, HostExact: bytesIfInvalid(m.Host), PID: m.PID, Since: knownTime(m.Since), Node: m.Node}
+	v := barrierMemberJSON{Owner: m.Owner, OwnerExact: bytesIfInvalid(m.Owner), Host: m.Host,
+		HostExact: bytesIfInvalid(m.Host), PID: m.PID, Since: knownTime(m.Since), Node: m.Node}
 	if m.Session != 0 {
 		session := locks.SessionID(m.Session)
 		v.Session = &session
@@ -196,7 +207,8 @@ func barrierMemberView(m barrier.Member) barrierMemberJSON {
 func nameBelow(dir, path string) cell { return boldCell(quoteName(strings.TrimPrefix(path, dir+"/"))) }
 
 func barrierRow(r *barrier.Report) []cell {
-	return []cell{nameBelow(barriersDir, r.Path), plainCell(strconv.Itoa(r.Needed)), plainCell(strconv.FormatInt(r.Rounds, 10)), greenCell(formatCount(len(r.Inside))),
+	return []cell{nameBelow(barriersDir, r.Path), plainCell(strconv.Itoa(r.Needed)),
+		plainCell(strconv.FormatInt(r.Rounds, 10)), greenCell(formatCount(len(r.Inside))),
 		plainCell(formatCount(r.Left)), yellowCell(formatCount(len(r.Waiting))), plainCell(formatCount(r.Missing))}
 }
 
@@ -218,7 +230,8 @@ func memberTable(r *barrier.Report) *table {
 }
 
 func memberCells(role cell, m barrier.Member) []cell {
-	return []cell{role, plainCell(shortenText(m.Owner)), plainCell(shortenText(m.Host)), plainCell(formatCount(m.PID)), plainCell(formatSince(m.Since, time.Now())),
+	return []cell{role, plainCell(shortenText(m.Owner)), plainCell(shortenText(m.Host)), plainCell(formatCount(m.PID)),
+		plainCell(formatSince(m.Since, time.Now())),
 		dimCell(locks.SessionID(m.Session).String())}
 }
 
@@ -227,11 +240,13 @@ func gateRow(r *barrier.Report) []cell {
 	if r.RaisedBy.Session != 0 {
 		until = plainCell("session " + locks.SessionID(r.RaisedBy.Session).String() + " ends")
 	}
-	return []cell{nameBelow(gatesDir, r.Path), plainCell(shortenText(r.RaisedBy.Owner)), plainCell(shortenText(r.RaisedBy.Host)), plainCell(formatSince(r.RaisedBy.Since, time.Now())), until}
+	return []cell{nameBelow(gatesDir, r.Path), plainCell(shortenText(r.RaisedBy.Owner)),
+		plainCell(shortenText(r.RaisedBy.Host)), plainCell(formatSince(r.RaisedBy.Since, time.Now())), until}
 }
 
 func latchRow(r *barrier.Report) []cell {
-	return []cell{nameBelow(latchesDir, r.Path), plainCell(fmt.Sprintf("%d of %d", len(r.Counted), r.Needed)), plainCell(formatCount(r.Missing)), latchState(r)}
+	return []cell{nameBelow(latchesDir, r.Path), plainCell(fmt.Sprintf("%d of %d", len(r.Counted), r.Needed)),
+		plainCell(formatCount(r.Missing)), latchState(r)}
 }
 
 func latchState(r *barrier.Report) cell {
@@ -243,7 +258,8 @@ func latchState(r *barrier.Report) cell {
 
 func countTable(r *barrier.Report) *table {
 	t := newTable("COUNTED")
-	t.title = fmt.Sprintf("%s: %s, %d of %d, %d missing", quoteName(r.Path), latchState(r).text, len(r.Counted), r.Needed, r.Missing)
+	t.title = fmt.Sprintf("%s: %s, %d of %d, %d missing", quoteName(r.Path), latchState(r).text, len(r.Counted),
+		r.Needed, r.Missing)
 	for _, id := range r.Counted {
 		t.addRow(plainCell(shortenText(id)))
 	}

@@ -93,7 +93,8 @@ func TestLatchCountsWaitsAndIsShown(t *testing.T) {
 	s.ok("latch", "count", "/apps/started", "-n", "1")
 }
 
-// TestABarrierThatCannotBeReadLeavesTheOthers: a private one is warned about, and decides the exit code.
+// TestABarrierThatCannotBeReadLeavesTheOthers: a private one is warned about, and decides the exit
+// code.
 func TestABarrierThatCannotBeReadLeavesTheOthers(t *testing.T) {
 	s := newStage(t)
 	s.ok("gate", "raise", "open")

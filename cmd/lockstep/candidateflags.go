@@ -20,7 +20,8 @@ type candidateFlags struct {
 const defaultStable = durationFlag(30 * time.Second)
 
 func (s *candidateFlags) addCandidateFlags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&s.meta, "meta", nil, "metadata `KEY=VALUE` that others can see while this candidate waits and leads (repeatable)")
+	cmd.Flags().StringArrayVar(&s.meta, "meta", nil,
+		"metadata `KEY=VALUE` that others can see while this candidate waits and leads (repeatable)")
 	cmd.Flags().IntVar(&s.priority, "priority", 0, "take over from leaders of a lower priority (0 to 1000)")
 	s.stable = defaultStable
 	cmd.Flags().Var(&s.stable, "stable", "how long this candidate waits before it takes over")
@@ -46,7 +47,8 @@ func (s *candidateFlags) candidateOptions(cmd *cobra.Command) ([]election.Option
 	case s.priority == 0 && cmd.Flags().Changed("stable"):
 		return nil, usageError("--stable has no effect without --priority")
 	}
-	options := []election.Option{election.WithMetadata(meta), election.WithPriority(s.priority, time.Duration(s.stable))}
+	options := []election.Option{election.WithMetadata(meta),
+		election.WithPriority(s.priority, time.Duration(s.stable))}
 	if err := election.Validate(options...); err != nil {
 		return nil, usageError("%w", err)
 	}

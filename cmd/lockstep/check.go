@@ -70,13 +70,15 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 		}
 		found := &findingPrinter{json: c.json}
 		for _, f := range report.Findings {
-			one := findingJSON{Subject: f.Path, Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text, Advice: adviceOn(f)}
+			one := findingJSON{Subject: f.Path, Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text,
+				Advice: adviceOn(f)}
 			if err := found.add(one); err != nil {
 				return err
 			}
 		}
 		return found.exitCode(fmt.Sprintf("%s, %s and %s below %s",
-			formatNumber(report.Jobs, "job"), formatNumber(report.Locks, "lock"), formatNumber(report.Queues, "queue"), root))
+			formatNumber(report.Jobs, "job"), formatNumber(report.Locks, "lock"), formatNumber(report.Queues, "queue"),
+			root))
 	})
 }
 

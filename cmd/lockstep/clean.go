@@ -90,7 +90,8 @@ func (c *cleanCommand) clean(cmd *cobra.Command, args []string) error {
 		o.Now, err = ensembleTime(ctx, client)
 		if o.NoClock = errors.Is(err, framework.ErrNoAuth); o.NoClock {
 			o.Now, err = time.Now(), nil
-			printNotice("no permission to create a node that shows the servers' time, %s: removed jobs and notes of counters, which must be a day old, stay", presentedCredentials(client.Config()))
+			printNotice("no permission to create a node that shows the servers' time, %s: removed jobs and notes of "+
+				"counters, which must be a day old, stay", presentedCredentials(client.Config()))
 		}
 	}
 	var found *unused.Found
@@ -122,7 +123,8 @@ func (c *cleanCommand) report(ctx context.Context, client *framework.Client, roo
 		slices.Reverse(found.Leftovers) // those below a directory come first
 	}
 	for _, l := range found.Leftovers {
-		line := cleanedJSON{Path: l.Path, Kind: string(l.Kind), Since: knownTime(l.Since), Nodes: l.Nodes[:min(len(l.Nodes), maxShownNodes)], State: "unused", Text: l.Reason}
+		line := cleanedJSON{Path: l.Path, Kind: string(l.Kind), Since: knownTime(l.Since),
+			Nodes: l.Nodes[:min(len(l.Nodes), maxShownNodes)], State: "unused", Text: l.Reason}
 		if c.yes {
 			err := unused.Delete(ctx, client, l)
 			switch {
@@ -146,13 +148,15 @@ func (c *cleanCommand) report(ctx context.Context, client *framework.Client, roo
 		}
 	}
 	for _, path := range found.Refused {
-		if err := c.print(cleanedJSON{Path: path, State: "not read", Text: "no permission, or too large to be listed, " + presentedCredentials(client.Config())}); err != nil {
+		if err := c.print(cleanedJSON{Path: path, State: "not read",
+			Text: "no permission, or too large to be listed, " + presentedCredentials(client.Config())}); err != nil {
 			return err
 		}
 	}
 	if found.LeftOut != "" {
 		wrong++
-		if err := c.print(cleanedJSON{Path: found.LeftOut, State: "left out", Text: "there are too many nodes: this one and later ones were not looked at; give a deeper path"}); err != nil {
+		if err := c.print(cleanedJSON{Path: found.LeftOut, State: "left out",
+			Text: "there are too many nodes: this one and later ones were not looked at; give a deeper path"}); err != nil {
 			return err
 		}
 	}
@@ -190,5 +194,6 @@ func (c *cleanCommand) print(line cleanedJSON) error {
 	if line.State == "deleted" {
 		state = style.Green(line.State)
 	}
-	return printResult(os.Stdout, c.json, line, state, style.Bold(inOneLine(line.Path)), line.Kind, since, inOneLine(line.Text))
+	return printResult(os.Stdout, c.json, line, state, style.Bold(inOneLine(line.Path)), line.Kind, since,
+		inOneLine(line.Text))
 }

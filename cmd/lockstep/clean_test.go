@@ -45,7 +45,8 @@ func TestCleanShowsAndDeletes(t *testing.T) {
 	s := newStage(t)
 	c := client(t, s)
 	held := plantUnused(t, c)
-	found := map[string]string{"/lockstep/locks/team": "unused", "/lockstep/locks/team/deploy": "unused", "/lockstep/locks/gpu": "unused"}
+	found := map[string]string{"/lockstep/locks/team": "unused", "/lockstep/locks/team/deploy": "unused",
+		"/lockstep/locks/gpu": "unused"}
 	require.Equal(t, found, s.cleaned(0))
 	require.Equal(t, found, s.cleaned(0, "/lockstep/locks"), "nothing was deleted")
 	code, out, errs := s.run("clean", "--older-than", "0s")
@@ -83,7 +84,9 @@ func TestCleanShowsAndDeletes(t *testing.T) {
 // TestCleanWithoutPermission names what may not be read or deleted, and the missing credential.
 func TestCleanWithoutPermission(t *testing.T) {
 	s := newStage(t)
-	other, err := framework.Connect(t.Context(), framework.Config{Servers: []string{s.servers}, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+	other, err := framework.Connect(t.Context(),
+		framework.Config{Servers: []string{s.servers},
+			Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
 	require.NoError(t, err)
 	defer other.Close(t.Context())
 	require.NoError(t, other.MakeDirs(t.Context(), "/lockstep/locks/secret"))

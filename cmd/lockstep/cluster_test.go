@@ -21,8 +21,9 @@ import (
 )
 
 // count has contenders processes at once add 1 to a number in a file, so many times each. Reading,
-// adding and writing are separate, so that any two holders at once lose something. On a busy machine a holder
-// may lose its lease: its command was ended before or after it has counted, and is run again.
+// adding and writing are separate, so that any two holders at once lose something. On a busy
+// machine a holder may lose its lease: its command was ended before or after it has counted, and is
+// run again.
 func count(t *testing.T, s *stage, contenders, times int, lock ...string) {
 	require.NoError(t, os.WriteFile(s.file("number"), []byte("0\n"), 0o644))
 	const add = `n=$(cat "$DIR/number"); echo $((n + 1)) >"$DIR/number.$$"; mv "$DIR/number.$$" "$DIR/number"`

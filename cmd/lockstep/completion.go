@@ -19,10 +19,13 @@ const (
 var namedKinds = map[string]string{
 	"lock": "locks", "locks": "locks", "revoke": "locks", "release": "locks",
 	"elect": "elections", "elections": "elections", "elections transfer": "elections",
-	"jobs": "jobs", "jobs run": "jobs", "jobs pause": "jobs", "jobs resume": "jobs", "jobs remove": "jobs", "runs": "jobs", "cron": "jobs",
+	"jobs": "jobs", "jobs run": "jobs", "jobs pause": "jobs", "jobs resume": "jobs", "jobs remove": "jobs",
+	"runs": "jobs", "cron": "jobs",
 	"members": "groups", "members cordon": "groups", "members uncordon": "groups", "members drain": "groups",
-	"services": "services", "register": "services", "disable": "services", "enable": "services", "id next": "ids", "id worker": "ids",
-	"barrier enter": "barriers", "gate raise": "gates", "gate lower": "gates", "gate wait": "gates", "barriers": "barriers", "gates": "gates",
+	"services": "services", "register": "services", "disable": "services", "enable": "services", "id next": "ids",
+	"id worker":     "ids",
+	"barrier enter": "barriers", "gate raise": "gates", "gate lower": "gates", "gate wait": "gates",
+	"barriers": "barriers", "gates": "gates",
 	"latch count": "latches", "latch wait": "latches", "latch reset": "latches", "latch ls": "latches",
 }
 
@@ -62,8 +65,8 @@ func completeCommands(root *cobra.Command) {
 	}
 }
 
-// completeNames offers the names below a directory of /lockstep, or below the path that was begun. It offers none if the servers do not
-// answer within completionTime.
+// completeNames offers the names below a directory of /lockstep, or below the path that was begun.
+// It offers none if the servers do not answer within completionTime.
 func completeNames(kind string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -71,7 +74,8 @@ func completeNames(kind string) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 		defer cancel()
-		return findCompletions(ctx, cmd, "/lockstep/"+kind+"/", begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return findCompletions(ctx, cmd, "/lockstep/"+kind+"/", begun),
+			cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 }
 
@@ -118,6 +122,7 @@ func findCompletions(ctx context.Context, cmd *cobra.Command, base, begun string
 	return slices.Clip(offered[:min(len(offered), maxCompletions)])
 }
 
-// isOfferable reports whether a shell can be offered a name for what was begun. Shells put a name on the command line as it is, and run what they find in it, such as
-// $(...): anybody who may create a node would have commands run by those who press TAB.
+// isOfferable reports whether a shell can be offered a name for what was begun. Shells put a name
+// on the command line as it is, and run what they find in it, such as $(...): anybody who may
+// create a node would have commands run by those who press TAB.
 func isOfferable(name, begun string) bool { return strings.HasPrefix(name, begun) && isShellWord(name) }

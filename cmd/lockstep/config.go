@@ -39,7 +39,8 @@ writer, time and note. A version is the number of the transaction that wrote the
 		Args: cobra.NoArgs,
 		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
-	cmd.AddCommand(newConfigList(), newConfigGet(), newConfigSet(), newConfigEdit(), newConfigWatch(), newConfigHistory(), newConfigDiff(), newConfigRollback())
+	cmd.AddCommand(newConfigList(), newConfigGet(), newConfigSet(), newConfigEdit(), newConfigWatch(),
+		newConfigHistory(), newConfigDiff(), newConfigRollback())
 	return cmd
 }
 
@@ -52,7 +53,8 @@ type configCommand struct {
 }
 
 // useValue connects, and does one thing with the value of a NAME.
-func (c *configCommand) useValue(cmd *cobra.Command, name string, do func(context.Context, *framework.Client, *config.Value[[]byte]) error) error {
+func (c *configCommand) useValue(cmd *cobra.Command, name string,
+	do func(context.Context, *framework.Client, *config.Value[[]byte]) error) error {
 	var err error
 	if c.path, err = pathOf("config", name); err != nil {
 		return err
@@ -108,23 +110,25 @@ the version, too. The exit code is 1 if there is no value.`,
 		Example: "  lockstep config get limits > limits.json",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
-			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
-				now, err := v.Load(ctx)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return printResult(os.Stdout, true, valueView(c.path, now.Version, now.Since, now.Value))
-				}
-				return printBytes(now.Value)
-			})
+			return c.useValue(cmd, args[0],
+				func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+					now, err := v.Load(ctx)
+					if err != nil {
+						return err
+					}
+					if c.json {
+						return printResult(os.Stdout, true, valueView(c.path, now.Version, now.Since, now.Value))
+					}
+					return printBytes(now.Value)
+				})
 		}),
 	}
 	c.connectionFlags.addConnectionFlags(cmd)
 	return cmd
 }
 
-// printBytes prints bytes as they are, or escaped at a terminal, which could take them for commands.
+// printBytes prints bytes as they are, or escaped at a terminal, which could take them for
+// commands.
 func printBytes(data []byte) error {
 	if terminal.Is(os.Stdout) {
 		_, err := fmt.Fprintln(os.Stdout, escapeUnprintable(strings.TrimSuffix(string(data), "\n")))
@@ -176,9 +180,10 @@ lockstep does not validate the value. Programs validate what they read: they kee
 			if err != nil {
 				return err
 			}
-			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
-				return v.Set(ctx, data, c.setOptions(cmd)...)
-			})
+			return c.useValue(cmd, args[0],
+				func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+					return v.Set(ctx, data, c.setOptions(cmd)...)
+				})
 		}),
 	}
 	c.connectionFlags.addConnectionFlags(cmd)
@@ -204,9 +209,10 @@ another client has written the value meanwhile, the exit code is 1, and the edit
 		Example: `  lockstep config edit limits --note "twice the rate"`,
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
-			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
-				return c.edit(ctx, v)
-			})
+			return c.useValue(cmd, args[0],
+				func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+					return c.edit(ctx, v)
+				})
 		}),
 	}
 	c.connectionFlags.addConnectionFlags(cmd)
@@ -284,17 +290,19 @@ reached, skips values that were replaced meanwhile, and runs until a signal.`,
 		Example: "  lockstep config watch limits --json",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
-			return endQuietlyOnSignal(cmd.Context(), c.useValue(cmd, args[0], func(ctx context.Context, client *framework.Client, _ *config.Value[[]byte]) error {
-				for node, err := range client.Follow(ctx, c.path) {
-					if err == nil {
-						err = c.printNode(node)
-					}
-					if err != nil {
-						return err
-					}
-				}
-				return nil
-			}))
+			return endQuietlyOnSignal(cmd.Context(),
+				c.useValue(cmd, args[0],
+					func(ctx context.Context, client *framework.Client, _ *config.Value[[]byte]) error {
+						for node, err := range client.Follow(ctx, c.path) {
+							if err == nil {
+								err = c.printNode(node)
+							}
+							if err != nil {
+								return err
+							}
+						}
+						return nil
+					}))
 		}),
 	}
 	c.connectionFlags.addConnectionFlags(cmd)

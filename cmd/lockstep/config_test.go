@@ -150,7 +150,8 @@ func TestConfigEditWritesOverTheVersionThatWasEdited(t *testing.T) {
 
 	write(`touch "$DIR/editing"; while [ ! -e "$DIR/go" ]; do sleep 0.01; done; echo mine > "$1"`)
 	p := s.start("config", "edit", "limits")
-	require.Eventually(t, func() bool { _, err := os.Stat(s.file("editing")); return err == nil }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(s.file("editing")); return err == nil }, patience,
+		10*time.Millisecond)
 	code, _, errs = s.run("config", "set", "limits", "rate: 3\n")
 	require.Equal(t, 0, code, errs)
 	touch(t, s.file("go"))
@@ -194,9 +195,11 @@ func TestASignalEndsAConfigSetThatWaitsForInput(t *testing.T) {
 func TestASignalWhileTheReplyIsOutstanding(t *testing.T) {
 	s := newStage(t)
 	cut := map[string]*process{}
-	for path, command := range map[string][]string{limitsNode: {"config", "set", "limits", "x"}, "/lockstep/queues/mails/items/": {"queue", "put", "mails", "x"}} {
+	for path, command := range map[string][]string{limitsNode: {"config", "set", "limits", "x"},
+		"/lockstep/queues/mails/items/": {"queue", "put", "mails", "x"}} {
 		s.ok(command...)
-		outstanding := s.zk.DelayReplies(time.Hour, zktest.Match{Op: zktest.OpMulti, Path: path, Func: zktest.Request.Writes})
+		outstanding := s.zk.DelayReplies(time.Hour,
+			zktest.Match{Op: zktest.OpMulti, Path: path, Func: zktest.Request.Writes})
 		p := s.start(command...)
 		<-outstanding.Hit()
 		p.signal(syscall.SIGTERM)
@@ -235,7 +238,8 @@ func TestConfigLs(t *testing.T) {
 	for _, row := range s.cells("config", "ls")[1:] {
 		rows = append(rows, row[0]+" "+row[len(row)-1])
 	}
-	require.Equal(t, []string{limitsNode + " 5", "/lockstep/config/team/empty 0", "/lockstep/config/team/foreign 1"}, rows)
+	require.Equal(t, []string{limitsNode + " 5", "/lockstep/config/team/empty 0", "/lockstep/config/team/foreign 1"},
+		rows)
 	_, out, _ = s.run("config", "ls", "team", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 2)

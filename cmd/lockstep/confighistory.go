@@ -26,13 +26,14 @@ that another program wrote, such as zkCli, is "foreign".`,
 		Example: "  lockstep config history limits",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
-			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
-				records, err := v.History(ctx)
-				if err != nil {
-					return err
-				}
-				return c.printRecords(records)
-			})
+			return c.useValue(cmd, args[0],
+				func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+					records, err := v.History(ctx)
+					if err != nil {
+						return err
+					}
+					return c.printRecords(records)
+				})
 		}),
 	}
 	c.connectionFlags.addConnectionFlags(cmd)
@@ -65,7 +66,8 @@ func (c *configCommand) printRecords(records []config.Record) error {
 		if r.Err != nil {
 			value = redCell(r.Err.Error())
 		}
-		t.addRow(boldCell(strconv.FormatInt(r.Version, 10)), plainCell(formatTime(r.Written)), by, plainCell(r.Note), value)
+		t.addRow(boldCell(strconv.FormatInt(r.Version, 10)), plainCell(formatTime(r.Written)), by, plainCell(r.Note),
+			value)
 	}
 	return t.printTo(os.Stdout)
 }
@@ -87,13 +89,14 @@ value with that one. The exit code is 1 if they differ.`,
 			if err != nil {
 				return err
 			}
-			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
-				records, err := v.History(ctx)
-				if err != nil {
-					return err
-				}
-				return c.printDiff(records, versions)
-			})
+			return c.useValue(cmd, args[0],
+				func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+					records, err := v.History(ctx)
+					if err != nil {
+						return err
+					}
+					return c.printDiff(records, versions)
+				})
 		}),
 	}
 	c.connectionFlags.addConnectionFlags(cmd)
@@ -104,7 +107,8 @@ func versionsOf(args []string) (versions []int64, err error) {
 	for _, arg := range args {
 		v, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil || v < 0 {
-			return nil, usageError("the VERSION %q is not a number; see which there are: lockstep config history NAME", arg)
+			return nil, usageError("the VERSION %q is not a number; see which there are: lockstep config history NAME",
+				arg)
 		}
 		versions = append(versions, v)
 	}
@@ -212,9 +216,10 @@ func newConfigRollback() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
-				return v.Rollback(ctx, versions[0], c.setOptions(cmd)...)
-			})
+			return c.useValue(cmd, args[0],
+				func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+					return v.Rollback(ctx, versions[0], c.setOptions(cmd)...)
+				})
 		}),
 	}
 	c.connectionFlags.addConnectionFlags(cmd)

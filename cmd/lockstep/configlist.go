@@ -53,7 +53,8 @@ type listedValueJSON struct {
 	Bytes   int32     `json:"bytes"`
 }
 
-// printValues prints the values below a directory in the order of their paths. It warns of what it may not read.
+// printValues prints the values below a directory in the order of their paths. It warns of what it
+// may not read.
 func printValues(ctx context.Context, client *framework.Client, root string, asJSON bool) error {
 	found, unread, err := valuesBelow(ctx, client, root)
 	if err != nil {
@@ -67,7 +68,8 @@ func printValues(ctx context.Context, client *framework.Client, root string, asJ
 			}
 			continue
 		}
-		t.addRow(boldCell(quoteName(v.Path)), plainCell(strconv.FormatInt(v.Version, 10)), plainCell(formatTime(v.Written)), plainCell(strconv.Itoa(int(v.Bytes))))
+		t.addRow(boldCell(quoteName(v.Path)), plainCell(strconv.FormatInt(v.Version, 10)),
+			plainCell(formatTime(v.Written)), plainCell(strconv.Itoa(int(v.Bytes))))
 	}
 	if len(found) == 0 && unread == nil && !asJSON {
 		printNotice("no values below %s", root)
@@ -78,8 +80,10 @@ func printValues(ctx context.Context, client *framework.Client, root string, asJ
 	return exitCodeOfPrinted(unread)
 }
 
-// valuesBelow finds the values below a directory, level by level. unread is the error of a node that may not be read, or says that there are too many nodes.
-func valuesBelow(ctx context.Context, client *framework.Client, root string) (found []listedValueJSON, unread, err error) {
+// valuesBelow finds the values below a directory, level by level. unread is the error of a node
+// that may not be read, or says that there are too many nodes.
+func valuesBelow(ctx context.Context, client *framework.Client,
+	root string) (found []listedValueJSON, unread, err error) {
 	looked := 0
 	for level := []string{root}; len(level) > 0; {
 		lists, err := recipe.ListMany(ctx, client, level)
@@ -120,7 +124,8 @@ func valuesBelow(ctx context.Context, client *framework.Client, root string) (fo
 				printWarning("%s: %v", paths[i], n.Err)
 				continue
 			case n.Stat.DataLength > 0 || hasHistory[paths[i]]:
-				found = append(found, listedValueJSON{paths[i], n.Stat.Mzxid, jsonTime(n.Stat.Mtime), n.Stat.DataLength})
+				found = append(found, listedValueJSON{paths[i], n.Stat.Mzxid, jsonTime(n.Stat.Mtime),
+					n.Stat.DataLength})
 			}
 			if n.Stat.NumChildren > 0 {
 				level = append(level, paths[i])

@@ -19,10 +19,12 @@ const (
 	defaultServers        = "127.0.0.1:2181"
 	defaultConnectTimeout = 10 * time.Second
 	closeTimeout          = 5 * time.Second
-	// watchedSessionTimeout is the default with a watchdog, which closes the session of a crashed process at once. Servers with the usual tick grant no more. It
-	// leaves time for the silent loss of the leading server's machine, and for the command to end (docs/timeouts.md).
+	// watchedSessionTimeout is the default with a watchdog, which closes the session of a crashed
+	// process at once. Servers with the usual tick grant no more. It leaves time for the silent
+	// loss of the leading server's machine, and for the command to end (docs/timeouts.md).
 	watchedSessionTimeout = 40 * time.Second
-	// briefSessionTimeout is the default of commands that hold nothing: they read or change something, and end.
+	// briefSessionTimeout is the default of commands that hold nothing: they read or change
+	// something, and end.
 	briefSessionTimeout = 10 * time.Second
 )
 
@@ -38,10 +40,14 @@ type connectionFlags struct {
 func (c *connectionFlags) addConnectionFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	c.connectTimeout = durationFlag(defaultConnectTimeout)
-	f.StringVar(&c.servers, "zk", "", "the servers: host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
-	f.StringVar(&c.root, "root", "", "the path that all other paths are below (default that of --zk or $LOCKSTEP_SERVERS, else $LOCKSTEP_ROOT, else /)")
+	f.StringVar(&c.servers, "zk", "", "the servers: host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+
+		defaultServers+")")
+	f.StringVar(&c.root, "root", "",
+		"the path that all other paths are below (default that of --zk or $LOCKSTEP_SERVERS, else "+
+			"$LOCKSTEP_ROOT, else /)")
 	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
-	f.Var(&c.sessionTimeout, "session-timeout", "holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s; --no-watchdog 30s; no hold 10s)")
+	f.Var(&c.sessionTimeout, "session-timeout",
+		"holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s; --no-watchdog 30s; no hold 10s)")
 	f.BoolVar(&c.json, "json", false, "print JSON, one object per line")
 }
 
@@ -82,7 +88,8 @@ func (c *connectionFlags) clientConfig(cmd *cobra.Command) (framework.Config, er
 	return cfg, cfg.Validate()
 }
 
-// connectClient returns a client with a session, within --connect-timeout. Further options come after those of the subcommand.
+// connectClient returns a client with a session, within --connect-timeout. Further options come
+// after those of the subcommand.
 func (c *connectionFlags) connectClient(cmd *cobra.Command, further ...framework.Option) (*framework.Client, error) {
 	cfg, err := c.clientConfig(cmd)
 	if err != nil {
@@ -100,7 +107,8 @@ func (c *connectionFlags) connectClient(cmd *cobra.Command, further ...framework
 	return nil, c.unreachableError(cmd, err)
 }
 
-// connectSilently returns a client with a session for a subcommand's flags, and prints and logs nothing. It is for completion, and for the ACL that is read after an error.
+// connectSilently returns a client with a session for a subcommand's flags, and prints and logs
+// nothing. It is for completion, and for the ACL that is read after an error.
 func connectSilently(ctx context.Context, cmd *cobra.Command) (*framework.Client, error) {
 	c := &connectionFlags{}
 	for flag, value := range map[string]*string{"zk": &c.servers, "root": &c.root} {
@@ -115,7 +123,8 @@ func connectSilently(ctx context.Context, cmd *cobra.Command) (*framework.Client
 	return framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 }
 
-// clientOptions returns the options of a subcommand's client. A subcommand that holds something has a watchdog, unless a flag turns it off.
+// clientOptions returns the options of a subcommand's client. A subcommand that holds something has
+// a watchdog, unless a flag turns it off.
 func clientOptions(cmd *cobra.Command) []framework.Option {
 	all := []framework.Option{framework.WithLogger(slog.New(peopleLogHandler{}))}
 	if wantsWatchdog(cmd) {
@@ -130,12 +139,14 @@ func wantsWatchdog(cmd *cobra.Command) bool {
 	return err == nil && !without
 }
 
-// holdsSomething reports whether a subcommand holds something while it runs: it has the flag that turns the watchdog off, or the annotation keepsNode.
+// holdsSomething reports whether a subcommand holds something while it runs: it has the flag that
+// turns the watchdog off, or the annotation keepsNode.
 func holdsSomething(cmd *cobra.Command) bool {
 	return cmd.Flags().Lookup(noWatchdogFlag) != nil || cmd.Annotations[keepsNode] != ""
 }
 
-// keepsNode is the annotation of subcommands that have no watchdog, and keep a node of their session that others use.
+// keepsNode is the annotation of subcommands that have no watchdog, and keep a node of their
+// session that others use.
 const keepsNode = "keeps-node"
 
 // unreachableError lists each server with its cause, a line each.
@@ -144,7 +155,8 @@ func (c *connectionFlags) unreachableError(cmd *cobra.Command, err error) error 
 	var failed *framework.ConnectError
 	switch {
 	case errors.Is(err, framework.ErrAuthFailed):
-		return &exitError{exitNoPermission, fmt.Errorf("the servers refuse the credentials: %w", err), "check LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH"}
+		return &exitError{exitNoPermission, fmt.Errorf("the servers refuse the credentials: %w", err),
+			"check LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH"}
 	case !errors.As(err, &failed):
 		return err
 	}
@@ -163,7 +175,8 @@ func (c *connectionFlags) unreachableError(cmd *cobra.Command, err error) error 
 	return &exitError{exitNoSession, errors.New(reason), hint}
 }
 
-// withClient connects, calls do with the client, and closes the client. It is for subcommands that hold nothing.
+// withClient connects, calls do with the client, and closes the client. It is for subcommands that
+// hold nothing.
 func (c *connectionFlags) withClient(cmd *cobra.Command, do func(context.Context, *framework.Client) error) error {
 	client, err := c.connectClient(cmd)
 	if err == nil {
@@ -173,7 +186,8 @@ func (c *connectionFlags) withClient(cmd *cobra.Command, do func(context.Context
 	return endBySignal(cmd.Context(), err)
 }
 
-// closeClient closes the client and its session. The servers delete the session's ephemeral nodes at once.
+// closeClient closes the client and its session. The servers delete the session's ephemeral nodes
+// at once.
 func closeClient(client *framework.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

@@ -20,12 +20,14 @@ func printError(err error, hint string) {
 
 // printNotice prints what lockstep does, to standard error: standard output belongs to the command.
 func printNotice(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s %s\n", terminal.For(os.Stderr).Dim("lockstep:"), escapeUnprintable(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(os.Stderr, "%s %s\n", terminal.For(os.Stderr).Dim("lockstep:"),
+		escapeUnprintable(fmt.Sprintf(format, args...)))
 }
 
 // printWarning prints a failure that lockstep recovers from.
 func printWarning(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s %s\n", terminal.For(os.Stderr).Yellow("lockstep: warning:"), escapeUnprintable(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(os.Stderr, "%s %s\n", terminal.For(os.Stderr).Yellow("lockstep: warning:"),
+		escapeUnprintable(fmt.Sprintf(format, args...)))
 }
 
 // printResult prints a result: a line of fields separated by tabs, or JSON.

@@ -6,7 +6,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// presentedCredentials says which credentials a client presents, as scheme:id. It leaves out secrets, and ids that may be secrets.
+// presentedCredentials says which credentials a client presents, as scheme:id. It leaves out
+// secrets, and ids that may be secrets.
 func presentedCredentials(cfg framework.Config) string {
 	var all []string
 	for _, c := range cfg.Auth {
@@ -29,7 +30,8 @@ func presentedCredentials(cfg framework.Config) string {
 	return "with the credentials " + strings.Join(all, " and ")
 }
 
-// presentedByEnvironment returns the beginning of a hint: the credentials that the command has presented. They come from the environment only.
+// presentedByEnvironment returns the beginning of a hint: the credentials that the command has
+// presented. They come from the environment only.
 func presentedByEnvironment() string {
 	cfg, err := framework.ConfigFromEnv()
 	if err != nil {

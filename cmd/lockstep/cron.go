@@ -101,7 +101,8 @@ func (c *cronCommand) parseSchedule(spec string) error {
 	return err
 }
 
-// runScheduler runs the schedule until a signal, and then waits for the command, which gets the signal, too.
+// runScheduler runs the schedule until a signal, and then waits for the command, which gets the
+// signal, too.
 func (c *cronCommand) runScheduler(ctx context.Context) error {
 	_, name := znode.Split(c.path)
 	stored := &storedSchedule{cron: c, job: name}
@@ -133,14 +134,17 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 	return err
 }
 
-// describeCommand names a job's command for other processes without its arguments, which may be secret: a hash distinguishes command lines. Everybody can
-// read it, so it must not confirm guesses: one in 65,536 command lines has the same one, each guess takes long, and those for one job are worth nothing for another.
+// describeCommand names a job's command for other processes without its arguments, which may be
+// secret: a hash distinguishes command lines. Everybody can read it, so it must not confirm
+// guesses: one in 65,536 command lines has the same one, each guess takes long, and those for one
+// job are worth nothing for another.
 func describeCommand(job string, command []string) string {
 	name := []rune(strings.ToValidUTF8(command[0], "?"))
 	if len(name) > 60 {
 		name = append([]rune("…"), name[len(name)-59:]...)
 	}
-	sum, err := pbkdf2.Key(sha256.New, strings.Join(command, "\x00"), []byte("lockstep cron of "+job), 100_000, sha256.Size)
+	sum, err := pbkdf2.Key(sha256.New, strings.Join(command, "\x00"), []byte("lockstep cron of "+job),
+		100_000, sha256.Size)
 	if err != nil {
 		panic("lockstep: a hash cannot be made: " + err.Error()) // its lengths are right
 	}
@@ -149,7 +153,8 @@ func describeCommand(job string, command []string) string {
 
 // runTick runs the command for one tick.
 func (c *cronCommand) runTick(ctx, held context.Context, run scheduler.Run) error {
-	code, err := c.runCommand(ctx, commandHold{held, run.Token}, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339), "LOCKSTEP_ATTEMPT="+strconv.Itoa(run.Attempt))
+	code, err := c.runCommand(ctx, commandHold{held, run.Token}, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339),
+		"LOCKSTEP_ATTEMPT="+strconv.Itoa(run.Attempt))
 	if c.signalled.Load() && (err == nil || code != 0) {
 		c.last.Store(int64(code))
 	}
@@ -168,10 +173,12 @@ func (c *cronCommand) printEvent(e scheduler.Event) {
 	case scheduler.EventFollowing:
 		printNotice("this process runs %s no longer", c.path)
 	case scheduler.EventRetrying:
-		printWarning("attempt %d for the tick of %s: %v; trying again", e.Run.Attempt, e.Run.Tick.Format(time.RFC3339), e.Err)
+		printWarning("attempt %d for the tick of %s: %v; trying again", e.Run.Attempt, e.Run.Tick.Format(time.RFC3339),
+			e.Err)
 	case scheduler.EventRemoved:
 		printWarning("%s was removed: this process runs it no longer", c.path)
 	case scheduler.EventMissed:
-		printWarning("ticks missed: %d, from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339), e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
+		printWarning("ticks missed: %d, from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339),
+			e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestACommandIsDescribedWithoutItsArguments: their hash is too short to confirm a guess, and another for each job.
+// TestACommandIsDescribedWithoutItsArguments: their hash is too short to confirm a guess, and
+// another for each job.
 func TestACommandIsDescribedWithoutItsArguments(t *testing.T) {
 	one := describeCommand("report", []string{"./report.sh", "--password", "secret"})
 	require.Regexp(t, `^\./report\.sh #[0-9a-f]{4}$`, one)
@@ -23,7 +24,8 @@ func TestACommandIsDescribedWithoutItsArguments(t *testing.T) {
 
 func TestCronRunsOncePerTickInTheCluster(t *testing.T) {
 	s := newStage(t)
-	line := []string{"cron", "demo", "@every 1s", "--", "sh", "-c", `echo "$LOCKSTEP_TICK $LOCKSTEP_TOKEN $LOCKSTEP_PATH" >>$DIR/ran`}
+	line := []string{"cron", "demo", "@every 1s", "--", "sh", "-c",
+		`echo "$LOCKSTEP_TICK $LOCKSTEP_TOKEN $LOCKSTEP_PATH" >>$DIR/ran`}
 	var ps []*process
 	for range 3 {
 		ps = append(ps, s.start(line...))
@@ -116,7 +118,8 @@ func TestTwoCronsWithOneNameAreBothTold(t *testing.T) {
 	third := begin(4, "0 5 * * *", "--revision", "7")
 	late := begin(5, "0 6 * * *")
 	s.until("the warning", func() bool {
-		return strings.Contains(read(late.err), `stays "0 5 * * *" in UTC, of revision 7, and this process follows it: --revision 7 or more replaces it by "0 6 * * *" in UTC`)
+		return strings.Contains(read(late.err),
+			`stays "0 5 * * *" in UTC, of revision 7, and this process follows it: --revision 7 or more replaces it by "0 6 * * *" in UTC`)
 	})
 	s.until("the second warning", func() bool { return strings.Count(read(first.err), "warning") >= 2 })
 	require.NotContains(t, read(third.err), "0 6", "it goes on as before")
@@ -131,7 +134,8 @@ func TestTwoCronsWithOneNameAreBothTold(t *testing.T) {
 func TestBadPoliciesAreUsageErrors(t *testing.T) {
 	s := newStage(t)
 	for flag, says := range map[string]string{
-		"--misfire=never": `"never"`, "--overlap=skip": `"skip"`, "--retries=-1": "-1", "--timeout=-1s": "positive", "--revision=-1": "-1",
+		"--misfire=never": `"never"`, "--overlap=skip": `"skip"`, "--retries=-1": "-1", "--timeout=-1s": "positive",
+		"--revision=-1": "-1",
 	} {
 		code, _, errs := s.run("cron", "demo", "* * * * *", flag, "--", "true")
 		require.Equal(t, 64, code, flag)
@@ -145,12 +149,14 @@ func TestJobsAreShownAndControlled(t *testing.T) {
 	code, _, errs := s.run("jobs")
 	require.Equal(t, 0, code)
 	require.Contains(t, errs, "no jobs")
-	for _, args := range [][]string{{"jobs", "run", "demo"}, {"jobs", "pause", "demo"}, {"jobs", "remove", "demo"}, {"runs", "demo"}} {
+	for _, args := range [][]string{{"jobs", "run", "demo"}, {"jobs", "pause", "demo"}, {"jobs", "remove", "demo"},
+		{"runs", "demo"}} {
 		code, _, errs := s.run(args...)
 		require.Equal(t, 64, code, args)
 		require.Contains(t, errs, `unknown job "demo"`)
 	}
-	p := s.start("cron", "demo", "0 3 1 1 *", "--retries", "1", "--backoff", "10ms", "--", "sh", "-c", `echo "$LOCKSTEP_ATTEMPT"; exit $((LOCKSTEP_ATTEMPT == 1 ? 6 : 0))`)
+	p := s.start("cron", "demo", "0 3 1 1 *", "--retries", "1", "--backoff", "10ms", "--", "sh", "-c",
+		`echo "$LOCKSTEP_ATTEMPT"; exit $((LOCKSTEP_ATTEMPT == 1 ? 6 : 0))`)
 	s.queue("/lockstep/jobs/demo/members", 1)
 	code, _, _ = s.run("jobs", "pause", "demo")
 	require.Equal(t, 0, code)
@@ -220,7 +226,8 @@ func TestCronGoesOnWhenItsCommandFails(t *testing.T) {
 
 func TestASignalIsPassedOnToTheTicksCommand(t *testing.T) {
 	s := newStage(t)
-	p := s.start("cron", "demo", "@every 1s", "--", "sh", "-c", `trap 'exit 8' TERM; echo ready; while :; do sleep 0.01; done`)
+	p := s.start("cron", "demo", "@every 1s", "--", "sh", "-c",
+		`trap 'exit 8' TERM; echo ready; while :; do sleep 0.01; done`)
 	p.line(0)
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 8, p.wait())
@@ -232,7 +239,8 @@ func TestASignalIsPassedOnToTheTicksCommand(t *testing.T) {
 
 func TestALostTermEndsTheTicksCommand(t *testing.T) {
 	s := newStage(t)
-	p := s.start("cron", "demo", "@every 1s", "--", "sh", "-c", `trap 'echo told; exit 8' TERM; echo ready; while :; do sleep 0.01; done`)
+	p := s.start("cron", "demo", "@every 1s", "--", "sh", "-c",
+		`trap 'echo told; exit 8' TERM; echo ready; while :; do sleep 0.01; done`)
 	p.line(0)
 	s.expire()
 	require.Equal(t, "told", p.line(1))

@@ -10,8 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// storedSchedule follows the schedule that is stored for a job. Two command lines that give one NAME different schedules
-// replace each other's: each process warns when the schedule is not, or no longer, the one that it was started with.
+// storedSchedule follows the schedule that is stored for a job. Two command lines that give one
+// NAME different schedules replace each other's: each process warns when the schedule is not, or no
+// longer, the one that it was started with.
 type storedSchedule struct {
 	cron *cronCommand
 	jobs *scheduler.Scheduler
@@ -24,7 +25,8 @@ type storedSchedule struct {
 	knownCommand string // the last command that was warned about
 }
 
-// warnIfChanged reads the schedule and warns if it has changed since the last call. The first call compares it with that of this process.
+// warnIfChanged reads the schedule and warns if it has changed since the last call. The first call
+// compares it with that of this process.
 func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	state, err := s.jobs.State(ctx, s.job)
 	if errors.Is(err, scheduler.ErrUnknownJob) {
@@ -39,9 +41,11 @@ func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	switch {
 	case stored == own, stored == s.known:
 	case s.known != "":
-		printWarning("the schedule of %s is now %s instead of %s: a process with another schedule has replaced it for all", s.cron.path, stored, s.known)
+		printWarning("the schedule of %s is now %s instead of %s: a process with another schedule has "+
+			"replaced it for all", s.cron.path, stored, s.known)
 	case state.Revision > s.cron.revision:
-		printWarning("the schedule of %s stays %s, of revision %d, and this process follows it: --revision %d or more replaces it by %s",
+		printWarning("the schedule of %s stays %s, of revision %d, and this process follows it: --revision %d or "+
+			"more replaces it by %s",
 			s.cron.path, stored, state.Revision, state.Revision, own)
 	default:
 		printWarning("the schedule of %s was %s: this process replaces it by %s for all", s.cron.path, stored, own)
@@ -59,14 +63,17 @@ func (s *storedSchedule) warnIfCommandDiffers(state scheduler.State) {
 	case stored == "" || stored == own || stored == s.knownCommand:
 		return
 	case first:
-		printWarning("the command of %s was %s: this process runs %s instead, and others may still run the former", s.cron.path, inOneLine(stored), own)
+		printWarning("the command of %s was %s: this process runs %s instead, and others may still run the former",
+			s.cron.path, inOneLine(stored), own)
 	default:
-		printWarning("another process has registered %s with the command %s: this one runs %s", s.cron.path, inOneLine(stored), own)
+		printWarning("another process has registered %s with the command %s: this one runs %s", s.cron.path,
+			inOneLine(stored), own)
 	}
 	s.knownCommand = stored
 }
 
-// printNextTick prints that this process runs the command now, and when it runs next by the stored schedule, which may differ from this process's own.
+// printNextTick prints that this process runs the command now, and when it runs next by the stored
+// schedule, which may differ from this process's own.
 func (s *storedSchedule) printNextTick(ctx context.Context, now time.Time) {
 	state, err := s.jobs.State(ctx, s.job)
 	next := state.Next(now)

@@ -12,11 +12,12 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// heldLocksVariable tells the lockstep commands within a command which locks lockstep lock holds around it.
+// heldLocksVariable tells the lockstep commands within a command which locks lockstep lock holds
+// around it.
 const heldLocksVariable = "LOCKSTEP_HELD_LOCKS"
 
-// withInheritedLocks returns a context in which the locks that a lockstep lock holds around this program count as held. A wrong value of the variable gives a
-// warning, and has no other effect.
+// withInheritedLocks returns a context in which the locks that a lockstep lock holds around this
+// program count as held. A wrong value of the variable gives a warning, and has no other effect.
 func withInheritedLocks(ctx context.Context) context.Context {
 	within, err := locks.WithHeldLocks(ctx, os.Getenv(heldLocksVariable))
 	if err != nil {
@@ -31,10 +32,12 @@ func inheritableLocks(lease *locks.Lease) string {
 	return heldLocksVariable + "=" + locks.HeldLocks(lease.Context())
 }
 
-// showDeadlocks shows the deadlocks below a path. The exit code is 1 if there is one, or if a path that was named does not exist.
+// showDeadlocks shows the deadlocks below a path. The exit code is 1 if there is one, or if a path
+// that was named does not exist.
 func showDeadlocks(ctx context.Context, client *framework.Client, root string, named, json bool) error {
 	if named {
-		if err := requireNode(ctx, client, root, "no lock was looked at", "see which there are: lockstep locks"); err != nil {
+		if err := requireNode(ctx, client, root, "no lock was looked at",
+			"see which there are: lockstep locks"); err != nil {
 			return err
 		}
 	}
@@ -75,7 +78,8 @@ func printDeadlock(number int, d locks.Deadlock, now time.Time) error {
 		for i, path := range a.Holds {
 			holds[i] = quoteName(path)
 		}
-		t.addRow(redCell(strings.Join(holds, ", ")), boldCell(quoteName(a.Path)), plainCell(a.Owner), plainCell(a.Host), plainCell(fmt.Sprint(a.PID)),
+		t.addRow(redCell(strings.Join(holds, ", ")), boldCell(quoteName(a.Path)), plainCell(a.Owner), plainCell(a.Host),
+			plainCell(fmt.Sprint(a.PID)),
 			plainCell(formatAge(now.Sub(a.Since))))
 	}
 	return t.printTo(os.Stdout)

@@ -17,7 +17,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// crossing is a script that holds a lock, waits until another script does, and asks for that one's lock.
+// crossing is a script that holds a lock, waits until another script does, and asks for that one's
+// lock.
 func crossing(s *stage, own, other string, flags ...string) *process {
 	return s.start(append([]string{"lock", own, "--", "sh", "-c",
 		`own=$1 other=$2; shift 2; touch "$DIR/$own"; until [ -e "$DIR/$other" ]; do sleep 0.02; done; "$0" lock "$other" "$@" -- echo "both of $own"`,
@@ -50,7 +51,8 @@ func TestScriptsThatWaitForEachOther(t *testing.T) {
 func TestScriptsThatOnlyReportTheirDeadlock(t *testing.T) {
 	s := newStage(t)
 	scripts := []*process{crossing(s, "a", "b", "--deadlock", "report"), crossing(s, "b", "a", "--deadlock", "report")}
-	s.until("one of them reports it", func() bool { return strings.Contains(read(scripts[0].err)+read(scripts[1].err), "found a deadlock") })
+	s.until("one of them reports it",
+		func() bool { return strings.Contains(read(scripts[0].err)+read(scripts[1].err), "found a deadlock") })
 	code, out, _ := s.run("locks", "--deadlocks")
 	require.Equal(t, exitNotObtained, code)
 	require.Contains(t, out, "deadlock 1: 2 holders wait for each other, and only report it\n")
@@ -106,7 +108,8 @@ func TestDeadlocksAreListed(t *testing.T) {
 	for i := range 2 {
 		asking := s.connected()
 		go func() {
-			lease, _ := locks.NewMutex(asking, names[1-i], locks.WithDeadlockMode(locks.DeadlockReport)).Lock(held[i].Context())
+			lease, _ := locks.NewMutex(asking, names[1-i],
+				locks.WithDeadlockMode(locks.DeadlockReport)).Lock(held[i].Context())
 			done <- lease
 		}()
 	}
@@ -115,7 +118,8 @@ func TestDeadlocksAreListed(t *testing.T) {
 	})
 	code, out, _ = s.run("locks", "--deadlocks")
 	require.Equal(t, 1, code)
-	for _, want := range []string{"deadlock 1: 2 holders wait for each other", names[0], names[1], "HOLDS", "WAITS FOR"} {
+	for _, want := range []string{"deadlock 1: 2 holders wait for each other", names[0], names[1], "HOLDS",
+		"WAITS FOR"} {
 		require.Contains(t, out, want)
 	}
 	code, out, _ = s.run("locks", "--deadlocks", "--json")
@@ -143,7 +147,8 @@ func TestTooManyAsksAreNoProofOfNoDeadlock(t *testing.T) {
 	for batch := range 4 {
 		var ops []framework.Op
 		for i := range 500 {
-			ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-ask-", dir, 500*batch+i), []byte(`{"v":1,"lock":"/lockstep/locks/a"}`), framework.Ephemeral))
+			ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-ask-", dir,
+				500*batch+i), []byte(`{"v":1,"lock":"/lockstep/locks/a"}`), framework.Ephemeral))
 		}
 		_, err := c.Multi(t.Context(), ops...)
 		require.NoError(t, err)

@@ -77,7 +77,8 @@ func (d *devCommand) serveZooKeeper(cmd *cobra.Command, _ []string) error {
 		return &exitError{exitNoSession, err, "choose another address with --listen; port 0 is a free one"}
 	}
 	if open {
-		printWarning("everybody who can reach %s can read and change what it keeps; --listen %s is for this machine alone", address, defaultServers)
+		printWarning("everybody who can reach %s can read and change what it keeps; --listen %s is for this "+
+			"machine alone", address, defaultServers)
 	}
 	if err := d.printWelcome(address); err != nil {
 		return err
@@ -86,7 +87,8 @@ func (d *devCommand) serveZooKeeper(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// openDefaults are the settings for a server that other machines can reach: a real server's own defaults. --set changes them.
+// openDefaults are the settings for a server that other machines can reach: a real server's own
+// defaults. --set changes them.
 var openDefaults = map[string]string{"maxClientCnxns": "60", "4lw.commands.whitelist": "srvr"}
 
 // isLoopback reports whether only this machine can reach an address.

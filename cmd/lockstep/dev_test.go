@@ -56,7 +56,8 @@ func askWord(t *testing.T, address, word string) string {
 	return string(answer)
 }
 
-// TestDevThatOthersCanReachSaysSo, and has the limits of a real server, unless the user sets others.
+// TestDevThatOthersCanReachSaysSo, and has the limits of a real server, unless the user sets
+// others.
 func TestDevThatOthersCanReachSaysSo(t *testing.T) {
 	s := onServers(t, "")
 	for _, set := range []string{"tickTime=2000", "4lw.commands.whitelist=*"} {
@@ -76,12 +77,14 @@ func TestDevThatOthersCanReachSaysSo(t *testing.T) {
 
 func TestDevTakesSettingsOfZooCfg(t *testing.T) {
 	s := onServers(t, "")
-	p := s.start("dev", "--listen", "127.0.0.1:0", "--json", "--set", "tickTime=500", "--set", "4lw.commands.whitelist=conf,ruok")
+	p := s.start("dev", "--listen", "127.0.0.1:0", "--json", "--set", "tickTime=500", "--set",
+		"4lw.commands.whitelist=conf,ruok")
 	address := decode(t, p.line(0))["listen"].(string)
 	require.Contains(t, askWord(t, address, "conf"), "tickTime=500\n")
 	require.Contains(t, askWord(t, address, "stat"), "not in the whitelist")
 
-	for setting, says := range map[string]string{"tickTime": "not name=value", "tikTime=1": "tikTime", "tickTime=x": "not a number", "jute.maxbuffer=1": "JuteMaxBuffer 1"} {
+	for setting, says := range map[string]string{"tickTime": "not name=value", "tikTime=1": "tikTime",
+		"tickTime=x": "not a number", "jute.maxbuffer=1": "JuteMaxBuffer 1"} {
 		code, _, errs := s.run("dev", "--listen", "127.0.0.1:0", "--set", setting)
 		require.Equal(t, 64, code, setting)
 		require.Contains(t, errs, says)

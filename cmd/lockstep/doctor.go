@@ -91,7 +91,8 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if d.sessionTimeout == 0 && os.Getenv(framework.EnvSessionTimeout) == "" { // what commands that hold something ask for
+	if d.sessionTimeout == 0 && os.Getenv(framework.EnvSessionTimeout) == "" {
+		// what commands that hold something ask for
 		d.sessionTimeout = durationFlag(watchedSessionTimeout)
 	}
 	cfg, err := d.clientConfig(cmd)
@@ -138,17 +139,21 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
 		case errors.Is(a.err, errNotServing):
-			err = d.bad("server", "start more of the ensemble's servers, and look at this one's log", "%s: %v", address, a.err)
+			err = d.bad("server", "start more of the ensemble's servers, and look at this one's log", "%s: %v",
+				address, a.err)
 		case errors.Is(a.err, errHungUp):
 			reached++
 			silent = append(silent, address)
-			err = d.bad("server", "close connections from this machine, or raise the server's maxClientCnxns, which limits those of one address; its log tells the cause", "%s: %v", address, a.err)
+			err = d.bad("server", "close connections from this machine, or raise the server's maxClientCnxns, which "+
+				"limits those of one address; its log tells the cause", "%s: %v", address, a.err)
 		case a.err != nil:
-			err = d.bad("server", "start it, open the network to it, or remove it from --zk or LOCKSTEP_SERVERS", "%s: %v", address, a.err)
+			err = d.bad("server", "start it, open the network to it, or remove it from --zk or LOCKSTEP_SERVERS",
+				"%s: %v", address, a.err)
 		case a.mode == "":
 			reached++
 			silent = append(silent, address)
-			err = d.good("server", "%s: it answers in %v and does not report its role (4lw.commands.whitelist lacks srvr)", address, a.roundTrip.Round(time.Microsecond))
+			err = d.good("server", "%s: it answers in %v and does not report its role (4lw.commands.whitelist "+
+				"lacks srvr)", address, a.roundTrip.Round(time.Microsecond))
 		default:
 			reached++
 			roles[a.mode]++
@@ -156,14 +161,16 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 				versions = append(versions, a.version)
 			}
 			tick = max(tick, a.tick)
-			err = d.good("server", "%s: %s, version %s, answers in %v, its requests took %s ms (min/avg/max)", address, a.mode, a.version, a.roundTrip.Round(time.Microsecond), a.latency)
+			err = d.good("server", "%s: %s, version %s, answers in %v, its requests took %s ms (min/avg/max)", address,
+				a.mode, a.version, a.roundTrip.Round(time.Microsecond), a.latency)
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
 	if len(versions) > 1 {
-		if err := d.bad("version", "finish the upgrade of the ensemble", "the servers have different versions: %s", strings.Join(versions, ", ")); err != nil {
+		if err := d.bad("version", "finish the upgrade of the ensemble", "the servers have different versions: %s",
+			strings.Join(versions, ", ")); err != nil {
 			return 0, err
 		}
 	}
@@ -175,34 +182,43 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 	return tick, d.judgeQuorum(len(cfg.Servers), reached, roles, silent)
 }
 
-// adviceOnObservers says which setting clients need if observers follow servers other than the leader: clients cannot find that out.
+// adviceOnObservers says which setting clients need if observers follow servers other than the
+// leader: clients cannot find that out.
 func adviceOnObservers(observers int, cfg framework.Config) string {
 	if observers == 0 || cfg.ObserverMasters {
 		return ""
 	}
-	return fmt.Sprintf("%d: if a server's zoo.cfg has observerMasterPort, set %s=true for every client; otherwise leases are not safe there", observers, framework.EnvObserverMasters)
+	return fmt.Sprintf("%d: if a server's zoo.cfg has observerMasterPort, set %s=true for every client; otherwise "+
+		"leases are not safe there", observers, framework.EnvObserverMasters)
 }
 
-// judgeQuorum prints what the servers' roles mean for the quorum. A silent server, which does not report its role, may lead, follow or observe.
+// judgeQuorum prints what the servers' roles mean for the quorum. A silent server, which does not
+// report its role, may lead, follow or observe.
 func (d *diagnoses) judgeQuorum(listed, reached int, roles map[string]int, silent []string) error {
 	voters := roles["leader"] + roles["follower"] + len(silent) // at most
 	switch {
 	case roles["standalone"] > 0 && listed > 1:
-		return d.bad("quorum", "list the servers of one ensemble only", "%d of the servers are standalone: they do not belong to one ensemble", roles["standalone"])
+		return d.bad("quorum", "list the servers of one ensemble only",
+			"%d of the servers are standalone: they do not belong to one ensemble", roles["standalone"])
 	case roles["standalone"] > 0:
 		return d.good("quorum", "one standalone server: when it stops, no client is served")
 	case len(roles) == 0:
 		return nil // reported already, or unknown
 	case roles["leader"] > 1:
-		return d.bad("quorum", "list the servers of one ensemble only", "%d of the servers lead: they do not belong to one ensemble", roles["leader"])
+		return d.bad("quorum", "list the servers of one ensemble only",
+			"%d of the servers lead: they do not belong to one ensemble", roles["leader"])
 	case roles["leader"] == 0 && len(silent) == 0 && reached == listed:
-		return d.bad("quorum", "list all servers: a client connects only to servers that it knows", "none of the servers leads: some of the ensemble are not listed")
+		return d.bad("quorum", "list all servers: a client connects only to servers that it knows",
+			"none of the servers leads: some of the ensemble are not listed")
 	case voters <= 2 && reached == listed:
-		return d.bad("quorum", "list all servers of the ensemble; if these are all, run three: two serve no client when one of them stops", "%d servers are listed", listed)
+		return d.bad("quorum", "list all servers of the ensemble; if these are all, run three: two serve no client "+
+			"when one of them stops", "%d servers are listed", listed)
 	case voters <= 2:
-		return d.bad("quorum", "start the other servers again", "%d servers of the ensemble were reached: when one more stops, there may be no quorum", voters)
+		return d.bad("quorum", "start the other servers again",
+			"%d servers of the ensemble were reached: when one more stops, there may be no quorum", voters)
 	}
-	known := fmt.Sprintf("%d leader, %d followers, %d observers reached", roles["leader"], roles["follower"], roles["observer"])
+	known := fmt.Sprintf("%d leader, %d followers, %d observers reached", roles["leader"], roles["follower"],
+		roles["observer"])
 	if len(silent) > 0 {
 		known += "; the roles of these are not known: " + strings.Join(silent, ", ")
 	}
@@ -221,10 +237,13 @@ func (d *diagnoses) examineSession(ctx context.Context, client *framework.Client
 	survives := cfg.LongestInterruption().Round(100 * time.Millisecond)
 	switch {
 	case granted < asked:
-		err = d.bad("timeout", "raise the servers' maxSessionTimeout or tickTime, or ask for less with --session-timeout",
+		err = d.bad("timeout", "raise the servers' maxSessionTimeout or tickTime, or ask for less with "+
+			"--session-timeout",
 			"asked for %v, granted %v: holds survive interruptions of %v", asked, granted, survives)
 	case tick > 0 && granted < 4*tick:
-		err = d.bad("timeout", "ask for 4 ticks or more with --session-timeout", "%v is less than 4 of the servers' ticks of %v: sessions end when the servers elect a leader", granted, tick)
+		err = d.bad("timeout", "ask for 4 ticks or more with --session-timeout",
+			"%v is less than 4 of the servers' ticks of %v: sessions end when the servers elect a leader",
+			granted, tick)
 	default:
 		err = d.good("timeout", "%v granted: holds survive interruptions of %v", granted, survives)
 	}
@@ -242,9 +261,11 @@ func (d *diagnoses) examineSession(ctx context.Context, client *framework.Client
 	slices.Sort(took)
 	median := took[len(took)/2].Round(time.Microsecond)
 	if median > slowRead {
-		return d.bad("reads", "use nearer servers, and look at their load and garbage collection", "a read takes %v in the median", median)
+		return d.bad("reads", "use nearer servers, and look at their load and garbage collection",
+			"a read takes %v in the median", median)
 	}
-	return d.good("reads", "a read takes %v in the median, %v at most", median, took[len(took)-1].Round(time.Microsecond))
+	return d.good("reads", "a read takes %v in the median, %v at most", median,
+		took[len(took)-1].Round(time.Microsecond))
 }
 
 // defaultExamined is the path that doctor examines without a ROOT. It need not exist yet.
@@ -256,7 +277,8 @@ const (
 	badClock  = time.Second // beyond what the writes took
 )
 
-// examineAccess creates an ephemeral node and deletes it, which needs permissions and shows the leader's clock.
+// examineAccess creates an ephemeral node and deletes it, which needs permissions and shows the
+// leader's clock.
 func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client) error {
 	dir := "/lockstep"
 	_, err := client.Exists(ctx, dir)
@@ -283,7 +305,9 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 		if access, err := readAccess(ctx, client, dir); err == nil {
 			permitted = "; its ACL has " + access.String()
 		}
-		return d.bad("access", "give credentials that have the permission in LOCKSTEP_AUTH_FILE (user:password), or change the node's ACL", "no permission to create and delete below %s, %s%s", dir, presentedCredentials(client.Config()), permitted)
+		return d.bad("access", "give credentials that have the permission in LOCKSTEP_AUTH_FILE (user:password), or "+
+			"change the node's ACL", "no permission to create and delete below %s, %s%s", dir,
+			presentedCredentials(client.Config()), permitted)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
 		return d.bad("access", "create it, or use another --root", "the root %s does not exist", client.Config().Root)
@@ -291,11 +315,13 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 	if err != nil {
 		return err
 	}
-	if err := d.good("access", "may create and delete below %s, %s", dir, presentedCredentials(client.Config())); err != nil {
+	if err := d.good("access", "may create and delete below %s, %s", dir,
+		presentedCredentials(client.Config())); err != nil {
 		return err
 	}
 	if took > slowWrite {
-		err = d.bad("writes", "give the servers' transaction logs a disk of their own (dataLogDir)", "a write took %v", took.Round(time.Microsecond))
+		err = d.bad("writes", "give the servers' transaction logs a disk of their own (dataLogDir)", "a write took %v",
+			took.Round(time.Microsecond))
 	} else {
 		err = d.good("writes", "a write took %v", took.Round(time.Microsecond))
 	}
@@ -304,10 +330,13 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 	}
 	switch ahead := began.Add(took / 2).Sub(st.Ctime); {
 	case ahead.Abs() < badClock+took:
-		return d.good("clock", "the same as the ensemble's, within %v", (time.Second + took).Round(100*time.Millisecond))
+		return d.good("clock", "the same as the ensemble's, within %v",
+			(time.Second + took).Round(100*time.Millisecond))
 	case ahead > 0:
-		return d.bad("clock", "synchronize this machine's clock and the servers' with NTP", "%v ahead of the ensemble's", ahead.Round(100*time.Millisecond))
+		return d.bad("clock", "synchronize this machine's clock and the servers' with NTP",
+			"%v ahead of the ensemble's", ahead.Round(100*time.Millisecond))
 	default:
-		return d.bad("clock", "synchronize this machine's clock and the servers' with NTP", "%v behind the ensemble's", -ahead.Round(100*time.Millisecond))
+		return d.bad("clock", "synchronize this machine's clock and the servers' with NTP", "%v behind the ensemble's",
+			-ahead.Round(100*time.Millisecond))
 	}
 }

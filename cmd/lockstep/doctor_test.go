@@ -16,13 +16,16 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// diagnose runs lockstep doctor and returns what it finds wrong, as "check: text". On a busy machine, doctor rightly finds that a healthy server is slow: then it
-// is run again.
+// diagnose runs lockstep doctor and returns what it finds wrong, as "check: text". On a busy
+// machine, doctor rightly finds that a healthy server is slow: then it is run again.
 func (s *stage) diagnose(args ...string) (code int, wrong []string, all string) {
 	s.t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		code, wrong, all = s.diagnoseOnce(args...)
-		slow := slices.ContainsFunc(wrong, func(w string) bool { return strings.HasPrefix(w, "reads: ") || strings.HasPrefix(w, "writes: ") })
+		slow := slices.ContainsFunc(wrong, func(w string) bool {
+			return strings.HasPrefix(w, "reads: ") ||
+				strings.HasPrefix(w, "writes: ")
+		})
 		if !slow || time.Now().After(deadline) {
 			return code, wrong, all
 		}
@@ -47,7 +50,8 @@ func TestDoctorOfAHealthyServer(t *testing.T) {
 	code, wrong, all := s.diagnose()
 	require.Empty(t, wrong, all)
 	require.Zero(t, code)
-	for _, check := range []string{`"server"`, `"quorum"`, `"timeout"`, `"reads"`, `"writes"`, `"access"`, `"clock"`, `"nodes"`, `"locks"`} {
+	for _, check := range []string{`"server"`, `"quorum"`, `"timeout"`, `"reads"`, `"writes"`, `"access"`, `"clock"`,
+		`"nodes"`, `"locks"`} {
 		require.Contains(t, all, `"check":`+check)
 	}
 	var out string
@@ -87,16 +91,21 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	c.Start()
 	defer c.Close(t.Context())
 	require.NoError(t, c.MakeDirs(t.Context(), "/lockstep/locks/deploy"))
-	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/deploy/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"), framework.Persistent))
+	require.NoError(t, c.Create(t.Context(),
+		"/lockstep/locks/deploy/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"),
+		framework.Persistent))
 	require.NoError(t, c.Create(t.Context(), "/lockstep/\u202elarge", make([]byte, largeData+1), framework.Persistent))
 	require.NoError(t, c.MakeDirs(t.Context(), "/lockstep/locks/$(touch${IFS}f)"))
-	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/$(touch${IFS}f)/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"), framework.Persistent))
+	require.NoError(t, c.Create(t.Context(),
+		"/lockstep/locks/$(touch${IFS}f)/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"),
+		framework.Persistent))
 	s.zk.Skew(time.Hour)
 	code, wrong, all := s.diagnose("--zk", s.servers+","+silent.Addr().String(), "--session-timeout", "5m")
 	require.Equal(t, 1, code)
 	text := strings.Join(wrong, "\n")
 	for _, want := range []string{
-		"server: " + silent.Addr().String(), "timeout: asked for 5m0s, granted ", "size: /lockstep/", "has 800001 bytes of data", "clock: ", "behind the ensemble's",
+		"server: " + silent.Addr().String(), "timeout: asked for 5m0s, granted ", "size: /lockstep/",
+		"has 800001 bytes of data", "clock: ", "behind the ensemble's",
 		"orphan: /lockstep/locks/deploy/_c_3d6dc0ac", "quorum: ",
 	} {
 		require.Contains(t, text, want)
@@ -105,8 +114,11 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	code, out, _ := s.run("doctor", "/lockstep/locks")
 	require.Equal(t, 1, code)
 	require.NotContains(t, out, "bytes of data")
-	require.Contains(t, out, "-> find out who created it, and delete it: lockstep release /lockstep/locks/deploy --node /lockstep/locks/deploy/_c_")
-	require.Contains(t, out, "lockstep release '/lockstep/locks/$(touch${IFS}f)' --node '/lockstep/locks/$(touch${IFS}f)/_c_")
+	require.Contains(t, out,
+		"-> find out who created it, and delete it: lockstep release /lockstep/locks/deploy --node "+
+			"/lockstep/locks/deploy/_c_")
+	require.Contains(t, out,
+		"lockstep release '/lockstep/locks/$(touch${IFS}f)' --node '/lockstep/locks/$(touch${IFS}f)/_c_")
 }
 
 func TestDoctorNamesTheServersThatCannotBeReached(t *testing.T) {
@@ -120,7 +132,8 @@ func TestDoctorNamesTheServersThatCannotBeReached(t *testing.T) {
 func TestDoctorNamesTheMissingPermission(t *testing.T) {
 	s := newStage(t)
 	c, err := framework.New(framework.Config{
-		Servers: strings.Split(s.servers, ","), Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}}, ACL: framework.CreatorOnly(),
+		Servers: strings.Split(s.servers, ","),
+		Auth:    []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}}, ACL: framework.CreatorOnly(),
 	})
 	require.NoError(t, err)
 	c.Start()
@@ -130,7 +143,8 @@ func TestDoctorNamesTheMissingPermission(t *testing.T) {
 	_, wrong, all := s.diagnose("/none")
 	require.Contains(t, strings.Join(wrong, "\n"), "nodes: there is no node /none: nothing was examined below it", all)
 	_, wrong, all = s.diagnose()
-	require.Contains(t, strings.Join(wrong, "\n"), "access: no permission to create and delete below /lockstep, without credentials", all)
+	require.Contains(t, strings.Join(wrong, "\n"),
+		"access: no permission to create and delete below /lockstep, without credentials", all)
 	s.env = append(s.env, "LOCKSTEP_AUTH=ann:secret")
 	_, wrong, all = s.diagnose()
 	require.NotContains(t, strings.Join(wrong, "\n"), "access:", all)
@@ -216,7 +230,8 @@ func TestNodesOfQueuesAndSchedulersAreNoClaims(t *testing.T) {
 	require.NotContains(t, s.ok("locks", "/"), "claim")
 }
 
-// TestDoctorCountsTheLocksThatAreListed, and takes none of Lockstep's own nodes for another program's.
+// TestDoctorCountsTheLocksThatAreListed, and takes none of Lockstep's own nodes for another
+// program's.
 func TestDoctorCountsTheLocksThatAreListed(t *testing.T) {
 	s := newStage(t)
 	s.start("lock", "deploy", "--", "sleep", "1000")
@@ -229,12 +244,16 @@ func TestDoctorCountsTheLocksThatAreListed(t *testing.T) {
 	_, out, _ := s.run("doctor")
 	require.Contains(t, out, "2, as lockstep locks /lockstep lists them\n")
 	require.Len(t, strings.Split(strings.TrimSpace(s.ok("locks", "/lockstep", "--json")), "\n"), 2)
-	require.NoError(t, client(t, s).Create(t.Context(), "/lockstep/locks/deploy/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"), framework.Ephemeral))
+	require.NoError(t, client(t, s).Create(t.Context(),
+		"/lockstep/locks/deploy/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"),
+		framework.Ephemeral))
 	_, out, _ = s.run("doctor")
-	require.Contains(t, out, "2, as lockstep locks /lockstep lists them; other programs have written 1 of their nodes\n")
+	require.Contains(t, out,
+		"2, as lockstep locks /lockstep lists them; other programs have written 1 of their nodes\n")
 }
 
-// TestDoctorKnowsAServerThatHangsUp: it runs, and so is not to be started, but has all the connections that it accepts from this address.
+// TestDoctorKnowsAServerThatHangsUp: it runs, and so is not to be started, but has all the
+// connections that it accepts from this address.
 func TestDoctorKnowsAServerThatHangsUp(t *testing.T) {
 	hangingUp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -250,7 +269,8 @@ func TestDoctorKnowsAServerThatHangsUp(t *testing.T) {
 	}()
 	s := newStage(t)
 	_, out, _ := s.run("doctor", "--zk", s.servers+","+hangingUp.Addr().String())
-	require.Contains(t, out, hangingUp.Addr().String()+": it accepted the connection, and closed it without an answer\n")
+	require.Contains(t, out,
+		hangingUp.Addr().String()+": it accepted the connection, and closed it without an answer\n")
 	require.Contains(t, out, "raise the server's maxClientCnxns")
 	require.NotContains(t, out, "start it")
 	require.NotContains(t, out, "start the other servers")
@@ -293,7 +313,9 @@ func TestReleaseDeletesANodeOnlyAsItWasShown(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	v := versionOf(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}, true)
+	v := versionOf(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}},
+		true)
 	require.Equal(t, "v1.2.3", v.Version)
 	require.Equal(t, "abc", v.Revision)
 	require.True(t, v.Modified)
@@ -306,10 +328,12 @@ func TestVersion(t *testing.T) {
 func TestDoctorTellsWhatObserversNeed(t *testing.T) {
 	require.Empty(t, adviceOnObservers(0, framework.Config{}))
 	require.Empty(t, adviceOnObservers(2, framework.Config{ObserverMasters: true}))
-	require.Contains(t, adviceOnObservers(2, framework.Config{}), "2: if a server's zoo.cfg has observerMasterPort, set LOCKSTEP_OBSERVER_MASTERS=true")
+	require.Contains(t, adviceOnObservers(2, framework.Config{}),
+		"2: if a server's zoo.cfg has observerMasterPort, set LOCKSTEP_OBSERVER_MASTERS=true")
 }
 
-// TestTheLeaderOfAnElectionIsNotRevoked: its program does not listen, and its node would lose its id.
+// TestTheLeaderOfAnElectionIsNotRevoked: its program does not listen, and its node would lose its
+// id.
 func TestTheLeaderOfAnElectionIsNotRevoked(t *testing.T) {
 	s := newStage(t)
 	s.start("elect", "billing", "--id", "web-1", "--", "sleep", "1000")

@@ -12,7 +12,8 @@ import (
 // neededPerms are the permissions on a directory that recipes need to work in it.
 const neededPerms = framework.PermRead | framework.PermCreate | framework.PermDelete
 
-// harmfulPerms are the permissions with which everybody can delete or change what a client has created, or lock the client out.
+// harmfulPerms are the permissions with which everybody can delete or change what a client has
+// created, or lock the client out.
 const harmfulPerms = framework.PermWrite | framework.PermDelete | framework.PermAdmin
 
 // maxACLs is of how many directories the ACL is read.
@@ -33,7 +34,8 @@ func (d *diagnoses) examineACLs(ctx context.Context, client *framework.Client, r
 	for i, path := range d.directoriesToJudge(root) {
 		access, err := readAccess(ctx, client, path)
 		switch {
-		case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNoAuth): // the walk has reported a directory that may not be read; the root need not be readable
+		case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNoAuth):
+			// the walk has reported a directory that may not be read; the root need not be readable
 			continue
 		case err != nil:
 			return err
@@ -42,7 +44,8 @@ func (d *diagnoses) examineACLs(ctx context.Context, client *framework.Client, r
 		if len(cfg.Auth) > 0 && access.everyone&harmfulPerms != 0 {
 			f.open = append(f.open, access)
 		}
-		if i == 0 || path == d.refusedIn || access.lacks(neededPerms) == 0 { // a client needs these permissions in its own directories, and not in its root
+		if i == 0 || path == d.refusedIn || access.lacks(neededPerms) == 0 {
+			// a client needs these permissions in its own directories, and not in its root
 			continue
 		}
 		if len(access.unpresented(access.lacks(neededPerms))) > 0 {
@@ -64,7 +67,8 @@ func (d *diagnoses) examineACLs(ctx context.Context, client *framework.Client, r
 	return d.good("acl", "%s what recipes need, %s", which, presentedCredentials(cfg))
 }
 
-// directoriesToJudge are the client's root, the path that is examined, and the uppermost directories below it.
+// directoriesToJudge are the client's root, the path that is examined, and the uppermost
+// directories below it.
 func (d *diagnoses) directoriesToJudge(root string) []string {
 	all := []string{"/"}
 	for _, path := range append([]string{root}, d.directories...) {
@@ -84,18 +88,22 @@ func (d *diagnoses) printACLs(cfg framework.Config, f accessFindings) (err error
 		if one.path == "/" && cfg.Root == "/" {
 			advice += ", or give all clients a --root of their own that was made with an ACL"
 		}
-		err = d.bad("acl", advice, "%s%s: everybody may %s; its ACL has %s", one.path, andMore(f.open), harm(one.everyone), one)
+		err = d.bad("acl", advice, "%s%s: everybody may %s; its ACL has %s", one.path, andMore(f.open),
+			harm(one.everyone), one)
 	}
 	if len(f.withheld) > 0 && err == nil {
 		one := f.withheld[0]
 		missing := one.lacks(neededPerms)
 		names := strings.Join(one.unpresented(missing), " or ")
-		err = d.bad("acl", "present "+names+" (a digest: user:password in LOCKSTEP_AUTH_FILE, perhaps with another password), or "+change, "%s%s: no permission to %s in it, %s; its ACL has %s",
+		err = d.bad("acl", "present "+names+
+			" (a digest: user:password in LOCKSTEP_AUTH_FILE, perhaps with another password), or "+change,
+			"%s%s: no permission to %s in it, %s; its ACL has %s",
 			one.path, andMore(f.withheld), missing, presentedCredentials(cfg), one)
 	}
 	if len(f.lacking) > 0 && err == nil {
 		one := f.lacking[0]
-		err = d.bad("acl", change+", if this client is to do more than read", "%s%s: nobody may %s in it; its ACL has %s",
+		err = d.bad("acl", change+", if this client is to do more than read",
+			"%s%s: nobody may %s in it; its ACL has %s",
 			one.path, andMore(f.lacking), one.lacks(neededPerms), one)
 	}
 	return err
@@ -108,7 +116,8 @@ func harm(perms framework.Perms) string {
 		perm framework.Perms
 		text string
 	}{
-		{framework.PermDelete, "delete the nodes in it"}, {framework.PermWrite, "write its data"}, {framework.PermAdmin, "change its ACL"},
+		{framework.PermDelete, "delete the nodes in it"}, {framework.PermWrite, "write its data"},
+		{framework.PermAdmin, "change its ACL"},
 	} {
 		if perms&one.perm != 0 {
 			all = append(all, one.text)

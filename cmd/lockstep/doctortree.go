@@ -42,17 +42,21 @@ func (d *diagnoses) examineTree(ctx context.Context, client *framework.Client, r
 	for session, bytes := range f.sessions {
 		most = max(most, bytes)
 		if bytes > monitor.DefaultSessionBytes {
-			err := d.bad("session", "let its process hold fewer locks, or spread them over several clients: the servers stop working when they delete too much at once (ZOOKEEPER-4306)",
-				"%s has ephemeral nodes with %d bytes of paths: from %d on, lockstep refuses to create more", locks.SessionID(session), bytes, 900_000)
+			err := d.bad("session", "let its process hold fewer locks, or spread them over several clients: the "+
+				"servers stop working when they delete too much at once (ZOOKEEPER-4306)",
+				"%s has ephemeral nodes with %d bytes of paths: from %d on, lockstep refuses to create more",
+				locks.SessionID(session), bytes, 900_000)
 			if err != nil {
 				return err
 			}
 		}
 	}
-	text := fmt.Sprintf("%d below %s, %d of them ephemeral, of %d sessions; the largest session has %d bytes of paths", f.nodes, root, f.ephemeral, len(f.sessions), most)
+	text := fmt.Sprintf("%d below %s, %d of them ephemeral, of %d sessions; the largest session has %d bytes of paths",
+		f.nodes, root, f.ephemeral, len(f.sessions), most)
 	var err error
 	if f.left != "" {
-		err = d.bad("nodes", "examine parts of the tree: lockstep doctor PATH", "%s; the others are left out, from %s on", text, f.left)
+		err = d.bad("nodes", "examine parts of the tree: lockstep doctor PATH",
+			"%s; the others are left out, from %s on", text, f.left)
 	} else {
 		err = d.good("nodes", "%s", text)
 	}
@@ -90,7 +94,8 @@ func (d *diagnoses) walkTree(ctx context.Context, client *framework.Client, root
 				f.sessions[st.EphemeralOwner] += len(path) + perNameOverhead
 			}
 			if st.DataLength > largeData {
-				if err := d.bad("size", "store less in it: the servers refuse more than 1 MiB (jute.maxbuffer)", "%s has %d bytes of data", path, st.DataLength); err != nil {
+				if err := d.bad("size", "store less in it: the servers refuse more than 1 MiB (jute.maxbuffer)",
+					"%s has %d bytes of data", path, st.DataLength); err != nil {
 					return err
 				}
 			}
@@ -117,9 +122,12 @@ type listedDir struct {
 	children int
 }
 
-// listDirs lists directories, judges their sizes, and returns the nodes in them, up to as many as may still be looked at and a list more.
-func (d *diagnoses) listDirs(ctx context.Context, client *framework.Client, dirs []listedDir, f *treeFigures) (nodes []string, err error) {
-	const advice = "let fewer processes wait there, or remove nodes that are not used: most clients cannot read a list of more than 1 MiB"
+// listDirs lists directories, judges their sizes, and returns the nodes in them, up to as many as
+// may still be looked at and a list more.
+func (d *diagnoses) listDirs(ctx context.Context, client *framework.Client, dirs []listedDir,
+	f *treeFigures) (nodes []string, err error) {
+	const advice = "let fewer processes wait there, or remove nodes that are not used: most clients cannot read a " +
+		"list of more than 1 MiB"
 	var some []string
 	children := 0
 	list := func() error {
@@ -136,7 +144,8 @@ func (d *diagnoses) listDirs(ctx context.Context, client *framework.Client, dirs
 			switch {
 			case errors.Is(l.Err, framework.ErrNoNode):
 			case errors.Is(l.Err, framework.ErrNoAuth):
-				err = d.bad("access", "give credentials that have the permission in LOCKSTEP_AUTH_FILE (user:password)", "no permission to list %s, %s", some[i], presentedCredentials(client.Config()))
+				err = d.bad("access", "give credentials that have the permission in LOCKSTEP_AUTH_FILE (user:password)",
+					"no permission to list %s, %s", some[i], presentedCredentials(client.Config()))
 			case l.Err != nil:
 				return l.Err
 			case bytes > largeList:
@@ -151,7 +160,8 @@ func (d *diagnoses) listDirs(ctx context.Context, client *framework.Client, dirs
 	}
 	for _, dir := range dirs {
 		if dir.children > maxListedNodes {
-			if err := d.bad("size", advice, "%s has %d children: they are not examined", dir.path, dir.children); err != nil {
+			if err := d.bad("size", advice, "%s has %d children: they are not examined", dir.path,
+				dir.children); err != nil {
 				return nil, err
 			}
 			continue
@@ -168,8 +178,9 @@ func (d *diagnoses) listDirs(ctx context.Context, client *framework.Client, dirs
 	return nodes, list()
 }
 
-// examineLocks finds nodes in locks that no session owns, and counts the locks that lockstep locks lists and the nodes that other programs have in lines. A claim may have
-// any data, so it does not tell whose it is; nor does a node whose record Curator's Revoker has overwritten.
+// examineLocks finds nodes in locks that no session owns, and counts the locks that lockstep locks
+// lists and the nodes that other programs have in lines. A claim may have any data, so it does not
+// tell whose it is; nor does a node whose record Curator's Revoker has overwritten.
 func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, root string) error {
 	count, foreign, all := 0, 0, locksFilter{}
 	for r, err := range locks.List(ctx, client, root) {
@@ -183,7 +194,8 @@ func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, 
 			count++
 		}
 		if r.Kind == locks.MixedLock {
-			if err := d.bad("locks", "stop the programs of one kind, or give them another path", "%s has contenders of several kinds, which do not see each other", r.Path); err != nil {
+			if err := d.bad("locks", "stop the programs of one kind, or give them another path",
+				"%s has contenders of several kinds, which do not see each other", r.Path); err != nil {
 				return err
 			}
 		}
@@ -192,15 +204,19 @@ func (d *diagnoses) examineLocks(ctx context.Context, client *framework.Client, 
 				foreign++
 			}
 			if e.Session == 0 {
-				advice := "find out who created it, and delete it: lockstep release " + shellWord(r.Path) + " --node " + shellWord(e.Node)
-				if err := d.bad("orphan", advice, "%s is in the line of %s and belongs to no session: the servers do not delete it", e.Node, r.Path); err != nil {
+				advice := "find out who created it, and delete it: lockstep release " + shellWord(r.Path) + " --node " +
+					shellWord(e.Node)
+				if err := d.bad("orphan", advice,
+					"%s is in the line of %s and belongs to no session: the servers do not delete it", e.Node,
+					r.Path); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	if foreign > 0 {
-		return d.good("locks", "%d, as lockstep locks %s lists them; other programs have written %d of their nodes", count, shellWord(root), foreign)
+		return d.good("locks", "%d, as lockstep locks %s lists them; other programs have written %d of their nodes",
+			count, shellWord(root), foreign)
 	}
 	return d.good("locks", "%d, as lockstep locks %s lists them", count, shellWord(root))
 }

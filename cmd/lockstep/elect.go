@@ -49,7 +49,8 @@ A candidate with --priority takes over from a leader of a lower one, once it has
 	}
 	e.connectionFlags.addConnectionFlags(cmd)
 	e.commandRunner.addRunnerFlags(cmd)
-	cmd.Flags().StringVar(&e.id, "id", "", "the id of this candidate (default $LOCKSTEP_IDENTITY, else host name and process id)")
+	cmd.Flags().StringVar(&e.id, "id", "",
+		"the id of this candidate (default $LOCKSTEP_IDENTITY, else host name and process id)")
 	cmd.Flags().BoolVar(&e.observer, "observe", false, "only print who leads")
 	cmd.MarkFlagsMutuallyExclusive("observe", "id")
 	e.candidate.addCandidateFlags(cmd)
@@ -164,7 +165,8 @@ func (e *electCommand) printLeaders(ctx context.Context, watched *election.Elect
 		}
 		c, shown := leaderChangeJSON{Time: time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}, "none"
 		if leader != nil {
-			c.ID, c.Exact, c.Token, c.Term, c.Metadata, shown = &leader.ID, bytesIfInvalid(leader.ID), leader.Token, leader.Number, leader.Metadata, quoteName(leader.ID)
+			c.ID, c.Exact, c.Token, c.Term, c.Metadata, shown = &leader.ID, bytesIfInvalid(leader.ID), leader.Token,
+				leader.Number, leader.Metadata, quoteName(leader.ID)
 		}
 		if err := printResult(os.Stdout, e.json, c, c.Time, shown, c.Token, c.Term); err != nil {
 			return err

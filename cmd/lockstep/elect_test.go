@@ -36,7 +36,8 @@ func touch(t *testing.T, file string) {
 
 func TestElectEndsAsItsCommandDid(t *testing.T) {
 	s := newStage(t)
-	code, out, errs := s.run("elect", "demo", "--id", "me", "--", "sh", "-c", `echo "$LOCKSTEP_PATH $LOCKSTEP_TOKEN"; exit 9`)
+	code, out, errs := s.run("elect", "demo", "--id", "me", "--", "sh", "-c",
+		`echo "$LOCKSTEP_PATH $LOCKSTEP_TOKEN"; exit 9`)
 	require.Equal(t, 9, code)
 	require.Regexp(t, `^/lockstep/elections/demo [1-9]\d*\n$`, out)
 	require.Regexp(t, `^lockstep: leading /lockstep/elections/demo as me with token \d+\n$`, errs)
@@ -86,7 +87,8 @@ func TestOneLeadsAndTheNextTakesOver(t *testing.T) {
 
 func TestElectCampaignsAgainWhenLeadershipIsLost(t *testing.T) {
 	s := newStage(t)
-	p := s.start("elect", "demo", "--", "sh", "-c", `trap 'echo told; exit 3' TERM; echo $LOCKSTEP_TOKEN; while :; do sleep 0.01; done`)
+	p := s.start("elect", "demo", "--", "sh", "-c",
+		`trap 'echo told; exit 3' TERM; echo $LOCKSTEP_TOKEN; while :; do sleep 0.01; done`)
 	first := p.line(0)
 	s.expire()
 	require.Equal(t, "told", p.line(1))
@@ -156,7 +158,8 @@ func TestObserveJSON(t *testing.T) {
 
 func TestAPreferredCandidateTakesOver(t *testing.T) {
 	s := newStage(t)
-	a := s.start("elect", "demo", "--id", "a", "--", "sh", "-c", `trap 'exit 3' TERM; echo leads; while :; do sleep 0.01; done`)
+	a := s.start("elect", "demo", "--id", "a", "--", "sh", "-c",
+		`trap 'exit 3' TERM; echo leads; while :; do sleep 0.01; done`)
 	a.line(0)
 	b := s.start("elect", "demo", "--id", "b", "--priority", "5", "--stable", "0.1")
 	b.line(0)

@@ -31,8 +31,9 @@ all its candidates in the order in which they lead: ids, priorities, tokens and 
 that is no election is a directory; the exit code is 1 if there is no candidate at or below it.
 Nothing is written. If the NAME is also that of a subcommand, give the path:
 /lockstep/elections/transfer.`,
-		Example: "  lockstep elections\n  lockstep elections billing\n  lockstep elections transfer billing web-2-711\n  lockstep elections /apps --json",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  lockstep elections\n  lockstep elections billing\n  lockstep elections transfer billing " +
+			"web-2-711\n  lockstep elections /apps --json",
+		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		root, err := rootOf("elections", args)
@@ -66,7 +67,8 @@ type candidateJSON struct {
 	Metadata election.Metadata `json:"metadata,omitempty"`
 }
 
-// showElections prints the elections at and below a path. It prints one in detail if the user has named it.
+// showElections prints the elections at and below a path. It prints one in detail if the user has
+// named it.
 func showElections(ctx context.Context, client *framework.Client, root string, named, asJSON bool) error {
 	overview := newTable("ELECTION", "LEADER", "SINCE", "TERM", "STANDING BY")
 	var unread error
@@ -85,7 +87,8 @@ func showElections(ctx context.Context, client *framework.Client, root string, n
 		found++
 		all, err := election.New(client, r.Path).Candidates(ctx)
 		switch {
-		case errors.Is(err, election.ErrBadRecord), errors.Is(err, election.ErrNewerRecord), errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
+		case errors.Is(err, election.ErrBadRecord), errors.Is(err, election.ErrNewerRecord),
+			errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
 			printWarning("%v", err)
 			unread = err
 		case err != nil:
@@ -117,10 +120,12 @@ func electionRow(path string, all []election.Candidate) []cell {
 	if len(all) > 0 {
 		leader = greenCell(shortenText(all[0].ID))
 		if !all[0].Since.IsZero() {
-			since, term = plainCell(formatSince(all[0].Since, time.Now())), plainCell(strconv.FormatInt(all[0].Number, 10))
+			since, term = plainCell(formatSince(all[0].Since, time.Now())),
+				plainCell(strconv.FormatInt(all[0].Number, 10))
 		}
 	}
-	return []cell{boldCell(quoteName(strings.TrimPrefix(path, electionsDir+"/"))), leader, since, term, plainCell(strconv.Itoa(max(0, len(all)-1)))}
+	return []cell{boldCell(quoteName(strings.TrimPrefix(path, electionsDir+"/"))), leader, since, term,
+		plainCell(strconv.Itoa(max(0, len(all)-1)))}
 }
 
 func candidateTable(path string, all []election.Candidate) *table {
@@ -131,8 +136,10 @@ func candidateTable(path string, all []election.Candidate) *table {
 		if i == 0 {
 			role = greenCell("leads")
 		}
-		t.addRow(role, plainCell(shortenText(c.ID)), plainCell(formatCount(c.Priority)), plainCell(formatSince(c.Since, time.Now())), plainCell(formatCount(c.Number)),
-			plainCell(strconv.FormatInt(c.Token, 10)), plainCell(locks.SessionID(c.Session).String()), dimCell(formatMetadata(c.Metadata)))
+		t.addRow(role, plainCell(shortenText(c.ID)), plainCell(formatCount(c.Priority)),
+			plainCell(formatSince(c.Since, time.Now())), plainCell(formatCount(c.Number)),
+			plainCell(strconv.FormatInt(c.Token, 10)), plainCell(locks.SessionID(c.Session).String()),
+			dimCell(formatMetadata(c.Metadata)))
 	}
 	return t
 }
@@ -149,8 +156,9 @@ func electionView(path string, all []election.Candidate) electionJSON {
 	v := electionJSON{Path: path, Candidates: []candidateJSON{}}
 	for _, c := range all {
 		v.Candidates = append(v.Candidates, candidateJSON{
-			ID: c.ID, Exact: bytesIfInvalid(c.ID), Token: c.Token, Term: c.Number, Since: knownTime(c.Since), Priority: c.Priority,
-			Session: locks.SessionID(c.Session), Node: c.Node, Metadata: c.Metadata,
+			ID: c.ID, Exact: bytesIfInvalid(c.ID), Token: c.Token, Term: c.Number, Since: knownTime(c.Since),
+			Priority: c.Priority,
+			Session:  locks.SessionID(c.Session), Node: c.Node, Metadata: c.Metadata,
 		})
 	}
 	return v

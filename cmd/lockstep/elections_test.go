@@ -36,7 +36,8 @@ func TestElectionsAreShown(t *testing.T) {
 	require.Equal(t, list, s.ok("elections", "/lockstep/elections"))
 }
 
-// TestAnElectionThatMayNotBeReadHidesNoOther: its candidates may be read, and the record of its terms may not.
+// TestAnElectionThatMayNotBeReadHidesNoOther: its candidates may be read, and the record of its
+// terms may not.
 func TestAnElectionThatMayNotBeReadHidesNoOther(t *testing.T) {
 	s := newStage(t)
 	for _, name := range []string{"a", "b"} {

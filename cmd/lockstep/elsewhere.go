@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// Lists without a NAME look below /lockstep, where the subcommands keep what they make. Programs choose their own paths.
+// Lists without a NAME look below /lockstep, where the subcommands keep what they make. Programs
+// choose their own paths.
 const (
 	searchTime   = 2 * time.Second // an empty list looks elsewhere for this time at most
 	namedAtFirst = 3               // how many paths it names
 )
 
-// printNone says that there is nothing to list, and names some of what is elsewhere, so that nobody takes the empty list for a fact about
-// the whole cluster. list is the subcommand that lists a path. search yields the paths of all that there are.
+// printNone says that there is nothing to list, and names some of what is elsewhere, so that nobody
+// takes the empty list for a fact about the whole cluster. list is the subcommand that lists a
+// path. search yields the paths of all that there are.
 func printNone(ctx context.Context, what, root, list string, search func(context.Context) iter.Seq2[string, error]) {
 	text := fmt.Sprintf("no %s at or below %s", what, root)
 	if root == "/" {

@@ -35,7 +35,8 @@ func TestAnEmptyListNamesWhatIsElsewhere(t *testing.T) {
 	require.NoError(t, queue.New(c, "/mails", queue.Text()).Put(ctx, "ann"))
 	require.NoError(t, barrier.NewGate(c, "/upkeep").Raise(ctx))
 	jobs := scheduler.New(c, "/jobs")
-	require.NoError(t, jobs.Add(scheduler.Job{Name: "often", Spec: "0 3 * * *", Run: func(context.Context, scheduler.Run) error { return nil }}))
+	require.NoError(t, jobs.Add(scheduler.Job{Name: "often", Spec: "0 3 * * *",
+		Run: func(context.Context, scheduler.Run) error { return nil }}))
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- jobs.Run(running) }()
@@ -44,8 +45,10 @@ func TestAnEmptyListNamesWhatIsElsewhere(t *testing.T) {
 	s.queue("/jobs/election", 1)
 
 	for list, elsewhere := range map[string]string{
-		"locks": "/orders/1, /orders/2, /orders/3, and more: lockstep locks /", "elections": "/billing, /jobs/election: lockstep elections /",
-		"queue ls": "/mails: lockstep queue ls /", "gates": "/upkeep: lockstep gates /", "jobs": "/jobs: lockstep jobs /",
+		"locks":     "/orders/1, /orders/2, /orders/3, and more: lockstep locks /",
+		"elections": "/billing, /jobs/election: lockstep elections /",
+		"queue ls":  "/mails: lockstep queue ls /", "gates": "/upkeep: lockstep gates /",
+		"jobs": "/jobs: lockstep jobs /",
 	} {
 		out, errs := s.listed(list)
 		require.Empty(t, out)

@@ -25,19 +25,25 @@ func TestUsageErrors(t *testing.T) {
 	s := newStage(t)
 	for _, line := range []string{
 		"bogus",
-		"lock", "lock --", "lock a b", "lock demo --", "lock demo true", "lock a a -- true", "lock a /lockstep/locks/a -- true", "lock a / -- true",
-		"lock demo --bogus", "lock demo -n -w 1", "lock demo -w 0", "lock demo -w -1s", "lock demo -w soon", "lock demo -w NaN", "lock demo -w 1e300",
-		"lock demo -s -x", "lock demo -s --permits 2", "lock demo -x --permits 2", "lock demo --permits 0", "lock demo --permits x", "lock demo --permits 20000",
-		"lock demo --count 1", "lock demo --permits 2 --count 3", "lock demo --permits 2 --count 0", "lock demo --max-hold 0", "lock demo --max-hold soon",
+		"lock", "lock --", "lock a b", "lock demo --", "lock demo true", "lock a a -- true",
+		"lock a /lockstep/locks/a -- true", "lock a / -- true",
+		"lock demo --bogus", "lock demo -n -w 1", "lock demo -w 0", "lock demo -w -1s", "lock demo -w soon",
+		"lock demo -w NaN", "lock demo -w 1e300",
+		"lock demo -s -x", "lock demo -s --permits 2", "lock demo -x --permits 2", "lock demo --permits 0",
+		"lock demo --permits x", "lock demo --permits 20000",
+		"lock demo --count 1", "lock demo --permits 2 --count 3", "lock demo --permits 2 --count 0",
+		"lock demo --max-hold 0", "lock demo --max-hold soon",
 		"locks a b", "locks a//b", "locks -- true x", "locks --bogus",
 		"lock demo -E 256", "lock demo -E -1", "lock demo -E x",
-		"lock demo --kill-after 0", "lock demo --kill-after -1s", "lock demo --kill-after 1h -- true", "lock demo --session-timeout 6s --kill-after 2s -- true",
+		"lock demo --kill-after 0", "lock demo --kill-after -1s", "lock demo --kill-after 1h -- true",
+		"lock demo --session-timeout 6s --kill-after 2s -- true",
 		"lock demo --connect-timeout 0", "lock demo --session-timeout 0", "lock demo --session-timeout -1s",
 		"lock demo --zk , -- true", "lock demo --zk host:port", "lock demo --zk :2181",
 		"lock demo --root relative", "lock demo --root= ",
 		"lock / -- true", "lock a//b", "lock a/", "lock ../a", "lock /a/./b",
 		"elect", "elect demo --observe -- true", "elect demo --observe --id x", "elect demo --id= ",
-		"cron demo", "cron demo @hourly", "cron @hourly -- true", "cron demo * * * * * -- true", "cron demo @every-5s -- true", "cron demo @reboot -- true",
+		"cron demo", "cron demo @hourly", "cron @hourly -- true", "cron demo * * * * * -- true",
+		"cron demo @every-5s -- true", "cron demo @reboot -- true",
 		"cron demo @hourly --tz Mars -- true", "cron demo @hourly --tz Local -- true",
 		"dev x", "dev --listen nowhere", "dev --bogus",
 	} {
@@ -52,7 +58,8 @@ func TestUsageErrors(t *testing.T) {
 func TestBadEnvironment(t *testing.T) {
 	s := newStage(t)
 	for variable, value := range map[string]string{
-		"LOCKSTEP_SESSION_TIMEOUT": "soon", "LOCKSTEP_ROOT": "relative", "LOCKSTEP_SERVERS": "host:port", "LOCKSTEP_AUTH": "nocolon",
+		"LOCKSTEP_SESSION_TIMEOUT": "soon", "LOCKSTEP_ROOT": "relative", "LOCKSTEP_SERVERS": "host:port",
+		"LOCKSTEP_AUTH": "nocolon",
 	} {
 		other := *s
 		other.env = append(s.env[:len(s.env):len(s.env)], variable+"="+value)
@@ -88,7 +95,8 @@ func TestNoSession(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, refusing.Close())
 	s := onServers(t, refusing.Addr().String())
-	for _, subcommand := range [][]string{{"lock", "demo", "-w", "1h"}, {"lock", "a", "b"}, {"elect", "demo"}, {"cron", "demo", "@hourly"}} {
+	for _, subcommand := range [][]string{{"lock", "demo", "-w", "1h"}, {"lock", "a", "b"}, {"elect", "demo"},
+		{"cron", "demo", "@hourly"}} {
 		code, out, errs := s.run(append(subcommand, "--connect-timeout", "0.3", "--", "echo", "ran")...)
 		require.Equal(t, 69, code)
 		require.Empty(t, out)
@@ -103,7 +111,8 @@ func TestNoSession(t *testing.T) {
 	s.env = append(s.env, framework.EnvServers+"=")
 	if _, err := net.Dial("tcp", defaultServers); err != nil { // otherwise a server of the user's answers
 		_, _, errs = s.run("locks", "--connect-timeout", "0.3")
-		require.Contains(t, errs, "name the servers with --zk or LOCKSTEP_SERVERS, or start one to try things: lockstep dev")
+		require.Contains(t, errs,
+			"name the servers with --zk or LOCKSTEP_SERVERS, or start one to try things: lockstep dev")
 	}
 
 	s = onServers(t, refusing.Addr().String()+","+silent.Addr().String())

@@ -15,22 +15,26 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// The exit codes beside the command's own. Those from 64 on are sysexits.h's, from 126 on the shells'.
+// The exit codes beside the command's own. Those from 64 on are sysexits.h's, from 126 on the
+// shells'.
 const (
-	exitNotObtained   = 1   // lock: not obtained under -n or -w; -E changes it
-	exitDeadlock      = 35  // lock: the holder of the lock waits for a lock that is held around this command
-	exitUsage         = 64  // a bad flag, name, schedule or duration
-	exitMismatch      = 65  // the name is used in another way, or its data is too large, damaged or of a newer release
-	exitNoSession     = 69  // no session within --connect-timeout
-	exitInternal      = 70  // anything that is not listed here
-	exitLost          = 75  // the lock, the item, the round or the gate was lost while the command needed it, or the outcome of a write is unknown
+	exitNotObtained = 1  // lock: not obtained under -n or -w; -E changes it
+	exitDeadlock    = 35 // lock: the holder of the lock waits for a lock that is held around this command
+	exitUsage       = 64 // a bad flag, name, schedule or duration
+	exitMismatch    = 65 // the name is used in another way, or its data is too large, damaged or of a newer release
+	exitNoSession   = 69 // no session within --connect-timeout
+	exitInternal    = 70 // anything that is not listed here
+	// the lock, the item, the round or the gate was lost while the command needed it, or the
+	// outcome of a write is unknown
+	exitLost          = 75
 	exitNoPermission  = 77  // the servers refuse access to the name
 	exitNotExecutable = 126 // the command cannot be run
 	exitNotFound      = 127 // there is no such command
 	exitSignal        = 128 // and the number of the signal that ended the command, or the wait
 )
 
-// exitError is an error with the code that the program ends with. Without a reason nothing is printed.
+// exitError is an error with the code that the program ends with. Without a reason nothing is
+// printed.
 type exitError struct {
 	code   int
 	reason error
@@ -46,7 +50,8 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.reason }
 
-// exitSilently makes the program end with a code and without a message: the command has printed its own.
+// exitSilently makes the program end with a code and without a message: the command has printed its
+// own.
 func exitSilently(code int) error {
 	if code == 0 {
 		return nil
@@ -78,7 +83,8 @@ type errorCode struct {
 	hint string
 }
 
-// findCode returns err with the code of the first error in a table that err wraps, or err itself if it wraps none of them or has its exit code.
+// findCode returns err with the code of the first error in a table that err wraps, or err itself if
+// it wraps none of them or has its exit code.
 func findCode(err error, table []errorCode) error {
 	var coded *exitError
 	if errors.As(err, &coded) {
@@ -99,17 +105,24 @@ var generalCodes = []errorCode{
 	{scheduler.ErrInvalidJob, exitUsage, ""},
 	{scheduler.ErrInvalidSpec, exitUsage, ""},
 	{scheduler.ErrUnknownJob, exitUsage, "see which there are: lockstep jobs"},
-	{scheduler.ErrTooManyPending, exitUsage, "wait until some of them have run, or see what holds them up: lockstep runs NAME"},
+	{scheduler.ErrTooManyPending, exitUsage,
+		"wait until some of them have run, or see what holds them up: lockstep runs NAME"},
 	{scheduler.ErrNewerState, exitMismatch, "use a newer lockstep"},
 	{scheduler.ErrBadState, exitMismatch, ""},
 	{election.ErrBadRecord, exitMismatch, ""},
 	{election.ErrNewerRecord, exitMismatch, "use a newer lockstep"},
-	{locks.ErrKindMixed, exitMismatch, "use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see lockstep lock -h"},
+	{locks.ErrKindMixed, exitMismatch,
+		"use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see " +
+			"lockstep lock -h"},
 	{locks.ErrPermits, exitUsage, ""},
 	{framework.ErrTooLarge, exitMismatch, ""},
-	{framework.ErrNoAuth, exitNoPermission, "give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
-	{locks.ErrDeadlock, exitDeadlock, "the others go on when the locks that are held around this command are released; acquire locks in the same order everywhere, or all at once: lockstep lock A B"},
-	{framework.ErrOutcomeUnknown, exitLost, "the answer was lost: check whether it was done before you repeat the command"},
+	{framework.ErrNoAuth, exitNoPermission,
+		"give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
+	{locks.ErrDeadlock, exitDeadlock,
+		"the others go on when the locks that are held around this command are released; acquire locks in the same " +
+			"order everywhere, or all at once: lockstep lock A B"},
+	{framework.ErrOutcomeUnknown, exitLost,
+		"the answer was lost: check whether it was done before you repeat the command"},
 	{locks.ErrHolderGone, exitNotObtained, "see who holds it now: lockstep locks NAME"},
 	{procguard.ErrNotFound, exitNotFound, ""},
 	{procguard.ErrNotExecutable, exitNotExecutable, ""},
@@ -142,7 +155,8 @@ func withCode(err error) error {
 	return &exitError{code: exitInternal, reason: err}
 }
 
-// nothingFoundError says that there is nothing of a kind at and below a NAME: the NAME may be mistyped.
+// nothingFoundError says that there is nothing of a kind at and below a NAME: the NAME may be
+// mistyped.
 func nothingFoundError(ctx context.Context, client *framework.Client, what, path, list string) error {
 	reason := fmt.Errorf("no %s at or below %s", what, path)
 	if _, err := client.Exists(ctx, path); errors.Is(err, framework.ErrNoNode) {
@@ -153,11 +167,13 @@ func nothingFoundError(ctx context.Context, client *framework.Client, what, path
 	return &exitError{exitNotObtained, reason, adviceFor(ctx, client, path, list)}
 }
 
-// adviceFor says what to do about a NAME below which nothing is: a program may have given the same name as a path.
+// adviceFor says what to do about a NAME below which nothing is: a program may have given the same
+// name as a path.
 func adviceFor(ctx context.Context, client *framework.Client, path, list string) string {
 	if _, name, within := cutKind(path); within {
 		if _, err := client.Exists(ctx, "/"+name); err == nil {
-			return fmt.Sprintf("a NAME that does not begin with / is below /lockstep; there is also a node %s: %s %s", quoteName("/"+name), list, shellWord("/"+name))
+			return fmt.Sprintf("a NAME that does not begin with / is below /lockstep; there is also a node %s: %s %s",
+				quoteName("/"+name), list, shellWord("/"+name))
 		} else if !errors.Is(err, framework.ErrNoNode) {
 			printWarning("%v", err)
 		}
@@ -172,7 +188,8 @@ func cutKind(path string) (kind, name string, within bool) {
 	return kind, name, within && named
 }
 
-// requireNode returns an error if there is no node at a path that the user named: the path may be mistyped.
+// requireNode returns an error if there is no node at a path that the user named: the path may be
+// mistyped.
 func requireNode(ctx context.Context, client *framework.Client, path, consequence, hint string) error {
 	_, err := client.Exists(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -187,12 +204,14 @@ func endedBySignal(ctx context.Context) bool {
 	return errors.As(context.Cause(ctx), &s)
 }
 
-// withExitCodes makes a function a RunE of cobra. Its errors get their exit codes; an error of cobra has none, and counts as one of usage.
+// withExitCodes makes a function a RunE of cobra. Its errors get their exit codes; an error of
+// cobra has none, and counts as one of usage.
 func withExitCodes(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return withCode(f(cmd, args)) }
 }
 
-// endBySignal returns the error of the signal instead of err if a signal has ended ctx: the command was cut short. An error that has its exit code stays.
+// endBySignal returns the error of the signal instead of err if a signal has ended ctx: the command
+// was cut short. An error that has its exit code stays.
 func endBySignal(ctx context.Context, err error) error {
 	var coded *exitError
 	if err != nil && !errors.As(err, &coded) && endedBySignal(ctx) {
@@ -201,7 +220,8 @@ func endBySignal(ctx context.Context, err error) error {
 	return err
 }
 
-// endQuietlyOnSignal returns no error if a signal has ended ctx. It is for commands that run until a signal. An error that has its exit code stays.
+// endQuietlyOnSignal returns no error if a signal has ended ctx. It is for commands that run until
+// a signal. An error that has its exit code stays.
 func endQuietlyOnSignal(ctx context.Context, err error) error {
 	var coded *exitError
 	if err != nil && !errors.As(err, &coded) && endedBySignal(ctx) {

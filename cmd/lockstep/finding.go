@@ -26,7 +26,8 @@ type findingPrinter struct {
 
 func (p *findingPrinter) addJob(subject string, r scheduler.JobReport) error {
 	for _, f := range r.Findings {
-		if err := p.add(findingJSON{Subject: subject, Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text}); err != nil {
+		if err := p.add(findingJSON{Subject: subject, Problem: string(f.Problem), Since: knownTime(f.Since),
+			Text: f.Text}); err != nil {
 			return err
 		}
 	}
@@ -50,7 +51,8 @@ func formatNumber(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// exitCode makes the program end with 1 if there is a finding. Otherwise it prints what was checked.
+// exitCode makes the program end with 1 if there is a finding. Otherwise it prints what was
+// checked.
 func (p *findingPrinter) exitCode(checked string) error {
 	if p.count > 0 {
 		return exitSilently(exitNotObtained)

@@ -71,8 +71,8 @@ func (a *ageFlag) String() string { return time.Duration(*a).String() }
 
 func (*ageFlag) Type() string { return "duration" }
 
-// checkNameAnd returns a check of the arguments: a NAME, those that more names, and a command after "--". The command
-// may be missing if it is optional.
+// checkNameAnd returns a check of the arguments: a NAME, those that more names, and a command after
+// "--". The command may be missing if it is optional.
 func checkNameAnd(optional bool, more ...string) cobra.PositionalArgs {
 	want := strings.Join(append([]string{"NAME"}, more...), " and ")
 	return func(cmd *cobra.Command, args []string) error {
@@ -94,8 +94,8 @@ func checkNameAnd(optional bool, more ...string) cobra.PositionalArgs {
 	}
 }
 
-// checkNames checks a command line of one or more NAMEs. Several need "--": without it the words of a command
-// would be taken for NAMEs.
+// checkNames checks a command line of one or more NAMEs. Several need "--": without it the words of
+// a command would be taken for NAMEs.
 func checkNames(cmd *cobra.Command, args []string) error {
 	own, command := splitAtDash(cmd, args)
 	dash := cmd.ArgsLenAtDash() >= 0
@@ -138,7 +138,8 @@ func pathOf(kind, name string) (string, error) {
 	return path, nil
 }
 
-// rootOf returns the path at and below which a subcommand looks: that of its argument, a NAME or "/", or the directory of the kind without an argument.
+// rootOf returns the path at and below which a subcommand looks: that of its argument, a NAME or
+// "/", or the directory of the kind without an argument.
 func rootOf(kind string, args []string) (string, error) {
 	switch {
 	case len(args) == 0:
@@ -149,7 +150,8 @@ func rootOf(kind string, args []string) (string, error) {
 	return pathOf(kind, args[0])
 }
 
-// rootArgument returns the path of an optional argument, which need not be below /lockstep, or the default without one.
+// rootArgument returns the path of an optional argument, which need not be below /lockstep, or the
+// default without one.
 func rootArgument(args []string, name, defaultPath string) (string, error) {
 	if len(args) == 0 {
 		return defaultPath, nil

@@ -13,9 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// Other programs may have written anything to the servers, also sequences that control a terminal. lockstep quotes or escapes their
-// texts before it prints them, and JSON escapes unprintable characters. JSON has bytes that are not UTF-8 twice: readable as text, and
-// exact in base64.
+// Other programs may have written anything to the servers, also sequences that control a terminal.
+// lockstep quotes or escapes their texts before it prints them, and JSON escapes unprintable
+// characters. JSON has bytes that are not UTF-8 twice: readable as text, and exact in base64.
 
 // quoteUnprintable quotes a text that has unprintable characters or begins with a quotation mark.
 func quoteUnprintable(text string) string {
@@ -25,7 +25,8 @@ func quoteUnprintable(text string) string {
 	return text
 }
 
-// quoteName quotes as quoteUnprintable does, and also the ids that could be mistaken for no id: the empty one, and none.
+// quoteName quotes as quoteUnprintable does, and also the ids that could be mistaken for no id: the
+// empty one, and none.
 func quoteName(id string) string {
 	if id == "" || id == "none" {
 		return strconv.Quote(id)
@@ -33,7 +34,8 @@ func quoteName(id string) string {
 	return quoteUnprintable(id)
 }
 
-// isUnprintable reports whether a rune is no letter, mark, number, punctuation, symbol or space, or stands for bytes that are not UTF-8.
+// isUnprintable reports whether a rune is no letter, mark, number, punctuation, symbol or space, or
+// stands for bytes that are not UTF-8.
 func isUnprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
 
 // escapeUnprintable escapes unprintable characters, but not line breaks.
@@ -60,7 +62,8 @@ func inOneLine(text string) string {
 	return strings.ReplaceAll(escapeUnprintable(text), "\n", `\n`)
 }
 
-// marshalLine returns a value as a line of JSON. It escapes the unprintable characters that the encoder leaves in strings.
+// marshalLine returns a value as a line of JSON. It escapes the unprintable characters that the
+// encoder leaves in strings.
 func marshalLine(value any) ([]byte, error) {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
@@ -90,7 +93,8 @@ func bytesIfInvalid(text string) []byte {
 	return []byte(text)
 }
 
-// jsonTime returns a time in UTC as JSON can hold it: any client may have stored another year, and that must not end a list. Then, and for no time, it returns zero.
+// jsonTime returns a time in UTC as JSON can hold it: any client may have stored another year, and
+// that must not end a list. Then, and for no time, it returns zero.
 func jsonTime(t time.Time) time.Time {
 	if t = t.UTC(); t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
 		return time.Time{}

@@ -22,9 +22,11 @@ func TestHarmlessTextsStayAsTheyAre(t *testing.T) {
 	require.Equal(t, `"\"quoted\""`, quoteUnprintable(`"quoted"`), "not to be taken for quoted text")
 }
 
-// FuzzForeignTexts are shown without anything that a terminal may obey, and JSON means the same as before.
+// FuzzForeignTexts are shown without anything that a terminal may obey, and JSON means the same as
+// before.
 func FuzzForeignTexts(f *testing.F) {
-	for _, seed := range []string{"", "plain", "\x1b[2J", "\xff\xfe", "\u009b31m", "\u2028\u202e", "\U000e0001", "\ufffd", "\n\r\t\"\\", "\x7f"} {
+	for _, seed := range []string{"", "plain", "\x1b[2J", "\xff\xfe", "\u009b31m", "\u2028\u202e", "\U000e0001",
+		"\ufffd", "\n\r\t\"\\", "\x7f"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

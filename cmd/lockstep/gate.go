@@ -77,7 +77,8 @@ func newGateWait() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait NAME [flags]",
 		Short: "Wait until a gate is down",
-		Long:  "Wait until a gate is down, or has been down for a moment. The wait goes on while the servers cannot be reached.",
+		Long: "Wait until a gate is down, or has been down for a moment. The wait goes on while the servers cannot " +
+			"be reached.",
 		Example: `  lockstep gate wait maintenance
   lockstep gate wait maintenance -w 30     exit with 1 if it is still up after 30 seconds`,
 		Args: checkNameAlone,

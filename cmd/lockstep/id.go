@@ -45,7 +45,9 @@ func (c *idCommand) addIDFlags(cmd *cobra.Command) {
 }
 
 // printIDs connects and prints ids. use makes the source for a path, and a function that closes it.
-func (c *idCommand) printIDs(cmd *cobra.Command, name string, use func(*framework.Client, string) (next func(context.Context) (int64, error), done func(context.Context) error)) error {
+func (c *idCommand) printIDs(cmd *cobra.Command, name string,
+	use func(*framework.Client, string) (next func(context.Context) (int64, error),
+		done func(context.Context) error)) error {
 	if c.count < 1 || c.count > mostIDs {
 		return usageError("--count %d: it must be 1 to %d", c.count, mostIDs)
 	}
@@ -102,10 +104,12 @@ same number. There are gaps: a command reserves up to twice as many numbers as i
 		Example: "  lockstep id next orders\n  lockstep id next orders -c 100",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
-			return c.printIDs(cmd, args[0], func(client *framework.Client, path string) (func(context.Context) (int64, error), func(context.Context) error) {
-				s := ids.NewSequence(client, path, ids.WithBlocks(c.count, c.count))
-				return s.Next, s.Close
-			})
+			return c.printIDs(cmd, args[0],
+				func(client *framework.Client, path string) (func(context.Context) (int64, error),
+					func(context.Context) error) {
+					s := ids.NewSequence(client, path, ids.WithBlocks(c.count, c.count))
+					return s.Next, s.Close
+				})
 		}),
 	}
 	c.addIDFlags(cmd)
@@ -126,13 +130,16 @@ number of slots. The exit code is 1 if all slots are taken.`,
 			if c.slots < 1 || c.slots > 1<<16 {
 				return usageError("--slots %d: there must be 1 to %d", c.slots, 1<<16)
 			}
-			return c.printIDs(cmd, args[0], func(client *framework.Client, path string) (func(context.Context) (int64, error), func(context.Context) error) {
-				w := ids.NewWorker(client, path, c.slots)
-				return w.Next, w.Close
-			})
+			return c.printIDs(cmd, args[0],
+				func(client *framework.Client, path string) (func(context.Context) (int64, error),
+					func(context.Context) error) {
+					w := ids.NewWorker(client, path, c.slots)
+					return w.Next, w.Close
+				})
 		}),
 	}
 	c.addIDFlags(cmd)
-	cmd.Flags().IntVar(&c.slots, "slots", 1024, fmt.Sprintf("how many programs may use the NAME at a time, up to %d; all must give the same number", 1<<16))
+	cmd.Flags().IntVar(&c.slots, "slots", 1024,
+		fmt.Sprintf("how many programs may use the NAME at a time, up to %d; all must give the same number", 1<<16))
 	return cmd
 }

@@ -14,7 +14,8 @@ import (
 // maxValue is more than a node can have.
 const maxValue = 1 << 20
 
-// readFileOrInput reads a file, or standard input if it is called -. It ends with ctx, also while standard input is open and silent.
+// readFileOrInput reads a file, or standard input if it is called -. It ends with ctx, also while
+// standard input is open and silent.
 func readFileOrInput(ctx context.Context, file string) ([]byte, error) {
 	in, name := os.Stdin, "standard input"
 	if file != "-" {
@@ -49,11 +50,13 @@ func readFileOrInput(ctx context.Context, file string) ([]byte, error) {
 type jsonInput struct{ file string }
 
 func (in *jsonInput) addInputFlag(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVarP(&in.file, "file", "f", "", "read the "+what+" from this file, or from standard input if it is -")
+	cmd.Flags().StringVarP(&in.file, "file", "f", "",
+		"read the "+what+" from this file, or from standard input if it is -")
 	offerFiles(cmd, "file")
 }
 
-// read returns the JSON, null if none is given. It ends with ctx, also while standard input is open and silent.
+// read returns the JSON, null if none is given. It ends with ctx, also while standard input is open
+// and silent.
 func (in *jsonInput) read(ctx context.Context, args []string) (json.RawMessage, error) {
 	text, file := []byte("null"), in.file
 	switch {

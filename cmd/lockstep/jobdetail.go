@@ -72,7 +72,8 @@ func jobFacts(r scheduler.JobReport) [][2]string {
 		paused = "since " + formatTime(r.Paused)
 	}
 	facts := [][2]string{
-		{"schedule", schedule}, {"revision", formatCount(r.Revision)}, {"runs", r.Description}, {"state", stateCell(r).text}, {"paused", paused},
+		{"schedule", schedule}, {"revision", formatCount(r.Revision)}, {"runs", r.Description},
+		{"state", stateCell(r).text}, {"paused", paused},
 		{"owner", owner}, {"members", strings.Join(members, ", ")}, {"registered", formatTime(r.Registered)},
 	}
 	counts := fmt.Sprintf("%d run, %d runs failed", r.Fired, r.Failures)
@@ -115,7 +116,8 @@ func tickTable(ticks []time.Time, now time.Time) *table {
 		if here == tick.Format(layout) {
 			here = ""
 		}
-		t.addRow(plainCell(tick.Format(layout)), plainCell(here), dimCell(strings.TrimPrefix(strings.TrimSuffix(formatAge(tick.Sub(now)), " ago"), "just ")))
+		t.addRow(plainCell(tick.Format(layout)), plainCell(here),
+			dimCell(strings.TrimPrefix(strings.TrimSuffix(formatAge(tick.Sub(now)), " ago"), "just ")))
 	}
 	return t
 }
@@ -124,7 +126,8 @@ func tickTable(ticks []time.Time, now time.Time) *table {
 func gapTable(gaps []scheduler.Gap) *table {
 	t := newTable("DID NOT RUN FROM", "TO", "TICKS", "REASON")
 	for _, g := range slices.Backward(gaps) {
-		t.addRow(plainCell(formatTime(g.From)), plainCell(formatTime(g.To)), yellowCell(strconv.FormatInt(g.Count, 10)), yellowCell(shortenText(string(g.Reason))))
+		t.addRow(plainCell(formatTime(g.From)), plainCell(formatTime(g.To)), yellowCell(strconv.FormatInt(g.Count, 10)),
+			yellowCell(shortenText(string(g.Reason))))
 	}
 	return t
 }

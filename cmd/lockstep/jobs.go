@@ -19,10 +19,12 @@ import (
 // jobsDir is where "lockstep cron" keeps its schedulers, each with one job of the same name.
 const jobsDir = "/lockstep/jobs"
 
-// A job's path is that of its scheduler and the job's name, such as /billing/jobs/report. The schedulers of lockstep cron are named after
-// their only job, so that the scheduler's path is the job's.
+// A job's path is that of its scheduler and the job's name, such as /billing/jobs/report. The
+// schedulers of lockstep cron are named after their only job, so that the scheduler's path is the
+// job's.
 
-// findJob returns the scheduler and the name of the job that a NAME or a path means. A path is also that of a scheduler, of which found is false.
+// findJob returns the scheduler and the name of the job that a NAME or a path means. A path is also
+// that of a scheduler, of which found is false.
 func findJob(ctx context.Context, client *framework.Client, name string) (path, job string, found bool, err error) {
 	if path, err = jobPath(name); err != nil {
 		return "", "", false, err
@@ -48,7 +50,8 @@ func findJob(ctx context.Context, client *framework.Client, name string) (path, 
 func requireJob(ctx context.Context, client *framework.Client, name string) (path, job string, err error) {
 	path, job, found, err := findJob(ctx, client, name)
 	if err == nil && !found {
-		err = &exitError{exitNotObtained, fmt.Errorf("there is no job %s", quoteName(name)), "see which there are: lockstep jobs /"}
+		err = &exitError{exitNotObtained, fmt.Errorf("there is no job %s", quoteName(name)),
+			"see which there are: lockstep jobs /"}
 	}
 	return path, job, err
 }
@@ -96,10 +99,14 @@ present.`,
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error { return p.showJobs(cmd, args, *check) })
 	p.connectionFlags.addConnectionFlags(cmd)
 	cmd.AddCommand(
-		newControl("run NAME", "Run a job once, as soon as its policies permit", "to be run", (*scheduler.Scheduler).Trigger),
+		newControl("run NAME", "Run a job once, as soon as its policies permit", "to be run",
+			(*scheduler.Scheduler).Trigger),
 		newControl("pause NAME", "Do not run a job until it is resumed", "paused", (*scheduler.Scheduler).Pause),
-		newControl("resume NAME", "Run a paused job again, from its next tick on", "resumed", (*scheduler.Scheduler).Resume),
-		newControl("remove NAME", "Delete a job and its history; a process that is started with the job creates it again", "removed", (*scheduler.Scheduler).Remove),
+		newControl("resume NAME", "Run a paused job again, from its next tick on", "resumed",
+			(*scheduler.Scheduler).Resume),
+		newControl("remove NAME",
+			"Delete a job and its history; a process that is started with the job creates it again", "removed",
+			(*scheduler.Scheduler).Remove),
 	)
 	return cmd
 }
@@ -132,10 +139,12 @@ func newControl(use, short, done string, do func(*scheduler.Scheduler, context.C
 	return cmd
 }
 
-// warnIfNoMemberRuns warns that the request waits for a member. It prints nothing if that cannot be determined.
+// warnIfNoMemberRuns warns that the request waits for a member. It prints nothing if that cannot be
+// determined.
 func warnIfNoMemberRuns(ctx context.Context, s *scheduler.Scheduler, name, job string) {
 	if r, err := s.Inspect(ctx, job); err == nil && r.Owner == nil {
-		printWarning("%s: %s: it waits until a process that has the job is started; see lockstep jobs %s", name, inOneLine(r.Findings[0].Text), shellWord(name))
+		printWarning("%s: %s: it waits until a process that has the job is started; see lockstep jobs %s", name,
+			inOneLine(r.Findings[0].Text), shellWord(name))
 	}
 }
 
@@ -173,7 +182,8 @@ func (p *jobsCommand) showJobs(cmd *cobra.Command, args []string, check bool) er
 			err = p.printJobs(reports)
 		}
 		if err == nil && len(reports) == 0 && !p.json && !check {
-			printNone(ctx, "jobs", root, "lockstep jobs", func(ctx context.Context) iter.Seq2[string, error] { return scheduler.Find(ctx, client, "/") })
+			printNone(ctx, "jobs", root, "lockstep jobs",
+				func(ctx context.Context) iter.Seq2[string, error] { return scheduler.Find(ctx, client, "/") })
 		}
 		if err != nil {
 			return err
@@ -211,7 +221,8 @@ func (p *jobsCommand) printJobs(reports []scheduler.JobReport) error {
 	return jobTable(reports).printTo(os.Stdout)
 }
 
-// printFindings prints the findings of jobs, and returns the exit code. It does not say that nothing is wrong if some jobs are unread.
+// printFindings prints the findings of jobs, and returns the exit code. It does not say that
+// nothing is wrong if some jobs are unread.
 func (p *jobsCommand) printFindings(reports []scheduler.JobReport, someUnread bool) error {
 	found := &findingPrinter{json: p.json}
 	for _, r := range reports {
@@ -228,7 +239,9 @@ func (p *jobsCommand) printFindings(reports []scheduler.JobReport, someUnread bo
 // readJobs reports on the schedulers at and below a path.
 func readJobs(ctx context.Context, client *framework.Client, root string) ([]scheduler.JobReport, error) {
 	roots := []string{root}
-	if root == jobsDir { // not jobsDir itself: jobs that are called jobs and changes would make it look like a scheduler
+	if root == jobsDir {
+		// not jobsDir itself: jobs that are called jobs and changes would make it look like a
+		// scheduler
 		names, _, err := client.Children(ctx, jobsDir)
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil, nil
@@ -257,12 +270,14 @@ func readJobs(ctx context.Context, client *framework.Client, root string) ([]sch
 	return reports, errors.Join(append(unread, err)...)
 }
 
-// jobPath returns the scheduler of the job that NAME means. A part of a NAME must not have the name of one of the scheduler's
-// own nodes: it would be taken for that node.
+// jobPath returns the scheduler of the job that NAME means. A part of a NAME must not have the name
+// of one of the scheduler's own nodes: it would be taken for that node.
 func jobPath(name string) (string, error) {
 	parts := strings.Split(name, "/")
-	if !strings.HasPrefix(name, "/") && slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(scheduler.OwnNodes(), part) }) {
-		return "", usageError("the NAME %q cannot be used: no part after a / may be one of %s", name, strings.Join(scheduler.OwnNodes(), ", "))
+	if !strings.HasPrefix(name, "/") &&
+		slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(scheduler.OwnNodes(), part) }) {
+		return "", usageError("the NAME %q cannot be used: no part after a / may be one of %s", name,
+			strings.Join(scheduler.OwnNodes(), ", "))
 	}
 	return pathOf("jobs", name)
 }

@@ -42,7 +42,8 @@ func TestAJobThatNoProcessRunsDoesNotLookHealthy(t *testing.T) {
 	s.queue("/lockstep/jobs/demo/members", 1)
 	s.until("the owner", func() bool { return strings.Contains(s.ok("jobs", "demo"), "(leads)") })
 	detail := s.ok("jobs", "demo")
-	for _, want := range []string{"0 3 * * *: at 03:00, in Asia/Kathmandu", "runs       true #", "03:00:00 +0545", "HERE"} {
+	for _, want := range []string{"0 3 * * *: at 03:00, in Asia/Kathmandu", "runs       true #", "03:00:00 +0545",
+		"HERE"} {
 		require.Contains(t, detail, want)
 	}
 	require.NotContains(t, detail, "secret-argument")
@@ -96,13 +97,15 @@ func TestFindingsAreOneLineAndHarmless(t *testing.T) {
 	s.queue("/lockstep/jobs/demo/members", 1)
 	s.setState("demo", map[string]any{
 		"description": "\x1b[31mred\u202e", "lastRun": map[string]any{
-			"n": 1, "id": "x", "attempt": 1, "runner": "\x1b[2Jw", "outcome": "failed", "error": "one\ntwo \x1b[31m\u202e", "started": "2026-01-01T00:00:00Z",
+			"n": 1, "id": "x", "attempt": 1, "runner": "\x1b[2Jw", "outcome": "failed",
+			"error": "one\ntwo \x1b[31m\u202e", "started": "2026-01-01T00:00:00Z",
 		},
 	})
 	code, out, _ := s.run("jobs", "--check")
 	require.Equal(t, 1, code)
 	require.Equal(t, "demo\tfailed\tthe latest run failed: one\\ntwo \\x1b[31m\\u202e\n", out)
-	for _, args := range [][]string{{"jobs"}, {"jobs", "demo"}, {"jobs", "demo", "--json"}, {"jobs", "--check", "--json"}, {"check"}} {
+	for _, args := range [][]string{{"jobs"}, {"jobs", "demo"}, {"jobs", "demo", "--json"},
+		{"jobs", "--check", "--json"}, {"check"}} {
 		_, out, errs := s.run(args...)
 		require.NotContains(t, out+errs, "\x1b", args)
 		require.NotContains(t, out+errs, "\u202e", args)
@@ -117,7 +120,8 @@ func TestTwoCommandsWithOneNameAreBothTold(t *testing.T) {
 	s.queue("/lockstep/jobs/demo/members", 1)
 	second := s.start("cron", "demo", "0 3 1 1 *", "--", "true", "b")
 	s.until("the warning", func() bool {
-		return strings.Contains(read(first.err), "another process has registered /lockstep/jobs/demo with the command true #")
+		return strings.Contains(read(first.err),
+			"another process has registered /lockstep/jobs/demo with the command true #")
 	})
 	s.until("the warning", func() bool {
 		return strings.Contains(read(second.err), "the command of /lockstep/jobs/demo was true #")
@@ -134,7 +138,8 @@ func TestJobsThatCannotBeReadAreNotSaidToBeFine(t *testing.T) {
 	s := newStage(t)
 	s.start("cron", "demo", "0 3 1 1 *", "--", "true")
 	s.queue("/lockstep/jobs/demo/members", 1)
-	require.NoError(t, connectAs(t, s, "", "ann:secret", framework.CreatorOnly()...).Create(t.Context(), "/lockstep/jobs/private", nil, framework.Persistent))
+	require.NoError(t, connectAs(t, s, "", "ann:secret", framework.CreatorOnly()...).Create(t.Context(),
+		"/lockstep/jobs/private", nil, framework.Persistent))
 	code, out, errs := s.run("jobs", "--check")
 	require.Equal(t, exitNoPermission, code)
 	require.Empty(t, out)

@@ -22,8 +22,10 @@ func jobTable(jobs []scheduler.JobReport) *table {
 		if hasProblem(r, scheduler.ProblemFailed) {
 			failed.paint = terminal.Style.Red
 		}
-		t.addRow(boldCell(shortenText(r.Name)), plainCell(shortenText(r.Spec)), plainCell(shortenText(r.Zone)), plainCell(formatTime(r.Next(r.At))), stateCell(r),
-			lastRunCell(r.State, r.At), plainCell(strconv.FormatInt(r.Fired+r.Triggered, 10)), failed, yellowCell(formatCount(missedTicks(r.State))), redCell(formatCount(r.Overdue.Count)))
+		t.addRow(boldCell(shortenText(r.Name)), plainCell(shortenText(r.Spec)), plainCell(shortenText(r.Zone)),
+			plainCell(formatTime(r.Next(r.At))), stateCell(r),
+			lastRunCell(r.State, r.At), plainCell(strconv.FormatInt(r.Fired+r.Triggered, 10)), failed,
+			yellowCell(formatCount(missedTicks(r.State))), redCell(formatCount(r.Overdue.Count)))
 	}
 	return t
 }
@@ -109,8 +111,10 @@ func runTable(runs []scheduler.RunRecord) *table {
 		if r.Manual {
 			how += ", triggered by hand"
 		}
-		t.addRow(plainCell(strconv.FormatInt(r.Number, 10)), plainCell(formatTime(r.Tick)), plainCell(formatTime(r.Started)), plainCell(formatDuration(r)), outcomeCell(r, how),
-			dimCell(strconv.Itoa(r.Attempt)), plainCell(shortenText(r.Runner)), dimCell(formatCount(r.Token)), plainCell(formatFailure(r)))
+		t.addRow(plainCell(strconv.FormatInt(r.Number, 10)), plainCell(formatTime(r.Tick)),
+			plainCell(formatTime(r.Started)), plainCell(formatDuration(r)), outcomeCell(r, how),
+			dimCell(strconv.Itoa(r.Attempt)), plainCell(shortenText(r.Runner)), dimCell(formatCount(r.Token)),
+			plainCell(formatFailure(r)))
 	}
 	return t
 }
@@ -176,8 +180,10 @@ type runJSON struct {
 
 func jobView(r scheduler.JobReport) jobJSON {
 	v := jobJSON{
-		Name: r.Name, Spec: r.Spec, Zone: r.Zone, Revision: r.Revision, Description: r.Description, Next: knownTime(r.Next(r.At)), Last: knownTime(r.Last),
-		Paused: knownTime(r.Paused), Leader: r.Leader, Members: []string{}, Pending: len(r.Pending), Fired: r.Fired, Triggered: r.Triggered, Failures: r.Failures, Missed: r.Missed,
+		Name: r.Name, Spec: r.Spec, Zone: r.Zone, Revision: r.Revision, Description: r.Description,
+		Next: knownTime(r.Next(r.At)), Last: knownTime(r.Last),
+		Paused: knownTime(r.Paused), Leader: r.Leader, Members: []string{}, Pending: len(r.Pending), Fired: r.Fired,
+		Triggered: r.Triggered, Failures: r.Failures, Missed: r.Missed,
 		Gaps: r.Gaps, Findings: []findingJSON{},
 	}
 	if schedule, err := r.Schedule(); err == nil {
@@ -200,7 +206,8 @@ func jobView(r scheduler.JobReport) jobJSON {
 		v.LastRun = &last
 	}
 	for _, f := range r.Findings {
-		v.Findings = append(v.Findings, findingJSON{Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text})
+		v.Findings = append(v.Findings,
+			findingJSON{Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text})
 	}
 	return v
 }
@@ -211,7 +218,8 @@ func runView(r scheduler.RunRecord) runJSON {
 		how = "running"
 	}
 	return runJSON{
-		ID: r.ID, Number: r.Number, Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt, Token: r.Token, Runner: r.Runner,
+		ID: r.ID, Number: r.Number, Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt, Token: r.Token,
+		Runner:  r.Runner,
 		Started: r.Started, Ended: knownTime(r.Ended), Outcome: how, Error: r.Error, Stuck: r.Stuck,
 	}
 }

@@ -34,7 +34,8 @@ type latchCommand struct {
 	path   string
 }
 
-func (l *latchCommand) prepare(cmd *cobra.Command, use func(*latchCommand, context.Context, *barrier.Latch) error) *cobra.Command {
+func (l *latchCommand) prepare(cmd *cobra.Command,
+	use func(*latchCommand, context.Context, *barrier.Latch) error) *cobra.Command {
 	cmd.Args = checkNameAlone
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) (err error) {
 		if l.path, err = pathOf("latches", args[0]); err != nil {
@@ -73,7 +74,8 @@ task: the default contains the process id.`,
 	}, func(l *latchCommand, ctx context.Context, latch *barrier.Latch) error {
 		return latch.CountDown(ctx, l.id)
 	})
-	cmd.Flags().StringVar(&l.id, "id", "", "the id that counts (default $LOCKSTEP_IDENTITY, else host name and process id)")
+	cmd.Flags().StringVar(&l.id, "id", "",
+		"the id that counts (default $LOCKSTEP_IDENTITY, else host name and process id)")
 	return cmd
 }
 
@@ -82,7 +84,8 @@ func newLatchWait() *cobra.Command {
 	cmd := l.prepare(&cobra.Command{
 		Use:   "wait NAME -n N [flags]",
 		Short: "Wait until a latch has opened",
-		Long:  "Wait until a latch has opened, or was open for a moment. The wait goes on while the servers cannot be reached.",
+		Long: "Wait until a latch has opened, or was open for a moment. The wait goes on while the servers cannot " +
+			"be reached.",
 		Example: `  lockstep latch wait started -n 3
   lockstep latch wait started -n 3 -w 30     exit with 1 if it has not opened after 30 seconds`,
 	}, func(l *latchCommand, ctx context.Context, latch *barrier.Latch) error {

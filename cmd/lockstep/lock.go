@@ -77,7 +77,8 @@ holds it until a signal comes. "lockstep locks" lists who holds what.`,
 	f.BoolVar(&l.yield, "yield", false, "send SIGTERM to the command when others ask for the lock with lockstep revoke")
 	f.BoolVarP(&l.nonblock, "nonblock", "n", false, "do not wait if another process holds the lock or waits for it")
 	f.VarP(&l.wait, "wait", "w", "wait no longer than this after the session has begun; a bare number is seconds")
-	f.IntVarP(&l.conflict, "conflict-exit-code", "E", exitNotObtained, "exit code when the lock is not obtained under -n or -w")
+	f.IntVarP(&l.conflict, "conflict-exit-code", "E", exitNotObtained,
+		"exit code when the lock is not obtained under -n or -w")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
 	return cmd
 }
@@ -137,8 +138,8 @@ func (l *lockCommand) acquireLock(ctx context.Context, locker locks.Locker) (*lo
 	return lease, err
 }
 
-// useLease runs the command under the lease, or holds it. The lease lasts longer than the time of --max-hold, so
-// that no other process gets the lock while the command ends.
+// useLease runs the command under the lease, or holds it. The lease lasts longer than the time of
+// --max-hold, so that no other process gets the lock while the command ends.
 func (l *lockCommand) useLease(ctx context.Context, lease *locks.Lease) error {
 	held := lease.Context()
 	if l.maxHold > 0 {
@@ -161,7 +162,8 @@ func (l *lockCommand) useLease(ctx context.Context, lease *locks.Lease) error {
 	return exitSilently(code)
 }
 
-// printRevoked prints on standard error when others ask for the lock. It closes the channel then if the command is to end for that.
+// printRevoked prints on standard error when others ask for the lock. It closes the channel then if
+// the command is to end for that.
 func (l *lockCommand) printRevoked(lease *locks.Lease) <-chan struct{} {
 	end := make(chan struct{})
 	go func() {
@@ -169,7 +171,8 @@ func (l *lockCommand) printRevoked(lease *locks.Lease) <-chan struct{} {
 		case <-lease.Context().Done():
 		case <-lease.Revoked():
 			if l.yield {
-				printNotice("lock %s: others ask for it; lockstep ends the command, if there is one, and releases the lock", l.path)
+				printNotice("lock %s: others ask for it; lockstep ends the command, if there is one, and "+
+					"releases the lock", l.path)
 				close(end)
 			} else {
 				printNotice("lock %s: others ask for it; lockstep keeps it, since --yield is not given", l.path)
@@ -180,7 +183,8 @@ func (l *lockCommand) printRevoked(lease *locks.Lease) <-chan struct{} {
 }
 
 // holdUntilSignal holds the lock until a signal comes, or until it is to be released for others.
-func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, held context.Context, revoked <-chan struct{}) error {
+func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, held context.Context,
+	revoked <-chan struct{}) error {
 	what := holdingJSON{Path: l.path, Token: lease.Token(), Session: locks.SessionID(lease.Session())}
 	if err := printResult(os.Stdout, l.json, what, what.Path, what.Token); err != nil {
 		return err
@@ -218,7 +222,8 @@ func (l *lockCommand) notAcquiredError(ctx context.Context, err error) error {
 	return &exitError{l.conflict, reason, hint}
 }
 
-// blockingPaths is the path of the lock that was not obtained, or all paths if it is not known which.
+// blockingPaths is the path of the lock that was not obtained, or all paths if it is not known
+// which.
 func (l *lockCommand) blockingPaths(err error) []string {
 	var at *framework.OpError
 	if errors.As(err, &at) && slices.Contains(l.paths, at.Path) {

@@ -16,12 +16,14 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestANoticeThatNobodyReadsEndsNoCommand: lockstep says that others ask for the lock before it passes that on to the command.
+// TestANoticeThatNobodyReadsEndsNoCommand: lockstep says that others ask for the lock before it
+// passes that on to the command.
 func TestANoticeThatNobodyReadsEndsNoCommand(t *testing.T) {
 	s := newStage(t)
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := exec.Command(os.Args[0], "lock", "demo", "--yield", "--", "sh", "-c", `exec 2>/dev/null; trap 'exit 7' TERM; : >"$DIR/ready"; while :; do sleep 0.01; done`)
+	cmd := exec.Command(os.Args[0], "lock", "demo", "--yield", "--", "sh", "-c",
+		`exec 2>/dev/null; trap 'exit 7' TERM; : >"$DIR/ready"; while :; do sleep 0.01; done`)
 	cmd.Env, cmd.Stderr = s.env, write
 	require.NoError(t, cmd.Start())
 	ended := make(chan struct{})
@@ -41,12 +43,14 @@ func TestACommandDoesNotGetTheCredentials(t *testing.T) {
 	s.env = append(s.env, framework.EnvAuth+"=ann:secret")
 	command := []string{"--", "sh", "-c", `echo "<$LOCKSTEP_AUTH> $LOCKSTEP_PATH"`}
 	require.Equal(t, "<> /lockstep/locks/demo\n", s.ok(append([]string{"lock", "demo"}, command...)...))
-	require.Equal(t, "<ann:secret> /lockstep/locks/demo\n", s.ok(append([]string{"lock", "demo", "--keep-auth"}, command...)...))
+	require.Equal(t, "<ann:secret> /lockstep/locks/demo\n",
+		s.ok(append([]string{"lock", "demo", "--keep-auth"}, command...)...))
 }
 
 func TestLockRunsACommand(t *testing.T) {
 	s := newStage(t)
-	code, out, errs := s.run("lock", "demo", "--", "sh", "-c", `echo "$LOCKSTEP_PATH $LOCKSTEP_TOKEN $1"; exit 7`, "x", "-n")
+	code, out, errs := s.run("lock", "demo", "--", "sh", "-c", `echo "$LOCKSTEP_PATH $LOCKSTEP_TOKEN $1"; exit 7`, "x",
+		"-n")
 	require.Equal(t, 7, code)
 	require.Regexp(t, `^/lockstep/locks/demo [1-9]\d* -n\n$`, out)
 	require.Empty(t, errs)
@@ -272,7 +276,8 @@ func TestALockIsNoElection(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	s := newStage(t)
-	for _, args := range [][]string{{}, {"--help"}, {"lock", "--help"}, {"locks", "--help"}, {"elect", "-h"}, {"cron", "--help"}, {"dev", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"lock", "--help"}, {"locks", "--help"}, {"elect", "-h"},
+		{"cron", "--help"}, {"dev", "--help"}} {
 		code, out, errs := s.run(args...)
 		require.Equal(t, 0, code)
 		require.Contains(t, out, "Examples:")
@@ -287,7 +292,8 @@ func TestHelp(t *testing.T) {
 func TestHelpListsEachExitCode(t *testing.T) {
 	code, out, _ := newStage(t).run("--help")
 	require.Equal(t, 0, code)
-	for _, exit := range []int{exitNotObtained, exitDeadlock, exitUsage, exitMismatch, exitNoSession, exitInternal, exitLost, exitNoPermission, exitNotExecutable, exitNotFound} {
+	for _, exit := range []int{exitNotObtained, exitDeadlock, exitUsage, exitMismatch, exitNoSession, exitInternal,
+		exitLost, exitNoPermission, exitNotExecutable, exitNotFound} {
 		require.Regexp(t, fmt.Sprintf(`(?m)^ +%d  [a-z]`, exit), out)
 	}
 	require.Contains(t, out, fmt.Sprintf("%d + n if signal n has ended it", exitSignal))

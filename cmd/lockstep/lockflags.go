@@ -30,7 +30,8 @@ func (o *lockFlags) addLockFlags(cmd *cobra.Command) {
 	f.BoolVarP(&o.exclusive, "exclusive", "x", false, "hold the lock alone, where others use -s or -x")
 	f.IntVar(&o.permits, "permits", 0, "let this many hold the lock at a time; all must give the same number")
 	f.IntVar(&o.count, "count", 1, "hold this many of the permits, all or none")
-	f.BoolVar(&o.kazoo, "kazoo", false, "let kazoo's own locks at NAME take part; configure them with extra_lock_patterns")
+	f.BoolVar(&o.kazoo, "kazoo", false,
+		"let kazoo's own locks at NAME take part; configure them with extra_lock_patterns")
 	f.StringVar(&o.deadlock, "deadlock", "fail", "what to do in a deadlock: fail, report (print it and wait on) or off")
 	offerValues(cmd, "deadlock", slices.Sorted(maps.Keys(deadlockModes))...)
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "permits")
@@ -38,7 +39,8 @@ func (o *lockFlags) addLockFlags(cmd *cobra.Command) {
 }
 
 // deadlockModes are the values of --deadlock.
-var deadlockModes = map[string]locks.DeadlockMode{"fail": locks.DeadlockFail, "report": locks.DeadlockReport, "off": locks.DeadlockOff}
+var deadlockModes = map[string]locks.DeadlockMode{"fail": locks.DeadlockFail, "report": locks.DeadlockReport,
+	"off": locks.DeadlockOff}
 
 // checkLockFlags returns an error if flags or NAMEs are bad, and notes the paths.
 func (o *lockFlags) checkLockFlags(cmd *cobra.Command, names []string) error {
@@ -102,7 +104,8 @@ func (o *lockFlags) newSingleLock(client *framework.Client, path string) locks.L
 	return locks.NewMutex(client, path, onWait, onDeadlock, kazoo)
 }
 
-// waitNotices prints to a terminal what a lock waits for. It looks up the holder meanwhile, and prints nothing that is out of date by then.
+// waitNotices prints to a terminal what a lock waits for. It looks up the holder meanwhile, and
+// prints nothing that is out of date by then.
 type waitNotices struct {
 	mu     sync.Mutex
 	cancel context.CancelFunc // of the last lookup

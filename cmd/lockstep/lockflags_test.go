@@ -53,7 +53,8 @@ func TestReadersHoldTogetherAndAWriterAlone(t *testing.T) {
 
 	writer := s.start("lock", "-x", "demo")
 	s.queue("/lockstep/locks/demo", 3)
-	require.Contains(t, s.refused(1, "-s", "demo", "-n"), ", and 1 more; 1 waiting\n", "a reader does not overtake a writer")
+	require.Contains(t, s.refused(1, "-s", "demo", "-n"), ", and 1 more; 1 waiting\n",
+		"a reader does not overtake a writer")
 	first.release()
 	second.release()
 	writer.line(0)
@@ -73,7 +74,8 @@ func TestAReadWriteLockIsNoMutex(t *testing.T) {
 func TestPermits(t *testing.T) {
 	s := newStage(t)
 	two, one := s.holds("--permits", "3", "--count", "2", "demo"), s.holds("--permits=3", "demo")
-	require.Regexp(t, `not acquired: \S+ has had it since [-\d: ]+, and 1 more\n`, s.refused(1, "--permits", "3", "demo", "-n"))
+	require.Regexp(t, `not acquired: \S+ has had it since [-\d: ]+, and 1 more\n`,
+		s.refused(1, "--permits", "3", "demo", "-n"))
 	s.refused(1, "--permits", "3", "demo", "-w", "100ms")
 	one.release()
 	s.granted("--permits", "3", "demo")
@@ -116,7 +118,8 @@ func TestSeveralLocksAreHeldTogetherOrNone(t *testing.T) {
 // TestMaxHoldEndsTheCommandBeforeTheNextHolds, also if the command takes some time to end.
 func TestMaxHoldEndsTheCommandBeforeTheNextHolds(t *testing.T) {
 	s := newStage(t)
-	p := s.start("lock", "demo", "--max-hold", "5", "--", "sh", "-c", // long enough for the shell to set its trap on a busy machine
+	// long enough for the shell to set its trap on a busy machine
+	p := s.start("lock", "demo", "--max-hold", "5", "--", "sh", "-c",
 		`trap 'echo told; while [ ! -e "$DIR/go" ]; do sleep 0.01; done; echo over >>"$DIR/log"; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
 	require.Equal(t, "ready", p.line(0))
 	next := s.start("lock", "demo", "--", "sh", "-c", `echo next >>"$DIR/log"`)
@@ -137,7 +140,8 @@ func TestMaxHoldEndsTheCommandBeforeTheNextHolds(t *testing.T) {
 }
 
 func TestProcessesCountUnderEveryKind(t *testing.T) {
-	for _, args := range []string{"-x counter", "--permits 1 counter", "--permits 4 --count 3 counter", "counter other"} {
+	for _, args := range []string{"-x counter", "--permits 1 counter", "--permits 4 --count 3 counter",
+		"counter other"} {
 		t.Run(args, func(t *testing.T) {
 			s := newStage(t)
 			count(t, s, 6, 3, append([]string{"lock"}, strings.Fields(args)...)...)

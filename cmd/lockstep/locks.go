@@ -92,10 +92,12 @@ func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// isUsed reports whether a lock has nodes of processes. A free semaphore keeps a record of its permits.
+// isUsed reports whether a lock has nodes of processes. A free semaphore keeps a record of its
+// permits.
 func isUsed(r *locks.Report) bool { return len(r.Holders)+len(r.Waiters)+len(r.Others) > 0 }
 
-// listLocks shows every lock below a path. What cannot be read is warned about, and decides the exit code. A NAME without any lock may be mistyped.
+// listLocks shows every lock below a path. What cannot be read is warned about, and decides the
+// exit code. A NAME without any lock may be mistyped.
 func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, root string, named bool) error {
 	var reports []*locks.Report
 	var unread error

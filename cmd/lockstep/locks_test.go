@@ -74,8 +74,10 @@ func TestLocksListsAll(t *testing.T) {
 	require.Equal(t, []string{"/lockstep/elections/billing", "election", "a"}, rows[1][:3])
 	require.Len(t, s.cells("locks", "team"), 2, "a directory")
 	require.Len(t, s.cells("locks", "--root", "/lockstep", "/locks"), 5)
-	watched := slices.DeleteFunc(s.zk.Watches(), func(w zktest.Watch) bool { return !strings.HasPrefix(w.Path, "/lockstep/locks/") })
-	require.Len(t, watched, 7, "that of who waits, and those of holders, who listen to lockstep revoke; the look leaves none")
+	watched := slices.DeleteFunc(s.zk.Watches(),
+		func(w zktest.Watch) bool { return !strings.HasPrefix(w.Path, "/lockstep/locks/") })
+	require.Len(t, watched, 7,
+		"that of who waits, and those of holders, who listen to lockstep revoke; the look leaves none")
 }
 
 func TestLocksShowsOneInDetail(t *testing.T) {
@@ -85,7 +87,8 @@ func TestLocksShowsOneInDetail(t *testing.T) {
 	s.as("b").start("lock", "demo")
 	s.queue("/lockstep/locks/demo", 2)
 	c := client(t, s)
-	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/demo/_c_1-lock-0000000007", []byte("10.0.0.1"), framework.Ephemeral))
+	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/demo/_c_1-lock-0000000007", []byte("10.0.0.1"),
+		framework.Ephemeral))
 	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/demo/readme", []byte("a text"), framework.Persistent))
 
 	rows := s.cells("locks", "demo")
@@ -134,16 +137,21 @@ func TestNoLocks(t *testing.T) {
 	}
 }
 
-// TestANameWithoutNodesGivesExitCodeOne: who mistypes a NAME must not believe that nobody has the lock. That does not depend on whether a node of it is left.
+// TestANameWithoutNodesGivesExitCodeOne: who mistypes a NAME must not believe that nobody has the
+// lock. That does not depend on whether a node of it is left.
 func TestANameWithoutNodesGivesExitCodeOne(t *testing.T) {
 	s := newStage(t)
 	require.NoError(t, client(t, s).MakeDirs(t.Context(), "/lockstep/locks/free"))
 	for line, want := range map[string]string{
-		"locks none": "no locks at or below /lockstep/locks/none: there is no such node\nlockstep: see which there are: lockstep locks\n",
-		"locks free": "no locks at or below /lockstep/locks/free\n", "elections none": "no elections at or below /lockstep/elections/none: there is no such node\n",
-		"barriers none": "no barriers at or below /lockstep/barriers/none: there is no such node\n", "latch ls none": "no latches at or below /lockstep/latches/none: there",
+		"locks none": "no locks at or below /lockstep/locks/none: there is no such node\nlockstep: see which there " +
+			"are: lockstep locks\n",
+		"locks free":     "no locks at or below /lockstep/locks/free\n",
+		"elections none": "no elections at or below /lockstep/elections/none: there is no such node\n",
+		"barriers none":  "no barriers at or below /lockstep/barriers/none: there is no such node\n",
+		"latch ls none":  "no latches at or below /lockstep/latches/none: there",
 		"check /none":    "there is no node /none: nothing was checked\nlockstep: check ROOT and --root\n",
-		"queue ls /none": "no queues at or below /none: there is no such node\nlockstep: see which there are: lockstep queue ls\n", "queue ls /lockstep/locks --json": "no queues at or below /lockstep/locks\n",
+		"queue ls /none": "no queues at or below /none: there is no such node\nlockstep: see which there are: " +
+			"lockstep queue ls\n", "queue ls /lockstep/locks --json": "no queues at or below /lockstep/locks\n",
 		"locks --deadlocks none": "there is no node /lockstep/locks/none: no lock was looked at\nlockstep: see which there are: lockstep locks\n",
 		"check --root /none":     "there is no node /: nothing was checked", "check /none --json": "there is no node /none",
 	} {
@@ -232,7 +240,8 @@ func FuzzTables(f *testing.F) {
 	})
 }
 
-// A script that goes on after exit code 0 must not take what was cut short for done, or for nothing wrong.
+// A script that goes on after exit code 0 must not take what was cut short for done, or for nothing
+// wrong.
 func TestACommandThatASignalCutsShortDoesNotEndWithZero(t *testing.T) {
 	s := newStage(t)
 	s.zk.Freeze()

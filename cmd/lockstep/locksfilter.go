@@ -47,8 +47,9 @@ func (f *locksFilter) checkFilterFlags(cmd *cobra.Command) error {
 func (f *locksFilter) streams() bool { return f.sort == "path" && f.limit == 0 }
 
 // internalNodes are the ephemeral nodes of queues, schedulers and barriers, which look like claims.
-var internalNodes = regexp.MustCompile(`/(members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+|tickets/(items|redo)/\d+/t-[^/]+|` +
-	`writers/[0-9a-f-]{36}/[0-9a-f]+|in-[0-9a-f-]{36}/m-\d{10})$`)
+var internalNodes = regexp.MustCompile(
+	`/(members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+|tickets/(items|redo)/\d+/t-[^/]+|` +
+		`writers/[0-9a-f-]{36}/[0-9a-f]+|in-[0-9a-f-]{36}/m-\d{10})$`)
 
 // admits reports whether a lock is to be shown.
 func (f *locksFilter) admits(r *locks.Report, now time.Time) bool {
@@ -83,9 +84,11 @@ func heldSince(r *locks.Report, now time.Time) time.Time {
 func (f *locksFilter) arrange(reports []*locks.Report, now time.Time) []*locks.Report {
 	switch f.sort {
 	case "waiting":
-		slices.SortStableFunc(reports, func(a, b *locks.Report) int { return cmp.Compare(len(b.Waiters), len(a.Waiters)) })
+		slices.SortStableFunc(reports,
+			func(a, b *locks.Report) int { return cmp.Compare(len(b.Waiters), len(a.Waiters)) })
 	case "age":
-		slices.SortStableFunc(reports, func(a, b *locks.Report) int { return heldSince(a, now).Compare(heldSince(b, now)) })
+		slices.SortStableFunc(reports,
+			func(a, b *locks.Report) int { return heldSince(a, now).Compare(heldSince(b, now)) })
 	}
 	if f.limit > 0 && len(reports) > f.limit {
 		printNotice("%d locks are left out by --limit %d", len(reports)-f.limit, f.limit)

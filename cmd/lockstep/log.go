@@ -12,8 +12,10 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// plainWords make a text for people in place of some messages of the client's log: when an interruption begins, with how long holds still last, when it ends, when the
-// session is lost, and when the servers grant a shorter session timeout than the configured one. Each text is made of the record's attributes.
+// plainWords make a text for people in place of some messages of the client's log: when an
+// interruption begins, with how long holds still last, when it ends, when the session is lost, and
+// when the servers grant a shorter session timeout than the configured one. Each text is made of
+// the record's attributes.
 var plainWords = map[string]func(attributes map[string]string) string{
 	"no server can be used": func(a map[string]string) string {
 		line := "no server can be reached (" + a["servers"] + ")"
@@ -26,28 +28,34 @@ var plainWords = map[string]func(attributes map[string]string) string{
 		return fmt.Sprintf("%s can be reached again, after %s", a["server"], a["after"])
 	},
 	"session lost": func(a map[string]string) string {
-		return "the session is lost, and with it all that it held: " + strings.TrimPrefix(a["cause"], framework.ErrSessionLost.Error()+": ")
+		return "the session is lost, and with it all that it held: " + strings.TrimPrefix(a["cause"],
+			framework.ErrSessionLost.Error()+": ")
 	},
 	shorterTimeout: func(a map[string]string) string {
-		return fmt.Sprintf("the servers grant a session timeout of %s instead of %s: holds survive interruptions of %s only; raise their maxSessionTimeout, or ask for less with --session-timeout",
+		return fmt.Sprintf("the servers grant a session timeout of %s instead of %s: holds survive interruptions of "+
+			"%s only; raise their maxSessionTimeout, or ask for less with --session-timeout",
 			a["granted"], a["asked"], a["survived"])
 	},
 }
 
-// outageOver is what the client logs at the end of an outage, whose beginning it warns of. People want to know both.
+// outageOver is what the client logs at the end of an outage, whose beginning it warns of. People
+// want to know both.
 const outageOver = "a server can be used again"
 
-// shorterTimeout is what the client warns of when the servers grant less than was asked for. lockstep doctor makes it a finding.
+// shorterTimeout is what the client warns of when the servers grant less than was asked for.
+// lockstep doctor makes it a finding.
 const shorterTimeout = "the servers grant a shorter session timeout"
 
-// findingBegins is what a monitor logs when it reports a finding. lockstep monitor prints it as a result.
+// findingBegins is what a monitor logs when it reports a finding. lockstep monitor prints it as a
+// result.
 const findingBegins = "a finding begins"
 
-// registeredDifferently is what a scheduler logs of a job whose stored declaration differs from its own. lockstep cron
-// warns of that itself, with the stored schedule and command.
+// registeredDifferently is what a scheduler logs of a job whose stored declaration differs from its
+// own. lockstep cron warns of that itself, with the stored schedule and command.
 const registeredDifferently = "a job is stored as another release or command has registered it"
 
-// peopleLogHandler is a log handler for people: it prints warnings, and that an outage is over, as one line, in plain words or with the attributes as name=value.
+// peopleLogHandler is a log handler for people: it prints warnings, and that an outage is over, as
+// one line, in plain words or with the attributes as name=value.
 type peopleLogHandler struct {
 	attrs  []slog.Attr
 	unsaid string // a message that is not printed: the command reports it itself
@@ -58,7 +66,8 @@ func (peopleLogHandler) Enabled(_ context.Context, level slog.Level) bool {
 }
 
 func (p peopleLogHandler) Handle(_ context.Context, r slog.Record) error {
-	if r.Level < slog.LevelWarn && r.Message != outageOver || r.Message == findingBegins || r.Message == registeredDifferently ||
+	if r.Level < slog.LevelWarn && r.Message != outageOver || r.Message == findingBegins ||
+		r.Message == registeredDifferently ||
 		p.unsaid != "" && r.Message == p.unsaid {
 		return nil
 	}

@@ -16,7 +16,8 @@ import (
 
 func TestALostLockSendsTheCommandSIGTERM(t *testing.T) {
 	s := newStage(t)
-	p := s.start("lock", "demo", "--", "sh", "-c", `trap 'echo told; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
+	p := s.start("lock", "demo", "--", "sh", "-c",
+		`trap 'echo told; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
 	p.line(0)
 	s.expire()
 	require.Equal(t, 75, p.wait())
@@ -28,7 +29,8 @@ func TestALostLockSendsTheCommandSIGTERM(t *testing.T) {
 func TestALostLockKillsACommandThatIgnoresSIGTERM(t *testing.T) {
 	s := newStage(t)
 	told := false
-	for killAfter := 100 * time.Millisecond; !told; killAfter *= 4 { // the shell needs a moment of a loaded machine to say it
+	for killAfter := 100 * time.Millisecond; !told; killAfter *= 4 {
+		// the shell needs a moment of a loaded machine to say it
 		p := s.start("lock", "demo", "--kill-after", killAfter.String(), "--", "sh", "-c",
 			`trap 'echo told' TERM; sleep 1000 & echo $!; echo $$; while :; do sleep 0.01; done`)
 		worker, shell := p.line(0), p.line(1)
@@ -50,8 +52,9 @@ func TestTheCommandHasEndedBeforeAnEnsembleGivesTheLockAway(t *testing.T) {
 	cutOff(t, s, 4*time.Second)
 }
 
-// cutOff cuts a holder off from its server. The next holder looks whether the former's command still lives. On a slow machine the holder may have lost its
-// session before, or its command may not come to say that it was told: then the test gives the next holder more time.
+// cutOff cuts a holder off from its server. The next holder looks whether the former's command
+// still lives. On a slow machine the holder may have lost its session before, or its command may
+// not come to say that it was told: then the test gives the next holder more time.
 func cutOff(t *testing.T, s *stage, timeout time.Duration) {
 	for ; !toldBeforeTheLeaseEnds(t, s, timeout); timeout *= 2 {
 		require.Less(t, timeout, time.Minute, "TERM came first")
@@ -66,7 +69,8 @@ func toldBeforeTheLeaseEnds(t *testing.T, s *stage, timeout time.Duration) bool 
 	p := s.start("lock", "demo", "--zk", proxy.Addr(), "--session-timeout", timeout.String(), "--", "sh", "-c",
 		`trap 'echo told' TERM; echo $$; while :; do sleep 0.01; done`)
 	shell := p.line(0)
-	next := s.start("lock", "demo", "--", "sh", "-c", `if kill -0 $0 2>/dev/null; then echo two holders; else echo alone; fi`, shell)
+	next := s.start("lock", "demo", "--", "sh", "-c",
+		`if kill -0 $0 2>/dev/null; then echo two holders; else echo alone; fi`, shell)
 	proxy.Hold(ensemble.Both)
 	require.Equal(t, 0, next.wait())
 	require.Equal(t, "alone\n", read(next.out))
@@ -84,7 +88,8 @@ func TestAStoppedHolderKillsAtOnceWhenItGoesOn(t *testing.T) {
 		shell := p.line(0)
 		next := s.start("lock", "demo", "--", "true")
 		_ = p.cmd.Process.Signal(syscall.SIGSTOP) // it may have ended
-		require.Equal(t, 0, next.wait(), "the servers cannot know that its command runs on: that is what tokens are for")
+		require.Equal(t, 0, next.wait(),
+			"the servers cannot know that its command runs on: that is what tokens are for")
 		toldBefore = p.hasEnded() || strings.Contains(read(p.out), "told")
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 		require.Equal(t, 75, p.wait())
@@ -160,18 +165,21 @@ func TestAHoldSurvivesAServersRestart(t *testing.T) {
 	require.Equal(t, 4, p.wait())
 }
 
-// TestAnInterruptionIsToldInPlainWords: how long holds last, and when the interruption is over; the command goes on.
+// TestAnInterruptionIsToldInPlainWords: how long holds last, and when the interruption is over; the
+// command goes on.
 func TestAnInterruptionIsToldInPlainWords(t *testing.T) {
 	s := newStage(t)
 	server := s.servers
 	proxy, err := ensemble.NewProxy(server)
 	require.NoError(t, err)
 	defer proxy.Close()
-	p := s.start("lock", "demo", "--zk", proxy.Addr(), "--", "sh", "-c", `echo ready; while [ ! -e "$DIR/go" ]; do sleep 0.01; done; exit 4`)
+	p := s.start("lock", "demo", "--zk", proxy.Addr(), "--", "sh", "-c",
+		`echo ready; while [ ! -e "$DIR/go" ]; do sleep 0.01; done; exit 4`)
 	p.line(0)
 	proxy.Cut()
 	s.until("the warning", func() bool {
-		return strings.Contains(read(p.err), "lockstep: warning: no server can be reached ("+proxy.Addr()+": ") && strings.Contains(read(p.err), "): holds last for another 3")
+		return strings.Contains(read(p.err), "lockstep: warning: no server can be reached ("+proxy.Addr()+": ") &&
+			strings.Contains(read(p.err), "): holds last for another 3")
 	})
 	proxy.Heal()
 	s.until("the end", func() bool {
@@ -187,7 +195,8 @@ func TestAShorterTimeoutIsToldInPlainWords(t *testing.T) {
 	s := newStage(t, zktest.WithSessionTimeouts(time.Second, 10*time.Second))
 	p := s.start("lock", "demo", "--", "true")
 	require.Equal(t, 0, p.wait())
-	require.Equal(t, "lockstep: warning: the servers grant a session timeout of 10s instead of 40s: holds survive interruptions of 3.416s only; "+
+	require.Equal(t, "lockstep: warning: the servers grant a session timeout of 10s instead of 40s: holds survive "+
+		"interruptions of 3.416s only; "+
 		"raise their maxSessionTimeout, or ask for less with --session-timeout\n", read(p.err))
 }
 
@@ -218,7 +227,8 @@ func TestALossAfterASignalIsTold(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
 			s.ok("queue", "put", "work", "item")
-			p := s.start(append(args, "--", "sh", "-c", `n=0; trap 'n=$((n+1)); echo told; test $n = 1 || exit 3' TERM; echo ready; while :; do sleep 0.01; done`)...)
+			p := s.start(append(args, "--", "sh", "-c",
+				`n=0; trap 'n=$((n+1)); echo told; test $n = 1 || exit 3' TERM; echo ready; while :; do sleep 0.01; done`)...)
 			p.line(0)
 			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 			require.Equal(t, "told", p.line(1))

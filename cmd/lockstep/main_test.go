@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestMain makes this test binary the program itself when asked to, so that the tests run real processes
-// with the same race detector and coverage as their own.
+// TestMain makes this test binary the program itself when asked to, so that the tests run real
+// processes with the same race detector and coverage as their own.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
 	if testproc.IsProgram() {
@@ -47,7 +47,8 @@ type stage struct {
 
 func newStage(t *testing.T, opts ...zktest.Option) *stage {
 	t.Helper()
-	zk := zktest.Start(t, append([]zktest.Option{zktest.WithTick(500 * time.Millisecond), zktest.WithSessionTimeouts(time.Second, time.Minute)}, opts...)...)
+	zk := zktest.Start(t, append([]zktest.Option{zktest.WithTick(500 * time.Millisecond),
+		zktest.WithSessionTimeouts(time.Second, time.Minute)}, opts...)...)
 	address, err := zk.ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
 	s := onServers(t, address)
@@ -225,7 +226,8 @@ func (s *stage) expire() {
 // left requires that nothing but directories and state is left.
 func (s *stage) left() {
 	s.t.Helper()
-	require.False(s.t, slices.ContainsFunc(s.zk.Tree("/"), func(n zktest.Node) bool { return n.Kind == zktest.Ephemeral }))
+	require.False(s.t, slices.ContainsFunc(s.zk.Tree("/"),
+		func(n zktest.Node) bool { return n.Kind == zktest.Ephemeral }))
 	require.Empty(s.t, s.zk.Sessions())
 }
 

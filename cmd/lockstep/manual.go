@@ -32,9 +32,11 @@ directory is created.`,
 	}
 }
 
-// writeManual writes a page for each command. Pages of one release are the same on all machines: they have no date.
+// writeManual writes a page for each command. Pages of one release are the same on all machines:
+// they have no date.
 func writeManual(dir string) error {
 	root := newRoot()
 	root.DisableAutoGenTag = true
-	return doc.GenManTree(root, &doc.GenManHeader{Title: "LOCKSTEP", Section: "1", Source: "lockstep", Manual: "Lockstep", Date: new(time.Time)}, dir)
+	return doc.GenManTree(root, &doc.GenManHeader{Title: "LOCKSTEP", Section: "1", Source: "lockstep",
+		Manual: "Lockstep", Date: new(time.Time)}, dir)
 }

@@ -32,8 +32,9 @@ about itself and whether it is in service. With --watch lockstep prints a line f
 joins, leaves, comes back or changes, until a signal; with --json each line is an object. Nothing is
 written. If the NAME is also that of a subcommand, give the path: /lockstep/groups/drain. The exit
 code is 1 if the group has no member.`,
-		Example: "  lockstep members\n  lockstep members web --watch\n  lockstep members drain web web-1 --reason 'new kernel'",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  lockstep members\n  lockstep members web --watch\n  lockstep members drain web web-1 --reason " +
+			"'new kernel'",
+		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -43,9 +44,10 @@ code is 1 if the group has no member.`,
 			return withGroup(cmd, c, "", printGroups(c.json))
 		}
 		if watch {
-			return endQuietlyOnSignal(cmd.Context(), withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
-				return watchMembers(ctx, g, c.json)
-			}))
+			return endQuietlyOnSignal(cmd.Context(),
+				withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
+					return watchMembers(ctx, g, c.json)
+				}))
 		}
 		return withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
 			return printMembers(ctx, g, c.json)
@@ -57,8 +59,10 @@ code is 1 if the group has no member.`,
 	return cmd
 }
 
-// withGroup connects, and calls a function with the group of a NAME, or with the directory of groups if the NAME is empty.
-func withGroup(cmd *cobra.Command, c *connectionFlags, name string, do func(context.Context, *framework.Client, *members.Group) error) error {
+// withGroup connects, and calls a function with the group of a NAME, or with the directory of
+// groups if the NAME is empty.
+func withGroup(cmd *cobra.Command, c *connectionFlags, name string,
+	do func(context.Context, *framework.Client, *members.Group) error) error {
 	path := groupsDir
 	if name != "" {
 		var err error
@@ -75,7 +79,8 @@ func withGroup(cmd *cobra.Command, c *connectionFlags, name string, do func(cont
 func membersCode(err error) error {
 	switch {
 	case errors.Is(err, members.ErrNotFound):
-		return &exitError{exitNotObtained, err, "see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet"}
+		return &exitError{exitNotObtained, err,
+			"see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet"}
 	case errors.Is(err, members.ErrLeft), errors.Is(err, members.ErrWithdrawn), errors.Is(err, members.ErrDrainFailed):
 		return &exitError{exitNotObtained, err, ""}
 	case errors.Is(err, members.ErrInvalid):
@@ -126,7 +131,8 @@ type memberChangeJSON struct {
 }
 
 func memberView(m members.Member) memberJSON {
-	v := memberJSON{m.ID, m.State, m.Info.Version, m.Info.Load, m.Joined, m.Changed, m.Others, locks.SessionID(m.Session), m.Node, m.Info.Metadata, nil}
+	v := memberJSON{m.ID, m.State, m.Info.Version, m.Info.Load, m.Joined, m.Changed, m.Others,
+		locks.SessionID(m.Session), m.Node, m.Info.Metadata, nil}
 	if m.Cordon != nil {
 		cordon := cordonView(*m.Cordon)
 		v.Cordon = &cordon
@@ -157,20 +163,22 @@ func printGroups(asJSON bool) func(context.Context, *framework.Client, *members.
 		if len(names) == 0 && !asJSON {
 			printNotice("no groups below %s", dir.Path())
 		}
-		return printEach(sortNames(names), newTable("GROUP", "IN SERVICE", "CORDONED"), asJSON, func(name string) (any, []cell, error) {
-			path := znode.Join(dir.Path(), name)
-			view, err := members.New(client, path).List(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			active := 0
-			for _, m := range view.Members {
-				if m.State == members.Active {
-					active++
+		return printEach(sortNames(names), newTable("GROUP", "IN SERVICE", "CORDONED"), asJSON,
+			func(name string) (any, []cell, error) {
+				path := znode.Join(dir.Path(), name)
+				view, err := members.New(client, path).List(ctx)
+				if err != nil {
+					return nil, nil, err
 				}
-			}
-			return groupView(path, view), []cell{boldCell(quoteName(name)), plainCell(strconv.Itoa(active)), plainCell(strconv.Itoa(len(view.Members) - active))}, nil
-		})
+				active := 0
+				for _, m := range view.Members {
+					if m.State == members.Active {
+						active++
+					}
+				}
+				return groupView(path, view), []cell{boldCell(quoteName(name)), plainCell(strconv.Itoa(active)),
+					plainCell(strconv.Itoa(len(view.Members) - active))}, nil
+			})
 	}
 }
 
@@ -199,11 +207,14 @@ func printMembers(ctx context.Context, g *members.Group, asJSON bool) error {
 			if m.Cordon != nil {
 				reason = cordonText(*m.Cordon)
 			}
-			t.addRow(boldCell(shortenText(m.ID)), memberStateCell(m.State), plainCell(shortenText(m.Info.Version)), plainCell(strconv.FormatFloat(m.Info.Load, 'g', 4, 64)),
-				plainCell(formatSince(m.Joined, time.Now())), dimCell(formatMetadata(m.Info.Metadata)), plainCell(reason))
+			t.addRow(boldCell(shortenText(m.ID)), memberStateCell(m.State), plainCell(shortenText(m.Info.Version)),
+				plainCell(strconv.FormatFloat(m.Info.Load, 'g', 4, 64)),
+				plainCell(formatSince(m.Joined, time.Now())), dimCell(formatMetadata(m.Info.Metadata)),
+				plainCell(reason))
 		}
 		for _, c := range absentCordons(view) {
-			t.addRow(boldCell(shortenText(c.ID)), dimCell("absent"), plainCell(""), plainCell(""), plainCell(""), plainCell(""), plainCell(cordonText(c)))
+			t.addRow(boldCell(shortenText(c.ID)), dimCell("absent"), plainCell(""), plainCell(""), plainCell(""),
+				plainCell(""), plainCell(cordonText(c)))
 		}
 		err = t.printTo(os.Stdout)
 	}
@@ -262,8 +273,10 @@ func printMemberChange(c members.Change, asJSON bool) error {
 		return printResult(os.Stdout, true, v)
 	}
 	style := terminal.For(os.Stdout)
-	paint := map[members.Kind]func(string) string{members.Joined: style.Green, members.Rejoined: style.Green, members.Left: style.Red, members.Changed: style.Yellow}[c.Kind]
-	line := fmt.Sprintf("%s %s %s", style.Dim(now.Format("15:04:05.000")), paint(fmt.Sprintf("%-8s", c.Kind)), quoteName(c.Member.ID))
+	paint := map[members.Kind]func(string) string{members.Joined: style.Green, members.Rejoined: style.Green,
+		members.Left: style.Red, members.Changed: style.Yellow}[c.Kind]
+	line := fmt.Sprintf("%s %s %s", style.Dim(now.Format("15:04:05.000")), paint(fmt.Sprintf("%-8s", c.Kind)),
+		quoteName(c.Member.ID))
 	if c.Kind != members.Left {
 		line += fmt.Sprintf(" %s load %s", c.Member.State, strconv.FormatFloat(c.Member.Info.Load, 'g', 4, 64))
 		if c.Member.Info.Version != "" {
@@ -305,9 +318,10 @@ also when the process is started again.`,
 		Example: "  lockstep members cordon web web-1 --reason 'new disk'",
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		return withGroup(cmd, &f.connectionFlags, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
-			return g.Cordon(ctx, args[1], f.cordonOptions()...)
-		})
+		return withGroup(cmd, &f.connectionFlags, args[0],
+			func(ctx context.Context, _ *framework.Client, g *members.Group) error {
+				return g.Cordon(ctx, args[1], f.cordonOptions()...)
+			})
 	})
 	f.addCordonFlags(cmd)
 	return cmd
@@ -332,26 +346,30 @@ func newUncordon() *cobra.Command {
 func newDrain() *cobra.Command {
 	f, wait := &cordonFlags{}, durationFlag(0)
 	cmd := &cobra.Command{
-		Use: "drain NAME ID [flags]", Short: "Ask a member to finish its work, and wait until it has", Args: cobra.ExactArgs(2),
+		Use: "drain NAME ID [flags]", Short: "Ask a member to finish its work, and wait until it has",
+		Args: cobra.ExactArgs(2),
 		Long: `Ask a member of a group to take no new work and to finish what it has, and wait until it acknowledges
 that. The exit code is 1 if the member cannot, if it leaves before, if another client withdraws the
 drain, or if the time of -w is over. The request for the drain stays until uncordon.`,
 		Example: "  lockstep members drain web web-1 -w 5m && reboot",
 	}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
-		return withGroup(cmd, &f.connectionFlags, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
-			waiting := ctx
-			if wait > 0 {
-				var cancel context.CancelFunc
-				waiting, cancel = context.WithTimeout(ctx, wait.asDuration())
-				defer cancel()
-			}
-			err := g.Drain(waiting, args[1], f.cordonOptions()...)
-			if err != nil && ctx.Err() == nil && waiting.Err() != nil {
-				return &exitError{exitNotObtained, fmt.Errorf("%s has not acknowledged the drain in %v", quoteName(args[1]), wait.asDuration()), "the request stays: run drain again to wait, or uncordon"}
-			}
-			return err
-		})
+		return withGroup(cmd, &f.connectionFlags, args[0],
+			func(ctx context.Context, _ *framework.Client, g *members.Group) error {
+				waiting := ctx
+				if wait > 0 {
+					var cancel context.CancelFunc
+					waiting, cancel = context.WithTimeout(ctx, wait.asDuration())
+					defer cancel()
+				}
+				err := g.Drain(waiting, args[1], f.cordonOptions()...)
+				if err != nil && ctx.Err() == nil && waiting.Err() != nil {
+					return &exitError{exitNotObtained,
+						fmt.Errorf("%s has not acknowledged the drain in %v", quoteName(args[1]), wait.asDuration()),
+						"the request stays: run drain again to wait, or uncordon"}
+				}
+				return err
+			})
 	})
 	f.addCordonFlags(cmd)
 	cmd.Flags().VarP(&wait, "wait", "w", "wait no longer than this; a bare number is seconds")

@@ -24,7 +24,8 @@ func TestMembersAreShownAndDrained(t *testing.T) {
 	watch := s.start("members", "web", "--watch")
 	finish := make(chan struct{})
 	web := members.New(s.connected(), "/lockstep/groups/web")
-	m, err := web.Join(t.Context(), "web-1", members.Info{Version: "1.4", Load: 0.5, Metadata: members.Metadata{"zone": "b\x1b[2J"}},
+	m, err := web.Join(t.Context(), "web-1",
+		members.Info{Version: "1.4", Load: 0.5, Metadata: members.Metadata{"zone": "b\x1b[2J"}},
 		members.WithDrain(func(ctx context.Context, _ members.Cordon) error {
 			select {
 			case <-finish:
@@ -67,7 +68,8 @@ func TestMembersAreShownAndDrained(t *testing.T) {
 	require.Contains(t, out, `"absent":[{"id":"web-2"`)
 	_, out, _ = s.run("members")
 	require.Contains(t, out, "web")
-	for _, bad := range [][]string{{"members", "/"}, {"members", "--watch"}, {"members", "cordon", "web"}, {"members", "cordon", "web", ""}, {"members", "a", "b"}} {
+	for _, bad := range [][]string{{"members", "/"}, {"members", "--watch"}, {"members", "cordon", "web"},
+		{"members", "cordon", "web", ""}, {"members", "a", "b"}} {
 		code, _, _ = s.run(bad...)
 		require.Equal(t, 64, code, bad)
 	}

@@ -40,8 +40,9 @@ type monitorCommand struct {
 }
 
 func newMonitor() *cobra.Command {
-	c := &monitorCommand{timeout: durationFlag(monitor.DefaultEventTimeout), interval: durationFlag(30 * time.Second), longHold: durationFlag(5 * time.Minute),
-		printed: map[string]bool{}}
+	c := &monitorCommand{timeout: durationFlag(monitor.DefaultEventTimeout), interval: durationFlag(30 * time.Second),
+		longHold: durationFlag(5 * time.Minute),
+		printed:  map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "monitor [ROOT] [flags]",
 		Short: "Report when problems with locks, jobs and queues begin and end",
@@ -72,16 +73,20 @@ package monitor.`,
 	}
 	c.connectionFlags.addConnectionFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&c.path, "path", "", "where the monitors of this ROOT elect the one that looks (default below "+monitorsDir+")")
+	f.StringVar(&c.path, "path", "", "where the monitors of this ROOT elect the one that looks (default below "+
+		monitorsDir+")")
 	f.StringVar(&c.onEvent, "on-event", "", "run this program for each event")
 	f.Var(&c.timeout, "on-event-timeout", "stop the program of --on-event after this time")
 	f.Var(&c.interval, "interval", "time from the start of a look to the start of the next")
 	f.IntVar(&c.begin, "begin-after", 2, "a problem begins after so many looks in a row with it")
 	f.IntVar(&c.end, "end-after", 2, "a problem ends after so many looks in a row without it")
 	f.Var(&c.longHold, "hold", "a lock that is held for longer while others wait is a finding")
-	f.IntVar(&c.growthLooks, "growth-looks", 10, "a queue that has grown at so many looks in a row, and has --growth-items, is a finding")
+	f.IntVar(&c.growthLooks, "growth-looks", 10,
+		"a queue that has grown at so many looks in a row, and has --growth-items, is a finding")
 	f.IntVar(&c.growthItems, "growth-items", 100, "how many items such a queue has at least")
-	f.BoolVar(&c.noWatchdog, noWatchdogFlag, false, "start no second process that closes the session if this one is killed; others then wait for the session timeout")
+	f.BoolVar(&c.noWatchdog, noWatchdogFlag, false,
+		"start no second process that closes the session if this one is killed; others then wait for the "+
+			"session timeout")
 	offerFiles(cmd, "on-event")
 	c.thresholds.addTo(cmd)
 	c.keepAuth.addTo(cmd)
@@ -113,8 +118,10 @@ func monitorPath(root string) string {
 
 func (c *monitorCommand) options() ([]monitor.Option, error) {
 	thresholds, err := c.thresholds.options()
-	return append(thresholds, monitor.WithInterval(time.Duration(c.interval)), monitor.WithHysteresis(c.begin, c.end), monitor.WithLongHold(time.Duration(c.longHold)),
-		monitor.WithGrowth(c.growthLooks, c.growthItems), monitor.WithOnEvent(time.Duration(c.timeout)+2*eventKill, c.handleEvent)), err
+	return append(thresholds, monitor.WithInterval(time.Duration(c.interval)), monitor.WithHysteresis(c.begin, c.end),
+		monitor.WithLongHold(time.Duration(c.longHold)),
+		monitor.WithGrowth(c.growthLooks, c.growthItems),
+		monitor.WithOnEvent(time.Duration(c.timeout)+2*eventKill, c.handleEvent)), err
 }
 
 func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
@@ -155,7 +162,8 @@ func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
 	return endQuietlyOnSignal(cmd.Context(), err)
 }
 
-// handleEvent prints an event, and runs the program of --on-event. It does not print an event again that is repeated.
+// handleEvent prints an event, and runs the program of --on-event. It does not print an event again
+// that is repeated.
 func (c *monitorCommand) handleEvent(ctx context.Context, e monitor.Event) error {
 	if id := e.ID + string(e.Kind); !c.printed[id] {
 		if len(c.printed) == maxEventsSeen {
@@ -177,12 +185,15 @@ func (c *monitorCommand) print(e monitor.Event) error {
 	style := terminal.For(os.Stdout)
 	at, kind, text := e.Began, style.Red(string(e.Kind)), inOneLine(e.Text)
 	if e.Kind == monitor.Ends {
-		at, kind, text = e.Ended, style.Green(string(e.Kind)), fmt.Sprintf("it lasted %v: %s", e.Lasted().Round(time.Second), text)
+		at, kind, text = e.Ended, style.Green(string(e.Kind)),
+			fmt.Sprintf("it lasted %v: %s", e.Lasted().Round(time.Second), text)
 	}
-	return printResult(os.Stdout, c.json, e, formatTime(at), kind, style.Bold(inOneLine(e.Path)), inOneLine(string(e.Problem)), text)
+	return printResult(os.Stdout, c.json, e, formatTime(at), kind, style.Bold(inOneLine(e.Path)),
+		inOneLine(string(e.Problem)), text)
 }
 
-// runOnEvent runs the program with the event, and stops it with its whole process group when its time is over.
+// runOnEvent runs the program with the event, and stops it with its whole process group when its
+// time is over.
 func (c *monitorCommand) runOnEvent(ctx context.Context, e monitor.Event) error {
 	line, err := marshalLine(e)
 	if err != nil {
@@ -200,9 +211,11 @@ func (c *monitorCommand) runOnEvent(ctx context.Context, e monitor.Event) error 
 	}()
 	defer func() { <-written }()
 	defer read.Close() // it was only read
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(c.timeout), fmt.Errorf("%s took longer than %v", c.onEvent, time.Duration(c.timeout)))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(c.timeout),
+		fmt.Errorf("%s took longer than %v", c.onEvent, time.Duration(c.timeout)))
 	defer cancel()
-	run := procguard.Command{Args: []string{c.onEvent}, Stdin: read, Stdout: os.Stderr, KillAfter: eventKill, Withheld: c.keepAuth.withheld(), Env: eventEnv(e)}
+	run := procguard.Command{Args: []string{c.onEvent}, Stdin: read, Stdout: os.Stderr, KillAfter: eventKill,
+		Withheld: c.keepAuth.withheld(), Env: eventEnv(e)}
 	code, err := run.Run(procguard.Hold{Context: ctx, Remaining: func() time.Duration { return time.Hour }})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%s: exit code %d", c.onEvent, code)
@@ -214,10 +227,12 @@ func (c *monitorCommand) runOnEvent(ctx context.Context, e monitor.Event) error 
 func eventEnv(e monitor.Event) []string {
 	var env []string
 	for _, v := range [][2]string{
-		{"EVENT", string(e.Kind)}, {"EVENT_ID", e.ID}, {"PROBLEM", string(e.Problem)}, {"PATH", e.Path}, {"TEXT", e.Text}, {"LASTED", fmt.Sprintf("%.0f", e.Lasted().Seconds())},
+		{"EVENT", string(e.Kind)}, {"EVENT_ID", e.ID}, {"PROBLEM", string(e.Problem)}, {"PATH", e.Path},
+		{"TEXT", e.Text}, {"LASTED", fmt.Sprintf("%.0f", e.Lasted().Seconds())},
 	} {
 		text := inOneLine(v[1])
-		whole := strings.ToValidUTF8(text[:min(len(text), maxEnvValue)], "") // the cut may have left a part of a character
+		// the cut may have left a part of a character
+		whole := strings.ToValidUTF8(text[:min(len(text), maxEnvValue)], "")
 		env = append(env, "LOCKSTEP_"+v[0]+"="+whole)
 	}
 	return env

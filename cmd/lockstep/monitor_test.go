@@ -35,12 +35,14 @@ func (s *stage) script(name, text string) string {
 
 func TestMonitorTellsBeginAndEnd(t *testing.T) {
 	s := newStage(t)
-	page := s.script("page.sh", `cat >>"$DIR/events"; echo "$LOCKSTEP_EVENT $LOCKSTEP_EVENT_ID $LOCKSTEP_PROBLEM $LOCKSTEP_PATH" >>"$DIR/env"; echo noise`)
+	page := s.script("page.sh",
+		`cat >>"$DIR/events"; echo "$LOCKSTEP_EVENT $LOCKSTEP_EVENT_ID $LOCKSTEP_PROBLEM $LOCKSTEP_PATH" >>"$DIR/env"; echo noise`)
 	node := plantOrphan(t, s, "/app/lock")
 	args := []string{"monitor", "/app", "--interval", "1s", "--json", "--on-event", page}
 	first := s.start(args...)
 	begin := decode(t, first.line(0))
-	require.Equal(t, []any{"begins", "orphan", "/app/lock", node}, []any{begin["event"], begin["problem"], begin["path"], begin["node"]})
+	require.Equal(t, []any{"begins", "orphan", "/app/lock", node},
+		[]any{begin["event"], begin["problem"], begin["path"], begin["node"]})
 	second := s.start(args...)
 	s.queue("/lockstep/monitors/~app/election", 2)
 	s.until("the record", func() bool {
@@ -51,10 +53,12 @@ func TestMonitorTellsBeginAndEnd(t *testing.T) {
 	first.wait()
 	require.NoError(t, client(t, s).Delete(t.Context(), node, framework.AnyVersion))
 	end := decode(t, second.line(0))
-	require.Equal(t, []any{"ends", begin["id"]}, []any{end["event"], end["id"]}, "another process tells the end, and no begin")
+	require.Equal(t, []any{"ends", begin["id"]}, []any{end["event"], end["id"]},
+		"another process tells the end, and no begin")
 	require.Positive(t, end["lasted_seconds"])
 	s.until("the program", func() bool { return strings.Count(read(s.file("env")), "\n") == 2 })
-	require.Equal(t, fmt.Sprintf("begins %s orphan /app/lock\nends %s orphan /app/lock\n", begin["id"], end["id"]), read(s.file("env")))
+	require.Equal(t, fmt.Sprintf("begins %s orphan /app/lock\nends %s orphan /app/lock\n", begin["id"], end["id"]),
+		read(s.file("env")))
 	var kinds []string
 	for line := range strings.Lines(read(s.file("events"))) {
 		var e map[string]any
@@ -73,7 +77,8 @@ func TestMonitorSaysThatNothingIsThereYet(t *testing.T) {
 	require.NoError(t, client(t, s).MakeDirs(t.Context(), "/empty"))
 	for _, root := range []string{"/none", "/empty"} {
 		p := s.start("monitor", root, "--interval", "1s", "--json")
-		require.Equal(t, "lockstep: warning: the root has no nodes yet: the monitor looks again at each interval root="+root, s.line(p.err, 0))
+		require.Equal(t, "lockstep: warning: the root has no nodes yet: the monitor looks again at each interval root="+
+			root, s.line(p.err, 0))
 		node := plantOrphan(t, s, root+"/lock")
 		require.Equal(t, node, decode(t, p.line(0))["node"])
 		p.signal(syscall.SIGTERM)
@@ -109,7 +114,8 @@ func TestMonitorStopsProgramThatHangs(t *testing.T) {
 	s := newStage(t)
 	plantOrphan(t, s, "/app/lock")
 	page := s.script("page.sh", `echo $$ >>"$DIR/began"; sleep 1000`)
-	p := s.start("monitor", "--interval", "1s", "--begin-after", "1", "--on-event", page, "--on-event-timeout", "3") // long enough for the program to begin on a busy machine
+	// long enough for the program to begin on a busy machine
+	p := s.start("monitor", "--interval", "1s", "--begin-after", "1", "--on-event", page, "--on-event-timeout", "3")
 	s.until("three attempts", func() bool { return strings.Count(read(s.file("began")), "\n") == 3 })
 	s.until("the end of the attempts", func() bool { return strings.Contains(read(p.err), "attempt=3") })
 	require.Contains(t, read(p.err), "took longer than 3s")
@@ -153,7 +159,8 @@ func TestMonitorJudgesSessionsAndGrowthAsItsFlagsSay(t *testing.T) {
 	holder := s.start("lock", "a")
 	holder.line(0)
 	s.ok("queue", "put", "mails", "1")
-	p := s.start("monitor", "--interval", "1s", "--json", "--begin-after", "1", "--session-bytes", "10", "--growth-looks", "1", "--growth-items", "2")
+	p := s.start("monitor", "--interval", "1s", "--json", "--begin-after", "1", "--session-bytes", "10",
+		"--growth-looks", "1", "--growth-items", "2")
 	require.Equal(t, "large session", decode(t, p.line(0))["problem"])
 	s.ok("queue", "put", "mails", "2") // after the first look
 	s.until("the growing queue", func() bool {
@@ -176,7 +183,9 @@ func TestMonitorsOfRootsAreApart(t *testing.T) {
 // TestALongEventIsCutBetweenCharacters for the environment of the program.
 func TestALongEventIsCutBetweenCharacters(t *testing.T) {
 	for shift := range 3 {
-		for _, variable := range eventEnv(monitor.Event{Finding: monitor.Finding{Text: strings.Repeat("x", shift) + strings.Repeat("€", maxEnvValue)}}) {
+		for _, variable := range eventEnv(
+			monitor.Event{Finding: monitor.Finding{Text: strings.Repeat("x", shift) + strings.Repeat("€",
+				maxEnvValue)}}) {
 			_, value, _ := strings.Cut(variable, "=")
 			require.True(t, utf8.ValidString(value), variable)
 			require.LessOrEqual(t, len(value), maxEnvValue)

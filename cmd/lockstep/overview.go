@@ -98,8 +98,10 @@ func summarizeLock(r *locks.Report) string {
 func entryCells(role cell, r *locks.Report, e locks.Entry, now time.Time) []cell {
 	node := strings.TrimPrefix(e.Node, strings.TrimSuffix(r.Path, "/")+"/")
 	return []cell{
-		role, plainCell(ownerState(e)), plainCell(shortenText(e.Host)), plainCell(formatCount(e.PID)), plainCell(e.Mode), plainCell(formatCount(e.Permits)),
-		plainCell(formatAge(now.Sub(e.Since))), plainCell(strconv.FormatInt(e.Token, 10)), plainCell(e.Session.String()), dimCell(quoteName(node)),
+		role, plainCell(ownerState(e)), plainCell(shortenText(e.Host)), plainCell(formatCount(e.PID)),
+		plainCell(e.Mode), plainCell(formatCount(e.Permits)),
+		plainCell(formatAge(now.Sub(e.Since))), plainCell(strconv.FormatInt(e.Token, 10)),
+		plainCell(e.Session.String()), dimCell(quoteName(node)),
 	}
 }
 
@@ -111,7 +113,8 @@ func formatCount[N int | int64](n N) string {
 	return strconv.FormatInt(int64(n), 10)
 }
 
-// ownerName is the name in an entry's data, or else its session, which can be found in the servers' logs.
+// ownerName is the name in an entry's data, or else its session, which can be found in the servers'
+// logs.
 func ownerName(e locks.Entry) string {
 	switch {
 	case e.Owner != "":

@@ -7,7 +7,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// printEach reads each of some names, and prints a row of a table for it, or its view as JSON. What cannot be read is warned about, and decides the exit code.
+// printEach reads each of some names, and prints a row of a table for it, or its view as JSON. What
+// cannot be read is warned about, and decides the exit code.
 func printEach(names []string, t *table, asJSON bool, read func(name string) (view any, row []cell, err error)) error {
 	var unread error
 	for _, name := range names {

@@ -27,7 +27,8 @@ func (p *progressCounter) addCount(n int) {
 	}
 }
 
-// printTotal prints the total, also in a script if the work has failed after a part of it: the caller may have to continue after that part.
+// printTotal prints the total, also in a script if the work has failed after a part of it: the
+// caller may have to continue after that part.
 func (p *progressCounter) printTotal(failed bool) {
 	if p.live || failed && p.n > 0 {
 		printNotice("%d %s", p.n, p.what)

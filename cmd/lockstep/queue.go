@@ -27,16 +27,18 @@ a terminal they quote an item that has unprintable characters. JSON has the text
 		Args: cobra.NoArgs,
 		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
-	cmd.AddCommand(newQueuePut(), newQueueTake(), newQueueLen(), newQueuePeek(), newQueueDead(), newQueueSet(), newQueueCancel())
+	cmd.AddCommand(newQueuePut(), newQueueTake(), newQueueLen(), newQueuePeek(), newQueueDead(), newQueueSet(),
+		newQueueCancel())
 	return cmd
 }
 
 func newQueueLen() *cobra.Command {
 	q := &queueCommand{}
 	cmd := &cobra.Command{
-		Use:     "len NAME [flags]",
-		Short:   "Count a queue's items",
-		Long:    "Print three numbers: items to be taken or being worked on, delayed items, and dead letters. At a terminal they are named.",
+		Use:   "len NAME [flags]",
+		Short: "Count a queue's items",
+		Long: "Print three numbers: items to be taken or being worked on, delayed items, and dead letters. At a " +
+			"terminal they are named.",
 		Example: "  lockstep queue len mails --json",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -53,7 +55,9 @@ func newQueueLen() *cobra.Command {
 					printNotice("there is no queue %s: the first put creates it", q.path)
 				}
 				if terminal.Is(os.Stdout) && !q.json {
-					return printResult(os.Stdout, false, nil, fmt.Sprintf("%s, %d delayed, %s", formatNumber(c.Items, "item"), c.Delayed, formatNumber(c.Dead, "dead letter")))
+					return printResult(os.Stdout, false, nil,
+						fmt.Sprintf("%s, %d delayed, %s", formatNumber(c.Items, "item"), c.Delayed,
+							formatNumber(c.Dead, "dead letter")))
 				}
 				return printResult(os.Stdout, q.json, c, c.Items, c.Delayed, c.Dead)
 			})
@@ -127,9 +131,10 @@ the queue any more; nothing is cancelled then. A cancelled item counts in "locks
 func newQueuePeek() *cobra.Command {
 	q := &queueCommand{}
 	cmd := &cobra.Command{
-		Use:     "peek NAME [flags]",
-		Short:   "Print the first item and leave it where it is",
-		Long:    "Print the first item and leave it where it is; a consumer may be working on it. The exit code is 1 if there is none.",
+		Use:   "peek NAME [flags]",
+		Short: "Print the first item and leave it where it is",
+		Long: "Print the first item and leave it where it is; a consumer may be working on it. The exit code is " +
+			"1 if there is none.",
 		Example: "  lockstep queue peek mails",
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -139,7 +144,8 @@ func newQueuePeek() *cobra.Command {
 					return err
 				}
 				p := printedItem(item.Value)
-				p.ID, p.Attempts, p.Node, p.Headers, p.Put = item.ID, item.Attempts, item.Node, item.Headers, jsonTime(item.EnqueuedAt)
+				p.ID, p.Attempts, p.Node, p.Headers, p.Put = item.ID, item.Attempts, item.Node, item.Headers,
+					jsonTime(item.EnqueuedAt)
 				return printResult(os.Stdout, q.json, p, formatItem(os.Stdout, item.Value))
 			})
 		}),
@@ -194,9 +200,11 @@ func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge boo
 		}
 		n++
 		p := printedItem(letter.Data)
-		p.ID, p.Node, p.Attempts, p.Reason, p.Headers = letter.ID, letter.Node, letter.Attempts, letter.Reason, letter.Headers
+		p.ID, p.Node, p.Attempts, p.Reason, p.Headers = letter.ID, letter.Node, letter.Attempts, letter.Reason,
+			letter.Headers
 		p.Put = jsonTime(letter.EnqueuedAt)
-		if err := printResult(os.Stdout, q.json, p, quoteUnprintable(p.Node), p.Attempts, fmt.Sprintf("%q", p.Reason), quoteUnprintable(p.Item)); err != nil {
+		if err := printResult(os.Stdout, q.json, p, quoteUnprintable(p.Node), p.Attempts, fmt.Sprintf("%q", p.Reason),
+			quoteUnprintable(p.Item)); err != nil {
 			return err
 		}
 	}

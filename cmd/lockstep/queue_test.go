@@ -69,7 +69,8 @@ func TestALineThatIsTooLongIsNamed(t *testing.T) {
 		require.Error(t, err)
 		require.Equal(t, exitMismatch, cmd.ProcessState.ExitCode(), "%s", said)
 		require.Contains(t, string(said), "too large")
-		require.Equal(t, length > maxLine, strings.Contains(string(said), "line 2 of standard input has more than 1048576 bytes"), "%s", said)
+		require.Equal(t, length > maxLine,
+			strings.Contains(string(said), "line 2 of standard input has more than 1048576 bytes"), "%s", said)
 	}
 	require.Equal(t, "2\t0\t0\n", s.ok("queue", "len", "work"), "the lines before")
 }
@@ -97,7 +98,8 @@ func TestQueueCommandsThatFail(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "q", "poison")
 	count := filepath.Join(s.dir, "count")
-	code, _, _ := s.run("queue", "take", "q", "-n", "3", "--max-attempts", "3", "--retry-after", "100ms", "--", "sh", "-c", "cat >> "+count+"; exit 7")
+	code, _, _ := s.run("queue", "take", "q", "-n", "3", "--max-attempts", "3", "--retry-after", "100ms", "--", "sh",
+		"-c", "cat >> "+count+"; exit 7")
 	require.Equal(t, 7, code)
 	require.Equal(t, strings.Repeat("poison", 3), read(count))
 	require.Equal(t, "0\t0\t1\n", s.ok("queue", "len", "q"))
@@ -112,12 +114,18 @@ func TestQueueRefusals(t *testing.T) {
 	s.ok("queue", "put", "q", "x", "--capacity", "1", "--dedup", "1h", "--id", "7")
 	for want, args := range map[int][][]string{
 		exitNotObtained: {{"queue", "put", "q", "y", "-n"}, {"queue", "put", "q", "y", "-n", "--id", "7"}},
-		exitMismatch:    {{"queue", "put", "q", "y", "--capacity", "2"}, {"queue", "put", "q", "y", "--strict"}, {"queue", "len", "/lockstep/queues"}},
-		exitUsage: {{"queue", "put", "plain", "y", "--id", "7"}, {"queue", "put"}, {"queue", "put", "q", "y", "--priority", "10"}, {"queue", "take", "q", "-n", "0"},
-			{"queue", "put", "q", "y", "--capacity", "0"}, {"queue", "take", "q", "--max-attempts", "-1"}, {"queue", "put", "q", "a", "b", "--id", "1"},
-			{"queue", "dead", "q", "--requeue", "--purge"}, {"queue", "put", "q", "y", "--header", "name"}, {"queue", "put", "q", "y", "--header", "=value"},
-			{"queue", "put", "q", "y", "--header", "a=1", "--header", "a=2"}, {"queue", "put", "q", "y", "--header", "a=\xff"},
-			{"queue", "put", "q", "y", "--expiry", "0.1"}, {"queue", "put", "q", "y", "--expiry", "5", "--delay", "5"}, {"queue", "len", "/"}},
+		exitMismatch: {{"queue", "put", "q", "y", "--capacity", "2"}, {"queue", "put", "q", "y", "--strict"},
+			{"queue", "len", "/lockstep/queues"}},
+		exitUsage: {{"queue", "put", "plain", "y", "--id", "7"}, {"queue", "put"},
+			{"queue", "put", "q", "y", "--priority", "10"}, {"queue", "take", "q", "-n", "0"},
+			{"queue", "put", "q", "y", "--capacity", "0"}, {"queue", "take", "q", "--max-attempts", "-1"},
+			{"queue", "put", "q", "a", "b", "--id", "1"},
+			{"queue", "dead", "q", "--requeue", "--purge"}, {"queue", "put", "q", "y", "--header", "name"},
+			{"queue", "put", "q", "y", "--header", "=value"},
+			{"queue", "put", "q", "y", "--header", "a=1", "--header", "a=2"},
+			{"queue", "put", "q", "y", "--header", "a=\xff"},
+			{"queue", "put", "q", "y", "--expiry", "0.1"}, {"queue", "put", "q", "y", "--expiry", "5", "--delay", "5"},
+			{"queue", "len", "/"}},
 		exitNotFound: {{"queue", "take", "q", "--", "no-such-command"}},
 	} {
 		for _, a := range args {
@@ -145,8 +153,10 @@ func TestQueueCancel(t *testing.T) {
 	require.Equal(t, "0\t0\t0\n", s.ok("queue", "len", "q"))
 	s.ok("queue", "put", "plain", "x")
 	for want, args := range map[int][][]string{
-		exitNotObtained: {{"queue", "cancel", "q", "8"}, {"queue", "cancel", "q", "9"}, {"queue", "cancel", "none", "7"}},
-		exitUsage:       {{"queue", "cancel", "plain", "7"}, {"queue", "cancel", "q"}, {"queue", "cancel", "q", "7", "8"}, {"queue", "cancel", "q", "7", "--", "8"}, {"queue", "cancel", "q", ""}},
+		exitNotObtained: {{"queue", "cancel", "q", "8"}, {"queue", "cancel", "q", "9"},
+			{"queue", "cancel", "none", "7"}},
+		exitUsage: {{"queue", "cancel", "plain", "7"}, {"queue", "cancel", "q"}, {"queue", "cancel", "q", "7", "8"},
+			{"queue", "cancel", "q", "7", "--", "8"}, {"queue", "cancel", "q", ""}},
 	} {
 		for _, a := range args {
 			code, _, errs := s.run(a...)
@@ -215,7 +225,8 @@ func TestQueueHeaders(t *testing.T) {
 	}
 }
 
-// TestQueueItemsOfAnyBytes are as they are for programs, exact in JSON, and no orders to a terminal.
+// TestQueueItemsOfAnyBytes are as they are for programs, exact in JSON, and no orders to a
+// terminal.
 func TestQueueItemsOfAnyBytes(t *testing.T) {
 	s := newStage(t)
 	hostile := "\xff\x1b[31m\u009b\u202e"
@@ -231,7 +242,8 @@ func TestQueueItemsOfAnyBytes(t *testing.T) {
 		require.Equal(t, 1, code)
 		out = s.ok("queue", "dead", "q", "--json")
 	}
-	require.Contains(t, s.ok("queue", "dead", "q"), "\t\"\\xff\\x1b[31m\\u009b\\u202e\"\n", "for people, if it cannot be printed")
+	require.Contains(t, s.ok("queue", "dead", "q"), "\t\"\\xff\\x1b[31m\\u009b\\u202e\"\n",
+		"for people, if it cannot be printed")
 	require.NotContains(t, s.ok("queue", "dead", "q", "--json")[strings.Index(out, "}")+1:], "base64")
 	_, _, errs := s.run("queue", "take", "empty", "-w", "0.2")
 	require.Equal(t, "lockstep: queue /lockstep/queues/empty: no item came within 200ms (-w)\n", errs)
@@ -248,7 +260,8 @@ func TestQueueTakeTellsOfFailures(t *testing.T) {
 	s.ok("queue", "put", "q", "bob")
 	code, _, errs = s.run("queue", "take", "q", "--timeout", "50ms", "--retry-after", "1h", "--", "sleep", "1000")
 	require.Equal(t, exitTimeout, code)
-	require.Contains(t, errs, `item "bob": attempt 1 has failed: the command took longer than 50ms (--timeout); it comes again after 1h`)
+	require.Contains(t, errs,
+		`item "bob": attempt 1 has failed: the command took longer than 50ms (--timeout); it comes again after 1h`)
 	require.Equal(t, "0\t1\t1\n", s.ok("queue", "len", "q"))
 }
 
@@ -256,7 +269,8 @@ func TestQueueTakeTellsOfFailures(t *testing.T) {
 func TestQueueTakeGoesOnAfterALoss(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "q", "ann")
-	p := s.start("queue", "take", "q", "--follow", "--", "sh", "-c", `echo x >>$DIR/began; [ "$LOCKSTEP_ATTEMPT" = 1 ] && exec sleep 1000; exit 0`)
+	p := s.start("queue", "take", "q", "--follow", "--", "sh", "-c",
+		`echo x >>$DIR/began; [ "$LOCKSTEP_ATTEMPT" = 1 ] && exec sleep 1000; exit 0`)
 	s.line(s.file("began"), 0)
 	s.expire()
 	s.line(s.file("began"), 1)

@@ -21,12 +21,14 @@ const queuesDir = "/lockstep/queues"
 
 // withQueueAdmin adds the subcommands for operators of queues.
 func withQueueAdmin(cmd *cobra.Command) *cobra.Command {
-	cmd.AddCommand(newQueueList(), newQueuePause(), newQueueResume(), newQueuePurge(), newQueueRedrive(), newQueueInFlight(), newQueueReturn())
+	cmd.AddCommand(newQueueList(), newQueuePause(), newQueueResume(), newQueuePurge(), newQueueRedrive(),
+		newQueueInFlight(), newQueueReturn())
 	return cmd
 }
 
 // newQueueAct is a subcommand that does something to a queue that exists.
-func newQueueAct(use, short, long, example string, do func(ctx context.Context, q *queueCommand, args []string) error) (*cobra.Command, *queueCommand) {
+func newQueueAct(use, short, long, example string, do func(ctx context.Context, q *queueCommand, args []string) error) (
+	*cobra.Command, *queueCommand) {
 	q := &queueCommand{}
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1)}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -43,7 +45,8 @@ func newQueueAct(use, short, long, example string, do func(ctx context.Context, 
 
 func newQueuePause() *cobra.Command {
 	cmd, _ := newQueueAct("pause NAME [flags]", "Stop consumers from taking items until the queue is resumed",
-		"Stop consumers from taking items until the queue is resumed. Puts go on, and so does the work on items that were taken.",
+		"Stop consumers from taking items until the queue is resumed. Puts go on, and so does the work on items "+
+			"that were taken.",
 		"  lockstep queue pause mails", func(ctx context.Context, q *queueCommand, args []string) error {
 			if err := q.queue.Pause(ctx); err != nil {
 				return err
@@ -55,7 +58,8 @@ func newQueuePause() *cobra.Command {
 }
 
 func newQueueResume() *cobra.Command {
-	cmd, _ := newQueueAct("resume NAME [flags]", "Let consumers take items from a paused queue again", "", "  lockstep queue resume mails",
+	cmd, _ := newQueueAct("resume NAME [flags]", "Let consumers take items from a paused queue again", "",
+		"  lockstep queue resume mails",
 		func(ctx context.Context, q *queueCommand, args []string) error {
 			if err := q.queue.Resume(ctx); err != nil {
 				return err
@@ -78,7 +82,8 @@ removes items, unless -y is given.`, "  lockstep queue purge mails -y",
 				return err
 			}
 			if !yes {
-				if err := confirm(ctx, fmt.Sprintf("%s has %d items and %d delayed ones. Remove them?", q.path, c.Items, c.Delayed)); err != nil {
+				if err := confirm(ctx, fmt.Sprintf("%s has %d items and %d delayed ones. Remove them?", q.path, c.Items,
+					c.Delayed)); err != nil {
 					return err
 				}
 			}
@@ -95,7 +100,8 @@ func newQueueRedrive() *cobra.Command {
 	cmd, _ := newQueueAct("redrive NAME [NODE...] [flags]", "Put dead letters at the end of the queue again",
 		`Put dead letters at the end of their queue again, and count their attempts from the start: those
 whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
-		"  lockstep queue redrive mails --all\n  lockstep queue redrive mails /lockstep/queues/mails/dead/0000000000/i-0000000003",
+		"  lockstep queue redrive mails --all\n  lockstep queue redrive mails "+
+			"/lockstep/queues/mails/dead/0000000000/i-0000000003",
 		func(ctx context.Context, q *queueCommand, args []string) error {
 			if all == (len(args) > 1) {
 				return usageError("want the nodes of dead letters, or --all")
@@ -103,7 +109,8 @@ whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
 			n, err := q.queue.Requeue(ctx, args[1:]...)
 			printNotice("%s: put %s into the queue again", args[0], formatNumber(n, "dead letter"))
 			if err == nil && n < len(args)-1 {
-				err = &exitError{exitNotObtained, fmt.Errorf("%d of the nodes are no dead letters of %s", len(args)-1-n, q.path), "see which there are: lockstep queue dead " + shellWord(args[0])}
+				err = &exitError{exitNotObtained, fmt.Errorf("%d of the nodes are no dead letters of %s", len(args)-1-n,
+					q.path), "see which there are: lockstep queue dead " + shellWord(args[0])}
 			}
 			return err
 		})
@@ -146,7 +153,8 @@ given, the exit code is 1.`,
 	return cmd
 }
 
-// listQueues prints the queues below a path. What cannot be read is warned about, and decides the exit code. A NAME without any queue may be mistyped.
+// listQueues prints the queues below a path. What cannot be read is warned about, and decides the
+// exit code. A NAME without any queue may be mistyped.
 func listQueues(ctx context.Context, client *framework.Client, root string, named, asJSON bool) error {
 	t := newTable("QUEUE", "ITEMS", "DELAYED", "DEAD", "RETRIED", "MOST ATTEMPTS", "STATE")
 	var unread error
@@ -182,7 +190,8 @@ func listQueues(ctx context.Context, client *framework.Client, root string, name
 		if r.Paused {
 			state = yellowCell("paused")
 		}
-		t.addRow(boldCell(quoteName(strings.TrimPrefix(r.Path, queuesDir+"/"))), plainCell(strconv.Itoa(r.Items)), plainCell(formatCount(r.Delayed)),
+		t.addRow(boldCell(quoteName(strings.TrimPrefix(r.Path, queuesDir+"/"))), plainCell(strconv.Itoa(r.Items)),
+			plainCell(formatCount(r.Delayed)),
 			redCell(formatCount(r.Dead)), retriedCell(r.Retried), failingCell(r), state)
 	}
 	t.fitColumn(5, lineWidth)
@@ -193,7 +202,8 @@ func listQueues(ctx context.Context, client *framework.Client, root string, name
 		return nothingFoundError(ctx, client, "queues", root, "lockstep queue ls")
 	}
 	if len(reports) == 0 && !asJSON && unread == nil {
-		printNone(ctx, "queues", root, "lockstep queue ls", func(ctx context.Context) iter.Seq2[string, error] { return queue.Find(ctx, client, "/") })
+		printNone(ctx, "queues", root, "lockstep queue ls",
+			func(ctx context.Context) iter.Seq2[string, error] { return queue.Find(ctx, client, "/") })
 	}
 	return exitCodeOfPrinted(queueCode(unread))
 }
@@ -203,7 +213,8 @@ func queueView(r queue.Report) queueJSON { return queueJSON{r.Path, r.Paused, r.
 // lineWidth is how wide the list of queues is at most, as far as possible.
 const lineWidth = 80
 
-// failingCell tells how often the item was delivered that has come back most often, and which one it is.
+// failingCell tells how often the item was delivered that has come back most often, and which one
+// it is.
 func failingCell(r queue.Report) cell {
 	if r.Retried.Attempts == 0 {
 		return dimCell("")

@@ -85,7 +85,8 @@ func TestItemsInFlightAreListed(t *testing.T) {
 	}
 }
 
-// TestItemIsTakenBackFromAConsumer that is alive: the next one gets it, and the command of the former one ends.
+// TestItemIsTakenBackFromAConsumer that is alive: the next one gets it, and the command of the
+// former one ends.
 func TestItemIsTakenBackFromAConsumer(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "mails", "ann", "--id", "order-17", "--dedup", "1h")
@@ -94,14 +95,16 @@ func TestItemIsTakenBackFromAConsumer(t *testing.T) {
 	require.Contains(t, errs, "no consumer has an item order-17 of /lockstep/queues/mails")
 	require.Contains(t, errs, "lockstep queue inflight mails")
 	take := func(name string) *process {
-		return s.as(name).start("queue", "take", "mails", "--follow", "--", "sh", "-c", `echo "$LOCKSTEP_ATTEMPT" >>"$DIR/"`+name+`; sleep 1000`)
+		return s.as(name).start("queue", "take", "mails", "--follow", "--", "sh", "-c",
+			`echo "$LOCKSTEP_ATTEMPT" >>"$DIR/"`+name+`; sleep 1000`)
 	}
 	first := take("first")
 	s.until("the item", func() bool { return read(s.file("first")) == "1\n" })
 	claim := decode(t, s.ok("queue", "inflight", "mails", "--json"))
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	require.Equal(t, []any{"first", host, float64(first.cmd.Process.Pid), 1.0}, []any{claim["owner"], claim["host"], claim["pid"], claim["attempt"]})
+	require.Equal(t, []any{"first", host, float64(first.cmd.Process.Pid), 1.0},
+		[]any{claim["owner"], claim["host"], claim["pid"], claim["attempt"]})
 	table := s.ok("queue", "inflight", "mails")
 	require.Contains(t, table, "HOST")
 	require.Contains(t, table, fmt.Sprint(first.cmd.Process.Pid))
@@ -111,7 +114,8 @@ func TestItemIsTakenBackFromAConsumer(t *testing.T) {
 	require.Equal(t, 64, code)
 	require.Contains(t, errs, "give -y if you are sure")
 	_, _, errs = s.run("queue", "return", "mails", "order-17", "-y")
-	require.Contains(t, errs, fmt.Sprintf("order-17: taken from first (%s, process %d, session 0x", host, first.cmd.Process.Pid))
+	require.Contains(t, errs, fmt.Sprintf("order-17: taken from first (%s, process %d, session 0x", host,
+		first.cmd.Process.Pid))
 	s.until("the next attempt", func() bool { return read(s.file("first"))+read(s.file("second")) != "1\n" })
 	require.Contains(t, []string{"1\n2\n", "1\n"}, read(s.file("first")))
 	require.Equal(t, "1\n2\n", read(s.file("first"))+read(s.file("second")), "either gets it")
@@ -134,7 +138,8 @@ func TestItemIsTakenBackFromAConsumer(t *testing.T) {
 	s.ok("release", "/lockstep/queues/strict/lock", "--node", holder, "-y")
 }
 
-// TestItemsThatFailAgainAndAgainAreShown in lists that fit 80 columns, in JSON, and as a finding with what to do next.
+// TestItemsThatFailAgainAndAgainAreShown in lists that fit 80 columns, in JSON, and as a finding
+// with what to do next.
 func TestItemsThatFailAgainAndAgainAreShown(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "team-of-billing/mails", "bob", "--id", "order-17-of-a-customer-with-a-long-name", "--dedup", "1h")
@@ -174,7 +179,8 @@ func TestItemsThatFailAgainAndAgainAreShown(t *testing.T) {
 	require.Contains(t, out, "at attempt 3; see who has it with lockstep queue inflight team-of-billing/mails")
 }
 
-// TestAMistypedQueueIsNotMade: an operator who mistypes a name must not believe that the queue is paused.
+// TestAMistypedQueueIsNotMade: an operator who mistypes a name must not believe that the queue is
+// paused.
 func TestAMistypedQueueIsNotMade(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "mails", "a")

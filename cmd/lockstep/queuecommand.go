@@ -21,7 +21,8 @@ type queueCommand struct {
 }
 
 // useQueue does one thing with a queue.
-func (q *queueCommand) useQueue(cmd *cobra.Command, name string, opts []queue.Option, do func(context.Context, *framework.Client) error) error {
+func (q *queueCommand) useQueue(cmd *cobra.Command, name string, opts []queue.Option,
+	do func(context.Context, *framework.Client) error) error {
 	var err error
 	if q.path, err = pathOf("queues", name); err != nil {
 		return err
@@ -56,7 +57,8 @@ func queueCode(err error) error {
 		{queue.ErrNotClaimed, exitNotObtained, ""},
 		{queue.ErrUnknownID, exitNotObtained, ""},
 		{queue.ErrOption, exitUsage, ""},
-		{queue.ErrMismatch, exitMismatch, "leave the flag out to use the queue as it is, or see \"lockstep queue set\""},
+		{queue.ErrMismatch, exitMismatch,
+			"leave the flag out to use the queue as it is, or see \"lockstep queue set\""},
 		{queue.ErrNotQueue, exitMismatch, "use another NAME: this one belongs to something else"},
 		{queue.ErrNewer, exitMismatch, "use a newer lockstep"},
 		{queue.ErrUnknown, exitLost, "look whether the item is there before you repeat the command"},
@@ -75,10 +77,15 @@ type queueFlags struct {
 
 func (f *queueFlags) addQueueFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.strict, "strict", false, "keep strict order, one consumer at a time (default as the queue was created, else parallel)")
-	flags.IntVar(&f.capacity, "capacity", 0, "hold no more items than this (default as the queue was created, else unbounded)")
-	flags.Var(&f.retryMin, "retry-min", "how long an item waits after its first failed attempt; it doubles with each one (default as the queue was created, else no wait)")
-	flags.Var(&f.retryMax, "retry-max", "the longest wait after a failed attempt (default a thousand times --retry-min, at most an hour)")
+	flags.BoolVar(&f.strict, "strict", false,
+		"keep strict order, one consumer at a time (default as the queue was created, else parallel)")
+	flags.IntVar(&f.capacity, "capacity", 0,
+		"hold no more items than this (default as the queue was created, else unbounded)")
+	flags.Var(&f.retryMin, "retry-min",
+		"how long an item waits after its first failed attempt; it doubles with each one (default as the queue was "+
+			"created, else no wait)")
+	flags.Var(&f.retryMax, "retry-max",
+		"the longest wait after a failed attempt (default a thousand times --retry-min, at most an hour)")
 	flags.Var(&f.dedup, "dedup", "remember each --id for this time (default as the queue was created, else none)")
 }
 
@@ -93,19 +100,22 @@ func (f *queueFlags) queueOptions(cmd *cobra.Command) (opts []queue.Option) {
 		opts = append(opts, queue.WithDedup(f.dedup.asDuration()))
 	}
 	if cmd.Flags().Changed("retry-min") || cmd.Flags().Changed("retry-max") {
-		opts = append(opts, queue.WithRetry(queue.RetryPolicy{Min: f.retryMin.asDuration(), Max: f.retryMax.asDuration()}))
+		opts = append(opts, queue.WithRetry(queue.RetryPolicy{Min: f.retryMin.asDuration(),
+			Max: f.retryMax.asDuration()}))
 	}
 	return opts
 }
 
-// requireQueue returns an error if the queue does not exist: the operation would create one, under a NAME that may be mistyped.
+// requireQueue returns an error if the queue does not exist: the operation would create one, under
+// a NAME that may be mistyped.
 func (q *queueCommand) requireQueue(ctx context.Context, client *framework.Client) error {
 	reports, err := queue.InspectAll(ctx, client, q.path)
 	switch {
 	case err != nil:
 		return err
 	case reports[0].Missing:
-		return &exitError{exitNotObtained, fmt.Errorf("there is no queue %s: the first put creates it", q.path), adviceFor(ctx, client, q.path, "lockstep queue ls")}
+		return &exitError{exitNotObtained, fmt.Errorf("there is no queue %s: the first put creates it", q.path),
+			adviceFor(ctx, client, q.path, "lockstep queue ls")}
 	}
 	return reports[0].Err
 }

@@ -31,7 +31,8 @@ type claimJSON struct {
 
 func claimView(c queue.Claim) claimJSON {
 	return claimJSON{
-		Node: c.Node, ID: c.ID, Session: locks.SessionID(c.Session), Owner: c.Owner, Exact: bytesIfInvalid(c.Owner), Host: c.Host, PID: c.PID,
+		Node: c.Node, ID: c.ID, Session: locks.SessionID(c.Session), Owner: c.Owner, Exact: bytesIfInvalid(c.Owner),
+		Host: c.Host, PID: c.PID,
 		Since: knownTime(c.Since.UTC()), Put: knownTime(c.Put.UTC()), Attempt: c.Attempt,
 		Item: string(c.Data), Binary: bytesIfInvalid(string(c.Data)),
 	}
@@ -43,7 +44,8 @@ func newQueueInFlight() *cobra.Command {
 which the servers' logs name, too, its name, host and process, and the item's node. lockstep queue return
 takes an item away from a consumer. In a strict queue the time is that at which the consumer's turn began,
 and items that it has given back and not taken again are listed, too.`,
-		"  lockstep queue inflight mails --json", func(ctx context.Context, q *queueCommand, _ []string) error { return printClaims(ctx, q) })
+		"  lockstep queue inflight mails --json",
+		func(ctx context.Context, q *queueCommand, _ []string) error { return printClaims(ctx, q) })
 	return cmd
 }
 
@@ -68,7 +70,8 @@ func printClaims(ctx context.Context, q *queueCommand) error {
 		if !c.Put.IsZero() {
 			put = plainCell(formatAge(now.Sub(c.Put)))
 		}
-		t.addRow(boldCell(shortenText(string(c.Data))), plainCell(shortenText(c.ID)), since, put, plainCell(strconv.Itoa(c.Attempt)), session, greenCell(shortenText(c.Owner)),
+		t.addRow(boldCell(shortenText(string(c.Data))), plainCell(shortenText(c.ID)), since, put,
+			plainCell(strconv.Itoa(c.Attempt)), session, greenCell(shortenText(c.Owner)),
 			plainCell(shortenText(c.Host)), plainCell(formatCount(c.PID)),
 			dimCell(quoteName(strings.TrimPrefix(c.Node, q.path+"/"))))
 	}

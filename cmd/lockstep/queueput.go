@@ -55,8 +55,10 @@ with 1 under --nonblock.`,
 	f := cmd.Flags()
 	f.IntVar(&p.priority, "priority", 0, "priority of the items, 0 to 9; consumers take higher ones first")
 	f.Var(&p.delay, "delay", "delay the items by this time; a bare number is seconds")
-	f.Var(&p.expiry, "expiry", "make the items dead letters if no consumer has taken them within this time; a bare number is seconds")
-	f.StringVar(&p.id, "id", "", "the item's id: a queue that was created with --dedup accepts it once, and other queues refuse it")
+	f.Var(&p.expiry, "expiry",
+		"make the items dead letters if no consumer has taken them within this time; a bare number is seconds")
+	f.StringVar(&p.id, "id", "",
+		"the item's id: a queue that was created with --dedup accepts it once, and other queues refuse it")
 	f.StringArrayVar(&p.headers, "header", nil, "header NAME=VALUE of the items (repeatable)")
 	f.BoolVarP(&p.nonblock, "nonblock", "n", false, "do not wait if the queue is full")
 	return cmd
@@ -71,7 +73,8 @@ func (p *queuePut) putItems(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	how := []queue.PutOption{queue.WithPriority(p.priority), queue.WithDelay(p.delay.asDuration()), queue.WithHeaders(headers)}
+	how := []queue.PutOption{queue.WithPriority(p.priority), queue.WithDelay(p.delay.asDuration()),
+		queue.WithHeaders(headers)}
 	if cmd.Flags().Changed("expiry") {
 		how = append(how, queue.WithExpiry(p.expiry.asDuration()))
 	}
@@ -104,7 +107,8 @@ func (p *queuePut) headersOf() (map[string]string, error) {
 	return headers, nil
 }
 
-func (p *queuePut) putArguments(ctx context.Context, items []string, how []queue.PutOption, count *progressCounter) error {
+func (p *queuePut) putArguments(ctx context.Context, items []string, how []queue.PutOption,
+	count *progressCounter) error {
 	for _, item := range items {
 		if err := p.queue.Put(ctx, []byte(item), how...); err != nil {
 			return err
@@ -121,7 +125,8 @@ const (
 	maxBatchLines = 500
 )
 
-// putLines puts lines. It puts the lines together that can be read at once. It ends with ctx, also while the input is open and silent.
+// putLines puts lines. It puts the lines together that can be read at once. It ends with ctx, also
+// while the input is open and silent.
 func (p *queuePut) putLines(ctx context.Context, in io.Reader, how []queue.PutOption, count *progressCounter) error {
 	lines, failed := readLinesAhead(ctx, in)
 	for {
@@ -191,7 +196,8 @@ func readLinesAhead(ctx context.Context, in io.Reader) (<-chan []byte, <-chan er
 		}
 		err := s.Err()
 		if errors.Is(err, bufio.ErrTooLong) {
-			err = fmt.Errorf("%w: line %d of standard input has more than %d bytes: an item cannot have so many", framework.ErrTooLarge, count+1, maxLine)
+			err = fmt.Errorf("%w: line %d of standard input has more than %d bytes: an item cannot have so many",
+				framework.ErrTooLarge, count+1, maxLine)
 		}
 		failed <- err
 	}()

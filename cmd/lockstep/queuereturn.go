@@ -66,7 +66,8 @@ func (q *queueCommand) takeBack(ctx context.Context, name, item string, yes bool
 		lock := shellWord(q.path + "/lock")
 		strict := fmt.Errorf("%s is strict: its consumer has all items by the lock %s/lock", q.path, q.path)
 		return &exitError{exitMismatch, strict,
-			fmt.Sprintf("take the lock away: lockstep locks %s shows its node, lockstep release %s --node NODE deletes it", lock, lock)}
+			fmt.Sprintf("take the lock away: lockstep locks %s shows its node, lockstep release %s --node "+
+				"NODE deletes it", lock, lock)}
 	}
 	if err != nil {
 		return err

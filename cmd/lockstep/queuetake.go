@@ -59,7 +59,9 @@ lost while the command worked on it. With --follow lockstep goes on after such a
 	f.IntVarP(&t.number, "number", "n", 1, "how many items to take")
 	f.BoolVarP(&t.follow, "follow", "f", false, "take items until a signal comes")
 	f.VarP(&t.wait, "wait", "w", "wait for each item no longer than this; a bare number is seconds")
-	f.Var(&t.retryAfter, "retry-after", "time until an item comes again after its command has failed (default by the queue's retry policy, else 1s after the first attempt and twice as long after each further one, up to 1m)")
+	f.Var(&t.retryAfter, "retry-after",
+		"time until an item comes again after its command has failed (default by the queue's retry policy, else 1s "+
+			"after the first attempt and twice as long after each further one, up to 1m)")
 	f.Var(&t.timeout, "timeout", "end the command after this time; the attempt has failed then (default never)")
 	f.IntVar(&t.maxAttempts, "max-attempts", 0, "make an item a dead letter after this many attempts (default never)")
 	cmd.MarkFlagsMutuallyExclusive("number", "follow")
@@ -106,7 +108,8 @@ func (t *queueTake) takeEach(ctx context.Context) error {
 		switch {
 		case errors.As(err, new(signalError)):
 			return err
-		case err != nil && t.follow && !endedBySignal(ctx) && (errors.Is(err, procguard.ErrHoldLost) || errors.Is(err, queue.ErrLost)):
+		case err != nil && t.follow && !endedBySignal(ctx) &&
+			(errors.Is(err, procguard.ErrHoldLost) || errors.Is(err, queue.ErrLost)):
 			printWarning("%v; it comes again", err)
 			t.last = exitLost
 		case err != nil:
@@ -202,7 +205,8 @@ func (t *queueTake) runForItem(ctx context.Context, d *queue.Delivery[[]byte]) (
 	return t.runCommand(ctx, commandHold{held, int64(d.Attempt)}, "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
 }
 
-// newUnnamedFile returns a file with this content. It has no name by which another process could open it.
+// newUnnamedFile returns a file with this content. It has no name by which another process could
+// open it.
 func newUnnamedFile(content []byte) (*os.File, error) {
 	f, err := os.CreateTemp("", "lockstep-item-")
 	if err != nil {

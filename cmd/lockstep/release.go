@@ -36,7 +36,8 @@ release takes a hold away from one that does not let go.`,
 		RunE: withExitCodes(h.revoke),
 	}
 	h.connectionFlags.addConnectionFlags(cmd)
-	cmd.Flags().StringVar(&h.node, "node", "", "only this holder, by its node as lockstep locks NAME shows it (default all holders)")
+	cmd.Flags().StringVar(&h.node, "node", "",
+		"only this holder, by its node as lockstep locks NAME shows it (default all holders)")
 	return cmd
 }
 
@@ -80,7 +81,8 @@ func (h *holderCommand) inspect(cmd *cobra.Command, name string) (*framework.Cli
 	return client, r, nil
 }
 
-// isNode reports whether an entry is the one that --node names: by its path, its name, or the end of its path.
+// isNode reports whether an entry is the one that --node names: by its path, its name, or the end
+// of its path.
 func (h *holderCommand) isNode(e locks.Entry) bool {
 	return e.Node == h.node || strings.HasSuffix(e.Node, "/"+strings.TrimPrefix(h.node, "/"))
 }
@@ -95,7 +97,8 @@ func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 	}
 	defer closeClient(client)
 	if r.Kind == locks.ElectionLock {
-		return usageError("%s is an election, whose leader does not listen for that: hand over with lockstep elections transfer", quoteName(r.Path))
+		return usageError("%s is an election, whose leader does not listen for that: hand over with lockstep "+
+			"elections transfer", quoteName(r.Path))
 	}
 	asked := 0
 	for _, e := range r.Holders {
@@ -113,7 +116,8 @@ func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 		printNotice("asked %s to let go of %s", ownerName(e), quoteName(r.Path))
 	}
 	if asked == 0 {
-		return &exitError{exitNotObtained, fmt.Errorf("%s has no holder that could be asked", r.Path), "see who holds it: lockstep locks " + shellWord(args[0])}
+		return &exitError{exitNotObtained, fmt.Errorf("%s has no holder that could be asked", r.Path),
+			"see who holds it: lockstep locks " + shellWord(args[0])}
 	}
 	return nil
 }
@@ -142,11 +146,13 @@ func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
 		printNotice("deleted %s of %s", e.Node, ownerName(e))
 		return nil
 	}
-	return &exitError{exitNotObtained, fmt.Errorf("%s has no node %s", r.Path, h.node), "see its nodes: lockstep locks " + shellWord(args[0])}
+	return &exitError{exitNotObtained, fmt.Errorf("%s has no node %s", r.Path, h.node),
+		"see its nodes: lockstep locks " + shellWord(args[0])}
 }
 
 func releaseQuestion(r *locks.Report, e locks.Entry) string {
-	return fmt.Sprintf("%s in %s, since %s, token %d, session %s. Its owner may go on for a while beside the next holder. Delete its node?",
+	return fmt.Sprintf("%s in %s, since %s, token %d, session %s. Its owner may go on for a while beside the next "+
+		"holder. Delete its node?",
 		ownerName(e), quoteName(r.Path), formatTime(e.Since), e.Token, e.Session)
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// topRequests is how many requests a second lockstep top sends on average. One step sends some ten at once, in addition, or twice
-// as many for queues whose items have come back.
+// topRequests is how many requests a second lockstep top sends on average. One step sends some ten
+// at once, in addition, or twice as many for queues whose items have come back.
 const topRequests = 33
 
 // requestPace limits how many requests a client sends per second.

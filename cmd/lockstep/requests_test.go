@@ -29,7 +29,8 @@ func (s *stage) copies(c *framework.Client, dir, name string, n int) {
 	for i := range n {
 		var ops []framework.Op
 		for _, node := range tree {
-			ops = append(ops, framework.CreateOp(strings.ReplaceAll(node.Path, "/"+name, fmt.Sprintf("/%s-%03d", name, i)), node.Data, framework.Persistent))
+			ops = append(ops, framework.CreateOp(strings.ReplaceAll(node.Path, "/"+name,
+				fmt.Sprintf("/%s-%03d", name, i)), node.Data, framework.Persistent))
 		}
 		_, err := c.Multi(s.t.Context(), ops...)
 		require.NoError(s.t, err)
@@ -53,7 +54,8 @@ func (s *stage) sent(args ...string) (n int64, out string) {
 	return count() - before, out
 }
 
-// TestCommandsReadManyNodesInOneRequest counts the requests of commands at 400 jobs with a scheduler each, 400 queues and 2,000 locks of 6 nodes.
+// TestCommandsReadManyNodesInOneRequest counts the requests of commands at 400 jobs with a
+// scheduler each, 400 queues and 2,000 locks of 6 nodes.
 func TestCommandsReadManyNodesInOneRequest(t *testing.T) {
 	s := newStage(t)
 	c := s.connected()
@@ -99,14 +101,16 @@ func makeLocks(tb testing.TB, c *framework.Client, locks, contenders int) {
 		ops := []framework.Op{framework.CreateOp(dir, nil, framework.Persistent)}
 		for n := range contenders {
 			node := fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-lock-%010d", dir, n, n)
-			ops = append(ops, framework.CreateOp(node, []byte(`{"owner":"web-1","host":"10.0.0.1"}`), framework.Persistent))
+			ops = append(ops, framework.CreateOp(node, []byte(`{"owner":"web-1","host":"10.0.0.1"}`),
+				framework.Persistent))
 		}
 		_, err := c.Multi(tb.Context(), ops...)
 		require.NoError(tb, err)
 	}
 }
 
-// BenchmarkLocks prints 10,000 locks with 5 waiters each, on the servers of the shared ensemble or else on one in memory. A run must take 3 s at most.
+// BenchmarkLocks prints 10,000 locks with 5 waiters each, on the servers of the shared ensemble or
+// else on one in memory. A run must take 3 s at most.
 func BenchmarkLocks(b *testing.B) {
 	servers := os.Getenv(ensemble.ServersVariable)
 	if servers == "" {
@@ -125,7 +129,8 @@ func BenchmarkLocks(b *testing.B) {
 			dir := fmt.Sprintf("%s/l%05d", locksDir, i)
 			ops := []framework.Op{}
 			for n := range 6 {
-				ops = append(ops, framework.DeleteOp(fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-lock-%010d", dir, n, n), framework.AnyVersion))
+				ops = append(ops, framework.DeleteOp(fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-lock-%010d", dir,
+					n, n), framework.AnyVersion))
 			}
 			_, err := c.Multi(b.Context(), append(ops, framework.DeleteOp(dir, framework.AnyVersion))...)
 			require.NoError(b, err)

@@ -22,11 +22,7 @@ func runCommandLine(args []string) int {
 	return reportError(cmd, err)
 }
 
-func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "lockstep",
-		Short: "Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper",
-		Long: `Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper.
+const rootHelp = `Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper.
 
 A NAME is below /lockstep/locks, elections, jobs, queues, barriers, gates, latches, config, ids, services or
 groups. A NAME that begins with / is the path of the znode itself. Locks, elections and gates have the layouts
@@ -72,7 +68,13 @@ have no effect.
 Environment variables with the defaults of flags, and with further settings: LOCKSTEP_SERVERS, LOCKSTEP_ROOT,
 LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
 (user:password), LOCKSTEP_TLS_CA, LOCKSTEP_TLS_CERT, LOCKSTEP_TLS_KEY, and
-LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a server's zoo.cfg.`,
+LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a server's zoo.cfg.`
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockstep",
+		Short: "Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper",
+		Long:  rootHelp,
 		Example: `  lockstep dev &                                      an in-memory ZooKeeper to try things with
   lockstep lock deploy -- ./deploy.sh                 one at a time, in the whole cluster
   lockstep locks                                      who holds what, and who waits
@@ -95,8 +97,11 @@ LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a serv
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(), withQueueAdmin(newQueue()))
-	root.AddCommand(newBarrier(), newBarriers(), newGate(), newGates(), newLatch(), newConfig(), newID(), newServices(), newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(), newClean(), newVersion(), newElections())
+	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(),
+		withQueueAdmin(newQueue()))
+	root.AddCommand(newBarrier(), newBarriers(), newGate(), newGates(), newLatch(), newConfig(), newID(), newServices(),
+		newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(),
+		newClean(), newVersion(), newElections())
 	root.AddCommand(newWatch(), newTop(), newMonitor(), newManual(), newWorkflows())
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp) // most flags take no files
 	completeCommands(root)
@@ -121,7 +126,8 @@ func reportError(cmd *cobra.Command, err error) int {
 	return e.code
 }
 
-// inOneSentence joins the lines of cobra's error for an unknown subcommand, which has similar ones in lines of their own.
+// inOneSentence joins the lines of cobra's error for an unknown subcommand, which has similar ones
+// in lines of their own.
 func inOneSentence(err error) error {
 	text, similar, has := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	if !has {
@@ -132,7 +138,8 @@ func inOneSentence(err error) error {
 
 // badFlag adds to the error of an unknown flag where the flags of the command belong.
 func badFlag(cmd *cobra.Command, err error, args []string) error {
-	if strings.Contains(cmd.Use, "COMMAND") && strings.HasPrefix(err.Error(), "unknown") && !slices.Contains(args, "--") {
+	if strings.Contains(cmd.Use, "COMMAND") && strings.HasPrefix(err.Error(), "unknown") &&
+		!slices.Contains(args, "--") {
 		return fmt.Errorf("%w; put -- before the command if the flag is the command's", err)
 	}
 	return err

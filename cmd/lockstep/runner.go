@@ -48,15 +48,18 @@ func (r *commandRunner) addRunnerFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&r.killAfter, "kill-after",
 		"time from SIGTERM to SIGKILL when the hold is lost (default a quarter of the session timeout, at most 5s)")
 	cmd.Flags().BoolVar(&r.noWatchdog, noWatchdogFlag, false,
-		"start no second process: a kill costs others the session timeout, and a stopped lockstep does not end its command")
+		"start no second process: a kill costs others the session timeout, and a stopped lockstep does not end "+
+			"its command")
 	r.keepAuth.addTo(cmd)
 }
 
-// keepAuthFlag says whether a command gets the credentials that this program has in its environment. A command that calls lockstep itself needs them.
+// keepAuthFlag says whether a command gets the credentials that this program has in its
+// environment. A command that calls lockstep itself needs them.
 type keepAuthFlag bool
 
 func (k *keepAuthFlag) addTo(cmd *cobra.Command) {
-	cmd.Flags().BoolVar((*bool)(k), "keep-auth", false, "leave "+framework.EnvAuth+" in the environment of the command, for one that uses lockstep itself")
+	cmd.Flags().BoolVar((*bool)(k), "keep-auth", false,
+		"leave "+framework.EnvAuth+" in the environment of the command, for one that uses lockstep itself")
 }
 
 // withheld are the variables that the command does not get.
@@ -68,7 +71,8 @@ func (k keepAuthFlag) withheld() []string {
 }
 
 // prepareCommand notes the command, and checks --kill-after before lockstep acquires anything.
-func (r *commandRunner) prepareCommand(ctx context.Context, client *framework.Client, path string, command []string) error {
+func (r *commandRunner) prepareCommand(ctx context.Context, client *framework.Client, path string,
+	command []string) error {
 	r.client, r.path, r.command = client, path, command
 	s, err := client.Session(ctx)
 	if err != nil {
@@ -78,7 +82,8 @@ func (r *commandRunner) prepareCommand(ctx context.Context, client *framework.Cl
 	return err
 }
 
-// findCommand returns an error if the program of a command cannot be found or run. An empty command line is no error.
+// findCommand returns an error if the program of a command cannot be found or run. An empty command
+// line is no error.
 func findCommand(command []string) error {
 	if len(command) == 0 {
 		return nil
@@ -95,12 +100,13 @@ func (r *commandRunner) killGrace(t time.Duration) (time.Duration, error) {
 	if d := time.Duration(r.killAfter); d < t/3 {
 		return d, nil
 	}
-	return 0, usageError("--kill-after %v is too long for the session timeout of %v that the servers have granted: it must be less than a third of that, %v; ask for a longer one with --session-timeout",
+	return 0, usageError("--kill-after %v is too long for the session timeout of %v that the servers have granted: "+
+		"it must be less than a third of that, %v; ask for a longer one with --session-timeout",
 		time.Duration(r.killAfter), t, (t / 3).Truncate(time.Millisecond))
 }
 
-// passSignals returns the signals that are to be passed on, until stop is called. It notes a signal that ends this program before it
-// passes it on.
+// passSignals returns the signals that are to be passed on, until stop is called. It notes a signal
+// that ends this program before it passes it on.
 func (r *commandRunner) passSignals() (passed <-chan os.Signal, stop func()) {
 	received, pass := make(chan os.Signal, 8), make(chan os.Signal, 8)
 	ending := endingSignals()
@@ -133,8 +139,8 @@ func (r *commandRunner) passSignals() (passed <-chan os.Signal, stop func()) {
 	}
 }
 
-// runCommand runs the command under a grant and returns its exit code. Its error wraps procguard.ErrHoldLost if the
-// grant was lost first; the command has ended then.
+// runCommand runs the command under a grant and returns its exit code. Its error wraps
+// procguard.ErrHoldLost if the grant was lost first; the command has ended then.
 func (r *commandRunner) runCommand(ctx context.Context, g commandHold, env ...string) (int, error) {
 	signals, stop := r.passSignals()
 	defer stop()
@@ -150,8 +156,9 @@ func (r *commandRunner) runCommand(ctx context.Context, g commandHold, env ...st
 		return 0, err
 	}
 	guard := func() procguard.Guard { return s.GuardCommand() }
-	c := procguard.Command{Args: r.command, Stdin: r.stdin, KillAfter: grace, Signals: signals, Guard: guard, Withheld: r.keepAuth.withheld(), Env: append(env,
-		"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
+	c := procguard.Command{Args: r.command, Stdin: r.stdin, KillAfter: grace, Signals: signals, Guard: guard,
+		Withheld: r.keepAuth.withheld(), Env: append(env,
+			"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
 	if r.endsByTerminal {
 		c.Interrupted = func(s os.Signal) {
 			r.signalled.Store(slices.Contains(endingSignals(), s))

@@ -42,8 +42,10 @@ is written. The exit code is 1 if the service has no instance that is enabled.`,
 	return cmd
 }
 
-// useRegistry connects, and calls a function with the registry and the service of the first argument, a NAME.
-func useRegistry(cmd *cobra.Command, c *connectionFlags, args []string, do func(context.Context, *registry.Registry, string) error) error {
+// useRegistry connects, and calls a function with the registry and the service of the first
+// argument, a NAME.
+func useRegistry(cmd *cobra.Command, c *connectionFlags, args []string,
+	do func(context.Context, *registry.Registry, string) error) error {
 	base, service := servicesDir, ""
 	if len(args) > 0 {
 		path, err := pathOf("services", args[0])
@@ -93,7 +95,8 @@ func serviceView(path string, all []registry.Instance) serviceJSON {
 		if i.Disabled == "" {
 			v.Enabled++
 		}
-		v.Instances = append(v.Instances, instanceJSON{i.ID, i.Address, i.Port, i.SSLPort, i.Weight, i.Disabled, jsonTime(i.Registered), i.Metadata})
+		v.Instances = append(v.Instances,
+			instanceJSON{i.ID, i.Address, i.Port, i.SSLPort, i.Weight, i.Disabled, jsonTime(i.Registered), i.Metadata})
 	}
 	return v
 }
@@ -109,7 +112,8 @@ func printServices(ctx context.Context, r *registry.Registry, asJSON bool) error
 	return printEach(names, newTable("SERVICE", "ENABLED", "DISABLED"), asJSON, func(name string) (any, []cell, error) {
 		all, err := r.Instances(ctx, name)
 		v := serviceView(znode.Join(r.Path(), name), all)
-		return v, []cell{boldCell(quoteName(name)), plainCell(strconv.Itoa(v.Enabled)), plainCell(strconv.Itoa(len(all) - v.Enabled))}, err
+		return v, []cell{boldCell(quoteName(name)), plainCell(strconv.Itoa(v.Enabled)),
+			plainCell(strconv.Itoa(len(all) - v.Enabled))}, err
 	})
 }
 
@@ -128,7 +132,9 @@ func printInstances(ctx context.Context, r *registry.Registry, service string, a
 			if i.Disabled != "" {
 				state = yellowCell("disabled: " + shortenText(i.Disabled))
 			}
-			t.addRow(boldCell(shortenText(i.ID)), plainCell(i.HostPort(false)), state, plainCell(strconv.Itoa(i.Weight)), plainCell(formatSince(i.Registered, time.Now())), dimCell(formatMetadata(i.Metadata)))
+			t.addRow(boldCell(shortenText(i.ID)), plainCell(i.HostPort(false)), state,
+				plainCell(strconv.Itoa(i.Weight)), plainCell(formatSince(i.Registered, time.Now())),
+				dimCell(formatMetadata(i.Metadata)))
 		}
 		err = t.printTo(os.Stdout)
 	}
@@ -164,25 +170,28 @@ callers notice.`,
 		if i.Weight == 0 { // the registry's default
 			return usageError("--weight 0: it must be 1 to 1000; lockstep disable keeps calls away from an instance")
 		}
-		return endQuietlyOnSignal(cmd.Context(), useRegistry(cmd, c, args, func(ctx context.Context, r *registry.Registry, service string) error {
-			i.Service = service
-			g, err := r.Register(ctx, i)
-			if errors.Is(err, registry.ErrInvalid) {
-				return usageError("%w", err)
-			}
-			if err != nil {
-				return err
-			}
-			if err := printResult(os.Stdout, c.json, serviceView(znode.Join(r.Path(), service), []registry.Instance{g.Instance()}), g.Instance().ID); err != nil {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-			case <-g.Done():
-				return g.Err()
-			}
-			return withCode(g.Drain(ctx)) // the exit code tells that this failed, also after a signal
-		}))
+		return endQuietlyOnSignal(cmd.Context(),
+			useRegistry(cmd, c, args, func(ctx context.Context, r *registry.Registry, service string) error {
+				i.Service = service
+				g, err := r.Register(ctx, i)
+				if errors.Is(err, registry.ErrInvalid) {
+					return usageError("%w", err)
+				}
+				if err != nil {
+					return err
+				}
+				if err := printResult(os.Stdout, c.json,
+					serviceView(znode.Join(r.Path(), service), []registry.Instance{g.Instance()}),
+					g.Instance().ID); err != nil {
+					return err
+				}
+				select {
+				case <-ctx.Done():
+				case <-g.Done():
+					return g.Err()
+				}
+				return withCode(g.Drain(ctx)) // the exit code tells that this failed, also after a signal
+			}))
 	})
 	c.addConnectionFlags(cmd)
 	cmd.Flags().StringVar(&i.ID, "id", "", "the instance's id (default a new one)")
@@ -203,16 +212,20 @@ its session is lost, until its process ends.`, "  lockstep disable billing 4f1c 
 }
 
 func newEnable() *cobra.Command {
-	return changeCommand("enable", "Let an instance get calls again", "Let an instance of a service get calls again. If its own health check fails, it is disabled again.", "  lockstep enable billing 4f1c",
+	return changeCommand("enable", "Let an instance get calls again",
+		"Let an instance of a service get calls again. If its own health check fails, it is disabled again.",
+		"  lockstep enable billing 4f1c",
 		func(ctx context.Context, r *registry.Registry, service, id string) error {
 			return r.Enable(ctx, service, id)
 		})
 }
 
 // changeCommand is "disable" or "enable".
-func changeCommand(name, short, long, example string, change func(context.Context, *registry.Registry, string, string) error) *cobra.Command {
+func changeCommand(name, short, long, example string,
+	change func(context.Context, *registry.Registry, string, string) error) *cobra.Command {
 	c := &connectionFlags{}
-	cmd := &cobra.Command{Use: name + " NAME ID [flags]", Short: short, Long: long, Example: example, Args: cobra.ExactArgs(2)}
+	cmd := &cobra.Command{Use: name + " NAME ID [flags]", Short: short, Long: long, Example: example,
+		Args: cobra.ExactArgs(2)}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		return useRegistry(cmd, c, args, func(ctx context.Context, r *registry.Registry, service string) error {
 			return change(ctx, r, service, args[1])

@@ -23,7 +23,8 @@ func TestServicesShowsWhatIsRegistered(t *testing.T) {
 	code, _, _ = s.run("services", "billing")
 	require.Equal(t, 1, code)
 
-	p := s.start("register", "billing", "10.0.0.7:8080", "--id", "one", "--weight", "2", "--metadata", "version=1\x1b[2J")
+	p := s.start("register", "billing", "10.0.0.7:8080", "--id", "one", "--weight", "2", "--metadata",
+		"version=1\x1b[2J")
 	require.Equal(t, "one", p.line(0))
 	code, out, errs = s.run("services", "billing")
 	require.Equal(t, 0, code, errs)
@@ -45,7 +46,8 @@ func TestServicesShowsWhatIsRegistered(t *testing.T) {
 	code, _, _ = s.run("enable", "billing", "two")
 	require.Equal(t, 1, code)
 	for _, bad := range [][]string{
-		{"register", "billing", "x"}, {"register", "billing", "x:y"}, {"register", "billing", "a b:80"}, {"register", "billing", "a:80", "--weight", "5000"}, {"register", "billing", "a:80", "--weight", "0"},
+		{"register", "billing", "x"}, {"register", "billing", "x:y"}, {"register", "billing", "a b:80"},
+		{"register", "billing", "a:80", "--weight", "5000"}, {"register", "billing", "a:80", "--weight", "0"},
 		{"services", "/"}, {"services", "/a"}, {"disable", "billing"},
 	} {
 		code, _, _ = s.run(bad...)
@@ -71,7 +73,8 @@ func TestASignalEndsARegisterThatConnects(t *testing.T) {
 	require.Empty(t, read(p.err))
 }
 
-// TestFarYearsEndNoList: other programs have stored times that JSON does not hold. Each list goes on, without those times.
+// TestFarYearsEndNoList: other programs have stored times that JSON does not hold. Each list goes
+// on, without those times.
 func TestFarYearsEndNoList(t *testing.T) {
 	s := newStage(t)
 	c := s.connected()
@@ -88,7 +91,8 @@ func TestFarYearsEndNoList(t *testing.T) {
 	require.NotContains(t, out, "0001-01-01")
 
 	put("/lockstep/config/limits", "x")
-	put("/lockstep/config/limits~past/v-0000000000", `{"v":1,"id":"1","text":"y","foreign":5,"written":"9999-12-31T23:59:59-14:00"}`)
+	put("/lockstep/config/limits~past/v-0000000000",
+		`{"v":1,"id":"1","text":"y","foreign":5,"written":"9999-12-31T23:59:59-14:00"}`)
 	code, out, errs = s.run("config", "history", "limits", "--json")
 	require.Equal(t, 0, code, errs)
 	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 2)

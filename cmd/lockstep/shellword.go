@@ -2,7 +2,8 @@ package main
 
 import "strings"
 
-// isShellWord reports whether a shell takes a text for a word, as it is, and lockstep takes the word for no flag.
+// isShellWord reports whether a shell takes a text for a word, as it is, and lockstep takes the
+// word for no flag.
 func isShellWord(text string) bool {
 	return text != "" && text[0] != '-' && strings.Trim(text, shellWordLetters) == ""
 }

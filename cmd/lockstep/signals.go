@@ -18,8 +18,9 @@ func (s signalError) signalNumber() int {
 	return int(n)
 }
 
-// endingSignals are the signals that end the program, or are passed on to its command. A SIGHUP that nohup
-// ignores stays ignored. SIGQUIT is among them: otherwise the runtime would print goroutines and end, and the command would go on.
+// endingSignals are the signals that end the program, or are passed on to its command. A SIGHUP
+// that nohup ignores stays ignored. SIGQUIT is among them: otherwise the runtime would print
+// goroutines and end, and the command would go on.
 func endingSignals() []os.Signal {
 	return append([]os.Signal{os.Interrupt, syscall.SIGTERM}, withoutIgnored(syscall.SIGQUIT, syscall.SIGHUP)...)
 }
@@ -51,7 +52,8 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { signal.Stop(signals); signal.Stop(unread); cancel(nil) }
 }
 
-// raiseAndWait ends this program by a signal that its command has got alone, and waits until ctx has ended by that. A signal that is ignored has no effect.
+// raiseAndWait ends this program by a signal that its command has got alone, and waits until ctx
+// has ended by that. A signal that is ignored has no effect.
 func raiseAndWait(ctx context.Context, s os.Signal) {
 	self, err := os.FindProcess(os.Getpid())
 	if err == nil && slices.Contains(endingSignals(), s) && self.Signal(s) == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// printLeaderChanges prints the present leader to a terminal, now and at each change, until stop is called.
+// printLeaderChanges prints the present leader to a terminal, now and at each change, until stop is
+// called.
 func printLeaderChanges(ctx context.Context, client *framework.Client, path, verb string, former int64) (stop func()) {
 	if !terminal.Is(os.Stderr) {
 		return func() {}
@@ -29,8 +30,8 @@ func printLeaderChanges(ctx context.Context, client *framework.Client, path, ver
 	}
 }
 
-// followLeaders calls say with who leads, unless this process does. former is the session with which this process has led before, or 0: its
-// nodes stay until the servers end it.
+// followLeaders calls say with who leads, unless this process does. former is the session with
+// which this process has led before, or 0: its nodes stay until the servers end it.
 func followLeaders(ctx context.Context, client *framework.Client, path, verb string, former int64, say func(string)) {
 	var token int64
 	said := false
@@ -62,7 +63,8 @@ func followLeaders(ctx context.Context, client *framework.Client, path, verb str
 	}
 }
 
-// waitingText says what a process waits for: how many are before it, and who holds the lock, if that can be found out quickly.
+// waitingText says what a process waits for: how many are before it, and who holds the lock, if
+// that can be found out quickly.
 func waitingText(ctx context.Context, client *framework.Client, path string, ahead int) string {
 	text := fmt.Sprintf("waiting for %s, %d ahead", path, ahead)
 	if ahead == 0 {
@@ -77,7 +79,8 @@ func waitingText(ctx context.Context, client *framework.Client, path string, ahe
 	return text + "; the holder " + holdersText(r)
 }
 
-// holdersText says who has a lock. The nodes of locks tell when their holders asked, and those of a semaphore when they were granted.
+// holdersText says who has a lock. The nodes of locks tell when their holders asked, and those of a
+// semaphore when they were granted.
 func holdersText(r *locks.Report) string {
 	since := "asked for it at"
 	if r.Kind == locks.SemaphoreLock {

@@ -45,8 +45,8 @@ func TestStandbysSayWhoLeads(t *testing.T) {
 	})
 }
 
-// TestAFormerSessionOfTheProcessIsNotCalledTheLeader: the servers may learn only at its timeout that the session has ended. Here another client
-// has it.
+// TestAFormerSessionOfTheProcessIsNotCalledTheLeader: the servers may learn only at its timeout
+// that the session has ended. Here another client has it.
 func TestAFormerSessionOfTheProcessIsNotCalledTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -65,7 +65,9 @@ func TestAFormerSessionOfTheProcessIsNotCalledTheLeader(t *testing.T) {
 		time.Sleep(time.Second)
 		cancel()
 		<-done
-		require.Equal(t, []string{"standing by; nobody leads before the servers have ended the former session of this process", "standing by; nobody leads at present"}, said)
+		require.Equal(t, []string{
+			"standing by; nobody leads before the servers have ended the former session of this process",
+			"standing by; nobody leads at present"}, said)
 	})
 }
 
@@ -77,10 +79,12 @@ func TestWaitersSayWhoHoldsTheLock(t *testing.T) {
 		_, err := locks.NewMutex(a, "/l").Lock(t.Context())
 		require.NoError(t, err)
 		since := time.Now().Local()
-		require.Equal(t, "waiting for /l, 1 ahead; the holder web-2 asked for it at "+since.Format(time.DateTime), waitingText(t.Context(), a, "/l", 1))
+		require.Equal(t, "waiting for /l, 1 ahead; the holder web-2 asked for it at "+since.Format(time.DateTime),
+			waitingText(t.Context(), a, "/l", 1))
 		_, err = locks.NewSemaphore(a, "/s", 1).Lock(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "waiting for /s, first in line; the holder web-2 has had it since "+time.Now().Local().Format(time.DateTime), waitingText(t.Context(), a, "/s", 0))
+		require.Equal(t, "waiting for /s, first in line; the holder web-2 has had it since "+
+			time.Now().Local().Format(time.DateTime), waitingText(t.Context(), a, "/s", 0))
 	})
 }
 
@@ -88,7 +92,8 @@ func TestWaitersSayWhoHoldsTheLock(t *testing.T) {
 func TestTimesAndAges(t *testing.T) {
 	now := time.Date(2026, 11, 26, 17, 4, 5, 0, time.Local)
 	for ago, want := range map[time.Duration]string{
-		-time.Minute: "just now", 999 * time.Millisecond: "just now", 7*time.Second + 936*time.Millisecond: "7s ago", 366 * time.Second: "6m06s ago",
+		-time.Minute: "just now", 999 * time.Millisecond: "just now", 7*time.Second + 936*time.Millisecond: "7s ago",
+		366 * time.Second:             "6m06s ago",
 		26*time.Hour + 59*time.Minute: "1d02h ago",
 	} {
 		require.Equal(t, want, formatSince(now.Add(-ago), now))

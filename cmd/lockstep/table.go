@@ -90,7 +90,8 @@ func (t *table) formatLines(style terminal.Style) (lines []string) {
 // minFitted is the smallest width to which fitColumn shortens a column.
 const minFitted = 16
 
-// fitColumn shortens the texts of a column in their middles, so that the lines are not wider than width, as far as possible.
+// fitColumn shortens the texts of a column in their middles, so that the lines are not wider than
+// width, as far as possible.
 func (t *table) fitColumn(column, width int) {
 	total, widths := 0, t.columnWidths()
 	for _, w := range widths {

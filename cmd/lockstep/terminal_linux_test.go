@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startOnTerminal starts lockstep in a session of its own with a terminal of its own, which it returns.
+// startOnTerminal starts lockstep in a session of its own with a terminal of its own, which it
+// returns.
 func (s *stage) startOnTerminal(args ...string) (*process, *os.File) {
 	s.t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -52,7 +53,8 @@ func (s *stage) startOnTerminal(args ...string) (*process, *os.File) {
 	return p, master
 }
 
-// TestCtrlCEndsTheProgramWithItsCommand: the terminal sends the signal to the command's process group only.
+// TestCtrlCEndsTheProgramWithItsCommand: the terminal sends the signal to the command's process
+// group only.
 func TestCtrlCEndsTheProgramWithItsCommand(t *testing.T) {
 	command := []string{"--", "sh", "-c", `echo x >>$DIR/began; exec sleep 1000`}
 	s := newStage(t)

@@ -50,8 +50,10 @@ func (t *thresholdFlags) options() ([]monitor.Option, error) {
 		without = append(without, monitor.Problem(name))
 	}
 	return []monitor.Option{
-		monitor.WithWaiters(t.waiters), monitor.WithFailedRuns(t.failedRuns), monitor.WithOldItem(time.Duration(t.oldItem)),
-		monitor.WithAttempts(t.attempts), monitor.WithHeldItem(time.Duration(t.heldItem)), monitor.WithDeadLetters(t.deadLetters),
+		monitor.WithWaiters(t.waiters), monitor.WithFailedRuns(t.failedRuns),
+		monitor.WithOldItem(time.Duration(t.oldItem)),
+		monitor.WithAttempts(t.attempts), monitor.WithHeldItem(time.Duration(t.heldItem)),
+		monitor.WithDeadLetters(t.deadLetters),
 		monitor.WithSessionBytes(t.sessionBytes), monitor.Without(without...),
 	}, nil
 }

@@ -14,9 +14,11 @@ import (
 )
 
 // documentedTimeouts are the session timeouts of docs/timeouts.md.
-var documentedTimeouts = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second, 40 * time.Second, time.Minute, 2 * time.Minute}
+var documentedTimeouts = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second, 40 * time.Second,
+	time.Minute, 2 * time.Minute}
 
-// TestTheTableOfTimeouts computes what docs/timeouts.md tells of each session timeout, and which one survives each interruption.
+// TestTheTableOfTimeouts computes what docs/timeouts.md tells of each session timeout, and which
+// one survives each interruption.
 func TestTheTableOfTimeouts(t *testing.T) {
 	page, err := os.ReadFile("../../docs/timeouts.md")
 	require.NoError(t, err)
@@ -24,7 +26,9 @@ func TestTheTableOfTimeouts(t *testing.T) {
 	var rows []string
 	for _, d := range documentedTimeouts {
 		rows = append(rows, fmt.Sprintf("| %.0f s | %s | %s | %s | %s | %.0f |",
-			d.Seconds(), seconds(survived(d)), seconds(survivedByCommand(t, d)), seconds(framework.Config{SessionTimeout: d, ObserverMasters: true}.LongestInterruption()), seconds(d/2), 4000/d.Seconds()))
+			d.Seconds(), seconds(survived(d)), seconds(survivedByCommand(t, d)),
+			seconds(framework.Config{SessionTimeout: d, ObserverMasters: true}.LongestInterruption()), seconds(d/2),
+			4000/d.Seconds()))
 	}
 	require.Contains(t, string(page), strings.Join(rows, "\n")+"\n")
 
@@ -40,7 +44,9 @@ func TestTheTableOfTimeouts(t *testing.T) {
 		}
 		d := time.Duration(lasts) * time.Second
 		require.Equal(t, leastTimeout(t, d, survived), cells[2], line)
-		require.Equal(t, leastTimeout(t, d, func(timeout time.Duration) time.Duration { return survivedByCommand(t, timeout) }), strings.TrimSuffix(cells[3], " |\n"), line)
+		require.Equal(t, leastTimeout(t, d,
+			func(timeout time.Duration) time.Duration { return survivedByCommand(t, timeout) }),
+			strings.TrimSuffix(cells[3], " |\n"), line)
 		interruptions++
 	}
 	require.Equal(t, 6, interruptions)
@@ -69,7 +75,8 @@ func survivedByCommand(t *testing.T, timeout time.Duration) time.Duration {
 	return survived(timeout) - grace
 }
 
-// TestDefaultTimeouts: with a watchdog the default is longer, since it does not delay a take-over then. It is short where a command holds nothing.
+// TestDefaultTimeouts: with a watchdog the default is longer, since it does not delay a take-over
+// then. It is short where a command holds nothing.
 func TestDefaultTimeouts(t *testing.T) {
 	t.Setenv(framework.EnvSessionTimeout, "")
 	for line, want := range map[string]time.Duration{
@@ -108,7 +115,8 @@ func (c *connectionFlags) readFrom(cmd *cobra.Command) {
 	_ = c.sessionTimeout.Set(cmd.Flag("session-timeout").Value.String()) // empty if not given
 }
 
-// TestTheRootBelongsToItsServers: a root at the end of LOCKSTEP_SERVERS is not that of the servers of --zk.
+// TestTheRootBelongsToItsServers: a root at the end of LOCKSTEP_SERVERS is not that of the servers
+// of --zk.
 func TestTheRootBelongsToItsServers(t *testing.T) {
 	for _, c := range []struct{ servers, root, line, want string }{
 		{"prod:2181/app", "", "locks", "/app"},

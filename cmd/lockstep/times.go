@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// All texts for people show times with formatTime, and ages with formatAge: columns show ages, sentences times. Where the zone
-// matters, such as for the ticks of a job with its own zone, and in fields of other programs, times are those of RFC 3339.
+// All texts for people show times with formatTime, and ages with formatAge: columns show ages,
+// sentences times. Where the zone matters, such as for the ticks of a job with its own zone, and in
+// fields of other programs, times are those of RFC 3339.
 
 // formatTime formats a time in the zone of this machine, or "" if it is zero.
 func formatTime(t time.Time) string {

@@ -60,7 +60,9 @@ elections, jobs, queues and workflows.`,
 	f := cmd.Flags()
 	f.BoolVar(&c.once, "once", false, "print one list and end")
 	f.StringVar(&c.view, "view", "locks", "begin with locks, elections, jobs, queues or workflows")
-	f.StringVar(&c.sort, "sort", "", "begin in this order: waiting, age or path; for jobs problems, next or path; for queues items, dead or path; for workflows problems, age or path")
+	f.StringVar(&c.sort, "sort", "",
+		"begin in this order: waiting, age or path; for jobs problems, next or path; for queues items, dead or "+
+			"path; for workflows problems, age or path")
 	names := make([]string, len(topViews))
 	for i, v := range topViews {
 		names[i] = v.name

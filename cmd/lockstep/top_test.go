@@ -25,7 +25,8 @@ import (
 
 // madeRow is a row of a test.
 func madeRow(path string, weight, order int64) topRow {
-	return topRow{path: path, weight: weight, order: order, words: strings.ToLower(path), cells: []cell{plainCell(path), plainCell("mutex"), dimCell("-"), dimCell("-"), dimCell("-")}, value: path}
+	return topRow{path: path, weight: weight, order: order, words: strings.ToLower(path),
+		cells: []cell{plainCell(path), plainCell("mutex"), dimCell("-"), dimCell("-"), dimCell("-")}, value: path}
 }
 
 // filledModel has a look at some locks.
@@ -108,7 +109,8 @@ func TestTopFrameFitsAnyTerminal(t *testing.T) {
 	}
 	m := filledModel(rows...)
 	for _, height := range []int{1, 2, 3, 4, 5, 6, 24, 200} {
-		for _, keys := range [][]terminal.Key{{terminal.KeyHome}, {terminal.KeyEnd}, {terminal.KeyPageUp}, {"?"}, {"x", terminal.KeyEnter}, {"q"}} {
+		for _, keys := range [][]terminal.Key{{terminal.KeyHome}, {terminal.KeyEnd}, {terminal.KeyPageUp}, {"?"},
+			{"x", terminal.KeyEnter}, {"q"}} {
 			m.pressAll(keys...)
 			require.Len(t, m.frame(80, height, time.Unix(1003, 0), ""), height)
 		}
@@ -162,11 +164,13 @@ func topSession(ctx context.Context, l *topLooker, each time.Duration, keys ...t
 }
 
 func newTopLooker(client *framework.Client) *topLooker {
-	return &topLooker{model: newTopModel(findTopView("locks"), "", ""), reader: &topReader{client: client, pace: requestPace{client: client}},
+	return &topLooker{model: newTopModel(findTopView("locks"), "", ""),
+		reader:   &topReader{client: client, pace: requestPace{client: client}},
 		interval: time.Millisecond, updates: make(chan func()), wished: make(chan struct{}, 1)}
 }
 
-// TestTopSendsFiftyRequestsASecondAtMost has 10,000 locks, no pause between looks, and a person who never rests.
+// TestTopSendsFiftyRequestsASecondAtMost has 10,000 locks, no pause between looks, and a person who
+// never rests.
 func TestTopSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -178,7 +182,8 @@ func TestTopSendsFiftyRequestsASecondAtMost(t *testing.T) {
 				dir := fmt.Sprintf("%s/l%02d-%02d", locksDir, team, n)
 				ops = append(ops, framework.CreateOp(dir, nil, framework.Persistent))
 				for i := range 2 {
-					ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-lock-%010d", dir, i, i), nil, framework.Persistent))
+					ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-lock-%010d",
+						dir, i, i), nil, framework.Persistent))
 				}
 			}
 			_, err := client.Multi(t.Context(), ops...)
@@ -201,15 +206,16 @@ func TestTopSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	})
 }
 
-// TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost has 2,000 schedulers of a job, and 2,000 queues with items that
-// have come back.
+// TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost has 2,000 schedulers of a job, and
+// 2,000 queues with items that have come back.
 func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		client := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}).Client
 		s := &stage{t: t, zk: zk}
 		of := scheduler.New(client, jobsDir+"/nightly", scheduler.WithDrain(0))
-		require.NoError(t, of.Add(scheduler.Job{Name: "nightly", Spec: "* * * * *", Run: func(context.Context, scheduler.Run) error { return nil }}))
+		require.NoError(t, of.Add(scheduler.Job{Name: "nightly", Spec: "* * * * *",
+			Run: func(context.Context, scheduler.Run) error { return nil }}))
 		ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
 		defer stop()
 		require.NoError(t, of.Run(ctx))
@@ -262,7 +268,8 @@ func TestTopOfManyRunsSendsFiftyRequestsASecondAtMost(t *testing.T) {
 		}
 		observed := observeRequests(zk)
 		l := newTopLooker(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
-		require.NoError(t, topSession(t.Context(), l, 100*time.Millisecond, append([]terminal.Key{"5"}, slices.Repeat([]terminal.Key{"j"}, 60)...)...))
+		require.NoError(t, topSession(t.Context(), l, 100*time.Millisecond,
+			append([]terminal.Key{"5"}, slices.Repeat([]terminal.Key{"j"}, 60)...)...))
 		require.Len(t, l.model.looks["workflows"].rows, shards*1000)
 		_, most := observed()
 		require.LessOrEqual(t, most, 50)
@@ -352,14 +359,18 @@ func TestTopLooksSoonAgainAfterALongOutage(t *testing.T) {
 }
 
 func TestTopSaysInEightyColumnsThatTheListIsNotUpToDate(t *testing.T) {
-	down := framework.ServerError{Server: "zookeeper-1.example.org:2181", Err: errors.New("connect: connection refused")}
-	require.Contains(t, outageOf(framework.Status{State: framework.Suspended, Servers: []framework.ServerError{down}})[:80], "no server can be reached; the list is not up to date")
+	down := framework.ServerError{Server: "zookeeper-1.example.org:2181",
+		Err: errors.New("connect: connection refused")}
+	require.Contains(t, outageOf(framework.Status{State: framework.Suspended,
+		Servers: []framework.ServerError{down}})[:80], "no server can be reached; the list is not up to date")
 }
 
-// TestTopFitsATerminalOf80Columns: the columns by which the list is sorted and the keys are not cut off.
+// TestTopFitsATerminalOf80Columns: the columns by which the list is sorted and the keys are not cut
+// off.
 func TestTopFitsATerminalOf80Columns(t *testing.T) {
 	long := "/applications/billing/locks/" + strings.Repeat("customer-", 6) + "4711"
-	row := topRow{path: long, cells: []cell{plainCell(long), plainCell("read-write"), plainCell("web-1.example.com-4711"), plainCell("2h05m ago"), plainCell("17")}}
+	row := topRow{path: long, cells: []cell{plainCell(long), plainCell("read-write"),
+		plainCell("web-1.example.com-4711"), plainCell("2h05m ago"), plainCell("17")}}
 	m := filledModel(row)
 	lines := m.frame(80, 24, time.Unix(1003, 0), "")
 	require.Len(t, lines, 24)
@@ -376,20 +387,23 @@ func TestTopFitsATerminalOf80Columns(t *testing.T) {
 func TestAnUnknownSubcommandIsToldInOneLine(t *testing.T) {
 	root := newRoot()
 	root.SetArgs([]string{"lokc"})
-	require.EqualError(t, inOneSentence(root.Execute()), `unknown command "lokc" for "lockstep"; did you mean lock or locks?`)
+	require.EqualError(t, inOneSentence(root.Execute()),
+		`unknown command "lokc" for "lockstep"; did you mean lock or locks?`)
 }
 
 // TestTopShowsWorkflows: what is wrong comes first, and all columns fit 80 columns.
 func TestTopShowsWorkflows(t *testing.T) {
 	now := time.Unix(1003, 0)
 	run := func(id string, state workflow.State, failures int, taken *workflow.Taken) topRow {
-		info := workflow.Info{ID: id, Kind: strings.Repeat("order-", 20), State: state, Failures: failures, Taken: taken, ChangedAt: now.Add(-1000 * time.Hour),
+		info := workflow.Info{ID: id, Kind: strings.Repeat("order-", 20), State: state, Failures: failures,
+			Taken: taken, ChangedAt: now.Add(-1000 * time.Hour),
 			Waits: []string{strings.Repeat("signal ", 20)}, Error: "\x1b[2J"}
 		return runRow(listedRun{info, "/applications/billing/orders"}, now)
 	}
 	m := newTopModel(findTopView("workflows"), "", "zk1:2181")
 	m.addLook(topLook{view: "workflows", at: now, rows: []topRow{
-		run("done", workflow.Done, 0, nil), run("waiting", workflow.Waiting, 0, nil), run("active", workflow.Active, 0, &workflow.Taken{}), run("again", workflow.Waiting, 2, nil),
+		run("done", workflow.Done, 0, nil), run("waiting", workflow.Waiting, 0, nil),
+		run("active", workflow.Active, 0, &workflow.Taken{}), run("again", workflow.Waiting, 2, nil),
 		run("free", workflow.Active, 0, nil), run("failed-"+strings.Repeat("long-", 20), workflow.Failed, 0, nil),
 	}})
 	for _, view := range topViews[:4] {

@@ -33,11 +33,16 @@ type topView struct {
 }
 
 var topViews = []topView{
-	{"locks", locksDir, []string{"LOCK", "KIND", "HELD BY", "ASKED", "WAITING"}, []string{"waiting", "age", "path"}, lookAtLocks, openLock},
-	{"elections", electionsDir, []string{"ELECTION", "LEADER", "SINCE", "STANDING BY"}, []string{"waiting", "age", "path"}, lookAtElections, openElection},
-	{"jobs", jobsDir, []string{"JOB", "STATE", "NEXT", "LAST RUN", "PROBLEMS"}, []string{"problems", "next", "path"}, lookAtJobs, openJob},
-	{"queues", queuesDir, []string{"QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE"}, []string{"items", "dead", "path"}, lookAtQueues, openQueue},
-	{"workflows", defaultWorkflows, []string{"RUN", "STATE", "SINCE", "FAILED", "WAITS FOR OR ERROR"}, []string{"problems", "age", "path"}, lookAtWorkflows, openWorkflow},
+	{"locks", locksDir, []string{"LOCK", "KIND", "HELD BY", "ASKED", "WAITING"}, []string{"waiting", "age", "path"},
+		lookAtLocks, openLock},
+	{"elections", electionsDir, []string{"ELECTION", "LEADER", "SINCE", "STANDING BY"},
+		[]string{"waiting", "age", "path"}, lookAtElections, openElection},
+	{"jobs", jobsDir, []string{"JOB", "STATE", "NEXT", "LAST RUN", "PROBLEMS"}, []string{"problems", "next", "path"},
+		lookAtJobs, openJob},
+	{"queues", queuesDir, []string{"QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE"}, []string{"items", "dead", "path"},
+		lookAtQueues, openQueue},
+	{"workflows", defaultWorkflows, []string{"RUN", "STATE", "SINCE", "FAILED", "WAITS FOR OR ERROR"},
+		[]string{"problems", "age", "path"}, lookAtWorkflows, openWorkflow},
 }
 
 // topRow is one line of a list.
@@ -71,7 +76,8 @@ type topLook struct {
 	unread error    // the errors of that
 }
 
-// lookAt looks at a list, or at one row of it. The look has the errors of what cannot be read, beside the rest.
+// lookAt looks at a list, or at one row of it. The look has the errors of what cannot be read,
+// beside the rest.
 func (r *topReader) lookAt(ctx context.Context, view *topView, root string, opened *topRow) (topLook, error) {
 	found := topLook{view: view.name}
 	err := r.pace.wait(ctx) // the look before may have been given up
@@ -98,7 +104,8 @@ func (r *topReader) lookAt(ctx context.Context, view *topView, root string, open
 }
 
 // listLocks looks at all locks below a path.
-func (r *topReader) listLocks(ctx context.Context, root string, row func(*locks.Report, time.Time) (topRow, bool)) (rows []topRow, err error) {
+func (r *topReader) listLocks(ctx context.Context, root string,
+	row func(*locks.Report, time.Time) (topRow, bool)) (rows []topRow, err error) {
 	var unread []error
 	now := time.Now()
 	for report, err := range locks.List(ctx, r.client, root) {
@@ -118,7 +125,8 @@ func lookAtLocks(ctx context.Context, r *topReader, root string) ([]topRow, erro
 	shown := locksFilter{}
 	return r.listLocks(ctx, root, func(report *locks.Report, now time.Time) (topRow, bool) {
 		row := lockRow(report, heldSince(report, now))
-		row.cells = []cell{boldCell(quoteName(report.Path)), plainCell(kindOf(report)), holderCell(report), askedCell(report, now), waitingCell(report)}
+		row.cells = []cell{boldCell(quoteName(report.Path)), plainCell(kindOf(report)), holderCell(report),
+			askedCell(report, now), waitingCell(report)}
 		return row, report.Kind != locks.ElectionLock && shown.admits(report, now)
 	})
 }
@@ -126,13 +134,15 @@ func lookAtLocks(ctx context.Context, r *topReader, root string) ([]topRow, erro
 func lookAtElections(ctx context.Context, r *topReader, root string) ([]topRow, error) {
 	return r.listLocks(ctx, root, func(report *locks.Report, now time.Time) (topRow, bool) {
 		row := lockRow(report, heldSince(report, now))
-		row.cells = []cell{boldCell(quoteName(report.Path)), holderCell(report), askedCell(report, now), waitingCell(report)}
+		row.cells = []cell{boldCell(quoteName(report.Path)), holderCell(report), askedCell(report, now),
+			waitingCell(report)}
 		return row, report.Kind == locks.ElectionLock
 	})
 }
 
 func lockRow(report *locks.Report, since time.Time) topRow {
-	row := topRow{path: report.Path, weight: int64(len(report.Waiters)), order: since.UnixNano(), value: reportView(report)}
+	row := topRow{path: report.Path, weight: int64(len(report.Waiters)), order: since.UnixNano(),
+		value: reportView(report)}
 	words := []string{report.Path, string(report.Kind)}
 	for _, e := range report.Holders {
 		words = append(words, e.Owner, e.Host, e.Data)
@@ -169,7 +179,8 @@ func formattedLines(print func(*bytes.Buffer) error) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), nil
 }
 
-// inspectedAtOnce is how many schedulers or queues lockstep top looks at between pauses, which is about ten requests.
+// inspectedAtOnce is how many schedulers or queues lockstep top looks at between pauses, which is
+// about ten requests.
 const inspectedAtOnce = 500
 
 func lookAtJobs(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
@@ -183,7 +194,8 @@ func lookAtJobs(ctx context.Context, r *topReader, root string) (rows []topRow, 
 }
 
 // lookInSteps finds paths, and makes rows of some of them at a time, with a pause after each step.
-func (r *topReader) lookInSteps(ctx context.Context, found iter.Seq2[string, error], look func(paths []string) ([]topRow, error)) (rows []topRow, err error) {
+func (r *topReader) lookInSteps(ctx context.Context, found iter.Seq2[string, error],
+	look func(paths []string) ([]topRow, error)) (rows []topRow, err error) {
 	var unread []error
 	var paths []string
 	for path, err := range found {
@@ -219,7 +231,8 @@ func jobRow(path string, r scheduler.JobReport) topRow {
 	if next.IsZero() {
 		row.order = 1<<63 - 1
 	}
-	row.cells = []cell{boldCell(quoteName(r.JobPath())), stateCell(r), plainCell(formatTime(next)), lastRunCell(r.State, r.At), redCell(strings.Join(problems, ", "))}
+	row.cells = []cell{boldCell(quoteName(r.JobPath())), stateCell(r), plainCell(formatTime(next)),
+		lastRunCell(r.State, r.At), redCell(strings.Join(problems, ", "))}
 	row.words = strings.ToLower(strings.Join(append(problems, path, r.Name, row.cells[1].text), "\n"))
 	return row
 }
@@ -253,13 +266,15 @@ func lookAtQueues(ctx context.Context, r *topReader, root string) (rows []topRow
 }
 
 func queueRow(one queueJSON) topRow {
-	row := topRow{path: one.Path, weight: int64(one.Items + one.Delayed), order: -int64(one.Dead), words: strings.ToLower(one.Path), value: one}
+	row := topRow{path: one.Path, weight: int64(one.Items + one.Delayed), order: -int64(one.Dead),
+		words: strings.ToLower(one.Path), value: one}
 	state := dimCell("")
 	if one.Paused {
 		state = yellowCell("paused")
 		row.words += "\npaused"
 	}
-	row.cells = []cell{boldCell(quoteName(one.Path)), plainCell(strconv.Itoa(one.Items)), plainCell(formatCount(one.Delayed)), redCell(formatCount(one.Dead)), state}
+	row.cells = []cell{boldCell(quoteName(one.Path)), plainCell(strconv.Itoa(one.Items)),
+		plainCell(formatCount(one.Delayed)), redCell(formatCount(one.Dead)), state}
 	return row
 }
 
@@ -272,7 +287,8 @@ func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) 
 	if reports[0].Err != nil {
 		return nil, reports[0].Err
 	}
-	lines := []string{terminal.For(os.Stdout).Bold(quoteName(row.path)), fmt.Sprintf("  items %d, delayed %d, dead letters %d", one.Items, one.Delayed, one.Dead)}
+	lines := []string{terminal.For(os.Stdout).Bold(quoteName(row.path)),
+		fmt.Sprintf("  items %d, delayed %d, dead letters %d", one.Items, one.Delayed, one.Dead)}
 	if one.Paused {
 		lines = append(lines, "  paused")
 	}
@@ -315,10 +331,12 @@ func (r *topReader) appendRuns(ctx context.Context, rows []topRow, path string, 
 	return rows, errors.Join(unread...)
 }
 
-// runRow shows failed runs first, then those that no member has, then those with failed attempts, and those that have ended well last.
+// runRow shows failed runs first, then those that no member has, then those with failed attempts,
+// and those that have ended well last.
 func runRow(run listedRun, now time.Time) topRow {
 	state := workflowStateCell(run.Info)
-	row := topRow{path: run.path, job: run.ID, weight: 1 + int64(run.Failures), order: run.ChangedAt.UnixNano(), value: workflowView(run)}
+	row := topRow{path: run.path, job: run.ID, weight: 1 + int64(run.Failures), order: run.ChangedAt.UnixNano(),
+		value: workflowView(run)}
 	switch {
 	case run.State == workflow.Failed:
 		row.weight = 1 << 32
@@ -328,8 +346,10 @@ func runRow(run listedRun, now time.Time) topRow {
 		row.weight = 0
 	}
 	why := strings.Join(append(run.Waits, run.Error), " ")
-	row.words = strings.ToLower(strings.Join([]string{run.name(), run.Kind, state.text, formatTaken(run.Info), why}, "\n"))
-	row.cells = []cell{boldCell(quoteName(run.name())), state, plainCell(formatAge(now.Sub(run.ChangedAt))), yellowCell(formatCount(run.Failures)), plainCell(cutMiddle(shortenText(why), 24))}
+	row.words = strings.ToLower(strings.Join([]string{run.name(), run.Kind, state.text, formatTaken(run.Info), why},
+		"\n"))
+	row.cells = []cell{boldCell(quoteName(run.name())), state, plainCell(formatAge(now.Sub(run.ChangedAt))),
+		yellowCell(formatCount(run.Failures)), plainCell(cutMiddle(shortenText(why), 24))}
 	return row
 }
 
@@ -340,7 +360,10 @@ func openWorkflow(ctx context.Context, r *topReader, row topRow) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	return formattedLines(func(b *bytes.Buffer) error { return printWorkflow(b, listedRun{info, row.path}, time.Now()) })
+	return formattedLines(func(b *bytes.Buffer) error {
+		return printWorkflow(b, listedRun{info, row.path},
+			time.Now())
+	})
 }
 
 // findTopView returns the list with a name, or nil.

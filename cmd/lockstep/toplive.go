@@ -22,7 +22,8 @@ func showTopLive(ctx context.Context, model *topModel, reader *topReader, interv
 	defer screen.Close() //nolint:errcheck // there is no other place for the error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	looker := &topLooker{model: model, reader: reader, interval: interval, updates: make(chan func()), wished: make(chan struct{}, 1)}
+	looker := &topLooker{model: model, reader: reader, interval: interval, updates: make(chan func()),
+		wished: make(chan struct{}, 1)}
 	go func() {
 		defer func() { // the terminal is given back before the program ends
 			if p := recover(); p != nil {
@@ -38,7 +39,8 @@ func showTopLive(ctx context.Context, model *topModel, reader *topReader, interv
 	})
 }
 
-// topLooker looks at what the model wishes to show. The model belongs to the goroutine that draws: it is used in updates only.
+// topLooker looks at what the model wishes to show. The model belongs to the goroutine that draws:
+// it is used in updates only.
 type topLooker struct {
 	model    *topModel
 	reader   *topReader
@@ -60,7 +62,8 @@ func (l *topLooker) press(key terminal.Key) bool {
 	return goesOn
 }
 
-// update has the drawing goroutine call a function, which may use the model, and waits for it. It returns false if ctx has ended.
+// update has the drawing goroutine call a function, which may use the model, and waits for it. It
+// returns false if ctx has ended.
 func (l *topLooker) update(ctx context.Context, f func()) bool {
 	done := make(chan struct{})
 	select {
@@ -95,7 +98,8 @@ func (l *topLooker) keepLooking(ctx context.Context) error {
 				continue
 			}
 		}
-		// At most half of the time goes into requests. Time without a server does not count, so that the first look after it is followed soon.
+		// At most half of the time goes into requests. Time without a server does not count, so
+		// that the first look after it is followed soon.
 		timer := time.NewTimer(max(l.interval, timeFor(l.reader.client.Status().Requests-sent)))
 		select {
 		case <-timer.C:

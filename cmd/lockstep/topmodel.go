@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-// topModel is what lockstep top shows: keys and looks go in, frames come out. It knows no terminal and no server.
+// topModel is what lockstep top shows: keys and looks go in, frames come out. It knows no terminal
+// and no server.
 type topModel struct {
 	root   string // or "": each list has its own
 	title  string // the servers
@@ -52,7 +53,8 @@ type topWish struct {
 
 func (m *topModel) wish() topWish { return topWish{m.view, m.lookedDir(), m.opened, m.paused} }
 
-// addLook shows what was found. A look at something else than what is shown by now is kept for later, or dropped.
+// addLook shows what was found. A look at something else than what is shown by now is kept for
+// later, or dropped.
 func (m *topModel) addLook(found topLook) {
 	switch {
 	case found.opened == "":
@@ -190,7 +192,8 @@ func (m *topModel) pressInList(key terminal.Key) {
 	case terminal.KeyEnd, "G":
 		at = len(m.shown) - 1
 	}
-	if at = max(0, min(at, len(m.shown)-1)); at != before { // a selected row that a filter leaves out is selected again without the filter
+	if at = max(0, min(at, len(m.shown)-1)); at != before {
+		// a selected row that a filter leaves out is selected again without the filter
 		m.selected = m.shown[at].key()
 	}
 }
@@ -254,7 +257,8 @@ func (m *topModel) headLine(now time.Time) string {
 	return text + m.style.Dim(seen)
 }
 
-// tabLine names the lists, with the numbers of their rows as far as there is room, and says how the present one is sorted.
+// tabLine names the lists, with the numbers of their rows as far as there is room, and says how the
+// present one is sorted.
 func (m *topModel) tabLine(width int) string {
 	sorted := "  by " + m.view.sorts[m.sort]
 	var tabs []string
@@ -275,7 +279,8 @@ func (m *topModel) tabLine(width int) string {
 	tabs[m.viewIndex()] = m.style.Bold("[" + tabs[m.viewIndex()] + "]")
 	line := strings.Join(tabs, "  ") + m.style.Dim(sorted)
 	if m.filter != "" || m.typing {
-		line += fmt.Sprintf("%s%s %s", m.style.Dim("  filter "), quoteName(m.filter), m.style.Dim(fmt.Sprintf("(%d of them)", len(m.shown))))
+		line += fmt.Sprintf("%s%s %s", m.style.Dim("  filter "), quoteName(m.filter),
+			m.style.Dim(fmt.Sprintf("(%d of them)", len(m.shown))))
 	}
 	if m.paused {
 		line += m.style.Yellow("  paused")
@@ -301,8 +306,8 @@ func (m *topModel) statusLine(outage string) string {
 	return ""
 }
 
-// listLines are the rows that fit, around the selected one. Long paths are shortened rather than the columns behind them cut off, by which
-// the list is sorted.
+// listLines are the rows that fit, around the selected one. Long paths are shortened rather than
+// the columns behind them cut off, by which the list is sorted.
 func (m *topModel) listLines(width int) []string {
 	at := m.selectedIndex()
 	m.first = max(0, min(m.first, at, len(m.shown)-m.page))
@@ -351,7 +356,8 @@ var topHelp = []string{
 	"  enter            open the row: who holds and waits, the latest runs",
 	"  escape, q        back to the list; q in the list ends lockstep top",
 	"  s                sort by the next of urgency, age or due time, path",
-	"  /                show only rows that contain a text: names, owners, hosts, states; escape in the list shows all again",
+	"  /                show only rows that contain a text: names, owners, hosts, states; escape in the list " +
+		"shows all again",
 	"  p                pause: the list stays as it is; p again goes on",
 	"  ctrl-z, ctrl-l   stop until the shell's fg; draw again",
 }
@@ -371,7 +377,8 @@ type topFrameJSON struct {
 // frameJSON is the list as JSON, at most limit rows, or all for 0.
 func (m *topModel) frameJSON(limit int) topFrameJSON {
 	found := m.looks[m.view.name]
-	v := topFrameJSON{At: found.at, View: m.view.name, Below: m.lookedDir(), Sort: m.view.sorts[m.sort], Filter: m.filter, Count: len(found.rows), Rows: []any{}, Wrong: found.wrong}
+	v := topFrameJSON{At: found.at, View: m.view.name, Below: m.lookedDir(), Sort: m.view.sorts[m.sort],
+		Filter: m.filter, Count: len(found.rows), Rows: []any{}, Wrong: found.wrong}
 	for _, row := range m.shown[:rowsWithin(limit, len(m.shown))] {
 		v.Rows = append(v.Rows, row.value)
 	}

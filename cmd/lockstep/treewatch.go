@@ -73,7 +73,8 @@ func (w *treeWatcher) watchOnSession(ctx context.Context, s *framework.Session) 
 func (w *treeWatcher) hide(path string) {
 	if !slices.Contains(w.hidden, path) {
 		w.hidden = append(w.hidden, path)
-		printWarning("no permission to read %s: it and the nodes below it are not watched; give credentials in LOCKSTEP_AUTH_FILE (user:password)", path)
+		printWarning("no permission to read %s: it and the nodes below it are not watched; give credentials in "+
+			"LOCKSTEP_AUTH_FILE (user:password)", path)
 	}
 	delete(w.known, path)
 }
@@ -81,7 +82,8 @@ func (w *treeWatcher) hide(path string) {
 // unseen are the nodes that were not found on this session, the deepest first.
 func (w *treeWatcher) unseen(epoch int64) (paths []string) {
 	for path, n := range w.known {
-		isHidden := slices.ContainsFunc(w.hidden, func(hidden string) bool { return strings.HasPrefix(path, hidden+"/") })
+		isHidden := slices.ContainsFunc(w.hidden,
+			func(hidden string) bool { return strings.HasPrefix(path, hidden+"/") })
 		if n.seen != epoch && !isHidden {
 			paths = append(paths, path)
 		}
@@ -91,7 +93,8 @@ func (w *treeWatcher) unseen(epoch int64) (paths []string) {
 	return paths
 }
 
-// look reads a node, watches it, reports what has changed, and looks at children that are new on this session.
+// look reads a node, watches it, reports what has changed, and looks at children that are new on
+// this session.
 func (w *treeWatcher) look(ctx context.Context, s *framework.Session, path string) error {
 	before := w.known[path]
 	if before != nil {
@@ -142,7 +145,8 @@ func (w *treeWatcher) look(ctx context.Context, s *framework.Session, path strin
 	return nil
 }
 
-// besideSuffixes are the suffixes of the nodes that elections, locks, counters and configuration keep beside their own.
+// besideSuffixes are the suffixes of the nodes that elections, locks, counters and configuration
+// keep beside their own.
 var besideSuffixes = []string{"~term", "~waiting", "~waits", "~writers", "~past"}
 
 // roots are the watched node, and those that recipes keep beside it.
@@ -199,7 +203,8 @@ func (w *treeWatcher) forward(path string, watch *framework.Watch) (stop func())
 
 // compare reports how a node differs from before.
 func (w *treeWatcher) compare(path string, before, now *watchedNode, data []byte) error {
-	change := nodeChange{Path: path, Version: now.Version, Mzxid: now.Mzxid, Session: locks.SessionID(now.EphemeralOwner)}
+	change := nodeChange{Path: path, Version: now.Version, Mzxid: now.Mzxid,
+		Session: locks.SessionID(now.EphemeralOwner)}
 	switch {
 	case before == nil && !w.begun:
 		return nil
@@ -247,5 +252,6 @@ func (w *treeWatcher) leaveOut(path string) error {
 		return nil
 	}
 	w.leftOut = true
-	return w.print(nodeChange{Event: "left out", Path: path, Text: fmt.Sprintf("more than %d nodes: from this one on, new nodes are not watched", w.most)})
+	return w.print(nodeChange{Event: "left out", Path: path,
+		Text: fmt.Sprintf("more than %d nodes: from this one on, new nodes are not watched", w.most)})
 }

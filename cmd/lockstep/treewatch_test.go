@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestRootsThatAreCreatedDuringTheLook between the two requests of a look do not block the watch, not even with the smallest --most.
+// TestRootsThatAreCreatedDuringTheLook between the two requests of a look do not block the watch,
+// not even with the smallest --most.
 func TestRootsThatAreCreatedDuringTheLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -29,11 +30,13 @@ func TestRootsThatAreCreatedDuringTheLook(t *testing.T) {
 		}})
 		go func() {
 			for path := range missed {
-				_ = other.Create(context.Background(), path, nil, framework.Persistent) // the test sees whether it is there
+				// the test sees whether it is there
+				_ = other.Create(context.Background(), path, nil, framework.Persistent)
 			}
 		}()
 		defer close(missed)
-		w := &treeWatcher{root: "/app", most: 1, known: map[string]*watchedNode{}, print: func(nodeChange) error { return nil }}
+		w := &treeWatcher{root: "/app", most: 1, known: map[string]*watchedNode{},
+			print: func(nodeChange) error { return nil }}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		ended := make(chan error, 1)

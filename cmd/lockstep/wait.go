@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// withWaitLimit returns a context that ends with ctx, or when the time of -w is over if one was given.
+// withWaitLimit returns a context that ends with ctx, or when the time of -w is over if one was
+// given.
 func withWaitLimit(ctx context.Context, wait durationFlag) (context.Context, context.CancelFunc) {
 	if wait == 0 {
 		return context.WithCancel(ctx)
@@ -17,7 +18,8 @@ func withWaitLimit(ctx context.Context, wait durationFlag) (context.Context, con
 
 var errWaitOver = errors.New("the time given with -w is over")
 
-// timedOutError says what did not happen within the time of -w, if err is the end of that time. It returns other errors as they are.
+// timedOutError says what did not happen within the time of -w, if err is the end of that time. It
+// returns other errors as they are.
 func timedOutError(what string, wait durationFlag, err error) error {
 	if !errors.Is(err, errWaitOver) {
 		return err

@@ -79,7 +79,9 @@ func (c *watchCommand) watch(cmd *cobra.Command, path string) error {
 		if !errors.Is(err, framework.ErrSessionLost) {
 			return err
 		}
-		if err := c.printChange(nodeChange{Event: "missed", Path: path, Text: "the session was lost: changes may have been missed; the next lines show how the nodes differ from before"}); err != nil {
+		if err := c.printChange(nodeChange{Event: "missed", Path: path,
+			Text: "the session was lost: changes may have been missed; the next lines show how the nodes differ " +
+				"from before"}); err != nil {
 			return err
 		}
 	}
@@ -114,7 +116,8 @@ func (c *watchCommand) printChange(change nodeChange) error {
 	case "deleted", "missed", "left out":
 		paint = style.Red
 	}
-	line := fmt.Sprintf("%s %s %s", style.Dim(change.At.Format("15:04:05.000")), paint(fmt.Sprintf("%-8s", change.Event)), quoteName(change.Path))
+	line := fmt.Sprintf("%s %s %s", style.Dim(change.At.Format("15:04:05.000")),
+		paint(fmt.Sprintf("%-8s", change.Event)), quoteName(change.Path))
 	if change.Changes > 1 {
 		line += fmt.Sprintf(" (%d changes)", change.Changes)
 	}

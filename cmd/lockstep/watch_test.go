@@ -33,11 +33,14 @@ func TestWatchPrintsChanges(t *testing.T) {
 
 	plain := s.start("watch", "/app")
 	s.until("the beginning", func() bool { return strings.Contains(read(plain.err), "watching 2 nodes") })
-	_, err = c.Multi(ctx, framework.DeleteOp("/app/x", framework.AnyVersion), framework.CreateOp("/app/x", []byte("two"), framework.Persistent))
+	_, err = c.Multi(ctx, framework.DeleteOp("/app/x", framework.AnyVersion),
+		framework.CreateOp("/app/x", []byte("two"), framework.Persistent))
 	require.NoError(t, err)
 	v = decode(t, w.line(2))
-	require.Equal(t, []any{"created", "it was deleted and created again", "two"}, []any{v["event"], v["text"], v["data"]})
-	require.True(t, strings.HasSuffix(plain.line(0), "created  /app/x it was deleted and created again: two"), plain.line(0))
+	require.Equal(t, []any{"created", "it was deleted and created again", "two"},
+		[]any{v["event"], v["text"], v["data"]})
+	require.True(t, strings.HasSuffix(plain.line(0), "created  /app/x it was deleted and created again: two"),
+		plain.line(0))
 	plain.signal(syscall.SIGTERM)
 	require.Equal(t, 0, plain.wait())
 
@@ -62,7 +65,8 @@ func TestWatchPrintsChanges(t *testing.T) {
 func TestAHolderIsAskedToLetGo(t *testing.T) {
 	s := newStage(t)
 	stays := s.start("lock", "a", "--", "sh", "-c", "echo begun; exec sleep 1000")
-	ends := s.start("lock", "b", "--yield", "--", "sh", "-c", "trap 'echo asked; exit 3' TERM; echo begun; while :; do sleep 0.1; done")
+	ends := s.start("lock", "b", "--yield", "--", "sh", "-c",
+		"trap 'echo asked; exit 3' TERM; echo begun; while :; do sleep 0.1; done")
 	require.Equal(t, "begun", stays.line(0))
 	require.Equal(t, "begun", ends.line(0))
 	for _, name := range []string{"a", "b"} {
@@ -71,7 +75,10 @@ func TestAHolderIsAskedToLetGo(t *testing.T) {
 	}
 	require.Equal(t, 3, ends.wait(), "the command's own code")
 	require.Equal(t, "asked", ends.line(1))
-	s.until("the notice", func() bool { return strings.Contains(read(stays.err), "others ask for it; lockstep keeps it") })
+	s.until("the notice", func() bool {
+		return strings.Contains(read(stays.err),
+			"others ask for it; lockstep keeps it")
+	})
 	select {
 	case <-stays.ended:
 		require.Fail(t, "it ended")
@@ -81,23 +88,31 @@ func TestAHolderIsAskedToLetGo(t *testing.T) {
 
 func TestWordsForShells(t *testing.T) {
 	for text, want := range map[string]string{
-		"/lockstep/locks/a:1@b+c,d-e_F.9": "/lockstep/locks/a:1@b+c,d-e_F.9", "": "''", "-n": "'-n'", "a b": "'a b'", "$(f)": "'$(f)'", "it's": `'it'\''s'`, "`f`": "'`f`'",
+		"/lockstep/locks/a:1@b+c,d-e_F.9": "/lockstep/locks/a:1@b+c,d-e_F.9", "": "''", "-n": "'-n'", "a b": "'a b'",
+		"$(f)": "'$(f)'", "it's": `'it'\''s'`, "`f`": "'`f`'",
 	} {
 		require.Equal(t, want, shellWord(text))
 	}
 }
 
-// TestNamesAreCompletedFromTheServers, unless a shell would run something, or lockstep take the name for a flag.
+// TestNamesAreCompletedFromTheServers, unless a shell would run something, or lockstep take the
+// name for a flag.
 func TestNamesAreCompletedFromTheServers(t *testing.T) {
 	s := newStage(t)
 	c := client(t, s)
-	for _, path := range []string{"/lockstep/locks/team/deploy", "/lockstep/locks/db", "/lockstep/locks/\u202e", "/lockstep/locks/team/d$(touch${IFS}f)", "/lockstep/locks/team/-n", "/lockstep/locks/`f`", "/lockstep/locks/-rf", "/lockstep/locks/a b", "/lockstep/locks/a'b",
-		"/lockstep/locks/a;b", "/lockstep/locks/a|b", "/lockstep/locks/a&b", "/lockstep/locks/~", "/lockstep/locks/a=b", "/lockstep/locks/ä", "/lockstep/queues/mails", "/lockstep/services/billing", "/lockstep/ids/orders", "/apps/shop"} {
+	for _, path := range []string{"/lockstep/locks/team/deploy", "/lockstep/locks/db", "/lockstep/locks/\u202e",
+		"/lockstep/locks/team/d$(touch${IFS}f)", "/lockstep/locks/team/-n", "/lockstep/locks/`f`",
+		"/lockstep/locks/-rf", "/lockstep/locks/a b", "/lockstep/locks/a'b",
+		"/lockstep/locks/a;b", "/lockstep/locks/a|b", "/lockstep/locks/a&b", "/lockstep/locks/~", "/lockstep/locks/a=b",
+		"/lockstep/locks/ä", "/lockstep/queues/mails", "/lockstep/services/billing", "/lockstep/ids/orders",
+		"/apps/shop"} {
 		require.NoError(t, c.MakeDirs(t.Context(), path))
 	}
 	for line, want := range map[string][]string{
-		"locks ": {"db", "team"}, "lock te": {"team"}, "revoke team/": {"team/-n", "team/deploy"}, "queue take ": {"mails"}, "locks /apps/": {"/apps/shop"}, "locks /none/": nil,
-		"services ": {"billing"}, "register ": {"billing"}, "enable ": {"billing"}, "disable ": {"billing"}, "id next ": {"orders"}, "id worker ": {"orders"},
+		"locks ": {"db", "team"}, "lock te": {"team"}, "revoke team/": {"team/-n", "team/deploy"},
+		"queue take ": {"mails"}, "locks /apps/": {"/apps/shop"}, "locks /none/": nil,
+		"services ": {"billing"}, "register ": {"billing"}, "enable ": {"billing"}, "disable ": {"billing"},
+		"id next ": {"orders"}, "id worker ": {"orders"},
 	} {
 		s.offers(want, strings.Split(line, " ")...)
 	}
@@ -109,22 +124,28 @@ func TestNamesAreCompletedFromTheServers(t *testing.T) {
 	require.Less(t, time.Since(began), patience)
 }
 
-// TestValuesOfFlagsAreCompleted where only a few are possible. Files are offered for flags of files only.
+// TestValuesOfFlagsAreCompleted where only a few are possible. Files are offered for flags of files
+// only.
 func TestValuesOfFlagsAreCompleted(t *testing.T) {
 	s := newStage(t)
 	for line, want := range map[string]string{
-		"lock x --deadlock ": "fail off report :4", "cron x --misfire ": "latest all skip :4", "cron x --overlap ": "forbid allow replace :4",
-		"locks --sort ": "path waiting age :4", "top --view ": "locks elections jobs queues :4",
-		"top --view queues --sort ": "items dead path :4", "top --view nothing --sort ": ":4", "workflows --state ": "active waiting done failed cancelled :4",
-		"lock x --max-hold ": ":4", "check --held-item ": ":4", "monitor --on-event ": ":0", "workflows start kind id --file ": ":0",
-		"lock x -- ": ":0", "man ": ":16",
+		"lock x --deadlock ": "fail off report :4", "cron x --misfire ": "latest all skip :4",
+		"cron x --overlap ": "forbid allow replace :4",
+		"locks --sort ":     "path waiting age :4", "top --view ": "locks elections jobs queues :4",
+		"top --view queues --sort ": "items dead path :4", "top --view nothing --sort ": ":4",
+		"workflows --state ": "active waiting done failed cancelled :4",
+		"lock x --max-hold ": ":4", "check --held-item ": ":4", "monitor --on-event ": ":0",
+		"workflows start kind id --file ": ":0",
+		"lock x -- ":                      ":0", "man ": ":16",
 	} {
-		require.Equal(t, want, strings.Join(strings.Fields(s.ok(append([]string{"__complete"}, strings.Split(line, " ")...)...)), " "), line)
+		require.Equal(t, want, strings.Join(
+			strings.Fields(s.ok(append([]string{"__complete"}, strings.Split(line, " ")...)...)), " "), line)
 	}
 	require.Subset(t, s.offered("check", "--without", ""), []string{"deadlock", "held item"})
 }
 
-// TestEachNameIsCompleted: the first argument of each command that takes a NAME, except for commands whose NAMEs nothing on the servers has.
+// TestEachNameIsCompleted: the first argument of each command that takes a NAME, except for
+// commands whose NAMEs nothing on the servers has.
 func TestEachNameIsCompleted(t *testing.T) {
 	var check func(*cobra.Command)
 	check = func(cmd *cobra.Command) {
@@ -171,7 +192,8 @@ func TestWatchGoesOnPastNodesItMayNotRead(t *testing.T) {
 	c := s.connected()
 	require.NoError(t, c.MakeDirs(t.Context(), "/app/open"))
 	secret, err := framework.New(framework.Config{
-		Servers: strings.Split(s.servers, ","), Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}}, ACL: framework.CreatorOnly(),
+		Servers: strings.Split(s.servers, ","),
+		Auth:    []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}}, ACL: framework.CreatorOnly(),
 	})
 	require.NoError(t, err)
 	secret.Start()
@@ -179,7 +201,8 @@ func TestWatchGoesOnPastNodesItMayNotRead(t *testing.T) {
 	require.NoError(t, secret.Create(t.Context(), "/app/private", nil, framework.Persistent))
 	p := s.start("watch", "/app")
 	s.until("the watches", func() bool { return strings.Contains(read(p.err), "watching 2 nodes") })
-	require.Equal(t, 1, strings.Count(read(p.err), "no permission to read /app/private: it and the nodes below it are not watched"))
+	require.Equal(t, 1, strings.Count(read(p.err),
+		"no permission to read /app/private: it and the nodes below it are not watched"))
 	require.NoError(t, c.Create(t.Context(), "/app/open/x", nil, framework.Persistent))
 	s.until("the change", func() bool { return strings.Contains(read(p.out), "/app/open/x") })
 	p.signal(syscall.SIGTERM)

@@ -17,7 +17,8 @@ import (
 const (
 	// pair is a command of two processes in one group, which print their numbers.
 	pair = `sleep 1000 & echo $!; echo $$; wait`
-	// census looks whether any of the processes $0 and $1 runs. Nobody may have waited for a dead one yet.
+	// census looks whether any of the processes $0 and $1 runs. Nobody may have waited for a dead
+	// one yet.
 	census = `for p in $0 $1; do case "$(sed 's/.*) //' /proc/$p/stat 2>/dev/null)" in ''|[ZX]*) ;; *) echo "$p runs"; exit 9;; esac; done; echo alone`
 )
 
@@ -65,7 +66,8 @@ func TestWithoutAWatchdogTheTimeoutDecides(t *testing.T) {
 func TestAStoppedLockstepsCommandIsDeadBeforeTheNextHolds(t *testing.T) {
 	s := newStage(t)
 	stopped := false
-	for timeout := 2 * time.Second; !stopped; timeout *= 2 { // on a slow machine, its session may end before it is stopped
+	for timeout := 2 * time.Second; !stopped; timeout *= 2 {
+		// on a slow machine, its session may end before it is stopped
 		p := s.start("lock", "demo", "--session-timeout", timeout.String(), "--", "sh", "-c", pair)
 		worker, shell := p.line(0), p.line(1)
 		s.until("a watchdog", func() bool { return p.hasEnded() || len(watchdogsOf(p.cmd.Process.Pid)) == 1 })

@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// defaultWorkflows is the path of the workflows whose runs are named by their ids alone, as in workflowfx.
+// defaultWorkflows is the path of the workflows whose runs are named by their ids alone, as in
+// workflowfx.
 const defaultWorkflows = "/lockstep/workflows"
 
 // A run's path is that of its workflows and the run's id, such as /orders/order-42.
@@ -22,7 +23,8 @@ func parseRun(name string) (path, id string, err error) {
 	}
 	path, id = znode.Split(name)
 	if err := framework.ValidatePath(name); err != nil || path == "/" {
-		return "", "", usageError("the run %q cannot be used: give the path of its workflows and its ID, such as /orders/order-42", name)
+		return "", "", usageError(
+			"the run %q cannot be used: give the path of its workflows and its ID, such as /orders/order-42", name)
 	}
 	return path, id, nil
 }
@@ -43,8 +45,10 @@ type listedRun struct {
 
 func (r listedRun) name() string { return nameOfRun(r.path, r.ID) }
 
-// findWorkflows reports whether a path is that of a run, and else returns the paths of the workflows at it or below it, and the error of what cannot be read.
-func findWorkflows(ctx context.Context, client *framework.Client, path string) (isRun bool, paths []string, unread error) {
+// findWorkflows reports whether a path is that of a run, and else returns the paths of the
+// workflows at it or below it, and the error of what cannot be read.
+func findWorkflows(ctx context.Context, client *framework.Client,
+	path string) (isRun bool, paths []string, unread error) {
 	dir, _ := znode.Split(path)
 	for _, at := range []string{path, dir} {
 		children, _, err := client.Children(ctx, at)

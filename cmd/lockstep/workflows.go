@@ -26,7 +26,8 @@ type workflowsCommand struct {
 	workflows map[string]*workflow.Workflows // by path
 }
 
-// useWorkflows does one thing with workflows. path is that of the workflows which an error concerns, or "".
+// useWorkflows does one thing with workflows. path is that of the workflows which an error
+// concerns, or "".
 func (p *workflowsCommand) useWorkflows(cmd *cobra.Command, path string, do func(context.Context) error) (err error) {
 	if p.client, err = p.connectClient(cmd); err != nil {
 		return err
@@ -60,14 +61,17 @@ func workflowCode(err error, path string) error {
 		list += " " + shellWord(path)
 	}
 	return findCode(err, []errorCode{
-		{workflow.ErrNoRun, exitNotObtained, "see which there are: " + list + "; of other workflows: lockstep workflows /"},
-		{workflow.ErrUnknownKind, exitNotObtained, "if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"},
+		{workflow.ErrNoRun, exitNotObtained,
+			"see which there are: " + list + "; of other workflows: lockstep workflows /"},
+		{workflow.ErrUnknownKind, exitNotObtained,
+			"if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"},
 		{workflow.ErrFinished, exitNotObtained, ""},
 		{workflow.ErrUnfinished, exitNotObtained, ""},
 		{workflow.ErrSignalled, exitNotObtained, ""},
 		{workflow.ErrOption, exitUsage, ""},
 		{workflow.ErrIDInUse, exitMismatch, "use another ID, or see what it belongs to: lockstep workflows ID"},
-		{workflow.ErrForeign, exitMismatch, "give the path of workflows before the ID: this one belongs to something else"},
+		{workflow.ErrForeign, exitMismatch,
+			"give the path of workflows before the ID: this one belongs to something else"},
 		{workflow.ErrBadRecord, exitMismatch, ""},
 		{workflow.ErrNewerRecord, exitMismatch, "use a newer lockstep"},
 	})
@@ -80,7 +84,8 @@ type workflowsFilter struct {
 }
 
 // runStates are the states of runs.
-var runStates = []string{string(workflow.Active), string(workflow.Waiting), string(workflow.Done), string(workflow.Failed), string(workflow.Cancelled)}
+var runStates = []string{string(workflow.Active), string(workflow.Waiting), string(workflow.Done),
+	string(workflow.Failed), string(workflow.Cancelled)}
 
 func (f workflowsFilter) check() error {
 	for _, state := range f.states {
@@ -94,7 +99,8 @@ func (f workflowsFilter) check() error {
 func (f workflowsFilter) isEmpty() bool { return len(f.kinds) == 0 && len(f.states) == 0 }
 
 func (f workflowsFilter) matches(run listedRun) bool {
-	return (len(f.kinds) == 0 || slices.Contains(f.kinds, run.Kind)) && (len(f.states) == 0 || slices.Contains(f.states, string(run.State)))
+	return (len(f.kinds) == 0 || slices.Contains(f.kinds, run.Kind)) &&
+		(len(f.states) == 0 || slices.Contains(f.states, string(run.State)))
 }
 
 // newWorkflows shows the runs of workflows; its subcommands control them.
@@ -150,7 +156,8 @@ Finished runs are shown until their retention time is over: by default 14 days f
 	})
 	p.addConnectionFlags(cmd)
 	cmd.Flags().StringSliceVar(&filter.kinds, "kind", nil, "list runs of these kinds only")
-	cmd.Flags().StringSliceVar(&filter.states, "state", nil, "list runs in these states only: active, waiting, done, failed, cancelled")
+	cmd.Flags().StringSliceVar(&filter.states, "state", nil,
+		"list runs in these states only: active, waiting, done, failed, cancelled")
 	offerValues(cmd, "state", runStates...)
 	cmd.ValidArgsFunction = completeRunIDs
 	cmd.AddCommand(newWorkflowsStart(), newWorkflowsCancel(), newWorkflowsRetry(), newWorkflowsSignal())
@@ -180,7 +187,8 @@ func (p *workflowsCommand) show(ctx context.Context, name string, filter workflo
 	return p.listRuns(ctx, paths, unread, filter)
 }
 
-// listRuns prints the runs at some paths that match. What cannot be read is warned about, and decides the exit code. unread is the error of what was not searched.
+// listRuns prints the runs at some paths that match. What cannot be read is warned about, and
+// decides the exit code. unread is the error of what was not searched.
 func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread error, filter workflowsFilter) error {
 	var runs []listedRun
 	var errs []error
@@ -230,7 +238,8 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 	case stored > 0:
 		printNotice("no such runs: --kind and --state leave out %s", formatNumber(stored, "run"))
 	case slices.Equal(paths, []string{defaultWorkflows}):
-		printNone(ctx, "runs of workflows", defaultWorkflows, "lockstep workflows", func(ctx context.Context) iter.Seq2[string, error] { return workflow.Find(ctx, p.client, "/") })
+		printNone(ctx, "runs of workflows", defaultWorkflows, "lockstep workflows",
+			func(ctx context.Context) iter.Seq2[string, error] { return workflow.Find(ctx, p.client, "/") })
 	case len(paths) == 0:
 		printNotice("no workflows at or below /")
 	default:
@@ -245,7 +254,8 @@ const (
 	readRunsAtOnce   = 16
 )
 
-// addSteps reads the steps of runs that are not done. It warns about what cannot be read, and returns one of the errors.
+// addSteps reads the steps of runs that are not done. It warns about what cannot be read, and
+// returns one of the errors.
 func (p *workflowsCommand) addSteps(ctx context.Context, runs []listedRun) (unread error) {
 	errs := make([]error, len(runs))
 	slots := make(chan struct{}, readRunsAtOnce)
@@ -288,7 +298,8 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []listedRun) (unre
 	return unread
 }
 
-// warnOfTaken warns once of each kind if the members that have its runs cannot be read, and returns one of the errors.
+// warnOfTaken warns once of each kind if the members that have its runs cannot be read, and returns
+// one of the errors.
 func warnOfTaken(runs []listedRun) (unread error) {
 	warned := map[string]bool{}
 	for _, run := range runs {
@@ -301,7 +312,8 @@ func warnOfTaken(runs []listedRun) (unread error) {
 	return unread
 }
 
-// codeOfUnread returns an error of what other programs have written with its exit code: a name that no run can have is no usage error.
+// codeOfUnread returns an error of what other programs have written with its exit code: a name that
+// no run can have is no usage error.
 func codeOfUnread(err error) error {
 	if errors.Is(err, workflow.ErrOption) || errors.Is(err, framework.ErrInvalidPath) {
 		return &exitError{code: exitMismatch, reason: err}
@@ -328,8 +340,10 @@ func (p *workflowsCommand) showRun(ctx context.Context, path, id string) error {
 	return exitCodeOfPrinted(unread)
 }
 
-// addAct makes a subcommand that changes the run that the argument at index run means. do gets the path of its workflows and its id. prepare is called before, without a connection.
-func (p *workflowsCommand) addAct(cmd *cobra.Command, run int, prepare func(context.Context, *cobra.Command, []string) error,
+// addAct makes a subcommand that changes the run that the argument at index run means. do gets the
+// path of its workflows and its id. prepare is called before, without a connection.
+func (p *workflowsCommand) addAct(cmd *cobra.Command, run int,
+	prepare func(context.Context, *cobra.Command, []string) error,
 	do func(ctx context.Context, path, id string, args []string) error,
 ) *cobra.Command {
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -391,7 +405,8 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, 
 		return err
 	}
 	if existed {
-		printNotice("%s: was started before, at %s, and is %s", nameOfRun(path, id), formatTime(former.StartedAt), former.State)
+		printNotice("%s: was started before, at %s, and is %s", nameOfRun(path, id), formatTime(former.StartedAt),
+			former.State)
 		return nil
 	}
 	printNotice("%s: started", nameOfRun(path, id))
@@ -403,7 +418,8 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, 
 	return nil
 }
 
-// hasMember reports whether a member takes runs of a kind, or has one: then the kind's queue has tickets (docs/layouts.md).
+// hasMember reports whether a member takes runs of a kind, or has one: then the kind's queue has
+// tickets (docs/layouts.md).
 func (p *workflowsCommand) hasMember(ctx context.Context, queue string) (bool, error) {
 	dirs := []string{queue + "/tickets"}
 	if err := framework.ValidatePath(dirs[0]); err != nil {

@@ -133,7 +133,8 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 	s.untilShown("order-42", "order", "waiting", "pay", `signal "delivered" until `)
 	one := decode(t, s.ok("workflows", "order-42", "--json"))
 	require.Equal(t, "waiting", one["state"])
-	require.Contains(t, s.ok("workflows", "--json"), `"input":{"total":12345678901234567890.10}`, "the number is as it was")
+	require.Contains(t, s.ok("workflows", "--json"), `"input":{"total":12345678901234567890.10}`,
+		"the number is as it was")
 	picture := s.ok("workflows", "order-42")
 	require.Regexp(t, `(?m)^├─  done +pay `, picture)
 	require.Regexp(t, `(?m)^└─  waiting  for signal "delivered" until \S+Z$`, picture)
@@ -177,12 +178,13 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 func TestARunHasOnePath(t *testing.T) {
 	s := newStage(t)
 	w := workflow.New(client(t, s), "/orders")
-	require.NoError(t, w.Register(workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, _ any) (string, error) {
-		if _, err := workflow.Child[any](ctx, run, "parcel", "parcel", nil); err != nil {
-			return "", err
-		}
-		return "closed", nil
-	}), workflow.NewKind("parcel", func(ctx context.Context, run *workflow.Run, _ any) (any, error) {
+	require.NoError(t, w.Register(workflow.NewKind("order",
+		func(ctx context.Context, run *workflow.Run, _ any) (string, error) {
+			if _, err := workflow.Child[any](ctx, run, "parcel", "parcel", nil); err != nil {
+				return "", err
+			}
+			return "closed", nil
+		}), workflow.NewKind("parcel", func(ctx context.Context, run *workflow.Run, _ any) (any, error) {
 		return workflow.Await[any](ctx, run, "delivered", 0)
 	})))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -193,7 +195,10 @@ func TestARunHasOnePath(t *testing.T) {
 		require.NoError(t, <-worked)
 		require.NoError(t, w.Close(context.Background()))
 	}()
-	s.until("the kind", func() bool { return s.hasTicket("/orders/queues/order") && s.hasTicket("/orders/queues/parcel") })
+	s.until("the kind", func() bool {
+		return s.hasTicket("/orders/queues/order") &&
+			s.hasTicket("/orders/queues/parcel")
+	})
 	s.fails(1, "no runs of workflows at or below /orders", "workflows", "/orders")
 	_, _, errs := s.run("workflows", "start", "order", "/orders/o-1")
 	require.Equal(t, "lockstep: /orders/o-1: started\n", errs)
@@ -209,7 +214,8 @@ func TestARunHasOnePath(t *testing.T) {
 	require.Contains(t, errs, "no such runs: --kind and --state leave out 2 runs")
 	_, out, errs := s.run("workflows")
 	require.Empty(t, out)
-	require.Contains(t, errs, "no runs of workflows at or below /lockstep/workflows; elsewhere /orders: lockstep workflows /\n")
+	require.Contains(t, errs,
+		"no runs of workflows at or below /lockstep/workflows; elsewhere /orders: lockstep workflows /\n")
 	picture := s.ok("workflows", "/orders/o-1.parcel")
 	require.Regexp(t, `^/orders/o-1\.parcel\n`, picture)
 	require.Regexp(t, `parent +/orders/o-1\n`, picture)
@@ -218,7 +224,8 @@ func TestARunHasOnePath(t *testing.T) {
 	require.Equal(t, "o-1.parcel", one["id"])
 	s.offers([]string{"/orders/o-1", "/orders/o-1.parcel"}, "workflows", "cancel", "/orders/o")
 
-	for _, test := range [][2]string{{"cancel /orders/o-1.parcel", "/orders/o-1.parcel: cancelled"}, {"retry /orders/o-1.parcel", "/orders/o-1.parcel: goes on"},
+	for _, test := range [][2]string{{"cancel /orders/o-1.parcel", "/orders/o-1.parcel: cancelled"},
+		{"retry /orders/o-1.parcel", "/orders/o-1.parcel: goes on"},
 		{"signal /orders/o-1.parcel delivered", `/orders/o-1.parcel: has the signal "delivered"`}} {
 		code, _, errs := s.run(append([]string{"workflows"}, strings.Fields(test[0])...)...)
 		require.Zero(t, code, errs)
@@ -235,19 +242,22 @@ func TestAGraphOfARunIsDrawn(t *testing.T) {
 	w := workflow.New(client(t, s), defaultWorkflows)
 	goOn := make(chan struct{})
 	step := func(name string, after ...string) workflow.GraphStep[any] {
-		return workflow.GraphStep[any]{Name: name, After: after, Do: func(_ context.Context, _ workflow.Key, _ any, _ workflow.GraphResults) (any, error) {
-			if name == "charge" {
-				<-goOn
-			}
-			return nil, nil
-		}}
+		return workflow.GraphStep[any]{Name: name, After: after,
+			Do: func(_ context.Context, _ workflow.Key, _ any, _ workflow.GraphResults) (any, error) {
+				if name == "charge" {
+					<-goOn
+				}
+				return nil, nil
+			}}
 	}
-	graph, err := workflow.NewGraph("fulfil\"", step("ship", "pack", "charge"), step("charge", "reserve"), step("reserve"), step("pack", "reserve"))
+	graph, err := workflow.NewGraph("fulfil\"", step("ship", "pack", "charge"), step("charge", "reserve"),
+		step("reserve"), step("pack", "reserve"))
 	require.NoError(t, err)
-	require.NoError(t, w.Register(workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, input any) (string, error) {
-		_, err := graph.Run(ctx, run, input)
-		return "", err
-	})))
+	require.NoError(t, w.Register(workflow.NewKind("order",
+		func(ctx context.Context, run *workflow.Run, input any) (string, error) {
+			_, err := graph.Run(ctx, run, input)
+			return "", err
+		})))
 	ctx, cancel := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
 	go func() { worked <- w.Work(ctx) }()
@@ -270,7 +280,8 @@ func TestAGraphOfARunIsDrawn(t *testing.T) {
 	one := decode(t, s.ok("workflows", "order-7", "--json"))
 	graphs := one["graphs"].([]any)[0].(map[string]any)
 	require.Equal(t, `fulfil"`, graphs["name"])
-	require.Equal(t, map[string]any{"name": "ship", "after": []any{"pack", "charge"}, "state": "waiting", "waits_for": []any{"charge"}}, graphs["steps"].([]any)[3])
+	require.Equal(t, map[string]any{"name": "ship", "after": []any{"pack", "charge"}, "state": "waiting",
+		"waits_for": []any{"charge"}}, graphs["steps"].([]any)[3])
 }
 
 func TestAFailedRunShowsItsErrorAndIsRetried(t *testing.T) {
@@ -302,7 +313,8 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 	require.Equal(t, m.identity, one["member"])
 	require.Contains(t, s.ok("workflows", "s1"), " of "+m.identity)
 	session := one["session"]
-	require.Contains(t, s.ok("queue", "inflight", defaultWorkflows+"/queues/slow", "--json"), `"session":"`+session.(string)+`"`)
+	require.Contains(t, s.ok("queue", "inflight", defaultWorkflows+"/queues/slow", "--json"),
+		`"session":"`+session.(string)+`"`)
 	s.ok("workflows", "start", "slow", "s2")
 	s.untilShown("s2", "active", "0x")
 	s.ok("workflows", "cancel", "s2", "--reason", "no\u202eneed")
@@ -325,9 +337,12 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
 	s := newStage(t)
 	for _, line := range []string{
-		"workflows a b", "workflows --state gone", "workflows a --kind order", "workflows /a/", "workflows a/b", "workflows cancel /a", "workflows cancel /a/", "workflows start order /",
-		"workflows start order", "workflows start order a b c", "workflows start order a {", "workflows start order a {}{}", "workflows start order a text",
-		"workflows start order a 1 -f x", "workflows start order a -f /does/not/exist", "workflows start a/b c", "workflows signal a", "workflows signal a b {",
+		"workflows a b", "workflows --state gone", "workflows a --kind order", "workflows /a/", "workflows a/b",
+		"workflows cancel /a", "workflows cancel /a/", "workflows start order /",
+		"workflows start order", "workflows start order a b c", "workflows start order a {",
+		"workflows start order a {}{}", "workflows start order a text",
+		"workflows start order a 1 -f x", "workflows start order a -f /does/not/exist", "workflows start a/b c",
+		"workflows signal a", "workflows signal a b {",
 		"workflows cancel", "workflows retry a --from=", "workflows retry",
 	} {
 		code, out, errs := s.run(strings.Fields(line)...)
@@ -349,7 +364,8 @@ func TestAForeignNodeAmongRunsLeavesTheOthers(t *testing.T) {
 	s.untilShown("order-42", "waiting")
 	c := client(t, s)
 	require.NoError(t, c.MakeDirs(t.Context(), defaultWorkflows+"/runs/00"))
-	require.NoError(t, c.Create(t.Context(), defaultWorkflows+"/runs/00/foreign", []byte("\x1b[2J"), framework.Persistent))
+	require.NoError(t, c.Create(t.Context(), defaultWorkflows+"/runs/00/foreign", []byte("\x1b[2J"),
+		framework.Persistent))
 	code, out, errs := s.run("workflows")
 	require.Equal(t, exitMismatch, code, errs)
 	require.Contains(t, out, "order-42")
@@ -412,13 +428,16 @@ func TestAHostileRunIsEscapedAndKeptInJSON(t *testing.T) {
 	require.Contains(t, errs, "a run cannot be read")
 }
 
-// TestARunsNameThatNobodyCanHaveTypedIsNoUsageError: another program has made a run with such a name.
+// TestARunsNameThatNobodyCanHaveTypedIsNoUsageError: another program has made a run with such a
+// name.
 func TestARunsNameThatNobodyCanHaveTypedIsNoUsageError(t *testing.T) {
 	s := newStage(t)
 	c := client(t, s)
 	node := runNode(defaultWorkflows, hostileName)
 	require.NoError(t, c.MakeDirs(t.Context(), node[:strings.LastIndexByte(node, '/')]))
-	require.NoError(t, c.Create(t.Context(), node, []byte(`{"v":1,"kind":"run","id":"x","workflow":"order","turn":1,"input":0,"state":"failed"}`), framework.Persistent))
+	require.NoError(t, c.Create(t.Context(), node,
+		[]byte(`{"v":1,"kind":"run","id":"x","workflow":"order","turn":1,"input":0,"state":"failed"}`),
+		framework.Persistent))
 	code, _, errs := s.run("workflows")
 	require.Equal(t, exitMismatch, code, errs)
 	require.Contains(t, errs, "cannot be printed")
@@ -434,10 +453,12 @@ func TestCompletionOffersRunsAndKinds(t *testing.T) {
 	s.until("the offer of a run", func() bool { return slices.Contains(s.offered("workflows", ""), "s1") })
 }
 
-// offers waits until a shell is offered this for the last word of a command line: a completion offers nothing when its time is over, as on a busy machine.
+// offers waits until a shell is offered this for the last word of a command line: a completion
+// offers nothing when its time is over, as on a busy machine.
 func (s *stage) offers(want []string, words ...string) {
 	s.t.Helper()
-	s.until(fmt.Sprintf("the offer of %q for %q", want, words), func() bool { return slices.Equal(want, s.offered(words...)) })
+	s.until(fmt.Sprintf("the offer of %q for %q", want, words),
+		func() bool { return slices.Equal(want, s.offered(words...)) })
 }
 
 // offered is what a shell offers for the last word of a command line.

@@ -22,8 +22,10 @@ func workflowTable(runs []listedRun, now time.Time) *table {
 		if len(r.Steps) > 0 {
 			last = shortenText(r.Steps[len(r.Steps)-1].Name)
 		}
-		t.addRow(boldCell(shortenText(r.name())), plainCell(shortenText(r.Kind)), workflowStateCell(r.Info), plainCell(formatAge(now.Sub(r.ChangedAt))), plainCell(last),
-			yellowCell(formatCount(r.Failures)), plainCell(strings.Join(r.Waits, " or ")), plainCell(formatTaken(r.Info)), redCell(shortenText(r.Error)))
+		t.addRow(boldCell(shortenText(r.name())), plainCell(shortenText(r.Kind)), workflowStateCell(r.Info),
+			plainCell(formatAge(now.Sub(r.ChangedAt))), plainCell(last),
+			yellowCell(formatCount(r.Failures)), plainCell(strings.Join(r.Waits, " or ")),
+			plainCell(formatTaken(r.Info)), redCell(shortenText(r.Error)))
 	}
 	return t
 }
@@ -73,8 +75,11 @@ func printWorkflow(w io.Writer, r listedRun, now time.Time) error {
 		parent = nameOfRun(r.path, r.Parent)
 	}
 	writeFacts(&b, style, [][2]string{
-		{"kind", quoteName(r.Kind)}, {"state", fmt.Sprintf("%s, since %s (%s)", state.text, formatTime(r.ChangedAt), formatAge(now.Sub(r.ChangedAt)))},
-		{"started", formatTime(r.StartedAt)}, {"parent", shortenText(parent)}, {"member", formatTaken(r.Info)}, {"input", shortenJSON(r.Input)},
+		{"kind", quoteName(r.Kind)},
+		{"state", fmt.Sprintf("%s, since %s (%s)", state.text, formatTime(r.ChangedAt),
+			formatAge(now.Sub(r.ChangedAt)))},
+		{"started", formatTime(r.StartedAt)}, {"parent", shortenText(parent)}, {"member", formatTaken(r.Info)},
+		{"input", shortenJSON(r.Input)},
 		{"signals", joinNames(r.Signals)}, {"failures", formatCount(r.Failures)}, {"error", r.Error},
 	})
 	if _, err := io.WriteString(w, b.String()+"\n"); err != nil {
@@ -104,18 +109,21 @@ func printWorkflow(w io.Writer, r listedRun, now time.Time) error {
 // deepestIndent is how many levels of a graph are indented.
 const deepestIndent = 12
 
-// graphTable is a picture of a graph: each step below the steps that it comes after, indented by its level.
+// graphTable is a picture of a graph: each step below the steps that it comes after, indented by
+// its level.
 func graphTable(r workflow.Info, g workflow.GraphProgress) *table {
 	t := newTable("", "", "STEP OF THE GRAPH", "AFTER", "WAITS FOR")
 	for _, s := range g.Steps {
-		t.addRow(dimCell("├─"), graphStateCell(r, s), boldCell(strings.Repeat("  ", min(s.Level, deepestIndent))+shortenText(s.Name)),
+		t.addRow(dimCell("├─"), graphStateCell(r, s),
+			boldCell(strings.Repeat("  ", min(s.Level, deepestIndent))+shortenText(s.Name)),
 			dimCell(shortenText(strings.Join(s.After, ", "))), plainCell(shortenText(strings.Join(s.WaitsFor, ", "))))
 	}
 	t.rows[len(t.rows)-1][0].text = "└─"
 	return t
 }
 
-// graphStateCell is the state of a step of a graph. What is stored does not distinguish a step under way from one that is about to begin.
+// graphStateCell is the state of a step of a graph. What is stored does not distinguish a step
+// under way from one that is about to begin.
 func graphStateCell(r workflow.Info, s workflow.GraphStepProgress) cell {
 	switch {
 	case s.Done:
@@ -153,7 +161,8 @@ func stepTable(r workflow.Info) *table {
 		if s.Attempts > 1 {
 			attempts = strconv.Itoa(s.Attempts)
 		}
-		t.addRow(dimCell("├─"), greenCell("done"), boldCell(shortenText(s.Name)), plainCell(s.Took.String()), yellowCell(attempts), dimCell(formatTime(s.RecordedAt)),
+		t.addRow(dimCell("├─"), greenCell("done"), boldCell(shortenText(s.Name)), plainCell(s.Took.String()),
+			yellowCell(attempts), dimCell(formatTime(s.RecordedAt)),
 			plainCell(shortenJSON(s.Result)))
 	}
 	end := func(what cell, text, result string) {
@@ -233,20 +242,24 @@ type workflowStepJSON struct {
 
 func workflowView(r listedRun) workflowJSON {
 	v := workflowJSON{
-		ID: r.ID, Path: znode.Join(r.path, r.ID), Kind: r.Kind, State: r.State, Input: r.Input, InputBytes: bytesIfInvalid(string(r.Input)), Result: r.Result, ResultBytes: bytesIfInvalid(string(r.Result)),
-		Error: r.Error, Failures: r.Failures, Waits: r.Waits, Parent: r.Parent, Started: r.StartedAt.UTC(), Changed: r.ChangedAt.UTC(), Signals: r.Signals,
+		ID: r.ID, Path: znode.Join(r.path, r.ID), Kind: r.Kind, State: r.State, Input: r.Input,
+		InputBytes: bytesIfInvalid(string(r.Input)), Result: r.Result, ResultBytes: bytesIfInvalid(string(r.Result)),
+		Error: r.Error, Failures: r.Failures, Waits: r.Waits, Parent: r.Parent, Started: r.StartedAt.UTC(),
+		Changed: r.ChangedAt.UTC(), Signals: r.Signals,
 	}
 	if r.Taken != nil {
 		session := locks.SessionID(r.Taken.Session)
 		v.Session, v.Member, v.Taken = &session, r.Taken.Member, knownTime(r.Taken.At.UTC())
 	}
 	for _, s := range r.Steps {
-		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, bytesIfInvalid(string(s.Result)), s.Token, s.Attempts, s.Took.Milliseconds(), s.RecordedAt.UTC()})
+		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, bytesIfInvalid(string(s.Result)), s.Token,
+			s.Attempts, s.Took.Milliseconds(), s.RecordedAt.UTC()})
 	}
 	for _, g := range workflow.GraphsIn(r.Steps) {
 		shown := graphJSON{Name: g.Name}
 		for _, s := range g.Steps {
-			shown.Steps = append(shown.Steps, graphStepJSON{s.Name, s.After, graphStateCell(r.Info, s).text, s.WaitsFor})
+			shown.Steps = append(shown.Steps,
+				graphStepJSON{s.Name, s.After, graphStateCell(r.Info, s).text, s.WaitsFor})
 		}
 		v.Graphs = append(v.Graphs, shown)
 	}

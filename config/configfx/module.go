@@ -12,9 +12,11 @@ import (
 	"github.com/lockstep-go/lockstep/internal/appmodule"
 )
 
-// AsValue provides the *config.Value[T] at a path, on the application's client, and keeps it current from the application's start to its stop. Start does not
-// wait for ZooKeeper: until the servers answer, the value is that of the file or the default. The application does not build with a wrong path or option.
-// Give each value a type of its own. If the value cannot be followed any more, see Value.Run, the application is shut down with exit code 1.
+// AsValue provides the *config.Value[T] at a path, on the application's client, and keeps it
+// current from the application's start to its stop. Start does not wait for ZooKeeper: until the
+// servers answer, the value is that of the file or the default. The application does not build with
+// a wrong path or option. Give each value a type of its own. If the value cannot be followed any
+// more, see Value.Run, the application is shut down with exit code 1.
 func AsValue[T any](path string, codec config.Codec[T], opts ...config.Option[T]) fx.Option {
 	return fx.Provide(func(lc fx.Lifecycle, client *framework.Client, stop fx.Shutdowner) (*config.Value[T], error) {
 		v := config.New(client, path, codec, opts...)

@@ -23,7 +23,8 @@ type limits struct{ Rate int }
 
 func TestAValueIsKeptCurrentFromStartToStop(t *testing.T) {
 	var v *config.Value[limits]
-	zk, app := moduletest.NewApp(t, framework.Config{}, configfx.AsValue("/limits", config.JSON[limits](), config.WithDefault(limits{Rate: 1})),
+	zk, app := moduletest.NewApp(t, framework.Config{},
+		configfx.AsValue("/limits", config.JSON[limits](), config.WithDefault(limits{Rate: 1})),
 		fx.Populate(&v))
 	require.Equal(t, 1, v.Get().Rate)
 	app.RequireStart()

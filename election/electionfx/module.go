@@ -14,14 +14,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// Module leads for the application: it campaigns for every task that AsLeaderTask provides, from the application's start to its stop, on the
-// application's client. Start does not wait for ZooKeeper. Stop ends the tasks' contexts and waits, for three quarters of the application's stop timeout,
-// until they have returned and their terms are given up, so that the next leader need not wait for a session's end. When a task's Lead ends
-// with an error, see election.Permanent, the application is shut down with exit code 1.
+// Module leads for the application: it campaigns for every task that AsLeaderTask provides, from
+// the application's start to its stop, on the application's client. Start does not wait for
+// ZooKeeper. Stop ends the tasks' contexts and waits, for three quarters of the application's stop
+// timeout, until they have returned and their terms are given up, so that the next leader need not
+// wait for a session's end. When a task's Lead ends with an error, see election.Permanent, the
+// application is shut down with exit code 1.
 //
-// Module provides an *election.Factory, which makes elections on the application's client, and the *election.Status of all tasks. Users of
-// these are stopped before the client is closed.
-var Module = fx.Module("lockstep.election", fx.Provide(election.NewFactory, provideCampaigns, provideStatus), fx.Invoke(leadAll))
+// Module provides an *election.Factory, which makes elections on the application's client, and the
+// *election.Status of all tasks. Users of these are stopped before the client is closed.
+var Module = fx.Module("lockstep.election", fx.Provide(election.NewFactory, provideCampaigns, provideStatus),
+	fx.Invoke(leadAll))
 
 // ErrDuplicateTask is returned when an application has two leader tasks at one path.
 var ErrDuplicateTask = errors.New("two leader tasks at one path")
@@ -36,8 +39,9 @@ type LeaderTask struct {
 	Lead func(ctx context.Context, term *election.Term) error
 }
 
-// AsLeaderTask adds the task that a constructor returns: a LeaderTask or a []LeaderTask, and an error if it may fail. The application does
-// not build with any other constructor. It may take anything the application provides, also with annotations, such as fx.ParamTags.
+// AsLeaderTask adds the task that a constructor returns: a LeaderTask or a []LeaderTask, and an
+// error if it may fail. The application does not build with any other constructor. It may take
+// anything the application provides, also with annotations, such as fx.ParamTags.
 func AsLeaderTask(constructor any, annotations ...fx.Annotation) fx.Option {
 	return appmodule.Collect[LeaderTask]("electionfx.AsLeaderTask", "lockstep.election.tasks", constructor, annotations)
 }

@@ -48,7 +48,8 @@ func in(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) { test(t, &world{zktest.Start(t), t}) })
 }
 
-// got receives what must come within an hour of virtual time: without an end, a broken test would run for ever.
+// got receives what must come within an hour of virtual time: without an end, a broken test would
+// run for ever.
 func got[T any](t *testing.T, c <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -96,12 +97,13 @@ func TestModuleMakesElections(t *testing.T) {
 // task is one that tells when it begins, and takes a second to end.
 func task(path string, began chan<- *election.Term, opts ...election.Option) fx.Option {
 	return electionfx.AsLeaderTask(func() electionfx.LeaderTask {
-		return electionfx.LeaderTask{Path: path, Options: opts, Lead: func(ctx context.Context, term *election.Term) error {
-			began <- term
-			<-ctx.Done()
-			time.Sleep(time.Second)
-			return nil
-		}}
+		return electionfx.LeaderTask{Path: path, Options: opts,
+			Lead: func(ctx context.Context, term *election.Term) error {
+				began <- term
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				return nil
+			}}
 	})
 }
 
@@ -164,10 +166,12 @@ func TestModuleRefusesBadLeaderTasks(t *testing.T) {
 		"the function is nil":                 {{Path: path}},
 		"invalid path":                        {{Path: "x", Lead: lead}},
 		"task " + path + ": two leader tasks": {{Path: path, Lead: lead}, {Path: path, Lead: lead}},
-		"WithMinTerm: 0s":                     {{Path: path, Lead: lead, Options: []election.Option{election.WithMinTerm(0)}}},
-		"task /: invalid path \"/\": the r":   {{Path: "/", Lead: lead}},
+		"WithMinTerm: 0s": {
+			{Path: path, Lead: lead, Options: []election.Option{election.WithMinTerm(0)}}},
+		"task /: invalid path \"/\": the r": {{Path: "/", Lead: lead}},
 	} {
-		opts := []fx.Option{fx.NopLogger, frameworkfx.Module, electionfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}})}
+		opts := []fx.Option{fx.NopLogger, frameworkfx.Module, electionfx.Module,
+			fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}})}
 		for _, d := range tasks {
 			opts = append(opts, electionfx.AsLeaderTask(func() electionfx.LeaderTask { return d }))
 		}
@@ -178,16 +182,21 @@ func TestModuleRefusesBadLeaderTasks(t *testing.T) {
 func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
 	made := electionfx.LeaderTask{}
 	for says, constructor := range map[string]any{
-		"got func() *electionfx.LeaderTask":              func() *electionfx.LeaderTask { return &made },
-		"got func() string":                              func() string { return "" },
-		"got electionfx.LeaderTask":                      made,
-		"got <nil>":                                      nil,
-		"got func()":                                     func() {},
-		"got func() (electionfx.LeaderTask, bool)":       func() (electionfx.LeaderTask, bool) { return made, true },
-		"got func() (electionfx.LeaderTask, int, error)": func() (electionfx.LeaderTask, int, error) { return made, 0, nil },
+		"got func() *electionfx.LeaderTask":        func() *electionfx.LeaderTask { return &made },
+		"got func() string":                        func() string { return "" },
+		"got electionfx.LeaderTask":                made,
+		"got <nil>":                                nil,
+		"got func()":                               func() {},
+		"got func() (electionfx.LeaderTask, bool)": func() (electionfx.LeaderTask, bool) { return made, true },
+		"got func() (electionfx.LeaderTask, int, error)": func() (electionfx.LeaderTask, int, error) {
+			return made, 0,
+				nil
+		},
 	} {
-		app := fx.New(fx.NopLogger, frameworkfx.Module, electionfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), electionfx.AsLeaderTask(constructor))
-		require.ErrorContains(t, app.Err(), "electionfx.AsLeaderTask: want a function that returns electionfx.LeaderTask or []electionfx.LeaderTask")
+		app := fx.New(fx.NopLogger, frameworkfx.Module, electionfx.Module,
+			fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), electionfx.AsLeaderTask(constructor))
+		require.ErrorContains(t, app.Err(),
+			"electionfx.AsLeaderTask: want a function that returns electionfx.LeaderTask or []electionfx.LeaderTask")
 		require.ErrorContains(t, app.Err(), says)
 	}
 }
@@ -204,7 +213,8 @@ func TestModuleTakesSeveralLeaderTasksOfOneConstructor(t *testing.T) {
 		app := w.app("a",
 			fx.Supply(fx.Annotate("/elections/", fx.ResultTags(`name:"directory"`))),
 			electionfx.AsLeaderTask(func(directory string) ([]electionfx.LeaderTask, error) {
-				return []electionfx.LeaderTask{{Path: directory + "1", Lead: lead}, {Path: directory + "2", Lead: lead}}, nil
+				return []electionfx.LeaderTask{{Path: directory + "1", Lead: lead},
+					{Path: directory + "2", Lead: lead}}, nil
 			}, fx.ParamTags(`name:"directory"`)))
 		app.RequireStart()
 		require.NotEqual(t, got(t, began).Node(), got(t, began).Node())

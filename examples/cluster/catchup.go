@@ -19,9 +19,12 @@ func grantedTimeout(env *demo.Env) time.Duration {
 	return session.Timeout()
 }
 
-// awaitCatchUp waits until the stored state counts every tick that is due by now, and returns the state.
-func awaitCatchUp(ctx context.Context, client *framework.Client, members *demo.Children[event], j *recorder) (scheduler.State, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*j.timeout+time.Minute, errors.New("the members have not caught up with the clock"))
+// awaitCatchUp waits until the stored state counts every tick that is due by now, and returns the
+// state.
+func awaitCatchUp(ctx context.Context, client *framework.Client, members *demo.Children[event],
+	j *recorder) (scheduler.State, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*j.timeout+time.Minute,
+		errors.New("the members have not caught up with the clock"))
 	defer cancel()
 	cluster := scheduler.New(client, clusterPath)
 	poll := time.NewTicker(20 * time.Millisecond)

@@ -19,5 +19,6 @@ func TestTheMembersEndWithTheirParent(t *testing.T) {
 // TestLeavesNothingAtSIGTERM without the help of a watchdog.
 func TestLeavesNothingAtSIGTERM(t *testing.T) {
 	t.Parallel()
-	exampletest.RequireLeavesNothing(t, "ran the tick", "", "--duration", "1h", "--no-watchdog", "--session-timeout", "30s")
+	exampletest.RequireLeavesNothing(t, "ran the tick", "", "--duration", "1h", "--no-watchdog", "--session-timeout",
+		"30s")
 }

@@ -1,7 +1,8 @@
-// Command cluster shows what happens when a leader crashes. It starts an in-memory ZooKeeper and three members, each a process of its
-// own. They elect a leader, which runs a cron job each second. After a third of the time the leader is killed with SIGKILL and not
-// restarted. Another member takes over within milliseconds, because the dead leader's watchdog closes its session. With -no-watchdog
-// the servers end the session after its timeout.
+// Command cluster shows what happens when a leader crashes. It starts an in-memory ZooKeeper and
+// three members, each a process of its own. They elect a leader, which runs a cron job each second.
+// After a third of the time the leader is killed with SIGKILL and not restarted. Another member
+// takes over within milliseconds, because the dead leader's watchdog closes its session. With
+// -no-watchdog the servers end the session after its timeout.
 //
 //	go run ./examples/cluster
 //	go run ./examples/cluster --zk host:port,host:port,host:port
@@ -54,7 +55,8 @@ func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 	if err := o.checkDuration(j.timeout); err != nil {
 		return err
 	}
-	j.Marked(time.Now(), " ", "%d members on %s, below %s, session timeout %v", o.members, env.Name(), env.Config.Root, j.timeout)
+	j.Marked(time.Now(), " ", "%d members on %s, below %s, session timeout %v", o.members, env.Name(), env.Config.Root,
+		j.timeout)
 	members := demo.NewChildren[event](demo.Environment(env.Config, o.watchdog))
 	defer members.Stop()
 	for n := range o.members {
@@ -73,7 +75,8 @@ func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 	return err
 }
 
-// runMembers runs the members for the duration of the options, and kills the leader after a third of it.
+// runMembers runs the members for the duration of the options, and kills the leader after a third
+// of it.
 func runMembers(ctx context.Context, o options, members *demo.Children[event], j *recorder) error {
 	end, kill := time.After(o.duration), time.After(o.duration/3)
 	for {

@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
-// TestMain runs a member if the environment says so: the example starts this binary again for its members.
+// TestMain runs a member if the environment says so: the example starts this binary again for its
+// members.
 func TestMain(m *testing.M) {
 	if testproc.IsProgram() {
 		main()
@@ -44,19 +45,22 @@ func requireHeld(t *testing.T, out string) summary {
 	return s
 }
 
-// runLongEnough runs the example, for twice as long each time that it ends before a member has taken over, as on a slow machine.
+// runLongEnough runs the example, for twice as long each time that it ends before a member has
+// taken over, as on a slow machine.
 func runLongEnough(t *testing.T, duration time.Duration, args ...string) (out, errs string) {
 	t.Helper()
 	for ; ; duration *= 2 {
 		out, errs, code := testproc.Run(t, append(args, "--duration", duration.String())...)
-		if duration > time.Minute || code != demo.ExitBroken || !strings.HasSuffix(errs, "cluster: no member took over\n") {
+		if duration > time.Minute || code != demo.ExitBroken ||
+			!strings.HasSuffix(errs, "cluster: no member took over\n") {
 			require.Equal(t, 0, code, errs)
 			return out, errs
 		}
 	}
 }
 
-// TestInMemory has a session timeout that is longer than any test waits: a member takes over because the watchdog has closed the dead leader's session.
+// TestInMemory has a session timeout that is longer than any test waits: a member takes over
+// because the watchdog has closed the dead leader's session.
 func TestInMemory(t *testing.T) {
 	t.Parallel()
 	out, errs := runLongEnough(t, 8*time.Second, "--json", "--session-timeout", "1h")
@@ -92,7 +96,8 @@ func TestOnRealServers(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	testproc.RequireUsage(t, "cluster", "-session-timeout",
-		"--members 1", "--members 0", "--members 51", "--members x", "--duration 4s", "--duration -1s", "--no-watchdog --duration 7s",
+		"--members 1", "--members 0", "--members 51", "--members x", "--duration 4s", "--duration -1s",
+		"--no-watchdog --duration 7s",
 		"--duration 20s --no-watchdog --session-timeout 10s",
 		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--zk ,", "--bogus", "word",
 	)

@@ -14,8 +14,9 @@ const (
 	jobSpec     = "* * * * * *"
 )
 
-// runMember is the part that a service would have: a client, a job, and a scheduler that runs the job each second in one member of the
-// cluster. LOCKSTEP_SERVERS and further variables configure the client.
+// runMember is the part that a service would have: a client, a job, and a scheduler that runs the
+// job each second in one member of the cluster. LOCKSTEP_SERVERS and further variables configure
+// the client.
 func runMember(ctx context.Context, parent *demo.Parent) error {
 	client, err := demo.ConnectMember(ctx)
 	if err != nil {
@@ -23,7 +24,8 @@ func runMember(ctx context.Context, parent *demo.Parent) error {
 	}
 	defer client.Close(ctx) //nolint:errcheck // the session expires otherwise
 
-	cluster := scheduler.New(client, clusterPath, scheduler.WithObserver(func(e scheduler.Event) { sendEvent(parent, e) }))
+	cluster := scheduler.New(client, clusterPath,
+		scheduler.WithObserver(func(e scheduler.Event) { sendEvent(parent, e) }))
 	err = cluster.Add(scheduler.Job{
 		Name: jobName,
 		Spec: jobSpec,

@@ -26,7 +26,8 @@ func parse(args []string) (options, error) {
 	session := demo.SessionFlags(f, "leader", "members", 30*time.Second)
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
 	var err error
-	if o.servers, err = demo.ParseFlags(f, "Shows how the members of a cluster take over from a leader that is killed.", args); err != nil {
+	if o.servers, err = demo.ParseFlags(f, "Shows how the members of a cluster take over from a leader that is killed.",
+		args); err != nil {
 		return o, err
 	}
 	o.timeout, o.watchdog = session()
@@ -36,14 +37,15 @@ func parse(args []string) (options, error) {
 	return o, o.checkDuration(o.timeout)
 }
 
-// checkDuration checks that two thirds of the duration are enough for a takeover and two ticks. Without a watchdog a takeover takes up to
-// two session timeouts.
+// checkDuration checks that two thirds of the duration are enough for a takeover and two ticks.
+// Without a watchdog a takeover takes up to two session timeouts.
 func (o options) checkDuration(timeout time.Duration) error {
 	if o.watchdog {
 		timeout = time.Second
 	}
 	if least := (2*timeout + time.Second) * 3 / 2; o.duration < least {
-		return fmt.Errorf("%w: -duration %v is too short to notice a death within %v: want %v or more", demo.ErrUsage, o.duration, 2*timeout, least)
+		return fmt.Errorf("%w: -duration %v is too short to notice a death within %v: want %v or more", demo.ErrUsage,
+			o.duration, 2*timeout, least)
 	}
 	return nil
 }

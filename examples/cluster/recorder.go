@@ -27,7 +27,8 @@ func newRecorder(log demo.Log) *recorder {
 	return &recorder{Log: log, ticks: map[time.Time]int64{}}
 }
 
-// record notes an event of a member. It returns an error if a member has ended that was neither killed nor stopped.
+// record notes an event of a member. It returns an error if a member has ended that was neither
+// killed nor stopped.
 func (rec *recorder) record(received demo.ChildEvent[event]) error {
 	e, member := received.Event, received.Child
 	if received.Ended && !rec.stopping && member != rec.killedLeader {
@@ -50,7 +51,8 @@ func (rec *recorder) record(received demo.ChildEvent[event]) error {
 	case fired:
 		rec.Marked(received.At, rec.Green("+"), "%s ran the tick of %s", member, e.Tick.Local().Format(time.TimeOnly))
 	case missed:
-		rec.Marked(received.At, rec.Yellow("!"), "%d missed from %s on: %s", e.Count, e.Tick.Local().Format(time.TimeOnly), e.Reason)
+		rec.Marked(received.At, rec.Yellow("!"), "%d missed from %s on: %s", e.Count,
+			e.Tick.Local().Format(time.TimeOnly), e.Reason)
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func due(state scheduler.State, until time.Time) int64 {
 	return n
 }
 
-// summary counts the ticks that were due since the registration, those stored as fired and missed, and those that members ran twice.
+// summary counts the ticks that were due since the registration, those stored as fired and missed,
+// and those that members ran twice.
 func (rec *recorder) summary() summary {
 	s := summary{
 		Due: due(rec.state, rec.state.Last), Fired: rec.state.Fired, Terms: rec.terms,
@@ -100,13 +101,16 @@ func (rec *recorder) writeSummary() {
 	line("duplicated", "%4d", s.Duplicated)
 	line("missed", "%4d", s.Missed)
 	for _, g := range rec.state.Gaps {
-		line("", "%4d  %s to %s: %s", g.Count, g.From.Local().Format(time.TimeOnly), g.To.Local().Format(time.TimeOnly), g.Reason)
+		line("", "%4d  %s to %s: %s", g.Count, g.From.Local().Format(time.TimeOnly), g.To.Local().Format(time.TimeOnly),
+			g.Reason)
 	}
-	line("takeover", "%v after the kill, with a session timeout of %v", rec.takeover.Round(time.Millisecond), rec.timeout)
+	line("takeover", "%v after the kill, with a session timeout of %v", rec.takeover.Round(time.Millisecond),
+		rec.timeout)
 	for i, t := range s.Terms {
 		line(map[bool]string{true: "terms"}[i == 0], "%s with token %d", t.Leader, t.Token)
 	}
 	if rec.verdict() == nil {
-		fmt.Fprintf(rec.Out, "\n%s no tick fired twice, none is unaccounted for, and the tokens rose.\n", rec.Green("Held:"))
+		fmt.Fprintf(rec.Out, "\n%s no tick fired twice, none is unaccounted for, and the tokens rose.\n",
+			rec.Green("Held:"))
 	}
 }

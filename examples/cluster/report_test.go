@@ -13,10 +13,12 @@ var noon = time.Date(2026, time.May, 4, 12, 0, 0, 0, time.UTC)
 
 func second(n int) time.Time { return noon.Add(time.Duration(n) * time.Second) }
 
-// goodRun returns the recorder of a run without a violation: ten ticks were due, two of them were missed.
+// goodRun returns the recorder of a run without a violation: ten ticks were due, two of them were
+// missed.
 func goodRun() *recorder {
 	j := &recorder{
-		terms: []term{{"a", 5}, {"b", 9}}, ticks: map[time.Time]int64{}, takeover: time.Second, timeout: 2 * time.Second,
+		terms: []term{{"a", 5}, {"b", 9}}, ticks: map[time.Time]int64{}, takeover: time.Second,
+		timeout: 2 * time.Second,
 		state: scheduler.State{
 			Registered: noon.Add(300 * time.Millisecond), Last: second(10), Fired: 8,
 			Missed: map[scheduler.Reason]int64{scheduler.ReasonNoLeader: 2},

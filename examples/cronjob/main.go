@@ -1,13 +1,14 @@
-// Command cronjob shows a nightly job of a service with several offices: one of them runs it each night. An office closes for good,
-// and another takes over. Then all are closed for three nights. The office that opens next catches up with the last of them, as the
-// job's misfire policy says; the others are recorded as missed.
+// Command cronjob shows a nightly job of a service with several offices: one of them runs it each
+// night. An office closes for good, and another takes over. Then all are closed for three nights.
+// The office that opens next catches up with the last of them, as the job's misfire policy says;
+// the others are recorded as missed.
 //
 //	go run ./examples/cronjob
 //	go run ./examples/cronjob --night 5s
 //	go run ./examples/cronjob --zk host:port,host:port,host:port
 //
-// A night takes two seconds here; main_test.go runs real nights in virtual time. See nightly.go for the part that a service would
-// have.
+// A night takes two seconds here; main_test.go runs real nights in virtual time. See nightly.go for
+// the part that a service would have.
 package main
 
 import (

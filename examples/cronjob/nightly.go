@@ -15,9 +15,11 @@ const (
 	jobName = "close-the-books"
 )
 
-// newNightlyScheduler is the part that a service would have: a scheduler with a job that runs each night in one of the processes. If no
-// process could run the job in time, the latest night is run within a quarter of a day; earlier nights are recorded as missed.
-func newNightlyScheduler(client *framework.Client, spec string, day time.Duration, books *nightStore) (*scheduler.Scheduler, error) {
+// newNightlyScheduler is the part that a service would have: a scheduler with a job that runs each
+// night in one of the processes. If no process could run the job in time, the latest night is run
+// within a quarter of a day; earlier nights are recorded as missed.
+func newNightlyScheduler(client *framework.Client, spec string, day time.Duration,
+	books *nightStore) (*scheduler.Scheduler, error) {
 	s := scheduler.New(client, path)
 	return s, s.Add(scheduler.Job{
 		Name:     jobName,
@@ -30,8 +32,9 @@ func newNightlyScheduler(client *framework.Client, spec string, day time.Duratio
 	})
 }
 
-// nightStore stores the closed nights of all offices, as a database would. It stores the highest token that has written to it and refuses
-// lower ones, so that an office that was frozen during the job cannot write late.
+// nightStore stores the closed nights of all offices, as a database would. It stores the highest
+// token that has written to it and refuses lower ones, so that an office that was frozen during the
+// job cannot write late.
 type nightStore struct {
 	mu           sync.Mutex
 	token        int64

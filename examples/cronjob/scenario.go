@@ -104,7 +104,8 @@ func (s *scenario) sleep(ctx context.Context, nights int) error {
 	}
 }
 
-// report prints the result of each night. It returns an error if a night was closed twice or is not counted.
+// report prints the result of each night. It returns an error if a night was closed twice or is not
+// counted.
 func (s *scenario) report(ctx context.Context, o *office) error {
 	state, err := s.readSettled(ctx, o)
 	if err != nil {
@@ -115,7 +116,8 @@ func (s *scenario) report(ctx context.Context, o *office) error {
 		return err
 	}
 	for _, r := range runs {
-		s.printf("the books of %s were closed in %s, %v late: %s", r.Tick.Format(time.DateTime), r.Runner, r.Started.Sub(r.Tick).Round(time.Second/10), r.Outcome)
+		s.printf("the books of %s were closed in %s, %v late: %s", r.Tick.Format(time.DateTime), r.Runner,
+			r.Started.Sub(r.Tick).Round(time.Second/10), r.Outcome)
 	}
 	for _, g := range state.Gaps {
 		s.printf("%d nights from %s on were missed: %s", g.Count, g.From.Format(time.DateTime), g.Reason)
@@ -123,8 +125,8 @@ func (s *scenario) report(ctx context.Context, o *office) error {
 	return s.check(state)
 }
 
-// readSettled returns the state of the job at a moment when no run is under way. The store does not yet have the night of a run that has
-// just begun.
+// readSettled returns the state of the job at a moment when no run is under way. The store does not
+// yet have the night of a run that has just begun.
 func (s *scenario) readSettled(ctx context.Context, o *office) (scheduler.State, error) {
 	for {
 		state, err := o.jobs.State(ctx, jobName)
@@ -159,7 +161,8 @@ func (s *scenario) check(state scheduler.State) error {
 		due++
 	}
 	if due != state.Due() || state.Fired != int64(len(seen)) {
-		return fmt.Errorf("%d nights were due; %d were run, %d of them are in the store, and %v were missed", due, state.Fired, len(seen), state.Missed)
+		return fmt.Errorf("%d nights were due; %d were run, %d of them are in the store, and %v were missed", due,
+			state.Fired, len(seen), state.Missed)
 	}
 	s.printf("each of %d nights was run once, or is recorded as missed", due)
 	return nil

@@ -18,7 +18,8 @@ const (
 	openAccount = `INSERT INTO accounts (id, balance, token) VALUES (?, ?, 0)`
 	readAccount = `SELECT balance, token FROM accounts WHERE id = ?`
 
-	// The statement itself checks the token, so that no other write can happen between check and write.
+	// The statement itself checks the token, so that no other write can happen between check and
+	// write.
 	fencedUpdate   = `UPDATE accounts SET balance = ?1, token = ?2 WHERE id = ?3 AND token <= ?2`
 	unfencedUpdate = `UPDATE accounts SET balance = ?1, token = ?2 WHERE id = ?3`
 )

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newAccountStore opens an account store in a new file. It contains the account with a balance of 100.
+// newAccountStore opens an account store in a new file. It contains the account with a balance of
+// 100.
 func newAccountStore(t *testing.T, fenced bool) (l *accountStore, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "accounts.db")

@@ -21,8 +21,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// senderVariable is an environment variable. With it, the test binary runs as a sender: a holder that is killed after it has sent its
-// write, before the database has executed it. The value is a senderTask as JSON.
+// senderVariable is an environment variable. With it, the test binary runs as a sender: a holder
+// that is killed after it has sent its write, before the database has executed it. The value is a
+// senderTask as JSON.
 const senderVariable = "FENCING_TEST_SENDER"
 
 // senderTask says where a sender reads the balance, and where it sends the new one.
@@ -70,7 +71,8 @@ func runSender(text string) error {
 	select {}
 }
 
-// serveWrites starts a database server. It executes the writes that arrive, and sends the result of each to outcomes.
+// serveWrites starts a database server. It executes the writes that arrive, and sends the result of
+// each to outcomes.
 func serveWrites(t *testing.T, l *accountStore) (address string, outcomes <-chan error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -120,8 +122,8 @@ func startSender(t *testing.T, env []string, r senderTask) *exec.Cmd {
 	return cmd
 }
 
-// writeAfterDeath kills ann after she has sent her write, lets bob deposit, and then delivers ann's write. It returns the result of ann's
-// write as late.
+// writeAfterDeath kills ann after she has sent her write, lets bob deposit, and then delivers ann's
+// write. It returns the result of ann's write as late.
 func writeAfterDeath(t *testing.T, servers []string, fenced bool) (l *accountStore, bobsToken int64, late error) {
 	t.Helper()
 	l, file := newAccountStore(t, fenced)

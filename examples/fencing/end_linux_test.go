@@ -13,10 +13,11 @@ import (
 
 func TestFrozenHoldersEndWithTheirParent(t *testing.T) {
 	t.Parallel()
-	testproc.RequireChildrenEnd(t, []string{"--session-timeout", "1h"}, "bob waits", func(holders map[int]testproc.State) {
-		require.Len(t, holders, 2)
-		require.Contains(t, slices.Collect(maps.Values(holders)), testproc.Stopped, "ann is frozen")
-	})
+	testproc.RequireChildrenEnd(t, []string{"--session-timeout", "1h"}, "bob waits",
+		func(holders map[int]testproc.State) {
+			require.Len(t, holders, 2)
+			require.Contains(t, slices.Collect(maps.Values(holders)), testproc.Stopped, "ann is frozen")
+		})
 }
 
 // TestLeavesNothingAtSIGTERM without the help of a watchdog.

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
-// runOnRealServers runs the scenario with real processes on the real ensemble. SIGSTOP stops ann until bob has
-// written; bob gets the lock only when ann's session has ended.
+// runOnRealServers runs the scenario with real processes on the real ensemble. SIGSTOP stops ann
+// until bob has written; bob gets the lock only when ann's session has ended.
 func runOnRealServers(t *testing.T, fenced bool) *recorder {
 	t.Helper()
 	o := options{servers: ensemble.Shared(t), timeout: 4 * time.Second, unfenced: !fenced}

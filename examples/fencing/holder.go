@@ -8,8 +8,9 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// holder is the part that a service would have: it adds to an account that other holders add to. The lock keeps them from reading the
-// same balance. The token rejects the write of a holder that has lost the lock without knowing it.
+// holder is the part that a service would have: it adds to an account that other holders add to.
+// The lock keeps them from reading the same balance. The token rejects the write of a holder that
+// has lost the lock without knowing it.
 type holder struct {
 	lock     *locks.Mutex
 	accounts *accountStore
@@ -26,9 +27,10 @@ func (h *holder) run(ctx context.Context, amount int64) error {
 	return err
 }
 
-// deposit reads the balance and writes the new one. A service passes lease.Context() to its statements. That prevents most late
-// writes, but it cannot stop a statement that is being sent when the process freezes. To show what happens to such a statement, the
-// statements here use a context that does not end with the lease.
+// deposit reads the balance and writes the new one. A service passes lease.Context() to its
+// statements. That prevents most late writes, but it cannot stop a statement that is being sent
+// when the process freezes. To show what happens to such a statement, the statements here use a
+// context that does not end with the lease.
 func (h *holder) deposit(ctx context.Context, amount int64, pause func(context.Context) error) error {
 	lease, err := h.lock.Lock(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// runDeposits cuts ann off from the servers after she has read the balance, until her session has expired and bob
-// has deposited. Then ann writes. It returns ann's events.
+// runDeposits cuts ann off from the servers after she has read the balance, until her session has
+// expired and bob has deposited. Then ann writes. It returns ann's events.
 func runDeposits(t *testing.T, fenced bool) (l *accountStore, events []event) {
 	t.Helper()
 	l, _ = newAccountStore(t, fenced)

@@ -1,6 +1,7 @@
-// Command fencing shows why fencing tokens are needed. Two processes add to an account in a SQLite database, each under the same lock.
-// The first is frozen (SIGSTOP) between its read and its write, until its session has expired and the second has written. When it
-// continues, its write is late, and the database refuses it: the statement requires a token at least as high as the row's.
+// Command fencing shows why fencing tokens are needed. Two processes add to an account in a SQLite
+// database, each under the same lock. The first is frozen (SIGSTOP) between its read and its write,
+// until its session has expired and the second has written. When it continues, its write is late,
+// and the database refuses it: the statement requires a token at least as high as the row's.
 //
 //	go run ./examples/fencing
 //	go run ./examples/fencing --no-fence

@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
-// TestMain runs a holder or a sender if the environment says so: the example starts this binary again for its holders.
+// TestMain runs a holder or a sender if the environment says so: the example starts this binary
+// again for its holders.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
 	if text := os.Getenv(senderVariable); text != "" {
@@ -76,7 +77,8 @@ func TestTextOutput(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	testproc.RequireUsage(t, "fencing", "-session-timeout",
-		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--session-timeout x", "--zk ,", "--bogus", "word",
+		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--session-timeout x", "--zk ,",
+		"--bogus", "word",
 	)
 }
 

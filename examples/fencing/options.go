@@ -19,11 +19,14 @@ type options struct {
 func parse(args []string) (options, error) {
 	var o options
 	f := flag.NewFlagSet("fencing", flag.ContinueOnError)
-	f.DurationVar(&o.timeout, "session-timeout", 2*time.Second, "a frozen holder has lost its lock after about this time")
+	f.DurationVar(&o.timeout, "session-timeout", 2*time.Second,
+		"a frozen holder has lost its lock after about this time")
 	f.BoolVar(&o.unfenced, "no-fence", false, "leave the token out of the statement, and see the late write accepted")
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
 	var err error
-	if o.servers, err = demo.ParseFlags(f, "Shows how a database refuses the late write of a process that was frozen and has lost its lock.", args); err != nil {
+	if o.servers, err = demo.ParseFlags(f,
+		"Shows how a database refuses the late write of a process that was frozen and has lost its lock.",
+		args); err != nil {
 		return o, err
 	}
 	if o.timeout < 500*time.Millisecond {

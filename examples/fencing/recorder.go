@@ -49,7 +49,8 @@ func (rec *recorder) record(e event) {
 	case written:
 		rec.written(e)
 	case refused:
-		rec.Marked(e.At, rec.Red("!"), "the database does not accept %s's write of %d: %s", who, e.Balance, rec.Red(e.Reason))
+		rec.Marked(e.At, rec.Red("!"), "the database does not accept %s's write of %d: %s", who, e.Balance,
+			rec.Red(e.Reason))
 	}
 	if rec.resumed && rec.late == nil && (e.Kind == written || e.Kind == refused) {
 		rec.late = &e
@@ -108,7 +109,8 @@ func (rec *recorder) summary() summary {
 		late = "accepted"
 	}
 	return summary{
-		Fenced: rec.fenced, Grants: rec.grants, LateWrite: late, Balance: rec.balance, Expected: opening + annsDeposit + bobsDeposit,
+		Fenced: rec.fenced, Grants: rec.grants, LateWrite: late, Balance: rec.balance,
+		Expected:   opening + annsDeposit + bobsDeposit,
 		TakeoverMs: rec.takeover.Milliseconds(), SessionTimeout: rec.timeout.Milliseconds(),
 	}
 }
@@ -118,7 +120,8 @@ func (rec *recorder) writeJSON(w io.Writer) error { return json.NewEncoder(w).En
 // writeSummary writes the last line as text; verdict reports violations.
 func (rec *recorder) writeSummary() {
 	if rec.verdict() == nil {
-		fmt.Fprintf(rec.Out, "\n%s the late write was refused, and both deposits are in the account: %d.\n", rec.Green("Held:"), rec.balance)
+		fmt.Fprintf(rec.Out, "\n%s the late write was refused, and both deposits are in the account: %d.\n",
+			rec.Green("Held:"), rec.balance)
 		return
 	}
 	fmt.Fprintf(rec.Out, "\n%s the account has %d.\n", rec.Red("Broken:"), rec.balance)

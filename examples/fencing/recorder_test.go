@@ -22,8 +22,9 @@ func goodRun() *recorder {
 func TestVerdictOfGoodRun(t *testing.T) {
 	require.NoError(t, goodRun().verdict())
 	require.Equal(t, summary{
-		Fenced: true, Grants: []grant{{"ann", 5}, {"bob", 9}, {"ann", 12}}, LateWrite: "refused: token 5 is older than 9",
-		Balance: 115, Expected: 115, TakeoverMs: 3000, SessionTimeout: 2000,
+		Fenced: true, Grants: []grant{{"ann", 5}, {"bob", 9}, {"ann", 12}},
+		LateWrite: "refused: token 5 is older than 9",
+		Balance:   115, Expected: 115, TakeoverMs: 3000, SessionTimeout: 2000,
 	}, goodRun().summary())
 }
 

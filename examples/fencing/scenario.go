@@ -31,7 +31,8 @@ func runScenario(ctx context.Context, o options, s *recorder) (err error) {
 		return err
 	}
 	s.timeout = session.Timeout()
-	s.Marked(time.Now(), " ", "an account with %d in SQLite, a lock on %s, below %s, session timeout %v", opening, env.Name(), env.Config.Root, s.timeout)
+	s.Marked(time.Now(), " ", "an account with %d in SQLite, a lock on %s, below %s, session timeout %v", opening,
+		env.Name(), env.Config.Root, s.timeout)
 	dir, err := os.MkdirTemp("", "fencing-")
 	if err != nil {
 		return err

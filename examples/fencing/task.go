@@ -33,8 +33,8 @@ func (t holderTask) variable() string {
 	return taskVariable + "=" + string(text)
 }
 
-// runHolder is the main function of a holder's process. It runs until its deposit is made. LOCKSTEP_SERVERS and further variables configure its
-// client.
+// runHolder is the main function of a holder's process. It runs until its deposit is made.
+// LOCKSTEP_SERVERS and further variables configure its client.
 func runHolder(ctx context.Context, parent *demo.Parent) error {
 	var task holderTask
 	if err := json.Unmarshal([]byte(os.Getenv(taskVariable)), &task); err != nil {

@@ -22,16 +22,18 @@ const (
 	shopPath     = "/shop" // the monitor looks at all of it
 )
 
-// receiptsGrace is how long receipts may take to be sent after the stop has begun. It ends before the stop timeout, so that
-// the hooks that follow still close the client.
+// receiptsGrace is how long receipts may take to be sent after the stop has begun. It ends before
+// the stop timeout, so that the hooks that follow still close the client.
 const receiptsGrace = stopTimeout / 2
 
-// newReceipts is the queue of orders whose customers have no receipt yet. Every replica puts orders into it and takes them out.
+// newReceipts is the queue of orders whose customers have no receipt yet. Every replica puts orders
+// into it and takes them out.
 func newReceipts(f *queue.Factory) *queue.Queue[int64] {
 	return queue.Make(f, receiptsPath, queue.JSON[int64]())
 }
 
-// sendReceipts sends receipts from the application's start to its stop. Each receipt is sent at least once, even if a replica dies.
+// sendReceipts sends receipts from the application's start to its stop. Each receipt is sent at
+// least once, even if a replica dies.
 func sendReceipts(lc fx.Lifecycle, receipts *queue.Queue[int64], log *slog.Logger, stop fx.Shutdowner) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
@@ -52,8 +54,9 @@ func sendReceipts(lc fx.Lifecycle, receipts *queue.Queue[int64], log *slog.Logge
 	}))
 }
 
-// reportJob logs the number of orders at each tick, in one of the replicas. It holds the lock of the books meanwhile. An operator who corrects the books by hand
-// takes the same lock, with `lockstep lock /shop/books -- ./correct.sh`.
+// reportJob logs the number of orders at each tick, in one of the replicas. It holds the lock of
+// the books meanwhile. An operator who corrects the books by hand takes the same lock, with
+// `lockstep lock /shop/books -- ./correct.sh`.
 func reportJob(spec string) any {
 	return func(client *framework.Client, s *shop, log *slog.Logger) scheduler.Job {
 		return scheduler.Job{Name: "report", Spec: spec, Run: func(ctx context.Context, _ scheduler.Run) error {

@@ -1,6 +1,7 @@
-// Command microservice is an HTTP service with several replicas. The leader gives each order a number of its own, even if replicas
-// fail. All replicas send receipts, from a queue. One replica reports on schedule, and one monitors the locks, jobs and queues. The service is built with
-// fx and observed with OpenTelemetry and Prometheus.
+// Command microservice is an HTTP service with several replicas. The leader gives each order a
+// number of its own, even if replicas fail. All replicas send receipts, from a queue. One replica
+// reports on schedule, and one monitors the locks, jobs and queues. The service is built with fx
+// and observed with OpenTelemetry and Prometheus.
 //
 //	go run ./examples/microservice
 //	go run ./examples/microservice --replicas 1 --listen :8081 --zk host:port,host:port,host:port
@@ -9,9 +10,10 @@
 //	curl localhost:8081/status               whether this replica leads, and the leader
 //	curl localhost:8081/metrics              this replica's metrics, for Prometheus
 //
-// docs/grafana/lockstep.json and docs/prometheus/lockstep.yml are a dashboard and alert rules for these metrics. Spans go to standard output, the log to
-// standard error. See shop.go (the leader's work), background.go (the background work), web.go and replica.go (the wiring) for the part that a service
-// would have.
+// docs/grafana/lockstep.json and docs/prometheus/lockstep.yml are a dashboard and alert rules for
+// these metrics. Spans go to standard output, the log to standard error. See shop.go (the leader's
+// work), background.go (the background work), web.go and replica.go (the wiring) for the part that
+// a service would have.
 package main
 
 import (

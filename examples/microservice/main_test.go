@@ -78,7 +78,8 @@ func TestTheNextReplicaContinuesTheNumbers(t *testing.T) {
 
 func TestTheNextReplicaContinuesTheNumbersOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
-	c, err := framework.Connect(t.Context(), framework.Config{Servers: servers}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := framework.Connect(t.Context(), framework.Config{Servers: servers},
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer c.Close(context.Background())
 	for _, path := range []string{numberPath, electionPath + "~term"} { // of an earlier run
@@ -104,10 +105,12 @@ func testHandOver(t *testing.T, servers []string) {
 
 	require.Eventually(t, func() bool {
 		v := statusOf(t, c, second.address)
-		return v.Session == "connected" && len(v.Elections) == 1 && !v.Elections[0].Leading && v.Elections[0].Leader != nil &&
+		return v.Session == "connected" && len(v.Elections) == 1 && !v.Elections[0].Leading &&
+			v.Elections[0].Leader != nil &&
 			v.Elections[0].Leader.Metadata["address"] == first.address
 	}, time.Minute, 20*time.Millisecond)
-	require.Eventually(t, func() bool { return statusOf(t, c, first.address).Elections[0].Leading }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return statusOf(t, c, first.address).Elections[0].Leading }, time.Minute,
+		20*time.Millisecond)
 
 	first.stop(log)
 	require.Equal(t, "3", orderFrom(t, c, second.address))
@@ -160,13 +163,15 @@ func TestTheSignalComesWhileReplicasStart(t *testing.T) {
 func TestUnreadableNumberEndsTheService(t *testing.T) {
 	address, err := zktest.Start(t).ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
-	c, err := framework.Connect(t.Context(), framework.Config{Servers: []string{address}}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := framework.Connect(t.Context(), framework.Config{Servers: []string{address}},
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer c.Close(context.Background())
 	require.NoError(t, c.MakeDirs(t.Context(), "/shop"))
 	require.NoError(t, c.Create(t.Context(), numberPath, []byte("many"), framework.Persistent))
 	var errs logtest.Buffer
-	require.Equal(t, 1, run(t.Context(), []string{"--listen", "127.0.0.1:0", "--replicas", "1", "--zk", address}, io.Discard, &errs))
+	require.Equal(t, 1, run(t.Context(), []string{"--listen", "127.0.0.1:0", "--replicas", "1", "--zk", address},
+		io.Discard, &errs))
 	require.Contains(t, errs.String(), `parsing \"many\"`)
 }
 

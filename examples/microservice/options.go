@@ -22,7 +22,8 @@ type options struct {
 // parse reads the command line. Its error wraps flag.ErrHelp or demo.ErrUsage.
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("microservice", flag.ContinueOnError)
-	listen := f.String("listen", "127.0.0.1:8080", "where the first replica listens; the others take the ports that follow")
+	listen := f.String("listen", "127.0.0.1:8080",
+		"where the first replica listens; the others take the ports that follow")
 	f.IntVar(&o.replicas, "replicas", 2, "how many replicas to run in this process")
 	f.StringVar(&o.report, "report", "*/10 * * * * *", "when to log the number of orders, as a cron expression")
 	f.DurationVar(&o.lookInterval, "look", 30*time.Second, "how often to check the locks, jobs and queues; at least 1s")
@@ -36,7 +37,8 @@ func parse(args []string) (o options, err error) {
 	}
 	switch {
 	case err != nil, o.port < 0, o.port+o.replicas > 65536:
-		return o, fmt.Errorf("%w: -listen %q: want host:port, with room for %d ports", demo.ErrUsage, *listen, o.replicas)
+		return o, fmt.Errorf("%w: -listen %q: want host:port, with room for %d ports", demo.ErrUsage,
+			*listen, o.replicas)
 	case o.replicas < 1:
 		return o, fmt.Errorf("%w: -replicas %d: want 1 or more", demo.ErrUsage, o.replicas)
 	}

@@ -21,15 +21,18 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// notMeasuredHere are the metrics that this service does not record: those of features that it does not use, and of events that must not happen to it. The
-// test records a value of each of them itself, with the instruments of the table.
+// notMeasuredHere are the metrics that this service does not record: those of features that it does
+// not use, and of events that must not happen to it. The test records a value of each of them
+// itself, with the instruments of the table.
 var notMeasuredHere = []*metrics.Metric{
 	metrics.SessionLosses, metrics.LockDeadlocks, metrics.MissedTicks, metrics.StuckRuns, metrics.MonitorEvents,
 	metrics.BarrierWaits, metrics.BarrierRounds, metrics.ConfigChanges, metrics.ConfigRefused, metrics.ConfigSets,
 	metrics.IDsReservations, metrics.IDsWaits, metrics.IDsCounterChanges, metrics.IDsCounterWrites,
-	metrics.RegistryRegistered, metrics.RegistryRegistrations, metrics.RegistryHealth, metrics.RegistryLists, metrics.RegistryInstances, metrics.RegistryCalls,
+	metrics.RegistryRegistered, metrics.RegistryRegistrations, metrics.RegistryHealth, metrics.RegistryLists,
+	metrics.RegistryInstances, metrics.RegistryCalls,
 	metrics.RegistryEjections, metrics.RegistryUnserved,
-	metrics.MembersListed, metrics.MembersJoins, metrics.MembersUpdates, metrics.MembersCordoned, metrics.MembersDrains, metrics.MembersChanges,
+	metrics.MembersListed, metrics.MembersJoins, metrics.MembersUpdates, metrics.MembersCordoned, metrics.MembersDrains,
+	metrics.MembersChanges,
 	metrics.WorkflowExecutions, metrics.WorkflowSteps,
 }
 
@@ -52,8 +55,9 @@ func measureOnce(m *metrics.Metric, p metric.MeterProvider) {
 	}
 }
 
-// TestTheDashboardAndTheRulesOnARealPrometheus loads docs/prometheus/lockstep.yml into Prometheus, which reads the pages of two replicas, and evaluates each
-// query of docs/grafana/lockstep.json and each rule. The files are what package dashboard generates: its own tests compare them.
+// TestTheDashboardAndTheRulesOnARealPrometheus loads docs/prometheus/lockstep.yml into Prometheus,
+// which reads the pages of two replicas, and evaluates each query of docs/grafana/lockstep.json and
+// each rule. The files are what package dashboard generates: its own tests compare them.
 func TestTheDashboardAndTheRulesOnARealPrometheus(t *testing.T) {
 	prometheus.Tool(t, "prometheus")
 	address, err := zktest.Start(t).ListenTCP("127.0.0.1:0")
@@ -83,7 +87,8 @@ func TestTheDashboardAndTheRulesOnARealPrometheus(t *testing.T) {
 	for began := time.Now(); len(open) > 0; round++ {
 		require.Less(t, time.Since(began), 3*time.Minute, "no data: %v", open)
 		orderFrom(t, web, replicas[round%2].address)
-		_ = election.New(c, electionPath).RequestTransfer(t.Context(), replicas[round%2].id) // it ends a term, unless that one leads already
+		// it ends a term, unless that one leads already
+		_ = election.New(c, electionPath).RequestTransfer(t.Context(), replicas[round%2].id)
 		for _, m := range notMeasuredHere {
 			measureOnce(m, replicas[0].tel.metrics)
 		}
@@ -112,7 +117,8 @@ func TestTheDashboardAndTheRulesOnARealPrometheus(t *testing.T) {
 	var rules []prometheus.Rule
 	require.Eventually(t, func() bool { // until each was evaluated
 		rules, err = p.Rules(t.Context())
-		return err == nil && len(rules) > 0 && !slices.ContainsFunc(rules, func(r prometheus.Rule) bool { return r.Health == "unknown" })
+		return err == nil && len(rules) > 0 &&
+			!slices.ContainsFunc(rules, func(r prometheus.Rule) bool { return r.Health == "unknown" })
 	}, time.Minute, 100*time.Millisecond)
 	require.Len(t, rules, len(dashboard.Alerts))
 	for _, r := range rules {

@@ -28,8 +28,9 @@ type replica struct {
 	id      string
 }
 
-// startReplica builds and starts a replica, which connects in the background. A start takes no context: one that a signal
-// ends halfway would be neither complete nor undone, as fx runs no stop hook with a context that is over.
+// startReplica builds and starts a replica, which connects in the background. A start takes no
+// context: one that a signal ends halfway would be neither complete nor undone, as fx runs no stop
+// hook with a context that is over.
 func startReplica(o options, i int, out io.Writer, log *slog.Logger) (*replica, error) {
 	tel, err := newTelemetry(out)
 	if err != nil {

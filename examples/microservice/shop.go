@@ -19,8 +19,8 @@ const (
 // errNotLeading is returned by a replica that does not lead.
 var errNotLeading = errors.New("this replica does not lead")
 
-// shop hands out order numbers while this replica leads. The last number is stored in ZooKeeper, in transactions that the term guards:
-// the servers refuse late writes of a former leader.
+// shop hands out order numbers while this replica leads. The last number is stored in ZooKeeper, in
+// transactions that the term guards: the servers refuse late writes of a former leader.
 type shop struct {
 	client *framework.Client
 

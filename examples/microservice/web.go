@@ -24,7 +24,8 @@ type web struct {
 	elections *election.Factory
 }
 
-func newWeb(s *shop, receipts *queue.Queue[int64], f *election.Factory, status *election.Status, tel *telemetry) http.Handler {
+func newWeb(s *shop, receipts *queue.Queue[int64], f *election.Factory, status *election.Status,
+	tel *telemetry) http.Handler {
 	w := &web{s, receipts, f}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", w.order)
@@ -33,7 +34,8 @@ func newWeb(s *shop, receipts *queue.Queue[int64], f *election.Factory, status *
 	return http.TimeoutHandler(mux, 10*time.Second, "too late\n")
 }
 
-// order answers with a number and queues its receipt, or redirects the client to the leader. A number whose receipt was not queued remains unused.
+// order answers with a number and queues its receipt, or redirects the client to the leader. A
+// number whose receipt was not queued remains unused.
 func (w *web) order(rw http.ResponseWriter, r *http.Request) {
 	n, err := w.shop.order(r.Context())
 	if errors.Is(err, errNotLeading) {
@@ -62,7 +64,8 @@ func (w *web) redirect(rw http.ResponseWriter, r *http.Request) {
 }
 
 // serveWeb serves the pages from the application's start to its stop.
-func serveWeb(lc fx.Lifecycle, l net.Listener, h http.Handler, c *framework.Client, log *slog.Logger, stop fx.Shutdowner) {
+func serveWeb(lc fx.Lifecycle, l net.Listener, h http.Handler, c *framework.Client, log *slog.Logger,
+	stop fx.Shutdowner) {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	lc.Append(fx.Hook{
 		OnStart: func(context.Context) error {

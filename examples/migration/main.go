@@ -1,7 +1,9 @@
-// Command migration shows a leader that is killed in the middle of a migration. It starts an in-memory ZooKeeper and three members, each a process of its own. They elect a
-// leader, which migrates in steps and records each finished step in a workflow.Ledger. In the middle of one step the leader is killed with SIGKILL. The next
-// leader opens the ledger, reads which steps are finished, and continues at the first unfinished one: it runs the interrupted step a second time, with
-// the same idempotency key and a higher token.
+// Command migration shows a leader that is killed in the middle of a migration. It starts an
+// in-memory ZooKeeper and three members, each a process of its own. They elect a leader, which
+// migrates in steps and records each finished step in a workflow.Ledger. In the middle of one step
+// the leader is killed with SIGKILL. The next leader opens the ledger, reads which steps are
+// finished, and continues at the first unfinished one: it runs the interrupted step a second time,
+// with the same idempotency key and a higher token.
 //
 //	go run ./examples/migration
 //	go run ./examples/migration --kill-in switch
@@ -48,7 +50,8 @@ func parse(args []string) (o options, err error) {
 	f.DurationVar(&o.step, "step", time.Second, "how long a step takes")
 	session := demo.SessionFlags(f, "leader", "members", 30*time.Second)
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
-	if o.servers, err = demo.ParseFlags(f, "Shows how the next leader continues a migration whose leader was killed.", args); err != nil {
+	if o.servers, err = demo.ParseFlags(f, "Shows how the next leader continues a migration whose leader was killed.",
+		args); err != nil {
 		return o, err
 	}
 	o.timeout, o.watchdog = session()
@@ -78,12 +81,14 @@ func perform(ctx context.Context, args []string) error {
 	case o.json:
 		err = json.NewEncoder(os.Stdout).Encode(s)
 	case verdict == nil:
-		fmt.Fprintf(log.Out, "\nHeld: %d steps are recorded once each. %q was begun twice, with one key; the others were begun once.\n", len(s.Recorded), o.killIn)
+		fmt.Fprintf(log.Out, "\nHeld: %d steps are recorded once each. %q was begun twice, with one key; the others "+
+			"were begun once.\n", len(s.Recorded), o.killIn)
 	}
 	return errors.Join(err, verdict)
 }
 
-// runScenario starts the members, kills the leader in a step, and returns when the next leader has finished the migration.
+// runScenario starts the members, kills the leader in a step, and returns when the next leader has
+// finished the migration.
 func runScenario(ctx context.Context, o options, log demo.Log) (s summary, err error) {
 	env, err := demo.Open(ctx, o.servers, o.timeout)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-// requireResumed runs the program, and requires that the next leader knew the steps that the first had recorded, and did the others.
+// requireResumed runs the program, and requires that the next leader knew the steps that the first
+// had recorded, and did the others.
 func requireResumed(t *testing.T, known []string, args ...string) (errs string) {
 	t.Helper()
 	out, errs, code := testproc.Run(t, append(args, "--json", "--step", "50ms")...)
@@ -58,7 +59,8 @@ func TestOnRealServers(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	testproc.RequireUsage(t, "migration", "-kill-in",
-		"--members 1", "--members 51", "--kill-in none", "--step 1ms", "--step 2h", "--session-timeout 1ms", "--zk ,", "--bogus", "word",
+		"--members 1", "--members 51", "--kill-in none", "--step 1ms", "--step 2h", "--session-timeout 1ms", "--zk ,",
+		"--bogus", "word",
 	)
 }
 

@@ -36,13 +36,15 @@ type event struct {
 type kind string
 
 const (
-	leads    kind = "leads"
-	begins   kind = "begins"   // a step
-	working  kind = "working"  // in the middle of a step: the member waits until the parent lets it continue, or kills it
+	leads  kind = "leads"
+	begins kind = "begins" // a step
+	// in the middle of a step: the member waits until the parent lets it continue, or kills it
+	working  kind = "working"
 	finished kind = "finished" // the whole migration
 )
 
-// runMember is the part that a service would have: it campaigns, and migrates while it leads. LOCKSTEP_SERVERS and further variables configure its client.
+// runMember is the part that a service would have: it campaigns, and migrates while it leads.
+// LOCKSTEP_SERVERS and further variables configure its client.
 func runMember(ctx context.Context, parent *demo.Parent) error {
 	stepTime, err := time.ParseDuration(os.Getenv(stepVariable))
 	if err != nil {
@@ -65,7 +67,8 @@ func runMember(ctx context.Context, parent *demo.Parent) error {
 }
 
 // migrate does the steps that have no record.
-func migrate(ctx context.Context, term *election.Term, ledger *workflow.Ledger, stepTime time.Duration, parent *demo.Parent) error {
+func migrate(ctx context.Context, term *election.Term, ledger *workflow.Ledger, stepTime time.Duration,
+	parent *demo.Parent) error {
 	opened, err := ledger.Open(ctx, term)
 	if err != nil {
 		return err
@@ -79,20 +82,21 @@ func migrate(ctx context.Context, term *election.Term, ledger *workflow.Ledger, 
 	parent.Send(event{Kind: leads, Token: term.Token(), Known: known})
 	totalRows := 0
 	for _, step := range steps {
-		rows, err := workflow.Step(ctx, opened, step, func(ctx context.Context, key workflow.Key) (rows int, err error) {
-			parent.Send(event{Kind: begins, Token: key.Token, Step: step, Key: key.ID})
-			if err := workFor(ctx, stepTime/2); err != nil {
-				return 0, err
-			}
-			parent.Send(event{Kind: working, Token: key.Token, Step: step})
-			if err := parent.AwaitContinue(ctx); err != nil {
-				return 0, err
-			}
-			if step != "check" && step != "switch" {
-				rows = rowsOfCopy
-			}
-			return rows, workFor(ctx, stepTime/2)
-		})
+		rows, err := workflow.Step(ctx, opened, step,
+			func(ctx context.Context, key workflow.Key) (rows int, err error) {
+				parent.Send(event{Kind: begins, Token: key.Token, Step: step, Key: key.ID})
+				if err := workFor(ctx, stepTime/2); err != nil {
+					return 0, err
+				}
+				parent.Send(event{Kind: working, Token: key.Token, Step: step})
+				if err := parent.AwaitContinue(ctx); err != nil {
+					return 0, err
+				}
+				if step != "check" && step != "switch" {
+					rows = rowsOfCopy
+				}
+				return rows, workFor(ctx, stepTime/2)
+			})
 		if err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}

@@ -124,8 +124,10 @@ func (s summary) verdict(o options) error {
 	}
 	if len(s.Leaders) != 2 {
 		errs = append(errs, fmt.Errorf("%d members led, not 2", len(s.Leaders)))
-	} else if first, next := s.Leaders[0], s.Leaders[1]; next.Token <= first.Token || !slices.Equal(next.Known, steps[:slices.Index(steps, o.killIn)]) {
-		errs = append(errs, fmt.Errorf("the next leader had token %d after %d and knew %s", next.Token, first.Token, joinOrNone(next.Known)))
+	} else if first, next := s.Leaders[0], s.Leaders[1]; next.Token <= first.Token ||
+		!slices.Equal(next.Known, steps[:slices.Index(steps, o.killIn)]) {
+		errs = append(errs, fmt.Errorf("the next leader had token %d after %d and knew %s", next.Token, first.Token,
+			joinOrNone(next.Known)))
 	}
 	return errors.Join(errs...)
 }

@@ -19,7 +19,8 @@ const (
 	createOrders   = `CREATE TABLE orders (id TEXT PRIMARY KEY, state TEXT NOT NULL, token INTEGER NOT NULL) STRICT`
 	createPayments = `CREATE TABLE payments (key TEXT PRIMARY KEY, order_id TEXT NOT NULL REFERENCES orders, amount INTEGER NOT NULL) STRICT`
 
-	// The statement itself checks the token. The order's row remembers the highest token that has written.
+	// The statement itself checks the token. The order's row remembers the highest token that has
+	// written.
 	fencedUpdate = `INSERT INTO orders (id, state, token) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET state = ?2, token = ?3 WHERE token <= ?3`
 	// One payment for each key. The same key again changes nothing.
 	keyedPayment = `INSERT INTO payments (key, order_id, amount) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO NOTHING`
@@ -33,9 +34,11 @@ type database struct {
 	db *sql.DB
 }
 
-// openDatabase opens the database in a file. Each transaction locks the database from its beginning, so that two processes write one after the other.
+// openDatabase opens the database in a file. Each transaction locks the database from its
+// beginning, so that two processes write one after the other.
 func openDatabase(file string) (*database, error) {
-	name := url.URL{Scheme: "file", Opaque: url.PathEscape(file), RawQuery: "_pragma=busy_timeout(10000)&_txlock=immediate"}
+	name := url.URL{Scheme: "file", Opaque: url.PathEscape(file),
+		RawQuery: "_pragma=busy_timeout(10000)&_txlock=immediate"}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
@@ -54,13 +57,14 @@ func (l *database) create(ctx context.Context) error {
 	return nil
 }
 
-// setState writes the state of an order. The write is refused if the token is lower than the highest that has written.
+// setState writes the state of an order. The write is refused if the token is lower than the
+// highest that has written.
 func (l *database) setState(ctx context.Context, order, state string, key workflow.Key) error {
 	return l.write(ctx, order, state, key, nil)
 }
 
-// charge charges an order's customer and writes the order's state, both or neither. It is refused as setState is. A customer who was charged with this key before
-// is not charged again.
+// charge charges an order's customer and writes the order's state, both or neither. It is refused
+// as setState is. A customer who was charged with this key before is not charged again.
 func (l *database) charge(ctx context.Context, order string, amount int64, key workflow.Key) error {
 	return l.write(ctx, order, "charged", key, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, keyedPayment, key.ID, order, amount)
@@ -68,7 +72,8 @@ func (l *database) charge(ctx context.Context, order string, amount int64, key w
 	})
 }
 
-// write writes an order's state, if the token is high enough, and calls more, in one transaction. A process that is killed leaves all of it or none.
+// write writes an order's state, if the token is high enough, and calls more, in one transaction. A
+// process that is killed leaves all of it or none.
 func (l *database) write(ctx context.Context, order, state string, key workflow.Key, more func(*sql.Tx) error) error {
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {

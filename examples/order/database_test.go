@@ -35,7 +35,8 @@ func TestOneKeyPaysOnce(t *testing.T) {
 	l.require(t, orderRecord{"charged", 7, 2, 101})
 }
 
-// TestOlderTokensAreRefused checks that a late write of an executor that was paused changes neither the order nor the payments, with a known key and with a new one.
+// TestOlderTokensAreRefused checks that a late write of an executor that was paused changes neither
+// the order nor the payments, with a known key and with a new one.
 func TestOlderTokensAreRefused(t *testing.T) {
 	l := newDatabase(t)
 	require.NoError(t, l.setState(t.Context(), "x", "reserve", workflow.Key{Token: 5}))

@@ -11,9 +11,10 @@ import (
 
 func TestTheExecutorsEndWithTheirParent(t *testing.T) {
 	t.Parallel()
-	testproc.RequireChildrenEnd(t, []string{"--kills", "40", "--no-watchdog", "--session-timeout", "10s"}, "kill -9  1", func(executors map[int]testproc.State) {
-		require.NotEmpty(t, executors)
-	})
+	testproc.RequireChildrenEnd(t, []string{"--kills", "40", "--no-watchdog", "--session-timeout", "10s"}, "kill -9  1",
+		func(executors map[int]testproc.State) {
+			require.NotEmpty(t, executors)
+		})
 }
 
 // TestLeavesNothingAtSIGTERM without the help of a watchdog.

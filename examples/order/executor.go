@@ -23,7 +23,8 @@ type order struct {
 	Amount int64 `json:"amount"`
 }
 
-// stopPoint is a point in a step at which an executor waits until its parent lets it continue, or kills it.
+// stopPoint is a point in a step at which an executor waits until its parent lets it continue, or
+// kills it.
 type stopPoint struct {
 	Step  string `json:"step"`
 	After bool   `json:"after"` // the effect has happened, and the step has no record yet
@@ -33,8 +34,9 @@ type stopPoint struct {
 // steps are the steps of an order. The last one ends it.
 var steps = []string{"reserve", "charge", "pack", "send"}
 
-// orderKind is the part that a service would have: the steps of an order, each of which writes to the database. It calls stop in each step, before and after the effect.
-// If it is not keyed, each charge is a payment of its own.
+// orderKind is the part that a service would have: the steps of an order, each of which writes to
+// the database. It calls stop in each step, before and after the effect. If it is not keyed, each
+// charge is a payment of its own.
 func orderKind(l *database, keyed bool, stop func(ctx context.Context, p stopPoint) error) workflow.Kind {
 	return workflow.NewKind(kindName, func(ctx context.Context, run *workflow.Run, o order) (string, error) {
 		for _, step := range steps {
@@ -64,7 +66,8 @@ func orderKind(l *database, keyed bool, stop func(ctx context.Context, p stopPoi
 	}, workflow.WithWorkers(1))
 }
 
-// runExecutor is the main function of an executor's process: it takes runs and executes them. LOCKSTEP_SERVERS and further variables configure its client.
+// runExecutor is the main function of an executor's process: it takes runs and executes them.
+// LOCKSTEP_SERVERS and further variables configure its client.
 func runExecutor(ctx context.Context, parent *demo.Parent) error {
 	l, err := openDatabase(os.Getenv(databaseVariable))
 	if err != nil {

@@ -1,8 +1,11 @@
-// Command order shows that an order is paid once although its executor is killed twenty times. It starts an in-memory ZooKeeper, a database in a file (SQLite), and two
-// executors, each a process of its own. It starts the run of one order: reserve, charge, pack, send. The executor that takes the run is killed with SIGKILL at a random
-// point, before, within or after the effect of a step, and a new one is started. The next one continues at the first step without a record. If the effect of that step
-// has happened already, the step is run again: the customer is still charged once, because the payment has the step's idempotency key. With -no-key
-// the payment has none, the customer is charged again, and the exit status is 1.
+// Command order shows that an order is paid once although its executor is killed twenty times. It
+// starts an in-memory ZooKeeper, a database in a file (SQLite), and two executors, each a process
+// of its own. It starts the run of one order: reserve, charge, pack, send. The executor that takes
+// the run is killed with SIGKILL at a random point, before, within or after the effect of a step,
+// and a new one is started. The next one continues at the first step without a record. If the
+// effect of that step has happened already, the step is run again: the customer is still charged
+// once, because the payment has the step's idempotency key. With -no-key the payment has none, the
+// customer is charged again, and the exit status is 1.
 //
 //	go run ./examples/order
 //	go run ./examples/order --zk host:port,host:port,host:port
@@ -43,16 +46,19 @@ type options struct {
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("order", flag.ContinueOnError)
 	f.IntVar(&o.kills, "kills", 20, "how often an executor is killed, 1 to 40")
-	session := demo.SessionFlags(f, "executor", "executors", 5*time.Second) // short, because an executor may be killed before its watchdog is armed
+	// short, because an executor may be killed before its watchdog is armed
+	session := demo.SessionFlags(f, "executor", "executors", 5*time.Second)
 	noKey := f.Bool("no-key", false, "payments have no idempotency key: the customer is charged more than once")
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
-	if o.servers, err = demo.ParseFlags(f, "Shows that an order is paid once although its executor is killed many times.", args); err != nil {
+	if o.servers, err = demo.ParseFlags(f,
+		"Shows that an order is paid once although its executor is killed many times.", args); err != nil {
 		return o, err
 	}
 	o.timeout, o.watchdog = session()
 	o.keyed = !*noKey
 	if o.kills < 1 || o.kills > 40 {
-		return o, fmt.Errorf("%w: -kills %d: want 1 to 40, since a run that has lost 51 executors fails", demo.ErrUsage, o.kills)
+		return o, fmt.Errorf("%w: -kills %d: want 1 to 40, since a run that has lost 51 executors fails",
+			demo.ErrUsage, o.kills)
 	}
 	return o, nil
 }

@@ -49,7 +49,8 @@ func TestWithoutAWatchdog(t *testing.T) {
 	requireChargedOnce(t, 3, "--kills", "3", "--no-watchdog", "--session-timeout", "1s")
 }
 
-// TestWithoutKey checks that the same kills charge the customer again if payments have no key. So the other tests do test the key.
+// TestWithoutKey checks that the same kills charge the customer again if payments have no key. So
+// the other tests do test the key.
 func TestWithoutKey(t *testing.T) {
 	t.Parallel()
 	out, errs, code := testproc.Run(t, "--no-key", "--json", "--kills", "4")
@@ -76,7 +77,8 @@ func TestTwentyKillsOnRealServers(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	testproc.RequireUsage(t, "order", "-no-key", "--kills 0", "--kills 41", "--kills x", "--session-timeout 1ms", "--zk ,", "--bogus", "word")
+	testproc.RequireUsage(t, "order", "-no-key", "--kills 0", "--kills 41", "--kills x", "--session-timeout 1ms",
+		"--zk ,", "--bogus", "word")
 }
 
 func TestUnreachableServers(t *testing.T) {

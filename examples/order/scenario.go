@@ -38,7 +38,8 @@ type summary struct {
 	orderRecord
 }
 
-// run starts the order and two executors, and kills the executor that has the order as often as the options say. It returns when the order is done.
+// run starts the order and two executors, and kills the executor that has the order as often as the
+// options say. It returns when the order is done.
 func (st *scenario) run(ctx context.Context, client *framework.Client) error {
 	st.summary.Effects = map[string]int{}
 	flows := workflow.New(client, flowsPath)
@@ -48,7 +49,8 @@ func (st *scenario) run(ctx context.Context, client *framework.Client) error {
 			return err
 		}
 	}
-	// The parent registers the kind, too, but executes no runs. So it can start a run before the first executor is registered.
+	// The parent registers the kind, too, but executes no runs. So it can start a run before the
+	// first executor is registered.
 	if err := flows.Register(orderKind(nil, true, nil)); err != nil {
 		return err
 	}
@@ -121,8 +123,10 @@ func (st *scenario) handleEvent(received demo.ChildEvent[stopPoint]) error {
 	return st.startExecutor()
 }
 
-// decideKill decides whether the executor is killed at the stop point, or some time after it has continued. At least one executor is killed between the payment and
-// its record. Each step has its share of the kills, and is recorded only after them, so that all kills are done when the order is.
+// decideKill decides whether the executor is killed at the stop point, or some time after it has
+// continued. At least one executor is killed between the payment and its record. Each step has its
+// share of the kills, and is recorded only after them, so that all kills are done when the order
+// is.
 func (st *scenario) decideKill(p stopPoint) (after time.Duration, atOnce bool) {
 	left := st.kills - st.summary.Kills
 	unpaid := p.Step == "charge" && p.After && st.summary.Effects["charge"] == 1
@@ -146,7 +150,8 @@ func (st *scenario) decideKill(p stopPoint) (after time.Duration, atOnce bool) {
 func (s summary) verdict(o options) error {
 	var errs []error
 	if s.Payments != 1 || s.Amount != amount {
-		errs = append(errs, fmt.Errorf("the customer was charged %d times, %d in all; want once %d", s.Payments, s.Amount, amount))
+		errs = append(errs, fmt.Errorf("the customer was charged %d times, %d in all; want once %d", s.Payments,
+			s.Amount, amount))
 	}
 	if s.State != steps[len(steps)-1] {
 		errs = append(errs, fmt.Errorf("the order's state is %q", s.State))
@@ -165,7 +170,8 @@ func (s summary) verdict(o options) error {
 
 // write writes the summary as text.
 func (s summary) write(out io.Writer) {
-	fmt.Fprintf(out, "\nSummary\n  killed    %d executors, %d of them between an effect and its record\n  effects   ", s.Kills, s.BetweenEffectAndRecord)
+	fmt.Fprintf(out, "\nSummary\n  killed    %d executors, %d of them between an effect and its record\n  effects   ",
+		s.Kills, s.BetweenEffectAndRecord)
 	for _, step := range steps {
 		fmt.Fprintf(out, "%s %d  ", step, s.Effects[step])
 	}

@@ -31,7 +31,8 @@ type phase struct {
 	apply func(int64) int64
 }
 
-// phases are the pipeline. The values of a phase are the results of the one before; the first begins with 1, 2, 3, …
+// phases are the pipeline. The values of a phase are the results of the one before; the first
+// begins with 1, 2, 3, …
 var phases = []phase{
 	{"square", func(n int64) int64 { return n * n }},
 	{"triple", func(n int64) int64 { return 3 * n }},
@@ -53,7 +54,8 @@ func (j job) sum() (total int64) {
 // total is the number of items of all phases of a round.
 func (j job) total() int { return j.Items * len(phases) }
 
-// dedupWindow returns the deduplication window: the time that a single worker needs for a phase, plus a minute.
+// dedupWindow returns the deduplication window: the time that a single worker needs for a phase,
+// plus a minute.
 func (j job) dedupWindow() time.Duration { return time.Minute + time.Duration(j.Items)*j.Effort }
 
 // item is one piece of work in the queue.
@@ -64,10 +66,12 @@ type item struct {
 	Value int64 `json:"value"`
 }
 
-// id identifies an item. Because the queue deduplicates by id, a new leader that repeats a dead leader's plan puts no item twice.
+// id identifies an item. Because the queue deduplicates by id, a new leader that repeats a dead
+// leader's plan puts no item twice.
 func (i item) id() string { return fmt.Sprintf("%d-%d-%d", i.Round, i.Phase, i.Index) }
 
-// result is the path of an item's result. The node is created once, however often the item is delivered.
+// result is the path of an item's result. The node is created once, however often the item is
+// delivered.
 func (i item) result() string {
 	return path.Join(resultsPath(i.Round, i.Phase), fmt.Sprintf("%04d", i.Index))
 }

@@ -22,7 +22,8 @@ type result struct {
 	Last   bool   `json:"last"` // no other round follows
 }
 
-// lead plans one phase after the other, and reports. A new leader continues where the last one stopped.
+// lead plans one phase after the other, and reports. A new leader continues where the last one
+// stopped.
 func (r *round) lead(ctx context.Context, term *election.Term) error {
 	r.emit(event{Kind: leading, Round: r.number, Token: term.Token()})
 	err := r.planAndReport(ctx, term)
@@ -111,7 +112,8 @@ func (r *round) report(ctx context.Context, term *election.Term) error {
 		return err
 	}
 	data, err := json.Marshal(result{
-		Sum: sum, Rounds: r.number, Leader: term.ID(), Token: term.Token(), Last: r.number >= r.Rounds && !time.Now().Before(r.Until),
+		Sum: sum, Rounds: r.number, Leader: term.ID(), Token: term.Token(), Last: r.number >= r.Rounds &&
+			!time.Now().Before(r.Until),
 	})
 	if err != nil {
 		return err

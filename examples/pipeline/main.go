@@ -1,7 +1,9 @@
-// Command pipeline shows work that survives the crash of its workers. It starts an in-memory ZooKeeper and some workers, each a
-// process of its own. An elected leader plans each phase's items into a queue, all workers take items, a double barrier ends the
-// phase, and the leader reports the sum of the last phase's results. Meanwhile workers are killed with SIGKILL, the leader first and
-// then random ones, and replaced. The sum is still right. With --for or --rounds it runs many rounds.
+// Command pipeline shows work that survives the crash of its workers. It starts an in-memory
+// ZooKeeper and some workers, each a process of its own. An elected leader plans each phase's items
+// into a queue, all workers take items, a double barrier ends the phase, and the leader reports the
+// sum of the last phase's results. Meanwhile workers are killed with SIGKILL, the leader first and
+// then random ones, and replaced. The sum is still right. With --for or --rounds it runs many
+// rounds.
 //
 //	go run ./examples/pipeline
 //	go run ./examples/pipeline --zk host:port,host:port,host:port
@@ -57,7 +59,8 @@ func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
 	o.Until = time.Now().Add(o.lasts)
-	j.Marked(time.Now(), " ", "%d workers on %s, below %s, session timeout %v", o.Workers, env.Name(), env.Config.Root, o.timeout)
+	j.Marked(time.Now(), " ", "%d workers on %s, below %s, session timeout %v", o.Workers, env.Name(), env.Config.Root,
+		o.timeout)
 	c := newWorkerProcesses(o.spared, demo.Environment(env.Config, o.watchdog, o.job.variable()))
 	defer c.Stop()
 	for seat := range o.Workers {

@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-// requireRightSum checks the printed JSON: the sum against the sum of 3n² + 1, and the kills against the log.
+// requireRightSum checks the printed JSON: the sum against the sum of 3n² + 1, and the kills
+// against the log.
 func requireRightSum(t *testing.T, out, log string, items, kills int) {
 	t.Helper()
 	var s summary
@@ -46,7 +47,8 @@ func TestInMemory(t *testing.T) {
 
 func TestWithoutWatchdogs(t *testing.T) {
 	t.Parallel()
-	out, log, code := testproc.Run(t, "--items", "40", "--kills", "2", "--workers", "2", "--no-watchdog", "--session-timeout", "1s", "--json")
+	out, log, code := testproc.Run(t, "--items", "40", "--kills", "2", "--workers", "2", "--no-watchdog",
+		"--session-timeout", "1s", "--json")
 	require.Equal(t, 0, code, log)
 	requireRightSum(t, out, log, 40, 2)
 }
@@ -74,8 +76,10 @@ func TestOnRealServers(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	testproc.RequireUsage(t, "pipeline", "-kills",
-		"--workers 1", "--workers 51", "--workers x", "--items 7", "--items 1001", "--effort 0", "--effort 2m", "--kills -1",
-		"--items 20 --kills 6", "--session-timeout 0", "--session-timeout -1s", "--zk ,", "--spare -1", "--spare 4", "--for -1s", "--bogus", "word",
+		"--workers 1", "--workers 51", "--workers x", "--items 7", "--items 1001", "--effort 0", "--effort 2m",
+		"--kills -1",
+		"--items 20 --kills 6", "--session-timeout 0", "--session-timeout -1s", "--zk ,", "--spare -1", "--spare 4",
+		"--for -1s", "--bogus", "word",
 	)
 }
 
@@ -88,7 +92,8 @@ func TestUnreachableServers(t *testing.T) {
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	events := filepath.Join(t.TempDir(), "events")
-	out, log, code := testproc.Run(t, "--rounds", "4", "--items", "20", "--kills", "2", "--workers", "3", "--spare", "1", "--json", "--events", events)
+	out, log, code := testproc.Run(t, "--rounds", "4", "--items", "20", "--kills", "2", "--workers", "3", "--spare",
+		"1", "--json", "--events", events)
 	require.Equal(t, 0, code, log)
 	var s summary
 	require.NoError(t, json.Unmarshal([]byte(out), &s))

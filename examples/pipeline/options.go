@@ -37,7 +37,8 @@ func parse(args []string) (options, error) {
 	session := demo.SessionFlags(f, "worker", "workers", 30*time.Second)
 	f.BoolVar(&o.json, "json", false, "print the report as JSON on standard output, and the log on standard error")
 	var err error
-	if o.servers, err = demo.ParseFlags(f, "Kills workers at random, and shows that the result is right nevertheless.", args); err != nil {
+	if o.servers, err = demo.ParseFlags(f, "Kills workers at random, and shows that the result is right nevertheless.",
+		args); err != nil {
 		return o, err
 	}
 	o.timeout, o.watchdog = session()
@@ -70,8 +71,8 @@ func (o options) patience() time.Duration {
 	return o.lasts + time.Minute + time.Duration(o.Rounds)*round
 }
 
-// drawKills draws when workers are killed: each time as a number of results. It draws none from the last quarter of the results, because
-// killed workers may not have reported all of theirs.
+// drawKills draws when workers are killed: each time as a number of results. It draws none from the
+// last quarter of the results, because killed workers may not have reported all of theirs.
 func drawKills(kills, items int) []int {
 	picked := make([]int, kills)
 	for n := range picked {

@@ -21,7 +21,8 @@ type process struct {
 }
 
 func newWorkerProcesses(spared int, environment []string) *workerProcesses {
-	return &workerProcesses{Children: demo.NewChildren[event](environment), spared: spared, byName: map[string]*process{}}
+	return &workerProcesses{Children: demo.NewChildren[event](environment), spared: spared,
+		byName: map[string]*process{}}
 }
 
 func (c *workerProcesses) start(slot, generation int) (name string, err error) {
@@ -33,7 +34,8 @@ func (c *workerProcesses) start(slot, generation int) (name string, err error) {
 // alive is the number of processes that have not ended.
 func (c *workerProcesses) alive() int { return len(c.byName) }
 
-// handleEvent notes that a worker is ready, and replaces a worker that was killed. It returns an error if a worker has ended with one.
+// handleEvent notes that a worker is ready, and replaces a worker that was killed. It returns an
+// error if a worker has ended with one.
 func (c *workerProcesses) handleEvent(e event) (started string, err error) {
 	p := c.byName[e.Worker]
 	switch e.Kind {
@@ -51,7 +53,8 @@ func (c *workerProcesses) handleEvent(e event) (started string, err error) {
 	return "", nil
 }
 
-// pickToKill picks a busy worker that may be killed: the leader if wantLeader is set, otherwise any. It returns "" if there is none.
+// pickToKill picks a busy worker that may be killed: the leader if wantLeader is set, otherwise
+// any. It returns "" if there is none.
 func (c *workerProcesses) pickToKill(leader string, wantLeader bool) string {
 	if p := c.byName[leader]; p != nil && p.slot <= c.spared {
 		wantLeader = false

@@ -62,12 +62,14 @@ func (rec *recorder) beginRound(round int) {
 func (rec *recorder) duplicateWork() (errs []error) {
 	for p, n := range rec.plans {
 		if n > rec.job.Items {
-			errs = append(errs, fmt.Errorf("%d items of %q were put, but there are %d", n, phases[p].name, rec.job.Items))
+			errs = append(errs, fmt.Errorf("%d items of %q were put, but there are %d", n, phases[p].name,
+				rec.job.Items))
 		}
 	}
 	for p, n := range rec.results {
 		if n > rec.job.Items {
-			errs = append(errs, fmt.Errorf("%d results of %q were stored, but there are %d", n, phases[p].name, rec.job.Items))
+			errs = append(errs, fmt.Errorf("%d results of %q were stored, but there are %d", n, phases[p].name,
+				rec.job.Items))
 		}
 	}
 	return errs
@@ -91,7 +93,8 @@ func (rec *recorder) record(e event) {
 	case leading:
 		rec.leader = e.Worker
 		rec.terms = append(rec.terms, term{e.Worker, e.Token, e.At})
-		slices.SortStableFunc(rec.terms, func(a, b term) int { return a.At.Compare(b.At) }) // events of different workers arrive in any order
+		// events of different workers arrive in any order
+		slices.SortStableFunc(rec.terms, func(a, b term) int { return a.At.Compare(b.At) })
 		rec.Marked(e.At, rec.Cyan("*"), "%s leads with token %d", rec.Bold(e.Worker), e.Token)
 	case planned:
 		rec.count(e, rec.plans, e.Count)
@@ -125,7 +128,8 @@ func (rec *recorder) count(e event, counts []int, n int) {
 func (rec *recorder) countMet(e event) {
 	rec.count(e, rec.met, 1)
 	if e.Round == rec.round && rec.met[e.Phase] == rec.job.Workers {
-		rec.Marked(e.At, rec.Green("="), "all %d have met at the barrier: %q is over", rec.job.Workers, phases[e.Phase].name)
+		rec.Marked(e.At, rec.Green("="), "all %d have met at the barrier: %q is over", rec.job.Workers,
+			phases[e.Phase].name)
 	}
 }
 

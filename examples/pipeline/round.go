@@ -50,7 +50,8 @@ func (r *round) runRound(ctx context.Context) error {
 	})
 }
 
-// removeOldRounds removes all rounds before the last one. All workers have passed a barrier since, so none uses them.
+// removeOldRounds removes all rounds before the last one. All workers have passed a barrier since,
+// so none uses them.
 func (r *round) removeOldRounds(ctx context.Context) error {
 	rounds, err := existingRounds(ctx, r.client)
 	for _, n := range rounds {

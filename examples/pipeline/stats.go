@@ -37,7 +37,8 @@ func reportStats(emit func(event)) (stop func()) {
 func readStats() event {
 	sample := []metrics.Sample{{Name: "/sched/goroutines:goroutines"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
-	return event{Kind: processStats, Process: os.Getpid(), Goroutines: sample[0].Value.Uint64(), Heap: sample[1].Value.Uint64()}
+	return event{Kind: processStats, Process: os.Getpid(), Goroutines: sample[0].Value.Uint64(),
+		Heap: sample[1].Value.Uint64()}
 }
 
 // openEventFile opens the file for events. Without a name, keep does nothing.

@@ -31,15 +31,16 @@ func (r *round) work(ctx context.Context) error {
 	return nil
 }
 
-// workUntilDone takes items until every item of the phase has its result. It finishes the items that it has taken.
+// workUntilDone takes items until every item of the phase has its result. It finishes the items
+// that it has taken.
 func (r *round) workUntilDone(during context.Context, phase int) error {
 	return runUntilOpen(during, r.done(r.number, phase), func(taking context.Context) error {
 		return r.items.Work(taking, 1, r.handle)
 	})
 }
 
-// handle works on an item and acknowledges it once its result is stored. After a failure, or when its delivery ends, the queue delivers
-// the item again.
+// handle works on an item and acknowledges it once its result is stored. After a failure, or when
+// its delivery ends, the queue delivers the item again.
 func (r *round) handle(ctx context.Context, d *queue.Delivery[item]) error {
 	i := d.Value
 	r.emit(event{Kind: delivered, Round: i.Round, Phase: i.Phase, Attempt: d.Attempt})
@@ -50,8 +51,8 @@ func (r *round) handle(ctx context.Context, d *queue.Delivery[item]) error {
 	return err
 }
 
-// store computes an item's result and stores it, unless it exists. It counts the item in the phase in either case, because the worker
-// that stored the result may have died before.
+// store computes an item's result and stores it, unless it exists. It counts the item in the phase
+// in either case, because the worker that stored the result may have died before.
 func (r *round) store(ctx context.Context, i item) (kind, error) {
 	select {
 	case <-time.After(r.Effort): // simulated work
@@ -72,8 +73,9 @@ func (r *round) store(ctx context.Context, i item) (kind, error) {
 	return kind, r.done(i.Round, i.Phase).CountDown(ctx, strconv.Itoa(i.Index))
 }
 
-// meetAtBarrier waits at the barrier for all other workers. Each worker inside opens the phase's latch, so that the latch opens even if
-// some of them die now. Workers outside continue when it opens.
+// meetAtBarrier waits at the barrier for all other workers. Each worker inside opens the phase's
+// latch, so that the latch opens even if some of them die now. Workers outside continue when it
+// opens.
 func (r *round) meetAtBarrier(ctx, during context.Context, phase int, over *barrier.Latch) error {
 	meeting, err := r.enterBarrier(during)
 	if err != nil {
@@ -81,7 +83,8 @@ func (r *round) meetAtBarrier(ctx, during context.Context, phase int, over *barr
 	}
 	r.emit(event{Kind: met, Round: r.number, Phase: phase})
 	err = over.CountDown(ctx, "met")
-	// The next phase's barrier waits until all have left. Leave gives up the place also if this round was reported meanwhile.
+	// The next phase's barrier waits until all have left. Leave gives up the place also if this
+	// round was reported meanwhile.
 	left := meeting.Leave(ctx)
 	if errors.Is(left, framework.ErrSessionLost) {
 		left = nil // the others consider this worker dead, and have left
@@ -89,7 +92,8 @@ func (r *round) meetAtBarrier(ctx, during context.Context, phase int, over *barr
 	return errors.Join(err, left)
 }
 
-// enterBarrier enters the barrier. It tries again while the barrier still counts a dead worker, and after this session was lost.
+// enterBarrier enters the barrier. It tries again while the barrier still counts a dead worker, and
+// after this session was lost.
 func (r *round) enterBarrier(ctx context.Context) (*barrier.Round, error) {
 	for {
 		meeting, err := r.meeting.Enter(ctx)

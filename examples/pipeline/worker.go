@@ -30,7 +30,8 @@ type worker struct {
 func newWorker(client *framework.Client, j job, emit func(event)) *worker {
 	return &worker{
 		job: j, client: client, emit: emit,
-		items:   queue.New(client, queuePath, queue.JSON[item](), queue.WithDedup(j.dedupWindow()), queue.WithMaxInFlight(1)),
+		items: queue.New(client, queuePath, queue.JSON[item](), queue.WithDedup(j.dedupWindow()),
+			queue.WithMaxInFlight(1)),
 		meeting: barrier.NewDoubleBarrier(client, barrierPath, j.Workers),
 	}
 }
@@ -88,7 +89,8 @@ func runUntilOpen(ctx context.Context, latch *barrier.Latch, f func(context.Cont
 	return err
 }
 
-// event is what a worker sends its parent, which adds Worker and At. The file of events has a line of JSON for each.
+// event is what a worker sends its parent, which adds Worker and At. The file of events has a line
+// of JSON for each.
 type event struct {
 	Kind    kind      `json:"kind"`
 	Worker  string    `json:"worker"`
@@ -135,8 +137,8 @@ func eventOf(received demo.ChildEvent[event]) event {
 	return e
 }
 
-// runWorker is the main function of a worker's process. It runs until the report of the last round is stored. LOCKSTEP_SERVERS and further
-// variables configure the client.
+// runWorker is the main function of a worker's process. It runs until the report of the last round
+// is stored. LOCKSTEP_SERVERS and further variables configure the client.
 func runWorker(ctx context.Context, parent *demo.Parent) error {
 	var j job
 	if err := json.Unmarshal([]byte(os.Getenv(jobVariable)), &j); err != nil {

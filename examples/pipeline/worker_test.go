@@ -43,12 +43,13 @@ func TestOldRoundsAreRemoved(t *testing.T) {
 		require.True(t, ok)
 		var r result
 		require.NoError(t, json.Unmarshal(node.Data, &r))
-		require.Equal(t, result{Sum: int64(last) * j.sum(), Rounds: last, Last: true, Leader: r.Leader, Token: r.Token}, r)
+		require.Equal(t, result{Sum: int64(last) * j.sum(), Rounds: last, Last: true, Leader: r.Leader, Token: r.Token},
+			r)
 	})
 }
 
-// TestResultIsRightAfterLostSessions cuts the workers off from the servers, one after the other, at any point of
-// their work. Each time lasts longer than the session timeout.
+// TestResultIsRightAfterLostSessions cuts the workers off from the servers, one after the other, at
+// any point of their work. Each time lasts longer than the session timeout.
 func TestResultIsRightAfterLostSessions(t *testing.T) {
 	for start := range 8 {
 		synctest.Test(t, func(t *testing.T) { runWithLostSessions(t, time.Duration(start)*137*time.Millisecond) })

@@ -19,7 +19,8 @@ const (
 	answerTakes    = 2 * time.Millisecond
 )
 
-// runInstance serves until its context ends. Then it drains, so that no call fails. LOCKSTEP_SERVERS and further variables configure its client.
+// runInstance serves until its context ends. Then it drains, so that no call fails.
+// LOCKSTEP_SERVERS and further variables configure its client.
 func runInstance(ctx context.Context, parent *demo.Parent) error {
 	linger, err := time.ParseDuration(os.Getenv(lingerVariable))
 	if err != nil {
@@ -35,15 +36,18 @@ func runInstance(ctx context.Context, parent *demo.Parent) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		time.Sleep(answerTakes)
-		fmt.Fprintln(w, parent.Name)
-	})}
+	server := &http.Server{ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(answerTakes)
+			fmt.Fprintln(w, parent.Name)
+		})}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
 	// The instance registers when it can answer.
-	reg, err := registry.New(client, base).Register(ctx, registry.Instance{Service: service, ID: parent.Name, Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port},
+	reg, err := registry.New(client, base).Register(ctx,
+		registry.Instance{Service: service, ID: parent.Name, Address: "127.0.0.1",
+			Port: listener.Addr().(*net.TCPAddr).Port},
 		registry.WithLinger(linger))
 	if err != nil {
 		return err

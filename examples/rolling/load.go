@@ -72,13 +72,15 @@ type callCount struct {
 	Failed int64 `json:"failed"`
 }
 
-// These bound the part after a kill. So many calls are more than twice those that can fail before the pool ejects the instance, however slow the machine is.
+// These bound the part after a kill. So many calls are more than twice those that can fail before
+// the pool ejects the instance, however slow the machine is.
 const (
 	shortest, longest = 2 * time.Second, time.Minute
 	fewestCalls       = 100 // for each worker: its call that was under way may fail, too
 )
 
-// awaitEjection returns the calls since before. It waits until calls have failed, because an instance was killed, and many have been made.
+// awaitEjection returns the calls since before. It waits until calls have failed, because an
+// instance was killed, and many have been made.
 func (l *load) awaitEjection(ctx context.Context, before callCount) (since callCount, err error) {
 	began := time.Now()
 	again := time.NewTicker(20 * time.Millisecond)

@@ -1,10 +1,13 @@
-// Command rolling restarts the instances of a service one after the other while a client calls it, and no call fails: each instance drains, that is, it is disabled, waits until
-// the client's pool has noticed, and ends. Then it kills one instance with SIGKILL: some calls fail, until the pool ejects it.
+// Command rolling restarts the instances of a service one after the other while a client calls it,
+// and no call fails: each instance drains, that is, it is disabled, waits until the client's pool
+// has noticed, and ends. Then it kills one instance with SIGKILL: some calls fail, until the pool
+// ejects it.
 //
 //	go run ./examples/rolling
 //	go run ./examples/rolling --zk host:port,host:port,host:port
 //
-// It starts an in-memory ZooKeeper and three instances, each a process of its own. See instance.go for the part that a service would have, load.go for that of a client.
+// It starts an in-memory ZooKeeper and three instances, each a process of its own. See instance.go
+// for the part that a service would have, load.go for that of a client.
 package main
 
 import (
@@ -38,7 +41,8 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.workers, "workers", 8, "calls at once, 1 to 100")
 	f.DurationVar(&o.linger, "linger", time.Second, "how long an instance that drains waits for pools")
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
-	if o.servers, err = demo.ParseFlags(f, "Restarts the instances of a service under load, then kills one.", args); err != nil {
+	if o.servers, err = demo.ParseFlags(f, "Restarts the instances of a service under load, then kills one.",
+		args); err != nil {
 		return o, err
 	}
 	switch {
@@ -69,7 +73,8 @@ func perform(ctx context.Context, args []string) error {
 	if o.json {
 		err = json.NewEncoder(os.Stdout).Encode(s)
 	} else {
-		fmt.Fprintf(out.Out, "\n%s\n  rolling restart of three instances  %6d calls, %d failed\n  kill -9 of one of them              %6d calls, %d failed\n",
+		fmt.Fprintf(out.Out, "\n%s\n  rolling restart of three instances  %6d calls, %d failed\n  kill -9 of one of "+
+			"them              %6d calls, %d failed\n",
 			out.Bold("Summary"), s.Rolling.Calls, s.Rolling.Failed, s.Killed.Calls, s.Killed.Failed)
 	}
 	if s.Rolling.Failed > 0 {
@@ -86,7 +91,8 @@ func runScenario(ctx context.Context, o options, log func(string, ...any)) (s su
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
 	ids := []string{"one", "two", "three"}
-	instances := instanceProcesses{demo.NewChildren[string](demo.Environment(env.Config, false, lingerVariable+"="+o.linger.String()))}
+	instances := instanceProcesses{
+		demo.NewChildren[string](demo.Environment(env.Config, false, lingerVariable+"="+o.linger.String()))}
 	defer instances.Stop()
 	log("three instances on %s, below %s", env.Name(), env.Config.Root)
 	for _, id := range ids {
@@ -144,7 +150,8 @@ func (p instanceProcesses) drain(ctx context.Context, id string) error {
 	return p.await(ctx, id, true)
 }
 
-// await waits until an instance is registered, or until it has ended. It returns an error if an instance has failed.
+// await waits until an instance is registered, or until it has ended. It returns an error if an
+// instance has failed.
 func (p instanceProcesses) await(ctx context.Context, id string, end bool) error {
 	for {
 		select {

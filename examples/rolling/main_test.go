@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
-// TestMain runs an instance if the environment says so: the example starts this binary again for its instances.
+// TestMain runs an instance if the environment says so: the example starts this binary again for
+// its instances.
 func TestMain(m *testing.M) {
 	if testproc.IsProgram() {
 		main()
@@ -22,7 +23,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// requireNoFailure checks the printed JSON: no call failed during the restart, and fewer than half of them after one instance was killed.
+// requireNoFailure checks the printed JSON: no call failed during the restart, and fewer than half
+// of them after one instance was killed.
 func requireNoFailure(t *testing.T, out string) {
 	t.Helper()
 	var s summary
@@ -33,7 +35,8 @@ func requireNoFailure(t *testing.T, out string) {
 	require.Greater(t, s.Killed.Calls, 2*s.Killed.Failed)
 }
 
-// underLoad are arguments for a busy machine: an instance that drains gives the pool more time to notice.
+// underLoad are arguments for a busy machine: an instance that drains gives the pool more time to
+// notice.
 var underLoad = []string{"--json", "--workers", "4", "--linger", "2s"}
 
 func TestInMemory(t *testing.T) {

@@ -1,4 +1,5 @@
-// Package frameworkfx wires a framework.Client into an application that is built with go.uber.org/fx.
+// Package frameworkfx wires a framework.Client into an application that is built with
+// go.uber.org/fx.
 package frameworkfx
 
 import (
@@ -10,12 +11,14 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Module provides a *framework.Client from a supplied framework.Config, and options from the value group
-// "lockstep.framework". It logs to the application's *slog.Logger if there is one. Building and starting the application do not wait for ZooKeeper: the client
-// connects when it can. On stop the client is closed after the recipes that take it.
+// Module provides a *framework.Client from a supplied framework.Config, and options from the value
+// group "lockstep.framework". It logs to the application's *slog.Logger if there is one. Building
+// and starting the application do not wait for ZooKeeper: the client connects when it can. On stop
+// the client is closed after the recipes that take it.
 var Module = fx.Module("lockstep.framework", fx.Provide(provide))
 
-// WaitForSession makes the application's start wait, within its start timeout, until there is a session.
+// WaitForSession makes the application's start wait, within its start timeout, until there is a
+// session.
 var WaitForSession = fx.Invoke(func(lc fx.Lifecycle, c *framework.Client) {
 	lc.Append(fx.StartHook(func(ctx context.Context) error {
 		_, err := c.Session(ctx)
@@ -23,7 +26,8 @@ var WaitForSession = fx.Invoke(func(lc fx.Lifecycle, c *framework.Client) {
 	}))
 })
 
-// Watchdog makes Module's client use framework.WithWatchdog. The program's main must call framework.WatchdogMain first.
+// Watchdog makes Module's client use framework.WithWatchdog. The program's main must call
+// framework.WatchdogMain first.
 func Watchdog() fx.Option { return AsOption(framework.WithWatchdog()) }
 
 // AsOption puts an option into the group that Module's client is made with.

@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAnAppStartsWhileZooKeeperIsDown builds and starts it against nobody, and connects when somebody is there.
+// TestAnAppStartsWhileZooKeeperIsDown builds and starts it against nobody, and connects when
+// somebody is there.
 func TestAnAppStartsWhileZooKeeperIsDown(t *testing.T) {
 	leavesNoSession(t, func() (*zktest.Server, *fxtest.App) {
 		zk := zktest.Start(t)
@@ -36,8 +37,9 @@ func TestAnAppStartsWhileZooKeeperIsDown(t *testing.T) {
 	})
 }
 
-// leavesNoSession stops an application that start has started: the servers must know no session then. The client's Close promises that if a server gets the close
-// within a second, so a stop that took longer on a slow machine is repeated with another application.
+// leavesNoSession stops an application that start has started: the servers must know no session
+// then. The client's Close promises that if a server gets the close within a second, so a stop that
+// took longer on a slow machine is repeated with another application.
 func leavesNoSession(t *testing.T, start func() (*zktest.Server, *fxtest.App)) {
 	t.Helper()
 	for took := time.Second; took >= time.Second; {
@@ -51,7 +53,8 @@ func leavesNoSession(t *testing.T, start func() (*zktest.Server, *fxtest.App)) {
 }
 
 func TestAnAppWithABadConfigDoesNotBuild(t *testing.T) {
-	err := fx.New(frameworkfx.Module, fx.NopLogger, fx.Supply(framework.Config{}), fx.Invoke(func(*framework.Client) {})).Err()
+	err := fx.New(frameworkfx.Module, fx.NopLogger, fx.Supply(framework.Config{}),
+		fx.Invoke(func(*framework.Client) {})).Err()
 	require.ErrorIs(t, err, framework.ErrInvalidConfig)
 	require.ErrorContains(t, err, "no servers given")
 }
@@ -63,7 +66,8 @@ func TestAnAppsClientLogsToTheAppsLogger(t *testing.T) {
 		options: {fx.Supply(apps), frameworkfx.AsOption(framework.WithLogger(options))},
 	} {
 		var c *framework.Client
-		app := fx.New(append(opts, fx.NopLogger, frameworkfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), fx.Populate(&c))...)
+		app := fx.New(append(opts, fx.NopLogger, frameworkfx.Module,
+			fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), fx.Populate(&c))...)
 		require.NoError(t, app.Err())
 		require.Same(t, want, c.Logger())
 	}

@@ -79,7 +79,8 @@ func TestLibraries(t *testing.T) {
 		path, imported, says string
 	}{
 		{"framework/zookeeper.go", "github.com/go-zookeeper/zk", ""},
-		{"framework/session.go", "github.com/go-zookeeper/zk", "framework/session.go: only framework/zookeeper.go may import github.com/go-zookeeper/zk"},
+		{"framework/session.go", "github.com/go-zookeeper/zk",
+			"framework/session.go: only framework/zookeeper.go may import github.com/go-zookeeper/zk"},
 		{"locks/zookeeper.go", "github.com/go-zookeeper/zk", "only framework/zookeeper.go may"},
 		{"locks/mutex_test.go", "github.com/go-zookeeper/zk", ""},
 		{"bench/single.go", "github.com/go-zookeeper/zk", ""},
@@ -134,7 +135,8 @@ func wantWrong(t *testing.T, wrong []string, says string, about ...string) {
 func TestLoadSkipsFilesIgnoredByGo(t *testing.T) {
 	source := &fstest.MapFile{Data: []byte("package p\n")}
 	files, err := Load(fstest.MapFS{
-		"a/a.go": source, "a/testdata/b.go": source, ".hidden/c.go": source, "_d/d.go": source, "vendor/e/e.go": source, "a/f.txt": source,
+		"a/a.go": source, "a/testdata/b.go": source, ".hidden/c.go": source, "_d/d.go": source, "vendor/e/e.go": source,
+		"a/f.txt": source,
 	})
 	require.NoError(t, err)
 	require.Len(t, files, 1)

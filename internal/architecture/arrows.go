@@ -8,20 +8,25 @@ import (
 )
 
 // public are the packages that users import.
-var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids", "registry", "members", "workflow", "monitor"}
+var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids", "registry",
+	"members", "workflow", "monitor"}
 
 // modules are the packages that provide the public packages to applications built with fx.
-var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/electionfx", "scheduler/schedulerfx", "queue/queuefx", "barrier/barrierfx", "config/configfx", "ids/idsfx", "registry/registryfx", "registry/registrygrpc", "members/membersfx", "workflow/workflowfx", "monitor/monitorfx"}
+var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/electionfx", "scheduler/schedulerfx",
+	"queue/queuefx", "barrier/barrierfx", "config/configfx", "ids/idsfx", "registry/registryfx",
+	"registry/registrygrpc", "members/membersfx", "workflow/workflowfx", "monitor/monitorfx"}
 
 // forRecipes are the packages that each recipe may import.
-var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics", "internal/primitives", "internal/recipe", "internal/usercode", "internal/znode"}
+var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics",
+	"internal/primitives", "internal/recipe", "internal/usercode", "internal/znode"}
 
-// arrows lists, for each directory, the packages of the module that its packages may import. An entry also
-// applies to the directories below it that have no entry, and packages of one entry may import each other. Tests
-// may import any package.
+// arrows lists, for each directory, the packages of the module that its packages may import. An
+// entry also applies to the directories below it that have no entry, and packages of one entry may
+// import each other. Tests may import any package.
 var arrows = map[string][]string{
 	".": nil,
-	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime", "internal/link", "internal/metrics", "internal/primitives", "internal/watchdog",
+	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime",
+		"internal/link", "internal/metrics", "internal/primitives", "internal/watchdog",
 		"internal/wire", "internal/znode"},
 	"locks":     with(forRecipes, "internal/waitline"),
 	"election":  with(forRecipes, "locks", "internal/waitline"),
@@ -50,10 +55,12 @@ var arrows = map[string][]string{
 	"workflow/workflowfx":   {"framework", "workflow", "internal/appmodule"},
 	"monitor/monitorfx":     {"framework", "monitor", "internal/appmodule"},
 
-	"bench":        with(public, "zktest"),
-	"cmd":          public,
-	"cmd/lockstep": with(public, "zktest", "internal/failure", "internal/zkserver", "internal/procguard", "internal/recipe", "internal/terminal", "internal/unused", "internal/znode"),
-	"examples":     with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx", "queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
+	"bench": with(public, "zktest"),
+	"cmd":   public,
+	"cmd/lockstep": with(public, "zktest", "internal/failure", "internal/zkserver", "internal/procguard",
+		"internal/recipe", "internal/terminal", "internal/unused", "internal/znode"),
+	"examples": with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx",
+		"queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
 
 	"internal/appmodule":     nil,
 	"internal/architecture":  nil,
@@ -85,20 +92,21 @@ var arrows = map[string][]string{
 	"internal/procguard":     {"internal/clock"},
 	"internal/progress":      nil,
 	"internal/prometheus":    nil,
-	"internal/recipe":        {"framework", "internal/backoff", "internal/failure", "internal/primitives", "internal/znode"},
-	"internal/security":      nil, // tests only
-	"internal/sim":           nil, // tests only
-	"internal/soak":          {"internal/ensemble"},
-	"internal/tally":         nil,
-	"internal/terminal":      nil,
-	"internal/testproc":      nil,
-	"internal/unused":        {"framework", "internal/failure", "internal/recipe", "internal/waitline", "internal/znode"},
-	"internal/watchdog":      {"internal/wire"},
-	"internal/usercode":      nil,
-	"internal/waitline":      forRecipes,
-	"internal/wire":          nil,
-	"internal/zkserver":      {"internal/wire"},
-	"internal/znode":         nil,
+	"internal/recipe": {"framework", "internal/backoff", "internal/failure", "internal/primitives",
+		"internal/znode"},
+	"internal/security": nil, // tests only
+	"internal/sim":      nil, // tests only
+	"internal/soak":     {"internal/ensemble"},
+	"internal/tally":    nil,
+	"internal/terminal": nil,
+	"internal/testproc": nil,
+	"internal/unused":   {"framework", "internal/failure", "internal/recipe", "internal/waitline", "internal/znode"},
+	"internal/watchdog": {"internal/wire"},
+	"internal/usercode": nil,
+	"internal/waitline": forRecipes,
+	"internal/wire":     nil,
+	"internal/zkserver": {"internal/wire"},
+	"internal/znode":    nil,
 }
 
 func with(packages []string, more ...string) []string { return slices.Concat(packages, more) }
@@ -123,8 +131,8 @@ func Arrows(files []File) (wrong []string) {
 	return wrong
 }
 
-// entryOf returns the entry that applies to a directory: its own or the nearest above it. The root's
-// entry applies to the root only.
+// entryOf returns the entry that applies to a directory: its own or the nearest above it. The
+// root's entry applies to the root only.
 func entryOf(dir string) (entry string, known bool) {
 	for d := dir; ; d = path.Dir(d) {
 		if _, known := arrows[d]; known && (d != "." || dir == ".") {

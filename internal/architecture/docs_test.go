@@ -78,7 +78,8 @@ func testNames(t *testing.T) map[string]bool {
 	return exist
 }
 
-// TestArchitecturePageNamesEachInternalPackage checks that docs/architecture.md names each package below internal.
+// TestArchitecturePageNamesEachInternalPackage checks that docs/architecture.md names each package
+// below internal.
 func TestArchitecturePageNamesEachInternalPackage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/architecture.md")
 	require.NoError(t, err)
@@ -89,7 +90,8 @@ func TestArchitecturePageNamesEachInternalPackage(t *testing.T) {
 	}
 }
 
-// TestMakeTestNamesWhatItInstalls checks that "make test" and the README name each package that the scripts install.
+// TestMakeTestNamesWhatItInstalls checks that "make test" and the README name each package that the
+// scripts install.
 func TestMakeTestNamesWhatItInstalls(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile(filepath.Join("../..", file))
@@ -109,7 +111,8 @@ func TestMakeTestNamesWhatItInstalls(t *testing.T) {
 	}
 }
 
-// TestReadmeNamesModulesAndExamples checks that the README names each fx module and each example program.
+// TestReadmeNamesModulesAndExamples checks that the README names each fx module and each example
+// program.
 func TestReadmeNamesModulesAndExamples(t *testing.T) {
 	page, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

@@ -24,7 +24,8 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestGuideCodeIsTested checks that the code in docs/testing.md is code that the tests of zktest run.
+// TestGuideCodeIsTested checks that the code in docs/testing.md is code that the tests of zktest
+// run.
 func TestGuideCodeIsTested(t *testing.T) {
 	source, err := os.ReadFile("../../zktest/example_test.go")
 	require.NoError(t, err)

@@ -14,15 +14,18 @@ import (
 	"strings"
 )
 
-// maxCycle is how many files of a package may depend on each other in one cycle. A file outside of cycles can be understood by itself. The
-// bounds are the present sizes; lower them when a cycle becomes smaller. Packages without an entry are not checked.
+// maxCycle is how many files of a package may depend on each other in one cycle. A file outside of
+// cycles can be understood by itself. The bounds are the present sizes; lower them when a cycle
+// becomes smaller. Packages without an entry are not checked.
 var maxCycle = map[string]int{
 	"barrier": 1, "cmd/lockstep": 3, "framework": 3, "queue": 3, "scheduler": 2,
-	"config": 1, "election": 1, "ids": 1, "locks": 1, "members": 1, "internal/link": 1, "internal/waitline": 1, "workflow": 1, "monitor": 1,
+	"config": 1, "election": 1, "ids": 1, "locks": 1, "members": 1, "internal/link": 1, "internal/waitline": 1,
+	"workflow": 1, "monitor": 1,
 	"internal/procguard": 4, "internal/watchdog": 2, "internal/wire": 3, "internal/zkserver": 3, "zktest": 2,
 }
 
-// mayHide are the members that may hide a member of an embedded type. Do not add any: a reader of x.run cannot see which run is meant.
+// mayHide are the members that may hide a member of an embedded type. Do not add any: a reader of
+// x.run cannot see which run is meant.
 var mayHide []string
 
 // packageInside is one package, type-checked without its imports.
@@ -33,7 +36,8 @@ type packageInside struct {
 	hides []string                   // "Type.member", members that hide one of an embedded type
 }
 
-// Inside returns the packages whose cycles of files are too large, and the members that hide others. It also returns bounds and exceptions that are no longer needed.
+// Inside returns the packages whose cycles of files are too large, and the members that hide
+// others. It also returns bounds and exceptions that are no longer needed.
 func Inside(module fs.FS, files []File) (wrong []string, err error) {
 	var dirs []string
 	for _, f := range files {
@@ -101,7 +105,8 @@ type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not looked at") }
 
-// hiding returns the fields and methods of a package's structs that hide a member of an embedded type of the package.
+// hiding returns the fields and methods of a package's structs that hide a member of an embedded
+// type of the package.
 func hiding(p *types.Package) (hides []string) {
 	for _, name := range p.Scope().Names() {
 		declared, ok := p.Scope().Lookup(name).(*types.TypeName)
@@ -164,8 +169,9 @@ func members(t types.Type) map[string]bool {
 	return out
 }
 
-// largestCycle returns the files of the largest strongly connected component: each file depends on each other, directly or through others; see Tarjan, Depth-first
-// search and linear graph algorithms, 1972.
+// largestCycle returns the files of the largest strongly connected component: each file depends on
+// each other, directly or through others; see Tarjan, Depth-first search and linear graph
+// algorithms, 1972.
 func (p *packageInside) largestCycle() (largest []string) {
 	index, low, onStack := map[string]int{}, map[string]int{}, map[string]bool{}
 	var stack []string

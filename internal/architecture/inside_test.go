@@ -22,7 +22,8 @@ func TestFileCyclesAndHiddenMembers(t *testing.T) {
 
 func TestFileCyclesAreFound(t *testing.T) {
 	module := fstest.MapFS{
-		"locks/a.go":      {Data: []byte("package locks\nimport \"context\"\ntype a struct{ b b }\nfunc (a a) do(context.Context) { a.b.run() }\n")},
+		"locks/a.go": {Data: []byte(
+			"package locks\nimport \"context\"\ntype a struct{ b b }\nfunc (a a) do(context.Context) { a.b.run() }\n")},
 		"locks/b.go":      {Data: []byte("package locks\ntype b struct{}\nfunc (b) run() { make() }\n")},
 		"locks/c.go":      {Data: []byte("package locks\nfunc make() { a{}.do(nil) }\n")},
 		"locks/d.go":      {Data: []byte("package locks\nvar d = a{}\n")},

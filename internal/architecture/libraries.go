@@ -14,9 +14,11 @@ type libraryRule struct {
 }
 
 var libraryRules = []libraryRule{
-	{"github.com/go-zookeeper/zk", func(f File) bool { return f.Path == "framework/zookeeper.go" }, "framework/zookeeper.go"},
+	{"github.com/go-zookeeper/zk", func(f File) bool { return f.Path == "framework/zookeeper.go" },
+		"framework/zookeeper.go"},
 	{"go.uber.org/fx", func(f File) bool { return strings.HasSuffix(f.Dir(), "fx") }, "the packages of fx modules"},
-	{"google.golang.org/grpc", func(f File) bool { return f.Dir() == "registry/registrygrpc" }, "registry/registrygrpc"},
+	{"google.golang.org/grpc", func(f File) bool { return f.Dir() == "registry/registrygrpc" },
+		"registry/registrygrpc"},
 	{"modernc.org/sqlite", func(File) bool { return false }, "examples"},
 	{"go.opentelemetry.io/otel/sdk", func(File) bool { return false }, "tests, examples and commands"},
 	{"go.opentelemetry.io", func(f File) bool { return f.Base() == "telemetry.go" }, "files named telemetry.go"},
@@ -43,7 +45,8 @@ func Libraries(files []File) (wrong []string) {
 // isSuite reports whether a file's package has tests, or helpers of tests, of several packages.
 func isSuite(f File) bool {
 	entry, _ := entryOf(f.Dir())
-	return slices.Contains([]string{"internal/cleanuptest", "internal/conformance", "internal/metricstest", "internal/moduletest", "internal/testproc", "internal/exampletest"}, entry)
+	return slices.Contains([]string{"internal/cleanuptest", "internal/conformance", "internal/metricstest",
+		"internal/moduletest", "internal/testproc", "internal/exampletest"}, entry)
 }
 
 func misplaced(f File, imported string) (libraryRule, bool) {

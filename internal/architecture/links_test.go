@@ -8,13 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoRecipeLinksFxOrTheTelemetrySDK checks that applications without fx and the telemetry SDK do not link these.
+// TestNoRecipeLinksFxOrTheTelemetrySDK checks that applications without fx and the telemetry SDK do
+// not link these.
 func TestNoRecipeLinksFxOrTheTelemetrySDK(t *testing.T) {
 	for _, recipe := range public {
 		linked := linkedPackages(t, recipe)
 		require.Contains(t, linked, Module+"/framework", recipe)
 		for _, name := range linked {
-			for _, library := range []string{"go.uber.org", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "google.golang.org/grpc"} {
+			for _, library := range []string{"go.uber.org", "go.opentelemetry.io/otel/sdk",
+				"go.opentelemetry.io/otel/exporters", "google.golang.org/grpc"} {
 				require.False(t, within(name, library), "%s links %s", recipe, name)
 			}
 		}

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// A package reaches what the user has passed to it by the methods of a log, by those of an instrument, whose first argument is a context, and by these fields.
+// A package reaches what the user has passed to it by the methods of a log, by those of an
+// instrument, whose first argument is a context, and by these fields.
 var (
 	logMethods        = []string{"Debug", "Info", "Warn", "Error", "Log", "LogAttrs"}
 	logReceivers      = []string{"log", "logger", "Logger", "slog"}
@@ -19,10 +20,13 @@ var (
 	outwardFields     = []string{"measures", "Answered", "onWait"}
 )
 
-// lockedPackage finds calls that reach what the user has passed while a mutex is locked. Such a handler may ask the client for its state, or block for ever.
+// lockedPackage finds calls that reach what the user has passed while a mutex is locked. Such a
+// handler may ask the client for its state, or block for ever.
 //
-// It follows the statements of each function in order, from Lock to Unlock. It begins with a locked mutex in a function whose comment says that it is guarded, or that its caller holds a mutex.
-// Functions of the same package that make such a call count as one. A function literal begins without a locked mutex, since it may run later.
+// It follows the statements of each function in order, from Lock to Unlock. It begins with a locked
+// mutex in a function whose comment says that it is guarded, or that its caller holds a mutex.
+// Functions of the same package that make such a call count as one. A function literal begins
+// without a locked mutex, since it may run later.
 type lockedPackage struct {
 	set     *token.FileSet
 	info    *types.Info
@@ -33,7 +37,8 @@ type lockedPackage struct {
 // mayLogLocked are packages that are not checked, with the reason.
 var mayLogLocked = map[string]string{
 	"internal/zkserver": "a server in memory, whose log nobody uses to ask it",
-	"config":            "a value is decoded, validated and stored in its file in the order in which the servers have changed it",
+	"config": "a value is decoded, validated and stored in its file in the order in which the servers " +
+		"have changed it",
 }
 
 // Locked returns the calls of a log, an instrument or a user's function under a lock.
@@ -56,7 +61,8 @@ func Locked(module fs.FS, files []File) (wrong []string, err error) {
 		p.findOutward(parsed)
 		p.found = func(at ast.Node, held []string) {
 			where := set.Position(at.Pos())
-			wrong = append(wrong, fmt.Sprintf("%s:%d: a log, an instrument or a user's function is called while %s is locked",
+			wrong = append(wrong, fmt.Sprintf(
+				"%s:%d: a log, an instrument or a user's function is called while %s is locked",
 				path.Join(dir, where.Filename), where.Line, strings.Join(held, ", ")))
 		}
 		for _, f := range functionsOf(parsed) {
@@ -90,7 +96,8 @@ func heldAtBegin(f *ast.FuncDecl) []string {
 	return nil
 }
 
-// findOutward finds the functions of the package that reach what the user has passed, also through others.
+// findOutward finds the functions of the package that reach what the user has passed, also through
+// others.
 func (p *lockedPackage) findOutward(files []*ast.File) {
 	for grown := true; grown; {
 		grown = false
@@ -194,7 +201,8 @@ func (p *lockedPackage) reachesUser(call *ast.CallExpr) bool {
 	return p.outward[p.info.Uses[method.Sel]]
 }
 
-// lastName returns the last name of an expression, such as log of s.setup.log, and Logger of c.Logger().
+// lastName returns the last name of an expression, such as log of s.setup.log, and Logger of
+// c.Logger().
 func lastName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

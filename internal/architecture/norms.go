@@ -2,8 +2,8 @@ package architecture
 
 import "fmt"
 
-// The maximum lengths of a file and a function. One linear function is easier to follow than six functions that pass the same
-// arguments on, so the limits allow it. Tests may be longer.
+// The maximum lengths of a file and a function. One linear function is easier to follow than six
+// functions that pass the same arguments on, so the limits allow it. Tests may be longer.
 const (
 	MostFileLines     = 600
 	MostFunctionLines = 80
@@ -20,7 +20,8 @@ func Norms(files []File) (wrong []string) {
 		}
 		for _, function := range f.Functions {
 			if function.Lines > MostFunctionLines {
-				wrong = append(wrong, fmt.Sprintf("%s: %s has %d lines, at most %d", f.Path, function.Name, function.Lines, MostFunctionLines))
+				wrong = append(wrong, fmt.Sprintf("%s: %s has %d lines, at most %d", f.Path, function.Name,
+					function.Lines, MostFunctionLines))
 			}
 		}
 	}

@@ -59,7 +59,8 @@ func Load(module fs.FS) ([]File, error) {
 }
 
 func ignored(dir string) bool {
-	return dir == "testdata" || dir == "vendor" || dir != "." && strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_")
+	return dir == "testdata" || dir == "vendor" || dir != "." && strings.HasPrefix(dir, ".") ||
+		strings.HasPrefix(dir, "_")
 }
 
 func load(module fs.FS, name string) (File, error) {

@@ -3,9 +3,11 @@ package background
 
 import "sync"
 
-// Tasks are tasks that run in the background. The zero value has none. It is safe for concurrent use.
+// Tasks are tasks that run in the background. The zero value has none. It is safe for concurrent
+// use.
 //
-// A task may start more tasks, even after Done was called. Done's channel is closed when all of them have ended.
+// A task may start more tasks, even after Done was called. Done's channel is closed when all of
+// them have ended.
 type Tasks struct {
 	mu      sync.Mutex
 	running int
@@ -13,7 +15,8 @@ type Tasks struct {
 	ended   chan struct{}
 }
 
-// Start runs f in a goroutine. If Done was called and all tasks have ended, it returns false and does not run f.
+// Start runs f in a goroutine. If Done was called and all tasks have ended, it returns false and
+// does not run f.
 func (t *Tasks) Start(f func()) bool {
 	if !t.Begin() {
 		return false
@@ -25,7 +28,8 @@ func (t *Tasks) Start(f func()) bool {
 	return true
 }
 
-// Begin counts a task that will end with a call of End. If Done was called and all tasks have ended, it returns false and counts no task.
+// Begin counts a task that will end with a call of End. If Done was called and all tasks have
+// ended, it returns false and counts no task.
 func (t *Tasks) Begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +49,8 @@ func (t *Tasks) End() {
 	}
 }
 
-// Done returns a channel that is closed when all tasks have ended. After that, Begin and Start return false.
+// Done returns a channel that is closed when all tasks have ended. After that, Begin and Start
+// return false.
 func (t *Tasks) Done() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

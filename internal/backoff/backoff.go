@@ -8,8 +8,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Backoff returns pauses that double from the first to the longest. Each is multiplied by a random factor between 0.5 and 1.5. It is not safe for
-// concurrent use.
+// Backoff returns pauses that double from the first to the longest. Each is multiplied by a random
+// factor between 0.5 and 1.5. It is not safe for concurrent use.
 type Backoff struct {
 	first, longest time.Duration
 
@@ -22,7 +22,8 @@ func New(first, longest time.Duration) *Backoff { return &Backoff{first: first, 
 // Next returns the next pause.
 func (b *Backoff) Next() time.Duration {
 	if b.back == nil {
-		b.back = &backoff.ExponentialBackOff{InitialInterval: b.first, MaxInterval: b.longest, Multiplier: 2, RandomizationFactor: 0.5}
+		b.back = &backoff.ExponentialBackOff{InitialInterval: b.first, MaxInterval: b.longest, Multiplier: 2,
+			RandomizationFactor: 0.5}
 		b.back.Reset()
 	}
 	return b.back.NextBackOff()

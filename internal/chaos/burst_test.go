@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// faultPicker picks kinds of faults in random order. It picks each kind once before it picks one again.
+// faultPicker picks kinds of faults in random order. It picks each kind once before it picks one
+// again.
 type faultPicker struct {
 	rand      *rand.Rand
 	kinds     []faultKind
@@ -41,7 +42,8 @@ type scheduledFault struct {
 func (p *faultPicker) newBurst(n int, spread time.Duration) (faults []scheduledFault) {
 	for _, kind := range p.pick(n) {
 		faults = append(faults, scheduledFault{kind, time.Duration(p.rand.Int64N(int64(spread))),
-			kind.minDuration + time.Duration(p.rand.Int64N(int64(kind.maxDuration-kind.minDuration))), rand.New(rand.NewPCG(p.rand.Uint64(), 17))})
+			kind.minDuration + time.Duration(p.rand.Int64N(int64(kind.maxDuration-kind.minDuration))),
+			rand.New(rand.NewPCG(p.rand.Uint64(), 17))})
 	}
 	return faults
 }
@@ -60,7 +62,8 @@ func (env *testEnv) injectAll(ctx context.Context, faults []scheduledFault, summ
 func (f scheduledFault) run(ctx context.Context, env *testEnv, summary *summary) error {
 	wait(ctx, f.delay, nil)
 	undo, err := f.faultKind.inject(env, f.rand)
-	for began := time.Now(); undo == nil && ctx.Err() == nil && time.Since(began) < waitLimit/2; undo, err = f.faultKind.inject(env, f.rand) {
+	for began := time.Now(); undo == nil && ctx.Err() == nil && time.Since(began) < waitLimit/2; undo,
+		err = f.faultKind.inject(env, f.rand) {
 		wait(ctx, 100*time.Millisecond, nil) // other faults have taken all its targets, or there is no leader
 	}
 	if undo == nil {
@@ -94,8 +97,8 @@ func progressGoals() (names []string) {
 	return names
 }
 
-// awaitProgress waits until each process, and each goal, has been granted something after the faults were healed. It returns how long
-// that took.
+// awaitProgress waits until each process, and each goal, has been granted something after the
+// faults were healed. It returns how long that took.
 func (env *testEnv) awaitProgress(goals []string) (time.Duration, error) {
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		missing, elapsed := env.history.withoutProgress(goals...)
@@ -104,13 +107,14 @@ func (env *testEnv) awaitProgress(goals []string) (time.Duration, error) {
 		}
 		if time.Since(began) > waitLimit/2 {
 			return waitLimit / 2, errors.Join(env.recordStall(missing),
-				fmt.Errorf("no progress within %v after all faults were healed: %s", waitLimit/2, strings.Join(missing, ", ")))
+				fmt.Errorf("no progress within %v after all faults were healed: %s", waitLimit/2,
+					strings.Join(missing, ", ")))
 		}
 	}
 }
 
-// drainAndRest stops all actors of all clients: consumers and executors when the queues are empty and all runs have finished, the others before. It returns when
-// each queue was found empty.
+// drainAndRest stops all actors of all clients: consumers and executors when the queues are empty
+// and all runs have finished, the others before. It returns when each queue was found empty.
 func (env *testEnv) drainAndRest(segment int) (drained map[string]drainedQueue, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
@@ -148,7 +152,8 @@ func (env *testEnv) drainAndRest(segment int) (drained map[string]drainedQueue, 
 	return drained, env.awaitNoContenders(ctx)
 }
 
-// orderAndAwait sends an order, and waits until each process has reported that it has carried out the order.
+// orderAndAwait sends an order, and waits until each process has reported that it has carried out
+// the order.
 func (env *testEnv) orderAndAwait(ctx context.Context, order string) error {
 	env.sendOrder(order)
 	for {
@@ -157,7 +162,8 @@ func (env *testEnv) orderAndAwait(ctx context.Context, order string) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return errors.Join(env.recordStall(nil), fmt.Errorf("processes that did not reach the order %q: %s", order, strings.Join(names, ", ")))
+			return errors.Join(env.recordStall(nil),
+				fmt.Errorf("processes that did not reach the order %q: %s", order, strings.Join(names, ", ")))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -20,14 +20,16 @@ import (
 const (
 	// clientCount is the number of client processes. Every second one has a watchdog.
 	clientCount = 4
-	// ciBurstCount is the number of bursts that together contain every kind of fault. Up to maxCIBursts are run if some kinds found no target.
+	// ciBurstCount is the number of bursts that together contain every kind of fault. Up to
+	// maxCIBursts are run if some kinds found no target.
 	ciBurstCount = 2
 	maxCIBursts  = 6
 	// burstSpread is the period in which the faults of a burst begin.
 	burstSpread = 4 * time.Second
 )
 
-// TestChaos injects bursts of faults. After each burst it checks the histories of all recipes: no two holders, no lost item.
+// TestChaos injects bursts of faults. After each burst it checks the histories of all recipes: no
+// two holders, no lost item.
 func TestChaos(t *testing.T) {
 	disk := 1024
 	if *duration == 0 {
@@ -36,7 +38,8 @@ func TestChaos(t *testing.T) {
 	kinds := faultKinds
 	var leftOut []string
 	if !canMountDisks() {
-		require.NotEqual(t, "true", os.Getenv("CI"), "a full disk cannot be injected: with CI=true, run the test as root")
+		require.NotEqual(t, "true", os.Getenv("CI"),
+			"a full disk cannot be injected: with CI=true, run the test as root")
 		leftOut, disk = []string{diskFull + " (a disk of its own needs root)"}, 0
 		kinds = slices.DeleteFunc(slices.Clone(faultKinds), func(k faultKind) bool { return k.name == diskFull })
 		t.Log("left out:", strings.Join(leftOut, ", "))
@@ -81,7 +84,8 @@ func (r *harness) runBursts(picker *faultPicker) {
 		began := time.Now()
 		wrong := r.runBurst(ctx, n, faults, progressGoals())
 		if !r.interactive {
-			fmt.Fprintf(os.Stderr, "burst %d, %v: %s; %s\n", n, time.Since(began).Round(100*time.Millisecond), strings.Join(names, ", "), r.summary.progressLine())
+			fmt.Fprintf(os.Stderr, "burst %d, %v: %s; %s\n", n, time.Since(began).Round(100*time.Millisecond),
+				strings.Join(names, ", "), r.summary.progressLine())
 		}
 		if len(wrong) > 0 {
 			r.reportViolations(wrong)
@@ -90,8 +94,9 @@ func (r *harness) runBursts(picker *faultPicker) {
 	}
 }
 
-// hasNextBurst reports whether another burst follows. A short run ends when every kind was injected, not after a given time: so a slow machine injects as many kinds
-// of faults as a fast one.
+// hasNextBurst reports whether another burst follows. A short run ends when every kind was
+// injected, not after a given time: so a slow machine injects as many kinds of faults as a fast
+// one.
 func (r *harness) hasNextBurst(burst int, kinds []faultKind) bool {
 	if *duration == 0 {
 		return burst <= ciBurstCount || burst <= maxCIBursts && len(r.notInjected(kinds)) > 0
@@ -99,7 +104,8 @@ func (r *harness) hasNextBurst(burst int, kinds []faultKind) bool {
 	return burst == 1 || time.Since(r.summary.began) < *duration
 }
 
-// TestShortRunInjectsEveryKindOfFault checks that a short run continues until every kind was injected, and ends if some kind cannot be.
+// TestShortRunInjectsEveryKindOfFault checks that a short run continues until every kind was
+// injected, and ends if some kind cannot be.
 func TestShortRunInjectsEveryKindOfFault(t *testing.T) {
 	if *duration > 0 {
 		t.Skip("a long run ends by the clock")
@@ -134,10 +140,12 @@ func TestFaultWaitsForItsTarget(t *testing.T) {
 	})
 }
 
-// TestNaiveHoldersAreCaught runs naive holders in the same harness: they trust their client library. Without a fault the history is valid.
-// When the follower of one holder is cut off from its leader, there are two holders, and the model must report them. Both give the same ids while they hold,
-// and take the same steps of a run, and the checkers must report that, too. If the machine stalls for longer than the session timeout, there may be two naive holders
-// without the fault, or none under it: then the test begins again.
+// TestNaiveHoldersAreCaught runs naive holders in the same harness: they trust their client
+// library. Without a fault the history is valid. When the follower of one holder is cut off from
+// its leader, there are two holders, and the model must report them. Both give the same ids while
+// they hold, and take the same steps of a run, and the checkers must report that, too. If the
+// machine stalls for longer than the session timeout, there may be two naive holders without the
+// fault, or none under it: then the test begins again.
 func TestNaiveHoldersAreCaught(t *testing.T) {
 	for try := 1; ; try++ {
 		var result error
@@ -150,7 +158,8 @@ func TestNaiveHoldersAreCaught(t *testing.T) {
 	}
 }
 
-// catchNaiveHolders returns an error if the checks report a violation without the fault, or other than four violations under it.
+// catchNaiveHolders returns an error if the checks report a violation without the fault, or other
+// than four violations under it.
 func catchNaiveHolders(t *testing.T) error {
 	r := newHarness(t, *seedFlag, 0)
 	r.naiveServers = r.env.Followers()
@@ -162,7 +171,8 @@ func catchNaiveHolders(t *testing.T) error {
 		r.stopClients()
 		return fmt.Errorf("without a fault: %w", errors.Join(wrong...))
 	}
-	cut := scheduledFault{faultKind: faultKind{name: "the holder's follower cut off", inject: r.cutOffNaiveHolder}, duration: 2*sessionTimeout + sessionTimeout/4, rand: r.rng}
+	cut := scheduledFault{faultKind: faultKind{name: "the holder's follower cut off", inject: r.cutOffNaiveHolder},
+		duration: 2*sessionTimeout + sessionTimeout/4, rand: r.rng}
 	wrong := r.runBurst(t.Context(), 2, []scheduledFault{cut}, nil)
 	if len(wrong) != 4 {
 		r.checker.removeEvidence()

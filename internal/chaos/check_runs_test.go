@@ -19,7 +19,8 @@ type runChecker struct {
 
 func newRunChecker() *runChecker { return &runChecker{keys: map[string]string{}} }
 
-// check returns the violations of a segment. If the clients did not come to rest, it does not check how the runs ended.
+// check returns the violations of a segment. If the clients did not come to rest, it does not check
+// how the runs ended.
 func (c *runChecker) check(calls []*operation, s segment) (wrong []error) {
 	var shown []shownEvent
 	for _, e := range s.shown {
@@ -39,7 +40,8 @@ func (c *runChecker) check(calls []*operation, s segment) (wrong []error) {
 	}
 	for _, op := range calls {
 		if _, there := byID[op.request.Item]; op.request.Kind == kindStart && op.succeeded() && !there {
-			wrong = append(wrong, fmt.Errorf("%s: %s has started %s, which does not exist", runsPath, op.id, op.request.Item))
+			wrong = append(wrong, fmt.Errorf("%s: %s has started %s, which does not exist", runsPath, op.id,
+				op.request.Item))
 		}
 	}
 	for _, e := range shown {
@@ -47,11 +49,13 @@ func (c *runChecker) check(calls []*operation, s segment) (wrong []error) {
 		switch e.Kind {
 		case kindFinish:
 			if end := string(r.State) + " " + string(r.Result); e.Source != end {
-				wrong = append(wrong, fmt.Errorf("%s: %s has waited for %s until it was %q, and it is %q", runsPath, e.process, e.Item, e.Source, end))
+				wrong = append(wrong, fmt.Errorf("%s: %s has waited for %s until it was %q, and it is %q", runsPath,
+					e.process, e.Item, e.Source, end))
 			}
 		case kindStep:
 			if got, recorded := resultOf(r.Info, e.Order); !recorded || got != e.Source {
-				wrong = append(wrong, fmt.Errorf("%s: %s of %s has returned %q to %s, and %q is recorded", runsPath, e.Order, e.Item, e.Source, e.process, got))
+				wrong = append(wrong, fmt.Errorf("%s: %s of %s has returned %q to %s, and %q is recorded", runsPath,
+					e.Order, e.Item, e.Source, e.process, got))
 			}
 		}
 	}
@@ -74,8 +78,8 @@ func textOf(data json.RawMessage) (text string) {
 	return text
 }
 
-// checkRun checks one run: it is done, or a client has cancelled it; before each record there is an effect with the same token; tokens do
-// not fall; a key belongs to one step.
+// checkRun checks one run: it is done, or a client has cancelled it; before each record there is an
+// effect with the same token; tokens do not fall; a key belongs to one step.
 func (c *runChecker) checkRun(r finishedRun, calls []*operation) (wrong []error) {
 	add := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Errorf("%s: %s "+format, append([]any{runsPath, r.ID}, args...)...))
@@ -91,8 +95,12 @@ func (c *runChecker) checkRun(r finishedRun, calls []*operation) (wrong []error)
 		if s.Name != fmt.Sprint("step", i) {
 			add("has %s as its record number %d", s.Name, i)
 		}
-		if !slices.ContainsFunc(r.effects, func(e sinkEffect) bool { return e.Step == s.Name && e.Token == s.Token && e.Result == textOf(s.Result) }) {
-			add("has a record of %s with %s and token %d, and the sink has no such effect: %v", s.Name, s.Result, s.Token, r.effects)
+		if !slices.ContainsFunc(r.effects, func(e sinkEffect) bool {
+			return e.Step == s.Name && e.Token == s.Token &&
+				e.Result == textOf(s.Result)
+		}) {
+			add("has a record of %s with %s and token %d, and the sink has no such effect: %v", s.Name, s.Result,
+				s.Token, r.effects)
 		}
 	}
 	keys := map[string]string{}
@@ -106,7 +114,10 @@ func (c *runChecker) checkRun(r finishedRun, calls []*operation) (wrong []error)
 		}
 		c.keys[e.Key], keys[e.Step] = step, e.Key
 	}
-	cancelled := slices.ContainsFunc(calls, func(op *operation) bool { return op.request.Kind == kindCancelRun && op.request.Item == r.ID })
+	cancelled := slices.ContainsFunc(calls, func(op *operation) bool {
+		return op.request.Kind == kindCancelRun &&
+			op.request.Item == r.ID
+	})
 	switch {
 	case r.State == workflow.Cancelled && cancelled:
 	case r.State != workflow.Done:
@@ -122,8 +133,9 @@ func (c *runChecker) checkRun(r finishedRun, calls []*operation) (wrong []error)
 	return wrong
 }
 
-// checkExecutors checks that no two executors of a run believe at the same time that they have it. An executor has the run from the call of its function to the last
-// moment at which it was scheduled and its context was alive.
+// checkExecutors checks that no two executors of a run believe at the same time that they have it.
+// An executor has the run from the call of its function to the last moment at which it was
+// scheduled and its context was alive.
 func checkExecutors(calls []*operation) (wrong []error) {
 	byRun := map[string][]*operation{}
 	for _, op := range calls {
@@ -136,7 +148,8 @@ func checkExecutors(calls []*operation) (wrong []error) {
 		latest := executions[0]
 		for _, op := range executions[1:] {
 			if op.grant.At < latest.lastHeld {
-				wrong = append(wrong, fmt.Errorf("%s: %s is executed by %s until %d, and by %s from %d on", runsPath, run, latest.id, latest.lastHeld, op.id, op.grant.At))
+				wrong = append(wrong, fmt.Errorf("%s: %s is executed by %s until %d, and by %s from %d on", runsPath,
+					run, latest.id, latest.lastHeld, op.id, op.grant.At))
 				break
 			}
 			if op.lastHeld > latest.lastHeld {
@@ -158,7 +171,8 @@ func checkReturned(shown []shownEvent) (wrong []error) {
 		former, again := returned[step]
 		if again && former.Source != e.Source && !reported[e.Item] {
 			reported[e.Item] = true
-			wrong = append(wrong, fmt.Errorf("%s: %s of %s has returned %q to %s and %q to %s", runsPath, e.Order, e.Item, former.Source, former.process, e.Source, e.process))
+			wrong = append(wrong, fmt.Errorf("%s: %s of %s has returned %q to %s and %q to %s", runsPath, e.Order,
+				e.Item, former.Source, former.process, e.Source, e.process))
 		}
 		if !again {
 			returned[step] = e

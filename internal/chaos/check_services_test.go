@@ -12,8 +12,9 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 )
 
-// serviceChecker checks values, ids, instances and members, one segment after the other. From one segment to the next it keeps what each
-// process was shown last, which ids were given, and the sums.
+// serviceChecker checks values, ids, instances and members, one segment after the other. From one
+// segment to the next it keeps what each process was shown last, which ids were given, and the
+// sums.
 type serviceChecker struct {
 	settingFloor         int64                       // the setting's version that all had when they rested
 	settingVersion       map[string]int64            // that a process was shown last
@@ -31,8 +32,10 @@ type serviceChecker struct {
 }
 
 func newServiceChecker() *serviceChecker {
-	return &serviceChecker{settingVersion: map[string]int64{}, tallyShown: map[string]int64{}, tallyUncertain: map[int64]bool{}, treeShown: map[string]int64{},
-		given: map[string]map[int64]uint64{}, lastID: map[string]int64{}, viewZxid: map[string]int64{}, memberNumbers: map[string]map[string]int64{}, drained: map[string]int64{}}
+	return &serviceChecker{settingVersion: map[string]int64{}, tallyShown: map[string]int64{},
+		tallyUncertain: map[int64]bool{}, treeShown: map[string]int64{},
+		given: map[string]map[int64]uint64{}, lastID: map[string]int64{}, viewZxid: map[string]int64{},
+		memberNumbers: map[string]map[string]int64{}, drained: map[string]int64{}}
 }
 
 // check returns the violations of a segment.
@@ -50,7 +53,8 @@ func (c *serviceChecker) check(byPath map[string][]*operation, s segment) (wrong
 	wrong = append(wrong, c.checkCounter(byPath[counterPath], at)...)
 	for _, e := range shown[instancesPath] {
 		if _, there := e.Listed[staticInstance]; !there {
-			wrong = append(wrong, fmt.Errorf("%s: %s was shown a list without %s, which always exists: %v", instancesPath, e.process, staticInstance, e.Listed))
+			wrong = append(wrong, fmt.Errorf("%s: %s was shown a list without %s, which always exists: %v",
+				instancesPath, e.process, staticInstance, e.Listed))
 		}
 	}
 	wrong = append(wrong, c.checkMemberNumbers(shown[groupPath])...)
@@ -58,8 +62,9 @@ func (c *serviceChecker) check(byPath map[string][]*operation, s segment) (wrong
 	return append(wrong, c.checkDrains(byPath[groupPath], shown[groupPath])...)
 }
 
-// checkSetting checks the setting: no reader is shown an older version after a newer one, a text that must be refused, or a text whose
-// write has failed; a text is written once; of two writes over the same version, one succeeds.
+// checkSetting checks the setting: no reader is shown an older version after a newer one, a text
+// that must be refused, or a text whose write has failed; a text is written once; of two writes
+// over the same version, one succeeds.
 func (c *serviceChecker) checkSetting(calls []*operation, shown []shownEvent, at *servicesAtRest) (wrong []error) {
 	fail := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Errorf(settingPath+": "+format, args...))
@@ -106,11 +111,13 @@ func (c *serviceChecker) checkSetting(calls []*operation, shown []shownEvent, at
 	return append(wrong, checkUnknownWrites(settingPath, calls)...)
 }
 
-// othersUntilUnknown is how many other writes of a value it takes at least until the record of a write may be gone: the last 20 records are kept, of which Set needs 19 to be of
-// others, and a write leaves two at most.
+// othersUntilUnknown is how many other writes of a value it takes at least until the record of a
+// write may be gone: the last 20 records are kept, of which Set needs 19 to be of others, and a
+// write leaves two at most.
 const othersUntilUnknown = 10
 
-// checkUnknownWrites checks that the outcome of a write is unknown before its context has ended only if enough others have written meanwhile.
+// checkUnknownWrites checks that the outcome of a write is unknown before its context has ended
+// only if enough others have written meanwhile.
 func checkUnknownWrites(path string, calls []*operation) (wrong []error) {
 	for _, op := range calls {
 		if !op.uncertain || op.end.Error == "" {
@@ -123,7 +130,8 @@ func checkUnknownWrites(path string, calls []*operation) (wrong []error) {
 			}
 		}
 		if others < othersUntilUnknown {
-			wrong = append(wrong, fmt.Errorf("%s: %s has an unknown outcome beside %d other writes: %s", path, op.id, others, op.end.Error))
+			wrong = append(wrong, fmt.Errorf("%s: %s has an unknown outcome beside %d other writes: %s", path, op.id,
+				others, op.end.Error))
 		}
 	}
 	return wrong
@@ -132,8 +140,8 @@ func checkUnknownWrites(path string, calls []*operation) (wrong []error) {
 // succeeded reports whether a call was carried out, and its process knows that.
 func (op *operation) succeeded() bool { return op.grant.At > 0 && !op.uncertain && !op.abandoned }
 
-// checkTally checks the tally: one call has written each number, no write that has succeeded is lost, and no write that has failed was
-// carried out.
+// checkTally checks the tally: one call has written each number, no write that has succeeded is
+// lost, and no write that has failed was carried out.
 func (c *serviceChecker) checkTally(calls []*operation, shown []shownEvent, at *servicesAtRest) (wrong []error) {
 	fail := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Errorf(tallyPath+": "+format, args...))
@@ -183,15 +191,18 @@ func (c *serviceChecker) checkTally(calls []*operation, shown []shownEvent, at *
 	return wrong
 }
 
-// checkTree checks that a tree shows all keys as they were at one moment, and no older moment after a newer one.
+// checkTree checks that a tree shows all keys as they were at one moment, and no older moment after
+// a newer one.
 func (c *serviceChecker) checkTree(shown []shownEvent) (wrong []error) {
 	for _, e := range shown {
 		if len(e.Numbers) != len(treeKeys) || slices.Min(e.Numbers) != slices.Max(e.Numbers) {
-			wrong = append(wrong, fmt.Errorf("%s: %s was shown %v, which no transaction has written", treePath, e.process, e.Numbers))
+			wrong = append(wrong, fmt.Errorf("%s: %s was shown %v, which no transaction has written", treePath,
+				e.process, e.Numbers))
 			continue
 		}
 		if e.Numbers[0] < c.treeShown[e.process] {
-			wrong = append(wrong, fmt.Errorf("%s: %s was shown %d after %d", treePath, e.process, e.Numbers[0], c.treeShown[e.process]))
+			wrong = append(wrong, fmt.Errorf("%s: %s was shown %d after %d", treePath, e.process, e.Numbers[0],
+				c.treeShown[e.process]))
 		}
 		c.treeShown[e.process] = e.Numbers[0]
 	}
@@ -215,7 +226,8 @@ func (c *serviceChecker) checkIDs(path string, calls []*operation) (wrong []erro
 			for id := pair[0]; id <= pair[1]; id++ {
 				word, bit := id>>6, uint64(1)<<(id&63)
 				if given[word]&bit != 0 {
-					return append(wrong, fmt.Errorf("%s: %s gets %d, which was given before", path, op.id, word<<6+int64(bits.TrailingZeros64(bit))))
+					return append(wrong, fmt.Errorf("%s: %s gets %d, which was given before", path, op.id,
+						word<<6+int64(bits.TrailingZeros64(bit))))
 				}
 				given[word] |= bit
 			}
@@ -224,8 +236,8 @@ func (c *serviceChecker) checkIDs(path string, calls []*operation) (wrong []erro
 	return wrong
 }
 
-// checkCounter checks that each add that has succeeded counts once, that none that has failed counts, and that each returns the sum at its
-// moment.
+// checkCounter checks that each add that has succeeded counts once, that none that has failed
+// counts, and that each returns the sum at its moment.
 func (c *serviceChecker) checkCounter(calls []*operation, at *servicesAtRest) (wrong []error) {
 	var done []*operation
 	for _, op := range calls {
@@ -241,10 +253,12 @@ func (c *serviceChecker) checkCounter(calls []*operation, at *servicesAtRest) (w
 	began := int64(0) // when the latest add with a smaller sum began
 	for i, op := range done {
 		if i > 0 && done[i-1].grant.Number == op.grant.Number {
-			wrong = append(wrong, fmt.Errorf("%s: %s and %s both return %d", counterPath, done[i-1].id, op.id, op.grant.Number))
+			wrong = append(wrong, fmt.Errorf("%s: %s and %s both return %d", counterPath, done[i-1].id, op.id,
+				op.grant.Number))
 		}
 		if op.grant.At < began {
-			wrong = append(wrong, fmt.Errorf("%s: %s returns %d before an add with a smaller sum began", counterPath, op.id, op.grant.Number))
+			wrong = append(wrong, fmt.Errorf("%s: %s returns %d before an add with a smaller sum began", counterPath,
+				op.id, op.grant.Number))
 		}
 		began = max(began, op.request.At)
 	}
@@ -252,16 +266,20 @@ func (c *serviceChecker) checkCounter(calls []*operation, at *servicesAtRest) (w
 		return wrong
 	}
 	if len(done) > 0 && (done[0].grant.Number <= c.counter || done[len(done)-1].grant.Number > at.counter) {
-		wrong = append(wrong, fmt.Errorf("%s: adds return %d to %d, and the counter went from %d to %d", counterPath, done[0].grant.Number, done[len(done)-1].grant.Number, c.counter, at.counter))
+		wrong = append(wrong, fmt.Errorf("%s: adds return %d to %d, and the counter went from %d to %d", counterPath,
+			done[0].grant.Number, done[len(done)-1].grant.Number, c.counter, at.counter))
 	}
 	if at.counter < c.added || at.counter > c.added+c.addsUncertain {
-		wrong = append(wrong, fmt.Errorf("%s: it is %d after %d adds that have succeeded and %d whose outcome is unknown", counterPath, at.counter, c.added, c.addsUncertain))
+		wrong = append(wrong, fmt.Errorf(
+			"%s: it is %d after %d adds that have succeeded and %d whose outcome is unknown", counterPath, at.counter,
+			c.added, c.addsUncertain))
 	}
 	c.counter = at.counter
 	return wrong
 }
 
-// checkMemberNumbers checks that no process is shown an older number of a member after a newer one. The numbers of each member rise.
+// checkMemberNumbers checks that no process is shown an older number of a member after a newer one.
+// The numbers of each member rise.
 func (c *serviceChecker) checkMemberNumbers(shown []shownEvent) (wrong []error) {
 	for _, e := range shown {
 		if e.Kind != "" {
@@ -269,7 +287,8 @@ func (c *serviceChecker) checkMemberNumbers(shown []shownEvent) (wrong []error) 
 		}
 		for id, number := range e.Listed {
 			if before := c.memberNumbers[e.process][id]; number < before {
-				wrong = append(wrong, fmt.Errorf("%s: %s was shown %d of %s after %d", e.Path, e.process, number, id, before))
+				wrong = append(wrong, fmt.Errorf("%s: %s was shown %d of %s after %d", e.Path, e.process,
+					number, id, before))
 			}
 		}
 		c.memberNumbers[e.process] = e.Listed
@@ -282,7 +301,8 @@ func (c *serviceChecker) checkViews(shown []shownEvent) (wrong []error) {
 	for _, e := range shown {
 		for _, zxid := range e.Numbers {
 			if zxid < c.viewZxid[e.process] {
-				wrong = append(wrong, fmt.Errorf("%s: %s was shown transaction %d after %d", groupPath, e.process, zxid, c.viewZxid[e.process]))
+				wrong = append(wrong, fmt.Errorf("%s: %s was shown transaction %d after %d", groupPath, e.process, zxid,
+					c.viewZxid[e.process]))
 			}
 			c.viewZxid[e.process] = zxid
 		}
@@ -290,8 +310,8 @@ func (c *serviceChecker) checkViews(shown []shownEvent) (wrong []error) {
 	return wrong
 }
 
-// checkDrains checks that a drain is acknowledged only after a drain function of the member has ended. A function that had ended before an
-// earlier request was withdrawn does not count.
+// checkDrains checks that a drain is acknowledged only after a drain function of the member has
+// ended. A function that had ended before an earlier request was withdrawn does not count.
 func (c *serviceChecker) checkDrains(calls []*operation, shown []shownEvent) (wrong []error) {
 	ended := map[string][]int64{}
 	for id, at := range c.drained {
@@ -309,12 +329,16 @@ func (c *serviceChecker) checkDrains(calls []*operation, shown []shownEvent) (wr
 		}
 		since := int64(0) // when the latest withdrawal began that had succeeded before
 		for _, w := range calls {
-			if w.request.Kind == kindUncordon && w.request.Item == op.request.Item && w.succeeded() && w.grant.At < op.request.At {
+			if w.request.Kind == kindUncordon && w.request.Item == op.request.Item && w.succeeded() &&
+				w.grant.At < op.request.At {
 				since = max(since, w.request.At)
 			}
 		}
-		if !slices.ContainsFunc(ended[op.request.Item], func(at int64) bool { return at >= since && at <= op.grant.At }) {
-			wrong = append(wrong, fmt.Errorf("%s: %s has drained %s, and no drain function has ended since the latest request was withdrawn", groupPath, op.id, op.request.Item))
+		if !slices.ContainsFunc(ended[op.request.Item],
+			func(at int64) bool { return at >= since && at <= op.grant.At }) {
+			wrong = append(wrong, fmt.Errorf(
+				"%s: %s has drained %s, and no drain function has ended since the latest request was withdrawn",
+				groupPath, op.id, op.request.Item))
 		}
 	}
 	return wrong

@@ -64,17 +64,26 @@ func TestCheckerVerdicts(t *testing.T) {
 		{"an item without a delivery", putOne, "/parallel p.1#1: no order"},
 		{"a strict item without a delivery", inStrict(putOne), "/strict p.1: no order"},
 		{"an item redelivered after its consumer was killed", putOne + takeOne + "a x\n" + takeAgain, ""},
-		{"an item redelivered after it was acknowledged", putOne + takeOne + ackOne + strings.ReplaceAll(takeAgain, `"t":1`, `"t":2`), "no order"},
-		{"an item with two holders", putOne + takeOne + `a {"t":14,"op":1,"step":"ended","end":"lost","last_held":12}` + "\n" + takeAgain, "no order"},
-		{"a strict item with two holders", inStrict(putOne + takeOne + `a {"t":14,"op":1,"step":"ended","end":"lost","last_held":12}` + "\n" + takeAgain), "/strict: no order"},
+		{"an item redelivered after it was acknowledged",
+			putOne + takeOne + ackOne + strings.ReplaceAll(takeAgain, `"t":1`, `"t":2`), "no order"},
+		{"an item with two holders", putOne + takeOne + `a {"t":14,"op":1,"step":"ended","end":"lost","last_held":12}` +
+			"\n" + takeAgain, "no order"},
+		{"a strict item with two holders",
+			inStrict(putOne + takeOne + `a {"t":14,"op":1,"step":"ended","end":"lost","last_held":12}` + "\n" +
+				takeAgain), "/strict: no order"},
 		{"a put without a reply before its process was killed", strings.Split(putOne, "\n")[0] + "\np x\n", ""},
 		{"an item without a put", takeOne + ackOne, "no order"},
-		{"an item delivered before its delay was over", strings.Replace(putOne, `"number":1`, `"number":1,"delay":6`, 1) + takeOne + ackOne, "before its delay was over"},
-		{"an item delivered after its delay", strings.Replace(putOne, `"number":1`, `"number":1,"delay":4`, 1) + takeOne + ackOne, ""},
-		{"one holder after the other", lockA + `a {"t":6,"op":1,"step":"ended","end":"lost","last_held":5}` + "\n" + lockB, ""},
+		{"an item delivered before its delay was over", strings.Replace(putOne, `"number":1`, `"number":1,"delay":6`,
+			1) + takeOne + ackOne, "before its delay was over"},
+		{"an item delivered after its delay", strings.Replace(putOne, `"number":1`, `"number":1,"delay":4`, 1) +
+			takeOne + ackOne, ""},
+		{"one holder after the other", lockA + `a {"t":6,"op":1,"step":"ended","end":"lost","last_held":5}` +
+			"\n" + lockB, ""},
 		{"a holder that is killed", lockA + "a x\n" + lockB, ""},
-		{"a holder that is alive when the next is granted", lockA + `a {"t":11,"op":1,"step":"ended","end":"lost","last_held":9}` + "\n" + lockB, "/mutex-0: no order"},
-		{"a holder that is killed after the next is granted", lockA + `a {"t":9,"op":1,"step":"held"}` + "\na x\n" + lockB, "/mutex-0: no order"},
+		{"a holder that is alive when the next is granted",
+			lockA + `a {"t":11,"op":1,"step":"ended","end":"lost","last_held":9}` + "\n" + lockB, "/mutex-0: no order"},
+		{"a holder that is killed after the next is granted",
+			lockA + `a {"t":9,"op":1,"step":"held"}` + "\na x\n" + lockB, "/mutex-0: no order"},
 		{"an error while the context is alive", `a {"t":1,"op":1,"step":"requested","kind":"lock","path":"/mutex-0"}
 			a {"t":2,"op":1,"step":"failed","error":"no excuse"}`, "no excuse"},
 		{"an operation that is open at rest", lockA, "still busy"},
@@ -84,7 +93,8 @@ func TestCheckerVerdicts(t *testing.T) {
 			replayEvents(t, h, c.events)
 			s := h.takeSegment()
 			s.until = 100
-			wrong := checker.checkSegment(1, s, map[string]drainedQueue{parallelPath: {from: 50, to: 60}, strictPath: {from: 50, to: 60}})
+			wrong := checker.checkSegment(1, s,
+				map[string]drainedQueue{parallelPath: {from: 50, to: 60}, strictPath: {from: 50, to: 60}})
 			if c.wrong == "" {
 				require.Empty(t, wrong)
 				require.Empty(t, checker.evidenceFiles)
@@ -97,7 +107,8 @@ func TestCheckerVerdicts(t *testing.T) {
 	}
 }
 
-// TestCheckerVerdictsOnDeadLettersAndPurges checks that an item of the queue at featuresPath may vanish only if it is a dead letter or was purged.
+// TestCheckerVerdictsOnDeadLettersAndPurges checks that an item of the queue at featuresPath may
+// vanish only if it is a dead letter or was purged.
 func TestCheckerVerdictsOnDeadLettersAndPurges(t *testing.T) {
 	const put = `p {"t":10,"op":1,"step":"requested","kind":"put","path":"/features","item":"p.1","number":1}
 		p {"t":15,"op":1,"step":"granted"}
@@ -123,14 +134,16 @@ func TestCheckerVerdictsOnDeadLettersAndPurges(t *testing.T) {
 			}
 			s := h.takeSegment()
 			s.until = 100
-			sights := map[string]drainedQueue{featuresPath: {from: 50, to: 60, deadLetters: map[string]bool{"p.1#1": c.dead}}}
+			sights := map[string]drainedQueue{featuresPath: {from: 50, to: 60,
+				deadLetters: map[string]bool{"p.1#1": c.dead}}}
 			require.Len(t, checker.checkSegment(1, s, sights), c.violations)
 		})
 	}
 }
 
-// TestCheckerVerdictsOnCancels checks that an item whose cancel has succeeded is not delivered afterwards. An item whose cancel has an unknown outcome may be delivered,
-// or may vanish. An item whose cancel was refused may not vanish.
+// TestCheckerVerdictsOnCancels checks that an item whose cancel has succeeded is not delivered
+// afterwards. An item whose cancel has an unknown outcome may be delivered, or may vanish. An item
+// whose cancel was refused may not vanish.
 func TestCheckerVerdictsOnCancels(t *testing.T) {
 	const (
 		put = `p {"t":1,"op":1,"step":"requested","kind":"put","path":"/features","item":"p.1","number":1}
@@ -175,21 +188,23 @@ func TestCheckerVerdictsOnCancels(t *testing.T) {
 			replayEvents(t, h, c.events)
 			s := h.takeSegment()
 			s.until = 100
-			require.Len(t, checker.checkSegment(1, s, map[string]drainedQueue{featuresPath: {from: 50, to: 60}}), c.violations)
+			require.Len(t, checker.checkSegment(1, s, map[string]drainedQueue{featuresPath: {from: 50, to: 60}}),
+				c.violations)
 			require.Empty(t, checker.uncertainPuts, "a cancel that has succeeded has found the item")
 		})
 	}
 }
 
-// TestCheckerCarriesTokensAndUncertainPutsAcrossSegments checks that tokens must rise from one segment to the next, and that an uncertain
-// put may be carried out in a later segment.
+// TestCheckerCarriesTokensAndUncertainPutsAcrossSegments checks that tokens must rise from one
+// segment to the next, and that an uncertain put may be carried out in a later segment.
 func TestCheckerCarriesTokensAndUncertainPutsAcrossSegments(t *testing.T) {
 	h, checker := newHistory(newSummary(1)), newChecker(t.TempDir())
 	judge := func(from int64, events string) []error {
 		replayEvents(t, h, events)
 		s := h.takeSegment()
 		s.until = from + 100
-		return checker.checkSegment(1, s, map[string]drainedQueue{parallelPath: {from: from + 50, to: from + 60}, strictPath: {from: from + 50, to: from + 60}})
+		return checker.checkSegment(1, s, map[string]drainedQueue{parallelPath: {from: from + 50, to: from + 60},
+			strictPath: {from: from + 50, to: from + 60}})
 	}
 	lock := func(at, token string) string {
 		return `a {"t":` + at + `1,"op":1,"step":"requested","kind":"lock","path":"/mutex-0"}

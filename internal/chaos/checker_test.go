@@ -15,8 +15,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// checker checks one segment after the other. From one segment to the next it keeps tokens, numbers and uncertain puts; all clients rest
-// between two segments.
+// checker checks one segment after the other. From one segment to the next it keeps tokens, numbers
+// and uncertain puts; all clients rest between two segments.
 type checker struct {
 	holdStates        map[string]holdState // by path
 	uncertainPuts     []*operation         // puts that may still be done
@@ -27,7 +27,8 @@ type checker struct {
 	dir               string   // the directory of evidenceFiles
 }
 
-// drainedQueue says when a queue was found empty at the end of a segment, and which items were dead letters then.
+// drainedQueue says when a queue was found empty at the end of a segment, and which items were dead
+// letters then.
 type drainedQueue struct {
 	from, to    int64
 	deadLetters map[string]bool
@@ -85,8 +86,10 @@ func (c *checker) checkHolds(segmentNumber int, path string, all []*operation, s
 	return c.runPorcupine(segmentNumber, path, holdModel(holdRules[path], from), ops)
 }
 
-// checkItems checks the puts, cancels, deliveries and acknowledgements of a queue against the item or stream model.
-func (c *checker) checkItems(segmentNumber int, path string, all []*operation, drained drainedQueue, s segment) (wrong []error) {
+// checkItems checks the puts, cancels, deliveries and acknowledgements of a queue against the item
+// or stream model.
+func (c *checker) checkItems(segmentNumber int, path string, all []*operation, drained drainedQueue,
+	s segment) (wrong []error) {
 	groups := map[string][]*operation{}
 	key := func(stream string, n int64) string {
 		if path == strictPath {
@@ -130,8 +133,8 @@ func (c *checker) checkItems(segmentNumber int, path string, all []*operation, d
 	return wrong
 }
 
-// deliveredEarly returns the items that were delivered before their delay was over. A delay counts whole seconds of the servers'
-// clock, so it may be shorter by a fraction of a second.
+// deliveredEarly returns the items that were delivered before their delay was over. A delay counts
+// whole seconds of the servers' clock, so it may be shorter by a fraction of a second.
 func deliveredEarly(all []*operation) (wrong []error) {
 	due := map[string]int64{}
 	for _, op := range all {
@@ -142,14 +145,16 @@ func deliveredEarly(all []*operation) (wrong []error) {
 	for _, op := range all {
 		if op.request.Kind == kindDelivery {
 			if name := fmt.Sprint(op.grant.Item, "#", op.grant.Number); op.grant.At < due[name] {
-				wrong = append(wrong, fmt.Errorf("%s: %s was delivered %v before its delay was over", op.id, name, time.Duration(due[name]-op.grant.At)))
+				wrong = append(wrong, fmt.Errorf("%s: %s was delivered %v before its delay was over", op.id, name,
+					time.Duration(due[name]-op.grant.At)))
 			}
 		}
 	}
 	return wrong
 }
 
-// queueOps returns the operations on one item, or on one stream. It keeps uncertain puts whose item was not seen yet.
+// queueOps returns the operations on one item, or on one stream. It keeps uncertain puts whose item
+// was not seen yet.
 func (c *checker) queueOps(group []*operation, s segment) (ops []porcupine.Operation) {
 	settled := map[int64]bool{} // it was put
 	for _, op := range group {
@@ -164,7 +169,8 @@ func (c *checker) queueOps(group []*operation, s segment) (ops []porcupine.Opera
 			continue
 		}
 		if op.uncertain { // it may remove the item now or later, as a purge does
-			ops = append(ops, porcupine.Operation{Input: op.modelInput(opPurge), Call: op.request.At, Return: s.until + 1})
+			ops = append(ops, porcupine.Operation{Input: op.modelInput(opPurge), Call: op.request.At,
+				Return: s.until + 1})
 			continue
 		}
 		_, n := op.item()
@@ -187,7 +193,8 @@ func (c *checker) queueOps(group []*operation, s segment) (ops []porcupine.Opera
 	return ops
 }
 
-// runPorcupine searches for an order that explains the operations. Without one it writes a picture and returns an error.
+// runPorcupine searches for an order that explains the operations. Without one it writes a picture
+// and returns an error.
 func (c *checker) runPorcupine(segmentNumber int, name string, m porcupine.Model, ops []porcupine.Operation) []error {
 	c.checkedOperations += len(ops)
 	result := porcupine.CheckOperationsTimeout(m, ops, checkTimeout)
@@ -196,14 +203,16 @@ func (c *checker) runPorcupine(segmentNumber int, name string, m porcupine.Model
 	}
 	assignLanes(ops)
 	_, info := porcupine.CheckOperationsVerbose(m, ops, checkTimeout)
-	base := fmt.Sprintf("segment-%d-%s.html", segmentNumber, strings.NewReplacer("/", "", " ", "-", "#", "-").Replace(name))
+	base := fmt.Sprintf("segment-%d-%s.html", segmentNumber,
+		strings.NewReplacer("/", "", " ", "-", "#", "-").Replace(name))
 	file := filepath.Join(c.dir, base)
 	if err := porcupine.VisualizePath(m, info, file); err != nil {
 		file = err.Error()
 	}
 	c.evidenceFiles = append(c.evidenceFiles, file)
 	if result == porcupine.Unknown {
-		return []error{fmt.Errorf("%s: porcupine did not decide about %d operations within %v", name, len(ops), checkTimeout)}
+		return []error{fmt.Errorf("%s: porcupine did not decide about %d operations within %v", name, len(ops),
+			checkTimeout)}
 	}
 	return []error{fmt.Errorf("%s: no order explains its %d operations", name, len(ops))}
 }
@@ -233,7 +242,8 @@ func (c *checker) writeEvidence(name, text string) {
 // modelInput returns the input of the model for this operation.
 func (op *operation) modelInput(what inputOp) modelInput {
 	stream, n := op.item()
-	a := modelInput{op: what, id: op.id, label: op.id, kind: op.request.Kind, permits: op.request.Permits, token: op.grant.Token, number: op.grant.Number,
+	a := modelInput{op: what, id: op.id, label: op.id, kind: op.request.Kind, permits: op.request.Permits,
+		token: op.grant.Token, number: op.grant.Number,
 		stream: stream, attempt: op.grant.Attempt, reason: op.end.End}
 	if stream != "" {
 		a.number = n
@@ -254,7 +264,8 @@ func (op *operation) grantOperation(a modelInput) porcupine.Operation {
 	return porcupine.Operation{Input: a, Call: op.request.At, Return: op.grant.At}
 }
 
-// endOperation returns the end of a hold as an operation. It happens after the hold was last seen alive and before the holder noticed its end.
+// endOperation returns the end of a hold as an operation. It happens after the hold was last seen
+// alive and before the holder noticed its end.
 func (op *operation) endOperation(until int64) porcupine.Operation {
 	end := porcupine.Operation{Input: op.modelInput(opEnd), Call: max(op.request.At, op.lastHeld), Return: until}
 	if op.end.At > 0 {

@@ -52,14 +52,16 @@ type clientProcess struct {
 	sink       string
 }
 
-// runClientProcess is the main function of a client process. It returns when standard input is closed.
+// runClientProcess is the main function of a client process. It returns when standard input is
+// closed.
 func runClientProcess(role string) {
 	ctx, stop := context.WithCancel(context.Background())
 	seed, _ := strconv.ParseUint(os.Getenv(seedVariable), 10, 64)
 	p := &clientProcess{
 		eventWriter: &eventWriter{to: os.Stdout}, name: os.Getenv(nameVariable), rand: rand.New(rand.NewPCG(seed, 11)),
-		scheduling: newSchedulingMonitor(), load: newLoadControl(), queues: queues{all: map[string]*queue.Queue[string]{}},
-		sink: os.Getenv(sinkVariable),
+		scheduling: newSchedulingMonitor(), load: newLoadControl(),
+		queues: queues{all: map[string]*queue.Queue[string]{}},
+		sink:   os.Getenv(sinkVariable),
 	}
 	go p.scheduling.run(ctx.Done())
 	go func() {
@@ -96,9 +98,11 @@ func (p *clientProcess) run(ctx context.Context, role string) error {
 	return errors.Join(p.closeQueues(ended), p.services.close(ended), closeAll(ended, c.Close))
 }
 
-// connect connects a client without a log: the processes write the clients' errors into the history.
+// connect connects a client without a log: the processes write the clients' errors into the
+// history.
 func connect(ctx context.Context, servers []string, opts ...framework.Option) (*framework.Client, error) {
-	cfg := framework.Config{Servers: servers, SessionTimeout: sessionTimeout, DialTimeout: sessionTimeout / 4, RetryMax: time.Second}
+	cfg := framework.Config{Servers: servers, SessionTimeout: sessionTimeout, DialTimeout: sessionTimeout / 4,
+		RetryMax: time.Second}
 	for {
 		c, err := framework.Connect(ctx, cfg, append(opts, framework.WithLogger(slog.New(slog.DiscardHandler)))...)
 		if err == nil || ctx.Err() != nil || !errors.As(err, new(*framework.ConnectError)) {
@@ -116,7 +120,8 @@ func (p *clientProcess) runActors(ctx context.Context) {
 			actors.Go(func() { s.runActorLoop(ctx, p, r) })
 		}
 	}
-	for _, follow := range []func(context.Context){p.followSetting, p.followTally, p.followTree, p.followInstances, p.followGroup} {
+	for _, follow := range []func(context.Context){p.followSetting, p.followTally, p.followTree, p.followInstances,
+		p.followGroup} {
 		actors.Go(func() { follow(ctx) })
 	}
 	actors.Wait()

@@ -45,13 +45,15 @@ func (c *clientSlot) start(seed uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.starts++
-	p := &childProcess{name: fmt.Sprintf("c%d-%d", c.number, c.starts), cmd: exec.Command(os.Args[0]), outputRead: make(chan struct{})}
+	p := &childProcess{name: fmt.Sprintf("c%d-%d", c.number, c.starts), cmd: exec.Command(os.Args[0]),
+		outputRead: make(chan struct{})}
 	var addrs []string
 	for _, proxy := range c.proxies {
 		addrs = append(addrs, proxy.Addr())
 	}
 	p.cmd.Env = append(os.Environ(), roleVariable+"="+c.role, serversVariable+"="+strings.Join(addrs, ","),
-		nameVariable+"="+p.name, filesVariable+"="+c.files, sinkVariable+"="+c.sink, fmt.Sprintf("%s=%d", seedVariable, seed), "GORACE=atexit_sleep_ms=0")
+		nameVariable+"="+p.name, filesVariable+"="+c.files, sinkVariable+"="+c.sink,
+		fmt.Sprintf("%s=%d", seedVariable, seed), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = os.Stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the harness only
 	stdin, err1 := p.cmd.StdinPipe()
@@ -100,7 +102,8 @@ func (c *clientSlot) kill() error {
 	return err
 }
 
-// stop closes the process's standard input and waits for its end. A process that does not end prints its goroutines, and is reported.
+// stop closes the process's standard input and waits for its end. A process that does not end
+// prints its goroutines, and is reported.
 func (c *clientSlot) stop() {
 	p := c.current()
 	c.history.expectExit(p.name)

@@ -23,10 +23,11 @@ func now() int64 {
 const (
 	// checkInterval is how often a holder checks its context.
 	checkInterval = 5 * time.Millisecond
-	// maxCheckGap is the longest gap between two checks of a process that was not paused or starved.
+	// maxCheckGap is the longest gap between two checks of a process that was not paused or
+	// starved.
 	maxCheckGap = 40 * time.Millisecond
-	// wakeUpGrace is how long a resumed process may take to notice that its holds have ended. A client cannot prevent that the process acts in
-	// the moments before it notices.
+	// wakeUpGrace is how long a resumed process may take to notice that its holds have ended. A
+	// client cannot prevent that the process acts in the moments before it notices.
 	wakeUpGrace = 60 * time.Millisecond
 )
 

@@ -28,14 +28,17 @@ type event struct {
 	Attempt int    `json:"attempt,omitempty"` // of a delivery
 	Delay   int64  `json:"delay,omitempty"`   // ns, of a put
 
-	Source  string           `json:"source,omitempty"`  // of a value that is shown: the servers or a file
-	Numbers []int64          `json:"numbers,omitempty"` // ids that were given, as pairs of first and last; keys of a tree; transactions of changes
-	Listed  map[string]int64 `json:"listed,omitempty"`  // the number of each instance or member, by id
+	Source string `json:"source,omitempty"` // of a value that is shown: the servers or a file
+	// ids that were given, as pairs of first and last; keys of a tree; transactions of changes
+	Numbers []int64          `json:"numbers,omitempty"`
+	Listed  map[string]int64 `json:"listed,omitempty"` // the number of each instance or member, by id
 
 	Order    string    `json:"order,omitempty"`     // that was carried out, or the name of a call
 	LastHeld int64     `json:"last_held,omitempty"` // of an end: when the hold was last seen alive
 	End      endReason `json:"end,omitempty"`       // of an end
-	Error    string    `json:"error,omitempty"`     // of a failure, of an unknown outcome before the call's context has ended, or the stack of a goroutine
+	// of a failure, of an unknown outcome before the call's context has ended, or the stack of a
+	// goroutine
+	Error string `json:"error,omitempty"`
 }
 
 // eventStep is what happened to an operation.
@@ -54,7 +57,8 @@ const (
 	stepConnected eventStep = "connected"
 	stepGoroutine eventStep = "goroutine" // of a process that makes no progress
 	stepShown     eventStep = "shown"     // a follower of Path got a value, a list or a view, or Error has ended it
-	// stepUndocumented is written when the call Order of Path has returned Error, and its documentation does not allow that.
+	// stepUndocumented is written when the call Order of Path has returned Error, and its
+	// documentation does not allow that.
 	stepUndocumented eventStep = "undocumented"
 )
 
@@ -94,10 +98,12 @@ func (k requestKind) isCall() bool {
 	return k == kindPut || k == kindCancel || k.isServiceCall()
 }
 
-// isServiceCall reports whether a request concerns a value, ids, an instance or a member. The history keeps the outcome of each.
+// isServiceCall reports whether a request concerns a value, ids, an instance or a member. The
+// history keeps the outcome of each.
 func (k requestKind) isServiceCall() bool {
 	switch k {
-	case kindWrite, kindIDs, kindAdd, kindJoin, kindUpdate, kindLeave, kindPick, kindDrain, kindUncordon, kindStart, kindSignal, kindCancelRun:
+	case kindWrite, kindIDs, kindAdd, kindJoin, kindUpdate, kindLeave, kindPick, kindDrain, kindUncordon, kindStart,
+		kindSignal, kindCancelRun:
 		return true
 	}
 	return false

@@ -20,7 +20,8 @@ type faultKind struct {
 	inject func(env *testEnv, rng *rand.Rand) (undo func() error, err error)
 }
 
-// serverLinks is the target of all faults of links between servers, so that only one of them is active at a time.
+// serverLinks is the target of all faults of links between servers, so that only one of them is
+// active at a time.
 const serverLinks = "links between servers"
 
 var faultKinds = []faultKind{
@@ -80,8 +81,10 @@ func pauseServer(env *testEnv, rng *rand.Rand) (func() error, error) {
 	return undoAndFree(func() error { return env.Thaw(i) }, free), env.Freeze(i)
 }
 
-// fillDisk fills a server's disk, and kills the server as soon as the full disk has stopped it. Otherwise ZooKeeper 3.8.0 continues in the same process, and joins the
-// others again while its former thread still writes the log (ZOOKEEPER-4541): in about one of ten runs the servers have different nodes from then on.
+// fillDisk fills a server's disk, and kills the server as soon as the full disk has stopped it.
+// Otherwise ZooKeeper 3.8.0 continues in the same process, and joins the others again while its
+// former thread still writes the log (ZOOKEEPER-4541): in about one of ten runs the servers have
+// different nodes from then on.
 func fillDisk(env *testEnv, rng *rand.Rand) (func() error, error) {
 	i, free, ok := env.claimTarget(rng, "server", env.Size(), anyTarget)
 	if !ok {
@@ -149,8 +152,8 @@ func cutFollower(env *testEnv, rng *rand.Rand) (func() error, error) {
 	return undoAndFree(env.healServerLinks, free), env.CutOff(leader, followers[rng.IntN(len(followers))])
 }
 
-// bindClientToCutOffFollower lets a client reach one follower only, and cuts that follower off from the leader. The follower still answers
-// the client while the other servers end its session.
+// bindClientToCutOffFollower lets a client reach one follower only, and cuts that follower off from
+// the leader. The follower still answers the client while the other servers end its session.
 func bindClientToCutOffFollower(env *testEnv, rng *rand.Rand) (func() error, error) {
 	leader, followers := env.Leader(), env.Followers()
 	_, free, ok := env.claimTarget(rng, serverLinks, 1, func(int) bool { return leader >= 0 && len(followers) > 0 })
@@ -190,7 +193,8 @@ func cutClient(env *testEnv, rng *rand.Rand) (func() error, error) {
 	return undoAndFree(c.eachProxy((*ensemble.Proxy).Heal), free), c.eachProxy((*ensemble.Proxy).Cut)()
 }
 
-// blackHoleClient drops what a client sends, what is sent to it, or both, and keeps the connections open.
+// blackHoleClient drops what a client sends, what is sent to it, or both, and keeps the connections
+// open.
 func blackHoleClient(env *testEnv, rng *rand.Rand) (func() error, error) {
 	i, free, ok := env.claimTarget(rng, "links of client", len(env.clients), anyTarget)
 	if !ok {

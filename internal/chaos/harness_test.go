@@ -34,8 +34,9 @@ func newHarness(t *testing.T, seed uint64, diskMB int) *harness {
 	t.Helper()
 	summary := newSummary(seed)
 	history := newHistory(summary)
-	return &harness{t: t, env: newTestEnv(t, diskMB, history), history: history, checker: newChecker(evidenceDir(t)), summary: summary,
-		rng: rand.New(rand.NewPCG(seed, 5)), interactive: terminal.Is(os.Stderr)}
+	return &harness{t: t, env: newTestEnv(t, diskMB, history), history: history, checker: newChecker(evidenceDir(t)),
+		summary: summary,
+		rng:     rand.New(rand.NewPCG(seed, 5)), interactive: terminal.Is(os.Stderr)}
 }
 
 // evidenceDir returns the directory for violations. It is removed if it stays empty.
@@ -55,8 +56,8 @@ func evidenceDir(t *testing.T) string {
 	return dir
 }
 
-// runBurst runs one segment of the history with faults, and returns its violations. It requires that the goals, if any, make progress after
-// the faults.
+// runBurst runs one segment of the history with faults, and returns its violations. It requires
+// that the goals, if any, make progress after the faults.
 func (r *harness) runBurst(ctx context.Context, number int, faults []scheduledFault, goals []string) (wrong []error) {
 	r.env.sendOrder(fmt.Sprint("faults ", number))
 	wait(ctx, time.Duration(r.rng.Int64N(int64(2*time.Second))), nil)
@@ -98,11 +99,13 @@ func (r *harness) runBurst(ctx context.Context, number int, faults []scheduledFa
 // abandonSegment stops all clients after the servers did not recover, and writes the history.
 func (r *harness) abandonSegment(number int) error {
 	r.env.sendOrder(fmt.Sprint("rest ", number))
-	r.checker.writeEvidence(fmt.Sprintf("segment-%d-history.txt", number), strings.Join(r.history.takeSegment().lines, "\n")+"\n")
+	r.checker.writeEvidence(fmt.Sprintf("segment-%d-history.txt", number),
+		strings.Join(r.history.takeSegment().lines, "\n")+"\n")
 	return errors.New("the servers did not recover, so this segment's holds are not checked")
 }
 
-// checkSegment checks the segment and updates the summary. It returns the violations, also those that the burst has found.
+// checkSegment checks the segment and updates the summary. It returns the violations, also those
+// that the burst has found.
 func (r *harness) checkSegment(number int, drained map[string]drainedQueue, found []error) []error {
 	began := time.Now()
 	s := r.history.takeSegment()

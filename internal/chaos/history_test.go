@@ -46,12 +46,14 @@ type history struct {
 	errors     []error // found without a model
 	purges     []porcupine.Operation
 	shown      []shownEvent
-	latest     map[string]event              // what the followers of living processes were shown last, by process and path
-	listings   map[string]map[string]*listed // what living processes have registered or joined, by path and id
+	// what the followers of living processes were shown last, by process and path
+	latest   map[string]event
+	listings map[string]map[string]*listed // what living processes have registered or joined, by path and id
 }
 
 func newHistory(s *summary) *history {
-	return &history{open: map[string]*operation{}, alive: map[string]bool{}, killed: map[string]bool{}, stopped: map[string]bool{},
+	return &history{open: map[string]*operation{}, alive: map[string]bool{}, killed: map[string]bool{},
+		stopped: map[string]bool{},
 		resting: map[string]string{}, firstGrant: map[string]int64{}, summary: s, latest: map[string]event{},
 		listings: map[string]map[string]*listed{instancesPath: {}, groupPath: {}}}
 }
@@ -74,7 +76,9 @@ func (h *history) add(process string, e event, line string) {
 		return
 	}
 	if e.Step == stepUndocumented {
-		h.errors = append(h.errors, fmt.Errorf("%s: %s of %s has returned an error that its documentation does not allow: %s", process, e.Order, e.Path, e.Error))
+		h.errors = append(h.errors,
+			fmt.Errorf("%s: %s of %s has returned an error that its documentation does not allow: %s", process, e.Order,
+				e.Path, e.Error))
 		return
 	}
 	if e.Step == stepRequested {
@@ -117,12 +121,14 @@ func (h *history) update(op *operation, e event) {
 		h.closeOperation(op, e)
 		h.updateListing(op)
 	case stepFailed:
-		h.errors = append(h.errors, fmt.Errorf("%s: %s of %s failed: %s", op.id, op.request.Kind, op.request.Path, e.Error))
+		h.errors = append(h.errors,
+			fmt.Errorf("%s: %s of %s failed: %s", op.id, op.request.Kind, op.request.Path, e.Error))
 		delete(h.open, op.id)
 	case stepEnded:
 		op.lastHeld = max(op.lastHeld, e.LastHeld)
 		h.summary.addEnd(e.End)
-		if e.End == endReleased && e.Error != "" { // without servers, the release of a lock and of a term is unconfirmed; it never fails
+		if e.End == endReleased && e.Error != "" {
+			// without servers, the release of a lock and of a term is unconfirmed; it never fails
 			h.errors = append(h.errors, fmt.Errorf("%s: the release of %s failed: %s", op.id, op.request.Path, e.Error))
 		}
 		h.closeOperation(op, e)
@@ -153,8 +159,8 @@ func (h *history) faultsHealed() {
 	clear(h.firstGrant)
 }
 
-// withoutProgress returns the living processes, and those of the names, that were granted nothing since the faults were healed. If all were
-// granted something, elapsed is how long that took.
+// withoutProgress returns the living processes, and those of the names, that were granted nothing
+// since the faults were healed. If all were granted something, elapsed is how long that took.
 func (h *history) withoutProgress(names ...string) (missing []string, elapsed time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,7 +195,8 @@ func (h *history) markProcess(as map[string]bool, process string) {
 	as[process] = true
 }
 
-// processEnded notes the end of a process. Its holds ended at some time after they were last seen alive.
+// processEnded notes the end of a process. Its holds ended at some time after they were last seen
+// alive.
 func (h *history) processEnded(process string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -239,7 +246,8 @@ func (h *history) addError(err error) {
 	h.errors = append(h.errors, err)
 }
 
-// notResting returns the living processes that have not reported that they have carried out this order.
+// notResting returns the living processes that have not reported that they have carried out this
+// order.
 func (h *history) notResting(order string) (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -269,7 +277,8 @@ func (h *history) takeSegment() segment {
 	defer h.mu.Unlock()
 	s := segment{operations: h.closed, until: now(), lines: h.lines, errors: h.errors, purges: h.purges, shown: h.shown}
 	for _, op := range h.open {
-		s.errors = append(s.errors, fmt.Errorf("%s is still busy with %s %s when all clients should rest", op.id, op.request.Kind, op.request.Path))
+		s.errors = append(s.errors, fmt.Errorf("%s is still busy with %s %s when all clients should rest", op.id,
+			op.request.Kind, op.request.Path))
 	}
 	h.closed, h.lines, h.errors, h.purges, h.shown = nil, nil, nil, nil, nil
 	return s

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// loadLevel says which actors of a client process run. The harness sets it by a line on the process's standard input: a word, and the
-// number of the history's segment.
+// loadLevel says which actors of a client process run. The harness sets it by a line on the
+// process's standard input: a word, and the number of the history's segment.
 type loadLevel int
 
 const (
@@ -23,7 +23,8 @@ const (
 
 var loadLevels = map[string]loadLevel{"rest": loadNone, "drain": loadDrain, "work": loadNormal, "faults": loadFaults}
 
-// loadControl starts and stops the actors of a process by its load level. It reports when the actors above the level have stopped.
+// loadControl starts and stops the actors of a process by its load level. It reports when the
+// actors above the level have stopped.
 type loadControl struct {
 	mu        sync.Mutex
 	level     loadLevel

@@ -81,7 +81,8 @@ type holder struct {
 	permits int
 }
 
-// holdModel is the sequential model of mutexes, read-write locks, semaphores and elections. It starts from a state.
+// holdModel is the sequential model of mutexes, read-write locks, semaphores and elections. It
+// starts from a state.
 func holdModel(r holdRule, from holdState) porcupine.Model {
 	return porcupine.Model{
 		Init:              func() any { return from },
@@ -111,7 +112,8 @@ func (r holdRule) step(s holdState, a modelInput) (bool, any) {
 // admits reports whether a request may be granted while the present holders hold.
 func (r holdRule) admits(s holdState, a modelInput) bool {
 	if r.permits == 0 {
-		return len(s.holders) == 0 || a.kind == kindReadLock && !slices.ContainsFunc(s.holders, func(h holder) bool { return h.kind != kindReadLock })
+		return len(s.holders) == 0 || a.kind == kindReadLock &&
+			!slices.ContainsFunc(s.holders, func(h holder) bool { return h.kind != kindReadLock })
 	}
 	taken := a.permits
 	for _, h := range s.holders {
@@ -140,7 +142,8 @@ func (s holdState) remove(id string) (bool, any) {
 func byID(h holder, id string) int { return strings.Compare(h.id, id) }
 
 func (s holdState) equal(o holdState) bool {
-	return s.highestExclusive == o.highestExclusive && s.highestToken == o.highestToken && s.highestNumber == o.highestNumber && slices.Equal(s.holders, o.holders)
+	return s.highestExclusive == o.highestExclusive && s.highestToken == o.highestToken &&
+		s.highestNumber == o.highestNumber && slices.Equal(s.holders, o.holders)
 }
 
 func (s holdState) String() string {
@@ -148,5 +151,6 @@ func (s holdState) String() string {
 	for _, h := range s.holders {
 		ids = append(ids, fmt.Sprintf("%s (%s)", h.id, h.kind))
 	}
-	return fmt.Sprintf("held by [%s], highest exclusive token %d, highest number %d", strings.Join(ids, ", "), s.highestExclusive, s.highestNumber)
+	return fmt.Sprintf("held by [%s], highest exclusive token %d, highest number %d", strings.Join(ids, ", "),
+		s.highestExclusive, s.highestNumber)
 }

@@ -27,9 +27,10 @@ const (
 	itemGone      itemPhase = "gone"
 )
 
-// itemModel is the sequential model of an item: after a put, it has one holder at a time, with rising attempts, until it is acknowledged or
-// cancelled. Then it is not delivered again. A cancelled item can be cancelled again until it has left its place in the queue; the history
-// does not show when a consumer removes it.
+// itemModel is the sequential model of an item: after a put, it has one holder at a time, with
+// rising attempts, until it is acknowledged or cancelled. Then it is not delivered again. A
+// cancelled item can be cancelled again until it has left its place in the queue; the history does
+// not show when a consumer removes it.
 var itemModel = porcupine.Model{
 	Init:              func() any { return itemState{} },
 	Step:              func(s, in, _ any) (bool, any) { return s.(itemState).step(in.(modelInput)) },
@@ -42,7 +43,8 @@ func (i itemState) step(a modelInput) (bool, any) {
 	case opPut:
 		return i.phase == itemAbsent, itemState{phase: itemQueued}
 	case opGrant:
-		return (i.phase == itemQueued || i.phase == itemUncertain) && a.attempt > i.attempt, itemState{phase: itemHeld, holder: a.id, attempt: a.attempt}
+		return (i.phase == itemQueued || i.phase == itemUncertain) && a.attempt > i.attempt,
+			itemState{phase: itemHeld, holder: a.id, attempt: a.attempt}
 	case opEnd:
 		next := phaseAfter(a.reason)
 		if i.purged && next == itemQueued {
@@ -55,11 +57,14 @@ func (i itemState) step(a modelInput) (bool, any) {
 			i.phase = itemUncertain
 		}
 		return true, i
-	case opCancel: // it takes a queued item; one that a purge has removed below its holder may be reported as cancelled, too
+	case opCancel:
+		// it takes a queued item; one that a purge has removed below its holder may be reported as
+		// cancelled, too
 		if i.phase == itemHeld {
 			return i.purged, i
 		}
-		return i.phase == itemQueued || i.phase == itemUncertain || i.phase == itemCancelled, itemState{phase: itemCancelled, attempt: i.attempt}
+		return i.phase == itemQueued || i.phase == itemUncertain || i.phase == itemCancelled,
+			itemState{phase: itemCancelled, attempt: i.attempt}
 	}
 	if a.deadLetter {
 		return i.phase == itemQueued || i.phase == itemUncertain, i
@@ -90,8 +95,9 @@ type streamState struct {
 	attempt       int // of next
 }
 
-// streamModel returns the sequential model of a producer's items in a strict queue: they start in the order of their puts, each after the
-// previous one was acknowledged. first is the number of the first item.
+// streamModel returns the sequential model of a producer's items in a strict queue: they start in
+// the order of their puts, each after the previous one was acknowledged. first is the number of the
+// first item.
 func streamModel(first int64) porcupine.Model {
 	return porcupine.Model{
 		Init:              func() any { return streamState{lastPut: first - 1, next: first} },

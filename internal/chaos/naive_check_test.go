@@ -44,7 +44,8 @@ func (c *checker) removeEvidence() {
 	}
 }
 
-// requireEvidence requires the picture and the history of one violation at a path, and removes them.
+// requireEvidence requires the picture and the history of one violation at a path, and removes
+// them.
 func (c *checker) requireEvidence(t *testing.T, path string) {
 	t.Helper()
 	require.Len(t, c.evidenceFiles, 2, "a picture and the history")

@@ -20,15 +20,17 @@ const (
 	naiveHoldDuration = 3 * sessionTimeout
 )
 
-// runNaiveHolder locks with the client library alone: an ephemeral sequential node, and a hold that ends when the library reports a
-// lost connection or session.
+// runNaiveHolder locks with the client library alone: an ephemeral sequential node, and a hold that
+// ends when the library reports a lost connection or session.
 func (p *clientProcess) runNaiveHolder(ctx context.Context, servers []string) error {
-	conn, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(log.New(io.Discard, "", 0)))
+	conn, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false),
+		zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	records, _, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(log.New(io.Discard, "", 0)))
+	records, _, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false),
+		zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		return err
 	}
@@ -94,7 +96,8 @@ func (h *naiveHolder) lockOnce(ctx context.Context, stop <-chan struct{}) {
 	}}, naiveHoldDuration, stop)
 }
 
-// executeRun takes steps of a run while the hold lasts. It records each without a guard, and does not wait for the answer.
+// executeRun takes steps of a run while the hold lasts. It records each without a guard, and does
+// not wait for the answer.
 func (h *naiveHolder) executeRun(hold context.Context) {
 	const run = "naive"
 	op := h.lastOp.Add(1)
@@ -106,7 +109,8 @@ func (h *naiveHolder) executeRun(hold context.Context) {
 		recording.Wait()
 		h.write(event{At: now(), Op: op, Step: stepEnded, End: endReleased, LastHeld: lastHeld})
 	}()
-	if _, err := h.records.Create(runsPath, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	if _, err := h.records.Create(runsPath, nil, 0, zk.WorldACL(zk.PermAll)); err != nil &&
+		!errors.Is(err, zk.ErrNodeExists) {
 		return
 	}
 	if _, err := h.records.Sync(runsPath); err != nil {
@@ -123,19 +127,22 @@ func (h *naiveHolder) executeRun(hold context.Context) {
 		result := fmt.Sprintf("%s.%d", h.name, h.lastOp.Add(1)) // the effect
 		h.writeShown(hold, runsPath, event{Kind: kindStep, Item: run, Order: name, Source: result}, nil)
 		recording.Go(func() {
-			_, _ = h.records.Create(runsPath+"/"+name, []byte(result), 0, zk.WorldACL(zk.PermAll)) // it trusts that this succeeds
+			// it trusts that this succeeds
+			_, _ = h.records.Create(runsPath+"/"+name, []byte(result), 0, zk.WorldACL(zk.PermAll))
 		})
 	}
 }
 
-// giveIDs gives ids that it derives from the local time while the hold lasts, as if the hold were that of a slot. Two holders give the same ids.
+// giveIDs gives ids that it derives from the local time while the hold lasts, as if the hold were
+// that of a slot. Two holders give the same ids.
 func (h *naiveHolder) giveIDs(hold context.Context) {
 	for hold.Err() == nil {
-		_ = call{request: event{Kind: kindIDs, Path: slotsPath}}.run(hold, h.clientProcess, func(_ int64, answer *event) error {
-			first := now() / int64(time.Millisecond) << 12
-			answer.Numbers = []int64{first, first + idBatch}
-			return nil
-		})
+		_ = call{request: event{Kind: kindIDs, Path: slotsPath}}.run(hold, h.clientProcess,
+			func(_ int64, answer *event) error {
+				first := now() / int64(time.Millisecond) << 12
+				answer.Numbers = []int64{first, first + idBatch}
+				return nil
+			})
 		wait(hold, checkInterval, nil)
 	}
 }
@@ -144,10 +151,12 @@ var errGaveUp = errors.New("gave up")
 
 // lock creates a node, and polls until it is the first of the line.
 func (h *naiveHolder) lock(ctx context.Context, stop <-chan struct{}) (node string, token int64, err error) {
-	if _, err := h.conn.Create(naivePath, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	if _, err := h.conn.Create(naivePath, nil, 0, zk.WorldACL(zk.PermAll)); err != nil &&
+		!errors.Is(err, zk.ErrNodeExists) {
 		return "", 0, err
 	}
-	if node, err = h.conn.CreateProtectedEphemeralSequential(naivePath+"/lock-", nil, zk.WorldACL(zk.PermAll)); err != nil {
+	if node, err = h.conn.CreateProtectedEphemeralSequential(naivePath+"/lock-", nil,
+		zk.WorldACL(zk.PermAll)); err != nil {
 		return "", 0, err
 	}
 	_, stat, err := h.conn.Exists(node)

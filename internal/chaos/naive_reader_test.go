@@ -24,12 +24,14 @@ import (
 // roleNaiveReader is the role of a process that reads and adds with the client library alone.
 const roleNaiveReader = "naive reader"
 
-// runNaiveReader shows what it reads from one server after the other. It shows an empty list when it cannot read instances, and repeats an
-// add to a counter that has failed.
+// runNaiveReader shows what it reads from one server after the other. It shows an empty list when
+// it cannot read instances, and repeats an add to a counter that has failed.
 func (p *clientProcess) runNaiveReader(ctx context.Context, servers []string) error {
 	var conns []*zk.Conn
-	for _, server := range append(servers, servers[len(servers)-1]) { // the reads of a session wait for its writes, so another one adds
-		conn, _, err := zk.Connect([]string{server}, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(log.New(io.Discard, "", 0)))
+	for _, server := range append(servers, servers[len(servers)-1]) {
+		// the reads of a session wait for its writes, so another one adds
+		conn, _, err := zk.Connect([]string{server}, sessionTimeout, zk.WithLogInfo(false),
+			zk.WithLogger(log.New(io.Discard, "", 0)))
 		if err != nil {
 			return err
 		}
@@ -139,14 +141,15 @@ func writeForNaiveReaders(ctx context.Context, writer *framework.Client) {
 		for _, key := range treeKeys {
 			ops = append(ops, framework.SetOp(key, data, framework.AnyVersion))
 		}
-		ops = append(ops, framework.SetOp(groupPath, nil, framework.AnyVersion), framework.SetOp(settingPath, append([]byte(goodPrefix), data...), framework.AnyVersion))
+		ops = append(ops, framework.SetOp(groupPath, nil, framework.AnyVersion),
+			framework.SetOp(settingPath, append([]byte(goodPrefix), data...), framework.AnyVersion))
 		_, _ = writer.Multi(ctx, ops...) // the next one follows soon
 		wait(ctx, 2*checkInterval, nil)
 	}
 }
 
-// awaitViolations waits until the checker of services finds, for each text, a violation that contains it in the history so far, or until
-// ctx ends. It returns the texts that were not found.
+// awaitViolations waits until the checker of services finds, for each text, a violation that
+// contains it in the history so far, or until ctx ends. It returns the texts that were not found.
 func (h *history) awaitViolations(ctx context.Context, texts ...string) (missing []string) {
 	for {
 		h.mu.Lock()
@@ -166,15 +169,17 @@ func (h *history) awaitViolations(ctx context.Context, texts ...string) (missing
 	}
 }
 
-// TestNaiveReadersAreCaught runs a naive reader, which trusts its client library. It shows old values and changes when a follower is cut
-// off from its leader, mixes two moments of a tree, shows an empty list of instances while no server can be reached, and adds twice when a
-// reply is lost. The checkers must find each of these.
+// TestNaiveReadersAreCaught runs a naive reader, which trusts its client library. It shows old
+// values and changes when a follower is cut off from its leader, mixes two moments of a tree, shows
+// an empty list of instances while no server can be reached, and adds twice when a reply is lost.
+// The checkers must find each of these.
 func TestNaiveReadersAreCaught(t *testing.T) {
 	r := newHarness(t, *seedFlag, 0)
 	r.env.connectObserver(t)
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	for path, data := range map[string]string{settingPath: goodPrefix, groupPath: "", counterPath: "\x00\x00\x00\x00\x00\x00\x00\x00"} {
+	for path, data := range map[string]string{settingPath: goodPrefix, groupPath: "",
+		counterPath: "\x00\x00\x00\x00\x00\x00\x00\x00"} {
 		require.NoError(t, r.env.observer.CreateIfMissing(ctx, path, []byte(data), framework.Persistent))
 	}
 	leader, followers := r.env.Leader(), r.env.Followers()
@@ -191,10 +196,12 @@ func TestNaiveReadersAreCaught(t *testing.T) {
 	r.env.sendOrder("work 1")
 	require.Empty(t, r.history.awaitViolations(ctx, treePath+": c0-1 was shown [")) // of two moments
 
-	for missed := []string{""}; len(missed) > 0; { // a reader that stalls may miss the moments in which the follower still answers
+	for missed := []string{""}; len(missed) > 0; {
+		// a reader that stalls may miss the moments in which the follower still answers
 		require.NoError(t, r.env.CutOff(leader, followers[0]))
 		while, stop := context.WithTimeout(ctx, 4*sessionTimeout)
-		missed = r.history.awaitViolations(while, settingPath+": c0-1 was shown version", groupPath+": c0-1 was shown transaction")
+		missed = r.history.awaitViolations(while, settingPath+": c0-1 was shown version",
+			groupPath+": c0-1 was shown transaction")
 		stop()
 		require.NoError(t, r.env.restore())
 		require.NoError(t, ctx.Err(), "%q", missed)

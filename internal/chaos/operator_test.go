@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// startOperator pauses, resumes and purges the queue at featuresPath until stop is called. stop resumes the queue.
+// startOperator pauses, resumes and purges the queue at featuresPath until stop is called. stop
+// resumes the queue.
 func (env *testEnv) startOperator(ctx context.Context, rng *rand.Rand) (stop func() error) {
 	if env.observer == nil {
 		return func() error { return nil }
@@ -73,7 +74,8 @@ func (env *testEnv) takeDeadLetters(ctx context.Context, path string) (map[strin
 // filler is the value of the items of checkCapacity.
 const filler = "filler"
 
-// checkCapacity fills an empty queue up to its capacity: no place may be lost or given twice. Then it purges the items.
+// checkCapacity fills an empty queue up to its capacity: no place may be lost or given twice. Then
+// it purges the items.
 func (env *testEnv) checkCapacity(ctx context.Context, path string) error {
 	q := env.queues[path]
 	for range queueCapacity {

@@ -29,7 +29,8 @@ const (
 	counterPath   = "/counter"   // an ids.Counter
 	instancesPath = "/instances" // a registry
 	groupPath     = "/group"     // a members.Group
-	// runsPath is the path of workflows. Every client process executes their runs; other actors start, signal and cancel them.
+	// runsPath is the path of workflows. Every client process executes their runs; other actors
+	// start, signal and cancel them.
 	runsPath = "/runs"
 )
 
@@ -39,11 +40,13 @@ var followedPaths = []string{settingPath, tallyPath, treePath, instancesPath, gr
 const (
 	// goodPrefix begins each text that readers of settingPath accept.
 	goodPrefix = "good "
-	// workerSlots is how many slots there are. There are hardly more slots than processes, so that a slot soon has another user.
+	// workerSlots is how many slots there are. There are hardly more slots than processes, so that
+	// a slot soon has another user.
 	workerSlots = 5
 	// serviceName is the service of all instances.
 	serviceName = "billing"
-	// staticInstance is the id of an instance in a persistent node, as another program could have made it. So the service always has an instance.
+	// staticInstance is the id of an instance in a persistent node, as another program could have
+	// made it. So the service always has an instance.
 	staticInstance = "static"
 )
 
@@ -76,7 +79,8 @@ type services struct {
 func newServices(c *framework.Client, files string) *services {
 	return &services{
 		client: c,
-		setting: config.New(c, settingPath, config.Text(), config.WithDefault(""), config.WithFile[string](filepath.Join(files, "setting")),
+		setting: config.New(c, settingPath, config.Text(), config.WithDefault(""),
+			config.WithFile[string](filepath.Join(files, "setting")),
 			config.WithValidate(func(text string) error {
 				if !strings.HasPrefix(text, goodPrefix) {
 					return errors.New("it does not begin with " + goodPrefix)
@@ -91,7 +95,8 @@ func newServices(c *framework.Client, files string) *services {
 		registry: registry.New(c, instancesPath),
 		pool:     registry.NewPool(c, instancesPath, serviceName, registry.WithFile(filepath.Join(files, "instances"))),
 		group:    members.New(c, groupPath),
-		flows:    workflow.New(c, runsPath, workflow.WithRetention(runRetention), workflow.WithFailedRetention(runRetention)),
+		flows: workflow.New(c, runsPath, workflow.WithRetention(runRetention),
+			workflow.WithFailedRetention(runRetention)),
 	}
 }
 
@@ -99,7 +104,8 @@ func (s *services) close(ctx context.Context) error {
 	return closeAll(ctx, s.sequence.Close, s.worker.Close, s.counter.Close, s.pool.Close, s.flows.Close)
 }
 
-// closeAll makes each of the cleanups, again and again until the servers have answered or ctx has ended. A session that was lost has given all up.
+// closeAll makes each of the cleanups, again and again until the servers have answered or ctx has
+// ended. A session that was lost has given all up.
 func closeAll(ctx context.Context, cleanups ...func(context.Context) error) (all error) {
 	for _, cleanup := range cleanups {
 		err := cleanup(ctx)
@@ -115,14 +121,16 @@ func closeAll(ctx context.Context, cleanups ...func(context.Context) error) (all
 
 // prepareServices creates what the clients expect: the keys of the tree and the static instance.
 func (env *testEnv) prepareServices(ctx context.Context) error {
-	instance := fmt.Sprintf(`{"name":%q,"id":%q,"address":"10.0.0.7","port":8080,"serviceType":"PERMANENT"}`, serviceName, staticInstance)
+	instance := fmt.Sprintf(`{"name":%q,"id":%q,"address":"10.0.0.7","port":8080,"serviceType":"PERMANENT"}`,
+		serviceName, staticInstance)
 	nodes := map[string]string{instancesPath + "/" + serviceName + "/" + staticInstance: instance}
 	for _, key := range treeKeys {
 		nodes[key] = "0"
 	}
 	for path, data := range nodes {
 		dir := path[:strings.LastIndexByte(path, '/')]
-		if err := errors.Join(env.observer.MakeDirs(ctx, dir), env.observer.CreateIfMissing(ctx, path, []byte(data), framework.Persistent)); err != nil {
+		if err := errors.Join(env.observer.MakeDirs(ctx, dir),
+			env.observer.CreateIfMissing(ctx, path, []byte(data), framework.Persistent)); err != nil {
 			return err
 		}
 	}
@@ -147,7 +155,8 @@ func (c call) run(ctx context.Context, p *clientProcess, do func(op int64, answe
 	isRefusal := slices.ContainsFunc(c.refusals, func(r error) bool { return errors.Is(err, r) })
 	switch {
 	case err == nil:
-	case errors.Is(err, framework.ErrOutcomeUnknown) && (c.mayBeUnknown || ctx.Err() != nil), isEndOf(ctx, err) && c.mayHappenLater,
+	case errors.Is(err, framework.ErrOutcomeUnknown) && (c.mayBeUnknown || ctx.Err() != nil), isEndOf(ctx, err) &&
+		c.mayHappenLater,
 		errors.Is(err, framework.ErrUnconfirmed):
 		answer.Step = stepUnknown
 		if ctx.Err() == nil {
@@ -214,8 +223,9 @@ type servicesAtRest struct {
 	tally, counter int64
 }
 
-// awaitServicesAtRest waits until each living process was shown the state that the servers have: the setting that the harness writes, the
-// tally, the tree, and the living instances and members without any others.
+// awaitServicesAtRest waits until each living process was shown the state that the servers have:
+// the setting that the harness writes, the tally, the tree, and the living instances and members
+// without any others.
 func (env *testEnv) awaitServicesAtRest(ctx context.Context, segment int) (*servicesAtRest, error) {
 	text := fmt.Sprintf("%sat rest %d", goodPrefix, segment)
 	for {
@@ -227,7 +237,9 @@ func (env *testEnv) awaitServicesAtRest(ctx context.Context, segment int) (*serv
 			}
 		}
 		if ctx.Err() != nil {
-			return nil, errors.Join(env.recordStall(nil), fmt.Errorf("the resting clients were not shown the state of the servers: %s: %w", strings.Join(missing, "; "), errors.Join(err, ctx.Err())))
+			return nil, errors.Join(env.recordStall(nil),
+				fmt.Errorf("the resting clients were not shown the state of the servers: %s: %w",
+					strings.Join(missing, "; "), errors.Join(err, ctx.Err())))
 		}
 		if err := recipe.Pause(ctx, checkInterval); err != nil {
 			continue // the next round reports what is missing
@@ -235,9 +247,10 @@ func (env *testEnv) awaitServicesAtRest(ctx context.Context, segment int) (*serv
 	}
 }
 
-// readServices reads the state that the servers have. It sets the setting, unless the setting has this text already, and withdraws the
-// cordons that clients have left.
-func (env *testEnv) readServices(ctx context.Context, text string) (at *servicesAtRest, want map[string]event, err error) {
+// readServices reads the state that the servers have. It sets the setting, unless the setting has
+// this text already, and withdraws the cordons that clients have left.
+func (env *testEnv) readServices(ctx context.Context,
+	text string) (at *servicesAtRest, want map[string]event, err error) {
 	s := env.services
 	setting, err := s.setting.Load(ctx)
 	if errors.Is(err, config.ErrRefused) || err == nil && setting.Value != text {
@@ -260,8 +273,9 @@ func (env *testEnv) readServices(ctx context.Context, text string) (at *services
 		env.history.addUncordon(cordon.ID, from, now())
 	}
 	return &servicesAtRest{setting.Version, tally.Value.N, counter}, map[string]event{
-		settingPath: {Item: text, Token: setting.Version}, tallyPath: {Item: tally.Value.By, Number: tally.Value.N, Token: tally.Version},
-		treePath: {Numbers: []int64{tree.Value.A, tree.Value.B, tree.Value.C}},
+		settingPath: {Item: text, Token: setting.Version},
+		tallyPath:   {Item: tally.Value.By, Number: tally.Value.N, Token: tally.Version},
+		treePath:    {Numbers: []int64{tree.Value.A, tree.Value.B, tree.Value.C}},
 	}, nil
 }
 
@@ -269,17 +283,22 @@ func (env *testEnv) readServices(ctx context.Context, text string) (at *services
 func (h *history) addUncordon(id string, from, to int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.closed = append(h.closed, &operation{id: "harness", process: "harness", request: event{At: from, Kind: kindUncordon, Path: groupPath, Item: id}, grant: event{At: to}})
+	h.closed = append(h.closed,
+		&operation{id: "harness", process: "harness",
+			request: event{At: from, Kind: kindUncordon, Path: groupPath, Item: id}, grant: event{At: to}})
 }
 
-// notShown returns what followers in living processes have not been shown: values, by path, and listings.
+// notShown returns what followers in living processes have not been shown: values, by path, and
+// listings.
 func (h *history) notShown(want map[string]event) (missing []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for process := range h.alive {
 		for path, w := range want {
-			if is := h.latest[process+" "+path]; is.Item != w.Item || is.Number != w.Number || !slices.Equal(is.Numbers, w.Numbers) {
-				missing = append(missing, fmt.Sprintf("%s: %s was shown %q %d %v, and the servers have %q %d %v", path, process, is.Item, is.Number, is.Numbers, w.Item, w.Number, w.Numbers))
+			if is := h.latest[process+" "+path]; is.Item != w.Item || is.Number != w.Number ||
+				!slices.Equal(is.Numbers, w.Numbers) {
+				missing = append(missing, fmt.Sprintf("%s: %s was shown %q %d %v, and the servers have %q %d %v", path,
+					process, is.Item, is.Number, is.Numbers, w.Item, w.Number, w.Numbers))
 			}
 		}
 		for path, listing := range h.listings {
@@ -299,7 +318,8 @@ func wrongListing(path, process string, is map[string]int64, want map[string]*li
 	}
 	for id, w := range want {
 		if number, there := is[id]; !there || number != w.number && !slices.Contains(w.uncertain, number) {
-			wrong = append(wrong, fmt.Sprintf("%s: %s lists %s with %d (%v), which has %d or %v", path, process, id, number, there, w.number, w.uncertain))
+			wrong = append(wrong, fmt.Sprintf("%s: %s lists %s with %d (%v), which has %d or %v", path, process, id,
+				number, there, w.number, w.uncertain))
 		}
 	}
 	return wrong

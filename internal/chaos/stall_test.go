@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// recordStall writes into the history which nodes the servers have at paths without progress, and the stacks of the processes' goroutines. It returns an error if the
-// servers have different nodes.
+// recordStall writes into the history which nodes the servers have at paths without progress, and
+// the stacks of the processes' goroutines. It returns an error if the servers have different nodes.
 func (env *testEnv) recordStall(missing []string) error {
 	var paths []string
 	for _, name := range missing {
@@ -36,9 +36,11 @@ func (env *testEnv) recordStall(missing []string) error {
 	return disagreement
 }
 
-// checkServersAgree returns an error if the servers have different nodes below the paths. Then ZooKeeper itself has lost or invented a transaction, and no client library
-// can keep its promises. The error distinguishes such a run from one in which Lockstep failed. A server that cannot be read is an error, too: all faults are undone, so
-// each server must answer, and the others do not show what it has.
+// checkServersAgree returns an error if the servers have different nodes below the paths. Then
+// ZooKeeper itself has lost or invented a transaction, and no client library can keep its promises.
+// The error distinguishes such a run from one in which Lockstep failed. A server that cannot be
+// read is an error, too: all faults are undone, so each server must answer, and the others do not
+// show what it has.
 func (env *testEnv) checkServersAgree(paths []string) error {
 	return compareServers(env.Size(), func(i int) (nodeTree, error) {
 		tree := nodeTree{}
@@ -93,7 +95,8 @@ func readServers(n int, read func(server int) (nodeTree, error)) (map[int]nodeTr
 	for i := range n {
 		tree, err := read(i)
 		if err != nil {
-			unread = errors.Join(unread, fmt.Errorf("server %d cannot be read, so it is not known whether the servers agree: %w", i, err))
+			unread = errors.Join(unread,
+				fmt.Errorf("server %d cannot be read, so it is not known whether the servers agree: %w", i, err))
 		}
 		trees[i] = tree
 	}
@@ -142,7 +145,8 @@ func (tree nodeTree) readNode(ctx context.Context, s *framework.Session, path st
 	return nil
 }
 
-// settledDifferences returns the nodes that some servers have and others do not, without nodes that were created or deleted on any of them between the two readings.
+// settledDifferences returns the nodes that some servers have and others do not, without nodes that
+// were created or deleted on any of them between the two readings.
 func settledDifferences(before, after map[int]nodeTree) (differences []string) {
 	paths := map[string]bool{}
 	for _, trees := range []map[int]nodeTree{before, after} {
@@ -174,10 +178,12 @@ func TestServersThatDisagreeAreReported(t *testing.T) {
 	lost := nodeTree{"/a": 1}
 	require.Equal(t, []string{"/a/b was created by 2 on 0, by 0 on 1"},
 		settledDifferences(map[int]nodeTree{0: same, 1: lost}, map[int]nodeTree{0: same, 1: lost}))
-	require.Empty(t, settledDifferences(map[int]nodeTree{0: same, 1: lost}, map[int]nodeTree{0: same, 1: same}), "the node was created between the readings")
+	require.Empty(t, settledDifferences(map[int]nodeTree{0: same, 1: lost}, map[int]nodeTree{0: same, 1: same}),
+		"the node was created between the readings")
 }
 
-// TestServersThatCannotBeReadAreReported checks that a server that cannot be read at either reading is not left out of the comparison.
+// TestServersThatCannotBeReadAreReported checks that a server that cannot be read at either reading
+// is not left out of the comparison.
 func TestServersThatCannotBeReadAreReported(t *testing.T) {
 	same, away := nodeTree{"/a": 1}, errors.New("away")
 	for failing := range 6 {

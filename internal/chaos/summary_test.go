@@ -17,27 +17,30 @@ import (
 type summary struct {
 	mu sync.Mutex
 
-	Seed          uint64                      `json:"seed"`
-	Seconds       float64                     `json:"seconds"`
-	Bursts        int                         `json:"bursts"`
-	Operations    tally.Counters[requestKind] `json:"operations"` // granted or done
-	Missed        tally.Counters[requestKind] `json:"missed"`     // abandoned, or refused
-	Ends          tally.Counters[endReason]   `json:"ends"`       // of holds and deliveries
-	Faults        tally.Counters[string]      `json:"faults"`
-	OmittedFaults []string                    `json:"left_out"`                         // faults that cannot be injected here, and why
-	LongestStall  float64                     `json:"longest_seconds_without_progress"` // of any process, after the faults of a burst were healed
-	LongestRest   float64                     `json:"longest_seconds_until_rest"`
-	Checked       int                         `json:"checked_operations"`
-	LongestCheck  float64                     `json:"longest_check_seconds"`
-	MaxHarnessMB  float64                     `json:"most_mb_harness"`
-	MaxClientMB   float64                     `json:"most_mb_client"`
-	Violations    int                         `json:"violations"`
+	Seed       uint64                      `json:"seed"`
+	Seconds    float64                     `json:"seconds"`
+	Bursts     int                         `json:"bursts"`
+	Operations tally.Counters[requestKind] `json:"operations"` // granted or done
+	Missed     tally.Counters[requestKind] `json:"missed"`     // abandoned, or refused
+	Ends       tally.Counters[endReason]   `json:"ends"`       // of holds and deliveries
+	Faults     tally.Counters[string]      `json:"faults"`
+	// faults that cannot be injected here, and why
+	OmittedFaults []string `json:"left_out"`
+	// of any process, after the faults of a burst were healed
+	LongestStall float64 `json:"longest_seconds_without_progress"`
+	LongestRest  float64 `json:"longest_seconds_until_rest"`
+	Checked      int     `json:"checked_operations"`
+	LongestCheck float64 `json:"longest_check_seconds"`
+	MaxHarnessMB float64 `json:"most_mb_harness"`
+	MaxClientMB  float64 `json:"most_mb_client"`
+	Violations   int     `json:"violations"`
 
 	began time.Time
 }
 
 func newSummary(seed uint64) *summary {
-	return &summary{Seed: seed, Operations: tally.Counters[requestKind]{}, Missed: tally.Counters[requestKind]{}, Ends: tally.Counters[endReason]{}, Faults: tally.Counters[string]{},
+	return &summary{Seed: seed, Operations: tally.Counters[requestKind]{}, Missed: tally.Counters[requestKind]{},
+		Ends: tally.Counters[endReason]{}, Faults: tally.Counters[string]{},
 		OmittedFaults: []string{}, began: time.Now()}
 }
 
@@ -59,7 +62,8 @@ func (s *summary) holdsLostSafely() int { return s.Ends[endLost] + s.Ends[endPro
 func (s *summary) progressLine() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("%v: %d bursts, %d faults, %d operations, %d holds lost, %d violations", time.Since(s.began).Round(time.Second), s.Bursts,
+	return fmt.Sprintf("%v: %d bursts, %d faults, %d operations, %d holds lost, %d violations",
+		time.Since(s.began).Round(time.Second), s.Bursts,
 		s.Faults.Sum(), s.Operations.Sum(), s.holdsLostSafely(), s.Violations)
 }
 
@@ -68,7 +72,8 @@ func (s *summary) print(to io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, row := range [][2]string{
-		{"operations", s.Operations.String()}, {"abandoned", s.Missed.String()}, {"ends", s.Ends.String()}, {"faults", s.Faults.String()},
+		{"operations", s.Operations.String()}, {"abandoned", s.Missed.String()}, {"ends", s.Ends.String()},
+		{"faults", s.Faults.String()},
 		{"omitted faults", strings.Join(s.OmittedFaults, ", ")},
 		{"holds lost safely", fmt.Sprint(s.holdsLostSafely())},
 		{"longest time without progress after the last fault was healed", fmt.Sprintf("%.1f s", s.LongestStall)},

@@ -44,8 +44,10 @@ type testEnv struct {
 
 // newTestEnv starts three servers.
 func newTestEnv(t *testing.T, diskMB int, h *history) *testEnv {
-	e := ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 512, DiskMB: diskMB})
-	return &testEnv{Ensemble: e, history: h, takenTargets: map[string]bool{}, queues: map[string]*queue.Queue[string]{}, sink: t.TempDir(), runEnds: map[string]string{}}
+	e := ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 512,
+		DiskMB: diskMB})
+	return &testEnv{Ensemble: e, history: h, takenTargets: map[string]bool{}, queues: map[string]*queue.Queue[string]{},
+		sink: t.TempDir(), runEnds: map[string]string{}}
 }
 
 // startClient adds a client that knows these servers, and starts its process.
@@ -90,7 +92,8 @@ func (env *testEnv) connectObserver(t *testing.T) {
 	})
 }
 
-// claimTarget picks a random target that fits and that no other fault has. It returns false if there is none.
+// claimTarget picks a random target that fits and that no other fault has. It returns false if
+// there is none.
 func (env *testEnv) claimTarget(rng *rand.Rand, name string, n int, fit func(int) bool) (i int, free func(), ok bool) {
 	env.mu.Lock()
 	defer env.mu.Unlock()
@@ -169,19 +172,22 @@ func (env *testEnv) awaitNoContenders(ctx context.Context) error {
 func (env *testEnv) awaitEmptyDir(ctx context.Context, dir string) error {
 	for {
 		names, _, err := env.observer.Children(ctx, dir)
-		names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains([]string{"locks", "leases", "permits"}, n) })
+		names = slices.DeleteFunc(names,
+			func(n string) bool { return slices.Contains([]string{"locks", "leases", "permits"}, n) })
 		if errors.Is(err, framework.ErrNoNode) || err == nil && len(names) == 0 {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%s: nodes left behind: %s: %w", dir, strings.Join(names, ", "), errors.Join(err, ctx.Err()))
+			return fmt.Errorf("%s: nodes left behind: %s: %w", dir, strings.Join(names, ", "),
+				errors.Join(err, ctx.Err()))
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// awaitEmptyQueue waits until a queue has no item, and returns when it counted none. One count can miss an item that moves
-// meanwhile, such as one that is returned with a delay, so it counts several times.
+// awaitEmptyQueue waits until a queue has no item, and returns when it counted none. One count can
+// miss an item that moves meanwhile, such as one that is returned with a delay, so it counts
+// several times.
 func (env *testEnv) awaitEmptyQueue(ctx context.Context, path string) (drainedQueue, error) {
 	const counts = 3
 	var lastCount string
@@ -202,7 +208,8 @@ func (env *testEnv) awaitEmptyQueue(ctx context.Context, path string) (drainedQu
 		}
 		if ctx.Err() != nil {
 			return s, errors.Join(env.recordStall([]string{path}),
-				fmt.Errorf("%s: items remain that no consumer gets: %s: %w", path, lastCount, errors.Join(err, ctx.Err())))
+				fmt.Errorf("%s: items remain that no consumer gets: %s: %w", path, lastCount,
+					errors.Join(err, ctx.Err())))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -32,7 +32,8 @@ const (
 var queueOptions = map[string][]queue.Option{
 	parallelPath: {queue.WithOrder(queue.Parallel)},
 	strictPath:   {queue.WithOrder(queue.Strict)},
-	featuresPath: {queue.WithOrder(queue.Parallel), queue.WithCapacity(queueCapacity), queue.WithDedup(dedupWindow), queue.WithMaxAttempts(maxAttempts)},
+	featuresPath: {queue.WithOrder(queue.Parallel), queue.WithCapacity(queueCapacity), queue.WithDedup(dedupWindow),
+		queue.WithMaxAttempts(maxAttempts)},
 }
 
 // openQueue returns the process's queue at a path.
@@ -55,8 +56,8 @@ func (p *clientProcess) closeQueues(ctx context.Context) (err error) {
 	return err
 }
 
-// producer puts items into streams of its own. It starts a new stream in each segment, and after a put with an unknown outcome. All items
-// of a stream have the same priority.
+// producer puts items into streams of its own. It starts a new stream in each segment, and after a
+// put with an unknown outcome. All items of a stream have the same priority.
 type producer struct {
 	*clientProcess
 	path     string
@@ -124,8 +125,9 @@ func (p *producer) put(ctx context.Context) {
 	}
 }
 
-// putWithID puts an item with an id, a priority and sometimes a delay. It repeats a put with an unknown outcome until its context
-// ends: the id prevents a second item. Sometimes it puts the item again, which must be refused.
+// putWithID puts an item with an id, a priority and sometimes a delay. It repeats a put with an
+// unknown outcome until its context ends: the id prevents a second item. Sometimes it puts the item
+// again, which must be refused.
 func (p *producer) putWithID(ctx context.Context) {
 	stream, number := fmt.Sprintf("%s.%d", p.name, p.streams), p.number+1
 	value := fmt.Sprint(stream, "#", number)
@@ -134,7 +136,8 @@ func (p *producer) putWithID(ctx context.Context) {
 		delay = time.Duration(p.rand.Int64N(int64(1500 * time.Millisecond)))
 	}
 	op := p.lastOp.Add(1)
-	p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindPut, Path: p.path, Item: stream, Number: number, Delay: int64(delay)})
+	p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindPut, Path: p.path, Item: stream, Number: number,
+		Delay: int64(delay)})
 	put := func() error {
 		return p.queue.Put(ctx, value, queue.WithPriority(p.priority), queue.WithDelay(delay), queue.WithID(value))
 	}
@@ -160,7 +163,8 @@ func (p *producer) putWithID(ctx context.Context) {
 	if p.rand.IntN(5) == 0 {
 		if err := put(); err == nil {
 			op := p.lastOp.Add(1)
-			p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindPut, Path: p.path, Item: stream, Number: number})
+			p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindPut, Path: p.path, Item: stream,
+				Number: number})
 			p.write(event{At: now(), Op: op, Step: stepFailed, Error: "an id was accepted twice: " + value})
 		}
 	}
@@ -171,7 +175,8 @@ func (p *producer) remember(i putItemName) {
 	p.recent = p.recent[max(0, len(p.recent)-mostRecent):]
 }
 
-// cancelSometimes cancels one of the latest items by its id. The item may be queued, delivered or acknowledged by then.
+// cancelSometimes cancels one of the latest items by its id. The item may be queued, delivered or
+// acknowledged by then.
 func (p *producer) cancelSometimes(ctx context.Context) {
 	if len(p.recent) == 0 || p.rand.IntN(4) > 0 {
 		return
@@ -180,7 +185,8 @@ func (p *producer) cancelSometimes(ctx context.Context) {
 	defer cancel()
 	item := p.recent[len(p.recent)-1-min(p.rand.IntN(len(p.recent)), p.rand.IntN(len(p.recent)))] // rather a new one
 	op := p.lastOp.Add(1)
-	p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindCancel, Path: p.path, Item: item.stream, Number: item.number})
+	p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindCancel, Path: p.path, Item: item.stream,
+		Number: item.number})
 	err := p.queue.Cancel(ctx, item.String())
 	e := event{At: now(), Op: op, Step: stepAbandoned}
 	switch {
@@ -225,7 +231,8 @@ func consumerActor(p *clientProcess, w workload, rng *rand.Rand) func(context.Co
 	}
 }
 
-// expectStaleFiller handles an item of checkCapacity that was prefetched before it was purged. Its acknowledgement must fail.
+// expectStaleFiller handles an item of checkCapacity that was prefetched before it was purged. Its
+// acknowledgement must fail.
 func (p *clientProcess) expectStaleFiller(ctx context.Context, op int64, d *queue.Delivery[string]) {
 	e := event{At: now(), Op: op, Step: stepAbandoned}
 	err := d.Ack(ctx)
@@ -237,7 +244,8 @@ func (p *clientProcess) expectStaleFiller(ctx context.Context, op int64, d *queu
 }
 
 // handleDelivery holds a delivery for a time, and acknowledges it or, sometimes, returns it.
-func (p *clientProcess) handleDelivery(ctx context.Context, op int64, d *queue.Delivery[string], rng *rand.Rand, duration time.Duration, stop <-chan struct{}) {
+func (p *clientProcess) handleDelivery(ctx context.Context, op int64, d *queue.Delivery[string], rng *rand.Rand,
+	duration time.Duration, stop <-chan struct{}) {
 	stream, number, _ := strings.Cut(d.Value, "#")
 	n, _ := strconv.ParseInt(number, 10, 64) // an unreadable number matches no put
 	p.write(event{At: now(), Op: op, Step: stepGranted, Item: stream, Number: n, Attempt: d.Attempt})
@@ -271,8 +279,8 @@ func (p *clientProcess) ackOrNack(op int64, d *queue.Delivery[string], rng *rand
 	return endUncertain
 }
 
-// expectSettled writes a violation if a settlement has failed with an error that the documentation of Ack does not name. ErrSettled is none that may come: nothing else
-// settles the delivery.
+// expectSettled writes a violation if a settlement has failed with an error that the documentation
+// of Ack does not name. ErrSettled is none that may come: nothing else settles the delivery.
 func (p *clientProcess) expectSettled(ctx context.Context, call string, d *queue.Delivery[string], err error) {
 	p.expect(ctx, call, d.Node(), err, queue.ErrLost, queue.ErrUnknown)
 }

@@ -30,7 +30,8 @@ const (
 	runRetention = 10 * time.Minute
 )
 
-// workflowActor starts runs. It starts some twice, and signals and cancels some. If its process is killed before it has sent a run's signal, the harness sends it.
+// workflowActor starts runs. It starts some twice, and signals and cancels some. If its process is
+// killed before it has sent a run's signal, the harness sends it.
 func workflowActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	flows := p.services.flows
 	if err := flows.Register(p.runKind()); err != nil { // so that Start needs no member that has worked before
@@ -40,20 +41,23 @@ func workflowActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 		id := fmt.Sprintf("%s.%d", p.name, p.lastOp.Add(1))
 		for range 1 + rng.IntN(2) {
 			callCtx, cancel := sometimesTimeout(ctx, rng)
-			_ = call{request: event{Kind: kindStart, Path: w.path, Item: id}, mayHappenLater: true}.run(callCtx, p, func(int64, *event) error {
-				return flows.Start(callCtx, runKind, id, runSteps)
-			})
+			_ = call{request: event{Kind: kindStart, Path: w.path, Item: id}, mayHappenLater: true}.run(callCtx, p,
+				func(int64, *event) error {
+					return flows.Start(callCtx, runKind, id, runSteps)
+				})
 			cancel()
 		}
 		wait(ctx, randomPause(rng, 100*time.Millisecond), t.stop)
 		callCtx, cancel := sometimesTimeout(ctx, rng)
 		defer cancel()
 		if rng.IntN(8) == 0 {
-			_ = call{request: event{Kind: kindCancelRun, Path: w.path, Item: id}, mayHappenLater: true, mayBeUnknown: true, refusals: []error{workflow.ErrNoRun, workflow.ErrFinished}}.run(callCtx, p,
+			_ = call{request: event{Kind: kindCancelRun, Path: w.path, Item: id}, mayHappenLater: true,
+				mayBeUnknown: true, refusals: []error{workflow.ErrNoRun, workflow.ErrFinished}}.run(callCtx, p,
 				func(int64, *event) error { return flows.Cancel(callCtx, id, "because") })
 		}
 		number := int64(rng.IntN(1000))
-		_ = call{request: event{Kind: kindSignal, Path: w.path, Item: id, Number: number}, mayHappenLater: true, mayBeUnknown: true, refusals: []error{workflow.ErrNoRun, workflow.ErrFinished}}.run(callCtx, p,
+		_ = call{request: event{Kind: kindSignal, Path: w.path, Item: id, Number: number}, mayHappenLater: true,
+			mayBeUnknown: true, refusals: []error{workflow.ErrNoRun, workflow.ErrFinished}}.run(callCtx, p,
 			func(int64, *event) error { return flows.Signal(callCtx, id, goSignal, number) })
 		if rng.IntN(4) == 0 {
 			p.waitForRun(callCtx, t.stop, flows, id)
@@ -75,14 +79,16 @@ func (p *clientProcess) waitForRun(ctx context.Context, stop <-chan struct{}, fl
 	}()
 	info, err := flows.Wait(ctx, id)
 	if !errors.Is(err, workflow.ErrNoRun) { // its start may have failed
-		p.writeShown(ctx, runsPath, event{Kind: kindFinish, Item: id, Source: string(info.State) + " " + string(info.Result)}, err)
+		p.writeShown(ctx, runsPath,
+			event{Kind: kindFinish, Item: id, Source: string(info.State) + " " + string(info.Result)}, err)
 	}
 }
 
 // executorActor executes runs until the harness lets the process rest.
 func executorActor(p *clientProcess, _ workload, rng *rand.Rand) actorFunc {
 	return func(ctx context.Context, t iteration) {
-		flows := workflow.New(p.client, runsPath, workflow.WithRetention(runRetention), workflow.WithFailedRetention(runRetention), workflow.WithGrace(time.Second))
+		flows := workflow.New(p.client, runsPath, workflow.WithRetention(runRetention),
+			workflow.WithFailedRetention(runRetention), workflow.WithGrace(time.Second))
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		go func() {
@@ -113,7 +119,8 @@ func (p *clientProcess) runKind() workflow.Kind {
 	return workflow.NewKind(runKind, p.executeRun, workflow.WithWorkers(4), workflow.WithAttempts(10, time.Second))
 }
 
-// executeRun is the function of all runs. It returns the results of the steps and the data of the signal.
+// executeRun is the function of all runs. It returns the results of the steps and the data of the
+// signal.
 func (p *clientProcess) executeRun(ctx context.Context, run *workflow.Run, steps int) (result string, err error) {
 	op := p.lastOp.Add(1)
 	p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindExecution, Path: runsPath, Item: run.ID()})
@@ -150,7 +157,8 @@ func (p *clientProcess) executeRun(ctx context.Context, run *workflow.Run, steps
 			if rng.IntN(20) == 0 {
 				return "", errors.New("the step failed")
 			}
-			effect := sinkEffect{Step: name, Key: key.ID, Token: key.Token, Result: fmt.Sprintf("%s.%d", p.name, p.lastOp.Add(1))}
+			effect := sinkEffect{Step: name, Key: key.ID, Token: key.Token,
+				Result: fmt.Sprintf("%s.%d", p.name, p.lastOp.Add(1))}
 			return effect.Result, effect.addTo(p.sink, run.ID())
 		})
 		if err != nil {
@@ -173,7 +181,8 @@ type sinkEffect struct {
 // errOldToken is returned to an executor if a later one has written.
 var errOldToken = errors.New("the sink has a higher token")
 
-// addTo adds an effect to the sink of a run, a file. The sink refuses a token below the highest one, as package workflow says that it should.
+// addTo adds an effect to the sink of a run, a file. The sink refuses a token below the highest
+// one, as package workflow says that it should.
 func (e sinkEffect) addTo(dir, run string) error {
 	file, err := os.OpenFile(filepath.Join(dir, run), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -224,7 +233,8 @@ type finishedRun struct {
 	effects []sinkEffect
 }
 
-// awaitRunsFinished waits until all runs have finished, and returns those that no earlier segment has. It signals runs that still wait for their signal.
+// awaitRunsFinished waits until all runs have finished, and returns those that no earlier segment
+// has. It signals runs that still wait for their signal.
 func (env *testEnv) awaitRunsFinished(ctx context.Context) ([]finishedRun, error) {
 	for {
 		infos, err := env.services.flows.List(ctx)
@@ -233,7 +243,8 @@ func (env *testEnv) awaitRunsFinished(ctx context.Context) ([]finishedRun, error
 			if info.State.IsFinished() {
 				continue
 			}
-			open = append(open, fmt.Sprintf("%s is %s and waits for %q (%s)", info.ID, info.State, info.Waits, info.Error))
+			open = append(open, fmt.Sprintf("%s is %s and waits for %q (%s)", info.ID, info.State,
+				info.Waits, info.Error))
 			if slices.Equal(info.Waits, []string{fmt.Sprintf("signal %q", goSignal)}) {
 				_ = env.services.flows.Signal(ctx, info.ID, goSignal, 0) // the next round sees whether it was late
 			}
@@ -242,13 +253,15 @@ func (env *testEnv) awaitRunsFinished(ctx context.Context) ([]finishedRun, error
 			return env.inspectRuns(ctx, infos)
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%s: %d runs do not end: %s: %w", runsPath, len(open), strings.Join(open[:min(len(open), 5)], "; "), errors.Join(err, ctx.Err()))
+			return nil, fmt.Errorf("%s: %d runs do not end: %s: %w", runsPath, len(open),
+				strings.Join(open[:min(len(open), 5)], "; "), errors.Join(err, ctx.Err()))
 		}
 		_ = recipe.Pause(ctx, checkInterval*20)
 	}
 }
 
-// inspectRuns reads the runs that no earlier segment has. It returns an error if a run of an earlier segment has changed.
+// inspectRuns reads the runs that no earlier segment has. It returns an error if a run of an
+// earlier segment has changed.
 func (env *testEnv) inspectRuns(ctx context.Context, infos []workflow.Info) (runs []finishedRun, err error) {
 	for _, info := range infos {
 		end := string(info.State) + " " + string(info.Result)

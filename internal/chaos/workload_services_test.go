@@ -20,7 +20,8 @@ import (
 // actorFunc is one pass of an actor.
 type actorFunc = func(context.Context, iteration)
 
-// settingActor sets the setting. Sometimes it does what other programs may do: it deletes the node, or writes a text that readers refuse.
+// settingActor sets the setting. Sometimes it does what other programs may do: it deletes the node,
+// or writes a text that readers refuse.
 func settingActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	return func(ctx context.Context, t iteration) {
 		callCtx, cancel := sometimesTimeout(ctx, rng)
@@ -30,16 +31,21 @@ func settingActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			p.expect(ctx, "DeleteIfPresent", w.path, p.client.DeleteIfPresent(ctx, w.path))
 		case 1:
 			_, err := p.client.Set(ctx, w.path, []byte("refused"), framework.AnyVersion)
-			p.expect(ctx, "Set", w.path, err, framework.ErrNoNode, framework.ErrSessionLost, framework.ErrOutcomeUnknown)
+			p.expect(ctx, "Set", w.path, err, framework.ErrNoNode, framework.ErrSessionLost,
+				framework.ErrOutcomeUnknown)
 		default:
-			c := call{request: event{Kind: kindWrite, Path: w.path, Item: fmt.Sprintf("%s%s.%d", goodPrefix, p.name, p.lastOp.Add(1))}, mayBeUnknown: true}
+			c := call{request: event{Kind: kindWrite, Path: w.path,
+				Item: fmt.Sprintf("%s%s.%d", goodPrefix, p.name, p.lastOp.Add(1))}, mayBeUnknown: true}
 			var opts []config.SetOption
 			if rng.IntN(2) == 0 {
 				c.request.Token = p.services.setting.Current().Version
 				c.refusals = []error{config.ErrConflict}
 				opts = append(opts, config.If(c.request.Token))
 			}
-			_ = c.run(callCtx, p, func(int64, *event) error { return p.services.setting.Set(callCtx, c.request.Item, opts...) })
+			_ = c.run(callCtx, p, func(int64,
+				*event) error {
+				return p.services.setting.Set(callCtx, c.request.Item, opts...)
+			})
 		}
 		wait(ctx, randomPause(rng, 300*time.Millisecond), t.stop)
 	}
@@ -61,9 +67,12 @@ func tallyActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			p.writeShown(callCtx, w.path, event{}, err)
 			return
 		}
-		c := call{request: event{Kind: kindWrite, Path: w.path, Number: before.Value.N + 1, Item: fmt.Sprintf("%s.%d", p.name, p.lastOp.Add(1))}, mayBeUnknown: true, refusals: []error{config.ErrConflict}}
+		c := call{request: event{Kind: kindWrite, Path: w.path, Number: before.Value.N + 1,
+			Item: fmt.Sprintf("%s.%d", p.name, p.lastOp.Add(1))}, mayBeUnknown: true,
+			refusals: []error{config.ErrConflict}}
 		_ = c.run(callCtx, p, func(int64, *event) error {
-			return p.services.tally.Set(callCtx, tallyValue{c.request.Number, c.request.Item}, config.If(before.Version))
+			return p.services.tally.Set(callCtx, tallyValue{c.request.Number, c.request.Item},
+				config.If(before.Version))
 		})
 		wait(ctx, randomPause(rng, 200*time.Millisecond), t.stop)
 	}
@@ -85,7 +94,8 @@ func treeActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	}
 }
 
-// writeTree reads the first key and writes the next number. Its read goes on over a lost session, and its transaction does not.
+// writeTree reads the first key and writes the next number. Its read goes on over a lost session,
+// and its transaction does not.
 func (p *clientProcess) writeTree(ctx context.Context, path string) {
 	data, st, err := p.client.Get(ctx, treeKeys[0])
 	p.expect(ctx, "Get", treeKeys[0], err)
@@ -98,9 +108,11 @@ func (p *clientProcess) writeTree(ctx context.Context, path string) {
 		return
 	}
 	next := []byte(strconv.FormatInt(n+1, 10))
-	c := call{request: event{Kind: kindWrite, Path: path}, mayBeUnknown: true, refusals: []error{framework.ErrBadVersion, framework.ErrSessionLost}}
+	c := call{request: event{Kind: kindWrite, Path: path}, mayBeUnknown: true,
+		refusals: []error{framework.ErrBadVersion, framework.ErrSessionLost}}
 	_ = c.run(ctx, p, func(int64, *event) error {
-		_, err := p.client.Multi(ctx, framework.SetOp(treeKeys[0], next, st.Version), framework.SetOp(treeKeys[1], next, framework.AnyVersion),
+		_, err := p.client.Multi(ctx, framework.SetOp(treeKeys[0], next, st.Version),
+			framework.SetOp(treeKeys[1], next, framework.AnyVersion),
 			framework.SetOp(treeKeys[2], next, framework.AnyVersion))
 		return err
 	})
@@ -156,14 +168,15 @@ func slotsActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	return func(ctx context.Context, t iteration) {
 		callCtx, cancel := sometimesTimeout(ctx, rng)
 		defer cancel()
-		_ = call{request: event{Kind: kindIDs, Path: w.path}, refusals: []error{ids.ErrNoSlot}}.run(callCtx, p, func(_ int64, answer *event) error {
-			some := make([]int64, idBatch)
-			err := p.services.worker.Fill(callCtx, some)
-			if err == nil {
-				answer.Numbers = idRanges(some)
-			}
-			return err
-		})
+		_ = call{request: event{Kind: kindIDs, Path: w.path}, refusals: []error{ids.ErrNoSlot}}.run(callCtx, p,
+			func(_ int64, answer *event) error {
+				some := make([]int64, idBatch)
+				err := p.services.worker.Fill(callCtx, some)
+				if err == nil {
+					answer.Numbers = idRanges(some)
+				}
+				return err
+			})
 		wait(ctx, randomPause(rng, 100*time.Millisecond), t.stop)
 	}
 }
@@ -173,10 +186,11 @@ func counterActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	return func(ctx context.Context, t iteration) {
 		callCtx, cancel := sometimesTimeout(ctx, rng)
 		defer cancel()
-		_ = call{request: event{Kind: kindAdd, Path: w.path}, mayBeUnknown: true}.run(callCtx, p, func(_ int64, answer *event) (err error) {
-			answer.Number, err = p.services.counter.Add(callCtx, 1)
-			return err
-		})
+		_ = call{request: event{Kind: kindAdd, Path: w.path}, mayBeUnknown: true}.run(callCtx, p,
+			func(_ int64, answer *event) (err error) {
+				answer.Number, err = p.services.counter.Add(callCtx, 1)
+				return err
+			})
 		wait(ctx, randomPause(rng, 200*time.Millisecond), t.stop)
 	}
 }
@@ -184,7 +198,8 @@ func counterActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 // numberKey is the key of an instance's metadata that has the instance's number.
 const numberKey = "number"
 
-// instanceActor registers an instance, changes its number, unregisters it after a while, and picks instances.
+// instanceActor registers an instance, changes its number, unregisters it after a while, and picks
+// instances.
 func instanceActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	var reg *registry.Registration
 	number := int64(0)
@@ -196,19 +211,24 @@ func instanceActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 		switch action := rng.IntN(20); {
 		case reg == nil:
 			id := fmt.Sprintf("%s.%d", p.name, number)
-			_ = call{request: event{Kind: kindJoin, Path: w.path, Item: id, Number: number}}.run(callCtx, p, func(int64, *event) (err error) {
-				one, err := p.services.registry.Register(callCtx, registry.Instance{Service: serviceName, ID: id, Address: "10.0.0.8", Port: 8080, Metadata: metadata()})
-				if err == nil {
-					reg = one
-				}
-				return err
-			})
+			_ = call{request: event{Kind: kindJoin, Path: w.path, Item: id, Number: number}}.run(callCtx, p,
+				func(int64, *event) (err error) {
+					one, err := p.services.registry.Register(callCtx,
+						registry.Instance{Service: serviceName, ID: id, Address: "10.0.0.8", Port: 8080,
+							Metadata: metadata()})
+					if err == nil {
+						reg = one
+					}
+					return err
+				})
 		case action == 0:
-			_ = call{request: event{Kind: kindLeave, Path: w.path, Item: reg.Instance().ID}, mayHappenLater: true}.run(callCtx, p, func(int64, *event) error { return reg.Close(callCtx) })
+			_ = call{request: event{Kind: kindLeave, Path: w.path, Item: reg.Instance().ID},
+				mayHappenLater: true}.run(callCtx, p, func(int64, *event) error { return reg.Close(callCtx) })
 			reg = nil
 		case action < 8:
 			latest := metadata() // computed here: the registration calls the function later, and perhaps twice
-			_ = call{request: event{Kind: kindUpdate, Path: w.path, Item: reg.Instance().ID, Number: number}, mayHappenLater: true}.run(callCtx, p, func(int64, *event) error {
+			_ = call{request: event{Kind: kindUpdate, Path: w.path, Item: reg.Instance().ID, Number: number},
+				mayHappenLater: true}.run(callCtx, p, func(int64, *event) error {
 				return reg.Update(callCtx, func(i *registry.Instance) { i.Metadata = latest })
 			})
 		default:
@@ -225,8 +245,8 @@ func instanceActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	}
 }
 
-// followInstances writes each list. Before the first list the pool yields the errors of its reads and goes on: then the servers may be away. An error after it
-// is a violation.
+// followInstances writes each list. Before the first list the pool yields the errors of its reads
+// and goes on: then the servers may be away. An error after it is a violation.
 func (p *clientProcess) followInstances(ctx context.Context) {
 	listed := false
 	for all, err := range p.services.pool.Changes(ctx) {
@@ -245,7 +265,8 @@ func (p *clientProcess) followInstances(ctx context.Context) {
 	}
 }
 
-// memberActor joins the group, changes the member's number, leaves after a while, and drains members.
+// memberActor joins the group, changes the member's number, leaves after a while, and drains
+// members.
 func memberActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	var self *members.Membership
 	number := int64(0)
@@ -256,20 +277,24 @@ func memberActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 		switch action := rng.IntN(20); {
 		case self == nil:
 			id := fmt.Sprintf("%s.%d", p.name, number)
-			_ = call{request: event{Kind: kindJoin, Path: w.path, Item: id, Number: number}}.run(callCtx, p, func(int64, *event) error {
-				one, err := p.services.group.Join(callCtx, id, members.Info{Load: float64(number)}, members.WithDrain(p.drainFunction(id)))
-				if err == nil {
-					self = one
-				}
-				return err
-			})
+			_ = call{request: event{Kind: kindJoin, Path: w.path, Item: id, Number: number}}.run(callCtx, p,
+				func(int64, *event) error {
+					one, err := p.services.group.Join(callCtx, id, members.Info{Load: float64(number)},
+						members.WithDrain(p.drainFunction(id)))
+					if err == nil {
+						self = one
+					}
+					return err
+				})
 		case action == 0:
-			_ = call{request: event{Kind: kindLeave, Path: w.path, Item: self.ID()}}.run(callCtx, p, func(int64, *event) error { return self.Leave(callCtx) })
+			_ = call{request: event{Kind: kindLeave, Path: w.path, Item: self.ID()}}.run(callCtx, p,
+				func(int64, *event) error { return self.Leave(callCtx) })
 			self = nil
 		case action < 5:
 			p.drainMember(ctx, w, rng, t.stop)
 		default:
-			_ = call{request: event{Kind: kindUpdate, Path: w.path, Item: self.ID(), Number: number}, mayHappenLater: true}.run(callCtx, p, func(int64, *event) error {
+			_ = call{request: event{Kind: kindUpdate, Path: w.path, Item: self.ID(), Number: number},
+				mayHappenLater: true}.run(callCtx, p, func(int64, *event) error {
 				return self.Update(callCtx, func(i *members.Info) { i.Load = float64(number) })
 			})
 		}
@@ -309,11 +334,14 @@ func (p *clientProcess) drainMember(ctx context.Context, w workload, rng *rand.R
 		return
 	}
 	id := view.Members[rng.IntN(len(view.Members))].ID
-	// No *members.DrainError: the drain function fails only when its context has ended, with the request or with the membership, and no answer is written then.
+	// No *members.DrainError: the drain function fails only when its context has ended, with the
+	// request or with the membership, and no answer is written then.
 	refusals := []error{members.ErrNotFound, members.ErrLeft, members.ErrWithdrawn}
-	err = call{request: event{Kind: kindDrain, Path: w.path, Item: id}, refusals: refusals}.run(ctx, p, func(int64, *event) error { return p.services.group.Drain(ctx, id) })
+	err = call{request: event{Kind: kindDrain, Path: w.path, Item: id}, refusals: refusals}.run(ctx, p,
+		func(int64, *event) error { return p.services.group.Drain(ctx, id) })
 	if err == nil || rng.IntN(2) == 0 {
-		_ = call{request: event{Kind: kindUncordon, Path: w.path, Item: id}}.run(ctx, p, func(int64, *event) error { return p.services.group.Uncordon(ctx, id) })
+		_ = call{request: event{Kind: kindUncordon, Path: w.path, Item: id}}.run(ctx, p,
+			func(int64, *event) error { return p.services.group.Uncordon(ctx, id) })
 	}
 }
 

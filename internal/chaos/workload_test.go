@@ -32,8 +32,8 @@ type workload struct {
 const (
 	parallelPath = "/parallel"
 	strictPath   = "/strict"
-	// featuresPath is a parallel queue with a capacity, ids, delays, priorities and attempts. Its producers cancel items. The harness
-	// pauses, resumes and purges it.
+	// featuresPath is a parallel queue with a capacity, ids, delays, priorities and attempts. Its
+	// producers cancel items. The harness pauses, resumes and purges it.
 	featuresPath = "/features"
 )
 
@@ -115,7 +115,8 @@ func randomPause(rng *rand.Rand, usual time.Duration) time.Duration {
 // longestHold is the longest hold during faults: longer than a session survives without servers.
 const longestHold = 4 * sessionTimeout
 
-// holdTime returns how long an actor holds, and a channel whose close ends the hold earlier. The time is usually short, and sometimes as long as faults last.
+// holdTime returns how long an actor holds, and a channel whose close ends the hold earlier. The
+// time is usually short, and sometimes as long as faults last.
 func (w workload) holdTime(rng *rand.Rand, t iteration, usual time.Duration) (d time.Duration, stop <-chan struct{}) {
 	if !isClosed(t.faultsOver) && rng.IntN(100) < w.longHoldPercent {
 		return time.Duration(rng.Int64N(int64(longestHold))), t.faultsOver
@@ -153,7 +154,8 @@ func heldLease(l *locks.Lease, err error) (heldLock, error) {
 }
 
 // lockActor acquires a lock, holds it and releases it.
-func lockActor(newRequest func(*clientProcess, string, *rand.Rand) lockRequest) func(*clientProcess, workload, *rand.Rand) func(context.Context, iteration) {
+func lockActor(newRequest func(*clientProcess, string, *rand.Rand) lockRequest) func(
+	*clientProcess, workload, *rand.Rand) func(context.Context, iteration) {
 	return func(p *clientProcess, w workload, rng *rand.Rand) func(context.Context, iteration) {
 		return func(ctx context.Context, t iteration) {
 			a := newRequest(p, w.path, rng)
@@ -174,13 +176,14 @@ func lockActor(newRequest func(*clientProcess, string, *rand.Rand) lockRequest) 
 	}
 }
 
-// isEndOf reports whether ctx has ended and err says so. Another error is none that the end of ctx excuses.
+// isEndOf reports whether ctx has ended and err says so. Another error is none that the end of ctx
+// excuses.
 func isEndOf(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// expect writes a violation that names the call and the error, unless the documentation of the call allows the error: it is nil, the end of ctx, or one of those
-// that the documentation names.
+// expect writes a violation that names the call and the error, unless the documentation of the call
+// allows the error: it is nil, the end of ctx, or one of those that the documentation names.
 func (p *clientProcess) expect(ctx context.Context, call, path string, err error, named ...error) {
 	if err == nil || isEndOf(ctx, err) || slices.ContainsFunc(named, func(n error) bool { return errors.Is(err, n) }) {
 		return
@@ -188,7 +191,8 @@ func (p *clientProcess) expect(ctx context.Context, call, path string, err error
 	p.write(event{At: now(), Step: stepUndocumented, Path: path, Order: call, Error: err.Error()})
 }
 
-// writeNotGranted writes that a request was abandoned at the end of its context, or that it failed with another error.
+// writeNotGranted writes that a request was abandoned at the end of its context, or that it failed
+// with another error.
 func (p *clientProcess) writeNotGranted(acquireCtx context.Context, op int64, err error) {
 	e := event{At: now(), Op: op, Step: stepAbandoned}
 	if !isEndOf(acquireCtx, err) {
@@ -198,14 +202,16 @@ func (p *clientProcess) writeNotGranted(acquireCtx context.Context, op int64, er
 }
 
 // holdAndRelease holds for d, and releases the hold if its context is still alive.
-func (p *clientProcess) holdAndRelease(ctx context.Context, op int64, g heldLock, d time.Duration, stop <-chan struct{}) {
+func (p *clientProcess) holdAndRelease(ctx context.Context, op int64, g heldLock, d time.Duration,
+	stop <-chan struct{}) {
 	e := event{Op: op, Step: stepEnded, End: endLost}
 	var alive bool
 	if e.LastHeld, alive = p.watchHold(ctx, op, g.ctx, d, stop); alive {
 		e.End = endReleased
 		releaseCtx, cancel := context.WithTimeout(context.Background(), 2*sessionTimeout)
 		defer cancel()
-		if err := g.release(releaseCtx); err != nil && !errors.Is(err, framework.ErrUnconfirmed) { // the hold is over all the same
+		if err := g.release(releaseCtx); err != nil && !errors.Is(err, framework.ErrUnconfirmed) {
+			// the hold is over all the same
 			e.Error = err.Error()
 		}
 	}
@@ -213,8 +219,10 @@ func (p *clientProcess) holdAndRelease(ctx context.Context, op int64, g heldLock
 	p.write(e)
 }
 
-// watchHold checks a hold's context for d. It returns the last time at which the process was scheduled and the context was alive, and whether it is still alive.
-func (p *clientProcess) watchHold(ctx context.Context, op int64, hold context.Context, d time.Duration, stop <-chan struct{}) (lastHeld int64, alive bool) {
+// watchHold checks a hold's context for d. It returns the last time at which the process was
+// scheduled and the context was alive, and whether it is still alive.
+func (p *clientProcess) watchHold(ctx context.Context, op int64, hold context.Context, d time.Duration,
+	stop <-chan struct{}) (lastHeld int64, alive bool) {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	var lastWritten int64
@@ -253,9 +261,11 @@ func requestMutex(p *clientProcess, path string, _ *rand.Rand) lockRequest {
 func requestReadWriteLock(p *clientProcess, path string, rng *rand.Rand) lockRequest {
 	l := locks.NewRWLock(p.client, path)
 	if rng.IntN(3) == 0 {
-		return lockRequest{kind: kindLock, acquire: func(ctx context.Context) (heldLock, error) { return heldLease(l.Lock(ctx)) }}
+		return lockRequest{kind: kindLock,
+			acquire: func(ctx context.Context) (heldLock, error) { return heldLease(l.Lock(ctx)) }}
 	}
-	return lockRequest{kind: kindReadLock, acquire: func(ctx context.Context) (heldLock, error) { return heldLease(l.RLock(ctx)) }}
+	return lockRequest{kind: kindReadLock,
+		acquire: func(ctx context.Context) (heldLock, error) { return heldLease(l.RLock(ctx)) }}
 }
 
 func requestPermits(p *clientProcess, path string, rng *rand.Rand) lockRequest {
@@ -275,8 +285,9 @@ func requestTerm(p *clientProcess, path string, _ *rand.Rand) lockRequest {
 	}}
 }
 
-// TestUndocumentedErrorsAreReported checks that only the errors that a call's documentation names are excused, also after the end of the call's context, and that a
-// violation names the call and the error.
+// TestUndocumentedErrorsAreReported checks that only the errors that a call's documentation names
+// are excused, also after the end of the call's context, and that a violation names the call and
+// the error.
 func TestUndocumentedErrorsAreReported(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -303,7 +314,8 @@ func TestUndocumentedErrorsAreReported(t *testing.T) {
 		require.Empty(t, violations(func() { p.expect(excused.ctx, "Nack", "/q", excused.err, queue.ErrLost) }))
 	}
 	for _, ctx := range []context.Context{t.Context(), ended} {
-		require.Equal(t, []string{"c0-1: Nack of /q has returned an error that its documentation does not allow: delivery settled"},
+		require.Equal(t, []string{
+			"c0-1: Nack of /q has returned an error that its documentation does not allow: delivery settled"},
 			violations(func() { p.expect(ctx, "Nack", "/q", queue.ErrSettled, queue.ErrLost) }))
 		require.Len(t, violations(func() { p.writeShown(ctx, groupPath, event{}, framework.ErrNoNode) }), 1)
 	}

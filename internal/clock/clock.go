@@ -10,7 +10,8 @@ import (
 type Clock interface {
 	// Now is the time since a moment that each clock chooses.
 	Now() time.Duration
-	// NewAlarm returns an alarm that is not set. When it rings, it calls ring in a goroutine of its own.
+	// NewAlarm returns an alarm that is not set. When it rings, it calls ring in a goroutine of its
+	// own.
 	NewAlarm(ring func()) Alarm
 }
 

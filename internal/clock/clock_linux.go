@@ -9,15 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// System returns the clock that measures leases by default. On Linux it is
-// CLOCK_BOOTTIME, which also counts while the machine is suspended. Its alarms ring as soon as the machine resumes.
+// System returns the clock that measures leases by default. On Linux it is CLOCK_BOOTTIME, which
+// also counts while the machine is suspended. Its alarms ring as soon as the machine resumes.
 func System() Clock { return systemClock }
 
 var systemClock = newBootClock(goClocks(time.Now()), bootTime)
 
-// bootClock reads CLOCK_BOOTTIME. The system call for that is slow, so it keeps the last reading, and reads again only when the machine may have been suspended since:
-// then the wall clock has moved and the monotonic clock has not. Reading those two needs no
-// system call, so most readings take about a fifth of the time.
+// bootClock reads CLOCK_BOOTTIME. The system call for that is slow, so it keeps the last reading,
+// and reads again only when the machine may have been suspended since: then the wall clock has
+// moved and the monotonic clock has not. Reading those two needs no system call, so most readings
+// take about a fifth of the time.
 type bootClock struct {
 	clocks func() (monotonic, wall time.Duration)
 	boot   func() time.Duration
@@ -54,7 +55,8 @@ func (c *bootClock) Now() time.Duration {
 	return c.readBootClock()
 }
 
-// readBootClock reads CLOCK_BOOTTIME. It keeps the reading if no time has passed between the readings of the three clocks.
+// readBootClock reads CLOCK_BOOTTIME. It keeps the reading if no time has passed between the
+// readings of the three clocks.
 func (c *bootClock) readBootClock() time.Duration {
 	before, wall := c.clocks()
 	now := c.boot()
@@ -73,8 +75,9 @@ func bootTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// NewAlarm uses a timerfd, which counts the time for which the machine is suspended. If it gets none, it uses a Go timer, which rings late by the time for which
-// the machine is suspended after it was set. The lease is checked at every use all the same.
+// NewAlarm uses a timerfd, which counts the time for which the machine is suspended. If it gets
+// none, it uses a Go timer, which rings late by the time for which the machine is suspended after
+// it was set. The lease is checked at every use all the same.
 func (c *bootClock) NewAlarm(ring func()) Alarm {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// machine simulates a machine's clocks. While it is suspended, the monotonic clock stands still and the others go on.
+// machine simulates a machine's clocks. While it is suspended, the monotonic clock stands still and
+// the others go on.
 type machine struct {
 	monotonic, asleep, stepped time.Duration
 	slow                       time.Duration // how long a read of the boot clock takes
@@ -47,7 +48,8 @@ func TestASuspensionIsNoticed(t *testing.T) {
 	}
 }
 
-// TestASlowReadingIsNotKept: the system interrupts the thread between the readings of the clocks, so the readings do not belong to one moment.
+// TestASlowReadingIsNotKept: the system interrupts the thread between the readings of the clocks,
+// so the readings do not belong to one moment.
 func TestASlowReadingIsNotKept(t *testing.T) {
 	m := &machine{slow: time.Second}
 	c := newBootClock(m.clocks, m.boot)
@@ -69,7 +71,8 @@ func TestTheSystemIsTheBootClock(t *testing.T) {
 	}
 }
 
-// skippingClock is a clock that jumps forward, as CLOCK_BOOTTIME does beside Go's timers when the machine was suspended.
+// skippingClock is a clock that jumps forward, as CLOCK_BOOTTIME does beside Go's timers when the
+// machine was suspended.
 type skippingClock struct {
 	Clock
 	skipped time.Duration
@@ -77,7 +80,8 @@ type skippingClock struct {
 
 func (c *skippingClock) Now() time.Duration { return c.Clock.Now() + c.skipped }
 
-// TestTimerOfAnAlarmFollowsItsClock: after a suspension a Go timer that is set again rings when its clock has reached the time.
+// TestTimerOfAnAlarmFollowsItsClock: after a suspension a Go timer that is set again rings when its
+// clock has reached the time.
 func TestTimerOfAnAlarmFollowsItsClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, rings := &skippingClock{Clock: Time()}, make(chan time.Duration, 1)

@@ -18,7 +18,8 @@ type client struct {
 	states  chan zk.State
 }
 
-// client connects to all servers, waits for the session, and syncs, so that its server has the fixture's node.
+// client connects to all servers, waits for the session, and syncs, so that its server has the
+// fixture's node.
 func (s *fixture) client(t *testing.T) *client {
 	t.Helper()
 	c := s.clientFor(t, sessionTimeout)
@@ -111,8 +112,8 @@ func wantEvent(t *testing.T, watch <-chan zk.Event, typ zk.EventType, path strin
 	}
 }
 
-// wantQuiet requires that no earlier change fires the watch. It waits for the reply to a transaction without effect, which
-// comes after the events.
+// wantQuiet requires that no earlier change fires the watch. It waits for the reply to a
+// transaction without effect, which comes after the events.
 func wantQuiet(t *testing.T, c *client, watch <-chan zk.Event) {
 	t.Helper()
 	c.sync("/")

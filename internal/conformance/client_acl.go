@@ -131,7 +131,8 @@ func hashIsShownToAdmins(t *testing.T, s *fixture) {
 	stranger.sync(s.root)
 	acl, _, err = stranger.GetACL(s.path("a"))
 	require.NoError(t, err)
-	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "owner:x"}, {Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}, acl)
+	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "owner:x"},
+		{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}, acl)
 }
 
 func badACLsAreRefused(t *testing.T, s *fixture) {
@@ -167,7 +168,8 @@ func childrenDoNotInherit(t *testing.T, s *fixture) {
 func addressIsPermission(t *testing.T, s *fixture) {
 	c := s.client(t)
 	world := []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "0.0.0.0/0"}}
-	noAccess := []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "192.0.2.1"}, {Perms: zk.PermAdmin, Scheme: "world", ID: "anyone"}}
+	noAccess := []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "192.0.2.1"},
+		{Perms: zk.PermAdmin, Scheme: "world", ID: "anyone"}}
 	_, err := c.Create(s.path("a"), nil, 0, world)
 	require.NoError(t, err)
 	_, err = c.Set(s.path("a"), nil, -1)

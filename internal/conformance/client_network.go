@@ -89,7 +89,8 @@ func (h *hosts) Init(servers []string) error {
 func (h *hosts) Len() int   { return len(h.servers) }
 func (h *hosts) Connected() {}
 
-// Next returns the next address. retryStart is true at the beginning of a round, when go-zookeeper pauses.
+// Next returns the next address. retryStart is true at the beginning of a round, when go-zookeeper
+// pauses.
 func (h *hosts) Next() (server string, retryStart bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -29,7 +29,8 @@ func (c *client) ttl(path string, ttl time.Duration) {
 	require.NoError(c.t, err)
 }
 
-// wantRemoved waits until the server has removed a node by itself, which it may have done before the client asks for the node.
+// wantRemoved waits until the server has removed a node by itself, which it may have done before
+// the client asks for the node.
 func (c *client) wantRemoved(path string) {
 	c.t.Helper()
 	is, _, gone, err := c.ExistsW(path)
@@ -47,7 +48,8 @@ func containerIsRemoved(t *testing.T, s *fixture) {
 	c.wantRemoved(s.path("c"))
 }
 
-// freshContainerRemains checks that a container that has never had a child still exists when a used one was removed.
+// freshContainerRemains checks that a container that has never had a child still exists when a used
+// one was removed.
 func freshContainerRemains(t *testing.T, s *fixture) {
 	c := s.client(t)
 	c.container(s.path("fresh"))
@@ -64,13 +66,15 @@ func ttlNodeIsRemoved(t *testing.T, s *fixture) {
 	require.GreaterOrEqual(t, time.Since(before), 300*time.Millisecond, "never early")
 }
 
-// ttlParentRemains checks that a TTL node with a child still exists when another node with the same TTL was removed.
+// ttlParentRemains checks that a TTL node with a child still exists when another node with the same
+// TTL was removed.
 func ttlParentRemains(t *testing.T, s *fixture) {
 	c := s.client(t)
 	const ttl = 300 * time.Millisecond
 	c.ttl(s.path("parent"), ttl)
 	_, err := c.Create(s.path("parent", "kid"), nil, 0, openACL)
-	for tries := 1; errors.Is(err, zk.ErrNoNode) && tries < 10; tries++ { // a slow machine: the server has removed the parent before
+	for tries := 1; errors.Is(err, zk.ErrNoNode) && tries < 10; tries++ {
+		// a slow machine: the server has removed the parent before
 		c.ttl(s.path("parent"), ttl)
 		_, err = c.Create(s.path("parent", "kid"), nil, 0, openACL)
 	}

@@ -51,9 +51,9 @@ func (c *client) reconnect(meanwhile func()) {
 	require.Equal(c.t, session, c.SessionID())
 }
 
-// rewatch reconnects a client that watches. It waits until go-zookeeper has set its watches
-// again. That request has the newest zxid that the client has seen. An answer to another request before it would have a newer
-// zxid, and the server would report no missed changes.
+// rewatch reconnects a client that watches. It waits until go-zookeeper has set its watches again.
+// That request has the newest zxid that the client has seen. An answer to another request before it
+// would have a newer zxid, and the server would report no missed changes.
 func (c *client) rewatch(meanwhile func()) {
 	c.t.Helper()
 	c.reconnect(meanwhile)

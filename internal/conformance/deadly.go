@@ -8,15 +8,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// LargestClose returns the size, in bytes, of the largest transaction by which a session can be closed on servers with this
-// jute.maxbuffer.
+// LargestClose returns the size, in bytes, of the largest transaction by which a session can be
+// closed on servers with this jute.maxbuffer.
 func LargestClose(juteMaxBuffer int) int { return 2 * juteMaxBuffer }
 
-// closeOverhead is the size of a transaction that closes a session, without its paths. pathOverhead is the size of the length before each path.
+// closeOverhead is the size of a transaction that closes a session, without its paths. pathOverhead
+// is the size of the length before each path.
 const closeOverhead, pathOverhead = 48, 4
 
-// CloseBySize opens a session, creates ephemeral nodes until the transaction that closes the session has this size in bytes,
-// and sends the request to close it. It does not wait for an answer.
+// CloseBySize opens a session, creates ephemeral nodes until the transaction that closes the
+// session has this size in bytes, and sends the request to close it. It does not wait for an
+// answer.
 func CloseBySize(t *testing.T, target Target, size int) {
 	t.Helper()
 	s := &fixture{target: target}
@@ -34,7 +36,8 @@ func CloseBySize(t *testing.T, target Target, size int) {
 	p.send(wire.OpCloseSession, &wire.EmptyRequest{})
 }
 
-// SpoilUsage sets a quota on a node, stores a usage that cannot be parsed, and writes below the node, so that the servers count for the quota.
+// SpoilUsage sets a quota on a node, stores a usage that cannot be parsed, and writes below the
+// node, so that the servers count for the quota.
 func SpoilUsage(t *testing.T, target Target) {
 	t.Helper()
 	s := &fixture{target: target}
@@ -55,8 +58,8 @@ func RequireService(t *testing.T, target Target) {
 	soon(t, "a session", func() bool { return s.serves() })
 }
 
-// RequireNoService waits until the servers have granted no session for ten seconds. An ensemble may take some
-// seconds to fail.
+// RequireNoService waits until the servers have granted no session for ten seconds. An ensemble may
+// take some seconds to fail.
 func RequireNoService(t *testing.T, target Target) {
 	t.Helper()
 	s := &fixture{target: target}

@@ -50,7 +50,8 @@ func (s *transcript) zxid(z int64) string {
 	return fmt.Sprintf("%+d", z-s.base)
 }
 
-// owner returns the name of a session of the conversation, or the value itself if it is not such a session.
+// owner returns the name of a session of the conversation, or the value itself if it is not such a
+// session.
 func (s *transcript) owner(id int64) string {
 	if name, ok := s.names[id]; ok {
 		return name
@@ -86,7 +87,8 @@ func sorted(d *wire.Decoder) string {
 	return fmt.Sprintf("%q", names)
 }
 
-// identities describes whoAmI's answer. It sorts the identities, because the server takes them from a set.
+// identities describes whoAmI's answer. It sorts the identities, because the server takes them from
+// a set.
 func identities(d *wire.Decoder) string {
 	var all []string
 	for range d.Int() {
@@ -121,13 +123,14 @@ func (s *transcript) result(op wire.Op, d *wire.Decoder) string {
 	return " " + s.describe(op, wire.OK, d)
 }
 
-// leavesResults reports whether an answer is one in which Apache sends a part of the results after an error. No
-// client reads that part, so it is not compared.
+// leavesResults reports whether an answer is one in which Apache sends a part of the results after
+// an error. No client reads that part, so it is not compared.
 func leavesResults(op wire.Op, code wire.Code) bool {
 	return code != wire.OK && (op == wire.OpMulti || op == wire.OpMultiRead)
 }
 
-// end describes how a connection ended. It distinguishes a server that does not answer from one that closes the connection.
+// end describes how a connection ended. It distinguishes a server that does not answer from one
+// that closes the connection.
 func end(err error) string {
 	if errors.Is(err, errTimeout) {
 		return "NO ANSWER"

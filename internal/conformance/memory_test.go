@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func startMemory(t *testing.T) *zktest.Server {
 	t.Helper()
-	return zktest.Start(t, zktest.WithTick(500*time.Millisecond), zktest.WithContainerInterval(200*time.Millisecond), zktest.WithExtendedTypes())
+	return zktest.Start(t, zktest.WithTick(500*time.Millisecond), zktest.WithContainerInterval(200*time.Millisecond),
+		zktest.WithExtendedTypes())
 }
 
 func TestMemoryConformsOverTCP(t *testing.T) {
@@ -36,7 +37,8 @@ func TestMemoryConformsOverLinks(t *testing.T) {
 	conformance.Run(t, conformance.Target{Servers: srv.Servers(), Dial: srv.Link("suite").Dial})
 }
 
-// TestTooLargeCloseEndsMemoryServer checks that a close ends the in-memory server at the size at which it ends three real servers.
+// TestTooLargeCloseEndsMemoryServer checks that a close ends the in-memory server at the size at
+// which it ends three real servers.
 func TestTooLargeCloseEndsMemoryServer(t *testing.T) {
 	for _, buffer := range []int{10_000, wire.MaxFrame} {
 		t.Run(fmt.Sprint(buffer), func(t *testing.T) {
@@ -51,13 +53,15 @@ func TestTooLargeCloseEndsMemoryServer(t *testing.T) {
 				conformance.CloseBySize(t, target, conformance.LargestClose(buffer)+1)
 				conformance.RequireNoService(t, target)
 				require.ErrorIs(t, srv.Err(), zktest.ErrSessionTooLarge)
-				require.ErrorContains(t, srv.Err(), fmt.Sprintf("a transaction of %d bytes where %d is the limit", 2*buffer+1, 2*buffer))
+				require.ErrorContains(t, srv.Err(),
+					fmt.Sprintf("a transaction of %d bytes where %d is the limit", 2*buffer+1, 2*buffer))
 			})
 		})
 	}
 }
 
-// TestMemoryAnswersAsRecorded compares the in-memory server with a real server's answers that package apache has recorded.
+// TestMemoryAnswersAsRecorded compares the in-memory server with a real server's answers that
+// package apache has recorded.
 func TestMemoryAnswersAsRecorded(t *testing.T) {
 	for _, setting := range conformance.Settings {
 		if setting.Recorded == "" {

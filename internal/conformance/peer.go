@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// peer is a session over one connection, without a client library. Only one goroutine may use it. An unexpected
-// error ends the test.
+// peer is a session over one connection, without a client library. Only one goroutine may use it.
+// An unexpected error ends the test.
 type peer struct {
 	*link
 	t        *testing.T
@@ -148,8 +148,8 @@ func (p *peer) wantEvents(want ...wire.WatchEvent) {
 	}
 }
 
-// wantNoEvents requires that no earlier change has caused a further event. It waits for the reply to a transaction without effect, which
-// comes after the events.
+// wantNoEvents requires that no earlier change has caused a further event. It waits for the reply
+// to a transaction without effect, which comes after the events.
 func (p *peer) wantNoEvents() {
 	p.t.Helper()
 	p.sync("/")

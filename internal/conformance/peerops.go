@@ -72,7 +72,8 @@ func (p *peer) delete(path string) {
 	p.doOK(wire.OpDelete, anyVersion(path))
 }
 
-// sync lets this server apply all transactions that are committed, by one without effect: ZooKeeper's own sync does not do that on the leader.
+// sync lets this server apply all transactions that are committed, by one without effect:
+// ZooKeeper's own sync does not do that on the leader.
 func (p *peer) sync(path string) {
 	p.t.Helper()
 	p.doOK(wire.OpMulti, parts(part(wire.OpCheck, anyVersion(path))))
@@ -108,7 +109,8 @@ func (p *peer) auth(scheme, credentials string) wire.Code {
 	return p.answer(wire.XidAuth).Err
 }
 
-// deleteTree deletes a node and all nodes below it. Other clients may delete some of them at the same time.
+// deleteTree deletes a node and all nodes below it. Other clients may delete some of them at the
+// same time.
 func (p *peer) deleteTree(path string) {
 	p.t.Helper()
 	r := p.do(wire.OpGetChildren, look(path))

@@ -40,9 +40,12 @@ func talkACLKinds(s *transcript) {
 		grant(31, "digest", "a:b"), grant(31, "digest", "a"), grant(31, "digest", ""), grant(31, "digest", "a:b:c"),
 		grant(31, "digest", ":"), grant(31, "digest", ":b"), grant(31, "digest", "a:"), grant(31, "digest", "a:b:"),
 		grant(31, "digest", "a::"), grant(31, "digest", "::"), grant(31, "digest", "a:b::"),
-		grant(31, "ip", "127.0.0.1"), grant(31, "ip", "127.0.0.1/32"), grant(31, "ip", "127.0.0.0/8"), grant(31, "ip", "10.0.0.0/0"),
-		grant(31, "ip", "127.0.0.1/33"), grant(31, "ip", "127.0.0.1/-1"), grant(31, "ip", "127.0.0.1/x"), grant(31, "ip", "127.0.0.1/"),
-		grant(31, "ip", "127.0.0"), grant(31, "ip", "127.0.0.1.1"), grant(31, "ip", "127.0.0.256"), grant(31, "ip", "localhost"),
+		grant(31, "ip", "127.0.0.1"), grant(31, "ip", "127.0.0.1/32"), grant(31, "ip", "127.0.0.0/8"),
+		grant(31, "ip", "10.0.0.0/0"),
+		grant(31, "ip", "127.0.0.1/33"), grant(31, "ip", "127.0.0.1/-1"), grant(31, "ip", "127.0.0.1/x"),
+		grant(31, "ip", "127.0.0.1/"),
+		grant(31, "ip", "127.0.0"), grant(31, "ip", "127.0.0.1.1"), grant(31, "ip", "127.0.0.256"),
+		grant(31, "ip", "localhost"),
 		grant(31, "ip", ""), grant(31, "ip", "::1"), grant(31, "ip", "127.0.0.01"), grant(31, "ip", "127.0.0.1/8/8"),
 	} {
 		s.log = append(s.log, "acl "+acl.Scheme+" "+acl.ID)
@@ -58,7 +61,8 @@ func talkACLKinds(s *transcript) {
 	a.list("/kinds")
 }
 
-// talkRefusals lets a client without credentials send every request for nodes that grant one permission each.
+// talkRefusals lets a client without credentials send every request for nodes that grant one
+// permission each.
 func talkRefusals(s *transcript) {
 	a, stranger := s.open("a"), s.open("stranger")
 	a.auth("digest", "alice:a")
@@ -136,7 +140,8 @@ func talkAuth(s *transcript) {
 	moved.connect(a.again())
 	moved.whoAmI()
 	moved.get("/auth")
-	for _, bad := range [][2]string{{"nonsense", "x"}, {"", ""}, {"world", "anyone"}, {"digest", ""}, {"digest", "nocolon"}, {"digest", ":"}, {"ip", "127.0.0.1"}, {"ip", ""}, {"auth", ""}} {
+	for _, bad := range [][2]string{{"nonsense", "x"}, {"", ""}, {"world", "anyone"}, {"digest", ""},
+		{"digest", "nocolon"}, {"digest", ":"}, {"ip", "127.0.0.1"}, {"ip", ""}, {"auth", ""}} {
 		s.log = append(s.log, "auth "+bad[0]+" "+bad[1])
 		v := s.open("v")
 		v.auth(bad[0], bad[1])

@@ -74,7 +74,8 @@ func talkQuotaUsage(s *transcript) {
 	a.endQuota("/usage/kid")
 	a.create("/usage/kid/y", "12345", 0)
 	a.usage("/usage")
-	for _, text := range []string{"count=7,bytes=8", "bytes=8", "count=1;a=2,;b=3;", "count==4", "a==4", ",;,", "count=+5,bytes=-7=;z=1;y=2=x"} {
+	for _, text := range []string{"count=7,bytes=8", "bytes=8", "count=1;a=2,;b=3;", "count==4", "a==4", ",;,",
+		"count=+5,bytes=-7=;z=1;y=2=x"} {
 		a.set("/zookeeper/quota/usage/zookeeper_stats", text, -1)
 		a.create("/usage/z", "1", 0)
 		a.usage("/usage")
@@ -92,8 +93,10 @@ func talkQuotaUsage(s *transcript) {
 	a.multi(mCreate("/later", 0), mCreate("/later/below", 0), mCreate("/later/below/x", 0))
 	a.usage("/later/below")
 	a.endQuota("/later/below")
-	a.multi(mCreate("/together", 0), mCreate("/zookeeper/quota/together", 0), mCreate("/zookeeper/quota/together/zookeeper_limits", 0),
-		mCreate("/together/a", 0), mCreate("/zookeeper/quota/together/zookeeper_stats", 0), mCreate("/together/b", 0), mSet("/together/b", "123"))
+	a.multi(mCreate("/together", 0), mCreate("/zookeeper/quota/together", 0),
+		mCreate("/zookeeper/quota/together/zookeeper_limits", 0),
+		mCreate("/together/a", 0), mCreate("/zookeeper/quota/together/zookeeper_stats", 0), mCreate("/together/b", 0),
+		mSet("/together/b", "123"))
 	a.usage("/together")
 	a.endQuota("/together")
 }
@@ -107,7 +110,8 @@ func talkQuotaLimits(s *transcript) {
 	}
 	a.usage("/limits")
 	for _, limits := range []string{
-		"count=-1,bytes=-1=;countHardLimit=5", "count=9,bytes=-1=;byteHardLimit=12;countHardLimit=9", "byteHardLimit=10", "countHardLimit=0",
+		"count=-1,bytes=-1=;countHardLimit=5", "count=9,bytes=-1=;byteHardLimit=12;countHardLimit=9",
+		"byteHardLimit=10", "countHardLimit=0",
 		"count=1,bytes=1=;byteHardLimit=-1;countHardLimit=-1", "byteHardLimit=0", "", "nonsense", "byteHardLimit=x",
 	} {
 		s.log = append(s.log, "limits "+limits)
@@ -170,7 +174,8 @@ func talkSuper(s *transcript) {
 
 func talkReconfig(s *transcript) {
 	a := s.open("a")
-	for _, b := range []reconfigRequest{{}, {joining: "server.1=127.0.0.1:1:2:participant;3"}, {members: "x"}, {leaving: "1", from: 7}} {
+	for _, b := range []reconfigRequest{{}, {joining: "server.1=127.0.0.1:1:2:participant;3"}, {members: "x"},
+		{leaving: "1", from: 7}} {
 		a.do(wire.OpReconfig, b)
 	}
 	a.get("/zookeeper/config")

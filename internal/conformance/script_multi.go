@@ -7,8 +7,10 @@ func talkMulti(s *transcript) {
 	a.create("/multi", "", 0)
 	a.multi()
 	a.multi(mCreate("/multi/a", 0))
-	a.multi(mCreate("/multi/s-", wire.FlagSequential), mCreate("/multi/s-", wire.FlagEphemeralSequential), mCreate("/multi/s-", 0))
-	a.multi(mSet("/multi/a", "x"), mSet("/multi/a", "y"), mCheck("/multi/a", 2), part(wire.OpSetData, setting("/multi/a", "z", 2)))
+	a.multi(mCreate("/multi/s-", wire.FlagSequential), mCreate("/multi/s-", wire.FlagEphemeralSequential),
+		mCreate("/multi/s-", 0))
+	a.multi(mSet("/multi/a", "x"), mSet("/multi/a", "y"), mCheck("/multi/a", 2),
+		part(wire.OpSetData, setting("/multi/a", "z", 2)))
 	a.get("/multi/a")
 	a.multi(mCreate("/multi/b", 0), mCreate("/multi/b/c", 0), mDelete("/multi/b/c"), mDelete("/multi/b"))
 	a.exists("/multi")
@@ -27,14 +29,17 @@ func talkMultiFailures(s *transcript) {
 	a.create("/mf", "", 0)
 	a.create("/mf/a", "", 0)
 	for _, bad := range []wire.MultiPart{
-		mCreate("/mf/a", 0), mCreate("/mf/none/x", 0), mCreate("bad", 0), mCreate("", 0), mCreate("/mf/", 0), mCreate("/mf/x", 9), mCreate("/mf/x", -1),
-		mDelete("/mf/none"), mDelete("/mf"), mDelete("/"), mDelete(""), mDelete("bad"), part(wire.OpDelete, num("/mf/a", 3)),
+		mCreate("/mf/a", 0), mCreate("/mf/none/x", 0), mCreate("bad", 0), mCreate("", 0), mCreate("/mf/", 0),
+		mCreate("/mf/x", 9), mCreate("/mf/x", -1),
+		mDelete("/mf/none"), mDelete("/mf"), mDelete("/"), mDelete(""), mDelete("bad"),
+		part(wire.OpDelete, num("/mf/a", 3)),
 		mSet("/mf/none", ""), mSet("", ""), part(wire.OpSetData, setting("/mf/a", "", 7)),
 		mCheck("/mf/none", -1), mCheck("/mf/a", 7), mCheck("", 0), mCheck("bad", 0),
 	} {
 		a.multi(bad)
 		a.multi(mSet("/mf/a", "x"), bad, mCreate("/mf/after", 0))
-		a.multi(mCreate("/mf/t", 0), mDelete("/mf/t"), mCreate("/mf/s-", wire.FlagSequential), mCreate("/mf/e", wire.FlagEphemeral), bad, bad)
+		a.multi(mCreate("/mf/t", 0), mDelete("/mf/t"), mCreate("/mf/s-", wire.FlagSequential),
+			mCreate("/mf/e", wire.FlagEphemeral), bad, bad)
 	}
 	a.multi(mDelete("/mf/a"), mDelete("/mf/a"))
 	a.multi(mCreate("/mf/e", wire.FlagEphemeral), mCreate("/mf/e/kid", 0))
@@ -74,7 +79,8 @@ func talkMultiModes(s *transcript) {
 	a.list("/mm")
 	// These parts are not allowed in a multi.
 	for _, p := range []wire.MultiPart{
-		mGet("/mm"), mList("/mm"), part(wire.OpExists, look("/mm")), part(wire.OpSync, at("/mm")), part(wire.OpPing, &wire.EmptyRequest{}),
+		mGet("/mm"), mList("/mm"), part(wire.OpExists, look("/mm")), part(wire.OpSync, at("/mm")),
+		part(wire.OpPing, &wire.EmptyRequest{}),
 		part(wire.OpSetACL, aclSetting("/mm", []wire.ACL{everybody}, -1)), part(99, &wire.EmptyRequest{}),
 	} {
 		v := s.open("v")
@@ -97,7 +103,8 @@ func talkMultiRead(s *transcript) {
 	a.set("/mr", "x", -1)
 	a.create("/mr/c", "", 0)
 	for _, p := range []wire.MultiPart{
-		mCreate("/mr/x", 0), mDelete("/mr/a"), mSet("/mr", ""), mCheck("/mr", 0), part(wire.OpExists, look("/mr")), part(wire.OpGetChildren2, look("/mr")),
+		mCreate("/mr/x", 0), mDelete("/mr/a"), mSet("/mr", ""), mCheck("/mr", 0), part(wire.OpExists, look("/mr")),
+		part(wire.OpGetChildren2, look("/mr")),
 	} {
 		v := s.open("v")
 		v.multiRead(mGet("/mr"), p)

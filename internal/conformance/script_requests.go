@@ -71,8 +71,8 @@ var (
 	bob   = grant(wire.PermRead, "digest", "bob:LcrmCNs/wfVD+i5a5yaz89GyjIM=")
 )
 
-// unordered sorts the lines that talk adds, because a server deletes the ephemerals of a session in the
-// order of a hash table.
+// unordered sorts the lines that talk adds, because a server deletes the ephemerals of a session in
+// the order of a hash table.
 func (s *transcript) unordered(talk func()) {
 	before := len(s.log)
 	talk()

@@ -27,13 +27,15 @@ func talkSetWatches(s *transcript) {
 	touchAll()
 	b.recordEvents()
 	for _, zxid := range []int64{0, -1, 1 << 60} {
-		b.setWatches(wire.OpSetWatches, wire.SetWatchesRequest{RelativeZxid: zxid, Data: every, Exist: every, Child: every})
+		b.setWatches(wire.OpSetWatches,
+			wire.SetWatchesRequest{RelativeZxid: zxid, Data: every, Exist: every, Child: every})
 		b.recordEvents()
 		touchAll()
 		b.recordEvents()
 	}
 	b.setWatches(wire.OpSetWatches, wire.SetWatchesRequest{})
-	b.setWatches(wire.OpSetWatches, wire.SetWatchesRequest{Data: []string{""}, Exist: []string{"bad"}, Child: []string{"/bad/"}})
+	b.setWatches(wire.OpSetWatches,
+		wire.SetWatchesRequest{Data: []string{""}, Exist: []string{"bad"}, Child: []string{"/bad/"}})
 	b.do(wire.OpSetWatches, &wire.SetWatchesRequest{RelativeZxid: seen}) // under an ordinary xid
 	b.recordEvents()
 }
@@ -96,8 +98,8 @@ func talkQueries(s *transcript) {
 }
 
 // talkReaping waits until the server removes nodes that are due, one after the other, so that their
-// order is certain. Their zxids are not, because a server under load requests some removals twice. So this
-// is the last topic.
+// order is certain. Their zxids are not, because a server under load requests some removals twice.
+// So this is the last topic.
 func talkReaping(s *transcript) {
 	s.hidesZxids = true
 	a, b, poll := s.open("a"), s.open("b"), s.open("poll")
@@ -120,7 +122,8 @@ func talkReaping(s *transcript) {
 	a.do(wire.OpCreateTTL, creationTTL("/reap/ttl-", wire.FlagPersistentSequentialTTL, 1))
 	poll.awaitGone("/reap/ttl-0000000005")
 	b.recordEvents()
-	a.multi(part(wire.OpCreateContainer, creation("/reap/m", "", wire.FlagContainer)), mCreate("/reap/m/k", 0), mDelete("/reap/m/k"))
+	a.multi(part(wire.OpCreateContainer, creation("/reap/m", "", wire.FlagContainer)), mCreate("/reap/m/k", 0),
+		mDelete("/reap/m/k"))
 	poll.awaitGone("/reap/m")
 	b.recordEvents()
 	a.list("/reap")

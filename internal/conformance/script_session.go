@@ -122,7 +122,8 @@ func talkMalformed(s *transcript) {
 	frame("with a path of length -1", 0, 0, 0, 13, 0, 0, 0, 1, 0, 0, 0, 3, 0xff, 0xff, 0xff, 0xff, 0)
 	frame("with a path of length -2", 0, 0, 0, 13, 0, 0, 0, 1, 0, 0, 0, 3, 0xff, 0xff, 0xff, 0xfe, 0)
 	frame("with more behind: ping", 0, 0, 0, 9, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11, 1)
-	// Two operations are left out: createSession, which opens a session that no client knows, and SASL.
+	// Two operations are left out: createSession, which opens a session that no client knows, and
+	// SASL.
 	for _, op := range []wire.Op{77, -1, 0, 10, 1000, math.MinInt32} {
 		v := s.open("v")
 		v.do(op, at("/"))

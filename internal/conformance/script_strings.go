@@ -17,8 +17,8 @@ func (r nullPath) Encode(e *wire.Encoder) {
 	e.Raw(own.Bytes())
 }
 
-// talkNulls sends every request that has a path with a null path. It does not keep a watch of a null path: with one, Apache
-// fails in its own tables, at a different place each time.
+// talkNulls sends every request that has a path with a null path. It does not keep a watch of a
+// null path: with one, Apache fails in its own tables, at a different place each time.
 func talkNulls(s *transcript) {
 	a := s.open("a")
 	a.create("/nulls", "", 0)
@@ -29,7 +29,8 @@ func talkNulls(s *transcript) {
 		part(wire.OpCreateTTL, creationTTL("", wire.FlagTTL, 1000)), part(wire.OpDelete, anyVersion("")),
 		part(wire.OpSetData, setting("", "", -1)), part(wire.OpSetACL, aclSetting("", nil, -1)),
 		part(wire.OpSetACL, aclSetting("", []wire.ACL{everybody}, -1)), part(wire.OpCheck, anyVersion("")),
-		part(wire.OpExists, look("")), part(wire.OpExists, watch("")), part(wire.OpGetData, look("")), part(wire.OpGetData, watch("")),
+		part(wire.OpExists, look("")), part(wire.OpExists, watch("")), part(wire.OpGetData, look("")),
+		part(wire.OpGetData, watch("")),
 		part(wire.OpGetChildren, look("")), part(wire.OpGetChildren2, look("")), part(wire.OpGetACL, at("")),
 		part(wire.OpSync, at("")), part(wire.OpGetAllChildrenNumber, at("")), part(wire.OpGetEphemerals, at("")),
 		part(wire.OpRemoveWatches, num("", wire.WatcherAny)), part(wire.OpRemoveWatches, num("", 7)),
@@ -43,12 +44,14 @@ func talkNulls(s *transcript) {
 	a.list("/nulls")
 }
 
-// talkNullsInMulti leaves the zxids out of the transcript: Apache skips one, which shows from the next write on.
+// talkNullsInMulti leaves the zxids out of the transcript: Apache skips one, which shows from the
+// next write on.
 func (s *transcript) talkNullsInMulti(a *connection) {
 	s.hidesZxids = true
 	defer func() { s.hidesZxids = false }()
 	for _, p := range []wire.MultiPart{
-		part(wire.OpCreate, creation("", "", 0)), part(wire.OpDelete, anyVersion("")), part(wire.OpSetData, setting("", "", -1)),
+		part(wire.OpCreate, creation("", "", 0)), part(wire.OpDelete, anyVersion("")),
+		part(wire.OpSetData, setting("", "", -1)),
 		part(wire.OpCheck, anyVersion("")),
 	} {
 		a.multi(mCreate("/nulls/before", 0), part(p.Op, nullPath{p.Body}))
@@ -59,8 +62,8 @@ func (s *transcript) talkNullsInMulti(a *connection) {
 }
 
 // talkForeign sends strings that the server returns changed: characters beyond the basic plane, and
-// bytes that are not UTF-8. It sends no truncated characters: by how many characters Apache replaces them does not
-// matter.
+// bytes that are not UTF-8. It sends no truncated characters: by how many characters Apache
+// replaces them does not matter.
 func talkForeign(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/foreign", "", 0)
@@ -80,8 +83,8 @@ func talkForeign(s *transcript) {
 	}
 }
 
-// talkRelative watches paths that do not begin at the root. The answer to a check of such a watch depends
-// on whether any client watches a whole subtree.
+// talkRelative watches paths that do not begin at the root. The answer to a check of such a watch
+// depends on whether any client watches a whole subtree.
 func talkRelative(s *transcript) {
 	a, b := s.open("a"), s.open("b")
 	a.create("/rel", "", 0)

@@ -59,8 +59,9 @@ func talkWatches(s *transcript) {
 	b.recordEvents()
 }
 
-// talkUnreadableWatches lets clients watch nodes that they may not read. An event carries the ACL of the node that changed, at the time
-// of the change; an event for a list of children has the ACL of their parent.
+// talkUnreadableWatches lets clients watch nodes that they may not read. An event carries the ACL
+// of the node that changed, at the time of the change; an event for a list of children has the ACL
+// of their parent.
 func talkUnreadableWatches(s *transcript) {
 	a, stranger := s.open("a"), s.open("stranger")
 	a.auth("digest", "alice:a")
@@ -78,7 +79,8 @@ func talkUnreadableWatches(s *transcript) {
 		stranger.recordEvents()
 	}
 	a.create("/uw", "", 0)
-	for _, acl := range [][]wire.ACL{{alice}, {everybody}, {alice, grant(wire.PermRead, "world", "anyone")}, {alice, grant(wire.PermWrite, "world", "anyone")}} {
+	for _, acl := range [][]wire.ACL{{alice}, {everybody}, {alice, grant(wire.PermRead, "world", "anyone")},
+		{alice, grant(wire.PermWrite, "world", "anyone")}} {
 		s.log = append(s.log, fmt.Sprint("acl ", acl))
 		stranger.watchExists("/uw/n")
 		a.createACL("/uw/n", acl...)
@@ -130,7 +132,8 @@ func talkMultiWatches(s *transcript) {
 	b.watchData("/mw/a")
 	b.watchExists("/mw/b")
 	b.addWatch("/", wire.AddWatchPersistentRecursive)
-	a.multi(mCreate("/mw/b", 0), mSet("/mw/a", "1"), mSet("/mw/a", "2"), mDelete("/mw/b"), mCheck("/mw", 0), mDelete("/mw/a"))
+	a.multi(mCreate("/mw/b", 0), mSet("/mw/a", "1"), mSet("/mw/a", "2"), mDelete("/mw/b"), mCheck("/mw", 0),
+		mDelete("/mw/a"))
 	b.recordEvents()
 	b.watchChildren("/mw")
 	b.watchExists("/mw/c")

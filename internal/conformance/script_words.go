@@ -12,12 +12,14 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// talkWords sends each four-letter word. If the answer differs from server to server, only its beginning is compared.
+// talkWords sends each four-letter word. If the answer differs from server to server, only its
+// beginning is compared.
 func talkWords(s *transcript) {
 	for _, word := range []string{"ruok", "isro", "srst", "crst", "gtmk", "nope", "RUOK"} {
 		s.recordAnswer(word, s.fourLetterWord(word))
 	}
-	for _, word := range []string{"srvr", "stat", "conf", "cons", "dump", "dirs", "envi", "mntr", "wchc", "wchp", "wchs"} {
+	for _, word := range []string{"srvr", "stat", "conf", "cons", "dump", "dirs", "envi", "mntr", "wchc",
+		"wchp", "wchs"} {
 		s.recordAnswer(word, strings.Join(beginning.FindStringSubmatch(s.fourLetterWord(word)), "|"))
 	}
 }
@@ -71,9 +73,12 @@ func talkWatchWords(s *transcript) {
 
 // monitored are the lines of mntr that tools read from a standalone server.
 var monitored = []string{
-	"version", "server_state", "ephemerals_count", "num_alive_connections", "avg_latency", "outstanding_requests", "znode_count",
-	"global_sessions", "non_mtls_remote_conn_count", "packets_sent", "packets_received", "connection_drop_probability", "watch_count",
-	"auth_failed_count", "min_latency", "max_file_descriptor_count", "approximate_data_size", "open_file_descriptor_count",
+	"version", "server_state", "ephemerals_count", "num_alive_connections", "avg_latency", "outstanding_requests",
+	"znode_count",
+	"global_sessions", "non_mtls_remote_conn_count", "packets_sent", "packets_received", "connection_drop_probability",
+	"watch_count",
+	"auth_failed_count", "min_latency", "max_file_descriptor_count", "approximate_data_size",
+	"open_file_descriptor_count",
 	"local_sessions", "uptime", "max_latency", "outstanding_tls_handshake", "non_mtls_local_conn_count",
 }
 

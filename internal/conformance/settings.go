@@ -9,8 +9,8 @@ type Setting struct {
 	Properties map[string]string
 	// Lines are further lines of zoo.cfg.
 	Lines []string
-	// Recorded is the file of testdata with a real server's answers, for tests without a real server. It is "" if there is no such
-	// file.
+	// Recorded is the file of testdata with a real server's answers, for tests without a real
+	// server. It is "" if there is no such file.
 	Recorded string
 
 	topics []topic
@@ -36,8 +36,8 @@ const (
 	superDigest      = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 )
 
-// Settings are the settings with which servers are compared: the one that Lockstep's own tests need, ZooKeeper's defaults, and one
-// with every limit set.
+// Settings are the settings with which servers are compared: the one that Lockstep's own tests
+// need, ZooKeeper's defaults, and one with every limit set.
 var Settings = []Setting{
 	{
 		Name:       "usual",

@@ -19,9 +19,9 @@ import (
 //
 // The topics depend on the server's setting. Most of them belong to the setting named "usual".
 //
-// Some values may differ between two servers that behave alike, so they are made equal: zxids count from that of
-// the first session, session ids are replaced by the connection's name, times are left out, and lists without
-// an order are sorted. All other values are returned unchanged.
+// Some values may differ between two servers that behave alike, so they are made equal: zxids count
+// from that of the first session, session ids are replaced by the connection's name, times are left
+// out, and lists without an order are sorted. All other values are returned unchanged.
 func Transcript(t *testing.T, addr string, setting Setting) []string {
 	t.Helper()
 	s := &transcript{t: t, addr: addr, names: map[int64]string{}, log: []string{"== first"}}
@@ -83,8 +83,8 @@ func (s *transcript) open(name string) *connection {
 	return v
 }
 
-// closeConnections ends the topic's connections and then its sessions, so that no session expires during
-// another topic.
+// closeConnections ends the topic's connections and then its sessions, so that no session expires
+// during another topic.
 func (s *transcript) closeConnections() {
 	s.t.Helper()
 	for _, v := range s.connections {
@@ -100,8 +100,8 @@ func (s *transcript) closeConnections() {
 	s.connections = nil
 }
 
-// closeSession closes the session over another connection. If the server limits connections, it must notice first
-// that the others have ended.
+// closeSession closes the session over another connection. If the server limits connections, it
+// must notice first that the others have ended.
 func (v *connection) closeSession() {
 	t := v.transcript.t
 	t.Helper()
@@ -155,7 +155,8 @@ func (v *connection) connect(req wire.ConnectRequest) {
 		v.transcript.names[v.session] = v.name
 	}
 	zeroes := strings.Count(string(resp.Password), "\x00") == len(resp.Password)
-	v.record("connect: protocol %d timeout %d session %s password of %d, zeroes %v, read-only %v, short %v", resp.Protocol,
+	v.record("connect: protocol %d timeout %d session %s password of %d, zeroes %v, read-only %v, short %v",
+		resp.Protocol,
 		resp.Timeout, v.transcript.owner(resp.Session), len(resp.Password), zeroes, resp.ReadOnly, resp.Short)
 }
 
@@ -194,7 +195,8 @@ func (v *connection) doAs(xid int32, op wire.Op, body wire.Request) {
 	}
 }
 
-// recordEvents records the events that have arrived. It sends a ping, whose answer comes after them.
+// recordEvents records the events that have arrived. It sends a ping, whose answer comes after
+// them.
 func (v *connection) recordEvents() { v.doAs(wire.XidPing, wire.OpPing, &wire.EmptyRequest{}) }
 
 // recordFrame reads and records one frame. It returns true if the frame is an event.

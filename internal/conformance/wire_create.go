@@ -36,7 +36,8 @@ func create2AnswersWithStat(t *testing.T, s *fixture) {
 	require.Equal(t, stat, p.stat(s.path("a")))
 }
 
-// containerHasNoOwner checks that a container's stat has no owner, although the server marks containers in that field.
+// containerHasNoOwner checks that a container's stat has no owner, although the server marks
+// containers in that field.
 func containerHasNoOwner(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	r := p.doOK(wire.OpCreateContainer, creation(s.path("c"), "", wire.FlagContainer))
@@ -97,7 +98,8 @@ func badPathsAreRefused(t *testing.T, s *fixture) {
 func missingParentReturnsNoNode(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	require.Equal(t, wire.NoNode, p.code(wire.OpCreate, creation(s.path("no", "kid"), "", 0)))
-	require.Equal(t, wire.NoNode, p.code(wire.OpCreate, creation(s.path("no", "kid-"), "", wire.FlagEphemeralSequential)))
+	require.Equal(t, wire.NoNode,
+		p.code(wire.OpCreate, creation(s.path("no", "kid-"), "", wire.FlagEphemeralSequential)))
 }
 
 func nullDataRemainsNull(t *testing.T, s *fixture) {
@@ -121,7 +123,8 @@ func refusedCreateUsesNoNumber(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	require.Equal(t, s.path("n-0000000000"), p.create(s.path("n-"), "", wire.FlagSequential))
 	require.Equal(t, wire.NodeExists, p.code(wire.OpCreate, creation(s.path("n-0000000000"), "", 0)))
-	require.Equal(t, wire.InvalidACL, p.code(wire.OpCreate, &wire.CreateRequest{Path: s.path("n-"), Flags: wire.FlagSequential}))
+	require.Equal(t, wire.InvalidACL,
+		p.code(wire.OpCreate, &wire.CreateRequest{Path: s.path("n-"), Flags: wire.FlagSequential}))
 	r := p.do(wire.OpMulti, parts(
 		part(wire.OpCreate, creation(s.path("n-"), "", wire.FlagSequential)),
 		part(wire.OpCheck, num(s.root, 77)),

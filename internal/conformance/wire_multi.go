@@ -49,7 +49,8 @@ func partsShareOneZxid(t *testing.T, s *fixture) {
 	require.Equal(t, r.Zxid, p.stat(s.root).Pzxid)
 }
 
-// partWithoutTTLFailsAll writes after each failure, because a real leader assumes that the first part's node exists until its next transaction.
+// partWithoutTTLFailsAll writes after each failure, because a real leader assumes that the first
+// part's node exists until its next transaction.
 func partWithoutTTLFailsAll(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	for _, flags := range []int32{wire.FlagTTL, wire.FlagPersistentSequentialTTL} {
@@ -62,8 +63,8 @@ func partWithoutTTLFailsAll(t *testing.T, s *fixture) {
 	require.Empty(t, p.children(s.root))
 }
 
-// undoneCreateCounts checks that the parent counts a create that is undone, so that the next sequential node gets a later number. A queue's recoverer skips
-// numbers in this way.
+// undoneCreateCounts checks that the parent counts a create that is undone, so that the next
+// sequential node gets a later number. A queue's recoverer skips numbers in this way.
 func undoneCreateCounts(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.create(s.path("i-"), "", wire.FlagSequential)
@@ -107,8 +108,8 @@ func undoneCreateFiresWatches(t *testing.T, s *fixture) {
 	require.False(t, is)
 }
 
-// undoneCreateIsRefused checks that a transaction that creates a node and deletes it fails if the node exists. A put finds in this way that an item with its id was put
-// before.
+// undoneCreateIsRefused checks that a transaction that creates a node and deletes it fails if the
+// node exists. A put finds in this way that an item with its id was put before.
 func undoneCreateIsRefused(t *testing.T, s *fixture) {
 	p, watcher := s.peer(t, 0), s.peer(t, 0)
 	p.create(s.path("former"), "data", 0)
@@ -203,7 +204,8 @@ func checkGuards(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.create(s.path("job"), "", 0)
 	p.set(s.path("job"), "claimed")
-	guarded := parts(part(wire.OpCheck, num(s.path("job"), 1)), part(wire.OpCreate, creation(s.path("done-"), "", wire.FlagSequential)))
+	guarded := parts(part(wire.OpCheck, num(s.path("job"), 1)),
+		part(wire.OpCreate, creation(s.path("done-"), "", wire.FlagSequential)))
 	r := p.doOK(wire.OpMulti, guarded)
 	require.Equal(t, wire.OK, r.results(p)[0].code)
 

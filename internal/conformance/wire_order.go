@@ -90,8 +90,8 @@ func transactionCatchesUp(t *testing.T, s *fixture) {
 	}
 }
 
-// watchIsSetInOrder checks that a list that is sent between two creates sets its watch between them: only the second create fires it. So a client may send a list
-// directly after a create.
+// watchIsSetInOrder checks that a list that is sent between two creates sets its watch between
+// them: only the second create fires it. So a client may send a list directly after a create.
 func watchIsSetInOrder(t *testing.T, s *fixture) {
 	p := s.peer(t, 1)
 	create := p.send(wire.OpCreate, creation(s.path("a"), "", 0))

@@ -67,7 +67,8 @@ func nullPathIsRefused(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	for op, body := range map[wire.Op]wire.Request{
 		wire.OpExists: look(""), wire.OpGetData: look(""), wire.OpGetChildren: look(""), wire.OpGetACL: at(""),
-		wire.OpCreate: creation("", "", 0), wire.OpDelete: anyVersion(""), wire.OpCheckWatches: num("", wire.WatcherAny),
+		wire.OpCreate: creation("", "", 0), wire.OpDelete: anyVersion(""),
+		wire.OpCheckWatches: num("", wire.WatcherAny),
 	} {
 		require.Equal(t, wire.MarshallingError, p.code(op, nullPath{body}), "%v", op)
 	}

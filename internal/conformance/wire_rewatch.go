@@ -22,7 +22,8 @@ func (p *peer) setWatches(op wire.Op, body *wire.SetWatchesRequest) {
 	require.Equal(p.t, wire.OK, p.answer(wire.XidSetWatches).Err)
 }
 
-// reconnected returns a peer with p's session on a new connection, and the last zxid that p had seen.
+// reconnected returns a peer with p's session on a new connection, and the last zxid that p had
+// seen.
 func (s *fixture) reconnected(t *testing.T, p *peer) (*peer, int64) {
 	t.Helper()
 	p.sync(s.root)

@@ -99,7 +99,8 @@ func sessionMovesToServer(t *testing.T, s *fixture) {
 	old := s.peer(t, 0)
 	old.create(s.path("e"), "", wire.FlagEphemeral)
 	anew := s.resume(t, 1, old.again())
-	// If two requests of the session had the same number, a server might take the commit of the other connection's write for the answer (docs/adr/0084).
+	// If two requests of the session had the same number, a server might take the commit of the
+	// other connection's write for the answer (docs/adr/0084).
 	anew.xid = old.xid
 	anew.sync(s.root)
 	anew.set(s.path("e"), "x")
@@ -131,7 +132,8 @@ func (p *peer) try(op wire.Op, body wire.Request) (wire.Code, error) {
 	return h.Err, d.Err()
 }
 
-// passwordCloses checks that a client with a session's password can close the session, as a watchdog does with that of its dead parent.
+// passwordCloses checks that a client with a session's password can close the session, as a
+// watchdog does with that of its dead parent.
 func passwordCloses(t *testing.T, s *fixture) {
 	owner, watcher := s.peer(t, 0), s.peer(t, 1)
 	owner.create(s.path("e"), "", wire.FlagEphemeral)
@@ -166,14 +168,15 @@ func sessionExpires(t *testing.T, s *fixture) {
 	owner, path, before := s.briefSession(t, 1, watcher)
 	watcher.wantEvents(deleted(path))
 	require.GreaterOrEqual(t, time.Since(before), owner.timeout, "never early")
-	// The owner's server may apply the expiry later than the watcher's server. Then it closes each of the
-	// session's connections without an answer, also one that asks for the session again.
+	// The owner's server may apply the expiry later than the watcher's server. Then it closes each
+	// of the session's connections without an answer, also one that asks for the session again.
 	owner.wantClosed()
 	wantRefused(t, s, 1, owner.again())
 }
 
-// briefSession opens a session with the shortest timeout on a server, creates a node of that session, and lets watcher watch the node. before is the time directly before
-// the session's first request. On a slow machine the session may expire too early: then briefSession opens another one.
+// briefSession opens a session with the shortest timeout on a server, creates a node of that
+// session, and lets watcher watch the node. before is the time directly before the session's first
+// request. On a slow machine the session may expire too early: then briefSession opens another one.
 func (s *fixture) briefSession(t *testing.T, server int, watcher *peer) (owner *peer, path string, before time.Time) {
 	t.Helper()
 	for {
@@ -199,7 +202,8 @@ func pingsKeepSession(t *testing.T, s *fixture) {
 	}
 }
 
-// pingsInTime pings for three timeouts of a session, and requires that the session lives. It returns false if there was no ping for half a timeout or longer.
+// pingsInTime pings for three timeouts of a session, and requires that the session lives. It
+// returns false if there was no ping for half a timeout or longer.
 func pingsInTime(t *testing.T, s *fixture) bool {
 	heard := time.Now()
 	p, path, _ := s.briefSession(t, 1, s.peer(t, 0))
@@ -260,7 +264,8 @@ func oversizeFrameCloses(t *testing.T, s *fixture) {
 	p := s.peer(t, 0)
 	p.doOK(wire.OpCreate, creation(s.path("large"), string(make([]byte, wire.MaxFrame-1000)), 0))
 	p.xid++
-	err := p.write(wire.RequestHeader{Xid: p.xid, Op: wire.OpCreate}, creation(s.path("larger"), string(make([]byte, wire.MaxFrame+1)), 0))
+	err := p.write(wire.RequestHeader{Xid: p.xid, Op: wire.OpCreate},
+		creation(s.path("larger"), string(make([]byte, wire.MaxFrame+1)), 0))
 	if err == nil { // else the server has closed before it was all written
 		p.wantClosed()
 	}

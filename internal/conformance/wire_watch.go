@@ -22,7 +22,8 @@ var wireWatch = []behaviour{
 	{"no events of nodes that the client may not read", unreadableNodesHaveNoEvents},
 }
 
-// pair returns a peer that watches and a peer that writes, on two servers if the target has several.
+// pair returns a peer that watches and a peer that writes, on two servers if the target has
+// several.
 func (s *fixture) pair(t *testing.T) (watcher, actor *peer) {
 	t.Helper()
 	return s.peer(t, 0), s.peer(t, 1)
@@ -173,7 +174,8 @@ func watchesEndWithConnection(t *testing.T, s *fixture) {
 	require.Equal(t, wire.NoWatcher, anew.code(wire.OpCheckWatches, num(s.path("a"), wire.WatcherAny)))
 }
 
-// unreadableNodesHaveNoEvents: servers since 3.8.4 behave so (CVE-2024-23944). The watch of an event that was not sent has ended.
+// unreadableNodesHaveNoEvents: servers since 3.8.4 behave so (CVE-2024-23944). The watch of an
+// event that was not sent has ended.
 func unreadableNodesHaveNoEvents(t *testing.T, s *fixture) {
 	watcher, actor := s.pair(t)
 	require.Equal(t, wire.OK, actor.auth("digest", ownerCredentials))
@@ -185,7 +187,8 @@ func unreadableNodesHaveNoEvents(t *testing.T, s *fixture) {
 	watcher.doOK(wire.OpExists, watch(s.path("a")))
 	watcher.doOK(wire.OpGetChildren, watch(s.root))
 	actor.set(s.path("a"), "x")
-	actor.doOK(wire.OpSetACL, &wire.SetACLRequest{Path: s.path("a"), ACL: wire.WorldACL(wire.PermAll), Version: wire.AnyVersion})
+	actor.doOK(wire.OpSetACL,
+		&wire.SetACLRequest{Path: s.path("a"), ACL: wire.WorldACL(wire.PermAll), Version: wire.AnyVersion})
 	actor.set(s.path("a"), "y")
 	actor.create(s.path("b"), "", 0)
 	watcher.wantEvents(children(s.root)) // and so all changes before are known

@@ -37,9 +37,9 @@ type token struct {
 	made         int64 // the zxid that had created what a delete deleted
 }
 
-// underLoad lets several sessions on every server write concurrently, each with several requests in flight,
-// and returns what read returns for each reply. Other sessions open and close meanwhile, because
-// these are transactions, too.
+// underLoad lets several sessions on every server write concurrently, each with several requests in
+// flight, and returns what read returns for each reply. Other sessions open and close meanwhile,
+// because these are transactions, too.
 func (s *fixture) underLoad(t *testing.T, request func(p *peer) int32, read func(p *peer, r reply) token) []token {
 	t.Helper()
 	var (
@@ -140,9 +140,10 @@ func setHeaderIsMzxid(t *testing.T, s *fixture) {
 	distinctZxids(t, tokens)
 }
 
-// deleteHeaderIsPzxid deletes each node from a directory of its own, and reads the directory directly
-// afterwards. No two creates and deletes have the same zxid. So a contender for a lock whose node was created by the transaction
-// directly after a deletion knows that there was no other transaction between them.
+// deleteHeaderIsPzxid deletes each node from a directory of its own, and reads the directory
+// directly afterwards. No two creates and deletes have the same zxid. So a contender for a lock
+// whose node was created by the transaction directly after a deletion knows that there was no other
+// transaction between them.
 func deleteHeaderIsPzxid(t *testing.T, s *fixture) {
 	tokens := s.underLoad(t, s.sendMakeAndDelete, func(p *peer, made reply) token {
 		deleted, dir := p.answer(made.Xid+1), p.answer(made.Xid+2)
@@ -162,7 +163,8 @@ func deleteHeaderIsPzxid(t *testing.T, s *fixture) {
 func (s *fixture) sendMakeAndDelete(p *peer) int32 {
 	dir := s.path(fmt.Sprintf("%x-%d", p.session, p.xid))
 	kid := wire.JoinPath(dir, "kid")
-	xid := p.send(wire.OpMulti, parts(part(wire.OpCreate, creation(dir, "", 0)), part(wire.OpCreate, creation(kid, "", 0))))
+	xid := p.send(wire.OpMulti,
+		parts(part(wire.OpCreate, creation(dir, "", 0)), part(wire.OpCreate, creation(kid, "", 0))))
 	p.send(wire.OpDelete, anyVersion(kid))
 	p.send(wire.OpExists, look(dir))
 	return xid

@@ -33,7 +33,8 @@ type promtoolTest struct {
 	Alerts   []promtoolAlert  `yaml:"alert_rule_test"`
 }
 
-// TestEachAlertFires runs each rule on its example with promtool, which also parses it. Without any series, only LockstepMonitorAbsent fires.
+// TestEachAlertFires runs each rule on its example with promtool, which also parses it. Without any
+// series, only LockstepMonitorAbsent fires.
 func TestEachAlertFires(t *testing.T) {
 	promtool := prometheus.Tool(t, "promtool")
 	dir := t.TempDir()
@@ -58,7 +59,8 @@ func TestEachAlertFires(t *testing.T) {
 		}{labels})
 		test.Alerts = []promtoolAlert{fires}
 		if a.Name != "LockstepMonitorAbsent" {
-			quiet := promtoolTest{Name: a.Name + " without data", Interval: "1m", Alerts: []promtoolAlert{{EvalTime: "58m", Alertname: a.Name}}}
+			quiet := promtoolTest{Name: a.Name + " without data", Interval: "1m",
+				Alerts: []promtoolAlert{{EvalTime: "58m", Alertname: a.Name}}}
 			file.Tests = append(file.Tests, quiet)
 		}
 		file.Tests = append(file.Tests, test)
@@ -68,8 +70,10 @@ func TestEachAlertFires(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", filepath.Join(dir, "tests.yml")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), promtool, "test", "rules",
+		filepath.Join(dir, "tests.yml")).CombinedOutput()
 	require.NoError(t, err, string(out))
-	out, err = exec.CommandContext(t.Context(), promtool, "check", "rules", "../../docs/prometheus/lockstep.yml").CombinedOutput()
+	out, err = exec.CommandContext(t.Context(), promtool, "check", "rules",
+		"../../docs/prometheus/lockstep.yml").CombinedOutput()
 	require.NoError(t, err, string(out))
 }

@@ -18,7 +18,8 @@ const (
 	end   = "<!-- metrics: end -->"
 )
 
-// requireFile compares a file with the text that it should have. With UPDATE=1 it writes the file before.
+// requireFile compares a file with the text that it should have. With UPDATE=1 it writes the file
+// before.
 func requireFile(t *testing.T, path, want string) {
 	t.Helper()
 	if os.Getenv("UPDATE") != "" {

@@ -85,12 +85,16 @@ const (
 func Grafana() (string, error) {
 	source := &grafanaSource{"prometheus", "${datasource}"}
 	d := grafanaDashboard{
-		UID: "lockstep", Title: "Lockstep", Tags: []string{"lockstep"}, SchemaVersion: 39, Editable: true, Refresh: "30s", Time: grafanaTime{"now-1h", "now"},
-		Description: "Generated from the metrics of docs/telemetry.md. Each panel shows one metric; its description tells what is measured.",
+		UID: "lockstep", Title: "Lockstep", Tags: []string{"lockstep"}, SchemaVersion: 39, Editable: true,
+		Refresh: "30s", Time: grafanaTime{"now-1h", "now"},
+		Description: "Generated from the metrics of docs/telemetry.md. Each panel shows one metric; its description " +
+			"tells what is measured.",
 		Templating: grafanaVariables{[]grafanaVariable{
-			{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus", Refresh: 1, Current: map[string]any{}},
+			{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus", Refresh: 1,
+				Current: map[string]any{}},
 			queryVariable("job", "Job", "label_values(lockstep_session_state, job)", source),
-			queryVariable("instance", "Instance", `label_values(lockstep_session_state{job=~"$job"}, instance)`, source),
+			queryVariable("instance", "Instance", `label_values(lockstep_session_state{job=~"$job"}, instance)`,
+				source),
 		}},
 	}
 	y, inRow := 0, 0
@@ -99,16 +103,20 @@ func Grafana() (string, error) {
 	for _, p := range Panels() {
 		if p.Metric.Scope != section {
 			y, inRow, section = y+inRow%2*panelHeight, 0, p.Metric.Scope
-			d.Panels = append(d.Panels, grafanaPanel{ID: len(d.Panels) + 1, Type: "row", Title: strings.ToUpper(section[:1]) + section[1:], GridPos: grafanaPosition{1, 24, 0, y}})
+			d.Panels = append(d.Panels,
+				grafanaPanel{ID: len(d.Panels) + 1, Type: "row", Title: strings.ToUpper(section[:1]) + section[1:],
+					GridPos: grafanaPosition{1, 24, 0, y}})
 			y++
 		}
 		panel := grafanaPanel{
-			ID: len(d.Panels) + 1, Type: "timeseries", Title: p.Title, Description: fmt.Sprintf("`%s`: %s", p.Metric.Name, p.Metric.Description),
-			GridPos: grafanaPosition{panelHeight, panelWidth, inRow % 2 * panelWidth, y}, Datasource: source,
+			ID: len(d.Panels) + 1, Type: "timeseries", Title: p.Title,
+			Description: fmt.Sprintf("`%s`: %s", p.Metric.Name, p.Metric.Description),
+			GridPos:     grafanaPosition{panelHeight, panelWidth, inRow % 2 * panelWidth, y}, Datasource: source,
 			FieldConfig: &grafanaFields{Defaults: grafanaDefaults{Unit: p.Unit, Min: &zero}, Overrides: []any{}},
 		}
 		for i, q := range p.Queries {
-			panel.Targets = append(panel.Targets, grafanaTarget{RefID: string(rune('A' + i)), Expr: q.Expr, LegendFormat: q.Legend})
+			panel.Targets = append(panel.Targets,
+				grafanaTarget{RefID: string(rune('A' + i)), Expr: q.Expr, LegendFormat: q.Legend})
 		}
 		d.Panels = append(d.Panels, panel)
 		if inRow++; inRow%2 == 0 {
@@ -123,8 +131,10 @@ func Grafana() (string, error) {
 	return b.String(), err
 }
 
-// queryVariable returns a variable whose values come from a query. By default all values are selected.
+// queryVariable returns a variable whose values come from a query. By default all values are
+// selected.
 func queryVariable(name, label, query string, source *grafanaSource) grafanaVariable {
-	return grafanaVariable{Name: name, Label: label, Type: "query", Query: query, Datasource: source, Refresh: 2, Multi: true, IncludeAll: true, AllValue: ".*",
+	return grafanaVariable{Name: name, Label: label, Type: "query", Query: query, Datasource: source, Refresh: 2,
+		Multi: true, IncludeAll: true, AllValue: ".*",
 		Current: map[string]any{"text": "All", "value": "$__all"}}
 }

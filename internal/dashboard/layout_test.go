@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPanelsHaveTheirOwnPlaceAndID checks for mistakes that Grafana accepts and then shows wrongly: ids that are used twice, panels that overlap or
-// are not within the 24 columns, and panels with a fixed data source.
+// TestPanelsHaveTheirOwnPlaceAndID checks for mistakes that Grafana accepts and then shows wrongly:
+// ids that are used twice, panels that overlap or are not within the 24 columns, and panels with a
+// fixed data source.
 func TestPanelsHaveTheirOwnPlaceAndID(t *testing.T) {
 	type source struct{ Type, UID string }
 	var d struct {

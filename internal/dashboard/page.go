@@ -1,6 +1,7 @@
-// Package dashboard generates three files from the table in internal/metrics: the table of docs/telemetry.md, a dashboard for Grafana
-// (docs/grafana/lockstep.json), and alert rules for Prometheus (docs/prometheus/lockstep.yml). Its tests compare the files with the generated texts. With UPDATE=1 they
-// write the files.
+// Package dashboard generates three files from the table in internal/metrics: the table of
+// docs/telemetry.md, a dashboard for Grafana (docs/grafana/lockstep.json), and alert rules for
+// Prometheus (docs/prometheus/lockstep.yml). Its tests compare the files with the generated texts.
+// With UPDATE=1 they write the files.
 package dashboard
 
 import (
@@ -19,12 +20,14 @@ func Page() string {
 		for i, a := range m.Attributes {
 			attributes[i] = "`" + a + "`"
 		}
-		fmt.Fprintf(&b, "| %s, %s | `%s` | `%s` | %s | %s |\n", m.Kind, m.Unit, m.Name, PrometheusName(m), m.Description, strings.Join(attributes, ", "))
+		fmt.Fprintf(&b, "| %s, %s | `%s` | `%s` | %s | %s |\n", m.Kind, m.Unit, m.Name, PrometheusName(m),
+			m.Description, strings.Join(attributes, ", "))
 	}
 	return b.String()
 }
 
-// PrometheusName returns the name that OpenTelemetry's exporter for Prometheus gives to a metric. A histogram has several names, which begin with it.
+// PrometheusName returns the name that OpenTelemetry's exporter for Prometheus gives to a metric. A
+// histogram has several names, which begin with it.
 func PrometheusName(m *metrics.Metric) string {
 	name := strings.ReplaceAll(m.Name, ".", "_")
 	if m.Unit == "s" && !strings.HasSuffix(name, "_seconds") {

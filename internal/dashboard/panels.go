@@ -25,8 +25,10 @@ type Query struct {
 // selected restricts a query to the jobs and instances that the user of the dashboard selects.
 const selected = `{job=~"$job",instance=~"$instance"}`
 
-// sections are the scopes in the order of the dashboard: first the monitor's findings, last the recipes that few programs use.
-var sections = []string{"monitor", "framework", "locks", "election", "scheduler", "queue", "workflow", "barrier", "config", "ids", "registry", "members"}
+// sections are the scopes in the order of the dashboard: first the monitor's findings, last the
+// recipes that few programs use.
+var sections = []string{"monitor", "framework", "locks", "election", "scheduler", "queue", "workflow", "barrier",
+	"config", "ids", "registry", "members"}
 
 // Panels returns a panel for each row of the table of metrics, section after section.
 func Panels() (panels []Panel) {
@@ -40,8 +42,9 @@ func Panels() (panels []Panel) {
 	return panels
 }
 
-// panelOf returns the panel of a metric, by the metric's kind: quantiles of a histogram, the rate of a counter, the sum of an up-down counter over all processes, and the
-// maximum of a gauge, because each process measures the same thing with it.
+// panelOf returns the panel of a metric, by the metric's kind: quantiles of a histogram, the rate
+// of a counter, the sum of an up-down counter over all processes, and the maximum of a gauge,
+// because each process measures the same thing with it.
 func panelOf(m *metrics.Metric) Panel {
 	title := strings.NewReplacer(".", " ", "_", " ").Replace(strings.TrimPrefix(m.Name, "lockstep."))
 	p := Panel{Metric: m, Title: strings.ToUpper(title[:1]) + title[1:], Unit: "short"}
@@ -57,13 +60,15 @@ func panelOf(m *metrics.Metric) Panel {
 		}
 		for _, q := range quantiles {
 			p.Queries = append(p.Queries, Query{
-				fmt.Sprintf("histogram_quantile(0.%02d, sum by (%s) (rate(%s_bucket%s[$__rate_interval])))", q, strings.Join(append([]string{"le"}, by...), ", "), name, selected),
+				fmt.Sprintf("histogram_quantile(0.%02d, sum by (%s) (rate(%s_bucket%s[$__rate_interval])))", q,
+					strings.Join(append([]string{"le"}, by...), ", "), name, selected),
 				legendTemplate(by, fmt.Sprintf("p%d", q)),
 			})
 		}
 	case metrics.Counter:
 		p.Unit = "ops"
-		p.Queries = []Query{{fmt.Sprintf("sum%s (rate(%s%s[$__rate_interval]))", groupingClause(by), name, selected), legendTemplate(by, "")}}
+		p.Queries = []Query{{fmt.Sprintf("sum%s (rate(%s%s[$__rate_interval]))", groupingClause(by), name, selected),
+			legendTemplate(by, "")}}
 	case metrics.UpDown:
 		p.Queries = []Query{{fmt.Sprintf("sum%s (%s%s)", groupingClause(by), name, selected), legendTemplate(by, "")}}
 	case metrics.Gauge:

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Authority signs the certificates of a test's servers and clients. It is kept in memory. Its certificates
-// are valid for a day.
+// Authority signs the certificates of a test's servers and clients. It is kept in memory. Its
+// certificates are valid for a day.
 type Authority struct {
 	cert    *x509.Certificate
 	key     *ecdsa.PrivateKey
@@ -53,8 +53,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Sign returns a new certificate and its key (PKCS #8), both as PEM, for a server at these hosts, which are
-// addresses or names, or for a client.
+// Sign returns a new certificate and its key (PKCS #8), both as PEM, for a server at these hosts,
+// which are addresses or names, or for a client.
 func (a *Authority) Sign(name string, hosts ...string) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -35,8 +35,8 @@ func TestAuthoritySignsForHosts(t *testing.T) {
 	require.NotEqual(t, leaf.SerialNumber, signed(t, a).Leaf.SerialNumber)
 }
 
-// TestSecureServers checks that each server shows a certificate that the authority has signed for its address, and
-// requires one from its clients.
+// TestSecureServers checks that each server shows a certificate that the authority has signed for
+// its address, and requires one from its clients.
 func TestSecureServers(t *testing.T) {
 	a := newAuthority(t)
 	e := Private(t, Config{NoFsync: true, Authority: a})

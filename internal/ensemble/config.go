@@ -11,8 +11,8 @@ type Config struct {
 	// Servers is the number of servers that vote; the default is 3. A single
 	// one runs standalone. With Observers they are 7 at most.
 	Servers int
-	// Observers is the number of servers that follow the leader and do not vote. Their indexes come after
-	// those of the servers that vote, of which there must be 3.
+	// Observers is the number of servers that follow the leader and do not vote. Their indexes come
+	// after those of the servers that vote, of which there must be 3.
 	Observers int
 	// ObserverMasters lets each observer get its packets from a follower instead of the leader
 	// (observerMasterPort); see MasterLink and Master. It needs Links.
@@ -35,15 +35,18 @@ type Config struct {
 	NoFsync bool
 	// HeapMB is each server's largest heap in MiB. The default is 256.
 	HeapMB int
-	// DiskMB, if not 0, puts each server's transaction log on a file system of its own with this size in MiB, for
-	// FillDisk. It needs Linux and root. Other processes do not see these file systems, and they end with the servers.
+	// DiskMB, if not 0, puts each server's transaction log on a file system of its own with this
+	// size in MiB, for FillDisk. It needs Linux and root. Other processes do not see these file
+	// systems, and they end with the servers.
 	DiskMB int
 	// Properties are further Java system properties, such as jute.maxbuffer.
 	Properties map[string]string
-	// Lines are further lines of zoo.cfg, such as maxClientCnxns=60. They come after the usual lines.
+	// Lines are further lines of zoo.cfg, such as maxClientCnxns=60. They come after the usual
+	// lines.
 	Lines []string
-	// Authority, if not nil, lets the servers also listen with TLS, at SecureAddr: with certificates that it
-	// signs for 127.0.0.1, and only for clients with certificates that it has signed.
+	// Authority, if not nil, lets the servers also listen with TLS, at SecureAddr: with
+	// certificates that it signs for 127.0.0.1, and only for clients with certificates that it has
+	// signed.
 	Authority *Authority
 	// Patience bounds a start. The default is two minutes.
 	Patience time.Duration
@@ -57,7 +60,8 @@ func (c Config) Validate() error {
 	case c.Servers < 0 || c.Servers+c.Observers > mostServers:
 		return fmt.Errorf("ensemble: Servers is %d, want 1 to %d, observers included", c.Servers, mostServers)
 	case c.Observers < 0 || c.Observers > 0 && c.Servers != 0 && c.Servers < 3:
-		return fmt.Errorf("ensemble: Observers is %d with %d Servers, want 3 servers or more that vote", c.Observers, c.Servers)
+		return fmt.Errorf("ensemble: Observers is %d with %d Servers, want 3 servers or more that vote",
+			c.Observers, c.Servers)
 	case c.ObserverMasters && (c.Observers == 0 || !c.Links):
 		return errors.New("ensemble: ObserverMasters needs Observers and Links")
 	case c.Tick < 0 || c.Tick > 0 && c.Tick < 10*time.Millisecond:

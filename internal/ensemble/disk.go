@@ -8,12 +8,13 @@ import (
 
 var errNoDisk = errors.New("ensemble: started without Config.DiskMB")
 
-// FillDisk fills the disk with server i's transaction log. Then the server serves no client until the disk is freed
-// and the server is restarted. It needs Config.DiskMB.
+// FillDisk fills the disk with server i's transaction log. Then the server serves no client until
+// the disk is freed and the server is restarted. It needs Config.DiskMB.
 func (e *Ensemble) FillDisk(i int) error { return e.onDisk(i, fillDisk) }
 
-// FreeDisk undoes FillDisk. The caller must kill the server before and restart it afterwards. FreeDisk removes a log whose
-// header did not fit on the disk, as an operator must: ZooKeeper does not start with such a log (ZOOKEEPER-1621).
+// FreeDisk undoes FillDisk. The caller must kill the server before and restart it afterwards.
+// FreeDisk removes a log whose header did not fit on the disk, as an operator must: ZooKeeper does
+// not start with such a log (ZOOKEEPER-1621).
 func (e *Ensemble) FreeDisk(i int) error {
 	return e.onDisk(i, func(dir string) error {
 		return errors.Join(resizeDisk(dir, int64(e.config.DiskMB)<<20), removeTruncatedLogs(dir))

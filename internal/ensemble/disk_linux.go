@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownMounts gives this thread a mount namespace of its own. Only this thread and its children see the mounts, which end with them.
+// ownMounts gives this thread a mount namespace of its own. Only this thread and its children see
+// the mounts, which end with them.
 func ownMounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("ensemble: mounts of its own (DiskMB needs root): %w", err)
@@ -29,7 +30,8 @@ func mountDisk(dir string, size int64) error {
 	return nil
 }
 
-// fillDisk shrinks the disk to the size of its files. That is faster than writing a large file, and takes no memory.
+// fillDisk shrinks the disk to the size of its files. That is faster than writing a large file, and
+// takes no memory.
 func fillDisk(dir string) error {
 	for {
 		var now unix.Statfs_t

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFullDiskStopsAServer fills the disk of a follower. The follower must stop serving, the others must not, and the follower must serve again after
-// a restart with a free disk.
+// TestAFullDiskStopsAServer fills the disk of a follower. The follower must stop serving, the
+// others must not, and the follower must serve again after a restart with a free disk.
 func TestAFullDiskStopsAServer(t *testing.T) {
 	if os.Geteuid() != 0 && os.Getenv("CI") != "true" {
 		t.Skip("mounting a disk needs root")

@@ -8,7 +8,8 @@
 // direction: so a follower can be cut off from its leader while clients
 // still reach it. A [Proxy] does the same between a client and a server.
 //
-// With [Config.Observers] some servers follow without a vote, and with [Config.ObserverMasters] they get their packets from a follower.
+// With [Config.Observers] some servers follow without a vote, and with [Config.ObserverMasters]
+// they get their packets from a follower.
 //
 // Tests use [Shared] for the healthy ensemble that "make test" starts once for
 // all packages, and [Private] for an ensemble of their own, which they may break.

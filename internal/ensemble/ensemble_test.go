@@ -18,7 +18,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	require.Eventually(t, holds, time.Minute, 20*time.Millisecond, what)
 }
 
-// awaitRoles waits until a server leads and two follow, and returns them. On a slow machine a server may take too long to report its mode.
+// awaitRoles waits until a server leads and two follow, and returns them. On a slow machine a
+// server may take too long to report its mode.
 func awaitRoles(t *testing.T, e *Ensemble) (leader int, followers []int) {
 	t.Helper()
 	eventually(t, "a leader and two followers", func() bool {
@@ -100,8 +101,8 @@ func TestIsolatedLeaderIsReplaced(t *testing.T) {
 	require.NoError(t, e.Await(t.Context()))
 }
 
-// TestElectionsUseTheLinks restarts each server. A server with a smaller id than its peers asks them to dial
-// it back, and they must use the links for that.
+// TestElectionsUseTheLinks restarts each server. A server with a smaller id than its peers asks
+// them to dial it back, and they must use the links for that.
 func TestElectionsUseTheLinks(t *testing.T) {
 	e := Private(t, Config{NoFsync: true, Links: true})
 	for i := range e.Size() {
@@ -110,7 +111,8 @@ func TestElectionsUseTheLinks(t *testing.T) {
 		require.NoError(t, e.Await(t.Context()))
 		for k := range e.Size() {
 			if k != i {
-				eventually(t, fmt.Sprintf("a link between %d and %d", i, k), func() bool { return e.links.linked(i, k) })
+				eventually(t, fmt.Sprintf("a link between %d and %d", i, k),
+					func() bool { return e.links.linked(i, k) })
 			}
 		}
 	}

@@ -7,18 +7,18 @@ import (
 )
 
 // A server that dials a peer's election port begins with a greeting: the protocol's version (a
-// negative number), its id, and the address of its own election port. If the peer's id is the larger
-// one, the peer closes the connection and dials that address instead of the one in its configuration. So
-// the proxies must change the address: otherwise the peers would bypass the links, and an isolated server
-// could still take part in elections.
+// negative number), its id, and the address of its own election port. If the peer's id is the
+// larger one, the peer closes the connection and dials that address instead of the one in its
+// configuration. So the proxies must change the address: otherwise the peers would bypass the
+// links, and an isolated server could still take part in elections.
 
 const (
 	greetingHead   = 8 + 8 + 4 // version, id, length of the address
 	longestAddress = 2048      // servers refuse longer ones
 )
 
-// rewriteGreeting returns a filter of a server's bytes to a peer's election port. It replaces the address in the
-// greeting.
+// rewriteGreeting returns a filter of a server's bytes to a peer's election port. It replaces the
+// address in the greeting.
 func rewriteGreeting(address string) func(io.Reader) io.Reader {
 	return func(from io.Reader) io.Reader { return &greetingRewriter{from: from, address: address} }
 }
@@ -37,8 +37,8 @@ func (g *greetingRewriter) Read(p []byte) (int, error) {
 	return g.all.Read(p)
 }
 
-// readAndRewrite reads a greeting and returns it with another address. If it reads anything else, it returns the bytes
-// that it has read.
+// readAndRewrite reads a greeting and returns it with another address. If it reads anything else,
+// it returns the bytes that it has read.
 func readAndRewrite(from io.Reader, address string) []byte {
 	head := make([]byte, greetingHead)
 	n, err := io.ReadFull(from, head[:8])

@@ -23,7 +23,8 @@ func TestGreetingHasTheLinkAddress(t *testing.T) {
 	for _, version := range []int64{-65536, -65535} {
 		own := string(greeting(version, 3, "127.0.0.1:15001|127.0.0.1:15002"))
 		want := string(greeting(version, 3, "127.0.0.1:40001")) + "votes"
-		for _, from := range []io.Reader{strings.NewReader(own + "votes"), iotest.OneByteReader(strings.NewReader(own + "votes"))} {
+		for _, from := range []io.Reader{strings.NewReader(own + "votes"),
+			iotest.OneByteReader(strings.NewReader(own + "votes"))} {
 			got, err := io.ReadAll(rewriteGreeting("127.0.0.1:40001")(from))
 			require.NoError(t, err)
 			require.Equal(t, want, string(got))
@@ -31,7 +32,8 @@ func TestGreetingHasTheLinkAddress(t *testing.T) {
 	}
 }
 
-// FuzzGreeting checks that bytes that are not a greeting pass unchanged, and that all bytes after a greeting do.
+// FuzzGreeting checks that bytes that are not a greeting pass unchanged, and that all bytes after a
+// greeting do.
 func FuzzGreeting(f *testing.F) {
 	f.Add(greeting(-65536, 1, "127.0.0.1:15001"))
 	f.Add(greeting(-65536, 1, "127.0.0.1:15001")[:30])

@@ -63,7 +63,8 @@ func findClasspath() (string, error) {
 	for _, name := range debianNames {
 		jar := filepath.Join(debianJars, name+".jar")
 		if _, err := os.Stat(jar); err != nil {
-			return "", fmt.Errorf("no %s (Debian, Ubuntu: apt-get install zookeeper; elsewhere: set ZOOKEEPER_HOME to an unpacked release)", jar)
+			return "", fmt.Errorf("no %s (Debian, Ubuntu: apt-get install zookeeper; elsewhere: set ZOOKEEPER_HOME "+
+				"to an unpacked release)", jar)
 		}
 		jars = append(jars, jar)
 	}

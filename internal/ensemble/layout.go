@@ -96,8 +96,9 @@ func (l *layout) conf(i int, c Config, links *links) string {
 	return strings.Join(append(lines, c.Lines...), "\n") + "\n"
 }
 
-// masterPort returns the port at which a server that votes listens for observers, or to which an observer connects. ZooKeeper
-// expects the same port on all machines, so an observer has a link that leads to a follower.
+// masterPort returns the port at which a server that votes listens for observers, or to which an
+// observer connects. ZooKeeper expects the same port on all machines, so an observer has a link
+// that leads to a follower.
 func (l *layout) masterPort(i int, c Config, links *links) string {
 	if i < c.Servers {
 		return strconv.Itoa(l.master[i])

@@ -34,7 +34,8 @@ func newLinks(quorum, election []int) (*links, error) {
 	return l, nil
 }
 
-// rewriteGreetings puts the address of the link that leads back into the greeting of each server that dials a peer.
+// rewriteGreetings puts the address of the link that leads back into the greeting of each server
+// that dials a peer.
 func (l *links) rewriteGreetings() {
 	for i, row := range l.election {
 		for k, p := range row {
@@ -45,7 +46,8 @@ func (l *links) rewriteGreetings() {
 	}
 }
 
-// addMasters creates a link to a follower for each observer. A leader does not listen for observers, so the link tries one server after the other.
+// addMasters creates a link to a follower for each observer. A leader does not listen for
+// observers, so the link tries one server after the other.
 func (l *links) addMasters(ports []int, observers int) error {
 	targets := make([]string, len(ports))
 	for i, port := range ports {
@@ -129,9 +131,8 @@ func (e *Ensemble) Hold(from, to int) error {
 	return nil
 }
 
-// CutOff holds the replication traffic between two servers in both directions. A follower that is cut
-// off from its leader still serves its clients' reads and pings, for at most SyncLimit
-// ticks.
+// CutOff holds the replication traffic between two servers in both directions. A follower that is
+// cut off from its leader still serves its clients' reads and pings, for at most SyncLimit ticks.
 func (e *Ensemble) CutOff(a, b int) error {
 	return errors.Join(e.Hold(a, b), e.Hold(b, a))
 }
@@ -152,7 +153,8 @@ func (e *Ensemble) Isolate(i int) error {
 	return nil
 }
 
-// MasterLink returns the link by which observer i gets its packets from a follower, or nil without Config.ObserverMasters.
+// MasterLink returns the link by which observer i gets its packets from a follower, or nil without
+// Config.ObserverMasters.
 func (e *Ensemble) MasterLink(i int) *Proxy {
 	if !e.config.ObserverMasters || e.check(i) != nil || i < e.config.Servers {
 		return nil
@@ -160,13 +162,15 @@ func (e *Ensemble) MasterLink(i int) *Proxy {
 	return e.links.master[i-e.config.Servers]
 }
 
-// Master returns the index of the follower that observer i gets its packets from, or -1 if there is none.
+// Master returns the index of the follower that observer i gets its packets from, or -1 if there is
+// none.
 func (e *Ensemble) Master(i int) int {
 	link := e.MasterLink(i)
 	if link == nil {
 		return -1
 	}
-	return slices.IndexFunc(e.layout.master[:e.config.Servers], func(port int) bool { return slices.Contains(link.connected(), loopback(port)) })
+	return slices.IndexFunc(e.layout.master[:e.config.Servers],
+		func(port int) bool { return slices.Contains(link.connected(), loopback(port)) })
 }
 
 // Heal ends all holds between the servers. The held traffic arrives now.

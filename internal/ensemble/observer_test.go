@@ -22,13 +22,15 @@ func TestObserverFollowsTheLeader(t *testing.T) {
 
 func TestObserverFollowsAFollower(t *testing.T) {
 	e := Private(t, Config{NoFsync: true, Links: true, Observers: 1, ObserverMasters: true})
-	eventually(t, "a follower serves the observer", func() bool { return e.Mode(3) == "observer" && slices.Contains(e.Followers(), e.Master(3)) })
+	eventually(t, "a follower serves the observer",
+		func() bool { return e.Mode(3) == "observer" && slices.Contains(e.Followers(), e.Master(3)) })
 	require.NotNil(t, e.MasterLink(3))
 	require.Nil(t, e.MasterLink(0))
 
 	old := e.Master(3)
 	require.NoError(t, e.Kill(old))
-	eventually(t, "another follower serves the observer", func() bool { m := e.Master(3); return m >= 0 && m != old && e.Mode(3) == "observer" })
+	eventually(t, "another follower serves the observer",
+		func() bool { m := e.Master(3); return m >= 0 && m != old && e.Mode(3) == "observer" })
 	require.NoError(t, e.Restart(old))
 	require.NoError(t, e.Await(t.Context()))
 }

@@ -34,7 +34,8 @@ func (c *proxiedConn) run() {
 	pumps.Wait()
 }
 
-// dial connects to the first target that listens. It tries again until the proxy's patience is over.
+// dial connects to the first target that listens. It tries again until the proxy's patience is
+// over.
 func (c *proxiedConn) dial() bool {
 	deadline := time.Now().Add(c.proxy.patience)
 	for {

@@ -112,7 +112,8 @@ func TestProxyHoldsEachDirection(t *testing.T) {
 	}
 }
 
-// TestProxyCountsAConnectionUntilAllIsPassed checks that a connection whose client has ended counts until what was held has left the proxy.
+// TestProxyCountsAConnectionUntilAllIsPassed checks that a connection whose client has ended counts
+// until what was held has left the proxy.
 func TestProxyCountsAConnectionUntilAllIsPassed(t *testing.T) {
 	p := proxyTo(t, echo(t))
 	conn := dial(t, p.Addr())

@@ -18,8 +18,8 @@ func (e *Ensemble) Addrs() []string {
 // Size returns the number of servers, whether they run or not.
 func (e *Ensemble) Size() int { return len(e.servers) }
 
-// Mode returns the mode of server i: "leader", "follower", "observer" or "standalone", and "" if it does
-// not serve or does not answer.
+// Mode returns the mode of server i: "leader", "follower", "observer" or "standalone", and "" if it
+// does not serve or does not answer.
 func (e *Ensemble) Mode(i int) string { return Mode(e.Addr(i)) }
 
 // FourLetter sends a four-letter word to server i.

@@ -73,8 +73,8 @@ func skipOrFail(tb TB, err error) {
 
 func inCI() bool { return os.Getenv("CI") == "true" }
 
-// Announce is for the TestMain of a package in which all tests use Shared or Private. If
-// neither works on this machine and CI is not true, it prints the reason and selects no test, so that "go
+// Announce is for the TestMain of a package in which all tests use Shared or Private. If neither
+// works on this machine and CI is not true, it prints the reason and selects no test, so that "go
 // test" reports "[no tests to run]" for the package instead of "ok".
 func Announce() {
 	_, err := sharedServers()

@@ -24,8 +24,8 @@ func (l *layout) writeTLS(i int, a *Authority) error {
 func (l *layout) keyStore(i int) string   { return l.data(i) + "-keys.pem" }
 func (l *layout) trustStore(i int) string { return l.data(i) + "-trust.pem" }
 
-// tlsConf returns the lines of server i's configuration for TLS with client certificates. ZooKeeper supports
-// that with Netty only.
+// tlsConf returns the lines of server i's configuration for TLS with client certificates. ZooKeeper
+// supports that with Netty only.
 func (l *layout) tlsConf(i int) []string {
 	return []string{
 		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",

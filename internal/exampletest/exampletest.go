@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// Main is the TestMain of an example whose tests run the program with testproc. In such a process, and in those that the program starts from the same
-// binary, it calls the program's main.
+// Main is the TestMain of an example whose tests run the program with testproc. In such a process,
+// and in those that the program starts from the same binary, it calls the program's main.
 func Main(m *testing.M, main func()) {
 	if testproc.IsProgram() {
 		main()
@@ -23,8 +23,8 @@ func Main(m *testing.M, main func()) {
 	goleak.VerifyTestMain(m)
 }
 
-// RequireCleanedUp checks that a program that has run on real servers has deleted its root node. The program names the node in its
-// output.
+// RequireCleanedUp checks that a program that has run on real servers has deleted its root node.
+// The program names the node in its output.
 func RequireCleanedUp(t *testing.T, servers []string, output string) {
 	t.Helper()
 	root := regexp.MustCompile(`/lockstep-example-\w+`).FindString(output)
@@ -39,9 +39,10 @@ func RequireCleanedUp(t *testing.T, servers []string, output string) {
 	require.ErrorIs(t, err, framework.ErrNoNode, "the root node still exists")
 }
 
-// RequireLeavesNothing runs the program on a server of this test. It sends SIGTERM once the program has printed a text, which says that its processes hold something. When the program has
-// ended, no session may have a node: the next holder waits for no session timeout then. Only those that the program has killed, or frozen, leave their sessions: it has
-// printed the text killed for each.
+// RequireLeavesNothing runs the program on a server of this test. It sends SIGTERM once the program
+// has printed a text, which says that its processes hold something. When the program has ended, no
+// session may have a node: the next holder waits for no session timeout then. Only those that the
+// program has killed, or frozen, leave their sessions: it has printed the text killed for each.
 func RequireLeavesNothing(t *testing.T, printed, killed string, args ...string) {
 	t.Helper()
 	zk, err := zktest.New()

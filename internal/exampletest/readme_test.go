@@ -30,7 +30,8 @@ func readmeProgram(t *testing.T, address string) (program string) {
 	const published = `"127.0.0.1:2181"`
 	require.Contains(t, source, published)
 	file := filepath.Join(t.TempDir(), "main.go")
-	require.NoError(t, os.WriteFile(file, []byte("package main\n"+strings.ReplaceAll(source, published, `"`+address+`"`)), 0o600))
+	require.NoError(t, os.WriteFile(file,
+		[]byte("package main\n"+strings.ReplaceAll(source, published, `"`+address+`"`)), 0o600))
 	program = strings.TrimSuffix(file, ".go")
 	out, err := exec.Command("go", "build", "-o", program, file).CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -1,4 +1,5 @@
-// Package failure makes the errors that framework and the recipes return: sentinels, errors of an operation on a path, and errors of a context that has ended.
+// Package failure makes the errors that framework and the recipes return: sentinels, errors of an
+// operation on a path, and errors of a context that has ended.
 package failure
 
 import (
@@ -9,7 +10,8 @@ import (
 	"reflect"
 )
 
-// sentinel is an error value that says why a call failed. The code of this module tests for sentinels, which Ended therefore treats differently.
+// sentinel is an error value that says why a call failed. The code of this module tests for
+// sentinels, which Ended therefore treats differently.
 type sentinel struct{ text string }
 
 // Sentinel returns a new sentinel. No two sentinels are equal.
@@ -24,10 +26,12 @@ var (
 	ErrOverloaded  = Sentinel("servers are overloaded")
 )
 
-// ErrUnconfirmed says that a cleanup has ended before the servers have confirmed it. Package framework exports and documents it.
+// ErrUnconfirmed says that a cleanup has ended before the servers have confirmed it. Package
+// framework exports and documents it.
 var ErrUnconfirmed = Sentinel("the servers have not confirmed the cleanup")
 
-// Unconfirmed returns an error that wraps ErrUnconfirmed and the reason, or nil if the reason is nil.
+// Unconfirmed returns an error that wraps ErrUnconfirmed and the reason, or nil if the reason is
+// nil.
 func Unconfirmed(reason error) error {
 	if reason == nil {
 		return nil
@@ -35,8 +39,9 @@ func Unconfirmed(reason error) error {
 	return fmt.Errorf("%w: %w", ErrUnconfirmed, reason)
 }
 
-// IsTransient reports whether the same call may succeed later on the same client: the connection
-// or the session was lost, or the servers are overloaded. It returns false for a closed client, a refusal and invalid arguments.
+// IsTransient reports whether the same call may succeed later on the same client: the connection or
+// the session was lost, or the servers are overloaded. It returns false for a closed client, a
+// refusal and invalid arguments.
 func IsTransient(err error) bool {
 	return errors.Is(err, ErrSessionLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrOverloaded)
 }
@@ -56,8 +61,8 @@ func (e *OpError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path,
 // Unwrap returns the reason.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// Wrap returns an OpError around err, or nil if err is nil. If err is an OpError of the same path, Wrap replaces it, since
-// the operation that the caller has called says more than a step of it.
+// Wrap returns an OpError around err, or nil if err is nil. If err is an OpError of the same path,
+// Wrap replaces it, since the operation that the caller has called says more than a step of it.
 func Wrap(op, path string, err error) error {
 	if err == nil {
 		return nil
@@ -69,11 +74,13 @@ func Wrap(op, path string, err error) error {
 	return &OpError{Op: op, Path: path, Err: err}
 }
 
-// Ended returns an error for a ctx that is done. It wraps ctx.Err(), and its text includes the cause.
+// Ended returns an error for a ctx that is done. It wraps ctx.Err(), and its text includes the
+// cause.
 //
-// For errors.Is and errors.As the error also wraps the cause, except for sentinels, and for error types of this package and of framework. Suppose that a
-// context was cancelled because some other call found no node. Then errors.Is(err, ErrNoNode) must be false for a call with this context, since the servers
-// have not answered that to this call.
+// For errors.Is and errors.As the error also wraps the cause, except for sentinels, and for error
+// types of this package and of framework. Suppose that a context was cancelled because some other
+// call found no node. Then errors.Is(err, ErrNoNode) must be false for a call with this context,
+// since the servers have not answered that to this call.
 func Ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -104,7 +111,8 @@ var (
 	frameworkPackage = path.Join(path.Dir(path.Dir(ownPackage)), "framework")
 )
 
-// describesCall reports whether errors of a type describe the result of a call: the types of this package and of framework do.
+// describesCall reports whether errors of a type describe the result of a call: the types of this
+// package and of framework do.
 func describesCall(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -115,8 +123,9 @@ func describesCall(t reflect.Type) bool {
 // ErrLoopLeft ends an iteration because the caller has left its range loop.
 var ErrLoopLeft = errors.New("the loop was left")
 
-// LoopEnd returns the error that an iteration yields last: err with the operation and the path. It returns nil if ctx has ended or if the caller has left
-// the loop, since the iteration then ends without an error.
+// LoopEnd returns the error that an iteration yields last: err with the operation and the path. It
+// returns nil if ctx has ended or if the caller has left the loop, since the iteration then ends
+// without an error.
 func LoopEnd(ctx context.Context, op, path string, err error) error {
 	if ctx.Err() != nil || errors.Is(err, ErrLoopLeft) {
 		return nil

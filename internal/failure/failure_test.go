@@ -41,7 +41,8 @@ func TestEndedTellsErrorAndCause(t *testing.T) {
 
 func TestEndedHidesErrorsOfOtherCalls(t *testing.T) {
 	refused := &framework.TxError{Op: "check", Path: "/x", Err: framework.ErrBadVersion}
-	for _, cause := range []error{refused, &framework.OpError{Op: "get", Path: "/x", Err: refused}, &framework.ConnectError{Err: refused}, framework.ServerError{Err: refused}} {
+	for _, cause := range []error{refused, &framework.OpError{Op: "get", Path: "/x", Err: refused},
+		&framework.ConnectError{Err: refused}, framework.ServerError{Err: refused}} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
 		err := failure.Ended(ctx)

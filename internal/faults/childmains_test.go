@@ -26,7 +26,8 @@ const (
 	targetVariable  = "LOCKSTEP_FAULTS_TARGET" // a node that only the lock's holder may write
 )
 
-// childMains are the main functions of child processes, by role. A child prints lines of a word and a value.
+// childMains are the main functions of child processes, by role. A child prints lines of a word and
+// a value.
 var childMains = map[string]func(context.Context, *framework.Client) error{
 	"writer":         runWriter,
 	"stopped sender": runStoppedSender,
@@ -49,7 +50,8 @@ func runChild(role string) {
 
 func printLine(word string, value any) { fmt.Println(word, value) }
 
-// runWriter holds the lock, writes under its guard, and writes again when it gets an order. Before the order it is stopped for longer than T.
+// runWriter holds the lock, writes under its guard, and writes again when it gets an order. Before
+// the order it is stopped for longer than T.
 func runWriter(ctx context.Context, c *framework.Client) error {
 	lease, err := holdAndWrite(ctx, c)
 	if err != nil {
@@ -65,8 +67,8 @@ func runWriter(ctx context.Context, c *framework.Client) error {
 	return nil
 }
 
-// runStoppedSender is stopped after it has checked its guard and before it sends the transaction. Only the servers can refuse the
-// write.
+// runStoppedSender is stopped after it has checked its guard and before it sends the transaction.
+// Only the servers can refuse the write.
 func runStoppedSender(ctx context.Context, c *framework.Client) error {
 	lease, err := holdAndWrite(ctx, c)
 	if err != nil {
@@ -81,13 +83,15 @@ func runStoppedSender(ctx context.Context, c *framework.Client) error {
 		defer stopOnce()
 		return lease.Err()
 	})
-	_, err = session.Multi(ctx, guard, writeOp("late")) // the session checks its own guard last, and again if it could not send
+	// the session checks its own guard last, and again if it could not send
+	_, err = session.Multi(ctx, guard, writeOp("late"))
 	printLine("late", err)
 	printLine("lease", lease.Err())
 	return nil
 }
 
-// printStopAndAwaitOrder asks the parent to stop this process, and returns at the parent's order, which this process can read only when it was continued.
+// printStopAndAwaitOrder asks the parent to stop this process, and returns at the parent's order,
+// which this process can read only when it was continued.
 func printStopAndAwaitOrder() {
 	printLine("stop", "now")
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // without an order the parent has ended

@@ -84,7 +84,8 @@ func (c *child) readToken(t *testing.T) int64 {
 	return token
 }
 
-// processTakeover is a lock that a child holds until it is stopped, and that this process acquires then.
+// processTakeover is a lock that a child holds until it is stopped, and that this process acquires
+// then.
 type processTakeover struct {
 	path, target string
 	client       *framework.Client
@@ -100,7 +101,8 @@ func newProcessTakeover(t *testing.T, env *testEnv, role string) *processTakeove
 	return p
 }
 
-// requireText requires that the protected node has a text. It reads after a sync, because another client may have written it.
+// requireText requires that the protected node has a text. It reads after a sync, because another
+// client may have written it.
 func (p *processTakeover) requireText(t *testing.T, text string) {
 	t.Helper()
 	syncWithOthers(t, p.client)
@@ -121,7 +123,8 @@ func (p *processTakeover) lockAndWrite(t *testing.T, token int64) {
 	require.NoError(t, err)
 }
 
-// testFrozenProcess stops a holder's process until this process holds the lock. The continued process must not be able to write.
+// testFrozenProcess stops a holder's process until this process holds the lock. The continued
+// process must not be able to write.
 func testFrozenProcess(t *testing.T, env *testEnv) {
 	p := newProcessTakeover(t, env, "writer")
 	token := p.child.readToken(t)
@@ -138,8 +141,8 @@ func testFrozenProcess(t *testing.T, env *testEnv) {
 	p.requireText(t, "next")
 }
 
-// testStoppedBeforeSending stops the process after it has checked its lease and before it sends its write. The servers must refuse the
-// write.
+// testStoppedBeforeSending stops the process after it has checked its lease and before it sends its
+// write. The servers must refuse the write.
 func testStoppedBeforeSending(t *testing.T, env *testEnv) {
 	p := newProcessTakeover(t, env, "stopped sender")
 	token := p.child.readToken(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// placement says to which servers a holder that the fault affects, and a waiter that the fault does not affect, connect.
+// placement says to which servers a holder that the fault affects, and a waiter that the fault does
+// not affect, connect.
 type placement struct {
 	name       string
 	holder     framework.Config
@@ -23,7 +24,8 @@ type placement struct {
 	waiter     framework.Config
 	waiting    *framework.Client // the client of all waiters, instead of one each; may be nil
 	mustBeLost bool              // the holder cannot keep its session through the fault
-	naive      bool              // the holder's rule does not suffice for the fault, which shows that the fault is effective
+	// the holder's rule does not suffice for the fault, which shows that the fault is effective
+	naive bool
 }
 
 // contest is one lock with a holder and a waiter.
@@ -36,19 +38,23 @@ type contest struct {
 	waiterGrant *grant
 }
 
-// startContests starts n contests in each placement, and returns those that are still held, when all holders send heartbeats. It staggers the heartbeats over T/4, so
-// that one fault begins at different moments between two heartbeats.
+// startContests starts n contests in each placement, and returns those that are still held, when
+// all holders send heartbeats. It staggers the heartbeats over T/4, so that one fault begins at
+// different moments between two heartbeats.
 func startContests(t *testing.T, n int, placements ...placement) []*contest {
 	t.Helper()
 	return startStaggeredContests(t, sessionTimeout/4, n, placements...)
 }
 
-// startStaggeredContests does what startContests does, with the heartbeats staggered over another time.
+// startStaggeredContests does what startContests does, with the heartbeats staggered over another
+// time.
 //
-// It leaves out contests whose holder was lost because the machine has stalled: no document promises that a hold outlives that, and TestOrdinaryInterruptions and the
-// tests in virtual time check which interruptions it outlives. One contest of each placement must remain, and no more: the promise under test, that a lease ends before
-// the next grant, is checked in each contest by itself, so fewer contests make a check less likely to find a violation, and no check weaker. A placement without a
-// contest would not be checked at all. Then all begin again.
+// It leaves out contests whose holder was lost because the machine has stalled: no document
+// promises that a hold outlives that, and TestOrdinaryInterruptions and the tests in virtual time
+// check which interruptions it outlives. One contest of each placement must remain, and no more:
+// the promise under test, that a lease ends before the next grant, is checked in each contest by
+// itself, so fewer contests make a check less likely to find a violation, and no check weaker. A
+// placement without a contest would not be checked at all. Then all begin again.
 func startStaggeredContests(t *testing.T, stagger time.Duration, n int, placements ...placement) []*contest {
 	t.Helper()
 	for try := 0; ; try++ {
@@ -70,7 +76,8 @@ func startStaggeredContests(t *testing.T, stagger time.Duration, n int, placemen
 		if slices.Min(ofPlacement) > 0 {
 			return held
 		}
-		require.Less(t, try, 4, "in each try every holder of a placement was lost before the fault: %v remain, of %d each", ofPlacement, n)
+		require.Less(t, try, 4, "in each try every holder of a placement was lost before the fault: %v "+
+			"remain, of %d each", ofPlacement, n)
 		t.Logf("%v contests of %d each remain before the fault: once more", ofPlacement, n)
 		for _, c := range held {
 			c.held.release(t.Context())
@@ -78,7 +85,8 @@ func startStaggeredContests(t *testing.T, stagger time.Duration, n int, placemen
 	}
 }
 
-// start starts a contest. If the machine stalls for so long that the holder is lost before the waiter is in line, it starts another contest.
+// start starts a contest. If the machine stalls for so long that the holder is lost before the
+// waiter is in line, it starts another contest.
 func (p placement) start(t *testing.T, i int) (c *contest, err error) {
 	for try := range 10 {
 		c, err = p.tryStart(t, fmt.Sprintf("/%s/%d-%d", t.Name(), i, try))
@@ -109,8 +117,9 @@ func (p placement) tryStart(t *testing.T, path string) (*contest, error) {
 	return c, err
 }
 
-// finishContests waits until the waiters of the holders that must be lost are granted, and gives the other holders time to be lost. Then it
-// heals the fault. The remaining holders release, and their waiters must be granted.
+// finishContests waits until the waiters of the holders that must be lost are granted, and gives
+// the other holders time to be lost. Then it heals the fault. The remaining holders release, and
+// their waiters must be granted.
 func finishContests(t *testing.T, contests []*contest, heal func()) {
 	t.Helper()
 	limit, cancel := context.WithTimeout(t.Context(), 2*sessionTimeout)
@@ -166,6 +175,7 @@ func logTakeoverGaps(t *testing.T, contests []*contest) {
 			t.Logf("%s: none of %d lost", name, total[name])
 			continue
 		}
-		t.Logf("%s: %d of %d lost, the next grant came %v to %v later", name, len(g), total[name], slices.Min(g), slices.Max(g))
+		t.Logf("%s: %d of %d lost, the next grant came %v to %v later", name, len(g), total[name], slices.Min(g),
+			slices.Max(g))
 	}
 }

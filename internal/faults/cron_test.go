@@ -23,7 +23,8 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// cronTicks is for how many ticks of one second TestCronJobsRunOnceUnderKills runs. It kills a process about every ten ticks.
+// cronTicks is for how many ticks of one second TestCronJobsRunOnceUnderKills runs. It kills a
+// process about every ten ticks.
 var cronTicks = flag.Int("cron-ticks", 30, "how many seconds jobs run while processes are killed")
 
 const (
@@ -90,7 +91,8 @@ type cronProcess struct {
 // startProcess starts a process and reads its output.
 func (c *cronCluster) startProcess() {
 	p := &cronProcess{cmd: exec.Command(os.Args[0])}
-	p.cmd.Env = append(os.Environ(), roleVariable+"=cron", serversVariable+"="+strings.Join(c.servers, ","), pathVariable+"="+c.path)
+	p.cmd.Env = append(os.Environ(), roleVariable+"=cron", serversVariable+"="+strings.Join(c.servers, ","),
+		pathVariable+"="+c.path)
 	p.cmd.Stderr, p.cmd.SysProcAttr = os.Stderr, newProcessGroup()
 	stdin, err := p.cmd.StdinPipe()
 	require.NoError(c.t, err)
@@ -164,10 +166,12 @@ func (c *cronCluster) stopAll() {
 	c.readers.Wait()
 }
 
-// TestCronJobsRunOnceUnderKills runs jobs with a tick each second in five processes, and kills one after the other. No tick may run
-// twice, and each must be run or recorded as missed. After each kill, the others must run each job.
+// TestCronJobsRunOnceUnderKills runs jobs with a tick each second in five processes, and kills one
+// after the other. No tick may run twice, and each must be run or recorded as missed. After each
+// kill, the others must run each job.
 func TestCronJobsRunOnceUnderKills(t *testing.T) {
-	c := &cronCluster{t: t, servers: ensemble.Shared(t), path: fmt.Sprintf("/cron-faults-%d", time.Now().UnixNano()), ran: map[string]int{}, ranSince: map[string]bool{}}
+	c := &cronCluster{t: t, servers: ensemble.Shared(t), path: fmt.Sprintf("/cron-faults-%d", time.Now().UnixNano()),
+		ran: map[string]int{}, ranSince: map[string]bool{}}
 	t.Cleanup(func() {
 		for _, p := range c.processes {
 			_ = p.cmd.Process.Kill() // fails if it has ended
@@ -205,9 +209,11 @@ func TestCronJobsRunOnceUnderKills(t *testing.T) {
 	}
 }
 
-// checkCounts compares a job's state with what the processes have printed. Each tick must have run or be recorded as missed, for a reason that a killed process or a busy
-// machine can cause. How many ticks are missed is no promise, since it depends on how soon the machine runs the next member: so the only bound on the runs is that awaitRuns
-// has seen one before the first kill and after each.
+// checkCounts compares a job's state with what the processes have printed. Each tick must have run
+// or be recorded as missed, for a reason that a killed process or a busy machine can cause. How
+// many ticks are missed is no promise, since it depends on how soon the machine runs the next
+// member: so the only bound on the runs is that awaitRuns has seen one before the first kill and
+// after each.
 func (c *cronCluster) checkCounts(t *testing.T, name string, state scheduler.State, kills int) {
 	schedule, err := scheduler.ParseSpec(cronSpec, nil)
 	require.NoError(t, err)
@@ -222,14 +228,17 @@ func (c *cronCluster) checkCounts(t *testing.T, name string, state scheduler.Sta
 			printed += int64(n)
 		}
 	}
-	t.Logf("%s: %d due, %d recorded as run, missed %v; %d printed by the processes", name, due, state.Fired, state.Missed, ran)
+	t.Logf("%s: %d due, %d recorded as run, missed %v; %d printed by the processes", name, due, state.Fired,
+		state.Missed, ran)
 	require.Equal(t, due, state.Due(), name)
 	require.Empty(t, state.Running, name)
 	require.GreaterOrEqual(t, ran, state.Fired, "each run that is recorded has run")
-	require.LessOrEqual(t, ran, state.Fired+state.Missed[scheduler.ReasonRunnerLost], "each run is recorded as run or lost")
+	require.LessOrEqual(t, ran, state.Fired+state.Missed[scheduler.ReasonRunnerLost],
+		"each run is recorded as run or lost")
 	require.Equal(t, printed, ran, "each run is of a tick that was due")
 	require.GreaterOrEqual(t, ran, int64(kills+1))
 	for reason := range state.Missed {
-		require.Contains(t, []scheduler.Reason{scheduler.ReasonOverlap, scheduler.ReasonNoLeader, scheduler.ReasonLate, scheduler.ReasonRunnerLost}, reason, name)
+		require.Contains(t, []scheduler.Reason{scheduler.ReasonOverlap, scheduler.ReasonNoLeader, scheduler.ReasonLate,
+			scheduler.ReasonRunnerLost}, reason, name)
 	}
 }

@@ -13,8 +13,10 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// dormantContender has been idle for so long that its session is dormant. It asks for a lock of its own in the middle of a fault, which wakes its session. A waiter that
-// the fault does not affect asks for the lock after it. A naive contender counts the pings that are answered as proof of life, and holds as soon as its node is created.
+// dormantContender has been idle for so long that its session is dormant. It asks for a lock of its
+// own in the middle of a fault, which wakes its session. A waiter that the fault does not affect
+// asks for the lock after it. A naive contender counts the pings that are answered as proof of
+// life, and holds as soon as its node is created.
 type dormantContender struct {
 	history *lockHistory
 	client  *framework.Client // nil for a naive one
@@ -26,20 +28,23 @@ type dormantContender struct {
 	asked       chan struct{} // closed after the ask
 }
 
-// contendersOfEach is the number of contenders of each kind: those that know the fault's follower only, those that know all servers, and naive ones.
+// contendersOfEach is the number of contenders of each kind: those that know the fault's follower
+// only, those that know all servers, and naive ones.
 const contendersOfEach = 8
 
 // dormantTime is how long a session is idle before the fault. It becomes dormant after T.
 const dormantTime = 2*sessionTimeout + sessionTimeout/2
 
-// dormancyFault is a fault, and when the contenders ask: their asks are spread over a time around it.
+// dormancyFault is a fault, and when the contenders ask: their asks are spread over a time around
+// it.
 type dormancyFault struct {
 	serverFault
 	span time.Duration // in which all contenders ask
 	at   time.Duration // of the fault, from the first ask
 }
 
-// testDormantSessions tries one fault, a different one each day, and aimed faults until a naive contender has overlapped with the next holder. With -all it tries all.
+// testDormantSessions tries one fault, a different one each day, and aimed faults until a naive
+// contender has overlapped with the next holder. With -all it tries all.
 func testDormantSessions(t *testing.T, env *testEnv) {
 	tries, granted, overlaps := 0, 0, 0
 	for _, f := range chosenToday(serverFaults[:len(serverFaults)-2], 1) { // the last two are aimed at heartbeats
@@ -56,11 +61,13 @@ func testDormantSessions(t *testing.T, env *testEnv) {
 		if round%2 == 0 { // what was sent meanwhile has surely been committed
 			lose = freezeWhileSessionsWake + 100*time.Millisecond + randomBelow(200*time.Millisecond)
 		}
-		f := serverFault{repair: thawLeader, inject: func(t *testing.T, env *testEnv, r serverRoles, _ []*contest) error {
-			return freezeLeaderThenLoseLink(t, env, r, freezeWhileSessionsWake, lose)
-		}}
+		f := serverFault{repair: thawLeader,
+			inject: func(t *testing.T, env *testEnv, r serverRoles, _ []*contest) error {
+				return freezeLeaderThenLoseLink(t, env, r, freezeWhileSessionsWake, lose)
+			}}
 		t.Run("aimed "+strconv.Itoa(round), func(t *testing.T) {
-			n, held, naive := dormancyFault{f, freezeWhileSessionsWake + 100*time.Millisecond, 50 * time.Millisecond}.run(t, env)
+			n, held, naive := dormancyFault{f, freezeWhileSessionsWake + 100*time.Millisecond,
+				50 * time.Millisecond}.run(t, env)
 			tries, granted, overlaps = tries+n, granted+held, overlaps+naive
 		})
 	}
@@ -72,12 +79,13 @@ func testDormantSessions(t *testing.T, env *testEnv) {
 	require.Positive(t, overlaps, "no naive contender overlapped with the next holder, so the fault proves nothing")
 }
 
-// freezeWhileSessionsWake is how long the leader is frozen while sessions wake: the session touches that their follower has recorded are then older than T/4 and have
-// not reached the leader.
+// freezeWhileSessionsWake is how long the leader is frozen while sessions wake: the session touches
+// that their follower has recorded are then older than T/4 and have not reached the leader.
 const freezeWhileSessionsWake = sessionTimeout/4 + 200*time.Millisecond
 
-// run injects the fault and checks the locks. It returns how many contenders that are not naive have asked, how many of them were granted, and how many
-// naive ones overlapped with the next holder.
+// run injects the fault and checks the locks. It returns how many contenders that are not naive
+// have asked, how many of them were granted, and how many naive ones overlapped with the next
+// holder.
 func (f dormancyFault) run(t *testing.T, env *testEnv) (tries, held, overlaps int) {
 	r := env.chooseRoles(t)
 	waiter := mustConnect(t, env.clientConfig(r.other))
@@ -88,7 +96,10 @@ func (f dormancyFault) run(t *testing.T, env *testEnv) (tries, held, overlaps in
 	defer stop()
 	for _, s := range dormant { // a session that was lost because the machine stalled has begun again
 		if s.client != nil {
-			eventually(t, func() error { return mismatch("a dormant session", !s.client.Status().Awake, s.client.Status()) })
+			eventually(t, func() error {
+				return mismatch("a dormant session", !s.client.Status().Awake,
+					s.client.Status())
+			})
 			tries++
 		}
 	}
@@ -115,7 +126,8 @@ func (f dormancyFault) run(t *testing.T, env *testEnv) (tries, held, overlaps in
 		s.history.checkGaps()
 	}
 	overlaps = countNaiveOverlaps(dormant)
-	t.Logf("%d of %d contenders were granted, %d of them before their waiters; %d of %d naive ones overlapped with the next holder", held, tries, granted, overlaps, len(dormant)-tries)
+	t.Logf("%d of %d contenders were granted, %d of them before their waiters; %d of %d naive ones overlapped with "+
+		"the next holder", held, tries, granted, overlaps, len(dormant)-tries)
 	return tries, held, overlaps
 }
 
@@ -123,7 +135,8 @@ func startDormantContenders(t *testing.T, env *testEnv, r serverRoles, waiter *f
 	t.Helper()
 	dormant := make([]*dormantContender, 3*contendersOfEach)
 	require.NoError(t, runConcurrently(len(dormant), func(i int) (err error) {
-		s := &dormantContender{history: &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i)}, waiterGrant: make(chan *grant, 1), asked: make(chan struct{})}
+		s := &dormantContender{history: &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i)},
+			waiterGrant: make(chan *grant, 1), asked: make(chan struct{})}
 		dormant[i] = s
 		if err := waiter.MakeDirs(t.Context(), s.history.path); err != nil {
 			return err
@@ -132,7 +145,8 @@ func startDormantContenders(t *testing.T, env *testEnv, r serverRoles, waiter *f
 		case 0:
 			s.client, err = connect(t, env.clientConfig(r.follower))
 		case 1:
-			s.client, err = connect(t, env.clientConfig(r.leader, r.follower, r.other), withFirstServer(env.Addr(r.follower)))
+			s.client, err = connect(t, env.clientConfig(r.leader, r.follower, r.other),
+				withFirstServer(env.Addr(r.follower)))
 		default:
 			s.history.naive = true
 			s.naive = &naiveHolder{history: s.history}
@@ -143,7 +157,8 @@ func startDormantContenders(t *testing.T, env *testEnv, r serverRoles, waiter *f
 	return dormant
 }
 
-// ask asks for the lock after a time, and lets the waiter ask a moment later. It ends when the test ends.
+// ask asks for the lock after a time, and lets the waiter ask a moment later. It ends when the test
+// ends.
 func (s *dormantContender) ask(ctx context.Context, waiter *framework.Client, after time.Duration) {
 	wait(s.history.t, after)
 	go func() {

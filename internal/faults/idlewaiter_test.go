@@ -13,15 +13,18 @@ import (
 // idleLocks is the number of locks whose idle waiters are granted around the moment of the fault.
 const idleLocks = 6
 
-// testIdleWaiter grants waiters that have held nothing for 3 T, at the moment at which the link from their follower to the leader is lost. As the next in line, their
-// sessions must have sent heartbeats meanwhile. It tries again if the releases came too late to reach a waiter, as on a slow machine.
+// testIdleWaiter grants waiters that have held nothing for 3 T, at the moment at which the link
+// from their follower to the leader is lost. As the next in line, their sessions must have sent
+// heartbeats meanwhile. It tries again if the releases came too late to reach a waiter, as on a
+// slow machine.
 func testIdleWaiter(t *testing.T, env *testEnv) {
 	for try := 1; grantIdleWaiters(t, env, try) == 0; try++ {
 		require.Less(t, try, 10, "no idle waiter was granted: the fault was too early")
 	}
 }
 
-// grantIdleWaiters returns how many waiters were granted: none if the machine stalled for so long that a first holder was lost before its waiters were in line.
+// grantIdleWaiters returns how many waiters were granted: none if the machine stalled for so long
+// that a first holder was lost before its waiters were in line.
 func grantIdleWaiters(t *testing.T, env *testEnv, try int) (granted int) {
 	r := env.chooseRoles(t)
 	ls := make([]*idleWaiterLock, idleLocks)
@@ -41,7 +44,8 @@ func grantIdleWaiters(t *testing.T, env *testEnv, try int) (granted int) {
 	wait(t, 3*sessionTimeout)
 	t.Cleanup(func() { env.healAndAwait(t) })
 
-	// A release takes some milliseconds to reach the waiter. So the waiter is granted 0 to 50 ms after the cut.
+	// A release takes some milliseconds to reach the waiter. So the waiter is granted 0 to 50 ms
+	// after the cut.
 	began := time.Now()
 	require.NoError(t, env.Hold(r.follower, r.leader))
 	require.NoError(t, runConcurrently(len(ls), func(i int) error {
@@ -60,7 +64,8 @@ func grantIdleWaiters(t *testing.T, env *testEnv, try int) (granted int) {
 	return granted
 }
 
-// idleWaiterLock is a lock with a healthy holder, an idle waiter on the follower, and a last waiter behind it.
+// idleWaiterLock is a lock with a healthy holder, an idle waiter on the follower, and a last waiter
+// behind it.
 type idleWaiterLock struct {
 	history                *lockHistory
 	holder                 *grant

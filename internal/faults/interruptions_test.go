@@ -19,14 +19,16 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// TestOrdinaryInterruptions checks that ordinary interruptions end no hold at the default timeouts, and no command under a lock: restarts of one server after the other,
-// a killed leader, and 6 s without a leader. The servers' settings are those of ZooKeeper's sample configuration.
+// TestOrdinaryInterruptions checks that ordinary interruptions end no hold at the default timeouts,
+// and no command under a lock: restarts of one server after the other, a killed leader, and 6 s
+// without a leader. The servers' settings are those of ZooKeeper's sample configuration.
 func TestOrdinaryInterruptions(t *testing.T) {
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
 		Links: true, NoFsync: true, Patience: waitLimit, Tick: 2 * time.Second, InitLimit: 10, SyncLimit: 5,
 	})}
 	lockstep := filepath.Join(t.TempDir(), "lockstep")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", lockstep, "github.com/lockstep-go/lockstep/cmd/lockstep").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", lockstep,
+		"github.com/lockstep-go/lockstep/cmd/lockstep").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for name, interrupt := range map[string]func(*testing.T, *testEnv){
 		"one server after the other restarts": restartEachServer,
@@ -41,13 +43,14 @@ func TestOrdinaryInterruptions(t *testing.T) {
 	}
 }
 
-// ordinaryInterruption is the longest time for which no server serves in these tests if the machine is not too busy: 6 s, and an election.
+// ordinaryInterruption is the longest time for which no server serves in these tests if the machine
+// is not too busy: 6 s, and an election.
 const ordinaryInterruption = 10 * time.Second
 
 var defaultTimeout = framework.Config{}.WithDefaults().SessionTimeout
 
-// survive interrupts holds and commands, and requires that none ends. It returns false if the machine was so busy that the interruption took longer than
-// ordinaryInterruption.
+// survive interrupts holds and commands, and requires that none ends. It returns false if the
+// machine was so busy that the interruption took longer than ordinaryInterruption.
 func survive(t *testing.T, env *testEnv, lockstep string, interrupt func(*testing.T, *testEnv)) bool {
 	require.NoError(t, env.Await(t.Context()))
 	holds := holdAtDefaults(t, env)
@@ -67,7 +70,8 @@ func survive(t *testing.T, env *testEnv, lockstep string, interrupt func(*testin
 		return false
 	}
 	holds.awaitHeartbeats(t)
-	t.Logf("no server served for %v; %v of a lease was left at the least", longest(), holds.lowest.Round(time.Millisecond))
+	t.Logf("no server served for %v; %v of a lease was left at the least", longest(),
+		holds.lowest.Round(time.Millisecond))
 	for _, c := range commands {
 		require.Equal(t, 4, c.finish(), c.printed.String())
 		t.Logf("the output of the command's lockstep: %q", c.printed.String())
@@ -76,7 +80,8 @@ func survive(t *testing.T, env *testEnv, lockstep string, interrupt func(*testin
 	return true
 }
 
-// watchService returns a function that returns the longest time, since the call, for which no leader has served.
+// watchService returns a function that returns the longest time, since the call, for which no
+// leader has served.
 func (env *testEnv) watchService(t *testing.T) (longest func() time.Duration) {
 	var most atomic.Int64
 	stop := make(chan struct{})
@@ -114,7 +119,8 @@ func killAndRestartLeader(t *testing.T, env *testEnv) {
 	require.NoError(t, env.Await(t.Context()))
 }
 
-// keepLeaderless kills the leader, and isolates a follower for 6 s, so that the ensemble has no quorum and no leader.
+// keepLeaderless kills the leader, and isolates a follower for 6 s, so that the ensemble has no
+// quorum and no leader.
 func keepLeaderless(t *testing.T, env *testEnv) {
 	r := env.chooseRoles(t)
 	t.Cleanup(func() { env.healAndAwait(t) })
@@ -134,7 +140,8 @@ func (env *testEnv) awaitLeader(t *testing.T) {
 	eventually(t, func() error { l := env.Leader(); return mismatch("a leader", l >= 0, l) })
 }
 
-// defaultHolds are holds of clients with the default configuration, and the shortest time that was left of a lease.
+// defaultHolds are holds of clients with the default configuration, and the shortest time that was
+// left of a lease.
 type defaultHolds struct {
 	grants []*grant
 	stop   func()
@@ -151,10 +158,12 @@ func holdAtDefaults(t *testing.T, env *testEnv) *defaultHolds {
 			return err
 		}
 		session, err := client.Session(t.Context())
-		if err := errors.Join(err, mismatch("the default session timeout", err != nil || session.Timeout() == defaultTimeout, session)); err != nil {
+		if err := errors.Join(err, mismatch("the default session timeout", err != nil ||
+			session.Timeout() == defaultTimeout, session)); err != nil {
 			return err
 		}
-		history := &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i), naive: true} // a try that took too long may have lost it
+		// a try that took too long may have lost it
+		history := &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i), naive: true}
 		holds.grants[i], err = history.lock("the holder", client)
 		return err
 	}))
@@ -185,7 +194,8 @@ func (holds *defaultHolds) release(t *testing.T) {
 	}
 }
 
-// awaitHeartbeats waits until a heartbeat has extended each lease, and requires that no hold has ended.
+// awaitHeartbeats waits until a heartbeat has extended each lease, and requires that no hold has
+// ended.
 func (holds *defaultHolds) awaitHeartbeats(t *testing.T) {
 	t.Helper()
 	for _, g := range holds.grants {
@@ -207,7 +217,8 @@ type lockedCommand struct {
 func startLockedCommand(t *testing.T, env *testEnv, lockstep string, i int) *lockedCommand {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command(lockstep, "lock", fmt.Sprintf("%s/%d", strings.ReplaceAll("/command/"+t.Name(), " ", "-"), i), "--zk", strings.Join(env.Addrs(), ","),
+	cmd := exec.Command(lockstep, "lock", fmt.Sprintf("%s/%d", strings.ReplaceAll("/command/"+t.Name(), " ", "-"), i),
+		"--zk", strings.Join(env.Addrs(), ","),
 		"--", "sh", "-c", `touch "$0/ready"; while [ ! -e "$0/go" ]; do sleep 0.1; done; exit 4`, dir)
 	cmd.WaitDelay = time.Second
 	c := &lockedCommand{}

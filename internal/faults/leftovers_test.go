@@ -30,7 +30,8 @@ func awaitNoContenders(t *testing.T, c *framework.Client, paths ...string) {
 	}
 }
 
-// testKilledProcesses kills processes with SIGKILL at random points of their acquires. Their nodes must be removed when their sessions end.
+// testKilledProcesses kills processes with SIGKILL at random points of their acquires. Their nodes
+// must be removed when their sessions end.
 func testKilledProcesses(t *testing.T, env *testEnv) {
 	paths := []string{"/" + t.Name() + "/a", "/" + t.Name() + "/b"}
 	c := mustConnect(t, env.clientConfig(0, 1, 2))
@@ -63,15 +64,16 @@ func testKilledProcesses(t *testing.T, env *testEnv) {
 	}
 }
 
-// connectionResets is a client whose connections are reset at random, often after the server has carried out a request and before its
-// reply.
+// connectionResets is a client whose connections are reset at random, often after the server has
+// carried out a request and before its reply.
 type connectionResets struct {
 	client *framework.Client
 	proxy  *ensemble.Proxy
 	resets atomic.Int64
 }
 
-// resetUntil drops replies and resets the connection, repeatedly until ctx ends: the reply of a create, and sometimes that of the look-up that follows.
+// resetUntil drops replies and resets the connection, repeatedly until ctx ends: the reply of a
+// create, and sometimes that of the look-up that follows.
 func (resets *connectionResets) resetUntil(ctx context.Context) {
 	wait := func(d time.Duration) { <-time.After(d) }
 	for ctx.Err() == nil {
@@ -90,8 +92,8 @@ func (resets *connectionResets) resetUntil(ctx context.Context) {
 // acquireOutcomes counts how acquires ended.
 type acquireOutcomes struct{ granted, timedOut atomic.Int64 }
 
-// testLostReplies ends contexts at random moments of acquires while replies are lost. The sessions survive, so only the client can
-// clean up.
+// testLostReplies ends contexts at random moments of acquires while replies are lost. The sessions
+// survive, so only the client can clean up.
 func testLostReplies(t *testing.T, env *testEnv) {
 	const clients, goroutines, locksTried = 2, 6, 3
 	var paths []string
@@ -112,7 +114,8 @@ func testLostReplies(t *testing.T, env *testEnv) {
 				resets.resetUntil(ctx)
 				return nil
 			}
-			return outcomes.acquireUntil(ctx, resets.client, paths, 60*time.Millisecond<<(round/4)) // on a slow machine they ask for longer
+			// on a slow machine they ask for longer
+			return outcomes.acquireUntil(ctx, resets.client, paths, 60*time.Millisecond<<(round/4))
 		}))
 		cancel()
 		awaitNoContenders(t, resetClients[round%clients].client, paths...)
@@ -134,9 +137,11 @@ func newConnectionResets(t *testing.T, env *testEnv, i int) *connectionResets {
 	return resets
 }
 
-// acquireUntil acquires locks until ctx ends. It waits for each a random time below maxWait, and sometimes longer. A token must be the czxid
-// of the lease's node, even if the reply of the create was lost.
-func (outcomes *acquireOutcomes) acquireUntil(ctx context.Context, c *framework.Client, paths []string, maxWait time.Duration) error {
+// acquireUntil acquires locks until ctx ends. It waits for each a random time below maxWait, and
+// sometimes longer. A token must be the czxid of the lease's node, even if the reply of the create
+// was lost.
+func (outcomes *acquireOutcomes) acquireUntil(ctx context.Context, c *framework.Client, paths []string,
+	maxWait time.Duration) error {
 	for ctx.Err() == nil {
 		limit := maxWait
 		if rand.N(8) == 0 { // so that some are granted on a slow machine
@@ -156,7 +161,8 @@ func (outcomes *acquireOutcomes) acquireUntil(ctx context.Context, c *framework.
 		if err := checkTokenIsCzxid(ctx, c, lease); err != nil {
 			return err
 		}
-		if err := lease.Release(ctx); err != nil && !errors.Is(err, framework.ErrUnconfirmed) { // then the client deletes the node later
+		if err := lease.Release(ctx); err != nil && !errors.Is(err, framework.ErrUnconfirmed) {
+			// then the client deletes the node later
 			return err
 		}
 	}
@@ -169,5 +175,6 @@ func checkTokenIsCzxid(ctx context.Context, c *framework.Client, lease *locks.Le
 	if ctx.Err() != nil || lease.Err() != nil {
 		return nil
 	}
-	return errors.Join(err, mismatch(fmt.Sprintf("czxid %#x of %s", lease.Token(), lease.Node()), err != nil || st.Czxid == lease.Token(), st.Czxid))
+	return errors.Join(err, mismatch(fmt.Sprintf("czxid %#x of %s", lease.Token(), lease.Node()), err != nil ||
+		st.Czxid == lease.Token(), st.Czxid))
 }

@@ -18,7 +18,8 @@ var linkFaults = []struct {
 	{"half-open server", func(p *ensemble.Proxy) { p.Hold(ensemble.Both); p.Reset() }},
 }
 
-// testLinkFaults injects all link faults at the same time, on links to a follower and to the leader.
+// testLinkFaults injects all link faults at the same time, on links to a follower and to the
+// leader.
 func testLinkFaults(t *testing.T, env *testEnv) {
 	r := env.chooseRoles(t)
 	var placements []placement
@@ -26,7 +27,8 @@ func testLinkFaults(t *testing.T, env *testEnv) {
 	for _, f := range linkFaults {
 		for _, server := range []int{r.follower, r.leader} {
 			p := env.newProxy(t, server)
-			placements = append(placements, placement{name: f.name, holder: config(p.Addr()), waiter: env.clientConfig(r.other), mustBeLost: true})
+			placements = append(placements,
+				placement{name: f.name, holder: config(p.Addr()), waiter: env.clientConfig(r.other), mustBeLost: true})
 			injects = append(injects, func() { f.inject(p) })
 			heals = append(heals, p.Heal)
 		}

@@ -15,11 +15,13 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// lockHistory records every grant of one lock and reports two holders. Times are readings of this process's monotonic clock.
+// lockHistory records every grant of one lock and reports two holders. Times are readings of this
+// process's monotonic clock.
 type lockHistory struct {
 	t    *testing.T
 	path string
-	// naive is set if naive holders hold. They are expected to overlap with the next holder under some faults, so overlaps are counted and do not fail the test.
+	// naive is set if naive holders hold. They are expected to overlap with the next holder under
+	// some faults, so overlaps are counted and do not fail the test.
 	naive bool
 
 	mu         sync.Mutex
@@ -62,8 +64,8 @@ func (h *lockHistory) lock(name string, c *framework.Client) (*grant, error) {
 // errNoWait is returned if a waiter is granted without a wait, because the holder was lost.
 var errNoWait = errors.New("granted without waiting")
 
-// startWaiter starts a waiter, and returns when it is in line. The channel receives the grant; it is closed if the wait fails. The error wraps errNoWait if the
-// holder was lost.
+// startWaiter starts a waiter, and returns when it is in line. The channel receives the grant; it
+// is closed if the wait fails. The error wraps errNoWait if the holder was lost.
 func (h *lockHistory) startWaiter(name string, c *framework.Client) (<-chan *grant, error) {
 	queued, next := make(chan struct{}), make(chan *grant, 1)
 	var once sync.Once
@@ -104,7 +106,8 @@ func awaitGrant(t *testing.T, next <-chan *grant) *grant {
 	}
 }
 
-// addGrant adds a grant. It must be called as soon as Lock has returned. Of any two leases, the one with the lower token must have ended.
+// addGrant adds a grant. It must be called as soon as Lock has returned. Of any two leases, the one
+// with the lower token must have ended.
 func (h *lockHistory) addGrant(name string, lease *locks.Lease) *grant {
 	g := &grant{name: name, lease: lease, at: time.Now(), endSeen: make(chan struct{})}
 	context.AfterFunc(lease.Context(), g.noteEnd)
@@ -116,7 +119,8 @@ func (h *lockHistory) addGrant(name string, lease *locks.Lease) *grant {
 			older = g
 		}
 		if o.lease.Token() == lease.Token() || !older.hasEnded() {
-			h.reportOverlap("two holders of %s: %s (token %#x) beside %s (token %#x)", h.path, name, lease.Token(), o.name, o.lease.Token())
+			h.reportOverlap("two holders of %s: %s (token %#x) beside %s (token %#x)", h.path, name, lease.Token(),
+				o.name, o.lease.Token())
 		}
 	}
 	h.grants = append(h.grants, g)
@@ -131,7 +135,8 @@ func (g *grant) noteEnd() {
 	close(g.endSeen)
 }
 
-// hasEnded checks the channel only: the context's Err reads the clock, and could end the lease that is under test.
+// hasEnded checks the channel only: the context's Err reads the clock, and could end the lease that
+// is under test.
 func (g *grant) hasEnded() bool {
 	select {
 	case <-g.lease.Context().Done():
@@ -149,8 +154,9 @@ func (g *grant) release(ctx context.Context) {
 	_ = g.lease.Release(ctx) // it returns no error after a loss
 }
 
-// checkGaps checks that each lease had ended before the next grant, and that tokens rise with time. It returns the time from each loss
-// to the next grant. It skips leases that were released, because their holders have ended them.
+// checkGaps checks that each lease had ended before the next grant, and that tokens rise with time.
+// It returns the time from each loss to the next grant. It skips leases that were released, because
+// their holders have ended them.
 func (h *lockHistory) checkGaps() []time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,7 +165,8 @@ func (h *lockHistory) checkGaps() []time.Duration {
 	for i, next := range h.grants[1:] {
 		g := h.grants[i]
 		if g.lease.Token() >= next.lease.Token() {
-			h.t.Errorf("%s: token %#x of %s is not above %#x of %s", h.path, next.lease.Token(), next.name, g.lease.Token(), g.name)
+			h.t.Errorf("%s: token %#x of %s is not above %#x of %s", h.path, next.lease.Token(), next.name,
+				g.lease.Token(), g.name)
 		}
 		if gap, lost := g.gapBefore(next); lost {
 			gaps = append(gaps, gap)

@@ -24,9 +24,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestFaults runs its subtests on one ensemble, because the start of an ensemble takes as long as a fault.
+// TestFaults runs its subtests on one ensemble, because the start of an ensemble takes as long as a
+// fault.
 func TestFaults(t *testing.T) {
-	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
+	env := &testEnv{Ensemble: ensemble.Private(t,
+		ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
 	t.Run("healthy servers", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *testEnv){
 			"links of clients":         testLinkFaults,

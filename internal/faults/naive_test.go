@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// naiveHolder uses the client library alone: it assumes that it holds until the library reports a lost connection or session. If it
-// overlaps with the next holder, the fault is effective.
+// naiveHolder uses the client library alone: it assumes that it holds until the library reports a
+// lost connection or session. If it overlaps with the next holder, the fault is effective.
 type naiveHolder struct {
 	history *lockHistory
 	conn    *zk.Conn
@@ -27,14 +27,17 @@ type naiveHolder struct {
 	heldUntil time.Time // when it stopped believing that it holds; zero before
 }
 
-// startNaiveHolders starts naive holders that connect to the follower, each with a waiter that connects to another server.
+// startNaiveHolders starts naive holders that connect to the follower, each with a waiter that
+// connects to another server.
 func startNaiveHolders(t *testing.T, env *testEnv, r serverRoles) []*naiveHolder {
 	holders := make([]*naiveHolder, contestsPerPlacement)
 	waiter := mustConnect(t, env.clientConfig(r.other))
 	require.NoError(t, runConcurrently(len(holders), func(i int) (err error) {
 		for try := range 4 {
-			holders[i], err = startNaiveHolder(t, env.Addr(r.follower), waiter, fmt.Sprintf("/%s/naive-%d-%d", t.Name(), i, try))
-			if !errors.Is(err, errNoWait) { // the machine stalled, and the holder was lost before the waiter was in line
+			holders[i], err = startNaiveHolder(t, env.Addr(r.follower), waiter,
+				fmt.Sprintf("/%s/naive-%d-%d", t.Name(), i, try))
+			if !errors.Is(err, errNoWait) {
+				// the machine stalled, and the holder was lost before the waiter was in line
 				return err
 			}
 		}
@@ -72,7 +75,8 @@ func (h *naiveHolder) isBefore(node string) bool {
 }
 
 func (h *naiveHolder) connect(t *testing.T, addr string) error {
-	conn, events, err := zk.Connect([]string{addr}, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(log.New(io.Discard, "", 0)))
+	conn, events, err := zk.Connect([]string{addr}, sessionTimeout, zk.WithLogInfo(false),
+		zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		return err
 	}
@@ -106,7 +110,8 @@ func (h *naiveHolder) overlap(next *grant) time.Duration {
 	return h.heldUntil.Sub(next.at)
 }
 
-// countOverlaps waits for the next holders and returns how many naive holders overlapped with theirs.
+// countOverlaps waits for the next holders and returns how many naive holders overlapped with
+// theirs.
 func countOverlaps(t *testing.T, holders []*naiveHolder) (overlapping int) {
 	t.Helper()
 	for _, h := range holders {

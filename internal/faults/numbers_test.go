@@ -14,8 +14,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestServersMatchAnswersByNumber shows why the numbers of requests do not begin again with each connection (docs/adr/0084-request-numbers-go-on.md): a server confuses a
-// write that the session's former server has passed on with one that it has received itself, if both have the same number.
+// TestServersMatchAnswersByNumber shows why the numbers of requests do not begin again with each
+// connection (docs/adr/0084-request-numbers-go-on.md): a server confuses a write that the session's
+// former server has passed on with one that it has received itself, if both have the same number.
 func TestServersMatchAnswersByNumber(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true})
 	confused, refused := false, false
@@ -35,8 +36,9 @@ func TestServersMatchAnswersByNumber(t *testing.T) {
 	require.Fail(t, "the answer to the create was not given for the deletion")
 }
 
-// deleteAfterMove sends the deletion of a node that does not exist, with a number, and returns its answer. A create with the number 1, which the session's former server
-// has passed on, is under way meanwhile.
+// deleteAfterMove sends the deletion of a node that does not exist, with a number, and returns its
+// answer. A create with the number 1, which the session's former server has passed on, is under way
+// meanwhile.
 func deleteAfterMove(t *testing.T, e *ensemble.Ensemble, slow time.Duration, number int32) (wire.Code, error) {
 	require.NoError(t, e.Await(t.Context()))
 	followers := e.Followers()
@@ -77,7 +79,8 @@ func deleteAfterMove(t *testing.T, e *ensemble.Ensemble, slow time.Duration, num
 	return h.Err, d.Err()
 }
 
-// rawSession is a session without a client library, so that the test can choose the numbers of its requests.
+// rawSession is a session without a client library, so that the test can choose the numbers of its
+// requests.
 type rawSession struct {
 	conn     net.Conn
 	session  int64

@@ -43,8 +43,9 @@ func newContenders(t *testing.T) []*contenders {
 	return locks
 }
 
-// TestLocksAfterQuorumLoss kills two of three servers until every session has ended, and restarts one. Without a quorum there must be no
-// holder and no grant. With it, all contenders must be granted again. It has an ensemble of its own, because other tests need all servers.
+// TestLocksAfterQuorumLoss kills two of three servers until every session has ended, and restarts
+// one. Without a quorum there must be no holder and no grant. With it, all contenders must be
+// granted again. It has an ensemble of its own, because other tests need all servers.
 func TestLocksAfterQuorumLoss(t *testing.T) {
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 256})}
 	r := env.chooseRoles(t)
@@ -126,13 +127,15 @@ func awaitGrantsForAll(t *testing.T, locks []*contenders) {
 			had := lock.rounds[i].Load()
 			eventually(t, func() error {
 				now := lock.rounds[i].Load()
-				return mismatch(fmt.Sprintf("%s: two grants for contender %d", lock.name, i), now >= had+2, now-had) // the first may be an earlier one
+				// the first may be an earlier one
+				return mismatch(fmt.Sprintf("%s: two grants for contender %d", lock.name, i), now >= had+2, now-had)
 			})
 		}
 	}
 }
 
-// checkNoHolder returns an error if a lease is alive. It reads the clock and does not wait for the timers of the leases, which a loaded machine delays.
+// checkNoHolder returns an error if a lease is alive. It reads the clock and does not wait for the
+// timers of the leases, which a loaded machine delays.
 func checkNoHolder(locks []*contenders) error {
 	for _, lock := range locks {
 		lock.history.mu.Lock()

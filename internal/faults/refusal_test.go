@@ -9,20 +9,25 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestARefusedTransactionIsOrdered shows why a refused heartbeat proves as much as an accepted one (docs/adr/0093-a-refused-heartbeat-counts.md): a follower that is cut off from its
-// leader, and still answers other requests, answers neither. It answers both behind the transactions that the leader has committed meanwhile.
+// TestARefusedTransactionIsOrdered shows why a refused heartbeat proves as much as an accepted one
+// (docs/adr/0093-a-refused-heartbeat-counts.md): a follower that is cut off from its leader, and
+// still answers other requests, answers neither. It answers both behind the transactions that the
+// leader has committed meanwhile.
 func TestARefusedTransactionIsOrdered(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true})
 	for name, path := range map[string]string{"refused": "/none", "accepted": "/"} {
 		t.Run(name, func(t *testing.T) {
-			for try := 1; !answersInOrder(t, e, path); try++ { // on a slow machine the follower notices that it was cut off, and closes its connections
+			for try := 1; !answersInOrder(t, e, path); try++ {
+				// on a slow machine the follower notices that it was cut off, and closes its
+				// connections
 				require.Less(t, try, 10, "the follower closed the connection in each try")
 			}
 		})
 	}
 }
 
-// answersInOrder checks a node in a transaction over a follower that is cut off from its leader. It returns false if a server has closed a connection.
+// answersInOrder checks a node in a transaction over a follower that is cut off from its leader. It
+// returns false if a server has closed a connection.
 func answersInOrder(t *testing.T, e *ensemble.Ensemble, path string) bool {
 	require.NoError(t, e.Await(t.Context()))
 	followers := e.Followers()
@@ -30,7 +35,8 @@ func answersInOrder(t *testing.T, e *ensemble.Ensemble, path string) bool {
 	if len(followers) < 2 || leader < 0 {
 		return false
 	}
-	checker, other, writer := &rawSession{password: make([]byte, 16)}, &rawSession{password: make([]byte, 16)}, &rawSession{password: make([]byte, 16)}
+	checker, other, writer := &rawSession{password: make([]byte, 16)}, &rawSession{password: make([]byte, 16)},
+		&rawSession{password: make([]byte, 16)}
 	for s, server := range map[*rawSession]int{checker: followers[0], other: followers[0], writer: leader} {
 		if s.connect(e.Addr(server)) != nil {
 			return false
@@ -40,7 +46,8 @@ func answersInOrder(t *testing.T, e *ensemble.Ensemble, path string) bool {
 	defer e.Heal()
 	require.NoError(t, e.CutOff(followers[0], leader))
 	answers := make(chan *wire.ReplyHeader, 1)
-	check := &wire.MultiRequest{Parts: []wire.MultiPart{{Op: wire.OpCheck, Body: &wire.NumberRequest{Path: path, Number: wire.AnyVersion}}}}
+	check := &wire.MultiRequest{
+		Parts: []wire.MultiPart{{Op: wire.OpCheck, Body: &wire.NumberRequest{Path: path, Number: wire.AnyVersion}}}}
 	if checker.send(1, wire.OpMulti, check) != nil {
 		return false
 	}

@@ -15,14 +15,17 @@ type serverFault struct {
 	placements func(t *testing.T, env *testEnv, r serverRoles) []placement
 	// inject begins the fault. The contests' holders are under way.
 	inject func(t *testing.T, env *testEnv, r serverRoles, contests []*contest) error
-	// repair undoes the part of the fault that is not undone when the links are healed. It may be nil.
+	// repair undoes the part of the fault that is not undone when the links are healed. It may be
+	// nil.
 	repair func(env *testEnv, r serverRoles) error
-	// withNaive says whether naive holders run, too. At least one of them must overlap with the next holder.
+	// withNaive says whether naive holders run, too. At least one of them must overlap with the
+	// next holder.
 	withNaive bool
 }
 
-// contestsPerPlacement is the number of contests in each placement. With eight of them, staggered over T/4, the newest answered heartbeat of
-// at least one is so recent that the leader cannot have received the touch of its session before the fault.
+// contestsPerPlacement is the number of contests in each placement. With eight of them, staggered
+// over T/4, the newest answered heartbeat of at least one is so recent that the leader cannot have
+// received the touch of its session before the fault.
 const contestsPerPlacement = 8
 
 var serverFaults = []serverFault{
@@ -33,12 +36,16 @@ var serverFaults = []serverFault{
 	{name: "holder's server restarted", placements: holdersOnRestartedFollower, inject: killAndRestartFollower},
 	{name: "holder's server killed", placements: holdersOnFollower, inject: killFollower, repair: restartFollower},
 	{name: "leader killed", placements: holdersOnLeader, inject: killLeader, repair: restartLeader},
-	{name: "leader frozen for 3 s, its follower's messages lost", placements: holdersOnFollower, inject: freezeLeaderAndLoseLink, repair: thawLeader},
-	{name: "leader frozen between heartbeats, its follower's messages lost before it continues", placements: holdersOnFollower, inject: loseLinkBeforeThaw, repair: thawLeader},
-	{name: "leader frozen between heartbeats, its follower's messages lost after it continues", placements: holdersOnFollower, inject: loseLinkAfterThaw, repair: thawLeader},
+	{name: "leader frozen for 3 s, its follower's messages lost", placements: holdersOnFollower,
+		inject: freezeLeaderAndLoseLink, repair: thawLeader},
+	{name: "leader frozen between heartbeats, its follower's messages lost before it continues",
+		placements: holdersOnFollower, inject: loseLinkBeforeThaw, repair: thawLeader},
+	{name: "leader frozen between heartbeats, its follower's messages lost after it continues",
+		placements: holdersOnFollower, inject: loseLinkAfterThaw, repair: thawLeader},
 }
 
-// run injects the fault and checks the contests. It returns how many naive holders overlapped with the next holder.
+// run injects the fault and checks the contests. It returns how many naive holders overlapped with
+// the next holder.
 func (f serverFault) run(t *testing.T, env *testEnv) (naiveOverlaps int) {
 	r := env.chooseRoles(t)
 	placements := f.placements(t, env, r)
@@ -54,7 +61,8 @@ func (f serverFault) run(t *testing.T, env *testEnv) (naiveOverlaps int) {
 	return naiveOverlaps
 }
 
-// runAndCheck calls run. If there are naive holders, it requires that one overlaps with the next holder; on a slow machine that may take several tries.
+// runAndCheck calls run. If there are naive holders, it requires that one overlaps with the next
+// holder; on a slow machine that may take several tries.
 func (f serverFault) runAndCheck(t *testing.T, env *testEnv) {
 	for try, overlaps := 1, 0; ; try++ {
 		t.Run(fmt.Sprint("try ", try), func(t *testing.T) { overlaps = f.run(t, env) })
@@ -65,7 +73,8 @@ func (f serverFault) runAndCheck(t *testing.T, env *testEnv) {
 	}
 }
 
-// restore heals all faults. It may be called twice: a cleanup calls it again, so that the next test has healthy servers even if this one fails.
+// restore heals all faults. It may be called twice: a cleanup calls it again, so that the next test
+// has healthy servers even if this one fails.
 func (f serverFault) restore(t *testing.T, env *testEnv, r serverRoles) {
 	if f.repair != nil {
 		_ = f.repair(env, r) // fails the second time
@@ -73,31 +82,38 @@ func (f serverFault) restore(t *testing.T, env *testEnv, r serverRoles) {
 	env.healAndAwait(t)
 }
 
-// holdersOnFollower places holders that connect to the follower that the fault affects. Some know the other servers, too.
+// holdersOnFollower places holders that connect to the follower that the fault affects. Some know
+// the other servers, too.
 func holdersOnFollower(_ *testing.T, env *testEnv, r serverRoles) []placement {
 	return []placement{
-		{name: "knows its server only", holder: env.clientConfig(r.follower), waiter: env.clientConfig(r.other), mustBeLost: true},
-		{name: "knows all servers", holder: env.clientConfig(r.leader, r.follower, r.other), option: withFirstServer(env.Addr(r.follower)), waiter: env.clientConfig(r.other)},
+		{name: "knows its server only", holder: env.clientConfig(r.follower), waiter: env.clientConfig(r.other),
+			mustBeLost: true},
+		{name: "knows all servers", holder: env.clientConfig(r.leader, r.follower, r.other),
+			option: withFirstServer(env.Addr(r.follower)), waiter: env.clientConfig(r.other)},
 	}
 }
 
-// holdersOnRestartedFollower places the same holders. None of them must be lost, because the restarted server may serve in time.
+// holdersOnRestartedFollower places the same holders. None of them must be lost, because the
+// restarted server may serve in time.
 func holdersOnRestartedFollower(t *testing.T, env *testEnv, r serverRoles) []placement {
 	placements := holdersOnFollower(t, env, r)
 	placements[0].mustBeLost = false
 	return placements
 }
 
-// holdersOnLeader places holders that connect to the leader, to a follower, and to a follower over a link that is cut when the leader is
-// killed: only the timers of the new leader end their sessions.
+// holdersOnLeader places holders that connect to the leader, to a follower, and to a follower over
+// a link that is cut when the leader is killed: only the timers of the new leader end their
+// sessions.
 func holdersOnLeader(t *testing.T, env *testEnv, r serverRoles) []placement {
 	p := env.newProxy(t, r.follower)
 	spared := env.clientConfig(r.follower, r.other)
 	return []placement{
 		{name: "knows the leader only", holder: env.clientConfig(r.leader), waiter: spared, mustBeLost: true},
-		{name: "on a follower, its link cut as well", holder: config(p.Addr()), link: p, waiter: spared, mustBeLost: true},
+		{name: "on a follower, its link cut as well", holder: config(p.Addr()), link: p, waiter: spared,
+			mustBeLost: true},
 		{name: "on a follower", holder: env.clientConfig(r.follower), waiter: spared},
-		{name: "knows all servers", holder: env.clientConfig(r.leader, r.follower, r.other), option: withFirstServer(env.Addr(r.leader)), waiter: spared},
+		{name: "knows all servers", holder: env.clientConfig(r.leader, r.follower, r.other),
+			option: withFirstServer(env.Addr(r.leader)), waiter: spared},
 	}
 }
 
@@ -138,15 +154,17 @@ func killLeader(_ *testing.T, env *testEnv, r serverRoles, contests []*contest) 
 	return env.Kill(r.leader)
 }
 
-// freezeLeaderAndLoseLink freezes the leader for 3 s, and loses the follower's messages from a random moment on. The outcome depends on the
-// session touches that the frozen leader has not read yet.
+// freezeLeaderAndLoseLink freezes the leader for 3 s, and loses the follower's messages from a
+// random moment on. The outcome depends on the session touches that the frozen leader has not read
+// yet.
 func freezeLeaderAndLoseLink(t *testing.T, env *testEnv, r serverRoles, _ []*contest) error {
 	const stall = 3 * time.Second
 	return freezeLeaderThenLoseLink(t, env, r, stall, randomBelow(stall+200*time.Millisecond))
 }
 
-// freezeBetweenHeartbeats is how long the leader is frozen after a heartbeat, so that the next heartbeat waits unread in its queue. The leader
-// commits that heartbeat when it continues, but it does not count as proof of life.
+// freezeBetweenHeartbeats is how long the leader is frozen after a heartbeat, so that the next
+// heartbeat waits unread in its queue. The leader commits that heartbeat when it continues, but it
+// does not count as proof of life.
 const freezeBetweenHeartbeats = sessionTimeout/4 + 200*time.Millisecond
 
 func loseLinkBeforeThaw(t *testing.T, env *testEnv, r serverRoles, contests []*contest) error {
@@ -154,10 +172,12 @@ func loseLinkBeforeThaw(t *testing.T, env *testEnv, r serverRoles, contests []*c
 	return freezeLeaderThenLoseLink(t, env, r, freezeBetweenHeartbeats, freezeBetweenHeartbeats-50*time.Millisecond)
 }
 
-// loseLinkAfterThaw loses the follower's messages after the leader continues. The sync that completes the newest heartbeat may pass before.
+// loseLinkAfterThaw loses the follower's messages after the leader continues. The sync that
+// completes the newest heartbeat may pass before.
 func loseLinkAfterThaw(t *testing.T, env *testEnv, r serverRoles, contests []*contest) error {
 	awaitHeartbeat(t, contests[0])
-	return freezeLeaderThenLoseLink(t, env, r, freezeBetweenHeartbeats, freezeBetweenHeartbeats+randomBelow(10*time.Millisecond))
+	return freezeLeaderThenLoseLink(t, env, r, freezeBetweenHeartbeats,
+		freezeBetweenHeartbeats+randomBelow(10*time.Millisecond))
 }
 
 // awaitHeartbeat waits until a heartbeat of the contest's holder is answered.
@@ -168,8 +188,8 @@ func awaitHeartbeat(t *testing.T, c *contest) {
 	}
 }
 
-// freezeLeaderThenLoseLink freezes the leader for stall, and loses the follower's messages after lose. Both count from the same
-// moment.
+// freezeLeaderThenLoseLink freezes the leader for stall, and loses the follower's messages after
+// lose. Both count from the same moment.
 func freezeLeaderThenLoseLink(t *testing.T, env *testEnv, r serverRoles, stall, lose time.Duration) error {
 	t.Logf("the leader is frozen for %v, the follower's messages are lost after %v", stall, lose)
 	began := time.Now()

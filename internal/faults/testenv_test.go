@@ -40,8 +40,8 @@ type testEnv struct {
 // serverRoles are the indexes of the leader and the two followers during one fault.
 type serverRoles struct{ leader, follower, other int }
 
-// chooseRoles waits for a leader and two followers, and assigns the roles. It chooses the followers at random. The leader may have changed
-// since the last call.
+// chooseRoles waits for a leader and two followers, and assigns the roles. It chooses the followers
+// at random. The leader may have changed since the last call.
 func (env *testEnv) chooseRoles(t *testing.T) serverRoles {
 	t.Helper()
 	var r serverRoles
@@ -63,7 +63,8 @@ func (env *testEnv) chooseRoles(t *testing.T) serverRoles {
 		if env.onObserver {
 			r.follower = observerServer
 		}
-		return mismatch("a leader, and the observer behind the follower", r.leader >= 0 && (!env.behindMaster || env.Master(observerServer) == r.follower), r)
+		return mismatch("a leader, and the observer behind the follower", r.leader >= 0 &&
+			(!env.behindMaster || env.Master(observerServer) == r.follower), r)
 	})
 	return r
 }
@@ -121,7 +122,8 @@ func connect(t *testing.T, cfg framework.Config, opts ...framework.Option) (*fra
 		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 		defer cancel()
 		err := c.Close(ctx)
-		unreachable := errors.Is(err, framework.ErrUnconfirmed) && !errors.Is(err, context.DeadlineExceeded) // the fault may last
+		// the fault may last
+		unreachable := errors.Is(err, framework.ErrUnconfirmed) && !errors.Is(err, context.DeadlineExceeded)
 		if err != nil && !unreachable {
 			t.Error(err)
 		}
@@ -129,7 +131,8 @@ func connect(t *testing.T, cfg framework.Config, opts ...framework.Option) (*fra
 	return c, nil
 }
 
-// mustConnect connects, and fails the test after an error. It must be called in the test's goroutine.
+// mustConnect connects, and fails the test after an error. It must be called in the test's
+// goroutine.
 func mustConnect(t *testing.T, cfg framework.Config) *framework.Client {
 	t.Helper()
 	c, err := connect(t, cfg)
@@ -137,7 +140,8 @@ func mustConnect(t *testing.T, cfg framework.Config) *framework.Client {
 	return c
 }
 
-// syncWithOthers lets a client's server apply all writes that other clients have made before, perhaps on servers that are ahead of it.
+// syncWithOthers lets a client's server apply all writes that other clients have made before,
+// perhaps on servers that are ahead of it.
 func syncWithOthers(t *testing.T, c *framework.Client) {
 	t.Helper()
 	session, err := c.Session(t.Context())

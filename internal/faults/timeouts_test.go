@@ -15,15 +15,16 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// testTimedOutAcquiresLeaveNothing runs ten thousand acquires that time out, with one session, behind a waiter in line. They must leave no
-// node and no watch.
+// testTimedOutAcquiresLeaveNothing runs ten thousand acquires that time out, with one session,
+// behind a waiter in line. They must leave no node and no watch.
 func testTimedOutAcquiresLeaveNothing(t *testing.T, env *testEnv) {
 	for try := 0; !timedOutAcquiresLeaveNothing(t, env, try); try++ {
 		require.Less(t, try, 4, "the holder was lost during each try")
 	}
 }
 
-// timedOutAcquiresLeaveNothing returns false if the machine stalled for so long that the holder was lost meanwhile.
+// timedOutAcquiresLeaveNothing returns false if the machine stalled for so long that the holder was
+// lost meanwhile.
 func timedOutAcquiresLeaveNothing(t *testing.T, env *testEnv, try int) bool {
 	const tries, goroutines = 10000, 40
 	steady := env.clientConfig(0, 1, 2)
@@ -71,7 +72,8 @@ func lockUntilTimeout(ctx context.Context, m *locks.Mutex) error {
 	return mismatch("a wait that ends with its context", ctx.Err() != nil && err != nil, err)
 }
 
-// awaitTwoContenders waits until the lock has two nodes only: those of the holder and of the waiter.
+// awaitTwoContenders waits until the lock has two nodes only: those of the holder and of the
+// waiter.
 func awaitTwoContenders(t *testing.T, c *framework.Client, path string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -80,8 +82,9 @@ func awaitTwoContenders(t *testing.T, c *framework.Client, path string) {
 	})
 }
 
-// checkWatches returns an error if a session watches a node of the lock that does not exist, or the same node twice. The waiter's watch on
-// held must be reported, otherwise the servers' report was misread.
+// checkWatches returns an error if a session watches a node of the lock that does not exist, or the
+// same node twice. The waiter's watch on held must be reported, otherwise the servers' report was
+// misread.
 func checkWatches(t *testing.T, env *testEnv, c *framework.Client, held string) error {
 	t.Helper()
 	dir, _ := znode.Split(held)
@@ -106,8 +109,9 @@ func checkWatches(t *testing.T, env *testEnv, c *framework.Client, held string) 
 	return mismatch("one watch or more, of at most two nodes and two sessions", len(seen) > 0 && len(seen) <= 4, seen)
 }
 
-// serverWatches returns the pairs of path and session that the servers report as "wchp": each watched path, followed by an indented line for each session that
-// watches it. On a slow machine an answer may take too long.
+// serverWatches returns the pairs of path and session that the servers report as "wchp": each
+// watched path, followed by an indented line for each session that watches it. On a slow machine an
+// answer may take too long.
 func serverWatches(env *testEnv) (watches [][2]string, err error) {
 	for i := range env.Size() {
 		answer, err := env.FourLetter(i, "wchp")

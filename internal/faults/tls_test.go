@@ -67,8 +67,8 @@ func (s *tlsServer) clientConfig(t *testing.T, addr string) framework.Config {
 	return cfg
 }
 
-// testRightCertificate checks that a client with the right certificate can lock, that it keeps its session when its connection is reset, and that it has the identity of
-// its credentials.
+// testRightCertificate checks that a client with the right certificate can lock, that it keeps its
+// session when its connection is reset, and that it has the identity of its credentials.
 func testRightCertificate(t *testing.T, s *tlsServer) {
 	proxy, err := ensemble.NewProxy(s.SecureAddr(0))
 	require.NoError(t, err)
@@ -103,8 +103,8 @@ func testRightCertificate(t *testing.T, s *tlsServer) {
 	require.NoError(t, err, "the creator's certificate gives access without its credentials")
 }
 
-// testCertificateIsIdentity checks that the server uses the certificate's subject as an identity if the ACL asks for it, and not by default,
-// as SECURITY.md says.
+// testCertificateIsIdentity checks that the server uses the certificate's subject as an identity if
+// the ACL asks for it, and not by default, as SECURITY.md says.
 func testCertificateIsIdentity(t *testing.T, s *tlsServer) {
 	as := func(name string, acl []framework.ACL) *framework.Client {
 		cfg := s.clientConfig(t, s.SecureAddr(0))
@@ -122,15 +122,19 @@ func testCertificateIsIdentity(t *testing.T, s *tlsServer) {
 	}
 }
 
-// testWrongCertificates checks that each refusal is logged when it happens, and returned when the caller gives up.
+// testWrongCertificates checks that each refusal is logged when it happens, and returned when the
+// caller gives up.
 func testWrongCertificates(t *testing.T, s *tlsServer) {
 	for name, c := range map[string]struct {
 		spoil func(*framework.Config)
 		says  string
 	}{
-		"server of another authority": {func(c *framework.Config) { c.TLS.RootCAs = newAuthority(t).Pool() }, "unknown authority"},
-		"server of another name":      {func(c *framework.Config) { c.TLS.ServerName = "elsewhere.example" }, "elsewhere.example"},
-		"no client certificate":       {func(c *framework.Config) { c.TLS.Certificates = nil }, "remote error: tls: bad certificate"},
+		"server of another authority": {func(c *framework.Config) { c.TLS.RootCAs = newAuthority(t).Pool() },
+			"unknown authority"},
+		"server of another name": {func(c *framework.Config) { c.TLS.ServerName = "elsewhere.example" },
+			"elsewhere.example"},
+		"no client certificate": {func(c *framework.Config) { c.TLS.Certificates = nil },
+			"remote error: tls: bad certificate"},
 		"client of another authority": {func(c *framework.Config) {
 			c.TLS.Certificates = []tls.Certificate{certificate(t, newAuthority(t), "client")}
 		}, "remote error: tls:"},
@@ -145,7 +149,8 @@ func testWrongCertificates(t *testing.T, s *tlsServer) {
 			defer cancel()
 			stop := context.AfterFunc(log, cancel) // the reason was logged: no need to wait longer
 			defer stop()
-			got, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+			got, err := framework.Connect(ctx, cfg,
+				framework.WithLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 			require.Nil(t, got)
 			require.ErrorContains(t, err, c.says)
 			require.ErrorIs(t, err, context.Canceled, "the log has no such refusal:\n%s", log)

@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// testTokens compares tokens with the zxids of the transactions that created the leases' nodes, while the same sessions and others write.
+// testTokens compares tokens with the zxids of the transactions that created the leases' nodes,
+// while the same sessions and others write.
 func testTokens(t *testing.T, env *testEnv) {
 	const clients, grants = 4, 40
 	require.NoError(t, mustConnect(t, env.clientConfig(0, 1, 2)).MakeDirs(t.Context(), "/"+t.Name()))
@@ -42,7 +43,8 @@ func keepWriting(ctx context.Context, c *framework.Client, path string) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		if _, err := c.Set(ctx, path, []byte("x"), framework.AnyVersion); err != nil && ctx.Err() == nil && !failure.IsTransient(err) {
+		if _, err := c.Set(ctx, path, []byte("x"), framework.AnyVersion); err != nil && ctx.Err() == nil &&
+			!failure.IsTransient(err) {
 			return err
 		}
 	}
@@ -57,7 +59,8 @@ func takeTokens(ctx context.Context, c *framework.Client, path string, n int) er
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(checkTokenIsCzxid(ctx, c, lease), mismatch(fmt.Sprintf("a token above %#x", last), lease.Token() > last, lease.Token())); err != nil {
+		if err := errors.Join(checkTokenIsCzxid(ctx, c, lease),
+			mismatch(fmt.Sprintf("a token above %#x", last), lease.Token() > last, lease.Token())); err != nil {
 			return err
 		}
 		last = lease.Token()

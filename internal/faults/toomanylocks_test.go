@@ -15,9 +15,10 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestLocksBeyondTheTransactionLimitAreRefused requests 30,000 locks with one client. A server closes a session in one transaction, and a
-// transaction above the limit would stop the ensemble. So the client must refuse locks in time, and the ensemble must still serve after the
-// client has closed.
+// TestLocksBeyondTheTransactionLimitAreRefused requests 30,000 locks with one client. A server
+// closes a session in one transaction, and a transaction above the limit would stop the ensemble.
+// So the client must refuse locks in time, and the ensemble must still serve after the client has
+// closed.
 func TestLocksBeyondTheTransactionLimitAreRefused(t *testing.T) {
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
 	cfg := framework.Config{Servers: env.Addrs(), SessionTimeout: maxSessionTimeout}
@@ -57,7 +58,8 @@ func TestLocksBeyondTheTransactionLimitAreRefused(t *testing.T) {
 	s, err := client.Session(ctx)
 	require.NoError(t, err)
 	require.NoError(t, s.Err(), "the session must survive")
-	for err = client.Close(ctx); errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil; { // so many nodes may take longer than a cleanup waits
+	for err = client.Close(ctx); errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil; {
+		// so many nodes may take longer than a cleanup waits
 		err = client.Close(ctx)
 	}
 	if err != nil { // or longer than the close of the session

@@ -38,7 +38,8 @@ func newWaitingLine(t *testing.T, env *testEnv, firstTimeout time.Duration) *wai
 	return line
 }
 
-// nodes returns the contenders' nodes in order. It reads after a sync, because the server of its client may lag behind the others.
+// nodes returns the contenders' nodes in order. It reads after a sync, because the server of its
+// client may lag behind the others.
 func (line *waitingLine) nodes(t *testing.T) []string {
 	t.Helper()
 	syncWithOthers(t, line.observer)
@@ -73,7 +74,8 @@ func testSuspendedWaiter(t *testing.T, env *testEnv) {
 	line.releaseInOrder(t, line.first, line.second)
 }
 
-// testLostWaiter cuts a waiter's link for longer than T. The waiter must join the line again, behind later contenders.
+// testLostWaiter cuts a waiter's link for longer than T. The waiter must join the line again,
+// behind later contenders.
 func testLostWaiter(t *testing.T, env *testEnv) {
 	line := newWaitingLine(t, env, sessionTimeout)
 	before := line.nodes(t)
@@ -86,7 +88,8 @@ func testLostWaiter(t *testing.T, env *testEnv) {
 	line.link.Heal()
 	eventually(t, func() error {
 		now := line.nodes(t)
-		return mismatch("the lost waiter at the end of the line", len(now) == 3 && now[1] == before[2] && now[2] != before[1], now)
+		return mismatch("the lost waiter at the end of the line", len(now) == 3 && now[1] == before[2] &&
+			now[2] != before[1], now)
 	})
 	line.releaseInOrder(t, line.second, line.first)
 }

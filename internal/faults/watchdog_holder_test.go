@@ -19,7 +19,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// watchedVariable is an environment variable. With it, the test binary runs as a process that holds a lock and has a watchdog.
+// watchedVariable is an environment variable. With it, the test binary runs as a process that holds
+// a lock and has a watchdog.
 const watchedVariable = "LOCKSTEP_FAULTS_WATCHED"
 
 // watchdogLog is a log handler that prints when a watchdog is armed.
@@ -133,7 +134,8 @@ func (h *watchedHolder) startCommand(ctx context.Context) error {
 	return err
 }
 
-// startDescriptorHeir starts a program that inherits every Unix socket of this process, the watchdog's among them, as a fork without close-on-exec does.
+// startDescriptorHeir starts a program that inherits every Unix socket of this process, the
+// watchdog's among them, as a fork without close-on-exec does.
 func startDescriptorHeir() error {
 	cmd := exec.Command("sleep", "1000")
 	fds, err := filepath.Glob("/proc/self/fd/*")
@@ -145,7 +147,8 @@ func startDescriptorHeir() error {
 		if _, err := fmt.Sscan(filepath.Base(fd), &n); err != nil {
 			return err
 		}
-		if to, err := syscall.Getsockname(n); err != nil || reflect.TypeOf(to) != reflect.TypeFor[*syscall.SockaddrUnix]() {
+		if to, err := syscall.Getsockname(n); err != nil ||
+			reflect.TypeOf(to) != reflect.TypeFor[*syscall.SockaddrUnix]() {
 			continue
 		}
 		if copied, err := syscall.Dup(n); n > 2 && err == nil {
@@ -157,7 +160,8 @@ func startDescriptorHeir() error {
 	return err
 }
 
-// runLockCycles acquires and releases locks ten thousand times. The lease ends if the watchdog closes the session.
+// runLockCycles acquires and releases locks ten thousand times. The lease ends if the watchdog
+// closes the session.
 func (h *watchedHolder) runLockCycles(ctx context.Context) error {
 	const cycles, goroutines = 10000, 16
 	err := runConcurrently(goroutines, func(i int) error {

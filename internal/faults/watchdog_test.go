@@ -29,7 +29,8 @@ const (
 	minSessionTimeout = 4 * time.Second
 )
 
-// TestWatchdogClosesSession ends holders' processes in different ways, on a single server and on an ensemble.
+// TestWatchdogClosesSession ends holders' processes in different ways, on a single server and on an
+// ensemble.
 func TestWatchdogClosesSession(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
@@ -75,7 +76,8 @@ type watchedProcess struct {
 func startWatched(t *testing.T, env *testEnv, timeout time.Duration, servers ...string) *watchedProcess {
 	t.Helper()
 	holder := &watchedProcess{t: t, cmd: exec.Command(os.Args[0]), path: "/" + strings.ReplaceAll(t.Name(), "/", "-")}
-	holder.cmd.Env = append(os.Environ(), watchedVariable+"=1", pathVariable+"="+holder.path, targetVariable+"="+holder.path+"-target",
+	holder.cmd.Env = append(os.Environ(), watchedVariable+"=1", pathVariable+"="+holder.path,
+		targetVariable+"="+holder.path+"-target",
 		framework.EnvServers+"="+strings.Join(servers, ","), framework.EnvSessionTimeout+"="+timeout.String(),
 		framework.EnvAuth+"="+string(credentials[0].Auth), "GORACE=atexit_sleep_ms=0")
 	holder.cmd.SysProcAttr = newProcessGroup()
@@ -242,15 +244,18 @@ func testCommandsDieFirst(t *testing.T, env *testEnv) {
 	holder.requireDead(pids)
 }
 
-// testStoppedParent stops a holder until its session has expired. The waiter must not be granted before, and the holder's command must be dead by then.
+// testStoppedParent stops a holder until its session has expired. The waiter must not be granted
+// before, and the holder's command must be dead by then.
 func testStoppedParent(t *testing.T, env *testEnv) {
-	for timeout := minSessionTimeout; !stopParent(t, env, timeout); timeout *= 2 { // on a slow machine its lease or its session may end before
+	for timeout := minSessionTimeout; !stopParent(t, env, timeout); timeout *= 2 {
+		// on a slow machine its lease or its session may end before
 		require.Less(t, timeout, longTimeout, "the lease is extended, and the command lives")
 	}
 }
 
-// stopParent returns false if the holder's command ends before the holder is stopped, or if the waiter is granted within half a session timeout after that: then the
-// machine may have stalled, so that the servers had heard nothing for the other half.
+// stopParent returns false if the holder's command ends before the holder is stopped, or if the
+// waiter is granted within half a session timeout after that: then the machine may have stalled, so
+// that the servers had heard nothing for the other half.
 func stopParent(t *testing.T, env *testEnv, timeout time.Duration) bool {
 	holder := startWatched(t, env, timeout, env.Addrs()...)
 	pids := holder.startCommand()
@@ -273,7 +278,8 @@ func stopParent(t *testing.T, env *testEnv, timeout time.Duration) bool {
 	return true
 }
 
-// testStoppedWatchdog checks that the session ends by its timeout if the watchdog is stopped, and that the watchdog exits when it continues.
+// testStoppedWatchdog checks that the session ends by its timeout if the watchdog is stopped, and
+// that the watchdog exits when it continues.
 func testStoppedWatchdog(t *testing.T, env *testEnv) {
 	holder := startWatched(t, env, minSessionTimeout, env.Addrs()...)
 	next := holder.startWaiter()
@@ -307,7 +313,8 @@ func testBothKilled(t *testing.T, env *testEnv) {
 	holder.awaitTakeover(next, waitLimit, began)
 }
 
-// testInheritedDescriptor checks that the watchdog waits until the last process that inherited the socket has ended.
+// testInheritedDescriptor checks that the watchdog waits until the last process that inherited the
+// socket has ended.
 func testInheritedDescriptor(t *testing.T, env *testEnv) {
 	holder := startWatched(t, env, longTimeout, env.Addrs()...)
 	holder.order("inherit")
@@ -320,7 +327,8 @@ func testInheritedDescriptor(t *testing.T, env *testEnv) {
 	holder.awaitTakeover(next, soonerThanTimeout, began)
 }
 
-// testReplacedSession cuts the holder off until its session is lost, and kills it in the next session.
+// testReplacedSession cuts the holder off until its session is lost, and kills it in the next
+// session.
 func testReplacedSession(t *testing.T, env *testEnv) {
 	proxy := env.newProxy(t, 0)
 	holder := startWatched(t, env, minSessionTimeout, proxy.Addr())
@@ -365,7 +373,8 @@ func testCloseThroughAnotherServer(t *testing.T, env *testEnv) {
 	holder.awaitTakeover(next, soonerThanTimeout, began)
 }
 
-// testLateWrite lets the dead holder's last write reach a server after the next holder's write. The servers must refuse it.
+// testLateWrite lets the dead holder's last write reach a server after the next holder's write. The
+// servers must refuse it.
 func testLateWrite(t *testing.T, env *testEnv) {
 	holder, near, _ := startWithTwoLinks(t, env)
 	target := holder.path + "-target"
@@ -377,7 +386,8 @@ func testLateWrite(t *testing.T, env *testEnv) {
 	eventually(t, func() error { return mismatch("the write has reached the proxy", near.HoldsUp(), nil) })
 	holder.kill()
 	g := holder.awaitTakeover(next, soonerThanTimeout, time.Now())
-	_, err := holder.waiterClient.Multi(t.Context(), g.lease.Guard(), framework.SetOp(target, []byte("next"), framework.AnyVersion))
+	_, err := holder.waiterClient.Multi(t.Context(), g.lease.Guard(),
+		framework.SetOp(target, []byte("next"), framework.AnyVersion))
 	require.NoError(t, err)
 	near.Release(ensemble.Up)
 	eventually(t, func() error {
@@ -389,7 +399,8 @@ func testLateWrite(t *testing.T, env *testEnv) {
 	require.Equal(t, "next", string(text))
 }
 
-// testNoCloseUnderLoad checks that the watchdog does not close the session while the holder lives and works.
+// testNoCloseUnderLoad checks that the watchdog does not close the session while the holder lives
+// and works.
 func testNoCloseUnderLoad(t *testing.T, env *testEnv) {
 	holder := startWatched(t, env, longTimeout, env.Addrs()...)
 	holder.order("work")

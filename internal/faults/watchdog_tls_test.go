@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestWatchdogOverTLS ends holders' processes whose sessions can be closed only over TLS with a client certificate.
+// TestWatchdogOverTLS ends holders' processes whose sessions can be closed only over TLS with a
+// client certificate.
 func TestWatchdogOverTLS(t *testing.T) {
 	s := newTLSServer(t)
 	s.exportCertificates(t)
@@ -44,7 +45,8 @@ func TestWatchdogOverTLS(t *testing.T) {
 	})
 }
 
-// exportCertificates sets the environment variables that give child processes the right certificates.
+// exportCertificates sets the environment variables that give child processes the right
+// certificates.
 func (s *tlsServer) exportCertificates(t *testing.T) {
 	t.Helper()
 	cert, key, err := s.authority.Sign("client")

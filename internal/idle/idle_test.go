@@ -51,9 +51,10 @@ var roles = []role{
 	{name: "writers in the line of a read-write lock", busy: 2, run: func(ctx context.Context, c *framework.Client) {
 		acquireAndHold(locks.NewRWLock(c, "/rw"))(ctx)
 	}},
-	{name: "waiters for a permit", busy: 3 /* the holder, the first in line, and the second in line */, run: func(ctx context.Context, c *framework.Client) {
-		acquireAndHold(locks.NewSemaphore(c, "/semaphore", 1))(ctx)
-	}},
+	{name: "waiters for a permit", busy: 3, /* the holder, the first in line, and the second in line */
+		run: func(ctx context.Context, c *framework.Client) {
+			acquireAndHold(locks.NewSemaphore(c, "/semaphore", 1))(ctx)
+		}},
 	{name: "waiters for a claim", busy: 1, run: func(ctx context.Context, c *framework.Client) {
 		acquireAndHold(locks.NewClaim(c, "/claims/claim"))(ctx)
 	}},
@@ -117,7 +118,8 @@ func schedule(jobs ...scheduler.Job) func(ctx context.Context, c *framework.Clie
 	}
 }
 
-// TestWaitersSendNothing checks that waiters still wait after ten session timeouts and have sent neither a write nor a read. A holder, and the next in line, send heartbeats only.
+// TestWaitersSendNothing checks that waiters still wait after ten session timeouts and have sent
+// neither a write nor a read. A holder, and the next in line, send heartbeats only.
 func TestWaitersSendNothing(t *testing.T) {
 	for _, r := range roles {
 		t.Run(r.name, func(t *testing.T) {
@@ -142,7 +144,8 @@ func TestWaitersSendNothing(t *testing.T) {
 				}
 				time.Sleep(3 * timeout)
 				asked := requestsOf(zk, func() { time.Sleep(10 * timeout) })
-				require.EqualValues(t, clients, running.Load(), "the role of a client has ended, so its silence proves nothing")
+				require.EqualValues(t, clients, running.Load(),
+					"the role of a client has ended, so its silence proves nothing")
 				for i, id := range sessions {
 					if i >= r.busy {
 						require.Empty(t, asked[id], "client %d", i)
@@ -176,13 +179,15 @@ func requestsOf(zk *zktest.Server, f func()) map[int64][]zktest.Op {
 	return asked
 }
 
-// TestTheNextInLineIsGrantedAtOnce checks the next in line after an hour in line: its grant takes as much time, and as many requests, as on a session that never becomes dormant.
+// TestTheNextInLineIsGrantedAtOnce checks the next in line after an hour in line: its grant takes
+// as much time, and as many requests, as on a session that never becomes dormant.
 func TestTheNextInLineIsGrantedAtOnce(t *testing.T) {
 	for name, acquire := range map[string]acquireFunc{
 		"mutex":      acquireFrom(func(c *framework.Client) locks.Locker { return locks.NewMutex(c, "/lock") }),
 		"write lock": acquireFrom(func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, "/lock") }),
 		"semaphore":  acquireFrom(func(c *framework.Client) locks.Locker { return locks.NewSemaphore(c, "/lock", 1) }),
-		"election": func(ctx context.Context, c *framework.Client) (context.Context, func(context.Context) error, error) {
+		"election": func(ctx context.Context, c *framework.Client) (context.Context, func(context.Context) error,
+			error) {
 			term, err := election.New(c, "/election").Campaign(ctx)
 			if err != nil {
 				return nil, nil, err
@@ -208,7 +213,8 @@ func TestTheNextInLineIsGrantedAtOnce(t *testing.T) {
 	}
 }
 
-// acquireFunc acquires something that one client holds at a time. It returns the context of the hold, and what gives it back.
+// acquireFunc acquires something that one client holds at a time. It returns the context of the
+// hold, and what gives it back.
 type acquireFunc func(context.Context, *framework.Client) (context.Context, func(context.Context) error, error)
 
 func acquireFrom(lockerOf func(*framework.Client) locks.Locker) acquireFunc {
@@ -221,8 +227,10 @@ func acquireFrom(lockerOf func(*framework.Client) locks.Locker) acquireFunc {
 	}
 }
 
-// handOver returns how long the next in line waits for its grant after the holder has left, and its requests meanwhile.
-func handOver(t *testing.T, acquire acquireFunc, leave func(*zktest.Member, func(context.Context) error) error, alwaysAwake bool) (took time.Duration, requests []zktest.Op) {
+// handOver returns how long the next in line waits for its grant after the holder has left, and its
+// requests meanwhile.
+func handOver(t *testing.T, acquire acquireFunc, leave func(*zktest.Member, func(context.Context) error) error,
+	alwaysAwake bool) (took time.Duration, requests []zktest.Op) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		cfg := framework.Config{SessionTimeout: timeout, AlwaysAwake: alwaysAwake}

@@ -32,7 +32,8 @@ func newBarrierMembers(t *testing.T) *barrierMembers {
 	t.Cleanup(cancel)
 	c, _ := connect(t)
 	p := &barrierMembers{t, ctx, "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36), c, peer}
-	p.do(Command{Do: "open", Client: "c", Servers: strings.Join(servers, ","), Timeout: int(sessionTimeout.Milliseconds())})
+	p.do(Command{Do: "open", Client: "c", Servers: strings.Join(servers, ","),
+		Timeout: int(sessionTimeout.Milliseconds())})
 	return p
 }
 
@@ -63,10 +64,12 @@ func waitAtGate(limit time.Duration) Command {
 	return Command{Do: "wait", Lock: "g", Wait: waitTimeout(limit)}
 }
 
-// awaitRaised waits until Curator finds the gate raised. Curator's server may lag behind Lockstep's.
+// awaitRaised waits until Curator finds the gate raised. Curator's server may lag behind
+// Lockstep's.
 func (p *barrierMembers) awaitRaised() {
 	p.t.Helper()
-	poll(p.t, func() string { return "Curator finds the gate raised" }, func() bool { return !p.do(waitAtGate(100 * time.Millisecond)) })
+	poll(p.t, func() string { return "Curator finds the gate raised" },
+		func() bool { return !p.do(waitAtGate(100 * time.Millisecond)) })
 }
 
 // TestGatesBesideCurator checks that each library waits at a gate that the other has raised.
@@ -104,7 +107,8 @@ func TestGatesBesideCurator(t *testing.T) {
 	require.True(t, p.do(waitAtGate(deadline)))
 }
 
-// TestDoubleBarriersBesideCurator checks that two members of Lockstep and two of Curator enter and leave together, in several orders.
+// TestDoubleBarriersBesideCurator checks that two members of Lockstep and two of Curator enter and
+// leave together, in several orders.
 func TestDoubleBarriersBesideCurator(t *testing.T) {
 	p := newBarrierMembers(t)
 	for round := range 4 {
@@ -113,7 +117,8 @@ func TestDoubleBarriersBesideCurator(t *testing.T) {
 		ours, theirs := make(chan error, 4), make(chan bool, 4)
 		for i := range 2 {
 			name := strconv.Itoa(2*round + i)
-			p.do(Command{Do: "new", Client: "c", Lock: name, Spec: Spec{Kind: "double", Paths: []string{path}, Permits: 4}})
+			p.do(Command{Do: "new", Client: "c", Lock: name,
+				Spec: Spec{Kind: "double", Paths: []string{path}, Permits: 4}})
 			enterings = append(enterings, func() {
 				go func() { theirs <- <-p.doAsync(Command{Do: "enter", Lock: name, Wait: waitTimeout(deadline)}) }()
 			})

@@ -33,12 +33,14 @@ type Spec struct {
 type Section string
 
 const (
-	// Add adds 1 to the number in each of the nodes, one after the other, by a read and a write of any version. If two
-	// contenders do that at the same time, an addition is lost.
+	// Add adds 1 to the number in each of the nodes, one after the other, by a read and a write of
+	// any version. If two contenders do that at the same time, an addition is lost.
 	Add Section = "add"
-	// Compare fails if the first and the last node differ. Then another contender writes at the same time.
+	// Compare fails if the first and the last node differ. Then another contender writes at the
+	// same time.
 	Compare Section = "compare"
-	// Crowd fails if more than permits contenders are inside at the same time. Each creates a node in the directory in Nodes while it is inside.
+	// Crowd fails if more than permits contenders are inside at the same time. Each creates a node
+	// in the directory in Nodes while it is inside.
 	Crowd Section = "crowd"
 )
 

@@ -43,7 +43,8 @@ func testConfig(t *testing.T, ctx context.Context, client *framework.Client, pee
 	}
 	weSee := func(text string) {
 		t.Helper()
-		require.EventuallyWithT(t, func(c *assert.CollectT) { require.Equal(c, text, v.Get()) }, deadline, 10*time.Millisecond)
+		require.EventuallyWithT(t, func(c *assert.CollectT) { require.Equal(c, text, v.Get()) }, deadline,
+			10*time.Millisecond)
 	}
 	require.NoError(t, v.Set(ctx, "ours"))
 	peer.do(Command{Do: peer.watch, Node: node})
@@ -76,13 +77,15 @@ func connectTest(t *testing.T) (context.Context, *framework.Client, []string) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*deadline)
 	t.Cleanup(cancel)
-	client, err := framework.Connect(ctx, framework.Config{Servers: servers}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	client, err := framework.Connect(ctx, framework.Config{Servers: servers},
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close(context.Background()) })
 	return ctx, client, servers
 }
 
-// TestConfigWithCurator checks that Curator's SharedValue and NodeCache, and a Value, can read, write and watch the same node.
+// TestConfigWithCurator checks that Curator's SharedValue and NodeCache, and a Value, can read,
+// write and watch the same node.
 func TestConfigWithCurator(t *testing.T) {
 	peer := startCurator(t, CuratorConfig)
 	ctx, client, servers := connectTest(t)
@@ -95,8 +98,9 @@ func TestConfigWithCurator(t *testing.T) {
 	testConfig(t, ctx, client, valuePeer{do: do, get: "get", set: "set", watch: "watch", wait: "await"})
 }
 
-// kazooClient opens a client of kazoo until the end of the test, and returns a function that sends it a command. That one may be called in any goroutine. It returns
-// the answer as a function to be called in the test's goroutine, which fails the test if kazoo has failed.
+// kazooClient opens a client of kazoo until the end of the test, and returns a function that sends
+// it a command. That one may be called in any goroutine. It returns the answer as a function to be
+// called in the test's goroutine, which fails the test if kazoo has failed.
 func kazooClient(t *testing.T, ctx context.Context, servers []string) func(Command) func() []string {
 	t.Helper()
 	peer, name := kazoo.get(t), t.Name()
@@ -119,10 +123,12 @@ func TestConfigWithKazoo(t *testing.T) {
 	ctx, client, servers := connectTest(t)
 	ask := kazooClient(t, ctx, servers)
 	do := func(c Command) []string { return ask(c)() }
-	testConfig(t, ctx, client, valuePeer{do: do, get: "get-value", set: "set-value", watch: "watch-value", wait: "await-value"})
+	testConfig(t, ctx, client, valuePeer{do: do, get: "get-value", set: "set-value", watch: "watch-value",
+		wait: "await-value"})
 }
 
-// TestCountersWithKazoo checks that no sum is returned twice when both libraries add to the same counter concurrently: as text, and with the bytes of Curator's SharedCount.
+// TestCountersWithKazoo checks that no sum is returned twice when both libraries add to the same
+// counter concurrently: as text, and with the bytes of Curator's SharedCount.
 func TestCountersWithKazoo(t *testing.T) {
 	ctx, client, servers := connectTest(t)
 	ask := kazooClient(t, ctx, servers)

@@ -19,13 +19,16 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// TestCountersWithCurator checks that no sum is returned twice when both libraries add to the same DistributedAtomicLong concurrently, and that each reads what the other has written to a SharedCount.
+// TestCountersWithCurator checks that no sum is returned twice when both libraries add to the same
+// DistributedAtomicLong concurrently, and that each reads what the other has written to a
+// SharedCount.
 func TestCountersWithCurator(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*deadline)
 	defer cancel()
 	peer := startCurator(t, CuratorCounters)
-	client, err := framework.Connect(ctx, framework.Config{Servers: servers}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	client, err := framework.Connect(ctx, framework.Config{Servers: servers},
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer client.Close(context.Background())
 	do := func(c Command) []string {
@@ -87,14 +90,17 @@ func TestCountersWithCurator(t *testing.T) {
 	require.EqualValues(t, -9, sum)
 }
 
-// BenchmarkCountersBesideCurator lets 32 goroutines of one Lockstep client add to a counter, and 32 threads of one Curator client to another one, by turns
-// on the same server. It reports the ratio of Lockstep's additions to Curator's, with Curator's usual retries and with retries without a pause.
+// BenchmarkCountersBesideCurator lets 32 goroutines of one Lockstep client add to a counter, and 32
+// threads of one Curator client to another one, by turns on the same server. It reports the ratio
+// of Lockstep's additions to Curator's, with Curator's usual retries and with retries without a
+// pause.
 func BenchmarkCountersBesideCurator(b *testing.B) {
 	servers := ensemble.Shared(b)
 	const threads, turn = 32, 2 * time.Second
 	ctx := b.Context()
 	peer := startCurator(b, CuratorCounters)
-	client, err := framework.Connect(ctx, framework.Config{Servers: servers}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	client, err := framework.Connect(ctx, framework.Config{Servers: servers},
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(b, err)
 	defer client.Close(context.Background())
 	_, err = peer.Do(ctx, Command{Do: "open", Servers: strings.Join(servers, ",")})
@@ -122,7 +128,8 @@ func BenchmarkCountersBesideCurator(b *testing.B) {
 	}
 	theirs := func(retry string) int {
 		wait := int(turn.Milliseconds())
-		answer, err := peer.Do(ctx, Command{Do: "contend", Node: path + "/" + strings.ReplaceAll(retry, " ", "-"), Spec: Spec{Permits: threads}, Wait: &wait, Part: retry})
+		answer, err := peer.Do(ctx, Command{Do: "contend", Node: path + "/" + strings.ReplaceAll(retry, " ", "-"),
+			Spec: Spec{Permits: threads}, Wait: &wait, Part: retry})
 		require.NoError(b, err)
 		added, err := strconv.Atoi(answer.Participants[0])
 		require.NoError(b, err)

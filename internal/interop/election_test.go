@@ -21,7 +21,8 @@ var elections = []struct {
 	ours []election.Option
 }{
 	{role{name: "leader latch", curator: Command{Spec: Spec{Kind: "latch"}}, lists: true}, nil},
-	{role{name: "leader selector", curator: Command{Spec: Spec{Kind: "selector"}}, lists: true}, []election.Option{election.WithSelectorLayout()}},
+	{role{name: "leader selector", curator: Command{Spec: Spec{Kind: "selector"}}, lists: true},
+		[]election.Option{election.WithSelectorLayout()}},
 }
 
 // candidate is a Lockstep candidate.
@@ -100,8 +101,8 @@ func (curatorCandidate) listedNames(line []node) []string { return kazooContende
 // id is the candidate's id.
 func (c curatorCandidate) id() string { return c.lockIn.Lock }
 
-// electionScenarios are the scenarios of locks that also apply to elections. In Curator's latch a leader whose session
-// ends campaigns again by itself; TestElectionSessionsEnd tests that.
+// electionScenarios are the scenarios of locks that also apply to elections. In Curator's latch a
+// leader whose session ends campaigns again by itself; TestElectionSessionsEnd tests that.
 var electionScenarios = []string{
 	"the second is refused while the first holds", "the second is granted when the first releases",
 	"a waiter that gives up leaves nothing", "both list the line",
@@ -142,8 +143,9 @@ func TestElectionSessionsEnd(t *testing.T) {
 				require.True(t, s.awaitGrant(outcome))
 				s.release(second)
 				if ours, ok := first.(*candidate); ok {
-					// A lease does not end when another client closes the session with its password. The term ends when the client has
-					// reconnected and the servers have reported that the session has ended.
+					// A lease does not end when another client closes the session with its
+					// password. The term ends when the client has reconnected and the servers have
+					// reported that the session has ended.
 					select {
 					case <-ours.term.Context().Done():
 					case <-time.After(deadline):
@@ -178,7 +180,8 @@ func TestElectionAdding(t *testing.T) {
 	}
 }
 
-// TestElectionTransfers transfers the lead past a Curator candidate, which joins the line again, and then to a Curator candidate.
+// TestElectionTransfers transfers the lead past a Curator candidate, which joins the line again,
+// and then to a Curator candidate.
 func TestElectionTransfers(t *testing.T) {
 	for _, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
@@ -217,7 +220,8 @@ func TestElectionObservers(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestPath(t, e.role)
-			ours, java := newCandidate(t, s.path, e.ours), curatorCandidates.newContender(t, e.role, s.path).(curatorCandidate)
+			ours, java := newCandidate(t, s.path, e.ours),
+				curatorCandidates.newContender(t, e.role, s.path).(curatorCandidate)
 			seen := make(chan string, 10)
 			observing := newCandidate(t, s.path, e.ours)
 			s.asking.Go(func() {
@@ -254,7 +258,8 @@ func TestElectionObservers(t *testing.T) {
 	}
 }
 
-// TestElectionLayoutsAreNotMixed lets Curator candidates of one kind meet Lockstep candidates with the option for the other kind.
+// TestElectionLayoutsAreNotMixed lets Curator candidates of one kind meet Lockstep candidates with
+// the option for the other kind.
 func TestElectionLayoutsAreNotMixed(t *testing.T) {
 	for i, e := range elections {
 		t.Run(e.name, func(t *testing.T) {

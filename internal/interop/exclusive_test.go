@@ -14,7 +14,8 @@ import (
 // shortWait is how long a waiter waits before it gives up.
 const shortWait = 200 * time.Millisecond
 
-// TestExclusiveLocksWithPeers lets contenders of two libraries share one lock. Each library is first once.
+// TestExclusiveLocksWithPeers lets contenders of two libraries share one lock. Each library is
+// first once.
 func TestExclusiveLocksWithPeers(t *testing.T) {
 	for _, r := range exclusive {
 		for _, p := range pairs {
@@ -31,7 +32,8 @@ func TestExclusiveLocksWithPeers(t *testing.T) {
 	}
 }
 
-// TestLinesKeepOneOrderWithPeers lets six contenders of several libraries join one line. They must be granted in that order.
+// TestLinesKeepOneOrderWithPeers lets six contenders of several libraries join one line. They must
+// be granted in that order.
 func TestLinesKeepOneOrderWithPeers(t *testing.T) {
 	for _, r := range exclusive {
 		for _, mix := range mixes {
@@ -69,8 +71,8 @@ func testGrantOrder(s *testPath, r role, mix mix) {
 	s.awaitNoNodes()
 }
 
-// twoContenders has a holder and a waiter of two libraries. A third contender, of the first library, may
-// join the line behind them.
+// twoContenders has a holder and a waiter of two libraries. A third contender, of the first
+// library, may join the line behind them.
 type twoContenders struct {
 	*testPath
 	first, second contender
@@ -182,7 +184,8 @@ func (d twoContenders) holderAndWaiterAreListed() {
 	d.release(d.second)
 }
 
-// inspect requires that Inspect distinguishes holders from waiters of all libraries, and returns its report.
+// inspect requires that Inspect distinguishes holders from waiters of all libraries, and returns
+// its report.
 func (s *testPath) inspect(holders, waiters []string) *locks.Report {
 	s.t.Helper()
 	s.sync()

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled is returned when a peer's library or runtime is missing on this machine. The wrapping error says what to install.
+// ErrNotInstalled is returned when a peer's library or runtime is missing on this machine. The
+// wrapping error says what to install.
 var ErrNotInstalled = errors.New("not installed")
 
 // debianJars is the directory of Debian's jars.
@@ -43,12 +44,15 @@ func StartCurator(dir, program string) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	compile := exec.Command(compiler, "-proc:none", "-nowarn", "-source", "11", "-target", "11", "-cp", classpath, "-d", dir, "Peer.java", program+".java")
+	compile := exec.Command(compiler, "-proc:none", "-nowarn", "-source", "11", "-target", "11", "-cp", classpath, "-d",
+		dir, "Peer.java", program+".java")
 	if out, err := compile.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("interop: %s: %w\n%s", compile, err, out)
 	}
-	return start("Curator's "+strings.ToLower(program), exec.Command(java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classpath+string(filepath.ListSeparator)+dir, program))
+	return start("Curator's "+strings.ToLower(program),
+		exec.Command(java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classpath+string(filepath.ListSeparator)+dir,
+			program))
 }
 
 // StartKazoo runs peer.py.
@@ -66,7 +70,8 @@ func findJars() (string, error) {
 	for _, name := range jars {
 		jar := filepath.Join(debianJars, name+".jar")
 		if _, err := os.Stat(jar); err != nil {
-			return "", fmt.Errorf("interop: Curator is %w: no %s (Debian, Ubuntu: apt-get install libcurator-recipes-java libcurator-discovery-java)", ErrNotInstalled, jar)
+			return "", fmt.Errorf("interop: Curator is %w: no %s (Debian, Ubuntu: apt-get install "+
+				"libcurator-recipes-java libcurator-discovery-java)", ErrNotInstalled, jar)
 		}
 		paths = append(paths, jar)
 	}
@@ -84,5 +89,6 @@ func find(packages string, programs ...string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("interop: Java is %w: no %s (Debian, Ubuntu: apt-get install %s)", ErrNotInstalled, strings.Join(programs, " or "), packages)
+	return "", fmt.Errorf("interop: Java is %w: no %s (Debian, Ubuntu: apt-get install %s)", ErrNotInstalled,
+		strings.Join(programs, " or "), packages)
 }

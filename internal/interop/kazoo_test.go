@@ -9,18 +9,21 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// kazooRoles are kazoo's locks with kazoo's own names. They wait for Lockstep's nodes by extra_lock_patterns.
+// kazooRoles are kazoo's locks with kazoo's own names. They wait for Lockstep's nodes by
+// extra_lock_patterns.
 var kazooRoles = []struct {
 	role
 	ours role
 }{
 	{role{name: "lock", kazoo: Command{Spec: Spec{Kind: "lock", Patterns: []string{"lock-"}}}}, exclusive[0]},
-	{role{name: "write lock", kazoo: Command{Spec: Spec{Kind: "write", Patterns: []string{"__WRIT__", "__READ__"}}}}, writer},
+	{role{name: "write lock", kazoo: Command{Spec: Spec{Kind: "write", Patterns: []string{"__WRIT__", "__READ__"}}}},
+		writer},
 	{role{name: "read lock", kazoo: Command{Spec: Spec{Kind: "read", Patterns: []string{"__WRIT__"}}}}, writer},
 }
 
-// TestKazooNamesAreRefused checks that Lockstep refuses a directory with kazoo's names unless an option allows it. kazoo can be configured to
-// wait for Lockstep's nodes, but Lockstep cannot see whether it is.
+// TestKazooNamesAreRefused checks that Lockstep refuses a directory with kazoo's names unless an
+// option allows it. kazoo can be configured to wait for Lockstep's nodes, but Lockstep cannot see
+// whether it is.
 func TestKazooNamesAreRefused(t *testing.T) {
 	for _, r := range kazooRoles {
 		t.Run(r.name, func(t *testing.T) {
@@ -49,10 +52,14 @@ func TestKazooNamesAreRefused(t *testing.T) {
 	}
 }
 
-// TestKazooNamesShareALine checks that kazoo waits for Lockstep's nodes, and Lockstep, with its option, for kazoo's.
+// TestKazooNamesShareALine checks that kazoo waits for Lockstep's nodes, and Lockstep, with its
+// option, for kazoo's.
 func TestKazooNamesShareALine(t *testing.T) {
 	for _, r := range []role{
-		kazooNamesRole("mutex", func(c *framework.Client, path string) locks.Locker { return locks.NewMutex(c, path, locks.WithKazoo()) }, "lock", "lock-"),
+		kazooNamesRole("mutex", func(c *framework.Client,
+			path string) locks.Locker {
+			return locks.NewMutex(c, path, locks.WithKazoo())
+		}, "lock", "lock-"),
 		kazooNamesRole("writer", func(c *framework.Client, path string) locks.Locker {
 			return locks.NewRWLock(c, path, locks.WithKazoo())
 		},
@@ -77,7 +84,8 @@ func TestKazooNamesShareALine(t *testing.T) {
 }
 
 // kazooNamesRole returns a role in which each library knows the other's names.
-func kazooNamesRole(name string, ours func(*framework.Client, string) locks.Locker, kind string, patterns ...string) role {
+func kazooNamesRole(name string, ours func(*framework.Client, string) locks.Locker, kind string,
+	patterns ...string) role {
 	return role{name: name, ours: ours, kazoo: Command{Spec: Spec{Kind: kind, Patterns: patterns}}}
 }
 
@@ -85,7 +93,8 @@ func kazooNamesRole(name string, ours func(*framework.Client, string) locks.Lock
 func TestInspectKazooLocks(t *testing.T) {
 	writer, reader := kazooRoles[1].role, kazooRoles[2].role
 	s := newTestPath(t, reader)
-	one, two, last := kazooLibrary.newContender(t, reader, s.path), kazooLibrary.newContender(t, reader, s.path), kazooLibrary.newContender(t, writer, s.path)
+	one, two, last := kazooLibrary.newContender(t, reader, s.path), kazooLibrary.newContender(t, reader, s.path),
+		kazooLibrary.newContender(t, writer, s.path)
 	s.mustLock(one)
 	s.mustLock(two)
 	third := s.startWaiter(last, forever)

@@ -22,10 +22,12 @@ const forever time.Duration = -1
 
 // contender is a lock object of one library, with a client of its own.
 type contender interface {
-	// lock acquires the lock. It waits for at most wait: 0 tries once, forever waits without a limit.
+	// lock acquires the lock. It waits for at most wait: 0 tries once, forever waits without a
+	// limit.
 	lock(ctx context.Context, wait time.Duration) (granted bool, err error)
 	unlock(ctx context.Context) error
-	// participants returns the line as the library lists it. listedNames returns what it should list.
+	// participants returns the line as the library lists it. listedNames returns what it should
+	// list.
 	participants(ctx context.Context) ([]string, error)
 	listedNames(line []node) []string
 	// work enters a critical section.
@@ -59,9 +61,11 @@ type mix []library
 
 var (
 	// pairs are the mixes of two libraries: that of the first contender and that of the second.
-	pairs = []mix{{lockstepLibrary, curatorLibrary}, {curatorLibrary, lockstepLibrary}, {lockstepLibrary, kazooLibrary}, {kazooLibrary, lockstepLibrary},
+	pairs = []mix{{lockstepLibrary, curatorLibrary}, {curatorLibrary, lockstepLibrary}, {lockstepLibrary, kazooLibrary},
+		{kazooLibrary, lockstepLibrary},
 		{curatorLibrary, kazooLibrary}, {kazooLibrary, curatorLibrary}}
-	mixes = []mix{{lockstepLibrary, curatorLibrary}, {lockstepLibrary, kazooLibrary}, {lockstepLibrary, curatorLibrary, kazooLibrary}}
+	mixes = []mix{{lockstepLibrary, curatorLibrary}, {lockstepLibrary, kazooLibrary},
+		{lockstepLibrary, curatorLibrary, kazooLibrary}}
 )
 
 func (m mix) supports(r role) bool {
@@ -199,7 +203,8 @@ func (kazooContender) listedNames(line []node) (data []string) {
 	return data
 }
 
-// part returns the contender for another part of the same lock object: the read lock of a read-write lock.
+// part returns the contender for another part of the same lock object: the read lock of a
+// read-write lock.
 func (p peerContender) part(name string) peerContender {
 	p.lockIn.Part = name
 	return p

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// awaitListed waits until a contender's library lists these participants, in any order. The library's server may lag behind.
+// awaitListed waits until a contender's library lists these participants, in any order. The
+// library's server may lag behind.
 func (s *testPath) awaitListed(c contender, want []string) {
 	s.t.Helper()
 	want = slices.Sorted(slices.Values(want))
@@ -23,11 +24,14 @@ func (s *testPath) awaitListed(c contender, want []string) {
 	})
 }
 
-// TestListingOfReadersAndWriters checks that Curator lists readers and writers separately, and Lockstep lists all of both libraries.
+// TestListingOfReadersAndWriters checks that Curator lists readers and writers separately, and
+// Lockstep lists all of both libraries.
 func TestListingOfReadersAndWriters(t *testing.T) {
 	s := newTestPath(t, writer)
-	readers := []contender{lockstepLibrary.newContender(t, reader, s.path), curatorLibrary.newContender(t, reader, s.path)}
-	writers := []contender{curatorLibrary.newContender(t, writer, s.path), lockstepLibrary.newContender(t, writer, s.path)}
+	readers := []contender{lockstepLibrary.newContender(t, reader, s.path),
+		curatorLibrary.newContender(t, reader, s.path)}
+	writers := []contender{curatorLibrary.newContender(t, writer, s.path),
+		lockstepLibrary.newContender(t, writer, s.path)}
 	for _, r := range readers {
 		s.mustLock(r)
 	}
@@ -56,10 +60,12 @@ func TestListingOfReadersAndWriters(t *testing.T) {
 	s.awaitNoNodes()
 }
 
-// TestListingOfPermitHolders checks that Curator lists each permit, and Lockstep each holder with its number of permits.
+// TestListingOfPermitHolders checks that Curator lists each permit, and Lockstep each holder with
+// its number of permits.
 func TestListingOfPermitHolders(t *testing.T) {
 	s := newTestPath(t, semaphore(3, 1))
-	two, one := lockstepLibrary.newContender(t, semaphore(3, 2), s.path), curatorLibrary.newContender(t, semaphore(3, 1), s.path)
+	two, one := lockstepLibrary.newContender(t, semaphore(3, 2), s.path),
+		curatorLibrary.newContender(t, semaphore(3, 1), s.path)
 	s.mustLock(two)
 	s.mustLock(one)
 	s.sync()

@@ -42,7 +42,8 @@ var (
 	kazoo = &process{start: StartKazoo}
 )
 
-// startCurator starts one of the Java programs for one test. If Curator is missing, the test is skipped, or fails if CI=true.
+// startCurator starts one of the Java programs for one test. If Curator is missing, the test is
+// skipped, or fails if CI=true.
 func startCurator(t testing.TB, program string) *Peer {
 	t.Helper()
 	peer, err := StartCurator(t.TempDir(), program)

@@ -17,7 +17,8 @@ const patience = time.Minute
 // errEnded is returned when a peer ends before it answers.
 var errEnded = errors.New("it has ended")
 
-// Peer is a child process that uses another library and obeys commands. Its methods may be called concurrently.
+// Peer is a child process that uses another library and obeys commands. Its methods may be called
+// concurrently.
 type Peer struct {
 	name   string
 	cmd    *exec.Cmd
@@ -81,8 +82,9 @@ func (p *Peer) deliver(a Answer) error {
 	return nil
 }
 
-// Do sends the peer a command and waits for its answer, or until ctx ends; the peer carries the command out in any case. The error includes
-// the peer's stack trace, if any, and the end of its standard error.
+// Do sends the peer a command and waits for its answer, or until ctx ends; the peer carries the
+// command out in any case. The error includes the peer's stack trace, if any, and the end of its
+// standard error.
 func (p *Peer) Do(ctx context.Context, c Command) (Answer, error) {
 	asked, err := p.ask(&c)
 	if err != nil {
@@ -121,7 +123,8 @@ func (p *Peer) failed(c Command, err error) error {
 	return fmt.Errorf("interop: %s, %s %s%s: %w\n%s", p.name, c.Do, c.Client, c.Lock, err, p.stderr)
 }
 
-// Close ends the peer, and kills it if that takes too long. It returns an error if the peer has ended with one.
+// Close ends the peer, and kills it if that takes too long. It returns an error if the peer has
+// ended with one.
 func (p *Peer) Close() error {
 	_ = p.in.Close() // fails only if it has ended
 	timer := time.NewTimer(patience)

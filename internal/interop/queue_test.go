@@ -18,14 +18,15 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// TestSimpleQueueWithCurator checks that each library takes the other's items in order, and that each item is taken once when
-// both take concurrently.
+// TestSimpleQueueWithCurator checks that each library takes the other's items in order, and that
+// each item is taken once when both take concurrently.
 func TestSimpleQueueWithCurator(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	peer := startCurator(t, CuratorQueue)
-	client, err := framework.Connect(ctx, framework.Config{Servers: servers}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	client, err := framework.Connect(ctx, framework.Config{Servers: servers},
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer client.Close(context.Background())
 	do := func(c Command) []string {

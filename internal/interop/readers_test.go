@@ -59,7 +59,8 @@ func testReadersWaitForAWriter(s *testPath, first, second library) {
 }
 
 func testReadersDoNotOvertake(s *testPath, first, second library) {
-	one, two, three := first.newContender(s.t, reader, s.path), second.newContender(s.t, writer, s.path), first.newContender(s.t, reader, s.path)
+	one, two, three := first.newContender(s.t, reader, s.path), second.newContender(s.t, writer, s.path),
+		first.newContender(s.t, reader, s.path)
 	s.mustLock(one)
 	outcomeTwo := s.startWaiter(two, forever)
 	s.awaitContenders(2)
@@ -76,12 +77,14 @@ func testReadersDoNotOvertake(s *testPath, first, second library) {
 	s.awaitNoNodes()
 }
 
-// TestReadWriteCountersWithPeers lets writers change two numbers equally, and readers compare them. Before 2.9, kazoo's readers also wait for
-// later writers, which wait for them, so kazoo only writes here.
+// TestReadWriteCountersWithPeers lets writers change two numbers equally, and readers compare them.
+// Before 2.9, kazoo's readers also wait for later writers, which wait for them, so kazoo only
+// writes here.
 func TestReadWriteCountersWithPeers(t *testing.T) {
 	s := newTestPath(t, writer)
 	nodes := s.numbers(2)
-	add, compare := work{section: Add, nodes: nodes, rounds: rounds}, work{section: Compare, nodes: nodes, rounds: rounds}
+	add, compare := work{section: Add, nodes: nodes, rounds: rounds},
+		work{section: Compare, nodes: nodes, rounds: rounds}
 	var all concurrentWorkers
 	for _, team := range libraries {
 		all.add(s, team, writer, add)
@@ -92,8 +95,8 @@ func TestReadWriteCountersWithPeers(t *testing.T) {
 	s.awaitNoNodes()
 }
 
-// TestLockstepWriterDowngradesBesidePeers checks that a peer's writer that waits behind a Lockstep writer also waits for the read lease to which
-// that writer downgrades.
+// TestLockstepWriterDowngradesBesidePeers checks that a peer's writer that waits behind a Lockstep
+// writer also waits for the read lease to which that writer downgrades.
 func TestLockstepWriterDowngradesBesidePeers(t *testing.T) {
 	for _, theirs := range []library{curatorLibrary, kazooLibrary} {
 		t.Run("before a writer of "+theirs.name, func(t *testing.T) {
@@ -146,8 +149,8 @@ func (s *testPath) write() (*locks.Lease, *locks.RWLock) {
 	return lease, l
 }
 
-// TestCuratorWriterDowngradesBesideLockstep checks the downgrade of Curator before 5.5, which gives the reader a number at the end of the line. A waiting
-// writer is granted before it (CURATOR-621).
+// TestCuratorWriterDowngradesBesideLockstep checks the downgrade of Curator before 5.5, which gives
+// the reader a number at the end of the line. A waiting writer is granted before it (CURATOR-621).
 func TestCuratorWriterDowngradesBesideLockstep(t *testing.T) {
 	s := newTestPath(t, writer)
 	write := newPeerContender(t, curator.get(t), writer.curator, writer.paths(s.path))
@@ -171,8 +174,9 @@ func TestCuratorWriterDowngradesBesideLockstep(t *testing.T) {
 	s.awaitNoNodes()
 }
 
-// TestCurator55WriterBecomesReader checks the downgrade of Curator since 5.5, which gives the reader the number of the writer, while a Lockstep writer
-// waits. The test creates the reader's node itself, because Debian has Curator 5.4.
+// TestCurator55WriterBecomesReader checks the downgrade of Curator since 5.5, which gives the
+// reader the number of the writer, while a Lockstep writer waits. The test creates the reader's
+// node itself, because Debian has Curator 5.4.
 func TestCurator55WriterBecomesReader(t *testing.T) {
 	s := newTestPath(t, writer)
 	one := curatorLibrary.newContender(t, writer, s.path)

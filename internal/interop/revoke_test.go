@@ -38,7 +38,8 @@ func (r revoked) lock(ctx context.Context, _ time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// TestCuratorRevokesLockstepLease checks that the lease reports the revocation, and does not end. A report shows the holder still.
+// TestCuratorRevokesLockstepLease checks that the lease reports the revocation, and does not end. A
+// report shows the holder still.
 func TestCuratorRevokesLockstepLease(t *testing.T) {
 	for _, r := range []role{exclusive[0], writer, reader} {
 		t.Run(r.name, func(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSemaphoresWithPeers lets two libraries share a semaphore of three permits. Each library is first once.
+// TestSemaphoresWithPeers lets two libraries share a semaphore of three permits. Each library is
+// first once.
 func TestSemaphoresWithPeers(t *testing.T) {
 	for _, p := range pairs {
 		if !p.supports(semaphore(3, 1)) {
@@ -25,7 +26,8 @@ func TestSemaphoresWithPeers(t *testing.T) {
 }
 
 func testPermitsRunOut(s *testPath, first, second library) {
-	two, one, more := first.newContender(s.t, semaphore(3, 2), s.path), second.newContender(s.t, semaphore(3, 1), s.path), second.newContender(s.t, semaphore(3, 2), s.path)
+	two, one, more := first.newContender(s.t, semaphore(3, 2), s.path),
+		second.newContender(s.t, semaphore(3, 1), s.path), second.newContender(s.t, semaphore(3, 2), s.path)
 	s.mustLock(two)
 	s.mustNotLock(more, 0)
 	s.mustNotLock(more, shortWait)
@@ -50,8 +52,9 @@ func testPermitsComeBack(s *testPath, first, second library) {
 	s.awaitNoNodes()
 }
 
-// TestSeveralPermitsAreNotOvertaken checks that a Curator contender for one permit waits behind a Lockstep contender for two, although one permit
-// is free. The reverse is not true, because Curator acquires several permits one by one.
+// TestSeveralPermitsAreNotOvertaken checks that a Curator contender for one permit waits behind a
+// Lockstep contender for two, although one permit is free. The reverse is not true, because Curator
+// acquires several permits one by one.
 func TestSeveralPermitsAreNotOvertaken(t *testing.T) {
 	one, two := semaphore(2, 1), semaphore(2, 2)
 	s := newTestPath(t, one)
@@ -77,7 +80,8 @@ func TestSeveralPermitsAreNotOvertaken(t *testing.T) {
 	s.awaitNoNodes()
 }
 
-// TestConcurrentWorkersWithPeers checks that contenders of two libraries do not hold more permits than there are.
+// TestConcurrentWorkersWithPeers checks that contenders of two libraries do not hold more permits
+// than there are.
 func TestConcurrentWorkersWithPeers(t *testing.T) {
 	const permits = 2
 	r := semaphore(permits, 1)

@@ -36,11 +36,13 @@ func newDiscovery(t *testing.T) *discovery {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*deadline)
 	t.Cleanup(cancel)
-	client, err := framework.Connect(ctx, framework.Config{Servers: servers}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	client, err := framework.Connect(ctx, framework.Config{Servers: servers},
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close(context.Background()) })
 	base := "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	d := &discovery{t, ctx, startCurator(t, CuratorDiscovery), registry.New(client, base), registry.NewPool(client, base, service, registry.WithRefresh(time.Second))}
+	d := &discovery{t, ctx, startCurator(t, CuratorDiscovery), registry.New(client, base),
+		registry.NewPool(client, base, service, registry.WithRefresh(time.Second))}
 	t.Cleanup(func() { require.NoError(t, d.pool.Close(context.Background())) })
 	d.java(Command{Do: "open", Servers: strings.Join(servers, ","), Part: base})
 	return d
@@ -54,14 +56,16 @@ func (d *discovery) java(c Command) []string {
 	return answer.Participants
 }
 
-// awaitAnswer sends Curator a command repeatedly until it gives this answer. Curator's server may lag behind Lockstep's, and its caches behind the server.
+// awaitAnswer sends Curator a command repeatedly until it gives this answer. Curator's server may
+// lag behind Lockstep's, and its caches behind the server.
 func (d *discovery) awaitAnswer(c Command, want ...string) {
 	d.t.Helper()
 	var got []string
-	poll(d.t, func() string { return fmt.Sprintf("the answer %q to %q; the last one is %q", want, c.Do, got) }, func() bool {
-		got = d.java(c)
-		return slices.Equal(want, got)
-	})
+	poll(d.t, func() string { return fmt.Sprintf("the answer %q to %q; the last one is %q", want, c.Do, got) },
+		func() bool {
+			got = d.java(c)
+			return slices.Equal(want, got)
+		})
 }
 
 // awaitCache waits until Curator's ServiceCache has these instances.
@@ -88,8 +92,9 @@ func (d *discovery) awaitPool(ids ...string) {
 	}, deadline, 50*time.Millisecond)
 }
 
-// TestCuratorInstancesAreListed checks that a registry lists, and a pool picks, the instances that Curator's ServiceDiscovery registers, changes and unregisters. If a registry
-// disables an instance, Curator finds it disabled, with its other fields unchanged.
+// TestCuratorInstancesAreListed checks that a registry lists, and a pool picks, the instances that
+// Curator's ServiceDiscovery registers, changes and unregisters. If a registry disables an
+// instance, Curator finds it disabled, with its other fields unchanged.
 func TestCuratorInstancesAreListed(t *testing.T) {
 	d := newDiscovery(t)
 	began := time.Now().Add(-time.Minute)
@@ -102,11 +107,14 @@ func TestCuratorInstancesAreListed(t *testing.T) {
 	full := all[0]
 	require.WithinRange(t, full.Registered, began, time.Now().Add(time.Minute))
 	require.JSONEq(t, `{"@class":"Discovery$Meta","zone":"b","load":5}`, string(full.Payload))
-	want := registry.Instance{Service: service, ID: "full", Address: "10.0.0.8", Port: 8081, SSLPort: 8444, Weight: 1, Registered: full.Registered, Payload: full.Payload,
+	want := registry.Instance{Service: service, ID: "full", Address: "10.0.0.8", Port: 8081, SSLPort: 8444, Weight: 1,
+		Registered: full.Registered, Payload: full.Payload,
 		URISpec: "{scheme}://{address}:{port}/v2"}
 	require.Equal(t, want, full)
-	require.Equal(t, registry.Instance{Service: service, ID: "off", Address: "10.0.0.8", Port: 8081, Weight: 1, Disabled: "disabled", Registered: all[1].Registered}, all[1])
-	require.Equal(t, registry.Instance{Service: service, ID: "plain", Address: "10.0.0.8", Port: 8081, Weight: 1, Registered: all[2].Registered}, all[2])
+	require.Equal(t, registry.Instance{Service: service, ID: "off", Address: "10.0.0.8", Port: 8081, Weight: 1,
+		Disabled: "disabled", Registered: all[1].Registered}, all[1])
+	require.Equal(t, registry.Instance{Service: service, ID: "plain", Address: "10.0.0.8", Port: 8081, Weight: 1,
+		Registered: all[2].Registered}, all[2])
 	require.JSONEq(t, `"hello"`, string(all[3].Payload))
 	d.awaitPool("full", "plain", "text")
 
@@ -121,20 +129,24 @@ func TestCuratorInstancesAreListed(t *testing.T) {
 		require.NoError(t, d.ours.Disable(d.ctx, service, id, "by hand"))
 	}
 	d.awaitPool("plain")
-	d.awaitAnswer(Command{Do: "one", Lock: "full"}, `full 10.0.0.8 8081 8444 off DYNAMIC {"zone":"b","load":7} https://10.0.0.8:8081/v2`)
+	d.awaitAnswer(Command{Do: "one", Lock: "full"},
+		`full 10.0.0.8 8081 8444 off DYNAMIC {"zone":"b","load":7} https://10.0.0.8:8081/v2`)
 	d.awaitAnswer(Command{Do: "one", Lock: "text"}, `text 10.0.0.8 8081 null off DYNAMIC "hello" -`)
 	require.NoError(t, d.ours.Enable(d.ctx, service, "full"))
 	d.java(Command{Do: "unregister", Lock: "plain"})
 	d.awaitPool("full")
 }
 
-// TestCuratorFindsRegisteredInstances checks that Curator's ServiceDiscovery and ServiceProvider find Lockstep's instances, and that its ServiceCache notices each change.
+// TestCuratorFindsRegisteredInstances checks that Curator's ServiceDiscovery and ServiceProvider
+// find Lockstep's instances, and that its ServiceCache notices each change.
 func TestCuratorFindsRegisteredInstances(t *testing.T) {
 	d := newDiscovery(t)
-	one, err := d.ours.Register(d.ctx, registry.Instance{Service: service, ID: "one", Address: "10.0.0.7", Port: 8080, SSLPort: 8443, URISpec: "{scheme}://{address}:{port}/{name}",
+	one, err := d.ours.Register(d.ctx, registry.Instance{Service: service, ID: "one", Address: "10.0.0.7", Port: 8080,
+		SSLPort: 8443, URISpec: "{scheme}://{address}:{port}/{name}",
 		Payload: json.RawMessage(`{"@class":"Discovery$Meta","zone":"a","load":1}`)})
 	require.NoError(t, err)
-	two, err := d.ours.Register(d.ctx, registry.Instance{Service: service, ID: "two", Address: "::1", Port: 9090, Weight: 3, Metadata: map[string]string{"zone": "c"}})
+	two, err := d.ours.Register(d.ctx, registry.Instance{Service: service, ID: "two", Address: "::1", Port: 9090,
+		Weight: 3, Metadata: map[string]string{"zone": "c"}})
 	require.NoError(t, err)
 	const (
 		first  = `one 10.0.0.7 8080 8443 on DYNAMIC {"zone":"a","load":1} https://10.0.0.7:8080/billing`

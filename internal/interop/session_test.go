@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// sessionTimeout is the longest session timeout that the test servers grant. The tests do not wait for it, because kill closes sessions.
+	// sessionTimeout is the longest session timeout that the test servers grant. The tests do not
+	// wait for it, because kill closes sessions.
 	sessionTimeout = 10 * time.Second
 	// deadline bounds every wait. Only a violation or a stalled machine reaches it.
 	deadline = 2 * time.Minute
@@ -31,8 +32,8 @@ type session struct {
 	password []byte
 }
 
-// kill ends a session as its expiry does: the servers delete its nodes, and its client notices when it connects
-// again. It tries again if the client has moved the session back to another connection.
+// kill ends a session as its expiry does: the servers delete its nodes, and its client notices when
+// it connects again. It tries again if the client has moved the session back to another connection.
 func (s session) kill(t *testing.T) {
 	t.Helper()
 	servers := ensemble.Shared(t)
@@ -45,7 +46,8 @@ func (s session) kill(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// closeAt connects with the session's password and closes the session. It does nothing if the session has ended.
+// closeAt connects with the session's password and closes the session. It does nothing if the
+// session has ended.
 func (s session) closeAt(server string) error {
 	conn, err := net.DialTimeout("tcp", server, sessionTimeout)
 	if err != nil {
@@ -66,7 +68,8 @@ func (s session) closeAt(server string) error {
 	return err
 }
 
-// closeRequests returns a connect request followed by closeSession, so that the client cannot reconnect between them.
+// closeRequests returns a connect request followed by closeSession, so that the client cannot
+// reconnect between them.
 func (s session) closeRequests() []byte {
 	var e wire.Encoder
 	mark := e.BeginFrame()
@@ -104,7 +107,8 @@ func connect(t *testing.T) (*framework.Client, session) {
 	return c, first.session(t)
 }
 
-// syncWithOthers lets a client's server apply all writes that other clients have made before, perhaps on servers that are ahead of it.
+// syncWithOthers lets a client's server apply all writes that other clients have made before,
+// perhaps on servers that are ahead of it.
 func syncWithOthers(t *testing.T, ctx context.Context, c *framework.Client) {
 	t.Helper()
 	session, err := c.Session(ctx)
@@ -112,7 +116,8 @@ func syncWithOthers(t *testing.T, ctx context.Context, c *framework.Client) {
 	require.NoError(t, session.Sync(ctx, "/"))
 }
 
-// sessionRecorder reads a session's password, which the client does not reveal, from the first frame of its last connection.
+// sessionRecorder reads a session's password, which the client does not reveal, from the first
+// frame of its last connection.
 type sessionRecorder struct {
 	mu       sync.Mutex
 	received *bytes.Buffer
@@ -129,7 +134,8 @@ func (r *sessionRecorder) dialAndRecord(ctx context.Context, network, address st
 	return recordedConn{conn, r, r.received}, nil
 }
 
-// session returns the session once its frame has arrived. A client that has changed its server meanwhile waits for another one.
+// session returns the session once its frame has arrived. A client that has changed its server
+// meanwhile waits for another one.
 func (r *sessionRecorder) session(t *testing.T) session {
 	t.Helper()
 	var granted wire.ConnectResponse

@@ -42,7 +42,9 @@ func newTestPath(t *testing.T, r role) *testPath {
 		cancel()
 		s.asking.Wait()
 	})
-	if r.kazoo.Kind != "" { // a lock of kazoo's makes its directory once: it must stay when it is empty, which a container does not
+	if r.kazoo.Kind != "" {
+		// a lock of kazoo's makes its directory once: it must stay when it is empty, which a
+		// container does not
 		require.NoError(t, c.MakeDirs(ctx, "/interop"))
 		require.NoError(t, c.Create(ctx, s.path, nil, framework.Persistent))
 	}
@@ -62,7 +64,8 @@ func paths(line []node) (all []string) {
 	return all
 }
 
-// sync lets the client's server apply all earlier writes, also those that other servers have applied already.
+// sync lets the client's server apply all earlier writes, also those that other servers have
+// applied already.
 func (s *testPath) sync() {
 	s.t.Helper()
 	syncWithOthers(s.t, s.ctx, s.client)
@@ -109,7 +112,8 @@ func (s *testPath) eventually(what string, holds func() bool) {
 	poll(s.t, func() string { return what + "; " + s.nodesBelow() }, holds)
 }
 
-// poll calls holds until it returns true, in the test's goroutine: so holds may fail the test at once. After the deadline poll fails the test and says what did not happen.
+// poll calls holds until it returns true, in the test's goroutine: so holds may fail the test at
+// once. After the deadline poll fails the test and says what did not happen.
 func poll(t *testing.T, what func() string, holds func() bool) {
 	t.Helper()
 	pause := time.NewTicker(5 * time.Millisecond)
@@ -170,8 +174,9 @@ type grant struct {
 	err     error
 }
 
-// startWaiter starts a wait, and returns when the contender watches a node: then it has read the line and was not granted. The servers do
-// not report watches of children, which Curator's first waiter for a permit has; it is known by its lease node.
+// startWaiter starts a wait, and returns when the contender watches a node: then it has read the
+// line and was not granted. The servers do not report watches of children, which Curator's first
+// waiter for a permit has; it is known by its lease node.
 func (s *testPath) startWaiter(c contender, wait time.Duration) <-chan grant {
 	s.t.Helper()
 	outcome := make(chan grant, 1)

@@ -17,7 +17,8 @@ const (
 	rounds = 15 // of each contender
 )
 
-// TestCountersUnderLocksWithPeers lets contenders of all libraries add to numbers that only the lock protects.
+// TestCountersUnderLocksWithPeers lets contenders of all libraries add to numbers that only the
+// lock protects.
 func TestCountersUnderLocksWithPeers(t *testing.T) {
 	for _, r := range exclusive {
 		t.Run(r.name, func(t *testing.T) {

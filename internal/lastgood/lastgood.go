@@ -1,4 +1,5 @@
-// Package lastgood stores the last good value that a program has read from a node in a file. The program starts with that value while it cannot reach the servers.
+// Package lastgood stores the last good value that a program has read from a node in a file. The
+// program starts with that value while it cannot reach the servers.
 package lastgood
 
 import (
@@ -16,7 +17,8 @@ import (
 	"time"
 )
 
-// ErrBadFile is returned for a file that is damaged, incomplete, of another kind or of another path.
+// ErrBadFile is returned for a file that is damaged, incomplete, of another kind or of another
+// path.
 var ErrBadFile = errors.New("not a file with the last good value")
 
 // Kind is a kind of file.
@@ -33,7 +35,8 @@ type Content struct {
 	Data    []byte    `json:"-"`
 }
 
-// magic begins the first line. The rest of this line is the checksum of all that follows: a line with the JSON of Content, and then the bytes of the value.
+// magic begins the first line. The rest of this line is the checksum of all that follows: a line
+// with the JSON of Content, and then the bytes of the value.
 func (k Kind) magic() string { return "lockstep " + k.Name + " 1 " }
 
 func (k Kind) encode(c Content) ([]byte, error) {
@@ -74,7 +77,8 @@ func (k Kind) Decode(b []byte, path string) (c Content, err error) {
 	return c, nil
 }
 
-// Read reads a file with the value of path. If the file is missing, the error wraps os.ErrNotExist. Read first deletes what crashes have left of files that were not written to their end.
+// Read reads a file with the value of path. If the file is missing, the error wraps os.ErrNotExist.
+// Read first deletes what crashes have left of files that were not written to their end.
 func (k Kind) Read(name, path string) (Content, error) {
 	deleteLeftovers(name)
 	if err := checkRegular(name); err != nil {
@@ -95,7 +99,8 @@ func (k Kind) Read(name, path string) (Content, error) {
 	return k.Decode(b, path)
 }
 
-// checkRegular refuses what is not a file: a named pipe without a writer would not open, and a rename would replace a device.
+// checkRegular refuses what is not a file: a named pipe without a writer would not open, and a
+// rename would replace a device.
 func checkRegular(name string) error {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
@@ -109,7 +114,8 @@ const (
 	leftoverAge = time.Hour // another process may still write a younger one
 )
 
-// deleteLeftovers deletes the files that Write has left beside a file when its process ended meanwhile.
+// deleteLeftovers deletes the files that Write has left beside a file when its process ended
+// meanwhile.
 func deleteLeftovers(name string) {
 	entries, _ := os.ReadDir(filepath.Dir(name))
 	for _, e := range entries {
@@ -124,8 +130,9 @@ func deleteLeftovers(name string) {
 	}
 }
 
-// Write replaces the file atomically: after a crash, the former file or the new one is there. The file has the mode 0600. Write refuses a content that Read would refuse because of MaxBytes;
-// the former file stays then.
+// Write replaces the file atomically: after a crash, the former file or the new one is there. The
+// file has the mode 0600. Write refuses a content that Read would refuse because of MaxBytes; the
+// former file stays then.
 func (k Kind) Write(name string, c Content) (err error) {
 	b, err := k.encode(c)
 	if err != nil {

@@ -50,12 +50,14 @@ func TestAContentThatIsTooLargeIsNotWritten(t *testing.T) {
 	require.Len(t, files, 1)
 }
 
-// TestLeftoversAreDeleted: processes have crashed while they wrote the file. Another process writes it now, and other files with names like theirs stay.
+// TestLeftoversAreDeleted: processes have crashed while they wrote the file. Another process writes
+// it now, and other files with names like theirs stay.
 func TestLeftoversAreDeleted(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
 	require.NoError(t, kind.Write(name, Content{Path: "/a"}))
-	for _, other := range []string{"file.123.tmp", "file.456.tmp", "file.789.tmp", "file.x.tmp", "file.2.1.tmp", "files.1.tmp", "file.1"} {
+	for _, other := range []string{"file.123.tmp", "file.456.tmp", "file.789.tmp", "file.x.tmp", "file.2.1.tmp",
+		"files.1.tmp", "file.1"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, other), nil, 0o600))
 		if other != "file.789.tmp" {
 			old := time.Now().Add(-2 * time.Hour)

@@ -1,5 +1,5 @@
-// Package lifetime has the type on which all grants are built: a session's hold, a lease within another lease, a turn of a slice, a term, and a lease of
-// several locks.
+// Package lifetime has the type on which all grants are built: a session's hold, a lease within
+// another lease, a turn of a slice, a term, and a lease of several locks.
 package lifetime
 
 import (
@@ -7,12 +7,15 @@ import (
 	"sync"
 )
 
-// Lifetime is the time for which a grant stands. It ends when End is called, or when its parent ends: a session or another lifetime. A lifetime made by Join
-// has several parents, and ends when the first of them ends.
+// Lifetime is the time for which a grant stands. It ends when End is called, or when its parent
+// ends: a session or another lifetime. A lifetime made by Join has several parents, and ends when
+// the first of them ends.
 //
-// Guarantee: Err, and the error of Context, read the clock. So they are right at once in a process that was stopped and
-// continued, before any timer has fired. (Contexts that are derived from Context end by timers.) From the first call of End on, Err of the lifetime and of all
-// lifetimes that Join has made from it returns the cause. When that call returns, their contexts are done, too.
+// Guarantee: Err, and the error of Context, read the clock. So they are right at once in a process
+// that was stopped and continued, before any timer has fired. (Contexts that are derived from
+// Context end by timers.) From the first call of End on, Err of the lifetime and of all lifetimes
+// that Join has made from it returns the cause. When that call returns, their contexts are done,
+// too.
 type Lifetime struct {
 	within       Parent
 	otherParents []*Lifetime     // more parents, of a lifetime made by Join; nil for any other
@@ -34,7 +37,8 @@ type Parent interface {
 	BareContext() context.Context
 }
 
-// Init puts a zero Lifetime within a parent. Its context carries the values of values, and no others.
+// Init puts a zero Lifetime within a parent. Its context carries the values of values, and no
+// others.
 func (l *Lifetime) Init(within Parent, values context.Context) { l.within, l.values = within, values }
 
 // Child returns a lifetime within l. Its context carries the values of values, and no others.
@@ -42,15 +46,17 @@ func (l *Lifetime) Child(values context.Context) *Lifetime {
 	return &Lifetime{within: l, values: values}
 }
 
-// Join returns a lifetime that ends when the first of its parts ends. There must be at least one part. Call End when the lifetime is not
-// needed any more, so that the parts forget it. Its context carries the values of values, and no others.
+// Join returns a lifetime that ends when the first of its parts ends. There must be at least one
+// part. Call End when the lifetime is not needed any more, so that the parts forget it. Its context
+// carries the values of values, and no others.
 func Join(values context.Context, parts ...*Lifetime) *Lifetime {
 	l := &Lifetime{within: parts[0], otherParents: parts[1:], values: values}
 	l.addToParts(parts)
 	return l
 }
 
-// addToParts makes l a dependent of its parts. One of them may end l before l was added to the next.
+// addToParts makes l a dependent of its parts. One of them may end l before l was added to the
+// next.
 func (l *Lifetime) addToParts(parts []*Lifetime) {
 	for _, p := range parts {
 		p.mu.Lock()
@@ -106,9 +112,10 @@ func (l *Lifetime) Err() error {
 	return nil
 }
 
-// End ends the lifetime, and returns when the lifetimes that Join has made from it have ended too. Only the first call counts: a later one may return while the first
-// still cancels contexts. If the parent has ended, the cause is that of the parent's end, so that a release does not hide the loss of a session. If cause is nil, it
-// is context.Canceled.
+// End ends the lifetime, and returns when the lifetimes that Join has made from it have ended too.
+// Only the first call counts: a later one may return while the first still cancels contexts. If the
+// parent has ended, the cause is that of the parent's end, so that a release does not hide the loss
+// of a session. If cause is nil, it is context.Canceled.
 func (l *Lifetime) End(cause error) {
 	if l.Err() == nil && cause == nil {
 		cause = context.Canceled
@@ -174,7 +181,8 @@ func (l *Lifetime) BareContext() context.Context {
 	return l.bare
 }
 
-// lifetimeContext is the context of a lifetime. Its Err reads the clock, and its values are those of Lifetime.values.
+// lifetimeContext is the context of a lifetime. Its Err reads the clock, and its values are those
+// of Lifetime.values.
 type lifetimeContext struct {
 	context.Context // the bare context: it carries no values, and package context knows its type
 	life            *Lifetime

@@ -19,7 +19,8 @@ func (r *root) Err() error { return r.err }
 
 func (r *root) BareContext() context.Context { return r.ctx }
 
-// TestContextOfALifetimeThatEndsNow: another goroutine has ended the lifetime, and was stopped before it cancelled the context.
+// TestContextOfALifetimeThatEndsNow: another goroutine has ended the lifetime, and was stopped
+// before it cancelled the context.
 func TestContextOfALifetimeThatEndsNow(t *testing.T) {
 	var l Lifetime
 	l.Init(&root{ctx: t.Context()}, t.Context())
@@ -34,7 +35,8 @@ func TestContextOfALifetimeThatEndsNow(t *testing.T) {
 	require.Equal(t, cause, context.Cause(ctx))
 }
 
-// TestAReleaseDoesNotHideTheEndOfTheParent: a process was stopped, and goes on when its session is lost. It releases its lease before any timer has fired.
+// TestAReleaseDoesNotHideTheEndOfTheParent: a process was stopped, and goes on when its session is
+// lost. It releases its lease before any timer has fired.
 func TestAReleaseDoesNotHideTheEndOfTheParent(t *testing.T) {
 	parent := &root{ctx: t.Context()}
 	var l Lifetime
@@ -48,7 +50,8 @@ func TestAReleaseDoesNotHideTheEndOfTheParent(t *testing.T) {
 	require.Equal(t, parent.err, context.Cause(ctx))
 }
 
-// TestAContextAskedForLateTellsItsLifetimesEnd: the parent ended after the lifetime, and before the lifetime's context was made.
+// TestAContextAskedForLateTellsItsLifetimesEnd: the parent ended after the lifetime, and before the
+// lifetime's context was made.
 func TestAContextAskedForLateTellsItsLifetimesEnd(t *testing.T) {
 	parent, cancel := context.WithCancelCause(t.Context())
 	var l Lifetime
@@ -61,7 +64,8 @@ func TestAContextAskedForLateTellsItsLifetimesEnd(t *testing.T) {
 	require.Equal(t, cause, context.Cause(ctx))
 }
 
-// TestALifetimeThatEndsWhileItIsJoinedIsForgotten: a part has ended it after it was added to that part, and before it was added to the other one.
+// TestALifetimeThatEndsWhileItIsJoinedIsForgotten: a part has ended it after it was added to that
+// part, and before it was added to the other one.
 func TestALifetimeThatEndsWhileItIsJoinedIsForgotten(t *testing.T) {
 	var first, second Lifetime
 	first.Init(&root{ctx: t.Context()}, t.Context())

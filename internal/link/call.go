@@ -9,13 +9,14 @@ import (
 
 // Errors of a request.
 var (
-	// ErrDown is a reply's error when the connection ended before the answer: whether the request was carried out
-	// is not known then.
+	// ErrDown is a reply's error when the connection ended before the answer: whether the request
+	// was carried out is not known then.
 	ErrDown = errors.New("link: the connection ended before the answer")
-	// ErrNotSent is a reply's error when there is no connection that takes requests, or when it ended before all of the
-	// request was written: no server has carried it out.
+	// ErrNotSent is a reply's error when there is no connection that takes requests, or when it
+	// ended before all of the request was written: no server has carried it out.
 	ErrNotSent = errors.New("link: not sent")
-	// ErrFull is a reply's error when MaxQueued bytes wait to be written already: no server has seen the request.
+	// ErrFull is a reply's error when MaxQueued bytes wait to be written already: no server has
+	// seen the request.
 	ErrFull = errors.New("link: too much waits to be sent")
 	// ErrTooLong is a reply's error when the answer is longer than MaxAnswer.
 	ErrTooLong = errors.New("link: the answer is too long")
@@ -25,13 +26,16 @@ var (
 type Call struct {
 	Op   wire.Op
 	Body wire.Request
-	// Urgent lets the request leave before all others that are not urgent and still wait to be written.
+	// Urgent lets the request leave before all others that are not urgent and still wait to be
+	// written.
 	Urgent bool
-	// Done is called once, with the answer or with the connection's end, from whichever goroutine knows of it,
-	// and perhaps before Send has returned. It must not block.
+	// Done is called once, with the answer or with the connection's end, from whichever goroutine
+	// knows of it, and perhaps before Send has returned. It must not block.
 	Done func(Reply)
 
-	sent     bool          // handed to the network, and not known to be written in part only; guarded by the connection's mutex
+	// handed to the network, and not known to be written in part only; guarded by the connection's
+	// mutex
+	sent     bool
 	queuedAt time.Duration // a reading of the clock before any of it was written
 }
 
@@ -52,7 +56,8 @@ type Reply struct {
 // firstXid is the least number of a Call. The library counts the few requests of its own from 1.
 const firstXid = 1 << 30
 
-// finish hands the only reply over. It calls answered before, which may be nil; see Config.Answered.
+// finish hands the only reply over. It calls answered before, which may be nil; see
+// Config.Answered.
 func (call *Call) finish(answered func(wire.Op, Reply), r Reply) {
 	if answered != nil && call.Op != wire.OpNotify {
 		answered(call.Op, r)

@@ -43,7 +43,8 @@ func notification(event wire.EventType, path string) []byte {
 	return frame(wire.XidNotify, int64(-1), int32(0), int32(event), int32(3), path)
 }
 
-// TestAnswersGoToTheirCalls mixes the answers to two calls with watch events, and with what the library gets to see.
+// TestAnswersGoToTheirCalls mixes the answers to two calls with watch events, and with what the
+// library gets to see.
 func TestAnswersGoToTheirCalls(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.admitted(0, 77)
@@ -53,11 +54,13 @@ func TestAnswersGoToTheirCalls(t *testing.T) {
 
 		long, own := "/"+strings.Repeat("x", 1<<20), reply(3, 12)
 		p.answer(bytes.Join([][]byte{
-			notification(wire.EventNodeDeleted, "/e"), frame(int32(firstXid), int64(10), int32(0), "/a"), frame(int32(firstXid+7), int64(10), int32(0)),
+			notification(wire.EventNodeDeleted, "/e"), frame(int32(firstXid), int64(10), int32(0), "/a"),
+			frame(int32(firstXid+7), int64(10), int32(0)),
 			frame(int32(firstXid+1), int64(11), int32(wire.NoNode)), notification(wire.EventNodeCreated, long), own,
 		}, nil))
 		c.reads(own)
-		require.Equal(t, []wire.WatchEvent{{Type: wire.EventNodeDeleted, State: 3, Path: "/e"}, {Type: wire.EventNodeCreated, State: 3, Path: long}}, f.events)
+		require.Equal(t, []wire.WatchEvent{{Type: wire.EventNodeDeleted, State: 3, Path: "/e"},
+			{Type: wire.EventNodeCreated, State: 3, Path: long}}, f.events)
 		require.Equal(t, answers{
 			"/a": {Zxid: 10, SessionID: 77, Body: []byte("\x00\x00\x00\x02/a")},
 			"/b": {Zxid: 11, SessionID: 77, Code: wire.NoNode, Body: []byte{}},
@@ -91,24 +94,28 @@ func TestNothingPassesWithoutCredentials(t *testing.T) {
 		require.False(t, f.m.Send(got.call("/none")), "not connected")
 		_, p := f.up(0, 77, 4000)
 		require.False(t, f.m.Send(got.call("/early")))
-		require.True(t, f.m.Send(&Call{Op: wire.OpAuth, Body: &wire.AuthRequest{Scheme: "digest"}, Done: func(Reply) {}}))
+		require.True(t, f.m.Send(&Call{Op: wire.OpAuth, Body: &wire.AuthRequest{Scheme: "digest"},
+			Done: func(Reply) {}}))
 		f.m.Admit(f.m.Status().Generation + 1)
 		require.False(t, f.m.Send(got.call("/other")), "another connection is admitted")
 		f.m.Admit(f.m.Status().Generation)
 		_, _ = p.taken()
 		require.True(t, f.m.Send(got.call("/late")))
 		p.expect(syncing(firstXid+1, "/late"))
-		require.Equal(t, answers{"/none": {Err: ErrNotSent}, "/early": {Err: ErrNotSent}, "/other": {Err: ErrNotSent}}, got)
+		require.Equal(t, answers{"/none": {Err: ErrNotSent}, "/early": {Err: ErrNotSent}, "/other": {Err: ErrNotSent}},
+			got)
 	})
 }
 
-// TestAnEndedConnectionAnswersItsCalls cuts a connection with calls under way, one of them half answered.
+// TestAnEndedConnectionAnswersItsCalls cuts a connection with calls under way, one of them half
+// answered.
 func TestAnEndedConnectionAnswersItsCalls(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.admitted(0, 77)
 		got := answers{}
 		require.True(t, f.m.Send(got.call("/a"), got.call("/b"), got.call("/c")))
-		p.answer(append(frame(int32(firstXid), int64(10), int32(0)), frame(int32(firstXid+1), int64(11), int32(0), "/b")[:24]...))
+		p.answer(append(frame(int32(firstXid), int64(10), int32(0)),
+			frame(int32(firstXid+1), int64(11), int32(0), "/b")[:24]...))
 		c.readsNothing(func() { f.m.Cut(1) })
 		require.False(t, f.m.Send(got.call("/d")))
 		require.Equal(t, answers{
@@ -133,7 +140,8 @@ func TestNextServerGetsLastZxid(t *testing.T) {
 	})
 }
 
-// TestLongAnswers reads one that fills the buffer, one that is larger and one that is too large, and goes on.
+// TestLongAnswers reads one that fills the buffer, one that is larger and one that is too large,
+// and goes on.
 func TestLongAnswers(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.admitted(0, 77)

@@ -46,13 +46,15 @@ type conn struct {
 
 // sessionOwner is told what happens on a connection of its session.
 type sessionOwner interface {
-	// handshakeBegins is called before c's connect request leaves. It sets c's generation and sentAt, or refuses the request.
+	// handshakeBegins is called before c's connect request leaves. It sets c's generation and
+	// sentAt, or refuses the request.
 	handshakeBegins(c *conn, sessionID int64) error
 	// handshakeAnswered is called when c's connect request was answered.
 	handshakeAnswered(c *conn, h Handshake)
 	// closeAnswered is called when a server has closed the session as the library has asked.
 	closeAnswered()
-	// connectionEnded is called once when c has ended; err is nil when the library or the Monitor has closed it.
+	// connectionEnded is called once when c has ended; err is nil when the library or the Monitor
+	// has closed it.
 	connectionEnded(c *conn, err error)
 	// notifyChange is called after the answer to the second ping of a pair.
 	notifyChange()
@@ -65,15 +67,17 @@ type sessionOwner interface {
 }
 
 func newConn(session sessionOwner, cfg Config, nc net.Conn, address string) *conn {
-	c := &conn{Conn: nc, session: session, cfg: cfg, address: address, handshakeDeadline: time.Now().Add(cfg.HandshakeTimeout()), pending: map[int32]*Call{}}
+	c := &conn{Conn: nc, session: session, cfg: cfg, address: address,
+		handshakeDeadline: time.Now().Add(cfg.HandshakeTimeout()), pending: map[int32]*Call{}}
 	c.work.L = &c.mu
 	c.br = bufio.NewReaderSize(reader{c}, readBuffer)
 	go c.writeQueued()
 	return c
 }
 
-// writeQueued writes what is queued until the connection has ended. It is the only goroutine that writes: whoever asks for something
-// never waits for the network, and an urgent request waits only for the chunk that is being written and for the urgent ones before it.
+// writeQueued writes what is queued until the connection has ended. It is the only goroutine that
+// writes: whoever asks for something never waits for the network, and an urgent request waits only
+// for the chunk that is being written and for the urgent ones before it.
 func (c *conn) writeQueued() {
 	for {
 		next := c.nextChunk()
@@ -109,7 +113,8 @@ func (c *conn) nextChunk() *chunk {
 	return nil
 }
 
-// tellRoom tells those who wait for room in the outbox, when half of it is free or the connection has ended.
+// tellRoom tells those who wait for room in the outbox, when half of it is free or the connection
+// has ended.
 func (c *conn) tellRoom() {
 	if c.room != nil && (c.pending == nil || c.out.waiting <= MaxQueued/2) {
 		close(c.room)
@@ -117,9 +122,10 @@ func (c *conn) tellRoom() {
 	}
 }
 
-// Write queues one frame of the library's, except for its pings: sendPings sends others. Once the connection is established it never fails: go-zookeeper
-// keeps a request whose write has failed, answers it twice and may block for ever. The reading side
-// fails instead, which ends every request once.
+// Write queues one frame of the library's, except for its pings: sendPings sends others. Once the
+// connection is established it never fails: go-zookeeper keeps a request whose write has failed,
+// answers it twice and may block for ever. The reading side fails instead, which ends every request
+// once.
 func (c *conn) Write(frame []byte) (int, error) {
 	if isPing(frame) {
 		return len(frame), nil
@@ -162,8 +168,9 @@ func (c *conn) sendPings(interval time.Duration) {
 	})
 }
 
-// withNewestZxid returns the connect request with the newest transaction that the session was told of: the library
-// does not see the answers to our calls, and a server that is behind them must not take the session.
+// withNewestZxid returns the connect request with the newest transaction that the session was told
+// of: the library does not see the answers to our calls, and a server that is behind them must not
+// take the session.
 func (c *conn) withNewestZxid(frame []byte) ([]byte, error) {
 	id, err := parseGreeting(frame)
 	if err != nil {
@@ -176,8 +183,8 @@ func (c *conn) withNewestZxid(frame []byte) ([]byte, error) {
 	return withZxidSeen(frame, c.session.Seen()), nil
 }
 
-// Read hands the library its frames, and looks at the head of each as it starts. The answers to our calls and the watch events
-// are taken out.
+// Read hands the library its frames, and looks at the head of each as it starts. The answers to our
+// calls and the watch events are taken out.
 func (c *conn) Read(b []byte) (int, error) {
 	for c.frameBytesLeft == 0 {
 		if err := c.readFrameHead(); err != nil {
@@ -193,7 +200,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readFrameHead waits for the next frame's head. It leaves none to be read when the frame was the answer to a call.
+// readFrameHead waits for the next frame's head. It leaves none to be read when the frame was the
+// answer to a call.
 func (c *conn) readFrameHead() error {
 	size, err := peekSize(c.br, c.greeted.Load())
 	if err != nil {
@@ -213,14 +221,16 @@ func (c *conn) readFrameHead() error {
 	return nil
 }
 
-// readHandshake takes in the connect request's answer. It refuses an answer for another session than the one that was requested.
+// readHandshake takes in the connect request's answer. It refuses an answer for another session
+// than the one that was requested.
 func (c *conn) readHandshake(size int) error {
 	h, err := peekHandshake(c.br, size)
 	if err != nil {
 		return err
 	}
 	if c.requestedID != 0 && h.SessionID != 0 && h.SessionID != c.requestedID {
-		return fmt.Errorf("link: an answer for session %#x to a request for session %#x: the peer does not speak ZooKeeper's protocol", h.SessionID, c.requestedID)
+		return fmt.Errorf("link: an answer for session %#x to a request for session %#x: the peer does not speak "+
+			"ZooKeeper's protocol", h.SessionID, c.requestedID)
 	}
 	c.sessionID.Store(h.SessionID)
 	c.extraReadTime = extraReadTime(h.Timeout)
@@ -232,8 +242,8 @@ func (c *conn) readHandshake(size int) error {
 	return nil
 }
 
-// readReply looks at a reply. It takes the frame if it is a watch event, the answer to a call or the answer that completes a pair of pings, so that the library reads
-// only short frames.
+// readReply looks at a reply. It takes the frame if it is a watch event, the answer to a call or
+// the answer that completes a pair of pings, so that the library reads only short frames.
 func (c *conn) readReply(size int) (taken bool, err error) {
 	h, err := peekReply(c.br)
 	if err != nil {
@@ -260,8 +270,8 @@ func (c *conn) readReply(size int) (taken bool, err error) {
 	return true, c.deliverAnswer(h, size)
 }
 
-// pingAnswered notes the answer to a ping, and reports whether it completes a pair. The library reads only the answer to the first ping of a pair, as the
-// answer to its own ping.
+// pingAnswered notes the answer to a ping, and reports whether it completes a pair. The library
+// reads only the answer to the first ping of a pair, as the answer to its own ping.
 func (c *conn) pingAnswered() (completesPair bool) {
 	now := c.cfg.Now()
 	c.mu.Lock()
@@ -273,7 +283,8 @@ func (c *conn) pingAnswered() (completesPair bool) {
 	return completesPair
 }
 
-// queueCalls queues the calls and has their answers awaited, unless the connection has ended or, if bounded, is full.
+// queueCalls queues the calls and has their answers awaited, unless the connection has ended or, if
+// bounded, is full.
 func (c *conn) queueCalls(calls []*Call, bounded bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -294,7 +305,8 @@ func (c *conn) queueCalls(calls []*Call, bounded bool) error {
 	return nil
 }
 
-// awaitRoom returns a channel that is closed when half of the outbox is free or the connection has ended, or nil if the outbox is not full.
+// awaitRoom returns a channel that is closed when half of the outbox is free or the connection has
+// ended, or nil if the outbox is not full.
 func (c *conn) awaitRoom() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -418,7 +430,8 @@ func (c *conn) endOnce(err error) {
 // them twice a frame, and most frames are in the buffer already.
 func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
-// SetReadDeadline notes t. A zero t is ignored: go-zookeeper clears the deadline after each frame and sets one before the next.
+// SetReadDeadline notes t. A zero t is ignored: go-zookeeper clears the deadline after each frame
+// and sets one before the next.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() {
 		c.deadline = t
@@ -426,7 +439,8 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline does nothing: writes only queue, and a connection that does not take them is cut.
+// SetWriteDeadline does nothing: writes only queue, and a connection that does not take them is
+// cut.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
 // reader fills the buffer from the network.

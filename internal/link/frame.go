@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// MaxAnswer bounds an answer, in bytes. ZooKeeper's own limit is about 1 MiB for requests, but a list may
-// exceed it.
+// MaxAnswer bounds an answer, in bytes. ZooKeeper's own limit is about 1 MiB for requests, but a
+// list may exceed it.
 const MaxAnswer = 64 << 20
 
 const (
@@ -23,7 +23,8 @@ const (
 	greetingLen  = sizeLen + 4 + 8 + 4 + 8                 // length, protocol, zxid seen, timeout, session
 	zxidSeenAt   = sizeLen + 4                             // in a greeting
 	maxPassword  = readBuffer - sizeLen - connectReply - 1 // what can be peeked at
-	maxConnect   = connectReply + maxPassword + 1          // a connect request's answer; its last byte says whether the server is read-only
+	// a connect request's answer; its last byte says whether the server is read-only
+	maxConnect = connectReply + maxPassword + 1
 )
 
 // parseGreeting returns the session id of a connect request: 0 asks for a new session.

@@ -40,8 +40,8 @@ func (said) Write(b []byte) (int, error)       { return len(b), nil }
 func (said) Close() error                      { return nil }
 func (said) SetReadDeadline(_ time.Time) error { return nil }
 
-// FuzzAnswers feeds a server's bytes to an established connection on which two requests are under way. Each
-// is answered once, whatever comes, and the library gets no answer of theirs.
+// FuzzAnswers feeds a server's bytes to an established connection on which two requests are under
+// way. Each is answered once, whatever comes, and the library gets no answer of theirs.
 func FuzzAnswers(f *testing.F) {
 	f.Add(append(reply(firstXid, 7), reply(firstXid+1, 8)...))
 	f.Add(append(notification(wire.EventNodeDeleted, "/event"), reply(firstXid+1, 8)...))
@@ -49,14 +49,16 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte{0x7f, 0xff, 0xff, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0})
 	f.Add([]byte("HTTP/1.1 200 OK"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := New(Config{Now: func() time.Duration { return 0 }, HandshakeTimeout: func() time.Duration { return time.Second }, Event: func(wire.WatchEvent) {}})
+		m := New(Config{Now: func() time.Duration { return 0 },
+			HandshakeTimeout: func() time.Duration { return time.Second }, Event: func(wire.WatchEvent) {}})
 		defer m.Close()
 		c := newConn(m, m.cfg, said{Reader: bytes.NewReader(b)}, "server:1")
 		c.greeted.Store(true)
 		answered := [2]int{}
 		calls := []*Call{}
 		for i := range answered {
-			calls = append(calls, &Call{Op: wire.OpSync, Body: &wire.PathRequest{Path: "/"}, Done: func(Reply) { answered[i]++ }})
+			calls = append(calls, &Call{Op: wire.OpSync, Body: &wire.PathRequest{Path: "/"},
+				Done: func(Reply) { answered[i]++ }})
 		}
 		require.NoError(t, c.queueCalls(calls, false))
 		seen, err := io.ReadAll(c)

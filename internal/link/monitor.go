@@ -14,7 +14,8 @@ import (
 var (
 	// ErrClosed is returned when the Monitor was closed.
 	ErrClosed = errors.New("link: closed")
-	// ErrSessionOver is returned when the session has ended and a connection would open another one.
+	// ErrSessionOver is returned when the session has ended and a connection would open another
+	// one.
 	ErrSessionOver = errors.New("link: the session is over")
 )
 
@@ -22,7 +23,8 @@ var (
 type Status struct {
 	// Generation counts connect requests; it rises with each one written.
 	Generation int64
-	// Greeting says that a connection is open whose connect request is not answered: it may open the session.
+	// Greeting says that a connection is open whose connect request is not answered: it may open
+	// the session.
 	Greeting bool
 	// Up says that the connection of this generation is established and not yet broken.
 	Up bool
@@ -62,7 +64,8 @@ func (m *Monitor) Status() Status {
 	return m.status
 }
 
-// Changed gets a value after Status or PingPairs has changed; several changes may share one. It serves one reader.
+// Changed gets a value after Status or PingPairs has changed; several changes may share one. It
+// serves one reader.
 func (m *Monitor) Changed() <-chan struct{} { return m.changed }
 
 // Dial opens a watched connection to address within timeout.
@@ -174,10 +177,12 @@ func (m *Monitor) closeAnswered() {
 	m.status.Closed = true
 }
 
-// connectionEnded is called once when c has ended; err is nil when the library or the Monitor has closed it.
+// connectionEnded is called once when c has ended; err is nil when the library or the Monitor has
+// closed it.
 func (m *Monitor) connectionEnded(c *conn, err error) {
 	switch {
-	case err == nil || c.answered.Load() || c.greeted.Load() && c.sessionID.Load() == 0: // the last has said that the session has expired
+	case err == nil || c.answered.Load() || c.greeted.Load() && c.sessionID.Load() == 0:
+		// the last has said that the session has expired
 	case c.greeted.Load(): // the session's owner may not have seen that the connection was there
 		m.reportFailure(c.address, Unproven(err))
 	default:
@@ -194,8 +199,9 @@ func (m *Monitor) connectionEnded(c *conn, err error) {
 	m.notifyChange()
 }
 
-// takeXid returns the number of the next request. The numbers go on when the session moves to another connection: servers match transactions to waiting requests by session
-// and number (docs/adr/0084-request-numbers-go-on.md).
+// takeXid returns the number of the next request. The numbers go on when the session moves to
+// another connection: servers match transactions to waiting requests by session and number
+// (docs/adr/0084-request-numbers-go-on.md).
 func (m *Monitor) takeXid() int32 { return firstXid | (m.xids.Add(1)-1)&(firstXid-1) }
 
 func (m *Monitor) notifyChange() {
@@ -205,7 +211,8 @@ func (m *Monitor) notifyChange() {
 	}
 }
 
-// Unproven is the failure of a server that has answered a connect request. err is why the session's life was not proven then.
+// Unproven is the failure of a server that has answered a connect request. err is why the session's
+// life was not proven then.
 func Unproven(err error) error { return fmt.Errorf("it answers, but not to a proof of life: %w", err) }
 
 func (m *Monitor) reportFailure(address string, err error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// peer is the server's end of a connection: it takes everything that is written, but for while it is
-// stalled, and answers when the test says so.
+// peer is the server's end of a connection: it takes everything that is written, but for while it
+// is stalled, and answers when the test says so.
 type peer struct {
 	net.Conn // the end that the answers are written to
 	t        *testing.T
@@ -161,8 +161,10 @@ func in(t *testing.T, test func(t *testing.T, f *fixture)) {
 		f := &fixture{t: t, net: &network{t: t, peers: make(chan *peer, 4)}, failed: map[string]error{}}
 		began := time.Now()
 		f.m = New(Config{
-			Dial: f.net.dial, Now: func() time.Duration { return time.Since(began) }, HandshakeTimeout: func() time.Duration { return 2 * time.Second },
-			Failed: func(a string, err error) { f.failed[a] = err }, Event: func(e wire.WatchEvent) { f.events = append(f.events, e) },
+			Dial: f.net.dial, Now: func() time.Duration { return time.Since(began) },
+			HandshakeTimeout: func() time.Duration { return 2 * time.Second },
+			Failed:           func(a string, err error) { f.failed[a] = err },
+			Event:            func(e wire.WatchEvent) { f.events = append(f.events, e) },
 		})
 		defer f.m.Close()
 		test(t, f)
@@ -229,7 +231,8 @@ func TestHandshakeIsSeen(t *testing.T) {
 		st := f.m.Status()
 		require.True(t, st.Up)
 		require.Equal(t, int64(1), st.Generation)
-		require.Equal(t, Handshake{SentAt: 5 * time.Second, SessionID: 77, Password: []byte("0123456789abcdef"), Timeout: 4 * time.Second, Server: "server:1"}, st.Handshake)
+		require.Equal(t, Handshake{SentAt: 5 * time.Second, SessionID: 77, Password: []byte("0123456789abcdef"),
+			Timeout: 4 * time.Second, Server: "server:1"}, st.Handshake)
 		<-f.m.Changed()
 		f.m.Cut(2)
 		require.True(t, f.m.Status().Up, "another connection")
@@ -240,14 +243,16 @@ func TestHandshakeIsSeen(t *testing.T) {
 	})
 }
 
-// TestAServerThatHangsUpAfterTheHandshakeHasFailed: the failure is known before the next dial, which pauses then. A server that has answered more, or has said that the
-// session is over, has not failed.
+// TestAServerThatHangsUpAfterTheHandshakeHasFailed: the failure is known before the next dial,
+// which pauses then. A server that has answered more, or has said that the session is over, has not
+// failed.
 func TestAServerThatHangsUpAfterTheHandshakeHasFailed(t *testing.T) {
 	for name, server := range map[string]struct {
 		session int64
 		says    []byte
 		failed  bool
-	}{"at once": {77, nil, true}, "after an event": {77, notification(wire.EventNodeDeleted, "/e"), true}, "after a pong": {77, pong(), false}, "expired": {0, nil, false}} {
+	}{"at once": {77, nil, true}, "after an event": {77, notification(wire.EventNodeDeleted, "/e"), true},
+		"after a pong": {77, pong(), false}, "expired": {0, nil, false}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, f *fixture) {
 				c, p := f.up(0, server.session, 4000)
@@ -281,7 +286,8 @@ func TestNoSecondSession(t *testing.T) {
 	})
 }
 
-// TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt: the connection ends after its answer was read and before the Monitor hears of the answer.
+// TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt: the connection ends after its answer was read
+// and before the Monitor hears of the answer.
 func TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, _ := f.dial()
@@ -304,7 +310,9 @@ func TestAnAnswerForAnotherSessionIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		p.answer(welcome(78, 4000))
 		_, err = c.Read(make([]byte, sizeLen))
-		require.EqualError(t, err, "link: an answer for session 0x4e to a request for session 0x4d: the peer does not speak ZooKeeper's protocol")
+		require.EqualError(t, err,
+			"link: an answer for session 0x4e to a request for session 0x4d: the peer does not speak "+
+				"ZooKeeper's protocol")
 		require.Equal(t, err, f.failed["server:1"])
 		require.Equal(t, Status{Generation: 2, Handshake: before}, f.m.Status())
 	})
@@ -374,7 +382,8 @@ func TestQueuedWritesAreSentTogether(t *testing.T) {
 
 func TestGarbageEndsTheConnection(t *testing.T) {
 	for name, bytes := range map[string][]byte{
-		"http": []byte("HTTP/1.1 400 Bad Request\r\n"), "huge": {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, "short": frame(int32(1)),
+		"http": []byte("HTTP/1.1 400 Bad Request\r\n"), "huge": {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
+		"short":         frame(int32(1)),
 		"long answer":   {0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0},
 		"long password": {0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff},
 	} {
@@ -396,10 +405,11 @@ func TestGarbageEndsTheConnection(t *testing.T) {
 
 func TestACloseUnblocksADial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := New(Config{Now: func() time.Duration { return 0 }, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}})
+		m := New(Config{Now: func() time.Duration { return 0 },
+			Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
 		done := make(chan error, 1)
 		go func() { _, err := m.Dial("tcp", "server:1", time.Hour); done <- err }()
 		synctest.Wait()

@@ -7,15 +7,17 @@ import (
 )
 
 const (
-	// MaxQueued bounds the bytes of requests that wait to be written to a connection. Offer refuses more.
+	// MaxQueued bounds the bytes of requests that wait to be written to a connection. Offer refuses
+	// more.
 	MaxQueued = 8 << 20
-	// chunkSize is how long a chunk may be before another one is begun; the last request of a chunk may make it longer. An urgent request waits for one chunk of
-	// other requests at most.
+	// chunkSize is how long a chunk may be before another one is begun; the last request of a chunk
+	// may make it longer. An urgent request waits for one chunk of other requests at most.
 	chunkSize = 64 << 10
 )
 
-// outbox holds the frames that wait to be written to a connection. Urgent frames leave first; within each of the two lists the order is that in which they came.
-// Its connection's mutex guards it.
+// outbox holds the frames that wait to be written to a connection. Urgent frames leave first;
+// within each of the two lists the order is that in which they came. Its connection's mutex guards
+// it.
 type outbox struct {
 	urgent, normal []*chunk
 	waiting        int    // bytes in normal
@@ -46,7 +48,8 @@ func (o *outbox) lastChunk(urgent bool) *chunk {
 	return c
 }
 
-// putFrame queues one frame of the library's. The library sends only the connect request and the close request.
+// putFrame queues one frame of the library's. The library sends only the connect request and the
+// close request.
 func (o *outbox) putFrame(frame []byte) { o.lastChunk(true).frames.Raw(frame) }
 
 // putPingPair queues two pings, for the servers to read at once.
@@ -73,7 +76,8 @@ func (o *outbox) putCall(call *Call, xid int32) {
 	}
 }
 
-// takeChunk takes out the chunk that is to be written now, or returns nil. From then on its calls count as sent.
+// takeChunk takes out the chunk that is to be written now, or returns nil. From then on its calls
+// count as sent.
 func (o *outbox) takeChunk() *chunk {
 	var c *chunk
 	switch {
@@ -93,7 +97,8 @@ func (o *outbox) takeChunk() *chunk {
 	return c
 }
 
-// markUnsent notes that only n bytes of a chunk could be written: a server that has not got all of a frame has not seen it.
+// markUnsent notes that only n bytes of a chunk could be written: a server that has not got all of
+// a frame has not seen it.
 func (c *chunk) markUnsent(n int) {
 	for i, call := range c.calls {
 		call.sent = c.ends[i] <= n

@@ -60,11 +60,13 @@ func TestCallersDoNotWaitForNetwork(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(began))
 		p.stall(false)
 		written, _ := p.taken()
-		require.Equal(t, []string{"/a", "/library", "/urgent", "/b", "/c"}, order(written, "/a", "/b", "/c", "/library", "/urgent"))
+		require.Equal(t, []string{"/a", "/library", "/urgent", "/b", "/c"},
+			order(written, "/a", "/b", "/c", "/library", "/urgent"))
 	})
 }
 
-// TestOnlyWrittenFramesCountAsSent cuts a connection that has taken nothing of what waits behind a write.
+// TestOnlyWrittenFramesCountAsSent cuts a connection that has taken nothing of what waits behind a
+// write.
 func TestOnlyWrittenFramesCountAsSent(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		_, p := f.admitted(0, 77)
@@ -77,11 +79,13 @@ func TestOnlyWrittenFramesCountAsSent(t *testing.T) {
 		synctest.Wait()
 		f.m.Send(got.call("/waits"), got.urgent("/waits too"))
 		f.m.Cut(1)
-		inHand := got["/in the writer's hand"].Err // the writer may hear of the end before the call does, and knows how much has left
+		// the writer may hear of the end before the call does, and knows how much has left
+		inHand := got["/in the writer's hand"].Err
 		require.True(t, errors.Is(inHand, ErrDown) || errors.Is(inHand, ErrNotSent), "%v", inHand)
 		delete(got, "/in the writer's hand")
 		require.Equal(t, answers{
-			"/written": {SessionID: 77, Err: ErrDown}, "/waits": {SessionID: 77, Err: ErrNotSent}, "/waits too": {SessionID: 77, Err: ErrNotSent},
+			"/written": {SessionID: 77, Err: ErrDown}, "/waits": {SessionID: 77, Err: ErrNotSent},
+			"/waits too": {SessionID: 77, Err: ErrNotSent},
 		}, got)
 		require.False(t, f.m.Send(got.call("/late")))
 		require.ErrorIs(t, got["/late"].Err, ErrNotSent)
@@ -134,8 +138,8 @@ func TestWaiterForQueueSpaceEndsWithConnection(t *testing.T) {
 	})
 }
 
-// TestFirstRequestsOfConnectionAreSentFirst admits a connection with requests that were unsettled on the one before. An urgent request follows before any
-// of them is written.
+// TestFirstRequestsOfConnectionAreSentFirst admits a connection with requests that were unsettled
+// on the one before. An urgent request follows before any of them is written.
 func TestFirstRequestsOfConnectionAreSentFirst(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.up(0, 77, 4000)
@@ -151,7 +155,8 @@ func TestFirstRequestsOfConnectionAreSentFirst(t *testing.T) {
 		f.m.Send(got.urgent("/urgent"))
 		p.stall(false)
 		p.expect(bytes.Join([][]byte{
-			create(3, "/being written"), syncing(firstXid, "/first"), syncing(firstXid+1, "/second"), syncing(firstXid+3, "/urgent"), syncing(firstXid+2, "/third"),
+			create(3, "/being written"), syncing(firstXid, "/first"), syncing(firstXid+1, "/second"),
+			syncing(firstXid+3, "/urgent"), syncing(firstXid+2, "/third"),
 		}, nil))
 	})
 }
@@ -182,13 +187,14 @@ func TestPartialFrameWasNotSent(t *testing.T) {
 		f.m.Send(got.call("/a"), got.call("/b"), got.call("/c"))
 		synctest.Wait()
 		require.Equal(t, answers{
-			"/a": {SessionID: 77, Err: ErrDown}, "/b": {SessionID: 77, Err: ErrNotSent}, "/c": {SessionID: 77, Err: ErrNotSent},
+			"/a": {SessionID: 77, Err: ErrDown}, "/b": {SessionID: 77, Err: ErrNotSent},
+			"/c": {SessionID: 77, Err: ErrNotSent},
 		}, got)
 	})
 }
 
-// TestAnUrgentRequestWaitsForOneChunkAtMost queues two large requests and then an urgent one, which leaves between them once the first is being
-// written.
+// TestAnUrgentRequestWaitsForOneChunkAtMost queues two large requests and then an urgent one, which
+// leaves between them once the first is being written.
 func TestAnUrgentRequestWaitsForOneChunkAtMost(t *testing.T) {
 	o, got := outbox{}, answers{}
 	first, second, urgent := got.big("/first"), got.big("/second"), got.urgent("/urgent")

@@ -7,8 +7,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// PingPair is two pings that were sent at once, both of which were answered. A follower may lose the record of one packet of a
-// session while it passes its records to the leader, but not of two in a row.
+// PingPair is two pings that were sent at once, both of which were answered. A follower may lose
+// the record of one packet of a session while it passes its records to the leader, but not of two
+// in a row.
 type PingPair struct {
 	// SentAt is a reading of the clock before the first was written.
 	SentAt time.Duration
@@ -27,13 +28,15 @@ type pingPairs struct {
 // pairsKept is how many pairs are kept: all that may be of use.
 const pairsKept = 3
 
-// PingInterval is the time between two pairs of pings of a session with this timeout. The library would send a ping in each third of the timeout: pairs
-// that often cost the servers more than its single pings do. With pairs farther apart, a lease that begins from one would not
-// last through an ordinary interruption of the servers.
+// PingInterval is the time between two pairs of pings of a session with this timeout. The library
+// would send a ping in each third of the timeout: pairs that often cost the servers more than its
+// single pings do. With pairs farther apart, a lease that begins from one would not last through an
+// ordinary interruption of the servers.
 func PingInterval(timeout time.Duration) time.Duration { return timeout * 9 / 20 }
 
-// extraReadTime is how much later than at the library's deadline a connection gives a server up, since pings are farther apart than the library's. Only frames that
-// the library reads move its deadline: the answers to calls and the watch events do not.
+// extraReadTime is how much later than at the library's deadline a connection gives a server up,
+// since pings are farther apart than the library's. Only frames that the library reads move its
+// deadline: the answers to calls and the watch events do not.
 func extraReadTime(timeout time.Duration) time.Duration { return timeout / 12 }
 
 func (p *pingPairs) noteSent(at time.Duration) { p.unanswered = append(p.unanswered, at) }

@@ -25,7 +25,8 @@ func (p *peer) expectNextPings() {
 	p.expect(append(ping(), ping()...))
 }
 
-// TestPingsAreSentInPairs answers both pings of a pair late. The library reads one answer. Its own pings are not sent.
+// TestPingsAreSentInPairs answers both pings of a pair late. The library reads one answer. Its own
+// pings are not sent.
 func TestPingsAreSentInPairs(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.up(0, 77, testTimeout)
@@ -45,12 +46,14 @@ func TestPingsAreSentInPairs(t *testing.T) {
 		own := reply(3, 0)
 		p.answer(append(pong(), own...))
 		library{f, c}.reads(own)
-		require.Equal(t, []PingPair{{SentAt: sent, AnsweredAt: sent - time.Millisecond + 1250*time.Millisecond}}, f.m.PingPairs(1))
+		require.Equal(t, []PingPair{{SentAt: sent, AnsweredAt: sent - time.Millisecond + 1250*time.Millisecond}},
+			f.m.PingPairs(1))
 		<-f.m.Changed()
 	})
 }
 
-// TestPingPairsOfAnotherConnectionDoNotCount asks for those of a connection that is gone, and of the one that follows.
+// TestPingPairsOfAnotherConnectionDoNotCount asks for those of a connection that is gone, and of
+// the one that follows.
 func TestPingPairsOfAnotherConnectionDoNotCount(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		own := reply(3, 0)
@@ -81,7 +84,8 @@ func TestNoPingsFollowAConnection(t *testing.T) {
 	})
 }
 
-// TestTheLatestPingPairsAreKept pings for a long time. One pair is answered as the next one has been sent.
+// TestTheLatestPingPairsAreKept pings for a long time. One pair is answered as the next one has
+// been sent.
 func TestTheLatestPingPairsAreKept(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.up(0, 77, testTimeout)
@@ -106,7 +110,8 @@ func TestTheLatestPingPairsAreKept(t *testing.T) {
 	})
 }
 
-// TestAServerIsWaitedForBetweenPings: the library gives a server up after two thirds of the session timeout, as if it had sent its own pings.
+// TestAServerIsWaitedForBetweenPings: the library gives a server up after two thirds of the session
+// timeout, as if it had sent its own pings.
 func TestAServerIsWaitedForBetweenPings(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, _ := f.up(0, 77, testTimeout)

@@ -6,12 +6,13 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Send queues requests, in this order: what is sent later reaches the server later, unless it is urgent. It never waits for the
-// network. Without an admitted connection it returns false, and they have been answered with ErrNotSent.
+// Send queues requests, in this order: what is sent later reaches the server later, unless it is
+// urgent. It never waits for the network. Without an admitted connection it returns false, and they
+// have been answered with ErrNotSent.
 func (m *Monitor) Send(calls ...*Call) (queued bool) { return m.sendCalls(calls, false) }
 
-// Offer is Send for requests of any size: it refuses them with ErrFull while MaxQueued bytes wait to be written, unless the first is urgent. Room says when to
-// try again.
+// Offer is Send for requests of any size: it refuses them with ErrFull while MaxQueued bytes wait
+// to be written, unless the first is urgent. Room says when to try again.
 func (m *Monitor) Offer(calls ...*Call) (queued bool) { return m.sendCalls(calls, true) }
 
 func (m *Monitor) sendCalls(calls []*Call, bounded bool) (queued bool) {
@@ -48,7 +49,8 @@ func (m *Monitor) admittedConnection(op wire.Op) *conn {
 	return c
 }
 
-// IsStuck reports whether a call that was queued before a time has no answer yet on the connection of a generation.
+// IsStuck reports whether a call that was queued before a time has no answer yet on the connection
+// of a generation.
 func (m *Monitor) IsStuck(generation int64, before time.Duration) bool {
 	c := m.connectionOf(generation)
 	if c == nil {
@@ -74,8 +76,9 @@ func (m *Monitor) connectionOf(generation int64) *conn {
 	return m.cur
 }
 
-// Admit lets requests pass on the connection of a generation, and queues the first ones before all others. It makes the first ones urgent, so that no urgent
-// request leaves before them. Until then the connection takes credentials alone, so that nothing is asked without them.
+// Admit lets requests pass on the connection of a generation, and queues the first ones before all
+// others. It makes the first ones urgent, so that no urgent request leaves before them. Until then
+// the connection takes credentials alone, so that nothing is asked without them.
 func (m *Monitor) Admit(generation int64, first ...*Call) {
 	m.mu.Lock()
 	err := ErrNotSent
@@ -106,7 +109,8 @@ func (m *Monitor) noteSeen(zxid int64) {
 	}
 }
 
-// PingPairs returns the latest pairs of the connection of a generation, in order. Changed tells of each new one.
+// PingPairs returns the latest pairs of the connection of a generation, in order. Changed tells of
+// each new one.
 func (m *Monitor) PingPairs(generation int64) []PingPair {
 	c := m.connectionOf(generation)
 	if c == nil {

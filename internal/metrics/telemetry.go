@@ -12,14 +12,16 @@ const module = "github.com/lockstep-go/lockstep/"
 
 func (m *Metric) meter(p metric.MeterProvider) metric.Meter { return p.Meter(module + m.Scope) }
 
-// check panics if the row is of another kind. That is a mistake in this module, not in a program that uses it.
+// check panics if the row is of another kind. That is a mistake in this module, not in a program
+// that uses it.
 func (m *Metric) check(kind Kind) {
 	if m.Kind != kind {
 		panic("metrics: " + m.Name + " is a " + string(m.Kind))
 	}
 }
 
-// handle reports an error to OpenTelemetry's error handler. Then the instrument that the provider has returned drops all values.
+// handle reports an error to OpenTelemetry's error handler. Then the instrument that the provider
+// has returned drops all values.
 func handle[T any](instrument T, err error) T {
 	if err != nil {
 		otel.Handle(err)
@@ -30,7 +32,8 @@ func handle[T any](instrument T, err error) T {
 // Histogram makes the row's instrument.
 func (m *Metric) Histogram(p metric.MeterProvider) metric.Float64Histogram {
 	m.check(Histogram)
-	return handle(m.meter(p).Float64Histogram(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description), metric.WithExplicitBucketBoundaries(m.Buckets...)))
+	return handle(m.meter(p).Float64Histogram(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description),
+		metric.WithExplicitBucketBoundaries(m.Buckets...)))
 }
 
 // Counter makes the row's instrument.
@@ -62,12 +65,14 @@ func (o Observer) Observe(m *Metric, value float64, attributes ...attribute.KeyV
 	o.observer.ObserveFloat64(o.gauges[m], value, metric.WithAttributes(attributes...))
 }
 
-// Observe makes observable gauges of rows of one scope. OpenTelemetry calls observe when it reads their values, until unregister is called.
+// Observe makes observable gauges of rows of one scope. OpenTelemetry calls observe when it reads
+// their values, until unregister is called.
 func Observe(p metric.MeterProvider, observe func(Observer), rows ...*Metric) (unregister func()) {
 	gauges, instruments := map[*Metric]metric.Float64ObservableGauge{}, make([]metric.Observable, len(rows))
 	for i, m := range rows {
 		m.check(Gauge)
-		gauges[m] = handle(m.meter(p).Float64ObservableGauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description)))
+		gauges[m] = handle(m.meter(p).Float64ObservableGauge(m.Name, metric.WithUnit(m.Unit),
+			metric.WithDescription(m.Description)))
 		instruments[i] = gauges[m]
 	}
 	registered, err := rows[0].meter(p).RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -85,7 +90,8 @@ func Observe(p metric.MeterProvider, observe func(Observer), rows ...*Metric) (u
 	}
 }
 
-// Values returns an attribute set for each value of an attribute. Callers make them once and use them for many measurements.
+// Values returns an attribute set for each value of an attribute. Callers make them once and use
+// them for many measurements.
 func Values(key string, values ...string) map[string]metric.MeasurementOption {
 	sets := make(map[string]metric.MeasurementOption, len(values))
 	for _, v := range values {

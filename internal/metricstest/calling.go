@@ -7,7 +7,8 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 )
 
-// NewCalling returns a provider whose counters and histograms with a name call a function at each measurement, as code of the user's may.
+// NewCalling returns a provider whose counters and histograms with a name call a function at each
+// measurement, as code of the user's may.
 func NewCalling(name string, call func()) metric.MeterProvider {
 	return callingProvider{call: instrumentCall{name, call}}
 }
@@ -38,14 +39,16 @@ func (m callingMeter) Int64Counter(name string, _ ...metric.Int64CounterOption) 
 	return callingCounter{call: m.call.call}, nil
 }
 
-func (m callingMeter) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+func (m callingMeter) Float64Histogram(name string,
+	_ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
 	if name != m.call.name {
 		return noop.Float64Histogram{}, nil
 	}
 	return callingHistogram{call: m.call.call}, nil
 }
 
-func (m callingMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+func (m callingMeter) Int64UpDownCounter(string,
+	...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
 	return enabledUpDownCounter{}, nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// Read returns the sums of a reader's counters, and how many measurements its histograms have. A key is the metric's name, followed by the values of its
-// attributes.
+// Read returns the sums of a reader's counters, and how many measurements its histograms have. A
+// key is the metric's name, followed by the values of its attributes.
 func Read(t *testing.T, reader *sdkmetric.ManualReader) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics

@@ -76,7 +76,8 @@ var variants = []variant{
 	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS DRIFT MARGIN=1", verdict: holds, large: true},
 	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS DRIFT", verdict: violated},
 	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS MOVES=1", verdict: holds, large: true},
-	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS MOVES=1 TRUST_CONNECT", verdict: violated, large: true},
+	{file: "lease.pml", options: "RULE=DORMANT LOSES_TOUCH TWO_PACKETS MOVES=1 TRUST_CONNECT", verdict: violated,
+		large: true},
 
 	// In these variants writes are refused.
 	{file: "lease.pml", options: "RULE=WRITE_BEFORE LOSES_TOUCH REFUSALS", verdict: holds},
@@ -97,7 +98,8 @@ var variants = []variant{
 	{file: "observer.pml", options: "ONE_FURTHER_BACK", verdict: holds, large: true},
 }
 
-// TestEachVariantHasItsVerdict searches all states of each variant. With -short it searches every second variant, and the others the next day.
+// TestEachVariantHasItsVerdict searches all states of each variant. With -short it searches every
+// second variant, and the others the next day.
 func TestEachVariantHasItsVerdict(t *testing.T) {
 	for _, tool := range []string{"spin", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -165,7 +167,8 @@ func search(t *testing.T, v variant) result {
 	return found
 }
 
-// readResult reads the output of the search. It returns an error if the search is incomplete and has found no violation.
+// readResult reads the output of the search. It returns an error if the search is incomplete and
+// has found no violation.
 func readResult(out string) (r result, err error) {
 	errors, states := errorCount.FindStringSubmatch(out), stateCount.FindStringSubmatch(out)
 	if errors == nil || states == nil {
@@ -192,7 +195,8 @@ func TestAnIncompleteSearchHasNoResult(t *testing.T) {
 	r, err := readResult(complete)
 	require.NoError(t, err)
 	require.Equal(t, result{holds, 303470}, r)
-	for _, out := range []string{"", "error: max search depth too small\n" + complete, "Warning: Search not completed\n" + complete} {
+	for _, out := range []string{"", "error: max search depth too small\n" + complete,
+		"Warning: Search not completed\n" + complete} {
 		_, err := readResult(out)
 		require.Error(t, err)
 	}

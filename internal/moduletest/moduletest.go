@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// NewApp returns a server and an application with a client of that server and with opts. The application is not started. NewApp sets the servers of cfg.
+// NewApp returns a server and an application with a client of that server and with opts. The
+// application is not started. NewApp sets the servers of cfg.
 func NewApp(t testing.TB, cfg framework.Config, opts ...fx.Option) (*zktest.Server, *fxtest.App) {
 	zk := zktest.Start(t)
 	address, err := zk.ListenTCP("127.0.0.1:0")

@@ -12,13 +12,16 @@ import (
 	"strings"
 )
 
-// SwitchVariable is the environment variable that switches one mutant of a combined build on. The command line's tests pass no LOCKSTEP_ variable on to
-// the processes that they start, so its name begins otherwise.
+// SwitchVariable is the environment variable that switches one mutant of a combined build on. The
+// command line's tests pass no LOCKSTEP_ variable on to the processes that they start, so its name
+// begins otherwise.
 const SwitchVariable = "MUTANT_OF_LOCKSTEP"
 
-// Combine writes an overlay of many mutants for one build, since a build takes longer than a test. A changed function is there once more for each mutant that
-// changes it, and the function itself calls the copy whose mutant is switched on: the number of mutants[i] is i+1, and none is switched on by 0. Combine
-// returns the overlay's path, and the indexes of those mutants that change something other than the bodies of functions. They are left out.
+// Combine writes an overlay of many mutants for one build, since a build takes longer than a test.
+// A changed function is there once more for each mutant that changes it, and the function itself
+// calls the copy whose mutant is switched on: the number of mutants[i] is i+1, and none is switched
+// on by 0. Combine returns the overlay's path, and the indexes of those mutants that change
+// something other than the bodies of functions. They are left out.
 func Combine(root, dir string, mutants [][]Change) (overlay string, apart []int, err error) {
 	files := map[string]*combinedFile{}
 	for i, changes := range mutants {
@@ -51,7 +54,8 @@ func Combine(root, dir string, mutants [][]Change) (overlay string, apart []int,
 			return "", nil, err
 		}
 		replace[original] = f.text()
-		replace[filepath.Join(filepath.Dir(original), "mutant_switch.go")] = fmt.Sprintf(mutantSwitch, f.source.tree.Name.Name, SwitchVariable)
+		replace[filepath.Join(filepath.Dir(original), "mutant_switch.go")] = fmt.Sprintf(mutantSwitch,
+			f.source.tree.Name.Name, SwitchVariable)
 	}
 	overlay, err = writeOverlay(dir, replace)
 	return overlay, apart, err
@@ -83,7 +87,8 @@ func parseFunctions(text []byte) (*functionsOfFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &functionsOfFile{text: string(text), tree: tree, base: token.Pos(set.File(tree.Package).Base()), functions: map[string]*ast.FuncDecl{}}
+	f := &functionsOfFile{text: string(text), tree: tree, base: token.Pos(set.File(tree.Package).Base()),
+		functions: map[string]*ast.FuncDecl{}}
 	for _, d := range tree.Decls {
 		function, ok := d.(*ast.FuncDecl)
 		if !ok {
@@ -104,7 +109,8 @@ func parseFunctions(text []byte) (*functionsOfFile, error) {
 
 func (f *functionsOfFile) textOf(n ast.Node) string { return f.text[n.Pos()-f.base : n.End()-f.base] }
 
-// functionCopies are the changed functions of one mutant, by their keys: the declaration in two parts, around the name.
+// functionCopies are the changed functions of one mutant, by their keys: the declaration in two
+// parts, around the name.
 type functionCopies map[string][2]string
 
 // combinedFile is a file with the copies of several mutants.
@@ -123,7 +129,8 @@ func readCombinedFile(path string) (*combinedFile, error) {
 	return &combinedFile{source: source, switches: map[string]string{}}, err
 }
 
-// copiesOf returns the functions that a change changes. It reports whether the change changes nothing else.
+// copiesOf returns the functions that a change changes. It reports whether the change changes
+// nothing else.
 func (f *combinedFile) copiesOf(root string, c Change) (functionCopies, bool, error) {
 	text, err := c.Apply(root)
 	if err != nil {
@@ -181,7 +188,8 @@ type edit struct {
 	text     string
 }
 
-// named returns the names of parameters as arguments, and the edits that give names to those without one.
+// named returns the names of parameters as arguments, and the edits that give names to those
+// without one.
 func (f *combinedFile) named(list *ast.FieldList, prefix string) (edits []edit, arguments []string) {
 	for _, field := range list.List {
 		dots := ""

@@ -71,7 +71,8 @@ func TestCombinedMutantsAreSwitched(t *testing.T) {
 	}
 	require.Equal(t, "init shown 3 box [a b] f 3 <nil>\n", run(0, overlay))
 	for i, want := range map[int]string{
-		0: "init shown 0 box [a b] f 3 <nil>", 1: "init shown 3 other 2 f 3 <nil>", 2: "init shown 3 box [a b]  3 <nil>", 3: "init hidden 3 box [a b] f 3 <nil>",
+		0: "init shown 0 box [a b] f 3 <nil>", 1: "init shown 3 other 2 f 3 <nil>",
+		2: "init shown 3 box [a b]  3 <nil>", 3: "init hidden 3 box [a b] f 3 <nil>",
 		4: "init shown 3 box [a b] f 3 failed", 5: "shown 3 box [a b] f 3 <nil>", 8: "init 3 box [a b] f 3 <nil>",
 	} {
 		assert.Equal(t, want, strings.TrimSuffix(run(i+1, overlay), "\n"))

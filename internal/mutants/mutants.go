@@ -1,8 +1,10 @@
-// Package mutants takes safeguards out of the code, one at a time, so that tests can show that a test notices.
+// Package mutants takes safeguards out of the code, one at a time, so that tests can show that a
+// test notices.
 //
-// A mutant is a textual change of one file. The compiler gets the changed file as an overlay, so the code has no switches. Combine puts many mutants into one
-// build, which has a switch. The lists are
-// in this package's tests, a file for each package, and in internal/sim, whose mutants are noticed by the simulation.
+// A mutant is a textual change of one file. The compiler gets the changed file as an overlay, so
+// the code has no switches. Combine puts many mutants into one build, which has a switch. The lists
+// are in this package's tests, a file for each package, and in internal/sim, whose mutants are
+// noticed by the simulation.
 package mutants
 
 import (
@@ -24,7 +26,8 @@ type Change struct {
 	New  string
 }
 
-// Apply returns the file with the change. It refuses a text that does not occur exactly once: the safeguard has moved.
+// Apply returns the file with the change. It refuses a text that does not occur exactly once: the
+// safeguard has moved.
 func (c Change) Apply(root string) ([]byte, error) {
 	source, err := os.ReadFile(filepath.Join(root, c.File))
 	if err != nil {
@@ -49,7 +52,7 @@ func (c Change) find(source []byte) (from, to int, err error) {
 	} else if n > 1 {
 		return 0, 0, fmt.Errorf("%s: the text occurs %d times, not once:\n%s", c.File, n, c.Old)
 	}
-	anyBreaks := whitespace.ReplaceAllLiteralString(regexp.QuoteMeta(c.Old), `\s+`)
+	anyBreaks := whitespace.ReplaceAllLiteralString(regexp.QuoteMeta(strings.TrimSpace(c.Old)), `\s+`)
 	anyBreaks = strings.NewReplacer(`\(`, `\(\s*`, `\{`, `\{\s*`).Replace(anyBreaks)
 	found := regexp.MustCompile(anyBreaks).FindAllIndex(source, -1)
 	if len(found) != 1 {
@@ -60,7 +63,8 @@ func (c Change) find(source []byte) (from, to int, err error) {
 
 var whitespace = regexp.MustCompile(`\s+`)
 
-// Overlay writes the changed file and a list for "go build -overlay" into dir, and returns the list's path.
+// Overlay writes the changed file and a list for "go build -overlay" into dir, and returns the
+// list's path.
 func (c Change) Overlay(root, dir string) (string, error) { return Overlay(root, dir, c) }
 
 // Overlay is Change.Overlay for changes of several files.
@@ -83,7 +87,8 @@ func Overlay(root, dir string, changes ...Change) (string, error) {
 	return writeOverlay(dir, replace)
 }
 
-// writeOverlay writes the texts of files, and a list of them for "go build -overlay", whose path it returns.
+// writeOverlay writes the texts of files, and a list of them for "go build -overlay", whose path it
+// returns.
 func writeOverlay(dir string, texts map[string]string) (string, error) {
 	replace := map[string]string{}
 	for i, original := range slices.Sorted(maps.Keys(texts)) {

@@ -40,8 +40,9 @@ var lists = map[string][]mutant{}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestEachMutantIsCaught tests every mutant with -mutants, and without it one of each list: another one each day. With -short it takes every second
-// list, the others the next day. "make mutants" runs all; LIST=locks runs one list.
+// TestEachMutantIsCaught tests every mutant with -mutants, and without it one of each list: another
+// one each day. With -short it takes every second list, the others the next day. "make mutants"
+// runs all; LIST=locks runs one list.
 func TestEachMutantIsCaught(t *testing.T) {
 	today := daysSince1970()
 	turn := today
@@ -77,7 +78,8 @@ func run(list []mutant) (caught []mutant) {
 	return caught
 }
 
-// TestMutantsFitTheCode finds mutants whose safeguard or whose test has moved, without building anything.
+// TestMutantsFitTheCode finds mutants whose safeguard or whose test has moved, without building
+// anything.
 func TestMutantsFitTheCode(t *testing.T) {
 	for name, list := range lists {
 		names := map[string]bool{}
@@ -86,16 +88,18 @@ func TestMutantsFitTheCode(t *testing.T) {
 			names[m.name] = true
 			_, err := m.change().Apply(root)
 			require.NoError(t, err, "%s: %s", name, m.name)
-			require.NotEqual(t, m.redundant == "", m.test == "", "%s: %s: it needs a test that must fail, or a reason why none can", name, m.name)
+			require.NotEqual(t, m.redundant == "", m.test == "",
+				"%s: %s: it needs a test that must fail, or a reason why none can", name, m.name)
 			for test := range strings.SplitSeq(m.test, "|") {
-				require.True(t, m.redundant != "" || declares(t, m.directory(), strings.TrimSpace(test)), "%s: %s: %s has no test %q", name, m.name, m.directory(), test)
+				require.True(t, m.redundant != "" || declares(t, m.directory(), strings.TrimSpace(test)),
+					"%s: %s: %s has no test %q", name, m.name, m.directory(), test)
 			}
 		}
 	}
 }
 
-// TestMutantsFitTheTypeChecker finds mutants that do not compile, by checking the types of the changed packages. With -short it checks every second
-// list, the others the next day.
+// TestMutantsFitTheTypeChecker finds mutants that do not compile, by checking the types of the
+// changed packages. With -short it checks every second list, the others the next day.
 func TestMutantsFitTheTypeChecker(t *testing.T) {
 	var changes []Change
 	for _, list := range lists {
@@ -115,15 +119,19 @@ func TestMutantsFitTheTypeChecker(t *testing.T) {
 	}
 }
 
-// TestTypeCheckerReportsCompileErrors changes a file so that it, or another file of the package, does not compile.
+// TestTypeCheckerReportsCompileErrors changes a file so that it, or another file of the package,
+// does not compile.
 func TestTypeCheckerReportsCompileErrors(t *testing.T) {
 	const file = "internal/waitline/uncontended.go"
 	for _, c := range []struct {
 		change Change
 		wrong  string
 	}{
-		{Change{File: file, Old: "return h.succeeded\n}\n\n// proves", New: "return h\n}\n\n// proves"}, "uncontended.go"},
-		{Change{File: file, Old: "func (h *uncontendedHint) provesAlone(", New: "func (h *uncontendedHint) suggests("}, "provesAlone undefined"}, // called elsewhere
+		{Change{File: file, Old: "return h.succeeded\n}\n\n// proves", New: "return h\n}\n\n// proves"},
+			"uncontended.go"},
+		// called elsewhere
+		{Change{File: file, Old: "func (h *uncontendedHint) provesAlone(", New: "func (h *uncontendedHint) suggests("},
+			"provesAlone undefined"},
 		{Change{File: file, Old: "return p.Kind", New: "return p.Kind"}, "occurs 0 times"},
 	} {
 		checker, err := NewTypeChecker(root, []Change{c.change})
@@ -176,7 +184,8 @@ func (m mutant) directory() string {
 // pattern selects the test that must fail.
 func (m mutant) pattern() string { return "^(" + strings.ReplaceAll(m.test, " ", "") + ")$" }
 
-// requireEachCaught builds the tests of each directory once, with all mutants, and requires that they pass without a mutant and that each mutant is caught.
+// requireEachCaught builds the tests of each directory once, with all mutants, and requires that
+// they pass without a mutant and that each mutant is caught.
 func requireEachCaught(t *testing.T, list []mutant) {
 	byDirectory := map[string][]mutant{}
 	for _, m := range list {
@@ -207,7 +216,8 @@ func requireEachCaught(t *testing.T, list []mutant) {
 	}
 }
 
-// mutantTries is how often a test may pass with a mutant before the mutant counts as unnoticed. Some tests draw their faults at random, and notice a mutant most of the time.
+// mutantTries is how often a test may pass with a mutant before the mutant counts as unnoticed.
+// Some tests draw their faults at random, and notice a mutant most of the time.
 const mutantTries = 5
 
 // combine combines mutants, and returns the indexes of those that need a build of their own.
@@ -224,23 +234,27 @@ func combine(t *testing.T, dir string, group []mutant) (overlay string, apart []
 // builtTests are the tests of a directory, built with one mutant or with many.
 type builtTests struct{ directory, binary string }
 
-// buildTests builds the tests. It takes as long as the machine needs: only the tests themselves have a time limit.
+// buildTests builds the tests. It takes as long as the machine needs: only the tests themselves
+// have a time limit.
 func buildTests(t *testing.T, directory, dir, overlay string) builtTests {
 	tests := builtTests{directory, filepath.Join(dir, "mutants.test")}
-	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", tests.binary, directory)
+	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay,
+		"-o", tests.binary, directory)
 	command.Dir = root
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return tests
 }
 
-// run runs the tests of a pattern with one mutant, or with none if number is 0. A build of one mutant takes no notice of the number.
+// run runs the tests of a pattern with one mutant, or with none if number is 0. A build of one
+// mutant takes no notice of the number.
 func (c builtTests) run(t *testing.T, number int, pattern string) ([]byte, error) {
 	timeout := "30s"
 	if number == 0 {
 		timeout = "5m"
 	}
-	command := exec.CommandContext(t.Context(), c.binary, "-test.count=1", "-test.timeout="+timeout, "-test.run", pattern)
+	command := exec.CommandContext(t.Context(), c.binary, "-test.count=1", "-test.timeout="+timeout,
+		"-test.run", pattern)
 	command.Dir = filepath.Join(root, c.directory)
 	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", SwitchVariable, number))
 	command.WaitDelay = time.Second

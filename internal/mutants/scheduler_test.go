@@ -5,24 +5,29 @@ func init() { lists["scheduler"] = schedulerMutants }
 // schedulerMutants are the safeguards of package scheduler.
 var schedulerMutants = []mutant{
 	{
-		name: "each of thousands of lost runs is written", file: "scheduler/store.go", test: "TestTicksGoOnAfterAMemberDiedWithThousandsOfRuns",
-		old: "range latest[:min(int64(len(latest)), s.history)] {\n\t\tif r.Number <= latest[0].Number-s.history {", new: "range latest {\n\t\tif false {",
+		name: "each of thousands of lost runs is written", file: "scheduler/store.go",
+		test: "TestTicksGoOnAfterAMemberDiedWithThousandsOfRuns",
+		old:  "range latest[:min(int64(len(latest)), s.history)] {\n\t\tif r.Number <= latest[0].Number-s.history {",
+		new:  "range latest {\n\t\tif false {",
 	},
 	{
-		name: "the history of lost runs has any size", file: "scheduler/store.go", test: "TestTheHistoryOfManyRunsIsTheLatest",
-		old: "size > maxHistoryBytes && len(ops) > 0", new: "size > 1000*maxHistoryBytes && len(ops) > 0",
+		name: "the history of lost runs has any size", file: "scheduler/store.go",
+		test: "TestTheHistoryOfManyRunsIsTheLatest",
+		old:  "size > maxHistoryBytes && len(ops) > 0", new: "size > 1000*maxHistoryBytes && len(ops) > 0",
 	},
 	{
-		name: "thousands of claims are looked up one by one", file: "scheduler/ownedjob.go", test: "TestTicksGoOnAfterAMemberDiedWithThousandsOfRuns",
-		old: "len(others) > fewRuns {", new: "len(others) > 10_000 {",
+		name: "thousands of claims are looked up one by one", file: "scheduler/ownedjob.go",
+		test: "TestTicksGoOnAfterAMemberDiedWithThousandsOfRuns",
+		old:  "len(others) > fewRuns {", new: "len(others) > 10_000 {",
 	},
 	{
 		name: "any number of runs overlap", file: "scheduler/plan.go", test: "TestATickWaitsBehindMaxOverlapping",
 		old: " && (p.job.Overlap != OverlapAllow || p.state.runsAreMany())", new: " && p.job.Overlap != OverlapAllow",
 	},
 	{
-		name: "runs with long identities fill the state", file: "scheduler/state.go", test: "TestRunsThatOverlapAreBounded",
-		old: " || size >= maxOverlappingBytes", new: "",
+		name: "runs with long identities fill the state", file: "scheduler/state.go",
+		test: "TestRunsThatOverlapAreBounded",
+		old:  " || size >= maxOverlappingBytes", new: "",
 	},
 	{
 		name: "a run has no link to its term", file: "scheduler/leadership.go", test: "TestRunsAreTraced",
@@ -99,7 +104,8 @@ var schedulerMutants = []mutant{
 		test: "TestPauseDoesNotStopRepetitionOfTriggeredRun",
 	},
 	{
-		name: "asking for the ensemble's time fails for a lost answer", file: "internal/recipe/clock.go", pkg: "./scheduler",
+		name: "asking for the ensemble's time fails for a lost answer", file: "internal/recipe/clock.go",
+		pkg:  "./scheduler",
 		old:  "case unknown, errors.Is(err, framework.ErrNoNode):",
 		new:  "case unknown && false, errors.Is(err, framework.ErrNoNode):",
 		test: "TestTheEnsemblesTimeIsAskedForAgainWhenTheOutcomeIsUnknown",
@@ -160,9 +166,10 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the default deadline of a frequent job is its interval", file: "scheduler/plan.go",
-		old:       "min(max(next.Sub(tick), OnTime), maxDefaultDeadline)",
-		new:       "min(next.Sub(tick), maxDefaultDeadline)",
-		redundant: "the latest tick is never older than the time to the next one, and MisfireAll compares older ticks with OnTime itself",
+		old: "min(max(next.Sub(tick), OnTime), maxDefaultDeadline)",
+		new: "min(next.Sub(tick), maxDefaultDeadline)",
+		redundant: "the latest tick is never older than the time to the next one, and MisfireAll compares older " +
+			"ticks with OnTime itself",
 	},
 	{
 		name: "the latest tick expires with those before", file: "scheduler/plan.go",
@@ -190,13 +197,16 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a spread claim is sent though the member is known to be gone", file: "scheduler/membership.go",
-		old:       "primitives.When(framework.CheckOp(m.store.nodes.member(m.name), framework.AnyVersion), func() error { return context.Cause(m.exists) })",
-		new:       "framework.CheckOp(m.store.nodes.member(m.name), framework.AnyVersion)",
-		redundant: "the servers refuse it once the node is gone; and a run ends with the hold on its claim, which goes by the same proof of life",
+		old: "primitives.When(framework.CheckOp(m.store.nodes.member(m.name), framework.AnyVersion), func() " +
+			"error { return context.Cause(m.exists) })",
+		new: "framework.CheckOp(m.store.nodes.member(m.name), framework.AnyVersion)",
+		redundant: "the servers refuse it once the node is gone; and a run ends with the hold on its claim, which " +
+			"goes by the same proof of life",
 	},
 	{
-		name: "the end of a context is the error of Run", file: "scheduler/membersession.go", test: "TestTakingPartEndsWithItsContext",
-		old: "case ctx.Err() != nil: // err may say so", new: "case false: // err may say so",
+		name: "the end of a context is the error of Run", file: "scheduler/membersession.go",
+		test: "TestTakingPartEndsWithItsContext",
+		old:  "case ctx.Err() != nil: // err may say so", new: "case false: // err may say so",
 	},
 	{
 		name: "a leader claims without its term", file: "scheduler/leadership.go",
@@ -206,9 +216,10 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the term of another session counts", file: "scheduler/leadership.go",
-		old:       "if l.term == nil || l.term.Session() != session.ID() {",
-		new:       "if l.term == nil {",
-		redundant: "the servers refuse the guard of a term whose session is gone, and the end of the term takes the jobs away",
+		old: "if l.term == nil || l.term.Session() != session.ID() {",
+		new: "if l.term == nil {",
+		redundant: "the servers refuse the guard of a term whose session is gone, and the end of the term takes " +
+			"the jobs away",
 	},
 	{
 		name: "a claimed run is begun twice", file: "scheduler/localruns.go",
@@ -326,7 +337,8 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a state that cannot be read keeps a run from ending", file: "scheduler/run.go",
-		old:  "errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge)",
+		old: "errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth), " +
+			"errors.Is(err, framework.ErrTooLarge)",
 		new:  "errors.Is(err, framework.ErrNoAuth)",
 		test: "TestRunEndsDespiteUnreadableState",
 	},
@@ -338,7 +350,8 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a state that cannot be read hides other changes", file: "scheduler/follow.go",
-		old:  "\tcase errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState):\n\t\treturn nil // the job's owner reports it; go on with the changes of other jobs\n",
+		old: "\tcase errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState):\n\t\treturn nil // the job's " +
+			"owner reports it; go on with the changes of other jobs\n",
 		new:  "",
 		test: "TestRunEndsDespiteUnreadableState",
 	},
@@ -440,9 +453,10 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a job is taken for removed by a server that lags behind", file: "scheduler/ownedjob.go",
-		old:       "case errors.Is(err, ErrUnknownJob) && !synced:",
-		new:       "case false:",
-		redundant: "not with one server in memory, which never lags; on an ensemble it is a member whose new session is at a follower that is behind",
+		old: "case errors.Is(err, ErrUnknownJob) && !synced:",
+		new: "case false:",
+		redundant: "not with one server in memory, which never lags; on an ensemble it is a member whose new " +
+			"session is at a follower that is behind",
 	},
 	{
 		name: "members of one name do not share the jobs", file: "scheduler/members.go",
@@ -585,7 +599,8 @@ var schedulerMutants = []mutant{
 	{
 		name: "a state is known though its write was refused", file: "scheduler/statecache.go",
 		test: "TestOneJobsTroubleIsNotTheOthers|TestRunOfLivingFormerLeaderIsNotOverlapped|TestALostReplyOfATriggerRunsItOnce",
-		old:  "\t\tc.invalidate()\n\t\treturn framework.Stat{}, err\n\t}\n\tst :=", new: "		return framework.Stat{}, err\n	}\n	st :=",
+		old:  "\t\tc.invalidate()\n\t\treturn framework.Stat{}, err\n\t}\n\tst :=",
+		new:  "		return framework.Stat{}, err\n	}\n	st :=",
 	},
 	{
 		name: "a member that does not lead counts as the owner", file: "scheduler/inspect.go",
@@ -612,12 +627,15 @@ var schedulerMutants = []mutant{
 		test: "TestInspectReportsRunningMemberAsOwner",
 	},
 	{
-		name: "a claim that may not be read is taken for gone", file: "scheduler/inspect.go", test: "TestAClaimThatMayNotBeReadIsThere",
-		old: "if errors.Is(claimed[0].Err, framework.ErrNoNode) {", new: "if claimed[0].Err != nil {",
+		name: "a claim that may not be read is taken for gone", file: "scheduler/inspect.go",
+		test: "TestAClaimThatMayNotBeReadIsThere",
+		old:  "if errors.Is(claimed[0].Err, framework.ErrNoNode) {", new: "if claimed[0].Err != nil {",
 	},
 	{
-		name: "a list of jobs that may not be read is empty", file: "scheduler/jobsreader.go", test: "TestInspectAtSaysWhatItMayNotRead",
-		old: "if list.Err != nil && !errors.Is(list.Err, framework.ErrNoNode) {\n			refused(", new: "if false {\n			refused(",
+		name: "a list of jobs that may not be read is empty", file: "scheduler/jobsreader.go",
+		test: "TestInspectAtSaysWhatItMayNotRead",
+		old:  "if list.Err != nil && !errors.Is(list.Err, framework.ErrNoNode) {\n			refused(",
+		new:  "if false {\n			refused(",
 	},
 	{
 		name: "a removed job's node is an error", file: "scheduler/jobsreader.go", test: "TestJobsLeavesOutRemovedOnes",
@@ -630,7 +648,8 @@ var schedulerMutants = []mutant{
 		test: "TestJobDeletedByHandRunsAgainOnceAdded",
 	},
 	{
-		name: "runs of a job that another member has registered again end as those of the deleted one", file: "scheduler/registration.go",
+		name: "runs of a job that another member has registered again end as those of the deleted one",
+		file: "scheduler/registration.go",
 		old:  "\t\t\tj.local.allowRunsOf(state.Generation)\n",
 		new:  "",
 		test: "TestJobDeletedByHandThatAnotherMemberHasRegistered",
@@ -660,7 +679,8 @@ var schedulerMutants = []mutant{
 		test: "TestChangesInANewRecordAreNoticed",
 	},
 	{
-		name: "a member does not announce the description of a node that was created again", file: "scheduler/membership.go",
+		name: "a member does not announce the description of a node that was created again",
+		file: "scheduler/membership.go",
 		old:  "if !m.reused { // else",
 		new:  "if true { // else",
 		test: "TestNewDescriptionOfMemberWhoseNodeWasDeleted",

@@ -20,7 +20,8 @@ import (
 	"slices"
 )
 
-// TypeChecker checks the types of changed packages, without compiling them. It is not safe for concurrent use.
+// TypeChecker checks the types of changed packages, without compiling them. It is not safe for
+// concurrent use.
 type TypeChecker struct {
 	root     string
 	packages map[string]listedPackage // by absolute directory
@@ -44,7 +45,8 @@ type listedPackage struct {
 	Module     *struct{ GoVersion string }
 }
 
-// NewTypeChecker returns a checker for these changes. It compiles what the changed packages import, unless the go command's cache has it.
+// NewTypeChecker returns a checker for these changes. It compiles what the changed packages import,
+// unless the go command's cache has it.
 func NewTypeChecker(root string, changes []Change) (*TypeChecker, error) {
 	absolute, err := filepath.Abs(root)
 	if err != nil {
@@ -54,7 +56,8 @@ func NewTypeChecker(root string, changes []Change) (*TypeChecker, error) {
 	for _, change := range changes {
 		directories["./"+path.Dir(change.File)] = true
 	}
-	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,GoFiles,Export,Module"}, slices.Sorted(maps.Keys(directories))...)
+	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,GoFiles,Export,Module"},
+		slices.Sorted(maps.Keys(directories))...)
 	command := exec.Command("go", args...)
 	command.Dir = absolute
 	var complaints bytes.Buffer
@@ -63,7 +66,8 @@ func NewTypeChecker(root string, changes []Change) (*TypeChecker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w\n%s", err, complaints.Bytes())
 	}
-	c := &TypeChecker{root: absolute, packages: map[string]listedPackage{}, files: token.NewFileSet(), parsed: map[parsedFile]*ast.File{}}
+	c := &TypeChecker{root: absolute, packages: map[string]listedPackage{}, files: token.NewFileSet(),
+		parsed: map[parsedFile]*ast.File{}}
 	exports := map[string]string{}
 	for list := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listedPackage
@@ -75,7 +79,8 @@ func NewTypeChecker(root string, changes []Change) (*TypeChecker, error) {
 		exports[p.ImportPath] = p.Export
 		c.packages[p.Dir] = p
 	}
-	c.importer = importer.ForCompiler(c.files, "gc", func(name string) (io.ReadCloser, error) { return os.Open(exports[name]) })
+	c.importer = importer.ForCompiler(c.files, "gc",
+		func(name string) (io.ReadCloser, error) { return os.Open(exports[name]) })
 	return c, nil
 }
 
@@ -100,7 +105,8 @@ func (c *TypeChecker) Check(changes ...Change) error {
 	return nil
 }
 
-// checkPackage checks a package. A change inside functions cannot break other files, so it checks these without their functions' bodies then.
+// checkPackage checks a package. A change inside functions cannot break other files, so it checks
+// these without their functions' bodies then.
 func (c *TypeChecker) checkPackage(directory string, changed map[string][]byte) error {
 	p, listed := c.packages[directory]
 	if !listed {
@@ -157,7 +163,8 @@ func (c *TypeChecker) parse(full string, source any) (*ast.File, error) {
 	return parser.ParseFile(c.files, full, source, parser.SkipObjectResolution)
 }
 
-// unchanged parses a file with or without the bodies of its functions, or returns what it has parsed before.
+// unchanged parses a file with or without the bodies of its functions, or returns what it has
+// parsed before.
 func (c *TypeChecker) unchanged(full string, outline bool) (*ast.File, error) {
 	key := parsedFile{full, outline}
 	if c.parsed[key] == nil {
@@ -173,7 +180,8 @@ func (c *TypeChecker) unchanged(full string, outline bool) (*ast.File, error) {
 	return c.parsed[key], nil
 }
 
-// declaresTheSame reports whether a changed file differs from the file in its imports and in the bodies of its functions only.
+// declaresTheSame reports whether a changed file differs from the file in its imports and in the
+// bodies of its functions only.
 func (c *TypeChecker) declaresTheSame(full string, source []byte) (bool, error) {
 	was, err := c.unchanged(full, true)
 	if err != nil {
@@ -192,7 +200,8 @@ func (c *TypeChecker) declaresTheSame(full string, source []byte) (bool, error) 
 	return bytes.Equal(before, after), err
 }
 
-// printDeclarations prints a file's declarations without imports. Each is printed by itself, so that lines between them make no difference.
+// printDeclarations prints a file's declarations without imports. Each is printed by itself, so
+// that lines between them make no difference.
 func (c *TypeChecker) printDeclarations(file *ast.File) ([]byte, error) {
 	var b bytes.Buffer
 	for _, d := range file.Decls {
@@ -212,7 +221,8 @@ func removeBodies(file *ast.File) {
 	for _, d := range file.Decls {
 		if f, is := d.(*ast.FuncDecl); is && f.Body != nil {
 			f.Body = &ast.BlockStmt{Lbrace: f.Body.Lbrace, Rbrace: f.Body.Lbrace, List: []ast.Stmt{
-				&ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent("panic"), Args: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: "0"}}}},
+				&ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent("panic"),
+					Args: []ast.Expr{&ast.BasicLit{Kind: token.INT, Value: "0"}}}},
 			}}
 		}
 	}

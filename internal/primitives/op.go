@@ -1,6 +1,7 @@
 package primitives
 
-// Op is one operation of a transaction. Applications make it with framework's constructors and cannot see its fields.
+// Op is one operation of a transaction. Applications make it with framework's constructors and
+// cannot see its fields.
 type Op struct{ fields OpFields }
 
 // OpFields say what an operation does.
@@ -15,8 +16,9 @@ type OpFields struct {
 	Version int32
 	// Mode is the framework.Mode of a created node.
 	Mode int32
-	// Valid, unless it is nil, is a condition that this process checks before it sends the transaction. If Valid returns an error, the transaction fails with that
-	// error and is not sent. Valid may be called more than once.
+	// Valid, unless it is nil, is a condition that this process checks before it sends the
+	// transaction. If Valid returns an error, the transaction fails with that error and is not
+	// sent. Valid may be called more than once.
 	Valid func() error
 }
 

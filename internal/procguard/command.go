@@ -15,25 +15,28 @@ import (
 	"github.com/lockstep-go/lockstep/internal/clock"
 )
 
-// killMargin is the time between SIGKILL and the end of the lease, for the system to schedule this process and to deliver the signal.
+// killMargin is the time between SIGKILL and the end of the lease, for the system to schedule this
+// process and to deliver the signal.
 const killMargin = 100 * time.Millisecond
 
 // leaseClock is the clock that measures leases. It also counts while the machine is suspended.
 var leaseClock = clock.System()
 
-// leaseCheckInterval is the longest time between two readings of the rest of a lease: it may become shorter (framework.Session.LeaseRemaining).
+// leaseCheckInterval is the longest time between two readings of the rest of a lease: it may become
+// shorter (framework.Session.LeaseRemaining).
 const leaseCheckInterval = time.Second
 
 // Hold is the lock, term or delivery that a command needs.
 type Hold struct {
 	// Context is done when the hold has ended.
 	Context context.Context
-	// Remaining returns the rest of the lease of the hold's session, which heartbeats extend. It returns 0 if the session has ended.
+	// Remaining returns the rest of the lease of the hold's session, which heartbeats extend. It
+	// returns 0 if the session has ended.
 	Remaining func() time.Duration
 }
 
-// Command is a command line and how to run it. The command inherits the standard streams and the environment of
-// this process, except for what the fields change.
+// Command is a command line and how to run it. The command inherits the standard streams and the
+// environment of this process, except for what the fields change.
 type Command struct {
 	// Args are the program and its arguments.
 	Args []string
@@ -49,11 +52,12 @@ type Command struct {
 	KillAfter time.Duration
 	// Signals are forwarded to the command's process group.
 	Signals <-chan os.Signal
-	// Interrupted, if not nil, is called before Run returns if a key of the terminal, such as Ctrl-C, has ended the command by a signal. The terminal sends that signal to the command's process group, and
-	// this process does not get it.
+	// Interrupted, if not nil, is called before Run returns if a key of the terminal, such as
+	// Ctrl-C, has ended the command by a signal. The terminal sends that signal to the command's
+	// process group, and this process does not get it.
 	Interrupted func(os.Signal)
-	// Guard, if not nil, is called right before the command is started. The Guard that it returns ends the command if this
-	// process is dead or stopped.
+	// Guard, if not nil, is called right before the command is started. The Guard that it returns
+	// ends the command if this process is dead or stopped.
 	Guard func() Guard
 }
 
@@ -61,7 +65,8 @@ type Command struct {
 type Guard interface {
 	// Started is called with the id of the process that leads the group.
 	Started(pid int)
-	// Ended is called after the command has ended and was waited for, or when it could not be started.
+	// Ended is called after the command has ended and was waited for, or when it could not be
+	// started.
 	Ended()
 }
 
@@ -71,7 +76,8 @@ type noGuard struct{}
 func (noGuard) Started(int) {}
 func (noGuard) Ended()      {}
 
-// Find returns the path of a program, as a shell finds it. Its error wraps ErrNotFound or ErrNotExecutable.
+// Find returns the path of a program, as a shell finds it. Its error wraps ErrNotFound or
+// ErrNotExecutable.
 func Find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -80,8 +86,9 @@ func Find(program string) (string, error) {
 	return path, nil
 }
 
-// Run runs the command until it ends, and returns its exit code, or 128 + n if signal n ended it. If the hold is lost before that, Run ends the whole process
-// group. If the hold has ended already, Run does not start the command. Its error wraps ErrHoldLost, ErrNotFound or ErrNotExecutable.
+// Run runs the command until it ends, and returns its exit code, or 128 + n if signal n ended it.
+// If the hold is lost before that, Run ends the whole process group. If the hold has ended already,
+// Run does not start the command. Its error wraps ErrHoldLost, ErrNotFound or ErrNotExecutable.
 func (c Command) Run(h Hold) (int, error) {
 	path, err := Find(c.Args[0])
 	if err != nil {
@@ -128,8 +135,10 @@ func (c Command) newGuard() Guard {
 	return c.Guard()
 }
 
-// superviseProcess forwards signals until the command has ended. If the command must end before, it returns the cause at once: the hold has ended, or its lease runs
-// out. leaseEnd is when the lease ends, by leaseClock. superviseProcess returns the last one: it does not change when a server ends the session earlier.
+// superviseProcess forwards signals until the command has ended. If the command must end before, it
+// returns the cause at once: the hold has ended, or its lease runs out. leaseEnd is when the lease
+// ends, by leaseClock. superviseProcess returns the last one: it does not change when a server ends
+// the session earlier.
 func (c Command) superviseProcess(p *process, h Hold, leaseEnd time.Duration) (time.Duration, error) {
 	t := time.NewTimer(0)
 	defer t.Stop()
@@ -149,7 +158,9 @@ func (c Command) superviseProcess(p *process, h Hold, leaseEnd time.Duration) (t
 		t.Reset(min(left, leaseCheckInterval))
 		select {
 		case <-p.ended:
-			_ = h.Remaining()                         // reads the clock, so that an ended lease ends the context, also after this process was stopped
+			// reads the clock, so that an ended lease ends the context, also after this process was
+			// stopped
+			_ = h.Remaining()
 			return leaseEnd, context.Cause(h.Context) // not nil if the hold ended before the command
 		case s := <-c.Signals:
 			p.signalGroup(s)
@@ -161,7 +172,8 @@ func (c Command) superviseProcess(p *process, h Hold, leaseEnd time.Duration) (t
 	}
 }
 
-// stopGroup ends the process group: with SIGTERM, and with SIGKILL after KillAfter. SIGKILL comes earlier if the lease or the hold ends before.
+// stopGroup ends the process group: with SIGTERM, and with SIGKILL after KillAfter. SIGKILL comes
+// earlier if the lease or the hold ends before.
 func (c Command) stopGroup(p *process, h Hold, leaseEnd time.Duration) {
 	left := min(c.KillAfter, leaseEnd-leaseClock.Now())
 	if left > 0 {
@@ -172,7 +184,8 @@ func (c Command) stopGroup(p *process, h Hold, leaseEnd time.Duration) {
 	}
 }
 
-// waitForGroupEnd waits until no process of the group is left. It returns false if left is over or the hold ends before.
+// waitForGroupEnd waits until no process of the group is left. It returns false if left is over or
+// the hold ends before.
 func (c Command) waitForGroupEnd(p *process, h Hold, left time.Duration) bool {
 	deadline := time.NewTimer(left)
 	defer deadline.Stop()
@@ -180,7 +193,9 @@ func (c Command) waitForGroupEnd(p *process, h Hold, left time.Duration) bool {
 	defer poll.Stop()
 	ended := h.Context.Done()
 	if h.Context.Err() != nil {
-		ended = nil // the hold ended before its lease, for example because its node was deleted; the command still has the whole time left
+		// the hold ended before its lease, for example because its node was deleted; the command
+		// still has the whole time left
+		ended = nil
 	}
 	for p.isGroupAlive() {
 		select {
@@ -194,7 +209,8 @@ func (c Command) waitForGroupEnd(p *process, h Hold, left time.Duration) bool {
 	return true
 }
 
-// startError distinguishes programs that do not exist from programs that do not start, as shells do.
+// startError distinguishes programs that do not exist from programs that do not start, as shells
+// do.
 func startError(program string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s", ErrNotFound, program)

@@ -26,7 +26,8 @@ func endlessHold() Hold {
 	return Hold{Context: context.Background(), Remaining: func() time.Duration { return time.Hour }}
 }
 
-// newLosableHold returns a hold and a function that ends it before the end of its lease. Then the rest of the lease is 0, as when a server has ended the session.
+// newLosableHold returns a hold and a function that ends it before the end of its lease. Then the
+// rest of the lease is 0, as when a server has ended the session.
 func newLosableHold(t *testing.T) (Hold, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	t.Cleanup(func() { cancel(nil) })
@@ -38,7 +39,8 @@ func newLosableHold(t *testing.T) (Hold, func()) {
 	}}, func() { cancel(errLost) }
 }
 
-// skippingClock is a clock that a test moves forward, as if this process had been stopped for that time.
+// skippingClock is a clock that a test moves forward, as if this process had been stopped for that
+// time.
 type skippingClock struct {
 	clock.Clock
 	skipped atomic.Int64
@@ -209,11 +211,13 @@ func TestEndedLeaseKillsAtOnce(t *testing.T) {
 	require.NoFileExists(t, file+".told")
 }
 
-// TestNoCommandIsStartedUnderAnEndedHold: neither after the end of its context, nor after that of its session, which the context may show a moment later.
+// TestNoCommandIsStartedUnderAnEndedHold: neither after the end of its context, nor after that of
+// its session, which the context may show a moment later.
 func TestNoCommandIsStartedUnderAnEndedHold(t *testing.T) {
 	lost, lose := newLosableHold(t)
 	lose()
-	for _, hold := range []Hold{lost, {context.Background(), func() time.Duration { return 0 }}, {lost.Context, endlessHold().Remaining}} {
+	for _, hold := range []Hold{lost, {context.Background(), func() time.Duration { return 0 }},
+		{lost.Context, endlessHold().Remaining}} {
 		cmd, _ := shellCommand(t, `exit 0`)
 		started := false
 		cmd.Guard = func() Guard { started = true; return noGuard{} }
@@ -242,7 +246,8 @@ func TestSIGTERMBeforeTheLeaseEnds(t *testing.T) {
 		}
 		return killAfter + time.Second
 	}}
-	cmd, file := shellCommand(t, `trap 'date +%s.%N >$F.told; exit 9' TERM; echo ready >$F; while :; do sleep 0.01; done`)
+	cmd, file := shellCommand(t,
+		`trap 'date +%s.%N >$F.told; exit 9' TERM; echo ready >$F; while :; do sleep 0.01; done`)
 	cmd.KillAfter = killAfter
 	wait := startCommand(cmd, hold)
 	waitForLine(t, file)
@@ -257,7 +262,8 @@ func TestSIGTERMBeforeTheLeaseEnds(t *testing.T) {
 	require.Less(t, told, float64(end.Load().UnixNano())/1e9, "SIGTERM came before the end of the lease")
 }
 
-// TestSIGTERMFollowsALeaseThatBecomesShorter: a server grants a smaller session timeout while the command runs.
+// TestSIGTERMFollowsALeaseThatBecomesShorter: a server grants a smaller session timeout while the
+// command runs.
 func TestSIGTERMFollowsALeaseThatBecomesShorter(t *testing.T) {
 	const killAfter = time.Minute
 	var isShorter atomic.Bool

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs this test binary as a program if CHILD_TEST_PROGRAM is set. The tests need such a program to kill the
-// parent of a command, and to give it a terminal.
+// TestMain runs this test binary as a program if CHILD_TEST_PROGRAM is set. The tests need such a
+// program to kill the parent of a command, and to give it a terminal.
 func TestMain(m *testing.M) {
 	if os.Getenv("CHILD_TEST_PROGRAM") != "" {
 		os.Exit(runProgram(os.Args[1:]))

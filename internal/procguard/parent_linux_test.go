@@ -33,7 +33,8 @@ func TestCommandDiesWithItsParent(t *testing.T) {
 	waitForProcessEnd(t, pid)
 }
 
-// TestZombiesOfTheGroupAreNotWaitedFor by a process that inherits orphans, as process 1 of a container without an init does.
+// TestZombiesOfTheGroupAreNotWaitedFor by a process that inherits orphans, as process 1 of a
+// container without an init does.
 func TestZombiesOfTheGroupAreNotWaitedFor(t *testing.T) {
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	t.Cleanup(func() { require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) })
@@ -107,7 +108,8 @@ func readUntil(t *testing.T, r *bufio.Reader, word string) {
 }
 
 func TestCommandGetsTheTerminal(t *testing.T) {
-	cmd := selfCommand("sh", "-c", `read x; echo "got <$x>"; trap 'echo interrupted; exit 5' INT; echo "armed"; while :; do sleep 0.01; done`)
+	cmd := selfCommand("sh", "-c",
+		`read x; echo "got <$x>"; trap 'echo interrupted; exit 5' INT; echo "armed"; while :; do sleep 0.01; done`)
 	tty := startOnTerminal(t, cmd)
 	r := bufio.NewReader(tty)
 	_, err := tty.WriteString("hello\n")

@@ -25,8 +25,9 @@ func startProcess(cmd *exec.Cmd, g Guard) (*process, error) {
 	return p, nil
 }
 
-// runOnOneThread starts the command and waits for it on one OS thread. Linux kills the command when the thread that started it ends, and
-// the other threads of a Go program may end before the program.
+// runOnOneThread starts the command and waits for it on one OS thread. Linux kills the command when
+// the thread that started it ends, and the other threads of a Go program may end before the
+// program.
 func (p *process) runOnOneThread(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

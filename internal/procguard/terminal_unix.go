@@ -14,14 +14,15 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// isForegroundGroup reports whether a process group is the foreground group of the terminal on standard input.
+// isForegroundGroup reports whether a process group is the foreground group of the terminal on
+// standard input.
 func isForegroundGroup(group int) bool {
 	now, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	return err == nil && now == group
 }
 
-// setForegroundGroup makes a process group the terminal's foreground group. Meanwhile it ignores SIGTTOU, with which the kernel would stop a background process that
-// does this.
+// setForegroundGroup makes a process group the terminal's foreground group. Meanwhile it ignores
+// SIGTTOU, with which the kernel would stop a background process that does this.
 func setForegroundGroup(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)

@@ -30,8 +30,8 @@ func main() {
 	os.Exit(code)
 }
 
-// runTests runs a "go test" command, and returns its exit code, or notRun. If only the race detector itself has failed, it tests those
-// packages once more.
+// runTests runs a "go test" command, and returns its exit code, or notRun. If only the race
+// detector itself has failed, it tests those packages once more.
 func runTests(packages int, command []string, out io.Writer) (int, error) {
 	if len(command) < 2 || command[1] != "test" {
 		return notRun, errors.New("want: progress [-packages N] -- go test [ARGUMENT...]")
@@ -40,7 +40,8 @@ func runTests(packages int, command []string, out io.Writer) (int, error) {
 	if err != nil || len(r.crashed) == 0 || len(r.crashed) < len(r.failed) {
 		return code, err
 	}
-	_, _ = fmt.Fprintf(out, "The race detector itself has crashed, and no test has failed. Once more: %s\n", strings.Join(r.crashed, ", "))
+	_, _ = fmt.Fprintf(out, "The race detector itself has crashed, and no test has failed. Once more: %s\n",
+		strings.Join(r.crashed, ", "))
 	code, _, err = runOnce(len(r.crashed), slices.Concat(withoutPackages(command), r.crashed), out)
 	return code, err
 }

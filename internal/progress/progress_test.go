@@ -32,16 +32,20 @@ func outputOf(total int, events ...event) string {
 
 func TestProgressCountsEndedAndNamesRunning(t *testing.T) {
 	require.Equal(t, "[1/3] ok a 1.2s (cached)\n[1/3] after 6s: b TestOld (2s)\n[1/3] no failure, in 6s\n", outputOf(3,
-		event{Action: "start", Package: "a"}, event{Action: "output", Package: "a", Output: "ok  \ta\t(cached)\n"}, event{Action: "pass", Package: "a", Elapsed: 1.24},
+		event{Action: "start", Package: "a"}, event{Action: "output", Package: "a", Output: "ok  \ta\t(cached)\n"},
+		event{Action: "pass", Package: "a", Elapsed: 1.24},
 		event{Action: "run", Package: "b", Test: "TestOld"}, event{Action: "run", Package: "b", Test: "TestNew"},
 		event{Action: "output", Package: "b", Test: "TestNew", Output: "noise\n"}))
 	require.Equal(t, "[0] after 0s: compiling\n[0] no failure, in 0s\n", outputOf(0))
 }
 
 func TestFailureIsShownWithOutput(t *testing.T) {
-	out := outputOf(1, event{Action: "run", Package: "a", Test: "TestBad"}, event{Action: "output", Package: "a", Test: "TestBad", Output: "why\n"},
-		event{Action: "run", Package: "a", Test: "TestGood"}, event{Action: "output", Package: "a", Test: "TestGood", Output: "noise\n"},
-		event{Action: "run", Package: "a", Test: "TestHangs"}, event{Action: "output", Package: "a", Test: "TestHangs", Output: "stack\n"},
+	out := outputOf(1, event{Action: "run", Package: "a", Test: "TestBad"},
+		event{Action: "output", Package: "a", Test: "TestBad", Output: "why\n"},
+		event{Action: "run", Package: "a", Test: "TestGood"},
+		event{Action: "output", Package: "a", Test: "TestGood", Output: "noise\n"},
+		event{Action: "run", Package: "a", Test: "TestHangs"},
+		event{Action: "output", Package: "a", Test: "TestHangs", Output: "stack\n"},
 		event{Action: "fail", Package: "a", Test: "TestBad"}, event{Action: "pass", Package: "a", Test: "TestGood"},
 		event{Action: "output", Package: "a", Output: "panic\n"}, event{Action: "fail", Package: "a"})
 	require.True(t, strings.HasPrefix(out, "why\nstack\npanic\n[1/1] FAIL a 0s\n"), out)
@@ -75,7 +79,8 @@ func TestACrashOfTheRaceDetectorIsNotATestFailure(t *testing.T) {
 	r := newReport(&out, 0, time.Unix(0, 0))
 	for _, e := range []event{
 		{Action: "run", Package: "a", Test: "TestHeavy"},
-		{Action: "output", Package: "a", Test: "TestHeavy", Output: "ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346\n"},
+		{Action: "output", Package: "a", Test: "TestHeavy",
+			Output: "ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346\n"},
 		{Action: "fail", Package: "a"},
 		{Action: "run", Package: "b", Test: "TestBad"},
 		{Action: "output", Package: "b", Output: "ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346\n"},

@@ -79,7 +79,8 @@ func (r *report) readEvent(line []byte, now time.Time) {
 	}
 }
 
-// endPackage shows a package's outcome. For a failed package it also shows the output of the failed tests and of those that had not ended.
+// endPackage shows a package's outcome. For a failed package it also shows the output of the failed
+// tests and of those that had not ended.
 func (r *report) endPackage(e event, p *runningPackage) {
 	delete(r.running, e.Package)
 	r.ended++
@@ -99,11 +100,13 @@ func (r *report) endPackage(e event, p *runningPackage) {
 	if p.output[""] != nil && strings.Contains(p.output[""].String(), "(cached)") {
 		cached = " (cached)"
 	}
-	r.printLine("%s %s %s%s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests in"}[e.Action], e.Package,
+	r.printLine("%s %s %s%s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests in"}[e.Action],
+		e.Package,
 		time.Duration(e.Elapsed*float64(time.Second)).Round(100*time.Millisecond), cached)
 }
 
-// detectorCrash is the output of the race detector when one of its own checks fails (go.dev/issue/27660).
+// detectorCrash is the output of the race detector when one of its own checks fails
+// (go.dev/issue/27660).
 const detectorCrash = "ThreadSanitizer: CHECK failed"
 
 func (p *runningPackage) wasPrinted(text string) bool {

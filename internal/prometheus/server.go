@@ -28,8 +28,9 @@ type TB interface {
 	Skipf(format string, args ...any)
 }
 
-// Tool returns the path of a program of Prometheus: from PATH, or from the directory bin of the module, where scripts/install-test-tools puts it. If the program is
-// missing, the test is skipped, or fails if CI=true.
+// Tool returns the path of a program of Prometheus: from PATH, or from the directory bin of the
+// module, where scripts/install-test-tools puts it. If the program is missing, the test is skipped,
+// or fails if CI=true.
 func Tool(tb TB, name string) string {
 	tb.Helper()
 	if found, err := exec.LookPath(name); err == nil {
@@ -40,7 +41,8 @@ func Tool(tb TB, name string) string {
 			return found
 		}
 	}
-	const missing = "%s is missing: install Debian's package prometheus, or run scripts/install-test-tools, which starts no service"
+	const missing = "%s is missing: install Debian's package prometheus, or run scripts/install-test-tools, which " +
+		"starts no service"
 	if os.Getenv("CI") == "true" {
 		tb.Fatalf(missing, name)
 	}
@@ -73,7 +75,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// Start runs Prometheus until the test ends. It reads the targets (host:port) every second and evaluates the rules of the file as often.
+// Start runs Prometheus until the test ends. It reads the targets (host:port) every second and
+// evaluates the rules of the file as often.
 func Start(tb TB, rules string, targets ...string) *Server {
 	tb.Helper()
 	program := Tool(tb, "prometheus")
@@ -86,13 +89,15 @@ func Start(tb TB, rules string, targets ...string) *Server {
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
-	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs: [{job_name: lockstep, static_configs: [{targets: %s}]}]\n", rules, quoted)
+	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\nrule_files: "+
+		"[%q]\nscrape_configs: [{job_name: lockstep, static_configs: [{targets: %s}]}]\n", rules, quoted)
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		tb.Fatalf("%v", err)
 	}
 	s := &Server{tb: tb, log: &output{}}
-	command := exec.CommandContext(context.WithoutCancel(tb.Context()), program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
+	command := exec.CommandContext(context.WithoutCancel(tb.Context()), program, "--config.file="+file,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
 	command.Stdout, command.Stderr = s.log, s.log
 	if err := command.Start(); err != nil {
 		tb.Fatalf("%v", err)

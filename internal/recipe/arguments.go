@@ -12,8 +12,9 @@ import (
 // serverDirectory is the directory of the servers' configuration and quotas.
 const serverDirectory = "/zookeeper"
 
-// CheckClientAndPath checks the arguments of a recipe's constructor. The error for a wrong path wraps framework.ErrInvalidPath: no recipe can be at the root, or at or below
-// the servers' own directory. what names the recipe with its article, such as "a barrier".
+// CheckClientAndPath checks the arguments of a recipe's constructor. The error for a wrong path
+// wraps framework.ErrInvalidPath: no recipe can be at the root, or at or below the servers' own
+// directory. what names the recipe with its article, such as "a barrier".
 func CheckClientAndPath(client *framework.Client, path, what string) error {
 	if client == nil {
 		return errors.New("the client is nil")
@@ -26,7 +27,8 @@ func CheckClientAndPath(client *framework.Client, path, what string) error {
 	}
 	full := znode.Join(client.Config().Root, strings.TrimPrefix(path, "/"))
 	if full == serverDirectory || strings.HasPrefix(full, serverDirectory+"/") {
-		return fmt.Errorf("%w %q: nodes below %s belong to the servers; use another path", framework.ErrInvalidPath, path, serverDirectory)
+		return fmt.Errorf("%w %q: nodes below %s belong to the servers; use another path", framework.ErrInvalidPath,
+			path, serverDirectory)
 	}
 	return nil
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// Backoff pauses between the attempts of one thing. The pauses double from the client's Config.RetryBase to its Config.RetryMax; each is multiplied by a random factor
-// between 0.5 and 1.5. Backoff is not safe for concurrent use.
+// Backoff pauses between the attempts of one thing. The pauses double from the client's
+// Config.RetryBase to its Config.RetryMax; each is multiplied by a random factor between 0.5 and
+// 1.5. Backoff is not safe for concurrent use.
 type Backoff struct{ back *backoff.Backoff }
 
 // NewBackoff returns a Backoff with the client's configuration.

@@ -9,12 +9,15 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// EnsembleClock estimates the time on the clock of the ensemble's leader. It has a time that the leader has stamped on a write, and adds the time that has passed in
-// this process since then. The zero value has no estimate. It is safe for concurrent use.
+// EnsembleClock estimates the time on the clock of the ensemble's leader. It has a time that the
+// leader has stamped on a write, and adds the time that has passed in this process since then. The
+// zero value has no estimate. It is safe for concurrent use.
 //
-// Guarantee: right after a write, the estimate is a time that the leader's clock had between the request and the answer.
+// Guarantee: right after a write, the estimate is a time that the leader's clock had between the
+// request and the answer.
 //
-// Not guaranteed: that the estimate always rises. It follows the leader's clock when that is set back, and the clock of another leader.
+// Not guaranteed: that the estimate always rises. It follows the leader's clock when that is set
+// back, and the clock of another leader.
 type EnsembleClock struct {
 	mu       sync.Mutex
 	ensemble time.Time // a time on the ensemble's clock
@@ -24,8 +27,9 @@ type EnsembleClock struct {
 	behind time.Duration // an upper bound of how far the estimate is behind the ensemble's clock
 }
 
-// AddStamp takes the time that the leader has stamped on a write. The write was requested at a local time, and its answer has just arrived. The leader has stamped it in
-// between. AddStamp moves the estimate no further than that requires, so a late answer does not set it back.
+// AddStamp takes the time that the leader has stamped on a write. The write was requested at a
+// local time, and its answer has just arrived. The leader has stamped it in between. AddStamp moves
+// the estimate no further than that requires, so a late answer does not set it back.
 func (c *EnsembleClock) AddStamp(stamp, requested time.Time) {
 	now := time.Now()
 	c.mu.Lock()
@@ -44,8 +48,10 @@ func (c *EnsembleClock) AddStamp(stamp, requested time.Time) {
 	c.answered = now
 }
 
-// ReadTime writes to dir, which it creates as a container if it is missing. It adds the stamp of the write to the estimate, and returns it. The write removes dir's
-// data and raises its version. ReadTime repeats a write whose outcome is unknown. Its error is that of ctx, of the session's end, or a refusal by the servers.
+// ReadTime writes to dir, which it creates as a container if it is missing. It adds the stamp of
+// the write to the estimate, and returns it. The write removes dir's data and raises its version.
+// ReadTime repeats a write whose outcome is unknown. Its error is that of ctx, of the session's
+// end, or a refusal by the servers.
 func (c *EnsembleClock) ReadTime(ctx context.Context, s *framework.Session, dir string) (time.Time, error) {
 	for {
 		if err := s.MakeDirs(ctx, dir); err != nil {
@@ -53,7 +59,8 @@ func (c *EnsembleClock) ReadTime(ctx context.Context, s *framework.Session, dir 
 		}
 		requested := time.Now()
 		st, err := s.Set(ctx, dir, nil, framework.AnyVersion)
-		unknown := errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil && s.Err() == nil // a second write does no harm
+		// a second write does no harm
+		unknown := errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil && s.Err() == nil
 		switch {
 		case unknown, errors.Is(err, framework.ErrNoNode): // the servers remove empty containers
 			continue
@@ -81,8 +88,9 @@ func (c *EnsembleClock) Now() time.Time {
 	return c.estimateAt(now)
 }
 
-// Latest is the latest time that the ensemble's clock may show now. It is later than Now, because the leader may have stamped a write as soon as it was requested. It is
-// meaningless while Known is false.
+// Latest is the latest time that the ensemble's clock may show now. It is later than Now, because
+// the leader may have stamped a write as soon as it was requested. It is meaningless while Known is
+// false.
 func (c *EnsembleClock) Latest() time.Time {
 	now := time.Now()
 	c.mu.Lock()
@@ -90,7 +98,8 @@ func (c *EnsembleClock) Latest() time.Time {
 	return c.estimateAt(now).Add(c.behind)
 }
 
-// Age is the time since the latest answer. It bounds how far the clocks can have drifted apart since. It is meaningless while Known is false.
+// Age is the time since the latest answer. It bounds how far the clocks can have drifted apart
+// since. It is meaningless while Known is false.
 func (c *EnsembleClock) Age() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,17 +1,21 @@
 // Package recipe has the code that the recipes share and that applications do not see:
 //
-//   - [OnSession] repeats a function on session after session, and classifies the errors of all recipes in the same way.
+//   - [OnSession] repeats a function on session after session, and classifies the errors of all
+//     recipes in the same way.
 //   - [WaitForWatch] and [WaitForFirst] wait for a watch, the session and the context at once.
-//   - [Decode] and [Unknown.Encode] store versioned JSON records that keep the fields of later releases.
+//   - [Decode] and [Unknown.Encode] store versioned JSON records that keep the fields of later
+//     releases.
 //   - [Backoff] and [RetryPauses] pause between attempts.
 //   - [EnsembleClock] estimates the ensemble's time.
-//   - [GetMany], [GetManyOn] and [ListMany] read many nodes in few requests, and [Find] searches a tree for a recipe's directories.
+//   - [GetMany], [GetManyOn] and [ListMany] read many nodes in few requests, and [Find] searches a
+//     tree for a recipe's directories.
 //   - [FinishCleanup] waits for the end of a cleanup, also if the caller's context has ended.
 //   - [WhileNodeExists] returns a context that ends with a node.
 //   - [CheckClientAndPath] and [ApplyOptions] check the arguments of constructors.
 //   - [HasQueueLayout] and [HoldsQueueItems] recognize a queue by the names of its directories.
 //
-// Tasks in the background, which a Close waits for, are in [internal/background], because framework needs them too.
+// Tasks in the background, which a Close waits for, are in [internal/background], because framework
+// needs them too.
 //
 // [internal/background]: https://pkg.go.dev/github.com/lockstep-go/lockstep/internal/background
 package recipe

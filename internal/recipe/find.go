@@ -29,13 +29,17 @@ type Found struct {
 	Layout int
 }
 
-// Find yields the directories at and below some roots that have one of the layouts. It searches root after root, yields a directory before its children, and goes
-// through children in the order of their names. It does not search the children that belong to a recipe. Nor does it search nodes with names of protected nodes: contenders
-// and members, which have no children.
+// Find yields the directories at and below some roots that have one of the layouts. It searches
+// root after root, yields a directory before its children, and goes through children in the order
+// of their names. It does not search the children that belong to a recipe. Nor does it search nodes
+// with names of protected nodes: contenders and members, which have no children.
 //
-// For a directory that it may not read, Find yields an error that wraps framework.ErrNoAuth, and goes on. Any other error ends the search. Find lists no more than
-// maxDirectories of them. If there are more, the last error wraps framework.ErrTooLarge and names the first directory that Find has not listed.
-func Find(ctx context.Context, client *framework.Client, roots []string, maxDirectories int, layouts ...Layout) iter.Seq2[Found, error] {
+// For a directory that it may not read, Find yields an error that wraps framework.ErrNoAuth, and
+// goes on. Any other error ends the search. Find lists no more than maxDirectories of them. If
+// there are more, the last error wraps framework.ErrTooLarge and names the first directory that
+// Find has not listed.
+func Find(ctx context.Context, client *framework.Client, roots []string, maxDirectories int,
+	layouts ...Layout) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
 		if client == nil {
 			yield(Found{}, errors.New("find: the client is nil"))
@@ -50,7 +54,8 @@ func Find(ctx context.Context, client *framework.Client, roots []string, maxDire
 			next := f.ahead[last]
 			switch {
 			case !next.listed && f.listedCount == maxDirectories:
-				yield(Found{}, fmt.Errorf("find %s: %w: there are more than %d nodes; the search ended before %s; search below a deeper path",
+				yield(Found{}, fmt.Errorf(
+					"find %s: %w: there are more than %d nodes; the search ended before %s; search below a deeper path",
 					roots[0], framework.ErrTooLarge, maxDirectories, next.path))
 				return
 			case !next.listed:
@@ -63,7 +68,8 @@ func Find(ctx context.Context, client *framework.Client, roots []string, maxDire
 			f.ahead = f.ahead[:last]
 			switch {
 			case next.err != nil:
-				if !yield(Found{}, failure.Wrap("find", next.path, next.err)) || !errors.Is(next.err, framework.ErrNoAuth) {
+				if !yield(Found{}, failure.Wrap("find", next.path, next.err)) ||
+					!errors.Is(next.err, framework.ErrNoAuth) {
 					return
 				}
 			case next.found && !yield(Found{next.path, next.layout}, nil):
@@ -93,7 +99,8 @@ type treeFinder struct {
 // listedAtOnce is how many directories are listed before the children of one of them are searched.
 const listedAtOnce = 1000
 
-// listAhead lists the next directories, at most so many as limit says, and puts the children of each right behind it in the order of the search.
+// listAhead lists the next directories, at most so many as limit says, and puts the children of
+// each right behind it in the order of the search.
 func (f *treeFinder) listAhead(ctx context.Context, limit int) error {
 	var paths []string
 	first := len(f.ahead)
@@ -122,7 +129,8 @@ func (f *treeFinder) listAhead(ctx context.Context, limit int) error {
 	return nil
 }
 
-// visitDirectory returns a listed directory and the children to list next. A missing directory has no children.
+// visitDirectory returns a listed directory and the children to list next. A missing directory has
+// no children.
 func (f *treeFinder) visitDirectory(path string, list primitives.Listing) []directoryVisit {
 	v := directoryVisit{path: path, listed: true}
 	if list.Err != nil && !errors.Is(list.Err, framework.ErrNoNode) {

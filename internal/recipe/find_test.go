@@ -15,7 +15,8 @@ import (
 
 // layout recognizes directories with a child of the name mark.
 func layout(mark string, own ...string) recipe.Layout {
-	return recipe.Layout{Recognize: func(children []string) bool { return slices.Contains(children, mark) }, Own: append(own, mark)}
+	return recipe.Layout{Recognize: func(children []string) bool { return slices.Contains(children, mark) },
+		Own: append(own, mark)}
 }
 
 // findAll returns the paths that Find yields, and the texts of its errors.
@@ -35,7 +36,8 @@ func TestFindWalksInOrderPastForbiddenNodes(t *testing.T) {
 		for _, path := range []string{"/b/mark", "/b/own/x/mark", "/b/c/mark", "/a/mark", "/d/e/mark"} {
 			require.NoError(t, m.MakeDirs(t.Context(), path))
 		}
-		other := server.Member(t, "b", framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("b:secret")}}})
+		other := server.Member(t, "b",
+			framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("b:secret")}}})
 		require.NoError(t, other.MakeDirs(t.Context(), "/bad/x"))
 		found := findAll(t, m, "/", 100)
 		require.Equal(t, []string{"/a", "/b", "/b/c"}, found[:3])
@@ -56,7 +58,8 @@ func TestFindSendsFewRequests(t *testing.T) {
 			for n := range 100 {
 				dir := fmt.Sprintf("/t%02d/q%02d", team, n)
 				want = append(want, dir)
-				ops = append(ops, framework.CreateOp(dir, nil, framework.Persistent), framework.CreateOp(dir+"/mark", nil, framework.Persistent))
+				ops = append(ops, framework.CreateOp(dir, nil, framework.Persistent),
+					framework.CreateOp(dir+"/mark", nil, framework.Persistent))
 			}
 			_, err := s.Multi(t.Context(), ops...)
 			require.NoError(t, err)
@@ -64,7 +67,8 @@ func TestFindSendsFewRequests(t *testing.T) {
 		before := server.Requests()
 		require.Equal(t, want, findAll(t, m, "/", 20_000))
 		after := server.Requests()
-		require.LessOrEqual(t, after[zktest.OpMultiRead]-before[zktest.OpMultiRead], int64(12), "5,000 directories, up to a thousand in each request")
+		require.LessOrEqual(t, after[zktest.OpMultiRead]-before[zktest.OpMultiRead], int64(12),
+			"5,000 directories, up to a thousand in each request")
 		require.Equal(t, before[zktest.OpExists], after[zktest.OpExists])
 	})
 }
@@ -102,11 +106,13 @@ func TestFindTellsLayoutsApartBelowSeveralRoots(t *testing.T) {
 		}
 		var found []recipe.Found
 		before := server.Requests()[zktest.OpMultiRead]
-		for one, err := range recipe.Find(t.Context(), m.Client, []string{"/y", "/x"}, 100, layout("one"), layout("two")) {
+		for one, err := range recipe.Find(t.Context(), m.Client, []string{"/y", "/x"}, 100, layout("one"),
+			layout("two")) {
 			require.NoError(t, err)
 			found = append(found, one)
 		}
-		require.Equal(t, []recipe.Found{{Path: "/y"}, {Path: "/x/a"}, {Path: "/x/b", Layout: 1}}, found, "children of a found directory are not searched")
+		require.Equal(t, []recipe.Found{{Path: "/y"}, {Path: "/x/a"}, {Path: "/x/b", Layout: 1}}, found,
+			"children of a found directory are not searched")
 		require.EqualValues(t, 2, server.Requests()[zktest.OpMultiRead]-before)
 	})
 }

@@ -18,8 +18,9 @@ func HasQueueLayout(children []string) bool {
 	return has(QueueItems) && (has(QueueTickets) || has(QueueDead) || has(QueueDelayed))
 }
 
-// HoldsQueueItems reports whether a queue's child with this name has a node below it for each item, or for each item's deduplication id.
-// There can be millions of these nodes, and none of them is a lock.
+// HoldsQueueItems reports whether a queue's child with this name has a node below it for each item,
+// or for each item's deduplication id. There can be millions of these nodes, and none of them is a
+// lock.
 func HoldsQueueItems(name string) bool {
 	switch name {
 	case QueueItems, QueueLanes, QueueDead, QueueDelayed, QueueIDs:

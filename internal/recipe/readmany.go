@@ -7,7 +7,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
-// GetMany reads any number of nodes. If a session ends, it begins again on the next one; see framework.Session.GetAll.
+// GetMany reads any number of nodes. If a session ends, it begins again on the next one; see
+// framework.Session.GetAll.
 func GetMany(ctx context.Context, client *framework.Client, paths []string) (nodes []framework.Node, err error) {
 	err = OnSession(ctx, client, func(s *framework.Session) error {
 		nodes, err = GetManyOn(ctx, s, paths)
@@ -21,7 +22,8 @@ func GetManyOn(ctx context.Context, s *framework.Session, paths []string) ([]fra
 	return s.GetAll(ctx, paths...)
 }
 
-// ListMany lists the children of any number of nodes. If a session ends, it begins again on the next one; see primitives.Operations.ListAll.
+// ListMany lists the children of any number of nodes. If a session ends, it begins again on the
+// next one; see primitives.Operations.ListAll.
 func ListMany(ctx context.Context, client *framework.Client, paths []string) (lists []primitives.Listing, err error) {
 	err = OnSession(ctx, client, func(s *framework.Session) error {
 		lists, err = s.Primitives().ListAll(ctx, paths...)

@@ -156,7 +156,8 @@ func TestWaitEndsWithTheFirstSource(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, recipe.FromSignal, which)
 
-		which, _, err = recipe.WaitForFirst(t.Context(), s.Context(), recipe.Sources{Watch: a, Timer: time.After(time.Second)})
+		which, _, err = recipe.WaitForFirst(t.Context(), s.Context(),
+			recipe.Sources{Watch: a, Timer: time.After(time.Second)})
 		require.NoError(t, err)
 		require.Equal(t, recipe.FromTimer, which)
 

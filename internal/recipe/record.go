@@ -22,13 +22,15 @@ var (
 // versionField is the name of the field that has a record's version.
 const versionField = "v"
 
-// Unknown are the fields of a stored JSON object that this release does not know. Encode writes them back with the object, so that an older
-// release does not remove what a newer one has written. A nil map has no fields.
+// Unknown are the fields of a stored JSON object that this release does not know. Encode writes
+// them back with the object, so that an older release does not remove what a newer one has written.
+// A nil map has no fields.
 type Unknown map[string]json.RawMessage
 
-// Decode decodes a record into the struct that into points to. The record's version is in the field "v" and must be at least 1. If it is higher than newest, Decode
-// decodes the fields that it can, and its error wraps ErrNewer. Any other error wraps ErrCorrupt. Decode compares the names of fields exactly: a field "Name" of another
-// release is not the known field "name".
+// Decode decodes a record into the struct that into points to. The record's version is in the field
+// "v" and must be at least 1. If it is higher than newest, Decode decodes the fields that it can,
+// and its error wraps ErrNewer. Any other error wraps ErrCorrupt. Decode compares the names of
+// fields exactly: a field "Name" of another release is not the known field "name".
 func Decode(data []byte, newest int, into any) (Unknown, error) {
 	fields, err := parseFields(data)
 	if err != nil {
@@ -44,7 +46,8 @@ func Decode(data []byte, newest int, into any) (Unknown, error) {
 	err = fields.moveInto(into)
 	switch {
 	case version > newest:
-		return fields, fmt.Errorf("%w: it has version %d, this release reads versions up to %d", ErrNewer, version, newest)
+		return fields, fmt.Errorf("%w: it has version %d, this release reads versions up to %d", ErrNewer,
+			version, newest)
 	case version < 1:
 		return nil, fmt.Errorf("%w: it has no version", ErrCorrupt)
 	case err != nil:
@@ -53,7 +56,8 @@ func Decode(data []byte, newest int, into any) (Unknown, error) {
 	return fields, nil
 }
 
-// DecodeFields decodes an object without a version, such as one within a record. The error wraps ErrCorrupt.
+// DecodeFields decodes an object without a version, such as one within a record. The error wraps
+// ErrCorrupt.
 func DecodeFields(data []byte, into any) (Unknown, error) {
 	fields, err := parseFields(data)
 	if err == nil {
@@ -75,7 +79,8 @@ func parseFields(data []byte) (fields Unknown, err error) {
 	return fields, nil
 }
 
-// moveInto decodes the fields that the struct has, and removes them from u. It compares names exactly, where package json ignores case.
+// moveInto decodes the fields that the struct has, and removes them from u. It compares names
+// exactly, where package json ignores case.
 func (u Unknown) moveInto(into any) error {
 	known := make(Unknown, len(u))
 	for _, name := range fieldNames(reflect.TypeOf(into).Elem()) {
@@ -94,8 +99,8 @@ func (u Unknown) moveInto(into any) error {
 	return nil
 }
 
-// Encode returns a record: the version, then the fields of the struct known in their order, then the unknown fields. Struct tags say which
-// fields are left out when they are empty.
+// Encode returns a record: the version, then the fields of the struct known in their order, then
+// the unknown fields. Struct tags say which fields are left out when they are empty.
 func (u Unknown) Encode(version int, known any) ([]byte, error) {
 	return u.encode(fmt.Appendf(nil, "{%q:%d", versionField, version), known)
 }
@@ -123,7 +128,8 @@ func (u Unknown) encode(object []byte, known any) ([]byte, error) {
 	return append(object, '}'), nil
 }
 
-// marshalPlainly is json.Marshal without the escapes for HTML, with which <, > and & take six bytes.
+// marshalPlainly is json.Marshal without the escapes for HTML, with which <, > and & take six
+// bytes.
 func marshalPlainly(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -132,8 +138,9 @@ func marshalPlainly(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// StoredText returns a text as a record can hold it: its longest beginning of at most most bytes that ends with a whole character. JSON has UTF-8 only, so U+FFFD replaces other bytes: a
-// text that is read again is the one that was stored.
+// StoredText returns a text as a record can hold it: its longest beginning of at most most bytes
+// that ends with a whole character. JSON has UTF-8 only, so U+FFFD replaces other bytes: a text
+// that is read again is the one that was stored.
 func StoredText(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > most {

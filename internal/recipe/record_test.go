@@ -18,13 +18,15 @@ type stored struct {
 
 func TestRecordKeepsUnknownFields(t *testing.T) {
 	var r stored
-	unknown, err := recipe.Decode([]byte(`{"later":{"b":[1, 2]},"v":2,"name":"n","NAME":"another","Plain":3,"also":null}`), 3, &r)
+	unknown, err := recipe.Decode(
+		[]byte(`{"later":{"b":[1, 2]},"v":2,"name":"n","NAME":"another","Plain":3,"also":null}`), 3, &r)
 	require.NoError(t, err)
 	require.Equal(t, stored{Name: "n", Plain: 3}, r)
 	r.Count = 7
 	data, err := unknown.Encode(3, r)
 	require.NoError(t, err)
-	require.Equal(t, `{"v":3,"name":"n","count":7,"Plain":3,"NAME":"another","also":null,"later":{"b":[1, 2]}}`, string(data))
+	require.Equal(t, `{"v":3,"name":"n","count":7,"Plain":3,"NAME":"another","also":null,"later":{"b":[1, 2]}}`,
+		string(data))
 }
 
 func TestObjectWithinARecordKeepsUnknownFields(t *testing.T) {
@@ -44,9 +46,11 @@ func TestObjectWithinARecordKeepsUnknownFields(t *testing.T) {
 
 func TestUnreadableRecord(t *testing.T) {
 	for text, want := range map[string]error{
-		"": recipe.ErrCorrupt, "null": recipe.ErrCorrupt, "[]": recipe.ErrCorrupt, "{}": recipe.ErrCorrupt, `{"v":0}`: recipe.ErrCorrupt,
-		`{"v":-1}`: recipe.ErrCorrupt, `{"v":"1"}`: recipe.ErrCorrupt, `{"v":1,"name":1}`: recipe.ErrCorrupt, `{"v":1} `: nil,
-		`{"v":2}`: recipe.ErrNewer, `{"v":2,"name":1}`: recipe.ErrNewer,
+		"": recipe.ErrCorrupt, "null": recipe.ErrCorrupt, "[]": recipe.ErrCorrupt, "{}": recipe.ErrCorrupt,
+		`{"v":0}`:  recipe.ErrCorrupt,
+		`{"v":-1}`: recipe.ErrCorrupt, `{"v":"1"}`: recipe.ErrCorrupt, `{"v":1,"name":1}`: recipe.ErrCorrupt,
+		`{"v":1} `: nil,
+		`{"v":2}`:  recipe.ErrNewer, `{"v":2,"name":1}`: recipe.ErrNewer,
 	} {
 		var r stored
 		_, err := recipe.Decode([]byte(text), 1, &r)

@@ -9,24 +9,29 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// ErrAgain is returned by a step of OnSession that must be called again, because another client has changed what the step has read.
+// ErrAgain is returned by a step of OnSession that must be called again, because another client has
+// changed what the step has read.
 var ErrAgain = errors.New("changed meanwhile, try again")
 
 // Step is one attempt to do something on a session.
 type Step func(s *framework.Session) error
 
-// OnSession calls step with the client's session until step is done or fails for good. The result of step decides:
+// OnSession calls step with the client's session until step is done or fails for good. The result
+// of step decides:
 //
 //   - nil: OnSession returns nil.
 //   - any error after ctx has ended: OnSession returns failure.Ended(ctx).
-//   - an error that wraps framework.ErrSessionLost, from a session that has ended: OnSession calls step with the next session. It does not pause, since
-//     the client pauses before it opens a session.
-//   - an error that wraps ErrAgain, or framework.ErrSessionLost while the session stands, or an error for which a function of repeat returns true:
-//     OnSession calls step again, after a pause of RetryPauses.
+//   - an error that wraps framework.ErrSessionLost, from a session that has ended: OnSession calls
+//     step with the next session. It does not pause, since the client pauses before it opens a
+//     session.
+//   - an error that wraps ErrAgain, or framework.ErrSessionLost while the session stands, or an
+//     error for which a function of repeat returns true: OnSession calls step again, after a pause
+//     of RetryPauses.
 //   - any other error, such as framework.ErrClosed or a refusal: OnSession returns it.
 //
-// OnSession also calls step while the connection is suspended: the session's operations wait for the connection. If step
-// returns framework.ErrSuspended, it has a write whose outcome is unknown. OnSession repeats it only if repeat allows that, as [failure.IsTransient] does.
+// OnSession also calls step while the connection is suspended: the session's operations wait for
+// the connection. If step returns framework.ErrSuspended, it has a write whose outcome is unknown.
+// OnSession repeats it only if repeat allows that, as [failure.IsTransient] does.
 func OnSession(ctx context.Context, client *framework.Client, step Step, repeat ...func(error) bool) error {
 	pauses := RetryPauses{Client: client}
 	for {
@@ -61,9 +66,10 @@ func anyIsTrue(conditions []func(error) bool, err error) bool {
 	return false
 }
 
-// RetryPauses are the pauses between the attempts of one thing. There is no pause before the second attempt of a series, since most failures are over by
-// then. The pauses before later attempts are those of a Backoff. After an attempt of more than 10 seconds a new series begins. Set Client before use. RetryPauses is not safe
-// for concurrent use.
+// RetryPauses are the pauses between the attempts of one thing. There is no pause before the second
+// attempt of a series, since most failures are over by then. The pauses before later attempts are
+// those of a Backoff. After an attempt of more than 10 seconds a new series begins. Set Client
+// before use. RetryPauses is not safe for concurrent use.
 type RetryPauses struct {
 	Client *framework.Client
 
@@ -74,7 +80,8 @@ type RetryPauses struct {
 // seriesWindow is how long an attempt must last so that a new series begins after it.
 const seriesWindow = 10 * time.Second
 
-// Wait pauses after a failed attempt, which began at this time. It returns an error if ctx ends first.
+// Wait pauses after a failed attempt, which began at this time. It returns an error if ctx ends
+// first.
 func (p *RetryPauses) Wait(ctx context.Context, began time.Time) error {
 	if time.Since(began) > seriesWindow {
 		p.failures, p.back = 0, nil

@@ -8,8 +8,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// WaitForWatch waits for the event of a watch, and stops the watch. If ctx ends first, it returns failure.Ended(ctx). If the session ends first, it returns the cause of
-// that. Read the node again after any event; an event with an error says that the node is no longer watched.
+// WaitForWatch waits for the event of a watch, and stops the watch. If ctx ends first, it returns
+// failure.Ended(ctx). If the session ends first, it returns the cause of that. Read the node again
+// after any event; an event with an error says that the node is no longer watched.
 func WaitForWatch(ctx context.Context, s *framework.Session, w *framework.Watch) (framework.Event, error) {
 	defer w.Stop()
 	_, event, err := WaitForFirst(ctx, s.Context(), Sources{Watch: w})
@@ -35,10 +36,12 @@ const (
 	FromTimer
 )
 
-// WaitForFirst waits until one of several sources ends the wait. within is the context of the session or of a hold, since the wait has no purpose after its end.
+// WaitForFirst waits until one of several sources ends the wait. within is the context of the
+// session or of a hold, since the wait has no purpose after its end.
 //
-// The event is that of a watch, and may itself have an error. If ctx ends first, WaitForFirst returns failure.Ended(ctx). If within ends first, it returns the cause of
-// that. It does not stop the watches.
+// The event is that of a watch, and may itself have an error. If ctx ends first, WaitForFirst
+// returns failure.Ended(ctx). If within ends first, it returns the cause of that. It does not stop
+// the watches.
 func WaitForFirst(ctx, within context.Context, sources Sources) (Source, framework.Event, error) {
 	var first, second <-chan framework.Event
 	if sources.Watch != nil {

@@ -28,10 +28,12 @@ const (
 
 var credentials = []framework.Credential{{Scheme: "digest", Auth: []byte(user + ":" + secret)}}
 
-// ownerACL is the ACL that the server stores for the scheme "auth": all permissions for the owner's credentials.
+// ownerACL is the ACL that the server stores for the scheme "auth": all permissions for the owner's
+// credentials.
 var ownerACL = zk.DigestACL(zk.PermAll, user, secret)
 
-// TestACL lets a client with credentials use the recipes of recipeUses, and a client without credentials try every operation on each node.
+// TestACL lets a client with credentials use the recipes of recipeUses, and a client without
+// credentials try every operation on each node.
 func TestACL(t *testing.T) {
 	servers := ensemble.Shared(t)
 	readable := append(framework.CreatorOnly(), framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"})
@@ -52,7 +54,8 @@ func TestACL(t *testing.T) {
 			useAllRecipes(t, client)
 			owner, stranger := newOtherClient(t, servers), newOtherClient(t, servers)
 			require.NoError(t, owner.AddAuth("digest", credentials[0].Auth))
-			_, err := owner.Multi(&zk.CheckVersionRequest{Path: cfg.Root, Version: -1}) // its server may be behind the client's
+			// its server may be behind the client's
+			_, err := owner.Multi(&zk.CheckVersionRequest{Path: cfg.Root, Version: -1})
 			require.NoError(t, err)
 			seen, directories, inUse := 0, 0, map[string]bool{}
 			walk(t, owner, cfg.Root, func(node string, st *zk.Stat, acl []zk.ACL) {
@@ -96,7 +99,8 @@ func walk(t *testing.T, owner *zk.Conn, node string, visit func(string, *zk.Stat
 	}
 }
 
-// tryAllOperations requires that every operation is refused. A node that was deleted meanwhile counts as a refusal.
+// tryAllOperations requires that every operation is refused. A node that was deleted meanwhile
+// counts as a refusal.
 func tryAllOperations(t *testing.T, stranger *zk.Conn, node string, mayRead bool) {
 	t.Helper()
 	refused := func(what string, err error) {
@@ -118,11 +122,13 @@ func tryAllOperations(t *testing.T, stranger *zk.Conn, node string, mayRead bool
 	_, err = stranger.SetACL(node, zk.WorldACL(zk.PermAll), -1)
 	refused("open", err)
 	refused("delete", stranger.Delete(node, -1))
-	_, err = stranger.Multi(&zk.CheckVersionRequest{Path: node, Version: -1}, &zk.SetDataRequest{Path: node, Version: -1})
+	_, err = stranger.Multi(&zk.CheckVersionRequest{Path: node, Version: -1},
+		&zk.SetDataRequest{Path: node, Version: -1})
 	refused("write in a transaction", err)
 }
 
-// TestClientWithoutCredentialsIsRefused checks that a client without credentials is refused immediately, and does not join a line.
+// TestClientWithoutCredentialsIsRefused checks that a client without credentials is refused
+// immediately, and does not join a line.
 func TestClientWithoutCredentialsIsRefused(t *testing.T) {
 	cfg := framework.Config{
 		Servers: ensemble.Shared(t), SessionTimeout: 10 * time.Second, Auth: credentials,
@@ -144,12 +150,14 @@ func TestClientWithoutCredentialsIsRefused(t *testing.T) {
 	}
 }
 
-// TestClientReadsACLs checks that real servers return an ACL as TestAnACLIsRead of framework expects it: the whole ACL to its owner, without the hash to clients that may read,
-// and an error to others.
+// TestClientReadsACLs checks that real servers return an ACL as TestAnACLIsRead of framework
+// expects it: the whole ACL to its owner, without the hash to clients that may read, and an error
+// to others.
 func TestClientReadsACLs(t *testing.T) {
 	readable := framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"}
 	cfg := framework.Config{
-		Servers: ensemble.Shared(t), SessionTimeout: 10 * time.Second, Auth: credentials, ACL: append(framework.CreatorOnly(), readable),
+		Servers: ensemble.Shared(t), SessionTimeout: 10 * time.Second, Auth: credentials,
+		ACL:  append(framework.CreatorOnly(), readable),
 		Root: "/security-" + strings.ToLower(rand.Text()[:10]),
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -159,7 +167,8 @@ func TestClientReadsACLs(t *testing.T) {
 	require.NoError(t, owner.Create(ctx, "/readable", nil, framework.Persistent))
 	acl, _, err := owner.ACL(ctx, "/readable")
 	require.NoError(t, err)
-	require.Equal(t, []framework.ACL{{Perms: framework.PermAll, Scheme: ownerACL[0].Scheme, ID: ownerACL[0].ID}, readable}, acl)
+	require.Equal(t, []framework.ACL{{Perms: framework.PermAll, Scheme: ownerACL[0].Scheme, ID: ownerACL[0].ID},
+		readable}, acl)
 	acl, _, err = owner.ACL(ctx, "/")
 	require.NoError(t, err)
 	require.Len(t, acl, 1, "of the client's root")
@@ -178,8 +187,8 @@ func TestClientReadsACLs(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrNoNode)
 }
 
-// TestTopLevelNodesCanBeDeletedByAnyone shows a danger that SECURITY.md describes: by default every client may delete the nodes directly
-// below "/", whatever their own ACLs are.
+// TestTopLevelNodesCanBeDeletedByAnyone shows a danger that SECURITY.md describes: by default every
+// client may delete the nodes directly below "/", whatever their own ACLs are.
 func TestTopLevelNodesCanBeDeletedByAnyone(t *testing.T) {
 	servers := ensemble.Shared(t)
 	cfg := framework.Config{Servers: servers, SessionTimeout: 10 * time.Second, Auth: credentials}
@@ -202,8 +211,8 @@ func TestTopLevelNodesCanBeDeletedByAnyone(t *testing.T) {
 	require.NoError(t, lease.Release(t.Context()))
 }
 
-// TestForeignDirectoryDecidesItsDeletes shows the other danger that SECURITY.md describes: if another client has created a directory
-// before, its ACL decides who may delete nodes in it.
+// TestForeignDirectoryDecidesItsDeletes shows the other danger that SECURITY.md describes: if
+// another client has created a directory before, its ACL decides who may delete nodes in it.
 func TestForeignDirectoryDecidesItsDeletes(t *testing.T) {
 	servers := ensemble.Shared(t)
 	client := connect(t, framework.Config{Servers: servers, SessionTimeout: 10 * time.Second, Auth: credentials})
@@ -230,7 +239,8 @@ func connect(t *testing.T, cfg framework.Config, opts ...framework.Option) *fram
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := framework.Connect(ctx, cfg, append([]framework.Option{framework.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+	c, err := framework.Connect(ctx, cfg,
+		append([]framework.Option{framework.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

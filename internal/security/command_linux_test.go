@@ -20,7 +20,8 @@ import (
 func program(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lockstep")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file, "github.com/lockstep-go/lockstep/cmd/lockstep").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file,
+		"github.com/lockstep-go/lockstep/cmd/lockstep").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return file
 }
@@ -42,7 +43,8 @@ func newShell(t *testing.T, program string, env ...string) *shell {
 	return s
 }
 
-// run runs the command line, waits until it ends, and returns all output. The exit code must be code.
+// run runs the command line, waits until it ends, and returns all output. The exit code must be
+// code.
 func (s *shell) run(code int, args ...string) string {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), s.program, args...)
@@ -52,7 +54,8 @@ func (s *shell) run(code int, args ...string) string {
 	return string(out)
 }
 
-// hold starts the command line, which holds a lock while a command runs. end ends it and returns all output.
+// hold starts the command line, which holds a lock while a command runs. end ends it and returns
+// all output.
 func (s *shell) hold(args ...string) (pid int, end func() string) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), s.program, args...)
@@ -93,7 +96,8 @@ func readProc(pids []string, file string) string {
 	return all.String()
 }
 
-// TestNoSecretInCommandOutput checks the output of the command line, and what other users can see of its processes.
+// TestNoSecretInCommandOutput checks the output of the command line, and what other users can see
+// of its processes.
 func TestNoSecretInCommandOutput(t *testing.T) {
 	_, address := inMemory(t)
 	lockstep := program(t)

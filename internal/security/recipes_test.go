@@ -22,7 +22,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// recipeUse uses a recipe so that its nodes exist until ctx ends. It starts goroutines in background.
+// recipeUse uses a recipe so that its nodes exist until ctx ends. It starts goroutines in
+// background.
 type recipeUse func(ctx context.Context, t *testing.T, c *framework.Client, background *backgroundTasks)
 
 var recipeUses = map[string]recipeUse{
@@ -34,10 +35,12 @@ var recipeUses = map[string]recipeUse{
 
 // recipeDirs are the directories that the recipe uses leave nodes in.
 var recipeDirs = []string{
-	"barriers", "config", "elections", "groups", "ids", "jobs", "ledgers", "locks", "monitored", "monitors", "queues", "services", "workflows",
+	"barriers", "config", "elections", "groups", "ids", "jobs", "ledgers", "locks", "monitored", "monitors", "queues",
+	"services", "workflows",
 }
 
-// backgroundTasks are the goroutines of recipe uses. The errors that they return when their context ends are ignored.
+// backgroundTasks are the goroutines of recipe uses. The errors that they return when their context
+// ends are ignored.
 type backgroundTasks struct {
 	cancel context.CancelFunc
 	done   []chan struct{}
@@ -102,7 +105,8 @@ type onWait interface {
 }
 
 // startWaiter starts a waiter, which stays in line.
-func startWaiter(ctx context.Context, t *testing.T, background *backgroundTasks, lock func(context.Context, onWait) error) {
+func startWaiter(ctx context.Context, t *testing.T, background *backgroundTasks,
+	lock func(context.Context, onWait) error) {
 	t.Helper()
 	inLine := make(chan struct{}, 16)
 	failed := make(chan error, 1)
@@ -115,7 +119,8 @@ func startWaiter(ctx context.Context, t *testing.T, background *backgroundTasks,
 }
 
 func useElection(ctx context.Context, t *testing.T, c *framework.Client, background *backgroundTasks) {
-	e := election.New(c, "/elections/one", election.WithMetadata(election.Metadata{"a": "b"}), election.WithPriority(1, 0))
+	e := election.New(c, "/elections/one", election.WithMetadata(election.Metadata{"a": "b"}),
+		election.WithPriority(1, 0))
 	_, err := e.Campaign(ctx)
 	require.NoError(t, err)
 	background.add(func() { _, _ = election.New(c, "/elections/one", election.WithPriority(0, 0)).Campaign(ctx) })
@@ -143,10 +148,12 @@ func useConfig(ctx context.Context, t *testing.T, c *framework.Client, _ *backgr
 }
 
 func useIDs(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {
-	sequence, worker, counter := ids.NewSequence(c, "/ids/sequence"), ids.NewWorker(c, "/ids/workers", 4), ids.NewCounter(c, "/ids/counter")
+	sequence, worker, counter := ids.NewSequence(c, "/ids/sequence"), ids.NewWorker(c, "/ids/workers", 4),
+		ids.NewCounter(c, "/ids/counter")
 	t.Cleanup(func() {
 		for _, end := range []func(context.Context) error{sequence.Close, worker.Close, counter.Close} {
-			if err := end(context.Background()); !errors.Is(err, framework.ErrSessionLost) { // the test may have ended the session
+			if err := end(context.Background()); !errors.Is(err, framework.ErrSessionLost) {
+				// the test may have ended the session
 				require.NoError(t, err)
 			}
 		}
@@ -162,7 +169,8 @@ func useIDs(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroun
 }
 
 func useRegistry(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {
-	instance, err := registry.New(c, "/services").Register(ctx, registry.Instance{Service: "billing", Address: "10.0.0.7", Port: 8080})
+	instance, err := registry.New(c, "/services").Register(ctx,
+		registry.Instance{Service: "billing", Address: "10.0.0.7", Port: 8080})
 	require.NoError(t, err)
 	require.NoError(t, instance.Disable(ctx, "an update")) // a write of the instance
 }
@@ -175,7 +183,8 @@ func useLedger(ctx context.Context, t *testing.T, c *framework.Client, _ *backgr
 	require.NoError(t, opened.Do(ctx, "step", func(context.Context, workflow.Key) error { return nil }))
 }
 
-// useWorkflows starts three runs: one that is done, one that has failed, and one that waits for a signal.
+// useWorkflows starts three runs: one that is done, one that has failed, and one that waits for a
+// signal.
 func useWorkflows(ctx context.Context, t *testing.T, c *framework.Client, background *backgroundTasks) {
 	flows := workflow.New(c, "/workflows")
 	t.Cleanup(func() { require.NoError(t, flows.Close(context.Background())) })
@@ -235,15 +244,16 @@ func useMonitor(ctx context.Context, t *testing.T, c *framework.Client, backgrou
 func useScheduler(ctx context.Context, t *testing.T, c *framework.Client, background *backgroundTasks) {
 	s := scheduler.New(c, "/jobs")
 	secondStarted := make(chan struct{})
-	require.NoError(t, s.Add(scheduler.Job{Name: "job", Spec: "0 0 1 1 *", Run: func(ctx context.Context, run scheduler.Run) error {
-		select {
-		case <-secondStarted:
-			<-ctx.Done()
-		default:
-			close(secondStarted)
-		}
-		return nil
-	}}))
+	require.NoError(t, s.Add(scheduler.Job{Name: "job", Spec: "0 0 1 1 *",
+		Run: func(ctx context.Context, run scheduler.Run) error {
+			select {
+			case <-secondStarted:
+				<-ctx.Done()
+			default:
+				close(secondStarted)
+			}
+			return nil
+		}}))
 	background.add(func() { _ = s.Run(ctx) })
 	require.Eventually(t, func() bool {
 		_, err := s.State(ctx, "job")

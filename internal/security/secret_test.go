@@ -29,7 +29,8 @@ func requireNoSecret(t *testing.T, text, where string, secrets ...string) {
 	t.Helper()
 	for _, s := range secrets {
 		for _, form := range []string{
-			s, hex.EncodeToString([]byte(s)), fmt.Sprintf("%q", s), fmt.Sprint([]byte(s)), fmt.Sprintf("%#v", []byte(s)),
+			s, hex.EncodeToString([]byte(s)), fmt.Sprintf("%q", s), fmt.Sprint([]byte(s)),
+			fmt.Sprintf("%#v", []byte(s)),
 			base64.StdEncoding.EncodeToString([]byte(s)), base64.URLEncoding.EncodeToString([]byte(s)),
 		} {
 			if i := strings.Index(text, form); i >= 0 {
@@ -39,13 +40,15 @@ func requireNoSecret(t *testing.T, text, where string, secrets ...string) {
 	}
 }
 
-// withUser returns the secrets of the credentials. Together with the user, the password has another encoding.
+// withUser returns the secrets of the credentials. Together with the user, the password has another
+// encoding.
 func withUser() []string { return []string{secret, user + ":" + secret} }
 
 // logTwice logs everything to b twice: as text and as JSON.
 func logTwice(b *logtest.Buffer) framework.Option {
 	all := &slog.HandlerOptions{Level: slog.LevelDebug}
-	return framework.WithLogger(slog.New(slog.NewMultiHandler(slog.NewTextHandler(b, all), slog.NewJSONHandler(b, all))))
+	return framework.WithLogger(
+		slog.New(slog.NewMultiHandler(slog.NewTextHandler(b, all), slog.NewJSONHandler(b, all))))
 }
 
 // passwordRecorder notes the session passwords that servers send.
@@ -70,8 +73,8 @@ func (r *passwordRecorder) record(password string) {
 	}
 }
 
-// recordedConn reports the password in the connect response: 16 bytes, after the lengths, the protocol version, the timeout
-// and the session id.
+// recordedConn reports the password in the connect response: 16 bytes, after the lengths, the
+// protocol version, the timeout and the session id.
 type recordedConn struct {
 	net.Conn
 	head   []byte
@@ -99,11 +102,12 @@ func inMemory(t *testing.T) (zk *zktest.Server, address string) {
 	return zk, address
 }
 
-// TestNoSecretInLogsAndTelemetry uses the recipes of recipeUses, also with lost connections and sessions, and checks all logs and
-// telemetry.
+// TestNoSecretInLogsAndTelemetry uses the recipes of recipeUses, also with lost connections and
+// sessions, and checks all logs and telemetry.
 func TestNoSecretInLogsAndTelemetry(t *testing.T) {
 	zk, address := inMemory(t)
-	cfg := framework.Config{Servers: []string{address}, SessionTimeout: 10 * time.Second, Auth: credentials, Root: "/root"}
+	cfg := framework.Config{Servers: []string{address}, SessionTimeout: 10 * time.Second, Auth: credentials,
+		Root: "/root"}
 	var logged logtest.Buffer
 	var spy passwordRecorder
 	spans, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()

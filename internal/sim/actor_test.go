@@ -22,7 +22,8 @@ type actor struct {
 
 func newActor(p *process, spec workloadSpec, n int) *actor {
 	name := fmt.Sprintf("%s%c", p.name, 'a'+n)
-	return &actor{process: p, name: name, rng: newRand(p.sim.plan.seed, "actor "+spec.path+" "+name), maxPause: p.sim.plan.duration / 20}
+	return &actor{process: p, name: name, rng: newRand(p.sim.plan.seed, "actor "+spec.path+" "+name),
+		maxPause: p.sim.plan.duration / 20}
 }
 
 // nextStep waits for a random time, and reports whether to take another step.
@@ -33,7 +34,8 @@ func (a *actor) nextStep() bool {
 		cancel()
 		return a.ctx.Err() == nil && !a.sim.programEnded()
 	}
-	a.sleep(a.ctx, pickOne(a.rng, 0, durationBetween(a.rng, 0, 5*time.Millisecond), durationBetween(a.rng, 0, 500*time.Millisecond), durationBetween(a.rng, 0, a.maxPause)))
+	a.sleep(a.ctx, pickOne(a.rng, 0, durationBetween(a.rng, 0, 5*time.Millisecond),
+		durationBetween(a.rng, 0, 500*time.Millisecond), durationBetween(a.rng, 0, a.maxPause)))
 	return a.ctx.Err() == nil && !a.sim.programEnded()
 }
 
@@ -55,7 +57,8 @@ func (a *actor) sleep(ctx context.Context, d time.Duration) {
 func (a *actor) callContext() (context.Context, context.CancelFunc) {
 	switch a.rng.IntN(5) {
 	case 0:
-		return context.WithTimeout(a.ctx, pickOne(a.rng, durationBetween(a.rng, 0, 20*time.Millisecond), durationBetween(a.rng, 0, 2*time.Second), durationBetween(a.rng, 0, 2*a.sim.plan.sessionTimeout)))
+		return context.WithTimeout(a.ctx, pickOne(a.rng, durationBetween(a.rng, 0, 20*time.Millisecond),
+			durationBetween(a.rng, 0, 2*time.Second), durationBetween(a.rng, 0, 2*a.sim.plan.sessionTimeout)))
 	case 1:
 		ctx, cancel := context.WithCancel(a.ctx)
 		a.afterRequests(1+a.rng.IntN(8), cancel)
@@ -72,7 +75,8 @@ func (a *actor) hasSession(id int64) bool {
 	return err == nil && s.ID() == id && s.Err() == nil
 }
 
-// isExpectedError reports whether a call may fail with err: its context or its process has ended, the servers have not confirmed a cleanup in time, or err is one of also.
+// isExpectedError reports whether a call may fail with err: its context or its process has ended,
+// the servers have not confirmed a cleanup in time, or err is one of also.
 func (a *actor) isExpectedError(ctx context.Context, err error, also ...error) bool {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		a.sim.countFault(contextEnd)
@@ -94,8 +98,9 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// lagServer lets the process's server lag behind for a while, in which others write. A real follower that lags for longer is cut off by its leader; and a
-// session that holds nothing makes no request that would bring its server up to date.
+// lagServer lets the process's server lag behind for a while, in which others write. A real
+// follower that lags for longer is cut off by its leader; and a session that holds nothing makes no
+// request that would bring its server up to date.
 func (a *actor) lagServer() {
 	for _, session := range a.sim.zk.Sessions() {
 		if a.sim.observer.processOf(session.ID) == a.process {

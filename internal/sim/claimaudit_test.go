@@ -9,8 +9,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// claimAudit knows from the server's requests which claims of a parallel queue were given up. A ticket that a living consumer deletes without its item
-// was no attempt; but if the item is put about then, the queue may take it for one.
+// claimAudit knows from the server's requests which claims of a parallel queue were given up. A
+// ticket that a living consumer deletes without its item was no attempt; but if the item is put
+// about then, the queue may take it for one.
 type claimAudit struct {
 	sim   *simulation
 	queue string
@@ -26,7 +27,8 @@ func newClaimAudit(sim *simulation, queue string) *claimAudit {
 	return a
 }
 
-// mostExtraAttempts is how many attempts of an item may be explained by claims that were given up: one for each node in which it was stored.
+// mostExtraAttempts is how many attempts of an item may be explained by claims that were given up:
+// one for each node in which it was stored.
 func (a *claimAudit) mostExtraAttempts(item string) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,7 +75,8 @@ func (a *claimAudit) look(r zktest.Request) {
 	}
 }
 
-// placeOfTicket is the item's node that a ticket claims, or "". The ticket tickets/<lane>/<segment>/t-<id>-<number> claims i-<number> of the same segment.
+// placeOfTicket is the item's node that a ticket claims, or "". The ticket
+// tickets/<lane>/<segment>/t-<id>-<number> claims i-<number> of the same segment.
 func (a *claimAudit) placeOfTicket(path string) string {
 	rest, is := strings.CutPrefix(path, a.queue+"/tickets/")
 	if !is {

@@ -7,8 +7,8 @@ import (
 	leaseclock "github.com/lockstep-go/lockstep/internal/clock"
 )
 
-// clock is a process's own clock, which its leases use. It runs a little faster or slower than the server's. Its alarms do not fire
-// while the process is frozen.
+// clock is a process's own clock, which its leases use. It runs a little faster or slower than the
+// server's. Its alarms do not fire while the process is frozen.
 type clock struct {
 	base time.Time
 	rate float64

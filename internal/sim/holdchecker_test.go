@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// holdChecker checks the holds of one path: no holder beside an exclusive one, at most as many permits as allowed, and rising tokens.
+// holdChecker checks the holds of one path: no holder beside an exclusive one, at most as many
+// permits as allowed, and rising tokens.
 //
-// It reads the channel of a hold's context, not its error: Err reads the clock, and could end the hold that is under test. Holds of
-// frozen processes are checked when they thaw.
+// It reads the channel of a hold's context, not its error: Err reads the clock, and could end the
+// hold that is under test. Holds of frozen processes are checked when they thaw.
 type holdChecker struct {
 	sim          *simulation
 	workloadPath string
@@ -51,7 +52,8 @@ func newHoldChecker(sim *simulation, workloadPath, path string) *holdChecker {
 func (c *holdChecker) addGrant(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sim.history.add(c.workloadPath, "%s holds %s: %s, token %d.%d", h.holder.name, c.path, h.mode(), h.token.token, h.token.turn)
+	c.sim.history.add(c.workloadPath, "%s holds %s: %s, token %d.%d", h.holder.name, c.path, h.mode(),
+		h.token.token, h.token.turn)
 	c.checkToken(h)
 	c.holds = append(c.activeHolds(), h)
 	if h.isActive() {
@@ -69,8 +71,8 @@ func (c *holdChecker) addDowngraded(h *hold) {
 	}
 }
 
-// checkBeforeThaw checks the holds of a frozen process. Their leases must have ended by the process's own clock if another process
-// holds.
+// checkBeforeThaw checks the holds of a frozen process. Their leases must have ended by the
+// process's own clock if another process holds.
 func (c *holdChecker) checkBeforeThaw(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +97,8 @@ func (c *holdChecker) checkExclusion(h *hold, counts func(*hold) bool) {
 		}
 	}
 	if h.permits > 0 && taken > h.limit(h.token.token) && !c.sim.isEndedByOperator(h.session, h.node) {
-		c.sim.addViolation(c.workloadPath, "permits", "with the grant of %s, %d of %d permits are held", h.holder.name, taken, h.limit(h.token.token))
+		c.sim.addViolation(c.workloadPath, "permits", "with the grant of %s, %d of %d permits are held", h.holder.name,
+			taken, h.limit(h.token.token))
 	}
 }
 
@@ -113,7 +116,8 @@ func (c *holdChecker) checkToken(h *hold) {
 		before = c.highestExclusive
 	}
 	if !h.token.above(before) {
-		c.sim.addViolation(c.workloadPath, "order", "%s is granted %s (%s) with token %d.%d after token %d.%d", h.holder.name, c.path, h.mode(),
+		c.sim.addViolation(c.workloadPath, "order", "%s is granted %s (%s) with token %d.%d after token %d.%d",
+			h.holder.name, c.path, h.mode(),
 			h.token.token, h.token.turn, before.token, before.turn)
 	}
 	if h.token.above(c.highestToken) {

@@ -31,7 +31,8 @@ func (sim *simulation) injectWhenDue(f fault) {
 	sim.injectAfterRequests(f, p)
 }
 
-// injectAfterRequests injects a fault now, or after some requests of its process, and rouses the process's actors near it.
+// injectAfterRequests injects a fault now, or after some requests of its process, and rouses the
+// process's actors near it.
 func (sim *simulation) injectAfterRequests(f fault, p *process) {
 	if f.rouseAfter > 0 {
 		sim.later(f.rouseAfter, p.rouse)
@@ -85,7 +86,8 @@ func (sim *simulation) inject(f fault, p *process) {
 		sim.zk.Restart()
 	case wrongClock:
 		leader, back := oneIn(r, 2), oneIn(r, 2) // whether another server becomes the leader
-		sim.setEnsembleClock(pickOne[time.Duration](r, 1, -1)*pickOne(r, durationBetween(r, 0, 20*time.Second), durationBetween(r, 0, 3*time.Minute), durationBetween(r, 0, 2*time.Hour)), leader)
+		sim.setEnsembleClock(pickOne[time.Duration](r, 1, -1)*pickOne(r, durationBetween(r, 0, 20*time.Second),
+			durationBetween(r, 0, 3*time.Minute), durationBetween(r, 0, 2*time.Hour)), leader)
 		sim.later(f.duration, func() { sim.setEnsembleClock(0, back) })
 	case reapContainers:
 		sim.zk.Reap()
@@ -132,7 +134,8 @@ func (sim *simulation) later(d time.Duration, do func()) {
 	})
 }
 
-// setEnsembleClock sets how far the ensemble's clock is ahead of the true time, with a restart if a new leader brings it.
+// setEnsembleClock sets how far the ensemble's clock is ahead of the true time, with a restart if a
+// new leader brings it.
 func (sim *simulation) setEnsembleClock(ahead time.Duration, restart bool) {
 	sim.mu.Lock()
 	sim.clockAhead, sim.maxClockAhead = ahead, max(ahead, sim.maxClockAhead)
@@ -163,7 +166,8 @@ func (sim *simulation) latestEnsembleTime() time.Time {
 // loseReply loses the reply to one of the next requests of a process that change something.
 func (sim *simulation) loseReply(f fault, p *process, r *rand.Rand) {
 	lost := sim.zk.DropReply(1+r.IntN(3), zktest.Match{Func: func(q zktest.Request) bool {
-		return sim.observer.processOf(q.Session) == p && (describeRequest(q) != "" || q.Op == zktest.OpMulti && oneIn(r, 4))
+		return sim.observer.processOf(q.Session) == p &&
+			(describeRequest(q) != "" || q.Op == zktest.OpMulti && oneIn(r, 4))
 	}})
 	sim.tasks.Go(func() {
 		select {
@@ -178,7 +182,8 @@ func (sim *simulation) loseReply(f fault, p *process, r *rand.Rand) {
 
 // slowReplies delays the server's replies to one kind of request.
 func (sim *simulation) slowReplies(f fault, r *rand.Rand) {
-	op := pickOne(r, zktest.OpCreate2, zktest.OpDelete, zktest.OpMulti, zktest.OpGetChildren2, zktest.OpExists, zktest.OpGetData, zktest.OpSync)
+	op := pickOne(r, zktest.OpCreate2, zktest.OpDelete, zktest.OpMulti, zktest.OpGetChildren2, zktest.OpExists,
+		zktest.OpGetData, zktest.OpSync)
 	slow := sim.zk.DelayReplies(durationBetween(r, 0, 2*time.Second), zktest.Match{Op: op})
 	sim.tasks.Go(func() {
 		select {
@@ -209,8 +214,8 @@ func (sim *simulation) sessionOf(p *process) (id int64) {
 	return id
 }
 
-// holdFollower holds messages between the leader and the follower that serves a process. If it is the only one that the process knows, each new connection
-// is to it too, and gets no answer.
+// holdFollower holds messages between the leader and the follower that serves a process. If it is
+// the only one that the process knows, each new connection is to it too, and gets no answer.
 func (sim *simulation) holdFollower(f fault, p *process, only bool) bool {
 	hold, err := sim.zk.Follower(sim.sessionOf(p))
 	if err != nil { // the process is not connected

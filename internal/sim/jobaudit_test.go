@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// jobAudit checks every stored version of a scheduler's jobs against the version before: claims are allowed at that time, and each
-// tick is counted once, as run or as missed.
+// jobAudit checks every stored version of a scheduler's jobs against the version before: claims are
+// allowed at that time, and each tick is counted once, as run or as missed.
 type jobAudit struct {
 	sim        *simulation
 	path       string
@@ -85,7 +85,8 @@ func (audit *jobAudit) observe(r zktest.Request) {
 		}
 		switch part.Op {
 		case zktest.OpCreate, zktest.OpCreate2, zktest.OpSetData:
-			if by := audit.sim.observer.processOf(r.Session); audit.checkWrite(name, part.Data, r) && audit.registered != nil && by != nil {
+			if by := audit.sim.observer.processOf(r.Session); audit.checkWrite(name, part.Data, r) &&
+				audit.registered != nil && by != nil {
 				audit.registered(name, by)
 			}
 		case zktest.OpDelete:
@@ -147,11 +148,14 @@ func (audit *jobAudit) checkWrite(name string, data []byte, r zktest.Request) (r
 	return registered
 }
 
-// checkRegistration checks a registration. A registration after a removal keeps the run numbers and resets everything else.
+// checkRegistration checks a registration. A registration after a removal keeps the run numbers and
+// resets everything else.
 func (audit *jobAudit) checkRegistration(j *auditedJob, before, next jobRecord) {
 	audit.sim.history.add(audit.path, "%s is registered, generation %d", j.name, next.Generation)
-	if j.exists && (next.Generation != before.Generation+1 || next.Number != before.Number) || next.countedTicks() != 0 {
-		audit.sim.addViolation(audit.path, "registration", "%s was registered again as %+v, after %+v", j.name, next, before)
+	if j.exists && (next.Generation != before.Generation+1 || next.Number != before.Number) ||
+		next.countedTicks() != 0 {
+		audit.sim.addViolation(audit.path, "registration", "%s was registered again as %+v, after %+v",
+			j.name, next, before)
 	}
 	j.counted, j.since = map[int64]bool{}, time.Now()
 }
@@ -167,7 +171,8 @@ func (audit *jobAudit) checkTicks(j *auditedJob, before, next jobRecord) {
 		if err != nil {
 			panic(err)
 		}
-		for tick := schedule.Next(from); !tick.IsZero() && !tick.After(to) && (!before || tick.Before(to)); tick = schedule.Next(tick) {
+		for tick := schedule.Next(from); !tick.IsZero() && !tick.After(to) &&
+			(!before || tick.Before(to)); tick = schedule.Next(tick) {
 			if !j.counted[tick.Unix()] {
 				j.counted[tick.Unix()] = true
 				passed++
@@ -178,7 +183,8 @@ func (audit *jobAudit) checkTicks(j *auditedJob, before, next jobRecord) {
 		count(before.Spec, before.lastCounted(), next.Last, false)
 	} else { // the job was resumed or rescheduled at that time
 		if next.Since.Before(before.Since) {
-			audit.sim.addViolation(audit.path, "ticks", "%s: the time of the first due tick went back from %v to %v", j.name, before.Since, next.Since)
+			audit.sim.addViolation(audit.path, "ticks", "%s: the time of the first due tick went back from %v to %v",
+				j.name, before.Since, next.Since)
 		}
 		count(before.Spec, before.lastCounted(), next.Since, false)
 		if next.Spec != before.Spec {
@@ -186,7 +192,8 @@ func (audit *jobAudit) checkTicks(j *auditedJob, before, next jobRecord) {
 		}
 	}
 	if got := next.countedTicks() - before.countedTicks(); got != int64(passed) {
-		audit.sim.addViolation(audit.path, "ticks", "%s: %d ticks were due, %d were counted: %+v, after %+v", j.name, passed, got, next, before)
+		audit.sim.addViolation(audit.path, "ticks", "%s: %d ticks were due, %d were counted: %+v, after %+v", j.name,
+			passed, got, next, before)
 	}
 }
 
@@ -200,7 +207,8 @@ func (audit *jobAudit) checkClaims(j *auditedJob, before, next jobRecord, zxid i
 		fresh++
 		j.claims[zxid] = jobClaim{before.Generation}
 		broken := func(rule, format string, args ...any) {
-			audit.sim.addViolation(audit.path, rule, "%s, attempt %d, of "+j.name+" "+format, append([]any{run.ID, run.Attempt}, args...)...)
+			audit.sim.addViolation(audit.path, rule, "%s, attempt %d, of "+j.name+" "+format,
+				append([]any{run.ID, run.Attempt}, args...)...)
 		}
 		if run.Number != before.Number+1 {
 			broken("numbers", "has the number %d after %d", run.Number, before.Number)
@@ -230,15 +238,18 @@ func (audit *jobAudit) checkClaims(j *auditedJob, before, next jobRecord, zxid i
 				broken("one schedule", "is no tick of the stored schedule %q", before.Spec)
 			}
 			if !run.Tick.After(before.Registered) || !run.Tick.After(before.Since) {
-				broken("one schedule", "was not due: the job was registered at %v, and resumed or rescheduled at %v", before.Registered, before.Since)
+				broken("one schedule", "was not due: the job was registered at %v, and resumed or rescheduled at %v",
+					before.Registered, before.Since)
 			}
 			if most := audit.sim.latestEnsembleTime().Add(scheduler.MaxAhead); run.Tick.After(most) {
-				broken("ahead", "was claimed too early: the ensemble's clock was at most %v", most.Add(-scheduler.MaxAhead))
+				broken("ahead", "was claimed too early: the ensemble's clock was at most %v",
+					most.Add(-scheduler.MaxAhead))
 			}
 		}
 	}
 	if next.Number != before.Number+fresh {
-		audit.sim.addViolation(audit.path, "numbers", "%s had %d runs, then %d, but %d were claimed", j.name, before.Number, next.Number, fresh)
+		audit.sim.addViolation(audit.path, "numbers", "%s had %d runs, then %d, but %d were claimed", j.name,
+			before.Number, next.Number, fresh)
 	}
 }
 

@@ -21,7 +21,8 @@ var (
 	printHistory = flag.Bool("history", false, "print the history of each seed")
 )
 
-// TestMain runs everything on one processor, so that the goroutines of a seed take turns in nearly the same order in each run.
+// TestMain runs everything on one processor, so that the goroutines of a seed take turns in nearly
+// the same order in each run.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	runtime.GOMAXPROCS(1)

@@ -30,8 +30,8 @@ type mutant struct {
 	rule    string           // that the mutant must break, or any
 }
 
-// TestEachMutantIsCaught removes the safeguards one at a time, by an overlay of the compiler. A mutant that survives shows that a
-// checker is blind, or that the safeguard is not needed.
+// TestEachMutantIsCaught removes the safeguards one at a time, by an overlay of the compiler. A
+// mutant that survives shows that a checker is blind, or that the safeguard is not needed.
 func TestEachMutantIsCaught(t *testing.T) {
 	if !*mutate {
 		t.Skip("builds the simulation once for each mutant, which takes minutes: run make sim-mutants")
@@ -68,7 +68,8 @@ func TestMutantsFitTheCode(t *testing.T) {
 	}
 }
 
-// TestMutantsFitTheTypeChecker finds mutants that do not compile, by checking the types of the changed packages.
+// TestMutantsFitTheTypeChecker finds mutants that do not compile, by checking the types of the
+// changed packages.
 func TestMutantsFitTheTypeChecker(t *testing.T) {
 	var changes []mutants.Change
 	for _, m := range mutantList {
@@ -89,7 +90,8 @@ func (m mutant) requireCaught(t *testing.T, binary string, number int) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	run := exec.CommandContext(ctx, binary, "-test.run", "^TestRunSeedsUntilRuleIsBroken$", "-seed", fmt.Sprint(*firstSeed), "-runs", fmt.Sprint(mutantSeeds), "-recipes", m.recipes,
+	run := exec.CommandContext(ctx, binary, "-test.run", "^TestRunSeedsUntilRuleIsBroken$", "-seed",
+		fmt.Sprint(*firstSeed), "-runs", fmt.Sprint(mutantSeeds), "-recipes", m.recipes,
 		"-until", m.rule)
 	run.Env = append(os.Environ(), fmt.Sprintf("%s=%d", mutants.SwitchVariable, number))
 	out, err := run.CombinedOutput()
@@ -106,7 +108,8 @@ func (m mutant) requireCaught(t *testing.T, binary string, number int) {
 // build builds the simulation with mutants in it.
 func build(t *testing.T, dir, overlay string) (binary string) {
 	binary = filepath.Join(dir, "sim.test")
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary,
+		".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary
 }

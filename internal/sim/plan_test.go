@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// plan is what a seed decides before the run. Other random choices come from generators that depend on the seed and the name of their
-// user, so that the rest of a reduced plan draws the same values.
+// plan is what a seed decides before the run. Other random choices come from generators that depend
+// on the seed and the name of their user, so that the rest of a reduced plan draws the same values.
 type plan struct {
 	seed           uint64
 	duration       time.Duration
@@ -34,8 +34,9 @@ type workloadSpec struct {
 func newPlan(seed uint64, recipes []string) plan {
 	r := newRand(seed, "plan")
 	p := plan{
-		seed: seed, duration: durationBetween(r, 20*time.Second, 2*time.Minute), sessionTimeout: pickOne(r, 6*time.Second, 10*time.Second, 16*time.Second),
-		exactExpiry: oneIn(r, 2), reapInterval: pickOne(r, time.Second, time.Minute), processes: 1 + r.IntN(4),
+		seed: seed, duration: durationBetween(r, 20*time.Second, 2*time.Minute),
+		sessionTimeout: pickOne(r, 6*time.Second, 10*time.Second, 16*time.Second),
+		exactExpiry:    oneIn(r, 2), reapInterval: pickOne(r, time.Second, time.Minute), processes: 1 + r.IntN(4),
 	}
 	if oneIn(r, 20) {
 		p.duration = durationBetween(r, 5*time.Minute, 20*time.Minute)
@@ -47,12 +48,14 @@ func newPlan(seed uint64, recipes []string) plan {
 	if slices.ContainsFunc(p.workloads, func(s workloadSpec) bool { return s.recipe == "sleepers" }) {
 		p.prepareForSleepers()
 	}
-	p.faults = slices.Concat(drawFaults(newRand(seed, "faults"), p), drawClockFaults(newRand(seed, "clock"), p), drawFollowerFaults(newRand(seed, "followers"), p))
+	p.faults = slices.Concat(drawFaults(newRand(seed, "faults"), p), drawClockFaults(newRand(seed, "clock"), p),
+		drawFollowerFaults(newRand(seed, "followers"), p))
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	return p
 }
 
-// prepareForSleepers gives sessions time to fall asleep several times, and has them served by followers.
+// prepareForSleepers gives sessions time to fall asleep several times, and has them served by
+// followers.
 func (p *plan) prepareForSleepers() {
 	p.followers = true
 	p.processes = max(p.processes, 2)
@@ -73,7 +76,8 @@ func drawFaults(r *rand.Rand, p plan) (all []fault) {
 
 func (p plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d processes for %v, sessions of %v", p.seed, p.processes, p.duration.Round(time.Millisecond), p.sessionTimeout)
+	fmt.Fprintf(&b, "seed %d: %d processes for %v, sessions of %v", p.seed, p.processes,
+		p.duration.Round(time.Millisecond), p.sessionTimeout)
 	if p.exactExpiry {
 		b.WriteString(" that expire to the moment")
 	}

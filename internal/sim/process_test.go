@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// process is one process of the cluster: a client with a link and a clock of its own. Its actors are goroutines that call
-// waitWhileFrozen before each action.
+// process is one process of the cluster: a client with a link and a clock of its own. Its actors
+// are goroutines that call waitWhileFrozen before each action.
 type process struct {
 	sim    *simulation
 	slot   int // in the plan; the replacement of a crashed process has the same
@@ -49,13 +49,16 @@ func (sim *simulation) startProcess(place, life int) *process {
 		name += fmt.Sprintf(".%d", life)
 	}
 	r := newRand(sim.plan.seed, "process "+name)
-	p := &process{sim: sim, slot: place, name: name, link: sim.zk.Link(name), activeFaults: map[faultKind]int{}, roused: make(chan struct{}), locals: map[string]any{}}
+	p := &process{sim: sim, slot: place, name: name, link: sim.zk.Link(name), activeFaults: map[faultKind]int{},
+		roused: make(chan struct{}), locals: map[string]any{}}
 	p.clock = &clock{base: time.Now(), rate: 1 - maxDrift + 2*maxDrift*r.Float64()}
 	p.skew.Store(int64(durationBetween(r, -3*time.Second, 3*time.Second)))
-	p.delays = []time.Duration{pickOne(r, 0, durationBetween(r, 0, 5*time.Millisecond), durationBetween(r, 0, 50*time.Millisecond))}
+	p.delays = []time.Duration{pickOne(r, 0, durationBetween(r, 0, 5*time.Millisecond),
+		durationBetween(r, 0, 50*time.Millisecond))}
 	p.link.Delay(p.delays[0])
 	var err error
-	p.client, err = framework.New(framework.Config{Servers: sim.zk.Servers(), SessionTimeout: sim.plan.sessionTimeout, Identity: name},
+	p.client, err = framework.New(framework.Config{Servers: sim.zk.Servers(), SessionTimeout: sim.plan.sessionTimeout,
+		Identity: name},
 		framework.WithDialer(p.link.DialContext), framework.WithClock(p.clock), framework.WithLogger(discardLogger))
 	if err != nil {
 		panic(err)
@@ -89,8 +92,8 @@ func (p *process) close() {
 	p.sim.tasks.Go(func() { _ = p.client.Close(context.Background()) })
 }
 
-// waitWhileFrozen waits while the process is frozen, and reports whether it was. A grant from before may have ended by now; a holder
-// would notice that first.
+// waitWhileFrozen waits while the process is frozen, and reports whether it was. A grant from
+// before may have ended by now; a holder would notice that first.
 func (p *process) waitWhileFrozen() (waited bool) {
 	for ; ; waited = true {
 		p.mu.Lock()
@@ -103,7 +106,8 @@ func (p *process) waitWhileFrozen() (waited bool) {
 	}
 }
 
-// frozen reports whether the process cannot have handled its timers: it is frozen, or it was thawed at this very instant.
+// frozen reports whether the process cannot have handled its timers: it is frozen, or it was thawed
+// at this very instant.
 func (p *process) frozen() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// newRand returns the random generator of one concern of a seed. Its draws do not affect other concerns.
+// newRand returns the random generator of one concern of a seed. Its draws do not affect other
+// concerns.
 func newRand(seed uint64, concern string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(concern))

@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeedsReplayTheirHistories runs seeds twice and logs how long their histories are equal. The runtime's own random choices, such
-// as the branch of a select with several ready cases, are not the seed's; docs/proof.md has the figures.
+// TestSeedsReplayTheirHistories runs seeds twice and logs how long their histories are equal. The
+// runtime's own random choices, such as the branch of a select with several ready cases, are not
+// the seed's; docs/proof.md has the figures.
 func TestSeedsReplayTheirHistories(t *testing.T) {
 	const seeds = 10
 	same, lines, common := 0, 0, 0
@@ -26,7 +27,8 @@ func TestSeedsReplayTheirHistories(t *testing.T) {
 		require.Empty(t, first.violations)
 		require.Empty(t, second.violations)
 	}
-	t.Logf("%d of %d seeds replay to the last line; %d %% of all lines precede the first difference", same, seeds, 100*common/lines)
+	t.Logf("%d of %d seeds replay to the last line; %d %% of all lines precede the first difference", same, seeds,
+		100*common/lines)
 }
 
 // TestPlanDependsOnItsSeedOnly: a plan is a function of its seed.

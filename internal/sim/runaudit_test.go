@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// runAudit knows from the server's requests what has become of each run, and checks each change against the one before.
+// runAudit knows from the server's requests what has become of each run, and checks each change
+// against the one before.
 type runAudit struct {
 	sim       *simulation
 	path      string // of the workflows
@@ -31,7 +32,8 @@ type runAudit struct {
 	keys     map[string]string // which step of which run has an idempotency key
 }
 
-// runLife is a run from its start until it was removed. Another run may have its name before or after.
+// runLife is a run from its start until it was removed. Another run may have its name before or
+// after.
 type runLife struct {
 	name, id, kind string
 	input, parent  string
@@ -88,7 +90,8 @@ type simSignal struct {
 }
 
 func newRunAudit(sim *simulation, path string, retention time.Duration) *runAudit {
-	u := &runAudit{sim: sim, path: path, retention: retention, kinds: map[string]int{}, standing: map[string]*runLife{}, byID: map[string]*runLife{},
+	u := &runAudit{sim: sim, path: path, retention: retention, kinds: map[string]int{}, standing: map[string]*runLife{},
+		byID:  map[string]*runLife{},
 		items: map[string]string{}, keys: map[string]string{}, hit: map[string]bool{}}
 	sim.zk.Observe(u.observe)
 	return u
@@ -135,8 +138,10 @@ func (u *runAudit) noteRun(part zktest.Request, name string) (retried bool) {
 	switch {
 	case isCreate(part):
 		r := decodeRecord[simRunRecord](part.Data)
-		l = &runLife{name: name, id: r.ID, kind: r.Workflow, input: string(r.Input), from: u.moment, steps: map[string]string{}, recorded: map[string][]string{},
-			signals: map[string]simSignal{}, retriedWaits: map[string]bool{}, timers: map[string]time.Time{}, effects: map[string][]string{}}
+		l = &runLife{name: name, id: r.ID, kind: r.Workflow, input: string(r.Input), from: u.moment,
+			steps: map[string]string{}, recorded: map[string][]string{},
+			signals: map[string]simSignal{}, retriedWaits: map[string]bool{}, timers: map[string]time.Time{},
+			effects: map[string][]string{}}
 		if r.Parent != nil {
 			l.parent = r.Parent.Run
 		}
@@ -149,8 +154,10 @@ func (u *runAudit) noteRun(part zktest.Request, name string) (retried bool) {
 		l.versions = append(l.versions, runVersion{u.moment, u.sim.ensembleTime(), r})
 	case part.Op == zktest.OpDelete:
 		last := l.versions[len(l.versions)-1]
-		if !last.record.State.IsFinished() || u.sim.ensembleTime().Sub(last.at) < u.retention-time.Millisecond { // times of nodes leave out what is less
-			u.add("retention", "run %s was removed, it is %s since %v", name, last.record.State, u.sim.ensembleTime().Sub(last.at))
+		if !last.record.State.IsFinished() || u.sim.ensembleTime().Sub(last.at) < u.retention-time.Millisecond {
+			// times of nodes leave out what is less
+			u.add("retention", "run %s was removed, it is %s since %v", name, last.record.State,
+				u.sim.ensembleTime().Sub(last.at))
 		}
 		l.until = u.moment
 		delete(u.standing, name)
@@ -158,10 +165,12 @@ func (u *runAudit) noteRun(part zktest.Request, name string) (retried bool) {
 	return retried
 }
 
-// checkChange checks that a run may change from one record to the next. It reports whether somebody has retried the run.
+// checkChange checks that a run may change from one record to the next. It reports whether somebody
+// has retried the run.
 func (u *runAudit) checkChange(l *runLife, before, after simRunRecord) (retried bool) {
 	switch {
-	case before.State.IsFinished() && after.State == workflow.Active, isRetryWait(before) && after.State == workflow.Active && after.Turn > before.Turn:
+	case before.State.IsFinished() && after.State == workflow.Active, isRetryWait(before) &&
+		after.State == workflow.Active && after.Turn > before.Turn:
 		retried = true
 		if l.swept {
 			u.add("retention", "run %s goes on after its records were removed", l.name)
@@ -170,10 +179,12 @@ func (u *runAudit) checkChange(l *runLife, before, after simRunRecord) (retried 
 			u.add("one end", "run %s was %s and is active, though nobody has retried it", l.name, before.State)
 		}
 	case before.State.IsFinished() && (before.State != after.State || !bytes.Equal(before.Result, after.Result)):
-		u.add("one end", "run %s was %s with result %s and is %s with result %s", l.name, before.State, before.Result, after.State, after.Result)
+		u.add("one end", "run %s was %s with result %s and is %s with result %s", l.name, before.State, before.Result,
+			after.State, after.Result)
 	case before.State.IsFinished():
 	case after.State == workflow.Done && !slices.Contains(l.returned, string(after.Result)):
-		u.add("result", "run %s is done with %s, which its function has not returned; it has %q", l.name, after.Result, l.returned)
+		u.add("result", "run %s is done with %s, which its function has not returned; it has %q", l.name,
+			after.Result, l.returned)
 	case after.State == workflow.Done && before.State != workflow.Active:
 		u.add("one end", "run %s is done, though it was %s", l.name, before.State)
 	case after.State == workflow.Cancelled && l.cancels == 0:
@@ -183,7 +194,8 @@ func (u *runAudit) checkChange(l *runLife, before, after simRunRecord) (retried 
 	case after.State == workflow.Waiting && len(after.Waits) == 0:
 		u.add("reason", "run %s waits for nothing", l.name)
 	}
-	if after.Turn < before.Turn || after.ID != before.ID || after.Workflow != before.Workflow || !bytes.Equal(after.Input, before.Input) {
+	if after.Turn < before.Turn || after.ID != before.ID || after.Workflow != before.Workflow ||
+		!bytes.Equal(after.Input, before.Input) {
 		u.add("identity", "run %s was %+v and is %+v", l.name, before, after)
 	}
 	return retried
@@ -235,11 +247,13 @@ func (u *runAudit) noteStep(l *runLife, name string, data []byte) {
 	case l.record().State != workflow.Active:
 		u.add("zombie", "step %s of run %s was recorded while the run is %s", name, l.name, l.record().State)
 	case r.Token < l.token:
-		u.add("zombie", "step %s of run %s was recorded with token %d after one of token %d", name, l.name, r.Token, l.token)
+		u.add("zombie", "step %s of run %s was recorded with token %d after one of token %d", name, l.name,
+			r.Token, l.token)
 	case isChildStep(name) && !u.hasChildResult(l.name+"."+name, result):
 		u.add("children", "%s of run %s was recorded with %s, with which no child has ended", name, l.name, result)
 	case !isChildStep(name) && !slices.Contains(l.effects[name], result):
-		u.add("recorded", "step %s of run %s was recorded with %s, which its function has not returned", name, l.name, result)
+		u.add("recorded", "step %s of run %s was recorded with %s, which its function has not returned", name,
+			l.name, result)
 	}
 	l.steps[name] = result
 	l.recorded[name] = append(l.recorded[name], result)
@@ -250,7 +264,8 @@ func isChildStep(name string) bool { return strings.HasPrefix(name, "child") }
 
 func (u *runAudit) hasChildResult(child, result string) bool {
 	for _, l := range u.lives {
-		if l.name == child && slices.ContainsFunc(l.versions, func(v runVersion) bool { return v.record.State == workflow.Done && string(v.record.Result) == result }) {
+		if l.name == child && slices.ContainsFunc(l.versions,
+			func(v runVersion) bool { return v.record.State == workflow.Done && string(v.record.Result) == result }) {
 			return true
 		}
 	}
@@ -318,7 +333,8 @@ func (u *runAudit) isStanding(e *execution) bool {
 		return false
 	default:
 	}
-	return !e.over && !e.life.hit && e.version == len(e.life.versions) && e.process.ctx.Err() == nil && !e.process.frozen() && !u.sim.isHitByOperator(e.process)
+	return !e.over && !e.life.hit && e.version == len(e.life.versions) && e.process.ctx.Err() == nil &&
+		!e.process.frozen() && !u.sim.isHitByOperator(e.process)
 }
 
 // begin notes that a run's function was called, beside no other one.
@@ -360,9 +376,11 @@ func (u *runAudit) beginEffect(e *execution, name string, key workflow.Key) {
 		case done:
 			u.add("repeated", "%s runs step %s of run %s, which has a record", e.process.name, name, l.name)
 		case key.Token < l.token || key.Token == l.token && l.tokenOf != e.process.name:
-			u.add("order", "%s runs step %s of run %s with token %d after token %d of %s", e.process.name, name, l.name, key.Token, l.token, l.tokenOf)
+			u.add("order", "%s runs step %s of run %s with token %d after token %d of %s", e.process.name, name, l.name,
+				key.Token, l.token, l.tokenOf)
 		case l.executor != e && u.isStanding(l.executor):
-			u.add("exclusion", "%s runs step %s of run %s beside %s", e.process.name, name, l.name, l.executor.process.name)
+			u.add("exclusion", "%s runs step %s of run %s beside %s", e.process.name, name, l.name,
+				l.executor.process.name)
 		}
 	}
 	if key.Token > l.token {

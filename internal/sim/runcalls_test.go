@@ -39,7 +39,10 @@ func (u *runAudit) was(from int, name string, match func(l *runLife, r simRunRec
 
 // wasMissing reports whether there was a moment since from without a run of this name.
 func (u *runAudit) wasMissing(from int, name string) bool {
-	covered := slices.ContainsFunc(u.lives, func(l *runLife) bool { return l.name == name && l.from <= from && l.until == 0 })
+	covered := slices.ContainsFunc(u.lives, func(l *runLife) bool {
+		return l.name == name && l.from <= from &&
+			l.until == 0
+	})
 	return !covered
 }
 
@@ -55,7 +58,8 @@ type runCall struct {
 // checkError checks that a call failed for a reason: expected says that its error is right.
 func (u *runAudit) checkError(c runCall, what string, expected bool) {
 	switch {
-	case expected, c.actor.isExpectedError(c.ctx, c.err), c.actor.ctx.Err() != nil, errors.Is(c.err, context.Canceled) && c.ctx.Err() != nil:
+	case expected, c.actor.isExpectedError(c.ctx, c.err), c.actor.ctx.Err() != nil,
+		errors.Is(c.err, context.Canceled) && c.ctx.Err() != nil:
 	case errors.Is(c.err, workflow.ErrNoRun) && u.wasMissing(c.from, c.name):
 	default:
 		u.add("errors", "%s: %s %s: %v", c.actor.name, what, c.name, c.err)
@@ -78,7 +82,8 @@ func (u *runAudit) checkStart(c runCall, kind string, ops []simOp) {
 	case c.err == nil && !u.was(c.from, c.name, same):
 		u.add("start", "%s has started %s, which is not there", c.actor.name, c.name)
 	case c.err != nil:
-		u.checkError(c, "start", errors.Is(c.err, workflow.ErrIDInUse) && u.was(c.from, c.name, other) || errors.Is(c.err, workflow.ErrUnknownKind) && (u.kinds[kind] == 0 || u.kinds[kind] > c.from))
+		u.checkError(c, "start", errors.Is(c.err, workflow.ErrIDInUse) && u.was(c.from, c.name, other) ||
+			errors.Is(c.err, workflow.ErrUnknownKind) && (u.kinds[kind] == 0 || u.kinds[kind] > c.from))
 	}
 }
 
@@ -130,7 +135,8 @@ func (u *runAudit) checkSignal(c runCall, signal string, data int) {
 		u.add("signals", "%s has signalled %s to %s, which does not have it", c.actor.name, signal, c.name)
 	case c.err != nil:
 		u.checkError(c, "signal", errors.Is(c.err, workflow.ErrSignalled) && u.was(c.from, c.name, other) ||
-			errors.Is(c.err, workflow.ErrFinished) && u.was(c.from, c.name, isState(workflow.Done, workflow.Failed, workflow.Cancelled)))
+			errors.Is(c.err, workflow.ErrFinished) &&
+				u.was(c.from, c.name, isState(workflow.Done, workflow.Failed, workflow.Cancelled)))
 	}
 }
 
@@ -167,7 +173,8 @@ func (u *runAudit) checkCancel(c runCall) {
 	case c.err == nil && !u.was(c.from, c.name, isState(workflow.Cancelled)):
 		u.add("cancels", "%s has cancelled %s, which was not", c.actor.name, c.name)
 	case c.err != nil:
-		u.checkError(c, "cancel", errors.Is(c.err, workflow.ErrFinished) && u.was(c.from, c.name, isState(workflow.Done, workflow.Failed)))
+		u.checkError(c, "cancel", errors.Is(c.err, workflow.ErrFinished) &&
+			u.was(c.from, c.name, isState(workflow.Done, workflow.Failed)))
 	}
 }
 
@@ -193,8 +200,11 @@ func (u *runAudit) checkRetry(c runCall) {
 	case c.err == nil && !u.was(c.from, c.name, isState(workflow.Active)):
 		u.add("retries", "%s has retried %s, which was not active", c.actor.name, c.name)
 	case c.err != nil:
-		u.checkError(c, "retry", errors.Is(c.err, workflow.ErrFinished) && u.was(c.from, c.name, isState(workflow.Done)) ||
-			errors.Is(c.err, workflow.ErrUnfinished) && u.was(c.from, c.name, isState(workflow.Active, workflow.Waiting)) || errors.Is(c.err, workflow.ErrOption))
+		u.checkError(c, "retry", errors.Is(c.err, workflow.ErrFinished) &&
+			u.was(c.from, c.name, isState(workflow.Done)) ||
+			errors.Is(c.err, workflow.ErrUnfinished) &&
+				u.was(c.from, c.name, isState(workflow.Active, workflow.Waiting)) ||
+			errors.Is(c.err, workflow.ErrOption))
 	}
 }
 
@@ -215,7 +225,8 @@ func (u *runAudit) checkInfo(c runCall, info workflow.Info, finished bool) {
 				return false
 			}
 		}
-		return r.State == info.State && string(r.Result) == string(info.Result) && r.Error == info.Error && l.kind == info.Kind
+		return r.State == info.State && string(r.Result) == string(info.Result) && r.Error == info.Error &&
+			l.kind == info.Kind
 	}) {
 		u.add("looks", "%s sees %s as %+v, which it was not during the call", c.actor.name, c.name, info)
 	}
@@ -260,8 +271,10 @@ func (u *runAudit) checkAwait(e *execution, op simOp, data int, err error) (stri
 	defer u.mu.Unlock()
 	s, has := e.life.signals[op.Name]
 	timedOut := errors.Is(err, workflow.ErrTimeout)
-	if e.life.until == 0 && (err == nil && (!has || string(s.Data) != fmt.Sprint(data)) || timedOut && (!has || !s.TimedOut) && !e.life.retriedWaits[op.Name]) {
-		u.add("signals", "run %s gets %d (%v) for %s, the servers have %v %s", e.life.name, data, err, op.Name, has, s.Data)
+	if e.life.until == 0 && (err == nil && (!has || string(s.Data) != fmt.Sprint(data)) ||
+		timedOut && (!has || !s.TimedOut) && !e.life.retriedWaits[op.Name]) {
+		u.add("signals", "run %s gets %d (%v) for %s, the servers have %v %s", e.life.name, data, err,
+			op.Name, has, s.Data)
 	}
 	if timedOut {
 		return "timed out", nil
@@ -269,7 +282,8 @@ func (u *runAudit) checkAwait(e *execution, op simOp, data int, err error) (stri
 	return fmt.Sprint(data), err
 }
 
-// unfinished are copies of the runs that have not ended. Their signals are those that they wait for.
+// unfinished are copies of the runs that have not ended. Their signals are those that they wait
+// for.
 func (u *runAudit) unfinished() (stuck []runLife) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

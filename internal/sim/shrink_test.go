@@ -5,13 +5,16 @@ import (
 	"time"
 )
 
-// shrink reduces a plan while it still breaks the same rule: fewer workloads, fewer faults, less time.
+// shrink reduces a plan while it still breaks the same rule: fewer workloads, fewer faults, less
+// time.
 func shrink(p plan, rule string, breaks func(plan) (result, bool)) result {
 	s := &shrinker{rule: rule, run: breaks, tries: maxTries}
 	s.best, _ = breaks(p)
 	s.shortenProgram()
-	s.dropParts(func(p *plan) int { return len(p.workloads) }, func(p *plan, from, to int) { p.workloads = slices.Delete(slices.Clone(p.workloads), from, to) })
-	s.dropParts(func(p *plan) int { return len(p.faults) }, func(p *plan, from, to int) { p.faults = slices.Delete(slices.Clone(p.faults), from, to) })
+	s.dropParts(func(p *plan) int { return len(p.workloads) },
+		func(p *plan, from, to int) { p.workloads = slices.Delete(slices.Clone(p.workloads), from, to) })
+	s.dropParts(func(p *plan) int { return len(p.faults) },
+		func(p *plan, from, to int) { p.faults = slices.Delete(slices.Clone(p.faults), from, to) })
 	s.shortenProgram()
 	return s.best
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-// TestRunSeedsUntilRuleIsBroken runs seeds until one breaks a rule. mutation_test.go runs it with a mutant.
+// TestRunSeedsUntilRuleIsBroken runs seeds until one breaks a rule. mutation_test.go runs it with a
+// mutant.
 func TestRunSeedsUntilRuleIsBroken(t *testing.T) {
 	if *untilRule == "" {
 		return
@@ -87,7 +88,8 @@ func describeFailure(t *testing.T, r result) string {
 	} else { // the failure depends on more than the seed
 		small, whole = r, "The plan did not break the rule when it was run again.\n"
 	}
-	return fmt.Sprintf("seed %d: %v\n%s\nThe smallest plan found that breaks it:\n%v\n%s\nmake sim SEED=%d RUNS=1 runs the whole seed again.",
+	return fmt.Sprintf("seed %d: %v\n%s\nThe smallest plan found that breaks it:\n%v\n%s\nmake sim SEED=%d RUNS=1 "+
+		"runs the whole seed again.",
 		r.plan.seed, r.violations[0], whole, small.plan, formatEvents(small.history.before(first, 120)), r.plan.seed)
 }
 
@@ -113,9 +115,11 @@ func (p *progress) clear() {
 	}
 }
 
-// TestFormerlyFailingSeeds runs seeds that have found defects, of which no smaller test shows the whole.
+// TestFormerlyFailingSeeds runs seeds that have found defects, of which no smaller test shows the
+// whole.
 func TestFormerlyFailingSeeds(t *testing.T) {
-	firstRecipes := []string{"barrier", "claim", "control", "election", "jobs", "lines", "multi", "mutex", "queue", "rwlock", "scheduler", "semaphore"}
+	firstRecipes := []string{"barrier", "claim", "control", "election", "jobs", "lines", "multi", "mutex", "queue",
+		"rwlock", "scheduler", "semaphore"}
 	for seed, recipes := range map[uint64][]string{
 		22:     firstRecipes,                     // a job that is always due kept the only slot from others
 		123:    {"control", "jobs", "scheduler"}, // a clock that was set back stretched a hold

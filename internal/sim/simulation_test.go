@@ -39,13 +39,15 @@ type simulation struct {
 	heldFollowers   []func()      // release the followers that were cut off
 }
 
-// operatorEnds are sessions and nodes that an operator has ended. Lockstep guarantees no exclusion for them, only tokens.
+// operatorEnds are sessions and nodes that an operator has ended. Lockstep guarantees no exclusion
+// for them, only tokens.
 type operatorEnds struct {
 	sessions map[int64]bool
 	lines    map[sessionInDir]bool
 }
 
-// sessionInDir is a session's nodes in one directory: contenders of one session rely on each other's numbers.
+// sessionInDir is a session's nodes in one directory: contenders of one session rely on each
+// other's numbers.
 type sessionInDir struct {
 	session int64
 	dir     string
@@ -63,11 +65,13 @@ func newSimulation(p plan) *simulation {
 	if err != nil {
 		panic(err)
 	}
-	sim := &simulation{plan: p, zk: zk, history: &history{began: time.Now()}, programEnd: make(chan struct{}), faultCounts: map[faultKind]int{}, operationCounts: map[string]int{}, hitByOperator: map[*process]bool{},
+	sim := &simulation{plan: p, zk: zk, history: &history{began: time.Now()}, programEnd: make(chan struct{}),
+		faultCounts: map[faultKind]int{}, operationCounts: map[string]int{}, hitByOperator: map[*process]bool{},
 		endedByOperator: operatorEnds{map[int64]bool{}, map[sessionInDir]bool{}}}
 	sim.observer = newRequestObserver(sim)
 	sim.operator, err = framework.New(framework.Config{Servers: zk.Servers(), Identity: "operator"},
-		framework.WithDialer(zk.Link("operator").DialContext), framework.WithClock(framework.TimeClock()), framework.WithLogger(discardLogger))
+		framework.WithDialer(zk.Link("operator").DialContext), framework.WithClock(framework.TimeClock()),
+		framework.WithLogger(discardLogger))
 	if err != nil {
 		panic(err)
 	}
@@ -154,7 +158,8 @@ func (sim *simulation) awaitActors() bool {
 	return false
 }
 
-// checkAtEnd waits until the sessions of crashed processes have expired, and runs the checks of that state.
+// checkAtEnd waits until the sessions of crashed processes have expired, and runs the checks of
+// that state.
 func (sim *simulation) checkAtEnd() {
 	time.Sleep(2*sim.plan.sessionTimeout + 10*time.Second)
 	for _, s := range sim.workloads {
@@ -173,7 +178,8 @@ func (sim *simulation) checkLeftovers(s workload) {
 	}
 	for _, watch := range sim.zk.Watches() {
 		if _, there := sim.zk.Node(watch.Path); !there && belongsTo(watch.Path, path) && !s.mayRemain(watch.Path) {
-			sim.addViolation(path, "no leaked watch", "a watch on %s, which does not exist, was left behind", watch.Path)
+			sim.addViolation(path, "no leaked watch", "a watch on %s, which does not exist, was left behind",
+				watch.Path)
 		}
 	}
 }
@@ -262,7 +268,8 @@ func (sim *simulation) faultsSoFar() (n int) {
 	return n
 }
 
-// noteExpiredSession and noteDeletedNode must be called before an operator ends a session or deletes a node.
+// noteExpiredSession and noteDeletedNode must be called before an operator ends a session or
+// deletes a node.
 func (sim *simulation) noteExpiredSession(id int64, p *process) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -284,7 +291,8 @@ func (sim *simulation) isHitByOperator(p *process) bool {
 	return sim.hitByOperator[p]
 }
 
-// isEndedByOperator reports whether an operator has ended the session or the line that a grant depends on.
+// isEndedByOperator reports whether an operator has ended the session or the line that a grant
+// depends on.
 func (sim *simulation) isEndedByOperator(session int64, node string) bool {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()

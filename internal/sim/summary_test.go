@@ -23,7 +23,8 @@ type summary struct {
 }
 
 func newSummary() *summary {
-	return &summary{Failed: []uint64{}, Faults: tally.Counters[faultKind]{}, Operations: tally.Counters[string]{}, began: time.Now()}
+	return &summary{Failed: []uint64{}, Faults: tally.Counters[faultKind]{}, Operations: tally.Counters[string]{},
+		began: time.Now()}
 }
 
 func (s *summary) add(r result) {
@@ -44,7 +45,8 @@ func (s *summary) add(r result) {
 
 // progressLine is a summary in one line.
 func (s *summary) progressLine(of int) string {
-	return fmt.Sprintf("%d of %d seeds, %d failed, %.1f virtual hours, %d faults, %.0f s", s.Seeds, of, len(s.Failed), s.Hours, s.Faults.Sum(), s.Seconds)
+	return fmt.Sprintf("%d of %d seeds, %d failed, %.1f virtual hours, %d faults, %.0f s", s.Seeds, of, len(s.Failed),
+		s.Hours, s.Faults.Sum(), s.Seconds)
 }
 
 func (s *summary) print(to io.Writer) {

@@ -23,7 +23,8 @@ type barrierWorkload struct {
 }
 
 func newBarrierWorkload(sim *simulation, spec workloadSpec) workload {
-	return &barrierWorkload{workloadBase: workloadBase{sim, spec}, members: sim.plan.processes * spec.actors, inside: map[*barrier.Round]*actor{}, rounds: map[int64]int{}}
+	return &barrierWorkload{workloadBase: workloadBase{sim, spec}, members: sim.plan.processes * spec.actors,
+		inside: map[*barrier.Round]*actor{}, rounds: map[int64]int{}}
 }
 
 func (s *barrierWorkload) runActor(a *actor) {
@@ -33,8 +34,8 @@ func (s *barrierWorkload) runActor(a *actor) {
 	}
 }
 
-// enterAndLeave runs one round, or a part of it. A member that waits at the end of the program gives up, because the others may have
-// finished.
+// enterAndLeave runs one round, or a part of it. A member that waits at the end of the program
+// gives up, because the others may have finished.
 func (s *barrierWorkload) enterAndLeave(a *actor, b *barrier.DoubleBarrier) {
 	ctx, cancel := a.callContext()
 	defer cancel()
@@ -74,15 +75,19 @@ func (s *barrierWorkload) checkEntered(a *actor, r *barrier.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rounds[r.Number()]++; s.rounds[r.Number()] > s.members {
-		s.sim.addViolation(s.path(), "rounds", "round %d has %d members of %d", r.Number(), s.rounds[r.Number()], s.members)
+		s.sim.addViolation(s.path(), "rounds", "round %d has %d members of %d", r.Number(), s.rounds[r.Number()],
+			s.members)
 	}
 	if r.Number() < s.lastRound && !hasEnded(r.Context()) && s.isLive(a) {
-		s.sim.addViolation(s.path(), "rounds", "%s enters round %d after round %d has begun", a.name, r.Number(), s.lastRound)
+		s.sim.addViolation(s.path(), "rounds", "%s enters round %d after round %d has begun", a.name,
+			r.Number(), s.lastRound)
 	}
 	s.lastRound = max(s.lastRound, r.Number())
 	for other, member := range s.inside {
-		if other.Number() != r.Number() && !hasEnded(other.Context()) && !hasEnded(r.Context()) && s.isLive(member) && s.isLive(a) {
-			s.sim.addViolation(s.path(), "rounds", "%s enters round %d while %s is inside round %d", a.name, r.Number(), member.name, other.Number())
+		if other.Number() != r.Number() && !hasEnded(other.Context()) && !hasEnded(r.Context()) && s.isLive(member) &&
+			s.isLive(a) {
+			s.sim.addViolation(s.path(), "rounds", "%s enters round %d while %s is inside round %d", a.name, r.Number(),
+				member.name, other.Number())
 		}
 	}
 	s.inside[r] = a
@@ -112,7 +117,8 @@ func (s *barrierWorkload) leave(a *actor, r *barrier.Round) {
 	defer s.mu.Unlock()
 	for other, member := range s.inside {
 		if other.Number() == r.Number() && !hasEnded(other.Context()) && s.isLive(member) {
-			s.sim.addViolation(s.path(), "rounds", "%s has left round %d while %s is still inside", a.name, r.Number(), member.name)
+			s.sim.addViolation(s.path(), "rounds", "%s has left round %d while %s is still inside", a.name,
+				r.Number(), member.name)
 		}
 	}
 }

@@ -15,7 +15,8 @@ import (
 
 func init() { newWorkload["config"] = newConfigWorkload }
 
-// configWorkload is a configuration value that all processes follow, and that actors write, delete and read while their servers lag behind.
+// configWorkload is a configuration value that all processes follow, and that actors write, delete
+// and read while their servers lag behind.
 type configWorkload struct {
 	workloadBase
 
@@ -109,7 +110,8 @@ func (s *configWorkload) load(a *actor, ctx context.Context, v *config.Value[str
 	defer s.mu.Unlock()
 	deleted := now.Source == config.FromDefault && s.deletedAt > before.Stat.Mzxid
 	if existed && now.Version < before.Stat.Mzxid && !deleted {
-		s.sim.addViolation(s.path(), "freshness", "%s loads version %d, and version %d was there before", a.name, now.Version, before.Stat.Mzxid)
+		s.sim.addViolation(s.path(), "freshness", "%s loads version %d, and version %d was there before", a.name,
+			now.Version, before.Stat.Mzxid)
 	}
 }
 
@@ -151,13 +153,15 @@ func (s *configWorkload) checkError(a *actor, ctx context.Context, what string, 
 	}
 }
 
-// checkAtEnd checks that all living processes show the newest value, and that what was reported as not written was not.
+// checkAtEnd checks that all living processes show the newest value, and that what was reported as
+// not written was not.
 func (s *configWorkload) checkAtEnd() {
 	node, exists := s.sim.zk.Node(s.path())
 	for _, p := range s.sim.liveProcesses() {
 		now := s.value(p).Current()
 		if exists && now.Version != node.Stat.Mzxid || !exists && now.Source != config.FromDefault {
-			s.sim.addViolation(s.path(), "newest", "%s shows version %d (%q, %s) at the end, the servers have %d", p.name, now.Version, now.Value, now.Source, node.Stat.Mzxid)
+			s.sim.addViolation(s.path(), "newest", "%s shows version %d (%q, %s) at the end, the servers have %d",
+				p.name, now.Version, now.Value, now.Source, node.Stat.Mzxid)
 		}
 	}
 	s.mu.Lock()

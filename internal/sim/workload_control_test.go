@@ -13,8 +13,8 @@ import (
 
 func init() { newWorkload["control"] = newControlWorkload }
 
-// controlWorkload is a cluster of schedulers whose jobs are paused, resumed, triggered and rescheduled while they run. Members have
-// wrong wall clocks and limits of concurrent runs.
+// controlWorkload is a cluster of schedulers whose jobs are paused, resumed, triggered and
+// rescheduled while they run. Members have wrong wall clocks and limits of concurrent runs.
 type controlWorkload struct {
 	schedulerCluster
 	jobs []*controlledJob
@@ -22,8 +22,8 @@ type controlWorkload struct {
 	mu sync.Mutex
 }
 
-// controlledJob is the state of a job. One actor at a time changes the job, so that changes have an order. The workload's mutex guards
-// the fields below changing.
+// controlledJob is the state of a job. One actor at a time changes the job, so that changes have an
+// order. The workload's mutex guards the fields below changing.
 type controlledJob struct {
 	scheduler.Job
 	specs    []string
@@ -62,9 +62,10 @@ func newControlWorkload(sim *simulation, spec workloadSpec) workload {
 			Job: scheduler.Job{
 				Name: fmt.Sprintf("job%d", i), Deadline: durationBetween(r, time.Second, 20*time.Second),
 				Misfire:   pickOne(r, scheduler.MisfireLatest, scheduler.MisfireSkip, scheduler.MisfireAll),
-				Placement: pickOne(r, scheduler.OnLeader, scheduler.Spread), Guarantee: pickOne(r, scheduler.AtMostOnce, scheduler.AtLeastOnce),
-				Overlap: pickOne(r, scheduler.OverlapForbid, scheduler.OverlapAllow, scheduler.OverlapReplace),
-				MinHold: pickOne(r, 0, 0, durationBetween(r, 0, 5*time.Second)),
+				Placement: pickOne(r, scheduler.OnLeader, scheduler.Spread),
+				Guarantee: pickOne(r, scheduler.AtMostOnce, scheduler.AtLeastOnce),
+				Overlap:   pickOne(r, scheduler.OverlapForbid, scheduler.OverlapAllow, scheduler.OverlapReplace),
+				MinHold:   pickOne(r, 0, 0, durationBetween(r, 0, 5*time.Second)),
 			},
 			specs: []string{"* * * * * *", "*/5 * * * * *", "@every 2s", "@every 7s"}, changing: make(chan struct{}, 1),
 			began: map[string]bool{}, ids: map[string]bool{}, running: map[*controlledRun]bool{},
@@ -87,18 +88,20 @@ func (s *controlWorkload) runActor(a *actor) {
 // timeAfterHeal is how long members run after all faults are healed.
 func (s *controlWorkload) timeAfterHeal() time.Duration { return s.allowedDelay() + time.Minute }
 
-// allowedDelay is how late a tick may be handled without faults: a crashed member's session has to end first, and the runs of all jobs
-// may wait for a member's only slot.
+// allowedDelay is how late a tick may be handled without faults: a crashed member's session has to
+// end first, and the runs of all jobs may wait for a member's only slot.
 func (s *controlWorkload) allowedDelay() time.Duration {
 	return 3*s.sim.plan.sessionTimeout + 20*time.Second + time.Duration(2*len(s.jobs))*maxRunTime
 }
 
 const maxRunTime = 8 * time.Second
 
-// runMember runs a member. The last one, without end, checks at its end that the jobs have caught up.
+// runMember runs a member. The last one, without end, checks at its end that the jobs have caught
+// up.
 func (s *controlWorkload) runMember(a *actor, length time.Duration, end <-chan struct{}) {
 	m := &controlledMember{limit: pickOne(a.rng, 0, 1, 1, 2)}
-	options := []scheduler.Option{scheduler.WithNow(a.now), scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second))}
+	options := []scheduler.Option{scheduler.WithNow(a.now),
+		scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second))}
 	if m.limit > 0 {
 		options = append(options, scheduler.WithMaxConcurrent(m.limit))
 	}
@@ -118,7 +121,8 @@ func (s *controlWorkload) runMember(a *actor, length time.Duration, end <-chan s
 }
 
 // runJob is the jobs' function: it takes some time, and ends early with its context.
-func (s *controlWorkload) runJob(a *actor, m *controlledMember, j *controlledJob, ctx context.Context, run scheduler.Run) error {
+func (s *controlWorkload) runJob(a *actor, m *controlledMember, j *controlledJob, ctx context.Context,
+	run scheduler.Run) error {
 	late := a.waitWhileFrozen() && ctx.Err() != nil
 	c := &controlledRun{a, ctx, run}
 	s.checkRun(m, j, c, late)
@@ -138,15 +142,19 @@ func (s *controlWorkload) runJob(a *actor, m *controlledMember, j *controlledJob
 func (s *controlWorkload) checkRun(m *controlledMember, j *controlledJob, c *controlledRun, late bool) {
 	s.sim.countOperation("controlled run")
 	run := c.run
-	s.sim.history.add(s.path(), "%s runs %s %s, attempt %d, manual %v, token %d", c.actor.name, run.Job, run.ID, run.Attempt, run.Manual, run.Token)
+	s.sim.history.add(s.path(), "%s runs %s %s, attempt %d, manual %v, token %d", c.actor.name, run.Job, run.ID,
+		run.Attempt, run.Manual, run.Token)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.running++; m.limit > 0 && m.running > m.limit {
-		s.sim.addViolation(s.path(), "slots", "%s runs %d functions at once, at most %d are allowed", c.actor.name, m.running, m.limit)
+		s.sim.addViolation(s.path(), "slots", "%s runs %d functions at once, at most %d are allowed", c.actor.name,
+			m.running, m.limit)
 	}
 	s.checkOnce(j, run)
 	if j.pausedAt > 0 && run.Token > j.pausedAt && !run.Manual {
-		s.sim.addViolation(s.path(), "pause", "%s was claimed by transaction %d, after the job was paused by transaction %d", run.ID, run.Token, j.pausedAt)
+		s.sim.addViolation(s.path(), "pause",
+			"%s was claimed by transaction %d, after the job was paused by transaction %d", run.ID,
+			run.Token, j.pausedAt)
 	}
 	if late {
 		j.running[c] = true
@@ -154,20 +162,23 @@ func (s *controlWorkload) checkRun(m *controlledMember, j *controlledJob, c *con
 	}
 	for other := range j.running {
 		if j.Overlap != scheduler.OverlapAllow && other.actor.isRunning(other.ctx) && c.actor.isRunning(c.ctx) {
-			s.sim.addViolation(s.path(), "overlap", "%s runs %s while %s runs %s", c.actor.name, run.ID, other.actor.name, other.run.ID)
+			s.sim.addViolation(s.path(), "overlap", "%s runs %s while %s runs %s", c.actor.name, run.ID,
+				other.actor.name, other.run.ID)
 		}
 	}
 	j.running[c] = true
 }
 
-// checkOnce checks that each attempt is made once, that only repeatable runs are repeated, and that each manual run was triggered.
+// checkOnce checks that each attempt is made once, that only repeatable runs are repeated, and that
+// each manual run was triggered.
 func (s *controlWorkload) checkOnce(j *controlledJob, run scheduler.Run) {
 	attempt := fmt.Sprint(run.Tick.Format(time.RFC3339), " ", run.Attempt)
 	if run.Manual {
 		attempt = fmt.Sprint(run.ID, " ", run.Attempt)
 	}
 	if j.began[attempt] {
-		s.sim.addViolation(s.path(), "at most once", "%s of %s was run before as attempt %d", run.ID, j.Name, run.Attempt)
+		s.sim.addViolation(s.path(), "at most once", "%s of %s was run before as attempt %d", run.ID,
+			j.Name, run.Attempt)
 	}
 	j.began[attempt] = true
 	if j.ids[run.ID] {
@@ -179,7 +190,8 @@ func (s *controlWorkload) checkOnce(j *controlledJob, run scheduler.Run) {
 	}
 	if run.Manual && run.Attempt == 1 {
 		if j.manualRuns++; j.manualRuns > j.possibleTriggers {
-			s.sim.addViolation(s.path(), "triggers", "%d manual runs of %s have begun, at most %d were triggered", j.manualRuns, j.Name, j.possibleTriggers)
+			s.sim.addViolation(s.path(), "triggers", "%d manual runs of %s have begun, at most %d were triggered",
+				j.manualRuns, j.Name, j.possibleTriggers)
 		}
 	}
 }
@@ -211,15 +223,17 @@ func (s *controlWorkload) changeJob(a *actor) {
 	}
 }
 
-// logChange logs a change and checks its error. It reports whether the change was made (done), or not made (refused). The outcome is
-// unknown if the context or the process ended.
-func (s *controlWorkload) logChange(a *actor, ctx context.Context, what string, j *controlledJob, err error) (done, refused bool) {
+// logChange logs a change and checks its error. It reports whether the change was made (done), or
+// not made (refused). The outcome is unknown if the context or the process ended.
+func (s *controlWorkload) logChange(a *actor, ctx context.Context, what string, j *controlledJob,
+	err error) (done, refused bool) {
 	s.sim.history.add(s.path(), "%s: %s %s: %s", a.name, what, j.Name, outcome(err))
 	switch {
 	case err == nil:
 		s.sim.countOperation("control")
 		return true, false
-	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrTooManyPending): // no member has registered it so far
+	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrTooManyPending):
+		// no member has registered it so far
 		return false, true
 	case a.ctx.Err() == nil && !a.isExpectedError(ctx, err):
 		s.sim.addViolation(s.path(), "errors", "%s cannot %s %s: %v", a.name, what, j.Name, err)
@@ -264,7 +278,8 @@ func (s *controlWorkload) trigger(a *actor, ctx context.Context, m *scheduler.Sc
 	}
 }
 
-func (s *controlWorkload) reschedule(a *actor, ctx context.Context, m *scheduler.Scheduler, j *controlledJob, r *rand.Rand) {
+func (s *controlWorkload) reschedule(a *actor, ctx context.Context, m *scheduler.Scheduler, j *controlledJob,
+	r *rand.Rand) {
 	spec := pickOne(r, j.specs...)
 	s.logChange(a, ctx, "reschedule", j, m.Reschedule(ctx, j.Name, spec, nil))
 }
@@ -284,7 +299,8 @@ func (s *controlWorkload) checkCaughtUp(a *actor) {
 				continue // a pause holds repetitions of ticks back
 			}
 			if waiting.Tick.Before(limit.Add(-time.Duration(len(st.Pending)) * maxRunTime)) {
-				s.sim.addViolation(s.path(), "progress", "%s: the pending run of %v has not begun at %v: %+v", j.Name, waiting.Tick, time.Now(), st)
+				s.sim.addViolation(s.path(), "progress", "%s: the pending run of %v has not begun at %v: %+v", j.Name,
+					waiting.Tick, time.Now(), st)
 			}
 		}
 	}
@@ -312,6 +328,8 @@ func (s *controlWorkload) checkCounts(j *controlledJob, st scheduler.State) {
 		}
 	}
 	if unseen := int(st.Number) - len(j.ids); j.manualRuns+waiting+unseen < j.confirmedTriggers {
-		s.sim.addViolation(s.path(), "triggers", "%s: %d manual runs have begun, %d are pending, at most %d were lost; %d were triggered", j.Name, j.manualRuns, waiting, unseen, j.confirmedTriggers)
+		s.sim.addViolation(s.path(), "triggers",
+			"%s: %d manual runs have begun, %d are pending, at most %d were lost; %d were triggered", j.Name,
+			j.manualRuns, waiting, unseen, j.confirmedTriggers)
 	}
 }

@@ -14,8 +14,9 @@ import (
 
 func init() { newWorkload["deadlocks"] = newDeadlocksWorkload }
 
-// deadlocksWorkload is several locks of all kinds that actors nest in random order. The calls without a deadline end only if each deadlock is
-// broken, and an ask that fails must have been in one.
+// deadlocksWorkload is several locks of all kinds that actors nest in random order. The calls
+// without a deadline end only if each deadlock is broken, and an ask that fails must have been in
+// one.
 type deadlocksWorkload struct {
 	workloadBase
 	lockers map[string]func(*actor) locks.Locker // by path
@@ -43,15 +44,17 @@ type trueHold struct {
 	from, until time.Time // until is zero while it stands
 }
 
-// deadlockLimit is how long a deadlock may last while there are no faults: a second until its last ask is recorded, and three more. Links may be slow:
-// the asks need roundsOfDeadlock round trips at most for that.
+// deadlockLimit is how long a deadlock may last while there are no faults: a second until its last
+// ask is recorded, and three more. Links may be slow: the asks need roundsOfDeadlock round trips at
+// most for that.
 const (
 	deadlockLimit    = 4 * time.Second
 	roundsOfDeadlock = 40
 )
 
 func newDeadlocksWorkload(sim *simulation, spec workloadSpec) workload {
-	s := &deadlocksWorkload{workloadBase: workloadBase{sim, spec}, lockers: map[string]func(*actor) locks.Locker{}, asks: map[askKey][]*trueAsk{}}
+	s := &deadlocksWorkload{workloadBase: workloadBase{sim, spec}, lockers: map[string]func(*actor) locks.Locker{},
+		asks: map[askKey][]*trueAsk{}}
 	r := newRand(sim.plan.seed, spec.path)
 	kinds := []func(path string) func(*actor) locks.Locker{
 		func(path string) func(*actor) locks.Locker {
@@ -74,7 +77,8 @@ func newDeadlocksWorkload(sim *simulation, spec workloadSpec) workload {
 		},
 		func(path string) func(*actor) locks.Locker {
 			return func(a *actor) locks.Locker {
-				return processLocal(a.process, path, func() *locks.Mutex { return locks.NewMutex(a.client, path, locks.WithLocalHandoff(time.Second)) })
+				return processLocal(a.process, path,
+					func() *locks.Mutex { return locks.NewMutex(a.client, path, locks.WithLocalHandoff(time.Second)) })
 			}
 		},
 	}
@@ -167,7 +171,8 @@ func (s *deadlocksWorkload) askWithStaleHolds(a *actor, carried string) {
 		a.sleep(lease.Context(), durationBetween(a.rng, 0, 100*time.Millisecond))
 		_ = lease.Release(a.ctx)
 	} else if !a.isExpectedError(ctx, err) {
-		s.sim.addViolation(s.path(), "no false alarm", "%s asks for %s with a stale list of holds: %v", a.name, path, err)
+		s.sim.addViolation(s.path(), "no false alarm", "%s asks for %s with a stale list of holds: %v",
+			a.name, path, err)
 	}
 }
 
@@ -222,7 +227,9 @@ func (s *deadlocksWorkload) checkDeadlock(a *actor, failed *trueAsk, found *lock
 			switch {
 			case other == failed:
 				asks[i], latest = other, time.Now().Add(time.Hour)
-			case len(same) > 1 && !slices.Contains(asks[:i], other) && holdsAll(other, d.Holds) && !ended.Before(latest): // the one that waited longest
+			case len(same) > 1 && !slices.Contains(asks[:i], other) && holdsAll(other, d.Holds) &&
+				!ended.Before(latest):
+				// the one that waited longest
 				asks[i], latest = other, ended
 			}
 		}
@@ -232,7 +239,9 @@ func (s *deadlocksWorkload) checkDeadlock(a *actor, failed *trueAsk, found *lock
 		if d.Number > found.Cycle[0].Number {
 			wrong("the youngest fails", "%v is younger", d)
 		}
-		if other := asks[i]; other != failed && other.failed != nil && slices.ContainsFunc(other.failed.Cycle, func(o locks.DeadlockedAsk) bool { return o.Number == found.Cycle[0].Number }) {
+		if other := asks[i]; other != failed && other.failed != nil &&
+			slices.ContainsFunc(other.failed.Cycle,
+				func(o locks.DeadlockedAsk) bool { return o.Number == found.Cycle[0].Number }) {
 			wrong("one ask fails", "%v has failed too", d)
 		}
 	}

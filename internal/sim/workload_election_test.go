@@ -27,7 +27,8 @@ type electionWorkload struct {
 }
 
 func newElectionWorkload(sim *simulation, spec workloadSpec) workload {
-	s := &electionWorkload{workloadBase: workloadBase{sim, spec}, checker: newHoldChecker(sim, spec.path, spec.path), register: spec.path + "~register", terms: map[int64]string{}}
+	s := &electionWorkload{workloadBase: workloadBase{sim, spec}, checker: newHoldChecker(sim, spec.path, spec.path),
+		register: spec.path + "~register", terms: map[int64]string{}}
 	sim.asOperator(func(ctx context.Context, c *framework.Client) error {
 		return c.Create(ctx, s.register, nil, framework.Persistent)
 	})
@@ -41,8 +42,8 @@ func (s *electionWorkload) mayBeDeleted(node string) bool {
 	return strings.HasPrefix(node, s.path()+"/")
 }
 
-// mayRemain allows one watch of each session: on the missing directory of the candidates, or of the candidates that wait with a
-// priority.
+// mayRemain allows one watch of each session: on the missing directory of the candidates, or of the
+// candidates that wait with a priority.
 func (s *electionWorkload) mayRemain(path string) bool {
 	return path == s.path() || path == s.path()+"~waiting"
 }
@@ -137,7 +138,8 @@ func (s *electionWorkload) addTerm(a *actor, term *election.Term, late bool) {
 	if late && term.Err() != nil {
 		return
 	}
-	s.checker.addGrant(&hold{holder: a, token: grantToken{term.Token(), 0}, session: term.Session(), node: term.Node(), ctx: term.Context(), err: term.Err})
+	s.checker.addGrant(&hold{holder: a, token: grantToken{term.Token(), 0}, session: term.Session(), node: term.Node(),
+		ctx: term.Context(), err: term.Err})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.terms[term.Number()]; other != "" {
@@ -153,14 +155,16 @@ func (s *electionWorkload) addTerm(a *actor, term *election.Term, late bool) {
 // writeInTerm leads for some time, and writes under the term's guard.
 func (s *electionWorkload) writeInTerm(a *actor, ctx context.Context, term *election.Term) {
 	for range a.rng.IntN(3) {
-		a.sleep(ctx, pickOne(a.rng, 0, durationBetween(a.rng, 0, time.Second), durationBetween(a.rng, 0, s.sim.plan.sessionTimeout)))
+		a.sleep(ctx, pickOne(a.rng, 0, durationBetween(a.rng, 0, time.Second),
+			durationBetween(a.rng, 0, s.sim.plan.sessionTimeout)))
 		end, cancel := a.callContext()
 		var err error
 		if oneIn(a.rng, 3) {
 			err = term.Update(end, election.Metadata{"at": fmt.Sprint(s.sim.nextNumber())})
 		} else {
 			data := []byte(strconv.FormatInt(term.Token(), 10))
-			_, err = a.client.Multi(end, term.Guard(), framework.CreateOp(s.register+"/w-", data, framework.PersistentSequential))
+			_, err = a.client.Multi(end, term.Guard(),
+				framework.CreateOp(s.register+"/w-", data, framework.PersistentSequential))
 		}
 		cancel()
 		a.waitWhileFrozen()

@@ -20,7 +20,8 @@ import (
 
 func init() { newWorkload["ids"] = newIDsWorkload }
 
-// idsWorkload is workers that give ids. A millisecond has room for 64 ids of a slot only, so that workers soon use each other's times if anything is wrong.
+// idsWorkload is workers that give ids. A millisecond has room for 64 ids of a slot only, so that
+// workers soon use each other's times if anything is wrong.
 type idsWorkload struct {
 	workloadBase
 
@@ -51,7 +52,8 @@ func (s *idsWorkload) runActor(a *actor) {
 			a.waitWhileFrozen()
 			if err == nil {
 				last = s.note(a, last, some)
-			} else if !a.isExpectedError(ctx, err) && a.ctx.Err() == nil && !failure.IsTransient(err) && !errors.Is(err, framework.ErrOutcomeUnknown) {
+			} else if !a.isExpectedError(ctx, err) && a.ctx.Err() == nil && !failure.IsTransient(err) &&
+				!errors.Is(err, framework.ErrOutcomeUnknown) {
 				s.sim.addViolation(s.path(), "errors", "%s gets no ids: %v", a.name, err)
 			}
 			cancel()
@@ -89,7 +91,8 @@ func (s *idsWorkload) note(a *actor, last int64, some []int64) int64 {
 			bits |= 1 << (last & 63)
 		}
 		if both := s.given[word] & bits; both != 0 {
-			s.sim.addViolation(s.path(), "unique", "%s gets %d, which was given before", a.name, word<<6+int64(mathbits.TrailingZeros64(both)))
+			s.sim.addViolation(s.path(), "unique", "%s gets %d, which was given before", a.name,
+				word<<6+int64(mathbits.TrailingZeros64(both)))
 			break
 		}
 		s.given[word] |= bits
@@ -103,10 +106,12 @@ const tenMillion = 10_000_000
 // idsGiven counts the ids of a test.
 var idsGiven atomic.Int64
 
-// TestTenMillionIDs are given by twenty processes that are killed, frozen and cut off, while the ensemble's clock is set back by up to hours: no two are the same. With the flag -ids there
-// are as many; see the Makefile's target ids.
+// TestTenMillionIDs are given by twenty processes that are killed, frozen and cut off, while the
+// ensemble's clock is set back by up to hours: no two are the same. With the flag -ids there are as
+// many; see the Makefile's target ids.
 func TestTenMillionIDs(t *testing.T) {
-	p := plan{seed: 1, duration: 3 * time.Minute, sessionTimeout: 6 * time.Second, reapInterval: time.Second, processes: 20, workloads: []workloadSpec{{"ids", "/ids", 1}}}
+	p := plan{seed: 1, duration: 3 * time.Minute, sessionTimeout: 6 * time.Second, reapInterval: time.Second,
+		processes: 20, workloads: []workloadSpec{{"ids", "/ids", 1}}}
 	r := newRand(p.seed, "faults")
 	for at := time.Duration(0); at < p.duration; at += durationBetween(r, 0, 500*time.Millisecond) {
 		f := drawFault(r, p, at)

@@ -13,7 +13,8 @@ import (
 
 func init() { newWorkload["jobs"] = newJobsWorkload }
 
-// jobsWorkload is a cluster of schedulers whose members add, update, withdraw and remove jobs while they run.
+// jobsWorkload is a cluster of schedulers whose members add, update, withdraw and remove jobs while
+// they run.
 type jobsWorkload struct {
 	schedulerCluster
 	jobs  []*changingJob
@@ -23,7 +24,8 @@ type jobsWorkload struct {
 	members map[*process]*jobsMember // the running members
 }
 
-// changingJob is a job, and the part that all its definitions share. The workload's mutex guards the fields below specs.
+// changingJob is a job, and the part that all its definitions share. The workload's mutex guards
+// the fields below specs.
 type changingJob struct {
 	name  string
 	fixed scheduler.Job
@@ -71,13 +73,16 @@ type withdrawal struct {
 
 func newJobsWorkload(sim *simulation, spec workloadSpec) workload {
 	r := newRand(sim.plan.seed, spec.path)
-	s := &jobsWorkload{schedulerCluster: schedulerCluster{workloadBase{sim, spec}, oneIn(r, 2)}, members: map[*process]*jobsMember{}}
+	s := &jobsWorkload{schedulerCluster: schedulerCluster{workloadBase{sim, spec}, oneIn(r, 2)},
+		members: map[*process]*jobsMember{}}
 	for i := range 1 + r.IntN(3) {
 		s.jobs = append(s.jobs, &changingJob{
-			name: fmt.Sprintf("job%d", i), specs: []string{"* * * * * *", "*/5 * * * * *", "@every 2s", "@every 7s"}, running: map[*jobsRun]bool{},
+			name: fmt.Sprintf("job%d", i), specs: []string{"* * * * * *", "*/5 * * * * *", "@every 2s", "@every 7s"},
+			running: map[*jobsRun]bool{},
 			fixed: scheduler.Job{
-				Placement: pickOne(r, scheduler.OnLeader, scheduler.Spread), Guarantee: pickOne(r, scheduler.AtMostOnce, scheduler.AtLeastOnce),
-				Overlap: pickOne(r, scheduler.OverlapForbid, scheduler.OverlapAllow, scheduler.OverlapReplace),
+				Placement: pickOne(r, scheduler.OnLeader, scheduler.Spread),
+				Guarantee: pickOne(r, scheduler.AtMostOnce, scheduler.AtLeastOnce),
+				Overlap:   pickOne(r, scheduler.OverlapForbid, scheduler.OverlapAllow, scheduler.OverlapReplace),
 			},
 		})
 	}
@@ -94,8 +99,8 @@ func (s *jobsWorkload) runActor(a *actor) {
 	}
 }
 
-// timeAfterHeal is how long members run after all faults are healed: pending changes end, then each member gets all jobs and catches
-// up.
+// timeAfterHeal is how long members run after all faults are healed: pending changes end, then each
+// member gets all jobs and catches up.
 func (s *jobsWorkload) timeAfterHeal() time.Duration {
 	return s.settleTime() + s.allowedDelay() + time.Minute
 }
@@ -104,17 +109,22 @@ func (s *jobsWorkload) settleTime() time.Duration {
 	return 2*s.sim.plan.sessionTimeout + 10*time.Second
 }
 
-// allowedDelay is how late a tick may be handled without faults: a crashed member's session has to end first.
+// allowedDelay is how late a tick may be handled without faults: a crashed member's session has to
+// end first.
 func (s *jobsWorkload) allowedDelay() time.Duration {
 	return 3*s.sim.plan.sessionTimeout + 20*time.Second
 }
 
-// runMember runs a member. The last one, without end, gets all jobs, and checks at its end that they have caught up.
+// runMember runs a member. The last one, without end, gets all jobs, and checks at its end that
+// they have caught up.
 func (s *jobsWorkload) runMember(a *actor, length time.Duration, end <-chan struct{}) {
 	m := &jobsMember{
-		actor: a, began: time.Now(), changing: make(chan struct{}, 1), versions: map[string]int{}, updates: map[string]definitionUpdate{}, added: map[string]int{}, withdrawn: map[string]*withdrawal{}, ran: map[string]bool{},
+		actor: a, began: time.Now(), changing: make(chan struct{}, 1), versions: map[string]int{},
+		updates: map[string]definitionUpdate{}, added: map[string]int{}, withdrawn: map[string]*withdrawal{},
+		ran: map[string]bool{},
 	}
-	m.Scheduler = scheduler.New(a.client, s.path(), scheduler.WithNow(a.now), scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second)))
+	m.Scheduler = scheduler.New(a.client, s.path(), scheduler.WithNow(a.now),
+		scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second)))
 	for i, j := range s.jobs {
 		if i == 0 || end == nil || oneIn(a.rng, 2) {
 			s.add(m, j, a.rng)
@@ -199,7 +209,8 @@ func (s *jobsWorkload) add(m *jobsMember, j *changingJob, r *rand.Rand) {
 	case err == nil:
 		m.withdrawn[j.name], m.ran[j.name], m.added[j.name] = nil, false, version
 	case withdrawn != nil || !errors.Is(err, scheduler.ErrDuplicateJob):
-		s.sim.addViolation(s.path(), "errors", "%s cannot add %s after it has withdrawn it: %v", m.actor.name, j.name, err)
+		s.sim.addViolation(s.path(), "errors", "%s cannot add %s after it has withdrawn it: %v", m.actor.name, j.name,
+			err)
 	}
 }
 
@@ -231,7 +242,8 @@ func (s *jobsWorkload) withdraw(m *jobsMember, j *changingJob) {
 	}
 }
 
-// remove removes a job, by the process's member or by a scheduler that does not run, as an operator's tool does.
+// remove removes a job, by the process's member or by a scheduler that does not run, as an
+// operator's tool does.
 func (s *jobsWorkload) remove(a *actor, m *jobsMember, j *changingJob) {
 	by := scheduler.New(a.client, s.path())
 	if m != nil && oneIn(a.rng, 2) {
@@ -251,12 +263,14 @@ func (s *jobsWorkload) remove(a *actor, m *jobsMember, j *changingJob) {
 	switch {
 	case err == nil:
 		if j.confirmedRemovals++; happened < j.confirmedRemovals {
-			s.sim.addViolation(s.path(), "removal", "%s was removed %d times, but %d Remove calls returned nil", j.name, happened, j.confirmedRemovals)
+			s.sim.addViolation(s.path(), "removal", "%s was removed %d times, but %d Remove calls returned nil", j.name,
+				happened, j.confirmedRemovals)
 		}
 	case errors.Is(err, scheduler.ErrUnknownJob):
 		j.possibleRemovals--
 		if !since.IsZero() && since.Before(began) {
-			s.sim.addViolation(s.path(), "errors", "%s cannot remove %s, which is registered since %v: %v", a.name, j.name, since, err)
+			s.sim.addViolation(s.path(), "errors", "%s cannot remove %s, which is registered since %v: %v", a.name,
+				j.name, since, err)
 		}
 	case a.ctx.Err() == nil && !a.isExpectedError(ctx, err):
 		s.sim.addViolation(s.path(), "errors", "%s cannot remove %s: %v", a.name, j.name, err)
@@ -270,18 +284,23 @@ func (s *jobsWorkload) logChange(a *actor, what string, j *changingJob, err erro
 	}
 }
 
-// checkRegistration checks that a member does not register a removed job again, unless it was added again.
+// checkRegistration checks that a member does not register a removed job again, unless it was added
+// again.
 func (s *jobsWorkload) checkRegistration(job string, by *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.members[by]
-	if m != nil && m.ran[job] && time.Since(m.began) > 3*s.sim.plan.sessionTimeout { // an earlier member's request may still be pending
-		s.sim.addViolation(s.path(), "removal", "%s has run %s, and registers it again without another Add", m.actor.name, job)
+	if m != nil && m.ran[job] && time.Since(m.began) > 3*s.sim.plan.sessionTimeout {
+		// an earlier member's request may still be pending
+		s.sim.addViolation(s.path(), "removal", "%s has run %s, and registers it again without another Add",
+			m.actor.name, job)
 	}
 }
 
-// runJob is the jobs' function: it takes some time, sometimes a long one, and ends early with its context.
-func (s *jobsWorkload) runJob(m *jobsMember, j *changingJob, version int, ctx context.Context, run scheduler.Run) error {
+// runJob is the jobs' function: it takes some time, sometimes a long one, and ends early with its
+// context.
+func (s *jobsWorkload) runJob(m *jobsMember, j *changingJob, version int, ctx context.Context,
+	run scheduler.Run) error {
 	called := time.Now()
 	late := m.actor.waitWhileFrozen() && ctx.Err() != nil
 	c := &jobsRun{member: m, ctx: ctx, run: run}
@@ -304,29 +323,36 @@ func (s *jobsWorkload) checkRun(j *changingJob, version int, called time.Time, c
 	s.sim.countOperation("changing run")
 	m, run := c.member, c.run
 	generation, claimed := s.audit.generationOf(j.name, run.Token)
-	s.sim.history.add(s.path(), "%s runs %s %s, attempt %d, token %d, by definition %d", m.actor.name, run.Job, run.ID, run.Attempt, run.Token, version)
+	s.sim.history.add(s.path(), "%s runs %s %s, attempt %d, token %d, by definition %d", m.actor.name, run.Job, run.ID,
+		run.Attempt, run.Token, version)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !claimed {
-		s.sim.addViolation(s.path(), "at most once", "%s runs %s, which was not claimed by transaction %d", m.actor.name, run.ID, run.Token)
+		s.sim.addViolation(s.path(), "at most once", "%s runs %s, which was not claimed by transaction %d",
+			m.actor.name, run.ID, run.Token)
 	}
 	c.generation = generation
 	if version == m.versions[j.name] {
 		m.ran[j.name] = m.withdrawn[j.name] == nil
 	}
-	// A claim that was under way when the job was withdrawn runs the withdrawn definition, whatever has been added since.
+	// A claim that was under way when the job was withdrawn runs the withdrawn definition, whatever
+	// has been added since.
 	if update := m.updates[j.name]; m.added[j.name] <= version && version < update.version && update.at.Before(called) {
-		s.sim.addViolation(s.path(), "definition", "%s runs %s by definition %d after it was updated to %d", m.actor.name, run.ID, version, update.version)
+		s.sim.addViolation(s.path(), "definition", "%s runs %s by definition %d after it was updated to %d",
+			m.actor.name, run.ID, version, update.version)
 	}
 	if withdrawn := m.withdrawn[j.name]; withdrawn != nil && run.Token > withdrawn.zxid {
 		if withdrawn.runs++; withdrawn.runs > 1 { // one claim may have been pending
-			s.sim.addViolation(s.path(), "withdrawal", "%s runs %s after it has withdrawn %s by transaction %d", m.actor.name, run.ID, j.name, withdrawn.zxid)
+			s.sim.addViolation(s.path(), "withdrawal", "%s runs %s after it has withdrawn %s by transaction %d",
+				m.actor.name, run.ID, j.name, withdrawn.zxid)
 		}
 	}
 	if !late {
 		for other := range j.running {
-			if j.fixed.Overlap != scheduler.OverlapAllow && other.member.actor.isRunning(other.ctx) && c.member.actor.isRunning(c.ctx) {
-				s.sim.addViolation(s.path(), "overlap", "%s runs %s while %s runs %s", m.actor.name, run.ID, other.member.actor.name, other.run.ID)
+			if j.fixed.Overlap != scheduler.OverlapAllow && other.member.actor.isRunning(other.ctx) &&
+				c.member.actor.isRunning(c.ctx) {
+				s.sim.addViolation(s.path(), "overlap", "%s runs %s while %s runs %s", m.actor.name, run.ID,
+					other.member.actor.name, other.run.ID)
 			}
 		}
 	}
@@ -342,13 +368,16 @@ func (s *jobsWorkload) checkEnd(j *changingJob, c *jobsRun) {
 	delete(j.running, c)
 	switch {
 	case errors.Is(why, scheduler.ErrRemoved) && !removed:
-		s.sim.addViolation(s.path(), "removal", "%s ended because %s was removed, but it was not removed", c.run.ID, j.name)
+		s.sim.addViolation(s.path(), "removal", "%s ended because %s was removed, but it was not removed",
+			c.run.ID, j.name)
 	case errors.Is(why, scheduler.ErrReplaced) && j.fixed.Overlap != scheduler.OverlapReplace:
-		s.sim.addViolation(s.path(), "overlap", "%s of %s was replaced, but its policy is %q", c.run.ID, j.name, j.fixed.Overlap)
+		s.sim.addViolation(s.path(), "overlap", "%s of %s was replaced, but its policy is %q", c.run.ID, j.name,
+			j.fixed.Overlap)
 	}
 }
 
-// checkCaughtUp checks at the end of the last members that no tick is overdue, and that no run of a removed job is alive.
+// checkCaughtUp checks at the end of the last members that no tick is overdue, and that no run of a
+// removed job is alive.
 func (s *jobsWorkload) checkCaughtUp(a *actor) {
 	limit := time.Now().Add(-s.allowedDelay())
 	for _, j := range s.jobs {
@@ -360,8 +389,10 @@ func (s *jobsWorkload) checkCaughtUp(a *actor) {
 		s.checkNextTick(j.name, st, limit)
 		s.mu.Lock()
 		for c := range j.running {
-			if removed := s.audit.removedAt(j.name, c.generation); !removed.IsZero() && removed.Before(limit) && c.member.actor.isRunning(c.ctx) {
-				s.sim.addViolation(s.path(), "removal", "%s: %s is alive in %s after the job was removed at %v", j.name, c.run.ID, c.member.actor.name, removed)
+			if removed := s.audit.removedAt(j.name, c.generation); !removed.IsZero() && removed.Before(limit) &&
+				c.member.actor.isRunning(c.ctx) {
+				s.sim.addViolation(s.path(), "removal", "%s: %s is alive in %s after the job was removed at %v", j.name,
+					c.run.ID, c.member.actor.name, removed)
 			}
 		}
 		s.mu.Unlock()
@@ -374,7 +405,9 @@ func (s *jobsWorkload) checkAtEnd() {
 		happened := s.audit.removals(j.name)
 		s.mu.Lock()
 		if happened < j.confirmedRemovals || happened > j.possibleRemovals {
-			s.sim.addViolation(s.path(), "removal", "%s was removed %d times; %d Remove calls returned nil, %d may have been carried out", j.name, happened, j.confirmedRemovals, j.possibleRemovals)
+			s.sim.addViolation(s.path(), "removal",
+				"%s was removed %d times; %d Remove calls returned nil, %d may have been carried out", j.name, happened,
+				j.confirmedRemovals, j.possibleRemovals)
 		}
 		s.mu.Unlock()
 	}

@@ -40,14 +40,16 @@ func newLedgerWorkload(sim *simulation, spec workloadSpec) workload {
 
 func (s *ledgerWorkload) ledgerPath() string { return s.path() + "/steps" }
 
-// mayBeDeleted lets an operator take the lock away from an executor, which finds out some time later.
+// mayBeDeleted lets an operator take the lock away from an executor, which finds out some time
+// later.
 func (s *ledgerWorkload) mayBeDeleted(node string) bool {
 	return strings.HasPrefix(node, s.path()+"/lock/")
 }
 
 // observe follows what is on the servers.
 func (s *ledgerWorkload) observe(q zktest.Request) {
-	if q.Op != zktest.OpMulti || q.Err != 0 || slices.ContainsFunc(q.Parts, func(part zktest.Request) bool { return part.Err != 0 }) {
+	if q.Op != zktest.OpMulti || q.Err != 0 ||
+		slices.ContainsFunc(q.Parts, func(part zktest.Request) bool { return part.Err != 0 }) {
 		return
 	}
 	s.mu.Lock()
@@ -65,7 +67,8 @@ func (s *ledgerWorkload) observe(q zktest.Request) {
 			r := decodeRecord[struct{ Result, Token int64 }](part.Data)
 			s.recorded[s.uuid+"-"+name] = r.Result
 			if r.Token < s.opened {
-				s.sim.addViolation(s.path(), "zombie", "step %s was recorded with token %d after token %d had opened the ledger", name, r.Token, s.opened)
+				s.sim.addViolation(s.path(), "zombie",
+					"step %s was recorded with token %d after token %d had opened the ledger", name, r.Token, s.opened)
 			}
 		}
 	}
@@ -115,7 +118,8 @@ func (s *ledgerWorkload) execute(a *actor, lease *locks.Lease) {
 		name := ledgerSteps[i]
 		ctx, cancel := a.callContext()
 		key := opened.UUID() + "-" + name
-		got, err := workflow.Step(ctx, opened, name, func(ctx context.Context, k workflow.Key) (int64, error) { return s.effect(a, ctx, lease, name, k) },
+		got, err := workflow.Step(ctx, opened, name,
+			func(ctx context.Context, k workflow.Key) (int64, error) { return s.effect(a, ctx, lease, name, k) },
 			workflow.WithRetry(1+a.rng.IntN(3), time.Second))
 		a.waitWhileFrozen()
 		s.check(a, ctx, lease, "step "+name, err)
@@ -153,12 +157,14 @@ func (s *ledgerWorkload) noteOpened(lease *locks.Lease) {
 var errEffect = errors.New("the effect failed")
 
 // effect is what a step does. It checks that the step has no record.
-func (s *ledgerWorkload) effect(a *actor, ctx context.Context, lease *locks.Lease, name string, key workflow.Key) (int64, error) {
+func (s *ledgerWorkload) effect(a *actor, ctx context.Context, lease *locks.Lease, name string,
+	key workflow.Key) (int64, error) {
 	a.sleep(ctx, durationBetween(a.rng, 0, pickOne(a.rng, time.Millisecond, time.Second, 5*time.Second)))
 	s.sim.countOperation("ledger")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, done := s.recorded[key.ID]; done && lease.Err() == nil && !s.sim.isEndedByOperator(lease.Session(), lease.Node()) {
+	if _, done := s.recorded[key.ID]; done && lease.Err() == nil &&
+		!s.sim.isEndedByOperator(lease.Session(), lease.Node()) {
 		s.sim.addViolation(s.path(), "repeated", "%s runs step %s of %s, which has a record", a.name, name, key.ID)
 	}
 	if oneIn(a.rng, 5) {
@@ -171,8 +177,10 @@ func (s *ledgerWorkload) effect(a *actor, ctx context.Context, lease *locks.Leas
 func (s *ledgerWorkload) checkResult(a *actor, lease *locks.Lease, key string, got int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if want, ok := s.recorded[key]; (!ok || want != got) && lease.Err() == nil && !s.sim.isEndedByOperator(lease.Session(), lease.Node()) {
-		s.sim.addViolation(s.path(), "recorded", "%s gets %d for %s, the servers have %d (%v)", a.name, got, key, want, ok)
+	if want, ok := s.recorded[key]; (!ok || want != got) && lease.Err() == nil &&
+		!s.sim.isEndedByOperator(lease.Session(), lease.Node()) {
+		s.sim.addViolation(s.path(), "recorded", "%s gets %d for %s, the servers have %d (%v)", a.name, got,
+			key, want, ok)
 	}
 }
 
@@ -189,7 +197,8 @@ func (s *ledgerWorkload) check(a *actor, ctx context.Context, lease *locks.Lease
 	}
 }
 
-// checkAtEnd executes the ledger to its end: what is recorded is known, and the rest can be recorded.
+// checkAtEnd executes the ledger to its end: what is recorded is known, and the rest can be
+// recorded.
 func (s *ledgerWorkload) checkAtEnd() {
 	if err := s.executeToEnd(context.Background(), s.sim.operator); err != nil {
 		s.sim.addViolation(s.path(), "end", "%v", err)
@@ -212,7 +221,8 @@ func (s *ledgerWorkload) executeToEnd(ctx context.Context, c *framework.Client) 
 		if done != opened.IsRecorded(name) {
 			return fmt.Errorf("step %s has a record on the servers: %v; the ledger says the opposite", name, done)
 		}
-		got, err := workflow.Step(ctx, opened, name, func(context.Context, workflow.Key) (int64, error) { return want, nil })
+		got, err := workflow.Step(ctx, opened, name,
+			func(context.Context, workflow.Key) (int64, error) { return want, nil })
 		if err != nil {
 			return err
 		}

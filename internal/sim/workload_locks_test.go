@@ -43,7 +43,8 @@ type lockRequest struct {
 	permits int
 	// goOn lets a writer go on as a reader.
 	downgrade func(context.Context) (*locks.Lease, error)
-	// limit returns the maximum number of permits since the transaction that has this number; may be nil
+	// limit returns the maximum number of permits since the transaction that has this number; may
+	// be nil
 	limit func(token int64) int
 }
 
@@ -53,7 +54,8 @@ func newLockWorkload(sim *simulation, spec workloadSpec) *lockWorkload {
 
 func (s *lockWorkload) holdCheckers() []*holdChecker { return []*holdChecker{s.checker} }
 
-// newMutexWorkload is a mutex with random options. In some seeds its sequence numbers are about to wrap.
+// newMutexWorkload is a mutex with random options. In some seeds its sequence numbers are about to
+// wrap.
 func newMutexWorkload(sim *simulation, spec workloadSpec) workload {
 	s := newLockWorkload(sim, spec)
 	r := newRand(sim.plan.seed, spec.path)
@@ -89,7 +91,8 @@ func newClaimWorkload(sim *simulation, spec workloadSpec) workload {
 	s.checker.unfenced = true
 	s.register = spec.path + "~register"
 	s.newRequest = func(a *actor) lockRequest {
-		return lockRequest{locker: locks.NewClaim(a.client, spec.path+"/claim", optionsAs[locks.ClaimOption](s.options)...), try: oneIn(a.rng, 5)}
+		return lockRequest{locker: locks.NewClaim(a.client, spec.path+"/claim",
+			optionsAs[locks.ClaimOption](s.options)...), try: oneIn(a.rng, 5)}
 	}
 	s.prepare(r)
 	return s
@@ -188,7 +191,8 @@ func (s *lockWorkload) lockAndRelease(a *actor) {
 	s.release(a, lease)
 }
 
-// downgrade takes one read lease or two under a writer's lease, and releases all leases in any order.
+// downgrade takes one read lease or two under a writer's lease, and releases all leases in any
+// order.
 func (s *lockWorkload) downgrade(a *actor, request lockRequest, lease *locks.Lease) {
 	held := []*locks.Lease{lease}
 	for range 1 + a.rng.IntN(2) {
@@ -202,7 +206,8 @@ func (s *lockWorkload) downgrade(a *actor, request lockRequest, lease *locks.Lea
 			break
 		}
 		if reader.Token() != lease.Token() {
-			s.sim.addViolation(s.path(), "downgrade", "%s was downgraded to token %d from %d", a.name, reader.Token(), lease.Token())
+			s.sim.addViolation(s.path(), "downgrade", "%s was downgraded to token %d from %d", a.name, reader.Token(),
+				lease.Token())
 		}
 		a.sim.countOperation("downgrade")
 		held = append(held, reader)
@@ -231,7 +236,8 @@ func (request lockRequest) lock(ctx context.Context) (*locks.Lease, error) {
 }
 
 func (request lockRequest) hold(a *actor, lease *locks.Lease) *hold {
-	h := &hold{holder: a, shared: request.shared, permits: request.permits, token: grantToken{lease.Token(), lease.Turn()},
+	h := &hold{holder: a, shared: request.shared, permits: request.permits,
+		token:   grantToken{lease.Token(), lease.Turn()},
 		session: lease.Session(), node: lease.Node(), ctx: lease.Context(), err: lease.Err}
 	if request.permits > 0 {
 		h.shared, h.limit = true, request.limit
@@ -241,7 +247,8 @@ func (request lockRequest) hold(a *actor, lease *locks.Lease) *hold {
 
 // checkError checks why a request has failed.
 func (s *lockWorkload) checkError(a *actor, ctx context.Context, request lockRequest, err error) {
-	if request.try && errors.Is(err, locks.ErrNotAcquired) || a.isExpectedError(ctx, err) || s.isExpected != nil && s.isExpected(err) {
+	if request.try && errors.Is(err, locks.ErrNotAcquired) || a.isExpectedError(ctx, err) ||
+		s.isExpected != nil && s.isExpected(err) {
 		return
 	}
 	s.sim.addViolation(s.path(), "errors", "%s fails with %v", a.name, err)
@@ -264,7 +271,8 @@ func (s *lockWorkload) work(a *actor, lease *locks.Lease, h *hold) {
 		longest = a.hold
 	}
 	for range a.rng.IntN(3) {
-		a.sleep(until, pickOne(a.rng, 0, durationBetween(a.rng, 0, 10*time.Millisecond), durationBetween(a.rng, 0, time.Second), durationBetween(a.rng, 0, longest)))
+		a.sleep(until, pickOne(a.rng, 0, durationBetween(a.rng, 0, 10*time.Millisecond),
+			durationBetween(a.rng, 0, time.Second), durationBetween(a.rng, 0, longest)))
 		if s.register != "" && !h.shared {
 			s.write(a, lease)
 		}
@@ -279,12 +287,15 @@ func (s *lockWorkload) write(a *actor, lease *locks.Lease) {
 	ctx, cancel := a.callContext()
 	defer cancel()
 	data := []byte(strconv.FormatInt(lease.Token(), 10))
-	_, err := a.client.Multi(ctx, lease.Guard(), framework.CreateOp(s.register+"/w-", data, framework.PersistentSequential))
+	_, err := a.client.Multi(ctx, lease.Guard(),
+		framework.CreateOp(s.register+"/w-", data, framework.PersistentSequential))
 	a.waitWhileFrozen()
 	a.sim.countOperation("guarded write")
 	a.sim.history.add(s.path(), "%s writes under token %d: %s", a.name, lease.Token(), outcome(err))
-	if err != nil && lease.Err() == nil && ctx.Err() == nil && !failure.IsTransient(err) && !a.sim.isEndedByOperator(lease.Session(), lease.Node()) {
-		s.sim.addViolation(s.path(), "guarded writes", "%s cannot write under a lease that has not ended: %v", a.name, err)
+	if err != nil && lease.Err() == nil && ctx.Err() == nil && !failure.IsTransient(err) &&
+		!a.sim.isEndedByOperator(lease.Session(), lease.Node()) {
+		s.sim.addViolation(s.path(), "guarded writes", "%s cannot write under a lease that has not ended: %v", a.name,
+			err)
 	}
 }
 
@@ -318,7 +329,8 @@ func (s *lockWorkload) release(a *actor, lease *locks.Lease) {
 	if s.asyncRelease || err != nil || s.maxHold > 0 {
 		return
 	}
-	if n, there := s.sim.zk.Node(lease.Node()); there && n.Stat.Czxid == lease.Token() && a.hasSession(lease.Session()) {
+	if n, there := s.sim.zk.Node(lease.Node()); there && n.Stat.Czxid == lease.Token() &&
+		a.hasSession(lease.Session()) {
 		s.sim.addViolation(s.path(), "released", "%s has released %s, which still exists", a.name, lease.Node())
 	}
 }
@@ -339,7 +351,8 @@ func (sim *simulation) checkWriteOrder(scene, register string) {
 			panic(err)
 		}
 		if token < last {
-			sim.addViolation(scene, "guarded writes", "%s was written under token %d, after token %d", name, token, last)
+			sim.addViolation(scene, "guarded writes", "%s was written under token %d, after token %d",
+				name, token, last)
 		}
 		last = max(last, token)
 	}

@@ -15,7 +15,8 @@ import (
 
 func init() { newWorkload["members"] = newMembersWorkload }
 
-// membersWorkload is a group that all processes join and watch. Their actors tell new loads, and cordon, drain and uncordon each other. A restarted process has the ID of its former self.
+// membersWorkload is a group that all processes join and watch. Their actors tell new loads, and
+// cordon, drain and uncordon each other. A restarted process has the ID of its former self.
 type membersWorkload struct {
 	workloadBase
 
@@ -25,7 +26,8 @@ type membersWorkload struct {
 }
 
 func newMembersWorkload(sim *simulation, spec workloadSpec) workload {
-	return &membersWorkload{workloadBase: workloadBase{sim, spec}, drained: map[string]time.Time{}, withdrawn: map[string]time.Time{}}
+	return &membersWorkload{workloadBase: workloadBase{sim, spec}, drained: map[string]time.Time{},
+		withdrawn: map[string]time.Time{}}
 }
 
 // simMember is a process's membership.
@@ -44,7 +46,8 @@ func memberID(p *process) string { return fmt.Sprint("m", p.slot) }
 // member returns the process's membership, which lasts from the first use to its end.
 func (s *membersWorkload) member(p *process) *simMember {
 	return processLocal(p, s.path(), func() *simMember {
-		m := &simMember{group: members.New(p.client, s.path()), id: memberID(p), ready: make(chan struct{}), turn: make(chan struct{}, 1)}
+		m := &simMember{group: members.New(p.client, s.path()), id: memberID(p), ready: make(chan struct{}),
+			turn: make(chan struct{}, 1)}
 		s.sim.tasks.Go(func() {
 			defer close(m.ready)
 			m.first = float64(s.sim.nextNumber())
@@ -77,7 +80,8 @@ func (s *membersWorkload) drainFunction(p *process) func(context.Context, member
 	}
 }
 
-// watch checks that no change is told behind a newer one, and that what an ID tells does not go back.
+// watch checks that no change is told behind a newer one, and that what an ID tells does not go
+// back.
 func (s *membersWorkload) watch(p *process, g *members.Group) {
 	newest := int64(0)
 	for view, err := range g.Watch(p.ctx) {
@@ -90,11 +94,13 @@ func (s *membersWorkload) watch(p *process, g *members.Group) {
 		s.sim.countOperation("view")
 		for _, c := range view.Changes {
 			if c.Zxid != 0 && c.Zxid < newest {
-				s.sim.addViolation(s.path(), "order", "%s is told that %s %s in transaction %d behind %d", p.name, c.Member.ID, c.Kind, c.Zxid, newest)
+				s.sim.addViolation(s.path(), "order", "%s is told that %s %s in transaction %d behind %d", p.name,
+					c.Member.ID, c.Kind, c.Zxid, newest)
 			}
 			newest = max(newest, c.Zxid)
 			if c.Kind == members.Changed && c.Member.Node == c.Before.Node && c.Member.Info.Load < c.Before.Info.Load {
-				s.sim.addViolation(s.path(), "freshness", "%s sees load %v of %s behind %v", p.name, c.Member.Info.Load, c.Member.ID, c.Before.Info.Load)
+				s.sim.addViolation(s.path(), "freshness", "%s sees load %v of %s behind %v", p.name, c.Member.Info.Load,
+					c.Member.ID, c.Before.Info.Load)
 			}
 		}
 	}
@@ -128,8 +134,8 @@ func (s *membersWorkload) runActor(a *actor) {
 	}
 }
 
-// update checks that a list shows what an update has told, or what was told later. When the session has expired since, the list may show the node of a former process,
-// whose session has not.
+// update checks that a list shows what an update has told, or what was told later. When the session
+// has expired since, the list may show the node of a former process, whose session has not.
 func (s *membersWorkload) update(a *actor, ctx context.Context, m *simMember) {
 	select {
 	case m.turn <- struct{}{}:
@@ -157,7 +163,8 @@ func (s *membersWorkload) update(a *actor, ctx context.Context, m *simMember) {
 	for _, one := range view.Members {
 		isFormer := one.Info.Load < m.first && !a.hasSession(session.ID())
 		if one.ID == m.id && one.Info.Load < load && !isFormer {
-			s.sim.addViolation(s.path(), "freshness", "%s has told load %v, and the list has %v", a.name, load, one.Info.Load)
+			s.sim.addViolation(s.path(), "freshness", "%s has told load %v, and the list has %v", a.name, load,
+				one.Info.Load)
 		}
 	}
 }
@@ -175,7 +182,8 @@ func (s *membersWorkload) uncordon(a *actor, ctx context.Context, m *simMember, 
 	}
 }
 
-// drain checks that a drain is acknowledged only after a drain function has ended, and not by what ended before the request was withdrawn.
+// drain checks that a drain is acknowledged only after a drain function has ended, and not by what
+// ended before the request was withdrawn.
 func (s *membersWorkload) drain(a *actor, ctx context.Context, m *simMember, id string) {
 	s.mu.Lock()
 	since := s.withdrawn[id]
@@ -188,7 +196,9 @@ func (s *membersWorkload) drain(a *actor, ctx context.Context, m *simMember, id 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if ended := s.drained[id]; ended.IsZero() || ended.Before(since) {
-			s.sim.addViolation(s.path(), "acknowledged", "%s has drained %s, whose drain function ended last at %v; the request of before was withdrawn at %v", a.name, id, ended, since)
+			s.sim.addViolation(s.path(), "acknowledged",
+				"%s has drained %s, whose drain function ended last at %v; the request of before was withdrawn at %v",
+				a.name, id, ended, since)
 		}
 	case errors.Is(err, members.ErrWithdrawn), errors.Is(err, members.ErrLeft), errors.Is(err, members.ErrNotFound):
 	default:
@@ -197,7 +207,8 @@ func (s *membersWorkload) drain(a *actor, ctx context.Context, m *simMember, id 
 }
 
 func (s *membersWorkload) checkError(a *actor, ctx context.Context, what string, err error) {
-	if err == nil || errors.Is(err, members.ErrNotFound) || errors.Is(err, members.ErrLeft) || errors.Is(err, framework.ErrOutcomeUnknown) {
+	if err == nil || errors.Is(err, members.ErrNotFound) || errors.Is(err, members.ErrLeft) ||
+		errors.Is(err, framework.ErrOutcomeUnknown) {
 		return
 	}
 	if !a.isExpectedError(ctx, err) && a.ctx.Err() == nil && !failure.IsTransient(err) {
@@ -235,7 +246,8 @@ func (s *membersWorkload) checkAtEnd() {
 			listed = listed || one.ID == m.id && one.Info.Load == m.joined.Info().Load
 		}
 		if !listed {
-			s.sim.addViolation(s.path(), "listed", "%s is not listed with load %v at the end", p.name, m.joined.Info().Load)
+			s.sim.addViolation(s.path(), "listed", "%s is not listed with load %v at the end", p.name,
+				m.joined.Info().Load)
 		}
 	}
 }

@@ -26,7 +26,8 @@ func newMultiWorkload(sim *simulation, spec workloadSpec) workload {
 	s := &multiWorkload{workloadBase: workloadBase{sim, spec}}
 	add := func(name string, lock func(*actor, string) lockRequest) {
 		path := spec.path + "/" + name
-		p := &multiPart{checker: newHoldChecker(sim, spec.path, path), newRequest: func(a *actor) lockRequest { return lock(a, path) }}
+		p := &multiPart{checker: newHoldChecker(sim, spec.path, path),
+			newRequest: func(a *actor) lockRequest { return lock(a, path) }}
 		p.checker.unfenced = true // a multi-lock's token is the highest of its parts' tokens
 		s.parts = append(s.parts, p)
 	}
@@ -42,7 +43,8 @@ func newMultiWorkload(sim *simulation, spec workloadSpec) workload {
 	})
 	add("d", func(a *actor, path string) lockRequest {
 		n := 1 + a.rng.IntN(2)
-		return lockRequest{locker: locks.NewSemaphore(a.client, path, 3).Permits(n), permits: n, limit: func(int64) int { return 3 }}
+		return lockRequest{locker: locks.NewSemaphore(a.client, path, 3).Permits(n), permits: n,
+			limit: func(int64) int { return 3 }}
 	})
 	add("e", func(a *actor, path string) lockRequest {
 		return lockRequest{locker: locks.NewMutex(a.client, path, locks.WithMaxHold(500*time.Millisecond))}

@@ -17,8 +17,8 @@ func init() {
 	newWorkload["lines"] = newQueueFeaturesWorkload
 }
 
-// queueWorkload is a queue into which each actor puts and from which it takes. At the end the actors take until the queue is empty, or
-// leave the items to a new process.
+// queueWorkload is a queue into which each actor puts and from which it takes. At the end the
+// actors take until the queue is empty, or leave the items to a new process.
 type queueWorkload struct {
 	workloadBase
 	order        queue.Order
@@ -51,20 +51,24 @@ type item struct {
 
 func newQueueWorkload(sim *simulation, spec workloadSpec) workload {
 	r := newRand(sim.plan.seed, spec.path)
-	return &queueWorkload{workloadBase: workloadBase{sim, spec}, order: pickOne(r, queue.Parallel, queue.Strict), takeAllAtEnd: oneIn(r, 2), claims: newClaimAudit(sim, spec.path), items: map[string]*item{}, started: map[string]int{}}
+	return &queueWorkload{workloadBase: workloadBase{sim, spec}, order: pickOne(r, queue.Parallel, queue.Strict),
+		takeAllAtEnd: oneIn(r, 2), claims: newClaimAudit(sim, spec.path), items: map[string]*item{},
+		started: map[string]int{}}
 }
 
-// mayRemain allows watches of sessions that waited for an item or for the end of a pause, and writers' markers, which last as long as
-// their sessions.
+// mayRemain allows watches of sessions that waited for an item or for the end of a pause, and
+// writers' markers, which last as long as their sessions.
 func (s *queueWorkload) mayRemain(path string) bool {
-	return path == s.path()+"/paused" || path == s.path()+"/cancels" || strings.HasPrefix(path, s.path()+"/writers/") || strings.HasPrefix(path, s.path()+"/items/")
+	return path == s.path()+"/paused" || path == s.path()+"/cancels" || strings.HasPrefix(path, s.path()+"/writers/") ||
+		strings.HasPrefix(path, s.path()+"/items/")
 }
 
 // queue is the process's queue.
 func (s *queueWorkload) queue(p *process) *queue.Queue[string] {
 	return processLocal(p, s.path(), func() *queue.Queue[string] {
 		r := newRand(s.sim.plan.seed, "queue "+s.path()+p.name)
-		options := []queue.Option{queue.WithOrder(s.order), queue.WithIdleTimeout(durationBetween(r, time.Millisecond, 8*time.Second))}
+		options := []queue.Option{queue.WithOrder(s.order),
+			queue.WithIdleTimeout(durationBetween(r, time.Millisecond, 8*time.Second))}
 		if s.order == queue.Parallel {
 			window, prefetch := 1+r.IntN(4), r.IntN(2)
 			options = append(options, queue.WithMaxInFlight(window), queue.WithPrefetch(prefetch))
@@ -92,8 +96,8 @@ func (s *queueWorkload) runActor(a *actor) {
 	s.closeAfterActors(a)
 }
 
-// takeUntilEmpty takes until no item comes for a while. A longer wait beside a due item is a violation: no process is left that could
-// hold it, and every crashed one is known to be dead.
+// takeUntilEmpty takes until no item comes for a while. A longer wait beside a due item is a
+// violation: no process is left that could hold it, and every crashed one is known to be dead.
 func (s *queueWorkload) takeUntilEmpty(a *actor) {
 	quietTime := s.sim.plan.sessionTimeout + 30*time.Second
 	until := s.sim.history.began.Add(s.sim.plan.duration + 3*quietTime)
@@ -112,7 +116,8 @@ func (s *queueWorkload) takeUntilEmpty(a *actor) {
 			}
 			return
 		case time.Since(asked) >= quietTime && s.sinceLastDelivery() >= quietTime && s.dueItemCount() > 0:
-			s.sim.addViolation(s.path(), "progress", "%s has waited for %v while %d items are due", a.name, time.Since(asked), s.dueItemCount())
+			s.sim.addViolation(s.path(), "progress", "%s has waited for %v while %d items are due", a.name,
+				time.Since(asked), s.dueItemCount())
 		}
 	}
 }
@@ -124,7 +129,8 @@ func (s *queueWorkload) sinceLastDelivery() time.Duration {
 	return time.Since(s.lastDelivery)
 }
 
-// closeAfterActors closes the process's queue after all its actors have finished. The first actor does it.
+// closeAfterActors closes the process's queue after all its actors have finished. The first actor
+// does it.
 func (s *queueWorkload) closeAfterActors(a *actor) {
 	gone := processLocal(a.process, s.path()+" gone", func() *sync.WaitGroup {
 		var g sync.WaitGroup
@@ -163,7 +169,8 @@ func (s *queueWorkload) put(a *actor, n int) {
 		i.refused = true
 	case a.isExpectedError(ctx, err):
 		if i.refused = true; i.delivered {
-			s.sim.addViolation(s.path(), "puts", "%s was delivered, although its put returned that it was not stored", i.name)
+			s.sim.addViolation(s.path(), "puts", "%s was delivered, although its put returned that it was not stored",
+				i.name)
 		}
 	default:
 		s.sim.addViolation(s.path(), "errors", "%s cannot put: %v", a.name, err)
@@ -191,12 +198,13 @@ func (s *queueWorkload) take(a *actor, over <-chan struct{}) {
 		return
 	}
 	s.checkDelivery(a, d)
-	a.sleep(d.Context(), pickOne(a.rng, 0, durationBetween(a.rng, 0, time.Second), durationBetween(a.rng, 0, s.sim.plan.sessionTimeout)))
+	a.sleep(d.Context(), pickOne(a.rng, 0, durationBetween(a.rng, 0, time.Second),
+		durationBetween(a.rng, 0, s.sim.plan.sessionTimeout)))
 	s.ackOrNack(a, d)
 }
 
-// checkDelivery checks a delivery: no other live holder, and attempt, order, delay and pauses as promised. A delivery that had ended
-// before it was seen counts as an attempt only.
+// checkDelivery checks a delivery: no other live holder, and attempt, order, delay and pauses as
+// promised. A delivery that had ended before it was seen counts as an attempt only.
 func (s *queueWorkload) checkDelivery(a *actor, d *queue.Delivery[string]) {
 	late := a.waitWhileFrozen()
 	s.mu.Lock()
@@ -216,24 +224,32 @@ func (s *queueWorkload) checkDelivery(a *actor, d *queue.Delivery[string]) {
 		s.sim.addViolation(s.path(), "items", "%s has %q, which was not put", a.name, d.Value)
 		return
 	case i.refused:
-		s.sim.addViolation(s.path(), "puts", "%s was delivered, although its put returned that it was not stored", i.name)
+		s.sim.addViolation(s.path(), "puts", "%s was delivered, although its put returned that it was not stored",
+			i.name)
 	case i.isEarly(time.Now()):
 		s.sim.addViolation(s.path(), "delays", "%s has %s before %v", a.name, i.name, i.due)
 	case s.features.exceedsAttempts(d.Attempt):
-		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d of %d", a.name, i.name, d.Attempt, s.features.attempts)
+		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d of %d", a.name, i.name, d.Attempt,
+			s.features.attempts)
 	case d.Attempt > i.deliveries+s.sim.endedSessionCount()+s.claims.mostExtraAttempts(i.name):
-		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d, the %d. time, after %d sessions have ended and %d of its claims were given up", a.name, i.name, d.Attempt, i.deliveries,
+		s.sim.addViolation(s.path(), "attempts",
+			"%s has %s as attempt %d, the %d. time, after %d sessions have ended and %d of its claims were given up",
+			a.name, i.name, d.Attempt, i.deliveries,
 			s.sim.endedSessionCount(), s.claims.mostExtraAttempts(i.name))
-	case d.Attempt <= i.attempt && !s.sim.isHitByOperator(a.process): // a process hit by an operator may have claimed it before
-		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d after attempt %d", a.name, i.name, d.Attempt, i.attempt)
+	case d.Attempt <= i.attempt && !s.sim.isHitByOperator(a.process):
+		// a process hit by an operator may have claimed it before
+		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d after attempt %d", a.name, i.name,
+			d.Attempt, i.attempt)
 	case !late && !a.frozen() && d.Context().Err() == nil && s.features.forbidsDelivery(s.sim.plan.sessionTimeout):
-		s.sim.addViolation(s.path(), "pauses", "%s has %s, though the queue is paused since %v", a.name, i.name, s.features.pausedSince)
+		s.sim.addViolation(s.path(), "pauses", "%s has %s, though the queue is paused since %v", a.name, i.name,
+			s.features.pausedSince)
 	case i.cancelled && !s.sim.isHitByOperator(a.process):
 		s.sim.addViolation(s.path(), "cancels", "%s has %s, which was cancelled", a.name, i.name)
 	case i.acked && !s.sim.isHitByOperator(a.process): // a process hit by an operator may have claimed it before
 		s.sim.addViolation(s.path(), "items", "%s has %s, which was acknowledged", a.name, i.name)
 	case i.holder != nil && !hasEnded(i.holder) && !i.holderActor.frozen() && !a.frozen() &&
-		!s.sim.isHitByOperator(i.holderActor.process) && !s.sim.isHitByOperator(a.process): // either may not know of its end so far
+		// either may not know of its end so far
+		!s.sim.isHitByOperator(i.holderActor.process) && !s.sim.isHitByOperator(a.process):
 		s.sim.addViolation(s.path(), "exclusion", "%s has %s beside %s", a.name, i.name, i.holderActor.name)
 	}
 	i.holder, i.holderActor, i.attempt = d.Context(), a, max(i.attempt, d.Attempt)
@@ -278,7 +294,8 @@ func (s *queueWorkload) ack(a *actor, ctx context.Context, d *queue.Delivery[str
 		s.sim.addViolation(s.path(), "purges", "%s was acknowledged after a purge had removed it", i.name)
 	case err == nil:
 		i.acked = true
-	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrUnknown), errors.Is(err, queue.ErrClosed), a.ctx.Err() != nil, a.isExpectedError(ctx, err):
+	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrUnknown), errors.Is(err, queue.ErrClosed),
+		a.ctx.Err() != nil, a.isExpectedError(ctx, err):
 		i.uncertainAcks++
 	default:
 		s.sim.addViolation(s.path(), "errors", "%s cannot acknowledge: %v", a.name, err)
@@ -348,7 +365,8 @@ func (s *queueWorkload) itemCount() int { return s.countNodes("/items/", "/lanes
 func (s *queueWorkload) countNodes(dirs ...string) (n int) {
 	for _, node := range s.sim.zk.Tree(s.path()) {
 		name := node.Path[strings.LastIndex(node.Path, "/")+1:]
-		if slices.ContainsFunc(dirs, func(dir string) bool { return belongsTo(node.Path, s.path()+dir) }) && strings.HasPrefix(name, "i-") {
+		if slices.ContainsFunc(dirs, func(dir string) bool { return belongsTo(node.Path, s.path()+dir) }) &&
+			strings.HasPrefix(name, "i-") {
 			n++
 		}
 	}

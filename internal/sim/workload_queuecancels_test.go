@@ -18,8 +18,8 @@ func newQueueCancelsWorkload(sim *simulation, spec workloadSpec) workload {
 	return s
 }
 
-// cancelItem cancels an item that some actor has put, or is about to put. An item whose cancel has succeeded must not be delivered, and one
-// whose cancel was refused must not be lost.
+// cancelItem cancels an item that some actor has put, or is about to put. An item whose cancel has
+// succeeded must not be delivered, and one whose cancel was refused must not be lost.
 func (s *queueWorkload) cancelItem(a *actor) {
 	s.mu.Lock()
 	names := slices.Sorted(maps.Keys(s.items))

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// queueFeatures are the rules of a queue whose items have priorities and delays, and that has a capacity, attempts, pauses and purges.
-// It is nil in a workload without them.
+// queueFeatures are the rules of a queue whose items have priorities and delays, and that has a
+// capacity, attempts, pauses and purges. It is nil in a workload without them.
 type queueFeatures struct {
 	attempts     int // 0: any number
 	capacity     int // 0: no bound
@@ -39,11 +39,13 @@ type itemFeatures struct {
 func newQueueFeaturesWorkload(sim *simulation, spec workloadSpec) workload {
 	s, _ := newQueueWorkload(sim, spec).(*queueWorkload)
 	r := newRand(sim.plan.seed, "lines "+spec.path)
-	s.features = &queueFeatures{attempts: pickOne(r, 0, 2+r.IntN(5)), capacity: pickOne(r, 0, 0, 3+r.IntN(40)), failWhenFull: oneIn(r, 2)}
+	s.features = &queueFeatures{attempts: pickOne(r, 0, 2+r.IntN(5)), capacity: pickOne(r, 0, 0, 3+r.IntN(40)),
+		failWhenFull: oneIn(r, 2)}
 	return s
 }
 
-// options returns the options of a process's queue. Parallel consumers may have many deliveries in flight.
+// options returns the options of a process's queue. Parallel consumers may have many deliveries in
+// flight.
 func (f *queueFeatures) options(r *rand.Rand, order queue.Order) (options []queue.Option) {
 	if f == nil {
 		return nil
@@ -95,10 +97,12 @@ func (f *queueFeatures) exceedsAttempts(attempt int) bool {
 	return f != nil && f.attempts > 0 && attempt > f.attempts
 }
 
-// isEarly reports whether a delayed item is delivered too early. The servers' timestamps have whole milliseconds.
+// isEarly reports whether a delayed item is delivered too early. The servers' timestamps have whole
+// milliseconds.
 func (i itemFeatures) isEarly(now time.Time) bool { return now.Before(i.due.Add(-time.Millisecond)) }
 
-// cancelAtProgramEnd cancels a call at the end of the program, when a producer may wait for capacity forever.
+// cancelAtProgramEnd cancels a call at the end of the program, when a producer may wait for
+// capacity forever.
 func (s *queueWorkload) cancelAtProgramEnd(cancel context.CancelFunc) (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -130,7 +134,8 @@ func (s *queueWorkload) pauseOrPurge(a *actor) {
 	err := q.Pause(ctx)
 	s.logOperation(a, ctx, "pause", err)
 	s.pauseEnded(began, err)
-	a.sleep(a.ctx, pickOne(a.rng, durationBetween(a.rng, 0, s.sim.plan.sessionTimeout), durationBetween(a.rng, 0, 3*s.sim.plan.sessionTimeout)))
+	a.sleep(a.ctx, pickOne(a.rng, durationBetween(a.rng, 0, s.sim.plan.sessionTimeout),
+		durationBetween(a.rng, 0, 3*s.sim.plan.sessionTimeout)))
 	again, cancelAgain := context.WithCancel(a.ctx)
 	defer cancelAgain()
 	s.resume(a, again, q)
@@ -140,7 +145,8 @@ func (s *queueWorkload) pauseOrPurge(a *actor) {
 func (s *queueWorkload) pauseEnded(began time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil && s.features.pausedSince.IsZero() && s.features.resuming == 0 && began.After(s.features.uncertainUntil) {
+	if err == nil && s.features.pausedSince.IsZero() && s.features.resuming == 0 &&
+		began.After(s.features.uncertainUntil) {
 		s.features.pausedSince = time.Now()
 	}
 }
@@ -162,8 +168,9 @@ func (s *queueWorkload) resume(a *actor, ctx context.Context, q *queue.Queue[str
 	return err
 }
 
-// forbidsDelivery reports whether no new delivery may be seen: the queue was paused so long ago that each live delivery belongs to a
-// session whose heartbeat is newer, and the session has seen the pause before that. The caller holds the mutex.
+// forbidsDelivery reports whether no new delivery may be seen: the queue was paused so long ago
+// that each live delivery belongs to a session whose heartbeat is newer, and the session has seen
+// the pause before that. The caller holds the mutex.
 func (f *queueFeatures) forbidsDelivery(timeout time.Duration) bool {
 	return f != nil && !f.pausedSince.IsZero() && time.Since(f.pausedSince) > timeout+time.Second
 }
@@ -178,7 +185,8 @@ func (s *queueWorkload) resumeQueue(a *actor) {
 	}
 }
 
-// logOperation logs an operation and checks its error. An operation may fail because its session was lost.
+// logOperation logs an operation and checks its error. An operation may fail because its session
+// was lost.
 func (s *queueWorkload) logOperation(a *actor, ctx context.Context, what string, err error) {
 	s.sim.history.add(s.path(), "%s %ss the queue: %s", a.name, what, outcome(err))
 	if err != nil && a.ctx.Err() == nil && !failure.IsTransient(err) && !a.isExpectedError(ctx, err, queue.ErrClosed) {
@@ -186,8 +194,8 @@ func (s *queueWorkload) logOperation(a *actor, ctx context.Context, what string,
 	}
 }
 
-// purge removes the queue's items. An item that was surely in the queue before, and has not become due since, must be gone after a
-// purge that succeeds. An item that was put meanwhile may be gone.
+// purge removes the queue's items. An item that was surely in the queue before, and has not become
+// due since, must be gone after a purge that succeeds. An item that was put meanwhile may be gone.
 func (s *queueWorkload) purge(a *actor, q *queue.Queue[string]) {
 	there := s.notePurge()
 	ctx, cancel := a.callContext()
@@ -226,7 +234,8 @@ func (s *queueWorkload) isPurged(name string) bool {
 	return i != nil && i.purged
 }
 
-// checkCapacity fills the empty queue up to its capacity and purges it: no place may be lost or given twice.
+// checkCapacity fills the empty queue up to its capacity and purges it: no place may be lost or
+// given twice.
 func (s *queueWorkload) checkCapacity() {
 	if s.features == nil || s.features.capacity == 0 {
 		return
@@ -238,7 +247,8 @@ func (s *queueWorkload) checkCapacity() {
 	q := queue.New(p.client, s.path(), queue.Text(), queue.WithOrder(s.order), queue.WithFailWhenFull())
 	for n := range s.features.capacity {
 		if err := q.Put(ctx, "filling"); err != nil {
-			s.sim.addViolation(s.path(), "bound", "only %d of %d items fit into an empty queue: %v", n, s.features.capacity, err)
+			s.sim.addViolation(s.path(), "bound", "only %d of %d items fit into an empty queue: %v", n,
+				s.features.capacity, err)
 			break
 		}
 	}

@@ -17,7 +17,8 @@ import (
 
 func init() { newWorkload["registry"] = newRegistryWorkload }
 
-// registryWorkload is a service whose instances come, change, go and die, while pools come and go, and their servers lag behind.
+// registryWorkload is a service whose instances come, change, go and die, while pools come and go,
+// and their servers lag behind.
 type registryWorkload struct {
 	workloadBase
 
@@ -40,8 +41,9 @@ func newRegistryWorkload(sim *simulation, spec workloadSpec) workload {
 	return s
 }
 
-// checkAfterHeal checks that a session timeout and two seconds after all faults were healed no instance of a dead process is registered, and that
-// after two session timeouts each living instance is, and is in the list of each pool. It leaves that out if a fault happened meanwhile.
+// checkAfterHeal checks that a session timeout and two seconds after all faults were healed no
+// instance of a dead process is registered, and that after two session timeouts each living
+// instance is, and is in the list of each pool. It leaves that out if a fault happened meanwhile.
 func (s *registryWorkload) checkAfterHeal() {
 	<-s.sim.programEnd
 	healed, timeout := time.Now(), s.sim.plan.sessionTimeout
@@ -61,7 +63,8 @@ func (s *registryWorkload) checkAfterHeal() {
 	nodes := s.nodes()
 	for id, czxid := range dead {
 		if nodes[id].Stat.Czxid == czxid && s.sim.faultsSoFar() == faults {
-			s.sim.addViolation(s.path(), "gone in time", "%s is registered %v after all faults were healed, and its process was dead", id, timeout+2*time.Second)
+			s.sim.addViolation(s.path(), "gone in time",
+				"%s is registered %v after all faults were healed, and its process was dead", id, timeout+2*time.Second)
 		}
 	}
 	time.Sleep(time.Until(healed.Add(2 * timeout)))
@@ -73,11 +76,13 @@ func (s *registryWorkload) checkAfterHeal() {
 		}
 		s.sim.countOperation("listed in time")
 		if _, there := nodes[id]; !there {
-			s.sim.addViolation(s.path(), "listed in time", "%s lives, and is not registered %v after all faults were healed", id, 2*timeout)
+			s.sim.addViolation(s.path(), "listed in time",
+				"%s lives, and is not registered %v after all faults were healed", id, 2*timeout)
 		}
 		for _, p := range processes {
 			if !slices.Contains(s.listedBy(p, time.Millisecond), id) {
-				s.sim.addViolation(s.path(), "listed in time", "%s lives, and %s does not list it %v after all faults were healed", id, p.name, 2*timeout)
+				s.sim.addViolation(s.path(), "listed in time",
+					"%s lives, and %s does not list it %v after all faults were healed", id, p.name, 2*timeout)
 			}
 		}
 	}
@@ -141,7 +146,8 @@ func (s *registryWorkload) runActor(a *actor) {
 // register registers an instance, which stays until change closes it or its process dies.
 func (s *registryWorkload) register(a *actor, ctx context.Context) {
 	id := fmt.Sprintf("i%d", s.sim.nextNumber())
-	reg, err := registry.New(a.client, s.path()).Register(ctx, registry.Instance{Service: simService, ID: id, Address: "10.0.0.7", Port: 8080})
+	reg, err := registry.New(a.client, s.path()).Register(ctx,
+		registry.Instance{Service: simService, ID: id, Address: "10.0.0.7", Port: 8080})
 	if err != nil {
 		s.checkError(a, ctx, "register", err)
 		return
@@ -199,7 +205,8 @@ func (s *registryWorkload) nodes() map[string]zktest.Node {
 	return all
 }
 
-// startPool checks that the first list of a pool has each instance that was there before the pool and after the list.
+// startPool checks that the first list of a pool has each instance that was there before the pool
+// and after the list.
 func (s *registryWorkload) startPool(a *actor, ctx context.Context) {
 	before := s.nodes()
 	pool := registry.NewPool(a.client, s.path(), simService)
@@ -218,7 +225,8 @@ func (s *registryWorkload) startPool(a *actor, ctx context.Context) {
 	}
 	for id, node := range before {
 		if after[id].Stat.Czxid == node.Stat.Czxid && !listed[id] {
-			s.sim.addViolation(s.path(), "freshness", "%s starts a pool, whose list lacks %s, which was there all the time", a.name, id)
+			s.sim.addViolation(s.path(), "freshness",
+				"%s starts a pool, whose list lacks %s, which was there all the time", a.name, id)
 		}
 	}
 }
@@ -250,7 +258,8 @@ func (s *registryWorkload) pick(a *actor, ctx context.Context) {
 }
 
 func (s *registryWorkload) checkError(a *actor, ctx context.Context, what string, err error) {
-	if !a.isExpectedError(ctx, err) && a.ctx.Err() == nil && !failure.IsTransient(err) && !errors.Is(err, framework.ErrOutcomeUnknown) && !errors.Is(err, registry.ErrTaken) {
+	if !a.isExpectedError(ctx, err) && a.ctx.Err() == nil && !failure.IsTransient(err) &&
+		!errors.Is(err, framework.ErrOutcomeUnknown) && !errors.Is(err, registry.ErrTaken) {
 		s.sim.addViolation(s.path(), "errors", "%s cannot %s: %v", a.name, what, err)
 	}
 }
@@ -269,7 +278,8 @@ func (s *registryWorkload) mayRemain(node string) bool {
 	return one != nil && one.process.ctx.Err() == nil
 }
 
-// checkAtEnd checks that the servers and each living process's pool list the living instances alone, as they were last.
+// checkAtEnd checks that the servers and each living process's pool list the living instances
+// alone, as they were last.
 func (s *registryWorkload) checkAtEnd() {
 	alive := s.living()
 	nodes := s.nodes()

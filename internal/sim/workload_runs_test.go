@@ -15,7 +15,8 @@ import (
 
 func init() { newWorkload["runs"] = newRunsWorkload }
 
-// runsWorkload is runs of workflows that every process may execute, while actors start, signal, cancel, retry and look at them.
+// runsWorkload is runs of workflows that every process may execute, while actors start, signal,
+// cancel, retry and look at them.
 type runsWorkload struct {
 	workloadBase
 	audit    *runAudit
@@ -47,12 +48,14 @@ var simKinds = []string{"alpha", "beta"}
 
 func newRunsWorkload(sim *simulation, spec workloadSpec) workload {
 	r := newRand(sim.plan.seed, spec.path)
-	s := &runsWorkload{workloadBase: workloadBase{sim, spec}, audit: newRunAudit(sim, spec.path, simRetention), attempts: pickOne(r, 2, 10), losses: pickOne(r, 2, 50), operated: oneIn(r, 3)}
+	s := &runsWorkload{workloadBase: workloadBase{sim, spec}, audit: newRunAudit(sim, spec.path, simRetention),
+		attempts: pickOne(r, 2, 10), losses: pickOne(r, 2, 50), operated: oneIn(r, 3)}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
-// mayBeDeleted lets an operator take the claim on a run away from its executor, which finds out some time later.
+// mayBeDeleted lets an operator take the claim on a run away from its executor, which finds out
+// some time later.
 func (s *runsWorkload) mayBeDeleted(node string) bool {
 	return strings.HasPrefix(node, s.path()+"/queues/") && strings.Contains(node, "/tickets/")
 }
@@ -94,7 +97,8 @@ func drawOps(r *rand.Rand, depth int, count *int) (ops []simOp) {
 // flows are the workflows with which the process's actors call.
 func (s *runsWorkload) flows(p *process) *workflow.Workflows {
 	return processLocal(p, s.path(), func() *workflow.Workflows {
-		w := workflow.New(p.client, s.path(), workflow.WithRetention(simRetention), workflow.WithFailedRetention(simRetention))
+		w := workflow.New(p.client, s.path(), workflow.WithRetention(simRetention),
+			workflow.WithFailedRetention(simRetention))
 		s.goWork(p, func() {
 			<-s.untilStopped(p).Done()
 			_ = w.Close(p.ctx)
@@ -127,7 +131,8 @@ func (s *runsWorkload) untilStopped(p *process) context.Context {
 func (s *runsWorkload) work(p *process, r *rand.Rand) {
 	all := s.untilStopped(p)
 	for all.Err() == nil {
-		w := workflow.New(p.client, s.path(), workflow.WithRetention(simRetention), workflow.WithFailedRetention(simRetention), workflow.WithGrace(pickOne(r, 0, time.Second, 10*time.Second)))
+		w := workflow.New(p.client, s.path(), workflow.WithRetention(simRetention),
+			workflow.WithFailedRetention(simRetention), workflow.WithGrace(pickOne(r, 0, time.Second, 10*time.Second)))
 		kinds := pickOne(r, simKinds, simKinds, simKinds[:1], simKinds[1:])
 		if s.sim.programEnded() {
 			kinds = simKinds
@@ -213,7 +218,8 @@ func (x *simExecution) perform(ctx context.Context, ops []simOp, branch string) 
 func (x *simExecution) performOne(ctx context.Context, r *rand.Rand, op simOp) (string, error) {
 	switch op.Do {
 	case "step":
-		result, err := workflow.Step(ctx, x.run, op.Name, func(ctx context.Context, key workflow.Key) (string, error) { return x.effect(ctx, r, op.Name, key) },
+		result, err := workflow.Step(ctx, x.run, op.Name,
+			func(ctx context.Context, key workflow.Key) (string, error) { return x.effect(ctx, r, op.Name, key) },
 			workflow.WithRetry(1+r.IntN(3), time.Second))
 		if err == nil {
 			x.audit.checkStep(x.execution, op.Name, result)
@@ -411,14 +417,16 @@ func (s *runsWorkload) finishAll(ctx context.Context, w *workflow.Workflows) {
 				return
 			}
 			for signal := range l.signals {
-				if err := w.Signal(ctx, l.name, signal, 1); err != nil && !errors.Is(err, workflow.ErrFinished) && !errors.Is(err, workflow.ErrSignalled) {
+				if err := w.Signal(ctx, l.name, signal, 1); err != nil && !errors.Is(err, workflow.ErrFinished) &&
+					!errors.Is(err, workflow.ErrSignalled) {
 					s.audit.add("errors", "cannot signal %s to %s: %v", signal, l.name, err)
 				}
 			}
 		}
 		if time.Now().After(deadline) {
 			info, err := w.Inspect(ctx, stuck[0].name)
-			s.audit.add("progress", "%d runs do not end, such as %s, which is %s and waits for %q (%v)", len(stuck), stuck[0].name, info.State, info.Waits, err)
+			s.audit.add("progress", "%d runs do not end, such as %s, which is %s and waits for %q (%v)", len(stuck),
+				stuck[0].name, info.State, info.Waits, err)
 			return
 		}
 	}
@@ -427,13 +435,16 @@ func (s *runsWorkload) finishAll(ctx context.Context, w *workflow.Workflows) {
 // awaitRemoval waits until nothing of any run is left.
 func (s *runsWorkload) awaitRemoval() {
 	var left []string
-	for deadline := time.Now().Add(simRetention + 10*time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Second) {
+	for deadline := time.Now().Add(simRetention + 10*time.Minute); time.Now().Before(deadline); time.Sleep(
+		5 * time.Second) {
 		left = nil
 		for _, node := range s.sim.zk.Tree(s.path()) {
 			rest := strings.TrimPrefix(node.Path, s.path()+"/")
 			depth := strings.Count(rest, "/")
 			_, name, _ := strings.Cut(rest[strings.LastIndex(rest, "/")+1:], "i-")
-			if strings.HasPrefix(rest, "runs/") && depth > 1 || (strings.HasPrefix(rest, "ended/") || strings.HasPrefix(rest, "failed/")) && depth > 1 || strings.HasPrefix(rest, "queues/") && name != "" {
+			if strings.HasPrefix(rest, "runs/") && depth > 1 ||
+				(strings.HasPrefix(rest, "ended/") || strings.HasPrefix(rest, "failed/")) && depth > 1 ||
+				strings.HasPrefix(rest, "queues/") && name != "" {
 				left = append(left, node.Path)
 			}
 		}

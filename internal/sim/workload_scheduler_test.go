@@ -12,7 +12,8 @@ import (
 
 func init() { newWorkload["scheduler"] = newSchedulerWorkload }
 
-// schedulerWorkload is a cluster of schedulers, one in each process, whose wall clocks are wrong and jump.
+// schedulerWorkload is a cluster of schedulers, one in each process, whose wall clocks are wrong
+// and jump.
 type schedulerWorkload struct {
 	schedulerCluster
 	jobs []scheduler.Job
@@ -31,13 +32,15 @@ type jobRun struct {
 }
 
 func newSchedulerWorkload(sim *simulation, spec workloadSpec) workload {
-	s := &schedulerWorkload{schedulerCluster: schedulerCluster{workloadBase: workloadBase{sim, spec}}, ranBy: map[string]string{}, running: map[string]*jobRun{}, runCount: map[string]int64{}}
+	s := &schedulerWorkload{schedulerCluster: schedulerCluster{workloadBase: workloadBase{sim, spec}},
+		ranBy: map[string]string{}, running: map[string]*jobRun{}, runCount: map[string]int64{}}
 	r := newRand(sim.plan.seed, spec.path)
 	for i := range 1 + r.IntN(4) {
 		s.jobs = append(s.jobs, scheduler.Job{
 			Name: fmt.Sprintf("job%d", i), Spec: pickOne(r, "* * * * * *", "*/5 * * * * *", "@every 2s", "@every 7s"),
 			Misfire:   pickOne(r, scheduler.MisfireLatest, scheduler.MisfireSkip, scheduler.MisfireAll),
-			Placement: pickOne(r, scheduler.OnLeader, scheduler.Spread), Deadline: durationBetween(r, time.Second, 20*time.Second),
+			Placement: pickOne(r, scheduler.OnLeader, scheduler.Spread),
+			Deadline:  durationBetween(r, time.Second, 20*time.Second),
 		})
 	}
 	newJobAudit(sim, s.path(), nil)
@@ -55,7 +58,8 @@ func (s *schedulerWorkload) runActor(a *actor) {
 }
 
 func (s *schedulerWorkload) runMember(a *actor) {
-	options := []scheduler.Option{scheduler.WithNow(a.now), scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second))}
+	options := []scheduler.Option{scheduler.WithNow(a.now),
+		scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second))}
 	m := scheduler.New(a.client, s.path(), options...)
 	for _, j := range s.jobs {
 		j.Run = func(ctx context.Context, run scheduler.Run) error { return s.runJob(a, ctx, run) }
@@ -84,11 +88,12 @@ func (s *schedulerWorkload) runJob(a *actor, ctx context.Context, run scheduler.
 	return context.Cause(ctx)
 }
 
-// checkRun checks that the tick was not run before, and that no other run of the job is alive. late: its context ended before its
-// function could know.
+// checkRun checks that the tick was not run before, and that no other run of the job is alive.
+// late: its context ended before its function could know.
 func (s *schedulerWorkload) checkRun(a *actor, ctx context.Context, run scheduler.Run, late bool) {
 	s.sim.countOperation("run")
-	s.sim.history.add(s.path(), "%s runs %s at %s, token %d", a.name, run.Job, run.Tick.Format(time.TimeOnly), run.Token)
+	s.sim.history.add(s.path(), "%s runs %s at %s, token %d", a.name, run.Job, run.Tick.Format(time.TimeOnly),
+		run.Token)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := run.Job + " " + run.Tick.Format(time.RFC3339)
@@ -100,7 +105,8 @@ func (s *schedulerWorkload) checkRun(a *actor, ctx context.Context, run schedule
 	if late {
 		return
 	}
-	if other := s.running[run.Job]; other != nil && other.actor.isRunning(other.ctx) && !a.frozen() && !hasEnded(ctx) && !s.sim.isHitByOperator(a.process) {
+	if other := s.running[run.Job]; other != nil && other.actor.isRunning(other.ctx) && !a.frozen() && !hasEnded(ctx) &&
+		!s.sim.isHitByOperator(a.process) {
 		s.sim.addViolation(s.path(), "overlap", "%s runs %s while %s does", a.name, key, other.actor.name)
 	}
 	s.running[run.Job] = &jobRun{a, ctx, run.ID}
@@ -125,12 +131,14 @@ func (s *schedulerWorkload) checkCounts(j scheduler.Job, st scheduler.State) {
 		due++
 	}
 	if due != st.Due() {
-		s.sim.addViolation(s.path(), "ticks", "%s: %d ticks were due, %d were run, %v missed", j.Name, due, st.Fired, st.Missed)
+		s.sim.addViolation(s.path(), "ticks", "%s: %d ticks were due, %d were run, %v missed", j.Name, due,
+			st.Fired, st.Missed)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lost := st.Missed[scheduler.ReasonRunnerLost] + int64(len(st.Running))
 	if begun := s.runCount[j.Name]; st.Fired > begun+int64(len(st.Running)) || st.Fired+lost < begun {
-		s.sim.addViolation(s.path(), "ticks", "%s: %d runs have begun, %d are recorded as run and %d as lost", j.Name, begun, st.Fired, lost)
+		s.sim.addViolation(s.path(), "ticks", "%s: %d runs have begun, %d are recorded as run and %d as lost", j.Name,
+			begun, st.Fired, lost)
 	}
 }

@@ -10,13 +10,15 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// schedulerCluster is what the workloads with schedulers have in common: each process runs one member of the cluster at a time.
+// schedulerCluster is what the workloads with schedulers have in common: each process runs one
+// member of the cluster at a time.
 type schedulerCluster struct {
 	workloadBase
 	runAfterHeal bool // the members run for a while after all faults are healed, and must catch up
 }
 
-// mayRemain allows the watch that an election allows, and a session's watch on a run that was lost before the session read it.
+// mayRemain allows the watch that an election allows, and a session's watch on a run that was lost
+// before the session read it.
 func (c *schedulerCluster) mayRemain(path string) bool {
 	return path == c.path()+"/election~waiting" || strings.HasPrefix(path, c.path()+"/jobs/")
 }
@@ -24,8 +26,9 @@ func (c *schedulerCluster) mayRemain(path string) bool {
 // runMember runs one member for a time, or until end is closed.
 type runMember func(a *actor, length time.Duration, end <-chan struct{})
 
-// startMembers starts an actor beside the first one of a process. It runs one member after the other until the end of the program. With
-// runAfterHeal it then runs a last one for timeAfterHeal, whose end is nil.
+// startMembers starts an actor beside the first one of a process. It runs one member after the
+// other until the end of the program. With runAfterHeal it then runs a last one for timeAfterHeal,
+// whose end is nil.
 func (c *schedulerCluster) startMembers(first *actor, timeAfterHeal time.Duration, run runMember) {
 	if first.name != first.process.name+"a" {
 		return
@@ -42,8 +45,10 @@ func (c *schedulerCluster) startMembers(first *actor, timeAfterHeal time.Duratio
 	})
 }
 
-// runScheduler runs a scheduler until wait returns. stopped is closed if the scheduler stops before.
-func (c *schedulerCluster) runScheduler(a *actor, m *scheduler.Scheduler, wait func(ctx context.Context, stopped <-chan struct{})) {
+// runScheduler runs a scheduler until wait returns. stopped is closed if the scheduler stops
+// before.
+func (c *schedulerCluster) runScheduler(a *actor, m *scheduler.Scheduler,
+	wait func(ctx context.Context, stopped <-chan struct{})) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	stopped := make(chan struct{})
@@ -81,7 +86,8 @@ func (a *actor) runFor(ctx context.Context, d time.Duration) {
 	a.waitWhileFrozen()
 }
 
-// isRunning reports whether a run with this context can still act: its process runs, and no operator has ended a session of it.
+// isRunning reports whether a run with this context can still act: its process runs, and no
+// operator has ended a session of it.
 func (a *actor) isRunning(ctx context.Context) bool {
 	return !hasEnded(ctx) && !a.frozen() && a.ctx.Err() == nil && !a.sim.isHitByOperator(a.process)
 }
@@ -93,8 +99,8 @@ func (c *schedulerCluster) state(job string) (scheduler.State, error) {
 	return scheduler.New(c.sim.operator, c.path()).State(ctx, job)
 }
 
-// registeredState is state at the end of the simulation. It reports false for a job that no member has registered, and for one whose state
-// cannot be read, which is a violation.
+// registeredState is state at the end of the simulation. It reports false for a job that no member
+// has registered, and for one whose state cannot be read, which is a violation.
 func (c *schedulerCluster) registeredState(job string) (st scheduler.State, ok bool) {
 	st, err := c.state(job)
 	unregistered := errors.Is(err, scheduler.ErrUnknownJob) || errors.Is(err, framework.ErrNoNode)
@@ -107,6 +113,7 @@ func (c *schedulerCluster) registeredState(job string) (st scheduler.State, ok b
 // checkNextTick checks that no tick before limit is due still.
 func (c *schedulerCluster) checkNextTick(job string, st scheduler.State, limit time.Time) {
 	if next := st.Next(time.Time{}); !next.IsZero() && next.Before(limit) {
-		c.sim.addViolation(c.path(), "progress", "%s: the tick of %v is still due at %v: %+v", job, next, time.Now(), st)
+		c.sim.addViolation(c.path(), "progress", "%s: the tick of %v is still due at %v: %+v", job, next,
+			time.Now(), st)
 	}
 }

@@ -37,7 +37,8 @@ type permitLimit struct {
 
 func newSemaphoreWorkload(sim *simulation, spec workloadSpec) workload {
 	r := newRand(sim.plan.seed, spec.path)
-	s := &semaphoreWorkload{lockWorkload: newLockWorkload(sim, spec), permits: 1 + r.IntN(4), resizes: oneIn(r, 3), createdAt: map[string]int64{}, takenAt: map[int64]time.Time{}}
+	s := &semaphoreWorkload{lockWorkload: newLockWorkload(sim, spec), permits: 1 + r.IntN(4), resizes: oneIn(r, 3),
+		createdAt: map[string]int64{}, takenAt: map[int64]time.Time{}}
 	s.drawOptions(r)
 	s.checker.unfenced = true
 	s.lockWorkload.newRequest = s.newPermitRequest
@@ -47,7 +48,8 @@ func newSemaphoreWorkload(sim *simulation, spec workloadSpec) workload {
 	return s
 }
 
-// newPermitRequest requests at most as many permits as there are, and sometimes changes their number before.
+// newPermitRequest requests at most as many permits as there are, and sometimes changes their
+// number before.
 func (s *semaphoreWorkload) newPermitRequest(a *actor) lockRequest {
 	sem := locks.NewSemaphore(a.client, s.path(), s.permits, optionsAs[locks.SemaphoreOption](s.options)...)
 	if s.resizes && oneIn(a.rng, 8) {
@@ -86,7 +88,8 @@ func (s *semaphoreWorkload) resize(a *actor, sem *locks.Semaphore) {
 	}
 }
 
-// maxPermitsSinceTaken is the largest number of permits that may have been valid since a transaction took some. What a member saw before counts for nothing.
+// maxPermitsSinceTaken is the largest number of permits that may have been valid since a
+// transaction took some. What a member saw before counts for nothing.
 func (s *semaphoreWorkload) maxPermitsSinceTaken(token int64) int {
 	s.lineMu.Lock()
 	at := s.takenAt[token]

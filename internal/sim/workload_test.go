@@ -8,9 +8,11 @@ import (
 // workload is one recipe at one path: what its actors do at random, and its rules.
 type workload interface {
 	path() string
-	// runActor runs one actor. It returns soon after the end of the program or of the actor's process.
+	// runActor runs one actor. It returns soon after the end of the program or of the actor's
+	// process.
 	runActor(a *actor)
-	// checkAtEnd checks the rules for the state after all actors have finished and all faults are healed.
+	// checkAtEnd checks the rules for the state after all actors have finished and all faults are
+	// healed.
 	checkAtEnd()
 	// mayRemain reports whether an ephemeral node or a watched path may exist at the end.
 	mayRemain(node string) bool

@@ -15,8 +15,8 @@ import (
 
 func init() { newWorkload["tree"] = newTreeWorkload }
 
-// treeWorkload is a configuration of several keys that all processes follow. Actors write the same number into all keys, or delete them
-// all, in one transaction, while servers lag behind.
+// treeWorkload is a configuration of several keys that all processes follow. Actors write the same
+// number into all keys, or delete them all, in one transaction, while servers lag behind.
 type treeWorkload struct {
 	workloadBase
 
@@ -69,7 +69,8 @@ func (s *treeWorkload) tree(p *process) *config.Tree[simTree] {
 	})
 }
 
-// followChanges checks that each value is of one moment, and that no moment is older than one before it.
+// followChanges checks that each value is of one moment, and that no moment is older than one
+// before it.
 func (s *treeWorkload) followChanges(p *process, t *config.Tree[simTree]) {
 	newest := int64(0)
 	for now, err := range t.Changes(p.ctx) {
@@ -82,13 +83,15 @@ func (s *treeWorkload) followChanges(p *process, t *config.Tree[simTree]) {
 		s.sim.countOperation("followed tree")
 		moment, known := s.momentOf(p.name, now.Value)
 		if known && moment < newest {
-			s.sim.addViolation(s.path(), "order", "%s sees %d of transaction %d after transaction %d", p.name, now.Value.A, moment, newest)
+			s.sim.addViolation(s.path(), "order", "%s sees %d of transaction %d after transaction %d", p.name,
+				now.Value.A, moment, newest)
 		}
 		newest = max(newest, moment)
 	}
 }
 
-// momentOf returns the transaction that wrote a value. It is not known of keys that were deleted, which happens again and again.
+// momentOf returns the transaction that wrote a value. It is not known of keys that were deleted,
+// which happens again and again.
 func (s *treeWorkload) momentOf(who string, v simTree) (moment int64, known bool) {
 	if v.A != v.B || v.B != v.C {
 		s.sim.addViolation(s.path(), "moment", "%s sees %v, which no transaction has written", who, v)
@@ -145,7 +148,9 @@ func (s *treeWorkload) write(a *actor, ctx context.Context) {
 	switch {
 	case err == nil:
 		s.sim.countOperation("write")
-	case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrOutcomeUnknown): // others write, too
+	case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNodeExists),
+		errors.Is(err, framework.ErrOutcomeUnknown):
+		// others write, too
 	default:
 		s.checkError(a, ctx, "write", err)
 	}
@@ -167,7 +172,8 @@ func (s *treeWorkload) load(a *actor, ctx context.Context, t *config.Tree[simTre
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known && moment < before || !known && now.Value == (simTree{}) && s.deletedAt < before && len(s.written) > 0 {
-		s.sim.addViolation(s.path(), "freshness", "%s loads %v of transaction %d, and transaction %d was there before", a.name, now.Value, moment, before)
+		s.sim.addViolation(s.path(), "freshness", "%s loads %v of transaction %d, and transaction %d was there before",
+			a.name, now.Value, moment, before)
 	}
 }
 

@@ -1,14 +1,15 @@
-// Command soak runs the pipeline example on three real servers for a long time, while workers are killed and replaced, and
-// measures whether anything grows:
+// Command soak runs the pipeline example on three real servers for a long time, while workers are
+// killed and replaced, and measures whether anything grows:
 //
 //	make soak DURATION=1h
 //
-// Every ten seconds it writes memory, goroutines, descriptors and the servers' counters into a CSV file. At the end, and at
-// Ctrl-C, it fits a line to each series after a warm-up, reports which series grow, and draws them. Its exit status is 0 if
-// none grows and the pipeline's sum is right. It reads /proc, so it measures on Linux only.
+// Every ten seconds it writes memory, goroutines, descriptors and the servers' counters into a CSV
+// file. At the end, and at Ctrl-C, it fits a line to each series after a warm-up, reports which
+// series grow, and draws them. Its exit status is 0 if none grows and the pipeline's sum is right.
+// It reads /proc, so it measures on Linux only.
 //
-// To add a measure, add it to the constants in recorder.go and read it in sample.process, or add a counter of the servers to
-// serverCounters. A panel in plot.go draws it.
+// To add a measure, add it to the constants in recorder.go and read it in sample.process, or add a
+// counter of the servers to serverCounters. A panel in plot.go draws it.
 package main
 
 import (
@@ -43,7 +44,8 @@ func main() {
 	var o options
 	flag.DurationVar(&o.duration, "for", time.Hour, "how long to run")
 	flag.DurationVar(&o.every, "every", 10*time.Second, "time between samples")
-	flag.DurationVar(&o.warmUp, "warm-up", 0, "how much of the beginning to leave out of the fits (default a sixth of the time)")
+	flag.DurationVar(&o.warmUp, "warm-up", 0,
+		"how much of the beginning to leave out of the fits (default a sixth of the time)")
 	flag.StringVar(&o.pipeline, "pipeline", "bin/pipeline", "the built pipeline example")
 	flag.StringVar(&o.out, "out", "bin/soak", "the files to write, without .csv, .svg, .txt and .events")
 	flag.StringVar(&o.table, "draw", "", "only draw this .csv of an earlier run again")
@@ -79,7 +81,8 @@ func soak(ctx context.Context, o options) (ok bool, err error) {
 	if o.pipeline, err = filepath.Abs(o.pipeline); err != nil {
 		return false, err
 	}
-	// The servers allocate their whole heap at the start, so that later growth is not that of the heap.
+	// The servers allocate their whole heap at the start, so that later growth is not that of the
+	// heap.
 	if err := os.Setenv("JAVA_TOOL_OPTIONS", "-Xms128m -XX:+AlwaysPreTouch"); err != nil {
 		return false, err
 	}

@@ -68,7 +68,8 @@ func (p *pipeline) kill() error {
 	return err
 }
 
-// result returns the result. It must be called after the end. An interrupted pipeline has no report.
+// result returns the result. It must be called after the end. An interrupted pipeline has no
+// report.
 func (p *pipeline) result(took time.Duration) result {
 	r := result{took: took, err: p.err}
 	if p.out.Len() > 0 {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// plotPanel is one small plot: one measure of the subjects whose names begin with one of the prefixes.
+// plotPanel is one small plot: one measure of the subjects whose names begin with one of the
+// prefixes.
 type plotPanel struct {
 	title    string
 	measure  string
@@ -20,7 +21,8 @@ type plotPanel struct {
 const mebibyte = 1 << 20
 
 var panels = []plotPanel{
-	{"live heap of workers that are not killed, and of the parent (MiB)", liveHeap, []string{"worker", "pipeline"}, mebibyte},
+	{"live heap of workers that are not killed, and of the parent (MiB)", liveHeap, []string{"worker", "pipeline"},
+		mebibyte},
 	{"resident memory of the same (MiB)", residentMemory, []string{"worker", "pipeline"}, mebibyte},
 	{"goroutines of the same", goroutines, []string{"worker", "pipeline"}, 1},
 	{"descriptors of the same", openDescriptors, []string{"worker", "pipeline"}, 1},
@@ -94,7 +96,8 @@ func (p plotPanel) draw(b *strings.Builder, c seriesByName, run time.Duration) {
 	for i, n := range names {
 		fmt.Fprintf(b, `<path class="s%d" d="%s"/>`+"\n", i%3, p.line(c[n], limit, run))
 		x := left + i*110
-		fmt.Fprintf(b, `<path class="s%d" d="M%d 25h14"/><text x="%d" y="28">%s</text>`+"\n", i%3, x, x+18, html.EscapeString(n.label()))
+		fmt.Fprintf(b, `<path class="s%d" d="M%d 25h14"/><text x="%d" y="28">%s</text>`+"\n", i%3, x, x+18,
+			html.EscapeString(n.label()))
 	}
 }
 
@@ -145,7 +148,8 @@ func (p plotPanel) line(points []point, limit float64, run time.Duration) string
 	return b.String()
 }
 
-// roundUp returns the next of 1, 2, 4, 5 and 8 times a power of ten. A quarter of such a number has few digits.
+// roundUp returns the next of 1, 2, 4, 5 and 8 times a power of ten. A quarter of such a number has
+// few digits.
 func roundUp(v float64) float64 {
 	if v <= 0 {
 		return 1

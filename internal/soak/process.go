@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// memory returns a process's resident memory, and the part of it that has no file (anonymous memory), in bytes.
+// memory returns a process's resident memory, and the part of it that has no file (anonymous
+// memory), in bytes.
 func memory(pid int) (rss, anon float64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

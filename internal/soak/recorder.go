@@ -28,8 +28,9 @@ const (
 	processorTime   = "processor time"
 )
 
-// serverCounters are the counters that are read from each server's mntr, and the names of their measures. All servers have the
-// same nodes. The watches and connections are those of a server's own clients, which move between servers, so they are added up.
+// serverCounters are the counters that are read from each server's mntr, and the names of their
+// measures. All servers have the same nodes. The watches and connections are those of a server's
+// own clients, which move between servers, so they are added up.
 var serverCounters = []struct {
 	name, measure string
 	added         bool
@@ -162,7 +163,8 @@ func (s sample) add(subject, measure string, value float64) {
 	})
 }
 
-// process adds the measures of a process that the kernel reports. A worker may have been killed meanwhile: then it adds nothing.
+// process adds the measures of a process that the kernel reports. A worker may have been killed
+// meanwhile: then it adds nothing.
 func (s sample) process(subject string, pid int) {
 	rss, anon, err := memory(pid)
 	if err != nil || rss == 0 {
@@ -175,8 +177,8 @@ func (s sample) process(subject string, pid int) {
 	}
 }
 
-// servers adds the servers' counters. If a server does not answer, or has no leader at the moment, this sample leaves all of
-// them out. The summary fails if most samples do.
+// servers adds the servers' counters. If a server does not answer, or has no leader at the moment,
+// this sample leaves all of them out. The summary fails if most samples do.
 func (s sample) servers(addrs []string) {
 	total := map[string]float64{}
 	reports := make([]map[string]float64, len(addrs))

@@ -13,7 +13,8 @@ type point struct {
 	value float64
 }
 
-// seriesName identifies a series: a measure of a subject, which is a process, a server, or all servers.
+// seriesName identifies a series: a measure of a subject, which is a process, a server, or all
+// servers.
 type seriesName struct{ subject, measure string }
 
 // seriesByName has all series.
@@ -45,8 +46,8 @@ func after(points []point, warmUp time.Duration) []point {
 	return points[i:]
 }
 
-// slope returns the median of the slopes of all pairs of points (the Theil-Sen estimator), in units per hour. Outliers do not
-// change it as long as they are less than a quarter of the points.
+// slope returns the median of the slopes of all pairs of points (the Theil-Sen estimator), in units
+// per hour. Outliers do not change it as long as they are less than a quarter of the points.
 func slope(points []point) float64 {
 	var slopes []float64
 	for i, p := range points {
@@ -75,7 +76,8 @@ type trend struct {
 	bound   float64 // what rise may be and still be called flat
 }
 
-// fitTrend fits a line to a series. A rise of at most a tenth of the median, or of at most the measure's resolution, is flat.
+// fitTrend fits a line to a series. A rise of at most a tenth of the median, or of at most the
+// measure's resolution, is flat.
 func fitTrend(n seriesName, points []point) trend {
 	values := make([]float64, len(points))
 	for i, p := range points {

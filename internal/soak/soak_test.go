@@ -79,13 +79,15 @@ func TestRecorderReadsPartialLinesLater(t *testing.T) {
 	for _, part := range []string{
 		`{"kind":"stats","process":7,"goroutines":3}` + "\n" + `{"kind":"stats","worker":"worker-1.1","pro`,
 		`cess":9}` + "\n",
-		`{"kind":"worked"}` + "\n" + `{"kind":"killed","worker":"worker-1.1"}` + "\n" + `{"kind":"ended","worker":"worker-1.1"}` + "\n",
+		`{"kind":"worked"}` + "\n" + `{"kind":"killed","worker":"worker-1.1"}` + "\n" +
+			`{"kind":"ended","worker":"worker-1.1"}` + "\n",
 	} {
 		_, err := events.WriteString(part)
 		require.NoError(t, err)
 		require.NoError(t, r.readEvents())
 	}
-	require.Equal(t, map[string]event{"pipeline": {Kind: "stats", Worker: "pipeline", Process: 7, Goroutines: 3}}, r.alive)
+	require.Equal(t, map[string]event{"pipeline": {Kind: "stats", Worker: "pipeline", Process: 7, Goroutines: 3}},
+		r.alive)
 	require.Equal(t, 1, r.done)
 	require.Equal(t, 1, r.killed)
 }
@@ -115,7 +117,8 @@ func TestSampleOfServers(t *testing.T) {
 	require.Equal(t, map[string]float64{"zk_znode_count": 17, "zk_avg_latency": 0.5}, n)
 }
 
-// newFourLetterServer returns the address of a server that gives the same answer to each four-letter word.
+// newFourLetterServer returns the address of a server that gives the same answer to each
+// four-letter word.
 func newFourLetterServer(t *testing.T, report string) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -142,7 +145,8 @@ func newFourLetterServer(t *testing.T, report string) string {
 func TestServerCountersNeedAllServers(t *testing.T) {
 	r, _ := newRecorderWithEvents(t)
 	serves := newFourLetterServer(t, "zk_znode_count\t17\nzk_watch_count\t2\nzk_num_alive_connections\t1\n")
-	sample{r, time.Second}.servers([]string{serves, newFourLetterServer(t, "This ZooKeeper instance is not currently serving requests\n")})
+	sample{r, time.Second}.servers([]string{serves,
+		newFourLetterServer(t, "This ZooKeeper instance is not currently serving requests\n")})
 	require.Empty(t, r.series)
 	sample{r, 2 * time.Second}.servers([]string{serves, serves})
 	require.Equal(t, []point{{2 * time.Second, 17}}, r.series[seriesName{"server-2", "znodes"}])
@@ -153,7 +157,8 @@ func TestServerCountersNeedAllServers(t *testing.T) {
 func goodSummary() summary {
 	return summary{
 		result: result{Rounds: 2, Sum: 10, Want: 10, took: time.Hour},
-		trends: []trend{fitTrend(seriesName{"worker-1.1", liveHeap}, hourOf(func(time.Duration) float64 { return 3 << 20 }))},
+		trends: []trend{fitTrend(seriesName{"worker-1.1", liveHeap},
+			hourOf(func(time.Duration) float64 { return 3 << 20 }))},
 	}
 }
 
@@ -177,7 +182,8 @@ func TestSummaryVerdict(t *testing.T) {
 	}
 }
 
-// TestSummaryMissesSeries checks that the summary names each expected series that has no values, or values for the smaller part of the run only.
+// TestSummaryMissesSeries checks that the summary names each expected series that has no values, or
+// values for the smaller part of the run only.
 func TestSummaryMissesSeries(t *testing.T) {
 	r, _ := newRecorderWithEvents(t)
 	r.addrs, r.o.unkilled = []string{"a", "b"}, 1
@@ -192,7 +198,8 @@ func TestSummaryMissesSeries(t *testing.T) {
 	require.NoError(t, summarise(r, complete, 0).verdict())
 	delete(r.series, seriesName{"servers", "watches"})
 	r.series[seriesName{"server-2", "znodes"}] = flat[:100]
-	require.ElementsMatch(t, []seriesName{{"servers", "watches"}, {"server-2", "znodes"}}, summarise(r, complete, 0).missing)
+	require.ElementsMatch(t, []seriesName{{"servers", "watches"}, {"server-2", "znodes"}},
+		summarise(r, complete, 0).missing)
 }
 
 func TestPlotIsWellFormed(t *testing.T) {
@@ -238,7 +245,8 @@ func TestTableRoundTrip(t *testing.T) {
 }
 
 func TestPlotLimitsAreRounded(t *testing.T) {
-	for v, want := range map[float64]float64{0: 1, 0.3: 0.4, 1: 1, 1.1: 2, 33: 40, 47: 50, 61: 80, 99: 100, 12345: 20000} {
+	for v, want := range map[float64]float64{0: 1, 0.3: 0.4, 1: 1, 1.1: 2, 33: 40, 47: 50, 61: 80, 99: 100,
+		12345: 20000} {
 		require.InDelta(t, want, roundUp(v), 1e-9, v)
 	}
 }

@@ -32,11 +32,13 @@ func summarise(r *recorder, result result, warmUp time.Duration) summary {
 			found[n] = true
 		}
 	}
-	s.missing = slices.DeleteFunc(expectedSeries(len(r.addrs), r.o.unkilled), func(n seriesName) bool { return found[n] })
+	s.missing = slices.DeleteFunc(expectedSeries(len(r.addrs), r.o.unkilled),
+		func(n seriesName) bool { return found[n] })
 	return s
 }
 
-// expectedSeries returns the series that every run must have: of the servers, of the pipeline, and of the workers that are not killed.
+// expectedSeries returns the series that every run must have: of the servers, of the pipeline, and
+// of the workers that are not killed.
 func expectedSeries(servers, unkilled int) (names []seriesName) {
 	expect := func(subject string, measures ...string) {
 		for _, m := range measures {
@@ -98,13 +100,16 @@ func (s summary) text() string {
 	}
 	fmt.Fprintf(&b, "soak: %v; %d rounds, %d items done, %d workers killed (%d of them leading), %d terms\n",
 		s.took.Round(time.Second), s.Rounds, s.done, s.killed, leaders, len(s.Terms))
-	fmt.Fprintf(&b, "items delivered again after a worker's death: %d, %d of these with a result\n", s.Returned, s.Repeated)
+	fmt.Fprintf(&b, "items delivered again after a worker's death: %d, %d of these with a result\n",
+		s.Returned, s.Repeated)
 	fmt.Fprintf(&b, "sum: %d, want %d\n", s.Sum, s.Want)
 	fmt.Fprintf(&b, "processor time: %.3f of a core for the pipeline, %.3f for the servers\n\n",
 		s.cpu.Seconds()/s.took.Seconds(), s.servers/s.took.Seconds())
-	fmt.Fprintf(&b, "after a warm-up of %v:\n%-18s %-12s %12s %14s  %s\n", s.warmUp, "measure", "of", "median", "slope an hour", "verdict")
+	fmt.Fprintf(&b, "after a warm-up of %v:\n%-18s %-12s %12s %14s  %s\n", s.warmUp, "measure", "of", "median",
+		"slope an hour", "verdict")
 	for _, f := range s.trends {
-		fmt.Fprintf(&b, "%-18s %-12s %12s %14s  %s\n", f.measure, f.subject, formatValue(f.measure, f.median), "+"+formatValue(f.measure, f.perHour), f.verdict())
+		fmt.Fprintf(&b, "%-18s %-12s %12s %14s  %s\n", f.measure, f.subject, formatValue(f.measure, f.median),
+			"+"+formatValue(f.measure, f.perHour), f.verdict())
 	}
 	if err := s.verdict(); err != nil {
 		fmt.Fprintf(&b, "\nFAILED\n%v\n", err)

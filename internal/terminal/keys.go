@@ -22,17 +22,22 @@ const (
 
 // controlKeys are the keys that the terminal sends as a single control byte.
 var controlKeys = map[byte]Key{
-	'\r': KeyEnter, '\n': KeyEnter, '\t': KeyTab, 0x7f: KeyBackspace, 0x08: KeyBackspace, 0x03: KeyInterrupt, 0x1a: KeySuspend, 0x0c: KeyRedraw,
+	'\r': KeyEnter, '\n': KeyEnter, '\t': KeyTab, 0x7f: KeyBackspace, 0x08: KeyBackspace, 0x03: KeyInterrupt,
+	0x1a: KeySuspend, 0x0c: KeyRedraw,
 }
 
-// sequenceKeys are the keys that the terminal sends as a sequence, by the part of the sequence after the escape character.
+// sequenceKeys are the keys that the terminal sends as a sequence, by the part of the sequence
+// after the escape character.
 var sequenceKeys = map[string]Key{
-	"[A": KeyUp, "[B": KeyDown, "[C": KeyRight, "[D": KeyLeft, "OA": KeyUp, "OB": KeyDown, "OC": KeyRight, "OD": KeyLeft,
-	"[H": KeyHome, "[F": KeyEnd, "OH": KeyHome, "OF": KeyEnd, "[1~": KeyHome, "[7~": KeyHome, "[4~": KeyEnd, "[8~": KeyEnd,
+	"[A": KeyUp, "[B": KeyDown, "[C": KeyRight, "[D": KeyLeft, "OA": KeyUp, "OB": KeyDown, "OC": KeyRight,
+	"OD": KeyLeft,
+	"[H": KeyHome, "[F": KeyEnd, "OH": KeyHome, "OF": KeyEnd, "[1~": KeyHome, "[7~": KeyHome, "[4~": KeyEnd,
+	"[8~": KeyEnd,
 	"[5~": KeyPageUp, "[6~": KeyPageDown, "[Z": KeyBackTab,
 }
 
-// parseKeys returns the keys in what was read, and the rest, which may be the beginning of a key. It ignores unknown sequences.
+// parseKeys returns the keys in what was read, and the rest, which may be the beginning of a key.
+// It ignores unknown sequences.
 func parseKeys(read string) (keys []Key, rest string) {
 	for read != "" {
 		switch first := read[0]; {
@@ -61,7 +66,8 @@ func parseKeys(read string) (keys []Key, rest string) {
 	return keys, ""
 }
 
-// cutSequence returns the sequence at the beginning of the text after an escape character. whole is false if more bytes of the sequence may follow.
+// cutSequence returns the sequence at the beginning of the text after an escape character. whole is
+// false if more bytes of the sequence may follow.
 func cutSequence(after string) (sequence string, whole bool) {
 	switch {
 	case after == "":

@@ -20,7 +20,8 @@ func TestKeysAreParsed(t *testing.T) {
 		require.Equal(t, want, keys, "%q", read)
 		require.Empty(t, rest, "%q", read)
 	}
-	for read, rest := range map[string]string{"j\x1b": "\x1b", "\x1b[": "\x1b[", "\x1b[1;": "\x1b[1;", "\x1bO": "\x1bO", "\xc3": "\xc3"} {
+	for read, rest := range map[string]string{"j\x1b": "\x1b", "\x1b[": "\x1b[", "\x1b[1;": "\x1b[1;", "\x1bO": "\x1bO",
+		"\xc3": "\xc3"} {
 		_, got := parseKeys(read)
 		require.Equal(t, rest, got, "%q", read)
 	}

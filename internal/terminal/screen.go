@@ -24,7 +24,8 @@ type Screen struct {
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // the alternate screen, no cursor, long lines are cut off
 	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
-	// escapeTime is how long Run waits for the rest of a sequence after an escape character. After that the character is the escape key.
+	// escapeTime is how long Run waits for the rest of a sequence after an escape character. After
+	// that the character is the escape key.
 	escapeTime = 50 * time.Millisecond
 )
 
@@ -33,7 +34,8 @@ func IsInteractive(in, out *os.File) bool {
 	return term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// OpenScreen switches a terminal to full-screen frames and single keys. The caller must Close the Screen, also when it panics.
+// OpenScreen switches a terminal to full-screen frames and single keys. The caller must Close the
+// Screen, also when it panics.
 func OpenScreen(in, out *os.File) (*Screen, error) {
 	s := &Screen{in: in, out: out, read: make(chan string)}
 	if err := s.enter(); err != nil {
@@ -44,7 +46,8 @@ func OpenScreen(in, out *os.File) (*Screen, error) {
 	return s, nil
 }
 
-// enter switches the terminal to the alternate screen and to raw mode, in which it sends each key at once. After an error the terminal is as before.
+// enter switches the terminal to the alternate screen and to raw mode, in which it sends each key
+// at once. After an error the terminal is as before.
 func (s *Screen) enter() error {
 	before, err := term.MakeRaw(int(s.in.Fd()))
 	if err != nil {
@@ -115,9 +118,11 @@ func (s *Screen) readInput() {
 	}
 }
 
-// Run calls press for each key, and each function that it receives from updates. It calls draw first, after each of these calls, and when the size of the terminal has
-// changed. It returns when press returns false, when ctx ends, when the terminal is closed, or with the first error. Ctrl-Z stops the program until the
-// shell continues it. If the program is continued after any stop, Run switches the terminal again, and draws.
+// Run calls press for each key, and each function that it receives from updates. It calls draw
+// first, after each of these calls, and when the size of the terminal has changed. It returns when
+// press returns false, when ctx ends, when the terminal is closed, or with the first error. Ctrl-Z
+// stops the program until the shell continues it. If the program is continued after any stop, Run
+// switches the terminal again, and draws.
 func (s *Screen) Run(ctx context.Context, updates <-chan func(), press func(Key) bool, draw func() error) error {
 	rest := ""
 	for {
@@ -168,7 +173,8 @@ func (s *Screen) Run(ctx context.Context, updates <-chan func(), press func(Key)
 	}
 }
 
-// suspend restores the terminal and stops the program. When the program is continued, it switches the terminal again.
+// suspend restores the terminal and stops the program. When the program is continued, it switches
+// the terminal again.
 func (s *Screen) suspend() error {
 	if err := s.restore(); err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal opens a new terminal. What is written to it can be read from its other side, the master.
+// openTerminal opens a new terminal. What is written to it can be read from its other side, the
+// master.
 func openTerminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -72,7 +73,8 @@ func TestAScreenThatCannotBeOpenedLeavesTheTerminalAsItWas(t *testing.T) {
 	require.Equal(t, before, modes(t, terminal))
 }
 
-// TestAScreenIsEnteredAgainAfterAStop from outside, after which a shell has reset the modes of the terminal.
+// TestAScreenIsEnteredAgainAfterAStop from outside, after which a shell has reset the modes of the
+// terminal.
 func TestAScreenIsEnteredAgainAfterAStop(t *testing.T) {
 	master, terminal := openTerminal(t)
 	shown := bufio.NewReader(master)
@@ -83,7 +85,8 @@ func TestAScreenIsEnteredAgainAfterAStop(t *testing.T) {
 	require.NotEqual(t, before, raw)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- screen.Run(context.Background(), nil, func(key Key) bool { return key != "q" }, func() error { return screen.Draw([]string{"frame"}) })
+		ended <- screen.Run(context.Background(), nil, func(key Key) bool { return key != "q" },
+			func() error { return screen.Draw([]string{"frame"}) })
 	}()
 	readUntil(t, shown, enterScreen)
 	readUntil(t, shown, "frame\x1b[K\x1b[J")

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screenSignals returns a channel of the signals for a new size of the terminal, for Ctrl-Z, and for the continuation after a stop.
+// screenSignals returns a channel of the signals for a new size of the terminal, for Ctrl-Z, and
+// for the continuation after a stop.
 func screenSignals() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 4)
 	signal.Notify(c, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT)

@@ -5,8 +5,8 @@ import "os"
 // Style colours text, or leaves it as it is. The zero value is plain.
 type Style struct{ colour bool }
 
-// For returns the style for output to f. It is coloured if f is a terminal that can show colours and the
-// user has not set NO_COLOR (no-color.org). Otherwise it is plain.
+// For returns the style for output to f. It is coloured if f is a terminal that can show colours
+// and the user has not set NO_COLOR (no-color.org). Otherwise it is plain.
 func For(f *os.File) Style {
 	term := os.Getenv("TERM")
 	return Style{isTerminal(f) && os.Getenv("NO_COLOR") == "" && term != "" && term != "dumb"}

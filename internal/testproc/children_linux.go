@@ -54,14 +54,16 @@ func readState(pid int) (parent int, state State, runs bool) {
 // dumpTimeout is how long QuitAll waits for processes that print their goroutines.
 const dumpTimeout = 20 * time.Second
 
-// QuitAll sends SIGQUIT to a program's children, one after the other, and then to the program: a Go program then prints its goroutines on standard error and
-// ends. Before that it stops all of them, so that each prints what it did before, and so that the program neither ends its children nor replaces them. Only
-// the caller may wait for the program.
+// QuitAll sends SIGQUIT to a program's children, one after the other, and then to the program: a Go
+// program then prints its goroutines on standard error and ends. Before that it stops all of them,
+// so that each prints what it did before, and so that the program neither ends its children nor
+// replaces them. Only the caller may wait for the program.
 func QuitAll(program *os.Process) {
 	if program.Signal(syscall.SIGSTOP) != nil {
 		return // it has ended
 	}
-	children := slices.Sorted(maps.Keys(Children(program.Pid))) // of a stopped process: they keep their numbers after their end
+	// of a stopped process: they keep their numbers after their end
+	children := slices.Sorted(maps.Keys(Children(program.Pid)))
 	for _, pid := range children {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
 	}
@@ -91,8 +93,9 @@ func waitForEnd(ctx context.Context, pid int) {
 	}
 }
 
-// RequireChildrenEnd ends the program with SIGINT, SIGTERM and SIGKILL, and requires that its children end. For each signal it runs the program,
-// waits until the program has printed a text, and calls check with the children.
+// RequireChildrenEnd ends the program with SIGINT, SIGTERM and SIGKILL, and requires that its
+// children end. For each signal it runs the program, waits until the program has printed a text,
+// and calls check with the children.
 func RequireChildrenEnd(t *testing.T, args []string, printed string, check func(children map[int]State)) {
 	t.Helper()
 	for _, way := range []struct {

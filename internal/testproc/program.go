@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RequireUsage runs the program with each line of arguments. The program must refuse all of them: it must end with exit code 64 and print, on standard error, the error and
-// how to get help. With --help it must end with exit code 0 and describe the flag.
+// RequireUsage runs the program with each line of arguments. The program must refuse all of them:
+// it must end with exit code 64 and print, on standard error, the error and how to get help. With
+// --help it must end with exit code 0 and describe the flag.
 func RequireUsage(t *testing.T, program, flag string, refused ...string) {
 	t.Helper()
 	for _, line := range refused {
@@ -22,7 +23,8 @@ func RequireUsage(t *testing.T, program, flag string, refused ...string) {
 	require.Contains(t, out, flag)
 }
 
-// RequireUnreachable runs the program with a server that does not exist. The program must end with exit code 1 and name the server on standard error, which is returned.
+// RequireUnreachable runs the program with a server that does not exist. The program must end with
+// exit code 1 and name the server on standard error, which is returned.
 func RequireUnreachable(t *testing.T) (errs string) {
 	t.Helper()
 	out, errs, code := Run(t, "--zk", "127.0.0.1:1", "--json")

@@ -1,5 +1,5 @@
-// Package testproc re-executes the test binary as the program under test, so that tests run real processes with the race detector and the
-// coverage of the test itself. It is for tests only.
+// Package testproc re-executes the test binary as the program under test, so that tests run real
+// processes with the race detector and the coverage of the test itself. It is for tests only.
 package testproc
 
 import (
@@ -32,15 +32,18 @@ func Command(args ...string) *exec.Cmd {
 
 // Environment returns the variables that make a process of this binary run the program.
 func Environment() []string {
-	return []string{programVariable + "=1", "GORACE=atexit_sleep_ms=0"} // without it, the race detector adds a second to the end of each process
+	// without it, the race detector adds a second to the end of each process
+	return []string{programVariable + "=1", "GORACE=atexit_sleep_ms=0"}
 }
 
-// patience is how long Run waits for the end of a program: far longer than a program takes, and far shorter than the limits of "go test". lastOutput is how long Run
-// waits after the end until no process has the program's output open.
+// patience is how long Run waits for the end of a program: far longer than a program takes, and far
+// shorter than the limits of "go test". lastOutput is how long Run waits after the end until no
+// process has the program's output open.
 const patience, lastOutput = 5 * time.Minute, time.Minute
 
-// Run runs the program and returns its output and its exit code. If the test fails, it logs both. A program that does not end fails the test; then
-// its standard error has the goroutines of the program and of its children.
+// Run runs the program and returns its output and its exit code. If the test fails, it logs both. A
+// program that does not end fails the test; then its standard error has the goroutines of the
+// program and of its children.
 func Run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	late := time.NewTimer(patienceOf(t))
@@ -57,7 +60,8 @@ func Run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return stdout, stderr, code
 }
 
-// patienceOf returns patience, or half of the time that the test binary has left, if that is shorter.
+// patienceOf returns patience, or half of the time that the test binary has left, if that is
+// shorter.
 func patienceOf(t *testing.T) time.Duration {
 	if deadline, limited := t.Deadline(); limited {
 		return min(patience, time.Until(deadline)/2)
@@ -67,7 +71,8 @@ func patienceOf(t *testing.T) time.Duration {
 
 var errHangs = errors.New("the program did not end; its standard error has its goroutines")
 
-// runUntil runs the program. When late receives a value, it makes the program print its goroutines and end.
+// runUntil runs the program. When late receives a value, it makes the program print its goroutines
+// and end.
 func runUntil(late <-chan time.Time, args ...string) (stdout, stderr string, code int, err error) {
 	cmd := Command(args...)
 	var out, errs bytes.Buffer
@@ -99,7 +104,8 @@ func runUntil(late <-chan time.Time, args ...string) (stdout, stderr string, cod
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode(), err
 }
 
-// Terminate runs a program, sends SIGTERM once it has printed a text, on standard output or standard error, and returns all that it has printed by its end.
+// Terminate runs a program, sends SIGTERM once it has printed a text, on standard output or
+// standard error, and returns all that it has printed by its end.
 func Terminate(t *testing.T, cmd *exec.Cmd, printed string) string {
 	t.Helper()
 	read, write := io.Pipe()

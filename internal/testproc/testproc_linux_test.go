@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// runProgram ends at once, or starts a child and hangs. The child opens a named pipe and then hangs, too.
+// runProgram ends at once, or starts a child and hangs. The child opens a named pipe and then
+// hangs, too.
 func runProgram() {
 	if len(os.Args) < 2 {
 		fmt.Println("done")
@@ -56,7 +57,8 @@ func TestProgramThatEnds(t *testing.T) {
 	require.Equal(t, 7, code)
 }
 
-// TestHangingProgramPrintsGoroutines checks that both a program and its child print their goroutines, although each of them would end when the other one ends.
+// TestHangingProgramPrintsGoroutines checks that both a program and its child print their
+// goroutines, although each of them would end when the other one ends.
 func TestHangingProgramPrintsGoroutines(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "hangs")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

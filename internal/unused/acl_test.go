@@ -14,7 +14,8 @@ import (
 // setACL changes the ACL of a node, as an administrator does.
 func (w *world) setACL(path string, acl []zk.ACL) {
 	w.t.Helper()
-	conn, _, err := zk.Connect(w.zk.Servers(), 10*time.Second, zk.WithDialer(w.zk.Link("acl").Dial), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(w.zk.Servers(), 10*time.Second, zk.WithDialer(w.zk.Link("acl").Dial),
+		zk.WithLogInfo(false))
 	require.NoError(w.t, err)
 	defer conn.Close()
 	_, err = conn.SetACL(path, acl, -1)
@@ -42,7 +43,8 @@ func TestADirectoryWithAnACLOfItsOwnStays(t *testing.T) {
 		for _, dir := range []string{"/lockstep/locks/deploy", "/lockstep/locks/deploy/inner", "/gpu", "/gpu/leases"} {
 			require.NoError(t, ops.Create(ctx, dir, nil, framework.Persistent))
 		}
-		require.NoError(t, ops.Create(ctx, "/gpu/permits", []byte(`{"v":1,"declared":4,"permits":4}`), framework.Persistent))
+		require.NoError(t, ops.Create(ctx, "/gpu/permits", []byte(`{"v":1,"declared":4,"permits":4}`),
+			framework.Persistent))
 		require.NoError(t, w.admin.MakeDirs(ctx, "/lockstep/locks/read"))
 		w.setACL("/lockstep/locks/read", zk.WorldACL(zk.PermRead))
 

@@ -57,7 +57,8 @@ type Options struct {
 	OlderThan time.Duration
 	// Now is the ensemble's time.
 	Now time.Time
-	// NoClock says that the ensemble's time is not known. Then Find leaves out the kinds that must be unused for a day.
+	// NoClock says that the ensemble's time is not known. Then Find leaves out the kinds that must
+	// be unused for a day.
 	NoClock bool
 	// MaxNodes limits how many nodes Find looks at; 0 means 100,000.
 	MaxNodes int
@@ -65,11 +66,14 @@ type Options struct {
 
 // Found is the result of Find.
 type Found struct {
-	// Leftovers are in the order of their paths. Delete them from the last to the first, since a directory comes before those below it.
+	// Leftovers are in the order of their paths. Delete them from the last to the first, since a
+	// directory comes before those below it.
 	Leftovers []Leftover
-	// Recent is the number of leftovers that are not listed because they were used lately, or may have been.
+	// Recent is the number of leftovers that are not listed because they were used lately, or may
+	// have been.
 	Recent int
-	// Refused are the nodes that could not be read, because the client has no permission or because they are too large.
+	// Refused are the nodes that could not be read, because the client has no permission or because
+	// they are too large.
 	Refused []string
 	// LeftOut is the first path that Find has not looked at because of MaxNodes, or "".
 	LeftOut string
@@ -83,8 +87,9 @@ const (
 	dayOfRest       = 24 * time.Hour
 )
 
-// Find looks for leftovers at and below root, and writes nothing. It ignores nodes that are deleted meanwhile. If the connection or the session is lost, it reads
-// again. It returns either all leftovers or an error. The error wraps framework.ErrNoNode if root does not exist.
+// Find looks for leftovers at and below root, and writes nothing. It ignores nodes that are deleted
+// meanwhile. If the connection or the session is lost, it reads again. It returns either all
+// leftovers or an error. The error wraps framework.ErrNoNode if root does not exist.
 func Find(ctx context.Context, client *framework.Client, root string, o Options) (*Found, error) {
 	if o.MaxNodes == 0 {
 		o.MaxNodes = defaultMaxNodes
@@ -93,7 +98,8 @@ func Find(ctx context.Context, client *framework.Client, root string, o Options)
 		client: client, options: o, found: &Found{},
 		names: map[string][]string{}, nodes: map[string]framework.Node{}, ownACL: map[string]bool{},
 	}
-	err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return s.Sync(ctx, root) }, failure.IsTransient)
+	err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return s.Sync(ctx, root) },
+		failure.IsTransient)
 	if err == nil {
 		_, err = client.Exists(ctx, root)
 	}
@@ -186,7 +192,8 @@ func (f *finder) readCandidates(ctx context.Context) error {
 			f.found.Refused = append(f.found.Refused, f.reads[i])
 		}
 		if node.Err == nil {
-			f.stamps = append(f.stamps, stamp{node.Stat.Czxid, node.Stat.Ctime}, stamp{node.Stat.Mzxid, node.Stat.Mtime})
+			f.stamps = append(f.stamps, stamp{node.Stat.Czxid, node.Stat.Ctime},
+				stamp{node.Stat.Mzxid, node.Stat.Mtime})
 		}
 	}
 	slices.SortFunc(f.stamps, func(a, b stamp) int { return cmp.Compare(a.zxid, b.zxid) })
@@ -201,7 +208,8 @@ func (f *finder) judgeAll() {
 	}
 }
 
-// timeAfter returns a time at which a transaction had been applied: the time of that transaction or of the next one that is known. It returns false if none is known.
+// timeAfter returns a time at which a transaction had been applied: the time of that transaction or
+// of the next one that is known. It returns false if none is known.
 func (f *finder) timeAfter(zxid int64) (time.Time, bool) {
 	i, _ := slices.BinarySearchFunc(f.stamps, zxid, func(s stamp, zxid int64) int {
 		if s.zxid < zxid {
@@ -215,7 +223,8 @@ func (f *finder) timeAfter(zxid int64) (time.Time, bool) {
 	return f.stamps[i].at, true
 }
 
-// lastUse returns a time after which none of the nodes was used. It returns false if no such time is known.
+// lastUse returns a time after which none of the nodes was used. It returns false if no such time
+// is known.
 func (f *finder) lastUse(nodes []string) (latest time.Time, known bool) {
 	for _, path := range nodes {
 		st := f.nodes[path].Stat
@@ -232,14 +241,16 @@ func (f *finder) lastUse(nodes []string) (latest time.Time, known bool) {
 	return latest.UTC(), true
 }
 
-// add adds a leftover, unless it was used lately. needsDay says that it is a leftover only after it was not used for a day.
+// add adds a leftover, unless it was used lately. needsDay says that it is a leftover only after it
+// was not used for a day.
 func (f *finder) add(l Leftover, needsDay bool) {
 	wait := f.options.OlderThan
 	if needsDay {
 		wait = max(wait, dayOfRest)
 	}
 	var known bool
-	if l.Since, known = f.lastUse(l.Nodes); needsDay && f.options.NoClock || wait > 0 && (!known || f.options.Now.Sub(l.Since) <= wait) {
+	if l.Since, known = f.lastUse(l.Nodes); needsDay && f.options.NoClock ||
+		wait > 0 && (!known || f.options.Now.Sub(l.Since) <= wait) {
 		f.found.Recent++
 		return
 	}

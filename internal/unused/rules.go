@@ -12,10 +12,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// places are directories of the command line below which each directory has only contenders or members.
+// places are directories of the command line below which each directory has only contenders or
+// members.
 var places = []string{"/lockstep/locks", "/lockstep/elections", "/lockstep/services", "/lockstep/groups"}
 
-// asideSuffixes are the suffixes of the directories that recipes have beside a lock, an election and a counter. Other nodes have no such names.
+// asideSuffixes are the suffixes of the directories that recipes have beside a lock, an election
+// and a counter. Other nodes have no such names.
 var asideSuffixes = []string{"~waits", "~waiting", "~writers"}
 
 const (
@@ -34,7 +36,8 @@ func (f *finder) visit(path string, names []string) (below []string) {
 	case has("items") && (has("tickets") || has("dead") || has("later")), // a queue
 		has("runs") && has("queues"), // runs of workflows
 		has("by") && has("at"),       // a latch
-		has("round") && slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "in-") }): // a double barrier
+		// a double barrier
+		has("round") && slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "in-") }):
 		return nil
 	case has("jobs") && (has("changes") || has("members")): // a scheduler
 		return []string{znode.Join(path, "jobs")}
@@ -78,7 +81,8 @@ func (f *finder) isPlain(path string) bool {
 	return read && n.Err == nil && n.Stat.EphemeralOwner == 0 && n.Stat.DataLength == 0 && !f.ownACL[path]
 }
 
-// isDirectoryOfLine reports whether a directory is that of a line, by its path or by the nodes beside it. An empty node elsewhere may have any purpose.
+// isDirectoryOfLine reports whether a directory is that of a line, by its path or by the nodes
+// beside it. An empty node elsewhere may have any purpose.
 func (f *finder) isDirectoryOfLine(path string, names []string) bool {
 	dir, name := znode.Split(path)
 	if slices.Contains(waitline.SemaphoreParts, name) && f.hasChild(dir, waitline.PermitsPart) {
@@ -97,13 +101,15 @@ func (f *finder) isDirectoryOfLine(path string, names []string) bool {
 	return len(names) == 0 && f.hasChild(dir, name+termSuffix)
 }
 
-// hasChild reports whether a listed directory has a child. It takes little time also in a wide directory, since it is asked for each child.
+// hasChild reports whether a listed directory has a child. It takes little time also in a wide
+// directory, since it is asked for each child.
 func (f *finder) hasChild(dir, name string) bool {
 	_, has := slices.BinarySearch(f.names[dir], name)
 	return has
 }
 
-// visitDirectory adds a directory of a line to the candidates. It is a leftover if it is empty, or if all its children are leftovers.
+// visitDirectory adds a directory of a line to the candidates. It is a leftover if it is empty, or
+// if all its children are leftovers.
 func (f *finder) visitDirectory(path string, names []string) {
 	f.judgeLater([]string{path}, func() {
 		if !f.isPlain(path) || f.nodes[path].Stat.NumChildren != int32(len(names)) {
@@ -119,7 +125,8 @@ func (f *finder) visitDirectory(path string, names []string) {
 	})
 }
 
-// visitSemaphore adds a semaphore with a record to the candidates. It is a leftover if its directories of waiters and of permits are empty or missing.
+// visitSemaphore adds a semaphore with a record to the candidates. It is a leftover if its
+// directories of waiters and of permits are empty or missing.
 func (f *finder) visitSemaphore(path string, names []string) {
 	record := znode.Join(path, waitline.PermitsPart)
 	dirs := []string{znode.Join(path, waitline.LeasesPart), znode.Join(path, waitline.LocksPart)}
@@ -130,13 +137,15 @@ func (f *finder) visitSemaphore(path string, names []string) {
 		}
 		n := f.nodes[record]
 		unknown, err := recipe.Decode(n.Data, 1, &p)
-		if n.Err != nil || n.Stat.EphemeralOwner != 0 || n.Stat.NumChildren != 0 || err != nil || len(unknown) > 0 || p.Declared < 1 {
+		if n.Err != nil || n.Stat.EphemeralOwner != 0 || n.Stat.NumChildren != 0 || err != nil || len(unknown) > 0 ||
+			p.Declared < 1 {
 			return
 		}
 		if p.Declared != p.Permits { // an operator has resized the semaphore, and programs do not know the new number
 			return
 		}
-		l := Leftover{Path: path, Kind: Semaphore, Reason: "no client holds a permit or waits for one, and the next one declares the number again"}
+		l := Leftover{Path: path, Kind: Semaphore,
+			Reason: "no client holds a permit or waits for one, and the next one declares the number again"}
 		for _, dir := range dirs {
 			switch d := f.nodes[dir]; {
 			case d.Err == nil && d.Stat.NumChildren == 0 && f.isPlain(dir):
@@ -148,15 +157,18 @@ func (f *finder) visitSemaphore(path string, names []string) {
 			}
 		}
 		l.Nodes = append(l.Nodes, record)
-		if f.isPlain(path) && len(names) == int(f.nodes[path].Stat.NumChildren) && !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(waitline.SemaphoreParts, name) }) {
+		if f.isPlain(path) && len(names) == int(f.nodes[path].Stat.NumChildren) &&
+			!slices.ContainsFunc(names,
+				func(name string) bool { return !slices.Contains(waitline.SemaphoreParts, name) }) {
 			l.Nodes = append(l.Nodes, path)
 		}
 		f.add(l, false)
 	})
 }
 
-// visitContender adds a contender to the candidates. It is a leftover if it belongs to no session and has Lockstep's record, since Lockstep creates contenders for a session
-// only. Contenders of other programs stay.
+// visitContender adds a contender to the candidates. It is a leftover if it belongs to no session
+// and has Lockstep's record, since Lockstep creates contenders for a session only. Contenders of
+// other programs stay.
 func (f *finder) visitContender(path string) {
 	f.judgeLater([]string{path}, func() {
 		n := f.nodes[path]
@@ -168,22 +180,27 @@ func (f *finder) visitContender(path string) {
 		if n.Err != nil || n.Stat.EphemeralOwner != 0 || n.Stat.NumChildren != 0 {
 			return
 		}
-		if _, err := recipe.Decode(n.Data, 1, &owner); err != nil || owner.Owner == nil || owner.PID == nil || owner.Since == nil {
+		if _, err := recipe.Decode(n.Data, 1, &owner); err != nil || owner.Owner == nil || owner.PID == nil ||
+			owner.Since == nil {
 			return
 		}
-		f.add(Leftover{Path: path, Kind: Orphan, Nodes: []string{path}, Reason: "it belongs to no session, so no process holds by it, and it makes others wait"}, false)
+		f.add(Leftover{Path: path, Kind: Orphan, Nodes: []string{path},
+			Reason: "it belongs to no session, so no process holds by it, and it makes others wait"}, false)
 	})
 }
 
-// visitNotes adds a counter's notes to the candidates. A note is a leftover a day after its last write. Other writers of the counter delete such notes, too (package ids).
+// visitNotes adds a counter's notes to the candidates. A note is a leftover a day after its last
+// write. Other writers of the counter delete such notes, too (package ids).
 func (f *finder) visitNotes(path string, names []string) {
 	for _, note := range childPaths(path, names) {
 		f.judgeLater([]string{note}, func() {
 			n := f.nodes[note]
-			if _, err := strconv.ParseInt(string(n.Data), 10, 64); err != nil && len(n.Data) > 0 || n.Err != nil || n.Stat.EphemeralOwner != 0 || n.Stat.NumChildren != 0 {
+			if _, err := strconv.ParseInt(string(n.Data), 10, 64); err != nil && len(n.Data) > 0 || n.Err != nil ||
+				n.Stat.EphemeralOwner != 0 || n.Stat.NumChildren != 0 {
 				return
 			}
-			f.add(Leftover{Path: note, Kind: Note, Nodes: []string{note}, Reason: "no process has written it for a day; other writers of the counter would delete it, too"}, true)
+			f.add(Leftover{Path: note, Kind: Note, Nodes: []string{note},
+				Reason: "no process has written it for a day; other writers of the counter would delete it, too"}, true)
 		})
 	}
 }
@@ -200,8 +217,10 @@ func (f *finder) isJob(path string) bool {
 	return strings.HasSuffix(dir, "/jobs") && f.isScheduler(dir) && f.names[dir] != nil
 }
 
-// visitJob adds a job to the candidates. It is a leftover if it was removed more than a day ago, no run of it is active, and no tick that was run, registration or change of the
-// schedule is later than now. The members of the scheduler delete it by the same rule. The age of its node covers a registration that created the node.
+// visitJob adds a job to the candidates. It is a leftover if it was removed more than a day ago, no
+// run of it is active, and no tick that was run, registration or change of the schedule is later
+// than now. The members of the scheduler delete it by the same rule. The age of its node covers a
+// registration that created the node.
 func (f *finder) visitJob(path string, names []string) {
 	past := childPaths(path, names)
 	if slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, "past-") }) {
@@ -215,28 +234,33 @@ func (f *finder) visitJob(path string, names []string) {
 			Replaced                []struct{ Last time.Time }
 		}
 		n := f.nodes[path]
-		if n.Err != nil || n.Stat.EphemeralOwner != 0 || int(n.Stat.NumChildren) != len(names) || !decodeJob(n.Data, &job) {
+		if n.Err != nil || n.Stat.EphemeralOwner != 0 || int(n.Stat.NumChildren) != len(names) ||
+			!decodeJob(n.Data, &job) {
 			return
 		}
 		now := f.options.Now
-		ahead := slices.ContainsFunc([]time.Time{job.Registered, job.Since, job.Last}, func(at time.Time) bool { return at.After(now) }) ||
+		ahead := slices.ContainsFunc([]time.Time{job.Registered, job.Since, job.Last},
+			func(at time.Time) bool { return at.After(now) }) ||
 			slices.ContainsFunc(job.Replaced, func(r struct{ Last time.Time }) bool { return r.Last.After(now) })
-		if job.Removed.IsZero() || job.Paused.IsZero() || len(job.Running) > 0 || now.Sub(job.Removed) < dayOfRest || ahead {
+		if job.Removed.IsZero() || job.Paused.IsZero() || len(job.Running) > 0 || now.Sub(job.Removed) < dayOfRest ||
+			ahead {
 			return
 		}
-		f.add(Leftover{Path: path, Kind: RemovedJob, Nodes: append(past, path), Reason: "the job was removed more than a day ago, and no run of it is active"}, true)
+		f.add(Leftover{Path: path, Kind: RemovedJob, Nodes: append(past, path),
+			Reason: "the job was removed more than a day ago, and no run of it is active"}, true)
 	})
 }
 
-// decodeJob decodes the fields of a job's state that visitJob needs. It ignores the case of their names.
+// decodeJob decodes the fields of a job's state that visitJob needs. It ignores the case of their
+// names.
 func decodeJob(data []byte, into any) bool {
 	var head struct{}
 	_, err := recipe.Decode(data, 1, &head)
 	return err == nil && json.Unmarshal(data, into) == nil
 }
 
-// visitDropped adds a queue whose removal was begun to the candidates, and returns its children, so that all nodes below it are listed. It is a leftover while it has the
-// mark of the removal.
+// visitDropped adds a queue whose removal was begun to the candidates, and returns its children, so
+// that all nodes below it are listed. It is a leftover while it has the mark of the removal.
 func (f *finder) visitDropped(path string, names []string) []string {
 	mark := znode.Join(path, "dropped")
 	f.judgeLater([]string{path, mark}, func() {
@@ -245,14 +269,16 @@ func (f *finder) visitDropped(path string, names []string) []string {
 			Dropped bool   `json:"dropped"`
 		}
 		n := f.nodes[path]
-		if n.Err != nil || f.nodes[mark].Err != nil || json.Unmarshal(n.Data, &record) != nil || record.Recipe != "queue" || !record.Dropped {
+		if n.Err != nil || f.nodes[mark].Err != nil || json.Unmarshal(n.Data, &record) != nil ||
+			record.Recipe != "queue" || !record.Dropped {
 			return
 		}
 		var writers, others []string
 		for _, node := range slices.Backward(f.order) {
 			switch {
 			case node == mark || !isBelow(node, path):
-			case node == path+"/writers" || isBelow(node, path+"/writers"): // deleted first, so that no put succeeds after that
+			case node == path+"/writers" || isBelow(node, path+"/writers"):
+				// deleted first, so that no put succeeds after that
 				writers = append(writers, node)
 			default:
 				others = append(others, node)
@@ -265,7 +291,8 @@ func (f *finder) visitDropped(path string, names []string) []string {
 
 // addDropped adds a queue with its nodes, which deleteDropped deletes in several transactions.
 func (f *finder) addDropped(path, mark string, parts []string) {
-	l := Leftover{Path: path, Kind: DroppedQueue, Nodes: []string{mark, path}, mark: mark, Reason: "its removal was begun and not finished"}
+	l := Leftover{Path: path, Kind: DroppedQueue, Nodes: []string{mark, path}, mark: mark,
+		Reason: "its removal was begun and not finished"}
 	before := len(f.found.Leftovers)
 	if f.add(l, false); len(f.found.Leftovers) > before {
 		added := &f.found.Leftovers[before]

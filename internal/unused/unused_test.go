@@ -42,7 +42,8 @@ func TestLeftoversOfEachKind(t *testing.T) {
 		require.NoError(t, w.admin.MakeDirs(ctx, "/app/gpu/leases"))
 		w.put("/app/line/"+someUUID+"lock-0000000003", owner)
 		require.Equal(t, map[string]Kind{
-			"/lockstep/locks/team/deploy": EmptyDirectory, "/lockstep/locks/team": EmptyDirectory, "/lockstep/elections/billing": EmptyDirectory, "/app/leader": EmptyDirectory,
+			"/lockstep/locks/team/deploy": EmptyDirectory, "/lockstep/locks/team": EmptyDirectory,
+			"/lockstep/elections/billing": EmptyDirectory, "/app/leader": EmptyDirectory,
 			"/app/a~waits": EmptyDirectory, "/app/gpu": Semaphore, "/app/line/" + someUUID + "lock-0000000003": Orphan,
 		}, w.find("/").kinds())
 
@@ -52,7 +53,8 @@ func TestLeftoversOfEachKind(t *testing.T) {
 			}
 		}
 		require.NoError(t, w.delete(w.one("/", EmptyDirectory)))
-		require.Equal(t, []string{"/app/leader~term", "/app/line", "/lockstep/elections", "/lockstep/locks"}, w.leaves())
+		require.Equal(t, []string{"/app/leader~term", "/app/line", "/lockstep/elections", "/lockstep/locks"},
+			w.leaves())
 	})
 }
 
@@ -66,7 +68,8 @@ func (w *world) leaves() (all []string) {
 	return all
 }
 
-// TestOthersAreNeverTouched: Find finds no nodes that count or remember something, that an operator has set, or that other programs have written.
+// TestOthersAreNeverTouched: Find finds no nodes that count or remember something, that an operator
+// has set, or that other programs have written.
 func TestOthersAreNeverTouched(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
@@ -100,7 +103,8 @@ func TestOthersAreNeverTouched(t *testing.T) {
 		_, err = s.Next(ctx)
 		require.NoError(t, err)
 		require.NoError(t, s.Close(ctx))
-		q := queue.New(w.admin.Client, "/lockstep/queues/q", queue.Text(), queue.WithCapacity(5), queue.WithDedup(time.Hour))
+		q := queue.New(w.admin.Client, "/lockstep/queues/q", queue.Text(), queue.WithCapacity(5),
+			queue.WithDedup(time.Hour))
 		require.NoError(t, q.Put(ctx, "x", queue.WithID("1")))
 		d, err := q.Take(ctx)
 		require.NoError(t, err)
@@ -143,11 +147,13 @@ func TestUsersStay(t *testing.T) {
 		require.NoError(t, <-waiting)
 		require.NoError(t, m.Release(t.Context()))
 		synctest.Wait()
-		require.Equal(t, map[string]Kind{"/app/gpu": Semaphore, "/lockstep/locks/m": EmptyDirectory}, w.find("/").kinds())
+		require.Equal(t, map[string]Kind{"/app/gpu": Semaphore, "/lockstep/locks/m": EmptyDirectory},
+			w.find("/").kinds())
 	})
 }
 
-// TestUseBetweenLookAndDeletion: a leftover that is used after Find stays, and its user keeps the lock.
+// TestUseBetweenLookAndDeletion: a leftover that is used after Find stays, and its user keeps the
+// lock.
 func TestUseBetweenLookAndDeletion(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		user := w.member("user")
@@ -178,7 +184,8 @@ func TestUseBetweenLookAndDeletion(t *testing.T) {
 	})
 }
 
-// TestDirectoryThatComesBackIsSeen: a directory that Find has not found exists again at the deletion.
+// TestDirectoryThatComesBackIsSeen: a directory that Find has not found exists again at the
+// deletion.
 func TestDirectoryThatComesBackIsSeen(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.put("/app/gpu/permits", `{"v":1,"declared":2,"permits":2}`)
@@ -193,7 +200,8 @@ func TestDirectoryThatComesBackIsSeen(t *testing.T) {
 	})
 }
 
-// TestNodeCreatedAnewStays: a node that was created again stays, although it has the version of the former one.
+// TestNodeCreatedAnewStays: a node that was created again stays, although it has the version of the
+// former one.
 func TestNodeCreatedAnewStays(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		orphan := "/app/line/" + someUUID + "lock-0000000003"
@@ -206,7 +214,8 @@ func TestNodeCreatedAnewStays(t *testing.T) {
 	})
 }
 
-// TestCleaningBesideUsers finds and deletes leftovers again and again while others use the locks: no limit is exceeded, no user fails, and tokens rise.
+// TestCleaningBesideUsers finds and deletes leftovers again and again while others use the locks:
+// no limit is exceeded, no user fails, and tokens rise.
 func TestCleaningBesideUsers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const permits, users, rounds = 2, 5, 40
@@ -227,15 +236,16 @@ func TestCleaningBesideUsers(t *testing.T) {
 					time.Sleep(3 * time.Millisecond)
 					inside.Add(-1)
 					_ = l.Release(t.Context())
-					err = locks.Do(t.Context(), locks.NewMutex(m.Client, "/lockstep/locks/m"), func(ctx context.Context, l *locks.Lease) error {
-						mu.Lock()
-						defer mu.Unlock()
-						if l.Token() <= last {
-							t.Errorf("token %d after %d", l.Token(), last)
-						}
-						last = l.Token()
-						return nil
-					})
+					err = locks.Do(t.Context(), locks.NewMutex(m.Client, "/lockstep/locks/m"),
+						func(ctx context.Context, l *locks.Lease) error {
+							mu.Lock()
+							defer mu.Unlock()
+							if l.Token() <= last {
+								t.Errorf("token %d after %d", l.Token(), last)
+							}
+							last = l.Token()
+							return nil
+						})
 					if err != nil {
 						t.Error(err)
 						return
@@ -288,11 +298,13 @@ func TestTermsGoOn(t *testing.T) {
 	})
 }
 
-// TestRemovedJobs: a job is a leftover a day after its removal, and not before. It stays if it was registered again.
+// TestRemovedJobs: a job is a leftover a day after its removal, and not before. It stays if it was
+// registered again.
 func TestRemovedJobs(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		user := w.member("user")
-		job := scheduler.Job{Name: "report", Spec: "* * * * *", Run: func(context.Context, scheduler.Run) error { return nil }}
+		job := scheduler.Job{Name: "report", Spec: "* * * * *",
+			Run: func(context.Context, scheduler.Run) error { return nil }}
 		s := scheduler.New(user.Client, "/lockstep/jobs/s")
 		require.NoError(t, s.Add(job))
 		stop := runs(t, s)
@@ -324,7 +336,8 @@ func TestRegisteredJobsStay(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		s := scheduler.New(w.member("user").Client, "/lockstep/jobs/s")
 		for _, name := range []string{"runs", "paused"} {
-			require.NoError(t, s.Add(scheduler.Job{Name: name, Spec: "* * * * *", Run: func(context.Context, scheduler.Run) error { return nil }}))
+			require.NoError(t, s.Add(scheduler.Job{Name: name, Spec: "* * * * *",
+				Run: func(context.Context, scheduler.Run) error { return nil }}))
 		}
 		stop := runs(t, s)
 		time.Sleep(150 * time.Second)
@@ -375,7 +388,8 @@ func TestDroppedQueue(t *testing.T) {
 			require.NoError(t, q.Put(t.Context(), "x"))
 			require.NoError(t, q.Close(t.Context()))
 		}
-		_, err := w.admin.Set(t.Context(), "/queues/dropped", []byte(`{"v":2,"recipe":"queue","order":"parallel","dropped":true}`), framework.AnyVersion)
+		_, err := w.admin.Set(t.Context(), "/queues/dropped",
+			[]byte(`{"v":2,"recipe":"queue","order":"parallel","dropped":true}`), framework.AnyVersion)
 		require.NoError(t, err)
 		require.Empty(t, w.find("/").Leftovers, "without the mark")
 		w.put("/queues/dropped/dropped", "")
@@ -397,23 +411,27 @@ func TestDroppedQueue(t *testing.T) {
 func TestAge(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		require.NoError(t, w.admin.MakeDirs(t.Context(), "/lockstep/locks/m"))
-		require.NoError(t, locks.Do(t.Context(), locks.NewMutex(w.admin.Client, "/lockstep/locks/m"), func(context.Context, *locks.Lease) error { return nil }))
+		require.NoError(t, locks.Do(t.Context(), locks.NewMutex(w.admin.Client, "/lockstep/locks/m"),
+			func(context.Context, *locks.Lease) error { return nil }))
 		used := time.Now()
 		older := func(d time.Duration) func(*Options) { return func(o *Options) { o.OlderThan = d } }
 		time.Sleep(10 * time.Second)
-		require.Empty(t, w.find("/", older(time.Second)).Leftovers, "nothing was written later, so it may have been used just now")
+		require.Empty(t, w.find("/", older(time.Second)).Leftovers,
+			"nothing was written later, so it may have been used just now")
 		require.NoError(t, w.admin.MakeDirs(t.Context(), "/lockstep/locks/other"))
 		time.Sleep(10 * time.Second)
 		found := w.find("/", older(15*time.Second))
 		require.Empty(t, found.Leftovers)
 		require.Equal(t, 2, found.Recent)
 		found = w.find("/", older(5*time.Second))
-		require.Equal(t, map[string]Kind{"/lockstep/locks/m": EmptyDirectory, "/lockstep/locks/other": EmptyDirectory}, found.kinds())
+		require.Equal(t, map[string]Kind{"/lockstep/locks/m": EmptyDirectory, "/lockstep/locks/other": EmptyDirectory},
+			found.kinds())
 		require.False(t, found.Leftovers[0].Since.Before(used))
 	})
 }
 
-// TestFaults: an answer is lost, the servers cannot be reached for a while, the session ends, the context ends.
+// TestFaults: an answer is lost, the servers cannot be reached for a while, the session ends, the
+// context ends.
 func TestFaults(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for i := range 700 { // several requests
@@ -453,21 +471,25 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestBounds: the limit of nodes is reached, the client may not read some nodes, the root does not exist.
+// TestBounds: the limit of nodes is reached, the client may not read some nodes, the root does not
+// exist.
 func TestBounds(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for _, name := range []string{"a", "b", "c"} {
 			require.NoError(t, w.admin.MakeDirs(t.Context(), "/lockstep/locks/"+name))
 		}
 		found := w.find("/lockstep/locks", func(o *Options) { o.MaxNodes = 3 })
-		require.Equal(t, map[string]Kind{"/lockstep/locks/a": EmptyDirectory, "/lockstep/locks/b": EmptyDirectory}, found.kinds())
+		require.Equal(t, map[string]Kind{"/lockstep/locks/a": EmptyDirectory, "/lockstep/locks/b": EmptyDirectory},
+			found.kinds())
 		require.Equal(t, "/lockstep/locks/c", found.LeftOut)
 		require.Equal(t, 3, found.Looked)
 
 		_, err := Find(t.Context(), w.admin.Client, "/missing", Options{})
 		require.ErrorIs(t, err, framework.ErrNoNode)
 
-		other := w.zk.Member(t, "other", framework.Config{SessionTimeout: 10 * time.Second, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+		other := w.zk.Member(t, "other",
+			framework.Config{SessionTimeout: 10 * time.Second,
+				Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
 		require.NoError(t, other.MakeDirs(t.Context(), "/lockstep/locks/secret/inner"))
 		found = w.find("/lockstep/locks")
 		require.Equal(t, []string{"/lockstep/locks/secret"}, found.Refused)
@@ -475,12 +497,15 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestLostAnswersOfDroppedQueue: each answer to a transaction of the deletion is lost, and whether the request has arrived is unknown.
+// TestLostAnswersOfDroppedQueue: each answer to a transaction of the deletion is lost, and whether
+// the request has arrived is unknown.
 func TestLostAnswersOfDroppedQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for nth := 1; nth <= 3; nth++ {
 			for name, faults := range map[string]func(){
-				"the answer is lost": func() { w.zk.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes}) },
+				"the answer is lost": func() {
+					w.zk.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
+				},
 				"the session ends": func() {
 					lost := w.zk.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 					s, err := w.admin.Session(t.Context())
@@ -505,7 +530,8 @@ func TestLostAnswersOfDroppedQueue(t *testing.T) {
 	})
 }
 
-// TestDroppedQueueThatComesBack: the answer to a part of the deletion is lost, and another client finishes the removal and creates the queue again.
+// TestDroppedQueueThatComesBack: the answer to a part of the deletion is lost, and another client
+// finishes the removal and creates the queue again.
 func TestDroppedQueueThatComesBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		other := w.member("other")
@@ -529,7 +555,8 @@ func TestDroppedQueueThatComesBack(t *testing.T) {
 	})
 }
 
-// TestRemovedJobThatIsAheadOfTheClock: the ensemble's clock was set back after the job was registered again, or its schedule was changed.
+// TestRemovedJobThatIsAheadOfTheClock: the ensemble's clock was set back after the job was
+// registered again, or its schedule was changed.
 func TestRemovedJobThatIsAheadOfTheClock(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		day := func(n int) string {
@@ -537,11 +564,14 @@ func TestRemovedJobThatIsAheadOfTheClock(t *testing.T) {
 		}
 		w.put("/s/changes", `{"v":1,"changes":[]}`)
 		for _, field := range []string{"registered", "since", "last"} {
-			w.put("/s/jobs/"+field, fmt.Sprintf(`{"v":1,"spec":"* * * * *","zone":"UTC","removed":%q,"paused":%[1]q,%q:%q,"number":0,"fired":0}`, day(0), field, day(5)))
+			w.put("/s/jobs/"+field, fmt.Sprintf(
+				`{"v":1,"spec":"* * * * *","zone":"UTC","removed":%q,"paused":%[1]q,%q:%q,"number":0,"fired":0}`,
+				day(0), field, day(5)))
 		}
 		time.Sleep(48 * time.Hour)
 		require.Empty(t, w.find("/").Leftovers)
 		time.Sleep(96 * time.Hour)
-		require.Equal(t, map[string]Kind{"/s/jobs/registered": RemovedJob, "/s/jobs/since": RemovedJob, "/s/jobs/last": RemovedJob}, w.find("/").kinds())
+		require.Equal(t, map[string]Kind{"/s/jobs/registered": RemovedJob, "/s/jobs/since": RemovedJob,
+			"/s/jobs/last": RemovedJob}, w.find("/").kinds())
 	})
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAWideDirectory has 300,000 children. If each child's visit looked through all names, it would take minutes.
+// TestAWideDirectory has 300,000 children. If each child's visit looked through all names, it would
+// take minutes.
 func TestAWideDirectory(t *testing.T) {
 	f := &finder{found: &Found{}, names: map[string][]string{"/app": {"orders"}}}
 	var names []string

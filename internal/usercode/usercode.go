@@ -7,9 +7,10 @@ import (
 	"runtime/debug"
 )
 
-// Call calls f in a goroutine of its own, and waits until that has ended. A panic of f is an error that wraps panicked,
-// and so is the end of the goroutine by runtime.Goexit, as testing.T's FailNow does. The log has the stack of a panic,
-// under a message that begins with name and with the attributes attrs.
+// Call calls f in a goroutine of its own, and waits until that has ended. A panic of f is an error
+// that wraps panicked, and so is the end of the goroutine by runtime.Goexit, as testing.T's FailNow
+// does. The log has the stack of a panic, under a message that begins with name and with the
+// attributes attrs.
 func Call(log *slog.Logger, panicked error, name string, attrs []any, f func() error) error {
 	ended := make(chan error)
 	go func() {

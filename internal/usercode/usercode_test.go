@@ -32,7 +32,8 @@ func TestEachEndOfAFunction(t *testing.T) {
 			says: "job panicked: runtime error: invalid memory address or nil pointer dereference", logged: true,
 		},
 		"panics with nil": {
-			f: func() error { panic(nil) }, is: panicked, says: "job panicked: panic called with nil argument", logged: true,
+			f: func() error { panic(nil) }, is: panicked, says: "job panicked: panic called with nil argument",
+			logged: true,
 		},
 		"ends its goroutine": {
 			f: func() error { runtime.Goexit(); return nil }, is: panicked,
@@ -41,7 +42,8 @@ func TestEachEndOfAFunction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := usercode.Call(slog.New(slog.NewTextHandler(&out, nil)), panicked, "a job", []any{"path", "/jobs/often"}, c.f)
+			err := usercode.Call(slog.New(slog.NewTextHandler(&out, nil)), panicked, "a job",
+				[]any{"path", "/jobs/often"}, c.f)
 			if c.is == nil {
 				require.NoError(t, err)
 			} else {

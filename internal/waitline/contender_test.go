@@ -12,8 +12,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestContenderLeavesItsLocalContendersOnce: a semaphore's contender leaves when its permits are granted, and again if the session ends right
-// after that. The second call must not end another contender's use of the local contenders.
+// TestContenderLeavesItsLocalContendersOnce: a semaphore's contender leaves when its permits are
+// granted, and again if the session ends right after that. The second call must not end another
+// contender's use of the local contenders.
 func TestContenderLeavesItsLocalContendersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := zktest.Start(t).Member(t, "a", framework.Config{SessionTimeout: 6 * time.Second}).Client
@@ -27,7 +28,8 @@ func TestContenderLeavesItsLocalContendersOnce(t *testing.T) {
 	})
 }
 
-// TestEndedContendersLetSessionSleep: the context of an ask may end just before its session joins the line.
+// TestEndedContendersLetSessionSleep: the context of an ask may end just before its session joins
+// the line.
 func TestEndedContendersLetSessionSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 6 * time.Second

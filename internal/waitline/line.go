@@ -10,10 +10,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Line is a waiting line in one directory. It is safe for concurrent use. Several Lines may share a directory.
+// Line is a waiting line in one directory. It is safe for concurrent use. Several Lines may share a
+// directory.
 //
-// The algorithm is the lock recipe of ZooKeeper's documentation, which has no herd effect. In addition, a contender is created as Curator's protected create does it,
-// and watches two predecessors: see waitForGrant.
+// The algorithm is the lock recipe of ZooKeeper's documentation, which has no herd effect. In
+// addition, a contender is created as Curator's protected create does it, and watches two
+// predecessors: see waitForGrant.
 type Line struct {
 	dir    string
 	filter Filter
@@ -22,8 +24,8 @@ type Line struct {
 	hint   uncontendedHint
 }
 
-// New returns a line in a directory. It creates no node. The line calls onWait, unless it is nil, when a wait begins, with the number of contenders
-// ahead.
+// New returns a line in a directory. It creates no node. The line calls onWait, unless it is nil,
+// when a wait begins, with the number of contenders ahead.
 func New(dir string, filter Filter, onWait func(ahead int)) *Line {
 	return &Line{dir: dir, filter: filter, key: localContendersKey{dir, filter.Kind.Family()}, onWait: onWait}
 }
@@ -34,7 +36,8 @@ func (l *Line) Dir() string { return l.dir }
 // Kind is the kind of the line's contenders.
 func (l *Line) Kind() Kind { return l.filter.Kind }
 
-// Contender is one place in a line: a node, and its position among the contenders of the same session.
+// Contender is one place in a line: a node, and its position among the contenders of the same
+// session.
 type Contender struct {
 	line            *Line
 	s               *framework.Session
@@ -44,7 +47,8 @@ type Contender struct {
 }
 
 func (l *Line) newContender(s *framework.Session) *Contender {
-	return &Contender{line: l, s: s, localContenders: localContendersOf(s, l.dir, l.key), local: localContender{wakeups: make(chan struct{}, 1)}}
+	return &Contender{line: l, s: s, localContenders: localContendersOf(s, l.dir, l.key),
+		local: localContender{wakeups: make(chan struct{}, 1)}}
 }
 
 // Node is the contender's node.
@@ -53,12 +57,14 @@ func (c *Contender) Node() primitives.Created { return c.node }
 // Session is the session that the contender belongs to.
 func (c *Contender) Session() *framework.Session { return c.s }
 
-// Wait joins the line with a node that holds data, and waits until the contender is granted. If the contender is not granted at once, Wait calls waits, unless it is
-// nil, with the contender's node.
+// Wait joins the line with a node that holds data, and waits until the contender is granted. If the
+// contender is not granted at once, Wait calls waits, unless it is nil, with the contender's node.
 //
-// Wait fails with failure.Ended(ctx), with the cause of the session's end, with ErrKindMixed or ErrPlaceLost, or when the servers refuse a request. When it fails or
-// panics, it deletes the contender's node in the background.
-func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, waits func(primitives.Created)) (*Contender, error) {
+// Wait fails with failure.Ended(ctx), with the cause of the session's end, with ErrKindMixed or
+// ErrPlaceLost, or when the servers refuse a request. When it fails or panics, it deletes the
+// contender's node in the background.
+func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte,
+	waits func(primitives.Created)) (*Contender, error) {
 	c := l.newContender(s)
 	ok := false
 	defer func() { // onWait may panic, or end the goroutine
@@ -90,8 +96,10 @@ func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, wait
 	return c, nil
 }
 
-// Try returns a contender that is granted at once, or fails with ErrNotAcquired. When it fails, it deletes the node that it may have created in the background. It
-// waits for the servers' answers until ctx ends. Before it believes that others are in line, it brings its server up to date. Its other errors are those of Wait.
+// Try returns a contender that is granted at once, or fails with ErrNotAcquired. When it fails, it
+// deletes the node that it may have created in the background. It waits for the servers' answers
+// until ctx ends. Before it believes that others are in line, it brings its server up to date. Its
+// other errors are those of Wait.
 func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Contender, error) {
 	err := l.checkVacant(ctx, s)
 	if errors.Is(err, ErrNotAcquired) { // the server may lag: a Release may have returned before this call
@@ -106,7 +114,8 @@ func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Con
 	c := l.newContender(s)
 	v, err := c.joinLine(ctx, data)
 	if err == nil && !v.known && c.localContenders.stateOf(&c.local) != granted {
-		// The local contender right before this one may not have listed yet; this one's own list shows whether it is free.
+		// The local contender right before this one may not have listed yet; this one's own list
+		// shows whether it is free.
 		v, err = c.listLine(ctx)
 	}
 	if err == nil && !c.grantIfFree(v) {
@@ -137,10 +146,13 @@ func (l *Line) checkVacant(ctx context.Context, s *framework.Session) error {
 	return blocked
 }
 
-// joinLine creates the contender's node and returns its view of the line. If it has no list, the view is not known.
+// joinLine creates the contender's node and returns its view of the line. If it has no list, the
+// view is not known.
 //
-// The only contender of its session requests a list with the create, unless its uncontendedHint is likely to prove that it is alone in line. Other contenders will
-// most likely be right behind a local contender and need no list. With onWait every contender requests a list, to count the contenders ahead.
+// The only contender of its session requests a list with the create, unless its uncontendedHint is
+// likely to prove that it is alone in line. Other contenders will most likely be right behind a
+// local contender and need no list. With onWait every contender requests a list, to count the
+// contenders ahead.
 func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err error) {
 	l := c.line
 	if ctx.Err() == nil {
@@ -169,7 +181,8 @@ func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err 
 	return v, nil
 }
 
-// grantIfFree grants the contender if its view shows no blocker. It reports whether the contender is granted now; a local contender may have granted it.
+// grantIfFree grants the contender if its view shows no blocker. It reports whether the contender
+// is granted now; a local contender may have granted it.
 func (c *Contender) grantIfFree(v lineView) bool {
 	if v.known && v.blockers == 0 {
 		c.localContenders.markGranted(&c.local, v.ahead == 0)
@@ -177,7 +190,8 @@ func (c *Contender) grantIfFree(v lineView) bool {
 	return c.localContenders.stateOf(&c.local) == granted
 }
 
-// listLine lists the line. If the list does not have the contender's own node, listLine unlinks the contender and fails with ErrPlaceLost.
+// listLine lists the line. If the list does not have the contender's own node, listLine unlinks the
+// contender and fails with ErrPlaceLost.
 func (c *Contender) listLine(ctx context.Context) (lineView, error) {
 	names, err := c.localContenders.lists.listChildren(ctx)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
@@ -193,12 +207,14 @@ func (c *Contender) listLine(ctx context.Context) (lineView, error) {
 
 // waitForGrant waits until no contender blocks this one.
 //
-// Right behind a contender of the same session, it waits until that contender wakes it. Otherwise it watches the last two contenders that block it: the
-// predecessor, and the second predecessor before that.
+// Right behind a contender of the same session, it waits until that contender wakes it. Otherwise
+// it watches the last two contenders that block it: the predecessor, and the second predecessor
+// before that.
 //
-// When the second predecessor is gone, it lists the line while the predecessor still holds, so that this list delays no grant. If the predecessor is then the only
-// one that blocks it, the event of that node's deletion is the grant, without another list. This is safe because new contenders can only join behind, or take the
-// number of a writer that blocks already (mayBeReplaced).
+// When the second predecessor is gone, it lists the line while the predecessor still holds, so that
+// this list delays no grant. If the predecessor is then the only one that blocks it, the event of
+// that node's deletion is the grant, without another list. This is safe because new contenders can
+// only join behind, or take the number of a writer that blocks already (mayBeReplaced).
 //
 // After a reconnect it watches the same nodes again and lists nothing: a node that is gone by then
 // has the event NodeDeleted. If each waiter of a long line listed it when a server was lost, the
@@ -243,12 +259,15 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 			if c.grantIfFree(v) {
 				continue
 			}
-			if v.blockers == 1 && !keepsAwake { // the sessions of other waiters may sleep, so that a long line costs the servers no heartbeats
+			if v.blockers == 1 && !keepsAwake {
+				// the sessions of other waiters may sleep, so that a long line costs the servers no
+				// heartbeats
 				keepsAwake = true
 				c.s.Primitives().StayAwake()
 			}
 			if linksRead == nil {
-				linksRead = linkToNodes(ctx, c.s, znode.Join(c.line.dir, v.first.Name), znode.Join(c.line.dir, v.predecessor.Name))
+				linksRead = linkToNodes(ctx, c.s, znode.Join(c.line.dir, v.first.Name),
+					znode.Join(c.line.dir, v.predecessor.Name))
 			}
 			c.watchPredecessors(v, &predecessor, &second)
 		}
@@ -289,8 +308,10 @@ func (c *Contender) waitForEvent(
 	return 0, err
 }
 
-// watchAgain watches a node whose watch the servers have not set for this reason, unless it is nil. The session has sent the request of watchPredecessors only
-// once. It repeats this one while the servers throttle it, so that the contender keeps its place in line. watchAgain returns the error of a permanent refusal.
+// watchAgain watches a node whose watch the servers have not set for this reason, unless it is nil.
+// The session has sent the request of watchPredecessors only once. It repeats this one while the
+// servers throttle it, so that the contender keeps its place in line. watchAgain returns the error
+// of a permanent refusal.
 func (c *Contender) watchAgain(ctx context.Context, n *watchedNode, notSet error) (err error) {
 	if notSet == nil {
 		return nil
@@ -302,13 +323,15 @@ func (c *Contender) watchAgain(ctx context.Context, n *watchedNode, notSet error
 	return err
 }
 
-// mayBeReplaced reports whether another contender that blocks this one may take p's number: when a writer downgrades, its reader takes its number.
+// mayBeReplaced reports whether another contender that blocks this one may take p's number: when a
+// writer downgrades, its reader takes its number.
 func (c *Contender) mayBeReplaced(p Position) bool {
 	return p.Kind.mayBeDowngraded() && !c.local.position.Kind.IsShared()
 }
 
-// watchPredecessors watches the predecessor and the second predecessor, unless it watches them already. It does not watch the second predecessor if the deletion of the
-// predecessor grants, or makes the contender list again.
+// watchPredecessors watches the predecessor and the second predecessor, unless it watches them
+// already. It does not watch the second predecessor if the deletion of the predecessor grants, or
+// makes the contender list again.
 func (c *Contender) watchPredecessors(v lineView, predecessor, second *watchedNode) {
 	paths := make([]string, 0, 2)
 	nodes := make([]*watchedNode, 0, 2)
@@ -344,8 +367,9 @@ func (n *watchedNode) stopWatch() {
 	}
 }
 
-// Leave deletes the contender's node in the background. Once the deletion is in the connection's queue, it wakes the next local contender
-// and then calls queued, unless that is nil. If the session ends before, it does not call queued.
+// Leave deletes the contender's node in the background. Once the deletion is in the connection's
+// queue, it wakes the next local contender and then calls queued, unless that is nil. If the
+// session ends before, it does not call queued.
 func (c *Contender) Leave(queued func()) primitives.Discarded {
 	if queued == nil {
 		return c.s.Primitives().Discard(c.WakeNext, c.node.Path)
@@ -356,9 +380,11 @@ func (c *Contender) Leave(queued func()) primitives.Discarded {
 	}, c.node.Path)
 }
 
-// LeaveGuarded is Leave for a contender whose node guards transactions. It wakes the next local contender only when the node is gone. Until then, a transaction
-// with that guard may come late on another connection, and the servers would apply it behind writes of the next holder: they may refuse the deletion at first,
-// and its place in this connection's queue is no order for other connections. Done is closed after the next contender was woken.
+// LeaveGuarded is Leave for a contender whose node guards transactions. It wakes the next local
+// contender only when the node is gone. Until then, a transaction with that guard may come late on
+// another connection, and the servers would apply it behind writes of the next holder: they may
+// refuse the deletion at first, and its place in this connection's queue is no order for other
+// connections. Done is closed after the next contender was woken.
 func (c *Contender) LeaveGuarded(queued func()) primitives.Discarded {
 	d := c.s.Primitives().Discard(queued, c.node.Path)
 	g := guardedLeave{d, make(chan struct{})}
@@ -378,17 +404,20 @@ type guardedLeave struct {
 
 func (g guardedLeave) Done() <-chan struct{} { return g.done }
 
-// WakeNext takes the contender out of its session's local contenders and wakes the next one. Only the first call counts. Leave and LeaveGuarded call it; a caller that has deleted the
-// contender's node in its own transaction calls it instead of Leave.
+// WakeNext takes the contender out of its session's local contenders and wakes the next one. Only
+// the first call counts. Leave and LeaveGuarded call it; a caller that has deleted the contender's
+// node in its own transaction calls it instead of Leave.
 func (c *Contender) WakeNext() {
 	if c.localContenders.removeContender(&c.local) {
 		c.localContenders.releaseShared()
 	}
 }
 
-// Unlink breaks the link to the next local contender, so that no Leave grants that contender: it lists the line and waits its turn. Call Unlink before leaving if
-// another client has deleted the contender's node, or may have deleted it unnoticed. If an operator has deleted the whole directory, the numbers begin
-// again, and other contenders may stand between two consecutive numbers.
+// Unlink breaks the link to the next local contender, so that no Leave grants that contender: it
+// lists the line and waits its turn. Call Unlink before leaving if another client has deleted the
+// contender's node, or may have deleted it unnoticed. If an operator has deleted the whole
+// directory, the numbers begin again, and other contenders may stand between two consecutive
+// numbers.
 func (c *Contender) Unlink() { c.localContenders.unlinkContender(&c.local) }
 
 // leaveIfJoined leaves the line. If the contender has no node, it only leaves the local contenders.
@@ -400,13 +429,15 @@ func (c *Contender) leaveIfJoined() {
 	c.Leave(nil)
 }
 
-// RecordRelease remembers the transaction that deleted the holder's node, so that the next contender may prove that it is alone.
+// RecordRelease remembers the transaction that deleted the holder's node, so that the next
+// contender may prove that it is alone.
 func (c *Contender) RecordRelease(zxid int64) {
 	c.line.hint.recordRelease(c.s.ID(), c.local.position, zxid)
 }
 
-// Downgrade joins a reader with the number of a writer that holds. The reader is granted at once. Curator does the same (CURATOR-621). The
-// transaction that creates the reader's node checks guard, which is the writer's. Downgrade fails with ErrPlaceLost if the writer has left.
+// Downgrade joins a reader with the number of a writer that holds. The reader is granted at once.
+// Curator does the same (CURATOR-621). The transaction that creates the reader's node checks guard,
+// which is the writer's. Downgrade fails with ErrPlaceLost if the writer has left.
 func (l *Line) Downgrade(ctx context.Context, writer *Contender, data []byte, guard framework.Op) (*Contender, error) {
 	c := l.newContender(writer.s)
 	c.local.position = Position{Kind: Read, Seq: writer.local.position.Seq}

@@ -18,8 +18,9 @@ type Entry struct {
 	Data    []byte
 }
 
-// List lists the line in order: the holders first, then the waiters. If the directory is missing, the line is empty. Nodes that are deleted meanwhile are
-// left out. List reads many nodes in one request; see framework.Session.GetAll.
+// List lists the line in order: the holders first, then the waiters. If the directory is missing,
+// the line is empty. Nodes that are deleted meanwhile are left out. List reads many nodes in one
+// request; see framework.Session.GetAll.
 func (l *Line) List(ctx context.Context, client *framework.Client) ([]Entry, error) {
 	names, _, err := client.Children(ctx, l.dir)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -49,7 +50,8 @@ func (l *Line) List(ctx context.Context, client *framework.Client) ([]Entry, err
 	return entries, nil
 }
 
-// First returns the first contender among names, which are the directory's children, or nil if there is none.
+// First returns the first contender among names, which are the directory's children, or nil if
+// there is none.
 func (l *Line) First(ctx context.Context, client *framework.Client, names []string) (*Entry, error) {
 	paths, err := l.InOrder(names)
 	if err != nil {
@@ -69,7 +71,8 @@ func (l *Line) First(ctx context.Context, client *framework.Client, names []stri
 	return nil, nil
 }
 
-// InOrder returns the paths of the contenders among names, which are the directory's children, in the order of the line.
+// InOrder returns the paths of the contenders among names, which are the directory's children, in
+// the order of the line.
 func (l *Line) InOrder(names []string) ([]string, error) {
 	line, err := l.filter.inOrder(names)
 	if err != nil {

@@ -18,14 +18,17 @@ func joined(t *testing.T, s *framework.Session, n int) (entries []Entry) {
 	t.Helper()
 	for i := range n {
 		data := fmt.Append(nil, i)
-		created, err := s.Primitives().CreateProtected(t.Context(), primitives.ProtectedCreate{Dir: "/a", Name: string(Mutex), Data: data})
+		created, err := s.Primitives().CreateProtected(t.Context(),
+			primitives.ProtectedCreate{Dir: "/a", Name: string(Mutex), Data: data})
 		require.NoError(t, err)
-		entries = append(entries, Entry{Node: created.Nodes[0].Path, Token: created.Nodes[0].Zxid, Session: s.ID(), Data: data})
+		entries = append(entries,
+			Entry{Node: created.Nodes[0].Path, Token: created.Nodes[0].Zxid, Session: s.ID(), Data: data})
 	}
 	return entries
 }
 
-// TestALineIsListedInFewRequests lists 300 contenders on a session that has read nothing: a list, and requests for 4, 256 and the other contenders. The next time it takes one.
+// TestALineIsListedInFewRequests lists 300 contenders on a session that has read nothing: a list,
+// and requests for 4, 256 and the other contenders. The next time it takes one.
 func TestALineIsListedInFewRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

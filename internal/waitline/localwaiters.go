@@ -8,23 +8,30 @@ import (
 
 // localContenders are one session's contenders in one line.
 //
-// As long as the directory exists, no other contender can stand between two of them that have consecutive numbers. So the second needs no list and
-// no watch: when the first leaves, it wakes the second in memory. It does so only after the deletion of its node is in the connection's queue. So the servers
-// get the writes of the new holder on this connection after this deletion. If transactions check the node of the first (see Contender.LeaveGuarded), it waits until the node is
-// gone: the guarded writes of the old holder, on any connection, come before that, or the servers refuse them.
+// As long as the directory exists, no other contender can stand between two of them that have
+// consecutive numbers. So the second needs no list and no watch: when the first leaves, it wakes
+// the second in memory. It does so only after the deletion of its node is in the connection's
+// queue. So the servers get the writes of the new holder on this connection after this deletion. If
+// transactions check the node of the first (see Contender.LeaveGuarded), it waits until the node is
+// gone: the guarded writes of the old holder, on any connection, come before that, or the servers
+// refuse them.
 //
-// An operator may delete the directory with its nodes. In the next directory the numbers begin again, so that contenders of both directories could seem to be
-// neighbours. addContender breaks the links of the old directory's contenders when their numbers show that. A contender that learns of the deletion of its node
-// does not grant the next one: see Contender.Unlink. A contender that leaves before that wakes the next one as always.
+// An operator may delete the directory with its nodes. In the next directory the numbers begin
+// again, so that contenders of both directories could seem to be neighbours. addContender breaks
+// the links of the old directory's contenders when their numbers show that. A contender that learns
+// of the deletion of its node does not grant the next one: see Contender.Unlink. A contender that
+// leaves before that wakes the next one as always.
 type localContenders struct {
 	s     *framework.Session
 	key   any // a localContendersKey
 	lists sharedList
 
 	mu      sync.Mutex
-	joining int                       // contenders that are creating their nodes
-	bySeq   map[int32]*localContender // contenders that have joined and not left, by number; of a writer and the readers with its number, one
-	newest  struct {                  // of all contenders that have joined
+	joining int // contenders that are creating their nodes
+	// contenders that have joined and not left, by number; of a writer and the readers with its
+	// number, one
+	bySeq  map[int32]*localContender
+	newest struct { // of all contenders that have joined
 		zxid     int64
 		position Position
 	}
@@ -36,7 +43,8 @@ type localContendersKey struct {
 	family Kind
 }
 
-// localContendersOf returns the local contenders of a line in a directory on this session. The key is the line's. Each caller calls releaseShared once.
+// localContendersOf returns the local contenders of a line in a directory on this session. The key
+// is the line's. Each caller calls releaseShared once.
 func localContendersOf(s *framework.Session, dir string, key any) *localContenders {
 	return s.Primitives().Share(key, func() any {
 		return &localContenders{s: s, key: key, lists: sharedList{s: s, dir: dir}, bySeq: map[int32]*localContender{}}
@@ -48,18 +56,21 @@ func (ws *localContenders) releaseShared() { ws.s.Primitives().Unshare(ws.key) }
 // localContender is one contender of a session.
 type localContender struct {
 	position Position
-	zxid     int64         // the transaction that created the node; of a reader with a writer's number, that of the writer
-	wakeups  chan struct{} // has room for one
+	// the transaction that created the node; of a reader with a writer's number, that of the writer
+	zxid    int64
+	wakeups chan struct{} // has room for one
 
 	// Guarded by localContenders.mu.
 	prev, next *localContender // neighbours: their numbers are consecutive, or equal after a downgrade
 	granted    bool            // no contender blocks it
 	first      bool            // it is the first in line
 	left       bool            // removeContender has removed it
-	unlinked   bool            // its links are broken: its node was deleted, or may have been, with its directory or alone
+	// its links are broken: its node was deleted, or may have been, with its directory or alone
+	unlinked bool
 }
 
-// announceJoin counts a contender that is about to join, and reports whether it is the only one of this session.
+// announceJoin counts a contender that is about to join, and reports whether it is the only one of
+// this session.
 func (ws *localContenders) announceJoin() (only bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -76,8 +87,10 @@ func (ws *localContenders) joinFailed() {
 
 // addContender adds an announced contender that has joined, and links it to its neighbours.
 //
-// In one directory the servers create the nodes in the order of their numbers. If another contender was created earlier with a number that is not lower, an operator has deleted
-// the directory meanwhile. Then the earlier contenders are of the old directory, and get no links to those of the new one.
+// In one directory the servers create the nodes in the order of their numbers. If another contender
+// was created earlier with a number that is not lower, an operator has deleted the directory
+// meanwhile. Then the earlier contenders are of the old directory, and get no links to those of the
+// new one.
 func (ws *localContenders) addContender(w *localContender) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -86,7 +99,8 @@ func (ws *localContenders) addContender(w *localContender) {
 	switch isNewer := w.zxid > ws.newest.zxid; {
 	case fromAnotherTransaction && isNewer && !ws.newest.position.IsBefore(w.position):
 		ws.unlinkAll()
-	case fromAnotherTransaction && !isNewer && (!w.position.IsBefore(ws.newest.position) || ws.bySeq[w.position.Seq] != nil):
+	case fromAnotherTransaction && !isNewer &&
+		(!w.position.IsBefore(ws.newest.position) || ws.bySeq[w.position.Seq] != nil):
 		w.unlinked = true
 		return
 	}
@@ -106,8 +120,9 @@ func (ws *localContenders) addContender(w *localContender) {
 	}
 }
 
-// addDowngraded puts a reader right behind the writer whose number it takes. It returns false if the writer has left already or was unlinked. The reader is marked as
-// granted when the writer leaves.
+// addDowngraded puts a reader right behind the writer whose number it takes. It returns false if
+// the writer has left already or was unlinked. The reader is marked as granted when the writer
+// leaves.
 func (ws *localContenders) addDowngraded(writer, reader *localContender) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -124,8 +139,9 @@ func (ws *localContenders) addDowngraded(writer, reader *localContender) bool {
 	return true
 }
 
-// removeContender removes a contender and wakes the next one. Call it for a holder only after the deletion of the holder's node is in the connection's
-// queue, or after the node is gone if it was guarded. It returns false if the contender was removed before.
+// removeContender removes a contender and wakes the next one. Call it for a holder only after the
+// deletion of the holder's node is in the connection's queue, or after the node is gone if it was
+// guarded. It returns false if the contender was removed before.
 func (ws *localContenders) removeContender(w *localContender) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -159,14 +175,16 @@ func (ws *localContenders) removeContender(w *localContender) bool {
 	return true
 }
 
-// unlinkContender breaks a contender's links to its neighbours, and makes the next one list the line. The caller still has to remove the contender.
+// unlinkContender breaks a contender's links to its neighbours, and makes the next one list the
+// line. The caller still has to remove the contender.
 func (ws *localContenders) unlinkContender(w *localContender) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.unlink(w)
 }
 
-// unlinkAll unlinks all contenders. Those that wait list the line, and find that their nodes are gone. The caller holds mu.
+// unlinkAll unlinks all contenders. Those that wait list the line, and find that their nodes are
+// gone. The caller holds mu.
 func (ws *localContenders) unlinkAll() {
 	for _, w := range ws.bySeq {
 		for n := w.next; n != nil && n.position.Seq == w.position.Seq; n = w.next {
@@ -198,7 +216,8 @@ func (ws *localContenders) unlink(w *localContender) {
 	w.prev, w.next = nil, nil
 }
 
-// markGranted grants the contender: no contender blocks it. first says that it is also the first in line.
+// markGranted grants the contender: no contender blocks it. first says that it is also the first in
+// line.
 func (ws *localContenders) markGranted(w *localContender, first bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -238,7 +257,8 @@ func (ws *localContenders) nameBefore(w *localContender) string {
 	return w.prev.position.Name
 }
 
-// setNext puts n right behind w. The caller of this function and of those below holds localContenders.mu.
+// setNext puts n right behind w. The caller of this function and of those below holds
+// localContenders.mu.
 func (w *localContender) setNext(n *localContender) {
 	w.next, n.prev = n, w
 	if w.granted {

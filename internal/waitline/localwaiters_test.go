@@ -23,7 +23,8 @@ func TestReaderIsNotLinkedToWriterThatHasGone(t *testing.T) {
 	}
 }
 
-// TestContendersOfADeletedDirectoryAreUnlinked checks the numbers and zxids by which addContender recognizes them.
+// TestContendersOfADeletedDirectoryAreUnlinked checks the numbers and zxids by which addContender
+// recognizes them.
 func TestContendersOfADeletedDirectoryAreUnlinked(t *testing.T) {
 	ws := &localContenders{bySeq: map[int32]*localContender{}}
 	join := func(zxid int64, seq int32) *localContender {

@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// ErrKindMixed is returned when a directory holds contenders of another kind. Contenders of two kinds would not wait for each other, and both would hold.
+// ErrKindMixed is returned when a directory holds contenders of another kind. Contenders of two
+// kinds would not wait for each other, and both would hold.
 var ErrKindMixed = errors.New("directory holds contenders of another kind")
 
-// Kind is the part of a node's name before its number: the kind of lock that its contender waits for. One directory holds one kind, or readers and writers.
+// Kind is the part of a node's name before its number: the kind of lock that its contender waits
+// for. One directory holds one kind, or readers and writers.
 type Kind string
 
 // The kinds of Apache Curator's layouts.
@@ -26,22 +28,25 @@ const (
 	Write Kind = "__WRIT__"
 )
 
-// The names of kazoo's own lock and read lock. A line refuses these names unless its filter allows them. A kazoo client waits for Lockstep's names only if it is
-// configured to, which no other client can see; without that, it would hold beside others. A kazoo Lock that uses Curator's name is a contender like
-// others; see docs/layouts.md.
+// The names of kazoo's own lock and read lock. A line refuses these names unless its filter allows
+// them. A kazoo client waits for Lockstep's names only if it is configured to, which no other
+// client can see; without that, it would hold beside others. A kazoo Lock that uses Curator's name
+// is a contender like others; see docs/layouts.md.
 const (
 	Kazoo     Kind = "__lock__"
 	KazooRead Kind = "__rlock__"
 )
 
-// allKinds are the names that contenders have between their protection (see znode.ProtectedPrefix) and their number, in Lockstep, in Apache Curator and in kazoo.
-// Children with other names are foreign: a line ignores them.
+// allKinds are the names that contenders have between their protection (see znode.ProtectedPrefix)
+// and their number, in Lockstep, in Apache Curator and in kazoo. Children with other names are
+// foreign: a line ignores them.
 var allKinds = []Kind{Mutex, Latch, Read, Write, Kazoo, KazooRead}
 
 // IsShared reports whether contenders of the kind can hold together.
 func (k Kind) IsShared() bool { return k == Read || k == KazooRead }
 
-// Family is the kind that stands for all kinds that may share a directory: Write for readers and writers.
+// Family is the kind that stands for all kinds that may share a directory: Write for readers and
+// writers.
 func (k Kind) Family() Kind {
 	if k == Read {
 		return Write
@@ -49,7 +54,8 @@ func (k Kind) Family() Kind {
 	return k
 }
 
-// mayBeDowngraded reports whether a holder of this kind may become a reader with the same number, as Curator's writer can.
+// mayBeDowngraded reports whether a holder of this kind may become a reader with the same number,
+// as Curator's writer can.
 func (k Kind) mayBeDowngraded() bool { return k == Write }
 
 // The names below a semaphore's path. A line recognizes a semaphore's directory by these names.
@@ -84,7 +90,8 @@ func ParsePosition(name string) (p Position, ok bool) {
 	return Position{}, false
 }
 
-// ParseNumbered parses a name that ends with a stem and a server's number, for nodes that are not in a line. It returns false for another name.
+// ParseNumbered parses a name that ends with a stem and a server's number, for nodes that are not
+// in a line. It returns false for another name.
 func ParseNumbered(name, stem string, kind Kind) (p Position, ok bool) {
 	i := strings.LastIndex(name, stem)
 	if i < 0 {
@@ -112,8 +119,10 @@ func (p Position) sequenceDigits() string {
 	return p.Name[strings.LastIndex(p.Name, string(p.Kind))+len(p.Kind):]
 }
 
-// IsBefore reports whether p is before q in the line. The server's numbers wrap from 2147483647 to -2147483648, so IsBefore looks at the sign of their difference,
-// which wraps too. A comparison of the numbers or of the names would put the wrapped number first, and two clients would hold the lock.
+// IsBefore reports whether p is before q in the line. The server's numbers wrap from 2147483647 to
+// -2147483648, so IsBefore looks at the sign of their difference, which wraps too. A comparison of
+// the numbers or of the names would put the wrapped number first, and two clients would hold the
+// lock.
 func (p Position) IsBefore(q Position) bool { return p.Seq-q.Seq < 0 }
 
 // Blocks reports whether q must wait for p.
@@ -131,7 +140,8 @@ func (f Filter) admitsKind(k Kind) bool {
 	return k.Family() == f.Kind.Family() || f.Kazoo && (k == Kazoo || k == KazooRead)
 }
 
-// forEach calls call with each contender among names. It fails with ErrKindMixed if the kinds are mixed; it may have called call before.
+// forEach calls call with each contender among names. It fails with ErrKindMixed if the kinds are
+// mixed; it may have called call before.
 func (f Filter) forEach(names []string, call func(Position)) error {
 	var parts []string
 	for _, name := range names {
@@ -151,7 +161,8 @@ func (f Filter) forEach(names []string, call func(Position)) error {
 	return nil
 }
 
-// inOrder returns the contenders among names in the order of the line. It fails with ErrKindMixed if the kinds are mixed.
+// inOrder returns the contenders among names in the order of the line. It fails with ErrKindMixed
+// if the kinds are mixed.
 func (f Filter) inOrder(names []string) ([]Position, error) {
 	line := make([]Position, 0, len(names))
 	if err := f.forEach(names, func(p Position) { line = append(line, p) }); err != nil {
@@ -161,7 +172,8 @@ func (f Filter) inOrder(names []string) ([]Position, error) {
 	return line, nil
 }
 
-// Sort sorts contenders in the order of the line. A writer comes before the reader that has its number.
+// Sort sorts contenders in the order of the line. A writer comes before the reader that has its
+// number.
 func Sort(line []Position) {
 	slices.SortStableFunc(line, func(a, b Position) int {
 		return cmp.Or(cmp.Compare(a.Seq-b.Seq, 0), -cmp.Compare(a.Kind, b.Kind))

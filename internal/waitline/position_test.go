@@ -10,13 +10,14 @@ import (
 )
 
 func TestOrderFollowsTheNumbersNotTheNames(t *testing.T) {
-	line, err := Filter{Kind: Mutex}.inOrder([]string{"_c_b-lock-0000000002", "_c_z-lock-0000000000", "_c_a-lock-0000000010"})
+	line, err := Filter{Kind: Mutex}.inOrder([]string{"_c_b-lock-0000000002", "_c_z-lock-0000000000",
+		"_c_a-lock-0000000010"})
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 2, 10}, numbers(line))
 }
 
-// TestOrderWraps would fail if names or plain numbers were compared: -2147483648 would come before 2147483647, and two clients would
-// hold the lock.
+// TestOrderWraps would fail if names or plain numbers were compared: -2147483648 would come before
+// 2147483647, and two clients would hold the lock.
 func TestOrderWraps(t *testing.T) {
 	names := []string{"_c_a-lock--2147483647", "_c_b-lock-2147483646", "_c_c-lock--2147483648", "_c_d-lock-2147483647"}
 	line, err := Filter{Kind: Mutex}.inOrder(names)
@@ -41,8 +42,8 @@ func TestAMixtureIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrKindMixed)
 }
 
-// TestARefusedViewShowsNothing lists the contender itself before one of another kind. viewFrom must not return what it has seen until then: that view
-// would show the contender as the first in line.
+// TestARefusedViewShowsNothing lists the contender itself before one of another kind. viewFrom must
+// not return what it has seen until then: that view would show the contender as the first in line.
 func TestARefusedViewShowsNothing(t *testing.T) {
 	me, ok := ParsePosition("_c_a-__READ__0000000001")
 	require.True(t, ok)
@@ -51,7 +52,8 @@ func TestARefusedViewShowsNothing(t *testing.T) {
 	require.Equal(t, lineView{}, v)
 }
 
-// TestViewAgreesWithTheOrder compares the view from every position of shuffled lines with the sorted line.
+// TestViewAgreesWithTheOrder compares the view from every position of shuffled lines with the
+// sorted line.
 func TestViewAgreesWithTheOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -75,7 +77,8 @@ func TestViewAgreesWithTheOrder(t *testing.T) {
 			}
 		}
 	}
-	v, err := viewFrom([]string{"_c_a-lock-0000000001"}, Filter{Kind: Mutex}, Position{"_c_b-lock-0000000002", "lock-", 2})
+	v, err := viewFrom([]string{"_c_a-lock-0000000001"}, Filter{Kind: Mutex},
+		Position{"_c_b-lock-0000000002", "lock-", 2})
 	require.NoError(t, err)
 	require.False(t, v.known)
 }

@@ -25,8 +25,8 @@ type pendingList struct {
 	err   error
 }
 
-// listChildren returns the directory's children, or failure.Ended(ctx) if ctx ends first. The list begins after the call: a list that began before
-// may be too old.
+// listChildren returns the directory's children, or failure.Ended(ctx) if ctx ends first. The list
+// begins after the call: a list that began before may be too old.
 func (sl *sharedList) listChildren(ctx context.Context) ([]string, error) {
 	l := sl.requestList()
 	select {

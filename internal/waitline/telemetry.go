@@ -61,15 +61,19 @@ func kindsWith(key string, values ...string) map[[2]string]metric.MeasurementOpt
 	return sets
 }
 
-// RecordDeadlock counts a deadlock whose youngest ask has the context ctx, and adds an event to the span of ctx. broken says that the ask fails.
+// RecordDeadlock counts a deadlock whose youngest ask has the context ctx, and adds an event to the
+// span of ctx. broken says that the ask fails.
 func (t *Telemetry) RecordDeadlock(ctx context.Context, text string, broken bool) {
 	trace.SpanFromContext(ctx).AddEvent("lockstep.lock.deadlock", trace.WithAttributes(
 		attribute.String("lockstep.deadlock", text), attribute.Bool("lockstep.deadlock.broken", broken)))
-	t.deadlocks.Add(ctx, 1, metrics.With(attribute.String(metrics.LockKind, t.kind), attribute.Bool(metrics.Broken, broken)))
+	t.deadlocks.Add(ctx, 1, metrics.With(attribute.String(metrics.LockKind, t.kind),
+		attribute.Bool(metrics.Broken, broken)))
 }
 
-// StartWait starts a span that lasts until the caller calls end, with the token of the granted lock, or with the error of the call. The span of a try that was not
-// granted, of a deadlock or of a cancelled call has an outcome and no error status. The returned context belongs to the span; CallerContext returns ctx itself.
+// StartWait starts a span that lasts until the caller calls end, with the token of the granted
+// lock, or with the error of the call. The span of a try that was not granted, of a deadlock or of
+// a cancelled call has an outcome and no error status. The returned context belongs to the span;
+// CallerContext returns ctx itself.
 func (t *Telemetry) StartWait(ctx context.Context, op string) (_ context.Context, end func(token int64, err error)) {
 	began := time.Now()
 	within, span := t.tracer.Start(context.WithValue(ctx, waitKey{}, &waitContext{ctx, t}), "lockstep.lock."+op,
@@ -89,7 +93,8 @@ func (t *Telemetry) StartWait(ctx context.Context, op string) (_ context.Context
 	}
 }
 
-// countWait counts a call that waits, if a provider reads the metric. Without a provider it saves the allocation of the attributes.
+// countWait counts a call that waits, if a provider reads the metric. Without a provider it saves
+// the allocation of the attributes.
 func (t *Telemetry) countWait(ctx context.Context) (counted bool) {
 	if counted = t.waiting.Enabled(ctx); counted {
 		t.waiting.Add(ctx, 1, byKind[t.kind])
@@ -97,7 +102,8 @@ func (t *Telemetry) countWait(ctx context.Context) (counted bool) {
 	return counted
 }
 
-// measureWait measures a wait that has ended. counted is the result of countWait, since a provider may have been installed meanwhile.
+// measureWait measures a wait that has ended. counted is the result of countWait, since a provider
+// may have been installed meanwhile.
 func (t *Telemetry) measureWait(ctx context.Context, counted bool, began time.Time, outcome string) {
 	if counted {
 		t.waiting.Add(ctx, -1, byKind[t.kind])
@@ -136,7 +142,8 @@ func (t *Telemetry) StartHold() HoldMeasurement {
 	return HoldMeasurement{t, time.Now()}
 }
 
-// End measures a hold that has ended with cause. released is the cause of the end of holds that were released, maxHold of holds that have lasted too long.
+// End measures a hold that has ended with cause. released is the cause of the end of holds that
+// were released, maxHold of holds that have lasted too long.
 func (h HoldMeasurement) End(cause, released, maxHold error) {
 	if h.tel == nil {
 		return
@@ -146,7 +153,8 @@ func (h HoldMeasurement) End(cause, released, maxHold error) {
 		err    error
 		reason string
 	}{
-		{released, "released"}, {maxHold, "max hold"}, {framework.ErrSessionLost, "session lost"}, {framework.ErrNodeGone, "node deleted"},
+		{released, "released"}, {maxHold, "max hold"}, {framework.ErrSessionLost, "session lost"},
+		{framework.ErrNodeGone, "node deleted"},
 		{framework.ErrClosed, "closed"},
 	} {
 		if errors.Is(cause, r.err) {
@@ -167,8 +175,9 @@ type waitContext struct {
 // waitKey is the context key of the waitContext.
 type waitKey struct{}
 
-// CallerContext returns the context that StartWait was called with, or ctx if it does not come from StartWait. A lease's context carries the values of the caller's
-// context, because the span of the wait ends when the lease begins.
+// CallerContext returns the context that StartWait was called with, or ctx if it does not come from
+// StartWait. A lease's context carries the values of the caller's context, because the span of the
+// wait ends when the lease begins.
 func CallerContext(ctx context.Context) context.Context {
 	if w, ok := ctx.Value(waitKey{}).(*waitContext); ok {
 		return w.caller
@@ -176,18 +185,21 @@ func CallerContext(ctx context.Context) context.Context {
 	return ctx
 }
 
-// TraceContext returns the trace context of ctx in the format of the client's propagators, to store it in a node.
+// TraceContext returns the trace context of ctx in the format of the client's propagators, to store
+// it in a node.
 func TraceContext(ctx context.Context, client *framework.Client) map[string]string {
 	c := propagation.MapCarrier{}
 	client.Propagators().Inject(ctx, c)
 	return c
 }
 
-// LinkTimeout is how long the read of nodes for links may take. A wait that is granted earlier returns after that read.
+// LinkTimeout is how long the read of nodes for links may take. A wait that is granted earlier
+// returns after that read.
 const LinkTimeout = 100 * time.Millisecond
 
-// linkToNodes reads the nodes of contenders ahead and links the wait's span to their spans, in the background. It returns a channel that is closed
-// when this is done, or nil if the wait's span is not recorded.
+// linkToNodes reads the nodes of contenders ahead and links the wait's span to their spans, in the
+// background. It returns a channel that is closed when this is done, or nil if the wait's span is
+// not recorded.
 func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-chan struct{} {
 	if !IsTraced(ctx) {
 		return nil
@@ -210,7 +222,8 @@ func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-c
 	return done
 }
 
-// LinkToHolder links a wait's span to the span of a contender ahead, if the data of that contender's node has a trace context.
+// LinkToHolder links a wait's span to the span of a contender ahead, if the data of that
+// contender's node has a trace context.
 func LinkToHolder(ctx context.Context, data []byte) {
 	if !IsTraced(ctx) {
 		return
@@ -225,15 +238,18 @@ func LinkToHolder(ctx context.Context, data []byte) {
 	LinkTo(ctx, owner.Owner, owner.Trace)
 }
 
-// LinkTo links a wait's span to the span of a holder. owner is the holder's name, traceContext what TraceContext has returned to it.
+// LinkTo links a wait's span to the span of a holder. owner is the holder's name, traceContext what
+// TraceContext has returned to it.
 func LinkTo(ctx context.Context, owner string, traceContext map[string]string) {
 	w, ok := ctx.Value(waitKey{}).(*waitContext)
 	if !ok {
 		return
 	}
-	holder := trace.SpanContextFromContext(w.tel.propagators.Extract(context.Background(), propagation.MapCarrier(traceContext)))
+	holder := trace.SpanContextFromContext(w.tel.propagators.Extract(context.Background(),
+		propagation.MapCarrier(traceContext)))
 	if holder.IsValid() {
-		trace.SpanFromContext(ctx).AddLink(trace.Link{SpanContext: holder, Attributes: []attribute.KeyValue{attribute.String("lockstep.waited_for", owner)}})
+		trace.SpanFromContext(ctx).AddLink(trace.Link{SpanContext: holder,
+			Attributes: []attribute.KeyValue{attribute.String("lockstep.waited_for", owner)}})
 	}
 }
 

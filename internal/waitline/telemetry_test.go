@@ -13,27 +13,33 @@ import (
 	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
-// TestNothingIsAllocatedForMetricsWithoutAProvider uses OpenTelemetry's global provider, as a program has it that sets none.
+// TestNothingIsAllocatedForMetricsWithoutAProvider uses OpenTelemetry's global provider, as a
+// program has it that sets none.
 func TestNothingIsAllocatedForMetricsWithoutAProvider(t *testing.T) {
 	p := otel.GetMeterProvider()
-	tel := &Telemetry{path: "/a", kind: "mutex", waits: metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
+	tel := &Telemetry{path: "/a", kind: "mutex", waits: metrics.LockWait.Histogram(p),
+		holds:   metrics.LockHold.Histogram(p),
 		waiting: metrics.LockWaiting.UpDown(p), held: metrics.LockHeld.UpDown(p)}
-	require.Zero(t, testing.AllocsPerRun(100, func() { tel.StartHold().End(context.Canceled, context.Canceled, nil) }), "hold")
+	require.Zero(t, testing.AllocsPerRun(100, func() { tel.StartHold().End(context.Canceled, context.Canceled, nil) }),
+		"hold")
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		tel.measureWait(t.Context(), tel.countWait(t.Context()), time.Time{}, "granted")
 	}), "wait")
 }
 
-// BenchmarkTelemetryOfALock measures what telemetry adds to one lock and its release, without the requests: the span and metrics of the wait, and the metrics of the hold.
+// BenchmarkTelemetryOfALock measures what telemetry adds to one lock and its release, without the
+// requests: the span and metrics of the wait, and the metrics of the hold.
 func BenchmarkTelemetryOfALock(b *testing.B) {
 	for _, with := range []struct {
 		name   string
 		meters metric.MeterProvider
-	}{{"no provider", otel.GetMeterProvider()}, {"reader in memory", sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))}} {
+	}{{"no provider", otel.GetMeterProvider()},
+		{"reader in memory", sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))}} {
 		b.Run(with.name, func(b *testing.B) {
 			p := with.meters
-			tel := &Telemetry{path: "/a", kind: "mutex", tracer: otel.GetTracerProvider().Tracer(scope), propagators: otel.GetTextMapPropagator(),
-				waits: metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
+			tel := &Telemetry{path: "/a", kind: "mutex", tracer: otel.GetTracerProvider().Tracer(scope),
+				propagators: otel.GetTextMapPropagator(),
+				waits:       metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
 				waiting: metrics.LockWaiting.UpDown(p), held: metrics.LockHeld.UpDown(p)}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -2,15 +2,18 @@ package waitline
 
 import "sync"
 
-// uncontendedHint remembers the line's last release. It may prove without a list of the line that the next contender is alone.
+// uncontendedHint remembers the line's last release. It may prove without a list of the line that
+// the next contender is alone.
 //
-// Suppose that the first contender in line had number n and that transaction d deleted its node. If this session's next contender has number n+1 and
-// was created by transaction d+1, no other transaction was applied between d and d+1. So the directory's counter was at n+1 when d
-// was applied: no contender had joined behind n, and all contenders before n had left. The numbers n and n+1 alone prove nothing, because the counter
-// begins again after the server has removed the empty directory.
+// Suppose that the first contender in line had number n and that transaction d deleted its node. If
+// this session's next contender has number n+1 and was created by transaction d+1, no other
+// transaction was applied between d and d+1. So the directory's counter was at n+1 when d was
+// applied: no contender had joined behind n, and all contenders before n had left. The numbers n
+// and n+1 alone prove nothing, because the counter begins again after the server has removed the
+// empty directory.
 //
-// The proof needs no request. It fails if any client writes anything in between. So a contender requests a list with its create, unless the last proof
-// has succeeded.
+// The proof needs no request. It fails if any client writes anything in between. So a contender
+// requests a list with its create, unless the last proof has succeeded.
 type uncontendedHint struct {
 	mu        sync.Mutex
 	session   int64
@@ -19,8 +22,9 @@ type uncontendedHint struct {
 	succeeded bool  // the last proof has succeeded
 }
 
-// recordRelease remembers a holder's number and the transaction that deleted its node. It ignores readers and writers: other readers may hold beside a reader, and
-// a writer may have left a reader with its number.
+// recordRelease remembers a holder's number and the transaction that deleted its node. It ignores
+// readers and writers: other readers may hold beside a reader, and a writer may have left a reader
+// with its number.
 func (h *uncontendedHint) recordRelease(session int64, p Position, zxid int64) {
 	if p.Kind.Family() == Write {
 		return
@@ -39,7 +43,8 @@ func (h *uncontendedHint) isLikely() bool {
 	return h.succeeded
 }
 
-// provesAlone reports whether a contender is proven to be alone in line. created is the transaction that created its node.
+// provesAlone reports whether a contender is proven to be alone in line. created is the transaction
+// that created its node.
 func (h *uncontendedHint) provesAlone(session int64, p Position, created int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

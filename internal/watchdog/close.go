@@ -20,7 +20,8 @@ const (
 	maxRoundDelay = time.Second
 	// maxReplySize limits a reply. Replies have about a hundred bytes.
 	maxReplySize = 64 << 10
-	// maxSessionTimeouts limits, in session timeouts, how long the watchdog tries to close a session that servers resume but do not close.
+	// maxSessionTimeouts limits, in session timeouts, how long the watchdog tries to close a
+	// session that servers resume but do not close.
 	maxSessionTimeouts = 3
 )
 
@@ -29,19 +30,21 @@ var (
 	errNotClosed         = errors.New("watchdog: the session was resumed, but not closed")
 )
 
-// closeOnServers closes the session through any of the servers. It returns nil when the session is closed or had ended before. It tries
-// for as long as the session could last: for the session timeout, which begins now and again whenever a server
-// resumes the session. The error is that of the last round.
+// closeOnServers closes the session through any of the servers. It returns nil when the session is
+// closed or had ended before. It tries for as long as the session could last: for the session
+// timeout, which begins now and again whenever a server resumes the session. The error is that of
+// the last round.
 func (s Session) closeOnServers(a Access) error {
-	if s.ID == 0 || len(s.Password) == 0 { // id 0 would open a session, and without a password it may be another client's session
+	if s.ID == 0 || len(s.Password) == 0 {
+		// id 0 would open a session, and without a password it may be another client's session
 		return errIncompleteSession
 	}
 	return retryUntilClosed(s.Timeout, func(ctx context.Context) error { return s.tryServers(ctx, a) })
 }
 
-// retryUntilClosed calls round, with pauses, until a round has closed the session or the session must have expired.
-// If a round has resumed the session without closing it, the timeout begins again. After maxSessionTimeouts the tries end in any case.
-// The error is that of the last round.
+// retryUntilClosed calls round, with pauses, until a round has closed the session or the session
+// must have expired. If a round has resumed the session without closing it, the timeout begins
+// again. After maxSessionTimeouts the tries end in any case. The error is that of the last round.
 func retryUntilClosed(timeout time.Duration, round func(context.Context) error) error {
 	until := time.Now().Add(timeout)
 	ctx, cancel := context.WithTimeout(context.Background(), maxSessionTimeouts*timeout)
@@ -61,8 +64,9 @@ func retryUntilClosed(timeout time.Duration, round func(context.Context) error) 
 	}
 }
 
-// tryServers asks one server after the other until one has closed the session. It asks the next one after nextServerDelay or when a server has
-// failed. Two servers may close the session at the same time.
+// tryServers asks one server after the other until one has closed the session. It asks the next one
+// after nextServerDelay or when a server has failed. Two servers may close the session at the same
+// time.
 func (s Session) tryServers(ctx context.Context, a Access) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +95,8 @@ func (s Session) tryServers(ctx context.Context, a Access) error {
 	return errors.Join(errs...)
 }
 
-// serverOrder returns all servers. The first is the one to which the parent was connected, since it is the most likely to answer.
+// serverOrder returns all servers. The first is the one to which the parent was connected, since it
+// is the most likely to answer.
 func (s Session) serverOrder(servers []string) []string {
 	all := make([]string, 0, len(servers)+1)
 	if s.Server != "" {
@@ -146,8 +151,9 @@ func (a Access) dialServer(ctx context.Context, server string) (net.Conn, error)
 	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, "tcp", server)
 }
 
-// resume connects with the session's id, password and timeout. (A server takes the timeout of a connect request for the session's new one.) It returns false if
-// the session has ended or has another password. Other sessions are not affected.
+// resume connects with the session's id, password and timeout. (A server takes the timeout of a
+// connect request for the session's new one.) It returns false if the session has ended or has
+// another password. Other sessions are not affected.
 func (s Session) resume(conn net.Conn) (known bool, err error) {
 	ask := wire.ConnectRequest{Timeout: int32(s.Timeout / time.Millisecond), Session: s.ID, Password: s.Password}
 	if err := writeFrame(conn, ask.Encode); err != nil {
@@ -173,11 +179,12 @@ func (s Session) resume(conn net.Conn) (known bool, err error) {
 
 const closeXid = 1
 
-// closeResumedSession sends the credentials, since some servers refuse other requests before them, and closes the connection's
-// session.
+// closeResumedSession sends the credentials, since some servers refuse other requests before them,
+// and closes the connection's session.
 func (a Access) closeResumedSession(conn net.Conn) error {
 	for _, c := range a.Auth {
-		if err := writeRequest(conn, wire.XidAuth, wire.OpAuth, &wire.AuthRequest{Scheme: c.Scheme, Auth: c.Auth}); err != nil {
+		if err := writeRequest(conn, wire.XidAuth, wire.OpAuth,
+			&wire.AuthRequest{Scheme: c.Scheme, Auth: c.Auth}); err != nil {
 			return err
 		}
 	}

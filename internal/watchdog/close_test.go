@@ -56,7 +56,8 @@ func (g *testServer) openSession(t *testing.T) Session {
 	d := wire.NewDecoder(body)
 	answer.Decode(&d)
 	require.NoError(t, d.Err())
-	return Session{Epoch: 1, ID: answer.Session, Password: append([]byte(nil), answer.Password...), Timeout: 20 * time.Second}
+	return Session{Epoch: 1, ID: answer.Session, Password: append([]byte(nil), answer.Password...),
+		Timeout: 20 * time.Second}
 }
 
 func (g *testServer) sessionIDs() (ids []int64) {
@@ -94,7 +95,8 @@ func TestOtherSessionsAreNotClosed(t *testing.T) {
 	both := []int64{g.session.ID, other.ID}
 	wrong := g.session
 	wrong.Password = other.Password
-	require.NoError(t, wrong.closeOnServers(g.access), "servers answer a wrong password as they answer an ended session")
+	require.NoError(t, wrong.closeOnServers(g.access),
+		"servers answer a wrong password as they answer an ended session")
 	require.Equal(t, both, g.sessionIDs())
 	wrong = g.session
 	wrong.ID += 1000
@@ -152,8 +154,8 @@ func TestSilentServersDelayLittle(t *testing.T) {
 	require.Empty(t, g.sessionIDs())
 }
 
-// TestTriesGoOnUntilAServerIsThere ends the connection of the first try before a server is there. The address stays taken meanwhile: once it were free, another
-// process could take it.
+// TestTriesGoOnUntilAServerIsThere ends the connection of the first try before a server is there.
+// The address stays taken meanwhile: once it were free, another process could take it.
 func TestTriesGoOnUntilAServerIsThere(t *testing.T) {
 	g, ln := newTestServer(t), listen(t)
 	ended := make(chan error, 1)
@@ -168,7 +170,8 @@ func TestTriesGoOnUntilAServerIsThere(t *testing.T) {
 	require.Empty(t, g.sessionIDs())
 }
 
-// TestTriesLastAsLongAsTheSession counts the rounds, in virtual time, if no server closes the session.
+// TestTriesLastAsLongAsTheSession counts the rounds, in virtual time, if no server closes the
+// session.
 func TestTriesLastAsLongAsTheSession(t *testing.T) {
 	const timeout = 10 * time.Second
 	refuse := func(err error) (lasted time.Duration, rounds int) {
@@ -186,7 +189,8 @@ func TestTriesLastAsLongAsTheSession(t *testing.T) {
 	require.Greater(t, rounds, 10)
 
 	resumed, _ := refuse(fmt.Errorf("%w: %w", errNotClosed, io.ErrUnexpectedEOF))
-	require.Greater(t, resumed, maxSessionTimeouts*timeout-maxRoundDelay-time.Millisecond, "each server that resumes the session prolongs it")
+	require.Greater(t, resumed, maxSessionTimeouts*timeout-maxRoundDelay-time.Millisecond,
+		"each server that resumes the session prolongs it")
 	require.LessOrEqual(t, resumed, maxSessionTimeouts*timeout+maxRoundDelay)
 }
 

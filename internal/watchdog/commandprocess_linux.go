@@ -12,19 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identifyProcess returns the identity of a process that runs or has not been waited for yet. It returns an error if it cannot read the start of the process, for
-// example because no file descriptor is free. Then the process cannot be told from a later one with the same number.
+// identifyProcess returns the identity of a process that runs or has not been waited for yet. It
+// returns an error if it cannot read the start of the process, for example because no file
+// descriptor is free. Then the process cannot be told from a later one with the same number.
 func identifyProcess(pid int) (processIdentity, error) {
 	_, _, started, err := readStat(fmt.Sprintf("/proc/%d/stat", pid))
 	return processIdentity{pid: int32(pid), started: started}, err
 }
 
-// isProcessGone reports whether err says that a file of a process could not be read because the process is gone.
+// isProcessGone reports whether err says that a file of a process could not be read because the
+// process is gone.
 func isProcessGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// commandProcess is a command that the watchdog may have to kill: a process, and the process group that it leads if it leads one.
+// commandProcess is a command that the watchdog may have to kill: a process, and the process group
+// that it leads if it leads one.
 type commandProcess struct {
 	processIdentity
 	fd int // a pidfd, which never refers to a later process with the same number
@@ -35,8 +38,8 @@ var (
 	errUnidentified  = errors.New("watchdog: the start of a process is not known")
 )
 
-// openProcess opens a process. It returns errNoSuchProcess if the process is gone, even if another process has its number now. After any other error
-// the process may still run.
+// openProcess opens a process. It returns errNoSuchProcess if the process is gone, even if another
+// process has its number now. After any other error the process may still run.
 func openProcess(id processIdentity) (*commandProcess, error) {
 	if id.started == 0 {
 		return nil, errUnidentified
@@ -62,14 +65,16 @@ func openProcess(id processIdentity) (*commandProcess, error) {
 
 func (t *commandProcess) closeHandle() { _ = unix.Close(t.fd) } // its error cannot be handled
 
-// killGroup sends SIGKILL to the process and its group. isGroupGone shows whether that has ended them.
+// killGroup sends SIGKILL to the process and its group. isGroupGone shows whether that has ended
+// them.
 func (t *commandProcess) killGroup() {
 	_ = t.signalGroup(unix.SIGKILL)
 	_ = unix.PidfdSendSignal(t.fd, unix.SIGKILL, nil, 0)
 }
 
-// signalGroup signals the group that the process leads or has led. Kernels before 6.9 can signal a group by its
-// number only. After the leader was waited for, this number may belong to another group. So signalGroup signals nothing then, and returns an error.
+// signalGroup signals the group that the process leads or has led. Kernels before 6.9 can signal a
+// group by its number only. After the leader was waited for, this number may belong to another
+// group. So signalGroup signals nothing then, and returns an error.
 func (t *commandProcess) signalGroup(s unix.Signal) error {
 	err := unix.PidfdSendSignal(t.fd, s, nil, unix.PIDFD_SIGNAL_PROCESS_GROUP)
 	if !errors.Is(err, unix.EINVAL) {
@@ -96,7 +101,8 @@ func (t *commandProcess) hasLeaderEnded() bool {
 	return err == nil && n > 0
 }
 
-// isGroupRunning reports whether a process of a group runs, or may run because /proc cannot be read. Zombies do not run.
+// isGroupRunning reports whether a process of a group runs, or may run because /proc cannot be
+// read. Zombies do not run.
 func isGroupRunning(group int) bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {
@@ -126,7 +132,8 @@ func readStat(file string) (state byte, group int, started int64, err error) {
 }
 
 func parseStat(b []byte) (state byte, group int, started int64, err error) {
-	// The second field is the process's name in parentheses, which may itself have spaces and parentheses.
+	// The second field is the process's name in parentheses, which may itself have spaces and
+	// parentheses.
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if len(fields) < 20 {
 		return 0, 0, 0, errStat

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exhaustDescriptors opens files until this process has no file descriptor left. The returned function closes them.
+// exhaustDescriptors opens files until this process has no file descriptor left. The returned
+// function closes them.
 func exhaustDescriptors(t *testing.T) (free func()) {
 	var limit, low syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
@@ -32,7 +33,8 @@ func exhaustDescriptors(t *testing.T) (free func()) {
 	}
 }
 
-// TestUnidentifiableCommandMayRun: the parent, and then the watchdog, has no file descriptor left to read the start of a process.
+// TestUnidentifiableCommandMayRun: the parent, and then the watchdog, has no file descriptor left
+// to read the start of a process.
 func TestUnidentifiableCommandMayRun(t *testing.T) {
 	c := startTestCommand(t)
 	free := exhaustDescriptors(t)
@@ -77,7 +79,8 @@ func TestReusedPIDIsLeftAlone(t *testing.T) {
 	require.ErrorIs(t, err, errNoSuchProcess)
 
 	k := newTestMonitor(t)
-	k.sendMessages(commandBegins{1, 1}, commandStarted{1, id}, leaseExtended{1, leaseClock()}, Session{ID: 1, Timeout: time.Second})
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, id}, leaseExtended{1, leaseClock()},
+		Session{ID: 1, Timeout: time.Second})
 	k.runMonitor()
 	k.closeSocket()
 	require.NoError(t, k.monitor.killCommands(time.Now()), "the command has ended")
@@ -114,7 +117,8 @@ func TestAZombieIsGone(t *testing.T) {
 }
 
 func TestStatsOfOddNames(t *testing.T) {
-	state, group, started, err := parseStat([]byte("12 (a) b (c)) S 1 77 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n"))
+	state, group, started, err := parseStat(
+		[]byte("12 (a) b (c)) S 1 77 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n"))
 	require.NoError(t, err)
 	require.Equal(t, byte('S'), state)
 	require.Equal(t, 77, group)

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identifyProcess returns the process's number only. These systems have no portable way to read its start.
+// identifyProcess returns the process's number only. These systems have no portable way to read its
+// start.
 func identifyProcess(pid int) (processIdentity, error) { return processIdentity{pid: int32(pid)}, nil }
 
 // commandProcess is a command that the watchdog may have to kill: the process group that it leads.

@@ -11,8 +11,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// resumeSession reports whether real servers still know a session. It resumes the session. If the session ends at that moment, a server closes the connection instead of
-// answering; then resumeSession asks again.
+// resumeSession reports whether real servers still know a session. It resumes the session. If the
+// session ends at that moment, a server closes the connection instead of answering; then
+// resumeSession asks again.
 func resumeSession(t *testing.T, a Access, s Session) (known bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -11,22 +11,25 @@ import (
 )
 
 const (
-	// updateTimeout is how long the socket may stay full before the Keeper replaces the watchdog. A stopped watchdog does not read the socket.
+	// updateTimeout is how long the socket may stay full before the Keeper replaces the watchdog. A
+	// stopped watchdog does not read the socket.
 	updateTimeout = 50 * time.Millisecond
-	// firstSendTimeout is the same for the first, large message, and stateSendTimeout for the rest of the state. The watchdog may not
-	// read yet.
+	// firstSendTimeout is the same for the first, large message, and stateSendTimeout for the rest
+	// of the state. The watchdog may not read yet.
 	firstSendTimeout = 5 * time.Second
 	stateSendTimeout = 500 * time.Millisecond
 	// exitTimeout is how long a watchdog may take to end after the closing message.
 	exitTimeout = time.Second
-	// firstRestartDelay and maxRestartDelay limit the pauses before a watchdog that has ended is started again.
+	// firstRestartDelay and maxRestartDelay limit the pauses before a watchdog that has ended is
+	// started again.
 	firstRestartDelay = 10 * time.Millisecond
 	maxRestartDelay   = 30 * time.Second
 )
 
-// Keeper keeps a watchdog running beside this process. It starts one with the first session, sends it updates, and
-// starts another one when it ends. All methods may be called at any time, from several goroutines. Only Close waits for the end of the watchdog. The other methods wait
-// about half a second at most, if a watchdog does not read its socket.
+// Keeper keeps a watchdog running beside this process. It starts one with the first session, sends
+// it updates, and starts another one when it ends. All methods may be called at any time, from
+// several goroutines. Only Close waits for the end of the watchdog. The other methods wait about
+// half a second at most, if a watchdog does not read its socket.
 type Keeper struct {
 	log          *slog.Logger
 	startProcess func() (*watchdogProcess, error)
@@ -52,14 +55,17 @@ type registeredCommand struct {
 	started  *commandStarted
 }
 
-// NewKeeper returns a Keeper. It starts a watchdog with the first session. Its log gets one warning if no watchdog can run.
+// NewKeeper returns a Keeper. It starts a watchdog with the first session. Its log gets one warning
+// if no watchdog can run.
 func NewKeeper(a Access, log *slog.Logger) *Keeper {
 	return &Keeper{
-		access: a, log: log, startProcess: startWatchdog, closing: make(chan struct{}), stopped: make(chan struct{}), commands: map[int64]*registeredCommand{},
+		access: a, log: log, startProcess: startWatchdog, closing: make(chan struct{}), stopped: make(chan struct{}),
+		commands: map[int64]*registeredCommand{},
 	}
 }
 
-// AddRoots adds certificates, in DER, of the authorities by which this process has verified servers.
+// AddRoots adds certificates, in DER, of the authorities by which this process has verified
+// servers.
 func (k *Keeper) AddRoots(roots [][]byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,7 +97,8 @@ func (k *Keeper) SetSession(s Session) {
 	k.startOnce.Do(func() { go k.runWatchdogs() })
 }
 
-// ExtendLease tells the watchdog the end of the lease of an epoch's session. left returns the rest of the lease.
+// ExtendLease tells the watchdog the end of the lease of an epoch's session. left returns the rest
+// of the lease.
 func (k *Keeper) ExtendLease(epoch int64, left func() time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -125,7 +132,8 @@ func (k *Keeper) ShortenLease(epoch int64, left func() time.Duration) {
 	k.sendUpdate(leaseShortened{epoch, until})
 }
 
-// hasCommand reports whether a command is registered for an epoch. Without one the watchdog needs no lease.
+// hasCommand reports whether a command is registered for an epoch. Without one the watchdog needs
+// no lease.
 func (k *Keeper) hasCommand(epoch int64) bool {
 	for _, c := range k.commands {
 		if c.epoch == epoch {
@@ -135,7 +143,8 @@ func (k *Keeper) hasCommand(epoch int64) bool {
 	return false
 }
 
-// BeginCommand registers a command of an epoch's session. Call it before the command starts, and then call ExtendLease.
+// BeginCommand registers a command of an epoch's session. Call it before the command starts, and
+// then call ExtendLease.
 func (k *Keeper) BeginCommand(epoch int64) (id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,10 +154,12 @@ func (k *Keeper) BeginCommand(epoch int64) (id int64) {
 	return k.lastCommand
 }
 
-// CommandStarted tells the watchdog which process a command is. Call it before you wait for the process.
+// CommandStarted tells the watchdog which process a command is. Call it before you wait for the
+// process.
 func (k *Keeper) CommandStarted(id int64, pid int) {
 	if err := k.identifyCommand(id, pid); err != nil {
-		k.log.Warn("the watchdog cannot identify a command: if this process dies while the command runs, its session ends only after the session timeout", "pid", pid, "cause", err)
+		k.log.Warn("the watchdog cannot identify a command: if this process dies while the command runs, its "+
+			"session ends only after the session timeout", "pid", pid, "cause", err)
 	}
 }
 
@@ -173,7 +184,8 @@ func (k *Keeper) CommandEnded(id int64) {
 	k.sendUpdate(commandEnded{id})
 }
 
-// sendUpdate sends messages to the current watchdog. If that does not read them in time, it kills the watchdog, which runWatchdogs then replaces.
+// sendUpdate sends messages to the current watchdog. If that does not read them in time, it kills
+// the watchdog, which runWatchdogs then replaces.
 func (k *Keeper) sendUpdate(messages ...message) {
 	if k.current == nil {
 		return
@@ -191,7 +203,8 @@ func (k *Keeper) Close() {
 	<-k.stopped
 }
 
-// runWatchdogs runs one watchdog after the other until Close is called. It returns at once if the system does not support watchdogs.
+// runWatchdogs runs one watchdog after the other until Close is called. It returns at once if the
+// system does not support watchdogs.
 func (k *Keeper) runWatchdogs() {
 	defer close(k.stopped)
 	for pause := firstRestartDelay; ; pause = min(2*pause, maxRestartDelay) {
@@ -202,7 +215,8 @@ func (k *Keeper) runWatchdogs() {
 		}
 		if err != nil && !k.warned {
 			k.warned = true
-			k.log.Warn("no watchdog runs: if this process dies, its locks are free only after the session timeout", "cause", err)
+			k.log.Warn("no watchdog runs: if this process dies, its locks are free only after the session timeout",
+				"cause", err)
 		}
 		if errors.Is(err, ErrUnsupported) || !k.waitToRestart(pause) {
 			return
@@ -222,7 +236,8 @@ func (k *Keeper) waitToRestart(d time.Duration) bool {
 	}
 }
 
-// runWatchdog starts a watchdog and returns when it has ended. It returns an error if the watchdog ended before it was ready.
+// runWatchdog starts a watchdog and returns when it has ended. It returns an error if the watchdog
+// ended before it was ready.
 func (k *Keeper) runWatchdog() error {
 	began := time.Now()
 	p, err := k.startProcess()
@@ -295,7 +310,8 @@ func (k *Keeper) closeWatchdog(p *watchdogProcess) {
 	k.mu.Lock()
 	k.current = nil
 	k.mu.Unlock()
-	if err := p.sendMessages(updateTimeout, parentCloses{}); err != nil { // without the closing message, the watchdog would close the session at the socket's end
+	if err := p.sendMessages(updateTimeout, parentCloses{}); err != nil {
+		// without the closing message, the watchdog would close the session at the socket's end
 		p.waitOrKill(0)
 		return
 	}

@@ -120,7 +120,8 @@ func TestAWatchdogInheritsNoFiles(t *testing.T) {
 	require.Contains(t, string(env), socketVariable+"=")
 }
 
-// TestTheSocketCannotBeOpened by those who see its ends in /proc: neither the watchdog's, nor the parent's.
+// TestTheSocketCannotBeOpened by those who see its ends in /proc: neither the watchdog's, nor the
+// parent's.
 func TestTheSocketCannotBeOpened(t *testing.T) {
 	own, watchdogs, err := newSocketPair()
 	require.NoError(t, err)
@@ -151,7 +152,8 @@ func TestAWatchdogCannotBeTraced(t *testing.T) {
 	require.Equal(t, "0 <nil>", string(out))
 }
 
-// TestTheVariableMakesNoWatchdog of a process that has it from elsewhere, also where standard input is another socket.
+// TestTheVariableMakesNoWatchdog of a process that has it from elsewhere, also where standard input
+// is another socket.
 func TestTheVariableMakesNoWatchdog(t *testing.T) {
 	other, in, err := newSocketPair()
 	require.NoError(t, err)
@@ -183,7 +185,8 @@ func TestSignalsDoNotEndAWatchdog(t *testing.T) {
 	_, err = fmt.Sscanf(ignored, "%x", &mask)
 	require.NoError(t, err)
 	for _, s := range []syscall.Signal{
-		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGTSTP,
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGPIPE, syscall.SIGTSTP,
 	} {
 		require.NotZero(t, mask&(1<<(s-1)), s)
 		require.NoError(t, syscall.Kill(pid, s))
@@ -206,7 +209,8 @@ func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	require.Zero(t, b.countLines("level=WARN"))
 }
 
-// TestAReplacedWatchdogKnowsTheCommands: the lease of one of two commands ends while the watchdog is stopped. The next watchdog kills that command.
+// TestAReplacedWatchdogKnowsTheCommands: the lease of one of two commands ends while the watchdog
+// is stopped. The next watchdog kills that command.
 func TestAReplacedWatchdogKnowsTheCommands(t *testing.T) {
 	k, b := newTestKeeper(t)
 	c, other := startTestCommand(t), startTestCommand(t)
@@ -225,7 +229,8 @@ func TestAReplacedWatchdogKnowsTheCommands(t *testing.T) {
 	require.True(t, c.isRunning())
 }
 
-// TestTheClockIsReadBeforeTheLease: time passes while ExtendLease reads the rest of the lease. This must not move the end of the lease.
+// TestTheClockIsReadBeforeTheLease: time passes while ExtendLease reads the rest of the lease. This
+// must not move the end of the lease.
 func TestTheClockIsReadBeforeTheLease(t *testing.T) {
 	k, _ := newTestKeeper(t)
 	id := k.BeginCommand(1)

@@ -18,8 +18,9 @@ func Main() int {
 	hardenProcess()
 	monitor, err := newParentMonitor(socketFD, func() {
 		renameProcess()
-		_, _ = unix.Write(socketFD, []byte{'!'}) // tells the parent that the watchdog is armed; an error means that the parent has ended
-		debug.FreeOSMemory()                     // the memory that the start of the program has used
+		// tells the parent that the watchdog is armed; an error means that the parent has ended
+		_, _ = unix.Write(socketFD, []byte{'!'})
+		debug.FreeOSMemory() // the memory that the start of the program has used
 	})
 	if err != nil {
 		return 1
@@ -34,9 +35,10 @@ func Main() int {
 // canBeTraced lets others of the same user look into this process: a test looks at its files.
 var canBeTraced = false
 
-// hardenProcess makes the process small. It ignores signals, so that the process ends with its parent only. It
-// leaves the working directory and closes inherited files. It keeps others of the same user from looking into this process, which may have the secrets of a parent
-// that keeps them from that.
+// hardenProcess makes the process small. It ignores signals, so that the process ends with its
+// parent only. It leaves the working directory and closes inherited files. It keeps others of the
+// same user from looking into this process, which may have the secrets of a parent that keeps them
+// from that.
 func hardenProcess() {
 	if !canBeTraced {
 		forbidTracing()
@@ -50,8 +52,8 @@ func hardenProcess() {
 	closeInherited()
 }
 
-// closeInherited closes the files that the parent itself has inherited without close-on-exec. It keeps the files that this program has
-// opened, since Go opens all files with close-on-exec.
+// closeInherited closes the files that the parent itself has inherited without close-on-exec. It
+// keeps the files that this program has opened, since Go opens all files with close-on-exec.
 func closeInherited() {
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {

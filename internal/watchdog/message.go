@@ -46,7 +46,8 @@ type (
 		epoch int64
 		end   time.Duration
 	}
-	// leaseShortened is a leaseExtended with an earlier end: a server has granted a smaller session timeout.
+	// leaseShortened is a leaseExtended with an earlier end: a server has granted a smaller session
+	// timeout.
 	leaseShortened leaseExtended
 	// commandBegins says that a command is about to be started.
 	commandBegins struct{ id, epoch int64 }
@@ -57,11 +58,13 @@ type (
 	}
 	// commandEnded says that a command has ended, or could not be started.
 	commandEnded struct{ id int64 }
-	// parentCloses is the closing message: the parent ends the watchdog itself, and its session is not to be closed.
+	// parentCloses is the closing message: the parent ends the watchdog itself, and its session is
+	// not to be closed.
 	parentCloses struct{}
 )
 
-// processIdentity identifies a process. The system may give its number to a later process, but that has another start.
+// processIdentity identifies a process. The system may give its number to a later process, but that
+// has another start.
 type processIdentity struct {
 	pid     int32
 	started int64 // in clock ticks since boot; 0 if it is not known
@@ -137,7 +140,8 @@ func decodeFields(messageType int32, d *wire.Decoder) message {
 	case Access{}.messageType():
 		return decodeAccess(d)
 	case Session{}.messageType():
-		return Session{Epoch: d.Long(), ID: d.Long(), Password: cloneBuffer(d), Timeout: time.Duration(d.Long()), Server: d.String()}
+		return Session{Epoch: d.Long(), ID: d.Long(), Password: cloneBuffer(d), Timeout: time.Duration(d.Long()),
+			Server: d.String()}
 	case leaseExtended{}.messageType():
 		return leaseExtended{epoch: d.Long(), end: time.Duration(d.Long())}
 	case leaseShortened{}.messageType():

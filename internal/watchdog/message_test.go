@@ -14,13 +14,17 @@ var messages = []message{
 	Access{
 		Servers: []string{"a:1"}, Auth: []Credential{{"digest", []byte("user:secret")}, {"x", nil}},
 		TLS: &TLS{
-			ServerName: "n", SkipVerify: true, MinVersion: 0x303, MaxVersion: 0x304, CipherSuites: []uint16{1, 2}, OwnRoots: true,
-			Curves: []tls.CurveID{tls.X25519}, Protocols: []string{"p"}, Renegotiation: tls.RenegotiateOnceAsClient, ClientHelloConfigs: []byte{6},
-			Roots: [][]byte{{1}, {2, 3}}, Certificates: []KeyPair{{Chain: [][]byte{{4}}, Key: []byte{5}, Algorithms: []tls.SignatureScheme{7}}},
+			ServerName: "n", SkipVerify: true, MinVersion: 0x303, MaxVersion: 0x304, CipherSuites: []uint16{1, 2},
+			OwnRoots: true,
+			Curves:   []tls.CurveID{tls.X25519}, Protocols: []string{"p"}, Renegotiation: tls.RenegotiateOnceAsClient,
+			ClientHelloConfigs: []byte{6},
+			Roots:              [][]byte{{1}, {2, 3}},
+			Certificates:       []KeyPair{{Chain: [][]byte{{4}}, Key: []byte{5}, Algorithms: []tls.SignatureScheme{7}}},
 		},
 	},
 	Session{Epoch: 2, ID: -3, Password: []byte("sixteen bytes ok"), Timeout: 30 * time.Second, Server: "a:1"},
-	leaseExtended{4, time.Hour}, leaseShortened{4, time.Minute}, commandBegins{5, 6}, commandStarted{7, processIdentity{8, 9}}, commandEnded{10}, parentCloses{},
+	leaseExtended{4, time.Hour}, leaseShortened{4, time.Minute}, commandBegins{5, 6},
+	commandStarted{7, processIdentity{8, 9}}, commandEnded{10}, parentCloses{},
 }
 
 func TestMessagesRoundTrip(t *testing.T) {

@@ -37,8 +37,9 @@ func newParentMonitor(socket int, onArmed func()) (*parentMonitor, error) {
 	return &parentMonitor{socket: socket, waiter: w, onArmed: onArmed, commands: map[int64]*monitoredCommand{}}, err
 }
 
-// monitorParent reads the socket until it ends. When a lease has ended, it first reads all messages in the socket, since they may extend the lease. So it kills no
-// command too early if the system runs this process late.
+// monitorParent reads the socket until it ends. When a lease has ended, it first reads all messages
+// in the socket, since they may extend the lease. So it kills no command too early if the system
+// runs this process late.
 func (p *parentMonitor) monitorParent() {
 	for {
 		if !p.waiter.waitUntil(p.nextLeaseEnd()) {
@@ -49,7 +50,8 @@ func (p *parentMonitor) monitorParent() {
 	}
 }
 
-// readMessages reads the messages that have arrived. It returns false at the end of the socket or after an invalid message.
+// readMessages reads the messages that have arrived. It returns false at the end of the socket or
+// after an invalid message.
 func (p *parentMonitor) readMessages() bool {
 	var buf [4096]byte
 	n, err := unix.Read(p.socket, buf[:])
@@ -114,7 +116,8 @@ func (p *parentMonitor) handleMessage(m message) {
 	}
 }
 
-// openCommand opens the process of a command. If the lease of the command has ended before, it kills the command.
+// openCommand opens the process of a command. If the lease of the command has ended before, it
+// kills the command.
 func (p *parentMonitor) openCommand(m commandStarted) {
 	c := p.commands[m.id]
 	if c == nil {
@@ -141,7 +144,8 @@ func (p *parentMonitor) nextLeaseEnd() (first time.Duration) {
 	return first
 }
 
-// killCommandsWithoutLease kills the commands whose lease has ended. A parent that is not stopped kills them earlier.
+// killCommandsWithoutLease kills the commands whose lease has ended. A parent that is not stopped
+// kills them earlier.
 func (p *parentMonitor) killCommandsWithoutLease(at time.Duration) {
 	for _, c := range p.commands {
 		if c.leaseEnded || c.leaseEnd == 0 || c.leaseEnd > at {
@@ -154,7 +158,8 @@ func (p *parentMonitor) killCommandsWithoutLease(at time.Duration) {
 	}
 }
 
-// endSessionOfDeadParent kills the commands of a dead parent and then closes its session. It does nothing after the closing message.
+// endSessionOfDeadParent kills the commands of a dead parent and then closes its session. It does
+// nothing after the closing message.
 func (p *parentMonitor) endSessionOfDeadParent() error {
 	if p.closedByParent || p.session == nil {
 		return nil
@@ -165,7 +170,8 @@ func (p *parentMonitor) endSessionOfDeadParent() error {
 	return p.session.closeOnServers(p.access)
 }
 
-// killCommands kills the commands and returns once all have ended. It returns an error if one may still run.
+// killCommands kills the commands and returns once all have ended. It returns an error if one may
+// still run.
 func (p *parentMonitor) killCommands(until time.Time) error {
 	for _, c := range p.commands {
 		if c.unidentified {

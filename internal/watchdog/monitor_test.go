@@ -35,7 +35,8 @@ func newTestMonitor(t *testing.T) *testMonitor {
 	return k
 }
 
-// runMonitor runs monitorParent. Messages that were sent before wait in the socket, as if the watchdog had been stopped.
+// runMonitor runs monitorParent. Messages that were sent before wait in the socket, as if the
+// watchdog had been stopped.
 func (k *testMonitor) runMonitor() {
 	go func() { defer close(k.over); k.monitor.monitorParent() }()
 }
@@ -148,7 +149,8 @@ func TestFramesMayComeInPieces(t *testing.T) {
 func TestACommandIsKilledAtItsLeasesEnd(t *testing.T) {
 	k, c, other := newTestMonitor(t), startTestCommand(t), startTestCommand(t)
 	k.runMonitor()
-	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandBegins{2, 2}, commandStarted{2, requireIdentity(t, other.cmd.Process.Pid)})
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandBegins{2, 2},
+		commandStarted{2, requireIdentity(t, other.cmd.Process.Pid)})
 	k.sendMessages(leaseExtended{2, leaseClock() + time.Hour}, leaseExtended{1, leaseClock() + 50*time.Millisecond})
 	c.requireGone(t)
 	require.True(t, other.isRunning(), "the other session's lease stands")
@@ -162,21 +164,23 @@ func TestProcessRegisteredAfterItsLeaseIsKilled(t *testing.T) {
 	c.requireGone(t)
 }
 
-// TestMessagesBeforeALeaseEndAreReadFirst: a watchdog that was stopped continues after the end of a lease. The socket has a message that extends
-// the lease.
+// TestMessagesBeforeALeaseEndAreReadFirst: a watchdog that was stopped continues after the end of a
+// lease. The socket has a message that extends the lease.
 func TestMessagesBeforeALeaseEndAreReadFirst(t *testing.T) {
 	for range 100 {
 		k := newTestMonitor(t)
 		at := leaseClock()
 		k.monitor.commands[1] = &monitoredCommand{epoch: 1, leaseEnd: at - time.Second}
-		k.sendMessages(leaseExtended{1, at + time.Hour}, leaseExtended{1, at}) // the second message does not shorten the lease
+		// the second message does not shorten the lease
+		k.sendMessages(leaseExtended{1, at + time.Hour}, leaseExtended{1, at})
 		k.runMonitor()
 		k.closeSocket()
 		require.False(t, k.monitor.commands[1].leaseEnded)
 	}
 }
 
-// TestLeaseIsNotShortened: a message with an earlier end of the lease, such as a delayed one, changes nothing.
+// TestLeaseIsNotShortened: a message with an earlier end of the lease, such as a delayed one,
+// changes nothing.
 func TestLeaseIsNotShortened(t *testing.T) {
 	k := newTestMonitor(t)
 	defer k.runMonitor()
@@ -202,7 +206,8 @@ func TestLeaseIsShortened(t *testing.T) {
 
 func TestAnEndedCommandIsForgotten(t *testing.T) {
 	k, c := newTestMonitor(t), startTestCommand(t)
-	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandEnded{1}, commandEnded{1}, leaseExtended{1, leaseClock()}, Session{ID: 1, Timeout: time.Second})
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandEnded{1},
+		commandEnded{1}, leaseExtended{1, leaseClock()}, Session{ID: 1, Timeout: time.Second})
 	k.runMonitor()
 	k.closeSocket()
 	require.NoError(t, k.monitor.killCommands(time.Now()))
@@ -211,11 +216,13 @@ func TestAnEndedCommandIsForgotten(t *testing.T) {
 
 func TestCommandsEndWithTheirParent(t *testing.T) {
 	k, c, other := newTestMonitor(t), startTestCommand(t), startTestCommand(t)
-	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandBegins{2, 2}, commandStarted{2, requireIdentity(t, other.cmd.Process.Pid)})
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandBegins{2, 2},
+		commandStarted{2, requireIdentity(t, other.cmd.Process.Pid)})
 	k.runMonitor()
 	k.closeSocket()
 	require.NoError(t, k.monitor.killCommands(time.Now().Add(20*time.Second)))
-	require.False(t, isProcessRunning(c.cmd.Process.Pid) || isProcessRunning(c.worker) || isProcessRunning(other.cmd.Process.Pid) || isProcessRunning(other.worker))
+	require.False(t, isProcessRunning(c.cmd.Process.Pid) || isProcessRunning(c.worker) ||
+		isProcessRunning(other.cmd.Process.Pid) || isProcessRunning(other.worker))
 }
 
 func TestUnknownCommandKeepsSession(t *testing.T) {
@@ -228,7 +235,8 @@ func TestUnknownCommandKeepsSession(t *testing.T) {
 
 func TestClosedWatchdogLeavesTheSession(t *testing.T) {
 	k, c := newTestMonitor(t), startTestCommand(t)
-	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, Session{ID: 1, Password: []byte{1}, Timeout: time.Hour}, parentCloses{})
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)},
+		Session{ID: 1, Password: []byte{1}, Timeout: time.Hour}, parentCloses{})
 	k.runMonitor()
 	k.closeSocket()
 	require.NoError(t, k.monitor.endSessionOfDeadParent())

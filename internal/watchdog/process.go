@@ -30,7 +30,8 @@ type watchdogProcess struct {
 	closing sync.Once
 }
 
-// sendMessages writes messages, and waits no longer than timeout. After an error the socket may have a part of a message, so send no more.
+// sendMessages writes messages, and waits no longer than timeout. After an error the socket may
+// have a part of a message, so send no more.
 func (p *watchdogProcess) sendMessages(timeout time.Duration, messages ...message) error {
 	if err := p.socket.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 		return err
@@ -49,7 +50,8 @@ func (p *watchdogProcess) closeSocket() { p.closing.Do(func() { p.socket.Close()
 // killProcess kills the process. It does not close the socket.
 func (p *watchdogProcess) killProcess() { _ = p.os.Kill() } // the error says that the process has ended
 
-// waitOrKill waits until the process has ended, and kills it after timeout. Then it closes the socket.
+// waitOrKill waits until the process has ended, and kills it after timeout. Then it closes the
+// socket.
 func (p *watchdogProcess) waitOrKill(timeout time.Duration) {
 	late := time.AfterFunc(timeout, p.killProcess)
 	defer late.Stop()

@@ -12,14 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsWatchdog reports whether this process was started as a watchdog: the variable has the number of the very socket that this process has. A process that has
-// the variable from elsewhere is none.
+// IsWatchdog reports whether this process was started as a watchdog: the variable has the number of
+// the very socket that this process has. A process that has the variable from elsewhere is none.
 func IsWatchdog() bool {
 	is := os.Getenv(socketVariable)
 	return is != "" && is == socketNumber(socketFD)
 }
 
-// socketNumber returns the number by which the system knows a socket, or nothing if the file descriptor is no socket.
+// socketNumber returns the number by which the system knows a socket, or nothing if the file
+// descriptor is no socket.
 func socketNumber(fd int) string {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
@@ -28,8 +29,9 @@ func socketNumber(fd int) string {
 	return strconv.FormatUint(st.Ino, 10)
 }
 
-// startWatchdog starts a watchdog. The watchdog is in a Unix session of its own, without a terminal, so that it does not get the signals of this
-// process's group and terminal. It inherits its end of the socket, and no other file.
+// startWatchdog starts a watchdog. The watchdog is in a Unix session of its own, without a
+// terminal, so that it does not get the signals of this process's group and terminal. It inherits
+// its end of the socket, and no other file.
 func startWatchdog() (*watchdogProcess, error) {
 	exe, err := executablePath()
 	if err != nil {
@@ -54,8 +56,9 @@ func startWatchdog() (*watchdogProcess, error) {
 	return p, nil
 }
 
-// newSocketPair returns the two ends of a socket: the one that this process keeps, and the watchdog's. The ends of a pipe would have names in /proc/PID/fd, by which
-// every process of the same user can open them. A socket cannot be opened.
+// newSocketPair returns the two ends of a socket: the one that this process keeps, and the
+// watchdog's. The ends of a pipe would have names in /proc/PID/fd, by which every process of the
+// same user can open them. A socket cannot be opened.
 func newSocketPair() (own, watchdogs *os.File, err error) {
 	syscall.ForkLock.RLock()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|socketCloexec, 0)

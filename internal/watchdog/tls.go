@@ -39,12 +39,15 @@ type KeyPair struct {
 var (
 	errTLSFunctions = errors.New("Config.TLS has a function, which another process cannot call")
 	errTLSKey       = errors.New("a private key of Config.TLS cannot be sent to another process")
-	errTLSPool      = errors.New("Config.TLS.RootCAs may have a constraint (CertPool.AddCertWithConstraint), which another process cannot check")
+	errTLSPool      = errors.New(
+		"Config.TLS.RootCAs may have a constraint (CertPool.AddCertWithConstraint), which another process cannot check")
 )
 
-// ExportTLS returns the part of c that another process needs to connect in the same way. The error says which part of c cannot be exported.
+// ExportTLS returns the part of c that another process needs to connect in the same way. The error
+// says which part of c cannot be exported.
 //
-// The certificates of a pool cannot be read, so Roots is empty. The caller adds the roots that VerifiedRoots returns for its connections.
+// The certificates of a pool cannot be read, so Roots is empty. The caller adds the roots that
+// VerifiedRoots returns for its connections.
 func ExportTLS(c *tls.Config) (*TLS, error) {
 	if c == nil {
 		return nil, nil
@@ -58,7 +61,8 @@ func ExportTLS(c *tls.Config) (*TLS, error) {
 	}
 	t := &TLS{
 		ServerName: c.ServerName, SkipVerify: c.InsecureSkipVerify, MinVersion: c.MinVersion, MaxVersion: c.MaxVersion,
-		CipherSuites: c.CipherSuites, Curves: c.CurvePreferences, Protocols: c.NextProtos, Renegotiation: c.Renegotiation,
+		CipherSuites: c.CipherSuites, Curves: c.CurvePreferences, Protocols: c.NextProtos,
+		Renegotiation:      c.Renegotiation,
 		ClientHelloConfigs: c.EncryptedClientHelloConfigList, OwnRoots: c.RootCAs != nil,
 	}
 	for _, pair := range c.Certificates {
@@ -66,12 +70,14 @@ func ExportTLS(c *tls.Config) (*TLS, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errTLSKey, err)
 		}
-		t.Certificates = append(t.Certificates, KeyPair{Chain: pair.Certificate, Key: key, Algorithms: pair.SupportedSignatureAlgorithms})
+		t.Certificates = append(t.Certificates,
+			KeyPair{Chain: pair.Certificate, Key: key, Algorithms: pair.SupportedSignatureAlgorithms})
 	}
 	return t, nil
 }
 
-// mayHaveConstraint reports whether a certificate of a pool has a constraint, or Go's pools cannot be looked into any more. No method of a pool tells.
+// mayHaveConstraint reports whether a certificate of a pool has a constraint, or Go's pools cannot
+// be looked into any more. No method of a pool tells.
 func mayHaveConstraint(pool *x509.CertPool) bool {
 	if pool == nil {
 		return false
@@ -89,7 +95,8 @@ func mayHaveConstraint(pool *x509.CertPool) bool {
 	return false
 }
 
-// VerifiedRoots returns certificates, in DER, of the authorities by which the peer of a connection was verified.
+// VerifiedRoots returns certificates, in DER, of the authorities by which the peer of a connection
+// was verified.
 func VerifiedRoots(c tls.ConnectionState) (roots [][]byte) {
 	for _, chain := range c.VerifiedChains {
 		roots = append(roots, chain[len(chain)-1].Raw)
@@ -101,7 +108,8 @@ func VerifiedRoots(c tls.ConnectionState) (roots [][]byte) {
 func (t *TLS) clientConfig(host string) (*tls.Config, error) {
 	c := &tls.Config{
 		ServerName: t.ServerName, InsecureSkipVerify: t.SkipVerify, MinVersion: t.MinVersion, MaxVersion: t.MaxVersion,
-		CipherSuites: t.CipherSuites, CurvePreferences: t.Curves, NextProtos: t.Protocols, Renegotiation: t.Renegotiation,
+		CipherSuites: t.CipherSuites, CurvePreferences: t.Curves, NextProtos: t.Protocols,
+		Renegotiation:                  t.Renegotiation,
 		EncryptedClientHelloConfigList: t.ClientHelloConfigs,
 	}
 	if c.ServerName == "" {
@@ -122,7 +130,8 @@ func (t *TLS) clientConfig(host string) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("watchdog: a private key: %w", err)
 		}
-		c.Certificates = append(c.Certificates, tls.Certificate{Certificate: pair.Chain, PrivateKey: key, SupportedSignatureAlgorithms: pair.Algorithms})
+		c.Certificates = append(c.Certificates,
+			tls.Certificate{Certificate: pair.Chain, PrivateKey: key, SupportedSignatureAlgorithms: pair.Algorithms})
 	}
 	return c, nil
 }
@@ -153,7 +162,8 @@ func decodeTLS(d *wire.Decoder) *TLS {
 	t.Protocols, t.Renegotiation, t.ClientHelloConfigs = d.Strings(), tls.RenegotiationSupport(d.Int()), cloneBuffer(d)
 	t.OwnRoots, t.Roots = d.Bool(), decodeBuffers(d)
 	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
-		t.Certificates = append(t.Certificates, KeyPair{Chain: decodeBuffers(d), Key: cloneBuffer(d), Algorithms: decodeNumbers[tls.SignatureScheme](d)})
+		t.Certificates = append(t.Certificates,
+			KeyPair{Chain: decodeBuffers(d), Key: cloneBuffer(d), Algorithms: decodeNumbers[tls.SignatureScheme](d)})
 	}
 	return t
 }

@@ -19,13 +19,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newCertificate returns a certificate for 127.0.0.1. parent signs it. If parent is nil, it is an authority and signs itself.
+// newCertificate returns a certificate for 127.0.0.1. parent signs it. If parent is nil, it is an
+// authority and signs itself.
 func newCertificate(t *testing.T, parent *tls.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: parent == nil, BasicConstraintsValid: true,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -46,11 +48,13 @@ func newCertPool(c tls.Certificate) *x509.CertPool {
 	return p
 }
 
-// serveTLS runs a server that requires a client's certificate of the authority ca and sends "hello".
+// serveTLS runs a server that requires a client's certificate of the authority ca and sends
+// "hello".
 func serveTLS(t *testing.T, ca, own tls.Certificate) string {
 	return serveConnections(t, func(conn net.Conn) {
 		secured := tls.Server(conn, &tls.Config{
-			Certificates: []tls.Certificate{own}, ClientCAs: newCertPool(ca), ClientAuth: tls.RequireAndVerifyClientCert,
+			Certificates: []tls.Certificate{own}, ClientCAs: newCertPool(ca),
+			ClientAuth: tls.RequireAndVerifyClientCert,
 		})
 		_, _ = secured.Write([]byte("hello"))
 		_ = secured.CloseWrite()
@@ -60,7 +64,8 @@ func serveTLS(t *testing.T, ca, own tls.Certificate) string {
 func TestTLSIsExported(t *testing.T) {
 	ca, other := newCertificate(t, nil), newCertificate(t, nil)
 	addr, untrusted := serveTLS(t, ca, newCertificate(t, &ca)), serveTLS(t, ca, newCertificate(t, &other))
-	config := &tls.Config{RootCAs: newCertPool(ca), Certificates: []tls.Certificate{newCertificate(t, &ca)}, MinVersion: tls.VersionTLS13}
+	config := &tls.Config{RootCAs: newCertPool(ca), Certificates: []tls.Certificate{newCertificate(t, &ca)},
+		MinVersion: tls.VersionTLS13}
 	exported, err := ExportTLS(config)
 	require.NoError(t, err)
 	conn, err := tls.Dial("tcp", addr, config)
@@ -68,7 +73,8 @@ func TestTLSIsExported(t *testing.T) {
 	exported.Roots = VerifiedRoots(conn.ConnectionState())
 	conn.Close()
 
-	m, err := decodeMessage(encodeFrame(Access{Servers: []string{addr}, DialTimeout: 10 * time.Second, TLS: exported})[4:])
+	m, err := decodeMessage(
+		encodeFrame(Access{Servers: []string{addr}, DialTimeout: 10 * time.Second, TLS: exported})[4:])
 	require.NoError(t, err)
 	a := m.(Access)
 	secured, err := a.dialServer(t.Context(), addr)
@@ -104,7 +110,8 @@ func TestUnexportableTLSIsRefused(t *testing.T) {
 		{&tls.Config{Certificates: []tls.Certificate{hidden}}, errTLSKey},
 		{&tls.Config{VerifyConnection: func(tls.ConnectionState) error { return nil }}, errTLSFunctions},
 		{&tls.Config{Time: time.Now}, errTLSFunctions},
-		{&tls.Config{EncryptedClientHelloRejectionVerify: func(tls.ConnectionState) error { return nil }}, errTLSFunctions},
+		{&tls.Config{EncryptedClientHelloRejectionVerify: func(tls.ConnectionState) error { return nil }},
+			errTLSFunctions},
 		{&tls.Config{RootCAs: constrained}, errTLSPool},
 	} {
 		_, err := ExportTLS(c.config)
@@ -116,11 +123,14 @@ func TestUnexportableTLSIsRefused(t *testing.T) {
 	}
 }
 
-// TestEachFieldOfTLSIsDecidedOn: a field that a client heeds is exported, or refused. The others are a server's, or decide nothing about the connection.
+// TestEachFieldOfTLSIsDecidedOn: a field that a client heeds is exported, or refused. The others
+// are a server's, or decide nothing about the connection.
 func TestEachFieldOfTLSIsDecidedOn(t *testing.T) {
 	given := &tls.Config{
-		ServerName: "n", InsecureSkipVerify: true, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, CipherSuites: []uint16{tls.TLS_AES_128_GCM_SHA256},
-		CurvePreferences: []tls.CurveID{tls.X25519}, NextProtos: []string{"p"}, Renegotiation: tls.RenegotiateOnceAsClient, EncryptedClientHelloConfigList: []byte{1},
+		ServerName: "n", InsecureSkipVerify: true, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13,
+		CipherSuites:     []uint16{tls.TLS_AES_128_GCM_SHA256},
+		CurvePreferences: []tls.CurveID{tls.X25519}, NextProtos: []string{"p"},
+		Renegotiation: tls.RenegotiateOnceAsClient, EncryptedClientHelloConfigList: []byte{1},
 		Certificates: []tls.Certificate{newCertificate(t, nil)},
 	}
 	exported, err := ExportTLS(given)
@@ -130,9 +140,13 @@ func TestEachFieldOfTLSIsDecidedOn(t *testing.T) {
 	got, err := m.(Access).TLS.clientConfig("host")
 	require.NoError(t, err)
 	others := []string{
-		"RootCAs", "Time", "VerifyPeerCertificate", "VerifyConnection", "GetClientCertificate", "EncryptedClientHelloRejectionVerify", // tests above
-		"Rand", "ClientSessionCache", "SessionTicketsDisabled", "DynamicRecordSizingDisabled", "KeyLogWriter", "PreferServerCipherSuites",
-		"NameToCertificate", "GetCertificate", "GetConfigForClient", "ClientAuth", "ClientCAs", "SessionTicketKey", "UnwrapSession", "WrapSession",
+		// tests above
+		"RootCAs", "Time", "VerifyPeerCertificate", "VerifyConnection", "GetClientCertificate",
+		"EncryptedClientHelloRejectionVerify",
+		"Rand", "ClientSessionCache", "SessionTicketsDisabled", "DynamicRecordSizingDisabled", "KeyLogWriter",
+		"PreferServerCipherSuites",
+		"NameToCertificate", "GetCertificate", "GetConfigForClient", "ClientAuth", "ClientCAs", "SessionTicketKey",
+		"UnwrapSession", "WrapSession",
 		"GetEncryptedClientHelloKeys", "EncryptedClientHelloKeys",
 	}
 	for i := range reflect.TypeFor[tls.Config]().NumField() {

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketWaiter waits for the socket or for a time. Unlike the timeout of poll, its timer also counts while the machine is suspended.
+// socketWaiter waits for the socket or for a time. Unlike the timeout of poll, its timer also
+// counts while the machine is suspended.
 type socketWaiter struct{ socket, timer int }
 
 func newSocketWaiter(socket int) (*socketWaiter, error) {
@@ -14,8 +15,8 @@ func newSocketWaiter(socket int) (*socketWaiter, error) {
 	return &socketWaiter{socket, timer}, err
 }
 
-// waitUntil waits until the socket is readable or has ended, and returns true. If leaseClock reaches until before that, it returns false. If until is 0, it waits for
-// the socket only.
+// waitUntil waits until the socket is readable or has ended, and returns true. If leaseClock
+// reaches until before that, it returns false. If until is 0, it waits for the socket only.
 func (w *socketWaiter) waitUntil(until time.Duration) (readable bool) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(until.Nanoseconds())} // 0 stops it
 	if err := unix.TimerfdSettime(w.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {

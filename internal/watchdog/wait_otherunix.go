@@ -13,8 +13,8 @@ type socketWaiter struct{ socket int }
 
 func newSocketWaiter(socket int) (*socketWaiter, error) { return &socketWaiter{socket}, nil }
 
-// waitUntil waits until the socket is readable or has ended, and returns true. If leaseClock reaches until before that, it returns false. If until is 0, it waits for
-// the socket only.
+// waitUntil waits until the socket is readable or has ended, and returns true. If leaseClock
+// reaches until before that, it returns false. If until is 0, it waits for the socket only.
 func (w *socketWaiter) waitUntil(until time.Duration) (readable bool) {
 	for {
 		timeout := -1

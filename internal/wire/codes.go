@@ -106,8 +106,10 @@ var codeNames = map[Code]string{
 	NotEmpty: "not empty", SessionExpired: "session expired", InvalidCallback: "invalid callback",
 	InvalidACL: "invalid ACL", AuthFailed: "auth failed", SessionMoved: "session moved", NotReadOnly: "not read-only",
 	NoWatcher: "no watcher", ReconfigDisabled: "reconfig disabled",
-	QuotaExceeded: "quota exceeded", ThrottledOp: "throttled", SessionClosedNeedsSASL: "session closed, SASL authentication is required",
-	ReconfigInProgress: "reconfiguration in progress", NewConfigNoQuorum: "new configuration has no quorum", UnknownSession: "unknown session",
+	QuotaExceeded: "quota exceeded", ThrottledOp: "throttled",
+	SessionClosedNeedsSASL: "session closed, SASL authentication is required",
+	ReconfigInProgress:     "reconfiguration in progress", NewConfigNoQuorum: "new configuration has no quorum",
+	UnknownSession: "unknown session",
 }
 
 // String is the code in words, or its number if there are none.

@@ -112,7 +112,8 @@ func sampleRequests() []sample {
 		{OpAuth, &AuthRequest{Scheme: "digest", Auth: []byte("u:p")}},
 		{OpSetWatches, &SetWatchesRequest{RelativeZxid: 4, Data: []string{"/a"}, Child: []string{"/b", "/c"}}},
 		{OpSetWatches2, &SetWatchesRequest{Two: true, Persistent: []string{"/a"}, Recurse: []string{"/b"}}},
-		{OpMulti, &MultiRequest{Parts: []MultiPart{{OpCreate, create}, {OpCheck, &NumberRequest{Path: "/a", Number: 1}}}}},
+		{OpMulti, &MultiRequest{Parts: []MultiPart{{OpCreate, create},
+			{OpCheck, &NumberRequest{Path: "/a", Number: 1}}}}},
 		{OpPing, &EmptyRequest{}},
 	}
 }

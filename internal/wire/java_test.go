@@ -55,7 +55,8 @@ func TestDecoderRefusesNullPathsWhenTold(t *testing.T) {
 	}
 }
 
-// FuzzServerString decodes any string as the server does. The result has no character beyond the basic plane, and is a valid path if the string is one.
+// FuzzServerString decodes any string as the server does. The result has no character beyond the
+// basic plane, and is a valid path if the string is one.
 func FuzzServerString(f *testing.F) {
 	f.Add("/a")
 	f.Add("\U0001f600\xff")

@@ -66,7 +66,8 @@ func TestDecoderReadsNegativeVectorAsNull(t *testing.T) {
 
 func TestConnectKeepsTheReadOnlyByte(t *testing.T) {
 	for _, short := range []bool{false, true} {
-		want := ConnectRequest{LastZxid: 7, Timeout: 9000, Session: 5, Password: []byte("0123456789abcdef"), ReadOnly: !short, Short: short}
+		want := ConnectRequest{LastZxid: 7, Timeout: 9000, Session: 5, Password: []byte("0123456789abcdef"),
+			ReadOnly: !short, Short: short}
 		var e Encoder
 		want.Encode(&e)
 		var got ConnectRequest
@@ -149,7 +150,8 @@ func TestValidatePath(t *testing.T) {
 	for _, good := range []string{"/", "/a", "/a/b", "/a.b", "/...", "/.a", "/a..", "/é/日本"} {
 		require.NoError(t, ValidatePath(good), good)
 	}
-	for _, bad := range []string{"", "a", "/a/", "//", "//a", "/a//b", "/.", "/a/./b", "/..", "/a/..", "/a\x00", "/\x1f",
+	for _, bad := range []string{"", "a", "/a/", "//", "//a", "/a//b", "/.", "/a/./b", "/..", "/a/..",
+		"/a\x00", "/\x1f",
 		"/\u0080", "/\uf8ff", "/\ufffd", "/\U0001F600", "/\xff"} {
 		require.ErrorIs(t, ValidatePath(bad), ErrPath, "%q", bad)
 	}
@@ -157,7 +159,8 @@ func TestValidatePath(t *testing.T) {
 
 func TestSplitAndJoinPath(t *testing.T) {
 	for path, want := range map[string][2]string{
-		"/a": {"/", "a"}, "/a/b": {"/a", "b"}, "/a/b/c": {"/a/b", "c"}, "a": {"", "a"}, "": {"", ""}, "/": {"/", ""}, "/a/": {"/a", ""},
+		"/a": {"/", "a"}, "/a/b": {"/a", "b"}, "/a/b/c": {"/a/b", "c"}, "a": {"", "a"}, "": {"", ""}, "/": {"/", ""},
+		"/a/": {"/a", ""},
 	} {
 		parent, name := SplitPath(path)
 		require.Equal(t, want, [2]string{parent, name}, path)

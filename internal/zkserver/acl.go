@@ -73,7 +73,8 @@ func expandACL(a wire.ACL, ids []wire.Identity) []wire.ACL {
 func digestOf(credentials []byte) wire.Identity {
 	user, _, _ := bytes.Cut(credentials, []byte(":"))
 	sum := sha1.Sum(credentials)
-	return wire.Identity{Scheme: schemeDigest, ID: wire.JavaString(user) + ":" + base64.StdEncoding.EncodeToString(sum[:])}
+	return wire.Identity{Scheme: schemeDigest,
+		ID: wire.JavaString(user) + ":" + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
 // validDigest reports whether Java's id.split(":").length is 2, which ignores colons at the
@@ -124,8 +125,8 @@ func parseIPRange(expr string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, n), true
 }
 
-// parseIPv4 parses an IPv4 address. It accepts numbers with leading zeros or a sign, as Java does. The server
-// supports no other addresses in ACLs.
+// parseIPv4 parses an IPv4 address. It accepts numbers with leading zeros or a sign, as Java does.
+// The server supports no other addresses in ACLs.
 func parseIPv4(s string) (a netip.Addr, ok bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) != net.IPv4len {

@@ -41,7 +41,8 @@ func (c *connection) sessionID() int64    { return c.session.id }
 
 func (c *connection) remoteIP() string { return c.ids[0].ID }
 
-// remoteIPOf returns the client's IP address, or that of this machine if the network has no addresses.
+// remoteIPOf returns the client's IP address, or that of this machine if the network has no
+// addresses.
 func remoteIPOf(nc net.Conn) string {
 	if remote := nc.RemoteAddr(); remote != nil {
 		if ap, err := netip.ParseAddrPort(remote.String()); err == nil {
@@ -67,8 +68,9 @@ func (c *connection) addIdentity(id wire.Identity) bool {
 	return true
 }
 
-// processEvent sends a watch event, unless the node's ACL forbids the client to read it. ZooKeeper drops such events since 3.8.4
-// (CVE-2024-23944). The watch ends all the same. While the connection's server lags behind, the event waits for catchUp.
+// processEvent sends a watch event, unless the node's ACL forbids the client to read it. ZooKeeper
+// drops such events since 3.8.4 (CVE-2024-23944). The watch ends all the same. While the
+// connection's server lags behind, the event waits for catchUp.
 func (c *connection) processEvent(e event) {
 	if c.view != nil {
 		c.view.events = append(c.view.events, e)
@@ -98,8 +100,8 @@ func (c *connection) catchUp() {
 	}
 }
 
-// readFrames calls begin, which reads the first bytes of the connection, and then serve for each frame. It returns when the connection ends or
-// a function returns false.
+// readFrames calls begin, which reads the first bytes of the connection, and then serve for each
+// frame. It returns when the connection ends or a function returns false.
 func (c *connection) readFrames(maxFrame int, begin func(*bufio.Reader) bool, serve func(frame []byte) bool) {
 	in := bufio.NewReaderSize(c.nc, readBuffer)
 	if !begin(in) {
@@ -140,19 +142,23 @@ type connections struct {
 	eventFrame      wire.Encoder // reused
 }
 
-// newConnections makes an empty set. The set calls onDetach for each connection that ends, and onDue when a delayed frame is due.
+// newConnections makes an empty set. The set calls onDetach for each connection that ends, and
+// onDue when a delayed frame is due.
 func newConnections(config Config, onDetach, onDue func(*connection)) *connections {
 	return &connections{
-		handshakeTimeout: config.HandshakeTimeout, outgoingLimit: config.OutgoingLimit, followers: config.Followers, logger: config.Logger,
+		handshakeTimeout: config.HandshakeTimeout, outgoingLimit: config.OutgoingLimit, followers: config.Followers,
+		logger:   config.Logger,
 		onDetach: onDetach, onDue: onDue,
 		open: map[*connection]struct{}{}, bySession: map[int64]*connection{},
 	}
 }
 
-// addConnection makes a connection. If the client does no handshake within the timeout, the connection ends.
+// addConnection makes a connection. If the client does no handshake within the timeout, the
+// connection ends.
 func (cs *connections) addConnection(nc net.Conn) *connection {
 	cs.lastID++
-	c := &connection{id: cs.lastID, nc: nc, all: cs, opened: time.Now(), ids: []wire.Identity{{Scheme: schemeIP, ID: remoteIPOf(nc)}}}
+	c := &connection{id: cs.lastID, nc: nc, all: cs, opened: time.Now(),
+		ids: []wire.Identity{{Scheme: schemeIP, ID: remoteIPOf(nc)}}}
 	c.outgoing = newOutgoingQueue(nc, cs.outgoingLimit, cs.handshakeTimeout, func() { cs.onDue(c) })
 	if cs.followers {
 		c.follower = &follower{}
@@ -177,7 +183,8 @@ func (cs *connections) countFrom(ip string) int {
 	return count
 }
 
-// openByAge returns the open connections in order of arrival, also those whose last frames are being written.
+// openByAge returns the open connections in order of arrival, also those whose last frames are
+// being written.
 func (cs *connections) openByAge() []*connection {
 	return slices.SortedFunc(maps.Keys(cs.open), func(a, b *connection) int { return cmp.Compare(a.id, b.id) })
 }
@@ -199,7 +206,8 @@ func (cs *connections) countReceived(c *connection) {
 	c.packetsReceived++
 }
 
-// sendFrame queues a frame, through the connection's follower if there is one. If the client leaves too many bytes unread, it cuts the connection.
+// sendFrame queues a frame, through the connection's follower if there is one. If the client leaves
+// too many bytes unread, it cuts the connection.
 func (cs *connections) sendFrame(c *connection, frame []byte, delay time.Duration) {
 	if !c.follower.holdsReply() {
 		cs.writeFrame(c, frame, delay)
@@ -231,7 +239,8 @@ func (cs *connections) cutConnection(c *connection) {
 	c.outgoing.closeNow()
 }
 
-// cutExpired cuts the connection of a session that has expired. A follower does that when it gets the leader's message.
+// cutExpired cuts the connection of a session that has expired. A follower does that when it gets
+// the leader's message.
 func (cs *connections) cutExpired(c *connection) {
 	if c.follower == nil {
 		cs.cutConnection(c)

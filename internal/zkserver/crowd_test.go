@@ -24,8 +24,8 @@ const mebibyte = 1 << 20
 // patient has long timeouts, for tests that make thousands of sessions on a slow machine.
 var patient = Config{MaxSessionTimeout: time.Hour, HandshakeTimeout: time.Hour}
 
-// politeClient runs a client that sends valid requests while other clients misbehave. The returned function ends it, and
-// requires that its requests have succeeded.
+// politeClient runs a client that sends valid requests while other clients misbehave. The returned
+// function ends it, and requires that its requests have succeeded.
 func politeClient(t *testing.T, s *Server) (done func()) {
 	a := newTestClients(t, s).joinFor("citizen", time.Hour)
 	stop, ended := make(chan struct{}), make(chan int)
@@ -39,7 +39,8 @@ func politeClient(t *testing.T, s *Server) (done func()) {
 			default:
 			}
 			for _, op := range []wire.MultiPart{
-				multiPart(wire.OpCreate, createRequest("/citizen", "x", wire.FlagEphemeral)), multiPart(wire.OpGetData, readRequest("/citizen")),
+				multiPart(wire.OpCreate, createRequest("/citizen", "x", wire.FlagEphemeral)),
+				multiPart(wire.OpGetData, readRequest("/citizen")),
 				multiPart(wire.OpDelete, numberRequest("/citizen", -1)),
 			} {
 				if head, _ := a.call(op.Op, op.Body); head.Err != wire.OK {
@@ -98,13 +99,15 @@ func TestInvalidFrameLengthEndsTheConnection(t *testing.T) {
 		}
 	}
 	nc := pipeTo(t, s)
-	_, _ = nc.Write(binary.BigEndian.AppendUint32(nil, maxHandshake+1)) // allowed for a later frame, but not for the first
+	// allowed for a later frame, but not for the first
+	_, _ = nc.Write(binary.BigEndian.AppendUint32(nil, maxHandshake+1))
 	requireEnded(t, nc, maxHandshake+1)
 	require.Less(t, heapInUse()-before, int64(4*mebibyte))
 	done()
 }
 
-// requireEnded requires that the server has closed the connection. It does not wait for the server's timeouts.
+// requireEnded requires that the server has closed the connection. It does not wait for the
+// server's timeouts.
 func requireEnded(t *testing.T, nc net.Conn, about any) {
 	_ = nc.SetReadDeadline(time.Now().Add(time.Minute)) // its error is not that of a closed pipe
 	_, err := nc.Read(make([]byte, 1))
@@ -112,14 +115,16 @@ func requireEnded(t *testing.T, nc net.Conn, about any) {
 	require.NoError(t, nc.Close())
 }
 
-// TestLengthsInsideRecords sends each kind of request with a length of two billion for a string, a buffer or a vector.
+// TestLengthsInsideRecords sends each kind of request with a length of two billion for a string, a
+// buffer or a vector.
 func TestLengthsInsideRecords(t *testing.T) {
 	s := startServer(t, patient)
 	done := politeClient(t, s)
 	huge := binary.BigEndian.AppendUint32(nil, math.MaxInt32)
 	before := heapInUse()
 	for op := wire.Op(-12); op < 120; op++ {
-		for _, prefix := range [][]byte{nil, {0, 0, 0, 1, '/'}, {0, 0, 0, 1, '/', 0, 0, 0, 0}, make([]byte, 8), make([]byte, 12)} {
+		for _, prefix := range [][]byte{nil, {0, 0, 0, 1, '/'}, {0, 0, 0, 1, '/', 0, 0, 0, 0}, make([]byte, 8),
+			make([]byte, 12)} {
 			nc := encodedHandshake(t, s)
 			go io.Copy(io.Discard, nc) // any answer
 			_, _ = nc.Write(frameOf(op, append(prefix, huge...)))
@@ -198,7 +203,8 @@ func encoded(body wire.Request) []byte {
 	return e.Bytes()
 }
 
-// TestManyClientsOverTCP opens connections until no file descriptor is left, and tries one more. The polite client still gets its answers.
+// TestManyClientsOverTCP opens connections until no file descriptor is left, and tries one more.
+// The polite client still gets its answers.
 func TestManyClientsOverTCP(t *testing.T) {
 	s := startServer(t, patient)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -235,11 +241,13 @@ func TestManyClientsOverTCP(t *testing.T) {
 	require.Error(t, <-served, "its listener was closed")
 }
 
-// TestClientSendingWithoutReading: many clients request a large node again and again, and do not read the answers.
+// TestClientSendingWithoutReading: many clients request a large node again and again, and do not
+// read the answers.
 func TestClientSendingWithoutReading(t *testing.T) {
 	const deaf = 50
 	s := startServer(t, patient)
-	newTestClients(t, s).joinFor("a", time.Hour).mustCall(wire.OpCreate, createRequest("/big", strings.Repeat("x", 500_000), 0))
+	newTestClients(t, s).joinFor("a", time.Hour).mustCall(wire.OpCreate,
+		createRequest("/big", strings.Repeat("x", 500_000), 0))
 	done := politeClient(t, s)
 	before := heapInUse()
 	var flood sync.WaitGroup

@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// dataTree has all nodes and counts the usage of quotas. It uses neither sessions nor connections. Transactions change it and
-// collect events.
+// dataTree has all nodes and counts the usage of quotas. It uses neither sessions nor connections.
+// Transactions change it and collect events.
 type dataTree struct {
 	ttlNodes      bool // TTL nodes may be created
 	enforceQuotas bool
@@ -25,7 +25,8 @@ type event struct {
 	typ    wire.EventType
 	path   string
 	growth int64 // how many bytes the node's data have grown; 0 for a change of the children
-	// acl is the node's ACL at the time of the change. Watchers that it forbids to read get no event.
+	// acl is the node's ACL at the time of the change. Watchers that it forbids to read get no
+	// event.
 	acl []wire.ACL
 }
 
@@ -83,7 +84,8 @@ func (t *dataTree) unlinkNode(n *node) {
 
 func nodeBytes(n *node) int64 { return int64(len(n.path) + len(n.data)) }
 
-// lifetimeSet returns the set of nodes that end for the same reason as n, or nil for a persistent node.
+// lifetimeSet returns the set of nodes that end for the same reason as n, or nil for a persistent
+// node.
 func (t *dataTree) lifetimeSet(n *node) *nodeSet {
 	switch n.kind {
 	case Ephemeral:
@@ -135,7 +137,8 @@ func (t *dataTree) expiredNodes(now time.Time) (expired []*node) {
 	return expired
 }
 
-// hasExpired reports whether a container or TTL node has expired. A container that has had no child yet has not expired, since its creator is about to create one.
+// hasExpired reports whether a container or TTL node has expired. A container that has had no child
+// yet has not expired, since its creator is about to create one.
 func (n *node) hasExpired(now time.Time) bool {
 	switch {
 	case len(n.children.nodes) > 0:

@@ -21,16 +21,19 @@ type Request struct {
 	Parts   []Request // the parts of a multi
 }
 
-// Writes reports whether the request, or a part of it, creates, deletes or changes a node unless the server refuses it. A transaction of checks writes nothing.
+// Writes reports whether the request, or a part of it, creates, deletes or changes a node unless
+// the server refuses it. A transaction of checks writes nothing.
 func (r Request) Writes() bool {
 	switch r.Op {
-	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpDeleteContainer, wire.OpSetData, wire.OpSetACL:
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpDeleteContainer,
+		wire.OpSetData, wire.OpSetACL:
 		return true
 	}
 	return slices.ContainsFunc(r.Parts, Request.Writes)
 }
 
-// Match selects requests. All fields that are set must match; the zero Match selects every request, pings included.
+// Match selects requests. All fields that are set must match; the zero Match selects every request,
+// pings included.
 type Match struct {
 	Op      wire.Op            // zero: any
 	Path    string             // a prefix of the path, or of the path of a part
@@ -50,7 +53,8 @@ func (m Match) matchesPath(r Request) bool {
 		slices.ContainsFunc(r.Parts, func(p Request) bool { return strings.HasPrefix(p.Path, m.Path) })
 }
 
-// Fault is an injected fault. It has one effect: it drops one reply, delays replies, or throttles requests.
+// Fault is an injected fault. It has one effect: it drops one reply, delays replies, or throttles
+// requests.
 type Fault struct {
 	injector     *faultInjector
 	match        Match
@@ -75,8 +79,8 @@ func (f *Fault) signalHit() { f.hitOnce.Do(func() { close(f.hit) }) }
 
 type observer struct{ see func(Request) }
 
-// faultInjector has the faults and the observers of requests. The server's mutex guards it. addFault, addObserver and Fault.Cancel lock the
-// mutex; the callers of other methods hold it.
+// faultInjector has the faults and the observers of requests. The server's mutex guards it.
+// addFault, addObserver and Fault.Cancel lock the mutex; the callers of other methods hold it.
 type faultInjector struct {
 	lock      sync.Locker
 	faults    []*Fault
@@ -107,10 +111,12 @@ func (i *faultInjector) addObserver(see func(Request)) (stop func()) {
 	}
 }
 
-// isIdle reports whether there is neither a fault nor an observer, so that requests need not be described.
+// isIdle reports whether there is neither a fault nor an observer, so that requests need not be
+// described.
 func (i *faultInjector) isIdle() bool { return len(i.observers) == 0 && len(i.faults) == 0 }
 
-// throttlesRequest reports whether a fault throttles a request that was not processed yet. It counts the request for that fault.
+// throttlesRequest reports whether a fault throttles a request that was not processed yet. It
+// counts the request for that fault.
 func (i *faultInjector) throttlesRequest(r Request) bool {
 	if r.Op == wire.OpPing || r.Op == wire.OpCloseSession {
 		return false
@@ -128,7 +134,8 @@ func (i *faultInjector) throttlesRequest(r Request) bool {
 	return false
 }
 
-// applyToReply calls the observers with a request. It returns how long the faults delay the reply, and whether they drop it.
+// applyToReply calls the observers with a request. It returns how long the faults delay the reply,
+// and whether they drop it.
 func (i *faultInjector) applyToReply(r Request) (delay time.Duration, drop bool) {
 	for _, o := range i.observers {
 		o.see(r)

@@ -34,10 +34,13 @@ func TestDropReplyMatchesSessionFunctionAndParts(t *testing.T) {
 		f := s.DropReply(1, Match{Session: b.session, Path: "/in", Func: func(r Request) bool {
 			return r.Op == wire.OpMulti && len(r.Parts) == 2 && r.Parts[1].Result == "/inside"
 		}})
-		a.mustCall(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("/", -1)), multiPart(wire.OpCreate, createRequest("/inside", "", 0))))
+		a.mustCall(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("/", -1)),
+			multiPart(wire.OpCreate, createRequest("/inside", "", 0))))
 		a.mustCall(wire.OpDelete, numberRequest("/inside", -1))
-		b.mustCall(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest("/inside", "", 0)), multiPart(wire.OpDelete, numberRequest("/inside", -1))))
-		b.send(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("/", -1)), multiPart(wire.OpCreate, createRequest("/inside", "", 0))))
+		b.mustCall(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest("/inside", "", 0)),
+			multiPart(wire.OpDelete, numberRequest("/inside", -1))))
+		b.send(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("/", -1)),
+			multiPart(wire.OpCreate, createRequest("/inside", "", 0))))
 		b.waitForClose()
 		<-f.Hit()
 	})
@@ -109,7 +112,8 @@ func TestDelayedRepliesWaitForAThaw(t *testing.T) {
 	})
 }
 
-// TestDelayedRepliesOfAClosingConnection arrive after a thaw, and are lost with the connection at a restart.
+// TestDelayedRepliesOfAClosingConnection arrive after a thaw, and are lost with the connection at a
+// restart.
 func TestDelayedRepliesOfAClosingConnection(t *testing.T) {
 	for name, restart := range map[string]bool{"thaw": false, "restart": true} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +142,8 @@ func TestDelayedRepliesOfAClosingConnection(t *testing.T) {
 	}
 }
 
-// TestDelayedReplyBeforeADroppedOne arrives, also if it is delayed for longer than the last writes of a connection may take.
+// TestDelayedReplyBeforeADroppedOne arrives, also if it is delayed for longer than the last writes
+// of a connection may take.
 func TestDelayedReplyBeforeADroppedOne(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinClient("a")
@@ -155,7 +160,8 @@ func TestDelayedReplyBeforeADroppedOne(t *testing.T) {
 	})
 }
 
-// TestDelayedReplyThatIsNotRead holds its closing connection open only as long as the last writes may take.
+// TestDelayedReplyThatIsNotRead holds its closing connection open only as long as the last writes
+// may take.
 func TestDelayedReplyThatIsNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinClient("a")
@@ -184,7 +190,8 @@ func TestObserveSeesAllInOrder(t *testing.T) {
 		})
 		a.mustCall(wire.OpCreate, createRequest("/s-", "single", wire.FlagSequential))
 		a.call(wire.OpDelete, numberRequest("/none", -1))
-		a.mustCall(wire.OpMulti, multiRequest(multiPart(wire.OpCreate2, createRequest("/m", "created", 0)), multiPart(wire.OpSetData, setDataRequest("/none", "refused", 0))))
+		a.mustCall(wire.OpMulti, multiRequest(multiPart(wire.OpCreate2, createRequest("/m", "created", 0)),
+			multiPart(wire.OpSetData, setDataRequest("/none", "refused", 0))))
 		a.mustCall(wire.OpGetData, readRequest("/s-0000000000"))
 		stop()
 		a.mustCall(wire.OpPing, &wire.EmptyRequest{})
@@ -195,7 +202,8 @@ func TestObserveSeesAllInOrder(t *testing.T) {
 			{Session: id, Op: wire.OpDelete, Path: "/none", Zxid: base + 1, Err: wire.NoNode},
 			{Session: id, Op: wire.OpMulti, Zxid: base + 2, Parts: []Request{
 				{Session: id, Op: wire.OpCreate2, Path: "/m", Data: []byte("created"), Result: "/m", Zxid: base + 2},
-				{Session: id, Op: wire.OpSetData, Path: "/none", Data: []byte("refused"), Zxid: base + 2, Err: wire.NoNode},
+				{Session: id, Op: wire.OpSetData, Path: "/none", Data: []byte("refused"), Zxid: base + 2,
+					Err: wire.NoNode},
 			}},
 			{Session: id, Op: wire.OpGetData, Path: "/s-0000000000", Zxid: base + 2},
 		}, seen)

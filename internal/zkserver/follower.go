@@ -1,11 +1,12 @@
 package zkserver
 
-// follower is between a connection and the leader, with Config.Followers. The leader has the timers of the sessions. The follower records that a
-// session has sent a packet, and sends this record with its answer to the leader's next PING. It answers the client's pings itself, also while it is
+// follower is between a connection and the leader, with Config.Followers. The leader has the timers
+// of the sessions. The follower records that a session has sent a packet, and sends this record
+// with its answer to the leader's next PING. It answers the client's pings itself, also while it is
 // cut off from the leader.
 //
-// A real follower may lose a record, because it sends its table of records and replaces it at the same time. It does not lose two records in a row. This follower loses
-// every second record.
+// A real follower may lose a record, because it sends its table of records and replaces it at the
+// same time. It does not lose two records in a row. This follower loses every second record.
 //
 // The server's mutex guards it. Without Config.Followers a connection has a nil follower.
 type follower struct {
@@ -24,7 +25,8 @@ func (f *follower) record() {
 	f.recorded = f.recorded || !f.lostLast
 }
 
-// ping sends the leader's PING to the follower, which answers with the record. The leader then calls touch, if the session has sent a packet.
+// ping sends the leader's PING to the follower, which answers with the record. The leader then
+// calls touch, if the session has sent a packet.
 func (f *follower) ping(touch func()) {
 	f.fromLeader(func() {
 		if f.recorded {
@@ -34,13 +36,15 @@ func (f *follower) ping(touch func()) {
 	})
 }
 
-// toLeader sends a message to the leader, which calls take. That happens at once, or later if messages wait.
+// toLeader sends a message to the leader, which calls take. That happens at once, or later if
+// messages wait.
 func (f *follower) toLeader(take func()) {
 	f.up = append(f.up, take)
 	f.deliver()
 }
 
-// fromLeader sends a message to the follower, which calls take. That happens at once, or later if messages wait.
+// fromLeader sends a message to the follower, which calls take. That happens at once, or later if
+// messages wait.
 func (f *follower) fromLeader(take func()) {
 	f.down = append(f.down, take)
 	f.deliver()

@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// onFollower runs a test with a client on a follower. The client's session of 10 s has an ephemeral node. The leader sends a PING each half second.
+// onFollower runs a test with a client on a follower. The client's session of 10 s has an ephemeral
+// node. The leader sends a PING each half second.
 func onFollower(t *testing.T, test func(t *testing.T, s *Server, a *rawClient, hold func(toLeader, fromLeader bool))) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true, Followers: true})

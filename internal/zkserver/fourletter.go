@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// fourLetterCommands answers the four-letter words, commands that a client may send as the first bytes of a connection instead of a handshake. The
-// server's mutex guards it.
+// fourLetterCommands answers the four-letter words, commands that a client may send as the first
+// bytes of a connection instead of a handshake. The server's mutex guards it.
 type fourLetterCommands struct {
 	config      Config
 	db          *database
@@ -20,7 +20,8 @@ type fourLetterCommands struct {
 	traceMask   int64
 }
 
-// anyWord in a whitelist allows all words. alwaysAllowedWord is allowed without being in the whitelist, as on the real server, whose scripts need it.
+// anyWord in a whitelist allows all words. alwaysAllowedWord is allowed without being in the
+// whitelist, as on the real server, whose scripts need it.
 const anyWord, alwaysAllowedWord = "*", "srvr"
 
 // setTraceMask is the only word with an argument, of eight bytes.
@@ -28,20 +29,21 @@ const setTraceMask = "stmk"
 
 // fourLetterWords are the commands and the functions that write their answers.
 var fourLetterWords = map[string]func(*fourLetterCommands, *strings.Builder){
-	"ruok":       func(_ *fourLetterCommands, w *strings.Builder) { fmt.Fprint(w, "imok") },
-	"isro":       func(_ *fourLetterCommands, w *strings.Builder) { fmt.Fprint(w, "rw") },
-	"srvr":       (*fourLetterCommands).writeServer,
-	"stat":       (*fourLetterCommands).writeStat,
-	"mntr":       (*fourLetterCommands).writeMonitor,
-	"wchs":       (*fourLetterCommands).writeWatchSummary,
-	"wchc":       (*fourLetterCommands).writeWatchesByClient,
-	"wchp":       (*fourLetterCommands).writeWatchesByPath,
-	"cons":       (*fourLetterCommands).writeConnections,
-	"conf":       (*fourLetterCommands).writeConfig,
-	"envi":       (*fourLetterCommands).writeEnvironment,
-	"dump":       (*fourLetterCommands).writeDump,
-	"dirs":       (*fourLetterCommands).writeDirectories,
-	"hash":       func(*fourLetterCommands, *strings.Builder) {}, // the real server lists digests of its tree; this one has none
+	"ruok": func(_ *fourLetterCommands, w *strings.Builder) { fmt.Fprint(w, "imok") },
+	"isro": func(_ *fourLetterCommands, w *strings.Builder) { fmt.Fprint(w, "rw") },
+	"srvr": (*fourLetterCommands).writeServer,
+	"stat": (*fourLetterCommands).writeStat,
+	"mntr": (*fourLetterCommands).writeMonitor,
+	"wchs": (*fourLetterCommands).writeWatchSummary,
+	"wchc": (*fourLetterCommands).writeWatchesByClient,
+	"wchp": (*fourLetterCommands).writeWatchesByPath,
+	"cons": (*fourLetterCommands).writeConnections,
+	"conf": (*fourLetterCommands).writeConfig,
+	"envi": (*fourLetterCommands).writeEnvironment,
+	"dump": (*fourLetterCommands).writeDump,
+	"dirs": (*fourLetterCommands).writeDirectories,
+	// the real server lists digests of its tree; this one has none
+	"hash":       func(*fourLetterCommands, *strings.Builder) {},
 	"srst":       (*fourLetterCommands).resetServer,
 	"crst":       (*fourLetterCommands).resetConnections,
 	"gtmk":       (*fourLetterCommands).writeTraceMask,
@@ -110,15 +112,17 @@ func (f *fourLetterCommands) writeStat(w *strings.Builder) {
 }
 
 func (f *fourLetterCommands) writeStatistics(w *strings.Builder) {
-	fmt.Fprintf(w, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\nZxid: 0x%x\nMode: standalone\nNode count: %d\n",
+	fmt.Fprintf(w, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\nZxid: "+
+		"0x%x\nMode: standalone\nNode count: %d\n",
 		f.connections.packetsReceived, f.connections.packetsSent, f.connections.attached, f.db.zxid, f.nodeCount())
 }
 
 // nodeCount counts the root twice, as the real server does.
 func (f *fourLetterCommands) nodeCount() int { return len(f.db.tree.nodes) + 1 }
 
-// writeMonitor writes the lines with which the real server begins, in its order, except for the sizes of answers. What this server
-// does not do counts as 0. The real server has some 460 further lines, of its counters and of Java.
+// writeMonitor writes the lines with which the real server begins, in its order, except for the
+// sizes of answers. What this server does not do counts as 0. The real server has some 460 further
+// lines, of its counters and of Java.
 func (f *fourLetterCommands) writeMonitor(w *strings.Builder) {
 	openFiles, maxFiles := processFiles()
 	for _, line := range []struct {
@@ -153,8 +157,8 @@ func (f *fourLetterCommands) writeMonitor(w *strings.Builder) {
 	}
 }
 
-// processFiles returns how many files the process has open, and how many it may have. What the system does not tell is -1, as on
-// the real server.
+// processFiles returns how many files the process has open, and how many it may have. What the
+// system does not tell is -1, as on the real server.
 func processFiles() (open, limit int) {
 	open, limit = -1, -1
 	if files, err := os.ReadDir("/proc/self/fd"); err == nil {
@@ -214,7 +218,8 @@ func (f *fourLetterCommands) writeConnections(w *strings.Builder) {
 	fmt.Fprintln(w)
 }
 
-// writeDump lists the sessions by their expiry, the ephemeral nodes by session, and the connections.
+// writeDump lists the sessions by their expiry, the ephemeral nodes by session, and the
+// connections.
 func (f *fourLetterCommands) writeDump(w *strings.Builder) {
 	ends := map[time.Time][]*session{}
 	owners := 0
@@ -246,11 +251,13 @@ func (f *fourLetterCommands) writeDump(w *strings.Builder) {
 		if c.session != nil {
 			end, id = c.session.expires, c.session.id
 		}
-		fmt.Fprintf(w, "1 expire at %s:\n\tip: /%v sessionId: %s\n", end.Format(javaDate), c.nc.RemoteAddr(), sessionName(id))
+		fmt.Fprintf(w, "1 expire at %s:\n\tip: /%v sessionId: %s\n", end.Format(javaDate), c.nc.RemoteAddr(),
+			sessionName(id))
 	}
 }
 
-// writeDirectories writes the sizes of the directories for data and logs, which this server does not have.
+// writeDirectories writes the sizes of the directories for data and logs, which this server does
+// not have.
 func (f *fourLetterCommands) writeDirectories(w *strings.Builder) {
 	fmt.Fprintln(w, "datadir_size: 0\nlogdir_size: 0")
 }
@@ -259,9 +266,11 @@ func (f *fourLetterCommands) writeDirectories(w *strings.Builder) {
 func (f *fourLetterCommands) writeTraceMask(w *strings.Builder) { fmt.Fprint(w, f.traceMask) }
 
 func (f *fourLetterCommands) writeConfig(w *strings.Builder) {
-	fmt.Fprintf(w, "clientPort=%d\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n", f.port())
+	fmt.Fprintf(w, "clientPort=%d\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n",
+		f.port())
 	fmt.Fprintf(w, "tickTime=%d\nmaxClientCnxns=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nclientPortListenBacklog=-1\nserverId=0\n",
-		f.config.Tick.Milliseconds(), f.config.MaxClientCnxns, f.config.MinSessionTimeout.Milliseconds(), f.config.MaxSessionTimeout.Milliseconds())
+		f.config.Tick.Milliseconds(), f.config.MaxClientCnxns, f.config.MinSessionTimeout.Milliseconds(),
+		f.config.MaxSessionTimeout.Milliseconds())
 }
 
 func (f *fourLetterCommands) writeEnvironment(w *strings.Builder) {

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzFirstBytes sends any bytes as the beginning of a connection: a four-letter word, a handshake, requests, or none of these. The
-// connection ends, the size of the answer is limited, and the state stays consistent.
+// FuzzFirstBytes sends any bytes as the beginning of a connection: a four-letter word, a handshake,
+// requests, or none of these. The connection ends, the size of the answer is limited, and the state
+// stays consistent.
 func FuzzFirstBytes(f *testing.F) {
 	for word := range fourLetterWords {
 		f.Add([]byte(word))
@@ -41,7 +42,8 @@ func FuzzFirstBytes(f *testing.F) {
 
 // FuzzRanges parses addresses and ranges, as a client may put them into an ACL.
 func FuzzRanges(f *testing.F) {
-	for _, expr := range []string{"10.0.0.1", "10.0.0.0/8", "010.+1.0.0/0", "1.2.3", "1.2.3.4/33", "1.2.3.4/-1", "::1", "1.2.3.4/", "a:b:", ":"} {
+	for _, expr := range []string{"10.0.0.1", "10.0.0.0/8", "010.+1.0.0/0", "1.2.3", "1.2.3.4/33", "1.2.3.4/-1", "::1",
+		"1.2.3.4/", "a:b:", ":"} {
 		f.Add("10.0.0.1", expr)
 	}
 	f.Fuzz(func(t *testing.T, address, expr string) {

@@ -12,7 +12,8 @@ import (
 
 // newTestClients makes an empty set of clients of the server.
 func newTestClients(t *testing.T, s *Server) *testClients {
-	st := &testClients{t: t, dial: func() net.Conn { return pipeTo(t, s) }, readTimeout: time.Hour, names: map[int64]string{}}
+	st := &testClients{t: t, dial: func() net.Conn { return pipeTo(t, s) }, readTimeout: time.Hour,
+		names: map[int64]string{}}
 	t.Cleanup(func() {
 		for _, nc := range st.opened {
 			_ = nc.Close()

@@ -42,14 +42,21 @@ func FuzzConversation(f *testing.F) {
 		}
 		return e.Bytes()
 	}
-	f.Add(frames(multiPart(wire.OpCreate, createRequest("/a", "x", 1)), multiPart(wire.OpGetData, watchRequest("/a")), multiPart(wire.OpCloseSession, &wire.EmptyRequest{})))
-	f.Add(frames(multiPart(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest("/a", "", 3)), multiPart(wire.OpDelete, numberRequest("/b", 0))))))
-	f.Add(frames(multiPart(wire.OpAddWatch, numberRequest("/", 1)), multiPart(wire.OpCreateTTL, createTTL("/t", 5, 10)), multiPart(wire.OpRemoveWatches, numberRequest("/", 3))))
-	f.Add(frames(multiPart(wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, Recurse: []string{"/a"}, Data: []string{"/b"}})))
-	f.Add(frames(multiPart(wire.OpAuth, authRequest("digest", "u:p")), multiPart(wire.OpSetACL, setACL("/", -1, aclEntry(31, "auth", "")))))
-	f.Add(frames(multiPart(wire.OpAuth, authRequest("digest", "super:test")), multiPart(wire.OpCreate, createRequest("/zookeeper/quota/a", "", 0)),
+	f.Add(frames(multiPart(wire.OpCreate, createRequest("/a", "x", 1)), multiPart(wire.OpGetData, watchRequest("/a")),
+		multiPart(wire.OpCloseSession, &wire.EmptyRequest{})))
+	f.Add(frames(multiPart(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest("/a", "", 3)),
+		multiPart(wire.OpDelete, numberRequest("/b", 0))))))
+	f.Add(frames(multiPart(wire.OpAddWatch, numberRequest("/", 1)), multiPart(wire.OpCreateTTL, createTTL("/t", 5, 10)),
+		multiPart(wire.OpRemoveWatches, numberRequest("/", 3))))
+	f.Add(frames(multiPart(wire.OpSetWatches2,
+		&wire.SetWatchesRequest{Two: true, Recurse: []string{"/a"}, Data: []string{"/b"}})))
+	f.Add(frames(multiPart(wire.OpAuth, authRequest("digest", "u:p")),
+		multiPart(wire.OpSetACL, setACL("/", -1, aclEntry(31, "auth", "")))))
+	f.Add(frames(multiPart(wire.OpAuth, authRequest("digest", "super:test")),
+		multiPart(wire.OpCreate, createRequest("/zookeeper/quota/a", "", 0)),
 		multiPart(wire.OpCreate, createRequest("/zookeeper/quota/a/zookeeper_limits", "countHardLimit=1", 0)),
-		multiPart(wire.OpCreate, createRequest("/zookeeper/quota/a/zookeeper_stats", "", 0)), multiPart(wire.OpCreate, createRequest("/a", "x", 0))))
+		multiPart(wire.OpCreate, createRequest("/zookeeper/quota/a/zookeeper_stats", "", 0)),
+		multiPart(wire.OpCreate, createRequest("/a", "x", 0))))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		s, err := New(Config{ExtendedTypes: true, EnforceQuota: true, SuperDigest: superDigest})
 		require.NoError(t, err)
@@ -61,7 +68,8 @@ func FuzzConversation(f *testing.F) {
 			if err != nil || !s.processFrame(c, frame) {
 				break
 			}
-			require.LessOrEqual(t, len(c.outgoing.frames), 64*len(stream)+64<<10, "the answers are too large for the requests")
+			require.LessOrEqual(t, len(c.outgoing.frames), 64*len(stream)+64<<10,
+				"the answers are too large for the requests")
 		}
 		checkInvariants(t, s)
 	})

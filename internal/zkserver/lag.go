@@ -20,7 +20,8 @@ func newLaggingView(t *dataTree, zxid int64, leader bool) *laggingView {
 	return &laggingView{tree: t.copyForReads(), zxid: zxid, leader: leader}
 }
 
-// answers reports whether the server answers an operation from its own state. It passes the others to the leader.
+// answers reports whether the server answers an operation from its own state. It passes the others
+// to the leader.
 func (v *laggingView) answers(op wire.Op) bool {
 	return answersFromView[op] || v.leader && op == wire.OpSync
 }
@@ -52,8 +53,8 @@ func (t *dataTree) copyForReads() *dataTree {
 	return out
 }
 
-// addMissedData handles a new watch on data or existence. If the node has changed since the view, it adds the watch's event to the view and returns true. Otherwise the
-// caller sets the watch.
+// addMissedData handles a new watch on data or existence. If the node has changed since the view,
+// it adds the watch's event to the view and returns true. Otherwise the caller sets the watch.
 func (v *laggingView) addMissedData(path string, now *dataTree) bool {
 	then, n := v.tree.findNode(path), now.findNode(path)
 	switch {
@@ -85,8 +86,8 @@ func (v *laggingView) addMissedChildren(path string, now *dataTree) bool {
 	return true
 }
 
-// answersFromView are the operations that each server answers from its own state. When it answers one of the others, it has applied all transactions that were
-// committed before.
+// answersFromView are the operations that each server answers from its own state. When it answers
+// one of the others, it has applied all transactions that were committed before.
 var answersFromView = map[wire.Op]bool{
 	wire.OpExists: true, wire.OpGetData: true, wire.OpGetChildren: true, wire.OpGetChildren2: true, wire.OpGetACL: true,
 	wire.OpGetAllChildrenNumber: true, wire.OpGetEphemerals: true, wire.OpMultiRead: true, wire.OpPing: true,

@@ -28,13 +28,15 @@ func (s *Server) Failure() error {
 	return s.db.failure
 }
 
-// Lag makes the server of a session's connection lag behind, like a follower that gets no commits of the leader: reads return the present state
-// from now on, and watches send no events. A sync or a write brings the server up to date; then it lags behind again. catchUp ends the lag, and so does
-// the end of the connection. Lag returns an error if the session has no connection.
+// Lag makes the server of a session's connection lag behind, like a follower that gets no commits
+// of the leader: reads return the present state from now on, and watches send no events. A sync or
+// a write brings the server up to date; then it lags behind again. catchUp ends the lag, and so
+// does the end of the connection. Lag returns an error if the session has no connection.
 func (s *Server) Lag(session int64) (catchUp func(), err error) { return s.lag(session, false) }
 
-// LagAsLeader is Lag for a session of the leader, while followers are ahead of it with what the quorum has agreed on. A sync does not bring the leader up to date, since the leader
-// answers it from its own state (ZOOKEEPER-1675). A transaction does.
+// LagAsLeader is Lag for a session of the leader, while followers are ahead of it with what the
+// quorum has agreed on. A sync does not bring the leader up to date, since the leader answers it
+// from its own state (ZOOKEEPER-1675). A transaction does.
 func (s *Server) LagAsLeader(session int64) (catchUp func(), err error) { return s.lag(session, true) }
 
 func (s *Server) lag(session int64, leader bool) (catchUp func(), err error) {
@@ -54,9 +56,11 @@ func (s *Server) lag(session int64, leader bool) (catchUp func(), err error) {
 	}, nil
 }
 
-// Follower returns a function for the follower of a session's connection. Until its next call, hold holds back the messages to the leader, or those from it, or both.
-// Meanwhile the follower still answers pings, as long as no request of the session waits. Other requests, reads too, wait for the leader. hold
-// can also be called after the end of the session. Follower returns an error if the session has no connection, or if the server has no followers.
+// Follower returns a function for the follower of a session's connection. Until its next call, hold
+// holds back the messages to the leader, or those from it, or both. Meanwhile the follower still
+// answers pings, as long as no request of the session waits. Other requests, reads too, wait for
+// the leader. hold can also be called after the end of the session. Follower returns an error if
+// the session has no connection, or if the server has no followers.
 func (s *Server) Follower(session int64) (hold func(toLeader, fromLeader bool), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +87,8 @@ func (s *Server) Freeze() {
 	s.frozen = true
 }
 
-// Thaw continues a frozen server, as SIGCONT does. Timers that were due meanwhile fire first: sessions expire before
-// the server processes a request that has waited.
+// Thaw continues a frozen server, as SIGCONT does. Timers that were due meanwhile fire first:
+// sessions expire before the server processes a request that has waited.
 func (s *Server) Thaw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,9 +113,9 @@ func (s *Server) unfreeze() {
 	s.thawed.Broadcast()
 }
 
-// Restart has the effects that a server's restart, or a new leader of an ensemble, has on clients: nodes, sessions and the zxid stay. All
-// connections are cut, with their watches, and each session gets its full timeout again. It also thaws a frozen
-// server.
+// Restart has the effects that a server's restart, or a new leader of an ensemble, has on clients:
+// nodes, sessions and the zxid stay. All connections are cut, with their watches, and each session
+// gets its full timeout again. It also thaws a frozen server.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,15 +129,16 @@ func (s *Server) Restart() {
 	s.containerTimer.Reset(s.config.ContainerInterval)
 }
 
-// Skew sets how far the server's clock is ahead of the true time, or behind if it is negative. This clock gives the times of nodes and the ends of TTL nodes.
-// Sessions do not depend on it.
+// Skew sets how far the server's clock is ahead of the true time, or behind if it is negative. This
+// clock gives the times of nodes and the ends of TTL nodes. Sessions do not depend on it.
 func (s *Server) Skew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.db.clockSkew = d
 }
 
-// Reap removes the containers and TTL nodes that have expired, as the next check does. If the server is frozen, Thaw removes them.
+// Reap removes the containers and TTL nodes that have expired, as the next check does. If the
+// server is frozen, Thaw removes them.
 func (s *Server) Reap() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +151,8 @@ func (s *Server) Reap() {
 	}
 }
 
-// Number sets the sequence number of the next child that is created below a node. It returns an error if
-// there is no such node.
+// Number sets the sequence number of the next child that is created below a node. It returns an
+// error if there is no such node.
 func (s *Server) Number(path string, next int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,8 +176,10 @@ func (s *Server) DelayReplies(d time.Duration, m Match) *Fault {
 	return s.faults.addFault(&Fault{match: m, delay: max(d, 1)})
 }
 
-// Throttle answers the next requests that match, as many as times says, with ThrottledOp and does not process them, as an overloaded server does. It does not throttle
-// pings and the close of a session. The body of a throttled request is not decoded, so the match sees its operation and its session, and no path.
+// Throttle answers the next requests that match, as many as times says, with ThrottledOp and does
+// not process them, as an overloaded server does. It does not throttle pings and the close of a
+// session. The body of a throttled request is not decoded, so the match sees its operation and its
+// session, and no path.
 func (s *Server) Throttle(times int, m Match) *Fault {
 	return s.faults.addFault(&Fault{match: m, throttleLeft: max(times, 1)})
 }

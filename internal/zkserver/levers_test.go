@@ -52,7 +52,8 @@ func TestFrozenServerAcceptsWithoutAnswering(t *testing.T) {
 	})
 }
 
-// TestOverdueSessionsExpireFirstAfterAThaw: a real server does the same after SIGSTOP and SIGCONT, if a ping waits.
+// TestOverdueSessionsExpireFirstAfterAThaw: a real server does the same after SIGSTOP and SIGCONT,
+// if a ping waits.
 func TestOverdueSessionsExpireFirstAfterAThaw(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 4*time.Second)
@@ -110,7 +111,8 @@ func TestRestartKeepsNodesSessionsAndZxid(t *testing.T) {
 		require.Empty(t, s.Watches())
 		require.Zero(t, s.Connections())
 		a2 := st.client("a2")
-		require.True(t, a2.open(wire.ConnectRequest{Timeout: 10000, Session: a.session, Password: a.password, LastZxid: before}))
+		require.True(t, a2.open(wire.ConnectRequest{Timeout: 10000, Session: a.session, Password: a.password,
+			LastZxid: before}))
 		time.Sleep(5 * time.Second)
 		a2.mustCall(wire.OpExists, readRequest("/e"))
 		time.Sleep(5*time.Second - time.Nanosecond)
@@ -189,7 +191,8 @@ func TestLaggingServerAnswersFromItsState(t *testing.T) {
 			events = append(events, wire.WatchEvent{Type: e.Type, Path: e.Path})
 		}
 		require.Equal(t, []wire.WatchEvent{
-			{Type: wire.EventNodeDataChanged, Path: "/n"}, {Type: wire.EventNodeDeleted, Path: "/gone"}, {Type: wire.EventNodeChildrenChanged, Path: "/n"},
+			{Type: wire.EventNodeDataChanged, Path: "/n"}, {Type: wire.EventNodeDeleted, Path: "/gone"},
+			{Type: wire.EventNodeChildrenChanged, Path: "/n"},
 		}, events)
 		require.Equal(t, "2", read("/n"))
 		b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte("3"), Version: -1})

@@ -22,14 +22,16 @@ func closeSizeOf(s *Server, a *rawClient) int {
 	return s.db.closeSize(s.db.sessions.byID[a.session])
 }
 
-// sessionOfSize returns a client with a session. The transaction that closes this session has size bytes.
+// sessionOfSize returns a client with a session. The transaction that closes this session has size
+// bytes.
 func sessionOfSize(t *testing.T, s *Server, st *testClients, size int) *rawClient {
 	t.Helper()
 	a := st.joinFor("a", 0)
 	for left := size - closeOverhead; left > 0; {
 		node := min(left, 400)
 		left -= node
-		a.mustCall(wire.OpCreate, createRequest("/"+strings.Repeat("x", node-pathOverhead-1-10), "", wire.FlagEphemeralSequential))
+		a.mustCall(wire.OpCreate,
+			createRequest("/"+strings.Repeat("x", node-pathOverhead-1-10), "", wire.FlagEphemeralSequential))
 	}
 	require.Equal(t, size, closeSizeOf(s, a))
 	return a
@@ -68,7 +70,8 @@ func TestSessionTooLargeFailsTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
-				s := startServer(t, Config{JuteMaxBuffer: 1000, Tick: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				s := startServer(t, Config{JuteMaxBuffer: 1000, Tick: time.Second,
+					Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				st := newTestClients(t, s)
 				b := st.joinFor("b", 20*time.Second)
 				b.mustCall(wire.OpCreateContainer, createRequest("/container", "", wire.FlagContainer))
@@ -110,7 +113,8 @@ func TestJuteMaxBufferLimitsRequests(t *testing.T) {
 		go func() { _, _ = a.nc.Write(binary.BigEndian.AppendUint32(nil, 201)) }()
 		a.waitForClose()
 		again := st.client("again")
-		require.True(t, again.open(wire.ConnectRequest{Timeout: 4000, Session: a.session, Password: a.password}), "the session goes on")
+		require.True(t, again.open(wire.ConnectRequest{Timeout: 4000, Session: a.session, Password: a.password}),
+			"the session goes on")
 	})
 }
 
@@ -159,8 +163,8 @@ func TestFourLetterWordsOfTheWhitelist(t *testing.T) {
 	}
 }
 
-// TestStmkNeedsItsArgument: the server reads only what has come with the word. Without the whole argument it closes the connection at
-// once, and the mask does not change.
+// TestStmkNeedsItsArgument: the server reads only what has come with the word. Without the whole
+// argument it closes the connection at once, and the mask does not change.
 func TestStmkNeedsItsArgument(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		ask := func(bytes string) string {

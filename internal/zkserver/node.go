@@ -39,8 +39,9 @@ type node struct {
 	positions [2]int // the node's indices in its two sets, by setRole
 }
 
-// stat returns the node's metadata for clients. ZooKeeper does not show them which nodes are containers or TTL nodes. Cversion counts the creates and deletes
-// of children: there are as many deletes as creates, minus the children that exist.
+// stat returns the node's metadata for clients. ZooKeeper does not show them which nodes are
+// containers or TTL nodes. Cversion counts the creates and deletes of children: there are as many
+// deletes as creates, minus the children that exist.
 func (n *node) stat() wire.Stat {
 	s := wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
@@ -77,8 +78,8 @@ func (n *node) countDescendants() int {
 	return total
 }
 
-// encodeChildren appends the children's names as a vector. Until a child is deleted, the newest comes first, so that tests notice a client that relies on
-// a sorted list.
+// encodeChildren appends the children's names as a vector. Until a child is deleted, the newest
+// comes first, so that tests notice a client that relies on a sorted list.
 func (n *node) encodeChildren(e *wire.Encoder) {
 	nodes := n.children.nodes
 	e.Int(int32(len(nodes)))
@@ -105,8 +106,8 @@ const (
 	byLifetime                // in its session's ephemeral nodes, or in the containers and TTL nodes
 )
 
-// nodeSet is a set of nodes. Its order depends only on the additions and removals. Each node has its index in the set, so that additions and removals
-// take constant time.
+// nodeSet is a set of nodes. Its order depends only on the additions and removals. Each node has
+// its index in the set, so that additions and removals take constant time.
 type nodeSet struct{ nodes []*node }
 
 func (m *nodeSet) addNode(n *node, role setRole) {

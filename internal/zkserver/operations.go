@@ -87,7 +87,8 @@ func (t *transaction) create(op wire.Op, r *wire.CreateRequest) operationResult 
 	return operationResult{op: op, path: path, stat: n.stat()}
 }
 
-// validCreateFlags reports whether the flags are known, and whether the request has a valid TTL if, and only if, the flags require one.
+// validCreateFlags reports whether the flags are known, and whether the request has a valid TTL if,
+// and only if, the flags require one.
 func validCreateFlags(op wire.Op, r *wire.CreateRequest) bool {
 	switch r.Flags {
 	case wire.FlagTTL, wire.FlagPersistentSequentialTTL:
@@ -103,7 +104,8 @@ func hasTTL(flags int32) bool {
 }
 
 func isSequential(flags int32) bool {
-	return flags == wire.FlagSequential || flags == wire.FlagEphemeralSequential || flags == wire.FlagPersistentSequentialTTL
+	return flags == wire.FlagSequential || flags == wire.FlagEphemeralSequential ||
+		flags == wire.FlagPersistentSequentialTTL
 }
 
 // newNode makes a node that is not in the tree yet. The operation code, and not the flags,
@@ -205,8 +207,8 @@ func (t *transaction) findPermitted(path string, perm int32) (*node, wire.Code) 
 
 func versionMatches(version, asked int32) bool { return asked == wire.AnyVersion || asked == version }
 
-// resolveACL checks the ACL of a request and returns the ACL to store. It drops duplicates, and replaces an
-// entry with the scheme auth by entries for the client's identities.
+// resolveACL checks the ACL of a request and returns the ACL to store. It drops duplicates, and
+// replaces an entry with the scheme auth by entries for the client's identities.
 func resolveACL(acl []wire.ACL, ids []wire.Identity) ([]wire.ACL, wire.Code) {
 	if len(acl) == 1 && acl[0] == openACL[0] {
 		return openACL, wire.OK // most nodes have this ACL, so they share one copy
@@ -229,8 +231,8 @@ func resolveACL(acl []wire.ACL, ids []wire.Identity) ([]wire.ACL, wire.Code) {
 	return fixed, wire.OK
 }
 
-// applyAll applies the parts of a multi until one fails. The results of the parts before that one are OK, and
-// those of the parts after it RuntimeInconsistency.
+// applyAll applies the parts of a multi until one fails. The results of the parts before that one
+// are OK, and those of the parts after it RuntimeInconsistency.
 func (t *transaction) applyAll(parts []wire.MultiPart) (outcomes []operationResult, code wire.Code) {
 	for _, p := range parts {
 		op := operationOfPart(p)

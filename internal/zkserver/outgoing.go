@@ -14,7 +14,8 @@ const (
 	outgoingPause = 1 << 20
 )
 
-// outgoingQueue has the frames that wait to be written to a connection. A goroutine of its own writes them.
+// outgoingQueue has the frames that wait to be written to a connection. A goroutine of its own
+// writes them.
 type outgoingQueue struct {
 	nc         net.Conn
 	limit      int           // how many bytes may wait
@@ -46,9 +47,10 @@ func newOutgoingQueue(nc net.Conn, limit int, lastWrites time.Duration, onDue fu
 	return q
 }
 
-// addFrame queues a frame. The frame is written after the delay, and after the frames that wait already. If more than limit bytes
-// wait, addFrame returns false and does not queue the frame. The largest frame does not count: an answer may be larger than the
-// limit, and the client may need some time to read it.
+// addFrame queues a frame. The frame is written after the delay, and after the frames that wait
+// already. If more than limit bytes wait, addFrame returns false and does not queue the frame. The
+// largest frame does not count: an answer may be larger than the limit, and the client may need
+// some time to read it.
 func (q *outgoingQueue) addFrame(frame []byte, delay time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,7 +98,8 @@ func (q *outgoingQueue) releaseDue() {
 	q.changed.Signal()
 }
 
-// waitDrained waits while more than outgoingPause bytes wait for the client, unless the connection ends.
+// waitDrained waits while more than outgoingPause bytes wait for the client, unless the connection
+// ends.
 func (q *outgoingQueue) waitDrained() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,14 +108,16 @@ func (q *outgoingQueue) waitDrained() {
 	}
 }
 
-// limitLastWrites limits the time of the writes after closeWhenWritten, once no delayed frame waits; q.mu is held.
+// limitLastWrites limits the time of the writes after closeWhenWritten, once no delayed frame
+// waits; q.mu is held.
 func (q *outgoingQueue) limitLastWrites() {
 	if q.closeWritten && len(q.delayed) == 0 {
 		_ = q.nc.SetWriteDeadline(time.Now().Add(q.lastWrites))
 	}
 }
 
-// closeWhenWritten closes the connection once all frames are written, or lastWrites after the last one was due if the client does not read them.
+// closeWhenWritten closes the connection once all frames are written, or lastWrites after the last
+// one was due if the client does not read them.
 func (q *outgoingQueue) closeWhenWritten() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,7 +159,8 @@ func (q *outgoingQueue) writeLoop() {
 	}
 }
 
-// takeFrames waits for bytes to write, and returns them. It returns none if the connection has ended.
+// takeFrames waits for bytes to write, and returns them. It returns none if the connection has
+// ended.
 func (q *outgoingQueue) takeFrames() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// requestProcessor processes the requests of all connections, one at a time and in the order in which they arrive. The server's mutex guards it.
+// requestProcessor processes the requests of all connections, one at a time and in the order in
+// which they arrive. The server's mutex guards it.
 type requestProcessor struct {
 	config      Config
 	db          *database
@@ -20,8 +21,10 @@ type requestProcessor struct {
 	reply   wire.Encoder // reused
 }
 
-func newRequestProcessor(config Config, db *database, connections *connections, faults *faultInjector) *requestProcessor {
-	return &requestProcessor{config: config, db: db, connections: connections, faults: faults, counts: map[wire.Op]int64{}}
+func newRequestProcessor(config Config, db *database, connections *connections,
+	faults *faultInjector) *requestProcessor {
+	return &requestProcessor{config: config, db: db, connections: connections, faults: faults,
+		counts: map[wire.Op]int64{}}
 }
 
 // request is the request that is being processed.
@@ -43,19 +46,23 @@ func (r *request) decode(body wire.Request) bool {
 	return r.body.Err() == nil
 }
 
-// acceptsNullPath reports whether the real server treats a null path of this operation as an empty one. It cannot decode null paths of other operations.
+// acceptsNullPath reports whether the real server treats a null path of this operation as an empty
+// one. It cannot decode null paths of other operations.
 func acceptsNullPath(op wire.Op) bool {
 	switch op {
-	case wire.OpSetData, wire.OpSetACL, wire.OpCheck, wire.OpSync, wire.OpGetEphemerals, wire.OpAddWatch, wire.OpRemoveWatches:
+	case wire.OpSetData, wire.OpSetACL, wire.OpCheck, wire.OpSync, wire.OpGetEphemerals, wire.OpAddWatch,
+		wire.OpRemoveWatches:
 		return true
 	}
 	return false
 }
 
-// requestHandler processes a request and appends the reply's body to r.reply. If it returns an error, that body is dropped.
+// requestHandler processes a request and appends the reply's body to r.reply. If it returns an
+// error, that body is dropped.
 type requestHandler func(*requestProcessor, *request) wire.Code
 
-// noReply is the result of a handler for a request without a reply. No code of the protocol is positive.
+// noReply is the result of a handler for a request without a reply. No code of the protocol is
+// positive.
 const noReply wire.Code = 1
 
 var requestHandlers = map[wire.Op]requestHandler{
@@ -98,7 +105,8 @@ func (p *requestProcessor) connect(c *connection, frame []byte) bool {
 		return false
 	}
 	if hello.LastZxid > p.db.zxid {
-		p.config.Logger.Info("client has seen a later zxid than this server", "client", hello.LastZxid, "server", p.db.zxid)
+		p.config.Logger.Info("client has seen a later zxid than this server", "client", hello.LastZxid,
+			"server", p.db.zxid)
 		return false // without a reply, as on the real server
 	}
 	sess := p.openOrResumeSession(&hello)
@@ -119,8 +127,8 @@ func (p *requestProcessor) connect(c *connection, frame []byte) bool {
 	return sess != nil
 }
 
-// openOrResumeSession returns nil if the session to resume has ended or the password is wrong. It cuts an older connection of the
-// session before it checks the password, as the real server does.
+// openOrResumeSession returns nil if the session to resume has ended or the password is wrong. It
+// cuts an older connection of the session before it checks the password, as the real server does.
 func (p *requestProcessor) openOrResumeSession(hello *wire.ConnectRequest) *session {
 	timeout := time.Duration(hello.Timeout) * time.Millisecond
 	timeout = min(max(timeout, p.config.MinSessionTimeout), p.config.MaxSessionTimeout)
@@ -143,7 +151,8 @@ func (p *requestProcessor) openOrResumeSession(hello *wire.ConnectRequest) *sess
 	return sess
 }
 
-// takeRequest processes the request in the frame, through the connection's follower if there is one. It returns false if the connection ends.
+// takeRequest processes the request in the frame, through the connection's follower if there is
+// one. It returns false if the connection ends.
 func (p *requestProcessor) takeRequest(c *connection, frame []byte) bool {
 	f := c.follower
 	if f == nil {
@@ -207,7 +216,8 @@ func (p *requestProcessor) processRequest(c *connection, frame []byte) bool {
 	}
 	view := c.view
 	switch {
-	case !p.faults.isIdle() && p.faults.throttlesRequest(Request{Session: c.session.id, Op: r.header.Op, Zxid: p.db.zxid}):
+	case !p.faults.isIdle() &&
+		p.faults.throttlesRequest(Request{Session: c.session.id, Op: r.header.Op, Zxid: p.db.zxid}):
 		handle = refuseThrottled
 	case view != nil && !view.answers(r.header.Op):
 		c.catchUp()
@@ -221,7 +231,8 @@ func (p *requestProcessor) processRequest(c *connection, frame []byte) bool {
 
 func refuseThrottled(*requestProcessor, *request) wire.Code { return wire.ThrottledOp }
 
-// handleAndReply runs the handler and sends the reply. The watch events that the request triggers are queued before it.
+// handleAndReply runs the handler and sends the reply. The watch events that the request triggers
+// are queued before it.
 func (p *requestProcessor) handleAndReply(r *request, handle requestHandler) bool {
 	p.reply.Reset()
 	mark := p.reply.BeginFrame()
@@ -270,8 +281,9 @@ func (p *requestProcessor) applyFaults(r *request, code wire.Code) (delay time.D
 	if code == noReply {
 		code = wire.OK
 	}
-	return p.faults.applyToReply(Request{Session: r.connection.session.id, Op: r.header.Op, Path: r.path, Result: r.result,
-		Data: r.data, Zxid: p.db.zxid, Err: code, Parts: r.parts})
+	return p.faults.applyToReply(Request{Session: r.connection.session.id, Op: r.header.Op, Path: r.path,
+		Result: r.result,
+		Data:   r.data, Zxid: p.db.zxid, Err: code, Parts: r.parts})
 }
 
 func (p *requestProcessor) sendHeader(c *connection, h wire.ReplyHeader) {
@@ -282,8 +294,8 @@ func (p *requestProcessor) sendHeader(c *connection, h wire.ReplyHeader) {
 	p.connections.sendFrame(c, p.reply.Bytes(), 0)
 }
 
-// authenticate adds an identity to the connection. The request does not prolong the session. After an unknown scheme, or with too many
-// identities, the connection ends.
+// authenticate adds an identity to the connection. The request does not prolong the session. After
+// an unknown scheme, or with too many identities, the connection ends.
 func (p *requestProcessor) authenticate(r *request) bool {
 	var body wire.AuthRequest
 	if !r.decode(&body) {

@@ -10,25 +10,27 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// A quota on /a/b is stored in two nodes: its limits, which an administrator writes, and its usage, which the server counts.
-// The usage includes /a/b itself and all nodes below it.
+// A quota on /a/b is stored in two nodes: its limits, which an administrator writes, and its usage,
+// which the server counts. The usage includes /a/b itself and all nodes below it.
 const (
 	quotaRoot  = "/zookeeper/quota" // before the path of the quota
 	limitsName = "zookeeper_limits"
 	usageName  = "zookeeper_stats"
 )
 
-// The names of limits and usage. The first two are soft limits: the real server only logs when they are exceeded.
+// The names of limits and usage. The first two are soft limits: the real server only logs when they
+// are exceeded.
 const (
 	quotaCount, quotaBytes         = "count", "bytes"
 	quotaHardCount, quotaHardBytes = "countHardLimit", "byteHardLimit"
 )
 
-// quotaValues is the data of a quota's node: numbers by name. A missing number is -1, which means no limit.
+// quotaValues is the data of a quota's node: numbers by name. A missing number is -1, which means
+// no limit.
 type quotaValues map[string]int64
 
-// parseQuota parses data such as "count=4,bytes=5=;countHardLimit=10". It returns false if the real server's parser throws an
-// exception.
+// parseQuota parses data such as "count=4,bytes=5=;countHardLimit=10". It returns false if the real
+// server's parser throws an exception.
 func parseQuota(data []byte) (quotaValues, bool) {
 	q := quotaValues{}
 	if len(data) == 0 {
@@ -62,11 +64,13 @@ func (q quotaValues) value(name string) int64 {
 	return -1
 }
 
-// encode writes count and bytes first, as the oldest servers require, and then the other numbers by name.
+// encode writes count and bytes first, as the oldest servers require, and then the other numbers by
+// name.
 func (q quotaValues) encode() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s=%d,%s=%d", quotaCount, q.value(quotaCount), quotaBytes, q.value(quotaBytes))
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(q)), func(name string) bool { return name == quotaCount || name == quotaBytes })
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(q)),
+		func(name string) bool { return name == quotaCount || name == quotaBytes })
 	if len(others) > 0 {
 		b.WriteByte('=') // a second one, at which the oldest servers stop reading
 	}
@@ -76,7 +80,8 @@ func (q quotaValues) encode() []byte {
 	return []byte(b.String())
 }
 
-// quotaOf returns the path of the quota that applies to path: the deepest path with limits at or above it. It returns "" if there is none.
+// quotaOf returns the path of the quota that applies to path: the deepest path with limits at or
+// above it. It returns "" if there is none.
 func (t *dataTree) quotaOf(path string) string {
 	if len(t.quotas) == 0 {
 		return ""
@@ -90,7 +95,8 @@ func (t *dataTree) quotaOf(path string) string {
 	return ""
 }
 
-// quotaPath splits the path of a quota's limits or usage into the quota's path and a name. It returns false for any other path.
+// quotaPath splits the path of a quota's limits or usage into the quota's path and a name. It
+// returns false for any other path.
 func quotaPath(path string) (on, name string, ok bool) {
 	below, found := strings.CutPrefix(path, quotaRoot)
 	if !found || !strings.HasPrefix(below, "/") {
@@ -113,8 +119,8 @@ func (t *dataTree) countUsage(events []event) {
 	}
 }
 
-// updateQuota begins or ends a quota. A new node for its usage gets the usage without the later events of the transaction, which are counted after
-// that.
+// updateQuota begins or ends a quota. A new node for its usage gets the usage without the later
+// events of the transaction, which are counted after that.
 func (t *dataTree) updateQuota(on, name string, typ wire.EventType, later []event) {
 	switch {
 	case name == limitsName && typ == wire.EventNodeCreated:
@@ -140,8 +146,8 @@ func (q quotaValues) addUsage(count, bytes int64) {
 	q[quotaBytes] = q.value(quotaBytes) + bytes
 }
 
-// countEvent counts an event for the quota that applies to its path. It does not change usage that does not parse; the real
-// server exits then.
+// countEvent counts an event for the quota that applies to its path. It does not change usage that
+// does not parse; the real server exits then.
 func (t *dataTree) countEvent(e event) {
 	on := t.quotaOf(e.path)
 	if on == "" {
@@ -155,7 +161,8 @@ func (t *dataTree) countEvent(e event) {
 	}
 }
 
-// writeUsage writes a quota's usage. This is not a transaction: it changes neither version nor zxid, and triggers no watch.
+// writeUsage writes a quota's usage. This is not a transaction: it changes neither version nor
+// zxid, and triggers no watch.
 func (t *dataTree) writeUsage(on string, usage quotaValues) {
 	if n := t.findNode(quotaRoot + on + "/" + usageName); n != nil {
 		data := usage.encode()
@@ -175,8 +182,8 @@ func nodesOf(typ wire.EventType) int64 {
 	return 0
 }
 
-// checkQuota refuses a write that would exceed a hard limit, if quotas are enforced. It compares each part of a multi with
-// the usage before the multi, as the real server does.
+// checkQuota refuses a write that would exceed a hard limit, if quotas are enforced. It compares
+// each part of a multi with the usage before the multi, as the real server does.
 func (t *dataTree) checkQuota(path string, bytes, count int64) wire.Code {
 	if !t.enforceQuotas {
 		return wire.OK
@@ -192,7 +199,8 @@ func (t *dataTree) checkQuota(path string, bytes, count int64) wire.Code {
 		return wire.MarshallingError
 	}
 	exceeds := func(used, more, limit int64) bool { return more != 0 && limit > -1 && used+more > limit }
-	if exceeds(usage.value(quotaCount), count, limits.value(quotaHardCount)) || exceeds(usage.value(quotaBytes), bytes, limits.value(quotaHardBytes)) {
+	if exceeds(usage.value(quotaCount), count, limits.value(quotaHardCount)) ||
+		exceeds(usage.value(quotaBytes), bytes, limits.value(quotaHardBytes)) {
 		return wire.QuotaExceeded
 	}
 	return wire.OK

@@ -38,7 +38,8 @@ func TestQuotaValues(t *testing.T) {
 
 // FuzzQuotaValues parses any data, since clients may write any data into the nodes of a quota.
 func FuzzQuotaValues(f *testing.F) {
-	for _, text := range []string{"count=4,bytes=5=;countHardLimit=10", "bytes=-1", "a==4;;b=", ",", "=;=1", "count=1,count=2"} {
+	for _, text := range []string{"count=4,bytes=5=;countHardLimit=10", "bytes=-1", "a==4;;b=", ",", "=;=1",
+		"count=1,count=2"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -53,12 +54,13 @@ func FuzzQuotaValues(f *testing.F) {
 	})
 }
 
-// TestQuotaUsageMatchesTheTree compares the usage with a count of the nodes, after random writes, failed transactions and
-// ends of sessions.
+// TestQuotaUsageMatchesTheTree compares the usage with a count of the nodes, after random writes,
+// failed transactions and ends of sessions.
 func TestQuotaUsageMatchesTheTree(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a, random := st.joinFor("a", 0), rand.New(rand.NewSource(3))
-		for _, path := range []string{"/zookeeper/quota/n1", "/zookeeper/quota/n1/zookeeper_limits", "/zookeeper/quota/n1/zookeeper_stats"} {
+		for _, path := range []string{"/zookeeper/quota/n1", "/zookeeper/quota/n1/zookeeper_limits",
+			"/zookeeper/quota/n1/zookeeper_stats"} {
 			a.mustCall(wire.OpCreate, createRequest(path, "", 0))
 		}
 		most := int64(0)
@@ -129,11 +131,13 @@ func TestRootHasNoQuota(t *testing.T) {
 func TestDeepestQuotaApplies(t *testing.T) {
 	tree := newDataTree()
 	tree.quotas = map[string]struct{}{"/a": {}, "/a/b/c": {}}
-	for path, want := range map[string]string{"/": "", "": "", "/a": "/a", "/a/b": "/a", "/ab": "", "/a/b/c/d/e": "/a/b/c", "relative": ""} {
+	for path, want := range map[string]string{"/": "", "": "", "/a": "/a", "/a/b": "/a", "/ab": "",
+		"/a/b/c/d/e": "/a/b/c", "relative": ""} {
 		require.Equal(t, want, tree.quotaOf(path), path)
 	}
 	for path, want := range map[string]string{
-		"/zookeeper/quota/a/b/zookeeper_limits": "/a/b", "/zookeeper/quota/zookeeper_limits": "", "/zookeeper/quota/a/other": "",
+		"/zookeeper/quota/a/b/zookeeper_limits": "/a/b", "/zookeeper/quota/zookeeper_limits": "",
+		"/zookeeper/quota/a/other":           "",
 		"/zookeeper/quotaa/zookeeper_limits": "", "/a/zookeeper_limits": "", "/zookeeper/quota//zookeeper_stats": "",
 	} {
 		on, _, is := quotaPath(path)

@@ -53,7 +53,8 @@ func (r *rawClient) open(ask wire.ConnectRequest) bool {
 	if r.session != 0 {
 		r.st.names[r.session] = r.name
 	}
-	r.logLine("connect: protocol %d timeout %d session %s password %d zero %v short %v readOnly %v rest %d", reply.Protocol, reply.Timeout,
+	r.logLine("connect: protocol %d timeout %d session %s password %d zero %v short %v readOnly %v rest %d",
+		reply.Protocol, reply.Timeout,
 		r.st.owner(r.session), len(r.password), isZero(r.password), reply.Short, reply.ReadOnly, d.Len())
 	return r.session != 0
 }
@@ -209,8 +210,10 @@ func identities(d *wire.Decoder) string {
 func (r *rawClient) stat(d *wire.Decoder) string {
 	var s wire.Stat
 	s.Decode(d)
-	return fmt.Sprintf("{c%s m%s p%s version %d children %d acl %d owner %s data %d nodes %d changed %v}", r.st.relative(s.Czxid), r.st.relative(s.Mzxid),
-		r.st.relative(s.Pzxid), s.Version, s.Cversion, s.Aversion, r.st.owner(s.EphemeralOwner), s.DataLength, s.NumChildren, s.Mzxid != s.Czxid)
+	return fmt.Sprintf("{c%s m%s p%s version %d children %d acl %d owner %s data %d nodes %d changed %v}",
+		r.st.relative(s.Czxid), r.st.relative(s.Mzxid),
+		r.st.relative(s.Pzxid), s.Version, s.Cversion, s.Aversion, r.st.owner(s.EphemeralOwner), s.DataLength,
+		s.NumChildren, s.Mzxid != s.Czxid)
 }
 
 func (r *rawClient) multi(d *wire.Decoder) string {

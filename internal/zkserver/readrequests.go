@@ -44,7 +44,8 @@ func (p *requestProcessor) getData(r *request) wire.Code {
 }
 
 func (p *requestProcessor) getChildren(r *request) wire.Code {
-	return p.readAndWatch(r, p.db.childWatches, (*laggingView).addMissedChildren, func(n *node) { n.encodeChildren(r.reply) })
+	return p.readAndWatch(r, p.db.childWatches, (*laggingView).addMissedChildren,
+		func(n *node) { n.encodeChildren(r.reply) })
 }
 
 func (p *requestProcessor) getChildren2(r *request) wire.Code {
@@ -54,8 +55,10 @@ func (p *requestProcessor) getChildren2(r *request) wire.Code {
 	})
 }
 
-// readAndWatch answers a read, and sets its watch. On a server that lags behind, it first calls addMissed: see addMissedData.
-func (p *requestProcessor) readAndWatch(r *request, watches *watchManager, addMissed func(*laggingView, string, *dataTree) bool, encode func(*node)) wire.Code {
+// readAndWatch answers a read, and sets its watch. On a server that lags behind, it first calls
+// addMissed: see addMissedData.
+func (p *requestProcessor) readAndWatch(r *request, watches *watchManager,
+	addMissed func(*laggingView, string, *dataTree) bool, encode func(*node)) wire.Code {
 	var body wire.WatchRequest
 	if !r.decode(&body) {
 		return wire.MarshallingError
@@ -150,15 +153,16 @@ func (p *requestProcessor) whoAmI(r *request) wire.Code {
 	return wire.OK
 }
 
-// setWatches restores the watches of a client that reconnects. If a node has changed after the zxid that the client has seen, it
-// sends the event before the reply and does not set the watch.
+// setWatches restores the watches of a client that reconnects. If a node has changed after the zxid
+// that the client has seen, it sends the event before the reply and does not set the watch.
 func (p *requestProcessor) setWatches(r *request) wire.Code {
 	body := wire.SetWatchesRequest{Two: r.header.Op == wire.OpSetWatches2}
 	if !r.decode(&body) {
 		return wire.MarshallingError
 	}
 	for _, path := range body.Data {
-		p.restoreWatch(r.connection, p.db.dataWatches, path, wire.EventNodeDataChanged, func(n *node) bool { return n.mzxid > body.RelativeZxid })
+		p.restoreWatch(r.connection, p.db.dataWatches, path, wire.EventNodeDataChanged,
+			func(n *node) bool { return n.mzxid > body.RelativeZxid })
 	}
 	for _, path := range body.Exist {
 		if p.db.tree.findNode(path) != nil {
@@ -168,7 +172,8 @@ func (p *requestProcessor) setWatches(r *request) wire.Code {
 		}
 	}
 	for _, path := range body.Child {
-		p.restoreWatch(r.connection, p.db.childWatches, path, wire.EventNodeChildrenChanged, func(n *node) bool { return n.pzxid > body.RelativeZxid })
+		p.restoreWatch(r.connection, p.db.childWatches, path, wire.EventNodeChildrenChanged,
+			func(n *node) bool { return n.pzxid > body.RelativeZxid })
 	}
 	for _, path := range body.Persistent {
 		p.addPersistentWatch(r.connection, path, PersistentWatch)
@@ -179,7 +184,8 @@ func (p *requestProcessor) setWatches(r *request) wire.Code {
 	return wire.OK
 }
 
-func (p *requestProcessor) restoreWatch(c *connection, watches *watchManager, path string, eventType wire.EventType, changed func(*node) bool) {
+func (p *requestProcessor) restoreWatch(c *connection, watches *watchManager, path string, eventType wire.EventType,
+	changed func(*node) bool) {
 	switch n := p.db.tree.findNode(path); {
 	case n == nil:
 		c.processEvent(event{typ: wire.EventNodeDeleted, path: path})
@@ -228,8 +234,8 @@ func (p *requestProcessor) removeWatches(r *request) wire.Code {
 	})
 }
 
-// forWatchManagers calls do for the watch managers of the request's watcher type. It returns OK if one of them finds
-// a watch.
+// forWatchManagers calls do for the watch managers of the request's watcher type. It returns OK if
+// one of them finds a watch.
 func (p *requestProcessor) forWatchManagers(r *request, do func(*watchManager, string) wire.Code) wire.Code {
 	var body wire.NumberRequest
 	if !r.decode(&body) || body.Number < wire.WatcherChildren || body.Number > wire.WatcherAny {

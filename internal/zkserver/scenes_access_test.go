@@ -11,7 +11,8 @@ func playACL(st *testClients) {
 	a, b := st.joinClient("a"), st.joinClient("b")
 	d := st.root + "/d"
 	a.do(wire.OpAuth, authRequest("digest", "alice:secret"))
-	a.do(wire.OpCreate, &wire.CreateRequest{Path: d, ACL: []wire.ACL{aclEntry(wire.PermAll, "auth", ""), aclEntry(wire.PermRead, "world", "anyone")}})
+	a.do(wire.OpCreate, &wire.CreateRequest{Path: d,
+		ACL: []wire.ACL{aclEntry(wire.PermAll, "auth", ""), aclEntry(wire.PermRead, "world", "anyone")}})
 	a.do(wire.OpGetACL, pathRequest(d))
 	b.do(wire.OpGetACL, pathRequest(d))
 	a.do(wire.OpCreate, createRequest(d+"/k", "", 0))
@@ -31,7 +32,8 @@ func playACL(st *testClients) {
 	b.do(wire.OpGetACL, pathRequest(d))
 	b.do(wire.OpGetAllChildrenNumber, pathRequest(d))
 	b.do(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest(d, -1))))
-	b.do(wire.OpMultiRead, multiRequest(multiPart(wire.OpGetData, readRequest(d)), multiPart(wire.OpGetChildren, readRequest(d))))
+	b.do(wire.OpMultiRead, multiRequest(multiPart(wire.OpGetData, readRequest(d)),
+		multiPart(wire.OpGetChildren, readRequest(d))))
 	b.do(wire.OpAddWatch, numberRequest(d, wire.AddWatchPersistent))
 	b.do(wire.OpAuth, authRequest("digest", "bob:x"))
 	b.do(wire.OpGetData, readRequest(d))
@@ -118,9 +120,12 @@ func playUnknown(st *testClients) {
 func playMalformed(st *testClients) {
 	a := st.joinClient("a")
 	huge := binary.BigEndian.AppendUint32(nil, 0x7fffffff)
-	for _, op := range []wire.Op{wire.OpCreate, wire.OpCreate2, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL, wire.OpMulti,
-		wire.OpExists, wire.OpGetData, wire.OpGetACL, wire.OpGetChildren, wire.OpGetChildren2, wire.OpSync, wire.OpAddWatch,
-		wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpGetEphemerals, wire.OpGetAllChildrenNumber, wire.OpMultiRead, wire.OpSetWatches} {
+	for _, op := range []wire.Op{wire.OpCreate, wire.OpCreate2, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData,
+		wire.OpSetACL, wire.OpMulti,
+		wire.OpExists, wire.OpGetData, wire.OpGetACL, wire.OpGetChildren, wire.OpGetChildren2, wire.OpSync,
+		wire.OpAddWatch,
+		wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpGetEphemerals, wire.OpGetAllChildrenNumber, wire.OpMultiRead,
+		wire.OpSetWatches} {
 		a.doBytes(op, nil)
 		a.doBytes(op, huge)
 	}
@@ -142,7 +147,8 @@ func playLimits(st *testClients) {
 	a := st.joinClient("a")
 	a.do(wire.OpCreate, createRequest(st.root+"/big", strings.Repeat("x", 1_000_000), 0))
 	a.do(wire.OpExists, readRequest(st.root+"/big"))
-	for _, head := range [][]byte{{0, 0x10, 0, 0}, {0x7f, 0xff, 0xff, 0xff}, {0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 0}, {0, 0, 0, 3, 1, 2, 3}} {
+	for _, head := range [][]byte{{0, 0x10, 0, 0}, {0x7f, 0xff, 0xff, 0xff}, {0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 0},
+		{0, 0, 0, 3, 1, 2, 3}} {
 		b := st.joinClient("b")
 		b.write(head)
 		b.receiveFrame()

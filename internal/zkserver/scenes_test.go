@@ -195,7 +195,8 @@ func playDeletes(st *testClients) {
 	a.do(wire.OpDelete, numberRequest(d+"/n", 3))
 	a.do(wire.OpDelete, numberRequest(d+"/none", -1))
 	a.do(wire.OpDelete, numberRequest("/none/none", -1))
-	for _, path := range []string{"", "/", "x", "x/y", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", d + "/", d + "/n\x00"} {
+	for _, path := range []string{"", "/", "x", "x/y", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", d + "/",
+		d + "/n\x00"} {
 		a.do(wire.OpDelete, numberRequest(path, -1))
 	}
 	a.do(wire.OpDelete, numberRequest(d+"/n", 0))
@@ -232,8 +233,10 @@ func playData(st *testClients) {
 
 func playPaths(st *testClients) {
 	a := st.joinClient("a")
-	for _, path := range []string{"", "x", "/", st.root + "/", "/" + st.root, st.root + "//x", st.root + "/.", st.root + "/..", st.root + "/./x",
-		st.root + "/../x", st.root + "/...", st.root + "/a.", st.root + "/.a", st.root + "/\x00", st.root + "/\x1f", st.root + "/\u0085",
+	for _, path := range []string{"", "x", "/", st.root + "/", "/" + st.root, st.root + "//x", st.root + "/.",
+		st.root + "/..", st.root + "/./x",
+		st.root + "/../x", st.root + "/...", st.root + "/a.", st.root + "/.a", st.root + "/\x00", st.root + "/\x1f",
+		st.root + "/\u0085",
 		st.root + "/\ue000", st.root + "/\ufff0", st.root + "/\U0001F600", st.root + "/é", st.root + "/日本"} {
 		a.do(wire.OpCreate, createRequest(path, "", 0))
 		a.do(wire.OpSetData, setDataRequest(path, "", 99))
@@ -294,7 +297,8 @@ func playMulti(st *testClients) {
 	a.do(wire.OpGetEphemerals, pathRequest(d))
 	a.do(wire.OpMulti, multiRequest())
 	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest(d, -1))))
-	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest(d, 8)), multiPart(wire.OpCheck, numberRequest(d, -1))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest(d, 8)),
+		multiPart(wire.OpCheck, numberRequest(d, -1))))
 	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("bad", -1))))
 	a.do(wire.OpCreate, createRequest(d+"/after-", "", wire.FlagSequential))
 	a.do(wire.OpMulti, multiRequest(
@@ -311,7 +315,8 @@ func playMulti(st *testClients) {
 	))
 	a.do(wire.OpGetData, readRequest(d+"/p"))
 	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest(d+"/m2/k", "", 0))))
-	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpDelete, numberRequest(d+"/m2", -1)), multiPart(wire.OpDelete, numberRequest(d, -1))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpDelete, numberRequest(d+"/m2", -1)),
+		multiPart(wire.OpDelete, numberRequest(d, -1))))
 	a.do(wire.OpGetChildren2, readRequest(d))
 	a.quit()
 }
@@ -344,7 +349,8 @@ func playMultiRead(st *testClients) {
 	))
 	a.do(wire.OpMultiRead, multiRequest())
 	a.do(wire.OpMultiRead, multiRequest(multiPart(wire.OpCheck, numberRequest(d, -1))))
-	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpGetData, readRequest(d+"/x")), multiPart(wire.OpCheck, numberRequest(d, -1))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpGetData, readRequest(d+"/x")),
+		multiPart(wire.OpCheck, numberRequest(d, -1))))
 	a.drain()
 	a.quit()
 }

@@ -27,13 +27,16 @@ func playEvents(st *testClients) {
 	b.do(wire.OpExists, watchRequest(w))
 	b.do(wire.OpExists, watchRequest("bad path"))
 	b.do(wire.OpGetChildren, watchRequest(""))
-	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest(w, "", 0)), multiPart(wire.OpDelete, numberRequest(w, -1))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest(w, "", 0)),
+		multiPart(wire.OpDelete, numberRequest(w, -1))))
 	b.drain()
 	b.do(wire.OpExists, watchRequest(w))
 	b.do(wire.OpGetChildren, watchRequest(d))
-	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest(w, "", 0)), multiPart(wire.OpCheck, numberRequest(w, 9))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest(w, "", 0)),
+		multiPart(wire.OpCheck, numberRequest(w, 9))))
 	b.drain()
-	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest(w, "", 0)), multiPart(wire.OpSetData, setDataRequest(w, "x", -1)), multiPart(wire.OpDelete, numberRequest(w, -1))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest(w, "", 0)),
+		multiPart(wire.OpSetData, setDataRequest(w, "x", -1)), multiPart(wire.OpDelete, numberRequest(w, -1))))
 	b.drain()
 	b.do(wire.OpGetACL, pathRequest(d))
 	b.do(wire.OpExists, watchRequest(d))

@@ -19,7 +19,8 @@ var ErrClosed = errors.New("zkserver: server is closed")
 // defaultTraceMask is the trace mask before stmk sets another one.
 const defaultTraceMask = 306
 
-// acceptRetryDelay is the pause after an accept has failed, for example because no file descriptor is free.
+// acceptRetryDelay is the pause after an accept has failed, for example because no file descriptor
+// is free.
 const acceptRetryDelay = 10 * time.Millisecond
 
 // maxHandshake is the largest first frame in bytes. A Java client's first frame has 45.
@@ -64,7 +65,8 @@ func New(config Config) (*Server, error) {
 	s.connections = newConnections(config, func(c *connection) { s.db.removeWatcher(c) }, s.releaseDueFrames)
 	s.faults = &faultInjector{lock: &s.mu}
 	s.processor = newRequestProcessor(config, s.db, s.connections, s.faults)
-	s.commands = &fourLetterCommands{config: config, db: s.db, connections: s.connections, port: s.lowestPort, traceMask: defaultTraceMask}
+	s.commands = &fourLetterCommands{config: config, db: s.db, connections: s.connections, port: s.lowestPort,
+		traceMask: defaultTraceMask}
 	s.containerTimer = time.AfterFunc(config.ContainerInterval, s.Reap)
 	if config.Followers {
 		s.followerTimer = time.AfterFunc(config.Tick/2, s.pingFollowers)
@@ -72,8 +74,8 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts connections until the listener is closed, or until the server is closed. In the second case
-// it returns nil. It closes the listener.
+// Serve accepts connections until the listener is closed, or until the server is closed. In the
+// second case it returns nil. It closes the listener.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	if !s.addListener(ln) {
@@ -138,8 +140,8 @@ func (s *Server) waitUnlessClosed(d time.Duration) {
 	}
 }
 
-// ServeConn serves one connection in goroutines of its own, and will close it. If the server has been closed, it
-// closes the connection and returns ErrClosed.
+// ServeConn serves one connection in goroutines of its own, and will close it. If the server has
+// been closed, it closes the connection and returns ErrClosed.
 func (s *Server) ServeConn(nc net.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,8 +219,8 @@ func (s *Server) answerFourLetterWord(c *connection, word string, in *bufio.Read
 	s.connections.closeWhenWritten(c)
 }
 
-// lockFor locks the server's mutex for a connection. While the server is frozen, it waits. If the connection has ended, it returns false
-// and does not lock.
+// lockFor locks the server's mutex for a connection. While the server is frozen, it waits. If the
+// connection has ended, it returns false and does not lock.
 func (s *Server) lockFor(c *connection) bool {
 	s.mu.Lock()
 	for s.frozen && !s.closed && !c.detached {
@@ -231,7 +233,8 @@ func (s *Server) lockFor(c *connection) bool {
 	return true
 }
 
-// endReading ends a connection after its reading goroutine has ended, unless the last frames are still to be written.
+// endReading ends a connection after its reading goroutine has ended, unless the last frames are
+// still to be written.
 func (s *Server) endReading(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +250,8 @@ func (s *Server) writeReplies(c *connection) {
 	s.connections.removeConnection(c)
 }
 
-// releaseDueFrames sends the delayed frames of a connection that are due, unless the server is frozen.
+// releaseDueFrames sends the delayed frames of a connection that are due, unless the server is
+// frozen.
 func (s *Server) releaseDueFrames(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +260,8 @@ func (s *Server) releaseDueFrames(c *connection) {
 	}
 }
 
-// expireDueSessions ends the sessions that have expired. On a frozen server it does nothing, since Thaw does it.
+// expireDueSessions ends the sessions that have expired. On a frozen server it does nothing, since
+// Thaw does it.
 func (s *Server) expireDueSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,7 +284,8 @@ func (s *Server) expireSessions() {
 
 // expireSession ends a session and cuts its connection.
 func (s *Server) expireSession(sess *session) {
-	s.config.Logger.Info("session expired", "session", sessionName(sess.id), "ephemerals", len(s.db.tree.ephemeralsOf(sess.id)))
+	s.config.Logger.Info("session expired", "session", sessionName(sess.id), "ephemerals",
+		len(s.db.tree.ephemeralsOf(sess.id)))
 	s.db.closeSession(sess)
 	if c := s.connections.bySession[sess.id]; c != nil {
 		s.connections.cutExpired(c)
@@ -307,7 +313,8 @@ func (s *Server) pingAll() {
 	}
 }
 
-// checkContainers removes the containers and TTL nodes that have expired, and sets the timer for the next check.
+// checkContainers removes the containers and TTL nodes that have expired, and sets the timer for
+// the next check.
 func (s *Server) checkContainers() {
 	if s.db.failure != nil {
 		return
@@ -317,7 +324,8 @@ func (s *Server) checkContainers() {
 	s.containerTimer.Reset(s.config.ContainerInterval)
 }
 
-// stopServing cuts all connections and stops the timers, because the server has failed or is closed.
+// stopServing cuts all connections and stops the timers, because the server has failed or is
+// closed.
 func (s *Server) stopServing() {
 	s.connections.cutAll()
 	s.db.sessions.stopTimer()
@@ -327,7 +335,8 @@ func (s *Server) stopServing() {
 	}
 }
 
-// Close ends all connections and waits until all goroutines of the server have ended. The nodes are lost. Later calls only wait.
+// Close ends all connections and waits until all goroutines of the server have ended. The nodes are
+// lost. Later calls only wait.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {

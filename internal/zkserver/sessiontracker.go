@@ -24,8 +24,8 @@ type session struct {
 
 func sessionName(id int64) string { return fmt.Sprintf("0x%x", id) }
 
-// sessionTracker has the sessions and the times at which they expire. It does not end sessions itself: its timer calls the function of
-// newSessionTracker, which calls nextExpired.
+// sessionTracker has the sessions and the times at which they expire. It does not end sessions
+// itself: its timer calls the function of newSessionTracker, which calls nextExpired.
 type sessionTracker struct {
 	started     time.Time
 	tick        time.Duration
@@ -39,7 +39,8 @@ type sessionTracker struct {
 	timerSet  time.Time // when the timer will fire
 }
 
-// newSessionTracker makes a tracker. The tracker calls expireDue in a goroutine of its own when a session may have expired.
+// newSessionTracker makes a tracker. The tracker calls expireDue in a goroutine of its own when a
+// session may have expired.
 func newSessionTracker(config Config, now time.Time, expireDue func()) *sessionTracker {
 	t := &sessionTracker{
 		started: now, tick: config.Tick, exactExpiry: config.ExactExpiry,
@@ -50,7 +51,8 @@ func newSessionTracker(config Config, now time.Time, expireDue func()) *sessionT
 	return t
 }
 
-// firstSessionID returns an id that is made from the time, as on the real server. So the sessions of servers that start later have other ids.
+// firstSessionID returns an id that is made from the time, as on the real server. So the sessions
+// of servers that start later have other ids.
 func firstSessionID(now time.Time) int64 { return int64(uint64(now.UnixMilli()) << 24 >> 8) }
 
 // addSession makes a session.
@@ -94,7 +96,8 @@ func (t *sessionTracker) touchAll() {
 	}
 }
 
-// expiryTime returns when a session expires. It rounds the time up to a whole tick since the start, unless exactExpiry is set.
+// expiryTime returns when a session expires. It rounds the time up to a whole tick since the start,
+// unless exactExpiry is set.
 func (t *sessionTracker) expiryTime(now time.Time, timeout time.Duration) time.Time {
 	if t.exactExpiry {
 		return now.Add(timeout)
@@ -125,7 +128,8 @@ func (t *sessionTracker) requeueSession(sess *session) {
 	heap.Fix(&t.expiry, sess.position)
 }
 
-// setTimer sets the timer for the first session of the queue, unless it is set for that time already.
+// setTimer sets the timer for the first session of the queue, unless it is set for that time
+// already.
 func (t *sessionTracker) setTimer() {
 	if len(t.expiry) == 0 || t.timerSet.Equal(t.expiry[0].queuedAt) {
 		return
@@ -142,14 +146,15 @@ func (t *sessionTracker) resetTimer() {
 
 func (t *sessionTracker) stopTimer() { t.timer.Stop() }
 
-// expiryQueue is a heap of the sessions by queuedAt. A packet changes only the session's expires, which is cheap, and not its position.
-// nextExpired moves the session when it is the first.
+// expiryQueue is a heap of the sessions by queuedAt. A packet changes only the session's expires,
+// which is cheap, and not its position. nextExpired moves the session when it is the first.
 type expiryQueue []*session
 
 // Len implements heap.Interface.
 func (q expiryQueue) Len() int { return len(q) }
 
-// Less orders sessions by time and then by age, so that sessions with the same time expire in the same order in each run.
+// Less orders sessions by time and then by age, so that sessions with the same time expire in the
+// same order in each run.
 func (q expiryQueue) Less(i, j int) bool {
 	return cmp.Or(q[i].queuedAt.Compare(q[j].queuedAt), cmp.Compare(q[i].id, q[j].id)) < 0
 }
@@ -176,7 +181,8 @@ func (q *expiryQueue) Pop() any {
 	return sess
 }
 
-// sessionPasswords derives the passwords of sessions from their ids and a secret, so that the server need not store them.
+// sessionPasswords derives the passwords of sessions from their ids and a secret, so that the
+// server need not store them.
 type sessionPasswords [16]byte
 
 func newSessionPasswords() (p sessionPasswords) {

@@ -95,7 +95,8 @@ func (s *Server) Sessions() []Session {
 	out := make([]Session, 0, len(s.db.sessions.byID))
 	for _, id := range slices.Sorted(maps.Keys(s.db.sessions.byID)) {
 		sess := s.db.sessions.byID[id]
-		copied := Session{ID: id, Timeout: sess.timeout, Expires: sess.expires, Ephemerals: s.db.tree.ephemeralPaths(id)}
+		copied := Session{ID: id, Timeout: sess.timeout, Expires: sess.expires,
+			Ephemerals: s.db.tree.ephemeralPaths(id)}
 		if c := s.connections.bySession[id]; c != nil {
 			copied.Connected, copied.Remote = true, c.nc.RemoteAddr().String()
 		}

@@ -77,8 +77,11 @@ func TestFourLetterWords(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("0x%x\n\t/e\n\n", a.session), ask("wchc"))
 		require.Equal(t, fmt.Sprintf("/e\n\t0x%x\n\n", a.session), ask("wchp"))
 		dump := ask("dump")
-		require.Contains(t, dump, "SessionTracker dump:\nSession Sets (1)/(1):\n1 expire at "+s.Sessions()[0].Expires.Format(javaDate))
-		require.Contains(t, dump, fmt.Sprintf("ephemeral nodes dump:\nSessions with Ephemerals (1):\n0x%x:\n\t/e\nConnections dump:\n", a.session))
+		require.Contains(t, dump,
+			"SessionTracker dump:\nSession Sets (1)/(1):\n1 expire at "+s.Sessions()[0].Expires.Format(javaDate))
+		require.Contains(t, dump,
+			fmt.Sprintf("ephemeral nodes dump:\nSessions with Ephemerals (1):\n0x%x:\n\t/e\nConnections dump:\n",
+				a.session))
 		require.Contains(t, dump, fmt.Sprintf("sessionId: 0x%x\n", a.session))
 		require.Equal(t, "datadir_size: 0\nlogdir_size: 0\n", ask("dirs"))
 		require.Equal(t, "306", ask("gtmk"))
@@ -97,7 +100,8 @@ func TestFourLetterWords(t *testing.T) {
 			require.Contains(t, answer, fmt.Sprintf("Zxid: 0x%x\n", s.Zxid()))
 		}
 		monitor := ask("mntr")
-		for _, line := range []string{"zk_server_state\tstandalone", "zk_znode_count\t6", "zk_watch_count\t2", "zk_ephemerals_count\t1",
+		for _, line := range []string{"zk_server_state\tstandalone", "zk_znode_count\t6", "zk_watch_count\t2",
+			"zk_ephemerals_count\t1",
 			"zk_num_alive_connections\t2", "zk_global_sessions\t1", "zk_auth_failed_count\t0", "zk_local_sessions\t0"} {
 			require.Contains(t, monitor, line+"\n")
 		}

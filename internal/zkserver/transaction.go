@@ -2,7 +2,8 @@ package zkserver
 
 import "github.com/lockstep-go/lockstep/internal/wire"
 
-// transaction is a list of changes with one zxid. Either all of them are applied or none. Its events are sent after the commit.
+// transaction is a list of changes with one zxid. Either all of them are applied or none. Its
+// events are sent after the commit.
 type transaction struct {
 	tree    *dataTree
 	session int64           // of the client; 0 for the server itself

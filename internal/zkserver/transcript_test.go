@@ -27,7 +27,8 @@ const transcriptFile = "testdata/zookeeper-3.8.0.golden"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testClients are the clients of one server in a test or a scene, and the log of the frames that they have got.
+// testClients are the clients of one server in a test or a scene, and the log of the frames that
+// they have got.
 type testClients struct {
 	t           *testing.T
 	root        string
@@ -107,7 +108,8 @@ func TestTranscript(t *testing.T) {
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := startServer(t, Config{Tick: 500 * time.Millisecond, ContainerInterval: 2 * time.Second, ExtendedTypes: true})
+				s := startServer(t, Config{Tick: 500 * time.Millisecond, ContainerInterval: 2 * time.Second,
+					ExtendedTypes: true})
 				received := playTranscript(t, sc, func() net.Conn { return pipeTo(t, s) })
 				require.Equal(t, strings.Join(golden[sc.name], "\n"), strings.Join(received, "\n"))
 			})

@@ -11,12 +11,15 @@ type WatchMode uint8
 
 // The modes of watches.
 const (
-	OneShot             WatchMode = iota // ends with its first event
-	PersistentWatch                      // lasts until it is removed; for one node
-	PersistentRecursive                  // lasts until it is removed; for a node and all nodes below it, without events of lists of children
+	OneShot         WatchMode = iota // ends with its first event
+	PersistentWatch                  // lasts until it is removed; for one node
+	// lasts until it is removed; for a node and all nodes below it, without events of lists of
+	// children
+	PersistentRecursive
 )
 
-var watchModeNames = [...]string{OneShot: "one-shot", PersistentWatch: "persistent", PersistentRecursive: "persistent-recursive"}
+var watchModeNames = [...]string{OneShot: "one-shot", PersistentWatch: "persistent",
+	PersistentRecursive: "persistent-recursive"}
 
 // String returns the mode's name in lower case.
 func (m WatchMode) String() string { return watchModeNames[m] }
@@ -28,8 +31,9 @@ type watcher interface {
 	processEvent(e event) // sends an event to the client
 }
 
-// watchManager has the watches of one kind: on data and existence, or on children. A connection has at most one watch on a path: a
-// later watch replaces the mode of an earlier one, as in ZooKeeper 3.8. (Since 3.9 a connection can have watches of several modes on a path.)
+// watchManager has the watches of one kind: on data and existence, or on children. A connection has
+// at most one watch on a path: a later watch replaces the mode of an earlier one, as in ZooKeeper
+// 3.8. (Since 3.9 a connection can have watches of several modes on a path.)
 type watchManager struct {
 	byPath    map[string]map[watcher]WatchMode
 	byWatcher map[watcher]map[string]struct{}
@@ -109,8 +113,9 @@ func (m *watchManager) triggerWatches(e event, triggered []watcher) []watcher {
 	return triggered
 }
 
-// checkPath returns OK if any connection watches the path. ZooKeeper searches from the path towards the root if
-// there are recursive watches, and otherwise only at the path. So it finds no watch on an empty path, and fails for a path without a slash.
+// checkPath returns OK if any connection watches the path. ZooKeeper searches from the path towards
+// the root if there are recursive watches, and otherwise only at the path. So it finds no watch on
+// an empty path, and fails for a path without a slash.
 func (m *watchManager) checkPath(path string) wire.Code {
 	switch {
 	case path == "":

@@ -20,8 +20,8 @@ func (p *requestProcessor) write(r *request) wire.Code {
 	return wire.OK
 }
 
-// checkVersion processes a check outside a multi. If the check succeeds, ZooKeeper 3.8 fails to encode the
-// answer and sends none.
+// checkVersion processes a check outside a multi. If the check succeeds, ZooKeeper 3.8 fails to
+// encode the answer and sends none.
 func (p *requestProcessor) checkVersion(r *request) wire.Code {
 	if code := p.write(r); code != wire.OK {
 		return code
@@ -73,9 +73,8 @@ func dataOf(body wire.Request) []byte {
 	return nil
 }
 
-// multi applies all of its parts or none. The header of the reply has OK in both
-// cases, and the results of the parts show a failure. Only if a part cannot be decoded, the header has
-// an error.
+// multi applies all of its parts or none. The header of the reply has OK in both cases, and the
+// results of the parts show a failure. Only if a part cannot be decoded, the header has an error.
 func (p *requestProcessor) multi(r *request) wire.Code {
 	t := p.db.beginTransaction(r.connection.session.id, r.connection.ids)
 	var body wire.MultiRequest
@@ -112,7 +111,8 @@ func onlyWrites(parts []wire.MultiPart) bool {
 	return true
 }
 
-// multiRead answers each part by itself. If the whole answer exceeds OutgoingLimit, it cuts the connection.
+// multiRead answers each part by itself. If the whole answer exceeds OutgoingLimit, it cuts the
+// connection.
 func (p *requestProcessor) multiRead(r *request) wire.Code {
 	var body wire.MultiRequest
 	if !r.decode(&body) {

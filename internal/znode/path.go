@@ -3,7 +3,8 @@ package znode
 
 import "strings"
 
-// ProtectedPrefix begins the name of every protected node. A UUID and a dash follow, as in the names that Curator writes and reads. The three together are the protection.
+// ProtectedPrefix begins the name of every protected node. A UUID and a dash follow, as in the
+// names that Curator writes and reads. The three together are the protection.
 const ProtectedPrefix = "_c_"
 
 // Join joins a directory and a name.

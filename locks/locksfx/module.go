@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// Module provides a *locks.Factory, which makes locks on the application's client. The locks are released by
-// the client's end at the latest: whatever takes the factory is stopped before the client is closed.
+// Module provides a *locks.Factory, which makes locks on the application's client. The locks are
+// released by the client's end at the latest: whatever takes the factory is stopped before the
+// client is closed.
 var Module = fx.Module("lockstep.locks", fx.Provide(locks.NewFactory))

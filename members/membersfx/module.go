@@ -16,9 +16,10 @@ func At(path string) fx.Option {
 	return fx.Provide(func(client *framework.Client) *members.Group { return members.New(client, path) })
 }
 
-// AsMember joins the group of At when the application starts, and leaves it when the application stops. A drain function
-// that runs then gets three quarters of the time that is left to stop (fx.StopTimeout): the client is closed in the rest. The member's ID is the Identity of the application's client. The start waits until
-// the member is listed.
+// AsMember joins the group of At when the application starts, and leaves it when the application
+// stops. A drain function that runs then gets three quarters of the time that is left to stop
+// (fx.StopTimeout): the client is closed in the rest. The member's ID is the Identity of the
+// application's client. The start waits until the member is listed.
 func AsMember(info members.Info, opts ...members.JoinOption) fx.Option {
 	return fx.Invoke(func(lc fx.Lifecycle, client *framework.Client, group *members.Group) {
 		var joined *members.Membership

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAsMemberJoinsAndLeaves(t *testing.T) {
 	var g *members.Group
-	zk, app := moduletest.NewApp(t, framework.Config{Identity: "web-1"}, membersfx.At("/groups/web"), membersfx.AsMember(members.Info{Version: "1.4"}), frameworkfx.WaitForSession, fx.Populate(&g))
+	zk, app := moduletest.NewApp(t, framework.Config{Identity: "web-1"}, membersfx.At("/groups/web"),
+		membersfx.AsMember(members.Info{Version: "1.4"}), frameworkfx.WaitForSession, fx.Populate(&g))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -33,7 +34,8 @@ func TestAsMemberJoinsAndLeaves(t *testing.T) {
 	require.Empty(t, zk.Children("/groups/web"))
 }
 
-// TestADrainLeavesTimeToStop: the drain function does not end, and the client is closed before the application's time to stop is over.
+// TestADrainLeavesTimeToStop: the drain function does not end, and the client is closed before the
+// application's time to stop is over.
 func TestADrainLeavesTimeToStop(t *testing.T) {
 	began := make(chan struct{})
 	drain := members.WithDrain(func(ctx context.Context, _ members.Cordon) error {
@@ -42,7 +44,8 @@ func TestADrainLeavesTimeToStop(t *testing.T) {
 		return ctx.Err()
 	})
 	var client *framework.Client
-	zk, app := moduletest.NewApp(t, framework.Config{Identity: "web-1"}, membersfx.At("/groups/web"), membersfx.AsMember(members.Info{}, drain), frameworkfx.WaitForSession, fx.Populate(&client))
+	zk, app := moduletest.NewApp(t, framework.Config{Identity: "web-1"}, membersfx.At("/groups/web"),
+		membersfx.AsMember(members.Info{}, drain), frameworkfx.WaitForSession, fx.Populate(&client))
 	app.RequireStart()
 	operator := zk.Member(t, "operator", framework.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

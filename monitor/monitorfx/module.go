@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/monitor"
 )
 
-// OnEvent is the function that the monitors of At call with each event; see monitor.WithOnEvent. It is optional: provide one in the application if events shall reach a function.
+// OnEvent is the function that the monitors of At call with each event; see monitor.WithOnEvent. It
+// is optional: provide one in the application if events shall reach a function.
 type OnEvent func(ctx context.Context, e monitor.Event) error
 
 type params struct {
@@ -21,9 +22,11 @@ type params struct {
 	OnEvent OnEvent `optional:"true"`
 }
 
-// At runs a monitor of root on the application's client, from the application's start to its stop; see monitor.New. Start does not wait for ZooKeeper. Stop waits, for three quarters of the
-// application's stop timeout, until a call of OnEvent has returned. With an invalid argument the application does not build. If Run of the monitor returns an error before the stop, At
-// shuts the application down with exit code 1.
+// At runs a monitor of root on the application's client, from the application's start to its stop;
+// see monitor.New. Start does not wait for ZooKeeper. Stop waits, for three quarters of the
+// application's stop timeout, until a call of OnEvent has returned. With an invalid argument the
+// application does not build. If Run of the monitor returns an error before the stop, At shuts the
+// application down with exit code 1.
 func At(path, root string, opts ...monitor.Option) fx.Option {
 	return fx.Invoke(func(lc fx.Lifecycle, p params, stop fx.Shutdowner) error {
 		all := opts

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestModuleReportsEvents(t *testing.T) {
 	events := make(chan monitor.Event, 10)
 	var client *framework.Client
-	zk, app := moduletest.NewApp(t, framework.Config{}, frameworkfx.WaitForSession, monitorfx.At("/monitors/app", "/app", monitor.WithInterval(time.Second), monitor.WithHysteresis(1, 1)),
+	zk, app := moduletest.NewApp(t, framework.Config{}, frameworkfx.WaitForSession,
+		monitorfx.At("/monitors/app", "/app", monitor.WithInterval(time.Second), monitor.WithHysteresis(1, 1)),
 		fx.Populate(&client),
 		fx.Supply(monitorfx.OnEvent(func(_ context.Context, e monitor.Event) error { events <- e; return nil })))
 	app.RequireStart()
@@ -39,6 +40,7 @@ func TestModuleReportsEvents(t *testing.T) {
 }
 
 func TestModuleRefusesBadArguments(t *testing.T) {
-	app := fx.New(fx.NopLogger, frameworkfx.Module, monitorfx.At("x", "/"), fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
+	app := fx.New(fx.NopLogger, frameworkfx.Module, monitorfx.At("x", "/"),
+		fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
 	require.ErrorContains(t, app.Err(), "invalid path")
 }

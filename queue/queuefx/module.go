@@ -8,8 +8,9 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// Module provides a *queue.Factory of queues on the application's client. The application's stop closes the queues that were made
-// with it: after whatever takes the factory has stopped, and before the client is closed.
+// Module provides a *queue.Factory of queues on the application's client. The application's stop
+// closes the queues that were made with it: after whatever takes the factory has stopped, and
+// before the client is closed.
 var Module = fx.Module("lockstep.queue", fx.Provide(provide))
 
 func provide(lc fx.Lifecycle, client *framework.Client) *queue.Factory {

@@ -31,5 +31,6 @@ func TestModuleClosesItsQueues(t *testing.T) {
 	app.RequireStop()
 	require.ErrorIs(t, q.Put(context.Background(), "y"), queue.ErrClosed)
 	require.Empty(t, zk.Children(path+"/lock"))
-	require.NoError(t, fx.ValidateApp(frameworkfx.Module, queuefx.Module, fx.Supply(framework.Config{Servers: zk.Servers()})))
+	require.NoError(t, fx.ValidateApp(frameworkfx.Module, queuefx.Module,
+		fx.Supply(framework.Config{Servers: zk.Servers()})))
 }

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestModuleProvidesRegistryAndPool(t *testing.T) {
 	var r *registry.Registry
 	var p *registry.Pool
-	_, app := moduletest.NewApp(t, framework.Config{}, registryfx.At("/services"), registryfx.AsPool("/services", "billing"), frameworkfx.WaitForSession, fx.Populate(&r, &p))
+	_, app := moduletest.NewApp(t, framework.Config{}, registryfx.At("/services"),
+		registryfx.AsPool("/services", "billing"), frameworkfx.WaitForSession, fx.Populate(&r, &p))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -1,14 +1,18 @@
-// Package registrygrpc resolves the names of services for gRPC clients with a registry. gRPC's own policies balance the calls.
+// Package registrygrpc resolves the names of services for gRPC clients with a registry. gRPC's own
+// policies balance the calls.
 //
 //	conn, err := grpc.NewClient("lockstep:///billing", registrygrpc.With(client, "/services"),
 //		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`), …)
 //
-// Each enabled instance is an endpoint. The endpoints stay while the ZooKeeper servers cannot be reached. A service without enabled instances has no endpoints: calls fail with Unavailable,
-// or wait with grpc.WaitForReady.
+// Each enabled instance is an endpoint. The endpoints stay while the ZooKeeper servers cannot be
+// reached. A service without enabled instances has no endpoints: calls fail with Unavailable, or
+// wait with grpc.WaitForReady.
 //
-// Endpoints have the instances' weights. gRPC's ring_hash and the shuffling of pick_first use them. Its round_robin ignores them, and weighted_round_robin uses what the gRPC servers report.
+// Endpoints have the instances' weights. gRPC's ring_hash and the shuffling of pick_first use them.
+// Its round_robin ignores them, and weighted_round_robin uses what the gRPC servers report.
 //
-// Certificates are checked against the service's name, or the name of grpc.WithAuthority. With TLS credentials the endpoints have Instance.SSLPort, if it is set.
+// Certificates are checked against the service's name, or the name of grpc.WithAuthority. With TLS
+// credentials the endpoints have Instance.SSLPort, if it is set.
 package registrygrpc
 
 import (
@@ -26,13 +30,16 @@ import (
 // Scheme is the scheme of the targets: "lockstep:///billing".
 const Scheme = "lockstep"
 
-// With makes a gRPC client resolve targets of Scheme with the registry at base. The options are for the pool of each resolver, such as registry.WithRefresh; those of balancing have no
-// effect. With registry.WithFile, write "{service}" into the file's name if there are targets of several services, since each needs a file of its own. Close the gRPC connection before client.
+// With makes a gRPC client resolve targets of Scheme with the registry at base. The options are for
+// the pool of each resolver, such as registry.WithRefresh; those of balancing have no effect. With
+// registry.WithFile, write "{service}" into the file's name if there are targets of several
+// services, since each needs a file of its own. Close the gRPC connection before client.
 func With(client *framework.Client, base string, opts ...registry.PoolOption) grpc.DialOption {
 	return grpc.WithResolvers(NewBuilder(client, base, opts...))
 }
 
-// NewBuilder returns the builder that With passes to grpc.WithResolvers. Use it to pass other builders beside it.
+// NewBuilder returns the builder that With passes to grpc.WithResolvers. Use it to pass other
+// builders beside it.
 func NewBuilder(client *framework.Client, base string, opts ...registry.PoolOption) resolver.Builder {
 	return builder{client, base, opts}
 }
@@ -45,13 +52,17 @@ type builder struct {
 
 func (b builder) Scheme() string { return Scheme }
 
-// Build returns a resolver that follows the instances of the target's service. It does not wait for the ZooKeeper servers. The target must not have an authority.
-func (b builder) Build(target resolver.Target, conn resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+// Build returns a resolver that follows the instances of the target's service. It does not wait for
+// the ZooKeeper servers. The target must not have an authority.
+func (b builder) Build(target resolver.Target, conn resolver.ClientConn,
+	opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if target.URL.Host != "" {
-		return nil, fmt.Errorf("%w: target %q has an authority, write %s:///%s", registry.ErrInvalid, target.URL.String(), Scheme, target.Endpoint())
+		return nil, fmt.Errorf("%w: target %q has an authority, write %s:///%s", registry.ErrInvalid,
+			target.URL.String(), Scheme, target.Endpoint())
 	}
 	secure := opts.DialCreds != nil && opts.DialCreds.Info().SecurityProtocol == "tls"
-	r := &instanceResolver{pool: registry.NewPool(b.client, b.base, target.Endpoint(), b.opts...), done: make(chan struct{})}
+	r := &instanceResolver{pool: registry.NewPool(b.client, b.base, target.Endpoint(), b.opts...),
+		done: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	go r.run(conn, secure)
 	return r, nil
@@ -76,7 +87,8 @@ func (r *instanceResolver) run(conn resolver.ClientConn, secure bool) {
 			conn.ReportError(err)
 			continue
 		}
-		// An error means that the policy refuses the list, such as an empty one. There is no better list until the next change.
+		// An error means that the policy refuses the list, such as an empty one. There is no better
+		// list until the next change.
 		_ = conn.UpdateState(resolver.State{Endpoints: endpoints(all, secure)})
 	}
 }

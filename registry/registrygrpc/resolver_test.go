@@ -49,7 +49,8 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(zk.Close)
 	w := &world{T: t, zk: zk, link: zk.Link("client")}
-	w.client, err = framework.Connect(t.Context(), framework.Config{Servers: zk.Servers(), SessionTimeout: 40 * time.Second},
+	w.client, err = framework.Connect(t.Context(),
+		framework.Config{Servers: zk.Servers(), SessionTimeout: 40 * time.Second},
 		framework.WithDialer(w.link.DialContext), framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = w.client.Close(context.Background()) })
@@ -83,7 +84,8 @@ func (w *world) serve(id string) (*registry.Registration, string) {
 		server.Stop()
 		require.NoError(w, <-served)
 	})
-	reg, err := registry.New(w.client, dir).Register(w.Context(), registry.Instance{Service: service, ID: id, Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port},
+	reg, err := registry.New(w.client, dir).Register(w.Context(),
+		registry.Instance{Service: service, ID: id, Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port},
 		registry.WithLinger(0))
 	require.NoError(w, err)
 	return reg, listener.Addr().String()
@@ -91,7 +93,8 @@ func (w *world) serve(id string) (*registry.Registration, string) {
 
 func (w *world) dial(target, policy string) *grpc.ClientConn {
 	w.Helper()
-	conn, err := grpc.NewClient(target, registrygrpc.With(w.client, dir), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient(target, registrygrpc.With(w.client, dir),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"`+policy+`":{}}]}`))
 	require.NoError(w, err)
 	w.Cleanup(func() { _ = conn.Close() })
@@ -127,7 +130,8 @@ func (w *world) requireAnswers(conn *grpc.ClientConn, addresses ...string) {
 	}, within, 10*time.Millisecond)
 }
 
-// TestGRPCFollowsTheInstances, keeps them while the ZooKeeper servers cannot be reached, and fails calls when there is no instance.
+// TestGRPCFollowsTheInstances, keeps them while the ZooKeeper servers cannot be reached, and fails
+// calls when there is no instance.
 func TestGRPCFollowsTheInstances(t *testing.T) {
 	w := newWorld(t)
 	one, first := w.serve("one")
@@ -155,7 +159,8 @@ func TestGRPCFollowsTheInstances(t *testing.T) {
 	}, within, 10*time.Millisecond)
 }
 
-// weights are how many endpoints of each weight gRPC has passed to the policy of TestWeightsReachThePolicy, at each update.
+// weights are how many endpoints of each weight gRPC has passed to the policy of
+// TestWeightsReachThePolicy, at each update.
 var weights = make(chan map[uint32]int, 100)
 
 type weightBuilder struct{ balancer.Builder }
@@ -181,7 +186,8 @@ func (noPicker) Build(base.PickerBuildInfo) balancer.Picker {
 	return base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 }
 
-// TestWeightsReachThePolicy: the endpoints that gRPC passes to a policy have the weights of the instances.
+// TestWeightsReachThePolicy: the endpoints that gRPC passes to a policy have the weights of the
+// instances.
 func TestWeightsReachThePolicy(t *testing.T) {
 	balancer.Register(weightBuilder{base.NewBalancerBuilder("weights_of_this_test", noPicker{}, base.Config{})})
 	w := newWorld(t)

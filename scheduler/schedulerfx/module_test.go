@@ -103,8 +103,14 @@ func TestModuleRunsJobs(t *testing.T) {
 		}
 		app := w.app(
 			fx.Supply(&ran),
-			schedulerfx.AsJob(func(*atomic.Int64) scheduler.Job { return scheduler.Job{Name: "one", Spec: "* * * * *", Run: work} }),
-			schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "two", Spec: "* * * * *", Run: quick} }),
+			schedulerfx.AsJob(func(*atomic.Int64) scheduler.Job {
+				return scheduler.Job{Name: "one", Spec: "* * * * *",
+					Run: work}
+			}),
+			schedulerfx.AsJob(func() scheduler.Job {
+				return scheduler.Job{Name: "two", Spec: "* * * * *",
+					Run: quick}
+			}),
 			schedulerfx.AsOption(w.started.option()),
 		)
 		app.RequireStart()
@@ -122,7 +128,8 @@ func TestModuleRunsJobs(t *testing.T) {
 func TestModuleStartsAndStopsWithoutAServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.Server.Close()
-		app := w.app(fx.Supply(schedulerfx.Path("/elsewhere")), schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick} }))
+		app := w.app(fx.Supply(schedulerfx.Path("/elsewhere")),
+			schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick} }))
 		app.RequireStart()
 		time.Sleep(time.Minute)
 		app.RequireStop()
@@ -134,7 +141,8 @@ func TestModuleShutsTheApplicationDownWhenItCannotGoOn(t *testing.T) {
 		client := w.Member(t, "a", framework.Config{SessionTimeout: timeout}).Client
 		require.NoError(t, client.MakeDirs(t.Context(), testPath+"/jobs"))
 		require.NoError(t, client.Create(t.Context(), testPath+"/jobs/j", []byte(`{"v":2}`), framework.Persistent))
-		app := w.app(fx.Supply(schedulerfx.Path(testPath)), schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "0 4 * * *", Run: quick} }))
+		app := w.app(fx.Supply(schedulerfx.Path(testPath)),
+			schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "0 4 * * *", Run: quick} }))
 		app.RequireStart()
 		require.Equal(t, 1, (<-app.Wait()).ExitCode)
 		app.RequireStop()
@@ -142,11 +150,14 @@ func TestModuleShutsTheApplicationDownWhenItCannotGoOn(t *testing.T) {
 }
 
 func TestModuleRefusesBadJobs(t *testing.T) {
-	base := fx.Options(frameworkfx.Module, schedulerfx.Module, fx.NopLogger, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
+	base := fx.Options(frameworkfx.Module, schedulerfx.Module, fx.NopLogger,
+		fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
 	j := func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick} }
 	require.NoError(t, fx.New(base).Err(), "no jobs, nothing to do")
 	require.ErrorIs(t, fx.New(base, schedulerfx.AsJob(j), schedulerfx.AsJob(j)).Err(), scheduler.ErrDuplicateJob)
-	require.ErrorIs(t, fx.New(base, schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "TZ=", Run: quick} })).Err(), scheduler.ErrInvalidSpec)
+	require.ErrorIs(t, fx.New(base,
+		schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "TZ=", Run: quick} })).Err(),
+		scheduler.ErrInvalidSpec)
 	require.ErrorIs(t, fx.New(base, fx.Supply(schedulerfx.Path("x"))).Err(), framework.ErrInvalidPath)
 }
 
@@ -156,8 +167,10 @@ func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
 		"got func() string":         func() string { return "" },
 		"got string":                "j",
 	} {
-		app := fx.New(fx.NopLogger, frameworkfx.Module, schedulerfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), schedulerfx.AsJob(constructor))
-		require.ErrorContains(t, app.Err(), "schedulerfx.AsJob: want a function that returns scheduler.Job or []scheduler.Job")
+		app := fx.New(fx.NopLogger, frameworkfx.Module, schedulerfx.Module,
+			fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), schedulerfx.AsJob(constructor))
+		require.ErrorContains(t, app.Err(),
+			"schedulerfx.AsJob: want a function that returns scheduler.Job or []scheduler.Job")
 		require.ErrorContains(t, app.Err(), says)
 	}
 }
@@ -180,11 +193,13 @@ func TestModuleRunsJobsAddedToScheduler(t *testing.T) {
 	})
 }
 
-// TestModuleWaitsForTheFirstJob adds it after the start; until then nothing is asked of the servers.
+// TestModuleWaitsForTheFirstJob adds it after the start; until then nothing is asked of the
+// servers.
 func TestModuleWaitsForTheFirstJob(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var s *scheduler.Scheduler
-		app := w.app(schedulerfx.AsOption(w.started.option()), schedulerfx.AsJob(func() []scheduler.Job { return nil }), fx.Populate(&s))
+		app := w.app(schedulerfx.AsOption(w.started.option()), schedulerfx.AsJob(func() []scheduler.Job { return nil }),
+			fx.Populate(&s))
 		app.RequireStart()
 		time.Sleep(30 * time.Second)
 		require.Empty(t, w.Children(string(schedulerfx.DefaultPath)))

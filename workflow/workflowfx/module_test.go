@@ -24,7 +24,8 @@ import (
 func TestModule(t *testing.T) {
 	var f *workflow.Factory
 	var l *locks.Factory
-	_, app := moduletest.NewApp(t, framework.Config{}, locksfx.Module, workflowfx.Module, frameworkfx.WaitForSession, fx.Populate(&f, &l))
+	_, app := moduletest.NewApp(t, framework.Config{}, locksfx.Module, workflowfx.Module, frameworkfx.WaitForSession,
+		fx.Populate(&f, &l))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -39,9 +40,11 @@ func TestModule(t *testing.T) {
 
 func TestModuleExecutesRuns(t *testing.T) {
 	var w *workflow.Workflows
-	double := workflow.NewKind("double", func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
+	double := workflow.NewKind("double",
+		func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
 	_, app := moduletest.NewApp(t, framework.Config{}, workflowfx.Module, fx.Supply(workflowfx.Path("/flows")),
-		workflowfx.AsOption(workflow.WithGrace(time.Second)), workflowfx.AsWorkflow(func() workflow.Kind { return double }), fx.Populate(&w))
+		workflowfx.AsOption(workflow.WithGrace(time.Second)),
+		workflowfx.AsWorkflow(func() workflow.Kind { return double }), fx.Populate(&w))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -55,17 +58,20 @@ func TestModuleExecutesRuns(t *testing.T) {
 }
 
 func TestModuleRefusesBadKinds(t *testing.T) {
-	base := fx.Options(frameworkfx.Module, workflowfx.Module, fx.NopLogger, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
+	base := fx.Options(frameworkfx.Module, workflowfx.Module, fx.NopLogger,
+		fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
 	kind := func() workflow.Kind {
 		return workflow.NewKind("a", func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
 	}
 	require.NoError(t, fx.New(base).Err(), "no kinds, nothing to do")
 	require.ErrorIs(t, fx.New(base, workflowfx.AsWorkflow(kind), workflowfx.AsWorkflow(kind)).Err(), workflow.ErrOption)
-	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(func() int { return 0 })).Err(), "workflowfx.AsWorkflow: want a function")
+	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(func() int { return 0 })).Err(),
+		"workflowfx.AsWorkflow: want a function")
 	require.ErrorIs(t, fx.New(base, fx.Supply(workflowfx.Path("x"))).Err(), framework.ErrInvalidPath)
 }
 
-// TestStopBeforeTheEndOfTheGrace: the stop timeout ends the grace, and the client is closed within it.
+// TestStopBeforeTheEndOfTheGrace: the stop timeout ends the grace, and the client is closed within
+// it.
 func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -77,8 +83,10 @@ func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
 			ended <- context.Cause(ctx)
 			return 0, ctx.Err()
 		})
-		app := fxtest.New(t, frameworkfx.Module, fx.Supply(framework.Config{Servers: zk.Servers()}), frameworkfx.AsOption(framework.WithDialer(zk.Link("a").DialContext)),
-			frameworkfx.AsOption(framework.WithClock(framework.TimeClock())), workflowfx.Module, workflowfx.AsWorkflow(func() workflow.Kind { return kind }), fx.Populate(&w))
+		app := fxtest.New(t, frameworkfx.Module, fx.Supply(framework.Config{Servers: zk.Servers()}),
+			frameworkfx.AsOption(framework.WithDialer(zk.Link("a").DialContext)),
+			frameworkfx.AsOption(framework.WithClock(framework.TimeClock())), workflowfx.Module,
+			workflowfx.AsWorkflow(func() workflow.Kind { return kind }), fx.Populate(&w))
 		app.RequireStart()
 		require.NoError(t, w.Start(t.Context(), "long", "x", 21))
 		<-begun

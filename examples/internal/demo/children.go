@@ -20,15 +20,18 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// childVariable is set in a child process that Children.Start has started. Its value is the child's name.
+// childVariable is set in a child process that Children.Start has started. Its value is the child's
+// name.
 const childVariable = "LOCKSTEP_EXAMPLE_CHILD"
 
 // IsChild reports whether this process was started by Children.Start.
 func IsChild() bool { return os.Getenv(childVariable) != "" }
 
-// Main is the main function of an example with child processes; only framework.WatchdogMain comes before it. In a child process it calls
-// child. In the program itself it calls perform with the arguments; an interrupt ends the context. Main does not return.
-func Main(name string, child func(context.Context, *Parent) error, perform func(ctx context.Context, args []string) error) {
+// Main is the main function of an example with child processes; only framework.WatchdogMain comes
+// before it. In a child process it calls child. In the program itself it calls perform with the
+// arguments; an interrupt ends the context. Main does not return.
+func Main(name string, child func(context.Context, *Parent) error,
+	perform func(ctx context.Context, args []string) error) {
 	runtime.LockOSThread() // children are killed when the thread that starts them ends
 	if IsChild() {
 		os.Exit(runChild(child))
@@ -53,7 +56,8 @@ type sentEvent[E any] struct {
 	Event E         `json:"event"`
 }
 
-// Children are child processes that run this program. Each sends events of type E, as lines of JSON on its standard output.
+// Children are child processes that run this program. Each sends events of type E, as lines of JSON
+// on its standard output.
 type Children[E any] struct {
 	// Events receives the events and ends of all processes. Read it until the call of Stop.
 	Events chan ChildEvent[E]
@@ -71,13 +75,15 @@ type childProcess struct {
 	frozen bool
 }
 
-// NewChildren returns Children whose processes get this environment; Environment makes one. The caller must call Stop.
+// NewChildren returns Children whose processes get this environment; Environment makes one. The
+// caller must call Stop.
 func NewChildren[E any](environment []string) *Children[E] {
-	return &Children[E]{Events: make(chan ChildEvent[E], 1024), environment: environment, processes: map[string]*childProcess{}}
+	return &Children[E]{Events: make(chan ChildEvent[E], 1024), environment: environment,
+		processes: map[string]*childProcess{}}
 }
 
-// Start starts this program again, as a child with a name that no other running child has. The child's environment has further variables
-// ("NAME=value").
+// Start starts this program again, as a child with a name that no other running child has. The
+// child's environment has further variables ("NAME=value").
 func (c *Children[E]) Start(name string, variables ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -138,7 +144,8 @@ func (c *Children[E]) Continue(name string) {
 	_ = c.on(name, func(p *childProcess) error { _, err := fmt.Fprintln(p.stdin, "continue"); return err })
 }
 
-// Kill kills a child, so that it ends as in a crash. It returns false if the child has ended before.
+// Kill kills a child, so that it ends as in a crash. It returns false if the child has ended
+// before.
 func (c *Children[E]) Kill(name string) bool {
 	return c.on(name, func(p *childProcess) error { return p.cmd.Process.Kill() }) == nil
 }
@@ -148,7 +155,8 @@ func (c *Children[E]) End(name string) {
 	_ = c.on(name, func(p *childProcess) error { return p.stdin.Close() })
 }
 
-// Freeze stops a child (SIGSTOP) as a long pause does: its connections stay open, and none of its threads runs.
+// Freeze stops a child (SIGSTOP) as a long pause does: its connections stay open, and none of its
+// threads runs.
 func (c *Children[E]) Freeze(name string) error {
 	return c.on(name, func(p *childProcess) error { p.frozen = true; return freeze(p.cmd.Process) })
 }
@@ -158,8 +166,8 @@ func (c *Children[E]) Resume(name string) error {
 	return c.on(name, func(p *childProcess) error { p.frozen = false; return resume(p.cmd.Process) })
 }
 
-// Stop closes the standard input of all children and waits until they have ended. It kills frozen children, and those that take more than
-// 5 seconds. Start must not be called any more.
+// Stop closes the standard input of all children and waits until they have ended. It kills frozen
+// children, and those that take more than 5 seconds. Start must not be called any more.
 func (c *Children[E]) Stop() { c.StopAndHandle(func(ChildEvent[E]) {}) }
 
 // StopAndHandle is like Stop, and calls handle with each event that was not yet read from Events.
@@ -209,8 +217,9 @@ type Parent struct {
 // errStopped is the cause of the end of a child's context.
 var errStopped = errors.New("the parent has stopped this process, or has ended")
 
-// runChild is the main function of a child. The context ends when the parent closes the child's standard input, or dies. It returns the exit status.
-// An error that wraps the cause of that end is no failure.
+// runChild is the main function of a child. The context ends when the parent closes the child's
+// standard input, or dies. It returns the exit status. An error that wraps the cause of that end is
+// no failure.
 func runChild(run func(ctx context.Context, parent *Parent) error) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // Ctrl-C reaches all processes; the parent decides
 	ctx, cancel := context.WithCancelCause(context.Background())

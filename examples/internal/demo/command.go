@@ -34,8 +34,9 @@ func ExitStatus(example string, err error) int {
 	return ExitBroken
 }
 
-// ParseFlags adds the flag -zk to an example's flags, parses the command line, and returns the servers of -zk. On request it prints the purpose of
-// the example and its flags, and returns flag.ErrHelp. Other errors wrap ErrUsage.
+// ParseFlags adds the flag -zk to an example's flags, parses the command line, and returns the
+// servers of -zk. On request it prints the purpose of the example and its flags, and returns
+// flag.ErrHelp. Other errors wrap ErrUsage.
 func ParseFlags(f *flag.FlagSet, purpose string, args []string) (servers []string, err error) {
 	zk := f.String("zk", "", "real servers, host:port,host:port (default: one in memory)")
 	f.Usage = func() {}
@@ -60,12 +61,16 @@ func ParseFlags(f *flag.FlagSet, purpose string, args []string) (servers []strin
 	return servers, nil
 }
 
-// SessionFlags adds the flags -session-timeout and -no-watchdog to an example's flags. The usage calls the example's processes by these nouns, such as "leader" and
-// "members". The default timeout with a watchdog is watched. After ParseFlags, call the function that SessionFlags returns.
-func SessionFlags(f *flag.FlagSet, one, all string, watched time.Duration) (values func() (timeout time.Duration, watchdog bool)) {
+// SessionFlags adds the flags -session-timeout and -no-watchdog to an example's flags. The usage
+// calls the example's processes by these nouns, such as "leader" and "members". The default timeout
+// with a watchdog is watched. After ParseFlags, call the function that SessionFlags returns.
+func SessionFlags(f *flag.FlagSet, one, all string,
+	watched time.Duration) (values func() (timeout time.Duration, watchdog bool)) {
 	const unwatched = 2 * time.Second
 	var timeout time.Duration // 0: not given
-	f.Func("session-timeout", fmt.Sprintf("without a watchdog, a dead %s is noticed after about this `time` (default %v, or %v without a watchdog)", one, watched, unwatched),
+	f.Func("session-timeout",
+		fmt.Sprintf("without a watchdog, a dead %s is noticed after about this `time` (default %v, or %v without "+
+			"a watchdog)", one, watched, unwatched),
 		func(text string) (err error) {
 			if timeout, err = time.ParseDuration(text); err == nil && timeout < 500*time.Millisecond {
 				err = errors.New("want 500ms or more")

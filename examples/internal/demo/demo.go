@@ -1,9 +1,10 @@
-// Package demo has the common parts of the examples: flags, exit statuses and a log; a ZooKeeper and a root node for each run; and child processes
-// that end with their parent.
+// Package demo has the common parts of the examples: flags, exit statuses and a log; a ZooKeeper
+// and a root node for each run; and child processes that end with their parent.
 //
-// To add an example, write examples/NAME/main.go: call framework.WatchdogMain and then Main, with a function for the child processes and
-// one for the parent. The parent reads its flags with ParseFlags, connects with Open, and starts children with NewChildren. List the
-// example in README.md.
+// To add an example, write examples/NAME/main.go: call framework.WatchdogMain and then Main, with a
+// function for the child processes and one for the parent. The parent reads its flags with
+// ParseFlags, connects with Open, and starts children with NewChildren. List the example in
+// README.md.
 package demo
 
 import (
@@ -59,9 +60,11 @@ func (e *Env) Name() string {
 	return strings.Join(e.Config.Servers, ",")
 }
 
-// Close removes the root node from real servers, closes the client and stops a server in memory. The error says what is left.
+// Close removes the root node from real servers, closes the client and stops a server in memory.
+// The error says what is left.
 func (e *Env) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // on a busy machine, hundreds of deletions one after the other take their time
+	// on a busy machine, hundreds of deletions one after the other take their time
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var err error
 	if !e.inMemory {
@@ -74,8 +77,9 @@ func (e *Env) Close() error {
 	return err
 }
 
-// removeRoot deletes the root node and all nodes below it. It lists them again if a deletion finds a new node: one that this client's
-// server had not applied yet, or that the last request of a killed process has created.
+// removeRoot deletes the root node and all nodes below it. It lists them again if a deletion finds
+// a new node: one that this client's server had not applied yet, or that the last request of a
+// killed process has created.
 func (e *Env) removeRoot(ctx context.Context) error {
 	for {
 		session, err := e.Client.Session(ctx)
@@ -108,14 +112,15 @@ func Servers(servers []string, timeout time.Duration) (addresses []string, stop 
 	return []string{address}, memory.Close, nil
 }
 
-// NewRoot returns a root node that no other run uses. Its nodes are containers, which the servers remove once they are empty.
+// NewRoot returns a root node that no other run uses. Its nodes are containers, which the servers
+// remove once they are empty.
 func NewRoot() string { return "/lockstep-example-" + strings.ToLower(rand.Text()[:10]) }
 
 // watchdogVariable is "true" in a child process whose ConnectMember starts a watchdog.
 const watchdogVariable = "LOCKSTEP_EXAMPLE_WATCHDOG"
 
-// Environment returns the environment of a child process whose ConnectMember connects as config says, with further variables
-// ("NAME=value"). The watchdog is optional.
+// Environment returns the environment of a child process whose ConnectMember connects as config
+// says, with further variables ("NAME=value"). The watchdog is optional.
 func Environment(config framework.Config, watchdog bool, variables ...string) []string {
 	return append(append(os.Environ(), variables...),
 		watchdogVariable+"="+strconv.FormatBool(watchdog),
@@ -124,8 +129,9 @@ func Environment(config framework.Config, watchdog bool, variables ...string) []
 		framework.EnvSessionTimeout+"="+config.SessionTimeout.String())
 }
 
-// ConnectMember connects a child process. Environment has set its servers, its root and whether it has a watchdog. It waits for the watchdog, since the parent may
-// kill the process at any time from then on.
+// ConnectMember connects a child process. Environment has set its servers, its root and whether it
+// has a watchdog. It waits for the watchdog, since the parent may kill the process at any time from
+// then on.
 func ConnectMember(ctx context.Context) (*framework.Client, error) {
 	config, err := framework.ConfigFromEnv()
 	if err != nil {
@@ -135,7 +141,8 @@ func ConnectMember(ctx context.Context) (*framework.Client, error) {
 		return framework.Connect(ctx, config, framework.WithLogger(slog.New(slog.DiscardHandler)))
 	}
 	armed := make(armedLog, 1)
-	client, err := framework.Connect(ctx, config, framework.WithLogger(slog.New(armed)), framework.WithWatchdog()) // main begins with framework.WatchdogMain
+	// main begins with framework.WatchdogMain
+	client, err := framework.Connect(ctx, config, framework.WithLogger(slog.New(armed)), framework.WithWatchdog())
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +178,8 @@ func (l armedLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 // WithGroup is part of slog.Handler.
 func (l armedLog) WithGroup(string) slog.Handler { return l }
 
-// RemoveTree deletes a node and all nodes below it. Other clients may delete nodes there at the same time.
+// RemoveTree deletes a node and all nodes below it. Other clients may delete nodes there at the
+// same time.
 func RemoveTree(ctx context.Context, client *framework.Client, path string) error {
 	names, _, err := client.Children(ctx, path)
 	for _, name := range names {

@@ -9,7 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-// Log writes an example's log: each line begins with the time of day. Its style colours the log if it goes to a terminal.
+// Log writes an example's log: each line begins with the time of day. Its style colours the log if
+// it goes to a terminal.
 type Log struct {
 	terminal.Style
 	Out io.Writer

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// CheckTokensRise returns an error for each token that is not higher than the one before. Each element of grants has a token.
+// CheckTokensRise returns an error for each token that is not higher than the one before. Each
+// element of grants has a token.
 func CheckTokensRise[G any](grants []G, token func(G) int64) error {
 	var errs []error
 	for i := 1; i < len(grants); i++ {

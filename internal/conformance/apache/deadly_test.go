@@ -10,7 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestTooLargeCloseEndsEnsemble shows, to the byte, when the close of a session ends a real ensemble. The in-memory server fails in the same case.
+// TestTooLargeCloseEndsEnsemble shows, to the byte, when the close of a session ends a real
+// ensemble. The in-memory server fails in the same case.
 func TestTooLargeCloseEndsEnsemble(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Tick: tick, NoFsync: true})
 	target := conformance.Target{Servers: e.Addrs()}
@@ -20,8 +21,9 @@ func TestTooLargeCloseEndsEnsemble(t *testing.T) {
 	conformance.RequireNoService(t, target)
 }
 
-// TestUnparsableUsageEndsEnsemble shows a failure that the in-memory server does not copy: servers that have counted for such a quota
-// do not start again, because they count again when they read their logs.
+// TestUnparsableUsageEndsEnsemble shows a failure that the in-memory server does not copy: servers
+// that have counted for such a quota do not start again, because they count again when they read
+// their logs.
 func TestUnparsableUsageEndsEnsemble(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Tick: tick, NoFsync: true})
 	target := conformance.Target{Servers: e.Addrs()}

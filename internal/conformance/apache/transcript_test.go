@@ -25,12 +25,14 @@ const (
 	containerCheck = 200 * time.Millisecond
 )
 
-// TestMemoryAnswersAsApacheDoes compares every answer of a long raw conversation, for each setting of the servers.
+// TestMemoryAnswersAsApacheDoes compares every answer of a long raw conversation, for each setting
+// of the servers.
 func TestMemoryAnswersAsApacheDoes(t *testing.T) {
 	for _, setting := range conformance.Settings {
 		t.Run(setting.Name, func(t *testing.T) {
-			apache := ensemble.Private(t, ensemble.Config{Servers: 1, Tick: tick, ContainerCheck: containerCheck, NoFsync: true,
-				Properties: setting.Properties, Lines: setting.Lines})
+			apache := ensemble.Private(t,
+				ensemble.Config{Servers: 1, Tick: tick, ContainerCheck: containerCheck, NoFsync: true,
+					Properties: setting.Properties, Lines: setting.Lines})
 			options := []zktest.Option{zktest.WithTick(tick), zktest.WithContainerInterval(containerCheck)}
 			setting.Each(func(name, value string) { options = append(options, zktest.WithSetting(name, value)) })
 			memory := zktest.Start(t, options...)
@@ -55,8 +57,8 @@ func TestMemoryAnswersAsApacheDoes(t *testing.T) {
 	}
 }
 
-// topics splits a transcript at the beginning of each topic, so that an additional line in one topic does not move the
-// lines of the others.
+// topics splits a transcript at the beginning of each topic, so that an additional line in one
+// topic does not move the lines of the others.
 func topics(lines []string) [][]string {
 	var all [][]string
 	for _, line := range lines {
@@ -68,7 +70,8 @@ func topics(lines []string) [][]string {
 	return all
 }
 
-// maxShown is how many different lines of a topic are shown: an early difference can make all later lines different.
+// maxShown is how many different lines of a topic are shown: an early difference can make all later
+// lines different.
 const maxShown = 12
 
 func compare(t *testing.T, want, got []string) {

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// program returns a command that runs this program with the given arguments, and with its temporary files in dir.
+// program returns a command that runs this program with the given arguments, and with its temporary
+// files in dir.
 func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := ensemble.Installed(); err != nil {
@@ -52,7 +53,8 @@ func wantNothingLeft(t *testing.T, dir, servers string) {
 
 func TestCommandFindsServersAndItsExitCodeIsPassedOn(t *testing.T) {
 	dir := t.TempDir()
-	out, err := program(t, dir, "-servers", "1", "-nofsync", "--", "sh", "-c", "echo $"+ensemble.ServersVariable+"; exit 7").Output()
+	out, err := program(t, dir, "-servers", "1", "-nofsync", "--", "sh", "-c",
+		"echo $"+ensemble.ServersVariable+"; exit 7").Output()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 7, exit.ExitCode())
