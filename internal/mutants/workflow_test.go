@@ -186,7 +186,7 @@ var workflowMutants = []mutant{
 	{
 		name: "an id is used again with another input", file: "workflow/lifecycle.go", test: "TestRunTakesItsSteps",
 		old: "stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input)",
-		new: "stored.Workflow != r.Workflow",
+		new: "stored.Workflow != r.Workflow || bytes.Equal(nil, []byte{0})",
 	},
 	{
 		name: "a start with operations finds the run of another call", file: "workflow/lifecycle.go",

@@ -421,7 +421,7 @@ var mutantList = []mutant{
 		name: "a run may be started again with another input", file: "workflow/lifecycle.go", recipes: "runs",
 		rule: "start",
 		old:  "stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input)",
-		new:  "stored.Workflow != r.Workflow",
+		new:  "stored.Workflow != r.Workflow || bytes.Equal(nil, []byte{0})",
 	},
 	{
 		name: "the end of a wait for a signal is not settled", file: "workflow/waits.go", recipes: "runs",
