@@ -188,18 +188,23 @@ func TestAQueuedDeletionComesFirst(t *testing.T) {
 				l.Reset()
 				l.Heal()
 			},
-			"while there is none":             func(l *zktest.Link) { l.Cut(); time.Sleep(timeout / 8); l.Heal() },
-			"with the first answer":           func(l *zktest.Link) { time.Sleep(1500 * time.Microsecond); l.Reset() },
-			"before the second one arrives":   func(l *zktest.Link) { time.Sleep(2500 * time.Microsecond); l.Reset() },
-			"with the answer of the second":   func(l *zktest.Link) { time.Sleep(3500 * time.Microsecond); l.Reset() },
-			"again, as it is asked once more": func(l *zktest.Link) { l.Reset(); time.Sleep(4 * time.Millisecond); l.Reset() },
+			"while there is none":           func(l *zktest.Link) { l.Cut(); time.Sleep(timeout / 8); l.Heal() },
+			"with the first answer":         func(l *zktest.Link) { time.Sleep(1500 * time.Microsecond); l.Reset() },
+			"before the second one arrives": func(l *zktest.Link) { time.Sleep(2500 * time.Microsecond); l.Reset() },
+			"with the answer of the second": func(l *zktest.Link) { time.Sleep(3500 * time.Microsecond); l.Reset() },
+			"again, as it is asked once more": func(l *zktest.Link) {
+				l.Reset()
+				time.Sleep(4 * time.Millisecond)
+				l.Reset()
+			},
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					zk := zktest.Start(t)
 					m := zk.Member(t, "a", config)
 					s := session(t, m)
-					node, err := createTogether(t.Context(), s, primitives.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Unnumbered: true})
+					node, err := createTogether(t.Context(), s,
+						primitives.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Unnumbered: true})
 					require.NoError(t, err)
 					for _, path := range []string{"/two", "/three"} {
 						require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
@@ -265,13 +270,15 @@ func TestARefusedDeletionKeepsNoOthers(t *testing.T) {
 // TestDiscardKeepsNodeCreatedByAnotherSession deletes an own node while the answer is lost. Another
 // session makes the node anew before the next connection.
 func TestDiscardKeepsNodeCreatedByAnotherSession(t *testing.T) {
-	for name, throttled := range map[string]zktest.Op{"": zktest.OpPing, "a look is throttled": zktest.OpExists, "its sync is throttled": zktest.OpSync} {
+	for name, throttled := range map[string]zktest.Op{"": zktest.OpPing, "a look is throttled": zktest.OpExists,
+		"its sync is throttled": zktest.OpSync} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				zk := zktest.Start(t)
 				m := zk.Member(t, "a", config)
 				s, other := session(t, m), session(t, zk.Member(t, "b", config))
-				node, err := createTogether(t.Context(), s, primitives.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Unnumbered: true})
+				node, err := createTogether(t.Context(), s,
+					primitives.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Unnumbered: true})
 				require.NoError(t, err)
 				m.Link.Delay(time.Millisecond)
 				gone := s.Primitives().DiscardOwn(nil, node[0])
@@ -299,7 +306,8 @@ func TestARefusedCompanionIsStillToBeDeleted(t *testing.T) {
 		m := zk.Member(t, "a", config)
 		s := session(t, m)
 		require.NoError(t, s.MakeDirs(t.Context(), "/companion/child"))
-		node, err := createTogether(t.Context(), s, primitives.ProtectedCreate{Dir: "/", Name: "own", Plain: true, Unnumbered: true})
+		node, err := createTogether(t.Context(), s,
+			primitives.ProtectedCreate{Dir: "/", Name: "own", Plain: true, Unnumbered: true})
 		require.NoError(t, err)
 		lost := zk.DropReply(1, zktest.Match{Op: zktest.OpDelete, Session: s.ID()})
 		gone := s.Primitives().DiscardOwn(nil, node[0], "/companion")

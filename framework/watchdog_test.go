@@ -221,8 +221,11 @@ func TestInvalidWatchdogConfigIsRefused(t *testing.T) {
 		cfg  framework.Config
 		opts []framework.Option
 	}{
-		"another process cannot make the connections of WithDialer": {good, []framework.Option{framework.WithWatchdog(), dialer}},
-		"another process cannot call":                               {secured, []framework.Option{framework.WithWatchdog()}},
+		"another process cannot make the connections of WithDialer": {
+			good, []framework.Option{framework.WithWatchdog(), dialer},
+		},
+		"another process cannot call": {secured,
+			[]framework.Option{framework.WithWatchdog()}},
 	} {
 		_, err := framework.New(c.cfg, c.opts...)
 		require.ErrorIs(t, err, framework.ErrInvalidConfig)

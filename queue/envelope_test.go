@@ -19,9 +19,11 @@ func TestItemsOfThisReleaseStayReadable(t *testing.T) {
 		"\x01\x00hello":               {payload: []byte("hello")},
 		"\x01\x0a{\"id\":\"a\"}hello": {itemHeader{ID: "a"}, []byte("hello")},
 		"\x01\x44{\"id\":\"a\",\"prio\":3,\"tries\":2,\"err\":\"no\",\"trace\":{\"traceparent\":\"x\"}}": {full, []byte{}},
-		"\x01\x0d{\"ttl\":60000}x":                                  {itemHeader{TTL: 60000}, []byte("x")},
-		"\x01\x16{\"tries\":1,\"unseen\":2}":                        {itemHeader{Attempts: 1, Unseen: 2}, []byte{}},
-		"\x01\x28{\"put\":946684800000,\"headers\":{\"k\":\"v\"}}x": {itemHeader{Put: 946684800000, Headers: map[string]string{"k": "v"}}, []byte("x")},
+		"\x01\x0d{\"ttl\":60000}x":           {itemHeader{TTL: 60000}, []byte("x")},
+		"\x01\x16{\"tries\":1,\"unseen\":2}": {itemHeader{Attempts: 1, Unseen: 2}, []byte{}},
+		"\x01\x28{\"put\":946684800000,\"headers\":{\"k\":\"v\"}}x": {
+			itemHeader{Put: 946684800000, Headers: map[string]string{"k": "v"}}, []byte("x"),
+		},
 	} {
 		data, err := e.encode()
 		require.NoError(t, err)
@@ -51,7 +53,8 @@ func TestRecordsKeepFieldsOfNewerReleases(t *testing.T) {
 		record := `{"v":2,"recipe":"queue","order":"strict","dedup":1000,"retry":{"min":1,"max":2,"factor":2,"shade":3},"colour":{"b":[1, 2]}}`
 		_, err := a.client.Set(t.Context(), testPath, []byte(record), framework.AnyVersion)
 		require.NoError(t, err)
-		require.NoError(t, a.client.Create(t.Context(), testPath+"/claimed", []byte(`{"v":1,"lines":{"9":[3,4]},"colour":"red"}`), framework.Persistent))
+		require.NoError(t, a.client.Create(t.Context(), testPath+"/claimed",
+			[]byte(`{"v":1,"lines":{"9":[3,4]},"colour":"red"}`), framework.Persistent))
 		require.NoError(t, a.SetDedup(t.Context(), time.Minute))
 		n, _ := w.Node(testPath)
 		require.Equal(t, strings.Replace(record, "1000", "60000", 1), string(n.Data))
@@ -62,8 +65,10 @@ func TestRecordsKeepFieldsOfNewerReleases(t *testing.T) {
 }
 
 func TestInvalidEnvelopesAreRefused(t *testing.T) {
-	for _, data := range []string{"", "\x00", "\x01", "\x01\x05{}", "\x01\x02[]", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-		"\x01\x0b{\"prio\":-1}", "\x01\x0c{\"tries\":-1}", "\x01\x0a{\"put\":-1}", "\x01\x0a{\"ttl\":-1}", "\x01\x1b{\"ttl\":9223372036854775807}", "\x01\x10{\"headers\":[\"x\"]}"} {
+	for _, data := range []string{"", "\x00", "\x01", "\x01\x05{}", "\x01\x02[]",
+		"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+		"\x01\x0b{\"prio\":-1}", "\x01\x0c{\"tries\":-1}", "\x01\x0a{\"put\":-1}", "\x01\x0a{\"ttl\":-1}",
+		"\x01\x1b{\"ttl\":9223372036854775807}", "\x01\x10{\"headers\":[\"x\"]}"} {
 		_, err := decodeEnvelope([]byte(data))
 		require.ErrorIs(t, err, errEnvelope, "%q", data)
 	}

@@ -164,7 +164,8 @@ func TestQueueOfFirstReleaseIsReadable(t *testing.T) {
 					require.NoError(t, a.client.MakeDirs(t.Context(), path[:strings.LastIndex(path, "/")]))
 					require.NoError(t, a.client.Create(t.Context(), path, bytesOf(data), framework.Persistent))
 				}
-				_, err := a.client.Set(t.Context(), testPath+"/items/0000000003", []byte("closed"), framework.AnyVersion)
+				_, err := a.client.Set(t.Context(), testPath+"/items/0000000003", []byte("closed"),
+					framework.AnyVersion)
 				require.NoError(t, err)
 				var got []string
 				for range 5 {
@@ -177,7 +178,8 @@ func TestQueueOfFirstReleaseIsReadable(t *testing.T) {
 				require.Equal(t, []string{"more"}, a.drain(1))
 				for letter, err := range a.DeadLetters(t.Context()) {
 					require.NoError(t, err)
-					require.Equal(t, "bad 5 bad", fmt.Sprint(string(letter.Data), " ", letter.Attempts, " ", letter.Reason))
+					require.Equal(t, "bad 5 bad",
+						fmt.Sprint(string(letter.Data), " ", letter.Attempts, " ", letter.Reason))
 				}
 			})
 		})

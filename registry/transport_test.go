@@ -100,7 +100,9 @@ func TestTransportCountsHowCallsEnd(t *testing.T) {
 		"cancelled":                {[]call{{hang, cancelled}, {hang, cancelled}, {hang, cancelled}}, false},
 		"cancelled in the body":    {[]call{{hangInBody, cancelled}, {hangInBody, cancelled}}, false},
 		"cancelled between others": {[]call{{refuse, timedOut}, {hang, cancelled}, {refuse, timedOut}}, true},
-		"success between others":   {[]call{{refuse, timedOut}, {respond(strings.NewReader("all")), timedOut}, {refuse, timedOut}}, false},
+		"success between others": {[]call{
+			{refuse, timedOut}, {respond(strings.NewReader("all")), timedOut}, {refuse, timedOut},
+		}, false},
 	} {
 		in(t, func(t *testing.T, w *world) {
 			m := w.member("a")

@@ -29,29 +29,31 @@ func TestBadJobsAreRefused(t *testing.T) {
 		return j
 	}
 	for says, j := range map[string]Job{
-		"name is empty":                        {Spec: "* * * * *", Run: nop},
-		"a slash":                              {Name: "a/b", Spec: "* * * * *", Run: nop},
-		"invalid path":                         {Name: "..", Spec: "* * * * *", Run: nop},
-		`"a\x00"`:                              {Name: "a\x00", Spec: "* * * * *", Run: nop},
-		"201 bytes":                            {Name: strings.Repeat("x", 201), Spec: "* * * * *", Run: nop},
-		"Run is nil":                           {Name: "a", Spec: "* * * * *"},
-		"never fires":                          {Name: "a", Spec: "0 0 30 2 *", Run: nop},
-		"time zone":                            {Name: "a", Spec: "* * * * *", Run: nop, Location: time.Local},
-		"Deadline is -1s":                      good(func(j *Job) { j.Deadline = -time.Second }),
-		"Timeout is -1ns":                      good(func(j *Job) { j.Timeout = -1 }),
-		"Backoff is -1s":                       good(func(j *Job) { j.Backoff = -time.Second }),
-		"Jitter is -1m0s":                      good(func(j *Job) { j.Jitter = -time.Minute }),
-		"MinHold is -1s":                       good(func(j *Job) { j.MinHold = -time.Second }),
-		"-1 Retries":                           good(func(j *Job) { j.Retries = -1 }),
-		"1001 Retries":                         good(func(j *Job) { j.Retries = 1001 }),
-		"Revision -2":                          good(func(j *Job) { j.Revision = -2 }),
-		`Misfire is "sometimes": there are`:    good(func(j *Job) { j.Misfire = "sometimes" }),
-		`Overlap is "skip": there are`:         good(func(j *Job) { j.Overlap = "skip" }),
-		`Guarantee is "exactly once"`:          good(func(j *Job) { j.Guarantee = "exactly once" }),
-		`Placement is "anywhere": there are`:   good(func(j *Job) { j.Placement = "anywhere" }),
-		`Labels needs Placement "spread"`:      good(func(j *Job) { j.Labels = map[string]string{"a": "b"} }),
-		`the value "b" has no name`:            good(func(j *Job) { j.Placement, j.Labels = Spread, map[string]string{"": "b"} }),
-		"a name of 1 bytes and a value of 257": good(func(j *Job) { j.Placement, j.Labels = Spread, map[string]string{"a": strings.Repeat("b", 257)} }),
+		"name is empty":                      {Spec: "* * * * *", Run: nop},
+		"a slash":                            {Name: "a/b", Spec: "* * * * *", Run: nop},
+		"invalid path":                       {Name: "..", Spec: "* * * * *", Run: nop},
+		`"a\x00"`:                            {Name: "a\x00", Spec: "* * * * *", Run: nop},
+		"201 bytes":                          {Name: strings.Repeat("x", 201), Spec: "* * * * *", Run: nop},
+		"Run is nil":                         {Name: "a", Spec: "* * * * *"},
+		"never fires":                        {Name: "a", Spec: "0 0 30 2 *", Run: nop},
+		"time zone":                          {Name: "a", Spec: "* * * * *", Run: nop, Location: time.Local},
+		"Deadline is -1s":                    good(func(j *Job) { j.Deadline = -time.Second }),
+		"Timeout is -1ns":                    good(func(j *Job) { j.Timeout = -1 }),
+		"Backoff is -1s":                     good(func(j *Job) { j.Backoff = -time.Second }),
+		"Jitter is -1m0s":                    good(func(j *Job) { j.Jitter = -time.Minute }),
+		"MinHold is -1s":                     good(func(j *Job) { j.MinHold = -time.Second }),
+		"-1 Retries":                         good(func(j *Job) { j.Retries = -1 }),
+		"1001 Retries":                       good(func(j *Job) { j.Retries = 1001 }),
+		"Revision -2":                        good(func(j *Job) { j.Revision = -2 }),
+		`Misfire is "sometimes": there are`:  good(func(j *Job) { j.Misfire = "sometimes" }),
+		`Overlap is "skip": there are`:       good(func(j *Job) { j.Overlap = "skip" }),
+		`Guarantee is "exactly once"`:        good(func(j *Job) { j.Guarantee = "exactly once" }),
+		`Placement is "anywhere": there are`: good(func(j *Job) { j.Placement = "anywhere" }),
+		`Labels needs Placement "spread"`:    good(func(j *Job) { j.Labels = map[string]string{"a": "b"} }),
+		`the value "b" has no name`:          good(func(j *Job) { j.Placement, j.Labels = Spread, map[string]string{"": "b"} }),
+		"a name of 1 bytes and a value of 257": good(func(j *Job) {
+			j.Placement, j.Labels = Spread, map[string]string{"a": strings.Repeat("b", 257)}
+		}),
 	} {
 		err := s.Add(j)
 		require.ErrorIs(t, err, ErrInvalidJob, says)
@@ -93,7 +95,8 @@ func TestBadArgumentsComeFromEveryCall(t *testing.T) {
 		}
 	}
 	s := New(idle(t), "/s")
-	for _, err := range []error{s.Trigger(ctx, "a/b"), s.Pause(ctx, ""), s.Resume(ctx, ".."), s.Remove(ctx, "a/b"), s.Reschedule(ctx, "a/b", "@daily", nil)} {
+	for _, err := range []error{s.Trigger(ctx, "a/b"), s.Pause(ctx, ""), s.Resume(ctx, ".."), s.Remove(ctx, "a/b"),
+		s.Reschedule(ctx, "a/b", "@daily", nil)} {
 		require.ErrorIs(t, err, ErrInvalidJob)
 	}
 	require.ErrorIs(t, s.Reschedule(ctx, "a", "soon", nil), ErrInvalidSpec)

@@ -162,12 +162,16 @@ func TestPlans(t *testing.T) {
 		"paused": {state: jobState{Last: noon, Paused: minute(1)}, now: 10},
 		"paused and triggered": {state: jobState{Last: noon, Paused: minute(1),
 			Pending: []pendingRun{{Tick: minute(9), Manual: true, Attempt: 1}}}, now: 10, tick: 9},
-		"triggered": {state: jobState{Last: noon, Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
-			now: 0.7, tick: 0.5, wake: 1},
-		"the tick goes before what was triggered": {state: jobState{Last: noon, Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
-			now: 1, tick: 1, wake: 2},
-		"triggered while it runs": {state: jobState{Last: noon, Running: going(1), Pending: []pendingRun{{Manual: true, Attempt: 1}}}, now: 0.5, wake: 1},
-		"triggered while held": {state: jobState{Last: noon, HoldUntil: minute(0.8), Pending: []pendingRun{{Manual: true, Attempt: 1}}},
+		"triggered": {
+			state: jobState{Last: noon, Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
+			now:   0.7, tick: 0.5, wake: 1},
+		"the tick goes before what was triggered": {
+			state: jobState{Last: noon, Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
+			now:   1, tick: 1, wake: 2},
+		"triggered while it runs": {state: jobState{Last: noon, Running: going(1),
+			Pending: []pendingRun{{Manual: true, Attempt: 1}}}, now: 0.5, wake: 1},
+		"triggered while held": {state: jobState{Last: noon, HoldUntil: minute(0.8),
+			Pending: []pendingRun{{Manual: true, Attempt: 1}}},
 			now: 0.5, wake: 0.8},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +213,8 @@ func TestEveryTickIsRunOrMissedUnderAllPolicies(t *testing.T) {
 		for _, overlap := range []Overlap{OverlapForbid, OverlapAllow, OverlapReplace} {
 			for _, hold := range []time.Duration{0, 150 * time.Second} {
 				j := planned(t, func(j *Job) {
-					j.Misfire, j.Overlap, j.MinHold, j.Deadline, j.Jitter = misfire, overlap, hold, 3*time.Minute, 20*time.Second
+					j.Misfire, j.Overlap, j.MinHold, j.Deadline, j.Jitter = misfire, overlap, hold, 3*time.Minute,
+						20*time.Second
 				})
 				st := jobState{Last: noon}
 				now := noon
@@ -224,8 +229,10 @@ func TestEveryTickIsRunOrMissedUnderAllPolicies(t *testing.T) {
 							st.recordEnd(r)
 						}
 					}
-					require.Equal(t, j.schedule.findDueTicks(noon, st.Last).count, st.publicState("j").Due(), "%s %s %v", misfire, overlap, hold)
-					require.True(t, p.wakeAt.After(now) || misfire == MisfireAll && !p.wakeAt.IsZero(), "it never sleeps for ever")
+					require.Equal(t, j.schedule.findDueTicks(noon, st.Last).count, st.publicState("j").Due(),
+						"%s %s %v", misfire, overlap, hold)
+					require.True(t, p.wakeAt.After(now) || misfire == MisfireAll && !p.wakeAt.IsZero(),
+						"it never sleeps for ever")
 				}
 				require.Greater(t, st.Fired, int64(5))
 			}

@@ -328,15 +328,16 @@ func TestLargestGraph(t *testing.T) {
 		steps := make([]graphStep, workflow.MaxGraphSteps)
 		var last int
 		for i := range steps { // the first half follow each other
-			steps[i] = graphStep{Name: fmt.Sprint(i), Do: func(_ context.Context, _ workflow.Key, _ int, _ workflow.GraphResults) (any, error) {
-				if i > 0 && i < 500 {
-					if last != i-1 {
-						t.Errorf("%d follows %d", i, last)
+			steps[i] = graphStep{Name: fmt.Sprint(i),
+				Do: func(_ context.Context, _ workflow.Key, _ int, _ workflow.GraphResults) (any, error) {
+					if i > 0 && i < 500 {
+						if last != i-1 {
+							t.Errorf("%d follows %d", i, last)
+						}
+						last = i
 					}
-					last = i
-				}
-				return nil, nil
-			}}
+					return nil, nil
+				}}
 			if i > 0 && i < 500 {
 				steps[i].After = []string{fmt.Sprint(i - 1)}
 			}
@@ -353,30 +354,36 @@ func TestResultsOfAGraph(t *testing.T) {
 		type parcel struct{ Number int }
 		attempts := 0
 		g := newGraph(t,
-			graphStep{Name: "a", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) { return parcel{7}, nil }},
-			graphStep{Name: "beside", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) { return nil, nil }},
-			graphStep{Name: "b", After: []string{"a"}, Do: func(_ context.Context, key workflow.Key, _ int, _ workflow.GraphResults) (any, error) {
-				attempts = key.Attempt
-				if attempts < 3 {
-					return nil, errors.New("not yet")
-				}
-				return "b", nil
-			}, Options: []workflow.StepOption{workflow.WithRetry(3, time.Second)}},
-			graphStep{Name: "c", After: []string{"b"}, Do: func(_ context.Context, _ workflow.Key, _ int, results workflow.GraphResults) (any, error) {
-				p, err := workflow.StepResult[parcel](results, "a")
-				require.NoError(t, err, "a is before b")
-				require.Equal(t, 7, p.Number)
-				_, err = workflow.StepResult[int](results, "a")
-				require.ErrorIs(t, err, workflow.ErrResult)
-				_, err = workflow.StepResult[any](results, "beside")
-				require.ErrorIs(t, err, workflow.ErrOption)
-				require.ErrorContains(t, err, `name "beside" in its After`)
-				_, err = workflow.StepResult[any](results, "c")
-				require.ErrorIs(t, err, workflow.ErrOption)
-				_, err = workflow.StepResult[any](results, "none")
-				require.ErrorIs(t, err, workflow.ErrOption)
-				return 3, nil
-			}})
+			graphStep{Name: "a", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any,
+				error) {
+				return parcel{7}, nil
+			}},
+			graphStep{Name: "beside",
+				Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) { return nil, nil }},
+			graphStep{Name: "b", After: []string{"a"},
+				Do: func(_ context.Context, key workflow.Key, _ int, _ workflow.GraphResults) (any, error) {
+					attempts = key.Attempt
+					if attempts < 3 {
+						return nil, errors.New("not yet")
+					}
+					return "b", nil
+				}, Options: []workflow.StepOption{workflow.WithRetry(3, time.Second)}},
+			graphStep{Name: "c", After: []string{"b"},
+				Do: func(_ context.Context, _ workflow.Key, _ int, results workflow.GraphResults) (any, error) {
+					p, err := workflow.StepResult[parcel](results, "a")
+					require.NoError(t, err, "a is before b")
+					require.Equal(t, 7, p.Number)
+					_, err = workflow.StepResult[int](results, "a")
+					require.ErrorIs(t, err, workflow.ErrResult)
+					_, err = workflow.StepResult[any](results, "beside")
+					require.ErrorIs(t, err, workflow.ErrOption)
+					require.ErrorContains(t, err, `name "beside" in its After`)
+					_, err = workflow.StepResult[any](results, "c")
+					require.ErrorIs(t, err, workflow.ErrOption)
+					_, err = workflow.StepResult[any](results, "none")
+					require.ErrorIs(t, err, workflow.ErrOption)
+					return 3, nil
+				}})
 		results, err := g.Run(t.Context(), e.opened, 0)
 		require.NoError(t, err)
 		require.Equal(t, 3, attempts)
@@ -386,8 +393,15 @@ func TestResultsOfAGraph(t *testing.T) {
 		_, err = workflow.StepResult[int](workflow.GraphResults{}, "a")
 		require.ErrorIs(t, err, workflow.ErrOption)
 
-		bad, err := workflow.NewGraph("other", graphStep{Name: "one-way", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) { return oneWay{}, nil }},
-			graphStep{Name: "wild", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) { panic("no") }})
+		bad, err := workflow.NewGraph("other",
+			graphStep{Name: "one-way", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any,
+				error) {
+				return oneWay{}, nil
+			}},
+			graphStep{Name: "wild", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any,
+				error) {
+				panic("no")
+			}})
 		require.NoError(t, err)
 		_, err = bad.Run(t.Context(), e.opened, 0)
 		require.True(t, errors.Is(err, workflow.ErrResult) || errors.Is(err, workflow.ErrPanic), "%v", err)
@@ -409,24 +423,26 @@ func TestGraphOfAnotherRelease(t *testing.T) {
 			})
 		}
 		step := func(name string, after ...string) graphStep {
-			return graphStep{Name: name, After: after, Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
-				done.add("%s", name)
-				return nil, nil
-			}}
+			return graphStep{Name: name, After: after,
+				Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
+					done.add("%s", name)
+					return nil, nil
+				}}
 		}
-		charge := graphStep{Name: "charge", After: []string{"reserve"}, Do: func(ctx context.Context, _ workflow.Key, _ int, _ workflow.GraphResults) (any, error) {
-			select {
-			case reached <- struct{}{}:
-			default:
-			}
-			select {
-			case <-goOn:
-				done.add("charge")
-				return nil, nil
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-		}}
+		charge := graphStep{Name: "charge", After: []string{"reserve"},
+			Do: func(ctx context.Context, _ workflow.Key, _ int, _ workflow.GraphResults) (any, error) {
+				select {
+				case reached <- struct{}{}:
+				default:
+				}
+				select {
+				case <-goOn:
+					done.add("charge")
+					return nil, nil
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
+			}}
 		first := w.flows("v1").work(release(step("reserve"), charge, step("ship", "charge")))
 		first.start("order", "x", 0)
 		<-reached
@@ -438,12 +454,14 @@ func TestGraphOfAnotherRelease(t *testing.T) {
 		}
 		info := second.inspect("x")
 		require.Contains(t, info.Error, workflow.ErrGraphChanged.Error())
-		require.Contains(t, info.Error, `step "charge" was after "reserve"; step "pack" is new; step "ship" is now after "pack"`)
+		require.Contains(t, info.Error,
+			`step "charge" was after "reserve"; step "pack" is new; step "ship" is now after "pack"`)
 		require.Equal(t, []string{"reserve"}, done.all(), "the other release runs no step")
 		require.Equal(t, workflow.Waiting, info.State, "a member of the former release may go on")
 		second.stop()
 		close(goOn)
-		third := w.flows("v1-again").work(release(step("ship", "charge"), charge, step("reserve"))) // the same graph, listed in another order
+		// the same graph, listed in another order
+		third := w.flows("v1-again").work(release(step("ship", "charge"), charge, step("reserve")))
 		third.await("x", workflow.Done)
 		require.Equal(t, []string{"reserve", "charge", "ship"}, done.all())
 		third.stop()
@@ -471,7 +489,8 @@ func TestGraphRecordThatIsNone(t *testing.T) {
 			`{"v":1,"kind":"graph","steps":[{"name":"a/b"}]}`: workflow.ErrBadRecord,
 		} {
 			e := w.execute(w.member("a"))
-			require.NoError(t, e.Create(t.Context(), path+"/step-graph:g", []byte(`{"v":1,"result":`+data+`,"token":1,"attempts":1,"by":"x"}`), framework.Persistent))
+			require.NoError(t, e.Create(t.Context(), path+"/step-graph:g",
+				[]byte(`{"v":1,"result":`+data+`,"token":1,"attempts":1,"by":"x"}`), framework.Persistent))
 			e.open(t)
 			_, err := newGraph(t, graphStep{Name: "a", Do: do}).Run(t.Context(), e.opened, 0)
 			require.ErrorIs(t, err, want, data)
@@ -488,28 +507,34 @@ func TestGraphsOfARunAndTheirProgress(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		step := func(name string, after ...string) graphStep {
-			return graphStep{Name: name, After: after, Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
-				done.add("%s", name)
-				return nil, nil
-			}}
+			return graphStep{Name: name, After: after,
+				Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
+					done.add("%s", name)
+					return nil, nil
+				}}
 		}
 		stop := make(chan struct{})
 		before, err := workflow.NewGraph("before", step("pack", "charge"), step("charge"))
 		require.NoError(t, err)
 		slow := step("slow", "ship")
-		slow.Do = func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) { <-stop; return nil, nil }
+		slow.Do = func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) {
+			<-stop
+			return nil,
+				nil
+		}
 		after, err := workflow.NewGraph("after", step("close", "slow", "ship"), slow, step("ship"))
 		require.NoError(t, err)
-		m := w.flows("a").work(workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, input int) (string, error) {
-			if _, err := before.Run(ctx, run, input); err != nil {
-				return "", err
-			}
-			if _, err := workflow.Await[int](ctx, run, "fetched", 0); err != nil {
-				return "", err
-			}
-			_, err := after.Run(ctx, run, input)
-			return "ok", err
-		}))
+		m := w.flows("a").work(workflow.NewKind("order",
+			func(ctx context.Context, run *workflow.Run, input int) (string, error) {
+				if _, err := before.Run(ctx, run, input); err != nil {
+					return "", err
+				}
+				if _, err := workflow.Await[int](ctx, run, "fetched", 0); err != nil {
+					return "", err
+				}
+				_, err := after.Run(ctx, run, input)
+				return "ok", err
+			}))
 		m.start("order", "x", 0)
 		settled()
 		first := workflow.GraphProgress{Name: "before", Steps: []workflow.GraphStepProgress{
@@ -526,6 +551,8 @@ func TestGraphsOfARunAndTheirProgress(t *testing.T) {
 		close(stop)
 		m.await("x", workflow.Done)
 		require.Equal(t, []string{"charge", "pack", "ship", "close"}, done.all())
-		require.Empty(t, workflow.GraphsIn([]workflow.StepRecord{{Name: "graph:x", Result: []byte(`{"v":1,"kind":"graph","steps":[{"name":"a","after":["a"]}]}`)}, {Name: "graph:"}}))
+		require.Empty(t, workflow.GraphsIn(
+			[]workflow.StepRecord{{Name: "graph:x",
+				Result: []byte(`{"v":1,"kind":"graph","steps":[{"name":"a","after":["a"]}]}`)}, {Name: "graph:"}}))
 	})
 }

@@ -25,7 +25,9 @@ var settings = map[string]func(value string) Option{
 	"enforceQuota":                    parseFlag(WithEnforcedQuotas),
 	"reconfigEnabled": parseFlag(
 		func() Option { return setConfig(func(c *zkserver.Config) { c.ReconfigEnabled = true }) }),
-	"nio.sessionlessCnxnTimeout": parseMilliseconds(func(d time.Duration) Option { return setConfig(func(c *zkserver.Config) { c.HandshakeTimeout = d }) }),
+	"nio.sessionlessCnxnTimeout": parseMilliseconds(func(d time.Duration) Option {
+		return setConfig(func(c *zkserver.Config) { c.HandshakeTimeout = d })
+	}),
 	"4lw.commands.whitelist": func(value string) Option {
 		return WithFourLetterWords(strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })...)
 	},
@@ -42,7 +44,8 @@ func WithSetting(name, value string) Option {
 	return func(c *zkserver.Config) error {
 		option, known := settings[strings.TrimPrefix(name, "zookeeper.")]
 		if !known {
-			return fmt.Errorf("%w: setting %q is not one of %s", ErrOption, name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
+			return fmt.Errorf("%w: setting %q is not one of %s", ErrOption, name,
+				strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
 		}
 		if err := option(strings.TrimSpace(value))(c); err != nil {
 			return fmt.Errorf("%w (%s=%s)", err, name, value)

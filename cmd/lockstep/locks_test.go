@@ -153,14 +153,17 @@ func TestANameWithoutNodesGivesExitCodeOne(t *testing.T) {
 		"queue ls /none": "no queues at or below /none: there is no such node\nlockstep: see which there are: " +
 			"lockstep queue ls\n", "queue ls /lockstep/locks --json": "no queues at or below /lockstep/locks\n",
 		"locks --deadlocks none": "there is no node /lockstep/locks/none: no lock was looked at\nlockstep: see which there are: lockstep locks\n",
-		"check --root /none":     "there is no node /: nothing was checked", "check /none --json": "there is no node /none",
+		"check --root /none":     "there is no node /: nothing was checked",
+		"check /none --json":     "there is no node /none",
 	} {
 		code, out, errs := s.run(strings.Fields(line)...)
 		require.Equal(t, 1, code, line)
 		require.Empty(t, out, line)
 		require.Contains(t, errs, want, line)
 	}
-	for _, line := range []string{"locks", "locks /", "elections", "elections /", "barriers", "latch ls", "check", "check /lockstep/locks/free", "gates none", "queue ls", "queue ls /", "locks --deadlocks", "locks --deadlocks free", "locks --deadlocks /"} {
+	for _, line := range []string{"locks", "locks /", "elections", "elections /", "barriers", "latch ls", "check",
+		"check /lockstep/locks/free", "gates none", "queue ls", "queue ls /", "locks --deadlocks",
+		"locks --deadlocks free", "locks --deadlocks /"} {
 		code, _, errs := s.run(strings.Fields(line)...)
 		require.Zero(t, code, "%s: %s", line, errs)
 	}
@@ -215,8 +218,10 @@ func TestLocksEndsWithASignal(t *testing.T) {
 
 func TestAgesAreFormatted(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Hour: "just now", 900 * time.Millisecond: "just now", time.Second: "1s ago", 59 * time.Second: "59s ago", 60 * time.Second: "1m00s ago",
-		3*time.Minute + 7*time.Second: "3m07s ago", 5*time.Hour + 3*time.Minute + time.Second: "5h03m ago", 50 * time.Hour: "2d02h ago",
+		-time.Hour: "just now", 900 * time.Millisecond: "just now", time.Second: "1s ago", 59 * time.Second: "59s ago",
+		60 * time.Second:              "1m00s ago",
+		3*time.Minute + 7*time.Second: "3m07s ago", 5*time.Hour + 3*time.Minute + time.Second: "5h03m ago",
+		50 * time.Hour: "2d02h ago",
 	} {
 		require.Equal(t, want, formatAge(d))
 	}
@@ -229,8 +234,10 @@ func FuzzTables(f *testing.F) {
 	f.Add("", "", "", int64(0), 0)
 	f.Add(strings.Repeat("日", 100), strings.Repeat("\t", 100), "/", int64(1), 1<<30)
 	f.Fuzz(func(t *testing.T, owner, data, name string, session int64, n int) {
-		e := locks.Entry{Node: "/x/" + name, Owner: owner, Host: data, PID: n, Data: data, Mode: "read", Session: locks.SessionID(session)}
-		r := &locks.Report{Path: "/x", Kind: locks.MixedLock, Holders: []locks.Entry{e}, Waiters: []locks.Entry{e, e}, Others: []locks.Entry{e}, Permits: n}
+		e := locks.Entry{Node: "/x/" + name, Owner: owner, Host: data, PID: n, Data: data, Mode: "read",
+			Session: locks.SessionID(session)}
+		r := &locks.Report{Path: "/x", Kind: locks.MixedLock, Holders: []locks.Entry{e}, Waiters: []locks.Entry{e, e},
+			Others: []locks.Entry{e}, Permits: n}
 		var list, one bytes.Buffer
 		require.NoError(t, printLockOverview(&list, []*locks.Report{r, r}, time.Now()))
 		require.NoError(t, printLockDetail(&one, r, time.Now()))
@@ -248,9 +255,12 @@ func TestACommandThatASignalCutsShortDoesNotEndWithZero(t *testing.T) {
 	defer s.zk.Thaw()
 	var all []*process
 	for _, args := range [][]string{
-		{"check"}, {"doctor"}, {"jobs"}, {"jobs", "--check"}, {"jobs", "run", "report"}, {"runs", "report"}, {"clean", "-y"}, {"config", "get", "limits"}, {"config", "history", "limits"},
-		{"config", "set", "limits", "1"}, {"id", "next", "orders"}, {"revoke", "deploy"}, {"release", "deploy", "--node", "x", "-y"}, {"elections"}, {"elections", "transfer", "billing", "x"},
-		{"members", "web"}, {"members", "drain", "web", "web-1"}, {"services"}, {"disable", "billing", "one"}, {"queue", "ls"}, {"queue", "put", "mails", "x"}, {"barriers"}, {"gates"},
+		{"check"}, {"doctor"}, {"jobs"}, {"jobs", "--check"}, {"jobs", "run", "report"}, {"runs", "report"},
+		{"clean", "-y"}, {"config", "get", "limits"}, {"config", "history", "limits"},
+		{"config", "set", "limits", "1"}, {"id", "next", "orders"}, {"revoke", "deploy"},
+		{"release", "deploy", "--node", "x", "-y"}, {"elections"}, {"elections", "transfer", "billing", "x"},
+		{"members", "web"}, {"members", "drain", "web", "web-1"}, {"services"}, {"disable", "billing", "one"},
+		{"queue", "ls"}, {"queue", "put", "mails", "x"}, {"barriers"}, {"gates"},
 		{"top", "--once"}, {"workflows"}, {"workflows", "cancel", "order-42"},
 	} {
 		all = append(all, s.start(append(args, "--connect-timeout", "1h")...))

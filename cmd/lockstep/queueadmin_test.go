@@ -134,7 +134,8 @@ func TestItemIsTakenBackFromAConsumer(t *testing.T) {
 	code, _, errs = s.run("queue", "return", "strict", item, "-y")
 	require.Equal(t, exitMismatch, code)
 	require.Contains(t, errs, "lockstep release /lockstep/queues/strict/lock --node NODE")
-	holder := decode(t, s.ok("locks", "/lockstep/queues/strict/lock", "--json"))["holders"].([]any)[0].(map[string]any)["node"].(string)
+	holders := decode(t, s.ok("locks", "/lockstep/queues/strict/lock", "--json"))["holders"].([]any)
+	holder := holders[0].(map[string]any)["node"].(string)
 	s.ok("release", "/lockstep/queues/strict/lock", "--node", holder, "-y")
 }
 
@@ -142,7 +143,8 @@ func TestItemIsTakenBackFromAConsumer(t *testing.T) {
 // with what to do next.
 func TestItemsThatFailAgainAndAgainAreShown(t *testing.T) {
 	s := newStage(t)
-	s.ok("queue", "put", "team-of-billing/mails", "bob", "--id", "order-17-of-a-customer-with-a-long-name", "--dedup", "1h")
+	s.ok("queue", "put", "team-of-billing/mails", "bob", "--id", "order-17-of-a-customer-with-a-long-name",
+		"--dedup", "1h")
 	require.NotContains(t, s.ok("queue", "ls"), "ATTEMPTS")
 	for range 2 {
 		s.run("queue", "take", "team-of-billing/mails", "--", "sh", "-c", "echo no disk >&2; exit 3")
@@ -155,12 +157,15 @@ func TestItemsThatFailAgainAndAgainAreShown(t *testing.T) {
 	}
 	one := decode(t, s.ok("queue", "ls", "--json"))
 	retried := one["retried"].(map[string]any)
-	require.Equal(t, []any{1.0, 2.0, "order-17-of-a-customer-with-a-long-name"}, []any{retried["items"], retried["attempts"], retried["id"]})
+	require.Equal(t, []any{1.0, 2.0, "order-17-of-a-customer-with-a-long-name"},
+		[]any{retried["items"], retried["attempts"], retried["id"]})
 	require.Contains(t, retried["last_error"], "exit code 3")
 	s.ok("check")
 	code, out, _ := s.run("check", "--attempts", "2")
 	require.Equal(t, 1, code)
-	require.Contains(t, out, "/lockstep/queues/team-of-billing/mails\tfailing item\titem \"order-17-of-a-customer-with-a-long-name\" has come back after 2 attempts; its last error: ")
+	require.Contains(t, out,
+		"/lockstep/queues/team-of-billing/mails\tfailing item\titem \"order-17-of-a-customer-with-a-long-name\" has "+
+			"come back after 2 attempts; its last error: ")
 	require.Contains(t, out, "; see it with lockstep queue ls /lockstep/queues/team-of-billing/mails --json; ")
 	code, out, _ = s.run("check", "--attempts", "2", "--json")
 	require.Equal(t, 1, code)
@@ -184,7 +189,8 @@ func TestItemsThatFailAgainAndAgainAreShown(t *testing.T) {
 func TestAMistypedQueueIsNotMade(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "mails", "a")
-	for _, line := range []string{"pause mail", "resume mail", "purge mail -y", "inflight mail", "redrive mail --all", "set mail --capacity 3", "cancel mail x", "dead mail", "return mail x -y"} {
+	for _, line := range []string{"pause mail", "resume mail", "purge mail -y", "inflight mail", "redrive mail --all",
+		"set mail --capacity 3", "cancel mail x", "dead mail", "return mail x -y"} {
 		code, _, errs := s.run(append([]string{"queue"}, strings.Fields(line)...)...)
 		require.Equal(t, 1, code, line)
 		require.Contains(t, errs, "there is no queue /lockstep/queues/mail: the first put creates it", line)

@@ -145,3 +145,27 @@ func TestLoadSkipsFilesIgnoredByGo(t *testing.T) {
 	_, err = Load(fstest.MapFS{"a.go": {Data: []byte("no Go")}})
 	require.ErrorContains(t, err, "a.go")
 }
+
+func TestWideLinesAreFound(t *testing.T) {
+	long := strings.Repeat("x", MostColumns)
+	for body, wide := range map[string]bool{
+		"var a = 1\n":                                           false,
+		"var " + long[8:] + " int\n":                            false,
+		"var " + long[7:] + " int\n":                            true,
+		"func f() {\n\tvar " + long[12:] + " int\n}\n":          false,
+		"func f() {\n\tvar " + long[11:] + " int\n}\n":          true,
+		"// " + long + "\n":                                     true,
+		"//\t<path>/" + long + "\n":                             false,
+		"var a = `" + long + "\n" + long + "`\n":                false,
+		"var a = \"" + long + "\"\n":                            false,
+		"var a, " + long + " = \"x\", 1\n":                      true,
+		"// Output:\n// " + long + "\n":                         false,
+		"// Output:\n// x\n\n// " + long + "\n":                 true,
+		"var a = []int{" + strings.Repeat("1, ", 50) + "}\n":    true,
+		"var " + long + " int //nolint:unused // as a test\n":   false,
+		"var a = 1 // " + strings.Repeat("word ", 30) + "end\n": true,
+	} {
+		wrong := Norms(moduleOf(t, "locks/a.go", body))
+		require.Equal(t, wide, len(wrong) > 0, "%s: %v", body, wrong)
+	}
+}

@@ -3,15 +3,20 @@ package architecture
 import "fmt"
 
 // The maximum lengths of a file and a function. One linear function is easier to follow than six
-// functions that pass the same arguments on, so the limits allow it. Tests may be longer.
+// functions that pass the same arguments on, so the limits allow it. Tests may be longer, but not
+// wider.
 const (
 	MostFileLines     = 600
 	MostFunctionLines = 80
+	MostColumns       = 120
 )
 
-// Norms returns the files and functions that are too long.
+// Norms returns the files and functions that are too long, and the lines that are too wide.
 func Norms(files []File) (wrong []string) {
 	for _, f := range files {
+		for _, line := range f.Wide {
+			wrong = append(wrong, fmt.Sprintf("%s:%d: wider than %d columns", f.Path, line, MostColumns))
+		}
 		if f.IsTest() {
 			continue
 		}

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
 	"path"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Module is the path of the module.
@@ -20,6 +22,7 @@ type File struct {
 	Path      string // from the module's root, with slashes
 	Imports   []string
 	Lines     int
+	Wide      []int // the lines that are wider than MostColumns and could be broken
 	Functions []Function
 }
 
@@ -73,7 +76,7 @@ func load(module fs.FS, name string) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("architecture: %w", err)
 	}
-	f := File{Path: name, Lines: bytes.Count(source, []byte("\n"))}
+	f := File{Path: name, Lines: bytes.Count(source, []byte("\n")), Wide: wideLines(source)}
 	for _, i := range parsed.Imports {
 		imported, err := strconv.Unquote(i.Path.Value)
 		if err != nil {
@@ -88,4 +91,45 @@ func load(module fs.FS, name string) (File, error) {
 		}
 	}
 	return f, nil
+}
+
+// longString is the length of a string that may make its line too wide: to split it would make it
+// hard to find.
+const longString = 60
+
+// wideLines returns the numbers of the lines that are wider than MostColumns, a tab taken as four
+// columns. It leaves out lines of raw strings, lines that a long string makes too wide,
+// preformatted comments, the output of examples, and directives.
+func wideLines(source []byte) (wide []int) {
+	set := token.NewFileSet()
+	file := set.AddFile("", set.Base(), len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, scanner.ScanComments)
+	fixed := map[int]bool{}
+	output := 0 // the latest line of an example's output
+	for at, kind, text := s.Scan(); kind != token.EOF; at, kind, text = s.Scan() {
+		line := file.Line(at)
+		switch {
+		case kind == token.STRING && text[0] == '`':
+			for i := range strings.Count(text, "\n") + 1 {
+				fixed[line+i] = true
+			}
+		case kind == token.STRING:
+			until := set.Position(at).Column + len(text)
+			fixed[line] = fixed[line] || until >= MostColumns-longString && len(text) >= longString
+		case kind == token.COMMENT && strings.HasSuffix(text, "utput:"), kind == token.COMMENT && line == output+1:
+			output, fixed[line] = line, true
+		case kind == token.COMMENT && (strings.HasPrefix(text, "//\t") || strings.HasPrefix(text, "//nolint")):
+			fixed[line] = true
+		}
+	}
+	number := 0
+	for line := range strings.Lines(string(source)) {
+		number++
+		columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) + 3*strings.Count(line, "\t")
+		if columns > MostColumns && !fixed[number] {
+			wide = append(wide, number)
+		}
+	}
+	return wide
 }
