@@ -106,16 +106,8 @@ func TestASlowServerIsLeftAfterATimeout(t *testing.T) {
 		m := zk.Member(t, "a", sleepy)
 		s := awake(t, m)
 		s.Primitives().BeginJoin()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		slow := zk.DelayReplies(timeout*28/100, zktest.Match{}) // the pings are answered in time
+		slow := slowSyncs(zk, timeout*28/100)
 		defer slow.Cancel()
-		go func() {
-			for ctx.Err() == nil {
-				go func() { _, _ = s.Set(ctx, "/", nil, framework.AnyVersion) }()
-				time.Sleep(timeout / 50)
-			}
-		}()
 		time.Sleep(timeout)
 		require.Equal(t, 1, m.Link.Dials())
 		time.Sleep(timeout * 3 / 4)

@@ -131,7 +131,7 @@ func TestValuesOfFlagsAreCompleted(t *testing.T) {
 	for line, want := range map[string]string{
 		"lock x --deadlock ": "fail off report :4", "cron x --misfire ": "latest all skip :4",
 		"cron x --overlap ": "forbid allow replace :4",
-		"locks --sort ":     "path waiting age :4", "top --view ": "locks elections jobs queues :4",
+		"locks --sort ":     "path waiting age :4", "top --view ": "locks elections jobs queues workflows :4",
 		"top --view queues --sort ": "items dead path :4", "top --view nothing --sort ": ":4",
 		"workflows --state ": "active waiting done failed cancelled :4",
 		"lock x --max-hold ": ":4", "check --held-item ": ":4", "monitor --on-event ": ":0",
