@@ -85,7 +85,9 @@ func TestTheEndOfTheGraceIsALossAndKeepsTheRunsPlace(t *testing.T) {
 				settled()
 				m.start("work", "second", 0)
 			}
-			settled()
+			for len(done.all()) <= i { // a run that has lost executors may be executed seconds later
+				settled()
+			}
 			m.stopHard()
 		}
 		require.Equal(t, []string{"first", "first", "first"}, done.all())
