@@ -77,7 +77,7 @@ func (l *sessionLease) nextHeartbeat(pairs []link.PingPair, now time.Duration) t
 		// so that its answer comes before the next one is due
 		wait = time.Duration(l.phase * float64(max(0, interval-2*took)))
 		l.shifted++
-	case l.shifted > 0 && l.shifted <= 2+2*l.furtherBack:
+	case len(l.latest) > 1 && l.shifted > 0 && l.shifted <= 2+2*l.furtherBack:
 		wait = max(0, l.latest[1].answeredAt+interval-now)
 		l.shifted++
 	}

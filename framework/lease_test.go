@@ -310,6 +310,23 @@ func TestTheMoveToAPhaseShortensNoLease(t *testing.T) {
 	}
 }
 
+// TestAHeartbeatThatCountsForNothingIsFollowedByAnother: a process was stopped until its lease had
+// lapsed, so the answer to the second heartbeat is not taken in. The loop asks for the next one
+// before it sees that the session has ended.
+func TestAHeartbeatThatCountsForNothingIsFollowedByAnother(t *testing.T) {
+	for furtherBack := range 2 {
+		l := sessionLease{furtherBack: furtherBack, phase: 0.5}
+		l.beginConnection(t0, leaseT)
+		packet, _, _ := l.nextPacket(nil, t0)
+		l.beginFrom(packet, t0)
+		l.syncAcknowledged(t0, nil, t0)
+		now := t0 + l.nextHeartbeat(nil, t0)
+		require.Equal(t, t0+leaseT/8, now)
+		require.GreaterOrEqual(t, l.nextHeartbeat(nil, now+2*leaseT), time.Duration(0))
+		require.LessOrEqual(t, l.nextHeartbeat(nil, now), leaseT/4)
+	}
+}
+
 // leaseWhileMoving begins a lease from a connect request of some age, and sends heartbeats. It
 // returns the least that was left of the lease when one was due, and when they were due.
 func leaseWhileMoving(t *testing.T, l sessionLease, age, roundTrip time.Duration,
