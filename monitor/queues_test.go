@@ -154,7 +154,8 @@ func TestItemsThatFailAgainAndAgain(t *testing.T) {
 		w.looks(3)
 		require.Equal(t, []string{"x begins failing item /app/mails"}, w.news())
 		found := w.last()
-		require.Equal(t, `item "order-17" has come back after 3 attempts; its last error: "no disk"; such items in the queue: 1`, found.Text)
+		require.Equal(t, `item "order-17" has come back after 3 attempts; its last error: "no disk"; `+
+			"such items in the queue: 1", found.Text)
 		require.Contains(t, found.Node, "/app/mails/later/")
 		x.end(t)
 		report, err := monitor.Check(t.Context(), m.Client, "/app")

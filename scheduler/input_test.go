@@ -50,7 +50,9 @@ func TestBadJobsAreRefused(t *testing.T) {
 		`Guarantee is "exactly once"`:        good(func(j *Job) { j.Guarantee = "exactly once" }),
 		`Placement is "anywhere": there are`: good(func(j *Job) { j.Placement = "anywhere" }),
 		`Labels needs Placement "spread"`:    good(func(j *Job) { j.Labels = map[string]string{"a": "b"} }),
-		`the value "b" has no name`:          good(func(j *Job) { j.Placement, j.Labels = Spread, map[string]string{"": "b"} }),
+		`the value "b" has no name`: good(func(j *Job) {
+			j.Placement, j.Labels = Spread, map[string]string{"": "b"}
+		}),
 		"a name of 1 bytes and a value of 257": good(func(j *Job) {
 			j.Placement, j.Labels = Spread, map[string]string{"a": strings.Repeat("b", 257)}
 		}),

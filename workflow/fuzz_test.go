@@ -49,7 +49,8 @@ func FuzzRecords(f *testing.F) {
 func FuzzRuns(f *testing.F) {
 	for _, data := range []string{
 		"", "null", "{}", `{"v":2}`,
-		`{"v":1,"kind":"run","id":"x","workflow":"a","state":"waiting","turn":3,"input":{"a":1},"waits":[{"signal":"s","until":5}]}`,
+		`{"v":1,"kind":"run","id":"x","workflow":"a","state":"waiting","turn":3,` +
+			`"input":{"a":1},"waits":[{"signal":"s","until":5}]}`,
 		`{"v":1,"kind":"run","id":"x","workflow":"a","state":"done","turn":1,"input":null,"result":1,"new":2}`,
 		`{"v":1,"ms":-1}`, `{"v":1,"ms":60000}`, `{"v":1,"data":1}`, `{"v":1,"timedOut":true}`,
 	} {

@@ -295,7 +295,9 @@ func TestGraphsThatCannotBe(t *testing.T) {
 		`step "b" has no function`:                             {step("a"), {Name: "b"}},
 		`name "b/c" contains`:                                  {step("a"), step("b/c")},
 		`step "graph:g" has the name under`:                    {step("graph:g")},
-		`step "a": invalid option: timeout 0`:                  {{Name: "a", Do: do, Options: []workflow.StepOption{workflow.WithTimeout(0)}}},
+		`step "a": invalid option: timeout 0`: {
+			{Name: "a", Do: do, Options: []workflow.StepOption{workflow.WithTimeout(0)}},
+		},
 	} {
 		g, err := workflow.NewGraph("g", steps...)
 		require.ErrorIs(t, err, workflow.ErrOption, want)

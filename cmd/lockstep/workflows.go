@@ -371,8 +371,9 @@ func newWorkflowsStart() *cobra.Command {
 	cmd := p.addAct(&cobra.Command{
 		Use:   "start KIND RUN [INPUT] [flags]",
 		Short: "Start a run",
-		Long: `Start a run of a kind. RUN is its ID, or the path of its workflows and its ID. INPUT is JSON; - or -f - reads it
-from standard input, -f FILE from a file. Without it the input is null. lockstep ends when the servers have the run, and does not wait for the run to end.
+		Long: `Start a run of a kind. RUN is its ID, or the path of its workflows and its ID. INPUT is JSON; - or -f -
+reads it from standard input, -f FILE from a file. Without it the input is null. lockstep ends when the
+servers have the run, and does not wait for the run to end.
 
 The same command again does nothing: a run is known by its ID. With another kind or input the exit code
 is 65. If no member has ever worked on the kind, the exit code is 1 and nothing is started; if no
