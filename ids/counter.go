@@ -474,7 +474,7 @@ func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	for i, name := range names {
 		paths[i] = znode.Join(dir, name)
 	}
-	notes, err := recipe.GetManyOn(c.ctx, s, paths)
+	notes, err := s.GetAll(c.ctx, paths...)
 	if err != nil {
 		return err
 	}

@@ -279,7 +279,7 @@ func (o *slotClaimer) freeSlots(ctx context.Context, s *framework.Session) (free
 			for i := range paths {
 				paths[i] = o.slotPath(existing[read+i])
 			}
-			if next, err = recipe.GetManyOn(ctx, s, paths); err != nil {
+			if next, err = s.GetAll(ctx, paths...); err != nil {
 				return nil, err
 			}
 			read += len(paths)

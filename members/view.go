@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -155,7 +154,7 @@ func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names
 	for i, name := range unread {
 		paths[i] = r.group.nodePath(name)
 	}
-	all, err := recipe.GetManyOn(ctx, s, paths)
+	all, err := s.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}

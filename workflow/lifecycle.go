@@ -366,7 +366,7 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 			nodes = append(nodes, st.runNode(w.Child))
 		}
 	}
-	found, err := recipe.GetManyOn(ctx, s, nodes)
+	found, err := s.GetAll(ctx, nodes...)
 	if err != nil {
 		return nil, err
 	}

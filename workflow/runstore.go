@@ -208,7 +208,7 @@ func (st *runStore) children(ctx context.Context, s *framework.Session, node str
 	for i, name := range names {
 		paths[i] = znode.Join(node, name)
 	}
-	all, err := recipe.GetManyOn(ctx, s, paths)
+	all, err := s.GetAll(ctx, paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func (st *runStore) childrenOnce(ctx context.Context, s *framework.Session, r st
 			unread, paths = append(unread, name), append(paths, znode.Join(r.node, name))
 		}
 	}
-	read, err := recipe.GetManyOn(ctx, s, paths)
+	read, err := s.GetAll(ctx, paths...)
 	if err != nil {
 		return nil, err
 	}

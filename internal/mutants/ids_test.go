@@ -258,7 +258,7 @@ var idsMutants = []mutant{
 		name: "all slots are read in one request", file: "ids/slot.go", test: "TestManySlots",
 		old: "\t\t\tpaths := make([]string, min(slotsAtOnce, len(existing)-read))\n\t\t\tfor i := range paths " +
 			"{\n\t\t\t\tpaths[i] = o.slotPath(existing[read+i])\n\t\t\t}\n\t\t\tif next, err = " +
-			"recipe.GetManyOn(ctx, s, paths); err != nil {",
+			"s.GetAll(ctx, paths...); err != nil {",
 		new: "\t\t\tpaths := make([]string, len(existing)-read)\n\t\t\tfor i := range paths {\n\t\t\t\tpaths[i] = " +
 			"o.slotPath(existing[read+i])\n\t\t\t}\n\t\t\tif next, err = s.GetAll(ctx, paths...); err != nil {",
 	},

@@ -7,7 +7,7 @@
 //     releases.
 //   - [Backoff] and [RetryPauses] pause between attempts.
 //   - [EnsembleClock] estimates the ensemble's time.
-//   - [GetMany], [GetManyOn] and [ListMany] read many nodes in few requests, and [Find] searches a
+//   - [GetMany] and [ListMany] read many nodes in few requests, and [Find] searches a
 //     tree for a recipe's directories.
 //   - [FinishCleanup] waits for the end of a cleanup, also if the caller's context has ended.
 //   - [WhileNodeExists] returns a context that ends with a node.

@@ -11,15 +11,10 @@ import (
 // framework.Session.GetAll.
 func GetMany(ctx context.Context, client *framework.Client, paths []string) (nodes []framework.Node, err error) {
 	err = OnSession(ctx, client, func(s *framework.Session) error {
-		nodes, err = GetManyOn(ctx, s, paths)
+		nodes, err = s.GetAll(ctx, paths...)
 		return err
 	})
 	return nodes, err
-}
-
-// GetManyOn is GetMany on one session: after its end the error wraps framework.ErrSessionLost.
-func GetManyOn(ctx context.Context, s *framework.Session, paths []string) ([]framework.Node, error) {
-	return s.GetAll(ctx, paths...)
 }
 
 // ListMany lists the children of any number of nodes. If a session ends, it begins again on the
