@@ -26,7 +26,7 @@ IDS       ?= 1000000000
 WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble
+WITH_ENSEMBLE := $(GO) run ./internal/proof/ensemble/cmd/with-ensemble
 
 .PHONY: all build man test about-test lint vuln bench fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools
 all: build lint test
@@ -36,7 +36,7 @@ build:
 
 # Three packages at a time: several of them start ensembles of their own to break.
 test: about-test zookeeper test-tools
-	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -timeout 20m -p 3 $(if $(SHORT),-short) $(PKG)
+	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/testkit/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -timeout 20m -p 3 $(if $(SHORT),-short) $(PKG)
 
 about-test:
 	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."
@@ -64,28 +64,28 @@ fuzz:
 	done
 
 sim:
-	$(GO) test -c -o bin/sim ./internal/sim
-	cd internal/sim && ../../bin/sim -test.run '^TestSeeds$$' -seed $(SEED) -runs $(RUNS) -recipes "$(RECIPES)" $(if $(JSON),-json)
+	$(GO) test -c -o bin/sim ./internal/proof/sim
+	cd internal/proof/sim && ../../../bin/sim -test.run '^TestSeeds$$' -seed $(SEED) -runs $(RUNS) -recipes "$(RECIPES)" $(if $(JSON),-json)
 
 ids:
-	$(GO) test -count=1 -run '^TestTenMillionIDs$$' -v -timeout 60m ./internal/sim -ids $(IDS)
+	$(GO) test -count=1 -run '^TestTenMillionIDs$$' -v -timeout 60m ./internal/proof/sim -ids $(IDS)
 
 sim-mutants:
-	$(GO) test -run TestEachMutantIsCaught -v -timeout 30m ./internal/sim -mutants
+	$(GO) test -run TestEachMutantIsCaught -v -timeout 30m ./internal/proof/sim -mutants
 
 mutants:
-	$(GO) test -count=1 -run 'TestEachMutantIsCaught/$(LIST)' -v -timeout 120m ./internal/mutants -mutants
+	$(GO) test -count=1 -run 'TestEachMutantIsCaught/$(LIST)' -v -timeout 120m ./internal/proof/mutants -mutants
 
 model: test-tools
-	$(GO) test -count=1 -v -timeout 60m ./internal/model -all
+	$(GO) test -count=1 -v -timeout 60m ./internal/proof/model -all
 
 chaos: zookeeper
-	$(GO) test -c -o bin/chaos ./internal/chaos
-	cd internal/chaos && ../../bin/chaos -test.run '^TestChaos$$' -duration $(DURATION) -seed $(SEED) $(if $(JSON),-json)
+	$(GO) test -c -o bin/chaos ./internal/proof/chaos
+	cd internal/proof/chaos && ../../../bin/chaos -test.run '^TestChaos$$' -duration $(DURATION) -seed $(SEED) $(if $(JSON),-json)
 
 soak: zookeeper
 	$(GO) build -o bin/pipeline ./examples/pipeline
-	$(GO) build -o bin/soak ./internal/soak
+	$(GO) build -o bin/soak ./internal/proof/soak
 	bin/soak -for $(DURATION)
 
 man:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/cleanuptest"
+	"github.com/lockstep-go/lockstep/internal/testkit/cleanuptest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 

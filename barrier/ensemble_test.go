@@ -15,7 +15,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 )
 
 // TestRoundsOnRealServers lets members with own sessions, on all servers, enter and leave together;

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/barrier"
-	"github.com/lockstep-go/lockstep/internal/exampleclient"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
 )
 
 func ExampleDoubleBarrier_Enter() {

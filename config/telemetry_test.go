@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/metricstest"
+	"github.com/lockstep-go/lockstep/internal/testkit/metricstest"
 )
 
 func TestChangesAndSetsAreMeasured(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/cleanuptest"
+	"github.com/lockstep-go/lockstep/internal/testkit/cleanuptest"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/election"
-	"github.com/lockstep-go/lockstep/internal/exampleclient"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
 )
 
 func ExampleElection_Lead() {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/logtest"
+	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )

@@ -12,7 +12,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/metricstest"
+	"github.com/lockstep-go/lockstep/internal/testkit/metricstest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -22,7 +22,7 @@ func withAuth(cfg framework.Config, credentials string) framework.Config {
 }
 
 // TestAnACLIsRead: as the servers store it to those who may change it, without hashes to those who
-// may read the node, and not at all to others. internal/conformance has the servers' side of it, on
+// may read the node, and not at all to others. internal/proof/conformance has the servers' side of it, on
 // real ones too.
 func TestAnACLIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

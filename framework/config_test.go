@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/logtest"
+	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 )
 
 func TestBadConfigIsRefusedByName(t *testing.T) {

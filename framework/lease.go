@@ -8,7 +8,7 @@ import (
 )
 
 // sessionLease computes until when a session is proven to live. Its rules have survived all faults
-// on real ensembles (docs/guarantees.md) and all searches of their model (internal/model):
+// on real ensembles (docs/guarantees.md) and all searches of their model (internal/proof/model):
 //
 // A heartbeat is a write without effect and, once that is acknowledged or refused by the ensemble,
 // ZooKeeper's own sync. When the sync of a heartbeat is acknowledged, the session lives until the

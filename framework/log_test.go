@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/internal/logtest"
+	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 )
 
 // waitingHandler is a log's handler that waits until it is freed.

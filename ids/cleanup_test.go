@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/ids"
-	"github.com/lockstep-go/lockstep/internal/cleanuptest"
+	"github.com/lockstep-go/lockstep/internal/testkit/cleanuptest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"log"
 
 	"github.com/lockstep-go/lockstep/ids"
-	"github.com/lockstep-go/lockstep/internal/exampleclient"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
 )
 
 func ExampleSequence() {

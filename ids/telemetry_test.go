@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/ids"
-	"github.com/lockstep-go/lockstep/internal/metricstest"
+	"github.com/lockstep-go/lockstep/internal/testkit/metricstest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 

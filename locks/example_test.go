@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/exampleclient"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
 	"github.com/lockstep-go/lockstep/locks"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/cleanuptest"
+	"github.com/lockstep-go/lockstep/internal/testkit/cleanuptest"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/zktest"
 )

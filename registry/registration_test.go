@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/logtest"
+	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/zktest"
 )

@@ -12,7 +12,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/metricstest"
+	"github.com/lockstep-go/lockstep/internal/testkit/metricstest"
 	"github.com/lockstep-go/lockstep/registry"
 )
 

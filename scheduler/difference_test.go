@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/internal/logtest"
+	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 )
 
 // TestAnotherDeclarationIsLogged when a member registers a job that is stored with another one.

@@ -7,7 +7,7 @@ import (
 	"log"
 
 	"github.com/lockstep-go/lockstep/election"
-	"github.com/lockstep-go/lockstep/internal/exampleclient"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/lockstep-go/lockstep/internal/exampleclient"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/workflow"
 )

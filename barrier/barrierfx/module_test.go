@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/barrier/barrierfx"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
-	"github.com/lockstep-go/lockstep/internal/moduletest"
+	"github.com/lockstep-go/lockstep/internal/testkit/moduletest"
 )
 
 func TestModule(t *testing.T) {

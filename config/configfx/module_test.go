@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/config/configfx"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
-	"github.com/lockstep-go/lockstep/internal/moduletest"
+	"github.com/lockstep-go/lockstep/internal/testkit/moduletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/ensemble"
-	"github.com/lockstep-go/lockstep/internal/exampletest"
+	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampletest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 

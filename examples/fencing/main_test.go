@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/testproc"
+	"github.com/lockstep-go/lockstep/internal/testkit/testproc"
 )
 
 // TestMain runs a holder or a sender if the environment says so: the example starts this binary

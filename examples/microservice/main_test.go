@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/ensemble"
-	"github.com/lockstep-go/lockstep/internal/exampletest"
-	"github.com/lockstep-go/lockstep/internal/logtest"
-	"github.com/lockstep-go/lockstep/internal/testproc"
+	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampletest"
+	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
+	"github.com/lockstep-go/lockstep/internal/testkit/testproc"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 

@@ -15,9 +15,9 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/dashboard"
 	"github.com/lockstep-go/lockstep/internal/metrics"
-	"github.com/lockstep-go/lockstep/internal/prometheus"
+	"github.com/lockstep-go/lockstep/internal/metrics/dashboard"
+	"github.com/lockstep-go/lockstep/internal/proof/prometheus"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 

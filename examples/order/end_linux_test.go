@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/internal/exampletest"
-	"github.com/lockstep-go/lockstep/internal/testproc"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampletest"
+	"github.com/lockstep-go/lockstep/internal/testkit/testproc"
 )
 
 func TestTheExecutorsEndWithTheirParent(t *testing.T) {

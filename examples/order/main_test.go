@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
-	"github.com/lockstep-go/lockstep/internal/ensemble"
-	"github.com/lockstep-go/lockstep/internal/exampletest"
-	"github.com/lockstep-go/lockstep/internal/testproc"
+	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampletest"
+	"github.com/lockstep-go/lockstep/internal/testkit/testproc"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }

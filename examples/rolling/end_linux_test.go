@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/lockstep-go/lockstep/internal/exampletest"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampletest"
 )
 
 // TestLeavesNothingAtSIGTERM without the help of a watchdog.

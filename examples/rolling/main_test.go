@@ -9,9 +9,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
-	"github.com/lockstep-go/lockstep/internal/ensemble"
-	"github.com/lockstep-go/lockstep/internal/exampletest"
-	"github.com/lockstep-go/lockstep/internal/testproc"
+	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
+	"github.com/lockstep-go/lockstep/internal/testkit/exampletest"
+	"github.com/lockstep-go/lockstep/internal/testkit/testproc"
 )
 
 // TestMain runs an instance if the environment says so: the example starts this binary again for

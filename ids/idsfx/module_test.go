@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
 	"github.com/lockstep-go/lockstep/ids"
 	"github.com/lockstep-go/lockstep/ids/idsfx"
-	"github.com/lockstep-go/lockstep/internal/moduletest"
+	"github.com/lockstep-go/lockstep/internal/testkit/moduletest"
 )
 
 func TestModuleProvidesAFactory(t *testing.T) {

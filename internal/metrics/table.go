@@ -1,5 +1,5 @@
 // Package metrics has the table of all metrics of Lockstep. The recipes make their instruments from
-// its rows. Package internal/dashboard generates the table of docs/telemetry.md, a dashboard and
+// its rows. Package internal/metrics/dashboard generates the table of docs/telemetry.md, a dashboard and
 // alert rules from it.
 package metrics
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
-	"github.com/lockstep-go/lockstep/internal/moduletest"
+	"github.com/lockstep-go/lockstep/internal/testkit/moduletest"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/locks/locksfx"
 	"github.com/lockstep-go/lockstep/queue"

@@ -1,0 +1,159 @@
+package architecture
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// public are the packages that users import.
+var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids", "registry",
+	"members", "workflow", "monitor"}
+
+// modules are the packages that provide the public packages to applications built with fx.
+var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/electionfx", "scheduler/schedulerfx",
+	"queue/queuefx", "barrier/barrierfx", "config/configfx", "ids/idsfx", "registry/registryfx",
+	"registry/registrygrpc", "members/membersfx", "workflow/workflowfx", "monitor/monitorfx"}
+
+// forRecipes are the packages that each recipe may import.
+var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics",
+	"internal/primitives", "internal/recipe", "internal/usercode", "internal/znode"}
+
+// arrows lists, for each directory, the packages of the module that its packages may import. An
+// entry also applies to the directories below it that have no entry, and packages of one entry may
+// import each other. Tests may import any package.
+var arrows = map[string][]string{
+	".": nil,
+	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime",
+		"internal/link", "internal/metrics", "internal/primitives", "internal/watchdog",
+		"internal/wire", "internal/znode"},
+	"locks":     with(forRecipes, "internal/waitline"),
+	"election":  with(forRecipes, "locks", "internal/waitline"),
+	"scheduler": with(forRecipes, "election", "internal/background"),
+	"queue":     with(forRecipes, "locks", "internal/background"),
+	"barrier":   with(forRecipes, "locks"),
+	"config":    with(forRecipes, "internal/lastgood"),
+	"ids":       with(forRecipes, "internal/background"),
+	"registry":  with(forRecipes, "internal/background", "internal/lastgood"),
+	"members":   forRecipes,
+	"workflow":  with(forRecipes, "internal/backoff", "locks", "queue"),
+	"monitor":   with(forRecipes, "locks", "election", "scheduler", "queue"),
+	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
+
+	"framework/frameworkfx": {"framework"},
+	"locks/locksfx":         {"locks"},
+	"election/electionfx":   {"framework", "election", "internal/appmodule", "internal/failure"},
+	"scheduler/schedulerfx": {"framework", "scheduler", "internal/appmodule"},
+	"queue/queuefx":         {"framework", "queue"},
+	"barrier/barrierfx":     {"barrier"},
+	"config/configfx":       {"framework", "config", "internal/appmodule"},
+	"ids/idsfx":             {"ids"},
+	"registry/registryfx":   {"framework", "registry"},
+	"members/membersfx":     {"framework", "members", "internal/appmodule"},
+	"registry/registrygrpc": {"framework", "registry"},
+	"workflow/workflowfx":   {"framework", "workflow", "internal/appmodule"},
+	"monitor/monitorfx":     {"framework", "monitor", "internal/appmodule"},
+
+	"bench": with(public, "zktest"),
+	"cmd":   public,
+	"cmd/lockstep": with(public, "zktest", "internal/failure", "internal/zkserver", "internal/procguard",
+		"internal/recipe", "internal/terminal", "internal/unused", "internal/znode"),
+	"examples": with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx",
+		"queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
+
+	"internal/appmodule":             nil,
+	"internal/proof/architecture":    nil,
+	"internal/backoff":               nil,
+	"internal/background":            nil,
+	"internal/proof/chaos":           nil, // tests only
+	"internal/testkit/cleanuptest":   {"framework", "zktest"},
+	"internal/clock":                 nil,
+	"internal/proof/conformance":     {"internal/wire"},
+	"internal/metrics/dashboard":     {"internal/metrics"},
+	"internal/proof/ensemble":        nil,
+	"internal/proof/ensemble/cmd":    {"internal/proof/ensemble"},
+	"internal/testkit/exampleclient": {"framework", "zktest"},
+	"internal/testkit/exampletest":   {"framework", "internal/testkit/testproc", "zktest"},
+	"internal/failure":               nil,
+	"internal/lastgood":              nil,
+	"internal/proof/faults":          nil, // tests only
+	"internal/proof/idle":            nil, // tests only
+	"internal/proof/interop":         nil, // its tests use all
+	"internal/lifetime":              nil,
+	"internal/link":                  {"internal/wire"},
+	"internal/testkit/logtest":       nil,
+	"internal/metrics":               nil,
+	"internal/testkit/metricstest":   nil,
+	"internal/proof/model":           nil, // models and the test that searches them
+	"internal/testkit/moduletest":    {"framework", "framework/frameworkfx", "zktest"},
+	"internal/proof/mutants":         nil,
+	"internal/primitives":            {"internal/lifetime"},
+	"internal/procguard":             {"internal/clock"},
+	"internal/testkit/progress":      nil,
+	"internal/proof/prometheus":      nil,
+	"internal/recipe": {"framework", "internal/backoff", "internal/failure", "internal/primitives",
+		"internal/znode"},
+	"internal/proof/security":   nil, // tests only
+	"internal/proof/sim":        nil, // tests only
+	"internal/proof/soak":       {"internal/proof/ensemble"},
+	"internal/testkit/tally":    nil,
+	"internal/terminal":         nil,
+	"internal/testkit/testproc": nil,
+	"internal/unused": {"framework", "internal/failure", "internal/recipe", "internal/waitline",
+		"internal/znode"},
+	"internal/watchdog": {"internal/wire"},
+	"internal/usercode": nil,
+	"internal/waitline": forRecipes,
+	"internal/wire":     nil,
+	"internal/zkserver": {"internal/wire"},
+	"internal/znode":    nil,
+}
+
+func with(packages []string, more ...string) []string { return slices.Concat(packages, more) }
+
+// Arrows returns the imports between packages of the module that arrows does not allow.
+func Arrows(files []File) (wrong []string) {
+	for _, f := range files {
+		if f.IsTest() {
+			continue
+		}
+		entry, known := entryOf(f.Dir())
+		if !known {
+			wrong = append(wrong, fmt.Sprintf("%s: package %s has no entry in arrows", f.Path, f.Dir()))
+			continue
+		}
+		for _, imported := range f.Imports {
+			if to, ok := inModule(imported); ok && !mayImport(entry, to) {
+				wrong = append(wrong, fmt.Sprintf("%s: %s may not import %s", f.Path, entry, to))
+			}
+		}
+	}
+	return wrong
+}
+
+// entryOf returns the entry that applies to a directory: its own or the nearest above it. The
+// root's entry applies to the root only.
+func entryOf(dir string) (entry string, known bool) {
+	for d := dir; ; d = path.Dir(d) {
+		if _, known := arrows[d]; known && (d != "." || dir == ".") {
+			return d, true
+		}
+		if d == "." {
+			return "", false
+		}
+	}
+}
+
+// inModule returns the directory of a package of this module.
+func inModule(imported string) (dir string, ok bool) {
+	if imported == Module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, Module+"/")
+}
+
+func mayImport(entry, to string) bool {
+	target, known := entryOf(to)
+	return known && (target == entry || slices.Contains(arrows[entry], target))
+}
