@@ -22,30 +22,23 @@ const SwitchVariable = "MUTANT_OF_LOCKSTEP"
 // calls the copy whose mutant is switched on: the number of mutants[i] is i+1, and none is switched
 // on by 0. Combine returns the overlay's path, and the indexes of those mutants that change
 // something other than the bodies of functions. They are left out.
-func Combine(root, dir string, mutants [][]Change) (overlay string, apart []int, err error) {
+func Combine(root, dir string, mutants []Change) (overlay string, apart []int, err error) {
 	files := map[string]*combinedFile{}
-	for i, changes := range mutants {
-		fits := true
-		var parts []functionCopies
-		for _, c := range changes {
-			if files[c.File] == nil {
-				if files[c.File], err = readCombinedFile(filepath.Join(root, c.File)); err != nil {
-					return "", nil, err
-				}
-			}
-			part, ok, err := files[c.File].copiesOf(root, c)
-			if err != nil {
+	for i, c := range mutants {
+		if files[c.File] == nil {
+			if files[c.File], err = readCombinedFile(filepath.Join(root, c.File)); err != nil {
 				return "", nil, err
 			}
-			parts, fits = append(parts, part), fits && ok
+		}
+		copies, fits, err := files[c.File].copiesOf(root, c)
+		if err != nil {
+			return "", nil, err
 		}
 		if !fits {
 			apart = append(apart, i)
 			continue
 		}
-		for j, c := range changes {
-			files[c.File].add(i+1, parts[j])
-		}
+		files[c.File].add(i+1, copies)
 	}
 	replace := map[string]string{}
 	for file, f := range files {

@@ -47,8 +47,8 @@ func TestCombinedMutantsAreSwitched(t *testing.T) {
 	for file, text := range map[string]string{"go.mod": "module example.test\n\ngo 1.26\n", "main.go": program} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, file), []byte(text), 0o600))
 	}
-	change := func(old, new string) []Change { return []Change{{File: "main.go", Old: old, New: new}} }
-	list := [][]Change{
+	change := func(old, new string) Change { return Change{File: "main.go", Old: old, New: new} }
+	list := []Change{
 		change("T { return b.v }", "T { var none T; return none }"),
 		change(`fmt.Sprint("box ", more)`, `fmt.Sprint("other ", len(more))`),
 		change("return t }", "var none T; return none }"),
@@ -77,8 +77,8 @@ func TestCombinedMutantsAreSwitched(t *testing.T) {
 	} {
 		assert.Equal(t, want, strings.TrimSuffix(run(i+1, overlay), "\n"))
 	}
-	_, _, err = Combine(root, dir, [][]Change{change("no such text", "")})
+	_, _, err = Combine(root, dir, []Change{change("no such text", "")})
 	require.ErrorContains(t, err, "occurs 0 times")
-	_, _, err = Combine(root, dir, [][]Change{change("T { return b.v }", "T { return")})
+	_, _, err = Combine(root, dir, []Change{change("T { return b.v }", "T { return")})
 	require.ErrorContains(t, err, "main.go")
 }

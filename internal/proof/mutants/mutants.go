@@ -65,26 +65,16 @@ var whitespace = regexp.MustCompile(`\s+`)
 
 // Overlay writes the changed file and a list for "go build -overlay" into dir, and returns the
 // list's path.
-func (c Change) Overlay(root, dir string) (string, error) { return Overlay(root, dir, c) }
-
-// Overlay is Change.Overlay for changes of several files.
-func Overlay(root, dir string, changes ...Change) (string, error) {
-	replace := map[string]string{}
-	for _, c := range changes {
-		changed, err := c.Apply(root)
-		if err != nil {
-			return "", err
-		}
-		original, err := filepath.Abs(filepath.Join(root, c.File))
-		if err != nil {
-			return "", err
-		}
-		if replace[original] != "" {
-			return "", fmt.Errorf("%s is changed twice", c.File)
-		}
-		replace[original] = string(changed)
+func (c Change) Overlay(root, dir string) (string, error) {
+	changed, err := c.Apply(root)
+	if err != nil {
+		return "", err
 	}
-	return writeOverlay(dir, replace)
+	original, err := filepath.Abs(filepath.Join(root, c.File))
+	if err != nil {
+		return "", err
+	}
+	return writeOverlay(dir, map[string]string{original: string(changed)})
 }
 
 // writeOverlay writes the texts of files, and a list of them for "go build -overlay", whose path it

@@ -84,56 +84,32 @@ func NewTypeChecker(root string, changes []Change) (*TypeChecker, error) {
 	return c, nil
 }
 
-// Check returns the first error that a compiler would report in one of the changed packages.
-func (c *TypeChecker) Check(changes ...Change) error {
-	changed := map[string][]byte{} // by absolute path
-	directories := map[string]bool{}
-	for _, change := range changes {
-		source, err := change.Apply(c.root)
-		if err != nil {
-			return err
-		}
-		file := filepath.Join(c.root, change.File)
-		changed[file] = source
-		directories[filepath.Dir(file)] = true
-	}
-	for _, directory := range slices.Sorted(maps.Keys(directories)) {
-		if err := c.checkPackage(directory, changed); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkPackage checks a package. A change inside functions cannot break other files, so it checks
-// these without their functions' bodies then.
-func (c *TypeChecker) checkPackage(directory string, changed map[string][]byte) error {
+// Check returns the first error that a compiler would report in the changed package. A change
+// inside functions cannot break other files, so it checks these without their functions' bodies
+// then.
+func (c *TypeChecker) Check(change Change) error {
+	changed := filepath.Join(c.root, change.File)
+	directory := filepath.Dir(changed)
 	p, listed := c.packages[directory]
 	if !listed {
 		return fmt.Errorf("%s has no change that NewTypeChecker was told of", directory)
 	}
-	var files []*ast.File
-	outlines := true
-	for _, name := range p.GoFiles {
-		full := filepath.Join(directory, name)
-		source, is := changed[full]
-		if !is {
-			continue
-		}
-		file, err := c.parse(full, source)
-		if err != nil {
-			return err
-		}
-		files = append(files, file)
-		same, err := c.declaresTheSame(full, source)
-		if err != nil {
-			return err
-		}
-		outlines = outlines && same
+	source, err := change.Apply(c.root)
+	if err != nil {
+		return err
+	}
+	file, err := c.parse(changed, source)
+	if err != nil {
+		return err
+	}
+	files := []*ast.File{file}
+	outlines, err := c.declaresTheSame(changed, source)
+	if err != nil {
+		return err
 	}
 	for _, name := range p.GoFiles {
 		full := filepath.Join(directory, name)
-		if changed[full] != nil {
+		if full == changed {
 			continue
 		}
 		file, err := c.unchanged(full, outlines)
@@ -145,7 +121,7 @@ func (c *TypeChecker) checkPackage(directory string, changed map[string][]byte) 
 	var first error
 	config := types.Config{Importer: c.importer, Sizes: types.SizesFor("gc", "amd64"), Error: func(err error) {
 		var at types.Error
-		if errors.As(err, &at) && outlines && changed[c.files.Position(at.Pos).Filename] == nil {
+		if errors.As(err, &at) && outlines && c.files.Position(at.Pos).Filename != changed {
 			return // an import that only the bodies use
 		}
 		if first == nil {

@@ -25,9 +25,8 @@ type mutant struct {
 	file    string
 	old     string // occurs once in file
 	new     string
-	also    []mutants.Change // of other files
-	recipes string           // to run
-	rule    string           // that the mutant must break, or any
+	recipes string // to run
+	rule    string // that the mutant must break, or any
 }
 
 // TestEachMutantIsCaught removes the safeguards one at a time, by an overlay of the compiler. A
@@ -36,9 +35,9 @@ func TestEachMutantIsCaught(t *testing.T) {
 	if !*mutate {
 		t.Skip("builds the simulation once for each mutant, which takes minutes: run make sim-mutants")
 	}
-	var changes [][]mutants.Change
+	var changes []mutants.Change
 	for _, m := range mutantList {
-		changes = append(changes, m.changes())
+		changes = append(changes, m.change())
 	}
 	dir := t.TempDir()
 	overlay, apart, err := mutants.Combine("../../..", dir, changes)
@@ -48,7 +47,7 @@ func TestEachMutantIsCaught(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			if slices.Contains(apart, i) {
 				dir := t.TempDir()
-				overlay, err := mutants.Overlay("../../..", dir, m.changes()...)
+				overlay, err := m.change().Overlay("../../..", dir)
 				require.NoError(t, err)
 				m.requireCaught(t, build(t, dir, overlay), 0)
 				return
@@ -61,10 +60,8 @@ func TestEachMutantIsCaught(t *testing.T) {
 // TestMutantsFitTheCode finds mutants whose text has moved, without building anything.
 func TestMutantsFitTheCode(t *testing.T) {
 	for _, m := range mutantList {
-		for _, c := range m.changes() {
-			_, err := c.Apply("../../..")
-			require.NoError(t, err, m.name)
-		}
+		_, err := m.change().Apply("../../..")
+		require.NoError(t, err, m.name)
 	}
 }
 
@@ -73,12 +70,12 @@ func TestMutantsFitTheCode(t *testing.T) {
 func TestMutantsFitTheTypeChecker(t *testing.T) {
 	var changes []mutants.Change
 	for _, m := range mutantList {
-		changes = append(changes, m.changes()...)
+		changes = append(changes, m.change())
 	}
 	checker, err := mutants.NewTypeChecker("../../..", changes)
 	require.NoError(t, err)
 	for _, m := range mutantList {
-		assert.NoError(t, checker.Check(m.changes()...), m.name)
+		assert.NoError(t, checker.Check(m.change()), m.name)
 	}
 }
 
@@ -114,8 +111,8 @@ func build(t *testing.T, dir, overlay string) (binary string) {
 	return binary
 }
 
-func (m mutant) changes() []mutants.Change {
-	return append([]mutants.Change{{File: m.file, Old: m.old, New: m.new}}, m.also...)
+func (m mutant) change() mutants.Change {
+	return mutants.Change{File: m.file, Old: m.old, New: m.new}
 }
 
 func tail(out []byte) string {
