@@ -87,6 +87,8 @@ var arrows = map[string][]string{
 	"internal/testkit/metricstest":   nil,
 	"internal/proof/model":           nil, // models and the test that searches them
 	"internal/testkit/moduletest":    {"framework", "framework/frameworkfx", "zktest"},
+	"internal/proof/modules":         nil,
+	"internal/proof/modules/cmd":     {"internal/proof/modules"},
 	"internal/proof/mutants":         nil,
 	"internal/primitives":            {"internal/lifetime"},
 	"internal/procguard":             {"internal/clock"},
