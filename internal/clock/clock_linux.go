@@ -1,8 +1,6 @@
 package clock
 
 import (
-	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +21,7 @@ type bootClock struct {
 	clocks func() (monotonic, wall time.Duration)
 	boot   func() time.Duration
 	last   atomic.Pointer[bootSample]
+	alarms bootAlarms
 }
 
 // bootSample is one reading of CLOCK_BOOTTIME.
@@ -79,51 +78,9 @@ func bootTime() time.Duration {
 // none, it uses a Go timer, which rings late by the time for which the machine is suspended after
 // it was set. The lease is checked at every use all the same.
 func (c *bootClock) NewAlarm(ring func()) Alarm {
-	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	a, err := c.alarms.add(ring)
 	if err != nil {
 		return &timeAlarm{clock: c, ring: ring}
 	}
-	a := &bootAlarm{fd: fd, file: os.NewFile(uintptr(fd), "lease-alarm")}
-	go a.run(ring)
 	return a
-}
-
-type bootAlarm struct {
-	file *os.File
-
-	mu      sync.Mutex
-	fd      int
-	stopped bool
-}
-
-func (a *bootAlarm) run(ring func()) {
-	var expirations [8]byte
-	for {
-		if _, err := a.file.Read(expirations[:]); err != nil {
-			return
-		}
-		ring()
-	}
-}
-
-func (a *bootAlarm) Set(at time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.stopped {
-		return
-	}
-	// With 0 the timer would not ring at all.
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, at.Nanoseconds()))}
-	if err := unix.TimerfdSettime(a.fd, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
-		panic("clock: timerfd_settime: " + err.Error()) // only a programming error makes it fail
-	}
-}
-
-func (a *bootAlarm) Stop() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.stopped {
-		a.stopped = true
-		a.file.Close()
-	}
 }
