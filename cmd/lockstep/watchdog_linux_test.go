@@ -63,22 +63,35 @@ func TestWithoutAWatchdogTheTimeoutDecides(t *testing.T) {
 	require.Equal(t, 1, s.start("lock", "demo", "-w", "1", "--", "true").wait())
 }
 
+// TestAStoppedLockstepsCommandIsDeadBeforeTheNextHolds also if the command is stopped as well, and
+// would go on when somebody continues it.
 func TestAStoppedLockstepsCommandIsDeadBeforeTheNextHolds(t *testing.T) {
-	s := newStage(t)
-	stopped := false
-	for timeout := 2 * time.Second; !stopped; timeout *= 2 {
-		// on a slow machine, its session may end before it is stopped
-		p := s.start("lock", "demo", "--session-timeout", timeout.String(), "--", "sh", "-c", pair)
-		worker, shell := p.line(0), p.line(1)
-		s.until("a watchdog", func() bool { return p.hasEnded() || len(watchdogsOf(p.cmd.Process.Pid)) == 1 })
-		next := s.start("lock", "demo", "--", "sh", "-c", census, worker, shell)
-		s.until("contenders", func() bool { return p.hasEnded() || len(s.zk.Children("/lockstep/locks/demo")) == 2 })
-		stopped = p.cmd.Process.Signal(syscall.SIGSTOP) == nil && !p.hasEnded()
-		require.Equal(t, 0, next.wait())
-		require.Equal(t, "alone\n", read(next.out))
-		_ = p.cmd.Process.Signal(syscall.SIGCONT) // it may have ended
-		require.Equal(t, 75, p.wait())
-		require.Contains(t, read(p.err), "hold lost")
+	for name, commandStops := range map[string]bool{"lockstep": false, "lockstep and its command": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			stopped := false
+			for timeout := 2 * time.Second; !stopped; timeout *= 2 {
+				// on a slow machine, its session may end before it is stopped
+				p := s.start("lock", "demo", "--session-timeout", timeout.String(), "--", "sh", "-c", pair)
+				worker, shell := p.line(0), p.line(1)
+				s.until("a watchdog", func() bool { return p.hasEnded() || len(watchdogsOf(p.cmd.Process.Pid)) == 1 })
+				next := s.start("lock", "demo", "--", "sh", "-c", census, worker, shell)
+				s.until("contenders", func() bool {
+					return p.hasEnded() || len(s.zk.Children("/lockstep/locks/demo")) == 2
+				})
+				stopped = p.cmd.Process.Signal(syscall.SIGSTOP) == nil && !p.hasEnded()
+				if stopped && commandStops {
+					group, err := strconv.Atoi(shell)
+					require.NoError(t, err)
+					require.NoError(t, syscall.Kill(-group, syscall.SIGSTOP))
+				}
+				require.Equal(t, 0, next.wait())
+				require.Equal(t, "alone\n", read(next.out))
+				_ = p.cmd.Process.Signal(syscall.SIGCONT) // it may have ended
+				require.Equal(t, 75, p.wait())
+				require.Contains(t, read(p.err), "hold lost")
+			}
+		})
 	}
 }
 
