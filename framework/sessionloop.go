@@ -282,13 +282,13 @@ func (s *Session) waitForConnection() (up bool) {
 	for more := true; ; {
 		st := s.transport.mon.Status()
 		suspended := closed && st.Handshake.SessionID != 0
-		if st.Up || s.transport.mon.Over() || !st.Greeting && !suspended {
+		if st.Up || s.transport.mon.Over() || !st.Handshaking && !suspended {
 			return st.Up
 		}
 		select {
 		case <-s.transport.mon.Changed():
 		case <-t.C:
-			if !more || !s.transport.mon.Status().Greeting {
+			if !more || !s.transport.mon.Status().Handshaking {
 				return s.transport.mon.Status().Up
 			}
 			more = false

@@ -2,6 +2,7 @@ package link
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"net"
 	"sync"
@@ -15,15 +16,18 @@ import (
 // reads from one goroutine, which is what the parsing below relies on.
 type conn struct {
 	net.Conn
-	session     sessionOwner
-	cfg         Config
-	address     string
-	requestedID int64 // the session that the connect request asks for, or 0 for a new one
-	generation  int64
-	sentAt      time.Duration
-	ended       sync.Once
-	greeted     atomic.Bool // the connect request was answered
-	answered    atomic.Bool // and another packet
+	session       sessionOwner
+	cfg           Config
+	address       string
+	generation    int64
+	sentAt        time.Duration
+	ended         sync.Once
+	handshakeDone atomic.Bool // the connect request was answered
+	answered      atomic.Bool // and another packet
+
+	// Of the library's goroutine that writes the first frame and reads its answer.
+	handshakeBegun bool
+	connectRequest wire.ConnectRequest
 
 	// The reading goroutine's own.
 	br                *bufio.Reader
@@ -35,13 +39,12 @@ type conn struct {
 	sessionID atomic.Int64
 	admitted  bool // requests may pass; guarded by the Monitor's mutex
 
-	mu                   sync.Mutex
-	work                 sync.Cond // there is something to write, or the connection has ended
-	connectRequestQueued bool
-	pending              map[int32]*Call // nil once the connection has ended
-	out                  outbox
-	room                 chan struct{} // closed when the outbox takes more requests; nil while nobody waits
-	pings                pingPairs
+	mu      sync.Mutex
+	work    sync.Cond       // there is something to write, or the connection has ended
+	pending map[int32]*Call // nil once the connection has ended
+	out     outbox
+	room    chan struct{} // closed when the outbox takes more requests; nil while nobody waits
+	pings   pingPairs
 }
 
 // sessionOwner is told what happens on a connection of its session.
@@ -49,8 +52,9 @@ type sessionOwner interface {
 	// handshakeBegins is called before c's connect request leaves. It sets c's generation and
 	// sentAt, or refuses the request.
 	handshakeBegins(c *conn, sessionID int64) error
-	// handshakeAnswered is called when c's connect request was answered.
-	handshakeAnswered(c *conn, h Handshake)
+	// handshakeAnswered is called when c's connect request was answered. refused says that the
+	// session has ended.
+	handshakeAnswered(c *conn, refused bool, h Handshake)
 	// closeAnswered is called when a server has closed the session as the library has asked.
 	closeAnswered()
 	// connectionEnded is called once when c has ended; err is nil when the library or the Monitor
@@ -130,25 +134,42 @@ func (c *conn) Write(frame []byte) (int, error) {
 	if isPing(frame) {
 		return len(frame), nil
 	}
-	c.mu.Lock()
-	first := !c.connectRequestQueued
-	c.connectRequestQueued = true
-	c.mu.Unlock()
-	out := frame
-	if first {
-		var err error
-		if out, err = c.withNewestZxid(frame); err != nil {
+	if !c.handshakeBegun {
+		c.handshakeBegun = true
+		if err := c.beginHandshake(frame); err != nil {
 			c.endOnce(err)
 			return 0, err
 		}
+		return len(frame), nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pending != nil {
-		c.out.putFrame(out)
+		c.out.putFrame(frame)
 		c.work.Signal()
 	}
 	return len(frame), nil
+}
+
+// beginHandshake queues the connect request, with the newest transaction that the session was told
+// of: the library does not see the answers to our calls, and a server that is behind them must not
+// take the session.
+func (c *conn) beginHandshake(frame []byte) error {
+	request := &c.connectRequest
+	if err := request.DecodeFrame(frame); err != nil {
+		return err
+	}
+	if err := c.session.handshakeBegins(c, request.Session); err != nil {
+		return err
+	}
+	request.LastZxid = max(request.LastZxid, c.session.Seen())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending != nil {
+		c.out.putConnectRequest(request)
+		c.work.Signal()
+	}
+	return nil
 }
 
 // sendPings sends a pair of pings after each interval until the connection has ended.
@@ -166,21 +187,6 @@ func (c *conn) sendPings(interval time.Duration) {
 		c.work.Signal()
 		c.pings.next.Reset(interval)
 	})
-}
-
-// withNewestZxid returns the connect request with the newest transaction that the session was told
-// of: the library does not see the answers to our calls, and a server that is behind them must not
-// take the session.
-func (c *conn) withNewestZxid(frame []byte) ([]byte, error) {
-	id, err := parseGreeting(frame)
-	if err != nil {
-		return nil, err
-	}
-	c.requestedID = id
-	if err := c.session.handshakeBegins(c, id); err != nil {
-		return nil, err
-	}
-	return withZxidSeen(frame, c.session.Seen()), nil
 }
 
 // Read hands the library its frames, and looks at the head of each as it starts. The answers to our
@@ -203,12 +209,12 @@ func (c *conn) Read(b []byte) (int, error) {
 // readFrameHead waits for the next frame's head. It leaves none to be read when the frame was the
 // answer to a call.
 func (c *conn) readFrameHead() error {
-	size, err := peekSize(c.br, c.greeted.Load())
+	size, err := peekSize(c.br, c.handshakeDone.Load())
 	if err != nil {
 		return err
 	}
-	if !c.greeted.Load() {
-		if err := c.readHandshake(size); err != nil {
+	if !c.handshakeDone.Load() {
+		if err := c.readConnectResponse(size); err != nil {
 			return err
 		}
 	} else if taken, err := c.readReply(size); taken || err != nil {
@@ -221,23 +227,24 @@ func (c *conn) readFrameHead() error {
 	return nil
 }
 
-// readHandshake takes in the connect request's answer. It refuses an answer for another session
-// than the one that was requested.
-func (c *conn) readHandshake(size int) error {
-	h, err := peekHandshake(c.br, size)
+// readConnectResponse looks at the answer to the connect request.
+func (c *conn) readConnectResponse(size int) error {
+	b, err := c.br.Peek(sizeLen + size)
 	if err != nil {
 		return err
 	}
-	if c.requestedID != 0 && h.SessionID != 0 && h.SessionID != c.requestedID {
-		return fmt.Errorf("link: an answer for session %#x to a request for session %#x: the peer does not speak "+
-			"ZooKeeper's protocol", h.SessionID, c.requestedID)
+	r, err := c.connectRequest.DecodeResponse(b[sizeLen:])
+	if err != nil {
+		return fmt.Errorf("link: %w", err)
 	}
-	c.sessionID.Store(h.SessionID)
-	c.extraReadTime = extraReadTime(h.Timeout)
-	c.greeted.Store(true)
-	c.session.handshakeAnswered(c, h)
-	if h.SessionID != 0 && h.Timeout > 0 {
-		c.sendPings(PingInterval(h.Timeout))
+	timeout := time.Duration(r.Timeout) * time.Millisecond
+	c.sessionID.Store(r.Session)
+	c.extraReadTime = extraReadTime(timeout)
+	c.handshakeDone.Store(true)
+	c.session.handshakeAnswered(c, r.Refused(), Handshake{SentAt: c.sentAt, SessionID: r.Session,
+		Password: bytes.Clone(r.Password), Timeout: timeout, Server: c.address})
+	if !r.Refused() {
+		c.sendPings(PingInterval(timeout))
 	}
 	return nil
 }
@@ -451,7 +458,7 @@ func (r reader) Read(b []byte) (int, error) {
 	if !d.IsZero() {
 		d = d.Add(r.c.extraReadTime)
 	}
-	if !r.c.greeted.Load() && (d.IsZero() || r.c.handshakeDeadline.Before(d)) {
+	if !r.c.handshakeDone.Load() && (d.IsZero() || r.c.handshakeDeadline.Before(d)) {
 		d = r.c.handshakeDeadline
 	}
 	if err := r.c.Conn.SetReadDeadline(d); err != nil {

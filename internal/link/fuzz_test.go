@@ -24,8 +24,12 @@ func FuzzHandshake(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, size, readBuffer-sizeLen)
-		h, err := peekHandshake(br, size)
-		require.True(t, err != nil || len(h.Password) <= size)
+		m := New(Config{Now: func() time.Duration { return 0 }, HandshakeTimeout: func() time.Duration { return time.Second }})
+		defer m.Close()
+		c := newConn(m, m.cfg, said{Reader: bytes.NewReader(b)}, "server:1")
+		defer c.endOnce(nil)
+		err = c.readConnectResponse(size)
+		require.True(t, err != nil || len(m.Status().Handshake.Password) <= size)
 	})
 }
 
@@ -53,7 +57,7 @@ func FuzzAnswers(f *testing.F) {
 			HandshakeTimeout: func() time.Duration { return time.Second }, Event: func(wire.WatchEvent) {}})
 		defer m.Close()
 		c := newConn(m, m.cfg, said{Reader: bytes.NewReader(b)}, "server:1")
-		c.greeted.Store(true)
+		c.handshakeDone.Store(true)
 		answered := [2]int{}
 		calls := []*Call{}
 		for i := range answered {
@@ -71,8 +75,11 @@ func FuzzAnswers(f *testing.F) {
 func FuzzRequests(f *testing.F) {
 	f.Add(hello(3))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := parseGreeting(b); err == nil {
-			require.Len(t, withZxidSeen(b, 9), len(b))
+		var request wire.ConnectRequest
+		if request.DecodeFrame(b) == nil {
+			var o outbox
+			o.putConnectRequest(&request)
+			require.LessOrEqual(t, len(o.takeChunk().frames.Bytes()), len(b))
 		}
 	})
 }

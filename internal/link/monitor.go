@@ -23,9 +23,9 @@ var (
 type Status struct {
 	// Generation counts connect requests; it rises with each one written.
 	Generation int64
-	// Greeting says that a connection is open whose connect request is not answered: it may open
+	// Handshaking says that a connection is open whose connect request is not answered: it may open
 	// the session.
-	Greeting bool
+	Handshaking bool
 	// Up says that the connection of this generation is established and not yet broken.
 	Up bool
 	// Expired says that a server has declared the session over.
@@ -136,7 +136,7 @@ func (m *Monitor) adoptConnection(c *conn) error {
 	if m.ctx.Err() != nil {
 		return ErrClosed
 	}
-	m.cur, m.status.Greeting = c, true
+	m.cur, m.status.Handshaking = c, true
 	return nil
 }
 
@@ -155,13 +155,12 @@ func (m *Monitor) handshakeBegins(c *conn, sessionID int64) error {
 }
 
 // handshakeAnswered is called when c's connect request was answered.
-func (m *Monitor) handshakeAnswered(c *conn, h Handshake) {
-	h.SentAt, h.Server = c.sentAt, c.address
+func (m *Monitor) handshakeAnswered(c *conn, refused bool, h Handshake) {
 	m.mu.Lock()
 	if m.cur == c {
-		m.status.Greeting = false
+		m.status.Handshaking = false
 	}
-	if h.SessionID == 0 || h.Timeout <= 0 {
+	if refused {
 		m.status.Expired, m.status.Up = true, false
 	} else if m.cur == c && c.generation == m.status.Generation { // c has not ended
 		m.status.Up, m.status.Handshake = true, h
@@ -181,9 +180,9 @@ func (m *Monitor) closeAnswered() {
 // closed it.
 func (m *Monitor) connectionEnded(c *conn, err error) {
 	switch {
-	case err == nil || c.answered.Load() || c.greeted.Load() && c.sessionID.Load() == 0:
+	case err == nil || c.answered.Load() || c.handshakeDone.Load() && c.sessionID.Load() == 0:
 		// the last has said that the session has expired
-	case c.greeted.Load(): // the session's owner may not have seen that the connection was there
+	case c.handshakeDone.Load(): // the session's owner may not have seen that the connection was there
 		m.reportFailure(c.address, Unproven(err))
 	default:
 		m.reportFailure(c.address, err)
@@ -193,7 +192,7 @@ func (m *Monitor) connectionEnded(c *conn, err error) {
 		m.status.Up = false
 	}
 	if m.cur == c {
-		m.cur, m.status.Greeting = nil, false
+		m.cur, m.status.Handshaking = nil, false
 	}
 	m.mu.Unlock()
 	m.notifyChange()

@@ -294,7 +294,7 @@ func TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt(t *testing.T) {
 		_, err := c.Write(hello(0))
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
-		f.m.handshakeAnswered(c.(*conn), Handshake{SessionID: 77, Timeout: 4 * time.Second})
+		f.m.handshakeAnswered(c.(*conn), false, Handshake{SessionID: 77, Timeout: 4 * time.Second})
 		require.Equal(t, Status{Generation: 1}, f.m.Status())
 	})
 }
@@ -385,7 +385,7 @@ func TestGarbageEndsTheConnection(t *testing.T) {
 		"http": []byte("HTTP/1.1 400 Bad Request\r\n"), "huge": {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
 		"short":         frame(int32(1)),
 		"long answer":   {0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0},
-		"long password": {0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff},
+		"long password": {0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, f *fixture) {

@@ -48,8 +48,15 @@ func (o *outbox) lastChunk(urgent bool) *chunk {
 	return c
 }
 
-// putFrame queues one frame of the library's. The library sends only the connect request and the
-// close request.
+// putConnectRequest queues the connect request.
+func (o *outbox) putConnectRequest(request *wire.ConnectRequest) {
+	frames := &o.lastChunk(true).frames
+	mark := frames.BeginFrame()
+	request.Encode(frames)
+	frames.EndFrame(mark)
+}
+
+// putFrame queues the library's only other frame, the request to close the session.
 func (o *outbox) putFrame(frame []byte) { o.lastChunk(true).frames.Raw(frame) }
 
 // putPingPair queues two pings, for the servers to read at once.

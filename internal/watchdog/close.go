@@ -163,18 +163,8 @@ func (s Session) resume(conn net.Conn) (known bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var answer wire.ConnectResponse
-	d := wire.NewDecoder(body)
-	answer.Decode(&d)
-	switch {
-	case d.Err() != nil:
-		return false, d.Err()
-	case answer.Session == 0 || answer.Timeout <= 0:
-		return false, nil
-	case answer.Session != s.ID:
-		return false, fmt.Errorf("watchdog: a server answered with another session, %#x", answer.Session)
-	}
-	return true, nil
+	answer, err := ask.DecodeResponse(body)
+	return err == nil && !answer.Refused(), err
 }
 
 const closeXid = 1

@@ -1,5 +1,7 @@
 package wire
 
+import "fmt"
+
 // PasswordSize is the length of a session's password, in bytes.
 const PasswordSize = 16
 
@@ -41,6 +43,26 @@ func (c *ConnectRequest) Decode(d *Decoder) {
 	}
 }
 
+// DecodeFrame decodes a whole frame.
+func (c *ConnectRequest) DecodeFrame(frame []byte) error {
+	d := NewDecoder(frame)
+	_ = d.Int() // its length
+	c.Decode(&d)
+	return d.Err()
+}
+
+// DecodeResponse decodes the answer to the request. It refuses the answer for another session than
+// the one that was requested.
+func (c *ConnectRequest) DecodeResponse(body []byte) (r ConnectResponse, err error) {
+	d := NewDecoder(body)
+	r.Decode(&d)
+	if d.Err() == nil && c.Session != 0 && r.Session != 0 && r.Session != c.Session {
+		return r, fmt.Errorf("an answer for session %#x to a request for session %#x: the peer does not speak "+
+			"ZooKeeper's protocol", r.Session, c.Session)
+	}
+	return r, d.Err()
+}
+
 // ConnectResponse is the first frame of a server. Session zero says that the
 // requested session has ended, or that the password was wrong.
 type ConnectResponse struct {
@@ -51,6 +73,9 @@ type ConnectResponse struct {
 	ReadOnly bool
 	Short    bool
 }
+
+// Refused reports that the requested session has ended, or that the password was wrong.
+func (c *ConnectResponse) Refused() bool { return c.Session == 0 || c.Timeout <= 0 }
 
 // Encode appends the record.
 func (c *ConnectResponse) Encode(e *Encoder) {
