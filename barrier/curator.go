@@ -19,21 +19,27 @@ const readyName = "ready"
 
 // enterCurator enters by the algorithm of Apache Curator's DistributedDoubleBarrier.
 func (b *storedBarrier) enterCurator(ctx, settling context.Context) (r *Round, err error) {
+	nodeMayRemain := false
 	err = recipe.OnSession(ctx, b.client, func(s *framework.Session) error {
-		r, err = b.enterCuratorOnSession(ctx, settling, s)
+		r, nodeMayRemain, err = b.enterCuratorOnSession(ctx, settling, s)
 		return err
 	})
+	if err != nil && ctx.Err() != nil && nodeMayRemain {
+		err = roundMayHaveBegun(err)
+	}
 	return r, err
 }
 
-// enterCuratorOnSession enters on one session.
-func (b *storedBarrier) enterCuratorOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
+// enterCuratorOnSession enters on one session. If it fails, it deletes the member's node, and waits
+// settleTime at most for that: nodeMayRemain says that the deletion goes on in the background.
+func (b *storedBarrier) enterCuratorOnSession(ctx, settling context.Context,
+	s *framework.Session) (r *Round, nodeMayRemain bool, err error) {
 	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: b.path, Name: uuid.NewString(), Plain: true, Unnumbered: true,
 		Data: ownedRecord(b.client, memberKind).encode(),
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	node := created.Nodes[0].Path
 	err = b.waitUntilReady(ctx, s)
@@ -45,15 +51,18 @@ func (b *storedBarrier) enterCuratorOnSession(ctx, settling context.Context, s *
 	if err == nil {
 		var h primitives.Hold
 		if h, err = s.Primitives().Hold(settling, created.Nodes[0]); err == nil {
-			return &Round{hold: h, node: node, leaver: &curatorLeaver{b, s, node}}, nil
+			return &Round{hold: h, node: node, leaver: &curatorLeaver{b, s, node}}, false, nil
 		}
 	}
 	gone := s.Primitives().Discard(nil, node)
+	bounded, cancel := context.WithTimeout(settling, settleTime) // the servers may refuse the deletion
+	defer cancel()
 	select {
 	case <-gone.Done():
-	case <-settling.Done():
+		return nil, false, err
+	case <-bounded.Done():
+		return nil, true, err
 	}
-	return nil, err
 }
 
 // waitUntilReady waits until the round has begun. If enough members are listed, it begins the

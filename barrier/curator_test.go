@@ -95,3 +95,34 @@ func TestCuratorsLostReplies(t *testing.T) {
 		})
 	}
 }
+
+// TestCuratorsEnterDoesNotWaitForARefusedDeletion: the member may create its node, but neither list
+// the others nor delete it.
+func TestCuratorsEnterDoesNotWaitForARefusedDeletion(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		owner := config
+		owner.ParentACL = []framework.ACL{{Perms: framework.PermCreate, Scheme: "world", ID: "anyone"}}
+		require.NoError(t, w.Member(t, "owner", owner).MakeDirs(t.Context(), path))
+		m := w.member("a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.ErrorIs(t, enter(t, ctx, curators(path, 2, m)[0]).failed(), framework.ErrNoAuth)
+		require.NoError(t, ctx.Err())
+	})
+}
+
+// TestCuratorsEnterGivenUpWhileSuspended says that its node may remain for a while.
+func TestCuratorsEnterGivenUpWhileSuspended(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(1)
+		ctx, cancel := context.WithCancel(t.Context())
+		e := enter(t, ctx, curators(path, 2, ms...)[0])
+		ms[0].Link.BlackHole(true, true)
+		cancel()
+		err := e.failed()
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, framework.ErrSuspended)
+		ms[0].Link.Heal()
+		await(func() bool { return len(w.Children(path)) == 0 })
+	})
+}

@@ -253,29 +253,27 @@ const maxListed = 20_000
 func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
 	everything := func([]string) bool { return true }
 	return func(yield func(*Report, error) bool) {
-		var batch []string
+		var paths []string
+		var ended error // what has ended the search: it comes behind the nodes that were found before
 		for found, err := range recipe.Find(ctx, client, []string{root}, maxListed,
 			recipe.Layout{Recognize: everything}) {
 			switch {
-			case errors.Is(err, framework.ErrNoAuth):
-				if !yield(nil, err) {
-					return
-				}
-				continue
-			case err != nil: // the search has ended: the error comes behind the nodes that were found before
-				if listBatch(ctx, client, batch, yield) {
-					yield(nil, err)
-				}
+			case err == nil:
+				paths = append(paths, found.Path)
+			case !errors.Is(err, framework.ErrNoAuth):
+				ended = err
+			case !yield(nil, err):
 				return
 			}
-			if batch = append(batch, found.Path); len(batch) == maxListedAtOnce {
-				if !listBatch(ctx, client, batch, yield) {
-					return
-				}
-				batch = batch[:0]
+		}
+		for batch := range slices.Chunk(paths, maxListedAtOnce) {
+			if !listBatch(ctx, client, batch, yield) {
+				return
 			}
 		}
-		listBatch(ctx, client, batch, yield)
+		if ended != nil {
+			yield(nil, ended)
+		}
 	}
 }
 
@@ -285,9 +283,6 @@ const maxListedAtOnce = 100
 
 // listBatch yields the reports on some paths. It returns false if List must end.
 func listBatch(ctx context.Context, client *framework.Client, paths []string, yield func(*Report, error) bool) bool {
-	if len(paths) == 0 {
-		return true
-	}
 	nodes, err := recipe.GetMany(ctx, client, paths)
 	if err != nil {
 		yield(nil, failure.Wrap("list barriers", paths[0], err))

@@ -294,8 +294,11 @@ func (l *Latch) Reset(ctx context.Context) error {
 		case count.latchCount != first: // an earlier try, or another client, has done it
 			return nil
 		}
-		if _, err := s.Exists(ctx, l.lastCountNode()); errors.Is(err, framework.ErrNoNode) {
+		switch _, err := s.Exists(ctx, l.lastCountNode()); {
+		case errors.Is(err, framework.ErrNoNode):
 			return ErrCounting
+		case err != nil:
+			return err
 		}
 		return l.deleteCounts(ctx, s, count)
 	})

@@ -110,14 +110,19 @@ func findMemberNode(ctx context.Context, s *framework.Session, in string,
 	if err != nil {
 		return found, err
 	}
-	for _, name := range names {
-		node := znode.Join(in, name)
-		got, st, err := s.Get(ctx, node)
+	for i, name := range names {
+		names[i] = znode.Join(in, name)
+	}
+	nodes, err := s.GetAll(ctx, names...)
+	if err != nil {
+		return found, err
+	}
+	for i, node := range nodes {
 		switch {
-		case err == nil && bytes.Equal(got, data):
-			return primitives.Created{Path: node, Zxid: st.Czxid}, nil
-		case err != nil && !errors.Is(err, framework.ErrNoNode):
-			return found, err
+		case node.Err == nil && bytes.Equal(node.Data, data):
+			return primitives.Created{Path: names[i], Zxid: node.Stat.Czxid}, nil
+		case node.Err != nil && !errors.Is(node.Err, framework.ErrNoNode):
+			return found, node.Err
 		}
 	}
 	return found, nil

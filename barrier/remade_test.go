@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,33 @@ func TestRoundsThatCannotBeAreRefused(t *testing.T) {
 			leaveAll(t, rs...)
 		})
 	}
+}
+
+// TestCopiedBarrierIsRefused: a tool has copied the nodes of a barrier. The version of the copied
+// node begins at 0, so the record of the round seems to be from the future.
+func TestCopiedBarrierIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(2)
+		leaveAll(t, enterAll(t, doubles(2, ms...)...)...)
+		const copied = "/barriers/b"
+		for _, n := range w.Tree(path) {
+			require.NoError(t, ms[0].Create(t.Context(), copied+strings.TrimPrefix(n.Path, path), n.Data,
+				framework.Persistent))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		reads := 0
+		defer w.Observe(func(r zktest.Request) {
+			if r.Op == zktest.OpGetData {
+				if reads++; reads == 100 {
+					cancel()
+				}
+			}
+		})()
+		_, err := barrier.NewDoubleBarrier(ms[0].Client, copied, 2).Enter(ctx)
+		require.ErrorIs(t, err, barrier.ErrForeign)
+		require.ErrorContains(t, err, copied+"/round belongs to a later phase")
+	})
 }
 
 // TestACountIsNotRepeatedInARemadeLatch: a reply is lost, and the latch is deleted and made again

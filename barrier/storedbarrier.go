@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,8 +148,8 @@ func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 	switch {
 	case err != nil:
 		return barrierState{}, err
-	case last.Phase-seen.phase > 0: // a round has begun between the two reads
-		return barrierState{}, recipe.ErrAgain
+	case last.Phase-seen.phase > 0: // a round has begun between the two reads, unless the nodes are a copy
+		return barrierState{}, b.checkPhaseHasChanged(ctx, s, seen)
 	}
 	seen.base = last.Base
 	if last.Phase == seen.phase {
@@ -163,6 +164,18 @@ func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 		b.cacheState(seen)
 	}
 	return seen, nil
+}
+
+// checkPhaseHasChanged returns recipe.ErrAgain if the barrier's node has changed since this state
+// was read. Otherwise the record of its round is from a later phase. That is so in a copy of a
+// barrier's nodes: a copy's version begins at 0. Reads would never agree.
+func (b *storedBarrier) checkPhaseHasChanged(ctx context.Context, s *framework.Session, seen barrierState) error {
+	st, err := s.Exists(ctx, b.path)
+	if err == nil && st.Czxid == seen.czxid && st.Version == seen.phase {
+		return fmt.Errorf("%w: %s belongs to a later phase than %s: delete the latter to begin anew", ErrForeign,
+			b.round, b.path)
+	}
+	return cmp.Or(err, recipe.ErrAgain)
 }
 
 // stateReader is readState or readStateUncached.
