@@ -128,40 +128,41 @@ func (e *Election) campaignOnce(ctx context.Context) (*Term, error) {
 
 // waitAndBegin waits in line and records the term.
 func (e *Election) waitAndBegin(ctx context.Context) (*Term, error) {
-	p, err := e.waitInLine(ctx)
+	grant, err := e.waitInLine(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := e.newTerm(p)
+	t := e.newTerm(grant)
 	t.trace = waitline.TraceContext(ctx, e.client)
 	if err := t.beginTerm(ctx); err != nil {
-		p.endHold(err)
 		waiting, cancel := context.WithTimeout(ctx, e.client.Config().CleanupTimeout) // the servers may refuse it
 		defer cancel()
-		_ = p.releaseNode(waiting) // goes on in the background
+		_ = grant.Release(err, nil).Wait(waiting) // goes on in the background
 		return nil, err
 	}
 	return t, nil
 }
 
-func (e *Election) newTerm(p *leaderPlace) *Term {
-	t := &Term{client: e.client, path: e.path, config: e.config, line: e.line, waiting: e.waiting, place: p,
-		life: p.hold.Lifetime().Child(p.hold.Context()), began: time.Now()}
-	t.record = termWriter{client: e.client, session: p.session(), path: e.termPath(), node: p.nodePath(),
-		guard: t.Guard, err: t.Err,
-		writing: make(chan struct{}, 1)}
+func (e *Election) newTerm(grant *waitline.Grant) *Term {
+	grant.SetGuarded()
+	// the next local waiter need not wait for Resign
+	context.AfterFunc(grant.Context(), func() { grant.Release(nil, nil) })
+	t := &Term{client: e.client, path: e.path, config: e.config, line: e.line, waiting: e.waiting, grant: grant,
+		life: grant.Lifetime().Child(grant.Context()), began: time.Now()}
+	t.record = termWriter{client: e.client, session: grant.Session(), path: e.termPath(), node: t.Node(),
+		guard: t.Guard, err: t.Err, writing: make(chan struct{}, 1)}
 	return t
 }
 
 // waitInLine waits until this candidate is the first in line. A node beside the line describes the
 // candidate meanwhile.
-func (e *Election) waitInLine(caller context.Context) (p *leaderPlace, err error) {
+func (e *Election) waitInLine(caller context.Context) (grant *waitline.Grant, err error) {
 	ctx, end := e.waits.StartWait(caller, "acquire")
 	defer func() {
 		if err != nil {
 			end(0, err)
 		} else {
-			end(p.token(), nil)
+			end(grant.Node().Zxid, nil)
 		}
 	}()
 	if waitline.HolderOf(ctx, e.key) != nil {
@@ -175,12 +176,12 @@ func (e *Election) waitInLine(caller context.Context) (p *leaderPlace, err error
 	err = recipe.OnSession(ctx, e.client, func(s *framework.Session) error {
 		c, err := line.Wait(ctx, s, []byte(e.config.id), nil)
 		if err == nil {
-			p, err = newPlace(caller, c, e.key)
+			grant, err = c.Hold(caller, e.key)
 		}
 		return err
 	})
 	stopDescribing()
-	return p, failure.Wrap("acquire", e.path, err)
+	return grant, failure.Wrap("acquire", e.path, err)
 }
 
 // linkToLeader links a wait's span, if it is recorded, to the campaign of the leader that it will

@@ -28,11 +28,11 @@ type Term struct {
 	config  electionConfig
 	line    *waitline.Line
 	waiting *waitingGroup
-	place   *leaderPlace
-	life    *lifetime.Lifetime // within the place's hold
+	grant   *waitline.Grant    // its node is the first in line
+	life    *lifetime.Lifetime // within the grant
 	began   time.Time
 	watches sync.WaitGroup // goroutines that may end the term
-	onEnd   func()         // called once, before the place is given up
+	onEnd   func()         // called once, before the grant is released
 
 	trace  map[string]string // of its campaign
 	number int64
@@ -52,7 +52,7 @@ type Term struct {
 func (t *Term) Context() context.Context { return t.life.Context() }
 
 // Token is the term's fencing token: it rises with every term of the election.
-func (t *Term) Token() int64 { return t.place.token() }
+func (t *Term) Token() int64 { return t.grant.Node().Zxid }
 
 // Number counts the election's terms. Java candidates do not count their terms, and a leader that
 // is lost at once may skip a number. Two terms have different numbers.
@@ -70,10 +70,10 @@ func (t *Term) Trace() map[string]string { return t.trace }
 func (t *Term) ID() string { return t.config.id }
 
 // Node is the path of the leader's node.
-func (t *Term) Node() string { return t.place.nodePath() }
+func (t *Term) Node() string { return t.grant.Node().Path }
 
 // Session is the number of the session that the term belongs to.
-func (t *Term) Session() int64 { return t.place.session().ID() }
+func (t *Term) Session() int64 { return t.grant.Session().ID() }
 
 // Remaining is the time until the term ends, unless a later proof of life extends the time; see
 // locks.Lease.Remaining.
@@ -81,7 +81,7 @@ func (t *Term) Remaining() time.Duration {
 	if t.Err() != nil {
 		return 0
 	}
-	return t.place.timeLeft()
+	return t.grant.Session().LeaseRemaining()
 }
 
 // Err is nil while the term stands, else why it ended. It reads the clock, so it is right at once
@@ -142,7 +142,7 @@ func (t *Term) watchForReasonsToEnd() {
 				}
 			}
 		})
-		if s := t.place.session(); s.Err() == nil {
+		if s := t.grant.Session(); s.Err() == nil {
 			t.stepDownUnlessConnected(s.State())
 		}
 	}
@@ -165,7 +165,7 @@ func (t *Term) watchPreferred() {
 		}}
 	pauses := recipe.NewBackoff(t.client)
 	for t.Context().Err() == nil {
-		err := w.watchUntilEnd(t.Context(), t.place.session())
+		err := w.watchUntilEnd(t.Context(), t.grant.Session())
 		if t.Context().Err() != nil {
 			return
 		}
@@ -229,7 +229,7 @@ func (t *Term) Resign(ctx context.Context) error {
 	if t.endTerm(ErrResigned) {
 		return nil
 	}
-	handedOver, err := t.releasePlace(ctx)
+	handedOver, err := t.release(ctx)
 	t.logHandOver("leadership was given up, but did not go to the chosen candidate", handedOver)
 	return failure.Wrap("resign", t.path, err)
 }
@@ -271,7 +271,7 @@ func (t *Term) transferTo(ctx context.Context, id string) error {
 	if led || err != nil {
 		return err
 	}
-	handedOver, _ := t.releasePlace(ctx) // after a hand-over the node is gone
+	handedOver, _ := t.release(ctx) // after a hand-over the node is gone
 	return handedOver
 }
 
@@ -311,10 +311,10 @@ func (t *Term) endTerm(cause error) (led bool) {
 	return t.led
 }
 
-// giveUp calls releasePlace and logs its errors.
+// giveUp calls release and logs its errors.
 func (t *Term) giveUp(ctx context.Context) {
-	lost := t.place.Err() // the client's log tells of it
-	handedOver, err := t.releasePlace(ctx)
+	lost := t.grant.Err() // the client's log tells of it
+	handedOver, err := t.release(ctx)
 	t.logHandOver("leadership went to the first in line, not to the chosen candidate", handedOver)
 	if err != nil && lost == nil {
 		t.client.Logger().Warn("leadership was given up, and the servers have not confirmed it", "path",
@@ -329,10 +329,10 @@ func (t *Term) logHandOver(message string, err error) {
 	}
 }
 
-// releasePlace ends the term and gives its place to the successor, or to the next in line.
+// release ends the term and gives leadership to the successor, or to the next in line.
 // handedOver is the error of the hand-over, of the first call. err says that the servers have not
 // confirmed that the node is gone.
-func (t *Term) releasePlace(ctx context.Context) (handedOver, err error) {
+func (t *Term) release(ctx context.Context) (handedOver, err error) {
 	ctx, cancel := t.client.CleanupContext(ctx)
 	defer cancel()
 	t.endTerm(ErrResigned)
@@ -342,9 +342,9 @@ func (t *Term) releasePlace(ctx context.Context) (handedOver, err error) {
 		s := t.successor
 		t.mu.Unlock()
 		if s != nil {
-			handedOver = s.handOver(ctx, t.client, t.place)
+			handedOver = s.handOver(ctx, t.client, t.grant)
 		}
 		t.onEnd()
 	})
-	return handedOver, t.place.releaseNode(ctx)
+	return handedOver, t.grant.Release(ErrResigned, nil).Wait(ctx)
 }

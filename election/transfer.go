@@ -38,18 +38,18 @@ const (
 )
 
 // handOver makes the successor the first in line. One transaction deletes the leader's node and the
-// nodes in between. It tries until ctx ends, for as long as the place is held.
+// nodes in between. It tries until ctx ends, for as long as the grant stands.
 //
 // Candidates of this package that are passed over join again when they find their nodes gone, while
 // they wait or when they record their term. So do Curator's.
-func (s *termSuccessor) handOver(ctx context.Context, client *framework.Client, own *leaderPlace) error {
+func (s *termSuccessor) handOver(ctx context.Context, client *framework.Client, own *waitline.Grant) error {
 	if err := own.Err(); err != nil {
 		return fmt.Errorf("it could not be handed over: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, own.timeLeft())
+	ctx, cancel := context.WithTimeout(ctx, own.Session().LeaseRemaining())
 	defer cancel()
 	for passed, unknown := slices.Clone(s.passed), false; ; {
-		ops := []framework.Op{framework.DeleteOp(own.nodePath(), framework.AnyVersion),
+		ops := []framework.Op{framework.DeleteOp(own.Node().Path, framework.AnyVersion),
 			framework.CheckOp(s.node, framework.AnyVersion)}
 		for _, node := range passed {
 			ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))
@@ -66,7 +66,7 @@ func (s *termSuccessor) handOver(ctx context.Context, client *framework.Client, 
 		case refused.Index == ownOp && unknown: // it was applied the first time
 			return nil
 		case refused.Index == ownOp:
-			return guardRefusal(refused.Err, own.nodePath())
+			return guardRefusal(refused.Err, own.Node().Path)
 		case refused.Index == targetOp:
 			return fmt.Errorf("%w: it has left the line", ErrNoCandidate)
 		default: // one candidate less to pass over

@@ -87,77 +87,90 @@ func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
 // createAndLease creates the node and returns the lease. The caller has locked m, which is unlocked
 // when the node is gone or was not created.
 func (c *Claim) createAndLease(ctx context.Context, m *pathMutex) (*Lease, error) {
-	node, err := c.createNodes(ctx, m)
+	nodes, err := c.createNodes(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: node.Path, fence: node.fence,
-		token: node.Zxid, session: m.s,
-		key: c.lock.key, giveBack: func(written bool) releaseProgress {
-			return c.deleteNodesAndUnlock(m,
-				node, written)
-		}}
-	if err := lease.holdNodes(ctx, c.lock.tel, node.Created,
-		primitives.Created{Path: node.fence, Zxid: node.Zxid}); err != nil {
-		c.deleteNodesAndUnlock(m, node, false)
+	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: nodes.path,
+		guardNode: nodes.guardNode, token: nodes.zxid, session: m.s, key: c.lock.key}
+	nodes.Hold, err = m.s.Primitives().Hold(lease.withValues(ctx), primitives.Created{Path: nodes.path, Zxid: nodes.zxid},
+		primitives.Created{Path: nodes.guardNode, Zxid: nodes.zxid})
+	if err != nil {
+		nodes.discard(nil)
 		return nil, err
 	}
-	go endHoldWithNode(lease.session, lease.hold, node.Created)
-	return lease.watchEnd(c.lock.opts.maxHold), nil
+	go nodes.endWithNode()
+	return c.lock.begin(lease, nodes), nil
 }
 
-// endHoldWithNode ends a hold when its node is gone, or is another node of the same name, which the
-// proof of life cannot tell apart.
-func endHoldWithNode(s *framework.Session, h primitives.Hold, node primitives.Created) {
+// claimedNodes are the node of a claim, and the node that its guard checks. One transaction creates
+// both, and one deletes both. They implement ownNodes.
+type claimedNodes struct {
+	primitives.Hold
+	mutex     *pathMutex // unlocked when the nodes are gone
+	path      string
+	guardNode string
+	zxid      int64
+}
+
+// endWithNode ends the hold when the claim's node is gone, or is another node of the same name,
+// which the proof of life cannot tell apart.
+func (n *claimedNodes) endWithNode() {
+	s := n.mutex.s
 	var own ownNode
 	for {
-		data, st, w, err := s.WatchData(h.Context(), node.Path)
-		if errors.Is(err, framework.ErrNoNode) || err == nil && st.Czxid != node.Zxid {
-			h.End(fmt.Errorf("%w: %s", framework.ErrNodeGone, node.Path))
+		data, st, w, err := s.WatchData(n.Context(), n.path)
+		if errors.Is(err, framework.ErrNoNode) || err == nil && st.Czxid != n.zxid {
+			n.End(fmt.Errorf("%w: %s", framework.ErrNodeGone, n.path))
 		}
 		if err != nil {
 			return
 		}
-		if !own.awaitChange(h.Context(), s, node.Path, data, st, w) {
+		if !own.awaitChange(n.Context(), s, n.path, data, st, w) {
 			return
 		}
 	}
 }
 
-// claimedNode is the node of a claim, and its fence. One transaction creates both, and one deletes
-// both.
-type claimedNode struct {
-	primitives.Created
-	fence string
+func (n *claimedNodes) Release(cause error, queued func()) primitives.Discarded {
+	n.End(cause)
+	return n.discard(queued)
 }
 
-// createNodes creates the node and its fence. m stays locked until the outcome is known, even if
-// ctx ends before.
+// discard deletes the guard's node, and the claim's node if it is still this one, in the
+// background. It unlocks the mutex when they are gone.
+func (n *claimedNodes) discard(queued func()) primitives.Discarded {
+	d := n.mutex.s.Primitives().DiscardOwn(queued, primitives.Created{Path: n.path, Zxid: n.zxid}, n.guardNode)
+	return primitives.Then(d, n.mutex.unlockPath)
+}
+
+// createNodes creates the claim's nodes. m stays locked until the outcome is known, even if ctx ends
+// before.
 //
-// The protected node is the fence, whose name no other create uses: after a lost reply the fence
-// tells what the servers have done, also if somebody has deleted the node meanwhile. The lease then
-// ends with its node.
-func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, error) {
+// The protected node is the guard's, whose name no other create uses: after a lost reply it tells
+// what the servers have done, also if another client has deleted the claim's node meanwhile. The
+// lease then ends with its node.
+func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (*claimedNodes, error) {
 	if ctx.Err() != nil {
 		m.unlockPath()
-		return claimedNode{}, failure.Ended(ctx)
+		return nil, failure.Ended(ctx)
 	}
 	dir, name := znode.Split(c.lock.path)
-	fence := primitives.ProtectedCreate{Dir: dir, Name: name + "-hold", Unnumbered: true,
+	create := primitives.ProtectedCreate{Dir: dir, Name: name + "-hold", Unnumbered: true,
 		With: []framework.Op{framework.CreateOp(c.lock.path, c.lock.contenderData(ctx), framework.Ephemeral)}}
 	type outcome struct {
-		node claimedNode
-		err  error
+		nodes *claimedNodes
+		err   error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		created, err := m.s.Primitives().CreateProtected(context.WithoutCancel(ctx), fence) // ends with the session
+		created, err := m.s.Primitives().CreateProtected(context.WithoutCancel(ctx), create) // ends with the session
 		if err != nil {
 			done <- outcome{err: err}
 			return
 		}
-		made := created.Nodes[0]
-		done <- outcome{node: claimedNode{primitives.Created{Path: c.lock.path, Zxid: made.Zxid}, made.Path}}
+		guardNode := created.Nodes[0]
+		done <- outcome{nodes: &claimedNodes{mutex: m, path: c.lock.path, guardNode: guardNode.Path, zxid: guardNode.Zxid}}
 	}()
 	select {
 	case o := <-done:
@@ -166,35 +179,18 @@ func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, err
 		}
 		if o.err != nil {
 			m.unlockPath()
-			return claimedNode{}, o.err
 		}
-		return o.node, nil
+		return o.nodes, o.err
 	case <-ctx.Done():
 		go func() { // the caller has given up
 			if o := <-done; o.err == nil {
-				c.deleteNodesAndUnlock(m, o.node, false)
+				o.nodes.discard(nil)
 			} else {
 				m.unlockPath()
 			}
 		}()
-		return claimedNode{}, failure.Ended(ctx)
+		return nil, failure.Ended(ctx)
 	}
-}
-
-// deleteNodesAndUnlock deletes the fence, and the node if it is still this one, in the background.
-// It unlocks m when they are gone.
-func (c *Claim) deleteNodesAndUnlock(m *pathMutex, node claimedNode, written bool) releaseProgress {
-	p, deletion := c.lock.deleteInBackground(written, func(queued func()) primitives.Discarded {
-		return m.s.Primitives().DiscardOwn(queued, node.Created, node.fence)
-	})
-	gone := make(chan struct{})
-	p.gone = gone
-	go func() {
-		defer close(gone)
-		<-deletion.Done()
-		m.unlockPath()
-	}()
-	return p
 }
 
 // pathMutex lets one goroutine of a session at a time claim a path. The others wait in memory: when

@@ -17,8 +17,7 @@ import (
 // and the node is being acquired; or one goroutine has the turn, with a node or, once that was
 // lost, without.
 type localHandoff struct {
-	lock     *commonLock
-	giveBack func(written bool) releaseProgress // endTurn, bound once: a turn costs one allocation less
+	lock *commonLock
 
 	mu             sync.Mutex      // taken behind a turn's own and before the node's
 	waiting        list.List       // of *handoffWaiter, in the order of their calls
@@ -29,12 +28,6 @@ type localHandoff struct {
 	until          time.Time       // the end of the slice
 	turns          int64           // of the slice so far
 	current        *Lease          // the lease of the turn that a goroutine has, or nil
-}
-
-func newLocalHandoff(l *commonLock) *localHandoff {
-	h := &localHandoff{lock: l}
-	h.giveBack = h.endTurn
-	return h
 }
 
 // handoffWaiter is one goroutine that waits for its turn.
@@ -185,7 +178,7 @@ func (h *localHandoff) newTurn(ctx context.Context) *Lease {
 	h.turns++
 	t := &Lease{client: h.lock.client, path: h.lock.path, kind: h.lock.kind, node: h.node.node, token: h.node.token,
 		turn: h.turns, session: h.node.session,
-		key: h.node.key, contender: h.node.contender, giveBack: h.giveBack}
+		key: h.node.key, grant: h.node.grant, handoff: h}
 	t.standWithin(ctx, h.node)
 	h.current = t
 	return t
@@ -198,25 +191,24 @@ func (h *localHandoff) sendToFirst(o handoffOutcome) {
 	}
 }
 
-// endTurn passes the turn on. It ends the slice instead if its time is over, if no goroutine waits,
+// endTurn passes a turn that has ended on. It ends the slice instead if its time is over, if no goroutine waits,
 // or if the turn has called Guard: the node is deleted then, so that the servers refuse the turn's
-// late transactions.
-func (h *localHandoff) endTurn(written bool) releaseProgress {
+// late transactions. Then it returns the release of the node's lease, and that lease if its hold has
+// ended with this call; see Lease.endUnmeasured.
+func (h *localHandoff) endTurn(turn *Lease, tellQueued bool) (release leaseRelease, ended *Lease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	guarded, own := h.current.guarded.Load(), h.current.outer
 	h.current = nil
-	node := h.node
-	if node != nil && node.Err() == nil && !guarded && h.waiting.Len() > 0 && time.Now().Before(h.until) {
+	if h.node != nil && h.node.Err() == nil && !turn.grant.IsGuarded() && h.waiting.Len() > 0 &&
+		time.Now().Before(h.until) {
 		h.passTurn()
-		return releaseProgress{gone: closedChannel}
+		return leaseRelease{deletion: noDeletion{}}, nil
 	}
 	h.node = nil
-	ended := own.endUnmeasured(ErrReleased, written) // also of a node that was lost: its release tells so
+	own := turn.outer
+	ended = own.endUnmeasured(ErrReleased, tellQueued) // also of a node that was lost: its release tells so
 	h.acquireNodeIfNeeded()
-	progress := own.release
-	progress.ended = ended
-	return progress
+	return own.release, ended
 }
 
 // giveUp ends the wait of one goroutine whose context has ended.
@@ -247,7 +239,7 @@ func (h *localHandoff) placeInLine() (askPlace, bool) {
 	root := h.lock.client.Config().Root
 	switch {
 	case h.node != nil:
-		return askPlace{Node: rootedPath(root, h.node.node), Zxid: h.node.contender.Node().Zxid, Slice: true}, true
+		return askPlace{Node: rootedPath(root, h.node.node), Zxid: h.node.grant.Node().Zxid, Slice: true}, true
 	case h.acquiringPlace != nil:
 		p, ok := h.acquiringPlace.placeBelow(root)
 		p.Slice = true

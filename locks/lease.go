@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -31,52 +30,73 @@ const (
 // process is scheduled (see package framework). Not guaranteed: that a paused process notices the
 // end in time. Pass Token to what the lock protects, and Guard to ZooKeeper transactions.
 type Lease struct {
-	client  *framework.Client
-	path    string
-	kind    telemetryKind
-	node    string
-	nodes   []string // all nodes, if there are several
-	fence   string   // of a claim: the node that guards check instead of the lease's own
-	parts   []*Lease // of a Multi
-	token   int64
-	turn    int64
-	session *framework.Session
-	key     any // finds the lease in its contexts; nil: it cannot be found
+	client    *framework.Client
+	path      string
+	kind      telemetryKind
+	node      string
+	nodes     []string // all nodes, if there are several
+	guardNode string   // of a claim: the node that guards check instead of the lease's own
+	parts     []*Lease // of a Multi
+	token     int64
+	turn      int64
+	session   *framework.Session
+	key       any // finds the lease in its contexts; nil: it cannot be found
 
 	life     *lifetime.Lifetime       // how long the lease stands
-	hold     primitives.Hold          // of the lease's own nodes; nil if they belong to other leases
+	own      ownNodes                 // nil if the nodes belong to other leases
 	outer    *Lease                   // the lease that has the node, of a nested lease or a turn
+	handoff  *localHandoff            // of a turn
+	grant    *waitline.Grant          // of a lease in a line, and of leases within it
 	measures waitline.HoldMeasurement // measures the hold
 
-	contender *waitline.Contender                // of a lease in a line, and of leases within it
-	giveBack  func(written bool) releaseProgress // deletes the nodes; written asks for releaseProgress.written
-	guarded   atomic.Bool                        // Guard was called: the node must be gone before the next grant
+	asyncRelease bool // WithAsyncRelease
 
 	mu      sync.Mutex
-	ended   bool            // endLease was called
-	release releaseProgress // once ended
-	limit   *time.Timer     // of WithMaxHold, or nil
-	expires time.Time       // when limit fires
-	unwatch func() bool     // stops what watchEnd has begun; nil for a turn
-	revoked chan struct{}   // the channel of Revoked; nil before its first call
+	ended   bool          // endLease was called
+	release leaseRelease  // once ended
+	limit   *time.Timer   // of WithMaxHold, or nil
+	expires time.Time     // when limit fires
+	unwatch func() bool   // stops what watchEnd has begun; nil for a turn
+	revoked chan struct{} // the channel of Revoked; nil before its first call
 }
 
-// releaseProgress tells how far the deletion of a lease's nodes has come.
-type releaseProgress struct {
-	// written is closed when the deletion is in the connection's queue. It is nil if Release waits
-	// for gone.
-	written <-chan struct{}
-	// gone is closed when the nodes are gone or the session has ended.
-	gone <-chan struct{}
-	// deletion tells why the servers have not confirmed that the nodes are gone. It is nil if there
-	// is no deletion to wait for.
-	deletion interface{ Err() error }
-	// afterGone is called by a Release that has waited for gone; it may be nil.
-	afterGone func()
-	// ended is the lease of the node, if its hold has ended with this release of a turn; see
-	// Lease.endUnmeasured.
-	ended *Lease
+// ownNodes are a lease's own nodes, and the hold on them.
+type ownNodes interface {
+	primitives.Hold
+	// Release ends the hold with a cause, unless the hold has ended already. Then it deletes the
+	// nodes in the background. Once the deletion is in the connection's queue, it calls queued,
+	// unless that is nil. If the session ends before, it does not call queued.
+	Release(cause error, queued func()) primitives.Discarded
 }
+
+// leaseRelease is the release of a lease.
+type leaseRelease struct {
+	deletion deletion
+	// queued is closed when the deletion is in the connection's queue. It is nil if Release waits
+	// for the end of the deletion.
+	queued <-chan struct{}
+}
+
+// deletion is the deletion of a lease's nodes in the background.
+type deletion interface {
+	// Done is closed when the nodes are gone or the session has ended.
+	Done() <-chan struct{}
+	// Err tells why the servers have not confirmed that the nodes are gone. It is nil after their
+	// confirmation, and while there is no answer.
+	Err() error
+}
+
+// noDeletion is the deletion of a lease on another lease's node.
+type noDeletion struct{}
+
+func (noDeletion) Done() <-chan struct{} { return closedChannel }
+func (noDeletion) Err() error            { return nil }
+
+var closedChannel = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // Context is done when the lease has ended. Its cause wraps ErrReleased, ErrMaxHold,
 // framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It carries the values of
@@ -143,10 +163,10 @@ func (l *Lease) Guard() framework.Op {
 	if len(l.parts) > 0 {
 		return primitives.When(l.parts[0].Guard(), l.Err)
 	}
-	for lease := l; lease != nil; lease = lease.outer {
-		lease.guarded.Store(true)
+	if l.grant != nil {
+		l.grant.SetGuarded()
 	}
-	return primitives.When(framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion), l.Err)
+	return primitives.When(framework.CheckOp(cmp.Or(l.guardNode, l.node), framework.AnyVersion), l.Err)
 }
 
 // Guards is Guard for each of the lease's nodes. The servers refuse the transaction when any of
@@ -156,7 +176,7 @@ func (l *Lease) Guards() []framework.Op {
 	l.forEachNode(func(part *Lease, node string) {
 		guard := primitives.When(part.Guard(), l.Err)
 		ops = append(ops, primitives.When(framework.CheckOp(node, framework.AnyVersion), l.Err))
-		if part.fence != "" {
+		if part.guardNode != "" {
 			ops = append(ops, guard)
 		}
 	})
@@ -192,43 +212,31 @@ func (l *Lease) Release(ctx context.Context) error {
 
 // wait waits until the nodes are gone, or until their deletion is in the connection's queue if that
 // is enough.
-func (p releaseProgress) wait(ctx context.Context, client *framework.Client) error {
+func (r leaseRelease) wait(ctx context.Context, client *framework.Client) error {
 	select {
-	case <-p.gone: // as of most turns: a timer would cost more than the turn
+	case <-r.deletion.Done(): // as of most turns: a timer would cost more than the turn
 	default:
 		ctx, cancel := client.CleanupContext(ctx)
 		defer cancel()
 		select {
-		case <-p.gone:
-		case <-p.written:
+		case <-r.deletion.Done():
+		case <-r.queued:
 			return nil
 		case <-ctx.Done():
-			return failure.Unconfirmed(cmp.Or(p.err(), failure.Ended(ctx)))
+			return failure.Unconfirmed(cmp.Or(r.deletion.Err(), failure.Ended(ctx)))
 		}
 	}
-	if p.afterGone != nil {
-		p.afterGone()
-	}
-	return failure.Unconfirmed(p.err())
-}
-
-// err is why the servers have not confirmed that the nodes are gone. It is nil after their
-// confirmation, and while there is no answer.
-func (p releaseProgress) err() error {
-	if p.deletion == nil {
-		return nil
-	}
-	return p.deletion.Err()
+	return failure.Unconfirmed(r.deletion.Err())
 }
 
 // endLease ends the lease's context and then gives its nodes back. Only the first call has an
 // effect.
 func (l *Lease) endLease(cause error) { l.endAndGiveBack(cause, false) }
 
-// endAndGiveBack is endLease. If written is true, l.release also tells when the deletion is in the
-// connection's queue.
-func (l *Lease) endAndGiveBack(cause error, written bool) {
-	if ended := l.endUnmeasured(cause, written); ended != nil {
+// endAndGiveBack is endLease. If tellQueued is true, l.release also tells when the deletion is in
+// the connection's queue.
+func (l *Lease) endAndGiveBack(cause error, tellQueued bool) {
+	if ended := l.endUnmeasured(cause, tellQueued); ended != nil {
 		ended.measureEnd()
 	}
 }
@@ -236,7 +244,7 @@ func (l *Lease) endAndGiveBack(cause error, written bool) {
 // endUnmeasured is endAndGiveBack without the measurement, which calls instruments of the user's.
 // It returns the lease whose hold has ended, or nil: the caller calls its measureEnd when no mutex
 // is locked.
-func (l *Lease) endUnmeasured(cause error, written bool) (ended *Lease) {
+func (l *Lease) endUnmeasured(cause error, tellQueued bool) (ended *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -249,35 +257,39 @@ func (l *Lease) endUnmeasured(cause error, written bool) (ended *Lease) {
 	if l.limit != nil {
 		l.limit.Stop()
 	}
-	if l.hold != nil {
-		l.hold.End(cause)
-		ended = l
-	} else {
-		l.life.End(cause)
+	if l.own != nil {
+		var queued func()
+		if l.asyncRelease || tellQueued {
+			inQueue := make(chan struct{})
+			l.release.queued, queued = inQueue, func() { close(inQueue) }
+		}
+		l.release.deletion = l.own.Release(cause, queued)
+		return l
 	}
-	l.release = l.giveBack(written)
-	return cmp.Or(ended, l.release.ended)
+	l.life.End(cause)
+	switch {
+	case l.handoff != nil:
+		l.release, ended = l.handoff.endTurn(l, tellQueued)
+	case l.parts != nil:
+		l.release.deletion = releaseInBackground(l.parts)
+	default: // a nested lease
+		l.release.deletion = noDeletion{}
+	}
+	return ended
 }
 
 // measureEnd measures the hold, which has ended.
 func (l *Lease) measureEnd() { l.measures.End(l.life.Err(), ErrReleased, ErrMaxHold) }
 
-// holdNodes makes the lease stand for as long as a hold on its nodes, which tel measures. It fails
-// when the session has ended.
-func (l *Lease) holdNodes(ctx context.Context, tel *waitline.Telemetry, node primitives.Created,
-	more ...primitives.Created) error {
-	h, err := l.session.Primitives().Hold(leaseContext{waitline.CallerContext(ctx), l}, node, more...)
-	if err != nil {
-		return err
-	}
-	l.hold, l.life, l.measures = h, h.Lifetime(), tel.StartHold()
-	return nil
+// withValues returns the context whose values the lease's context carries.
+func (l *Lease) withValues(ctx context.Context) context.Context {
+	return leaseContext{waitline.CallerContext(ctx), l}
 }
 
 // standWithin makes the lease end with another lease at the latest.
 func (l *Lease) standWithin(ctx context.Context, outer *Lease) {
 	l.outer = outer
-	l.life = outer.life.Child(leaseContext{waitline.CallerContext(ctx), l})
+	l.life = outer.life.Child(l.withValues(ctx))
 }
 
 // watchEnd gives the lease's nodes back when its context ends by other means than Release, so that
@@ -329,8 +341,8 @@ func (l *Lease) standingNodes() (all []heldLock) {
 			return
 		}
 		root, zxid := part.client.Config().Root, part.token
-		if part.contender != nil { // a reader that was a writer has kept the writer's token
-			zxid = part.contender.Node().Zxid
+		if part.grant != nil { // a reader that was a writer has kept the writer's token
+			zxid = part.grant.Node().Zxid
 		}
 		all = append(all, heldLock{Lock: rootedPath(root, part.path), Node: rootedPath(root, node), Zxid: zxid,
 			turn: part.turn})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
@@ -145,25 +144,15 @@ func (l *commonLock) acquireWithin(ctx context.Context, holder waitline.Holder) 
 // newNestedLease returns a lease on the node of another one, which ends with that one.
 func (l *commonLock) newNestedLease(ctx context.Context, outer *Lease) *Lease {
 	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: outer.node, token: outer.token,
-		turn: outer.turn, session: outer.session,
-		key: outer.key, contender: outer.contender, giveBack: giveBackNothing}
+		turn: outer.turn, session: outer.session, key: outer.key, grant: outer.grant}
 	lease.standWithin(ctx, outer)
 	return lease.watchEnd(l.opts.maxHold)
 }
 
-// giveBackNothing is the giveBack of a lease on another lease's node.
-func giveBackNothing(bool) releaseProgress { return releaseProgress{gone: closedChannel} }
-
-var closedChannel = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
 // downgrade returns a read lease with the number and the token of a write lease. The writer's guard
 // protects the create.
 func (l *commonLock) downgrade(ctx context.Context, writer *Lease) (*Lease, error) {
-	c, err := l.line.Downgrade(ctx, writer.contender, l.contenderData(ctx), writer.Guard())
+	c, err := l.line.Downgrade(ctx, writer.grant, l.contenderData(ctx), writer.Guard())
 	if errors.Is(err, waitline.ErrPlaceLost) {
 		return nil, ErrReleased
 	}
@@ -177,37 +166,20 @@ func (l *commonLock) downgrade(ctx context.Context, writer *Lease) (*Lease, erro
 // ended, and the contender leaves then.
 func (l *commonLock) newLeaseInLine(ctx context.Context, c *waitline.Contender, token int64) (*Lease, error) {
 	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: c.Node().Path, token: token,
-		session: c.Session(), key: l.key, contender: c}
-	lease.giveBack = func(written bool) releaseProgress {
-		if errors.Is(lease.Err(), framework.ErrNodeGone) {
-			c.Unlink()
-		}
-		leave := c.Leave
-		if lease.guarded.Load() {
-			leave = c.LeaveGuarded
-		}
-		p, deletion := l.deleteInBackground(written, leave)
-		p.afterGone = func() { c.RecordRelease(deletion.Zxid()) }
-		return p
-	}
-	if err := lease.holdNodes(ctx, l.tel, c.Node()); err != nil {
-		c.Leave(nil)
+		session: c.Session(), key: l.key}
+	grant, err := c.Hold(lease.withValues(ctx), nil)
+	if err != nil {
 		return nil, err
 	}
-	return lease.watchEnd(l.opts.maxHold), nil
+	lease.grant = grant
+	return l.begin(lease, grant), nil
 }
 
-// deleteInBackground starts a deletion, and returns what a Release waits for. start calls queued,
-// unless that is nil, when the deletion is in the connection's queue.
-func (l *commonLock) deleteInBackground(written bool,
-	start func(queued func()) primitives.Discarded) (releaseProgress, primitives.Discarded) {
-	if !l.opts.asyncRelease && !written {
-		d := start(nil)
-		return releaseProgress{gone: d.Done(), deletion: d}, d
-	}
-	queued := make(chan struct{})
-	d := start(func() { close(queued) })
-	return releaseProgress{written: queued, gone: d.Done(), deletion: d}, d
+// begin makes a lease stand for as long as the hold on its own nodes, which it measures.
+func (l *commonLock) begin(lease *Lease, own ownNodes) *Lease {
+	lease.own, lease.asyncRelease = own, l.opts.asyncRelease
+	lease.life, lease.measures = own.Lifetime(), l.tel.StartHold()
+	return lease.watchEnd(l.opts.maxHold)
 }
 
 // contenderData returns what a contender of this lock writes into its node.

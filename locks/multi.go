@@ -124,7 +124,7 @@ func (m *Multi) acquireOnce(ctx context.Context,
 			waiting, cancel := context.WithTimeout(ctx, parts[0].client.Config().CleanupTimeout)
 			defer cancel()
 			select {
-			case <-releaseInBackground(parts).gone:
+			case <-releaseInBackground(parts).Done():
 			case <-waiting.Done():
 			}
 		}
@@ -159,8 +159,7 @@ func (m *Multi) acquireOnce(ctx context.Context,
 // combineLeases returns one lease on all parts.
 func (m *Multi) combineLeases(ctx context.Context, parts []*Lease) *Lease {
 	first := parts[0]
-	lease := &Lease{client: first.client, path: m.Path(), node: first.node, parts: parts, session: first.session,
-		giveBack: func(bool) releaseProgress { return releaseInBackground(parts) }}
+	lease := &Lease{client: first.client, path: m.Path(), node: first.node, parts: parts, session: first.session}
 	lifetimes := make([]*lifetime.Lifetime, len(parts))
 	for i, p := range parts {
 		lease.token = max(lease.token, p.token)
@@ -173,7 +172,7 @@ func (m *Multi) combineLeases(ctx context.Context, parts []*Lease) *Lease {
 // releaseInBackground releases the parts, last first, each as soon as the deletion of the one
 // before is in the connection's queue. Only parts of one session wait for each other, so that a
 // session without a connection does not delay others.
-func releaseInBackground(parts []*Lease) releaseProgress {
+func releaseInBackground(parts []*Lease) partsDeletion {
 	sessions := map[*framework.Session][]*Lease{}
 	for _, p := range slices.Backward(parts) {
 		sessions[p.session] = append(sessions[p.session], p)
@@ -184,34 +183,41 @@ func releaseInBackground(parts []*Lease) releaseProgress {
 			for _, p := range ofSession {
 				p.endAndGiveBack(ErrReleased, true)
 				select {
-				case <-p.release.written:
-				case <-p.release.gone:
+				case <-p.release.queued:
+				case <-p.release.deletion.Done():
 				}
 			}
 			for _, p := range ofSession {
-				<-p.release.gone
+				<-p.release.deletion.Done()
 			}
 		})
 	}
-	gone := make(chan struct{})
+	d := partsDeletion{parts, make(chan struct{})}
 	go func() {
-		defer close(gone)
+		defer close(d.done)
 		all.Wait()
 	}()
-	return releaseProgress{gone: gone, deletion: releasedParts(parts)}
+	return d
 }
 
-// releasedParts are the parts of a Multi that are being released.
-type releasedParts []*Lease
+// partsDeletion is the deletion of the nodes of a Multi's parts.
+type partsDeletion struct {
+	parts []*Lease
+	done  chan struct{}
+}
+
+func (d partsDeletion) Done() <-chan struct{} { return d.done }
 
 // Err joins the errors of the parts whose release has begun.
-func (parts releasedParts) Err() error {
+func (d partsDeletion) Err() error {
 	var errs []error
-	for _, p := range parts {
+	for _, p := range d.parts {
 		p.mu.Lock()
-		release := p.release
+		of := p.release.deletion
 		p.mu.Unlock()
-		errs = append(errs, failure.Wrap("release", p.path, release.err()))
+		if of != nil {
+			errs = append(errs, failure.Wrap("release", p.path, of.Err()))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -25,7 +25,7 @@ func NewMutex(client *framework.Client, path string, opts ...MutexOption) *Mutex
 	all, err := optionsOf(opts, MutexOption.applyToMutex)
 	m := &Mutex{lock: newLock(client, path, mutexKind, all, err).withLine(waitline.Mutex)}
 	if all.handoff > 0 {
-		m.handoff = newLocalHandoff(&m.lock)
+		m.handoff = &localHandoff{lock: &m.lock}
 	}
 	return m
 }

@@ -267,20 +267,28 @@ func createdPaths(created []primitives.Created) []string {
 
 func (s *Semaphore) newLease(ctx context.Context, sess *framework.Session,
 	created []primitives.Created) (*Lease, error) {
-	nodes := createdPaths(created)
-	lease := &Lease{client: s.lock.client, path: s.lock.path, kind: semaphoreKind, node: nodes[0], nodes: nodes,
-		token: created[0].Zxid, session: sess,
-		giveBack: func(written bool) releaseProgress {
-			p, _ := s.lock.deleteInBackground(written, func(queued func()) primitives.Discarded {
-				return sess.Primitives().Discard(queued, nodes[0], nodes[1:]...)
-			})
-			return p
-		}}
-	if err := lease.holdNodes(ctx, s.lock.tel, created[0], created[1:]...); err != nil {
-		sess.Primitives().Discard(nil, nodes[0], nodes[1:]...)
+	held := &heldPermits{session: sess, nodes: createdPaths(created)}
+	lease := &Lease{client: s.lock.client, path: s.lock.path, kind: semaphoreKind, node: held.nodes[0],
+		nodes: held.nodes, token: created[0].Zxid, session: sess}
+	var err error
+	held.Hold, err = sess.Primitives().Hold(lease.withValues(ctx), created[0], created[1:]...)
+	if err != nil {
+		sess.Primitives().Discard(nil, held.nodes[0], held.nodes[1:]...)
 		return nil, err
 	}
-	return lease.watchEnd(s.lock.opts.maxHold), nil
+	return s.lock.begin(lease, held), nil
+}
+
+// heldPermits are the nodes of a lease's permits. They implement ownNodes.
+type heldPermits struct {
+	primitives.Hold
+	session *framework.Session
+	nodes   []string
+}
+
+func (p *heldPermits) Release(cause error, queued func()) primitives.Discarded {
+	p.End(cause)
+	return p.session.Primitives().Discard(queued, p.nodes[0], p.nodes[1:]...)
 }
 
 // findRoom returns the record if n permits are free, and fails with ErrNotAcquired otherwise.

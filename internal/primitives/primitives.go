@@ -181,3 +181,23 @@ type Discarded interface {
 	// is closed.
 	Zxid() int64
 }
+
+// Then returns the deletion with a step at its end: when it has ended, the step runs, and then Done
+// is closed. Wait does not wait for the step.
+func Then(d Discarded, step func()) Discarded {
+	t := discardedThen{d, make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		<-d.Done()
+		step()
+	}()
+	return t
+}
+
+// discardedThen is the deletion of Then.
+type discardedThen struct {
+	Discarded
+	done chan struct{}
+}
+
+func (d discardedThen) Done() <-chan struct{} { return d.done }

@@ -380,33 +380,9 @@ func (c *Contender) Leave(queued func()) primitives.Discarded {
 	}, c.node.Path)
 }
 
-// LeaveGuarded is Leave for a contender whose node guards transactions. It wakes the next local
-// contender only when the node is gone. Until then, a transaction with that guard may come late on
-// another connection, and the servers would apply it behind writes of the next holder: they may
-// refuse the deletion at first, and its place in this connection's queue is no order for other
-// connections. Done is closed after the next contender was woken.
-func (c *Contender) LeaveGuarded(queued func()) primitives.Discarded {
-	d := c.s.Primitives().Discard(queued, c.node.Path)
-	g := guardedLeave{d, make(chan struct{})}
-	go func() {
-		<-d.Done()
-		c.WakeNext()
-		close(g.done)
-	}()
-	return g
-}
-
-// guardedLeave is the deletion of LeaveGuarded.
-type guardedLeave struct {
-	primitives.Discarded
-	done chan struct{}
-}
-
-func (g guardedLeave) Done() <-chan struct{} { return g.done }
-
 // WakeNext takes the contender out of its session's local contenders and wakes the next one. Only
-// the first call counts. Leave and LeaveGuarded call it; a caller that has deleted the contender's
-// node in its own transaction calls it instead of Leave.
+// the first call counts. Leave calls it; a caller that has deleted the contender's node in its own
+// transaction calls it instead of Leave.
 func (c *Contender) WakeNext() {
 	if c.localContenders.removeContender(&c.local) {
 		c.localContenders.releaseShared()
@@ -429,16 +405,11 @@ func (c *Contender) leaveIfJoined() {
 	c.Leave(nil)
 }
 
-// RecordRelease remembers the transaction that deleted the holder's node, so that the next
-// contender may prove that it is alone.
-func (c *Contender) RecordRelease(zxid int64) {
-	c.line.hint.recordRelease(c.s.ID(), c.local.position, zxid)
-}
-
 // Downgrade joins a reader with the number of a writer that holds. The reader is granted at once.
 // Curator does the same (CURATOR-621). The transaction that creates the reader's node checks guard,
 // which is the writer's. Downgrade fails with ErrPlaceLost if the writer has left.
-func (l *Line) Downgrade(ctx context.Context, writer *Contender, data []byte, guard framework.Op) (*Contender, error) {
+func (l *Line) Downgrade(ctx context.Context, of *Grant, data []byte, guard framework.Op) (*Contender, error) {
+	writer := of.contender
 	c := l.newContender(writer.s)
 	c.local.position = Position{Kind: Read, Seq: writer.local.position.Seq}
 	if !c.localContenders.addDowngraded(&writer.local, &c.local) {

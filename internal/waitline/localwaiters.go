@@ -12,9 +12,9 @@ import (
 // consecutive numbers. So the second needs no list and no watch: when the first leaves, it wakes
 // the second in memory. It does so only after the deletion of its node is in the connection's
 // queue. So the servers get the writes of the new holder on this connection after this deletion. If
-// transactions check the node of the first (see Contender.LeaveGuarded), it waits until the node is
-// gone: the guarded writes of the old holder, on any connection, come before that, or the servers
-// refuse them.
+// transactions check the node of the first (see Grant.SetGuarded), it waits until the node is gone:
+// the guarded writes of the old holder, on any connection, come before that, or the servers refuse
+// them.
 //
 // An operator may delete the directory with its nodes. In the next directory the numbers begin
 // again, so that contenders of both directories could seem to be neighbours. addContender breaks

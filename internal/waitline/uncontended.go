@@ -1,6 +1,10 @@
 package waitline
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/lockstep-go/lockstep/internal/primitives"
+)
 
 // uncontendedHint remembers the line's last release. It may prove without a list of the line that
 // the next contender is alone.
@@ -18,22 +22,20 @@ type uncontendedHint struct {
 	mu        sync.Mutex
 	session   int64
 	seq       int32
-	deleted   int64 // the transaction that deleted the node; 0 while none is known
-	succeeded bool  // the last proof has succeeded
+	deletion  primitives.Discarded // of the node; nil while there was no release
+	succeeded bool                 // the last proof has succeeded
 }
 
-// recordRelease remembers a holder's number and the transaction that deleted its node. It ignores
-// readers and writers: other readers may hold beside a reader, and a writer may have left a reader
-// with its number.
-func (h *uncontendedHint) recordRelease(session int64, p Position, zxid int64) {
+// recordRelease remembers a holder's number and the deletion of its node. It ignores readers and
+// writers: other readers may hold beside a reader, and a writer may have left a reader with its
+// number.
+func (h *uncontendedHint) recordRelease(session int64, p Position, deletion primitives.Discarded) {
 	if p.Kind.Family() == Write {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if zxid > h.deleted {
-		h.session, h.seq, h.deleted = session, p.Seq, zxid
-	}
+	h.session, h.seq, h.deletion = session, p.Seq, deletion
 }
 
 // isLikely reports whether the last proof has succeeded.
@@ -48,6 +50,14 @@ func (h *uncontendedHint) isLikely() bool {
 func (h *uncontendedHint) provesAlone(session int64, p Position, created int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.succeeded = h.deleted != 0 && created == h.deleted+1 && p.Seq == h.seq+1 && session == h.session
+	h.succeeded = false
+	if h.deletion != nil && session == h.session && p.Seq == h.seq+1 {
+		select {
+		case <-h.deletion.Done():
+			deleted := h.deletion.Zxid() // 0 if it is not known
+			h.succeeded = deleted != 0 && created == deleted+1
+		default:
+		}
+	}
 	return h.succeeded
 }

@@ -1,0 +1,80 @@
+package waitline
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
+)
+
+// Grant is a granted contender, and the hold on its node. A lease or a term stands for as long as
+// the hold.
+type Grant struct {
+	primitives.Hold
+	contender *Contender
+	guarded   atomic.Bool
+
+	mu       sync.Mutex
+	deletion primitives.Discarded // nil before Release
+}
+
+// Hold returns the grant of a contender that Wait or Try has returned. The context of the hold
+// carries the values of values. If key is not nil, that context also has the grant as the value of
+// key; see HeldKey. Hold fails when the session has ended. The contender leaves then.
+func (c *Contender) Hold(values context.Context, key any) (*Grant, error) {
+	g := &Grant{contender: c}
+	if key != nil {
+		values = context.WithValue(values, key, g)
+	}
+	var err error
+	if g.Hold, err = c.s.Primitives().Hold(values, c.node); err != nil {
+		c.Leave(nil)
+		return nil, err
+	}
+	return g, nil
+}
+
+// Node is the granted node. Its Zxid is the fencing token.
+func (g *Grant) Node() primitives.Created { return g.contender.node }
+
+// Session is the session of the node.
+func (g *Grant) Session() *framework.Session { return g.contender.s }
+
+// SetGuarded says that transactions check the node. From then on, a release wakes the next local
+// contender only when the node is gone. Until then, a transaction that checks the node may come
+// late on another connection, and the servers would apply it behind writes of the next holder: they
+// may refuse the deletion at first, and its place in this connection's queue is no order for other
+// connections.
+func (g *Grant) SetGuarded() { g.guarded.Store(true) }
+
+// IsGuarded reports whether SetGuarded was called.
+func (g *Grant) IsGuarded() bool { return g.guarded.Load() }
+
+// Release ends the hold with a cause, unless the hold has ended already. Then it deletes the node in
+// the background and wakes the next local contender. Once the deletion is in the connection's
+// queue, Release calls queued, unless that is nil. If the session ends before, it does not call
+// queued. Only the first call counts. Later ones return the same deletion.
+//
+// If the grant is guarded, Done of the deletion is closed after the next local contender was woken.
+func (g *Grant) Release(cause error, queued func()) primitives.Discarded {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.deletion != nil {
+		return g.deletion
+	}
+	g.End(cause)
+	if errors.Is(g.Err(), framework.ErrNodeGone) {
+		g.contender.Unlink()
+	}
+	c := g.contender
+	if g.IsGuarded() {
+		g.deletion = primitives.Then(c.s.Primitives().Discard(queued, c.node.Path), c.WakeNext)
+	} else {
+		g.deletion = c.Leave(queued)
+	}
+	c.line.hint.recordRelease(c.s.ID(), c.local.position, g.deletion)
+	return g.deletion
+}
