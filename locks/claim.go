@@ -144,8 +144,8 @@ func (n *claimedNodes) discard(queued func()) primitives.Discarded {
 	return primitives.Then(d, n.mutex.unlockPath)
 }
 
-// createNodes creates the claim's nodes. m stays locked until the outcome is known, even if ctx ends
-// before.
+// createNodes creates the claim's nodes. m stays locked until the outcome is known, even if ctx
+// ends before.
 //
 // The protected node is the guard's, whose name no other create uses: after a lost reply it tells
 // what the servers have done, also if another client has deleted the claim's node meanwhile. The

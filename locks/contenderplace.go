@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/waitgraph"
 )
 
 // contenderPlace notes the node with which a call waits in line.
@@ -23,7 +24,7 @@ func withContenderPlace(ctx context.Context) (context.Context, *contenderPlace) 
 }
 
 // noteContender returns the function that notes the node of the contender that waits for the call
-// of ctx; nil if no ask wants to know it.
+// of ctx; nil if no request wants to know it.
 func noteContender(ctx context.Context) func(primitives.Created) {
 	p, _ := ctx.Value(contenderPlaceKey{}).(*contenderPlace)
 	if p == nil {
@@ -32,12 +33,12 @@ func noteContender(ctx context.Context) func(primitives.Created) {
 	return func(node primitives.Created) { p.node.Store(&node) }
 }
 
-// placeBelow returns the place of the contender, with root before its path. It returns false before
+// lineNode returns the node of the contender, with root before its path. It returns false before
 // the contender has joined.
-func (p *contenderPlace) placeBelow(root string) (askPlace, bool) {
+func (p *contenderPlace) lineNode(root string) (waitgraph.LineNode, bool) {
 	node := p.node.Load()
 	if node == nil {
-		return askPlace{}, false
+		return waitgraph.LineNode{}, false
 	}
-	return askPlace{Node: rootedPath(root, node.Path), Zxid: node.Zxid}, true
+	return waitgraph.LineNode{Node: waitgraph.WithRoot(root, node.Path), Zxid: node.Zxid}, true
 }

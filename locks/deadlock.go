@@ -1,60 +1,65 @@
 package locks
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/waitgraph"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// DeadlockMode is what an ask does about a deadlock that it is part of; see WithDeadlockMode.
+// DeadlockMode is what a lock request does about a deadlock that it is part of; see
+// WithDeadlockMode.
 type DeadlockMode int
 
 // The modes.
 const (
-	// DeadlockFail lets the youngest ask of a deadlock fail with a *DeadlockError. It is the
+	// DeadlockFail lets the youngest request of a deadlock fail with a *DeadlockError. It is the
 	// default.
 	DeadlockFail DeadlockMode = iota
-	// DeadlockReport lets the ask wait on. A deadlock is only logged and counted. If other asks of
-	// it are in DeadlockFail, the youngest of those fails. But if only asks in DeadlockReport count
-	// a lock of another process as held (WithHeldLocks), or one of another client, no ask fails:
-	// that list may be wrong.
+	// DeadlockReport lets the request wait on. A deadlock is only logged and counted. If other
+	// requests of it are in DeadlockFail, the youngest of those fails. But if only requests in
+	// DeadlockReport count a lock of another process as held (WithHeldLocks), or one of another
+	// client, no request fails: that list may be wrong.
 	DeadlockReport
-	// DeadlockOff leaves the ask out: it writes no record, and Lockstep does not find deadlocks
+	// DeadlockOff leaves the request out: it writes no record, and Lockstep does not find deadlocks
 	// that contain it.
 	DeadlockOff
 )
 
-// DeadlockError is returned to the youngest ask of a deadlock: holders of locks that wait for each
-// other. Release the leases under which you asked, and the other asks go on. It wraps ErrDeadlock.
+// DeadlockError is returned to the youngest request of a deadlock: holders of locks that wait for
+// each other. Release the leases under which you requested, and the other requests go on. It wraps
+// ErrDeadlock.
 //
-// Guarantee: there was a moment at which all asks of the cycle waited, and each lock that an ask
-// waited for was held by the next. Deadlocks through other systems, such as a database, are not
-// found.
+// Guarantee: there was a moment at which all requests of the cycle waited, and each lock that a
+// request waited for was held by the next. Deadlocks through other systems, such as a database, are
+// not found.
 type DeadlockError struct {
-	// Cycle are the asks, each of which waits for a lock that the next one holds, and the last one
-	// for a lock of the first, which is this ask. A semaphore's waiter waits for several holders:
-	// then Cycle lists all asks of the deadlock.
+	// Cycle are the requests, each of which waits for a lock that the next one holds, and the last
+	// one for a lock of the first, which is this request. A semaphore's waiter waits for several
+	// holders: then Cycle lists all requests of the deadlock.
 	Cycle []DeadlockedAsk
 }
 
-// DeadlockedAsk is one ask of a deadlock, as it describes itself.
+// DeadlockedAsk is one request of a deadlock, as it describes itself.
 type DeadlockedAsk struct {
 	// Path is the lock that it waits for.
 	Path string `json:"path"`
 	// Holds are the locks of the deadlock that its caller holds.
 	Holds []string `json:"holds"`
-	// Owner, Host and PID are of the process that asks.
+	// Owner, Host and PID are of the requesting process.
 	Owner string `json:"owner"`
 	Host  string `json:"host"`
 	PID   int    `json:"pid"`
 	// Since is when it began to wait, by its own clock.
 	Since time.Time `json:"since"`
-	// Node is its node in the line; "" for an ask without a node of its own.
+	// Node is its node in the line; "" for a request without a node of its own.
 	Node string `json:"node,omitempty"`
-	// Number rises from ask to ask: the ask with the highest one is the youngest. An ask gets it
-	// after a second, or later if the servers refuse its record at first.
+	// Number rises from request to request: the request with the highest one is the youngest. A
+	// request gets it after a second, or later if the servers refuse its record at first.
 	Number int64 `json:"number"`
 }
 
@@ -77,4 +82,27 @@ func (a DeadlockedAsk) String() string {
 	}
 	return fmt.Sprintf("%s holds %s and waits for %s since %s", who, strings.Join(a.Holds, ", "), a.Path,
 		a.Since.UTC().Format(time.RFC3339))
+}
+
+// deadlockedAsks returns the requests of a cycle as the errors and reports list them.
+func deadlockedAsks(cycle []waitgraph.Waiter) []DeadlockedAsk {
+	requests := make([]DeadlockedAsk, len(cycle))
+	for i, w := range cycle {
+		w.Owner, w.Host = printableExcerpt([]byte(w.Owner)), printableExcerpt([]byte(w.Host))
+		requests[i] = DeadlockedAsk(w)
+	}
+	return requests
+}
+
+// reportDeadlock counts and logs a deadlock whose victim is a request for this lock. It returns the
+// error with which the request fails, unless it only reports.
+func (l *commonLock) reportDeadlock(ctx context.Context, cycle []waitgraph.Waiter) error {
+	found := &DeadlockError{Cycle: deadlockedAsks(cycle)}
+	broken, level := true, slog.LevelInfo // the error is returned, too
+	if l.opts.deadlock == DeadlockReport {
+		broken, level = false, slog.LevelWarn
+	}
+	l.tel.RecordDeadlock(ctx, found.Error(), broken)
+	l.client.Logger().Log(ctx, level, "found a deadlock", "path", l.path, "broken", broken, "deadlock", found)
+	return found
 }

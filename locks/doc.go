@@ -26,7 +26,7 @@
 //	<path>/_c_<uuid>-lock-#        ephemeral sequential; data is JSON {"v":1,"owner","host","pid","since","trace"}, as in all below
 //	<path>/_c_<uuid>-__READ__#     the same of a reader, __WRIT__ of a writer
 //	<path>/locks, leases, permits  a semaphore's waiters, held permits and number; see [Semaphore]
-//	<path>~waits/_c_<uuid>-ask-#   ephemeral: an ask that has waited for a second under a lease; see [WithDeadlockMode]
+//	<path>~waits/_c_<uuid>-ask-#   ephemeral: a request that has waited for a second under a lease; see [WithDeadlockMode]
 //	<path>                         a claim: ephemeral itself; its guard's node is beside it, see [Claim]
 //
 // Children of other names do not count. Contenders of another kind make every call fail with
@@ -40,8 +40,8 @@
 //
 // # Deadlocks
 //
-// Ask for a lock with the context of the lease that you hold meanwhile. Then Lockstep finds holders
-// that wait for each other, in any processes: the youngest ask fails with a [*DeadlockError].
+// Request a lock with the context of the lease that you hold meanwhile. Then Lockstep finds holders
+// that wait for each other, in any processes: the youngest request fails with a [*DeadlockError].
 // [Deadlocks] lists such cycles. docs/deadlocks.md says which deadlocks Lockstep finds.
 //
 // # Inspection

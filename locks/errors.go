@@ -29,7 +29,7 @@ var (
 	// when a number of permits is not possible.
 	ErrPermits = errors.New("number of permits")
 	// ErrDeadlock is returned when holders of locks wait for each other, to the youngest of their
-	// asks. The error is a *DeadlockError.
+	// requests. The error is a *DeadlockError.
 	ErrDeadlock = waitline.ErrDeadlock
 	// ErrNotClaim is returned when the node at a claim's path belongs to no session, such as the
 	// directory of another lock. The wait for its end could last forever.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
 // FuzzPermitsIn reads a semaphore's record for a report, where anything may stand, by newer
@@ -18,7 +18,7 @@ func FuzzPermitsIn(f *testing.F) {
 	f.Add(revokeMark)
 	f.Add(bytes.Repeat([]byte("["), 10_000))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		shown := permitsIn(data)
+		shown := waitline.PermitsIn(data)
 		require.GreaterOrEqual(t, shown, 0)
 		if p, err := parsePermitRecord(data); err == nil && len(p.unknown) == 0 {
 			require.Equal(t, p.Permits, shown)
@@ -40,26 +40,5 @@ func FuzzHeldLocks(f *testing.F) {
 		again, err := WithHeldLocks(t.Context(), HeldLocks(ctx))
 		require.NoError(t, err)
 		require.Equal(t, HeldLocks(ctx), HeldLocks(again))
-	})
-}
-
-// FuzzParseAskRecord reads records that anybody may have written, by a client with a root.
-func FuzzParseAskRecord(f *testing.F) {
-	for _, data := range []string{
-		`{"v":1,"lock":"/app/a","node":"/app/a/_c_1-lock-0000000000","zxid":3,"held":[{"lock":"/app/b","node":"/app/b/n","zxid":4}],"seen":5}`,
-		`{"v":1,"lock":"/app","node":"/apple","held":[{"lock":"/x","node":"/y","zxid":1}]}`, `{"v":9,"lock":"/app/a"}`,
-		"{}", "null", "", "[]",
-	} {
-		f.Add([]byte(data))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := parseAskRecord(data, "/app")
-		if err != nil {
-			return
-		}
-		require.LessOrEqual(t, len(r.Held), maxHeldLocks)
-		for _, path := range []string{r.Lock, rootedPath("/app", r.Lock)} {
-			require.NoError(t, framework.ValidatePath(path))
-		}
 	})
 }

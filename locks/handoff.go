@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/waitgraph"
 )
 
 // localHandoff passes one node's lease among goroutines, one turn after the other
@@ -50,10 +51,10 @@ func (h *localHandoff) waitForTurn(ctx context.Context) (lease *Lease, err error
 		return nil, failure.Wrap("acquire", h.lock.path, failure.Ended(ctx))
 	}
 	w := &handoffWaiter{ctx, make(chan handoffOutcome, 1)}
-	if a := h.lock.newAsk(ctx, 0); a != nil {
-		a.place = h.placeInLine
-		ctx = a.beginAsk(ctx)
-		defer func() { err = failure.Wrap("acquire", h.lock.path, a.endAsk(lease != nil, err)) }()
+	if q := h.lock.newRequest(ctx, 0); q != nil {
+		q.Waits = h.lineNode
+		ctx = q.Begin(ctx)
+		defer func() { err = failure.Wrap("acquire", h.lock.path, q.End(lease != nil, err)) }()
 	}
 	h.mu.Lock()
 	place := h.waiting.PushBack(w)
@@ -191,10 +192,10 @@ func (h *localHandoff) sendToFirst(o handoffOutcome) {
 	}
 }
 
-// endTurn passes a turn that has ended on. It ends the slice instead if its time is over, if no goroutine waits,
-// or if the turn has called Guard: the node is deleted then, so that the servers refuse the turn's
-// late transactions. Then it returns the release of the node's lease, and that lease if its hold has
-// ended with this call; see Lease.endUnmeasured.
+// endTurn passes a turn that has ended on. It ends the slice instead if its time is over, if no
+// goroutine waits, or if the turn has called Guard: the node is deleted then, so that the servers
+// refuse the turn's late transactions. Then it returns the release of the node's lease, and that
+// lease if its hold has ended with this call; see Lease.endUnmeasured.
 func (h *localHandoff) endTurn(turn *Lease, tellQueued bool) (release leaseRelease, ended *Lease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,19 +232,20 @@ func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
 	}
 }
 
-// placeInLine returns the place of the asks of all goroutines that wait for a turn: at the node of
-// the slice, or at the acquisition's node in line.
-func (h *localHandoff) placeInLine() (askPlace, bool) {
+// lineNode returns the node with which all goroutines wait that wait for a turn: the node of the
+// slice, or the acquisition's node in line.
+func (h *localHandoff) lineNode() (waitgraph.LineNode, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	root := h.lock.client.Config().Root
 	switch {
 	case h.node != nil:
-		return askPlace{Node: rootedPath(root, h.node.node), Zxid: h.node.grant.Node().Zxid, Slice: true}, true
+		return waitgraph.LineNode{Node: waitgraph.WithRoot(root, h.node.node), Zxid: h.node.grant.Node().Zxid,
+			Slice: true}, true
 	case h.acquiringPlace != nil:
-		p, ok := h.acquiringPlace.placeBelow(root)
-		p.Slice = true
-		return p, ok
+		node, ok := h.acquiringPlace.lineNode(root)
+		node.Slice = true
+		return node, ok
 	}
-	return askPlace{}, false
+	return waitgraph.LineNode{}, false
 }

@@ -3,25 +3,15 @@ package locks
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/waitgraph"
 )
-
-// heldLock is a node that a caller holds while it asks for another lock. Paths include the client's
-// root: processes may have different roots.
-type heldLock struct {
-	Lock string `json:"lock"` // the lock's path
-	Node string `json:"node"`
-	Zxid int64  `json:"zxid"` // the transaction that created the node
-	turn int64  // of a slice, or 0
-}
 
 // heldLocks are the locks that a context's caller holds, the innermost lease first.
 type heldLocks struct {
-	standing func() []heldLock
+	standing func() []waitgraph.Held
 	outer    *heldLocks // may be nil
 }
 
@@ -35,7 +25,7 @@ func heldLocksOf(ctx context.Context) *heldLocks {
 }
 
 // withHeldLocks returns a context whose caller also holds these locks.
-func withHeldLocks(ctx context.Context, standing func() []heldLock) context.Context {
+func withHeldLocks(ctx context.Context, standing func() []waitgraph.Held) context.Context {
 	return context.WithValue(ctx, heldLocksKey{}, &heldLocks{standing, heldLocksOf(ctx)})
 }
 
@@ -44,12 +34,13 @@ func withoutHeldLocks(ctx context.Context) context.Context {
 	return context.WithValue(ctx, heldLocksKey{}, (*heldLocks)(nil))
 }
 
-// listHeld returns the nodes of the leases that still stand, each once, and maxHeldLocks at most.
-func (h *heldLocks) listHeld() (all []heldLock) {
-	seen := map[heldLock]bool{}
+// listHeld returns the nodes of the leases that still stand, each once, and waitgraph.MaxHeld at
+// most.
+func (h *heldLocks) listHeld() (all []waitgraph.Held) {
+	seen := map[waitgraph.Held]bool{}
 	for ; h != nil; h = h.outer {
 		for _, one := range h.standing() {
-			if !seen[one] && len(all) < maxHeldLocks {
+			if !seen[one] && len(all) < waitgraph.MaxHeld {
 				seen[one] = true
 				all = append(all, one)
 			}
@@ -57,9 +48,6 @@ func (h *heldLocks) listHeld() (all []heldLock) {
 	}
 	return all
 }
-
-// maxHeldLocks bounds the held locks in one ask's record.
-const maxHeldLocks = 200
 
 // maxHeldText bounds the text of WithHeldLocks.
 const maxHeldText = 128 << 10
@@ -69,7 +57,7 @@ const maxHeldText = 128 << 10
 // locks. It leaves out turns of a local handoff. The text contains paths and no secrets.
 func HeldLocks(ctx context.Context) string {
 	// its node may outlive the turn
-	all := slices.DeleteFunc(heldLocksOf(ctx).listHeld(), func(h heldLock) bool { return h.turn > 0 })
+	all := slices.DeleteFunc(heldLocksOf(ctx).listHeld(), func(h waitgraph.Held) bool { return h.Turn > 0 })
 	if len(all) == 0 {
 		return ""
 	}
@@ -81,11 +69,11 @@ func HeldLocks(ctx context.Context) string {
 }
 
 // WithHeldLocks returns a context for work on behalf of another process, which holds locks: text is
-// the result of HeldLocks in that process. The detection of deadlocks treats asks under the context
-// as asks of that process. The context does not end with those locks.
+// the result of HeldLocks in that process. The detection of deadlocks treats requests under the
+// context as requests of that process. The context does not end with those locks.
 //
 // A held lock counts as long as its node exists, so an outdated text has no effect. A wrong text
-// can make only such asks fail with a DeadlockError that are under such a context themselves.
+// can make only such requests fail with a DeadlockError that are under such a context themselves.
 func WithHeldLocks(ctx context.Context, text string) (context.Context, error) {
 	if text == "" {
 		return ctx, nil
@@ -93,28 +81,12 @@ func WithHeldLocks(ctx context.Context, text string) (context.Context, error) {
 	if len(text) > maxHeldText {
 		return nil, fmt.Errorf("held locks: a text of %d bytes, at most %d are allowed", len(text), maxHeldText)
 	}
-	var all []heldLock
+	var all []waitgraph.Held
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return nil, fmt.Errorf("held locks: %w", err)
 	}
-	if err := checkHeldLocks(all); err != nil {
+	if err := waitgraph.CheckHeld(all); err != nil {
 		return nil, fmt.Errorf("held locks: %w", err)
 	}
-	return withHeldLocks(ctx, func() []heldLock { return all }), nil
-}
-
-// checkHeldLocks refuses held locks that no lease can have.
-func checkHeldLocks(all []heldLock) error {
-	if len(all) > maxHeldLocks {
-		return fmt.Errorf("%d of them, at most %d are allowed", len(all), maxHeldLocks)
-	}
-	for _, h := range all {
-		if err := errors.Join(framework.ValidatePath(h.Lock), framework.ValidatePath(h.Node)); err != nil {
-			return err
-		}
-		if h.Zxid <= 0 {
-			return fmt.Errorf("%s: the transaction %d is not one", h.Node, h.Zxid)
-		}
-	}
-	return nil
+	return withHeldLocks(ctx, func() []waitgraph.Held { return all }), nil
 }

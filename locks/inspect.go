@@ -157,7 +157,7 @@ func (i *pathInspection) readPermits(ctx context.Context, l directoryLayout) (in
 	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNoAuth) {
 		return 0, nil
 	}
-	return permitsIn(data), err
+	return waitline.PermitsIn(data), err
 }
 
 // groupPermits merges permits that one transaction has granted into one holder.

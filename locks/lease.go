@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/waitgraph"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
@@ -335,7 +336,7 @@ func (c leaseContext) Value(key any) any {
 }
 
 // standingNodes are the nodes that the lease holds, as long as it stands.
-func (l *Lease) standingNodes() (all []heldLock) {
+func (l *Lease) standingNodes() (all []waitgraph.Held) {
 	l.forEachNode(func(part *Lease, node string) {
 		if l.Err() != nil || part.Err() != nil {
 			return
@@ -344,8 +345,8 @@ func (l *Lease) standingNodes() (all []heldLock) {
 		if part.grant != nil { // a reader that was a writer has kept the writer's token
 			zxid = part.grant.Node().Zxid
 		}
-		all = append(all, heldLock{Lock: rootedPath(root, part.path), Node: rootedPath(root, node), Zxid: zxid,
-			turn: part.turn})
+		all = append(all, waitgraph.Held{Lock: waitgraph.WithRoot(root, part.path), Node: waitgraph.WithRoot(root, node),
+			Zxid: zxid, Turn: part.turn})
 	})
 	return all
 }

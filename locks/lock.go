@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/waitgraph"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
@@ -87,18 +88,20 @@ func (l *commonLock) acquire(ctx context.Context, op string, permits int,
 	return lease, failure.Wrap(op, l.path, err)
 }
 
-// acquireOnSession calls grant on session after session. Unless it only tries, it looks for
+// acquireOnSession calls grant on session after session. Unless it only tries, it searches for
 // deadlocks meanwhile if the caller holds locks.
 func (l *commonLock) acquireOnSession(ctx context.Context, op string, permits int,
 	grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
-	if op != "try" {
-		if a := l.newAsk(ctx, permits); a != nil {
-			if l.line == nil { // a claim's
-				a.place = func() (askPlace, bool) { return askPlace{}, true }
-			}
-			ctx = a.beginAsk(ctx)
-			defer func() { err = a.endAsk(lease != nil, err) }()
+	if q := l.newRequest(ctx, permits); q != nil && op != "try" {
+		if l.line == nil { // a claim has no line
+			q.Waits = func() (waitgraph.LineNode, bool) { return waitgraph.LineNode{}, true }
+		} else {
+			within, p := withContenderPlace(ctx)
+			ctx = within
+			q.Waits = func() (waitgraph.LineNode, bool) { return p.lineNode(l.client.Config().Root) }
 		}
+		ctx = q.Begin(ctx)
+		defer func() { err = q.End(lease != nil, err) }()
 	}
 	err = recipe.OnSession(ctx, l.client, func(s *framework.Session) (err error) {
 		lease, err = grant(ctx, s)
@@ -107,13 +110,14 @@ func (l *commonLock) acquireOnSession(ctx context.Context, op string, permits in
 	return lease, err
 }
 
-// newAsk returns the ask of a caller that holds locks, or nil.
-func (l *commonLock) newAsk(ctx context.Context, permits int) *activeAsk {
+// newRequest returns the lock request of a caller that holds locks, or nil. The caller sets Waits.
+func (l *commonLock) newRequest(ctx context.Context, permits int) *waitgraph.Request {
 	held := heldLocksOf(ctx)
 	if held == nil || l.opts.deadlock == DeadlockOff {
 		return nil
 	}
-	return &activeAsk{client: l.client, lock: l.path, permits: permits, mode: l.opts.deadlock, tel: l.tel, held: held}
+	return &waitgraph.Request{Client: l.client, Lock: l.path, Permits: permits, Held: held.listHeld,
+		ReportOnly: l.opts.deadlock == DeadlockReport, Report: l.reportDeadlock}
 }
 
 // holderOf returns the lease of this lock that ctx belongs to, or a term of an election at its

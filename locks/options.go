@@ -121,14 +121,14 @@ func WithOnWait(onWait func(ahead int)) interface {
 	})
 }
 
-// WithDeadlockMode says what this lock's asks do about deadlocks across all processes: holders that
-// wait for each other.
+// WithDeadlockMode says what requests for this lock do about deadlocks across all processes:
+// holders that wait for each other.
 //
-// An ask with the context of a lease (see Lease.Context) makes that lease's holder wait. When it
+// A request with the context of a lease (see Lease.Context) makes that lease's holder wait. When it
 // has waited for a second, it records in a node beside the lock what it waits for and what its
-// caller holds, and looks for a cycle of such asks. In the default mode, DeadlockFail, the youngest
-// ask of the cycle fails with a *DeadlockError. Asks without a lease, and asks of less than a
-// second, send no further requests.
+// caller holds, and looks for a cycle of such requests. In the default mode, DeadlockFail, the
+// youngest request of the cycle fails with a *DeadlockError. Requests without a lease, and requests
+// of less than a second, send no further requests.
 func WithDeadlockMode(mode DeadlockMode) Option {
 	return anyOption(func(o *lockOptions) error {
 		if mode < DeadlockFail || mode > DeadlockOff {

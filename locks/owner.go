@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
-	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
@@ -17,10 +16,7 @@ import (
 type ownerRecord struct {
 	// Version of the record.
 	Version int `json:"v"`
-	// Owner is the client's Identity.
-	Owner string `json:"owner"`
-	Host  string `json:"host"`
-	PID   int    `json:"pid"`
+	recipe.Owner
 	// Since is when the contender joined, by its own clock.
 	Since time.Time `json:"since"`
 	// Trace is the caller's trace context, in the form of its propagators.
@@ -62,17 +58,11 @@ func withRevocation(data []byte) []byte {
 	return append(bytes.Clone(fields), `,"revoked":true}`...)
 }
 
-// host is this machine's name, or "" when it is not known.
-var host = sync.OnceValue(func() string {
-	name, _ := os.Hostname()
-	return name
-})
-
 // encodeOwner describes the client's process, for a contender's node.
 func encodeOwner(ctx context.Context, client *framework.Client) []byte {
 	data, err := json.Marshal(ownerRecord{
-		Version: ownerVersion, Owner: client.Config().Identity, Host: host(), PID: os.Getpid(),
-		Since: time.Now().UTC(), Trace: waitline.TraceContext(ctx, client),
+		Version: ownerVersion, Owner: recipe.OwnerOf(client), Since: time.Now().UTC(),
+		Trace: waitline.TraceContext(ctx, client),
 	})
 	if err != nil {
 		panic("locks: an owner cannot be encoded: " + err.Error()) // it has only strings and numbers

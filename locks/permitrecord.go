@@ -1,7 +1,6 @@
 package locks
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -38,14 +37,4 @@ func (p permitRecord) encode() []byte {
 		panic("locks: permits cannot be encoded: " + err.Error()) // they are numbers and valid JSON
 	}
 	return data
-}
-
-// permitsIn reads a semaphore's record for a report, as far as it can be understood; 0 if it
-// cannot.
-func permitsIn(record []byte) int {
-	var p struct{ Permits int }
-	if err := json.Unmarshal(record, &p); err != nil {
-		return 0
-	}
-	return max(p.Permits, 0)
 }

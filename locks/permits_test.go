@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
 // FuzzParsePermits reads records that anybody may have written. What is accepted can be used and
@@ -34,7 +36,7 @@ func FuzzParsePermits(f *testing.F) {
 		for name, value := range p.unknown {
 			require.JSONEq(t, string(value), string(again.unknown[name]))
 		}
-		require.Equal(t, p.Permits, permitsIn(p.encode()), "Inspect tells the same number")
+		require.Equal(t, p.Permits, waitline.PermitsIn(p.encode()), "Inspect tells the same number")
 	})
 }
 

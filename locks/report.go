@@ -122,7 +122,7 @@ func entryOf(node string, kind LockKind, data []byte, st framework.Stat) Entry {
 		e.Foreign, e.Data = true, printableExcerpt(data)
 		return e
 	}
-	e.Owner, e.Host, e.PID, e.Trace = printableExcerpt([]byte(o.Owner)), printableExcerpt([]byte(o.Host)),
+	e.Owner, e.Host, e.PID, e.Trace = printableExcerpt([]byte(o.Identity)), printableExcerpt([]byte(o.Host)),
 		o.PID, o.Trace
 	if !o.Since.IsZero() {
 		e.Since = o.Since

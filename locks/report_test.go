@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -38,7 +39,7 @@ func TestPermitsAreReadLeniently(t *testing.T) {
 		`{"v":1,"declared":3,"permits":5}`: 5, `{"v":9,"permits":2,"new":true}`: 2, `{"permits":-1}`: 0,
 		``: 0, `10.0.0.1`: 0, `{"permits":"many"}`: 0, `null`: 0, `[]`: 0,
 	} {
-		require.Equal(t, want, permitsIn([]byte(record)), record)
+		require.Equal(t, want, waitline.PermitsIn([]byte(record)), record)
 	}
 }
 
@@ -81,7 +82,7 @@ func FuzzEntry(f *testing.F) {
 		var back Entry
 		require.NoError(t, json.Unmarshal(text, &back))
 		require.Equal(t, e.Session, back.Session)
-		permitsIn(data)
+		waitline.PermitsIn(data)
 	})
 }
 

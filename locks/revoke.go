@@ -27,7 +27,7 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	if client == nil {
 		return errors.New("revoke: the client is nil")
 	}
-	if p, ok := positionOf(node); ok && p.Kind == waitline.Latch {
+	if p, ok := waitline.PositionOf(node); ok && p.Kind == waitline.Latch {
 		return fmt.Errorf("revoke %s: %w: the node is a candidate of an election", node, framework.ErrInvalidPath)
 	}
 	err := recipe.Sync(ctx, client, node)

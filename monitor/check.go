@@ -99,7 +99,7 @@ const maxSearched = 100_000
 func (k *rootLooker) findDirectories(ctx context.Context,
 	l *lookResult) (schedulers, queues, asked []string, err error) {
 	layouts := []recipe.Layout{{Recognize: queue.HasLayout, Own: queue.OwnNodes()},
-		{Recognize: scheduler.HasLayout, Own: scheduler.OwnNodes()}, {Recognize: recipe.HasAskLayout}}
+		{Recognize: scheduler.HasLayout, Own: scheduler.OwnNodes()}, {Recognize: recipe.HasLockRequests}}
 	for found, err := range recipe.Find(ctx, k.locks.client, []string{k.locks.root}, maxSearched, layouts...) {
 		switch {
 		case err != nil:
@@ -113,7 +113,7 @@ func (k *rootLooker) findDirectories(ctx context.Context,
 		case found.Layout == 1:
 			schedulers = append(schedulers, found.Path)
 		default:
-			if lock, ok := strings.CutSuffix(found.Path, recipe.AskDirSuffix); ok {
+			if lock, ok := strings.CutSuffix(found.Path, recipe.LockRequestsSuffix); ok {
 				asked = append(asked, lock)
 			}
 		}

@@ -89,7 +89,7 @@ var (
 	LockWaiting = row("locks", UpDown, "lockstep.lock.waiting", "{call}",
 		"calls of this process that wait for a lock", LockKind)
 	LockDeadlocks = row("locks", Counter, "lockstep.lock.deadlocks", "{deadlock}",
-		"deadlocks whose youngest ask is of this process; `lockstep.deadlock.broken` is false if the ask does not "+
+		"deadlocks whose youngest request is of this process; `lockstep.deadlock.broken` is false if the request does not "+
 			"fail, because it only reports deadlocks", LockKind, Broken)
 
 	TermDuration = histogram("election", "lockstep.election.term.duration",

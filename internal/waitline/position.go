@@ -2,11 +2,14 @@ package waitline
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // ErrKindMixed is returned when a directory holds contenders of another kind. Contenders of two
@@ -88,6 +91,22 @@ func ParsePosition(name string) (p Position, ok bool) {
 		}
 	}
 	return Position{}, false
+}
+
+// PositionOf returns the position of a node in its line. It returns false for a foreign node.
+func PositionOf(node string) (Position, bool) {
+	_, name := znode.Split(node)
+	return ParsePosition(name)
+}
+
+// PermitsIn reads the number of permits in a semaphore's record, as far as it can be understood; 0
+// if it cannot.
+func PermitsIn(record []byte) int {
+	var p struct{ Permits int }
+	if err := json.Unmarshal(record, &p); err != nil {
+		return 0
+	}
+	return max(p.Permits, 0)
 }
 
 // ParseNumbered parses a name that ends with a stem and a server's number, for nodes that are not

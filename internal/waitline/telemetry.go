@@ -61,8 +61,8 @@ func kindsWith(key string, values ...string) map[[2]string]metric.MeasurementOpt
 	return sets
 }
 
-// RecordDeadlock counts a deadlock whose youngest ask has the context ctx, and adds an event to the
-// span of ctx. broken says that the ask fails.
+// RecordDeadlock counts a deadlock whose youngest request has the context ctx, and adds an event to
+// the span of ctx. broken says that the request fails.
 func (t *Telemetry) RecordDeadlock(ctx context.Context, text string, broken bool) {
 	trace.SpanFromContext(ctx).AddEvent("lockstep.lock.deadlock", trace.WithAttributes(
 		attribute.String("lockstep.deadlock", text), attribute.Bool("lockstep.deadlock.broken", broken)))

@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime",
 		"internal/link", "internal/metrics", "internal/primitives", "internal/watchdog",
 		"internal/wire", "internal/znode"},
-	"locks":     with(forRecipes, "internal/waitline"),
+	"locks":     with(forRecipes, "internal/waitgraph", "internal/waitline"),
 	"election":  with(forRecipes, "locks", "internal/waitline"),
 	"scheduler": with(forRecipes, "election", "internal/background"),
 	"queue":     with(forRecipes, "locks", "internal/background"),
@@ -104,12 +104,13 @@ var arrows = map[string][]string{
 	"internal/testkit/testproc": nil,
 	"internal/unused": {"framework", "internal/failure", "internal/recipe", "internal/waitline",
 		"internal/znode"},
-	"internal/watchdog": {"internal/wire"},
-	"internal/usercode": nil,
-	"internal/waitline": forRecipes,
-	"internal/wire":     nil,
-	"internal/zkserver": {"internal/wire"},
-	"internal/znode":    nil,
+	"internal/watchdog":  {"internal/wire"},
+	"internal/usercode":  nil,
+	"internal/waitgraph": with(forRecipes, "internal/waitline"),
+	"internal/waitline":  forRecipes,
+	"internal/wire":      nil,
+	"internal/zkserver":  {"internal/wire"},
+	"internal/znode":     nil,
 }
 
 func with(packages []string, more ...string) []string { return slices.Concat(packages, more) }

@@ -1,4 +1,4 @@
-package locks
+package waitgraph
 
 import (
 	"context"
@@ -8,15 +8,16 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// maxAsks bounds one graph.
-const maxAsks = 2000
+// maxRequests bounds one graph.
+const maxRequests = 2000
 
-// sessionReads reads on a session, and counts the requests.
-type sessionReads struct {
+// countingReader reads on a session, and counts the requests.
+type countingReader struct {
 	s     *framework.Session
 	count func(requests int)
 }
@@ -24,39 +25,39 @@ type sessionReads struct {
 // nodesPerRequest is how many nodes a request is taken to read: GetAll divides large answers.
 const nodesPerRequest = 250
 
-func (r sessionReads) GetAll(ctx context.Context, paths ...string) ([]framework.Node, error) {
+func (r countingReader) GetAll(ctx context.Context, paths ...string) ([]framework.Node, error) {
 	r.count(1 + len(paths)/nodesPerRequest)
 	return r.s.GetAll(ctx, paths...)
 }
 
-func (r sessionReads) ListAll(ctx context.Context, paths ...string) ([]primitives.Listing, error) {
+func (r countingReader) ListAll(ctx context.Context, paths ...string) ([]primitives.Listing, error) {
 	r.count(1 + len(paths)/nodesPerRequest)
 	return r.s.Primitives().ListAll(ctx, paths...)
 }
 
-// readAskGraph reads the asks that wait for these locks, then the asks that wait for the locks that
-// the first ones hold, and so on. It leaves out asks that it may not read: so it may miss a
-// deadlock, and sees none that is not there.
-func readAskGraph(ctx context.Context, r sessionReads, root string, locks []string) (*askGraph, error) {
-	g := &askGraph{root: root, locks: map[string]bool{}}
+// readGraph reads the requests that wait for these locks, then the requests that wait for the locks
+// that the first ones hold, and so on. It leaves out requests that it may not read: so it may miss
+// a deadlock, and sees none that is not there.
+func readGraph(ctx context.Context, r countingReader, root string, locks []string) (*graph, error) {
+	g := &graph{root: root, locks: map[string]bool{}}
 	for len(locks) > 0 && !g.truncated {
-		asks, err := g.readAsks(ctx, r, g.unreadLocks(locks))
+		requests, err := g.readRequests(ctx, r, g.unreadLocks(locks))
 		if err != nil {
 			return nil, err
 		}
 		locks = nil
-		for _, a := range asks {
+		for _, a := range requests {
 			for _, h := range a.Held {
 				locks = append(locks, h.Lock)
 			}
 		}
-		g.asks = append(g.asks, asks...)
-		g.truncated = g.truncated || len(g.asks) >= maxAsks
+		g.requests = append(g.requests, requests...)
+		g.truncated = g.truncated || len(g.requests) >= maxRequests
 	}
-	if len(g.asks) == 0 {
+	if len(g.requests) == 0 {
 		return g, nil
 	}
-	for _, read := range []func(context.Context, sessionReads) error{g.readNamedNodes, g.readWriters, g.readPermits} {
+	for _, read := range []func(context.Context, countingReader) error{g.readNamedNodes, g.readWriters, g.readPermits} {
 		if err := read(ctx, r); err != nil {
 			return nil, err
 		}
@@ -66,9 +67,9 @@ func readAskGraph(ctx context.Context, r sessionReads, root string, locks []stri
 	return g, nil
 }
 
-// unreadLocks returns, in order and each once, the locks whose asks have not been read. It marks
-// them as read.
-func (g *askGraph) unreadLocks(locks []string) (unread []string) {
+// unreadLocks returns, in order and each once, the locks whose requests have not been read. It
+// marks them as read.
+func (g *graph) unreadLocks(locks []string) (unread []string) {
 	for _, lock := range locks {
 		if !g.locks[lock] {
 			g.locks[lock] = true
@@ -79,12 +80,12 @@ func (g *askGraph) unreadLocks(locks []string) (unread []string) {
 	return unread
 }
 
-// readAsks reads the records of the asks that wait for some locks. It skips nodes that are no
-// records.
-func (g *askGraph) readAsks(ctx context.Context, r sessionReads, locks []string) (asks []*seenAsk, err error) {
+// readRequests reads the records of the requests that wait for some locks. It skips nodes that are
+// no records.
+func (g *graph) readRequests(ctx context.Context, r countingReader, locks []string) (requests []*vertex, err error) {
 	dirs := make([]string, len(locks))
 	for i, lock := range locks {
-		dirs[i] = lock + askDirSuffix
+		dirs[i] = lock + recipe.LockRequestsSuffix
 	}
 	lists, err := listReadable(ctx, r, dirs)
 	if err != nil {
@@ -92,11 +93,11 @@ func (g *askGraph) readAsks(ctx context.Context, r sessionReads, locks []string)
 	}
 	var of, paths []string // the locks of the records, and the records
 	for i, names := range lists {
-		if g.truncated = len(g.asks)+len(paths) >= maxAsks; g.truncated {
+		if g.truncated = len(g.requests)+len(paths) >= maxRequests; g.truncated {
 			break
 		}
 		for _, name := range names {
-			if isAskName(name) {
+			if recipe.IsLockRequestName(name) {
 				of, paths = append(of, locks[i]), append(paths, znode.Join(dirs[i], name))
 			}
 		}
@@ -106,17 +107,17 @@ func (g *askGraph) readAsks(ctx context.Context, r sessionReads, locks []string)
 		if n.Err != nil || n.Stat.EphemeralOwner == 0 {
 			continue
 		}
-		if rec, err := parseAskRecord(n.Data, g.root); err == nil && rec.Lock == of[i] {
-			asks = append(asks, &seenAsk{askRecord: rec, path: paths[i], number: n.Stat.Czxid,
+		if rec, err := parseRecord(n.Data, g.root); err == nil && rec.Lock == of[i] {
+			requests = append(requests, &vertex{record: rec, path: paths[i], number: n.Stat.Czxid,
 				session: n.Stat.EphemeralOwner})
 		}
 	}
-	return asks, err
+	return requests, err
 }
 
 // listReadable lists the children of some nodes. A node that does not exist, or may not be read,
 // has none.
-func listReadable(ctx context.Context, r sessionReads, paths []string) ([][]string, error) {
+func listReadable(ctx context.Context, r countingReader, paths []string) ([][]string, error) {
 	lists, err := r.ListAll(ctx, paths...)
 	names := make([][]string, len(lists))
 	for i, l := range lists {
@@ -128,12 +129,12 @@ func listReadable(ctx context.Context, r sessionReads, paths []string) ([][]stri
 	return names, err
 }
 
-// readNamedNodes reads the nodes that the asks name. It drops the asks whose place has gone, and
-// the holds whose node has gone. A node of the same name that another transaction has created does
-// not count.
-func (g *askGraph) readNamedNodes(ctx context.Context, r sessionReads) error {
+// readNamedNodes reads the nodes that the requests name. It drops the requests whose node in line
+// has gone, and the holds whose node has gone. A node of the same name that another transaction has
+// created does not count.
+func (g *graph) readNamedNodes(ctx context.Context, r countingReader) error {
 	var paths []string
-	for _, a := range g.asks {
+	for _, a := range g.requests {
 		if a.Node != "" {
 			paths = append(paths, a.Node)
 		}
@@ -153,32 +154,32 @@ func (g *askGraph) readNamedNodes(ctx context.Context, r sessionReads) error {
 			stats[paths[i]] = n.Stat
 		}
 	}
-	var asks []*seenAsk
-	g.holders = map[string][]*seenAsk{}
-	for _, a := range g.asks {
+	var requests []*vertex
+	g.holders = map[string][]*vertex{}
+	for _, a := range g.requests {
 		if a.Node != "" && stats[a.Node].Czxid != a.Zxid {
 			continue
 		}
-		a.Held = slices.DeleteFunc(a.Held, func(h heldLock) bool { return stats[h.Node].Czxid != h.Zxid })
+		a.Held = slices.DeleteFunc(a.Held, func(h Held) bool { return stats[h.Node].Czxid != h.Zxid })
 		for _, h := range a.Held {
 			a.carried = a.carried || stats[h.Node].EphemeralOwner != a.session
 			if of := g.holders[h.Lock]; len(of) == 0 || of[len(of)-1] != a {
 				g.holders[h.Lock] = append(of, a)
 			}
 		}
-		asks = append(asks, a)
+		requests = append(requests, a)
 	}
-	g.asks = asks
+	g.requests = requests
 	return nil
 }
 
-// readWriters reads the writers of the lines in which readers ask: a reader waits for a reader that
-// holds the lock if a writer stands between the two.
-func (g *askGraph) readWriters(ctx context.Context, r sessionReads) error {
-	g.writers = map[string][]seenContender{}
+// readWriters reads the writers of the lines in which readers request: a reader waits for a reader
+// that holds the lock if a writer stands between the two.
+func (g *graph) readWriters(ctx context.Context, r countingReader) error {
+	g.writers = map[string][]queuedWriter{}
 	var locks []string
-	for _, a := range g.asks {
-		if p, ok := positionOf(a.Node); ok && p.Kind.IsShared() {
+	for _, a := range g.requests {
+		if p, ok := waitline.PositionOf(a.Node); ok && p.Kind.IsShared() {
 			locks = append(locks, a.Lock)
 		}
 	}
@@ -198,18 +199,18 @@ func (g *askGraph) readWriters(ctx context.Context, r sessionReads) error {
 	}
 	nodes, err := r.GetAll(ctx, paths...)
 	for i, n := range nodes {
-		if p, ok := positionOf(paths[i]); ok && n.Err == nil {
-			g.writers[of[i]] = append(g.writers[of[i]], seenContender{p, n.Stat.Czxid})
+		if p, ok := waitline.PositionOf(paths[i]); ok && n.Err == nil {
+			g.writers[of[i]] = append(g.writers[of[i]], queuedWriter{p, n.Stat.Czxid})
 		}
 	}
 	return err
 }
 
-// readPermits reads the numbers of permits of the semaphores for which asks wait.
-func (g *askGraph) readPermits(ctx context.Context, r sessionReads) error {
-	g.permits = map[string]seenPermitRecord{}
+// readPermits reads the numbers of permits of the semaphores for which requests wait.
+func (g *graph) readPermits(ctx context.Context, r countingReader) error {
+	g.permits = map[string]permitCount{}
 	var locks, paths []string
-	for _, a := range g.asks {
+	for _, a := range g.requests {
 		if a.Permits > 0 && !slices.Contains(locks, a.Lock) {
 			locks, paths = append(locks, a.Lock), append(paths, znode.Join(a.Lock, waitline.PermitsPart))
 		}
@@ -217,7 +218,7 @@ func (g *askGraph) readPermits(ctx context.Context, r sessionReads) error {
 	nodes, err := r.GetAll(ctx, paths...)
 	for i, n := range nodes {
 		if n.Err == nil {
-			g.permits[locks[i]] = seenPermitRecord{permitsIn(n.Data), n.Stat.Mzxid}
+			g.permits[locks[i]] = permitCount{waitline.PermitsIn(n.Data), n.Stat.Mzxid}
 		}
 	}
 	return err
