@@ -255,9 +255,6 @@ func (r *treeReader) awaitEvent(n *treeNode, w *framework.Watch) {
 	}
 }
 
-// readBatch is how many nodes one request reads.
-const readBatch = 500
-
 // isSame reads all nodes again, and reports whether all are unchanged. It marks the changed nodes,
 // so that readBelow reads them again.
 func (r *treeReader) isSame(ctx context.Context, s *framework.Session) (bool, error) {
@@ -266,21 +263,19 @@ func (r *treeReader) isSame(ctx context.Context, s *framework.Session) (bool, er
 		paths = append(paths, path)
 	}
 	same := true
-	for batch := range slices.Chunk(paths, readBatch) {
-		all, err := s.GetAll(ctx, batch...)
-		if err != nil {
-			return false, err
+	all, err := s.GetAll(ctx, paths...)
+	if err != nil {
+		return false, err
+	}
+	for i, now := range all {
+		if now.Err != nil && !errors.Is(now.Err, framework.ErrNoNode) {
+			return false, now.Err
 		}
-		for i, now := range all {
-			if now.Err != nil && !errors.Is(now.Err, framework.ErrNoNode) {
-				return false, now.Err
-			}
-			n := r.nodes[batch[i]]
-			if n.exists != (now.Err == nil) || n.stat.Czxid != now.Stat.Czxid || n.stat.Mzxid != now.Stat.Mzxid ||
-				n.stat.Pzxid != now.Stat.Pzxid {
-				n.fired.Store(true)
-				same = false
-			}
+		n := r.nodes[paths[i]]
+		if n.exists != (now.Err == nil) || n.stat.Czxid != now.Stat.Czxid || n.stat.Mzxid != now.Stat.Mzxid ||
+			n.stat.Pzxid != now.Stat.Pzxid {
+			n.fired.Store(true)
+			same = false
 		}
 	}
 	return same, nil

@@ -17,11 +17,8 @@ const MaxEntries = 1000
 // of it is held in memory.
 const maxChildren = 250_000
 
-const (
-	entriesAtOnce  = 20_000  // contenders that are read for paths together
-	dirsAtOnce     = 1000    // directories that are listed together
-	childrenAtOnce = 100_000 // names in those
-)
+// entriesAtOnce is how many contenders are read for several paths together.
+const entriesAtOnce = 20_000
 
 // bulkReader reads the nodes that inspections need, many in one request. It reads a node that it
 // has not read ahead when an inspection needs it.
@@ -39,7 +36,7 @@ func newBulkReader(client *framework.Client) *bulkReader {
 // the contenders. It returns how many paths it has prepared, from the first on: it does not read
 // many locks with many contenders at once.
 func (b *bulkReader) readAhead(ctx context.Context, paths []string) (prepared int, err error) {
-	if err := b.readNodes(ctx, paths, len(paths)); err != nil {
+	if err := b.readNodes(ctx, paths); err != nil {
 		return 0, err
 	}
 	if err := b.listAll(ctx, paths); err != nil {
@@ -58,7 +55,7 @@ func (b *bulkReader) readAhead(ctx context.Context, paths []string) (prepared in
 		}
 		prepared++
 	}
-	if err := b.readNodes(ctx, parts, len(parts)); err != nil {
+	if err := b.readNodes(ctx, parts); err != nil {
 		return 0, err
 	}
 	if err := b.listAll(ctx, parts); err != nil {
@@ -67,7 +64,7 @@ func (b *bulkReader) readAhead(ctx context.Context, paths []string) (prepared in
 	for _, dir := range parts {
 		entries = append(entries, semaphoreNodes(dir, b.listed[dir])...)
 	}
-	return prepared, b.readNodes(ctx, entries, len(entries))
+	return prepared, b.readNodes(ctx, entries)
 }
 
 // contenderNodes returns the first nodes of the lines in a directory, at most as many as an
@@ -98,9 +95,8 @@ func semaphoreNodes(dir string, names []string) (nodes []string) {
 	return nodes
 }
 
-// readNodes reads the first nodes of a list, no more than most of them.
-func (b *bulkReader) readNodes(ctx context.Context, paths []string, most int) error {
-	paths = paths[:min(most, len(paths))]
+// readNodes reads nodes for later calls of get and exists.
+func (b *bulkReader) readNodes(ctx context.Context, paths []string) error {
 	nodes, err := recipe.GetMany(ctx, b.client, paths)
 	for i, node := range nodes {
 		if !errors.Is(node.Err, framework.ErrTooLarge) { // the inspection that needs it gets the error
@@ -118,32 +114,13 @@ func (b *bulkReader) listAll(ctx context.Context, paths []string) error {
 			dirs = append(dirs, path)
 		}
 	}
-	for len(dirs) > 0 {
-		n := countWithin(dirs, dirsAtOnce, childrenAtOnce,
-			func(path string) int { return int(b.read[path].Stat.NumChildren) })
-		all, err := recipe.ListMany(ctx, b.client, dirs[:n])
-		if err != nil {
-			return err
-		}
-		for i, l := range all {
-			if l.Err == nil {
-				b.listed[dirs[i]] = l.Names
-			}
-		}
-		dirs = dirs[n:]
-	}
-	return nil
-}
-
-// countWithin returns how many of the first paths go into one request: at least one, no more than
-// most, and no more than cost total together.
-func countWithin(paths []string, most, total int, cost func(path string) int) int {
-	for n, path := range paths[:min(most, len(paths))] {
-		if total -= cost(path); total < 0 && n > 0 {
-			return n
+	all, err := recipe.ListMany(ctx, b.client, dirs)
+	for i, l := range all {
+		if l.Err == nil {
+			b.listed[dirs[i]] = l.Names
 		}
 	}
-	return min(most, len(paths))
+	return err
 }
 
 // exists returns a node's Stat. One that may not be read has a Stat all the same.

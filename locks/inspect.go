@@ -31,7 +31,8 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (*Repor
 		err = i.inspectPath(ctx)
 	}
 	if err == nil {
-		err = nodes.readNodes(ctx, slices.Concat(i.below, i.others), MaxEntries)
+		others := slices.Concat(i.below, i.others)
+		err = nodes.readNodes(ctx, others[:min(MaxEntries, len(others))])
 	}
 	if err == nil {
 		err = i.readOthers(ctx)

@@ -3,9 +3,7 @@ package locks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -15,9 +13,6 @@ import (
 
 // maxList is how many nodes List looks at, beside those of the locks themselves.
 const maxList = 100_000
-
-// listedAtOnce is how many paths List reads together.
-const listedAtOnce = 1000
 
 // List yields a report of every lock at and below root: a directory before its children, names in
 // their order. It reads up to a thousand paths together, with few requests: about 10 for 1,000
@@ -42,107 +37,64 @@ func listUpTo(ctx context.Context, client *framework.Client, root string, most i
 			yield(nil, errors.New("list: the client is nil"))
 			return
 		}
-		l := &lockLister{client: client, ahead: []listedPath{{path: root}}}
-		for len(l.ahead) > 0 {
-			last := len(l.ahead) - 1
-			switch next := l.ahead[last]; {
-			case ctx.Err() != nil:
-				yield(nil, failure.Wrap("list", next.path, failure.Ended(ctx)))
-				return
-			case next.done:
-				l.ahead = l.ahead[:last]
-				if !next.yieldTo(yield) {
+		l := &lockLister{client: client, queueItems: map[string]bool{}}
+		inspect := func(paths []string) ([]recipe.Visit[*Report], error) { return l.inspectMany(ctx, paths) }
+		for v, err := range recipe.Walk(ctx, "list", []string{root}, most, inspect) {
+			if err == nil {
+				err = failure.Wrap("list", v.Path, v.Err)
+			}
+			switch {
+			case err != nil:
+				goesOn := errors.Is(v.Err, framework.ErrNoAuth) || errors.Is(v.Err, framework.ErrTooLarge)
+				if !yield(nil, err) || !goesOn {
 					return
 				}
-			case l.looked == most:
-				yield(nil, fmt.Errorf("list %s: %w: of more than %d nodes the others are left out, from %s on; look "+
-					"below a deeper path",
-					root, framework.ErrTooLarge, most, next.path))
+			case v.Found.Kind != NoLock && !yield(v.Found, nil):
 				return
-			default:
-				if err := l.inspectNext(ctx, min(most-l.looked, listedAtOnce)); err != nil {
-					yield(nil, failure.Wrap("list", next.path, err))
-					return
-				}
 			}
 		}
 	}
 }
 
-// listedPath is a path to inspect, and the report of its lock once it was inspected.
-type listedPath struct {
-	path       string
-	queueItems bool // it has the name and the place of a directory with a queue's items
-	done       bool
-	report     *Report
-	err        error
-}
-
-// yieldTo yields what was found, and reports whether to go on.
-func (l listedPath) yieldTo(yield func(*Report, error) bool) bool {
-	switch {
-	case errors.Is(l.err, framework.ErrNoAuth), errors.Is(l.err, framework.ErrTooLarge):
-		return yield(nil, failure.Wrap("list", l.path, l.err))
-	case l.err != nil:
-		yield(nil, failure.Wrap("list", l.path, l.err))
-		return false
-	}
-	return l.report.Kind == NoLock || yield(l.report, nil)
-}
-
-// lockLister inspects the paths of a tree in order, many at once.
+// lockLister inspects the paths of a tree, many at once.
 type lockLister struct {
-	client *framework.Client
-	ahead  []listedPath // the next one is the last
-	looked int          // how many paths were inspected
+	client     *framework.Client
+	queueItems map[string]bool // paths with the name and the place of a directory with a queue's items
 }
 
-// inspectNext inspects the next paths together, no more than most of them, and adds the paths below
-// each of them behind it.
-func (l *lockLister) inspectNext(ctx context.Context, most int) error {
-	var paths []string
-	first := len(l.ahead)
-	for ; first > 0 && len(paths) < most; first-- {
-		if next := l.ahead[first-1]; !next.done {
-			paths = append(paths, next.path)
-		}
-	}
+// inspectMany inspects the first of some paths together.
+func (l *lockLister) inspectMany(ctx context.Context, paths []string) ([]recipe.Visit[*Report], error) {
 	nodes := newBulkReader(l.client)
 	prepared, err := nodes.readAhead(ctx, paths)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var found []listedPath // in the order of the list
-	for _, next := range slices.Backward(l.ahead[first:]) {
-		if next.done || prepared == 0 {
-			found = append(found, next)
-			continue
-		}
-		prepared--
-		l.looked++
-		i := newInspection(nodes, next.path)
+	visits := make([]recipe.Visit[*Report], prepared)
+	for n, path := range paths[:prepared] {
+		i := newInspection(nodes, path)
 		err := i.inspectPath(ctx)
-		found = append(found, listedPath{path: next.path, done: true, report: i.report, err: err})
-		if next.queueItems && i.report.Kind == NoLock {
-			continue // a long queue would use up the nodes that are looked at, and hide the locks behind it
+		visits[n] = recipe.Visit[*Report]{Found: i.report, Err: err, Below: i.below}
+		if l.queueItems[path] && i.report.Kind == NoLock {
+			visits[n].Below = nil // a long queue would use up the nodes to inspect, and hide the locks behind it
 		}
-		found = append(found, pathsBelow(i)...)
+		l.noteQueueItems(i.below)
 	}
-	slices.Reverse(found)
-	l.ahead = append(l.ahead[:first], found...)
-	return nil
+	return visits, nil
 }
 
-// pathsBelow returns the paths to inspect below one that was inspected.
-func pathsBelow(i *pathInspection) (paths []listedPath) {
-	var names []string
-	for _, path := range i.below {
-		_, name := znode.Split(path)
-		names = append(names, name)
+// noteQueueItems remembers those of a directory's children that have a queue's items, if the
+// directory is a queue.
+func (l *lockLister) noteQueueItems(children []string) {
+	names := make([]string, len(children))
+	for i, path := range children {
+		_, names[i] = znode.Split(path)
 	}
-	isQueue := recipe.HasQueueLayout(names)
-	for n, path := range i.below {
-		paths = append(paths, listedPath{path: path, queueItems: isQueue && recipe.HoldsQueueItems(names[n])})
+	if !recipe.HasQueueLayout(names) {
+		return
 	}
-	return paths
+	for i, path := range children {
+		if recipe.HoldsQueueItems(names[i]) {
+			l.queueItems[path] = true
+		}
+	}
 }

@@ -309,20 +309,9 @@ func (w *Workflows) runNodes(ctx context.Context, s *framework.Session) (nodes [
 	return nodes, nil
 }
 
-// readRuns reads runs in one request, or in several if their inputs are large. An error that
-// concerns one run comes beside the others.
+// readRuns reads runs together. An error that concerns one run comes beside the others.
 func readRuns(ctx context.Context, s *framework.Session, nodes []string) (runs []Info, unread []error, err error) {
 	all, err := s.GetAll(ctx, nodes...)
-	if errors.Is(err, framework.ErrTooLarge) && len(nodes) > 1 {
-		for _, half := range [][]string{nodes[:len(nodes)/2], nodes[len(nodes)/2:]} {
-			more, wrong, err := readRuns(ctx, s, half)
-			if err != nil {
-				return nil, nil, err
-			}
-			runs, unread = append(runs, more...), append(unread, wrong...)
-		}
-		return runs, unread, nil
-	}
 	if err != nil {
 		return nil, nil, err
 	}

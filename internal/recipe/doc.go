@@ -7,8 +7,9 @@
 //     releases.
 //   - [Backoff] and [RetryPauses] pause between attempts.
 //   - [EnsembleClock] estimates the ensemble's time.
-//   - [GetMany] and [ListMany] read many nodes in few requests, and [Find] searches a
-//     tree for a recipe's directories.
+//   - [GetMany] and [ListMany] read many nodes in few requests, [Walk] visits the nodes of a tree, and
+//     [Find] searches a tree for a recipe's directories.
+//   - [OwnerOf] describes this process, for records.
 //   - [FinishCleanup] waits for the end of a cleanup, also if the caller's context has ended.
 //   - [WhileNodeExists] returns a context that ends with a node.
 //   - [CheckClientAndPath] and [ApplyOptions] check the arguments of constructors.

@@ -3,7 +3,6 @@ package recipe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -45,114 +44,54 @@ func Find(ctx context.Context, client *framework.Client, roots []string, maxDire
 			yield(Found{}, errors.New("find: the client is nil"))
 			return
 		}
-		f := &treeFinder{client: client, layouts: layouts}
-		for _, root := range slices.Backward(roots) {
-			f.ahead = append(f.ahead, directoryVisit{path: root})
+		list := func(paths []string) ([]Visit[int], error) {
+			lists, err := ListMany(ctx, client, paths)
+			visits := make([]Visit[int], len(lists))
+			for i, l := range lists {
+				visits[i] = visitDirectory(paths[i], l, layouts)
+			}
+			return visits, err
 		}
-		for len(f.ahead) > 0 {
-			last := len(f.ahead) - 1
-			next := f.ahead[last]
+		for v, err := range Walk(ctx, "find", roots, maxDirectories, list) {
 			switch {
-			case !next.listed && f.listedCount == maxDirectories:
-				yield(Found{}, fmt.Errorf(
-					"find %s: %w: there are more than %d nodes; the search ended before %s; search below a deeper path",
-					roots[0], framework.ErrTooLarge, maxDirectories, next.path))
-				return
-			case !next.listed:
-				if err := f.listAhead(ctx, maxDirectories-f.listedCount); err != nil {
-					yield(Found{}, failure.Wrap("find", next.path, err))
-					return
-				}
+			case err == nil && v.Err != nil:
+				err = failure.Wrap("find", v.Path, v.Err)
+			case err == nil && v.Found < 0:
 				continue
 			}
-			f.ahead = f.ahead[:last]
-			switch {
-			case next.err != nil:
-				if !yield(Found{}, failure.Wrap("find", next.path, next.err)) ||
-					!errors.Is(next.err, framework.ErrNoAuth) {
-					return
-				}
-			case next.found && !yield(Found{next.path, next.layout}, nil):
+			if err != nil {
+				v = Visit[int]{}
+			}
+			if !yield(Found{v.Path, v.Found}, err) || err != nil && !errors.Is(err, framework.ErrNoAuth) {
 				return
 			}
 		}
 	}
 }
 
-// directoryVisit is a directory to search, and the result after it was listed.
-type directoryVisit struct {
-	path   string
-	listed bool
-	found  bool
-	layout int
-	err    error
-}
-
-// treeFinder searches a tree.
-type treeFinder struct {
-	client      *framework.Client
-	layouts     []Layout
-	ahead       []directoryVisit // a stack: the next directory is the last
-	listedCount int              // how many directories were listed
-}
-
-// listedAtOnce is how many directories are listed before the children of one of them are searched.
-const listedAtOnce = 1000
-
-// listAhead lists the next directories, at most so many as limit says, and puts the children of
-// each right behind it in the order of the search.
-func (f *treeFinder) listAhead(ctx context.Context, limit int) error {
-	var paths []string
-	first := len(f.ahead)
-	for ; first > 0 && len(paths) < min(limit, listedAtOnce); first-- {
-		if next := f.ahead[first-1]; !next.listed {
-			paths = append(paths, next.path)
-		}
-	}
-	lists, err := ListMany(ctx, f.client, paths)
-	if err != nil {
-		return err
-	}
-	f.listedCount += len(paths)
-	var known []directoryVisit // in the order of the search
-	for _, next := range slices.Backward(f.ahead[first:]) {
-		if next.listed {
-			known = append(known, next)
-			continue
-		}
-		list := lists[0]
-		lists = lists[1:]
-		known = append(known, f.visitDirectory(next.path, list)...)
-	}
-	slices.Reverse(known)
-	f.ahead = append(f.ahead[:first], known...)
-	return nil
-}
-
-// visitDirectory returns a listed directory and the children to list next. A missing directory has
-// no children.
-func (f *treeFinder) visitDirectory(path string, list primitives.Listing) []directoryVisit {
-	v := directoryVisit{path: path, listed: true}
+// visitDirectory returns the layout that a listed directory has, or -1, and the children to list
+// next. A missing directory has no children.
+func visitDirectory(path string, list primitives.Listing, layouts []Layout) Visit[int] {
+	v := Visit[int]{Found: -1}
 	if list.Err != nil && !errors.Is(list.Err, framework.ErrNoNode) {
-		v.err = list.Err
-		return []directoryVisit{v}
+		v.Err = list.Err
+		return v
 	}
 	var own []string
-	for i, layout := range f.layouts {
-		if v.found = layout.Recognize(list.Names); v.found {
-			v.layout, own = i, layout.Own
+	for i, layout := range layouts {
+		if layout.Recognize(list.Names) {
+			v.Found, own = i, layout.Own
 			break
 		}
 	}
-	all := []directoryVisit{v}
 	slices.Sort(list.Names)
 	for _, name := range list.Names {
 		if strings.HasPrefix(name, znode.ProtectedPrefix) { // a contender or a member, which has no children
 			continue
 		}
 		if !slices.Contains(own, name) {
-			all = append(all, directoryVisit{path: znode.Join(path, name)})
+			v.Below = append(v.Below, znode.Join(path, name))
 		}
 	}
-	return all
+	return v
 }
