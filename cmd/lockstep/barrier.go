@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,13 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-func newBarrier() *cobra.Command {
+// barrierCommands are the subcommands of this package.
+func barrierCommands(streams *Streams) []*cobra.Command {
+	return []*cobra.Command{newBarrier(streams), newBarriers(streams), newGate(streams), newGates(streams),
+		newLatch(streams)}
+}
+
+func newBarrier(streams *Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "barrier",
 		Short:   "Let processes enter and leave a phase together",
@@ -23,7 +28,7 @@ func newBarrier() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
-	cmd.AddCommand(newBarrierEnter())
+	cmd.AddCommand(newBarrierEnter(streams))
 	return cmd
 }
 
@@ -35,7 +40,7 @@ type barrierEnter struct {
 	wait    durationFlag
 }
 
-func newBarrierEnter() *cobra.Command {
+func newBarrierEnter(streams *Streams) *cobra.Command {
 	e := &barrierEnter{}
 	cmd := &cobra.Command{
 		Use:   "enter NAME -n N [flags] [-- COMMAND [ARGUMENT...]]",
@@ -58,8 +63,8 @@ leaves at once.`,
 		Args: checkNameAnd(true),
 		RunE: withExitCodes(e.enterBarrier),
 	}
-	e.connectionFlags.addConnectionFlags(cmd)
-	e.commandRunner.addRunnerFlags(cmd)
+	e.connectionFlags.addConnectionFlags(streams, cmd)
+	e.commandRunner.addRunnerFlags(streams, cmd)
 	cmd.Flags().IntVarP(&e.members, "members", "n", 0,
 		"how many processes enter together; all must give the same number")
 	cmd.Flags().VarP(&e.wait, "wait", "w",
@@ -83,7 +88,7 @@ func (e *barrierEnter) enterBarrier(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer closeClient(client)
+	defer closeClient(e.Streams, client)
 	if err := e.prepareCommand(cmd.Context(), client, path, command); err != nil {
 		return err
 	}
@@ -92,8 +97,8 @@ func (e *barrierEnter) enterBarrier(cmd *cobra.Command, args []string) error {
 
 // takeRound takes part in one round.
 func (e *barrierEnter) takeRound(ctx context.Context, b *barrier.DoubleBarrier) error {
-	if terminal.Is(os.Stderr) {
-		printNotice("waiting at %s until %d are there", e.path, e.members)
+	if terminal.Is(e.Err) {
+		e.printNotice("waiting at %s until %d are there", e.path, e.members)
 	}
 	limited, cancel := withWaitLimit(ctx, e.wait)
 	defer cancel()
@@ -114,9 +119,9 @@ func (e *barrierEnter) takeRound(ctx context.Context, b *barrier.DoubleBarrier) 
 // runInRound runs the command in a round. Without a command it prints the round.
 func (e *barrierEnter) runInRound(ctx context.Context, round *barrier.Round) (int, error) {
 	if len(e.command) == 0 {
-		return 0, printResult(os.Stdout, e.json, roundJSON{e.path, round.Number()}, e.path, round.Number())
+		return 0, printResult(e.Out, e.json, roundJSON{e.path, round.Number()}, e.path, round.Number())
 	}
-	code, err := e.runCommand(ctx, commandHold{round.Context(), round.Number()})
+	code, err := e.runCommand(ctx, round.Context(), round.Number())
 	if errors.Is(err, procguard.ErrHoldLost) {
 		err = fmt.Errorf("barrier %s: %w", e.path, err)
 	}
@@ -134,16 +139,16 @@ func barrierCode(err error) error {
 	if errors.Is(err, procguard.ErrHoldLost) {
 		return err
 	}
-	return findCode(err, []errorCode{
-		{barrier.ErrRaised, exitNotObtained, "wait until it is down: lockstep gate wait NAME"},
-		{barrier.ErrSize, exitUsage, ""},
-		{barrier.ErrMismatch, exitMismatch, "all who use a NAME must give the same -n"},
-		{barrier.ErrTooMany, exitMismatch, "more processes than -n use this NAME"},
-		{barrier.ErrCounting, exitNotObtained, "see who has counted: lockstep latch ls NAME"},
-		{barrier.ErrCaller, exitUsage, ""},
-		{barrier.ErrForeign, exitMismatch, "use another NAME: this one belongs to something else"},
-		{barrier.ErrNewer, exitMismatch, "use a newer lockstep"},
-		{framework.ErrSessionLost, exitLost,
-			"the others count this process as dead; run the command again if it is safe to repeat"},
-	})
+	return findCode(err,
+		exitWith(exitNotObtained, barrier.ErrRaised, "wait until it is down: lockstep gate wait NAME"),
+		exitWith(exitUsage, barrier.ErrSize, ""),
+		exitWith(exitMismatch, barrier.ErrMismatch, "all who use a NAME must give the same -n"),
+		exitWith(exitMismatch, barrier.ErrTooMany, "more processes than -n use this NAME"),
+		exitWith(exitNotObtained, barrier.ErrCounting, "see who has counted: lockstep latch ls NAME"),
+		exitWith(exitUsage, barrier.ErrCaller, ""),
+		exitWith(exitMismatch, barrier.ErrForeign, "use another NAME: this one belongs to something else"),
+		exitWith(exitMismatch, barrier.ErrNewer, "use a newer lockstep"),
+		exitWith(exitLost, framework.ErrSessionLost,
+			"the others count this process as dead; run the command again if it is safe to repeat"),
+	)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -36,14 +35,14 @@ type barriersView struct {
 	detail    func(r *barrier.Report) *table
 }
 
-func newBarriers() *cobra.Command {
+func newBarriers(streams *Streams) *cobra.Command {
 	v := &barriersView{directory: "barriers", kind: barrier.DoubleBarrierReport, plural: "barriers",
 		list: "lockstep barriers", row: barrierRow, detail: memberTable,
 		overview: func() *table {
 			return newTable("BARRIER", "MEMBERS", "ROUNDS", "INSIDE", "LEFT",
 				"WAITING", "MISSING")
 		}}
-	return v.newCommand(&cobra.Command{
+	return v.newCommand(streams, &cobra.Command{
 		Use:   "barriers [NAME] [flags]",
 		Short: "Show barriers: who is inside, who waits, how many are missing",
 		Long: `Show the double barriers below /lockstep/barriers, or with a NAME one barrier with its members. A
@@ -54,7 +53,7 @@ in Curator's layout are not shown. Nothing is written.`,
 	})
 }
 
-func newGates() *cobra.Command {
+func newGates(streams *Streams) *cobra.Command {
 	v := &barriersView{directory: "gates", kind: barrier.GateReport, plural: "gates that are up",
 		list: "lockstep gates", row: gateRow,
 		overview: func() *table { return newTable("GATE", "RAISED BY", "HOST", "SINCE", "UNTIL") }}
@@ -63,7 +62,7 @@ func newGates() *cobra.Command {
 		t.addRow(gateRow(r)...)
 		return t
 	}
-	return v.newCommand(&cobra.Command{
+	return v.newCommand(streams, &cobra.Command{
 		Use:   "gates [NAME] [flags]",
 		Short: "Show which gates are up, and who has raised them",
 		Long: `Show the gates that are up below /lockstep/gates: who has raised each, and whether it stays up until
@@ -73,11 +72,11 @@ that is down leaves no trace, and neither do processes that wait at a gate. Noth
 	})
 }
 
-func newLatchList() *cobra.Command {
+func newLatchList(streams *Streams) *cobra.Command {
 	v := &barriersView{directory: "latches", kind: barrier.LatchReport, plural: "latches", list: "lockstep latch ls",
 		row: latchRow, detail: countTable,
 		overview: func() *table { return newTable("LATCH", "COUNTS", "MISSING", "STATE") }}
-	return v.newCommand(&cobra.Command{
+	return v.newCommand(streams, &cobra.Command{
 		Use:   "ls [NAME] [flags]",
 		Short: "Show latches, and who has counted",
 		Long: `Show the latches below /lockstep/latches, or with a NAME one latch with the ids that have counted. A
@@ -87,7 +86,7 @@ Callers do not register beforehand, so lockstep does not know which are missing.
 	})
 }
 
-func (v *barriersView) newCommand(cmd *cobra.Command) *cobra.Command {
+func (v *barriersView) newCommand(streams *Streams, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		root, err := rootOf(v.directory, args)
@@ -98,7 +97,7 @@ func (v *barriersView) newCommand(cmd *cobra.Command) *cobra.Command {
 			return v.show(ctx, client, root, len(args) > 0)
 		})
 	})
-	v.connectionFlags.addConnectionFlags(cmd)
+	v.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
@@ -111,7 +110,7 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 		switch {
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge),
 			errors.Is(err, barrier.ErrForeign), errors.Is(err, barrier.ErrNewer):
-			printWarning("%v", err)
+			v.printWarning("%v", err)
 			unread = barrierCode(err)
 			continue
 		case err != nil:
@@ -122,26 +121,26 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 		shown++
 		switch {
 		case v.json:
-			if err := printResult(os.Stdout, true, barrierView(r)); err != nil {
+			if err := printResult(v.Out, true, barrierView(r)); err != nil {
 				return err
 			}
 		case named && r.Path == root:
-			return v.detail(r).printTo(os.Stdout)
+			return v.detail(r).printTo(v.Out)
 		default:
 			overview.addRow(v.row(r)...)
 		}
 	}
-	if err := overview.printTo(os.Stdout); err != nil {
+	if err := overview.printTo(v.Out); err != nil {
 		return err
 	}
 	if shown == 0 && named && root != "/" && unread == nil && v.kind != barrier.GateReport {
 		// a gate that is down leaves no trace
-		return nothingFoundError(ctx, client, v.plural, root, v.list)
+		return nothingFoundError(ctx, v.Streams, client, v.plural, root, v.list)
 	}
 	if shown == 0 && !v.json && unread == nil {
-		printNone(ctx, v.plural, root, v.list, v.find(client))
+		printNone(ctx, v.Streams, v.plural, root, v.list, v.find(client))
 	}
-	return exitCodeOfPrinted(unread)
+	return exitCodeOfPrinted(v.Streams, unread)
 }
 
 // find is a search for all barriers of the kind.

@@ -18,7 +18,12 @@ type checkCommand struct {
 	thresholds thresholdFlags
 }
 
-func newCheck() *cobra.Command {
+// checkCommands are the subcommands of this package.
+func checkCommands(streams *Streams) []*cobra.Command {
+	return []*cobra.Command{newCheck(streams), newMonitor(streams)}
+}
+
+func newCheck(streams *Streams) *cobra.Command {
 	c := &checkCommand{}
 	cmd := &cobra.Command{
 		Use:   "check [ROOT] [flags]",
@@ -41,7 +46,7 @@ finds problems that take several looks, and lockstep doctor examines the servers
 		Args: cobra.MaximumNArgs(1),
 		RunE: withExitCodes(c.checkAll),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	c.thresholds.addTo(cmd)
 	return cmd
 }
@@ -68,7 +73,7 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 				return err
 			}
 		}
-		found := &findingPrinter{json: c.json}
+		found := &findingPrinter{streams: c.Streams, json: c.json}
 		for _, f := range report.Findings {
 			one := findingJSON{Subject: f.Path, Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text,
 				Advice: adviceOn(f)}

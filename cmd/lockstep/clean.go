@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -22,7 +21,7 @@ type cleanCommand struct {
 	yes       bool
 }
 
-func newClean() *cobra.Command {
+func newClean(streams *Streams) *cobra.Command {
 	c := &cleanCommand{olderThan: ageFlag(time.Hour)}
 	cmd := &cobra.Command{
 		Use:   "clean [ROOT] [flags]",
@@ -54,7 +53,7 @@ if a node could not be read or deleted, or was left out.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: withExitCodes(c.clean),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().Var(&c.olderThan, "older-than", "only nodes that were not used for this long; a bare number is seconds")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "delete the nodes")
 	return cmd
@@ -83,14 +82,14 @@ func (c *cleanCommand) clean(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return endBySignal(cmd.Context(), err)
 	}
-	defer closeClient(client)
+	defer closeClient(c.Streams, client)
 	ctx := cmd.Context()
 	o := unused.Options{OlderThan: time.Duration(c.olderThan), Now: time.Now()}
 	if c.yes {
 		o.Now, err = ensembleTime(ctx, client)
 		if o.NoClock = errors.Is(err, framework.ErrNoAuth); o.NoClock {
 			o.Now, err = time.Now(), nil
-			printNotice("no permission to create a node that shows the servers' time, %s: removed jobs and notes of "+
+			c.printNotice("no permission to create a node that shows the servers' time, %s: removed jobs and notes of "+
 				"counters, which must be a day old, stay", presentedCredentials(client.Config()))
 		}
 	}
@@ -99,7 +98,7 @@ func (c *cleanCommand) clean(cmd *cobra.Command, args []string) error {
 		found, err = unused.Find(ctx, client, root, o)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
-		return &exitError{exitNotObtained, err, "give a path that exists; it is below --root"}
+		return exitWith(exitNotObtained, err, "give a path that exists; it is below --root")
 	}
 	if err == nil {
 		err = c.report(ctx, client, root, found)
@@ -139,7 +138,7 @@ func (c *cleanCommand) report(ctx context.Context, client *framework.Client, roo
 				line.State, line.Text = "stays", "no permission to delete it, "+presentedCredentials(client.Config())
 				wrong++
 			default:
-				printNotice("%d of %d were deleted", deleted, len(found.Leftovers))
+				c.printNotice("%d of %d were deleted", deleted, len(found.Leftovers))
 				return err
 			}
 		}
@@ -181,12 +180,12 @@ func (c *cleanCommand) summarize(root string, found *unused.Found, deleted int) 
 	if found.Recent > 0 {
 		text += fmt.Sprintf("; %d more were used lately, or may have been (--older-than)", found.Recent)
 	}
-	printNotice("%s", text)
+	c.printNotice("%s", text)
 }
 
 func (c *cleanCommand) print(line cleanedJSON) error {
 	line.PathBase64 = bytesIfInvalid(line.Path)
-	style, since := terminal.For(os.Stdout), ""
+	style, since := terminal.For(c.Out), ""
 	if line.Since != nil {
 		since = formatTime(*line.Since)
 	}
@@ -194,6 +193,6 @@ func (c *cleanCommand) print(line cleanedJSON) error {
 	if line.State == "deleted" {
 		state = style.Green(line.State)
 	}
-	return printResult(os.Stdout, c.json, line, state, style.Bold(inOneLine(line.Path)), line.Kind, since,
+	return printResult(c.Out, c.json, line, state, style.Bold(inOneLine(line.Path)), line.Kind, since,
 		inOneLine(line.Text))
 }

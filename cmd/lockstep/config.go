@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-func newConfig() *cobra.Command {
+func newConfig(streams *Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Read, change and follow a configuration value",
@@ -39,8 +39,9 @@ writer, time and note. A version is the number of the transaction that wrote the
 		Args: cobra.NoArgs,
 		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
-	cmd.AddCommand(newConfigList(), newConfigGet(), newConfigSet(), newConfigEdit(), newConfigWatch(),
-		newConfigHistory(), newConfigDiff(), newConfigRollback())
+	cmd.AddCommand(newConfigList(streams), newConfigGet(streams), newConfigSet(streams), newConfigEdit(streams),
+		newConfigWatch(streams),
+		newConfigHistory(streams), newConfigDiff(streams), newConfigRollback(streams))
 	return cmd
 }
 
@@ -63,7 +64,7 @@ func (c *configCommand) useValue(cmd *cobra.Command, name string,
 	if err != nil {
 		return err
 	}
-	defer closeClient(client)
+	defer closeClient(c.Streams, client)
 	return configCode(endBySignal(cmd.Context(), do(cmd.Context(), client, config.New(client, c.path, config.Bytes()))))
 }
 
@@ -71,15 +72,15 @@ func (c *configCommand) useValue(cmd *cobra.Command, name string,
 func configCode(err error) error {
 	switch {
 	case errors.Is(err, config.ErrConflict):
-		return &exitError{exitNotObtained, err, "see what it is now: lockstep config get NAME --json"}
+		return exitWith(exitNotObtained, err, "see what it is now: lockstep config get NAME --json")
 	case errors.Is(err, config.ErrNoValue):
-		return &exitError{exitNotObtained, err, "see which versions there are: lockstep config history NAME"}
+		return exitWith(exitNotObtained, err, "see which versions there are: lockstep config history NAME")
 	case errors.Is(err, config.ErrNewerRecord):
-		return &exitError{exitMismatch, err, "use a newer lockstep"}
+		return exitWith(exitMismatch, err, "use a newer lockstep")
 	case errors.Is(err, config.ErrBadRecord):
-		return &exitError{exitMismatch, err, ""}
+		return exitWith(exitMismatch, err, "")
 	case errors.Is(err, framework.ErrOutcomeUnknown):
-		return &exitError{exitLost, err, "see whether it was written: lockstep config history NAME"}
+		return exitWith(exitLost, err, "see whether it was written: lockstep config history NAME")
 	}
 	return err
 }
@@ -100,7 +101,7 @@ func (c *configCommand) setOptions(cmd *cobra.Command) (opts []config.SetOption)
 	return opts
 }
 
-func newConfigGet() *cobra.Command {
+func newConfigGet(streams *Streams) *cobra.Command {
 	c := &configCommand{}
 	cmd := &cobra.Command{
 		Use:   "get NAME [flags]",
@@ -117,24 +118,24 @@ the version, too. The exit code is 1 if there is no value.`,
 						return err
 					}
 					if c.json {
-						return printResult(os.Stdout, true, valueView(c.path, now.Version, now.Since, now.Value))
+						return printResult(streams.Out, true, valueView(c.path, now.Version, now.Since, now.Value))
 					}
-					return printBytes(now.Value)
+					return printBytes(streams, now.Value)
 				})
 		}),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
 // printBytes prints bytes as they are, or escaped at a terminal, which could take them for
 // commands.
-func printBytes(data []byte) error {
-	if terminal.Is(os.Stdout) {
-		_, err := fmt.Fprintln(os.Stdout, escapeUnprintable(strings.TrimSuffix(string(data), "\n")))
+func printBytes(streams *Streams, data []byte) error {
+	if terminal.Is(streams.Out) {
+		_, err := fmt.Fprintln(streams.Out, escapeUnprintable(strings.TrimSuffix(string(data), "\n")))
 		return err
 	}
-	_, err := os.Stdout.Write(data)
+	_, err := streams.Out.Write(data)
 	return err
 }
 
@@ -163,7 +164,7 @@ func valueView(path string, version int64, written time.Time, data []byte) value
 	return v
 }
 
-func newConfigSet() *cobra.Command {
+func newConfigSet(streams *Streams) *cobra.Command {
 	c := &configCommand{}
 	cmd := &cobra.Command{
 		Use:   "set NAME [VALUE] [flags]",
@@ -176,7 +177,7 @@ lockstep does not validate the value. Programs validate what they read: they kee
   lockstep config set limits --if 4294967312 < limits.json`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
-			data, err := valueOf(cmd.Context(), args)
+			data, err := valueOf(cmd.Context(), streams, args)
 			if err != nil {
 				return err
 			}
@@ -186,20 +187,20 @@ lockstep does not validate the value. Programs validate what they read: they kee
 				})
 		}),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	c.addSetFlags(cmd)
 	return cmd
 }
 
 // valueOf returns the VALUE of a command line, or standard input if there is none.
-func valueOf(ctx context.Context, args []string) ([]byte, error) {
+func valueOf(ctx context.Context, streams *Streams, args []string) ([]byte, error) {
 	if len(args) == 2 {
 		return []byte(args[1]), nil
 	}
-	return readFileOrInput(ctx, "-")
+	return readFileOrInput(ctx, streams, "-")
 }
 
-func newConfigEdit() *cobra.Command {
+func newConfigEdit(streams *Streams) *cobra.Command {
 	c := &configCommand{}
 	cmd := &cobra.Command{
 		Use:   "edit NAME [flags]",
@@ -215,7 +216,7 @@ another client has written the value meanwhile, the exit code is 1, and the edit
 				})
 		}),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().StringVar(&c.note, "note", "", "the reason of the change, for the history")
 	return cmd
 }
@@ -236,12 +237,12 @@ func (c *configCommand) edit(ctx context.Context, v *config.Value[[]byte]) error
 		err = closed
 	}
 	if err == nil {
-		err = runEditor(ctx, name)
+		err = runEditor(ctx, c.Streams, name)
 	}
 	edited, unread := os.ReadFile(name)
 	if unread == nil && bytes.Equal(edited, now.Value) {
 		if err == nil {
-			printNotice("%s stays as it is", c.path)
+			c.printNotice("%s stays as it is", c.path)
 		}
 		return cmp.Or(err, os.Remove(name))
 	}
@@ -250,14 +251,14 @@ func (c *configCommand) edit(ctx context.Context, v *config.Value[[]byte]) error
 		err = v.Set(ctx, edited, config.If(now.Version), config.Note(c.note))
 	}
 	if err != nil {
-		printNotice("the edited text is in %s", name)
+		c.printNotice("the edited text is in %s", name)
 		return err
 	}
 	return os.Remove(name)
 }
 
 // runEditor runs the user's editor, which may have arguments, on a file.
-func runEditor(ctx context.Context, name string) error {
+func runEditor(ctx context.Context, streams *Streams, name string) error {
 	editor := os.Getenv("VISUAL")
 	if editor == "" {
 		editor = os.Getenv("EDITOR")
@@ -269,7 +270,7 @@ func runEditor(ctx context.Context, name string) error {
 	cmd := exec.CommandContext(ctx, words[0], append(words[1:], name)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = closeTimeout
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams.In, streams.Out, streams.Err
 	if err := cmd.Run(); err != nil {
 		if endedBySignal(ctx) {
 			return context.Cause(ctx)
@@ -279,7 +280,7 @@ func runEditor(ctx context.Context, name string) error {
 	return nil
 }
 
-func newConfigWatch() *cobra.Command {
+func newConfigWatch(streams *Streams) *cobra.Command {
 	c := &configCommand{}
 	cmd := &cobra.Command{
 		Use:   "watch NAME [flags]",
@@ -305,14 +306,14 @@ reached, skips values that were replaced meanwhile, and runs until a signal.`,
 					}))
 		}),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
 func (c *configCommand) printNode(node framework.NodeValue) error {
 	if !node.Exists {
-		return printResult(os.Stdout, c.json, valueJSON{Path: c.path, Missing: true}, "-")
+		return printResult(c.Out, c.json, valueJSON{Path: c.path, Missing: true}, "-")
 	}
-	return printResult(os.Stdout, c.json, valueView(c.path, node.Zxid, node.Stat.Mtime, node.Data),
+	return printResult(c.Out, c.json, valueView(c.path, node.Zxid, node.Stat.Mtime, node.Data),
 		node.Zxid, node.Stat.Mtime.UTC().Format(time.RFC3339), inOneLine(string(node.Data)))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -16,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-func newConfigHistory() *cobra.Command {
+func newConfigHistory(streams *Streams) *cobra.Command {
 	c := &configCommand{}
 	cmd := &cobra.Command{
 		Use:   "history NAME [flags]",
@@ -36,7 +35,7 @@ that another program wrote, such as zkCli, is "foreign".`,
 				})
 		}),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
@@ -48,14 +47,14 @@ func (c *configCommand) printRecords(records []config.Record) error {
 			if r.Err != nil {
 				view.Text, view.Error = nil, r.Err.Error()
 			}
-			if err := printResult(os.Stdout, true, view); err != nil {
+			if err := printResult(c.Out, true, view); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if len(records) == 0 {
-		printNotice("%s has no value and no history", c.path)
+		c.printNotice("%s has no value and no history", c.path)
 	}
 	t := newTable("VERSION", "WRITTEN", "BY", "NOTE", "VALUE")
 	for _, r := range records {
@@ -69,10 +68,10 @@ func (c *configCommand) printRecords(records []config.Record) error {
 		t.addRow(boldCell(strconv.FormatInt(r.Version, 10)), plainCell(formatTime(r.Written)), by, plainCell(r.Note),
 			value)
 	}
-	return t.printTo(os.Stdout)
+	return t.printTo(c.Out)
 }
 
-func newConfigDiff() *cobra.Command {
+func newConfigDiff(streams *Streams) *cobra.Command {
 	c := &configCommand{}
 	cmd := &cobra.Command{
 		Use:   "diff NAME [VERSION [VERSION]] [flags]",
@@ -99,7 +98,7 @@ value with that one. The exit code is 1 if they differ.`,
 				})
 		}),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
@@ -165,10 +164,10 @@ func (c *configCommand) printDiff(records []config.Record, versions []int64) err
 	}
 	removed, added := differingLines(lines[0], lines[1])
 	if c.json {
-		if err := printResult(os.Stdout, true, diffView(c.path, versions[0], versions[1], removed, added)); err != nil {
+		if err := printResult(c.Out, true, diffView(c.path, versions[0], versions[1], removed, added)); err != nil {
 			return err
 		}
-	} else if err := printLines(os.Stdout, removed, added); err != nil {
+	} else if err := printLines(c.Out, removed, added); err != nil {
 		return err
 	}
 	if len(removed)+len(added) > 0 {
@@ -188,22 +187,22 @@ func differingLines(older, newer []string) (removed, added []string) {
 	return older, newer
 }
 
-func printLines(w io.Writer, removed, added []string) error {
-	style := terminal.For(os.Stdout)
+func printLines(out *os.File, removed, added []string) error {
+	style := terminal.For(out)
 	for _, line := range removed {
-		if _, err := fmt.Fprintln(w, style.Red("-"+escapeUnprintable(line))); err != nil {
+		if _, err := fmt.Fprintln(out, style.Red("-"+escapeUnprintable(line))); err != nil {
 			return err
 		}
 	}
 	for _, line := range added {
-		if _, err := fmt.Fprintln(w, style.Green("+"+escapeUnprintable(line))); err != nil {
+		if _, err := fmt.Fprintln(out, style.Green("+"+escapeUnprintable(line))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func newConfigRollback() *cobra.Command {
+func newConfigRollback(streams *Streams) *cobra.Command {
 	c := &configCommand{}
 	cmd := &cobra.Command{
 		Use:     "rollback NAME VERSION [flags]",
@@ -222,7 +221,7 @@ func newConfigRollback() *cobra.Command {
 				})
 		}),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	c.addSetFlags(cmd)
 	return cmd
 }

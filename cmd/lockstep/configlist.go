@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +21,7 @@ const pastSuffix = "~past"
 // maxListedValues is how many nodes "config ls" reads.
 const maxListedValues = 10_000
 
-func newConfigList() *cobra.Command {
+func newConfigList(streams *Streams) *cobra.Command {
 	c := &connectionFlags{}
 	cmd := &cobra.Command{
 		Use:   "ls [PATH] [flags]",
@@ -37,11 +36,11 @@ history. The keys of a tree, such as those of Spring Cloud, are values here.`,
 				return err
 			}
 			return c.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
-				return printValues(ctx, client, root, c.json)
+				return printValues(ctx, streams, client, root, c.json)
 			})
 		}),
 	}
-	c.addConnectionFlags(cmd)
+	c.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
@@ -55,15 +54,15 @@ type listedValueJSON struct {
 
 // printValues prints the values below a directory in the order of their paths. It warns of what it
 // may not read.
-func printValues(ctx context.Context, client *framework.Client, root string, asJSON bool) error {
-	found, unread, err := valuesBelow(ctx, client, root)
+func printValues(ctx context.Context, streams *Streams, client *framework.Client, root string, asJSON bool) error {
+	found, unread, err := valuesBelow(ctx, streams, client, root)
 	if err != nil {
 		return err
 	}
 	t := newTable("PATH", "VERSION", "WRITTEN", "BYTES")
 	for _, v := range found {
 		if asJSON {
-			if err := printResult(os.Stdout, true, v); err != nil {
+			if err := printResult(streams.Out, true, v); err != nil {
 				return err
 			}
 			continue
@@ -72,17 +71,17 @@ func printValues(ctx context.Context, client *framework.Client, root string, asJ
 			plainCell(formatTime(v.Written)), plainCell(strconv.Itoa(int(v.Bytes))))
 	}
 	if len(found) == 0 && unread == nil && !asJSON {
-		printNotice("no values below %s", root)
+		streams.printNotice("no values below %s", root)
 	}
-	if err := t.printTo(os.Stdout); err != nil {
+	if err := t.printTo(streams.Out); err != nil {
 		return err
 	}
-	return exitCodeOfPrinted(unread)
+	return exitCodeOfPrinted(streams, unread)
 }
 
 // valuesBelow finds the values below a directory, level by level. unread is the error of a node
 // that may not be read, or says that there are too many nodes.
-func valuesBelow(ctx context.Context, client *framework.Client,
+func valuesBelow(ctx context.Context, streams *Streams, client *framework.Client,
 	root string) (found []listedValueJSON, unread, err error) {
 	looked := 0
 	for level := []string{root}; len(level) > 0; {
@@ -95,7 +94,7 @@ func valuesBelow(ctx context.Context, client *framework.Client,
 		for i, list := range lists {
 			if list.Err != nil && !errors.Is(list.Err, framework.ErrNoNode) {
 				unread = list.Err
-				printWarning("%s: %v", level[i], list.Err)
+				streams.printWarning("%s: %v", level[i], list.Err)
 			}
 			for _, name := range list.Names {
 				path := znode.Join(level[i], name)
@@ -107,7 +106,7 @@ func valuesBelow(ctx context.Context, client *framework.Client,
 			}
 		}
 		if looked += len(paths); looked > maxListedValues {
-			printWarning("there are more than %d nodes below %s; list a deeper PATH", maxListedValues, root)
+			streams.printWarning("there are more than %d nodes below %s; list a deeper PATH", maxListedValues, root)
 			return found, framework.ErrTooLarge, nil
 		}
 		nodes, err := recipe.GetMany(ctx, client, paths)
@@ -121,7 +120,7 @@ func valuesBelow(ctx context.Context, client *framework.Client,
 				continue
 			case n.Err != nil:
 				unread = n.Err
-				printWarning("%s: %v", paths[i], n.Err)
+				streams.printWarning("%s: %v", paths[i], n.Err)
 				continue
 			case n.Stat.DataLength > 0 || hasHistory[paths[i]]:
 				found = append(found, listedValueJSON{paths[i], n.Stat.Mzxid, jsonTime(n.Stat.Mtime),

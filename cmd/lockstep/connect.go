@@ -30,6 +30,7 @@ const (
 
 // connectionFlags are the flags of each subcommand that has a client.
 type connectionFlags struct {
+	*Streams
 	servers        string
 	root           string
 	connectTimeout durationFlag
@@ -37,7 +38,8 @@ type connectionFlags struct {
 	json           bool
 }
 
-func (c *connectionFlags) addConnectionFlags(cmd *cobra.Command) {
+func (c *connectionFlags) addConnectionFlags(streams *Streams, cmd *cobra.Command) {
+	c.Streams = streams
 	f := cmd.Flags()
 	c.connectTimeout = durationFlag(defaultConnectTimeout)
 	f.StringVar(&c.servers, "zk", "", "the servers: host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+
@@ -97,7 +99,7 @@ func (c *connectionFlags) connectClient(cmd *cobra.Command, further ...framework
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Duration(c.connectTimeout))
 	defer cancel()
-	client, err := framework.Connect(ctx, cfg, append(clientOptions(cmd), further...)...)
+	client, err := framework.Connect(ctx, cfg, append(c.clientOptions(cmd), further...)...)
 	switch {
 	case err == nil:
 		return client, nil
@@ -125,8 +127,8 @@ func connectSilently(ctx context.Context, cmd *cobra.Command) (*framework.Client
 
 // clientOptions returns the options of a subcommand's client. A subcommand that holds something has
 // a watchdog, unless a flag turns it off.
-func clientOptions(cmd *cobra.Command) []framework.Option {
-	all := []framework.Option{framework.WithLogger(slog.New(peopleLogHandler{}))}
+func (c *connectionFlags) clientOptions(cmd *cobra.Command) []framework.Option {
+	all := []framework.Option{framework.WithLogger(slog.New(peopleLogHandler{streams: c.Streams}))}
 	if wantsWatchdog(cmd) {
 		all = append(all, framework.WithWatchdog())
 	}
@@ -155,8 +157,8 @@ func (c *connectionFlags) unreachableError(cmd *cobra.Command, err error) error 
 	var failed *framework.ConnectError
 	switch {
 	case errors.Is(err, framework.ErrAuthFailed):
-		return &exitError{exitNoPermission, fmt.Errorf("the servers refuse the credentials: %w", err),
-			"check LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH"}
+		return exitWith(exitNoPermission, fmt.Errorf("the servers refuse the credentials: %w", err),
+			"check LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH")
 	case !errors.As(err, &failed):
 		return err
 	}
@@ -172,7 +174,7 @@ func (c *connectionFlags) unreachableError(cmd *cobra.Command, err error) error 
 	case os.Getenv(framework.EnvServers) != "":
 		hint = "see what is wrong with each server: lockstep doctor"
 	}
-	return &exitError{exitNoSession, errors.New(reason), hint}
+	return exitWith(exitNoSession, errors.New(reason), hint)
 }
 
 // withClient connects, calls do with the client, and closes the client. It is for subcommands that
@@ -180,7 +182,7 @@ func (c *connectionFlags) unreachableError(cmd *cobra.Command, err error) error 
 func (c *connectionFlags) withClient(cmd *cobra.Command, do func(context.Context, *framework.Client) error) error {
 	client, err := c.connectClient(cmd)
 	if err == nil {
-		defer closeClient(client)
+		defer closeClient(c.Streams, client)
 		err = do(cmd.Context(), client)
 	}
 	return endBySignal(cmd.Context(), err)
@@ -188,10 +190,10 @@ func (c *connectionFlags) withClient(cmd *cobra.Command, do func(context.Context
 
 // closeClient closes the client and its session. The servers delete the session's ephemeral nodes
 // at once.
-func closeClient(client *framework.Client) {
+func closeClient(streams *Streams, client *framework.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := client.Close(ctx); err != nil {
-		printWarning("the session may last until its timeout: %v", err)
+		streams.printWarning("the session may last until its timeout: %v", err)
 	}
 }

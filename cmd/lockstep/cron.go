@@ -30,7 +30,12 @@ type cronCommand struct {
 	last     atomic.Int64 // the exit code of a command that got a signal
 }
 
-func newCron() *cobra.Command {
+// cronCommands are the subcommands of this package.
+func cronCommands(streams *Streams) []*cobra.Command {
+	return []*cobra.Command{newCron(streams), newJobs(streams), newRuns(streams)}
+}
+
+func newCron(streams *Streams) *cobra.Command {
 	c := &cronCommand{}
 	cmd := &cobra.Command{
 		Use:   "cron NAME 'SPEC' [flags] -- COMMAND [ARGUMENT...]",
@@ -56,8 +61,8 @@ apply to their own process only.`,
 		Args: checkNameAnd(false, "SPEC"),
 		RunE: withExitCodes(c.runSchedule),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
-	c.commandRunner.addRunnerFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
+	c.commandRunner.addRunnerFlags(streams, cmd)
 	c.policyFlags.addPolicyFlags(cmd)
 	cmd.Flags().StringVar(&c.tz, "tz", "UTC", "time zone of SPEC, such as Europe/Berlin")
 	return cmd
@@ -81,7 +86,7 @@ func (c *cronCommand) runSchedule(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return endQuietlyOnSignal(ctx, err)
 	}
-	defer closeClient(client)
+	defer closeClient(c.Streams, client)
 	if err := c.prepareCommand(ctx, client, path, command); err != nil {
 		return endQuietlyOnSignal(ctx, err)
 	}
@@ -126,7 +131,8 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 	}
 	_ = stored.warnIfChanged(ctx) // Run reports the error
 	background.Go(func() { stored.followChanges(following) })
-	stopPrinting := printLeaderChanges(following, c.client, znode.Join(c.path, "election"), "runs "+c.path, 0)
+	stopPrinting := printLeaderChanges(following, c.Streams, c.client, znode.Join(c.path, "election"), "runs "+c.path,
+		0)
 	defer stopPrinting()
 	err := s.Run(ctx)
 	stop()
@@ -153,7 +159,7 @@ func describeCommand(job string, command []string) string {
 
 // runTick runs the command for one tick.
 func (c *cronCommand) runTick(ctx, held context.Context, run scheduler.Run) error {
-	code, err := c.runCommand(ctx, commandHold{held, run.Token}, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339),
+	code, err := c.runCommand(ctx, held, run.Token, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339),
 		"LOCKSTEP_ATTEMPT="+strconv.Itoa(run.Attempt))
 	if c.signalled.Load() && (err == nil || code != 0) {
 		c.last.Store(int64(code))
@@ -171,14 +177,15 @@ func (c *cronCommand) runTick(ctx, held context.Context, run scheduler.Run) erro
 func (c *cronCommand) printEvent(e scheduler.Event) {
 	switch e.Kind {
 	case scheduler.EventFollowing:
-		printNotice("this process runs %s no longer", c.path)
+		c.printNotice("this process runs %s no longer", c.path)
 	case scheduler.EventRetrying:
-		printWarning("attempt %d for the tick of %s: %v; trying again", e.Run.Attempt, e.Run.Tick.Format(time.RFC3339),
+		c.printWarning("attempt %d for the tick of %s: %v; trying again", e.Run.Attempt,
+			e.Run.Tick.Format(time.RFC3339),
 			e.Err)
 	case scheduler.EventRemoved:
-		printWarning("%s was removed: this process runs it no longer", c.path)
+		c.printWarning("%s was removed: this process runs it no longer", c.path)
 	case scheduler.EventMissed:
-		printWarning("ticks missed: %d, from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339),
+		c.printWarning("ticks missed: %d, from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339),
 			e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
 	}
 }

@@ -41,14 +41,15 @@ func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	switch {
 	case stored == own, stored == s.known:
 	case s.known != "":
-		printWarning("the schedule of %s is now %s instead of %s: a process with another schedule has "+
+		s.cron.printWarning("the schedule of %s is now %s instead of %s: a process with another schedule has "+
 			"replaced it for all", s.cron.path, stored, s.known)
 	case state.Revision > s.cron.revision:
-		printWarning("the schedule of %s stays %s, of revision %d, and this process follows it: --revision %d or "+
+		s.cron.printWarning("the schedule of %s stays %s, of revision %d, and this process follows it: --revision %d or "+
 			"more replaces it by %s",
 			s.cron.path, stored, state.Revision, state.Revision, own)
 	default:
-		printWarning("the schedule of %s was %s: this process replaces it by %s for all", s.cron.path, stored, own)
+		s.cron.printWarning("the schedule of %s was %s: this process replaces it by %s for all", s.cron.path, stored,
+			own)
 	}
 	s.known = stored
 	return nil
@@ -63,10 +64,10 @@ func (s *storedSchedule) warnIfCommandDiffers(state scheduler.State) {
 	case stored == "" || stored == own || stored == s.knownCommand:
 		return
 	case first:
-		printWarning("the command of %s was %s: this process runs %s instead, and others may still run the former",
+		s.cron.printWarning("the command of %s was %s: this process runs %s instead, and others may still run the former",
 			s.cron.path, inOneLine(stored), own)
 	default:
-		printWarning("another process has registered %s with the command %s: this one runs %s", s.cron.path,
+		s.cron.printWarning("another process has registered %s with the command %s: this one runs %s", s.cron.path,
 			inOneLine(stored), own)
 	}
 	s.knownCommand = stored
@@ -79,11 +80,11 @@ func (s *storedSchedule) printNextTick(ctx context.Context, now time.Time) {
 	next := state.Next(now)
 	switch {
 	case err == nil && !state.Paused.IsZero():
-		printNotice("this process runs %s once it is resumed: it is paused", s.cron.path)
+		s.cron.printNotice("this process runs %s once it is resumed: it is paused", s.cron.path)
 	case err == nil && !next.IsZero():
-		printNotice("this process runs %s, next at %s", s.cron.path, next.Format(time.RFC3339))
+		s.cron.printNotice("this process runs %s, next at %s", s.cron.path, next.Format(time.RFC3339))
 	default:
-		printNotice("this process runs %s", s.cron.path)
+		s.cron.printNotice("this process runs %s", s.cron.path)
 	}
 }
 

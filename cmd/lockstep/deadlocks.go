@@ -18,10 +18,11 @@ const heldLocksVariable = "LOCKSTEP_HELD_LOCKS"
 
 // withInheritedLocks returns a context in which the locks that a lockstep lock holds around this
 // program count as held. A wrong value of the variable gives a warning, and has no other effect.
-func withInheritedLocks(ctx context.Context) context.Context {
+func withInheritedLocks(ctx context.Context, streams *Streams) context.Context {
 	within, err := locks.WithHeldLocks(ctx, os.Getenv(heldLocksVariable))
 	if err != nil {
-		printWarning("%s is ignored, so that deadlocks with its locks are not found: %v", heldLocksVariable, err)
+		streams.printWarning("%s is ignored, so that deadlocks with its locks are not found: %v", heldLocksVariable,
+			err)
 		return ctx
 	}
 	return within
@@ -34,7 +35,8 @@ func inheritableLocks(lease *locks.Lease) string {
 
 // showDeadlocks shows the deadlocks below a path. The exit code is 1 if there is one, or if a path
 // that was named does not exist.
-func showDeadlocks(ctx context.Context, client *framework.Client, root string, named, json bool) error {
+func showDeadlocks(ctx context.Context, streams *Streams, client *framework.Client, root string, named,
+	json bool) error {
 	if named {
 		if err := requireNode(ctx, client, root, "no lock was looked at",
 			"see which there are: lockstep locks"); err != nil {
@@ -46,13 +48,13 @@ func showDeadlocks(ctx context.Context, client *framework.Client, root string, n
 		return err
 	}
 	if err != nil {
-		printWarning("%v", err)
+		streams.printWarning("%v", err)
 	}
 	for i, d := range found {
 		if json {
-			err = printResult(os.Stdout, true, d)
+			err = printResult(streams.Out, true, d)
 		} else {
-			err = printDeadlock(i+1, d, time.Now())
+			err = printDeadlock(streams, i+1, d, time.Now())
 		}
 		if err != nil {
 			return err
@@ -62,12 +64,12 @@ func showDeadlocks(ctx context.Context, client *framework.Client, root string, n
 		return exitSilently(exitNotObtained)
 	}
 	if !json && err == nil {
-		printNotice("no deadlock below %s", root)
+		streams.printNotice("no deadlock below %s", root)
 	}
-	return exitCodeOfPrinted(err)
+	return exitCodeOfPrinted(streams, err)
 }
 
-func printDeadlock(number int, d locks.Deadlock, now time.Time) error {
+func printDeadlock(streams *Streams, number int, d locks.Deadlock, now time.Time) error {
 	t := newTable("HOLDS", "WAITS FOR", "WAITER", "HOST", "PID", "ASKED")
 	t.title = fmt.Sprintf("deadlock %d: %d holders wait for each other", number, len(d.Cycle))
 	if d.Lasting {
@@ -82,5 +84,5 @@ func printDeadlock(number int, d locks.Deadlock, now time.Time) error {
 			plainCell(fmt.Sprint(a.PID)),
 			plainCell(formatAge(now.Sub(a.Since))))
 	}
-	return t.printTo(os.Stdout)
+	return t.printTo(streams.Out)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,13 +13,14 @@ import (
 
 // devCommand is the subcommand that runs an in-memory ZooKeeper.
 type devCommand struct {
-	listen string
-	set    []string
-	json   bool
+	streams *Streams
+	listen  string
+	set     []string
+	json    bool
 }
 
-func newDev() *cobra.Command {
-	d := &devCommand{}
+func newDev(streams *Streams) *cobra.Command {
+	d := &devCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "dev [flags]",
 		Short: "Run an in-memory ZooKeeper for development",
@@ -74,10 +74,10 @@ func (d *devCommand) serveZooKeeper(cmd *cobra.Command, _ []string) error {
 	defer server.Close()
 	address, err := server.ListenTCP(d.listen)
 	if err != nil {
-		return &exitError{exitNoSession, err, "choose another address with --listen; port 0 is a free one"}
+		return exitWith(exitNoSession, err, "choose another address with --listen; port 0 is a free one")
 	}
 	if open {
-		printWarning("everybody who can reach %s can read and change what it keeps; --listen %s is for this "+
+		d.streams.printWarning("everybody who can reach %s can read and change what it keeps; --listen %s is for this "+
 			"machine alone", address, defaultServers)
 	}
 	if err := d.printWelcome(address); err != nil {
@@ -100,10 +100,10 @@ func isLoopback(address string) bool {
 // printWelcome prints the address of the server, and what it is for.
 func (d *devCommand) printWelcome(address string) error {
 	if d.json {
-		return printResult(os.Stdout, true, map[string]string{"listen": address})
+		return printResult(d.streams.Out, true, map[string]string{"listen": address})
 	}
-	style := terminal.For(os.Stdout)
-	_, err := fmt.Printf(`ZooKeeper listens on %s
+	style := terminal.For(d.streams.Out)
+	_, err := fmt.Fprintf(d.streams.Out, `ZooKeeper listens on %s
 %s
 
   zkCli.sh -server %s

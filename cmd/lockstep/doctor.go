@@ -21,7 +21,7 @@ import (
 // doctorCommand is the subcommand that examines the servers and what is stored on them.
 type doctorCommand struct{ connectionFlags }
 
-func newDoctor() *cobra.Command {
+func newDoctor(streams *Streams) *cobra.Command {
 	d := &doctorCommand{}
 	cmd := &cobra.Command{
 		Use:   "doctor [ROOT] [flags]",
@@ -40,7 +40,7 @@ creates and deletes one ephemeral node to examine permissions and clock, and wri
 		Args: cobra.MaximumNArgs(1),
 		RunE: withExitCodes(d.examine),
 	}
-	d.connectionFlags.addConnectionFlags(cmd)
+	d.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
@@ -54,6 +54,7 @@ type diagnosis struct {
 
 // diagnoses prints diagnoses and counts the problems.
 type diagnoses struct {
+	streams   *Streams
 	json      bool
 	wrong     int
 	refusedIn string // the directory in which a node could not be created and deleted, or ""
@@ -72,16 +73,17 @@ func (d *diagnoses) bad(check, advice, format string, args ...any) error {
 
 func (d *diagnoses) print(one diagnosis) error {
 	if d.json {
-		return printResult(os.Stdout, true, one)
+		return printResult(d.streams.Out, true, one)
 	}
-	style := terminal.For(os.Stdout)
+	style := terminal.For(d.streams.Out)
 	mark := style.Green("ok   ")
 	if !one.OK {
 		mark = style.Red("WRONG")
 	}
-	_, err := fmt.Printf("%s %s %s\n", mark, style.Dim(fmt.Sprintf("%-11s", one.Check)), inOneLine(one.Text))
+	_, err := fmt.Fprintf(d.streams.Out, "%s %s %s\n", mark, style.Dim(fmt.Sprintf("%-11s", one.Check)),
+		inOneLine(one.Text))
 	if one.Advice != "" && err == nil {
-		_, err = fmt.Printf("      %s %s\n", style.Yellow("->"), inOneLine(one.Advice))
+		_, err = fmt.Fprintf(d.streams.Out, "      %s %s\n", style.Yellow("->"), inOneLine(one.Advice))
 	}
 	return err
 }
@@ -99,16 +101,17 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, out := cmd.Context(), &diagnoses{json: d.json}
+	ctx, out := cmd.Context(), &diagnoses{streams: d.Streams, json: d.json}
 	tick, err := out.examineServers(ctx, cfg)
 	if err != nil {
 		return endBySignal(ctx, err)
 	}
-	client, err := d.connectClient(cmd, framework.WithLogger(slog.New(peopleLogHandler{unsaid: shorterTimeout})))
+	client, err := d.connectClient(cmd, framework.WithLogger(slog.New(peopleLogHandler{streams: d.Streams,
+		unsaid: shorterTimeout})))
 	if err != nil {
 		return endBySignal(ctx, err)
 	}
-	defer closeClient(client)
+	defer closeClient(d.Streams, client)
 	err = out.examineSession(ctx, client, tick)
 	if err == nil {
 		err = out.examineAccess(ctx, client)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"net"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	require.NoError(t, c.Create(t.Context(),
 		"/lockstep/locks/deploy/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"),
 		framework.Persistent))
-	require.NoError(t, c.Create(t.Context(), "/lockstep/\u202elarge", make([]byte, largeData+1), framework.Persistent))
+	require.NoError(t, c.Create(t.Context(), "/lockstep/\u202elarge", make([]byte, 800_001), framework.Persistent))
 	require.NoError(t, c.MakeDirs(t.Context(), "/lockstep/locks/$(touch${IFS}f)"))
 	require.NoError(t, c.Create(t.Context(),
 		"/lockstep/locks/$(touch${IFS}f)/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"),
@@ -178,7 +179,7 @@ func TestQuorumFollowsFromTheServersRoles(t *testing.T) {
 		"two, and one is silent":              {2, 2, map[string]int{"leader": 1}, []string{"b"}, true},
 		"one is gone, and another one silent": {3, 2, map[string]int{"leader": 1}, []string{"b"}, true},
 	} {
-		d := &diagnoses{json: true}
+		d := &diagnoses{streams: &Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, json: true}
 		require.NoError(t, d.judgeQuorum(c.listed, c.reached, c.roles, c.silent))
 		require.Equal(t, c.wrong, d.wrong > 0, name)
 	}

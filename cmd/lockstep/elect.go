@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,12 @@ type electCommand struct {
 	candidate candidateFlags
 }
 
-func newElect() *cobra.Command {
+// electCommands are the subcommands of this package.
+func electCommands(streams *Streams) []*cobra.Command {
+	return []*cobra.Command{newElect(streams), newElections(streams)}
+}
+
+func newElect(streams *Streams) *cobra.Command {
 	e := &electCommand{}
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] [-- COMMAND [ARGUMENT...]]",
@@ -47,8 +51,8 @@ A candidate with --priority takes over from a leader of a lower one, once it has
 		Args: checkNameAnd(true),
 		RunE: withExitCodes(e.joinElection),
 	}
-	e.connectionFlags.addConnectionFlags(cmd)
-	e.commandRunner.addRunnerFlags(cmd)
+	e.connectionFlags.addConnectionFlags(streams, cmd)
+	e.commandRunner.addRunnerFlags(streams, cmd)
 	cmd.Flags().StringVar(&e.id, "id", "",
 		"the id of this candidate (default $LOCKSTEP_IDENTITY, else host name and process id)")
 	cmd.Flags().BoolVar(&e.observer, "observe", false, "only print who leads")
@@ -80,7 +84,7 @@ func (e *electCommand) joinElection(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return endQuietlyOnSignal(cmd.Context(), err)
 	}
-	defer closeClient(client) // resigns
+	defer closeClient(e.Streams, client) // resigns
 	ctx := cmd.Context()
 	if err := e.prepareCommand(ctx, client, path, command); err != nil {
 		return endQuietlyOnSignal(ctx, err)
@@ -99,7 +103,7 @@ func (e *electCommand) joinElection(cmd *cobra.Command, args []string) error {
 func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *election.Election) error {
 	var former int64
 	for {
-		stopPrinting := printLeaderChanges(ctx, e.client, e.path, "leads", former)
+		stopPrinting := printLeaderChanges(ctx, e.Streams, e.client, e.path, "leads", former)
 		term, err := candidate.Campaign(ctx)
 		stopPrinting()
 		if err != nil {
@@ -112,10 +116,10 @@ func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *electio
 		}
 		former = term.Session()
 		if errors.Is(err, election.ErrTransferred) {
-			printNotice("%s: %v; campaigning again", e.path, context.Cause(term.Context()))
+			e.printNotice("%s: %v; campaigning again", e.path, context.Cause(term.Context()))
 			continue
 		}
-		printWarning("election %s: %v; campaigning again", e.path, err)
+		e.printWarning("election %s: %v; campaigning again", e.path, err)
 	}
 }
 
@@ -124,8 +128,8 @@ func (e *electCommand) serveTerm(ctx context.Context, term *election.Term) error
 	if len(e.command) == 0 {
 		return e.leadUntilSignal(ctx, term)
 	}
-	printNotice("leading %s as %s with token %d", e.path, quoteName(term.ID()), term.Token())
-	code, err := e.runCommand(ctx, commandHold{term.Context(), term.Token()})
+	e.printNotice("leading %s as %s with token %d", e.path, quoteName(term.ID()), term.Token())
+	code, err := e.runCommand(ctx, term.Context(), term.Token())
 	if err != nil && !(errors.Is(err, procguard.ErrHoldLost) && endedBySignal(ctx)) {
 		return err
 	}
@@ -135,7 +139,7 @@ func (e *electCommand) serveTerm(ctx context.Context, term *election.Term) error
 // leadUntilSignal leads without a command until a signal comes.
 func (e *electCommand) leadUntilSignal(ctx context.Context, term *election.Term) error {
 	held := holdingJSON{Path: e.path, ID: term.ID(), Token: term.Token(), Session: locks.SessionID(term.Session())}
-	if err := printResult(os.Stdout, e.json, held, held.Path, held.Token); err != nil {
+	if err := printResult(e.Out, e.json, held, held.Path, held.Token); err != nil {
 		return err
 	}
 	select {
@@ -168,7 +172,7 @@ func (e *electCommand) printLeaders(ctx context.Context, watched *election.Elect
 			c.ID, c.Exact, c.Token, c.Term, c.Metadata, shown = &leader.ID, bytesIfInvalid(leader.ID), leader.Token,
 				leader.Number, leader.Metadata, quoteName(leader.ID)
 		}
-		if err := printResult(os.Stdout, e.json, c, c.Time, shown, c.Token, c.Term); err != nil {
+		if err := printResult(e.Out, e.json, c, c.Time, shown, c.Token, c.Term); err != nil {
 			return err
 		}
 	}

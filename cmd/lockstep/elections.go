@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ import (
 // electionsDir is the directory of elections.
 const electionsDir = "/lockstep/elections"
 
-func newElections() *cobra.Command {
+func newElections(streams *Streams) *cobra.Command {
 	c := &connectionFlags{}
 	cmd := &cobra.Command{
 		Use:   "elections [NAME] [flags]",
@@ -41,11 +40,11 @@ Nothing is written. If the NAME is also that of a subcommand, give the path:
 			return err
 		}
 		return c.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
-			return showElections(ctx, client, root, len(args) > 0, c.json)
+			return showElections(ctx, streams, client, root, len(args) > 0, c.json)
 		})
 	})
-	c.addConnectionFlags(cmd)
-	cmd.AddCommand(newTransfer())
+	c.addConnectionFlags(streams, cmd)
+	cmd.AddCommand(newTransfer(streams))
 	return cmd
 }
 
@@ -69,14 +68,15 @@ type candidateJSON struct {
 
 // showElections prints the elections at and below a path. It prints one in detail if the user has
 // named it.
-func showElections(ctx context.Context, client *framework.Client, root string, named, asJSON bool) error {
+func showElections(ctx context.Context, streams *Streams, client *framework.Client, root string, named,
+	asJSON bool) error {
 	overview := newTable("ELECTION", "LEADER", "SINCE", "TERM", "STANDING BY")
 	var unread error
 	found := 0
 	for r, err := range locks.List(ctx, client, root) {
 		switch {
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
-			printWarning("%v", err)
+			streams.printWarning("%v", err)
 			unread = err
 			continue
 		case err != nil:
@@ -89,30 +89,30 @@ func showElections(ctx context.Context, client *framework.Client, root string, n
 		switch {
 		case errors.Is(err, election.ErrBadRecord), errors.Is(err, election.ErrNewerRecord),
 			errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
-			printWarning("%v", err)
+			streams.printWarning("%v", err)
 			unread = err
 		case err != nil:
 			return err
 		case asJSON:
-			if err := printResult(os.Stdout, true, electionView(r.Path, all)); err != nil {
+			if err := printResult(streams.Out, true, electionView(r.Path, all)); err != nil {
 				return err
 			}
 		case named && r.Path == root:
-			return candidateTable(r.Path, all).printTo(os.Stdout)
+			return candidateTable(r.Path, all).printTo(streams.Out)
 		default:
 			overview.addRow(electionRow(r.Path, all)...)
 		}
 	}
-	if err := overview.printTo(os.Stdout); err != nil {
+	if err := overview.printTo(streams.Out); err != nil {
 		return err
 	}
 	if found == 0 && named && root != "/" && unread == nil {
-		return nothingFoundError(ctx, client, "elections", root, "lockstep elections")
+		return nothingFoundError(ctx, streams, client, "elections", root, "lockstep elections")
 	}
 	if found == 0 && !asJSON && unread == nil {
-		printNone(ctx, "elections", root, "lockstep elections", findLocks(client, true))
+		printNone(ctx, streams, "elections", root, "lockstep elections", findLocks(client, true))
 	}
-	return exitCodeOfPrinted(unread)
+	return exitCodeOfPrinted(streams, unread)
 }
 
 func electionRow(path string, all []election.Candidate) []cell {

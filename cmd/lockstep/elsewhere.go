@@ -18,10 +18,11 @@ const (
 // printNone says that there is nothing to list, and names some of what is elsewhere, so that nobody
 // takes the empty list for a fact about the whole cluster. list is the subcommand that lists a
 // path. search yields the paths of all that there are.
-func printNone(ctx context.Context, what, root, list string, search func(context.Context) iter.Seq2[string, error]) {
+func printNone(ctx context.Context, streams *Streams, what, root, list string,
+	search func(context.Context) iter.Seq2[string, error]) {
 	text := fmt.Sprintf("no %s at or below %s", what, root)
 	if root == "/" {
-		printNotice("%s", text)
+		streams.printNotice("%s", text)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
@@ -42,7 +43,7 @@ func printNone(ctx context.Context, what, root, list string, search func(context
 	default:
 		text += fmt.Sprintf("; elsewhere %s: %s /", strings.Join(paths, ", "), list)
 	}
-	printNotice("%s", text)
+	streams.printNotice("%s", text)
 }
 
 // pathsOf yields the paths of some of what is listed, and the errors.

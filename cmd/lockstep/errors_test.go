@@ -151,7 +151,7 @@ func TestNoPermission(t *testing.T) {
 // TestAMistypedSubcommandIsAUsageError of each command that does nothing by itself.
 func TestAMistypedSubcommandIsAUsageError(t *testing.T) {
 	s := onServers(t, "127.0.0.1:1")
-	for _, group := range newRoot().Commands() {
+	for _, group := range newRoot(ownStreams).Commands() {
 		if !group.HasSubCommands() || group.Args == nil || group.Args(group, []string{"mistyped"}) == nil {
 			continue // its argument is a NAME
 		}
@@ -189,4 +189,11 @@ func TestTheOthersAreShownBesideWhatMayNotBeRead(t *testing.T) {
 			require.Contains(t, errs, "/private: no permission", view)
 		}
 	}
+}
+
+func TestAnUnknownSubcommandIsToldInOneLine(t *testing.T) {
+	root := newRoot(ownStreams)
+	root.SetArgs([]string{"lokc"})
+	require.EqualError(t, inOneSentence(root.Execute()),
+		`unknown command "lokc" for "lockstep"; did you mean lock or locks?`)
 }

@@ -60,13 +60,13 @@ func exitSilently(code int) error {
 }
 
 // exitCodeOfPrinted makes the program end with the code of an error that was printed already.
-func exitCodeOfPrinted(err error) error {
+func exitCodeOfPrinted(streams *Streams, err error) error {
 	var coded *exitError
 	if !errors.As(withCode(err), &coded) {
 		return err
 	}
 	if coded.code == exitNoPermission && coded.hint != "" {
-		printNotice("%s", coded.hint)
+		streams.printNotice("%s", coded.hint)
 	}
 	return exitSilently(coded.code)
 }
@@ -76,57 +76,53 @@ func usageError(format string, args ...any) error {
 	return &exitError{code: exitUsage, reason: fmt.Errorf(format, args...)}
 }
 
-// errorCode is an error of a library, with its exit code and with what to do next.
-type errorCode struct {
-	err  error
-	code int
-	hint string
-}
+// exitWith makes the program end with a code, and print the reason and what to do next.
+func exitWith(code int, reason error, hint string) *exitError { return &exitError{code, reason, hint} }
 
-// findCode returns err with the code of the first error in a table that err wraps, or err itself if
-// it wraps none of them or has its exit code.
-func findCode(err error, table []errorCode) error {
+// findCode returns err with the code and the hint of the first one in a table whose reason err wraps.
+// It returns err itself if it wraps none of them or has its exit code.
+func findCode(err error, table ...*exitError) error {
 	var coded *exitError
 	if errors.As(err, &coded) {
 		return err
 	}
 	for _, c := range table {
-		if errors.Is(err, c.err) {
-			return &exitError{c.code, err, c.hint}
+		if errors.Is(err, c.reason) {
+			return exitWith(c.code, err, c.hint)
 		}
 	}
 	return err
 }
 
 // generalCodes are the codes of errors that many commands can return.
-var generalCodes = []errorCode{
-	{framework.ErrInvalidConfig, exitUsage, ""},
-	{framework.ErrInvalidPath, exitUsage, ""},
-	{scheduler.ErrInvalidJob, exitUsage, ""},
-	{scheduler.ErrInvalidSpec, exitUsage, ""},
-	{scheduler.ErrUnknownJob, exitUsage, "see which there are: lockstep jobs"},
-	{scheduler.ErrTooManyPending, exitUsage,
+var generalCodes = []exitError{
+	{exitUsage, framework.ErrInvalidConfig, ""},
+	{exitUsage, framework.ErrInvalidPath, ""},
+	{exitUsage, scheduler.ErrInvalidJob, ""},
+	{exitUsage, scheduler.ErrInvalidSpec, ""},
+	{exitUsage, scheduler.ErrUnknownJob, "see which there are: lockstep jobs"},
+	{exitUsage, scheduler.ErrTooManyPending,
 		"wait until some of them have run, or see what holds them up: lockstep runs NAME"},
-	{scheduler.ErrNewerState, exitMismatch, "use a newer lockstep"},
-	{scheduler.ErrBadState, exitMismatch, ""},
-	{election.ErrBadRecord, exitMismatch, ""},
-	{election.ErrNewerRecord, exitMismatch, "use a newer lockstep"},
-	{locks.ErrKindMixed, exitMismatch,
+	{exitMismatch, scheduler.ErrNewerState, "use a newer lockstep"},
+	{exitMismatch, scheduler.ErrBadState, ""},
+	{exitMismatch, election.ErrBadRecord, ""},
+	{exitMismatch, election.ErrNewerRecord, "use a newer lockstep"},
+	{exitMismatch, locks.ErrKindMixed,
 		"use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see " +
 			"lockstep lock -h"},
-	{locks.ErrPermits, exitUsage, ""},
-	{framework.ErrTooLarge, exitMismatch, ""},
-	{framework.ErrNoAuth, exitNoPermission,
+	{exitUsage, locks.ErrPermits, ""},
+	{exitMismatch, framework.ErrTooLarge, ""},
+	{exitNoPermission, framework.ErrNoAuth,
 		"give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
-	{locks.ErrDeadlock, exitDeadlock,
+	{exitDeadlock, locks.ErrDeadlock,
 		"the others go on when the locks that are held around this command are released; acquire locks in the same " +
 			"order everywhere, or all at once: lockstep lock A B"},
-	{framework.ErrOutcomeUnknown, exitLost,
+	{exitLost, framework.ErrOutcomeUnknown,
 		"the answer was lost: check whether it was done before you repeat the command"},
-	{locks.ErrHolderGone, exitNotObtained, "see who holds it now: lockstep locks NAME"},
-	{procguard.ErrNotFound, exitNotFound, ""},
-	{procguard.ErrNotExecutable, exitNotExecutable, ""},
-	{procguard.ErrHoldLost, exitLost, "others may hold it by now; run the command again if it is safe to repeat"},
+	{exitNotObtained, locks.ErrHolderGone, "see who holds it now: lockstep locks NAME"},
+	{exitNotFound, procguard.ErrNotFound, ""},
+	{exitNotExecutable, procguard.ErrNotExecutable, ""},
+	{exitLost, procguard.ErrHoldLost, "others may hold it by now; run the command again if it is safe to repeat"},
 }
 
 // withCode returns an error with its exit code.
@@ -141,15 +137,15 @@ func withCode(err error) error {
 	}
 	var differs *locks.PermitsError
 	if errors.As(err, &differs) {
-		return &exitError{exitMismatch, err, "all who use a NAME must give the same --permits"}
+		return exitWith(exitMismatch, err, "all who use a NAME must give the same --permits")
 	}
 	for _, m := range generalCodes {
-		if errors.Is(err, m.err) {
+		if errors.Is(err, m.reason) {
 			hint := m.hint
 			if m.code == exitNoPermission {
 				hint = presentedByEnvironment() + hint
 			}
-			return &exitError{m.code, err, hint}
+			return exitWith(m.code, err, hint)
 		}
 	}
 	return &exitError{code: exitInternal, reason: err}
@@ -157,25 +153,25 @@ func withCode(err error) error {
 
 // nothingFoundError says that there is nothing of a kind at and below a NAME: the NAME may be
 // mistyped.
-func nothingFoundError(ctx context.Context, client *framework.Client, what, path, list string) error {
+func nothingFoundError(ctx context.Context, streams *Streams, client *framework.Client, what, path, list string) error {
 	reason := fmt.Errorf("no %s at or below %s", what, path)
 	if _, err := client.Exists(ctx, path); errors.Is(err, framework.ErrNoNode) {
 		reason = fmt.Errorf("%w: there is no such node", reason)
 	} else if err != nil {
 		return err
 	}
-	return &exitError{exitNotObtained, reason, adviceFor(ctx, client, path, list)}
+	return exitWith(exitNotObtained, reason, adviceFor(ctx, streams, client, path, list))
 }
 
 // adviceFor says what to do about a NAME below which nothing is: a program may have given the same
 // name as a path.
-func adviceFor(ctx context.Context, client *framework.Client, path, list string) string {
+func adviceFor(ctx context.Context, streams *Streams, client *framework.Client, path, list string) string {
 	if _, name, within := cutKind(path); within {
 		if _, err := client.Exists(ctx, "/"+name); err == nil {
 			return fmt.Sprintf("a NAME that does not begin with / is below /lockstep; there is also a node %s: %s %s",
 				quoteName("/"+name), list, shellWord("/"+name))
 		} else if !errors.Is(err, framework.ErrNoNode) {
-			printWarning("%v", err)
+			streams.printWarning("%v", err)
 		}
 	}
 	return "see which there are: " + list
@@ -193,7 +189,7 @@ func cutKind(path string) (kind, name string, within bool) {
 func requireNode(ctx context.Context, client *framework.Client, path, consequence, hint string) error {
 	_, err := client.Exists(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
-		return &exitError{exitNotObtained, fmt.Errorf("there is no node %s: %s", path, consequence), hint}
+		return exitWith(exitNotObtained, fmt.Errorf("there is no node %s: %s", path, consequence), hint)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/terminal"
@@ -20,8 +19,9 @@ type findingJSON struct {
 
 // findingPrinter prints a line for each finding, and counts the findings.
 type findingPrinter struct {
-	json  bool
-	count int
+	streams *Streams
+	json    bool
+	count   int
 }
 
 func (p *findingPrinter) addJob(subject string, r scheduler.JobReport) error {
@@ -36,11 +36,12 @@ func (p *findingPrinter) addJob(subject string, r scheduler.JobReport) error {
 
 func (p *findingPrinter) add(f findingJSON) error {
 	p.count++
-	style, text := terminal.For(os.Stdout), inOneLine(f.Text)
+	style, text := terminal.For(p.streams.Out), inOneLine(f.Text)
 	if f.Advice != "" {
 		text += "; " + inOneLine(f.Advice)
 	}
-	return printResult(os.Stdout, p.json, f, style.Bold(inOneLine(f.Subject)), style.Red(inOneLine(f.Problem)), text)
+	return printResult(p.streams.Out, p.json, f, style.Bold(inOneLine(f.Subject)), style.Red(inOneLine(f.Problem)),
+		text)
 }
 
 // formatNumber is a number of things.
@@ -58,7 +59,7 @@ func (p *findingPrinter) exitCode(checked string) error {
 		return exitSilently(exitNotObtained)
 	}
 	if !p.json {
-		printNotice("nothing wrong: %s", checked)
+		p.streams.printNotice("nothing wrong: %s", checked)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/procguard"
 )
 
-func newGate() *cobra.Command {
+func newGate(streams *Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate",
 		Short: "Raise a gate that others wait for until it is lowered",
@@ -24,7 +24,7 @@ A gate has the layout of Apache Curator's DistributedBarrier.`,
 		Args: cobra.NoArgs,
 		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
-	cmd.AddCommand(newGateRaise(), newGateLower(), newGateWait())
+	cmd.AddCommand(newGateRaise(streams), newGateLower(streams), newGateWait(streams))
 	return cmd
 }
 
@@ -35,7 +35,7 @@ type gateCommand struct {
 	wait durationFlag
 }
 
-func newGateRaise() *cobra.Command {
+func newGateRaise(streams *Streams) *cobra.Command {
 	g := &gateCommand{}
 	cmd := &cobra.Command{
 		Use:   "raise NAME [flags] [-- COMMAND [ARGUMENT...]]",
@@ -51,12 +51,12 @@ process group gets SIGTERM, and SIGKILL --kill-after later; the exit code is 75.
 		Args: checkNameAnd(true),
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error { return g.useGate(cmd, args, g.raiseGate) }),
 	}
-	g.connectionFlags.addConnectionFlags(cmd)
-	g.commandRunner.addRunnerFlags(cmd)
+	g.connectionFlags.addConnectionFlags(streams, cmd)
+	g.commandRunner.addRunnerFlags(streams, cmd)
 	return cmd
 }
 
-func newGateLower() *cobra.Command {
+func newGateLower(streams *Streams) *cobra.Command {
 	g := &gateCommand{}
 	cmd := &cobra.Command{
 		Use:     "lower NAME [flags]",
@@ -68,11 +68,11 @@ func newGateLower() *cobra.Command {
 			return g.useGate(cmd, args, (*barrier.Gate).Lower)
 		}),
 	}
-	g.connectionFlags.addConnectionFlags(cmd)
+	g.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
-func newGateWait() *cobra.Command {
+func newGateWait(streams *Streams) *cobra.Command {
 	g := &gateCommand{}
 	cmd := &cobra.Command{
 		Use:   "wait NAME [flags]",
@@ -90,7 +90,7 @@ func newGateWait() *cobra.Command {
 			})
 		}),
 	}
-	g.connectionFlags.addConnectionFlags(cmd)
+	g.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().VarP(&g.wait, "wait", "w", "wait no longer than this; a bare number is seconds")
 	return cmd
 }
@@ -109,7 +109,7 @@ func (g *gateCommand) useGate(cmd *cobra.Command, args []string, do func(*barrie
 	if err != nil {
 		return err
 	}
-	defer closeClient(client)
+	defer closeClient(g.Streams, client)
 	if err := g.prepareCommand(cmd.Context(), client, path, command); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (g *gateCommand) raiseGate(gate *barrier.Gate, ctx context.Context) error {
 		return err
 	}
 	defer lease.Release(ctx) //nolint:errcheck // the client goes on to lower the gate, and its end is waited for
-	code, err := g.runCommand(ctx, commandHold{lease.Context(), lease.Token()})
+	code, err := g.runCommand(ctx, lease.Context(), lease.Token())
 	if errors.Is(err, procguard.ErrHoldLost) {
 		return fmt.Errorf("gate %s: %w", g.path, err)
 	}

@@ -107,7 +107,7 @@ func TestEachCommandIsKnownToReadOrNot(t *testing.T) {
 	for path := range readingCommands {
 		known = append(known, path)
 	}
-	require.ElementsMatch(t, known, leafCommands(newRoot()),
+	require.ElementsMatch(t, known, leafCommands(newRoot(ownStreams)),
 		"a new command is to be in readingCommands if it prints what others have written, else in otherCommands")
 }
 

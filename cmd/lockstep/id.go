@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/ids"
 )
 
-func newID() *cobra.Command {
+func newID(streams *Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "id",
 		Short: "Print ids that are unique in the cluster",
@@ -24,7 +23,7 @@ are made of a time, a slot and a count, as those of Snowflake. Programs use pack
 		Args: cobra.NoArgs,
 		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
-	cmd.AddCommand(newIDNext(), newIDWorker())
+	cmd.AddCommand(newIDNext(streams), newIDWorker(streams))
 	return cmd
 }
 
@@ -39,8 +38,8 @@ type idCommand struct {
 const mostIDs = 1_000_000
 
 // addIDFlags adds the flags of the subcommands that print ids.
-func (c *idCommand) addIDFlags(cmd *cobra.Command) {
-	c.addConnectionFlags(cmd)
+func (c *idCommand) addIDFlags(streams *Streams, cmd *cobra.Command) {
+	c.addConnectionFlags(streams, cmd)
 	cmd.Flags().Int64VarP(&c.count, "count", "c", 1, "how many to print, one per line")
 }
 
@@ -59,12 +58,12 @@ func (c *idCommand) printIDs(cmd *cobra.Command, name string,
 	if err != nil {
 		return endBySignal(cmd.Context(), err)
 	}
-	defer closeClient(client)
+	defer closeClient(c.Streams, client)
 	next, done := use(client, path)
 	for range c.count {
 		id, err := next(cmd.Context())
 		if err == nil {
-			err = printResult(os.Stdout, c.json, idJSON{path, id}, id)
+			err = printResult(c.Out, c.json, idJSON{path, id}, id)
 		}
 		if err != nil {
 			return idCode(endBySignal(cmd.Context(), err))
@@ -85,16 +84,16 @@ type idJSON struct {
 func idCode(err error) error {
 	switch {
 	case errors.Is(err, ids.ErrNoSlot), errors.Is(err, ids.ErrExhausted):
-		return &exitError{exitNotObtained, err, ""}
+		return exitWith(exitNotObtained, err, "")
 	case errors.Is(err, ids.ErrForeign), errors.Is(err, ids.ErrMismatch):
-		return &exitError{exitMismatch, err, ""}
+		return exitWith(exitMismatch, err, "")
 	case errors.Is(err, ids.ErrNewer):
-		return &exitError{exitMismatch, err, "use a newer lockstep"}
+		return exitWith(exitMismatch, err, "use a newer lockstep")
 	}
 	return err
 }
 
-func newIDNext() *cobra.Command {
+func newIDNext(streams *Streams) *cobra.Command {
 	c := &idCommand{}
 	cmd := &cobra.Command{
 		Use:   "next NAME [flags]",
@@ -112,11 +111,11 @@ same number. There are gaps: a command reserves up to twice as many numbers as i
 				})
 		}),
 	}
-	c.addIDFlags(cmd)
+	c.addIDFlags(streams, cmd)
 	return cmd
 }
 
-func newIDWorker() *cobra.Command {
+func newIDWorker(streams *Streams) *cobra.Command {
 	c := &idCommand{}
 	cmd := &cobra.Command{
 		Use:   "worker NAME [flags]",
@@ -138,7 +137,7 @@ number of slots. The exit code is 1 if all slots are taken.`,
 				})
 		}),
 	}
-	c.addIDFlags(cmd)
+	c.addIDFlags(streams, cmd)
 	cmd.Flags().IntVar(&c.slots, "slots", 1024,
 		fmt.Sprintf("how many programs may use the NAME at a time, up to %d; all must give the same number", 1<<16))
 	return cmd

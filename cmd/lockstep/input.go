@@ -16,8 +16,8 @@ const maxValue = 1 << 20
 
 // readFileOrInput reads a file, or standard input if it is called -. It ends with ctx, also while
 // standard input is open and silent.
-func readFileOrInput(ctx context.Context, file string) ([]byte, error) {
-	in, name := os.Stdin, "standard input"
+func readFileOrInput(ctx context.Context, streams *Streams, file string) ([]byte, error) {
+	in, name := streams.In, "standard input"
 	if file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {
@@ -57,7 +57,7 @@ func (in *jsonInput) addInputFlag(cmd *cobra.Command, what string) {
 
 // read returns the JSON, null if none is given. It ends with ctx, also while standard input is open
 // and silent.
-func (in *jsonInput) read(ctx context.Context, args []string) (json.RawMessage, error) {
+func (in *jsonInput) read(ctx context.Context, streams *Streams, args []string) (json.RawMessage, error) {
 	text, file := []byte("null"), in.file
 	switch {
 	case len(args) > 0 && file != "":
@@ -69,7 +69,7 @@ func (in *jsonInput) read(ctx context.Context, args []string) (json.RawMessage, 
 	}
 	if file != "" {
 		var err error
-		if text, err = readFileOrInput(ctx, file); err != nil {
+		if text, err = readFileOrInput(ctx, streams, file); err != nil {
 			return nil, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 
@@ -50,8 +49,8 @@ func findJob(ctx context.Context, client *framework.Client, name string) (path, 
 func requireJob(ctx context.Context, client *framework.Client, name string) (path, job string, err error) {
 	path, job, found, err := findJob(ctx, client, name)
 	if err == nil && !found {
-		err = &exitError{exitNotObtained, fmt.Errorf("there is no job %s", quoteName(name)),
-			"see which there are: lockstep jobs /"}
+		err = exitWith(exitNotObtained, fmt.Errorf("there is no job %s", quoteName(name)),
+			"see which there are: lockstep jobs /")
 	}
 	return path, job, err
 }
@@ -68,7 +67,7 @@ func ignoreMissing(err error) error {
 type jobsCommand struct{ connectionFlags }
 
 // newJobs shows jobs; its subcommands control them.
-func newJobs() *cobra.Command {
+func newJobs(streams *Streams) *cobra.Command {
 	p := &jobsCommand{}
 	cmd := &cobra.Command{
 		Use:   "jobs [NAME] [flags]",
@@ -97,14 +96,15 @@ present.`,
 	}
 	check := cmd.Flags().Bool("check", false, "print a line for each finding, and end with 1 if there is any")
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error { return p.showJobs(cmd, args, *check) })
-	p.connectionFlags.addConnectionFlags(cmd)
+	p.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.AddCommand(
-		newControl("run NAME", "Run a job once, as soon as its policies permit", "to be run",
+		newControl(streams, "run NAME", "Run a job once, as soon as its policies permit", "to be run",
 			(*scheduler.Scheduler).Trigger),
-		newControl("pause NAME", "Do not run a job until it is resumed", "paused", (*scheduler.Scheduler).Pause),
-		newControl("resume NAME", "Run a paused job again, from its next tick on", "resumed",
+		newControl(streams, "pause NAME", "Do not run a job until it is resumed", "paused",
+			(*scheduler.Scheduler).Pause),
+		newControl(streams, "resume NAME", "Run a paused job again, from its next tick on", "resumed",
 			(*scheduler.Scheduler).Resume),
-		newControl("remove NAME",
+		newControl(streams, "remove NAME",
 			"Delete a job and its history; a process that is started with the job creates it again", "removed",
 			(*scheduler.Scheduler).Remove),
 	)
@@ -112,7 +112,8 @@ present.`,
 }
 
 // newControl is a subcommand that does something to a job.
-func newControl(use, short, done string, do func(*scheduler.Scheduler, context.Context, string) error) *cobra.Command {
+func newControl(streams *Streams, use, short, done string, do func(*scheduler.Scheduler, context.Context,
+	string) error) *cobra.Command {
 	p := &jobsCommand{}
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
@@ -128,22 +129,22 @@ func newControl(use, short, done string, do func(*scheduler.Scheduler, context.C
 			if err := do(jobs, ctx, job); err != nil {
 				return err
 			}
-			printNotice("%s: %s", args[0], done)
+			streams.printNotice("%s: %s", args[0], done)
 			if cmd.Name() == "run" || cmd.Name() == "resume" {
-				warnIfNoMemberRuns(ctx, jobs, args[0], job)
+				warnIfNoMemberRuns(ctx, streams, jobs, args[0], job)
 			}
 			return nil
 		})
 	})
-	p.connectionFlags.addConnectionFlags(cmd)
+	p.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
 // warnIfNoMemberRuns warns that the request waits for a member. It prints nothing if that cannot be
 // determined.
-func warnIfNoMemberRuns(ctx context.Context, s *scheduler.Scheduler, name, job string) {
+func warnIfNoMemberRuns(ctx context.Context, streams *Streams, s *scheduler.Scheduler, name, job string) {
 	if r, err := s.Inspect(ctx, job); err == nil && r.Owner == nil {
-		printWarning("%s: %s: it waits until a process that has the job is started; see lockstep jobs %s", name,
+		streams.printWarning("%s: %s: it waits until a process that has the job is started; see lockstep jobs %s", name,
 			inOneLine(r.Findings[0].Text), shellWord(name))
 	}
 }
@@ -172,9 +173,9 @@ func (p *jobsCommand) showJobs(cmd *cobra.Command, args []string, check bool) er
 		case unread != nil && len(reports) == 0:
 			return unread
 		case unread != nil:
-			printWarning("%v", unread)
+			p.printWarning("%v", unread)
 		case len(reports) == 0 && len(args) > 0 && root != "/":
-			return nothingFoundError(ctx, client, "jobs", root, "lockstep jobs")
+			return nothingFoundError(ctx, p.Streams, client, "jobs", root, "lockstep jobs")
 		}
 		if check {
 			err = p.printFindings(reports, unread != nil)
@@ -182,13 +183,13 @@ func (p *jobsCommand) showJobs(cmd *cobra.Command, args []string, check bool) er
 			err = p.printJobs(reports)
 		}
 		if err == nil && len(reports) == 0 && !p.json && !check {
-			printNone(ctx, "jobs", root, "lockstep jobs",
+			printNone(ctx, p.Streams, "jobs", root, "lockstep jobs",
 				func(ctx context.Context) iter.Seq2[string, error] { return scheduler.Find(ctx, client, "/") })
 		}
 		if err != nil {
 			return err
 		}
-		return exitCodeOfPrinted(unread)
+		return exitCodeOfPrinted(p.Streams, unread)
 	}))
 }
 
@@ -206,25 +207,25 @@ func (p *jobsCommand) showJob(ctx context.Context, s *scheduler.Scheduler, name,
 	if err != nil {
 		return err
 	}
-	return printJobDetail(os.Stdout, p.json, report, runs)
+	return printJobDetail(p.Out, p.json, report, runs)
 }
 
 func (p *jobsCommand) printJobs(reports []scheduler.JobReport) error {
 	if p.json {
 		for _, r := range reports {
-			if err := printResult(os.Stdout, true, jobView(r)); err != nil {
+			if err := printResult(p.Out, true, jobView(r)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	return jobTable(reports).printTo(os.Stdout)
+	return jobTable(reports).printTo(p.Out)
 }
 
 // printFindings prints the findings of jobs, and returns the exit code. It does not say that
 // nothing is wrong if some jobs are unread.
 func (p *jobsCommand) printFindings(reports []scheduler.JobReport, someUnread bool) error {
-	found := &findingPrinter{json: p.json}
+	found := &findingPrinter{streams: p.Streams, json: p.json}
 	for _, r := range reports {
 		if err := found.addJob(r.Name, r); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/barrier"
 )
 
-func newLatch() *cobra.Command {
+func newLatch(streams *Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "latch",
 		Short: "Count down, and wait until all have counted",
@@ -21,7 +21,7 @@ open, also if the processes that have counted die. A second count of the same id
 		Args: cobra.NoArgs,
 		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
-	cmd.AddCommand(newLatchCount(), newLatchWait(), newLatchReset(), newLatchList())
+	cmd.AddCommand(newLatchCount(streams), newLatchWait(streams), newLatchReset(streams), newLatchList(streams))
 	return cmd
 }
 
@@ -34,7 +34,7 @@ type latchCommand struct {
 	path   string
 }
 
-func (l *latchCommand) prepare(cmd *cobra.Command,
+func (l *latchCommand) prepare(streams *Streams, cmd *cobra.Command,
 	use func(*latchCommand, context.Context, *barrier.Latch) error) *cobra.Command {
 	cmd.Args = checkNameAlone
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) (err error) {
@@ -51,20 +51,20 @@ func (l *latchCommand) prepare(cmd *cobra.Command,
 		if err != nil {
 			return err
 		}
-		defer closeClient(client)
+		defer closeClient(l.Streams, client)
 		if l.id == "" {
 			l.id = client.Config().Identity
 		}
 		return barrierCode(use(l, cmd.Context(), barrier.NewLatch(client, l.path, l.counts)))
 	})
-	l.connectionFlags.addConnectionFlags(cmd)
+	l.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().IntVarP(&l.counts, "counts", "n", 0, "how many counts open the latch; all must give the same number")
 	return cmd
 }
 
-func newLatchCount() *cobra.Command {
+func newLatchCount(streams *Streams) *cobra.Command {
 	l := &latchCommand{}
-	cmd := l.prepare(&cobra.Command{
+	cmd := l.prepare(streams, &cobra.Command{
 		Use:   "count NAME -n N [flags]",
 		Short: "Count for an id, once",
 		Long: `Count for an id. A second count of the same id has no effect, so the command may be repeated until it
@@ -79,9 +79,9 @@ task: the default contains the process id.`,
 	return cmd
 }
 
-func newLatchWait() *cobra.Command {
+func newLatchWait(streams *Streams) *cobra.Command {
 	l := &latchCommand{}
-	cmd := l.prepare(&cobra.Command{
+	cmd := l.prepare(streams, &cobra.Command{
 		Use:   "wait NAME -n N [flags]",
 		Short: "Wait until a latch has opened",
 		Long: "Wait until a latch has opened, or was open for a moment. The wait goes on while the servers cannot " +
@@ -97,8 +97,8 @@ func newLatchWait() *cobra.Command {
 	return cmd
 }
 
-func newLatchReset() *cobra.Command {
-	return (&latchCommand{}).prepare(&cobra.Command{
+func newLatchReset(streams *Streams) *cobra.Command {
+	return (&latchCommand{}).prepare(streams, &cobra.Command{
 		Use:     "reset NAME -n N [flags]",
 		Short:   "Begin a new count on a latch that has opened",
 		Long:    "Begin a new count on a latch that has opened. Processes that wait for the former count still go on.",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -27,7 +26,12 @@ type lockCommand struct {
 	conflict int
 }
 
-func newLock() *cobra.Command {
+// lockCommands are the subcommands of this package.
+func lockCommands(streams *Streams) []*cobra.Command {
+	return []*cobra.Command{newLock(streams), newLocks(streams), newRevoke(streams), newRelease(streams)}
+}
+
+func newLock(streams *Streams) *cobra.Command {
 	l := &lockCommand{}
 	cmd := &cobra.Command{
 		Use:   "lock NAME... [flags] [-- COMMAND [ARGUMENT...]]",
@@ -69,9 +73,9 @@ holds it until a signal comes. "lockstep locks" lists who holds what.`,
 		Args: checkNames,
 		RunE: withExitCodes(l.runLocked),
 	}
-	l.connectionFlags.addConnectionFlags(cmd)
-	l.commandRunner.addRunnerFlags(cmd)
-	l.lockFlags.addLockFlags(cmd)
+	l.connectionFlags.addConnectionFlags(streams, cmd)
+	l.commandRunner.addRunnerFlags(streams, cmd)
+	l.lockFlags.addLockFlags(streams, cmd)
 	f := cmd.Flags()
 	f.Var(&l.maxHold, "max-hold", "end the command after this time, as if the lock was lost")
 	f.BoolVar(&l.yield, "yield", false, "send SIGTERM to the command when others ask for the lock with lockstep revoke")
@@ -95,13 +99,13 @@ func (l *lockCommand) runLocked(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer closeClient(client) // releases
+	defer closeClient(l.Streams, client) // releases
 	ctx := cmd.Context()
 	locker := l.newLocker(client)
 	if err := l.prepareCommand(ctx, client, locker.Path(), command); err != nil {
 		return err
 	}
-	lease, err := l.acquireLock(withInheritedLocks(ctx), locker)
+	lease, err := l.acquireLock(withInheritedLocks(ctx, l.Streams), locker)
 	l.notices.stop()
 	if err != nil {
 		return err
@@ -152,7 +156,7 @@ func (l *lockCommand) useLease(ctx context.Context, lease *locks.Lease) error {
 		return l.holdUntilSignal(ctx, lease, held, revoked)
 	}
 	l.end = revoked
-	code, err := l.runCommand(ctx, commandHold{held, lease.Token()}, inheritableLocks(lease))
+	code, err := l.runCommand(ctx, held, lease.Token(), inheritableLocks(lease))
 	if errors.Is(err, procguard.ErrHoldLost) {
 		return fmt.Errorf("lock %s: %w", l.path, err)
 	}
@@ -171,11 +175,11 @@ func (l *lockCommand) printRevoked(lease *locks.Lease) <-chan struct{} {
 		case <-lease.Context().Done():
 		case <-lease.Revoked():
 			if l.yield {
-				printNotice("lock %s: others ask for it; lockstep ends the command, if there is one, and "+
+				l.printNotice("lock %s: others ask for it; lockstep ends the command, if there is one, and "+
 					"releases the lock", l.path)
 				close(end)
 			} else {
-				printNotice("lock %s: others ask for it; lockstep keeps it, since --yield is not given", l.path)
+				l.printNotice("lock %s: others ask for it; lockstep keeps it, since --yield is not given", l.path)
 			}
 		}
 	}()
@@ -186,7 +190,7 @@ func (l *lockCommand) printRevoked(lease *locks.Lease) <-chan struct{} {
 func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, held context.Context,
 	revoked <-chan struct{}) error {
 	what := holdingJSON{Path: l.path, Token: lease.Token(), Session: locks.SessionID(lease.Session())}
-	if err := printResult(os.Stdout, l.json, what, what.Path, what.Token); err != nil {
+	if err := printResult(l.Out, l.json, what, what.Path, what.Token); err != nil {
 		return err
 	}
 	select {
@@ -219,7 +223,7 @@ func (l *lockCommand) notAcquiredError(ctx context.Context, err error) error {
 			reason = fmt.Errorf("%w\n  %s: %s", reason, path, who)
 		}
 	}
-	return &exitError{l.conflict, reason, hint}
+	return exitWith(l.conflict, reason, hint)
 }
 
 // blockingPaths is the path of the lock that was not obtained, or all paths if it is not known

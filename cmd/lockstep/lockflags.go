@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 
@@ -24,7 +23,8 @@ type lockFlags struct {
 	notices           waitNotices
 }
 
-func (o *lockFlags) addLockFlags(cmd *cobra.Command) {
+func (o *lockFlags) addLockFlags(streams *Streams, cmd *cobra.Command) {
+	o.notices.streams = streams
 	f := cmd.Flags()
 	f.BoolVarP(&o.shared, "shared", "s", false, "hold the lock together with others that use -s")
 	f.BoolVarP(&o.exclusive, "exclusive", "x", false, "hold the lock alone, where others use -s or -x")
@@ -107,13 +107,14 @@ func (o *lockFlags) newSingleLock(client *framework.Client, path string) locks.L
 // waitNotices prints to a terminal what a lock waits for. It looks up the holder meanwhile, and
 // prints nothing that is out of date by then.
 type waitNotices struct {
-	mu     sync.Mutex
-	cancel context.CancelFunc // of the last lookup
+	streams *Streams
+	mu      sync.Mutex
+	cancel  context.CancelFunc // of the last lookup
 }
 
 // print prints a notice in the background, in place of one that was not printed yet.
 func (w *waitNotices) print(client *framework.Client, path string, ahead int) {
-	if !terminal.Is(os.Stderr) {
+	if !terminal.Is(w.streams.Err) {
 		return
 	}
 	w.stop()
@@ -124,7 +125,7 @@ func (w *waitNotices) print(client *framework.Client, path string, ahead int) {
 	go func() {
 		text := waitingText(ctx, client, path, ahead)
 		if ctx.Err() == nil { // without the mutex: a terminal that is stopped must not stop the caller of stop
-			printNotice("%s", text)
+			w.streams.printNotice("%s", text)
 		}
 	}()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +20,7 @@ type locksCommand struct {
 	deadlocks bool
 }
 
-func newLocks() *cobra.Command {
+func newLocks(streams *Streams) *cobra.Command {
 	l := &locksCommand{}
 	cmd := &cobra.Command{
 		Use:   "locks [NAME] [flags]",
@@ -46,7 +45,7 @@ also lockstep revoke and lockstep release.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: withExitCodes(l.inspectLocks),
 	}
-	l.connectionFlags.addConnectionFlags(cmd)
+	l.connectionFlags.addConnectionFlags(streams, cmd)
 	l.filter.addFilterFlags(cmd)
 	cmd.Flags().BoolVar(&l.deadlocks, "deadlocks", false, "show only holders that wait for each other")
 	for _, flag := range []string{"waiting", "older", "owner", "sort", "limit", "all"} {
@@ -67,10 +66,10 @@ func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer closeClient(client)
+	defer closeClient(l.Streams, client)
 	ctx := cmd.Context()
 	if l.deadlocks {
-		return showDeadlocks(ctx, client, path, len(args) > 0, l.json)
+		return showDeadlocks(ctx, l.Streams, client, path, len(args) > 0, l.json)
 	}
 	if len(args) == 0 {
 		return l.listLocks(ctx, client, path, false)
@@ -82,12 +81,12 @@ func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
 	case one.Kind == locks.NoLock:
 		return l.listLocks(ctx, client, path, path != "/")
 	case l.json:
-		err = printResult(os.Stdout, true, reportView(one))
+		err = printResult(l.Out, true, reportView(one))
 	default:
-		err = printLockDetail(os.Stdout, one, time.Now())
+		err = printLockDetail(l.Out, one, time.Now())
 	}
 	if err == nil && !isUsed(one) {
-		return &exitError{exitNotObtained, fmt.Errorf("no process holds or waits for %s", path), ""}
+		return exitWith(exitNotObtained, fmt.Errorf("no process holds or waits for %s", path), "")
 	}
 	return err
 }
@@ -109,7 +108,7 @@ func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, 
 		}
 		switch {
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
-			printWarning("%v", err)
+			l.printWarning("%v", err)
 			unread = err
 		case err != nil:
 			return err
@@ -117,33 +116,33 @@ func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, 
 		case !l.json || !l.filter.streams():
 			reports = append(reports, r)
 		default:
-			if err := printResult(os.Stdout, true, reportView(r)); err != nil {
+			if err := printResult(l.Out, true, reportView(r)); err != nil {
 				return err
 			}
 		}
 	}
-	reports = l.filter.arrange(reports, now)
+	reports = l.filter.arrange(l.Streams, reports, now)
 	if err := l.printReports(reports, now); err != nil {
 		return err
 	}
 	if found == 0 && named && unread == nil && len(reports) > 0 {
-		return &exitError{exitNotObtained, fmt.Errorf("no process holds or waits for a lock below %s", root), ""}
+		return exitWith(exitNotObtained, fmt.Errorf("no process holds or waits for a lock below %s", root), "")
 	}
 	if found == 0 && named && unread == nil {
-		return nothingFoundError(ctx, client, "locks", root, "lockstep locks")
+		return nothingFoundError(ctx, l.Streams, client, "locks", root, "lockstep locks")
 	}
 	if len(reports) == 0 && !l.json && unread == nil {
-		printNone(ctx, "locks", root, "lockstep locks", findLocks(client, false))
+		printNone(ctx, l.Streams, "locks", root, "lockstep locks", findLocks(client, false))
 	}
-	return exitCodeOfPrinted(unread)
+	return exitCodeOfPrinted(l.Streams, unread)
 }
 
 func (l *locksCommand) printReports(reports []*locks.Report, now time.Time) error {
 	if !l.json {
-		return printLockOverview(os.Stdout, reports, now)
+		return printLockOverview(l.Out, reports, now)
 	}
 	for _, r := range reports {
-		if err := printResult(os.Stdout, true, reportView(r)); err != nil {
+		if err := printResult(l.Out, true, reportView(r)); err != nil {
 			return err
 		}
 	}

@@ -81,7 +81,7 @@ func heldSince(r *locks.Report, now time.Time) time.Time {
 }
 
 // arrange sorts the locks and returns those within the limit.
-func (f *locksFilter) arrange(reports []*locks.Report, now time.Time) []*locks.Report {
+func (f *locksFilter) arrange(streams *Streams, reports []*locks.Report, now time.Time) []*locks.Report {
 	switch f.sort {
 	case "waiting":
 		slices.SortStableFunc(reports,
@@ -91,7 +91,7 @@ func (f *locksFilter) arrange(reports []*locks.Report, now time.Time) []*locks.R
 			func(a, b *locks.Report) int { return heldSince(a, now).Compare(heldSince(b, now)) })
 	}
 	if f.limit > 0 && len(reports) > f.limit {
-		printNotice("%d locks are left out by --limit %d", len(reports)-f.limit, f.limit)
+		streams.printNotice("%d locks are left out by --limit %d", len(reports)-f.limit, f.limit)
 		reports = reports[:f.limit]
 	}
 	return reports

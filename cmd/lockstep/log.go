@@ -57,8 +57,9 @@ const registeredDifferently = "a job is stored as another release or command has
 // peopleLogHandler is a log handler for people: it prints warnings, and that an outage is over, as
 // one line, in plain words or with the attributes as name=value.
 type peopleLogHandler struct {
-	attrs  []slog.Attr
-	unsaid string // a message that is not printed: the command reports it itself
+	streams *Streams
+	attrs   []slog.Attr
+	unsaid  string // a message that is not printed: the command reports it itself
 }
 
 func (peopleLogHandler) Enabled(_ context.Context, level slog.Level) bool {
@@ -90,15 +91,15 @@ func (p peopleLogHandler) Handle(_ context.Context, r slog.Record) error {
 		line = inWords(attributes)
 	}
 	if r.Level < slog.LevelWarn {
-		printNotice("%s", line)
+		p.streams.printNotice("%s", line)
 	} else {
-		printWarning("%s", line)
+		p.streams.printWarning("%s", line)
 	}
 	return nil
 }
 
 func (p peopleLogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return peopleLogHandler{append(p.attrs[:len(p.attrs):len(p.attrs)], attrs...), p.unsaid}
+	return peopleLogHandler{p.streams, append(p.attrs[:len(p.attrs):len(p.attrs)], attrs...), p.unsaid}
 }
 
 // WithGroup ignores groups: no record here has any.

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"os"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -14,5 +15,12 @@ import (
 
 func main() {
 	framework.WatchdogMain()
-	os.Exit(runCommandLine(os.Args[1:]))
+	os.Exit(runProgram())
+}
+
+// runProgram runs the command line of this process, until a signal ends it.
+func runProgram() int {
+	ctx, stop := untilSignal(context.Background())
+	defer stop()
+	return runCommandLine(ctx, standardStreams(), os.Args[1:])
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ import (
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
 	if testproc.IsProgram() {
-		os.Exit(runCommandLine(os.Args[1:]))
+		os.Exit(runProgram())
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -110,12 +111,56 @@ func (s *stage) start(args ...string) *process {
 	return p
 }
 
-// run runs lockstep to its end.
-func (s *stage) run(args ...string) (code int, stdout, stderr string) {
+// ownStreams are those of the test itself.
+var ownStreams = &Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+
+// process runs lockstep to its end, in a process of its own.
+func (s *stage) process(args ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
 	p := s.start(args...)
 	code = p.wait()
 	return code, read(p.out), read(p.err)
+}
+
+// environment is held while the environment of this process is that of a stage.
+var environment sync.Mutex
+
+// run runs lockstep to its end, in this process, with streams of its own. Only one call of all
+// tests runs at a time.
+func (s *stage) run(args ...string) (code int, stdout, stderr string) {
+	s.t.Helper()
+	environment.Lock()
+	defer environment.Unlock()
+	defer s.setEnvironment()()
+	dir, err := os.MkdirTemp(s.dir, "run")
+	require.NoError(s.t, err)
+	open := func(name string, flag int) *os.File {
+		f, err := os.OpenFile(name, flag, 0o600)
+		require.NoError(s.t, err)
+		s.t.Cleanup(func() { _ = f.Close() }) // a command that was left behind may have it
+		return f
+	}
+	out, errs := filepath.Join(dir, "out"), filepath.Join(dir, "err")
+	streams := &Streams{In: s.in, Out: open(out, os.O_CREATE|os.O_WRONLY), Err: open(errs, os.O_CREATE|os.O_WRONLY)}
+	if s.in == nil {
+		streams.In = open(os.DevNull, os.O_RDONLY)
+	}
+	code = runCommandLine(s.t.Context(), streams, args)
+	return code, read(out), read(errs)
+}
+
+// setEnvironment makes the variables of the stage those of this process, until restore is called.
+func (s *stage) setEnvironment() (restore func()) {
+	before := os.Environ()
+	set := func(variables []string) {
+		os.Clearenv()
+		for _, v := range variables {
+			name, value, _ := strings.Cut(v, "=")
+			require.NoError(s.t, os.Setenv(name, value))
+		}
+	}
+	set(s.env)
+	return func() { set(before) }
 }
 
 // wait returns the exit code.

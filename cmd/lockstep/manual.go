@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-func newManual() *cobra.Command {
+func newManual(streams *Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",
 		Short: "Write the manual pages, one for each command",
@@ -24,7 +24,7 @@ directory is created.`,
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
-			if err := writeManual(args[0]); err != nil {
+			if err := writeManual(streams, args[0]); err != nil {
 				return fmt.Errorf("the manual pages cannot be written: %w", err)
 			}
 			return nil
@@ -34,8 +34,8 @@ directory is created.`,
 
 // writeManual writes a page for each command. Pages of one release are the same on all machines:
 // they have no date.
-func writeManual(dir string) error {
-	root := newRoot()
+func writeManual(streams *Streams, dir string) error {
+	root := newRoot(streams)
 	root.DisableAutoGenTag = true
 	return doc.GenManTree(root, &doc.GenManHeader{Title: "LOCKSTEP", Section: "1", Source: "lockstep",
 		Manual: "Lockstep", Date: new(time.Time)}, dir)

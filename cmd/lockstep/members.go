@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +21,7 @@ import (
 // groupsDir is the directory of groups.
 const groupsDir = "/lockstep/groups"
 
-func newMembers() *cobra.Command {
+func newMembers(streams *Streams) *cobra.Command {
 	c, watch := &connectionFlags{}, false
 	cmd := &cobra.Command{
 		Use:   "members [NAME] [flags]",
@@ -41,21 +40,21 @@ code is 1 if the group has no member.`,
 			if watch {
 				return usageError("--watch needs the NAME of a group")
 			}
-			return withGroup(cmd, c, "", printGroups(c.json))
+			return withGroup(cmd, c, "", printGroups(streams, c.json))
 		}
 		if watch {
 			return endQuietlyOnSignal(cmd.Context(),
 				withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
-					return watchMembers(ctx, g, c.json)
+					return watchMembers(ctx, streams, g, c.json)
 				}))
 		}
 		return withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
-			return printMembers(ctx, g, c.json)
+			return printMembers(ctx, streams, g, c.json)
 		})
 	})
-	c.addConnectionFlags(cmd)
+	c.addConnectionFlags(streams, cmd)
 	cmd.Flags().BoolVar(&watch, "watch", false, "run until a signal, and print each change")
-	cmd.AddCommand(newCordon(), newUncordon(), newDrain())
+	cmd.AddCommand(newCordon(streams), newUncordon(streams), newDrain(streams))
 	return cmd
 }
 
@@ -79,12 +78,12 @@ func withGroup(cmd *cobra.Command, c *connectionFlags, name string,
 func membersCode(err error) error {
 	switch {
 	case errors.Is(err, members.ErrNotFound):
-		return &exitError{exitNotObtained, err,
-			"see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet"}
+		return exitWith(exitNotObtained, err,
+			"see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet")
 	case errors.Is(err, members.ErrLeft), errors.Is(err, members.ErrWithdrawn), errors.Is(err, members.ErrDrainFailed):
-		return &exitError{exitNotObtained, err, ""}
+		return exitWith(exitNotObtained, err, "")
 	case errors.Is(err, members.ErrInvalid):
-		return &exitError{exitUsage, err, ""}
+		return exitWith(exitUsage, err, "")
 	}
 	return err
 }
@@ -154,16 +153,16 @@ func absentCordons(view *members.View) (absent []members.Cordon) {
 	return absent
 }
 
-func printGroups(asJSON bool) func(context.Context, *framework.Client, *members.Group) error {
+func printGroups(streams *Streams, asJSON bool) func(context.Context, *framework.Client, *members.Group) error {
 	return func(ctx context.Context, client *framework.Client, dir *members.Group) error {
 		names, _, err := client.Children(ctx, dir.Path())
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
 			return err
 		}
 		if len(names) == 0 && !asJSON {
-			printNotice("no groups below %s", dir.Path())
+			streams.printNotice("no groups below %s", dir.Path())
 		}
-		return printEach(sortNames(names), newTable("GROUP", "IN SERVICE", "CORDONED"), asJSON,
+		return printEach(streams, sortNames(names), newTable("GROUP", "IN SERVICE", "CORDONED"), asJSON,
 			func(name string) (any, []cell, error) {
 				path := znode.Join(dir.Path(), name)
 				view, err := members.New(client, path).List(ctx)
@@ -193,13 +192,13 @@ func groupView(path string, view *members.View) groupJSON {
 	return v
 }
 
-func printMembers(ctx context.Context, g *members.Group, asJSON bool) error {
+func printMembers(ctx context.Context, streams *Streams, g *members.Group, asJSON bool) error {
 	view, err := g.List(ctx)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		err = printResult(os.Stdout, true, groupView(g.Path(), view))
+		err = printResult(streams.Out, true, groupView(g.Path(), view))
 	} else {
 		t := newTable("ID", "STATE", "VERSION", "LOAD", "SINCE", "METADATA", "REASON")
 		for _, m := range view.Members {
@@ -216,10 +215,10 @@ func printMembers(ctx context.Context, g *members.Group, asJSON bool) error {
 			t.addRow(boldCell(shortenText(c.ID)), dimCell("absent"), plainCell(""), plainCell(""), plainCell(""),
 				plainCell(""), plainCell(cordonText(c)))
 		}
-		err = t.printTo(os.Stdout)
+		err = t.printTo(streams.Out)
 	}
 	if err == nil && len(view.Members) == 0 {
-		return &exitError{exitNotObtained, fmt.Errorf("%s has no member", g.Path()), ""}
+		return exitWith(exitNotObtained, fmt.Errorf("%s has no member", g.Path()), "")
 	}
 	return err
 }
@@ -248,13 +247,13 @@ func cordonText(c members.Cordon) string {
 	return strings.TrimSpace(text)
 }
 
-func watchMembers(ctx context.Context, g *members.Group, asJSON bool) error {
+func watchMembers(ctx context.Context, streams *Streams, g *members.Group, asJSON bool) error {
 	for view, err := range g.Watch(ctx) {
 		if err != nil {
 			return err
 		}
 		for _, change := range view.Changes {
-			if err := printMemberChange(change, asJSON); err != nil {
+			if err := printMemberChange(streams, change, asJSON); err != nil {
 				return err
 			}
 		}
@@ -262,7 +261,7 @@ func watchMembers(ctx context.Context, g *members.Group, asJSON bool) error {
 	return context.Cause(ctx)
 }
 
-func printMemberChange(c members.Change, asJSON bool) error {
+func printMemberChange(streams *Streams, c members.Change, asJSON bool) error {
 	now := time.Now()
 	if asJSON {
 		v := memberChangeJSON{At: now, Event: c.Kind, Member: memberView(c.Member), Zxid: c.Zxid}
@@ -270,9 +269,9 @@ func printMemberChange(c members.Change, asJSON bool) error {
 			before := memberView(c.Before)
 			v.Before = &before
 		}
-		return printResult(os.Stdout, true, v)
+		return printResult(streams.Out, true, v)
 	}
-	style := terminal.For(os.Stdout)
+	style := terminal.For(streams.Out)
 	paint := map[members.Kind]func(string) string{members.Joined: style.Green, members.Rejoined: style.Green,
 		members.Left: style.Red, members.Changed: style.Yellow}[c.Kind]
 	line := fmt.Sprintf("%s %s %s", style.Dim(now.Format("15:04:05.000")), paint(fmt.Sprintf("%-8s", c.Kind)),
@@ -284,7 +283,7 @@ func printMemberChange(c members.Change, asJSON bool) error {
 		}
 		line += " " + style.Dim(formatMetadata(c.Member.Info.Metadata))
 	}
-	_, err := fmt.Println(strings.TrimSpace(line))
+	_, err := fmt.Fprintln(streams.Out, strings.TrimSpace(line))
 	return err
 }
 
@@ -295,8 +294,8 @@ type cordonFlags struct {
 	absent bool
 }
 
-func (f *cordonFlags) addCordonFlags(cmd *cobra.Command) {
-	f.addConnectionFlags(cmd)
+func (f *cordonFlags) addCordonFlags(streams *Streams, cmd *cobra.Command) {
+	f.addConnectionFlags(streams, cmd)
 	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason, which others can see")
 	cmd.Flags().BoolVar(&f.absent, "absent", false, "also if the group has no member with the ID")
 }
@@ -309,7 +308,7 @@ func (f *cordonFlags) cordonOptions() []members.CordonOption {
 	return opts
 }
 
-func newCordon() *cobra.Command {
+func newCordon(streams *Streams) *cobra.Command {
 	f := &cordonFlags{}
 	cmd := &cobra.Command{
 		Use: "cordon NAME ID [flags]", Short: "Ask a member to take no new work", Args: cobra.ExactArgs(2),
@@ -323,11 +322,11 @@ also when the process is started again.`,
 				return g.Cordon(ctx, args[1], f.cordonOptions()...)
 			})
 	})
-	f.addCordonFlags(cmd)
+	f.addCordonFlags(streams, cmd)
 	return cmd
 }
 
-func newUncordon() *cobra.Command {
+func newUncordon(streams *Streams) *cobra.Command {
 	c := &connectionFlags{}
 	cmd := &cobra.Command{
 		Use: "uncordon NAME ID [flags]", Short: "Let a member take work again", Args: cobra.ExactArgs(2),
@@ -339,11 +338,11 @@ func newUncordon() *cobra.Command {
 			return g.Uncordon(ctx, args[1])
 		})
 	})
-	c.addConnectionFlags(cmd)
+	c.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
-func newDrain() *cobra.Command {
+func newDrain(streams *Streams) *cobra.Command {
 	f, wait := &cordonFlags{}, durationFlag(0)
 	cmd := &cobra.Command{
 		Use: "drain NAME ID [flags]", Short: "Ask a member to finish its work, and wait until it has",
@@ -364,14 +363,14 @@ drain, or if the time of -w is over. The request for the drain stays until uncor
 				}
 				err := g.Drain(waiting, args[1], f.cordonOptions()...)
 				if err != nil && ctx.Err() == nil && waiting.Err() != nil {
-					return &exitError{exitNotObtained,
+					return exitWith(exitNotObtained,
 						fmt.Errorf("%s has not acknowledged the drain in %v", quoteName(args[1]), wait.asDuration()),
-						"the request stays: run drain again to wait, or uncordon"}
+						"the request stays: run drain again to wait, or uncordon")
 				}
 				return err
 			})
 	})
-	f.addCordonFlags(cmd)
+	f.addCordonFlags(streams, cmd)
 	cmd.Flags().VarP(&wait, "wait", "w", "wait no longer than this; a bare number is seconds")
 	return cmd
 }

@@ -39,7 +39,7 @@ type monitorCommand struct {
 	endWithError func(error) // ends the program, since an event cannot be printed
 }
 
-func newMonitor() *cobra.Command {
+func newMonitor(streams *Streams) *cobra.Command {
 	c := &monitorCommand{timeout: durationFlag(monitor.DefaultEventTimeout), interval: durationFlag(30 * time.Second),
 		longHold: durationFlag(5 * time.Minute),
 		printed:  map[string]bool{}}
@@ -71,7 +71,7 @@ package monitor.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: withExitCodes(c.watchOver),
 	}
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.path, "path", "", "where the monitors of this ROOT elect the one that looks (default below "+
 		monitorsDir+")")
@@ -145,7 +145,7 @@ func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return endQuietlyOnSignal(cmd.Context(), err)
 	}
-	defer closeClient(client)
+	defer closeClient(c.Streams, client)
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	c.endWithError = cancel
@@ -153,7 +153,7 @@ func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
 	if err := m.Err(); err != nil {
 		return usageError("%w", err)
 	}
-	stopPrinting := printLeaderChanges(ctx, client, m.ElectionPath(), "looks", 0)
+	stopPrinting := printLeaderChanges(ctx, c.Streams, client, m.ElectionPath(), "looks", 0)
 	defer stopPrinting()
 	err = m.Run(ctx)
 	if cause := context.Cause(ctx); cause != nil && cmd.Context().Err() == nil {
@@ -182,13 +182,13 @@ func (c *monitorCommand) handleEvent(ctx context.Context, e monitor.Event) error
 }
 
 func (c *monitorCommand) print(e monitor.Event) error {
-	style := terminal.For(os.Stdout)
+	style := terminal.For(c.Out)
 	at, kind, text := e.Began, style.Red(string(e.Kind)), inOneLine(e.Text)
 	if e.Kind == monitor.Ends {
 		at, kind, text = e.Ended, style.Green(string(e.Kind)),
 			fmt.Sprintf("it lasted %v: %s", e.Lasted().Round(time.Second), text)
 	}
-	return printResult(os.Stdout, c.json, e, formatTime(at), kind, style.Bold(inOneLine(e.Path)),
+	return printResult(c.Out, c.json, e, formatTime(at), kind, style.Bold(inOneLine(e.Path)),
 		inOneLine(string(e.Problem)), text)
 }
 
@@ -214,8 +214,8 @@ func (c *monitorCommand) runOnEvent(ctx context.Context, e monitor.Event) error 
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(c.timeout),
 		fmt.Errorf("%s took longer than %v", c.onEvent, time.Duration(c.timeout)))
 	defer cancel()
-	run := procguard.Command{Args: []string{c.onEvent}, Stdin: read, Stdout: os.Stderr, KillAfter: eventKill,
-		Withheld: c.keepAuth.withheld(), Env: eventEnv(e)}
+	run := procguard.Command{Args: []string{c.onEvent}, Stdin: read, Stdout: c.Err, Stderr: c.Err,
+		KillAfter: eventKill, Withheld: c.keepAuth.withheld(), Env: eventEnv(e)}
 	code, err := run.Run(procguard.Hold{Context: ctx, Remaining: func() time.Duration { return time.Hour }})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%s: exit code %d", c.onEvent, code)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/terminal"
@@ -9,21 +8,22 @@ import (
 
 // progressCounter prints progress to a terminal.
 type progressCounter struct {
-	what  string
-	n     int
-	shown time.Time
-	live  bool
+	streams *Streams
+	what    string
+	n       int
+	shown   time.Time
+	live    bool
 }
 
-func newProgress(what string) *progressCounter {
-	return &progressCounter{what: what, shown: time.Now(), live: terminal.Is(os.Stderr)}
+func newProgress(streams *Streams, what string) *progressCounter {
+	return &progressCounter{streams: streams, what: what, shown: time.Now(), live: terminal.Is(streams.Err)}
 }
 
 func (p *progressCounter) addCount(n int) {
 	p.n += n
 	if p.live && time.Since(p.shown) > 2*time.Second {
 		p.shown = time.Now()
-		printNotice("%d %s so far", p.n, p.what)
+		p.streams.printNotice("%d %s so far", p.n, p.what)
 	}
 }
 
@@ -31,6 +31,6 @@ func (p *progressCounter) addCount(n int) {
 // caller may have to continue after that part.
 func (p *progressCounter) printTotal(failed bool) {
 	if p.live || failed && p.n > 0 {
-		printNotice("%d %s", p.n, p.what)
+		p.streams.printNotice("%d %s", p.n, p.what)
 	}
 }

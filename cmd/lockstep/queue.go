@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-func newQueue() *cobra.Command {
+func newQueue(streams *Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Put items into a queue and work on them",
@@ -27,12 +26,14 @@ a terminal they quote an item that has unprintable characters. JSON has the text
 		Args: cobra.NoArgs,
 		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
-	cmd.AddCommand(newQueuePut(), newQueueTake(), newQueueLen(), newQueuePeek(), newQueueDead(), newQueueSet(),
-		newQueueCancel())
+	cmd.AddCommand(newQueuePut(streams), newQueueTake(streams), newQueueLen(streams), newQueuePeek(streams),
+		newQueueDead(streams), newQueueSet(streams), newQueueCancel(streams))
+	cmd.AddCommand(newQueueList(streams), newQueuePause(streams), newQueueResume(streams), newQueuePurge(streams),
+		newQueueRedrive(streams), newQueueInFlight(streams), newQueueReturn(streams)) // for operators
 	return cmd
 }
 
-func newQueueLen() *cobra.Command {
+func newQueueLen(streams *Streams) *cobra.Command {
 	q := &queueCommand{}
 	cmd := &cobra.Command{
 		Use:   "len NAME [flags]",
@@ -52,22 +53,22 @@ func newQueueLen() *cobra.Command {
 				}
 				c := reports[0].Counts
 				if reports[0].Missing {
-					printNotice("there is no queue %s: the first put creates it", q.path)
+					streams.printNotice("there is no queue %s: the first put creates it", q.path)
 				}
-				if terminal.Is(os.Stdout) && !q.json {
-					return printResult(os.Stdout, false, nil,
+				if terminal.Is(streams.Out) && !q.json {
+					return printResult(streams.Out, false, nil,
 						fmt.Sprintf("%s, %d delayed, %s", formatNumber(c.Items, "item"), c.Delayed,
 							formatNumber(c.Dead, "dead letter")))
 				}
-				return printResult(os.Stdout, q.json, c, c.Items, c.Delayed, c.Dead)
+				return printResult(streams.Out, q.json, c, c.Items, c.Delayed, c.Dead)
 			})
 		}),
 	}
-	q.connectionFlags.addConnectionFlags(cmd)
+	q.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
-func newQueueSet() *cobra.Command {
+func newQueueSet(streams *Streams) *cobra.Command {
 	q := &queueCommand{}
 	var capacity int
 	var dedup durationFlag
@@ -100,13 +101,13 @@ in this way, since its items were not counted.`,
 			})
 		}),
 	}
-	q.connectionFlags.addConnectionFlags(cmd)
+	q.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().IntVar(&capacity, "capacity", 0, "hold no more items than this")
 	cmd.Flags().Var(&dedup, "dedup", "remember each --id of \"lockstep queue put\" for this time")
 	return cmd
 }
 
-func newQueueCancel() *cobra.Command {
+func newQueueCancel(streams *Streams) *cobra.Command {
 	q := &queueCommand{}
 	cmd := &cobra.Command{
 		Use:   "cancel NAME ID [flags]",
@@ -124,11 +125,11 @@ the queue any more; nothing is cancelled then. A cancelled item counts in "locks
 			})
 		}),
 	}
-	q.connectionFlags.addConnectionFlags(cmd)
+	q.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
-func newQueuePeek() *cobra.Command {
+func newQueuePeek(streams *Streams) *cobra.Command {
 	q := &queueCommand{}
 	cmd := &cobra.Command{
 		Use:   "peek NAME [flags]",
@@ -146,15 +147,15 @@ func newQueuePeek() *cobra.Command {
 				p := printedItem(item.Value)
 				p.ID, p.Attempts, p.Node, p.Headers, p.Put = item.ID, item.Attempts, item.Node, item.Headers,
 					jsonTime(item.EnqueuedAt)
-				return printResult(os.Stdout, q.json, p, formatItem(os.Stdout, item.Value))
+				return printResult(streams.Out, q.json, p, formatItem(streams.Out, item.Value))
 			})
 		}),
 	}
-	q.connectionFlags.addConnectionFlags(cmd)
+	q.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
-func newQueueDead() *cobra.Command {
+func newQueueDead(streams *Streams) *cobra.Command {
 	q := &queueCommand{}
 	var requeue, purge bool
 	cmd := &cobra.Command{
@@ -175,7 +176,7 @@ the item, quoted if it has unprintable characters; --json has its exact bytes.`,
 			})
 		}),
 	}
-	q.connectionFlags.addConnectionFlags(cmd)
+	q.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().BoolVar(&requeue, "requeue", false, "put all at the end of the queue again")
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove all")
 	cmd.MarkFlagsMutuallyExclusive("requeue", "purge")
@@ -186,11 +187,11 @@ func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge boo
 	switch {
 	case requeue:
 		n, err := q.queue.Requeue(ctx)
-		printNotice("put %s into %s again", formatNumber(n, "dead letter"), q.path)
+		q.printNotice("put %s into %s again", formatNumber(n, "dead letter"), q.path)
 		return err
 	case purge:
 		n, err := q.queue.PurgeDead(ctx)
-		printNotice("removed %s from %s", formatNumber(n, "dead letter"), q.path)
+		q.printNotice("removed %s from %s", formatNumber(n, "dead letter"), q.path)
 		return err
 	}
 	n := 0
@@ -203,13 +204,13 @@ func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge boo
 		p.ID, p.Node, p.Attempts, p.Reason, p.Headers = letter.ID, letter.Node, letter.Attempts, letter.Reason,
 			letter.Headers
 		p.Put = jsonTime(letter.EnqueuedAt)
-		if err := printResult(os.Stdout, q.json, p, quoteUnprintable(p.Node), p.Attempts, fmt.Sprintf("%q", p.Reason),
+		if err := printResult(q.Out, q.json, p, quoteUnprintable(p.Node), p.Attempts, fmt.Sprintf("%q", p.Reason),
 			quoteUnprintable(p.Item)); err != nil {
 			return err
 		}
 	}
 	if n == 0 {
-		printNotice("%s has no dead letters", q.path)
+		q.printNotice("%s has no dead letters", q.path)
 	}
 	return nil
 }

@@ -61,6 +61,7 @@ func TestQueueLinesAndCommands(t *testing.T) {
 
 func TestALineThatIsTooLongIsNamed(t *testing.T) {
 	s := newStage(t)
+	const maxLine = 1 << 20
 	for _, length := range []int{maxLine - 1, maxLine + 1} { // too large for the servers, and for lockstep
 		cmd := exec.Command(os.Args[0], "queue", "put", "work")
 		cmd.Env = s.env

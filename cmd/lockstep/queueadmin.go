@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"strconv"
 	"strings"
 
@@ -19,15 +18,9 @@ import (
 // queuesDir is the directory of queues.
 const queuesDir = "/lockstep/queues"
 
-// withQueueAdmin adds the subcommands for operators of queues.
-func withQueueAdmin(cmd *cobra.Command) *cobra.Command {
-	cmd.AddCommand(newQueueList(), newQueuePause(), newQueueResume(), newQueuePurge(), newQueueRedrive(),
-		newQueueInFlight(), newQueueReturn())
-	return cmd
-}
-
 // newQueueAct is a subcommand that does something to a queue that exists.
-func newQueueAct(use, short, long, example string, do func(ctx context.Context, q *queueCommand, args []string) error) (
+func newQueueAct(streams *Streams, use, short, long, example string, do func(ctx context.Context, q *queueCommand,
+	args []string) error) (
 	*cobra.Command, *queueCommand) {
 	q := &queueCommand{}
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1)}
@@ -39,40 +32,40 @@ func newQueueAct(use, short, long, example string, do func(ctx context.Context, 
 			return do(ctx, q, args)
 		})
 	})
-	q.connectionFlags.addConnectionFlags(cmd)
+	q.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd, q
 }
 
-func newQueuePause() *cobra.Command {
-	cmd, _ := newQueueAct("pause NAME [flags]", "Stop consumers from taking items until the queue is resumed",
+func newQueuePause(streams *Streams) *cobra.Command {
+	cmd, _ := newQueueAct(streams, "pause NAME [flags]", "Stop consumers from taking items until the queue is resumed",
 		"Stop consumers from taking items until the queue is resumed. Puts go on, and so does the work on items "+
 			"that were taken.",
 		"  lockstep queue pause mails", func(ctx context.Context, q *queueCommand, args []string) error {
 			if err := q.queue.Pause(ctx); err != nil {
 				return err
 			}
-			printNotice("%s: paused", args[0])
+			streams.printNotice("%s: paused", args[0])
 			return nil
 		})
 	return cmd
 }
 
-func newQueueResume() *cobra.Command {
-	cmd, _ := newQueueAct("resume NAME [flags]", "Let consumers take items from a paused queue again", "",
+func newQueueResume(streams *Streams) *cobra.Command {
+	cmd, _ := newQueueAct(streams, "resume NAME [flags]", "Let consumers take items from a paused queue again", "",
 		"  lockstep queue resume mails",
 		func(ctx context.Context, q *queueCommand, args []string) error {
 			if err := q.queue.Resume(ctx); err != nil {
 				return err
 			}
-			printNotice("%s: resumed", args[0])
+			streams.printNotice("%s: resumed", args[0])
 			return nil
 		})
 	return cmd
 }
 
-func newQueuePurge() *cobra.Command {
+func newQueuePurge(streams *Streams) *cobra.Command {
 	var yes bool
-	cmd, _ := newQueueAct("purge NAME [flags]", "Remove all items of a queue",
+	cmd, _ := newQueueAct(streams, "purge NAME [flags]", "Remove all items of a queue",
 		`Remove the items that are in the queue now: also delayed ones, and those that consumers work on, whose
 acknowledgement then fails. Dead letters stay: see lockstep queue dead --purge. lockstep asks before it
 removes items, unless -y is given.`, "  lockstep queue purge mails -y",
@@ -82,22 +75,23 @@ removes items, unless -y is given.`, "  lockstep queue purge mails -y",
 				return err
 			}
 			if !yes {
-				if err := confirm(ctx, fmt.Sprintf("%s has %d items and %d delayed ones. Remove them?", q.path, c.Items,
+				if err := confirm(ctx, streams, fmt.Sprintf("%s has %d items and %d delayed ones. Remove them?", q.path,
+					c.Items,
 					c.Delayed)); err != nil {
 					return err
 				}
 			}
 			n, err := q.queue.Purge(ctx)
-			printNotice("%s: %d items removed", args[0], n)
+			streams.printNotice("%s: %d items removed", args[0], n)
 			return err
 		})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
-func newQueueRedrive() *cobra.Command {
+func newQueueRedrive(streams *Streams) *cobra.Command {
 	var all bool
-	cmd, _ := newQueueAct("redrive NAME [NODE...] [flags]", "Put dead letters at the end of the queue again",
+	cmd, _ := newQueueAct(streams, "redrive NAME [NODE...] [flags]", "Put dead letters at the end of the queue again",
 		`Put dead letters at the end of their queue again, and count their attempts from the start: those
 whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
 		"  lockstep queue redrive mails --all\n  lockstep queue redrive mails "+
@@ -107,10 +101,10 @@ whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
 				return usageError("want the nodes of dead letters, or --all")
 			}
 			n, err := q.queue.Requeue(ctx, args[1:]...)
-			printNotice("%s: put %s into the queue again", args[0], formatNumber(n, "dead letter"))
+			streams.printNotice("%s: put %s into the queue again", args[0], formatNumber(n, "dead letter"))
 			if err == nil && n < len(args)-1 {
-				err = &exitError{exitNotObtained, fmt.Errorf("%d of the nodes are no dead letters of %s", len(args)-1-n,
-					q.path), "see which there are: lockstep queue dead " + shellWord(args[0])}
+				err = exitWith(exitNotObtained, fmt.Errorf("%d of the nodes are no dead letters of %s", len(args)-1-n,
+					q.path), "see which there are: lockstep queue dead "+shellWord(args[0]))
 			}
 			return err
 		})
@@ -127,7 +121,7 @@ type queueJSON struct {
 	Retried queue.Retried `json:"retried,omitzero"`
 }
 
-func newQueueList() *cobra.Command {
+func newQueueList(streams *Streams) *cobra.Command {
 	c := &connectionFlags{}
 	cmd := &cobra.Command{
 		Use:   "ls [NAME] [flags]",
@@ -146,23 +140,24 @@ given, the exit code is 1.`,
 			return err
 		}
 		return c.withClient(cmd, func(ctx context.Context, client *framework.Client) error {
-			return listQueues(ctx, client, root, len(args) > 0 && root != "/", c.json)
+			return listQueues(ctx, streams, client, root, len(args) > 0 && root != "/", c.json)
 		})
 	})
-	c.addConnectionFlags(cmd)
+	c.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
 // listQueues prints the queues below a path. What cannot be read is warned about, and decides the
 // exit code. A NAME without any queue may be mistyped.
-func listQueues(ctx context.Context, client *framework.Client, root string, named, asJSON bool) error {
+func listQueues(ctx context.Context, streams *Streams, client *framework.Client, root string, named,
+	asJSON bool) error {
 	t := newTable("QUEUE", "ITEMS", "DELAYED", "DEAD", "RETRIED", "MOST ATTEMPTS", "STATE")
 	var unread error
 	var paths []string
 	for path, err := range queue.Find(ctx, client, root) {
 		switch {
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
-			printWarning("%v", err)
+			streams.printWarning("%v", err)
 			unread = err
 		case err != nil:
 			return err
@@ -176,12 +171,12 @@ func listQueues(ctx context.Context, client *framework.Client, root string, name
 	}
 	for _, r := range reports {
 		if r.Err != nil {
-			printWarning("%v", r.Err)
+			streams.printWarning("%v", r.Err)
 			unread = r.Err
 			continue
 		}
 		if asJSON {
-			if err := printResult(os.Stdout, true, queueView(r)); err != nil {
+			if err := printResult(streams.Out, true, queueView(r)); err != nil {
 				return err
 			}
 			continue
@@ -195,17 +190,17 @@ func listQueues(ctx context.Context, client *framework.Client, root string, name
 			redCell(formatCount(r.Dead)), retriedCell(r.Retried), failingCell(r), state)
 	}
 	t.fitColumn(5, lineWidth)
-	if err := t.printTo(os.Stdout); err != nil {
+	if err := t.printTo(streams.Out); err != nil {
 		return err
 	}
 	if len(reports) == 0 && named && unread == nil {
-		return nothingFoundError(ctx, client, "queues", root, "lockstep queue ls")
+		return nothingFoundError(ctx, streams, client, "queues", root, "lockstep queue ls")
 	}
 	if len(reports) == 0 && !asJSON && unread == nil {
-		printNone(ctx, "queues", root, "lockstep queue ls",
+		printNone(ctx, streams, "queues", root, "lockstep queue ls",
 			func(ctx context.Context) iter.Seq2[string, error] { return queue.Find(ctx, client, "/") })
 	}
-	return exitCodeOfPrinted(queueCode(unread))
+	return exitCodeOfPrinted(streams, queueCode(unread))
 }
 
 func queueView(r queue.Report) queueJSON { return queueJSON{r.Path, r.Paused, r.Counts, r.Retried} }

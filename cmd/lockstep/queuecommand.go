@@ -31,7 +31,7 @@ func (q *queueCommand) useQueue(cmd *cobra.Command, name string, opts []queue.Op
 	if err != nil {
 		return err
 	}
-	defer closeClient(client)
+	defer closeClient(q.Streams, client)
 	q.queue = queue.New(client, q.path, queue.Bytes(), opts...)
 	defer q.closeQueue()
 	return queueCode(endBySignal(cmd.Context(), do(cmd.Context(), client)))
@@ -42,28 +42,28 @@ func (q *queueCommand) closeQueue() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := q.queue.Close(ctx); err != nil {
-		printWarning("%v", err)
+		q.printWarning("%v", err)
 	}
 }
 
 // queueCode returns an error of queues with its exit code.
 func queueCode(err error) error {
-	return findCode(err, []errorCode{
-		{queue.ErrEmpty, exitNotObtained, ""},
-		{queue.ErrFull, exitNotObtained, ""},
-		{queue.ErrDuplicate, exitNotObtained, ""},
-		{queue.ErrTaken, exitNotObtained, ""},
-		{queue.ErrDone, exitNotObtained, ""},
-		{queue.ErrNotClaimed, exitNotObtained, ""},
-		{queue.ErrUnknownID, exitNotObtained, ""},
-		{queue.ErrOption, exitUsage, ""},
-		{queue.ErrMismatch, exitMismatch,
-			"leave the flag out to use the queue as it is, or see \"lockstep queue set\""},
-		{queue.ErrNotQueue, exitMismatch, "use another NAME: this one belongs to something else"},
-		{queue.ErrNewer, exitMismatch, "use a newer lockstep"},
-		{queue.ErrUnknown, exitLost, "look whether the item is there before you repeat the command"},
-		{queue.ErrLost, exitLost, ""},
-	})
+	return findCode(err,
+		exitWith(exitNotObtained, queue.ErrEmpty, ""),
+		exitWith(exitNotObtained, queue.ErrFull, ""),
+		exitWith(exitNotObtained, queue.ErrDuplicate, ""),
+		exitWith(exitNotObtained, queue.ErrTaken, ""),
+		exitWith(exitNotObtained, queue.ErrDone, ""),
+		exitWith(exitNotObtained, queue.ErrNotClaimed, ""),
+		exitWith(exitNotObtained, queue.ErrUnknownID, ""),
+		exitWith(exitUsage, queue.ErrOption, ""),
+		exitWith(exitMismatch, queue.ErrMismatch,
+			"leave the flag out to use the queue as it is, or see \"lockstep queue set\""),
+		exitWith(exitMismatch, queue.ErrNotQueue, "use another NAME: this one belongs to something else"),
+		exitWith(exitMismatch, queue.ErrNewer, "use a newer lockstep"),
+		exitWith(exitLost, queue.ErrUnknown, "look whether the item is there before you repeat the command"),
+		exitWith(exitLost, queue.ErrLost, ""),
+	)
 }
 
 // queueFlags are the flags of a queue that the command may create.
@@ -114,8 +114,8 @@ func (q *queueCommand) requireQueue(ctx context.Context, client *framework.Clien
 	case err != nil:
 		return err
 	case reports[0].Missing:
-		return &exitError{exitNotObtained, fmt.Errorf("there is no queue %s: the first put creates it", q.path),
-			adviceFor(ctx, client, q.path, "lockstep queue ls")}
+		return exitWith(exitNotObtained, fmt.Errorf("there is no queue %s: the first put creates it", q.path),
+			adviceFor(ctx, q.Streams, client, q.path, "lockstep queue ls"))
 	}
 	return reports[0].Err
 }

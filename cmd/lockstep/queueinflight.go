@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -38,19 +37,19 @@ func claimView(c queue.Claim) claimJSON {
 	}
 }
 
-func newQueueInFlight() *cobra.Command {
-	cmd, _ := newQueueAct("inflight NAME [flags]", "List the items that consumers have, and since when",
+func newQueueInFlight(streams *Streams) *cobra.Command {
+	cmd, _ := newQueueAct(streams, "inflight NAME [flags]", "List the items that consumers have, and since when",
 		`List the items that consumers have: since when, how often the item was taken, the consumer's session,
 which the servers' logs name, too, its name, host and process, and the item's node. lockstep queue return
 takes an item away from a consumer. In a strict queue the time is that at which the consumer's turn began,
 and items that it has given back and not taken again are listed, too.`,
 		"  lockstep queue inflight mails --json",
-		func(ctx context.Context, q *queueCommand, _ []string) error { return printClaims(ctx, q) })
+		func(ctx context.Context, q *queueCommand, _ []string) error { return printClaims(ctx, streams, q) })
 	return cmd
 }
 
 // printClaims lists the items that consumers have.
-func printClaims(ctx context.Context, q *queueCommand) error {
+func printClaims(ctx context.Context, streams *Streams, q *queueCommand) error {
 	claims, err := q.queue.InFlight(ctx)
 	if err != nil {
 		return err
@@ -58,7 +57,7 @@ func printClaims(ctx context.Context, q *queueCommand) error {
 	t, now := newTable("ITEM", "ID", "TAKEN", "PUT", "ATTEMPT", "SESSION", "OWNER", "HOST", "PID", "NODE"), time.Now()
 	for _, c := range claims {
 		if q.json {
-			if err := printResult(os.Stdout, true, claimView(c)); err != nil {
+			if err := printResult(streams.Out, true, claimView(c)); err != nil {
 				return err
 			}
 			continue
@@ -76,7 +75,7 @@ func printClaims(ctx context.Context, q *queueCommand) error {
 			dimCell(quoteName(strings.TrimPrefix(c.Node, q.path+"/"))))
 	}
 	if len(claims) == 0 && !q.json {
-		printNotice("no consumer has an item of %s", q.path)
+		streams.printNotice("no consumer has an item of %s", q.path)
 	}
-	return t.printTo(os.Stdout)
+	return t.printTo(streams.Out)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,7 +26,7 @@ type queuePut struct {
 	nonblock bool
 }
 
-func newQueuePut() *cobra.Command {
+func newQueuePut(streams *Streams) *cobra.Command {
 	p := &queuePut{}
 	cmd := &cobra.Command{
 		Use:   "put NAME [ITEM...] [flags]",
@@ -50,7 +49,7 @@ with 1 under --nonblock.`,
 		},
 		RunE: withExitCodes(p.putItems),
 	}
-	p.connectionFlags.addConnectionFlags(cmd)
+	p.connectionFlags.addConnectionFlags(streams, cmd)
 	p.queueFlags.addQueueFlags(cmd)
 	f := cmd.Flags()
 	f.IntVar(&p.priority, "priority", 0, "priority of the items, 0 to 9; consumers take higher ones first")
@@ -85,12 +84,12 @@ func (p *queuePut) putItems(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return p.useQueue(cmd, args[0], opts, func(ctx context.Context, _ *framework.Client) (err error) {
-		count := newProgress("put into " + p.path)
+		count := newProgress(p.Streams, "put into "+p.path)
 		defer func() { count.printTotal(err != nil && !endedBySignal(ctx)) }()
 		if len(args) > 1 {
 			return p.putArguments(ctx, args[1:], how, count)
 		}
-		return p.putLines(ctx, os.Stdin, how, count)
+		return p.putLines(ctx, p.In, how, count)
 	})
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-func newQueueReturn() *cobra.Command {
+func newQueueReturn(streams *Streams) *cobra.Command {
 	var yes bool
-	cmd, _ := newQueueAct("return NAME ITEM [flags]", "Take an item away from the consumer that has it",
+	cmd, _ := newQueueAct(streams, "return NAME ITEM [flags]", "Take an item away from the consumer that has it",
 		`Take an item away from the consumer that has it, for a consumer that hangs. ITEM is the item's id or
 its node, as lockstep queue inflight shows them. The item comes again, first in line; that the consumer
 had it counts as an attempt. From then on the servers refuse the consumer's acknowledgement of the
@@ -49,15 +49,15 @@ func (q *queueCommand) takeBack(ctx context.Context, name, item string, yes bool
 	see := "see which consumers have items: lockstep queue inflight " + shellWord(name)
 	switch len(found) {
 	case 0:
-		return &exitError{exitNotObtained, fmt.Errorf("no consumer has an item %s of %s", quoteName(item), q.path), see}
+		return exitWith(exitNotObtained, fmt.Errorf("no consumer has an item %s of %s", quoteName(item), q.path), see)
 	case 1:
 	default:
 		several := fmt.Errorf("%d items of %s with the id %s are with consumers", len(found), q.path, quoteName(item))
-		return &exitError{exitNotObtained, several, "name one by its node; " + see}
+		return exitWith(exitNotObtained, several, "name one by its node; "+see)
 	}
 	claim := found[0]
 	if !yes {
-		if err := confirm(ctx, takeBackQuestion(claim, item)); err != nil {
+		if err := confirm(ctx, q.Streams, takeBackQuestion(claim, item)); err != nil {
 			return err
 		}
 	}
@@ -65,14 +65,14 @@ func (q *queueCommand) takeBack(ctx context.Context, name, item string, yes bool
 	if errors.Is(err, queue.ErrOption) {
 		lock := shellWord(q.path + "/lock")
 		strict := fmt.Errorf("%s is strict: its consumer has all items by the lock %s/lock", q.path, q.path)
-		return &exitError{exitMismatch, strict,
+		return exitWith(exitMismatch, strict,
 			fmt.Sprintf("take the lock away: lockstep locks %s shows its node, lockstep release %s --node "+
-				"NODE deletes it", lock, lock)}
+				"NODE deletes it", lock, lock))
 	}
 	if err != nil {
 		return err
 	}
-	printNotice("%s: taken from %s; it comes again", quoteName(item), claimant(claim))
+	q.printNotice("%s: taken from %s; it comes again", quoteName(item), claimant(claim))
 	return nil
 }
 

@@ -29,7 +29,7 @@ type queueTake struct {
 	last        int  // the exit code of the last command that failed
 }
 
-func newQueueTake() *cobra.Command {
+func newQueueTake(streams *Streams) *cobra.Command {
 	t := &queueTake{}
 	cmd := &cobra.Command{
 		Use:   "take NAME [flags] [-- COMMAND [ARGUMENT...]]",
@@ -53,8 +53,8 @@ lost while the command worked on it. With --follow lockstep goes on after such a
 		Args: checkNameAnd(true),
 		RunE: withExitCodes(t.takeItems),
 	}
-	t.connectionFlags.addConnectionFlags(cmd)
-	t.commandRunner.addRunnerFlags(cmd)
+	t.connectionFlags.addConnectionFlags(streams, cmd)
+	t.commandRunner.addRunnerFlags(streams, cmd)
 	f := cmd.Flags()
 	f.IntVarP(&t.number, "number", "n", 1, "how many items to take")
 	f.BoolVarP(&t.follow, "follow", "f", false, "take items until a signal comes")
@@ -97,7 +97,7 @@ func (t *queueTake) takeItems(cmd *cobra.Command, args []string) error {
 
 // takeEach takes one item after the other.
 func (t *queueTake) takeEach(ctx context.Context) error {
-	count := newProgress("taken from " + t.queueCommand.path)
+	count := newProgress(t.Streams, "taken from "+t.queueCommand.path)
 	defer count.printTotal(false)
 	for n := 0; t.follow || n < t.number; n++ {
 		d, err := t.takeOne(ctx)
@@ -110,7 +110,7 @@ func (t *queueTake) takeEach(ctx context.Context) error {
 			return err
 		case err != nil && t.follow && !endedBySignal(ctx) &&
 			(errors.Is(err, procguard.ErrHoldLost) || errors.Is(err, queue.ErrLost)):
-			printWarning("%v; it comes again", err)
+			t.printWarning("%v; it comes again", err)
 			t.last = exitLost
 		case err != nil:
 			return withCode(queueCode(err)) // the exit code tells that an item was lost, also after a signal
@@ -134,7 +134,7 @@ func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) e
 	if len(t.command) == 0 {
 		p := printedItem(d.Value)
 		p.ID, p.Attempt, p.Headers, p.Put = d.ID, d.Attempt, d.Headers, jsonTime(d.EnqueuedAt)
-		if err := printResult(os.Stdout, t.json, p, formatItem(os.Stdout, d.Value)); err != nil {
+		if err := printResult(t.Out, t.json, p, formatItem(t.Out, d.Value)); err != nil {
 			return err
 		}
 		return d.Ack(settled)
@@ -178,7 +178,7 @@ func (t *queueTake) giveBack(ctx context.Context, d *queue.Delivery[[]byte], rea
 	}
 	err := d.Nack(ctx, after, reason)
 	if err == nil {
-		printWarning("item %q: attempt %d has failed: %v; %s", shortenText(string(d.Value)), d.Attempt, reason, again)
+		t.printWarning("item %q: attempt %d has failed: %v; %s", shortenText(string(d.Value)), d.Attempt, reason, again)
 	}
 	return err
 }
@@ -202,7 +202,7 @@ func (t *queueTake) runForItem(ctx context.Context, d *queue.Delivery[[]byte]) (
 		defer cancel()
 		held = limited
 	}
-	return t.runCommand(ctx, commandHold{held, int64(d.Attempt)}, "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
+	return t.runCommand(ctx, held, int64(d.Attempt), "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
 }
 
 // newUnnamedFile returns a file with this content. It has no name by which another process could

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,7 @@ type holderCommand struct {
 	yes  bool
 }
 
-func newRevoke() *cobra.Command {
+func newRevoke(streams *Streams) *cobra.Command {
 	h := &holderCommand{}
 	cmd := &cobra.Command{
 		Use:   "revoke NAME [flags]",
@@ -35,13 +34,13 @@ release takes a hold away from one that does not let go.`,
 		Args: checkNameAlone,
 		RunE: withExitCodes(h.revoke),
 	}
-	h.connectionFlags.addConnectionFlags(cmd)
+	h.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().StringVar(&h.node, "node", "",
 		"only this holder, by its node as lockstep locks NAME shows it (default all holders)")
 	return cmd
 }
 
-func newRelease() *cobra.Command {
+func newRelease(streams *Streams) *cobra.Command {
 	h := &holderCommand{}
 	cmd := &cobra.Command{
 		Use:   "release NAME --node NODE [flags]",
@@ -57,7 +56,7 @@ lockstep asks before it deletes the node, unless -y is given, and deletes it onl
 		Args: checkNameAlone,
 		RunE: withExitCodes(h.release),
 	}
-	h.connectionFlags.addConnectionFlags(cmd)
+	h.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().StringVar(&h.node, "node", "", "the node, as lockstep locks NAME shows it")
 	cmd.Flags().BoolVarP(&h.yes, "yes", "y", false, "do not ask")
 	return cmd
@@ -75,7 +74,7 @@ func (h *holderCommand) inspect(cmd *cobra.Command, name string) (*framework.Cli
 	}
 	r, err := locks.Inspect(cmd.Context(), client, path)
 	if err != nil {
-		closeClient(client)
+		closeClient(h.Streams, client)
 		return nil, nil, err
 	}
 	return client, r, nil
@@ -95,7 +94,7 @@ func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return endBySignal(cmd.Context(), err)
 	}
-	defer closeClient(client)
+	defer closeClient(h.Streams, client)
 	if r.Kind == locks.ElectionLock {
 		return usageError("%s is an election, whose leader does not listen for that: hand over with lockstep "+
 			"elections transfer", quoteName(r.Path))
@@ -113,11 +112,11 @@ func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 			return endBySignal(cmd.Context(), err)
 		}
 		asked++
-		printNotice("asked %s to let go of %s", ownerName(e), quoteName(r.Path))
+		h.printNotice("asked %s to let go of %s", ownerName(e), quoteName(r.Path))
 	}
 	if asked == 0 {
-		return &exitError{exitNotObtained, fmt.Errorf("%s has no holder that could be asked", r.Path),
-			"see who holds it: lockstep locks " + shellWord(args[0])}
+		return exitWith(exitNotObtained, fmt.Errorf("%s has no holder that could be asked", r.Path),
+			"see who holds it: lockstep locks "+shellWord(args[0]))
 	}
 	return nil
 }
@@ -130,24 +129,24 @@ func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return endBySignal(cmd.Context(), err)
 	}
-	defer closeClient(client)
+	defer closeClient(h.Streams, client)
 	for _, e := range append(append(append([]locks.Entry{}, r.Holders...), r.Waiters...), r.Others...) {
 		if !h.isNode(e) {
 			continue
 		}
 		if !h.yes {
-			if err := confirm(cmd.Context(), releaseQuestion(r, e)); err != nil {
+			if err := confirm(cmd.Context(), h.Streams, releaseQuestion(r, e)); err != nil {
 				return err
 			}
 		}
 		if err := locks.Evict(cmd.Context(), client, e.Node, e.Token); err != nil {
 			return endBySignal(cmd.Context(), err)
 		}
-		printNotice("deleted %s of %s", e.Node, ownerName(e))
+		h.printNotice("deleted %s of %s", e.Node, ownerName(e))
 		return nil
 	}
-	return &exitError{exitNotObtained, fmt.Errorf("%s has no node %s", r.Path, h.node),
-		"see its nodes: lockstep locks " + shellWord(args[0])}
+	return exitWith(exitNotObtained, fmt.Errorf("%s has no node %s", r.Path, h.node),
+		"see its nodes: lockstep locks "+shellWord(args[0]))
 }
 
 func releaseQuestion(r *locks.Report, e locks.Entry) string {
@@ -157,14 +156,14 @@ func releaseQuestion(r *locks.Report, e locks.Entry) string {
 }
 
 // confirm asks at a terminal. Elsewhere it refuses.
-func confirm(ctx context.Context, question string) error {
-	if !terminal.Is(os.Stdin) {
+func confirm(ctx context.Context, streams *Streams, question string) error {
+	if !terminal.Is(streams.In) {
 		return usageError("standard input is no terminal, so lockstep cannot ask: give -y if you are sure")
 	}
-	fmt.Fprintf(os.Stderr, "%s [y/N] ", inOneLine(question))
+	fmt.Fprintf(streams.Err, "%s [y/N] ", inOneLine(question))
 	answered := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // an end without an answer is a no
+		line, _ := bufio.NewReader(streams.In).ReadString('\n') // an end without an answer is a no
 		answered <- line
 	}()
 	select {

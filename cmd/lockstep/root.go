@@ -10,16 +10,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runCommandLine runs a command line and returns the exit code.
-func runCommandLine(args []string) int {
-	outliveStderr()
-	ctx, stop := untilSignal(context.Background())
-	defer stop()
-	root := newRoot()
+// runCommandLine runs a command line and returns the exit code. The end of ctx ends the command as
+// a signal does if its cause is one.
+func runCommandLine(ctx context.Context, streams *Streams, args []string) int {
+	root := newRoot(streams)
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return badFlag(cmd, err, args) })
 	cmd, err := root.ExecuteContextC(ctx)
-	return reportError(cmd, err)
+	return reportError(streams, cmd, err)
 }
 
 const rootHelp = `Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper.
@@ -70,7 +68,7 @@ LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
 (user:password), LOCKSTEP_TLS_CA, LOCKSTEP_TLS_CERT, LOCKSTEP_TLS_KEY, and
 LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a server's zoo.cfg.`
 
-func newRoot() *cobra.Command {
+func newRoot(streams *Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockstep",
 		Short: "Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper",
@@ -97,19 +95,23 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(),
-		withQueueAdmin(newQueue()))
-	root.AddCommand(newBarrier(), newBarriers(), newGate(), newGates(), newLatch(), newConfig(), newID(), newServices(),
-		newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(),
-		newClean(), newVersion(), newElections())
-	root.AddCommand(newWatch(), newTop(), newMonitor(), newManual(), newWorkflows())
+	for _, commands := range [][]*cobra.Command{lockCommands(streams), electCommands(streams), cronCommands(streams),
+		barrierCommands(streams), registryCommands(streams), checkCommands(streams)} {
+		root.AddCommand(commands...)
+	}
+	root.AddCommand(newQueue(streams), newWorkflows(streams), newConfig(streams), newID(streams), newMembers(streams),
+		newDoctor(streams), newClean(streams), newWatch(streams), newTop(streams), newDev(streams), newVersion(streams),
+		newManual(streams))
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp) // most flags take no files
 	completeCommands(root)
 	return root
 }
 
 // reportError prints an error and what to do next, and returns the exit code.
-func reportError(cmd *cobra.Command, err error) int {
+func reportError(streams *Streams, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
@@ -121,7 +123,7 @@ func reportError(cmd *cobra.Command, err error) int {
 		e.hint = fmt.Sprintf("see %s --help", cmd.CommandPath())
 	}
 	if e.reason != nil {
-		printError(withPermitted(cmd, inOneSentence(e.reason)), e.hint)
+		streams.printError(withPermitted(cmd, inOneSentence(e.reason)), e.hint)
 	}
 	return e.code
 }

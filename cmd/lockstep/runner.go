@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -23,6 +24,7 @@ const noWatchdogFlag = "no-watchdog"
 
 // commandRunner runs a command while something is held.
 type commandRunner struct {
+	streams    *Streams
 	killAfter  durationFlag
 	noWatchdog bool
 	keepAuth   keepAuthFlag
@@ -30,7 +32,7 @@ type commandRunner struct {
 	client  *framework.Client
 	path    string
 	command []string
-	stdin   *os.File        // the command's, or nil for this program's
+	stdin   *os.File        // the command's, or nil for streams.In
 	end     <-chan struct{} // closed when the command is to be sent SIGTERM, or nil
 
 	endsByTerminal bool // the program ends when a key of the terminal has ended the command
@@ -38,13 +40,8 @@ type commandRunner struct {
 	signalled atomic.Bool // one of endingSignals has come while a command ran
 }
 
-// commandHold is what a lease, a leader's term and a job's run have in common.
-type commandHold struct {
-	ctx   context.Context // done when the grant has ended
-	token int64
-}
-
-func (r *commandRunner) addRunnerFlags(cmd *cobra.Command) {
+func (r *commandRunner) addRunnerFlags(streams *Streams, cmd *cobra.Command) {
+	r.streams = streams
 	cmd.Flags().Var(&r.killAfter, "kill-after",
 		"time from SIGTERM to SIGKILL when the hold is lost (default a quarter of the session timeout, at most 5s)")
 	cmd.Flags().BoolVar(&r.noWatchdog, noWatchdogFlag, false,
@@ -139,31 +136,33 @@ func (r *commandRunner) passSignals() (passed <-chan os.Signal, stop func()) {
 	}
 }
 
-// runCommand runs the command under a grant and returns its exit code. Its error wraps
-// procguard.ErrHoldLost if the grant was lost first; the command has ended then.
-func (r *commandRunner) runCommand(ctx context.Context, g commandHold, env ...string) (int, error) {
+// runCommand runs the command under a grant and returns its exit code. held is done when the grant
+// has ended. The error wraps procguard.ErrHoldLost if the grant was lost first; the command has ended
+// then.
+func (r *commandRunner) runCommand(ctx, held context.Context, token int64, env ...string) (int, error) {
 	signals, stop := r.passSignals()
 	defer stop()
 	if endedBySignal(ctx) { // later ones are passed on
 		return 0, context.Cause(ctx)
 	}
-	s, err := r.client.Session(g.ctx)
-	if err != nil || g.ctx.Err() != nil {
-		return 0, fmt.Errorf("%w: %w", procguard.ErrHoldLost, context.Cause(g.ctx))
+	s, err := r.client.Session(held)
+	if err != nil || held.Err() != nil {
+		return 0, fmt.Errorf("%w: %w", procguard.ErrHoldLost, context.Cause(held))
 	}
 	grace, err := r.killGrace(s.Timeout())
 	if err != nil {
 		return 0, err
 	}
 	guard := func() procguard.Guard { return s.GuardCommand() }
-	c := procguard.Command{Args: r.command, Stdin: r.stdin, KillAfter: grace, Signals: signals, Guard: guard,
+	c := procguard.Command{Args: r.command, Stdin: cmp.Or(r.stdin, r.streams.In), Stdout: r.streams.Out,
+		Stderr: r.streams.Err, KillAfter: grace, Signals: signals, Guard: guard,
 		Withheld: r.keepAuth.withheld(), Env: append(env,
-			"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
+			"LOCKSTEP_TOKEN="+strconv.FormatInt(token, 10), "LOCKSTEP_PATH="+r.path)}
 	if r.endsByTerminal {
 		c.Interrupted = func(s os.Signal) {
 			r.signalled.Store(slices.Contains(endingSignals(), s))
 			raiseAndWait(ctx, s)
 		}
 	}
-	return c.Run(procguard.Hold{Context: g.ctx, Remaining: s.LeaseRemaining})
+	return c.Run(procguard.Hold{Context: held, Remaining: s.LeaseRemaining})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +10,7 @@ import (
 )
 
 // newRuns is the subcommand that shows a job's latest runs.
-func newRuns() *cobra.Command {
+func newRuns(streams *Streams) *cobra.Command {
 	p := &jobsCommand{}
 	cmd := &cobra.Command{
 		Use:   "runs NAME [flags]",
@@ -40,19 +39,19 @@ Ticks that did not run are not listed here: "lockstep jobs NAME" shows them with
 			return p.printRuns(args[0], runs)
 		})
 	})
-	p.connectionFlags.addConnectionFlags(cmd)
+	p.connectionFlags.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
 func (p *jobsCommand) printRuns(name string, runs []scheduler.RunRecord) error {
 	if !p.json {
 		if len(runs) == 0 {
-			printNotice("%s has not run yet", name)
+			p.printNotice("%s has not run yet", name)
 		}
-		return runTable(runs).printTo(os.Stdout)
+		return runTable(runs).printTo(p.Out)
 	}
 	for _, r := range runs {
-		if err := printResult(os.Stdout, true, runView(r)); err != nil {
+		if err := printResult(p.Out, true, runView(r)); err != nil {
 			return err
 		}
 	}

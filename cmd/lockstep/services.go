@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
@@ -19,7 +18,12 @@ import (
 // servicesDir is the directory of services.
 const servicesDir = "/lockstep/services"
 
-func newServices() *cobra.Command {
+// registryCommands are the subcommands of this package.
+func registryCommands(streams *Streams) []*cobra.Command {
+	return []*cobra.Command{newServices(streams), newRegister(streams), newDisable(streams), newEnable(streams)}
+}
+
+func newServices(streams *Streams) *cobra.Command {
 	c := &connectionFlags{}
 	cmd := &cobra.Command{
 		Use:   "services [NAME] [flags]",
@@ -33,12 +37,12 @@ is written. The exit code is 1 if the service has no instance that is enabled.`,
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		return useRegistry(cmd, c, args, func(ctx context.Context, r *registry.Registry, service string) error {
 			if service == "" {
-				return printServices(ctx, r, c.json)
+				return printServices(ctx, streams, r, c.json)
 			}
-			return printInstances(ctx, r, service, c.json)
+			return printInstances(ctx, streams, r, service, c.json)
 		})
 	})
-	c.addConnectionFlags(cmd)
+	c.addConnectionFlags(streams, cmd)
 	return cmd
 }
 
@@ -63,11 +67,11 @@ func useRegistry(cmd *cobra.Command, c *connectionFlags, args []string,
 
 // registryCode returns an error of a registry with its exit code.
 func registryCode(err error) error {
-	return findCode(err, []errorCode{
-		{registry.ErrNotFound, exitNotObtained, "see which there are: lockstep services NAME"},
-		{registry.ErrTaken, exitNotObtained, ""},
-		{registry.ErrInvalid, exitMismatch, ""},
-	})
+	return findCode(err,
+		exitWith(exitNotObtained, registry.ErrNotFound, "see which there are: lockstep services NAME"),
+		exitWith(exitNotObtained, registry.ErrTaken, ""),
+		exitWith(exitMismatch, registry.ErrInvalid, ""),
+	)
 }
 
 // serviceJSON is a service as JSON.
@@ -101,15 +105,16 @@ func serviceView(path string, all []registry.Instance) serviceJSON {
 	return v
 }
 
-func printServices(ctx context.Context, r *registry.Registry, asJSON bool) error {
+func printServices(ctx context.Context, streams *Streams, r *registry.Registry, asJSON bool) error {
 	names, err := r.Services(ctx)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 && !asJSON {
-		printNotice("no services below %s", r.Path())
+		streams.printNotice("no services below %s", r.Path())
 	}
-	return printEach(names, newTable("SERVICE", "ENABLED", "DISABLED"), asJSON, func(name string) (any, []cell, error) {
+	return printEach(streams, names, newTable("SERVICE", "ENABLED", "DISABLED"), asJSON, func(name string) (any, []cell,
+		error) {
 		all, err := r.Instances(ctx, name)
 		v := serviceView(znode.Join(r.Path(), name), all)
 		return v, []cell{boldCell(quoteName(name)), plainCell(strconv.Itoa(v.Enabled)),
@@ -117,14 +122,14 @@ func printServices(ctx context.Context, r *registry.Registry, asJSON bool) error
 	})
 }
 
-func printInstances(ctx context.Context, r *registry.Registry, service string, asJSON bool) error {
+func printInstances(ctx context.Context, streams *Streams, r *registry.Registry, service string, asJSON bool) error {
 	all, err := r.Instances(ctx, service)
 	if err != nil {
 		return err
 	}
 	v := serviceView(znode.Join(r.Path(), service), all)
 	if asJSON {
-		err = printResult(os.Stdout, true, v)
+		err = printResult(streams.Out, true, v)
 	} else {
 		t := newTable("ID", "ADDRESS", "STATE", "WEIGHT", "SINCE", "METADATA")
 		for _, i := range all {
@@ -136,15 +141,15 @@ func printInstances(ctx context.Context, r *registry.Registry, service string, a
 				plainCell(strconv.Itoa(i.Weight)), plainCell(formatSince(i.Registered, time.Now())),
 				dimCell(formatMetadata(i.Metadata)))
 		}
-		err = t.printTo(os.Stdout)
+		err = t.printTo(streams.Out)
 	}
 	if err == nil && v.Enabled == 0 {
-		return &exitError{exitNotObtained, fmt.Errorf("%s has no instance that is enabled", v.Path), ""}
+		return exitWith(exitNotObtained, fmt.Errorf("%s has no instance that is enabled", v.Path), "")
 	}
 	return err
 }
 
-func newRegister() *cobra.Command {
+func newRegister(streams *Streams) *cobra.Command {
 	c := &connectionFlags{}
 	i := registry.Instance{}
 	cmd := &cobra.Command{
@@ -180,7 +185,7 @@ callers notice.`,
 				if err != nil {
 					return err
 				}
-				if err := printResult(os.Stdout, c.json,
+				if err := printResult(streams.Out, c.json,
 					serviceView(znode.Join(r.Path(), service), []registry.Instance{g.Instance()}),
 					g.Instance().ID); err != nil {
 					return err
@@ -193,16 +198,16 @@ callers notice.`,
 				return withCode(g.Drain(ctx)) // the exit code tells that this failed, also after a signal
 			}))
 	})
-	c.addConnectionFlags(cmd)
+	c.addConnectionFlags(streams, cmd)
 	cmd.Flags().StringVar(&i.ID, "id", "", "the instance's id (default a new one)")
 	cmd.Flags().IntVar(&i.Weight, "weight", 1, "the instance's share of the calls, 1 to 1000")
 	cmd.Flags().StringToStringVar(&i.Metadata, "metadata", nil, "metadata for callers, such as version=1.4")
 	return cmd
 }
 
-func newDisable() *cobra.Command {
+func newDisable(streams *Streams) *cobra.Command {
 	reason := ""
-	cmd := changeCommand("disable", "Keep calls away from an instance", `Keep calls away from an instance of a service. The instance stays registered. It stays disabled when
+	cmd := changeCommand(streams, "disable", "Keep calls away from an instance", `Keep calls away from an instance of a service. The instance stays registered. It stays disabled when
 its session is lost, until its process ends.`, "  lockstep disable billing 4f1c --reason debugging",
 		func(ctx context.Context, r *registry.Registry, service, id string) error {
 			return r.Disable(ctx, service, id, reason)
@@ -211,8 +216,8 @@ its session is lost, until its process ends.`, "  lockstep disable billing 4f1c 
 	return cmd
 }
 
-func newEnable() *cobra.Command {
-	return changeCommand("enable", "Let an instance get calls again",
+func newEnable(streams *Streams) *cobra.Command {
+	return changeCommand(streams, "enable", "Let an instance get calls again",
 		"Let an instance of a service get calls again. If its own health check fails, it is disabled again.",
 		"  lockstep enable billing 4f1c",
 		func(ctx context.Context, r *registry.Registry, service, id string) error {
@@ -221,7 +226,7 @@ func newEnable() *cobra.Command {
 }
 
 // changeCommand is "disable" or "enable".
-func changeCommand(name, short, long, example string,
+func changeCommand(streams *Streams, name, short, long, example string,
 	change func(context.Context, *registry.Registry, string, string) error) *cobra.Command {
 	c := &connectionFlags{}
 	cmd := &cobra.Command{Use: name + " NAME ID [flags]", Short: short, Long: long, Example: example,
@@ -231,6 +236,6 @@ func changeCommand(name, short, long, example string,
 			return change(ctx, r, service, args[1])
 		})
 	})
-	c.addConnectionFlags(cmd)
+	c.addConnectionFlags(streams, cmd)
 	return cmd
 }

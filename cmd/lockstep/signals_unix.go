@@ -13,15 +13,17 @@ var noticeSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWIN
 
 // keptOpen has the standard error of the beginning. It must stay open: a file that is opened later
 // would become descriptor 2.
-var keptOpen []*os.File
+var keptOpen *os.File
 
-// outliveStderr has writes to a standard error that nobody reads any more fail. SIGPIPE would end
-// the program, and with it a command that it runs under a lock. Go raises it for the file
-// descriptors 1 and 2 only, so standard error gets another one. A command inherits it as 2, and
-// SIGPIPE as it was.
-func outliveStderr() {
-	if fd, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, 3); err == nil {
-		keptOpen = append(keptOpen, os.Stderr)
-		os.Stderr = os.NewFile(uintptr(fd), os.Stderr.Name())
+// errorStream returns standard error with another file descriptor, so that a write fails if nobody
+// reads standard error any more. Go raises SIGPIPE for the descriptors 1 and 2 only. It would end
+// the program, and with it a command that it runs under a lock. A command inherits standard error as
+// 2, and SIGPIPE as it was.
+func errorStream() *os.File {
+	keptOpen = os.Stderr
+	fd, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return os.Stderr
 	}
+	return os.NewFile(uintptr(fd), os.Stderr.Name())
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -15,14 +14,15 @@ import (
 
 // printLeaderChanges prints the present leader to a terminal, now and at each change, until stop is
 // called.
-func printLeaderChanges(ctx context.Context, client *framework.Client, path, verb string, former int64) (stop func()) {
-	if !terminal.Is(os.Stderr) {
+func printLeaderChanges(ctx context.Context, streams *Streams, client *framework.Client, path, verb string,
+	former int64) (stop func()) {
+	if !terminal.Is(streams.Err) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	following.Go(func() {
-		followLeaders(ctx, client, path, verb, former, func(text string) { printNotice("%s", text) })
+		followLeaders(ctx, client, path, verb, former, func(text string) { streams.printNotice("%s", text) })
 	})
 	return func() {
 		cancel()

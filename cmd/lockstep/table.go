@@ -24,6 +24,7 @@ func dimCell(text string) cell    { return cell{text, terminal.Style.Dim} }
 func redCell(text string) cell    { return cell{text, terminal.Style.Red} }
 func greenCell(text string) cell  { return cell{text, terminal.Style.Green} }
 func yellowCell(text string) cell { return cell{text, terminal.Style.Yellow} }
+func cyanCell(text string) cell   { return cell{text, terminal.Style.Cyan} }
 
 // table is lines of cells under a head. Columns without a text in any line are left out.
 type table struct {

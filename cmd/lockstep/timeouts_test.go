@@ -100,7 +100,7 @@ func TestDefaultTimeouts(t *testing.T) {
 
 // timeoutOf is the session timeout that a command line asks for.
 func timeoutOf(t *testing.T, line string) time.Duration {
-	cmd, args, err := newRoot().Find(strings.Fields(line))
+	cmd, args, err := newRoot(ownStreams).Find(strings.Fields(line))
 	require.NoError(t, err)
 	require.NoError(t, cmd.ParseFlags(args))
 	var c connectionFlags
@@ -127,7 +127,7 @@ func TestTheRootBelongsToItsServers(t *testing.T) {
 	} {
 		t.Setenv(framework.EnvServers, c.servers)
 		t.Setenv(framework.EnvRoot, c.root)
-		cmd, args, err := newRoot().Find(strings.Fields(c.line))
+		cmd, args, err := newRoot(ownStreams).Find(strings.Fields(c.line))
 		require.NoError(t, err)
 		require.NoError(t, cmd.ParseFlags(args))
 		flags := connectionFlags{servers: cmd.Flag("zk").Value.String(), root: cmd.Flag("root").Value.String()}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +28,7 @@ type topCommand struct {
 
 const defaultTopInterval = 2 * time.Second
 
-func newTop() *cobra.Command {
+func newTop(streams *Streams) *cobra.Command {
 	c := &topCommand{interval: durationFlag(defaultTopInterval)}
 	cmd := &cobra.Command{
 		Use:   "top [ROOT] [flags]",
@@ -56,7 +55,7 @@ elections, jobs, queues and workflows.`,
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		return endBySignal(cmd.Context(), c.show(cmd, args))
 	})
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	f := cmd.Flags()
 	f.BoolVar(&c.once, "once", false, "print one list and end")
 	f.StringVar(&c.view, "view", "locks", "begin with locks, elections, jobs, queues or workflows")
@@ -109,7 +108,7 @@ func (c *topCommand) show(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	live := !c.once && !c.json && terminal.IsInteractive(os.Stdin, os.Stdout)
+	live := !c.once && !c.json && terminal.IsInteractive(c.In, c.Out)
 	var options []framework.Option
 	if live { // a line of the log would disturb the screen
 		options = append(options, framework.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
@@ -118,13 +117,14 @@ func (c *topCommand) show(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer closeClient(client)
-	reader := &topReader{client: client, pace: requestPace{client: client}}
+	defer closeClient(c.Streams, client)
+	reader := &topReader{client: client, pace: requestPace{client: client}, style: terminal.For(c.Out)}
 	if !live {
 		return c.printOnce(cmd.Context(), model, reader)
 	}
-	model.style, model.title = terminal.For(os.Stdout), strings.Join(client.Config().Servers, ",")
-	return endQuietlyOnSignal(cmd.Context(), showTopLive(cmd.Context(), model, reader, c.interval.asDuration()))
+	model.style, model.title = terminal.For(c.Out), strings.Join(client.Config().Servers, ",")
+	return endQuietlyOnSignal(cmd.Context(), showTopLive(cmd.Context(), c.Streams, model, reader,
+		c.interval.asDuration()))
 }
 
 // printOnce prints one list. What cannot be read is warned about, and decides the exit code.
@@ -135,25 +135,25 @@ func (c *topCommand) printOnce(ctx context.Context, model *topModel, reader *top
 	}
 	model.addLook(found)
 	if c.json {
-		err = printResult(os.Stdout, true, model.frameJSON(c.limit))
+		err = printResult(c.Out, true, model.frameJSON(c.limit))
 	} else {
-		err = model.plainTable(c.limit).printTo(os.Stdout)
+		err = model.plainTable(c.limit).printTo(c.Out)
 		if len(model.shown) == 0 && len(found.wrong) == 0 {
-			printNotice("no %s below %s", model.view.name, model.lookedDir())
+			c.printNotice("no %s below %s", model.view.name, model.lookedDir())
 		}
 	}
 	if err != nil {
 		return err
 	}
 	for _, text := range found.wrong {
-		printWarning("%s", text)
+		c.printWarning("%s", text)
 	}
 	if left := len(model.shown) - rowsWithin(c.limit, len(model.shown)); left > 0 {
-		printNotice("%d are left out by --limit %d", left, c.limit)
+		c.printNotice("%d are left out by --limit %d", left, c.limit)
 	}
 	switch {
 	case errors.Is(found.unread, framework.ErrNoAuth), errors.Is(found.unread, framework.ErrSessionLost):
-		return exitCodeOfPrinted(found.unread)
+		return exitCodeOfPrinted(c.Streams, found.unread)
 	case found.unread != nil:
 		return exitSilently(exitMismatch)
 	}

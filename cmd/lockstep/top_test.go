@@ -212,14 +212,13 @@ func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		client := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}).Client
-		s := &stage{t: t, zk: zk}
 		of := scheduler.New(client, jobsDir+"/nightly", scheduler.WithDrain(0))
 		require.NoError(t, of.Add(scheduler.Job{Name: "nightly", Spec: "* * * * *",
 			Run: func(context.Context, scheduler.Run) error { return nil }}))
 		ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
 		defer stop()
 		require.NoError(t, of.Run(ctx))
-		s.copies(client, jobsDir+"/", "nightly", 1999)
+		copyTree(t, zk, client, jobsDir+"/", "nightly", 1999)
 		q := queue.New(client, queuesDir+"/mails", queue.Bytes())
 		for range 5 { // a step reads them, too
 			require.NoError(t, q.Put(t.Context(), []byte("x")))
@@ -229,7 +228,7 @@ func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 		}
 		require.NoError(t, q.Put(t.Context(), []byte("x")))
 		require.NoError(t, q.Close(t.Context()))
-		s.copies(client, queuesDir+"/", "mails", 1999)
+		copyTree(t, zk, client, queuesDir+"/", "mails", 1999)
 		observed := observeRequests(zk)
 		l := newTopLooker(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
 		var keys []terminal.Key
@@ -293,6 +292,21 @@ func TestLooksThatAreGivenUpCountAsWell(t *testing.T) {
 		_, most := observed()
 		require.LessOrEqual(t, most, 50)
 	})
+}
+
+// copyTree makes copies of a node and all below it, with other names.
+func copyTree(t *testing.T, zk *zktest.Server, c *framework.Client, dir, name string, n int) {
+	t.Helper()
+	tree := zk.Tree(dir + name)
+	for i := range n {
+		var ops []framework.Op
+		for _, node := range tree {
+			path := strings.ReplaceAll(node.Path, "/"+name, fmt.Sprintf("/%s-%03d", name, i))
+			ops = append(ops, framework.CreateOp(path, node.Data, framework.Persistent))
+		}
+		_, err := c.Multi(t.Context(), ops...)
+		require.NoError(t, err)
+	}
 }
 
 // observeRequests counts the requests but pings from now on: all, and the most in a second.
@@ -384,13 +398,6 @@ func TestTopFitsATerminalOf80Columns(t *testing.T) {
 	require.Contains(t, m.text(80, 24, ""), "lock "+long, "the page of a lock names it")
 }
 
-func TestAnUnknownSubcommandIsToldInOneLine(t *testing.T) {
-	root := newRoot()
-	root.SetArgs([]string{"lokc"})
-	require.EqualError(t, inOneSentence(root.Execute()),
-		`unknown command "lokc" for "lockstep"; did you mean lock or locks?`)
-}
-
 // TestTopShowsWorkflows: what is wrong comes first, and all columns fit 80 columns.
 func TestTopShowsWorkflows(t *testing.T) {
 	now := time.Unix(1003, 0)
@@ -426,23 +433,15 @@ func TestTopShowsWorkflows(t *testing.T) {
 	require.Equal(t, defaultWorkflows, m.wish().root)
 }
 
-// TestTopReadsWorkflows: a list and a run are read from the servers.
-func TestTopReadsWorkflows(t *testing.T) {
-	s := newStage(t)
-	s.workOnRuns()
-	s.ok("workflows", "start", "order", "w1")
-	s.ok("workflows", "start", "broken", "b1")
-	s.untilShown("w1", "waiting")
-	s.untilShown("b1", "failed")
-	list := s.ok("top", "--once", "--view", "workflows")
-	require.Regexp(t, `(?s)b1  .*failed.*w1  .*waiting`, list)
-	require.NotContains(t, s.ok("top", "/", "--once", "--view", "workflows", "--filter", "no money"), "w1")
-	frame := decode(t, s.ok("top", "--json", "--view", "workflows"))
-	require.Equal(t, "/lockstep/workflows/b1", frame["rows"].([]any)[0].(map[string]any)["path"])
-	c := client(t, s)
-	r := &topReader{client: c, pace: requestPace{client: c}}
+// TestTopOpensARun: it is read from the servers.
+func TestTopOpensARun(t *testing.T) {
+	zk := zktest.Start(t)
+	client := zk.Member(t, "a", framework.Config{}).Client
+	stored := workflow.New(client, defaultWorkflows)
+	require.NoError(t, stored.Start(t.Context(), "order", "w1", "receipt\x1b[2J\u202e"))
+	r := &topReader{client: client, pace: requestPace{client: client}}
 	look, err := r.lookAt(t.Context(), findTopView("workflows"), "/", &topRow{path: defaultWorkflows, job: "w1"})
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(look.detail, "\n"), "pay")
+	require.Contains(t, strings.Join(look.detail, "\n"), "receipt")
 	require.NotContains(t, strings.Join(look.detail, "\n"), "\x1b")
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,6 +62,7 @@ func (r topRow) key() string { return r.path + "\x00" + r.job }
 type topReader struct {
 	client *framework.Client
 	pace   requestPace
+	style  terminal.Style // of the details of a row
 }
 
 // topLook is what a look has found.
@@ -167,7 +167,7 @@ func openElection(ctx context.Context, r *topReader, row topRow) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	return candidateTable(row.path, all).formatLines(terminal.For(os.Stdout)), nil
+	return candidateTable(row.path, all).formatLines(r.style), nil
 }
 
 // formattedLines returns the lines that print writes.
@@ -287,7 +287,7 @@ func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) 
 	if reports[0].Err != nil {
 		return nil, reports[0].Err
 	}
-	lines := []string{terminal.For(os.Stdout).Bold(quoteName(row.path)),
+	lines := []string{r.style.Bold(quoteName(row.path)),
 		fmt.Sprintf("  items %d, delayed %d, dead letters %d", one.Items, one.Delayed, one.Dead)}
 	if one.Paused {
 		lines = append(lines, "  paused")

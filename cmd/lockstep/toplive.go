@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -14,8 +13,9 @@ import (
 )
 
 // showTopLive shows frames until the user or a signal ends it.
-func showTopLive(ctx context.Context, model *topModel, reader *topReader, interval time.Duration) error {
-	screen, err := terminal.OpenScreen(os.Stdin, os.Stdout)
+func showTopLive(ctx context.Context, streams *Streams, model *topModel, reader *topReader,
+	interval time.Duration) error {
+	screen, err := terminal.OpenScreen(streams.In, streams.Out)
 	if err != nil {
 		return err
 	}

@@ -316,7 +316,7 @@ func (m *topModel) listLines(width int) []string {
 	for i, row := range m.shown[m.first:min(len(m.shown), m.first+m.page)] {
 		mark := plainCell(" ")
 		if m.first+i == at {
-			mark = cell{">", terminal.Style.Cyan}
+			mark = cyanCell(">")
 		}
 		t.addRow(append([]cell{mark}, row.cells...)...)
 	}

@@ -17,7 +17,7 @@ type transferCommand struct {
 	wait durationFlag
 }
 
-func newTransfer() *cobra.Command {
+func newTransfer(streams *Streams) *cobra.Command {
 	c := &transferCommand{wait: durationFlag(30 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "transfer NAME ID [flags]",
@@ -32,7 +32,7 @@ request; then the exit code is 1 when the time of -w is over.`,
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		return endBySignal(cmd.Context(), c.transfer(cmd, args[0], args[1]))
 	})
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().VarP(&c.wait, "wait", "w", "wait no longer than this; a bare number is seconds")
 	return cmd
 }
@@ -46,18 +46,18 @@ func (c *transferCommand) transfer(cmd *cobra.Command, name, id string) error {
 	if err != nil {
 		return err
 	}
-	defer closeClient(client)
+	defer closeClient(c.Streams, client)
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), c.wait.asDuration(), errWaitOver)
 	defer cancel()
 	err = election.New(client, path).RequestTransfer(ctx, id)
 	switch {
 	case errors.Is(err, election.ErrNoLeader):
-		return &exitError{exitNotObtained, err, adviceFor(ctx, client, path, "lockstep elections")}
+		return exitWith(exitNotObtained, err, adviceFor(ctx, c.Streams, client, path, "lockstep elections"))
 	case errors.Is(err, election.ErrNoCandidate):
-		return &exitError{exitNotObtained, err, "see who stands by: lockstep elections " + shellWord(name)}
+		return exitWith(exitNotObtained, err, "see who stands by: lockstep elections "+shellWord(name))
 	case err != nil:
 		return timedOutError(fmt.Sprintf("election %s: %s did not become the leader", path, quoteName(id)), c.wait, err)
 	}
-	printNotice("%s leads %s", quoteName(id), quoteName(path))
+	c.printNotice("%s leads %s", quoteName(id), quoteName(path))
 	return nil
 }

@@ -14,10 +14,11 @@ import (
 
 // treeWatcher watches a node and those below it, and reports changes.
 type treeWatcher struct {
-	root  string
-	most  int
-	known map[string]*watchedNode
-	print func(nodeChange) error
+	streams *Streams
+	root    string
+	most    int
+	known   map[string]*watchedNode
+	print   func(nodeChange) error
 
 	begun   bool // the nodes that were there at first are no changes
 	leftOut bool
@@ -53,7 +54,7 @@ func (w *treeWatcher) watchOnSession(ctx context.Context, s *framework.Session) 
 	}
 	if !w.begun {
 		w.begun = true
-		printNotice("watching %d nodes at and below %s", len(w.known), w.root)
+		w.streams.printNotice("watching %d nodes at and below %s", len(w.known), w.root)
 	}
 	for {
 		select {
@@ -73,7 +74,7 @@ func (w *treeWatcher) watchOnSession(ctx context.Context, s *framework.Session) 
 func (w *treeWatcher) hide(path string) {
 	if !slices.Contains(w.hidden, path) {
 		w.hidden = append(w.hidden, path)
-		printWarning("no permission to read %s: it and the nodes below it are not watched; give credentials in "+
+		w.streams.printWarning("no permission to read %s: it and the nodes below it are not watched; give credentials in "+
 			"LOCKSTEP_AUTH_FILE (user:password)", path)
 	}
 	delete(w.known, path)

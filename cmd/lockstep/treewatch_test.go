@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,7 @@ func TestRootsThatAreCreatedDuringTheLook(t *testing.T) {
 			}
 		}()
 		defer close(missed)
-		w := &treeWatcher{root: "/app", most: 1, known: map[string]*watchedNode{},
+		w := &treeWatcher{streams: &Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, root: "/app", most: 1, known: map[string]*watchedNode{},
 			print: func(nodeChange) error { return nil }}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -2,14 +2,13 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
 
-func newVersion() *cobra.Command {
+func newVersion(streams *Streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -17,7 +16,7 @@ func newVersion() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: withExitCodes(func(*cobra.Command, []string) error {
 			v := versionOf(debug.ReadBuildInfo())
-			return printResult(os.Stdout, asJSON, v, fmt.Sprintf("lockstep %s %s %s", v.Version, v.Revision, v.Go))
+			return printResult(streams.Out, asJSON, v, fmt.Sprintf("lockstep %s %s %s", v.Version, v.Revision, v.Go))
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -24,5 +24,5 @@ func timedOutError(what string, wait durationFlag, err error) error {
 	if !errors.Is(err, errWaitOver) {
 		return err
 	}
-	return &exitError{exitNotObtained, fmt.Errorf("%s within %v (-w)", what, wait.asDuration()), ""}
+	return exitWith(exitNotObtained, fmt.Errorf("%s within %v (-w)", what, wait.asDuration()), "")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,7 +23,7 @@ type watchCommand struct {
 
 const maxWatched = 2000
 
-func newWatch() *cobra.Command {
+func newWatch(streams *Streams) *cobra.Command {
 	c := &watchCommand{}
 	cmd := &cobra.Command{
 		Use:   "watch PATH [flags]",
@@ -46,7 +45,7 @@ first one that is left out.`,
 	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
 		return endQuietlyOnSignal(cmd.Context(), c.watch(cmd, args[0]))
 	})
-	c.connectionFlags.addConnectionFlags(cmd)
+	c.connectionFlags.addConnectionFlags(streams, cmd)
 	cmd.Flags().IntVar(&c.most, "most", maxWatched, "watch this many nodes at most")
 	return cmd
 }
@@ -65,8 +64,9 @@ func (c *watchCommand) watch(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	defer closeClient(client)
-	w := &treeWatcher{root: path, most: c.most, known: map[string]*watchedNode{}, print: c.printChange}
+	defer closeClient(c.Streams, client)
+	w := &treeWatcher{streams: c.Streams, root: path, most: c.most, known: map[string]*watchedNode{},
+		print: c.printChange}
 	for ctx := cmd.Context(); ; {
 		s, err := client.Session(ctx)
 		if err != nil {
@@ -106,9 +106,9 @@ func (c *watchCommand) printChange(change nodeChange) error {
 	change.At = time.Now()
 	change.Exact = bytesIfInvalid(change.Path)
 	if c.json {
-		return printResult(os.Stdout, true, change)
+		return printResult(c.Out, true, change)
 	}
-	style := terminal.For(os.Stdout)
+	style := terminal.For(c.Out)
 	paint := style.Yellow
 	switch change.Event {
 	case "created":
@@ -134,7 +134,7 @@ func (c *watchCommand) printChange(change nodeChange) error {
 	case change.Base64 != nil:
 		details = append(details, fmt.Sprintf("%d bytes: %s", len(change.Base64), shortenText(string(change.Base64))))
 	}
-	_, err := fmt.Println(line + " " + strings.Join(details, ": "))
+	_, err := fmt.Fprintln(c.Out, line+" "+strings.Join(details, ": "))
 	return err
 }
 

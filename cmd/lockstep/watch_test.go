@@ -157,12 +157,12 @@ func TestEachNameIsCompleted(t *testing.T) {
 			check(sub)
 		}
 	}
-	check(newRoot())
+	check(newRoot(ownStreams))
 }
 
 func TestTheManualHasEachCommandAndFlag(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
-	require.Zero(t, runCommandLine([]string{"man", dir}))
+	require.Zero(t, runCommandLine(t.Context(), ownStreams, []string{"man", dir}))
 	pages := 0
 	var check func(*cobra.Command)
 	check = func(cmd *cobra.Command) {
@@ -182,7 +182,7 @@ func TestTheManualHasEachCommandAndFlag(t *testing.T) {
 			}
 		}
 	}
-	check(newRoot())
+	check(newRoot(ownStreams))
 	require.Greater(t, pages, 40)
 }
 

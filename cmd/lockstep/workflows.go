@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -32,14 +31,14 @@ func (p *workflowsCommand) useWorkflows(cmd *cobra.Command, path string, do func
 	if p.client, err = p.connectClient(cmd); err != nil {
 		return err
 	}
-	defer closeClient(p.client)
+	defer closeClient(p.Streams, p.client)
 	p.workflows = map[string]*workflow.Workflows{}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		for _, w := range p.workflows {
 			if err := w.Close(ctx); err != nil {
-				printWarning("%v", err)
+				p.printWarning("%v", err)
 			}
 		}
 	}()
@@ -60,21 +59,21 @@ func workflowCode(err error, path string) error {
 	if path != "" && path != defaultWorkflows {
 		list += " " + shellWord(path)
 	}
-	return findCode(err, []errorCode{
-		{workflow.ErrNoRun, exitNotObtained,
-			"see which there are: " + list + "; of other workflows: lockstep workflows /"},
-		{workflow.ErrUnknownKind, exitNotObtained,
-			"if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"},
-		{workflow.ErrFinished, exitNotObtained, ""},
-		{workflow.ErrUnfinished, exitNotObtained, ""},
-		{workflow.ErrSignalled, exitNotObtained, ""},
-		{workflow.ErrOption, exitUsage, ""},
-		{workflow.ErrIDInUse, exitMismatch, "use another ID, or see what it belongs to: lockstep workflows ID"},
-		{workflow.ErrForeign, exitMismatch,
-			"give the path of workflows before the ID: this one belongs to something else"},
-		{workflow.ErrBadRecord, exitMismatch, ""},
-		{workflow.ErrNewerRecord, exitMismatch, "use a newer lockstep"},
-	})
+	return findCode(err,
+		exitWith(exitNotObtained, workflow.ErrNoRun,
+			"see which there are: "+list+"; of other workflows: lockstep workflows /"),
+		exitWith(exitNotObtained, workflow.ErrUnknownKind,
+			"if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"),
+		exitWith(exitNotObtained, workflow.ErrFinished, ""),
+		exitWith(exitNotObtained, workflow.ErrUnfinished, ""),
+		exitWith(exitNotObtained, workflow.ErrSignalled, ""),
+		exitWith(exitUsage, workflow.ErrOption, ""),
+		exitWith(exitMismatch, workflow.ErrIDInUse, "use another ID, or see what it belongs to: lockstep workflows ID"),
+		exitWith(exitMismatch, workflow.ErrForeign,
+			"give the path of workflows before the ID: this one belongs to something else"),
+		exitWith(exitMismatch, workflow.ErrBadRecord, ""),
+		exitWith(exitMismatch, workflow.ErrNewerRecord, "use a newer lockstep"),
+	)
 }
 
 // workflowsFilter says which runs are listed.
@@ -104,7 +103,7 @@ func (f workflowsFilter) matches(run listedRun) bool {
 }
 
 // newWorkflows shows the runs of workflows; its subcommands control them.
-func newWorkflows() *cobra.Command {
+func newWorkflows(streams *Streams) *cobra.Command {
 	p := &workflowsCommand{}
 	var filter workflowsFilter
 	cmd := &cobra.Command{
@@ -154,13 +153,14 @@ Finished runs are shown until their retention time is over: by default 14 days f
 			return p.show(ctx, shown, filter)
 		}))
 	})
-	p.addConnectionFlags(cmd)
+	p.addConnectionFlags(streams, cmd)
 	cmd.Flags().StringSliceVar(&filter.kinds, "kind", nil, "list runs of these kinds only")
 	cmd.Flags().StringSliceVar(&filter.states, "state", nil,
 		"list runs in these states only: active, waiting, done, failed, cancelled")
 	offerValues(cmd, "state", runStates...)
 	cmd.ValidArgsFunction = completeRunIDs
-	cmd.AddCommand(newWorkflowsStart(), newWorkflowsCancel(), newWorkflowsRetry(), newWorkflowsSignal())
+	cmd.AddCommand(newWorkflowsStart(streams), newWorkflowsCancel(streams), newWorkflowsRetry(streams),
+		newWorkflowsSignal(streams))
 	return cmd
 }
 
@@ -182,7 +182,7 @@ func (p *workflowsCommand) show(ctx context.Context, name string, filter workflo
 	case len(paths) == 0 && unread != nil:
 		return unread
 	case len(paths) == 0 && name != "/":
-		return nothingFoundError(ctx, p.client, "runs of workflows", name, "lockstep workflows /")
+		return nothingFoundError(ctx, p.Streams, p.client, "runs of workflows", name, "lockstep workflows /")
 	}
 	return p.listRuns(ctx, paths, unread, filter)
 }
@@ -205,7 +205,7 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 	stored := len(runs)
 	runs = slices.DeleteFunc(runs, func(run listedRun) bool { return !filter.matches(run) })
 	if unread != nil {
-		printWarning("%v", unread)
+		p.printWarning("%v", unread)
 	}
 	if unreadSteps := p.addSteps(ctx, runs); unreadSteps != nil {
 		unread = unreadSteps
@@ -215,37 +215,37 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 	}
 	for _, err := range errs {
 		if err != nil {
-			printWarning("a run cannot be read: %v", err)
+			p.printWarning("a run cannot be read: %v", err)
 			unread = codeOfUnread(err)
 		}
 	}
-	if warned := warnOfTaken(runs); warned != nil {
+	if warned := warnOfTaken(p.Streams, runs); warned != nil {
 		unread = warned
 	}
 	if p.json {
 		for _, run := range runs {
-			if err := printResult(os.Stdout, true, workflowView(run)); err != nil {
+			if err := printResult(p.Out, true, workflowView(run)); err != nil {
 				return err
 			}
 		}
-		return exitCodeOfPrinted(unread)
+		return exitCodeOfPrinted(p.Streams, unread)
 	}
-	if err := workflowTable(runs, time.Now()).printTo(os.Stdout); err != nil {
+	if err := workflowTable(runs, time.Now()).printTo(p.Out); err != nil {
 		return err
 	}
 	switch {
 	case len(runs) > 0 || unread != nil:
 	case stored > 0:
-		printNotice("no such runs: --kind and --state leave out %s", formatNumber(stored, "run"))
+		p.printNotice("no such runs: --kind and --state leave out %s", formatNumber(stored, "run"))
 	case slices.Equal(paths, []string{defaultWorkflows}):
-		printNone(ctx, "runs of workflows", defaultWorkflows, "lockstep workflows",
+		printNone(ctx, p.Streams, "runs of workflows", defaultWorkflows, "lockstep workflows",
 			func(ctx context.Context) iter.Seq2[string, error] { return workflow.Find(ctx, p.client, "/") })
 	case len(paths) == 0:
-		printNotice("no workflows at or below /")
+		p.printNotice("no workflows at or below /")
 	default:
-		printNotice("no runs of workflows at %s", joinNames(paths))
+		p.printNotice("no runs of workflows at %s", joinNames(paths))
 	}
-	return exitCodeOfPrinted(unread)
+	return exitCodeOfPrinted(p.Streams, unread)
 }
 
 // Limits of a list.
@@ -287,11 +287,11 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []listedRun) (unre
 	}
 	reading.Wait()
 	if left > 0 {
-		printNotice("the steps of %d runs were not read: list fewer with --kind and --state", left)
+		p.printNotice("the steps of %d runs were not read: list fewer with --kind and --state", left)
 	}
 	for _, err := range errs {
 		if err != nil && ctx.Err() == nil {
-			printWarning("the steps of a run cannot be read: %v", err)
+			p.printWarning("the steps of a run cannot be read: %v", err)
 			unread = codeOfUnread(err)
 		}
 	}
@@ -300,12 +300,12 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []listedRun) (unre
 
 // warnOfTaken warns once of each kind if the members that have its runs cannot be read, and returns
 // one of the errors.
-func warnOfTaken(runs []listedRun) (unread error) {
+func warnOfTaken(streams *Streams, runs []listedRun) (unread error) {
 	warned := map[string]bool{}
 	for _, run := range runs {
 		if kind := nameOfRun(run.path, run.Kind); run.TakenErr != nil && !warned[kind] {
 			warned[kind] = true
-			printWarning("lockstep cannot read which members have runs of kind %q: %v", run.Kind, run.TakenErr)
+			streams.printWarning("lockstep cannot read which members have runs of kind %q: %v", run.Kind, run.TakenErr)
 			unread = codeOfUnread(run.TakenErr)
 		}
 	}
@@ -328,21 +328,21 @@ func (p *workflowsCommand) showRun(ctx context.Context, path, id string) error {
 		return err
 	}
 	run := listedRun{info, path}
-	unread := warnOfTaken([]listedRun{run})
+	unread := warnOfTaken(p.Streams, []listedRun{run})
 	if p.json {
-		err = printResult(os.Stdout, true, workflowView(run))
+		err = printResult(p.Out, true, workflowView(run))
 	} else {
-		err = printWorkflow(os.Stdout, run, time.Now())
+		err = printWorkflow(p.Out, run, time.Now())
 	}
 	if err != nil {
 		return err
 	}
-	return exitCodeOfPrinted(unread)
+	return exitCodeOfPrinted(p.Streams, unread)
 }
 
 // addAct makes a subcommand that changes the run that the argument at index run means. do gets the
 // path of its workflows and its id. prepare is called before, without a connection.
-func (p *workflowsCommand) addAct(cmd *cobra.Command, run int,
+func (p *workflowsCommand) addAct(streams *Streams, cmd *cobra.Command, run int,
 	prepare func(context.Context, *cobra.Command, []string) error,
 	do func(ctx context.Context, path, id string, args []string) error,
 ) *cobra.Command {
@@ -356,7 +356,7 @@ func (p *workflowsCommand) addAct(cmd *cobra.Command, run int,
 		}
 		return p.useWorkflows(cmd, path, func(ctx context.Context) error { return do(ctx, path, id, args) })
 	})
-	p.addConnectionFlags(cmd)
+	p.addConnectionFlags(streams, cmd)
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = completeRunIDs
 	}
@@ -365,10 +365,10 @@ func (p *workflowsCommand) addAct(cmd *cobra.Command, run int,
 
 func noPreparation(context.Context, *cobra.Command, []string) error { return nil }
 
-func newWorkflowsStart() *cobra.Command {
+func newWorkflowsStart(streams *Streams) *cobra.Command {
 	p, in := &workflowsCommand{}, &jsonInput{}
 	var input json.RawMessage
-	cmd := p.addAct(&cobra.Command{
+	cmd := p.addAct(streams, &cobra.Command{
 		Use:   "start KIND RUN [INPUT] [flags]",
 		Short: "Start a run",
 		Long: `Start a run of a kind. RUN is its ID, or the path of its workflows and its ID. INPUT is JSON; - or -f -
@@ -384,7 +384,7 @@ member takes runs of the kind at present, lockstep warns, and the run waits for 
 		Args:              cobra.RangeArgs(2, 3),
 		ValidArgsFunction: completeKinds,
 	}, 1, func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
-		input, err = in.read(ctx, args[2:])
+		input, err = in.read(ctx, streams, args[2:])
 		return err
 	}, func(ctx context.Context, path, id string, args []string) error {
 		return p.startRun(ctx, args[0], path, id, input)
@@ -406,14 +406,14 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, 
 		return err
 	}
 	if existed {
-		printNotice("%s: was started before, at %s, and is %s", nameOfRun(path, id), formatTime(former.StartedAt),
+		p.printNotice("%s: was started before, at %s, and is %s", nameOfRun(path, id), formatTime(former.StartedAt),
 			former.State)
 		return nil
 	}
-	printNotice("%s: started", nameOfRun(path, id))
+	p.printNotice("%s: started", nameOfRun(path, id))
 	if !worked { // before the start no member was seen; one may have been between two runs
 		if works, err := p.hasMember(ctx, queue); err == nil && !works {
-			printWarning("no member takes runs of kind %q at present: the run waits until one does", kind)
+			p.printWarning("no member takes runs of kind %q at present: the run waits until one does", kind)
 		}
 	}
 	return nil
@@ -451,10 +451,10 @@ func (p *workflowsCommand) hasMember(ctx context.Context, queue string) (bool, e
 	return false, nil
 }
 
-func newWorkflowsCancel() *cobra.Command {
+func newWorkflowsCancel(streams *Streams) *cobra.Command {
 	p := &workflowsCommand{}
 	var reason string
-	cmd := p.addAct(&cobra.Command{
+	cmd := p.addAct(streams, &cobra.Command{
 		Use:   "cancel RUN [flags]",
 		Short: "End a run that has not finished",
 		Long: `End a run that has not finished. Its member notices that soon, and gives the run up; a step that is under way may
@@ -466,17 +466,17 @@ that has ended otherwise the exit code is 1.`,
 		if err := p.at(path).Cancel(ctx, id, reason); err != nil {
 			return err
 		}
-		printNotice("%s: cancelled", nameOfRun(path, id))
+		streams.printNotice("%s: cancelled", nameOfRun(path, id))
 		return nil
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which is shown with the run")
 	return cmd
 }
 
-func newWorkflowsRetry() *cobra.Command {
+func newWorkflowsRetry(streams *Streams) *cobra.Command {
 	p := &workflowsCommand{}
 	var from string
-	cmd := p.addAct(&cobra.Command{
+	cmd := p.addAct(streams, &cobra.Command{
 		Use:   "retry RUN [flags]",
 		Short: "Continue a run that has failed or was cancelled",
 		Long: `Continue a run that has failed or was cancelled, at its first step without a record. A run that pauses after a
@@ -496,17 +496,17 @@ A run that is done needs --from. For a run that goes on by itself the exit code 
 		if err := p.at(path).Retry(ctx, id, from); err != nil {
 			return err
 		}
-		printNotice("%s: goes on", nameOfRun(path, id))
+		streams.printNotice("%s: goes on", nameOfRun(path, id))
 		return nil
 	})
 	cmd.Flags().StringVar(&from, "from", "", "delete the record of this step, sleep or expired wait and later ones")
 	return cmd
 }
 
-func newWorkflowsSignal() *cobra.Command {
+func newWorkflowsSignal(streams *Streams) *cobra.Command {
 	p, in := &workflowsCommand{}, &jsonInput{}
 	var data json.RawMessage
-	cmd := p.addAct(&cobra.Command{
+	cmd := p.addAct(streams, &cobra.Command{
 		Use:   "signal RUN NAME [DATA] [flags]",
 		Short: "Send a signal to a run",
 		Long: `Send a run the signal that it waits for, or will wait for. DATA is JSON; - or -f - reads it from standard input,
@@ -515,13 +515,13 @@ With other data, for a wait that has timed out and for a run that has ended, the
 		Example: `  lockstep workflows signal order-42 delivered '{"parcel":7}'`,
 		Args:    cobra.RangeArgs(2, 3),
 	}, 0, func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
-		data, err = in.read(ctx, args[2:])
+		data, err = in.read(ctx, streams, args[2:])
 		return err
 	}, func(ctx context.Context, path, id string, args []string) error {
 		if err := p.at(path).Signal(ctx, id, args[1], data); err != nil {
 			return err
 		}
-		printNotice("%s: has the signal %q", nameOfRun(path, id), args[1])
+		streams.printNotice("%s: has the signal %q", nameOfRun(path, id), args[1])
 		return nil
 	})
 	in.addInputFlag(cmd, "data")

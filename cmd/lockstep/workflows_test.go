@@ -470,3 +470,18 @@ func (s *stage) offered(words ...string) (names []string) {
 	}
 	return names
 }
+
+// TestTopReadsWorkflows from the servers.
+func TestTopReadsWorkflows(t *testing.T) {
+	s := newStage(t)
+	s.workOnRuns()
+	s.ok("workflows", "start", "order", "w1")
+	s.ok("workflows", "start", "broken", "b1")
+	s.untilShown("w1", "waiting")
+	s.untilShown("b1", "failed")
+	list := s.ok("top", "--once", "--view", "workflows")
+	require.Regexp(t, `(?s)b1  .*failed.*w1  .*waiting`, list)
+	require.NotContains(t, s.ok("top", "/", "--once", "--view", "workflows", "--filter", "no money"), "w1")
+	frame := decode(t, s.ok("top", "--json", "--view", "workflows"))
+	require.Equal(t, "/lockstep/workflows/b1", frame["rows"].([]any)[0].(map[string]any)["path"])
+}

@@ -48,6 +48,8 @@ type Command struct {
 	Stdin *os.File
 	// Stdout, if not nil, is the command's standard output instead of this process's.
 	Stdout *os.File
+	// Stderr, if not nil, is the command's standard error instead of this process's.
+	Stderr *os.File
 	// KillAfter is the time between SIGTERM and SIGKILL when the hold is lost.
 	KillAfter time.Duration
 	// Signals are forwarded to the command's process group.
@@ -100,7 +102,8 @@ func (c Command) Run(h Hold) (int, error) {
 	}
 	cmd := exec.Command(path, c.Args[1:]...)
 	cmd.Args[0] = c.Args[0]
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = cmp.Or(c.Stdin, os.Stdin), cmp.Or(c.Stdout, os.Stdout), os.Stderr
+	cmd.Stdin, cmd.Stdout = cmp.Or(c.Stdin, os.Stdin), cmp.Or(c.Stdout, os.Stdout)
+	cmd.Stderr = cmp.Or(c.Stderr, os.Stderr)
 	cmd.Env = append(c.inheritedEnv(), c.Env...)
 	p, err := startProcess(cmd, c.newGuard())
 	if err != nil {

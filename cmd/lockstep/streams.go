@@ -9,24 +9,31 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
+// Streams are the input and the output of a command line.
+type Streams struct{ In, Out, Err *os.File }
+
+// standardStreams are those of the process.
+func standardStreams() *Streams {
+	return &Streams{In: os.Stdin, Out: os.Stdout, Err: errorStream()}
+}
+
 // printError prints an error, and what to do next.
-func printError(err error, hint string) {
-	style := terminal.For(os.Stderr)
-	fmt.Fprintf(os.Stderr, "%s %s\n", style.Red("lockstep:"), escapeUnprintable(err.Error()))
+func (s *Streams) printError(err error, hint string) {
+	style := terminal.For(s.Err)
+	fmt.Fprintf(s.Err, "%s %s\n", style.Red("lockstep:"), escapeUnprintable(err.Error()))
 	if hint != "" {
-		fmt.Fprintf(os.Stderr, "%s %s\n", style.Dim("lockstep:"), escapeUnprintable(hint))
+		fmt.Fprintf(s.Err, "%s %s\n", style.Dim("lockstep:"), escapeUnprintable(hint))
 	}
 }
 
 // printNotice prints what lockstep does, to standard error: standard output belongs to the command.
-func printNotice(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s %s\n", terminal.For(os.Stderr).Dim("lockstep:"),
-		escapeUnprintable(fmt.Sprintf(format, args...)))
+func (s *Streams) printNotice(format string, args ...any) {
+	fmt.Fprintf(s.Err, "%s %s\n", terminal.For(s.Err).Dim("lockstep:"), escapeUnprintable(fmt.Sprintf(format, args...)))
 }
 
 // printWarning prints a failure that lockstep recovers from.
-func printWarning(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s %s\n", terminal.For(os.Stderr).Yellow("lockstep: warning:"),
+func (s *Streams) printWarning(format string, args ...any) {
+	fmt.Fprintf(s.Err, "%s %s\n", terminal.For(s.Err).Yellow("lockstep: warning:"),
 		escapeUnprintable(fmt.Sprintf(format, args...)))
 }
 
