@@ -24,7 +24,7 @@ const (
 // a node is not known before it is read. So each request expects nodes like those in the answers
 // before.
 type bulkReads struct {
-	transport *transport
+	caller *caller
 
 	mu       sync.Mutex
 	sizes    map[wire.Op]bulkSizes // by the kind of read
@@ -38,8 +38,8 @@ type bulkSizes struct {
 	assumed int // bytes that the first request of a call expects of each node
 }
 
-func (b *bulkReads) init(t *transport) {
-	b.transport, b.sizes, b.answered = t, map[wire.Op]bulkSizes{}, make(chan struct{})
+func (b *bulkReads) init(c *caller) {
+	b.caller, b.sizes, b.answered = c, map[wire.Op]bulkSizes{}, make(chan struct{})
 }
 
 // bulkRead is one call that reads many nodes, in one request after the other.
@@ -71,7 +71,7 @@ func (r *bulkRead) nodes(paths []string) (n int) {
 // expect waits until the answer to a request of n nodes may be awaited, too. The caller calls
 // received when the answer, or the end of the connection, has come.
 func (r *bulkRead) expect(ctx context.Context, n int) (received func(), err error) {
-	b, t := r.all, r.all.transport
+	b, c := r.all, r.all.caller
 	bytes := min(n*r.nodeSize, bulkAnswer)
 	for {
 		b.mu.Lock()
@@ -85,9 +85,9 @@ func (r *bulkRead) expect(ctx context.Context, n int) (received func(), err erro
 		select {
 		case <-answered:
 		case <-ctx.Done():
-			return nil, t.callEnded(ctx)
-		case <-t.session.Done():
-			return nil, context.Cause(t.session)
+			return nil, c.callEnded(ctx)
+		case <-c.session.Done():
+			return nil, context.Cause(c.session)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (b *bulkReads) answerReceived(bytes int) {
 	b.answered = make(chan struct{})
 }
 
-// learn takes in the size of the largest node in an answer.
+// learn records the size of the largest node in an answer.
 func (r *bulkRead) learn(largest int) {
 	largest = max(largest, bulkAnswer/bulkNodes)
 	r.nodeSize, r.least = max(largest, r.nodeSize/bulkGrowth), 1
@@ -113,7 +113,7 @@ func (r *bulkRead) learn(largest int) {
 	b.sizes[r.kind] = known
 }
 
-// beCareful takes in that an answer was too large, or did not come before the connection was lost:
+// beCareful is called when an answer was too large, or did not come before the connection was lost:
 // the next request has one node, and other calls begin carefully, too.
 func (r *bulkRead) beCareful() {
 	r.nodeSize, r.least = bulkAnswer, 1

@@ -16,15 +16,15 @@ func TestANodeThatIsTooLargeForAnAnswerHasItsOwnError(t *testing.T) {
 	paths := []string{"/a", "/b", "/c"}
 	require.Equal(t, 3, call.nodes(paths))
 	tooLarge := outcome[[]Node]{err: ErrTooLarge}
-	_, err := dataReads.takeAnswer(call, 3, tooLarge)
+	_, err := dataReads.handleAnswer(call, 3, tooLarge)
 	require.ErrorIs(t, err, errTooManyNodes)
 	require.Equal(t, 1, call.nodes(paths))
-	nodes, err := dataReads.takeAnswer(call, 1, tooLarge)
+	nodes, err := dataReads.handleAnswer(call, 1, tooLarge)
 	require.NoError(t, err)
 	require.Len(t, nodes, 1)
 	require.ErrorIs(t, nodes[0].Err, ErrTooLarge)
 	require.Equal(t, 1, call.nodes(paths[1:]))
-	nodes, err = dataReads.takeAnswer(call, 1, outcome[[]Node]{v: []Node{{}}})
+	nodes, err = dataReads.handleAnswer(call, 1, outcome[[]Node]{v: []Node{{}}})
 	require.NoError(t, err)
 	require.Equal(t, []Node{{}}, nodes)
 	require.Equal(t, 1, call.nodes(paths[2:]))
@@ -52,7 +52,7 @@ func TestLargeNodesAreRememberedAndForgotten(t *testing.T) {
 	}
 	require.Equal(t, bulkNodes, all.begin(wire.OpGetData).nodes(paths), "forgotten")
 	call := all.begin(wire.OpGetData)
-	_, err := dataReads.takeAnswer(call, bulkNodes, outcome[[]Node]{err: ErrSuspended, lost: true})
+	_, err := dataReads.handleAnswer(call, bulkNodes, outcome[[]Node]{err: ErrSuspended, lost: true})
 	require.ErrorIs(t, err, ErrSuspended)
 	require.Equal(t, 1, call.nodes(paths), "after a loss")
 	require.Equal(t, bulkFirstNodes, all.begin(wire.OpGetData).nodes(paths))

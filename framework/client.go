@@ -377,7 +377,7 @@ func (c *Client) openSessions() {
 	}
 }
 
-// removeSession makes the client forget an ended session, and logs why the session ended.
+// removeSession makes the client forget an ended session.
 func (c *Client) removeSession(s *Session) {
 	c.publishSession(nil)
 	cause := context.Cause(s.ctx)
@@ -386,7 +386,6 @@ func (c *Client) removeSession(s *Session) {
 		c.cancel(cause)
 	case !errors.Is(cause, ErrClosed):
 		c.tel.sessionLost()
-		c.log.Warn("session lost", "session", fmt.Sprintf("%#x", s.ID()), "epoch", s.epoch, "cause", cause)
 	}
 }
 
@@ -405,7 +404,7 @@ func (c *Client) checkGrantedTimeout(t time.Duration) {
 	switch asked := c.cfg.SessionTimeout; {
 	case t < asked:
 		c.log.Warn("the servers grant a shorter session timeout", "asked", asked, "granted", t, "survived",
-			longestInterruption(t, c.cfg.furtherBack()).Truncate(time.Millisecond),
+			longestInterruption(t, c.cfg.extraHeartbeats()).Truncate(time.Millisecond),
 			"advice", "longer interruptions end holds: raise the servers' maxSessionTimeout, or configure a shorter "+
 				"SessionTimeout")
 	case t > asked:

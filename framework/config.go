@@ -158,8 +158,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// furtherBack is how many heartbeats before the former one a lease counts from: see sessionLease.
-func (c Config) furtherBack() int {
+// extraHeartbeats is how many heartbeats before the previous one a lease counts from: see sessionLease.
+func (c Config) extraHeartbeats() int {
 	if c.ObserverMasters {
 		return 1
 	}

@@ -87,9 +87,9 @@ func (d *backgroundDeletion) markDone(err error) {
 // sends the request that deletes. A try without an answer ends with its connection, and the next
 // connection begins another try.
 type pendingDeletions struct {
-	transport *transport
-	owned     *ownedBytes
-	log       *slog.Logger
+	caller *caller
+	owned  *ownedBytes
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	ended   bool
@@ -97,8 +97,8 @@ type pendingDeletions struct {
 	asked   int64
 }
 
-func (ds *pendingDeletions) init(t *transport, owned *ownedBytes, log *slog.Logger) {
-	ds.transport, ds.owned, ds.log, ds.waiting = t, owned, log, map[*backgroundDeletion]int64{}
+func (ds *pendingDeletions) init(c *caller, owned *ownedBytes, log *slog.Logger) {
+	ds.caller, ds.owned, ds.log, ds.waiting = c, owned, log, map[*backgroundDeletion]int64{}
 }
 
 // requestDeletion begins a deletion. Without a connection, the next connection begins it.
@@ -106,7 +106,7 @@ func (ds *pendingDeletions) requestDeletion(d *backgroundDeletion) {
 	ds.mu.Lock()
 	if ds.ended {
 		ds.mu.Unlock()
-		d.markDone(context.Cause(ds.transport.session))
+		d.markDone(context.Cause(ds.caller.session))
 		return
 	}
 	ds.asked++
@@ -118,12 +118,12 @@ func (ds *pendingDeletions) requestDeletion(d *backgroundDeletion) {
 // begins its try either before or after this one.
 func (ds *pendingDeletions) beginTry(d *backgroundDeletion) {
 	if d.own.Path != "" && !d.ownershipKnown {
-		ds.transport.mon.Send(ds.ownershipRequest(d)...)
+		ds.caller.transport.Send(ds.ownershipRequest(d)...)
 		ds.mu.Unlock()
 		return
 	}
 	call := ds.deleteRequest(d)
-	queued := call != nil && ds.transport.mon.Send(call)
+	queued := call != nil && ds.caller.transport.Send(call)
 	ds.mu.Unlock()
 	switch {
 	case call == nil:
@@ -176,12 +176,12 @@ func (ds *pendingDeletions) resendAll(admit func(first []*link.Call)) {
 // mu. Its Done function does not lock mu when the connection is lost, since mu may be held then.
 //
 // A transaction without effect (see requester.sync) comes before each question but the first. The
-// answer to a former deletion may have been lost: this server may not have seen yet that the node
+// answer to an earlier deletion may have been lost: this server may not have seen yet that the node
 // was deleted, and created again by another session.
 func (ds *pendingDeletions) ownershipRequest(d *backgroundDeletion) (calls []*link.Call) {
 	var unsynced error
 	if d.try > 0 {
-		check := []wire.MultiPart{checkOpPart(ds.transport.ns.serverPath("/"), AnyVersion)}
+		check := []wire.MultiPart{checkOpPart(ds.caller.ns.serverPath("/"), AnyVersion)}
 		calls = append(calls, &link.Call{Op: wire.OpMulti, Body: &wire.MultiRequest{Parts: check},
 			Done: func(r link.Reply) {
 				unsynced = replyError(r)
@@ -190,7 +190,7 @@ func (ds *pendingDeletions) ownershipRequest(d *backgroundDeletion) (calls []*li
 	d.try++
 	try := d.try
 	return append(calls, &link.Call{Op: wire.OpExists,
-		Body: &wire.WatchRequest{Path: ds.transport.ns.serverPath(d.own.Path)}, Done: func(r link.Reply) {
+		Body: &wire.WatchRequest{Path: ds.caller.ns.serverPath(d.own.Path)}, Done: func(r link.Reply) {
 			if r.Err != nil {
 				return // the next connection begins another try
 			}
@@ -225,10 +225,10 @@ func (ds *pendingDeletions) deleteRequest(d *backgroundDeletion) *link.Call {
 	}
 	var paths []string
 	for _, path := range d.paths {
-		paths = append(paths, ds.transport.ns.serverPath(path))
+		paths = append(paths, ds.caller.ns.serverPath(path))
 	}
 	if deletesOwn {
-		paths = append(paths, ds.transport.ns.serverPath(d.own.Path))
+		paths = append(paths, ds.caller.ns.serverPath(d.own.Path))
 	}
 	switch len(paths) {
 	case 0:
@@ -311,9 +311,9 @@ func (ds *pendingDeletions) retryAfterPause(d *backgroundDeletion, try int, err 
 		ds.log.Warn("a node could not be deleted yet; the client tries again", "path", path, "error", err)
 	}
 	go func() {
-		if backoff.Pause(ds.transport.session, pause) != nil {
+		if backoff.Pause(ds.caller.session, pause) != nil {
 			if ds.removeDeletion(d) {
-				d.markDone(context.Cause(ds.transport.session))
+				d.markDone(context.Cause(ds.caller.session))
 			}
 			return
 		}
@@ -351,6 +351,6 @@ func (ds *pendingDeletions) endAll() {
 	ds.waiting = map[*backgroundDeletion]int64{}
 	ds.mu.Unlock()
 	for d := range waiting {
-		d.markDone(context.Cause(ds.transport.session))
+		d.markDone(context.Cause(ds.caller.session))
 	}
 }

@@ -29,12 +29,6 @@ func (d *dormancy) isNeeded() bool { return d.holdCount+d.reasons+d.joins > 0 }
 // of life that comes late is dangerous only then.
 func (d *dormancy) hasStake() bool { return d.holdCount+d.reasons > 0 }
 
-// unprovenTime is the time since the servers have answered a proof of life.
-type unprovenTime struct {
-	since  time.Duration // when the first proof after that began; 0 if none has
-	writes int64         // Session.writesAnswered when the latest proof began
-}
-
 // wakeLoop makes the session loop check whether it is needed.
 func (d *dormancy) wakeLoop() {
 	select {

@@ -219,7 +219,7 @@ func (n *followedNode) hasValue() bool {
 // publishValue publishes a value that was read, and reports false if the value is older than one
 // before it.
 func (n *followedNode) publishValue(value NodeValue, answers readCounts) bool {
-	if floor := n.takeValue(value, answers); value.Zxid < floor {
+	if floor := n.storeValue(value, answers); value.Zxid < floor {
 		n.all.log.Warn("a server shows an older state of a node than was seen before; it is read again",
 			"path", n.path, "zxid", value.Zxid, "seen", floor)
 		return false
@@ -227,9 +227,9 @@ func (n *followedNode) publishValue(value NodeValue, answers readCounts) bool {
 	return true
 }
 
-// takeValue takes in a value that was read, unless it is older than the floor, and returns the
+// storeValue stores a value that was read, unless it is older than the floor, and returns the
 // floor.
-func (n *followedNode) takeValue(value NodeValue, answers readCounts) (floor int64) {
+func (n *followedNode) storeValue(value NodeValue, answers readCounts) (floor int64) {
 	n.all.mu.Lock()
 	defer n.all.mu.Unlock()
 	if value.Zxid < n.floor {

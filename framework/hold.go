@@ -52,8 +52,8 @@ type heldNodes struct {
 	mu         sync.Mutex
 	unwatched  nodeRotation
 	watched    nodeRotation
-	heartbeats int   // how many have ended
-	arming     int64 // the connection on which watches are being asked for; 0 if none are
+	heartbeats int              // how many have ended
+	arming     *link.Connection // on which watches are being asked for; nil if none are
 }
 
 // nodeRotation is a list of nodes that heartbeats go through in turn.
@@ -94,26 +94,26 @@ func (hs *heldNodes) nodesToCheck(n int) []*heldNode {
 	return append(nodes, hs.watched.nextNodes(min(1, n-len(nodes)))...)
 }
 
-// beginArming takes in the end of a heartbeat. It reports whether to ask for watches now: it does
+// beginArming counts the end of a heartbeat. It reports whether to ask for watches now: it does
 // not if they are being asked for on this connection already.
-func (hs *heldNodes) beginArming(generation int64) bool {
+func (hs *heldNodes) beginArming(conn *link.Connection) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	hs.heartbeats++
-	if hs.arming == generation {
+	if hs.arming == conn {
 		return false
 	}
-	hs.arming = generation
+	hs.arming = conn
 	return true
 }
 
 // nodesToWatch returns up to n unwatched nodes that have been held for a heartbeat's interval, and
 // counts them as watched from now on. If there are none, no more are asked for on this connection
 // until the end of the next heartbeat.
-func (hs *heldNodes) nodesToWatch(n int, generation int64, now time.Duration) (nodes []*heldNode) {
+func (hs *heldNodes) nodesToWatch(n int, conn *link.Connection, now time.Duration) (nodes []*heldNode) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	if hs.arming != generation {
+	if hs.arming != conn {
 		return nil
 	}
 	for _, node := range hs.unwatched.list {
@@ -126,7 +126,7 @@ func (hs *heldNodes) nodesToWatch(n int, generation int64, now time.Duration) (n
 		hs.watched.addNode(node)
 	}
 	if len(nodes) == 0 {
-		hs.arming = 0
+		hs.arming = nil
 	}
 	return nodes
 }
@@ -141,11 +141,11 @@ func (hs *heldNodes) watchSoon(nodes []*heldNode) {
 }
 
 // endArming notes that a connection was lost while watches were asked for on it.
-func (hs *heldNodes) endArming(generation int64) {
+func (hs *heldNodes) endArming(conn *link.Connection) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	if hs.arming == generation {
-		hs.arming = 0
+	if hs.arming == conn {
+		hs.arming = nil
 	}
 }
 
@@ -200,16 +200,16 @@ const maxWatchesAtOnce = 1000
 // have been held for a while, so that their deletion is noticed at once and heartbeats need not
 // check them. It asks for the watches in batches, one behind the answers to the other. The end of a
 // hold does not remove its watches: the code that ends a hold deletes its nodes.
-func (s *Session) watchHeldNodes(generation int64) {
-	if s.holds.beginArming(generation) {
-		s.watchNextNodes(generation)
+func (s *Session) watchHeldNodes(conn *link.Connection) {
+	if s.holds.beginArming(conn) {
+		s.watchNextNodes(conn)
 	}
 }
 
 // watchNextNodes asks for one batch of watches, and for the next one when that is answered. Each
 // request reads whose node it is, also if another waiter has armed the watch.
-func (s *Session) watchNextNodes(generation int64) {
-	nodes := s.holds.nodesToWatch(maxWatchesAtOnce, generation, s.setup.clock.Now())
+func (s *Session) watchNextNodes(conn *link.Connection) {
+	nodes := s.holds.nodesToWatch(maxWatchesAtOnce, conn, s.setup.clock.Now())
 	if len(nodes) == 0 {
 		return
 	}
@@ -224,16 +224,16 @@ func (s *Session) watchNextNodes(generation int64) {
 			switch {
 			case i < len(nodes)-1:
 			case r.Err != nil:
-				s.holds.endArming(generation)
+				s.holds.endArming(conn)
 			default:
-				go s.watchNextNodes(generation)
+				go s.watchNextNodes(conn)
 			}
 		})
 	}
-	s.transport.mon.Send(calls...)
+	s.transport.Send(calls...)
 }
 
-// watchAnswered takes in the answer to the request for a node's watch. It must not block. If the
+// watchAnswered handles the answer to the request for a node's watch. It must not block. If the
 // node is gone, or another one has its name, the hold ends, and the watch of a missing node is
 // removed.
 func (n *heldNode) watchAnswered(w *Watch, o outcome[readResult]) {
@@ -245,7 +245,7 @@ func (n *heldNode) watchAnswered(w *Watch, o outcome[readResult]) {
 	}
 }
 
-// watchEnded takes in the event of a node's watch. It must not block, and holds the mutex of the
+// watchEnded handles the event of a node's watch. It must not block, and holds the mutex of the
 // watches.
 func (n *heldNode) watchEnded(ev Event) {
 	if ev.Kind == NodeDeleted {

@@ -12,17 +12,17 @@ const reconnection = time.Second
 // that the servers grant SessionTimeout, and answer within a second when they are back.
 func (c Config) LongestInterruption() time.Duration {
 	c = c.WithDefaults()
-	return longestInterruption(c.SessionTimeout, c.furtherBack())
+	return longestInterruption(c.SessionTimeout, c.extraHeartbeats())
 }
 
-func longestInterruption(timeout time.Duration, furtherBack int) time.Duration {
-	return max(0, leaseBeforeHeartbeat(timeout, furtherBack)-reconnection-reconnection/(pauseFraction-1))
+func longestInterruption(timeout time.Duration, extraHeartbeats int) time.Duration {
+	return max(0, leaseBeforeHeartbeat(timeout, extraHeartbeats)-reconnection-reconnection/(pauseFraction-1))
 }
 
 // leaseBeforeHeartbeat is the rest of a lease when a heartbeat is due. The lease counts from the
 // heartbeat before the last one, or from one further back.
-func leaseBeforeHeartbeat(timeout time.Duration, furtherBack int) time.Duration {
-	return timeout - time.Duration(2+furtherBack)*heartbeatInterval(timeout) - clockMargin(timeout)
+func leaseBeforeHeartbeat(timeout time.Duration, extraHeartbeats int) time.Duration {
+	return timeout - time.Duration(2+extraHeartbeats)*heartbeatInterval(timeout) - clockMargin(timeout)
 }
 
 // pauseFraction bounds the pauses between attempts to connect: one pause takes at most this

@@ -12,17 +12,17 @@ import (
 //
 // A heartbeat is a write without effect and, once that is acknowledged or refused by the ensemble,
 // ZooKeeper's own sync. When the sync of a heartbeat is acknowledged, the session lives until the
-// *former* heartbeat's send time + T − margin. The former heartbeat is the newest that was answered
-// T/4 before this one was due. A pair of pings that was answered T/4 before the heartbeat counts
-// like a former heartbeat. On a new connection the connect request's send time counts once one
+// *previous* heartbeat's send time + T − margin. The previous heartbeat is the newest that was
+// answered T/4 before this one was due. A pair of pings that was answered T/4 before the heartbeat
+// counts like a previous heartbeat. On a new connection the connect request's send time counts once one
 // write is acknowledged. T is the smallest timeout that the servers have granted to the session.
 //
-// Behind an observer master (furtherBack 1) the heartbeat before the former one counts: the
+// Behind an observer master (extraHeartbeats 1) the heartbeat before the previous one counts: the
 // observer's news takes two hops to the leader, and may be a ping interval late on each. Pings do
 // not count there, so such a session is always awake.
 //
 // A session without a lease is dormant. Heartbeats do not begin a lease: a connect request does, or
-// a pair of pings, with the writes that wakingPacket asks for.
+// a pair of pings, with the writes that leaseEvidence asks for.
 //
 // Times are readings of one clock. A lease grows, unless a server grants a smaller timeout. The
 // session ensures that a lapsed lease is not revived.
@@ -33,17 +33,17 @@ type sessionLease struct {
 	awaitsWrite   bool          // the first write on this connection is not acknowledged yet
 	latest        []heartbeat   // this connection's latest heartbeats since the lease has begun, the newest first
 	due           time.Duration // when the next heartbeat is due
-	// heartbeats that were due since the session began to move to its own phase, on this connection
-	// and under this lease
-	shifted int
+	shifted       int           // heartbeats of this lease on this connection since it moves to its own phase
 
-	furtherBack int     // how many heartbeats before the former one is counted: 0, or 1 behind an observer master
-	phase       float64 // the session's own part of the interval between heartbeats, from 0 to less than 1
+	// how many heartbeats lie between the previous one and the one that counts: 0, or 1 behind an
+	// observer master
+	extraHeartbeats int
+	phase           float64 // the session's own part of the interval between heartbeats, from 0 to less than 1
 }
 
 // heartbeat is one whose sync was acknowledged.
 type heartbeat struct {
-	sentAt     [2]time.Duration // its send time, and that of its former heartbeat, or 0 if it has none
+	sentAt     [2]time.Duration // its send time, and that of its previous heartbeat, or 0 if it has none
 	answeredAt time.Duration
 }
 
@@ -77,7 +77,7 @@ func (l *sessionLease) nextHeartbeat(pairs []link.PingPair, now time.Duration) t
 		// so that its answer comes before the next one is due
 		wait = time.Duration(l.phase * float64(max(0, interval-2*took)))
 		l.shifted++
-	case len(l.latest) > 1 && l.shifted > 0 && l.shifted <= 2+2*l.furtherBack:
+	case len(l.latest) > 1 && l.shifted > 0 && l.shifted <= 2+2*l.extraHeartbeats:
 		wait = max(0, l.latest[1].answeredAt+interval-now)
 		l.shifted++
 	}
@@ -88,7 +88,7 @@ func (l *sessionLease) nextHeartbeat(pairs []link.PingPair, now time.Duration) t
 // waitOfLease is how long a lease that stands until then waits before its next heartbeat.
 func (l *sessionLease) waitOfLease(until time.Duration, pairs []link.PingPair, now time.Duration) time.Duration {
 	wait := heartbeatInterval(l.timeout)
-	if l.furtherBack > 0 || until-now >= l.timeout/2 {
+	if l.extraHeartbeats > 0 || until-now >= l.timeout/2 {
 		return wait
 	}
 	for _, p := range pairs {
@@ -99,7 +99,7 @@ func (l *sessionLease) waitOfLease(until time.Duration, pairs []link.PingPair, n
 	return wait
 }
 
-// beginConnection begins a new connection. Heartbeats of former connections do not count on it. The
+// beginConnection begins a new connection. Heartbeats of earlier connections do not count on it. The
 // servers move a session's expiry to an earlier time when it connects with a smaller timeout, and a
 // lease that stands ends no later than that.
 func (l *sessionLease) beginConnection(sentAt, timeout time.Duration) {
@@ -113,7 +113,7 @@ func (l *sessionLease) beginConnection(sentAt, timeout time.Duration) {
 	l.forgetHeartbeats()
 }
 
-// writeAcknowledged takes in that a heartbeat's write was acknowledged on this connection.
+// writeAcknowledged extends the lease after a heartbeat's write was acknowledged on this connection.
 func (l *sessionLease) writeAcknowledged() {
 	if l.awaitsWrite {
 		l.awaitsWrite = false
@@ -121,25 +121,25 @@ func (l *sessionLease) writeAcknowledged() {
 	}
 }
 
-// syncAcknowledged takes in that the sync of the heartbeat sent at sentAt was acknowledged by now,
-// on the same connection as the pairs of pings.
+// syncAcknowledged extends the lease after the sync of a heartbeat was acknowledged. The heartbeat
+// was sent at sentAt, on the connection of the pairs of pings.
 func (l *sessionLease) syncAcknowledged(sentAt time.Duration, pairs []link.PingPair, now time.Duration) {
 	if l.until == 0 {
 		return
 	}
 	h := heartbeat{sentAt: [2]time.Duration{sentAt}, answeredAt: now}
-	for _, former := range l.latest {
-		if former.answeredAt+heartbeatInterval(l.timeout) > l.due {
+	for _, previous := range l.latest {
+		if previous.answeredAt+heartbeatInterval(l.timeout) > l.due {
 			continue
 		}
-		h.sentAt[1] = former.sentAt[0]
-		if from := former.sentAt[l.furtherBack]; from != 0 {
+		h.sentAt[1] = previous.sentAt[0]
+		if from := previous.sentAt[l.extraHeartbeats]; from != 0 {
 			l.extendUntil(from)
 		}
 		break
 	}
 	for _, p := range pairs {
-		if l.furtherBack == 0 && p.AnsweredAt+heartbeatInterval(l.timeout) <= sentAt {
+		if l.extraHeartbeats == 0 && p.AnsweredAt+heartbeatInterval(l.timeout) <= sentAt {
 			l.extendUntil(p.SentAt)
 		}
 	}
@@ -159,16 +159,16 @@ func (l *sessionLease) endFrom(from time.Duration) time.Duration {
 	return from + l.timeout - clockMargin(l.timeout)
 }
 
-// beginFrom begins a lease that counts from a packet's send time, unless it would have lapsed by
+// beginFrom begins a lease that counts from the evidence's send time, unless it would have lapsed by
 // now.
-func (l *sessionLease) beginFrom(packet wakingPacket, now time.Duration) {
+func (l *sessionLease) beginFrom(evidence leaseEvidence, now time.Duration) {
 	l.awaitsWrite = false
-	if until := l.endFrom(packet.sentAt); l.until == 0 && now < until {
+	if until := l.endFrom(evidence.sentAt); l.until == 0 && now < until {
 		l.until = until
 	}
 }
 
-// endLease makes the session dormant. Its former heartbeats do not count for a later lease.
+// endLease makes the session dormant. Its heartbeats do not count for a later lease.
 func (l *sessionLease) endLease() {
 	l.until = 0
 	l.forgetHeartbeats()
@@ -176,39 +176,39 @@ func (l *sessionLease) endLease() {
 
 func (l *sessionLease) forgetHeartbeats() { l.latest, l.shifted = l.latest[:0], 0 }
 
-// wakingPacket is what a lease may begin from: a packet of the present connection that a server has
+// leaseEvidence is what a lease may begin from: a packet of the present connection that a server has
 // answered.
-type wakingPacket struct {
+type leaseEvidence struct {
 	sentAt time.Duration
 	from   time.Duration // the first write is not sent before
 	writes int           // that must be acknowledged on that connection, one after the other
 }
 
-// wakingPackets returns the packets that a lease may begin from, the youngest first. The pings of a
+// evidence returns the packets that a lease may begin from, the youngest first. The pings of a
 // pair were answered by the server: a quarter of T later, the first write's acknowledgement comes
 // behind a ping of the leader, whose answer names the session; the second write reaches the leader
 // behind that answer. The answer to the connect request came from the leader, if one write shows
 // that it leads.
-func (l *sessionLease) wakingPackets(pairs []link.PingPair) (packets []wakingPacket) {
-	if l.furtherBack == 0 {
+func (l *sessionLease) evidence(pairs []link.PingPair) (all []leaseEvidence) {
+	if l.extraHeartbeats == 0 {
 		for _, p := range slices.Backward(pairs) {
-			packets = append(packets,
-				wakingPacket{sentAt: p.SentAt, from: p.AnsweredAt + heartbeatInterval(l.timeout), writes: 2})
+			all = append(all,
+				leaseEvidence{sentAt: p.SentAt, from: p.AnsweredAt + heartbeatInterval(l.timeout), writes: 2})
 		}
 	}
-	return append(packets, wakingPacket{sentAt: l.connectSentAt, writes: 1})
+	return append(all, leaseEvidence{sentAt: l.connectSentAt, writes: 1})
 }
 
-// nextPacket returns the packet to begin a lease from, and how long to wait before the first write.
-// Without a packet of use, found is false. A lease that has just begun must last until its next
+// nextEvidence returns what to begin a lease from, and how long to wait before the first write. found
+// is false if no evidence would do. A lease that has just begun must last until its next
 // heartbeat and the answers to that.
-func (l *sessionLease) nextPacket(pairs []link.PingPair,
-	now time.Duration) (packet wakingPacket, wait time.Duration, found bool) {
+func (l *sessionLease) nextEvidence(pairs []link.PingPair,
+	now time.Duration) (evidence leaseEvidence, wait time.Duration, found bool) {
 	roundTrip := time.Duration(0)
 	for _, p := range pairs {
 		roundTrip = max(roundTrip, p.AnsweredAt-p.SentAt)
 	}
-	for _, p := range l.wakingPackets(pairs) {
+	for _, p := range l.evidence(pairs) {
 		delay := max(0, p.from-now)
 		begins, until := now+delay, l.endFrom(p.sentAt)
 		// to the writes, a sync, and the next heartbeat's write and sync
@@ -217,9 +217,9 @@ func (l *sessionLease) nextPacket(pairs []link.PingPair,
 		if left < min(max(l.timeout/12, answers), l.timeout/4) || found && delay >= wait {
 			continue
 		}
-		packet, wait, found = p, delay, true
+		evidence, wait, found = p, delay, true
 	}
-	return packet, wait, found
+	return evidence, wait, found
 }
 
 // clockMargin covers the drift between this machine's clock and the servers' and the granularity of
@@ -232,6 +232,6 @@ func heartbeatInterval(timeout time.Duration) time.Duration { return timeout / 4
 
 // heartbeatTimeout is how long a heartbeat may take before the session gives its connection up:
 // half of the rest of the lease, so that there is time for another server.
-func heartbeatTimeout(timeout time.Duration, furtherBack int) time.Duration {
-	return heartbeatInterval(timeout) / time.Duration(1+furtherBack)
+func heartbeatTimeout(timeout time.Duration, extraHeartbeats int) time.Duration {
+	return heartbeatInterval(timeout) / time.Duration(1+extraHeartbeats)
 }

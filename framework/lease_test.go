@@ -16,9 +16,9 @@ func ends(from time.Duration) time.Duration { return from + leaseT - clockMargin
 // beginFromConnect begins the lease of a session that has just connected.
 func (l *sessionLease) beginFromConnect(t *testing.T, now time.Duration) {
 	t.Helper()
-	packet, wait, found := l.nextPacket(nil, now)
+	packet, wait, found := l.nextEvidence(nil, now)
 	require.True(t, found && wait == 0)
-	require.Equal(t, wakingPacket{sentAt: l.connectSentAt, writes: 1}, packet)
+	require.Equal(t, leaseEvidence{sentAt: l.connectSentAt, writes: 1}, packet)
 	l.beginFrom(packet, now)
 }
 
@@ -89,7 +89,7 @@ func TestAHeartbeatCountsThoughTheClockGoesBack(t *testing.T) {
 }
 
 func TestLeaseBehindObserverMasterCountsFromEarlierHeartbeat(t *testing.T) {
-	l := sessionLease{furtherBack: 1}
+	l := sessionLease{extraHeartbeats: 1}
 	l.beginConnection(t0, leaseT)
 	l.beginFromConnect(t, t0)
 	for i := range 5 {
@@ -174,34 +174,34 @@ func TestLeaseStartsFromPacketOfRightAge(t *testing.T) {
 	for i := time.Duration(1); i <= 3; i++ {
 		pairs = append(pairs, link.PingPair{SentAt: t0 + i*interval, AnsweredAt: t0 + i*interval + answer})
 	}
-	first := wakingPacket{sentAt: pairs[0].SentAt, from: pairs[0].AnsweredAt + quarter, writes: 2}
-	second := wakingPacket{sentAt: pairs[1].SentAt, from: pairs[1].AnsweredAt + quarter, writes: 2}
+	first := leaseEvidence{sentAt: pairs[0].SentAt, from: pairs[0].AnsweredAt + quarter, writes: 2}
+	second := leaseEvidence{sentAt: pairs[1].SentAt, from: pairs[1].AnsweredAt + quarter, writes: 2}
 	for name, c := range map[string]struct {
 		age    time.Duration   // of the connection
 		pairs  []link.PingPair // that are answered
-		packet wakingPacket
+		packet leaseEvidence
 		wait   time.Duration
 		found  bool
 	}{
-		"the connect request": {5 * time.Second, pairs[:1], wakingPacket{sentAt: t0, writes: 1}, 0, true},
+		"the connect request": {5 * time.Second, pairs[:1], leaseEvidence{sentAt: t0, writes: 1}, 0, true},
 		"the connect request, whose lease the first pair extends in time": {6800 * time.Millisecond, pairs[:1],
-			wakingPacket{sentAt: t0, writes: 1}, 0, true},
-		"a connect request that is too old, without a pair": {6800 * time.Millisecond, pairs[:0], wakingPacket{},
+			leaseEvidence{sentAt: t0, writes: 1}, 0, true},
+		"a connect request that is too old, without a pair": {6800 * time.Millisecond, pairs[:0], leaseEvidence{},
 			0, false},
 		"the first pair, once it is a quarter old": {interval + answer + quarter, pairs[:1],
 			first, 0, true},
 		"an old pair, whose lease the next pair extends in time": {2*interval + answer + quarter - time.Second/10,
 			pairs[:2], first, 0, true},
 		"an old pair without a next one, later than it can wait": {2*interval + answer + quarter - time.Second/10,
-			pairs[:1], wakingPacket{}, 0, false},
+			pairs[:1], leaseEvidence{}, 0, false},
 		"the second pair, once it is a quarter old": {2*interval + answer + quarter, pairs[:2], second, 0, true},
 		"the second pair, soon": {2*interval + answer + quarter - time.Second/10, pairs[1:2],
 			second, time.Second / 10, true},
 		"the second pair, beside a younger one": {3*interval + answer, pairs[:3], second, 0, true},
-		"no pair":                               {8 * time.Second, pairs[:0], wakingPacket{}, 0, false},
-		"pairs that are too old":                {leaseT + interval, pairs[:1], wakingPacket{}, 0, false},
+		"no pair":                               {8 * time.Second, pairs[:0], leaseEvidence{}, 0, false},
+		"pairs that are too old":                {leaseT + interval, pairs[:1], leaseEvidence{}, 0, false},
 	} {
-		packet, wait, found := l.nextPacket(c.pairs, t0+c.age)
+		packet, wait, found := l.nextEvidence(c.pairs, t0+c.age)
 		require.Equal(t, c.found, found, name)
 		require.Equal(t, c.packet, packet, name)
 		require.Equal(t, c.wait, wait, name)
@@ -223,11 +223,11 @@ func TestALeaseThatBeginsOnASlowLinkLasts(t *testing.T) {
 				return pairs[max(0, len(pairs)-3):]
 			}
 			now := t0 + age
-			packet, wait, found := l.nextPacket(pairs(now), now)
+			packet, wait, found := l.nextEvidence(pairs(now), now)
 			for !found || wait > 0 {
 				now += max(wait, leaseT/1000)
 				require.Less(t, now, t0+age+leaseT, "it does not begin")
-				packet, wait, found = l.nextPacket(pairs(now), now)
+				packet, wait, found = l.nextEvidence(pairs(now), now)
 			}
 			now += time.Duration(packet.writes-1) * roundTrip
 			for heartbeat := range 20 {
@@ -255,7 +255,7 @@ func TestAYoungLeaseIsExtendedByTheNextPings(t *testing.T) {
 	pairs := []link.PingPair{old, next}
 	l := sessionLease{timeout: leaseT, connectSentAt: t0 - 10*leaseT}
 	now := next.AnsweredAt + quarter - 100*ms
-	packet, wait, found := l.nextPacket(pairs, now)
+	packet, wait, found := l.nextEvidence(pairs, now)
 	require.True(t, found && wait == 0)
 	require.Equal(t, old.SentAt, packet.sentAt)
 	l.beginFrom(packet, now)
@@ -275,7 +275,7 @@ func TestAYoungLeaseIsExtendedByTheNextPings(t *testing.T) {
 func TestLapsedLeaseDoesNotStart(t *testing.T) {
 	var l sessionLease
 	l.beginConnection(t0, leaseT)
-	packet, _, _ := l.nextPacket(nil, t0)
+	packet, _, _ := l.nextEvidence(nil, t0)
 	l.beginFrom(packet, ends(t0))
 	require.Zero(t, l.until)
 	l.beginFrom(packet, ends(t0)-1)
@@ -291,13 +291,13 @@ func TestMargin(t *testing.T) {
 // moves to its own phase has at least as much of its lease left whenever a heartbeat is due as one
 // that does not move. Afterwards its heartbeats come each quarter of T.
 func TestTheMoveToAPhaseShortensNoLease(t *testing.T) {
-	for furtherBack := range 2 {
+	for extraHeartbeats := range 2 {
 		for age := time.Duration(0); age <= leaseT/4; age += leaseT / 16 {
 			for _, roundTrip := range []time.Duration{0, leaseT / 1000, leaseT / 100, leaseT / 60, leaseT / 35} {
-				still, stillDues := leaseWhileMoving(t, sessionLease{furtherBack: furtherBack}, age, roundTrip, 100)
+				still, stillDues := leaseWhileMoving(t, sessionLease{extraHeartbeats: extraHeartbeats}, age, roundTrip, 100)
 				for part := range 100 {
 					moved, dues := leaseWhileMoving(t,
-						sessionLease{furtherBack: furtherBack, phase: float64(part) / 100}, age, roundTrip, 0)
+						sessionLease{extraHeartbeats: extraHeartbeats, phase: float64(part) / 100}, age, roundTrip, 0)
 					require.GreaterOrEqual(t, moved, still, "part %d, %v", part, roundTrip)
 					require.Less(t, dues[0], stillDues[0])
 					require.Equal(t, stillDues[0], dues[1], "the other heartbeat comes when it would have come")
@@ -314,10 +314,10 @@ func TestTheMoveToAPhaseShortensNoLease(t *testing.T) {
 // lapsed, so the answer to the second heartbeat is not taken in. The loop asks for the next one
 // before it sees that the session has ended.
 func TestAHeartbeatThatCountsForNothingIsFollowedByAnother(t *testing.T) {
-	for furtherBack := range 2 {
-		l := sessionLease{furtherBack: furtherBack, phase: 0.5}
+	for extraHeartbeats := range 2 {
+		l := sessionLease{extraHeartbeats: extraHeartbeats, phase: 0.5}
 		l.beginConnection(t0, leaseT)
-		packet, _, _ := l.nextPacket(nil, t0)
+		packet, _, _ := l.nextEvidence(nil, t0)
 		l.beginFrom(packet, t0)
 		l.syncAcknowledged(t0, nil, t0)
 		now := t0 + l.nextHeartbeat(nil, t0)
@@ -335,7 +335,7 @@ func leaseWhileMoving(t *testing.T, l sessionLease, age, roundTrip time.Duration
 	l.beginConnection(t0, leaseT)
 	l.shifted = shifted
 	now := t0 + age + roundTrip
-	packet, wait, found := l.nextPacket(nil, now)
+	packet, wait, found := l.nextEvidence(nil, now)
 	require.True(t, found && wait == 0)
 	least = leaseT
 	for heartbeat := range 20 {

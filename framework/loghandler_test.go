@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -69,6 +70,8 @@ func TestALogHandlerThatBlocksStopsNothing(t *testing.T) {
 		m := zk.Member(t, "a", sleepy, framework.WithLogger(slog.New(h)))
 		s := session(t, m)
 		hold := held(t, s, "/a")
+		synctest.Wait()
+		before := out.String()
 		freed := make(chan struct{})
 		block := func() { <-freed }
 		h.call.Store(&block)
@@ -81,7 +84,7 @@ func TestALogHandlerThatBlocksStopsNothing(t *testing.T) {
 		require.NoError(t, zk.Expire(s.ID()))
 		<-s.Done()
 		require.NotEqual(t, s.ID(), session(t, m).ID())
-		require.Empty(t, out.String())
+		require.Equal(t, before, out.String())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := m.Client.Close(ctx)
@@ -92,5 +95,29 @@ func TestALogHandlerThatBlocksStopsNothing(t *testing.T) {
 		require.NoError(t, m.Client.Close(t.Context()))
 		const lines = `(?s)no server can be used.*can be used again.*no server can be used.*session lost`
 		require.Regexp(t, lines, out.String())
+	})
+}
+
+// TestEachChangeOfASessionsStateIsLoggedOnce interrupts a session and then expires it.
+func TestEachChangeOfASessionsStateIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out logtest.Buffer
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", sleepy, framework.WithLogger(slog.New(newCallingHandler(&out))))
+		s := session(t, m)
+		interrupt(m)
+		time.Sleep(timeout)
+		require.NoError(t, zk.Expire(s.ID()))
+		<-s.Done()
+		session(t, m)
+		require.NoError(t, m.Client.Close(t.Context()))
+		var changes []string
+		for line := range strings.Lines(out.String()) {
+			if _, change, found := strings.Cut(line, ` msg="session `); found {
+				before, _, _ := strings.Cut(change, `"`)
+				changes = append(changes, before)
+			}
+		}
+		require.Equal(t, []string{"connected", "suspended", "connected", "suspended", "lost", "connected", "closed"}, changes)
 	})
 }

@@ -37,19 +37,19 @@ func DeleteOp(path string, version int32) Op {
 	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpDelete, Path: path, Version: version})
 }
 
-func (t *transport) wireParts(ops []Op) []wire.MultiPart {
+func (c *caller) wireParts(ops []Op) []wire.MultiPart {
 	parts := make([]wire.MultiPart, len(ops))
 	for i := range ops {
-		parts[i] = t.wirePart(primitives.Fields(ops[i]))
+		parts[i] = c.wirePart(primitives.Fields(ops[i]))
 	}
 	return parts
 }
 
-func (t *transport) wirePart(o primitives.OpFields) wire.MultiPart {
-	full := t.ns.serverPath(o.Path)
+func (c *caller) wirePart(o primitives.OpFields) wire.MultiPart {
+	full := c.ns.serverPath(o.Path)
 	switch o.Kind {
 	case primitives.OpCreate:
-		op, body := createRequest(full, o.Data, Mode(o.Mode), t.cfg.ACL)
+		op, body := createRequest(full, o.Data, Mode(o.Mode), c.cfg.ACL)
 		return wire.MultiPart{Op: op, Body: body}
 	case primitives.OpSet:
 		return wire.MultiPart{Op: wire.OpSetData,
@@ -97,14 +97,14 @@ func checkConditions(ops []Op) error {
 }
 
 // checkOps refuses a transaction that no server would take.
-func (t *transport) checkOps(ops []Op) error {
+func (c *caller) checkOps(ops []Op) error {
 	if len(ops) == 0 {
 		return errors.New("framework: a transaction needs at least one operation")
 	}
 	total := 0
 	for i := range ops {
 		o := primitives.Fields(ops[i])
-		full, err := t.checkPath(o.Path, len(o.Data))
+		full, err := c.checkPath(o.Path, len(o.Data))
 		if err != nil {
 			return refusedOp(ops, i, err)
 		}

@@ -83,12 +83,12 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, Sta
 // none is armed. The server's watch of a transient waiter is removed with the last waiter.
 func (s *Session) readAndWatch(ctx context.Context, kind watchKind, path string,
 	transient bool) (readResult, *Watch, error) {
-	full, err := s.transport.checkPath(path, 0)
+	full, err := s.caller.checkPath(path, 0)
 	if err != nil {
 		return readResult{}, nil, failure.Wrap("watch", path, err)
 	}
 	w := s.watches.addWaiter(watchKey{kind, full}, transient)
-	r, err := repeatUntilKnown(ctx, s.transport, func(a requester) (readResult, error) { return w.entry.readNode(a) })
+	r, err := repeatUntilKnown(ctx, s.caller, func(a requester) (readResult, error) { return w.entry.readNode(a) })
 	if w.entry.setNoWatch(err) {
 		w.Stop()
 		w = nil
@@ -99,12 +99,12 @@ func (s *Session) readAndWatch(ctx context.Context, kind watchKind, path string,
 // readChecked checks the path and repeats a read until it is answered.
 func readChecked[T any](ctx context.Context, s *Session, op, path string,
 	f func(a requester, full string) (T, error)) (T, error) {
-	full, err := s.transport.checkPath(path, 0)
+	full, err := s.caller.checkPath(path, 0)
 	if err != nil {
 		var zero T
 		return zero, failure.Wrap(op, path, err)
 	}
-	v, err := repeatUntilKnown(ctx, s.transport, func(a requester) (T, error) { return f(a, full) })
+	v, err := repeatUntilKnown(ctx, s.caller, func(a requester) (T, error) { return f(a, full) })
 	return v, failure.Wrap(op, path, err)
 }
 
@@ -116,11 +116,11 @@ func readChecked[T any](ctx context.Context, s *Session, op, path string,
 // session ends first, the error wraps ErrOutcomeUnknown. A Set with AnyVersion that finds its own
 // data writes the data once more, with the version that it found.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
-	full, err := s.transport.checkPath(path, len(data))
+	full, err := s.caller.checkPath(path, len(data))
 	if err != nil {
 		return Stat{}, failure.Wrap("set", path, err)
 	}
-	st, err := applyOnce(ctx, s.transport, func(a requester) (Stat, error) { return a.set(full, data, version) },
+	st, err := applyOnce(ctx, s.caller, func(a requester) (Stat, error) { return a.set(full, data, version) },
 		func(a requester, seen int64) (Stat, error) { return settleSet(a, full, data, version, seen) })
 	return st, failure.Wrap("set", path, err)
 }
@@ -131,11 +131,11 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 // answer is lost, Delete reads the node on the next connection. If the node is gone or was created
 // again, or ctx or the session ends first, the error wraps ErrOutcomeUnknown.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	full, err := s.transport.checkPath(path, 0)
+	full, err := s.caller.checkPath(path, 0)
 	if err != nil {
 		return failure.Wrap("delete", path, err)
 	}
-	_, err = applyOnce(ctx, s.transport,
+	_, err = applyOnce(ctx, s.caller,
 		func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, version) },
 		func(a requester, seen int64) (struct{}, error) { return struct{}{}, settleDelete(a, full, seen) })
 	return failure.Wrap("delete", path, err)
@@ -164,7 +164,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 		defer unlock()
 	}
 	err = s.countCreate(ctx, full, mode, func() error {
-		_, err := applyOnce(ctx, s.transport,
+		_, err := applyOnce(ctx, s.caller,
 			func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) },
 			func(a requester, seen int64) (struct{}, error) {
 				return struct{}{}, settleCreate(a, full, data, mode, seen)
@@ -191,7 +191,7 @@ func (s *Session) lockCreate(ctx context.Context, full string) (unlock func(), e
 		}, nil
 	case <-ctx.Done():
 		s.shared.unshare(key)
-		return nil, s.transport.callEnded(ctx)
+		return nil, s.caller.callEnded(ctx)
 	case <-s.ctx.Done():
 		return nil, context.Cause(s.ctx)
 	}
@@ -206,7 +206,7 @@ func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte,
 		return failure.Wrap("create", path, err)
 	}
 	err = s.countCreate(ctx, full, mode, func() error {
-		_, err := repeatUntilKnown(ctx, s.transport,
+		_, err := repeatUntilKnown(ctx, s.caller,
 			func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) })
 		return err
 	})
@@ -219,11 +219,11 @@ func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte,
 // DeleteIfPresent deletes a node of any version if it exists. When the answer is lost,
 // DeleteIfPresent repeats the request, and may so delete a node that was created again meanwhile.
 func (s *Session) DeleteIfPresent(ctx context.Context, path string) error {
-	full, err := s.transport.checkPath(path, 0)
+	full, err := s.caller.checkPath(path, 0)
 	if err != nil {
 		return failure.Wrap("delete", path, err)
 	}
-	_, err = repeatUntilKnown(ctx, s.transport,
+	_, err = repeatUntilKnown(ctx, s.caller,
 		func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, AnyVersion) })
 	if errors.Is(err, ErrNoNode) {
 		return nil
@@ -239,9 +239,9 @@ func (s *Session) countCreate(ctx context.Context, full string, mode Mode, creat
 	}
 	err := create()
 	if err == nil || errors.Is(err, ErrOutcomeUnknown) {
-		s.owned.settleReservation(reserved, 0, full)
+		s.owned.endReservation(reserved, 0, full)
 	} else {
-		s.owned.settleReservation(reserved, 0)
+		s.owned.endReservation(reserved, 0)
 	}
 	return err
 }
@@ -252,7 +252,7 @@ func (s *Session) checkCreate(path string, data []byte, mode Mode) (full string,
 		return "", errors.New("Create makes no sequential node, since its name would be unknown if the answer is " +
 			"lost: use Multi with CreateOp")
 	}
-	return s.transport.checkPath(path, len(data))
+	return s.caller.checkPath(path, len(data))
 }
 
 // MakeDirs creates a directory and those above it if they are missing, as containers with the
@@ -275,11 +275,11 @@ func (s *Session) MakeDirs(ctx context.Context, dir string) error {
 
 // makeOneDir makes one directory, unless it exists.
 func (s *Session) makeOneDir(ctx context.Context, dir string) error {
-	full, err := s.transport.checkPath(dir, 0)
+	full, err := s.caller.checkPath(dir, 0)
 	if err != nil {
 		return failure.Wrap("create", dir, err)
 	}
-	_, err = repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) {
+	_, err = repeatUntilKnown(ctx, s.caller, func(a requester) (struct{}, error) {
 		return struct{}{}, a.create(full, nil, Container, s.setup.cfg.ParentACL)
 	})
 	if errors.Is(err, ErrNodeExists) {
@@ -294,8 +294,8 @@ func (s *Session) makeDirsAbove(ctx context.Context, dir string) error {
 		above, _ := znode.Split(dir)
 		return s.MakeDirs(ctx, above)
 	}
-	above, _ := znode.Split(s.transport.ns.serverPath("/"))
-	_, err := repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) {
+	above, _ := znode.Split(s.caller.ns.serverPath("/"))
+	_, err := repeatUntilKnown(ctx, s.caller, func(a requester) (struct{}, error) {
 		return struct{}{}, makeDirs(a, above, s.setup.cfg.ParentACL)
 	})
 	return failure.Wrap("create", dir, err)
@@ -322,15 +322,15 @@ func makeDirs(a requester, full string, acl []ACL) error {
 // the error wraps ErrOutcomeUnknown; after a lost connection it wraps ErrSuspended too. A refusal
 // is a *TxError.
 func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
-	if err := s.transport.checkOps(ops); err != nil {
+	if err := s.caller.checkOps(ops); err != nil {
 		return nil, err
 	}
 	created, deleted := s.owned.sizesOf(ops)
 	if err := s.owned.reserveFor(ctx, created, deleted); err != nil {
 		return nil, failure.Wrap("transaction", primitives.Path(ops[0]), err)
 	}
-	parts := s.transport.wireParts(ops)
-	rs, err := repeatUntilSent(ctx, s.transport, func(a requester) ([]OpResult, error) {
+	parts := s.caller.wireParts(ops)
+	rs, err := repeatUntilSent(ctx, s.caller, func(a requester) ([]OpResult, error) {
 		if err := checkConditions(ops); err != nil {
 			return nil, err
 		}
@@ -342,7 +342,7 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	case errors.Is(err, ErrOutcomeUnknown):
 		s.owned.countUnknown(created, ops)
 	default:
-		s.owned.settleReservation(created, 0)
+		s.owned.endReservation(created, 0)
 	}
 	var refused *TxError
 	if errors.As(err, &refused) {
@@ -359,7 +359,7 @@ func (s *Session) opResults(ops []Op, rs []OpResult, err error) ([]OpResult, err
 	}
 	for i := range rs {
 		if rs[i].Path != "" {
-			rs[i].Path = s.transport.ns.clientPath(rs[i].Path)
+			rs[i].Path = s.caller.ns.clientPath(rs[i].Path)
 		}
 	}
 	return rs, failure.Wrap("transaction", primitives.Path(ops[0]), err)

@@ -22,9 +22,9 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 		require.True(t, failure.IsTransient(throttled))
 		ready := make(chan struct{})
 		close(ready)
-		s := &transport{cfg: Config{}.WithDefaults(), session: t.Context(),
+		s := &caller{cfg: Config{}.WithDefaults(), session: t.Context(),
 			whenConnected: func() <-chan struct{} { return ready }, requests: new(atomic.Int64)}
-		for name, run := range map[string]func(context.Context, *transport, func(requester) (int, error)) (int,
+		for name, run := range map[string]func(context.Context, *caller, func(requester) (int, error)) (int,
 			error){"a read": repeatUntilKnown[int], "a write": repeatUntilSent[int]} {
 			tries, began := 0, time.Now()
 			v, err := run(t.Context(), s, func(requester) (int, error) {

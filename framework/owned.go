@@ -15,10 +15,10 @@ import (
 // the servers can delete: they delete all of a session's nodes in one transaction. It counts the
 // nodes that exist, those that are being created, and those that may have been created.
 type ownedBytes struct {
-	transport *transport
-	clock     clock.Clock
-	timeout   func() time.Duration // of the session
-	max       int
+	caller  *caller
+	clock   clock.Clock
+	timeout func() time.Duration // of the session
+	max     int
 
 	mu       sync.Mutex
 	paths    map[string]struct{} // full paths of nodes that exist, or may exist
@@ -37,9 +37,9 @@ const (
 	sequenceDigits = 10 // that a server adds to a name
 )
 
-func (o *ownedBytes) init(t *transport, clock clock.Clock, timeout func() time.Duration) {
-	o.transport, o.clock, o.timeout = t, clock, timeout
-	o.max, o.paths = t.cfg.MaxEphemeralBytes, map[string]struct{}{}
+func (o *ownedBytes) init(c *caller, clock clock.Clock, timeout func() time.Duration) {
+	o.caller, o.clock, o.timeout = c, clock, timeout
+	o.max, o.paths = c.cfg.MaxEphemeralBytes, map[string]struct{}{}
 }
 
 // ownedSize is what a node's path counts, or 0 of a node that is not ephemeral.
@@ -59,7 +59,7 @@ func (o *ownedBytes) sizesOf(ops []Op) (created, deleted int) {
 	defer o.mu.Unlock()
 	for i := range ops {
 		op := primitives.Fields(ops[i])
-		full := o.transport.ns.serverPath(op.Path)
+		full := o.caller.ns.serverPath(op.Path)
 		created += ownedSize(full, Mode(op.Mode))
 		if _, there := o.paths[full]; there && op.Kind == primitives.OpDelete {
 			deleted += ownedSize(full, Ephemeral)
@@ -70,7 +70,7 @@ func (o *ownedBytes) sizesOf(ops []Op) (created, deleted int) {
 
 // reserveFor reserves bytes for creates, in a transaction that also deletes some. When the bound is
 // reached, it asks the servers which nodes really exist, since others may have deleted some. Each
-// reservation ends with settleReservation.
+// reservation ends with endReservation.
 func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error {
 	if created == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 		}
 		switch {
 		case first:
-			if err := o.readFromServers(ctx); err != nil && ctx.Err() == nil && o.transport.session.Err() == nil {
+			if err := o.readFromServers(ctx); err != nil && ctx.Err() == nil && o.caller.session.Err() == nil {
 				return fmt.Errorf("%w; the servers do not say which of them there are: %w", tooLarge(), err)
 			}
 		case looking == nil:
@@ -106,13 +106,13 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 			select {
 			case <-looking:
 			case <-ctx.Done():
-				return o.transport.callEnded(ctx)
-			case <-o.transport.session.Done():
-				return context.Cause(o.transport.session)
+				return o.caller.callEnded(ctx)
+			case <-o.caller.session.Done():
+				return context.Cause(o.caller.session)
 			}
 		}
-		if ctx.Err() != nil || o.transport.session.Err() != nil {
-			return o.transport.callEnded(ctx)
+		if ctx.Err() != nil || o.caller.session.Err() != nil {
+			return o.caller.callEnded(ctx)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (o *ownedBytes) readFromServers(ctx context.Context) error {
 	o.mu.Lock()
 	doubtful := o.doubtful
 	o.mu.Unlock()
-	there, err := repeatUntilKnown(ctx, o.transport, func(a requester) ([]string, error) {
+	there, err := repeatUntilKnown(ctx, o.caller, func(a requester) ([]string, error) {
 		if err := a.sync("/"); err != nil {
 			return nil, err
 		}
@@ -175,9 +175,9 @@ func (o *ownedBytes) removePath(full string) {
 	}
 }
 
-// settleReservation ends a reservation. The nodes there exist, or may exist; doubtful are the bytes
+// endReservation ends a reservation. The nodes there exist, or may exist; doubtful are the bytes
 // of nodes with unknown names that may exist.
-func (o *ownedBytes) settleReservation(reserved, doubtful int, there ...string) {
+func (o *ownedBytes) endReservation(reserved, doubtful int, there ...string) {
 	if reserved == 0 {
 		return
 	}
@@ -206,13 +206,13 @@ func (o *ownedBytes) countApplied(reserved int, ops []Op, rs []OpResult) {
 		op := primitives.Fields(ops[i])
 		switch {
 		case op.Kind == primitives.OpDelete:
-			gone = append(gone, o.transport.ns.serverPath(op.Path))
+			gone = append(gone, o.caller.ns.serverPath(op.Path))
 		case ownedSize("", Mode(op.Mode)) > 0 && i < len(rs):
 			there = append(there, rs[i].Path)
 		}
 	}
 	o.removeDeleted(gone...)
-	o.settleReservation(reserved, 0, there...)
+	o.endReservation(reserved, 0, there...)
 }
 
 // countUnknown counts what a transaction of an unknown outcome may have created.
@@ -221,7 +221,7 @@ func (o *ownedBytes) countUnknown(reserved int, ops []Op) {
 	doubtful := 0
 	for i := range ops {
 		op := primitives.Fields(ops[i])
-		full := o.transport.ns.serverPath(op.Path)
+		full := o.caller.ns.serverPath(op.Path)
 		switch Mode(op.Mode) {
 		case Ephemeral:
 			there = append(there, full)
@@ -229,7 +229,7 @@ func (o *ownedBytes) countUnknown(reserved int, ops []Op) {
 			doubtful += ownedSize(full, Mode(op.Mode))
 		}
 	}
-	o.settleReservation(reserved, doubtful, there...)
+	o.endReservation(reserved, doubtful, there...)
 }
 
 // totalBytes is the number of bytes that count towards the bound.

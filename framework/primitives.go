@@ -29,7 +29,7 @@ func (p operations) Hold(ctx context.Context, node primitives.Created,
 }
 
 func (s *Session) heldNode(h *hold, node primitives.Created) heldNode {
-	return heldNode{hold: h, path: node.Path, full: s.transport.ns.serverPath(node.Path), zxid: node.Zxid}
+	return heldNode{hold: h, path: node.Path, full: s.caller.ns.serverPath(node.Path), zxid: node.Zxid}
 }
 
 func (p operations) StayAwake() { p.s.stayAwake(&p.s.reasons) }

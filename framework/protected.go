@@ -25,10 +25,10 @@ func (p operations) CreateProtected(ctx context.Context,
 	if err != nil {
 		return primitives.ProtectedNodes{}, err
 	}
-	ns := p.s.transport.ns
+	ns := p.s.caller.ns
 	switch {
 	case c.Stat != "":
-		if _, err := p.s.transport.checkPath(c.Stat, 0); err != nil {
+		if _, err := p.s.caller.checkPath(c.Stat, 0); err != nil {
 			return primitives.ProtectedNodes{}, failure.Wrap("create", c.Stat, err)
 		}
 		create.sendBehind(wire.OpExists, ns.serverPath(c.Stat), func(r link.Reply) {
@@ -85,10 +85,10 @@ type protectedCreate struct {
 	lookedUp   []string      // the list in which the nodes were found by their UUID
 	statCzxid  int64         // the answer to a Stat
 
-	mu        sync.Mutex
-	abandoned bool // the caller has given up
-	settled   bool
-	created   []primitives.Created
+	mu           sync.Mutex
+	abandoned    bool // the caller has given up
+	outcomeKnown bool
+	created      []primitives.Created
 }
 
 // newProtectedCreate prepares a protected create: one request for one node, else a transaction.
@@ -105,7 +105,7 @@ func (s *Session) newProtectedCreate(c primitives.ProtectedCreate) (*protectedCr
 		mode = Ephemeral
 	}
 	if c.Count == 1 && c.With == nil && !p.unnumbered && !c.Plain {
-		full, err := s.transport.checkPath(path, len(c.Data)+sequenceDigits)
+		full, err := s.caller.checkPath(path, len(c.Data)+sequenceDigits)
 		if err != nil {
 			return nil, failure.Wrap("create", c.Dir, err)
 		}
@@ -124,7 +124,7 @@ func (s *Session) newProtectedCreate(c primitives.ProtectedCreate) (*protectedCr
 		p.ops = append(p.ops, CreateOp(path, c.Data, mode))
 	}
 	p.ops = append(p.ops, c.With...)
-	if err := s.transport.checkOps(p.ops); err != nil {
+	if err := s.caller.checkOps(p.ops); err != nil {
 		return nil, err
 	}
 	p.attempt = func() (*link.Call, future[[]primitives.Created], error) { return p.prepareTransaction(p.ops, c.Count) }
@@ -146,7 +146,7 @@ func (p *protectedCreate) prepareTransaction(ops []Op, count int) (*link.Call, f
 	if err := checkConditions(ops); err != nil {
 		return nil, nil, otherRefusal{err}
 	}
-	call, f := p.prepareTry(wire.OpMulti, &wire.MultiRequest{Parts: p.s.transport.wireParts(ops)},
+	call, f := p.prepareTry(wire.OpMulti, &wire.MultiRequest{Parts: p.s.caller.wireParts(ops)},
 		func(d *wire.Decoder) ([]string, error) {
 			return createdPaths(ops, decodeResults(d), count)
 		})
@@ -180,7 +180,7 @@ func (r otherRefusal) Error() string { return r.reason.Error() }
 // createNodes creates the nodes. The caller waits for the first try. If that does not succeed, the
 // create goes on in the background.
 func (p *protectedCreate) createNodes(ctx context.Context) ([]primitives.Created, error) {
-	if err := p.s.transport.waitConnected(ctx); err != nil {
+	if err := p.s.caller.waitConnected(ctx); err != nil {
 		return nil, err
 	}
 	created, deleted := p.s.owned.sizesOf(p.ops)
@@ -233,10 +233,10 @@ func (p *protectedCreate) sendTry() future[[]primitives.Created] {
 		return f
 	}
 	if p.behind == nil {
-		p.s.transport.sendRequests(call)
+		p.s.caller.sendRequests(call)
 		return f
 	}
-	p.s.transport.sendRequests(call, p.behind)
+	p.s.caller.sendRequests(call, p.behind)
 	p.behind = nil
 	return f
 }
@@ -268,7 +268,7 @@ func (p *protectedCreate) readReply(r link.Reply,
 	}
 	created := make([]primitives.Created, len(o.v))
 	for i, path := range o.v {
-		created[i] = primitives.Created{Path: p.s.transport.ns.clientPath(path), Zxid: r.Zxid}
+		created[i] = primitives.Created{Path: p.s.caller.ns.clientPath(path), Zxid: r.Zxid}
 	}
 	return created, nil
 }
@@ -309,7 +309,7 @@ var errNotCreated = errors.New("the node was not created")
 
 // createOnce sends one try and finds out its outcome.
 func (p *protectedCreate) createOnce() ([]primitives.Created, error) {
-	if err := p.s.transport.waitConnected(p.s.ctx); err != nil {
+	if err := p.s.caller.waitConnected(p.s.ctx); err != nil {
 		return nil, err
 	}
 	return p.concludeTry(p.sendTry())
@@ -318,7 +318,7 @@ func (p *protectedCreate) createOnce() ([]primitives.Created, error) {
 // concludeTry waits for a try's outcome. If the connection was lost before the answer, it looks the
 // nodes up. It returns errNotCreated when no node was created.
 func (p *protectedCreate) concludeTry(f future[[]primitives.Created]) ([]primitives.Created, error) {
-	o := waitForOutcome(p.s.ctx, p.s.transport, f)
+	o := waitForOutcome(p.s.ctx, p.s.caller, f)
 	if wasNotExecuted(o.err) {
 		return nil, errNotCreated
 	}
@@ -394,7 +394,7 @@ func (p *protectedCreate) giveUpCreate(cause error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.abandoned = true
-	if p.settled {
+	if p.outcomeKnown {
 		p.deleteCreated()
 	}
 	return cause
@@ -405,7 +405,7 @@ func (p *protectedCreate) deliverOrUndo(c []primitives.Created, err error) {
 	p.countOwned(c, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.settled, p.created = true, c
+	p.outcomeKnown, p.created = true, c
 	p.done <- err
 	if p.abandoned {
 		p.deleteCreated()
@@ -419,16 +419,16 @@ func (p *protectedCreate) countOwned(c []primitives.Created, err error) {
 	case err == nil:
 		rs := make([]OpResult, len(p.ops))
 		for i, op := range p.ops {
-			rs[i].Path = p.s.transport.ns.serverPath(primitives.Path(op))
+			rs[i].Path = p.s.caller.ns.serverPath(primitives.Path(op))
 			if i < len(c) {
-				rs[i].Path = p.s.transport.ns.serverPath(c[i].Path)
+				rs[i].Path = p.s.caller.ns.serverPath(c[i].Path)
 			}
 		}
 		owned.countApplied(p.reserved, p.ops, rs)
 	case p.outcomeUnknown:
 		owned.countUnknown(p.reserved, p.ops)
 	default:
-		owned.settleReservation(p.reserved, 0)
+		owned.endReservation(p.reserved, 0)
 	}
 	p.reserved = 0
 }

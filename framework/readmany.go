@@ -60,7 +60,7 @@ var (
 func (k readKind[T]) readMany(ctx context.Context, s *Session, paths []string) ([]T, error) {
 	rest := make([]string, len(paths))
 	for i, path := range paths {
-		full, err := s.transport.checkPath(path, 0)
+		full, err := s.caller.checkPath(path, 0)
 		if err != nil {
 			return nil, failure.Wrap(k.name, path, err)
 		}
@@ -68,7 +68,7 @@ func (k readKind[T]) readMany(ctx context.Context, s *Session, paths []string) (
 	}
 	all, call := make([]T, 0, len(paths)), s.bulk.begin(k.op)
 	for len(rest) > 0 {
-		some, err := repeatUntilKnown(ctx, s.transport,
+		some, err := repeatUntilKnown(ctx, s.caller,
 			func(a requester) ([]T, error) { return k.readNext(a, call, rest) })
 		switch {
 		case errors.Is(err, errTooManyNodes):
@@ -101,13 +101,13 @@ func (k readKind[T]) readNext(a requester, call *bulkRead, paths []string) ([]T,
 		received() // also if the caller has left
 		done(r)
 	}
-	a.t.sendRequests(request)
-	return k.takeAnswer(call, n, waitForOutcome(a.ctx, a.t, f))
+	a.caller.sendRequests(request)
+	return k.handleAnswer(call, n, waitForOutcome(a.ctx, a.caller, f))
 }
 
-// takeAnswer takes in the outcome of a request of n nodes. The error is errTooManyNodes if fewer
+// handleAnswer handles the outcome of a request of n nodes. The error is errTooManyNodes if fewer
 // must be read at once.
-func (k readKind[T]) takeAnswer(call *bulkRead, n int, o outcome[[]T]) ([]T, error) {
+func (k readKind[T]) handleAnswer(call *bulkRead, n int, o outcome[[]T]) ([]T, error) {
 	switch {
 	case errors.Is(o.err, ErrTooLarge) && n == 1:
 		return []T{k.refused(o.err)}, nil

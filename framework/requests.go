@@ -56,14 +56,14 @@ func decodeAnswer[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] 
 }
 
 // waitForOutcome waits for a request's outcome until ctx or the session ends.
-func waitForOutcome[T any](ctx context.Context, t *transport, f future[T]) outcome[T] {
+func waitForOutcome[T any](ctx context.Context, c *caller, f future[T]) outcome[T] {
 	select {
 	case o := <-f:
 		return o
 	case <-ctx.Done():
-		return outcome[T]{err: t.callEnded(ctx), lost: true}
-	case <-t.session.Done():
-		return outcome[T]{err: context.Cause(t.session), lost: true}
+		return outcome[T]{err: c.callEnded(ctx), lost: true}
+	case <-c.session.Done():
+		return outcome[T]{err: context.Cause(c.session), lost: true}
 	}
 }
 
@@ -72,15 +72,15 @@ func waitForOutcome[T any](ctx context.Context, t *transport, f future[T]) outco
 // decides whether the session is lost.
 type requester struct {
 	ctx    context.Context
-	t      *transport
+	caller *caller
 	urgent bool // ahead of the queued requests
 }
 
 func sendAndWait[T any](a requester, op wire.Op, body wire.Request, decode func(*wire.Decoder) T) outcome[T] {
 	call, f := newRequest(op, body, decode)
 	call.Urgent = a.urgent
-	a.t.sendRequests(call)
-	return waitForOutcome(a.ctx, a.t, f)
+	a.caller.sendRequests(call)
+	return waitForOutcome(a.ctx, a.caller, f)
 }
 
 func (a requester) addAuth(c Credential) error {
@@ -120,7 +120,7 @@ func (a requester) set(path string, data []byte, version int32) (Stat, error) {
 func (a requester) delete(path string, version int32) error {
 	_, err := sendAndWait(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, ignoreAnswer).asWrite()
 	if err == nil || errors.Is(err, ErrNoNode) {
-		a.t.deleted(path)
+		a.caller.deleted(path)
 	}
 	return err
 }

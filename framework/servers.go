@@ -32,12 +32,11 @@ type serverList struct {
 	nextInRound       int              // in round
 	lastTried         string           // the label that was tried last
 	connectionProven  bool             // the present connection was proven; the next round begins when it is lost
-	failedSinceProven bool             // and no server was proven since
+	failedSinceProven bool             // an address has failed since one was proven
 	failures          map[string]error // by label
 	pauses            *backoff.Backoff
 	retryBase         time.Duration
-	// since when no server could be used and a warning tells of it; zero while there is none
-	outage time.Time
+	outage            time.Time // when the warning was logged that no server can be used; zero without an outage
 }
 
 // resolver looks servers' names up. Tests replace it.
@@ -146,7 +145,7 @@ func (s *serverList) replaceServers(list []string) {
 	s.replacements++
 }
 
-// markProven takes in that a session has proven its life on the address that was tried last.
+// markProven records that a session has proven its life on the address that was tried last.
 func (s *serverList) markProven() {
 	server, outage := s.endOutage()
 	if !outage.IsZero() {
@@ -167,7 +166,7 @@ func (s *serverList) endOutage() (server string, outage time.Time) {
 	return server, outage
 }
 
-// markAnswered takes in that the address that was tried last has said that the session has expired.
+// markAnswered records that the address that was tried last has said that the session has expired.
 // The ensemble works, so a new session is opened soon. The pauses go on growing if that fails.
 func (s *serverList) markAnswered() {
 	s.mu.Lock()

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -38,7 +39,8 @@ type Session struct {
 	cancel context.CancelCauseFunc
 	alarm  clock.Alarm
 
-	transport *transport
+	transport *link.Transport
+	caller    *caller
 	watches   sharedWatches
 	holds     heldNodes
 	shared    sharedValues
@@ -49,7 +51,6 @@ type Session struct {
 	bulk      bulkReads
 
 	writesAnswered atomic.Int64
-	unproven       unprovenTime // of the session's loop
 
 	mu    sync.Mutex
 	id    int64
@@ -91,22 +92,24 @@ func newSession(setup sessionSetup, epoch int64) (*Session, error) {
 	var base context.Context
 	base, s.cancel = context.WithCancelCause(context.Background())
 	s.ctx = sessionContext{base, s}
-	s.lease.furtherBack = setup.cfg.furtherBack()
+	s.lease.extraHeartbeats = setup.cfg.extraHeartbeats()
 	s.shared.init()
-	mon := link.New(link.Config{
+	s.transport = link.New(link.Config{
 		Dial: setup.dial, Now: setup.clock.Now, Failed: setup.servers.recordFailure,
 		HandshakeTimeout: s.handshakeTimeout, Answered: s.countAnswer, Event: s.watches.onWatchEvent,
 	})
-	s.transport = &transport{mon: mon, ns: setup.ns, cfg: setup.cfg, session: s.ctx, whenConnected: s.connectedChannel,
+	s.caller = &caller{transport: s.transport, ns: setup.ns, cfg: setup.cfg, session: s.ctx, whenConnected: s.connectedChannel,
 		sessionID: s.ID, deleted: s.owned.removeDeleted, requests: setup.requests}
-	s.watches.init(s.transport)
-	s.bulk.init(s.transport)
-	s.owned.init(s.transport, setup.clock, s.Timeout)
-	s.deletions.init(s.transport, &s.owned, setup.log)
+	s.watches.init(s.caller)
+	s.bulk.init(s.caller)
+	s.owned.init(s.caller, setup.clock, s.Timeout)
+	s.deletions.init(s.caller, &s.owned, setup.log)
 	s.alarm = setup.clock.NewAlarm(s.onAlarm)
-	pause := func() error { return setup.servers.pauseBetweenRounds(s.ctx, mon.Context(), s.LeaseRemaining()) }
+	pause := func() error {
+		return setup.servers.pauseBetweenRounds(s.ctx, s.transport.Context(), s.LeaseRemaining())
+	}
 	var err error
-	if s.zk, err = openZK(setup.cfg, mon, setup.servers, setup.log, pause); err != nil {
+	if s.zk, err = openZK(setup.cfg, s.transport, setup.servers, setup.log, pause); err != nil {
 		s.alarm.Stop()
 		return nil, fmt.Errorf("framework: open a session: %w", err)
 	}
@@ -293,7 +296,7 @@ func (s *Session) beginHolding(ctx context.Context) error {
 		select {
 		case <-awake:
 		case <-ctx.Done():
-			return s.transport.callEnded(ctx)
+			return s.caller.callEnded(ctx)
 		case <-s.Done():
 			return s.Err()
 		}
@@ -336,20 +339,6 @@ func (s *Session) fallAsleep() bool {
 		s.lease.endLease()
 	}
 	return s.lease.until == 0
-}
-
-// sleepUnproven makes the session dormant when its proof of life is overdue, and reports whether
-// the connection may stay. It must be cut if something is at stake, if the servers have answered no
-// write since the proof began, or if they have answered no proof for a session timeout.
-func (s *Session) sleepUnproven() bool {
-	now := s.setup.clock.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.hasStake() || s.writesAnswered.Load() == s.unproven.writes || now-s.unproven.since >= s.lease.timeout {
-		return false
-	}
-	s.lease.endLease()
-	return true
 }
 
 // countAnswer counts the answers to requests that need the ensemble's leader: writes and syncs.
@@ -420,11 +409,29 @@ func (s *Session) enterState(state State, cause error) {
 	}
 	id := s.id
 	s.mu.Unlock()
+	s.logState(before, state, id, cause)
 	s.setup.measures.sessionEnters(before, state)
 	s.setup.stateChanged(StateChange{Epoch: s.epoch, SessionID: id, State: state, Cause: cause})
 	if state == Connected {
 		s.setup.sessionConnected(s)
 	}
+}
+
+// logState logs a change of the state. Only a loss that no call of the client has asked for is a
+// warning.
+func (s *Session) logState(before, state State, id int64, cause error) {
+	level, text := slog.LevelInfo, "session "+state.String()
+	switch {
+	case state == Lost && errors.Is(cause, ErrSessionLost):
+		level = slog.LevelWarn
+	case state == Lost:
+		text = "session closed"
+	}
+	attributes := []any{"session", fmt.Sprintf("%#x", id), "epoch", s.epoch, "before", before.String()}
+	if cause != nil {
+		attributes = append(attributes, "cause", cause)
+	}
+	s.setup.log.Log(context.Background(), level, text, attributes...)
 }
 
 // connectedChannel is closed while the session is connected.

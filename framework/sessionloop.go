@@ -10,13 +10,33 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// loopState is one state of a session's life; it returns the next, or nil at the end.
-type loopState func(*Session) loopState
+// sessionPhase is what a session's loop does.
+type sessionPhase int
+
+const (
+	phaseWaiting   sessionPhase = iota // until a connection is established
+	phaseBeginning                     // prove the session's life on a new connection
+	phaseProving                       // until the connection is lost
+	phaseEnded
+)
 
 // runLoop runs the session, and returns when the session and all of its goroutines have ended.
 func (s *Session) runLoop() {
-	for st := loopState((*Session).waitForServer); st != nil; {
-		st = st(s)
+	h := heartbeats{s: s}
+	for phase := phaseWaiting; phase != phaseEnded; {
+		var err error
+		switch phase {
+		case phaseWaiting:
+			h.conn, phase = s.waitForServer()
+			continue
+		case phaseBeginning:
+			phase, err = phaseProving, h.beginConnection()
+		case phaseProving:
+			err = h.keepProving()
+		}
+		if err != nil {
+			phase = s.giveUpConnection(h.conn, err)
+		}
 	}
 	s.enterState(Lost, context.Cause(s.ctx))
 	s.closeConnection()
@@ -25,111 +45,53 @@ func (s *Session) runLoop() {
 // waitForServer waits for an established connection. A dormant session ends when it has waited for
 // a session timeout: the servers have very likely expired it, and its calls must not wait longer
 // for that news.
-func (s *Session) waitForServer() loopState {
+func (s *Session) waitForServer() (*link.Connection, sessionPhase) {
 	t := time.NewTimer(time.Hour)
 	defer t.Stop()
 	for {
-		st := s.transport.mon.Status()
+		status := s.transport.Status()
 		switch {
 		case s.ctx.Err() != nil:
-			return nil
-		case st.Expired:
+			return nil, phaseEnded
+		case status.Expired:
 			s.setup.servers.markAnswered()
 			s.endWith(fmt.Errorf("%w: expired by the server", ErrSessionLost))
-			return nil
-		case st.Up:
-			return s.proveFirst(st)
+			return nil, phaseEnded
+		case status.Connection != nil:
+			return status.Connection, phaseBeginning
 		}
 		if left, ends := s.suspensionLeft(); ends && left <= 0 {
 			s.endWith(fmt.Errorf("%w: no connection for a session timeout", ErrSessionLost))
-			return nil
+			return nil, phaseEnded
 		} else if ends {
 			t.Reset(left)
 		}
 		select {
 		case <-t.C:
-		case <-s.transport.mon.Changed():
+		case <-s.transport.Changed():
 		case <-s.ctx.Done():
 		}
 	}
 }
 
-// proveFirst returns the state that proves the session's life on the connection just established,
-// or only that its server answers while the session is dormant.
-func (s *Session) proveFirst(st link.Status) loopState {
-	return func(s *Session) loopState {
-		s.onHandshake(st.Handshake)
-		err := s.presentCredentials(st)
-		if err == nil {
-			err = s.proveOrAsk(st.Generation)
-		}
-		if err != nil {
-			// a server that takes connections and then refuses requests is tried as seldom as one
-			// that is down
-			s.setup.servers.recordFailure(st.Handshake.Server, link.Unproven(err))
-			return s.giveUpConnection(st.Generation, err)
-		}
-		s.setup.servers.markProven()
-		s.watches.onReconnect() // before the first watch of this connection, which it must not end
-		s.enterState(Connected, nil)
-		return s.keepProving(st.Generation)
-	}
-}
-
-// keepProving returns the state that lasts as long as the connection stands: it sends heartbeats
-// while the session is awake. A proof that is overdue ends the connection, unless nothing is at
-// stake and the servers are only slow: then the session falls asleep
-// (docs/adr/0102-slow-servers-are-not-left-without-need.md).
-func (s *Session) keepProving(generation int64) loopState {
-	return func(s *Session) loopState {
-		for {
-			s.watchHeldNodes(generation)
-			wait := s.waitWhileDormant
-			if s.isAwake() {
-				wait = s.waitForNextHeartbeat
-			}
-			err := wait(generation)
-			if err == nil && !s.fallAsleep() {
-				err = s.proveOrAsk(generation)
-			}
-			if err != nil && !(errors.Is(err, errOverdue) && s.sleepUnproven()) {
-				return s.giveUpConnection(generation, err)
-			}
-		}
-	}
-}
-
-// proveOrAsk proves the life of an awake session. It wakes a dormant session that is needed, if
-// that is possible at once; otherwise it asks the server for an answer of the leader.
-func (s *Session) proveOrAsk(generation int64) error {
-	if s.isAwake() {
-		return s.sendHeartbeat(generation)
-	}
-	if packet, wait, found := s.nextPacket(generation); found && wait == 0 {
-		return s.beginLease(generation, packet)
-	}
-	return s.proofSync(generation)
-}
-
-// giveUpConnection cuts a connection and suspends the session. It returns nil if the session has
-// ended.
-func (s *Session) giveUpConnection(generation int64, cause error) loopState {
+// giveUpConnection cuts a connection and suspends the session, unless the session has ended.
+func (s *Session) giveUpConnection(conn *link.Connection, cause error) sessionPhase {
 	if s.ctx.Err() != nil { // closeConnection may use the connection to close the session
-		return nil
+		return phaseEnded
 	}
-	s.transport.mon.Cut(generation)
+	conn.Cut()
 	if errors.Is(cause, ErrAuthFailed) {
 		s.endWith(cause)
-		return nil
+		return phaseEnded
 	}
 	if s.State() == Connected {
 		s.noteSuspension()
-		s.enterState(Suspended, fmt.Errorf("%s: %w", s.transport.mon.Status().Handshake.Server, cause))
+		s.enterState(Suspended, fmt.Errorf("%s: %w", conn.Server, cause))
 	}
-	return (*Session).waitForServer
+	return phaseWaiting
 }
 
-// onHandshake takes in what the connect request's answer said. A lease that ends earlier than
+// onHandshake records what the connect request's answer said. A lease that ends earlier than
 // before, since the server grants a smaller timeout, may have lapsed by now.
 func (s *Session) onHandshake(h link.Handshake) {
 	s.mu.Lock()
@@ -147,94 +109,13 @@ func (s *Session) onHandshake(h link.Handshake) {
 	}
 }
 
-// presentCredentials sends the credentials, which each new connection needs, and then lets requests
-// pass.
-func (s *Session) presentCredentials(st link.Status) error {
-	ctx, cancel := context.WithTimeout(s.ctx, heartbeatTimeout(st.Handshake.Timeout, s.setup.cfg.furtherBack()))
-	defer cancel()
-	for _, c := range s.setup.cfg.Auth {
-		if err := (requester{ctx, s.transport, true}).addAuth(c); err != nil {
-			return err
-		}
-	}
-	s.deletions.resendAll(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) })
-	return nil
-}
-
-// waitForNextHeartbeat waits until the next heartbeat is due, or the connection is gone, or the
-// session has ended.
-func (s *Session) waitForNextHeartbeat(generation int64) error {
-	pairs := s.transport.mon.PingPairs(generation)
-	s.mu.Lock()
-	t := time.NewTimer(s.lease.nextHeartbeat(pairs, s.setup.clock.Now()))
-	s.mu.Unlock()
-	defer t.Stop()
-	for {
-		if due, err := s.waitOnConnection(generation, t.C); due || err != nil {
-			return err
-		}
-	}
-}
-
-// waitWhileDormant waits until the dormant session is needed and can be woken. The server may be
-// cut off from its ensemble and leave requests unanswered: when a request has waited for a
-// heartbeat's interval, it sends a sync.
-func (s *Session) waitWhileDormant(generation int64) error {
-	interval := heartbeatInterval(s.Timeout())
-	for {
-		_, wait, found := s.nextPacket(generation)
-		if found && wait == 0 {
-			return nil
-		}
-		if !found && s.setup.cfg.ObserverMasters { // only another connection can begin a lease
-			return errOverdue
-		}
-		if !found {
-			wait = interval
-		}
-		if err := s.waitForChange(generation, wait); err != nil {
-			return err
-		}
-		if s.transport.mon.IsStuck(generation, s.setup.clock.Now()-interval) {
-			if err := s.proofSync(generation); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// waitForChange waits until something may have changed, for no longer than d.
-func (s *Session) waitForChange(generation int64, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	_, err := s.waitOnConnection(generation, t.C)
-	return err
-}
-
-// waitOnConnection waits until something may have changed, or the time is due. It fails when the
-// connection is gone, or the session has ended.
-func (s *Session) waitOnConnection(generation int64, timer <-chan time.Time) (due bool, err error) {
-	if !s.isCurrentConnection(generation) {
-		return false, errConnectionGone
-	}
-	select {
-	case <-timer:
-		return true, nil
-	case <-s.transport.mon.Changed():
-	case <-s.wakeUps:
-	case <-s.ctx.Done():
-		return false, context.Cause(s.ctx)
-	}
-	return false, nil
-}
-
 // closeGrace is how long an ended session waits for a connection on which it can send its close.
 const closeGrace = time.Second
 
 // closeConnection closes the session on a server that can be reached, so that the servers delete
 // its nodes at once. Then it ends the connection, and waits until the library has stopped.
 func (s *Session) closeConnection() {
-	if !s.transport.mon.Status().Up {
+	if s.transport.Status().Connection == nil {
 		s.deletions.endAll()
 	}
 	connected := s.waitForConnection()
@@ -253,7 +134,7 @@ func (s *Session) closeConnection() {
 	if connected {
 		waitClosed(2*time.Second, closeSent)
 	}
-	s.transport.mon.Close()
+	s.transport.Close()
 	s.deletions.endAll()
 	<-closeSent
 	<-s.zk.gone
@@ -263,12 +144,12 @@ func (s *Session) closeConnection() {
 // unclosed returns why the servers may still have a session that Client.Close has ended, after
 // runLoop: no server has answered its close. It returns nil for a session that was never opened.
 func (s *Session) unclosed() error {
-	st := s.transport.mon.Status()
-	if !errors.Is(context.Cause(s.ctx), ErrClosed) || st.Handshake.SessionID == 0 || st.Closed || st.Expired {
+	status := s.transport.Status()
+	if !errors.Is(context.Cause(s.ctx), ErrClosed) || status.Handshake.SessionID == 0 || status.Closed || status.Expired {
 		return nil
 	}
-	return fmt.Errorf("no server has closed session %#x: it lasts until its timeout of %v", st.Handshake.SessionID,
-		s.Timeout())
+	return fmt.Errorf("no server has closed session %#x: it lasts until its timeout of %v",
+		status.Handshake.SessionID, s.Timeout())
 }
 
 // waitForConnection waits for the connection that is being made: the servers may open the session
@@ -280,16 +161,16 @@ func (s *Session) waitForConnection() (up bool) {
 	t := time.NewTimer(closeGrace)
 	defer t.Stop()
 	for more := true; ; {
-		st := s.transport.mon.Status()
-		suspended := closed && st.Handshake.SessionID != 0
-		if st.Up || s.transport.mon.Over() || !st.Handshaking && !suspended {
-			return st.Up
+		status := s.transport.Status()
+		suspended := closed && status.Handshake.SessionID != 0
+		if status.Connection != nil || s.transport.Over() || !status.Handshaking && !suspended {
+			return status.Connection != nil
 		}
 		select {
-		case <-s.transport.mon.Changed():
+		case <-s.transport.Changed():
 		case <-t.C:
-			if !more || !s.transport.mon.Status().Handshaking {
-				return s.transport.mon.Status().Up
+			if !more || !s.transport.Status().Handshaking {
+				return s.transport.Status().Connection != nil
 			}
 			more = false
 			t.Reset(closeGrace)
@@ -300,9 +181,9 @@ func (s *Session) waitForConnection() (up bool) {
 // serverAnswers reports whether the server answers on the present connection. On a connection that
 // was not admitted, which takes no requests, it assumes so.
 func (s *Session) serverAnswers() bool {
-	call, f := newRequest(wire.OpSync, &wire.PathRequest{Path: s.transport.ns.serverPath("/")}, decodePath)
-	if !s.transport.mon.Send(call) {
-		return s.transport.mon.Status().Up
+	call, f := newRequest(wire.OpSync, &wire.PathRequest{Path: s.caller.ns.serverPath("/")}, decodePath)
+	if !s.transport.Send(call) {
+		return s.transport.Status().Connection != nil
 	}
 	answer := <-f
 	return !answer.lost && !errors.Is(answer.err, errNotSent)

@@ -15,19 +15,19 @@ var errNotApplied = errors.New("the write was not applied")
 // and the connection was lost, settle finds out on the next connection, behind a sync, whether the
 // write has happened. settle returns errNotApplied if it has not happened; then applyOnce tries
 // again. Nodes and changes with a transaction up to seen are older than the try.
-func applyOnce[T any](ctx context.Context, t *transport, try func(a requester) (T, error),
+func applyOnce[T any](ctx context.Context, c *caller, try func(a requester) (T, error),
 	settle func(a requester, seen int64) (T, error)) (T, error) {
 	for {
 		var seen int64
-		v, err := repeatUntilSent(ctx, t, func(a requester) (T, error) {
-			seen = t.mon.Seen()
+		v, err := repeatUntilSent(ctx, c, func(a requester) (T, error) {
+			seen = c.transport.Seen()
 			return try(a)
 		})
 		if !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, ErrSuspended) {
 			return v, err
 		}
 		lost := err
-		v, err = repeatUntilKnown(ctx, t, func(a requester) (T, error) {
+		v, err = repeatUntilKnown(ctx, c, func(a requester) (T, error) {
 			if err := a.sync("/"); err != nil {
 				var none T
 				return none, err
@@ -108,7 +108,7 @@ func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) 
 		return ErrNodeExists
 	case r.stat.Version == 0 && !bytes.Equal(r.data, data):
 		return ErrNodeExists
-	case mode == Ephemeral && r.stat.EphemeralOwner == a.t.sessionID():
+	case mode == Ephemeral && r.stat.EphemeralOwner == a.caller.sessionID():
 		return nil
 	case mode == Ephemeral || r.stat.EphemeralOwner != 0:
 		return ErrNodeExists

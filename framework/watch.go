@@ -56,7 +56,7 @@ type sharedWatches struct {
 	// asking keeps a read that relies on an armed watch behind the request that arms it.
 	asking sync.Mutex
 
-	transport *transport
+	caller *caller
 
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
@@ -80,7 +80,7 @@ type watchEntry struct {
 	waiting   map[*Watch]bool
 }
 
-func (ws *sharedWatches) init(t *transport) { ws.transport, ws.entries = t, map[watchKey]*watchEntry{} }
+func (ws *sharedWatches) init(c *caller) { ws.caller, ws.entries = c, map[watchKey]*watchEntry{} }
 
 // addWaiter adds a waiter before the node is read, so that no event is missed.
 func (ws *sharedWatches) addWaiter(key watchKey, transient bool) *Watch {
@@ -109,7 +109,7 @@ func (e *watchEntry) removeWaiter(w *Watch) {
 		defer e.watches.asking.Unlock()
 	}
 	if e.takeOutWaiter(w) {
-		e.watches.transport.mon.Send(&link.Call{
+		e.watches.caller.transport.Send(&link.Call{
 			Op:   wire.OpRemoveWatches,
 			Body: &wire.NumberRequest{Path: e.key.full, Number: wire.WatcherData},
 			Done: func(link.Reply) {}, // a refusal means that the watch has fired
@@ -171,7 +171,7 @@ func (e *watchEntry) armOnce() bool {
 	return true
 }
 
-// onWatchEvent takes a server's event in. The receiving goroutine calls it: it must not block. The
+// onWatchEvent handles a server's event. The receiving goroutine calls it: it must not block. The
 // event's path is the servers'.
 func (ws *sharedWatches) onWatchEvent(event wire.WatchEvent) {
 	ev := Event{Kind: eventKinds[event.Type], Path: event.Path}
@@ -185,7 +185,7 @@ func (ws *sharedWatches) onWatchEvent(event wire.WatchEvent) {
 }
 
 // onReconnect ends all watches with the event Reconnected, so that waiters read again: the watches
-// of the former connection are gone, and a change may have been missed.
+// of the connection before are gone, and a change may have been missed.
 func (ws *sharedWatches) onReconnect() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -196,7 +196,7 @@ func (ws *sharedWatches) onReconnect() {
 
 // endWithEvent hands an event, with the client's path, to all waiters. Guarded by watches.mu.
 func (e *watchEntry) endWithEvent(ev Event) {
-	ev.Path = e.watches.transport.ns.clientPath(e.key.full)
+	ev.Path = e.watches.caller.ns.clientPath(e.key.full)
 	for w := range e.waiting {
 		if w.tell != nil {
 			w.tell(ev)
@@ -224,20 +224,20 @@ var watchReads = [...]struct {
 func (e *watchEntry) readNode(a requester) (readResult, error) {
 	f := make(future[readResult], 1)
 	e.watches.asking.Lock()
-	a.t.mon.Send(e.prepareRead(e.armOnce(), func(r link.Reply) { f <- decodeAnswer(r, watchReads[e.key.kind].read) }))
+	a.caller.transport.Send(e.prepareRead(e.armOnce(), func(r link.Reply) { f <- decodeAnswer(r, watchReads[e.key.kind].read) }))
 	e.watches.asking.Unlock()
-	o := waitForOutcome(a.ctx, a.t, f)
+	o := waitForOutcome(a.ctx, a.caller, f)
 	o.v.zxid = o.zxid
 	return o.v, o.err
 }
 
-// prepareRead prepares a read, which also arms the watch if arm is true. The entry takes in the
+// prepareRead prepares a read, which also arms the watch if arm is true. The entry gets the
 // answer, also when the caller has given up by then.
 func (e *watchEntry) prepareRead(arm bool, done func(link.Reply)) *link.Call {
 	body := &wire.WatchRequest{Path: e.key.full, Watch: arm}
 	return &link.Call{Op: watchReads[e.key.kind].op, Body: body, Done: func(r link.Reply) {
 		if arm {
-			e.noteOutcome(replyError(r))
+			e.recordOutcome(replyError(r))
 		}
 		done(r)
 	}}
@@ -248,10 +248,10 @@ func (e *watchEntry) setNoWatch(err error) bool {
 	return err != nil && !(e.key.kind == watchExists && errors.Is(err, ErrNoNode))
 }
 
-// noteOutcome takes in the outcome of a request for the watch. If it has set no watch, waiters that
+// recordOutcome records the outcome of a request for the watch. If it has set no watch, waiters that
 // have joined meanwhile get an event that says so. After a lost connection they get the event
 // Reconnected on the next one instead.
-func (e *watchEntry) noteOutcome(err error) {
+func (e *watchEntry) recordOutcome(err error) {
 	e.watches.mu.Lock()
 	defer e.watches.mu.Unlock()
 	if !e.setNoWatch(err) {
@@ -281,7 +281,7 @@ func (e *watchEntry) noteOutcome(err error) {
 func (s *Session) WatchNodes(paths ...string) []*Watch {
 	out, keys := make([]*Watch, len(paths)), make([]watchKey, len(paths))
 	for i, path := range paths {
-		out[i], keys[i] = &Watch{event: make(chan Event, 1)}, watchKey{watchData, s.transport.ns.serverPath(path)}
+		out[i], keys[i] = &Watch{event: make(chan Event, 1)}, watchKey{watchData, s.caller.ns.serverPath(path)}
 	}
 	s.watches.armWatches(keys, out)
 	return out
@@ -299,6 +299,6 @@ func (ws *sharedWatches) armWatches(keys []watchKey, watches []*Watch) {
 		}
 	}
 	if len(calls) > 0 {
-		ws.transport.mon.Send(calls...)
+		ws.caller.transport.Send(calls...)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // of the watch or not.
 func TestStoppedWatchWaiterIsForgotten(t *testing.T) {
 	var ws sharedWatches
-	ws.init(&transport{ns: "/"})
+	ws.init(&caller{ns: "/"})
 	key := watchKey{watchData, "/a"}
 	first, second := ws.addWaiter(key, false), ws.addWaiter(key, false)
 	e := ws.entries[key]

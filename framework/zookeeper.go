@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
-// zkConn is go-zookeeper's connection, kept to one session by a link.Monitor. The library connects,
+// zkConn is go-zookeeper's connection, kept to one session by a link.Transport. The library connects,
 // and opens and closes the session; requests, pings and watch events go past it, see internal/link.
 type zkConn struct {
 	conn *zk.Conn
@@ -26,18 +26,18 @@ const libraryBuffer = 4 << 10
 
 // openZK starts the library on one session. It calls beforeDial before each dial; an error stops
 // the attempt to connect.
-func openZK(cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger,
+func openZK(cfg Config, transport *link.Transport, srv *serverList, log *slog.Logger,
 	beforeDial func() error) (*zkConn, error) {
 	dial := func(network, _ string, _ time.Duration) (net.Conn, error) {
 		if err := beforeDial(); err != nil {
 			return nil, err
 		}
-		lookup, cancel := context.WithTimeout(mon.Context(), cfg.DialTimeout)
+		lookup, cancel := context.WithTimeout(transport.Context(), cfg.DialTimeout)
 		defer cancel()
-		return mon.Dial(network, srv.nextAddress(lookup), cfg.DialTimeout)
+		return transport.Dial(network, srv.nextAddress(lookup), cfg.DialTimeout)
 	}
 	conn, events, err := zk.Connect(cfg.Servers, cfg.SessionTimeout,
-		zk.WithHostProvider(hostProvider{mon}), zk.WithDialer(dial),
+		zk.WithHostProvider(hostProvider{transport}), zk.WithDialer(dial),
 		zk.WithMaxConnBufferSize(libraryBuffer), zk.WithMaxBufferSize(libraryBuffer), zk.WithLogger(zkLogger{log}),
 		zk.WithLogInfo(false))
 	if err != nil {
@@ -58,7 +58,7 @@ func openZK(cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger,
 func (z *zkConn) close() { z.conn.Close() }
 
 // hostProvider leaves the choice of a server to the dialer.
-type hostProvider struct{ mon *link.Monitor }
+type hostProvider struct{ transport *link.Transport }
 
 func (hostProvider) Init([]string) error { return nil }
 func (hostProvider) Len() int            { return 1 }
@@ -66,9 +66,9 @@ func (hostProvider) Len() int            { return 1 }
 // Connected is not believed before the session's life is proven on the connection.
 func (hostProvider) Connected() {}
 
-// Next makes the library pause, and so notice that it was closed, once the monitor opens no
+// Next makes the library pause, and so notice that it was closed, once the transport opens no
 // connection any more.
-func (h hostProvider) Next() (server string, retryStart bool) { return "lockstep", h.mon.Over() }
+func (h hostProvider) Next() (server string, retryStart bool) { return "lockstep", h.transport.Over() }
 
 // zkLogger passes the library's messages on at debug level; the client reports the library's errors
 // elsewhere.

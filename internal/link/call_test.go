@@ -34,7 +34,7 @@ func syncing(xid int32, path string) []byte { return frame(xid, int32(wire.OpSyn
 // admitted is a connection that takes requests.
 func (f *fixture) admitted(asked, session int64) (library, *peer) {
 	c, p := f.up(asked, session, 4000)
-	f.m.Admit(f.m.Status().Generation)
+	f.m.Status().Connection.Admit()
 	return library{f, c}, p
 }
 
@@ -80,7 +80,7 @@ func TestABrokenEventEndsTheConnection(t *testing.T) {
 				p.answer(event)
 				_, err := c.Read(make([]byte, 1))
 				require.ErrorIs(t, err, wire.ErrMalformed)
-				require.False(t, f.m.Status().Up)
+				require.Nil(t, f.m.Status().Connection)
 				require.Empty(t, f.events)
 			})
 		})
@@ -96,9 +96,9 @@ func TestNothingPassesWithoutCredentials(t *testing.T) {
 		require.False(t, f.m.Send(got.call("/early")))
 		require.True(t, f.m.Send(&Call{Op: wire.OpAuth, Body: &wire.AuthRequest{Scheme: "digest"},
 			Done: func(Reply) {}}))
-		f.m.Admit(f.m.Status().Generation + 1)
+		(&Connection{transport: f.m, conn: &conn{}}).Admit()
 		require.False(t, f.m.Send(got.call("/other")), "another connection is admitted")
-		f.m.Admit(f.m.Status().Generation)
+		f.m.Status().Connection.Admit()
 		_, _ = p.taken()
 		require.True(t, f.m.Send(got.call("/late")))
 		p.expect(syncing(firstXid+1, "/late"))
@@ -116,7 +116,7 @@ func TestAnEndedConnectionAnswersItsCalls(t *testing.T) {
 		require.True(t, f.m.Send(got.call("/a"), got.call("/b"), got.call("/c")))
 		p.answer(append(frame(int32(firstXid), int64(10), int32(0)),
 			frame(int32(firstXid+1), int64(11), int32(0), "/b")[:24]...))
-		c.readsNothing(func() { f.m.Cut(1) })
+		c.readsNothing(func() { f.m.Status().Connection.Cut() })
 		require.False(t, f.m.Send(got.call("/d")))
 		require.Equal(t, answers{
 			"/a": {Zxid: 10, SessionID: 77, Body: []byte{}}, "/b": {SessionID: 77, Err: ErrDown},
@@ -180,7 +180,7 @@ func TestNumbersGoOnOnTheNextConnection(t *testing.T) {
 		_, p := f.admitted(0, 77)
 		require.True(t, f.m.Send(got.call("/a"), got.call("/b")))
 		p.expect(append(syncing(firstXid, "/a"), syncing(firstXid+1, "/b")...))
-		f.m.Cut(f.m.Status().Generation)
+		f.m.Status().Connection.Cut()
 		synctest.Wait()
 		require.ErrorIs(t, got["/b"].Err, ErrDown)
 		_, p = f.admitted(77, 77)

@@ -19,7 +19,6 @@ type conn struct {
 	session       sessionOwner
 	cfg           Config
 	address       string
-	generation    int64
 	sentAt        time.Duration
 	ended         sync.Once
 	handshakeDone atomic.Bool // the connect request was answered
@@ -37,7 +36,7 @@ type conn struct {
 	extraReadTime     time.Duration // how long to wait past the library's deadline
 
 	sessionID atomic.Int64
-	admitted  bool // requests may pass; guarded by the Monitor's mutex
+	admitted  bool // requests may pass; guarded by the Transport's mutex
 
 	mu      sync.Mutex
 	work    sync.Cond       // there is something to write, or the connection has ended
@@ -49,15 +48,15 @@ type conn struct {
 
 // sessionOwner is told what happens on a connection of its session.
 type sessionOwner interface {
-	// handshakeBegins is called before c's connect request leaves. It sets c's generation and
-	// sentAt, or refuses the request.
+	// handshakeBegins is called before c's connect request leaves. It sets c's sentAt,
+	// or refuses the request.
 	handshakeBegins(c *conn, sessionID int64) error
 	// handshakeAnswered is called when c's connect request was answered. refused says that the
 	// session has ended.
 	handshakeAnswered(c *conn, refused bool, h Handshake)
 	// closeAnswered is called when a server has closed the session as the library has asked.
 	closeAnswered()
-	// connectionEnded is called once when c has ended; err is nil when the library or the Monitor
+	// connectionEnded is called once when c has ended; err is nil when the library or the Transport
 	// has closed it.
 	connectionEnded(c *conn, err error)
 	// notifyChange is called after the answer to the second ping of a pair.
@@ -80,7 +79,7 @@ func newConn(session sessionOwner, cfg Config, nc net.Conn, address string) *con
 }
 
 // writeQueued writes what is queued until the connection has ended. It is the only goroutine that
-// writes: whoever asks for something never waits for the network, and an urgent request waits only
+// writes: callers never wait for the network, and an urgent request waits only
 // for the chunk that is being written and for the urgent ones before it.
 func (c *conn) writeQueued() {
 	for {

@@ -24,7 +24,8 @@ func FuzzHandshake(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, size, readBuffer-sizeLen)
-		m := New(Config{Now: func() time.Duration { return 0 }, HandshakeTimeout: func() time.Duration { return time.Second }})
+		m := New(Config{Now: func() time.Duration { return 0 },
+			HandshakeTimeout: func() time.Duration { return time.Second }})
 		defer m.Close()
 		c := newConn(m, m.cfg, said{Reader: bytes.NewReader(b)}, "server:1")
 		defer c.endOnce(nil)

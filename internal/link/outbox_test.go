@@ -78,7 +78,7 @@ func TestOnlyWrittenFramesCountAsSent(t *testing.T) {
 		f.m.Send(got.big("/in the writer's hand"))
 		synctest.Wait()
 		f.m.Send(got.call("/waits"), got.urgent("/waits too"))
-		f.m.Cut(1)
+		f.m.Status().Connection.Cut()
 		// the writer may hear of the end before the call does, and knows how much has left
 		inHand := got["/in the writer's hand"].Err
 		require.True(t, errors.Is(inHand, ErrDown) || errors.Is(inHand, ErrNotSent), "%v", inHand)
@@ -132,7 +132,7 @@ func TestWaiterForQueueSpaceEndsWithConnection(t *testing.T) {
 			synctest.Wait()
 		}
 		room := f.m.Room()
-		f.m.Cut(1)
+		f.m.Status().Connection.Cut()
 		<-room
 		<-f.m.Room()
 	})
@@ -144,13 +144,13 @@ func TestFirstRequestsOfConnectionAreSentFirst(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.up(0, 77, 4000)
 		got := answers{}
-		f.m.Admit(2, got.call("/other"))
+		(&Connection{transport: f.m, conn: &conn{}}).Admit(got.call("/other"))
 		require.Equal(t, answers{"/other": {Err: ErrNotSent}}, got)
 		p.stall(true)
 		_, err := c.Write(create(3, "/being written"))
 		require.NoError(t, err)
 		synctest.Wait()
-		f.m.Admit(1, got.call("/first"), got.call("/second"))
+		f.m.Status().Connection.Admit(got.call("/first"), got.call("/second"))
 		f.m.Send(got.call("/third"))
 		f.m.Send(got.urgent("/urgent"))
 		p.stall(false)

@@ -41,13 +41,13 @@ func TestPingsAreSentInPairs(t *testing.T) {
 		p.expect(append(ping(), ping()...))
 		p.answer(pong())
 		read(t, c, len(pong()))
-		require.Empty(t, f.m.PingPairs(1), "half a pair")
+		require.Empty(t, f.m.Status().Connection.PingPairs(), "half a pair")
 		time.Sleep(time.Second / 4)
 		own := reply(3, 0)
 		p.answer(append(pong(), own...))
 		library{f, c}.reads(own)
 		require.Equal(t, []PingPair{{SentAt: sent, AnsweredAt: sent - time.Millisecond + 1250*time.Millisecond}},
-			f.m.PingPairs(1))
+			f.m.Status().Connection.PingPairs())
 		<-f.m.Changed()
 	})
 }
@@ -64,12 +64,13 @@ func TestPingPairsOfAnotherConnectionDoNotCount(t *testing.T) {
 			library{f, c}.reads(append(pong(), own...))
 		}
 		pinged(0)
-		require.Len(t, f.m.PingPairs(1), 1)
-		f.m.Cut(1)
-		require.Empty(t, f.m.PingPairs(1))
+		first := f.m.Status().Connection
+		require.Len(t, first.PingPairs(), 1)
+		first.Cut()
+		require.Empty(t, first.PingPairs())
 		pinged(77)
-		require.Empty(t, f.m.PingPairs(1))
-		require.Len(t, f.m.PingPairs(2), 1)
+		require.Empty(t, first.PingPairs())
+		require.Len(t, f.m.Status().Connection.PingPairs(), 1)
 	})
 }
 
@@ -78,9 +79,10 @@ func TestNoPingsFollowAConnection(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.up(0, 77, testTimeout)
 		p.expectNextPings()
+		conn := f.m.Status().Connection
 		require.NoError(t, c.Close())
 		time.Sleep(time.Hour)
-		require.Empty(t, f.m.PingPairs(1))
+		require.Empty(t, conn.PingPairs())
 	})
 }
 
@@ -106,7 +108,7 @@ func TestTheLatestPingPairsAreKept(t *testing.T) {
 			{SentAt: at + 10*interval, AnsweredAt: at + 10*interval},
 			{SentAt: at + 11*interval, AnsweredAt: at + 11*interval},
 		}
-		require.Equal(t, want, f.m.PingPairs(1))
+		require.Equal(t, want, f.m.Status().Connection.PingPairs())
 	})
 }
 
@@ -129,6 +131,6 @@ func TestAnAnswerToNoPingGoesToTheLibrary(t *testing.T) {
 		c, p := f.up(0, 77, 4000)
 		p.answer(bytes.Repeat(pong(), 2))
 		library{f, c}.reads(bytes.Repeat(pong(), 2))
-		require.Empty(t, f.m.PingPairs(1))
+		require.Empty(t, f.m.Status().Connection.PingPairs())
 	})
 }

@@ -120,7 +120,8 @@ func TestServerAnsweringWithOtherSessionIsLeft(t *testing.T) {
 		read <- len(rest)
 	})
 	g.access.Servers = []string{ln}
-	require.ErrorContains(t, g.session.tryServers(t.Context(), g.access), "an answer for session 0x4d to a request for session")
+	require.ErrorContains(t, g.session.tryServers(t.Context(), g.access),
+		"an answer for session 0x4d to a request for session")
 	require.Zero(t, <-read, "the server gets no request")
 }
 

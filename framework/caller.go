@@ -12,12 +12,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
-// transport sends a session's requests: it waits for the connection, repeats what may be repeated,
+// caller sends a session's requests: it waits for the connection, repeats what may be repeated,
 // and maps the client's paths to the servers'.
-type transport struct {
-	mon *link.Monitor
-	ns  namespace
-	cfg Config
+type caller struct {
+	transport *link.Transport
+	ns        namespace
+	cfg       Config
 
 	session       context.Context        // done when the session has ended
 	whenConnected func() <-chan struct{} // closed while the session is connected
@@ -27,45 +27,45 @@ type transport struct {
 }
 
 // sendRequests queues requests for the connection, and counts them.
-func (t *transport) sendRequests(calls ...*link.Call) {
-	t.requests.Add(int64(len(calls)))
-	t.mon.Offer(calls...)
+func (c *caller) sendRequests(calls ...*link.Call) {
+	c.requests.Add(int64(len(calls)))
+	c.transport.Offer(calls...)
 }
 
 // callEnded returns why a call has ended whose context is done: the session's end comes first,
 // otherwise it is the context's.
-func (t *transport) callEnded(ctx context.Context) error {
-	if t.session.Err() != nil {
-		return context.Cause(t.session)
+func (c *caller) callEnded(ctx context.Context) error {
+	if c.session.Err() != nil {
+		return context.Cause(c.session)
 	}
 	return failure.Ended(ctx)
 }
 
 // waitConnected waits until the session is connected.
-func (t *transport) waitConnected(ctx context.Context) error {
+func (c *caller) waitConnected(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return t.callEnded(ctx)
+		return c.callEnded(ctx)
 	}
 	select {
-	case <-t.whenConnected():
+	case <-c.whenConnected():
 		return nil
 	case <-ctx.Done():
-		return t.callEnded(ctx)
-	case <-t.session.Done():
-		return context.Cause(t.session)
+		return c.callEnded(ctx)
+	case <-c.session.Done():
+		return context.Cause(c.session)
 	}
 }
 
 // repeatUntilKnown runs f, which must be safe to repeat, until its outcome is known: each time that
 // the connection is lost, it waits for the next one.
-func repeatUntilKnown[T any](ctx context.Context, t *transport, f func(a requester) (T, error)) (T, error) {
-	return repeatWhile(ctx, t, f, func(err error) bool { return errors.Is(err, ErrSuspended) || wasNotExecuted(err) })
+func repeatUntilKnown[T any](ctx context.Context, c *caller, f func(a requester) (T, error)) (T, error) {
+	return repeatWhile(ctx, c, f, func(err error) bool { return errors.Is(err, ErrSuspended) || wasNotExecuted(err) })
 }
 
 // repeatUntilSent runs f until its request was sent. It repeats a request that was not sent, or
 // that the servers have throttled.
-func repeatUntilSent[T any](ctx context.Context, t *transport, f func(a requester) (T, error)) (T, error) {
-	return repeatWhile(ctx, t, f, wasNotExecuted)
+func repeatUntilSent[T any](ctx context.Context, c *caller, f func(a requester) (T, error)) (T, error) {
+	return repeatWhile(ctx, c, f, wasNotExecuted)
 }
 
 // wasNotExecuted reports whether a request has certainly not been executed and may be sent again.
@@ -74,25 +74,25 @@ func wasNotExecuted(err error) bool {
 }
 
 // repeatWhile runs f while its error is repeatable, until ctx or the session ends.
-func repeatWhile[T any](ctx context.Context, t *transport, f func(a requester) (T, error),
+func repeatWhile[T any](ctx context.Context, c *caller, f func(a requester) (T, error),
 	repeatable func(error) bool) (T, error) {
 	var zero T
-	back := backoff.New(t.cfg.RetryBase, t.cfg.RetryMax)
+	back := backoff.New(c.cfg.RetryBase, c.cfg.RetryMax)
 	for tries := 1; ; tries++ {
-		if err := t.waitConnected(ctx); err != nil {
+		if err := c.waitConnected(ctx); err != nil {
 			return zero, err
 		}
-		v, err := f(requester{ctx: ctx, t: t})
+		v, err := f(requester{ctx: ctx, caller: c})
 		if !repeatable(err) {
 			return v, err
 		}
 		switch {
 		case errors.Is(err, errQueueFull):
-			err = t.waitForQueueRoom(ctx)
+			err = c.waitForQueueRoom(ctx)
 		case tries == 1 && errors.Is(err, ErrSuspended): // most likely the connection has just been replaced
 			err = nil
 		default:
-			err = t.pauseBeforeRetry(ctx, back)
+			err = c.pauseBeforeRetry(ctx, back)
 		}
 		if err != nil {
 			return zero, err
@@ -101,28 +101,28 @@ func repeatWhile[T any](ctx context.Context, t *transport, f func(a requester) (
 }
 
 // waitForQueueRoom waits until the send queue has room, or the connection has ended.
-func (t *transport) waitForQueueRoom(ctx context.Context) error {
+func (c *caller) waitForQueueRoom(ctx context.Context) error {
 	select {
-	case <-t.mon.Room():
+	case <-c.transport.Room():
 		return nil
 	case <-ctx.Done():
-		return t.callEnded(ctx)
-	case <-t.session.Done():
-		return context.Cause(t.session)
+		return c.callEnded(ctx)
+	case <-c.session.Done():
+		return context.Cause(c.session)
 	}
 }
 
 // pauseBeforeRetry waits before the next try.
-func (t *transport) pauseBeforeRetry(ctx context.Context, back *backoff.Backoff) error {
+func (c *caller) pauseBeforeRetry(ctx context.Context, back *backoff.Backoff) error {
 	timer := time.NewTimer(back.Next())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return t.callEnded(ctx)
-	case <-t.session.Done():
-		return context.Cause(t.session)
+		return c.callEnded(ctx)
+	case <-c.session.Done():
+		return context.Cause(c.session)
 	}
 }
 
@@ -132,11 +132,11 @@ const maxRequest = 0xfffff - 1024
 
 // checkPath refuses bad paths and requests that are too large for a server, and returns the
 // server's path.
-func (t *transport) checkPath(path string, size int) (string, error) {
+func (c *caller) checkPath(path string, size int) (string, error) {
 	if err := ValidatePath(path); err != nil {
 		return "", err
 	}
-	full := t.ns.serverPath(path)
+	full := c.ns.serverPath(path)
 	if total := len(full) + size; total > maxRequest {
 		return "", fmt.Errorf("%w: path and data have %d bytes, a server takes at most %d", ErrTooLarge,
 			total, maxRequest)

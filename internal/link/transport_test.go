@@ -149,7 +149,7 @@ func (n *network) dial(context.Context, string, string) (net.Conn, error) {
 
 type fixture struct {
 	t      *testing.T
-	m      *Monitor
+	m      *Transport
 	net    *network
 	failed map[string]error
 	events []wire.WatchEvent
@@ -229,16 +229,16 @@ func TestHandshakeIsSeen(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		f.up(0, 77, 4000)
 		st := f.m.Status()
-		require.True(t, st.Up)
-		require.Equal(t, int64(1), st.Generation)
+		require.NotNil(t, st.Connection)
 		require.Equal(t, Handshake{SentAt: 5 * time.Second, SessionID: 77, Password: []byte("0123456789abcdef"),
 			Timeout: 4 * time.Second, Server: "server:1"}, st.Handshake)
 		<-f.m.Changed()
-		f.m.Cut(2)
-		require.True(t, f.m.Status().Up, "another connection")
-		f.m.Cut(1)
+		st.Connection.Cut()
 		<-f.m.Changed()
-		require.False(t, f.m.Status().Up)
+		require.Nil(t, f.m.Status().Connection)
+		f.up(77, 77, 4000)
+		st.Connection.Cut()
+		require.True(t, f.m.Status().Connection.IsUp(), "another connection")
 		require.Empty(t, f.failed)
 	})
 }
@@ -282,12 +282,12 @@ func TestNoSecondSession(t *testing.T) {
 		require.ErrorIs(t, err, ErrSessionOver)
 		p.expect(nil)
 		f.up(77, 77, 4000)
-		require.Equal(t, int64(2), f.m.Status().Generation)
+		require.NotNil(t, f.m.Status().Connection)
 	})
 }
 
 // TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt: the connection ends after its answer was read
-// and before the Monitor hears of the answer.
+// and before the Transport hears of the answer.
 func TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, _ := f.dial()
@@ -295,7 +295,7 @@ func TestAnAnswerOfAnEndedConnectionDoesNotEstablishIt(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
 		f.m.handshakeAnswered(c.(*conn), false, Handshake{SessionID: 77, Timeout: 4 * time.Second})
-		require.Equal(t, Status{Generation: 1}, f.m.Status())
+		require.Equal(t, Status{}, f.m.Status())
 	})
 }
 
@@ -314,7 +314,7 @@ func TestAnAnswerForAnotherSessionIsRefused(t *testing.T) {
 			"link: an answer for session 0x4e to a request for session 0x4d: the peer does not speak "+
 				"ZooKeeper's protocol")
 		require.Equal(t, err, f.failed["server:1"])
-		require.Equal(t, Status{Generation: 2, Handshake: before}, f.m.Status())
+		require.Equal(t, Status{Handshake: before}, f.m.Status())
 	})
 }
 
@@ -324,7 +324,7 @@ func TestAnExpiredSessionIsOver(t *testing.T) {
 		c.Close()
 		f.up(77, 0, 0)
 		require.True(t, f.m.Status().Expired)
-		require.False(t, f.m.Status().Up)
+		require.Nil(t, f.m.Status().Connection)
 		require.True(t, f.m.Over())
 		_, err := f.m.Dial("tcp", "server:1", time.Second)
 		require.ErrorIs(t, err, ErrSessionOver)
@@ -396,7 +396,7 @@ func TestGarbageEndsTheConnection(t *testing.T) {
 				p.answer(bytes)
 				_, err = io.ReadAll(c)
 				require.ErrorContains(t, err, "link: ")
-				require.False(t, f.m.Status().Up)
+				require.Nil(t, f.m.Status().Connection)
 				require.Error(t, f.failed["server:1"])
 			})
 		})
