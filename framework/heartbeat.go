@@ -228,7 +228,8 @@ func (h *heartbeats) beginProof() (context.Context, context.CancelFunc) {
 	if h.unprovenSince == 0 {
 		h.unprovenSince = max(1, h.s.setup.clock.Now())
 	}
-	return context.WithTimeoutCause(h.s.ctx, heartbeatTimeout(h.s.Timeout(), h.s.setup.cfg.extraHeartbeats()), errOverdue)
+	limit := heartbeatTimeout(h.s.Timeout(), h.s.setup.cfg.extraHeartbeats())
+	return context.WithTimeoutCause(h.s.ctx, limit, errOverdue)
 }
 
 // proofSync sends ZooKeeper's own sync, which the server answers while it follows a leader, or

@@ -118,6 +118,7 @@ func TestEachChangeOfASessionsStateIsLoggedOnce(t *testing.T) {
 				changes = append(changes, before)
 			}
 		}
-		require.Equal(t, []string{"connected", "suspended", "connected", "suspended", "lost", "connected", "closed"}, changes)
+		require.Equal(t, []string{"connected", "suspended", "connected", "suspended", "lost", "connected", "closed"},
+			changes)
 	})
 }

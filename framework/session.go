@@ -98,8 +98,8 @@ func newSession(setup sessionSetup, epoch int64) (*Session, error) {
 		Dial: setup.dial, Now: setup.clock.Now, Failed: setup.servers.recordFailure,
 		HandshakeTimeout: s.handshakeTimeout, Answered: s.countAnswer, Event: s.watches.onWatchEvent,
 	})
-	s.caller = &caller{transport: s.transport, ns: setup.ns, cfg: setup.cfg, session: s.ctx, whenConnected: s.connectedChannel,
-		sessionID: s.ID, deleted: s.owned.removeDeleted, requests: setup.requests}
+	s.caller = &caller{transport: s.transport, ns: setup.ns, cfg: setup.cfg, session: s.ctx,
+		whenConnected: s.connectedChannel, sessionID: s.ID, deleted: s.owned.removeDeleted, requests: setup.requests}
 	s.watches.init(s.caller)
 	s.bulk.init(s.caller)
 	s.owned.init(s.caller, setup.clock, s.Timeout)

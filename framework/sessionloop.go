@@ -145,7 +145,8 @@ func (s *Session) closeConnection() {
 // runLoop: no server has answered its close. It returns nil for a session that was never opened.
 func (s *Session) unclosed() error {
 	status := s.transport.Status()
-	if !errors.Is(context.Cause(s.ctx), ErrClosed) || status.Handshake.SessionID == 0 || status.Closed || status.Expired {
+	if !errors.Is(context.Cause(s.ctx), ErrClosed) || status.Handshake.SessionID == 0 || status.Closed ||
+		status.Expired {
 		return nil
 	}
 	return fmt.Errorf("no server has closed session %#x: it lasts until its timeout of %v",

@@ -224,7 +224,8 @@ var watchReads = [...]struct {
 func (e *watchEntry) readNode(a requester) (readResult, error) {
 	f := make(future[readResult], 1)
 	e.watches.asking.Lock()
-	a.caller.transport.Send(e.prepareRead(e.armOnce(), func(r link.Reply) { f <- decodeAnswer(r, watchReads[e.key.kind].read) }))
+	a.caller.transport.Send(e.prepareRead(e.armOnce(),
+		func(r link.Reply) { f <- decodeAnswer(r, watchReads[e.key.kind].read) }))
 	e.watches.asking.Unlock()
 	o := waitForOutcome(a.ctx, a.caller, f)
 	o.v.zxid = o.zxid

@@ -65,7 +65,7 @@ var frameworkMutants = []mutant{
 		promise: "The lease follows this rule and no other",
 		name:    "the former heartbeat counts without T/4 between it and the next", file: "framework/lease.go",
 		test: "TestAYoungLeaseIsExtendedByTheNextPings",
-		old:  "		if former.answeredAt+heartbeatInterval(l.timeout) > l.due {\n			continue\n		}\n",
+		old:  "		if previous.answeredAt+heartbeatInterval(l.timeout) > l.due {\n			continue\n		}\n",
 		new:  "",
 	},
 	{
@@ -197,19 +197,19 @@ var frameworkMutants = []mutant{
 		promise: "Set, Create, Delete and Multi take effect at most once and do not",
 		name:    "a write that its context has left says nothing of its outcome", file: "framework/requests.go",
 		test: "TestUnknownOutcomeIsReported",
-		old:  "\t\treturn outcome[T]{err: t.callEnded(ctx), lost: true}\n",
-		new:  "\t\treturn outcome[T]{err: t.callEnded(ctx)}\n",
+		old:  "\t\treturn outcome[T]{err: c.callEnded(ctx), lost: true}\n",
+		new:  "\t\treturn outcome[T]{err: c.callEnded(ctx)}\n",
 	},
 	{
 		promise: "No call waits for the network beyond its context",
 		name:    "a proof of life waits behind what is queued", file: "framework/heartbeat.go",
 		test: "TestHeartbeatOvertakesQueuedRequests",
-		old:  "requester{ctx, s.transport, true}.multi(", new: "requester{ctx, s.transport, false}.multi(",
+		old:  "requester{ctx, s.caller, true}.multi(", new: "requester{ctx, s.caller, false}.multi(",
 	},
 	{
 		promise: "No call waits for the network beyond its context",
 		name:    "any number of bytes is queued", file: "framework/requests.go", test: "TestSendQueueIsBounded",
-		old: "	a.t.sendRequests(call)\n", new: "	a.t.mon.Send(call)\n",
+		old: "	a.caller.sendRequests(call)\n", new: "	a.caller.transport.Send(call)\n",
 	},
 	{
 		promise: "A request that follows a queued deletion reaches the servers after",
@@ -241,8 +241,8 @@ var frameworkMutants = []mutant{
 		promise: "An interruption of the servers ends no hold if it is not longer",
 		name:    "a heartbeat has no deadline",
 		file:    "framework/heartbeat.go", test: "TestOverdueHeartbeatChangesServer",
-		old: "context.WithTimeoutCause(s.ctx, heartbeatTimeout(s.Timeout(), s.setup.cfg.furtherBack()), errOverdue)",
-		new: "context.WithTimeoutCause(s.ctx, 100*heartbeatInterval(s.Timeout()), errOverdue)",
+		old: "limit := heartbeatTimeout(h.s.Timeout(), h.s.setup.cfg.extraHeartbeats())",
+		new: "limit := 100 * heartbeatInterval(h.s.Timeout())",
 	},
 	{
 		promise: "The log reports an interruption once",
@@ -327,9 +327,9 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "A session that holds nothing and is not next in line keeps its",
-		name:    "a late proof ends a connection without a stake", file: "framework/sessionloop.go",
+		name:    "a late proof ends a connection without a stake", file: "framework/heartbeat.go",
 		test: "TestALateProofEndsNoConnectionWithoutStake",
-		old:  "if err != nil && !(errors.Is(err, errOverdue) && s.sleepUnproven()) {", new: "if err != nil {",
+		old:  "if err != nil && !(errors.Is(err, errOverdue) && h.sleepUnproven()) {", new: "if err != nil {",
 	},
 	{
 		promise: "A waiter lists its line once when it joins",
@@ -367,6 +367,6 @@ var frameworkMutants = []mutant{
 		promise: "The same on an observer that follows a follower",
 		name:    "behind an observer master the former heartbeat counts", file: "framework/lease.go",
 		test: "TestLeaseBehindObserverMasterCountsFromEarlierHeartbeat",
-		old:  "from := former.sentAt[l.furtherBack]; from", new: "from := former.sentAt[0]; from",
+		old:  "from := previous.sentAt[l.extraHeartbeats]; from", new: "from := previous.sentAt[0]; from",
 	},
 }
