@@ -3,7 +3,7 @@ package mutants
 // cmdMutants are the safeguards of package cmd/lockstep.
 var cmdMutants = []mutant{
 	{
-		promise: "A deadlock of asks under leases",
+		promise: "A deadlock of requests under leases",
 		name:    "what is held around a command is not known in it", file: "cmd/lockstep/lock.go",
 		test: "TestScriptsThatWaitForEachOther",
 		old:  "l.acquireLock(withInheritedLocks(ctx), locker)",

@@ -4,17 +4,17 @@ package mutants
 var electionMutants = []mutant{
 	{
 		promise: "When an operator deletes a line with its directory",
-		name:    "a leader whose node was deleted hands its place on", file: "election/place.go",
-		test: "TestDeletedLeaderWakesNoNeighbour",
-		old:  "if errors.Is(p.Err(), framework.ErrNodeGone) {",
-		new:  "if errors.Is(p.Err(), framework.ErrNodeGone) && false {",
+		name:    "a leader whose node was deleted hands its place on", file: "internal/waitline/grant.go",
+		pkg: "./election", test: "TestDeletedLeaderWakesNoNeighbour",
+		old: "if errors.Is(g.Err(), framework.ErrNodeGone) {",
+		new: "if errors.Is(g.Err(), framework.ErrNodeGone) && false {",
 	},
 	{
 		promise: "A late transaction with the guard of a former holder comes before",
-		name:    "the next candidate of a process leads before the leader's node is gone", file: "election/place.go",
+		name:    "the next candidate of a process leads before the leader's node is gone", file: "election/campaign.go",
 		test: "TestNextTermBeginsBehindLateGuardedWrites",
-		old:  "p.contender.LeaveGuarded(nil)",
-		new:  "p.contender.Leave(nil)",
+		old:  "\tgrant.SetGuarded()\n",
+		new:  "",
 	},
 	{
 		promise: "A call that tries a lock",

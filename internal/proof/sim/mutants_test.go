@@ -27,25 +27,25 @@ var mutantList = []mutant{
 			"err\n\t\t}\n\t\treturn l.newLeaseInLine(ctx, c, -c.Node().Zxid)",
 	},
 	{
-		name: "a deadlock is believed before its asks have confirmed it", file: "locks/askgraph.go",
+		name: "a deadlock is believed before its asks have confirmed it", file: "internal/waitgraph/graph.go",
 		recipes: "deadlocks", rule: "no false alarm",
 		old: "if a.Seen >= completed || waitsNow && a == me {", new: "if a.Seen >= completed || true {",
 	},
 	{
-		name: "the eldest ask of a deadlock fails", file: "locks/askgraph.go", recipes: "deadlocks",
+		name: "the eldest ask of a deadlock fails", file: "internal/waitgraph/graph.go", recipes: "deadlocks",
 		rule: "the youngest fails",
 		old:  "cmp.Compare(a.number, b.number))\n}\n\nfunc compareBool",
 		new:  "cmp.Compare(b.number, a.number))\n}\n\nfunc compareBool",
 	},
 	{
-		name: "nobody confirms a deadlock", file: "locks/ask.go", recipes: "deadlocks", rule: "progress",
+		name: "nobody confirms a deadlock", file: "internal/waitgraph/request.go", recipes: "deadlocks", rule: "progress",
 		old: "current.Seen = max(current.Seen, g.completedBy(cycle))",
 		new: "current.Seen = max(current.Seen, 0*g.completedBy(cycle))",
 	},
 	{
 		name: "a guard checks nothing", file: "locks/lease.go", recipes: "mutex,rwlock", rule: "guarded writes",
-		old: "return primitives.When(framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion), l.Err)",
-		new: `return framework.CheckOp(cmp.Or("/", l.fence), framework.AnyVersion)`,
+		old: "return primitives.When(framework.CheckOp(cmp.Or(l.guardNode, l.node), framework.AnyVersion), l.Err)",
+		new: `return framework.CheckOp(cmp.Or("/", l.guardNode), framework.AnyVersion)`,
 	},
 	{
 		name: "readers wait for nobody", file: "internal/waitline/position.go", recipes: "rwlock", rule: "exclusion",
