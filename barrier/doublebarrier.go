@@ -68,10 +68,6 @@ func (b *DoubleBarrier) Path() string { return b.stored.path }
 // Members is the number of members that enter together.
 func (b *DoubleBarrier) Members() int { return b.stored.size }
 
-// settleTime is how long a member waits for the servers' answer after its context has ended: its
-// round may have begun.
-const settleTime = time.Second
-
 // Enter waits until all members wait, and enters together with the others.
 //
 // When ctx ends the wait, no node is left and the error is that of ctx. But if the servers answer

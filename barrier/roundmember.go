@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -21,6 +22,10 @@ type roundMember struct {
 	memberNode
 	known barrierState // of the barrier, when the create of the node was sent
 }
+
+// settleTime is how long a member waits for the servers' answer after its context has ended: its
+// round may have begun.
+const settleTime = time.Second
 
 // errMayBeInside is the error of a member that lost its node when it may have been inside already.
 var errMayBeInside = errors.New("the member's node was lost, and a round may have begun with it")
