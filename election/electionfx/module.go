@@ -21,9 +21,9 @@ import (
 // wait for a session's end. When a task's Lead ends with an error, see election.Permanent, the
 // application is shut down with exit code 1.
 //
-// Module provides an *election.Factory, which makes elections on the application's client, and the
-// *election.Status of all tasks. Users of these are stopped before the client is closed.
-var Module = fx.Module("lockstep.election", fx.Provide(election.NewFactory, provideCampaigns, provideStatus),
+// Module provides the *election.Status of all tasks. Its users are stopped before the client is
+// closed.
+var Module = fx.Module("lockstep.election", fx.Provide(provideCampaigns, provideStatus),
 	fx.Invoke(leadAll))
 
 // ErrDuplicateTask is returned when an application has two leader tasks at one path.

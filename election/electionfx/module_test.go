@@ -80,20 +80,6 @@ func (w *world) app(name string, opts ...fx.Option) *fxtest.App {
 	}, opts...)...)
 }
 
-func TestModuleMakesElections(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		var f *election.Factory
-		app := w.app("a", frameworkfx.WaitForSession, fx.Populate(&f))
-		app.RequireStart()
-		term, err := f.Election(path, election.WithID("x")).Campaign(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, "x", term.ID())
-		app.RequireStop()
-		require.ErrorIs(t, term.Err(), framework.ErrClosed)
-		require.Empty(t, w.Children(path))
-	})
-}
-
 // task is one that tells when it begins, and takes a second to end.
 func task(path string, began chan<- *election.Term, opts ...election.Option) fx.Option {
 	return electionfx.AsLeaderTask(func() electionfx.LeaderTask {

@@ -19,14 +19,14 @@ import (
 
 // web is a replica's HTTP handlers.
 type web struct {
-	shop      *shop
-	receipts  *queue.Queue[int64]
-	elections *election.Factory
+	shop     *shop
+	receipts *queue.Queue[int64]
+	election *election.Election
 }
 
-func newWeb(s *shop, receipts *queue.Queue[int64], f *election.Factory, status *election.Status,
+func newWeb(client *framework.Client, s *shop, receipts *queue.Queue[int64], status *election.Status,
 	tel *telemetry) http.Handler {
-	w := &web{s, receipts, f}
+	w := &web{s, receipts, election.New(client, electionPath)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", w.order)
 	mux.Handle("GET /status", status)
@@ -54,7 +54,7 @@ func (w *web) order(rw http.ResponseWriter, r *http.Request) {
 
 // redirect sends the client to the leader's address.
 func (w *web) redirect(rw http.ResponseWriter, r *http.Request) {
-	leader, err := w.elections.Election(electionPath).Leader(r.Context())
+	leader, err := w.election.Leader(r.Context())
 	if err != nil || leader.Metadata["address"] == "" {
 		rw.Header().Set("Retry-After", "1")
 		http.Error(rw, "no replica leads at the moment", http.StatusServiceUnavailable)

@@ -17,15 +17,15 @@ type Path string
 // DefaultPath is where Module's workflows are unless a Path is supplied.
 const DefaultPath Path = "/lockstep/workflows"
 
-// Module provides a *workflow.Factory, which makes ledgers, and a *workflow.Workflows, which starts
-// runs, on the application's client. It executes runs of the kinds that AsWorkflow provides from
-// the application's start to its stop; without kinds it executes none. Start does not wait for
-// ZooKeeper. Stop waits, for three quarters of the application's stop timeout (fx.StopTimeout, by
-// default 15 s), until functions have returned or their grace is over. After that time their
-// contexts end in any case, and other members go on with the runs: for a grace of 30 s (the default
-// of workflow.WithGrace) the stop timeout must be longer than 40 s. If the runs cannot be executed
-// any more, the application is shut down with exit code 1.
-var Module = fx.Module("lockstep.workflow", fx.Provide(workflow.NewFactory, provide), fx.Invoke(work))
+// Module provides a *workflow.Workflows on the application's client, which starts runs. It executes
+// runs of the kinds that AsWorkflow provides from the application's start to its stop; without
+// kinds it executes none. Start does not wait for ZooKeeper. Stop waits, for three quarters of the
+// application's stop timeout (fx.StopTimeout, by default 15 s), until functions have returned or
+// their grace is over. After that time their contexts end in any case, and other members go on with
+// the runs: for a grace of 30 s (the default of workflow.WithGrace) the stop timeout must be longer
+// than 40 s. If the runs cannot be executed any more, the application is shut down with exit code
+// 1.
+var Module = fx.Module("lockstep.workflow", fx.Provide(provide), fx.Invoke(work))
 
 // AsWorkflow adds the kind that a constructor returns: a workflow.Kind or a []workflow.Kind, and an
 // error if it may fail. The application does not build with any other constructor. It may take

@@ -13,30 +13,11 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
 	"github.com/lockstep-go/lockstep/internal/testkit/moduletest"
-	"github.com/lockstep-go/lockstep/locks"
-	"github.com/lockstep-go/lockstep/locks/locksfx"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/workflow"
 	"github.com/lockstep-go/lockstep/workflow/workflowfx"
 	"github.com/lockstep-go/lockstep/zktest"
 )
-
-func TestModule(t *testing.T) {
-	var f *workflow.Factory
-	var l *locks.Factory
-	_, app := moduletest.NewApp(t, framework.Config{}, locksfx.Module, workflowfx.Module, frameworkfx.WaitForSession,
-		fx.Populate(&f, &l))
-	app.RequireStart()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	lease, err := l.Mutex("/locks/a").Lock(ctx)
-	require.NoError(t, err)
-	run, err := f.Ledger("/work/a").Open(ctx, lease)
-	require.NoError(t, err)
-	require.NoError(t, run.Do(ctx, "a", func(context.Context, workflow.Key) error { return nil }))
-	require.NoError(t, lease.Release(ctx))
-	app.RequireStop()
-}
 
 func TestModuleExecutesRuns(t *testing.T) {
 	var w *workflow.Workflows

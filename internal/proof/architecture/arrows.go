@@ -12,9 +12,9 @@ var public = []string{"framework", "locks", "election", "scheduler", "queue", "b
 	"members", "workflow", "monitor"}
 
 // modules are the packages that provide the public packages to applications built with fx.
-var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/electionfx", "scheduler/schedulerfx",
-	"queue/queuefx", "barrier/barrierfx", "config/configfx", "ids/idsfx", "registry/registryfx",
-	"registry/registrygrpc", "members/membersfx", "workflow/workflowfx", "monitor/monitorfx"}
+var modules = []string{"framework/frameworkfx", "election/electionfx", "scheduler/schedulerfx", "queue/queuefx",
+	"config/configfx", "registry/registryfx", "registry/registrygrpc", "members/membersfx", "workflow/workflowfx",
+	"monitor/monitorfx"}
 
 // forRecipes are the packages that each recipe may import.
 var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics",
@@ -42,13 +42,10 @@ var arrows = map[string][]string{
 	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
 
 	"framework/frameworkfx": {"framework"},
-	"locks/locksfx":         {"locks"},
 	"election/electionfx":   {"framework", "election", "internal/appmodule", "internal/failure"},
 	"scheduler/schedulerfx": {"framework", "scheduler", "internal/appmodule"},
 	"queue/queuefx":         {"framework", "queue"},
-	"barrier/barrierfx":     {"barrier"},
 	"config/configfx":       {"framework", "config", "internal/appmodule"},
-	"ids/idsfx":             {"ids"},
 	"registry/registryfx":   {"framework", "registry"},
 	"members/membersfx":     {"framework", "members", "internal/appmodule"},
 	"registry/registrygrpc": {"framework", "registry"},

@@ -21,7 +21,7 @@ func TestNoRecipeLinksFxOrTheTelemetrySDK(t *testing.T) {
 			}
 		}
 	}
-	require.Contains(t, linkedPackages(t, "locks/locksfx"), "go.uber.org/fx", "this test sees what is linked")
+	require.Contains(t, linkedPackages(t, "election/electionfx"), "go.uber.org/fx", "this test sees what is linked")
 }
 
 // linkedPackages returns the packages that a program with this package links.
