@@ -20,11 +20,7 @@ import (
 // timeout, until they have returned and their terms are given up, so that the next leader need not
 // wait for a session's end. When a task's Lead ends with an error, see election.Permanent, the
 // application is shut down with exit code 1.
-//
-// Module provides the *election.Status of all tasks. Its users are stopped before the client is
-// closed.
-var Module = fx.Module("lockstep.election", fx.Provide(provideCampaigns, provideStatus),
-	fx.Invoke(leadAll))
+var Module = fx.Module("lockstep.election", fx.Invoke(leadAll))
 
 // ErrDuplicateTask is returned when an application has two leader tasks at one path.
 var ErrDuplicateTask = errors.New("two leader tasks at one path")
@@ -53,52 +49,34 @@ type params struct {
 	Tasks  []LeaderTask `group:"lockstep.election.tasks"`
 }
 
-// campaigns are the elections of all tasks, in their order.
-type campaigns struct {
-	tasks     []LeaderTask
-	elections []*election.Election
-}
-
-func provideCampaigns(p params) (*campaigns, error) {
-	c := &campaigns{tasks: p.Tasks}
-	taken := map[string]bool{}
-	for _, d := range p.Tasks {
-		e := election.New(p.Client, d.Path, d.Options...)
+// leadAll leads for all tasks.
+func leadAll(p params, lc fx.Lifecycle, stop fx.Shutdowner) error {
+	elections := map[string]*election.Election{}
+	for _, task := range p.Tasks {
+		e := election.New(p.Client, task.Path, task.Options...)
 		err := e.Err()
 		switch {
-		case err == nil && d.Lead == nil:
+		case err == nil && task.Lead == nil:
 			err = errors.New("the function is nil")
-		case err == nil && taken[d.Path]:
+		case err == nil && elections[task.Path] != nil:
 			err = ErrDuplicateTask
 		}
 		if err != nil {
-			return nil, failure.Wrap("leader task", d.Path, err)
+			return failure.Wrap("leader task", task.Path, err)
 		}
-		taken[d.Path] = true
-		c.elections = append(c.elections, e)
+		elections[task.Path] = e
 	}
-	return c, nil
-}
-
-// provideStatus is called only if the application uses the status.
-func provideStatus(lc fx.Lifecycle, client *framework.Client, c *campaigns) *election.Status {
-	s := election.NewStatus(client, c.elections...)
-	appmodule.Run(lc, "election", s.Run)
-	return s
-}
-
-// leadAll leads for all tasks.
-func leadAll(lc fx.Lifecycle, client *framework.Client, c *campaigns, stop fx.Shutdowner) {
 	appmodule.Run(lc, "election", func(ctx context.Context) {
 		var all sync.WaitGroup
-		for i, e := range c.elections {
+		for _, task := range p.Tasks {
 			all.Go(func() {
-				err := e.Lead(ctx, c.tasks[i].Lead)
+				err := elections[task.Path].Lead(ctx, task.Lead)
 				if err != nil && ctx.Err() == nil {
-					appmodule.Shutdown(stop, client.Logger(), "a leader task cannot go on", c.tasks[i].Path, err)
+					appmodule.Shutdown(stop, p.Client.Logger(), "a leader task cannot go on", task.Path, err)
 				}
 			})
 		}
 		all.Wait()
 	})
+	return nil
 }

@@ -2,11 +2,8 @@ package electionfx_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/signal"
 	"testing"
@@ -60,15 +57,6 @@ func got[T any](t *testing.T, c <-chan T) (v T) {
 	return v
 }
 
-// probe asks a status.
-func probe(t *testing.T, status http.Handler) (code int, answer map[string]any) {
-	t.Helper()
-	w := httptest.NewRecorder()
-	status.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
-	return w.Code, answer
-}
-
 // app is an application with this module on a link of its own.
 func (w *world) app(name string, opts ...fx.Option) *fxtest.App {
 	return fxtest.New(w.t, append([]fx.Option{
@@ -117,13 +105,9 @@ func TestModuleHandsOverWhenTheApplicationStops(t *testing.T) {
 func TestModuleStartsAndStopsWithoutAServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.Server.Close()
-		var status *election.Status
-		app := w.app("a", task(path, nil), fx.Populate(&status))
+		app := w.app("a", task(path, nil))
 		app.RequireStart()
 		time.Sleep(time.Minute)
-		code, v := probe(t, status)
-		require.Equal(t, http.StatusServiceUnavailable, code)
-		require.Equal(t, "none", v["session"])
 		app.RequireStop()
 	})
 }
@@ -206,20 +190,5 @@ func TestModuleTakesSeveralLeaderTasksOfOneConstructor(t *testing.T) {
 		require.NotEqual(t, got(t, began).Node(), got(t, began).Node())
 		app.RequireStop()
 		require.Empty(t, w.Sessions())
-	})
-}
-
-func TestModulesStatusNeedsNoLeaderTask(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		var status *election.Status
-		app := w.app("a", frameworkfx.WaitForSession, fx.Populate(&status))
-		app.RequireStart()
-		code, v := probe(t, status)
-		require.Equal(t, http.StatusOK, code)
-		require.Equal(t, map[string]any{"session": "connected", "elections": []any{}}, v)
-		app.RequireStop()
-		code, v = probe(t, status)
-		require.Equal(t, http.StatusServiceUnavailable, code)
-		require.Equal(t, "none", v["session"])
 	})
 }

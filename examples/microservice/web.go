@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,17 +20,17 @@ import (
 
 // web is a replica's HTTP handlers.
 type web struct {
+	client   *framework.Client
 	shop     *shop
 	receipts *queue.Queue[int64]
 	election *election.Election
 }
 
-func newWeb(client *framework.Client, s *shop, receipts *queue.Queue[int64], status *election.Status,
-	tel *telemetry) http.Handler {
-	w := &web{s, receipts, election.New(client, electionPath)}
+func newWeb(client *framework.Client, s *shop, receipts *queue.Queue[int64], tel *telemetry) http.Handler {
+	w := &web{client, s, receipts, election.New(client, electionPath)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", w.order)
-	mux.Handle("GET /status", status)
+	mux.HandleFunc("GET /status", w.status)
 	mux.Handle("GET /metrics", tel.page)
 	return http.TimeoutHandler(mux, 10*time.Second, "too late\n")
 }
@@ -61,6 +62,21 @@ func (w *web) redirect(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(rw, r, "http://"+leader.Metadata["address"]+r.URL.Path, http.StatusTemporaryRedirect)
+}
+
+// status answers probes with the session's state, the leader, and whether this replica leads. It is
+// 503 while the leader cannot be read.
+func (w *web) status(rw http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	leader, err := w.election.Leader(ctx)
+	rw.Header().Set("Content-Type", "application/json")
+	if err != nil && !errors.Is(err, election.ErrNoLeader) {
+		rw.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(rw).Encode(map[string]any{ // the requester may have gone
+		"session": w.client.Status().State.String(), "leading": err == nil && leader.ID == w.client.Config().Identity,
+		"term": leader.Number, "address": leader.Metadata["address"]})
 }
 
 // serveWeb serves the pages from the application's start to its stop.
