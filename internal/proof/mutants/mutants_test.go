@@ -58,16 +58,15 @@ var lists = map[string][]mutant{
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestEachMutantIsCaught tests every mutant with -mutants, and without it one of each list: another
-// one each day. With -short it takes every second list, the others the next day. "make mutants"
-// runs all; LIST=locks runs one list.
+// one each day. With -short it takes every fourth list, others the next days. "make mutants" runs
+// all; LIST=locks runs one list.
 func TestEachMutantIsCaught(t *testing.T) {
-	today := daysSince1970()
-	turn := today
+	turn := daysSince1970()
 	if testing.Short() {
-		turn = today / 2
+		turn /= shortShare
 	}
 	for i, name := range slices.Sorted(maps.Keys(lists)) {
-		if testing.Short() && (i+today)%2 == 0 {
+		if !isDueToday(i) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -81,6 +80,12 @@ func TestEachMutantIsCaught(t *testing.T) {
 		})
 	}
 }
+
+// shortShare is how many days -short takes for all lists.
+const shortShare = 4
+
+// isDueToday reports whether the list of this index is tested today.
+func isDueToday(i int) bool { return !testing.Short() || (i+daysSince1970())%shortShare == 0 }
 
 // daysSince1970 chooses what is tested today.
 func daysSince1970() int { return int(time.Now().Unix() / (24 * 60 * 60)) }
@@ -116,7 +121,7 @@ func TestMutantsFitThePromises(t *testing.T) {
 }
 
 // TestMutantsFitTheTypeChecker finds mutants that do not compile, by checking the types of the
-// changed packages. With -short it checks every second list, the others the next day.
+// changed packages. With -short it checks every fourth list, others the next days.
 func TestMutantsFitTheTypeChecker(t *testing.T) {
 	var changes []Change
 	for _, list := range lists {
@@ -127,7 +132,7 @@ func TestMutantsFitTheTypeChecker(t *testing.T) {
 	checker, err := NewTypeChecker(root, changes)
 	require.NoError(t, err)
 	for i, name := range slices.Sorted(maps.Keys(lists)) {
-		if testing.Short() && (i+daysSince1970())%2 == 0 {
+		if !isDueToday(i) {
 			continue
 		}
 		for _, m := range lists[name] {

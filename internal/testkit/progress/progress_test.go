@@ -31,12 +31,13 @@ func outputOf(total int, events ...event) string {
 }
 
 func TestProgressCountsEndedAndNamesRunning(t *testing.T) {
-	require.Equal(t, "[1/3] ok a 1.2s (cached)\n[1/3] after 6s: b TestOld (2s)\n[1/3] no failure, in 6s\n", outputOf(3,
+	require.Equal(t, "[1/3] ok a 1.2s (cached)\n[1/3] after 6s: b TestOld (2s)\n"+
+		"      1s a\n      1s in all packages, beside each other\n[1/3] no failure, in 6s\n", outputOf(3,
 		event{Action: "start", Package: "a"}, event{Action: "output", Package: "a", Output: "ok  \ta\t(cached)\n"},
 		event{Action: "pass", Package: "a", Elapsed: 1.24},
 		event{Action: "run", Package: "b", Test: "TestOld"}, event{Action: "run", Package: "b", Test: "TestNew"},
 		event{Action: "output", Package: "b", Test: "TestNew", Output: "noise\n"}))
-	require.Equal(t, "[0] after 0s: compiling\n[0] no failure, in 0s\n", outputOf(0))
+	require.Equal(t, "[0] after 0s: compiling\n      0s in all packages, beside each other\n[0] no failure, in 0s\n", outputOf(0))
 }
 
 func TestFailureIsShownWithOutput(t *testing.T) {

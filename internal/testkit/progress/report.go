@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ type report struct {
 	failed  []string
 	crashed []string // of the failed packages, those in which the race detector itself has crashed
 	running map[string]*runningPackage
+	took    map[string]time.Duration // by package that has ended
 }
 
 // runningPackage is a package whose tests run.
@@ -39,7 +41,8 @@ type runningPackage struct {
 }
 
 func newReport(out io.Writer, total int, now time.Time) *report {
-	return &report{out: out, began: now, total: total, running: map[string]*runningPackage{}}
+	return &report{out: out, began: now, total: total, running: map[string]*runningPackage{},
+		took: map[string]time.Duration{}}
 }
 
 // readEvent reads one line. A line that is not an event is shown unchanged.
@@ -100,9 +103,10 @@ func (r *report) endPackage(e event, p *runningPackage) {
 	if p.output[""] != nil && strings.Contains(p.output[""].String(), "(cached)") {
 		cached = " (cached)"
 	}
+	took := time.Duration(e.Elapsed * float64(time.Second)).Round(100 * time.Millisecond)
+	r.took[e.Package] = took
 	r.printLine("%s %s %s%s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests in"}[e.Action],
-		e.Package,
-		time.Duration(e.Elapsed*float64(time.Second)).Round(100*time.Millisecond), cached)
+		e.Package, took, cached)
 }
 
 // detectorCrash is the output of the race detector when one of its own checks fails
@@ -155,11 +159,25 @@ func startOf(tests map[string]time.Time, test string, now time.Time) time.Time {
 	return tests[test]
 }
 
-// printOutcome prints the outcome of all packages.
+// slowestShown is how many of the slowest packages the outcome names.
+const slowestShown = 10
+
+// printOutcome prints where the time went, and the outcome of all packages.
 func (r *report) printOutcome(now time.Time) {
 	outcome := "no failure"
 	if len(r.failed) > 0 {
 		outcome = "failed: " + strings.Join(r.failed, ", ")
 	}
+	slowest := slices.SortedFunc(maps.Keys(r.took), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.took[b], r.took[a]), cmp.Compare(a, b))
+	})
+	var all time.Duration
+	for _, took := range r.took {
+		all += took
+	}
+	for _, name := range slowest[:min(len(slowest), slowestShown)] {
+		_, _ = fmt.Fprintf(r.out, "%8v %s\n", r.took[name].Round(time.Second), name)
+	}
+	_, _ = fmt.Fprintf(r.out, "%8v in all packages, beside each other\n", all.Round(time.Second))
 	r.printLine("%s, in %v", outcome, now.Sub(r.began).Round(time.Second))
 }
