@@ -46,7 +46,7 @@ func TestFaults(t *testing.T) {
 	})
 	faults := serverFaults
 	if testing.Short() {
-		faults = chosenToday(serverFaults, len(serverFaults)/2)
+		faults = chosenToday(serverFaults, len(serverFaults)/3)
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) { f.runAndCheck(t, env) })

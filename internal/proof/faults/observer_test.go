@@ -20,7 +20,7 @@ var all = flag.Bool("all", false, "try every fault of observers and of dormant s
 // observerFaultsPerDay returns how many faults of observers are tried without -all.
 func observerFaultsPerDay() int {
 	if testing.Short() {
-		return 2
+		return 1
 	}
 	return 3
 }
