@@ -14,54 +14,25 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
 func TestOptionsRefuseBadValues(t *testing.T) {
 	for want, opt := range map[string]Option{
-		"tick of 0s":                                         WithTick(0),
-		"container interval of -1s":                          WithContainerInterval(-time.Second),
-		"session timeouts from 2s to 1s":                     WithSessionTimeouts(2*time.Second, time.Second),
-		"logger is nil":                                      WithLogger(nil),
-		"jute.maxbuffer of 0 bytes":                          WithJuteMaxBuffer(0),
-		"JuteMaxBuffer 7 is not between":                     WithJuteMaxBuffer(7),
-		"0 connections":                                      WithMaxClientCnxns(0),
-		`"rouk", which is not a four-letter word`:            WithFourLetterWords("srvr", "rouk"),
-		`setting "tikTime" is not one of 4lw`:                WithSetting("tikTime", "1"),
-		"tick of 0s is less than 1ms (zookeeper.tickTime=0)": WithSetting("zookeeper.tickTime", "0"),
-		`"1s" is not a number`:                               WithSetting("tickTime", "1s"),
-		"super digest is empty":                              WithSuperDigest(""),
-		`"super" is not user:digest`:                         WithSuperDigest("super"),
+		"tick of 0s":                              WithTick(0),
+		"container interval of -1s":               WithContainerInterval(-time.Second),
+		"session timeouts from 2s to 1s":          WithSessionTimeouts(2*time.Second, time.Second),
+		"logger is nil":                           WithLogger(nil),
+		"jute.maxbuffer of 0 bytes":               WithJuteMaxBuffer(0),
+		"JuteMaxBuffer 7 is not between":          WithJuteMaxBuffer(7),
+		"0 connections":                           WithMaxClientCnxns(0),
+		`"rouk", which is not a four-letter word`: WithFourLetterWords("srvr", "rouk"),
+		"super digest is empty":                   WithSuperDigest(""),
+		`"super" is not user:digest`:              WithSuperDigest("super"),
 	} {
 		_, err := New(opt)
 		require.ErrorIs(t, err, ErrOption)
 		require.ErrorContains(t, err, want)
 	}
-}
-
-func TestSettingsOfARealServer(t *testing.T) {
-	var got, want zkserver.Config
-	for name, value := range map[string]string{
-		"tickTime": "100", "minSessionTimeout": "300", "zookeeper.maxSessionTimeout": " 400 ",
-		"znode.container.checkIntervalMs": "500",
-		"jute.maxbuffer":                  "600", "maxClientCnxns": "0", "zookeeper.extendedTypesEnabled": "TRUE",
-		"enforceQuota":    "yes",
-		"reconfigEnabled": "true", "zookeeper.nio.sessionlessCnxnTimeout": "700",
-		"4lw.commands.whitelist": "ruok, srvr,,*", "zookeeper.DigestAuthenticationProvider.superDigest": "super:x",
-	} {
-		require.NoError(t, WithSetting(name, value)(&got))
-	}
-	want.Tick, want.MinSessionTimeout, want.MaxSessionTimeout = 100*time.Millisecond, 300*time.Millisecond,
-		400*time.Millisecond
-	want.ContainerInterval, want.JuteMaxBuffer, want.ExtendedTypes = 500*time.Millisecond, 600, true
-	want.ReconfigEnabled, want.HandshakeTimeout = true, 700*time.Millisecond
-	want.FourLetterWords, want.SuperDigest = []string{"ruok", "srvr", "*"}, "super:x"
-	require.Equal(t, want, got)
-	require.NoError(t, WithSetting("maxClientCnxns", "60")(&got))
-	require.NoError(t, WithSetting("enforceQuota", "true")(&got))
-	require.Equal(t, 60, got.MaxClientCnxns)
-	require.True(t, got.EnforceQuota)
 }
 
 // recorder is a TB that notes what Start does with it.

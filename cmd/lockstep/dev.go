@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/internal/zksetting"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -57,7 +58,7 @@ func (d *devCommand) serveZooKeeper(cmd *cobra.Command, _ []string) error {
 	open := !isLoopback(d.listen)
 	if open {
 		for name, value := range openDefaults {
-			options = append(options, zktest.WithSetting(name, value))
+			options = append(options, zksetting.Option(name, value))
 		}
 	}
 	for _, setting := range d.set {
@@ -65,7 +66,7 @@ func (d *devCommand) serveZooKeeper(cmd *cobra.Command, _ []string) error {
 		if !found {
 			return usageError("--set %q is not name=value", setting)
 		}
-		options = append(options, zktest.WithSetting(name, value))
+		options = append(options, zksetting.Option(name, value))
 	}
 	server, err := zktest.New(options...)
 	if err != nil {

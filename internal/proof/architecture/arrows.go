@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 	"bench": with(public, "zktest"),
 	"cmd":   public,
 	"cmd/lockstep": with(public, "zktest", "internal/failure", "internal/zkserver", "internal/procguard",
-		"internal/recipe", "internal/terminal", "internal/unused", "internal/znode"),
+		"internal/zksetting", "internal/recipe", "internal/terminal", "internal/unused", "internal/znode"),
 	"examples": with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx",
 		"queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
 
@@ -99,6 +99,8 @@ var arrows = map[string][]string{
 	"internal/testkit/tally":    nil,
 	"internal/terminal":         nil,
 	"internal/testkit/testproc": nil,
+	"internal/zksetting": {"internal/zkserver",
+		"zktest"},
 	"internal/unused": {"framework", "internal/failure", "internal/recipe", "internal/waitline",
 		"internal/znode"},
 	"internal/watchdog":  {"internal/wire"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/internal/proof/conformance"
 	"github.com/lockstep-go/lockstep/internal/wire"
+	"github.com/lockstep-go/lockstep/internal/zksetting"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -72,7 +73,7 @@ func TestMemoryAnswersAsRecorded(t *testing.T) {
 			recorded, err := os.ReadFile(filepath.Join("testdata", setting.Recorded))
 			require.NoError(t, err)
 			options := []zktest.Option{zktest.WithTick(500 * time.Millisecond)}
-			setting.Each(func(name, value string) { options = append(options, zktest.WithSetting(name, value)) })
+			setting.Each(func(name, value string) { options = append(options, zksetting.Option(name, value)) })
 			srv := zktest.Start(t, options...)
 			addr, err := srv.ListenTCP("127.0.0.1:0")
 			require.NoError(t, err)

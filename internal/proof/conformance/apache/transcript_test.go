@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/internal/proof/conformance"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
+	"github.com/lockstep-go/lockstep/internal/zksetting"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -34,7 +35,7 @@ func TestMemoryAnswersAsApacheDoes(t *testing.T) {
 				ensemble.Config{Servers: 1, Tick: tick, ContainerCheck: containerCheck, NoFsync: true,
 					Properties: setting.Properties, Lines: setting.Lines})
 			options := []zktest.Option{zktest.WithTick(tick), zktest.WithContainerInterval(containerCheck)}
-			setting.Each(func(name, value string) { options = append(options, zktest.WithSetting(name, value)) })
+			setting.Each(func(name, value string) { options = append(options, zksetting.Option(name, value)) })
 			memory := zktest.Start(t, options...)
 			addr, err := memory.ListenTCP("127.0.0.1:0")
 			require.NoError(t, err)
