@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 func TestBarrierRunsCommandsTogether(t *testing.T) {
@@ -15,11 +17,11 @@ func TestBarrierRunsCommandsTogether(t *testing.T) {
 		script := `echo "$LOCKSTEP_PATH $LOCKSTEP_TOKEN"; while [ ! -e "$DIR/go` + round +
 			`" ]; do sleep 0.01; done; exit $1`
 		a := s.start("barrier", "enter", "phase", "-n", "2", "--", "sh", "-c", script, "sh", "0")
-		s.members(barriersDir+"/phase", 1)
+		s.members(cli.BarriersDir+"/phase", 1)
 		require.Empty(t, read(a.out))
 		b := s.start("barrier", "enter", "phase", "-n", "2", "--", "sh", "-c", script, "sh", "7")
 		for _, p := range []*process{a, b} {
-			require.Equal(t, barriersDir+"/phase "+round, p.line(0))
+			require.Equal(t, cli.BarriersDir+"/phase "+round, p.line(0))
 		}
 		touch(t, s.file("go"+round))
 		require.Equal(t, 0, a.wait())
@@ -31,10 +33,10 @@ func TestBarrierRunsCommandsTogether(t *testing.T) {
 func TestBarrierWithoutACommand(t *testing.T) {
 	s := newStage(t)
 	a := s.start("barrier", "enter", "ready", "-n", "2")
-	s.members(barriersDir+"/ready", 1)
+	s.members(cli.BarriersDir+"/ready", 1)
 	b := s.start("barrier", "enter", "ready", "-n", "2", "--json")
-	require.Equal(t, []string{barriersDir + "/ready", "1"}, a.fields(0))
-	require.Equal(t, map[string]any{"path": barriersDir + "/ready", "round": 1.0}, decode(t, b.line(0)))
+	require.Equal(t, []string{cli.BarriersDir + "/ready", "1"}, a.fields(0))
+	require.Equal(t, map[string]any{"path": cli.BarriersDir + "/ready", "round": 1.0}, decode(t, b.line(0)))
 	require.Equal(t, 0, a.wait())
 	require.Equal(t, 0, b.wait())
 	s.left()
@@ -49,7 +51,7 @@ func TestBarrierWithoutOthersTimesOut(t *testing.T) {
 	s.left()
 
 	p := s.start("barrier", "enter", "ready", "-n", "2", "--", "echo", "ran")
-	s.members(barriersDir+"/ready", 1)
+	s.members(cli.BarriersDir+"/ready", 1)
 	code, _, errs = s.run("barrier", "enter", "ready", "-n", "3", "--", "echo", "ran")
 	require.Equal(t, 65, code)
 	require.Contains(t, errs, "has 2, 3 was given")
@@ -161,6 +163,6 @@ func TestBarrierUsageErrors(t *testing.T) {
 func TestAGateIsNotRaisedForACommandThatIsNotThere(t *testing.T) {
 	s := newStage(t)
 	code, _, errs := s.run("gate", "raise", "work", "--", "/nowhere/work.sh")
-	require.Equal(t, exitNotFound, code, errs)
+	require.Equal(t, cli.ExitNotFound, code, errs)
 	require.Empty(t, s.zk.Tree("/lockstep"), "nothing was written")
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 func TestBarriersAreShown(t *testing.T) {
@@ -14,9 +16,9 @@ func TestBarriersAreShown(t *testing.T) {
 	_, _, errs := s.run("barriers")
 	require.Contains(t, errs, "no barriers at or below /lockstep/barriers")
 	a := s.start("barrier", "enter", "phase", "-n", "3")
-	s.members(barriersDir+"/phase", 1)
+	s.members(cli.BarriersDir+"/phase", 1)
 	b := s.start("barrier", "enter", "phase", "-n", "3")
-	s.members(barriersDir+"/phase", 2)
+	s.members(cli.BarriersDir+"/phase", 2)
 	require.Regexp(t, `phase +3 +0 +2 +1\n`, s.ok("barriers"))
 	detail := s.ok("barriers", "phase")
 	require.Contains(t, detail, "/lockstep/barriers/phase: 3 enter together; round 0, nobody inside; 2 wait, 1 missing")
@@ -72,10 +74,10 @@ func TestLatchCountsWaitsAndIsShown(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "has not opened")
 	code, _, errs = s.run("latch", "count", "started", "-n", "3", "--id", "web-3")
-	require.Equal(t, exitMismatch, code)
+	require.Equal(t, cli.ExitMismatch, code)
 	require.Contains(t, errs, "the same -n")
 	code, _, errs = s.run("latch", "count", "started", "-n", "2", "--id", "")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "--id is empty")
 	s.ok("latch", "count", "started", "-n", "2", "--id", "web-2")
 	require.Equal(t, 0, waiting.wait())
@@ -84,11 +86,11 @@ func TestLatchCountsWaitsAndIsShown(t *testing.T) {
 	require.Equal(t, true, one["open"])
 	require.Equal(t, []any{"web-1", "web-2"}, one["counted"])
 	code, _, _ = s.run("latch", "count", "started", "-n", "2", "--id", "web-3")
-	require.Equal(t, exitMismatch, code)
+	require.Equal(t, cli.ExitMismatch, code)
 	s.ok("latch", "reset", "started", "-n", "2")
 	require.Equal(t, 2.0, decode(t, s.ok("latch", "ls", "started", "--json"))["missing"])
 	code, _, errs = s.run("latch", "count", "started")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "-n 0: say how many counts open it")
 	s.ok("latch", "count", "/apps/started", "-n", "1")
 }
@@ -102,7 +104,7 @@ func TestABarrierThatCannotBeReadLeavesTheOthers(t *testing.T) {
 	theirs.env = append(s.env[:len(s.env):len(s.env)], "LOCKSTEP_AUTH=owner:secret")
 	theirs.ok("gate", "raise", "private")
 	code, out, errs := s.run("gates")
-	require.Equal(t, exitNoPermission, code)
+	require.Equal(t, cli.ExitNoPermission, code)
 	require.Contains(t, out, "open")
 	require.Contains(t, errs, "/lockstep/gates/private: no permission")
 }

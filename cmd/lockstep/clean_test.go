@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 	"github.com/lockstep-go/lockstep/locks"
 )
@@ -77,7 +78,7 @@ func TestCleanShowsAndDeletes(t *testing.T) {
 	require.Contains(t, errs, "give a path that exists")
 	for _, args := range []string{"clean missing", "clean / /", "clean --older-than=-1s", "clean --older-than soon"} {
 		code, _, _ = s.run(strings.Fields(args)...)
-		require.Equal(t, exitUsage, code, args)
+		require.Equal(t, cli.ExitUsage, code, args)
 	}
 }
 

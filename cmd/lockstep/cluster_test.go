@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -37,7 +38,7 @@ func count(t *testing.T, s *stage, contenders, times int, lock ...string) {
 				switch code := p.cmd.ProcessState.ExitCode(); {
 				case code == 0:
 					counted++
-				case code == exitLost && strings.Contains(read(p.err), "lease runs out"):
+				case code == cli.ExitLost && strings.Contains(read(p.err), "lease runs out"):
 					ended.Add(1)
 				default:
 					failed <- fmt.Errorf("exit code %d: %s", code, read(p.err))

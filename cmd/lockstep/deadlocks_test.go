@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -37,7 +38,7 @@ func TestScriptsThatWaitForEachOther(t *testing.T) {
 	t.Logf("it took %v", time.Since(began))
 	require.Len(t, codes, 2)
 	require.Contains(t, codes, 0, "one goes on")
-	failed, ok := codes[exitDeadlock]
+	failed, ok := codes[cli.ExitDeadlock]
 	require.True(t, ok, codes)
 	errs := read(scripts[failed].err)
 	for _, want := range []string{"deadlock", "/lockstep/locks/a", "/lockstep/locks/b", "lockstep lock A B"} {
@@ -54,11 +55,12 @@ func TestScriptsThatOnlyReportTheirDeadlock(t *testing.T) {
 	s.until("one of them reports it",
 		func() bool { return strings.Contains(read(scripts[0].err)+read(scripts[1].err), "found a deadlock") })
 	code, out, _ := s.run("locks", "--deadlocks")
-	require.Equal(t, exitNotObtained, code)
+	require.Equal(t, cli.ExitNotObtained, code)
 	require.Contains(t, out, "deadlock 1: 2 holders wait for each other, and only report it\n")
 	code, out, _ = s.run("check")
-	require.Equal(t, exitNotObtained, code)
-	require.Regexp(t, `^/lockstep/locks/[ab]\tdeadlock\t2 holders wait for each other, and only report it: .* holds /lockstep/locks/.*; see it with lockstep locks --deadlocks; `, out)
+	require.Equal(t, cli.ExitNotObtained, code)
+	require.Regexp(t,
+		`^/lockstep/locks/[ab]\tdeadlock\t2 holders wait for each other, and only report it: .* holds /lockstep/locks/.*; see it with lockstep locks --deadlocks; `, out)
 	require.Empty(t, read(scripts[0].out)+read(scripts[1].out), "both wait on")
 	for _, p := range scripts {
 		p.signal(syscall.SIGTERM) // the other one may go on now
@@ -67,7 +69,7 @@ func TestScriptsThatOnlyReportTheirDeadlock(t *testing.T) {
 		p.wait()
 	}
 	code, _, errs := s.run("lock", "c", "--deadlock", "none", "--", "true")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "it must be fail, report or off")
 	s.ok("lock", "c", "--deadlock", "off", "--", "true")
 }
@@ -83,7 +85,7 @@ func TestAWrongDescriptionOfHeldLocksDoesNoHarm(t *testing.T) {
 	for _, text := range []string{stale, "x", `[{"lock":"/lockstep/locks/b","node":"/lockstep/locks/b","zxid":9}]`} {
 		s.env = append(before[:len(before):len(before)], "LOCKSTEP_HELD_LOCKS="+text)
 		code, _, errs := s.run("lock", "b", "-w", "1.5", "--", "true")
-		require.Equal(t, exitNotObtained, code, errs)
+		require.Equal(t, cli.ExitNotObtained, code, errs)
 		require.Equal(t, text == "x", strings.Contains(errs, "LOCKSTEP_HELD_LOCKS is ignored"), errs)
 	}
 	s.env = before
@@ -128,7 +130,7 @@ func TestDeadlocksAreListed(t *testing.T) {
 	require.Len(t, cycle, 2)
 	require.Equal(t, cycle[0].(map[string]any)["path"], cycle[1].(map[string]any)["holds"].([]any)[0])
 	code, _, _ = s.run("locks", "--deadlocks", "--waiting")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.NoError(t, held[0].Release(t.Context()))
 	for range 2 { // the ask under the released lease ends, and the other one is granted
 		if lease := <-done; lease != nil {
@@ -154,7 +156,7 @@ func TestTooManyAsksAreNoProofOfNoDeadlock(t *testing.T) {
 		require.NoError(t, err)
 	}
 	code, out, errs := s.run("locks", "--deadlocks")
-	require.Equal(t, exitMismatch, code)
+	require.Equal(t, cli.ExitMismatch, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "more than 2000 asks")
 	require.NotContains(t, errs, "no deadlock")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"net"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -157,34 +157,6 @@ func TestDoctorNamesTheMissingPermission(t *testing.T) {
 	require.NotContains(t, all, "secret")
 }
 
-func TestQuorumFollowsFromTheServersRoles(t *testing.T) {
-	for name, c := range map[string]struct {
-		listed, reached int
-		roles           map[string]int
-		silent          []string
-		wrong           bool
-	}{
-		"all":             {3, 3, map[string]int{"leader": 1, "follower": 2}, nil, false},
-		"one is gone":     {3, 2, map[string]int{"leader": 1, "follower": 1}, nil, true},
-		"no leader":       {2, 2, map[string]int{"follower": 2}, nil, true},
-		"two ensembles":   {2, 2, map[string]int{"leader": 2}, nil, true},
-		"not an ensemble": {2, 2, map[string]int{"standalone": 2}, nil, true},
-		"one alone":       {1, 1, map[string]int{"standalone": 1}, nil, false},
-		"five of seven":   {7, 5, map[string]int{"leader": 1, "follower": 4}, nil, false},
-		"not told":        {3, 3, nil, []string{"a", "b", "c"}, false},
-
-		"a silent one may follow":             {3, 3, map[string]int{"leader": 1, "follower": 1}, []string{"c"}, false},
-		"a silent one may lead":               {3, 3, map[string]int{"follower": 2}, []string{"c"}, false},
-		"a silent one beside two leaders":     {3, 3, map[string]int{"leader": 2}, []string{"c"}, true},
-		"two, and one is silent":              {2, 2, map[string]int{"leader": 1}, []string{"b"}, true},
-		"one is gone, and another one silent": {3, 2, map[string]int{"leader": 1}, []string{"b"}, true},
-	} {
-		d := &diagnoses{streams: &Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, json: true}
-		require.NoError(t, d.judgeQuorum(c.listed, c.reached, c.roles, c.silent))
-		require.Equal(t, c.wrong, d.wrong > 0, name)
-	}
-}
-
 func TestLocksAreChosenSortedAndBounded(t *testing.T) {
 	s := newStage(t, zktest.WithTick(time.Second))
 	hold := func(name string, n int) {
@@ -294,7 +266,7 @@ func TestReleaseDeletesANodeOnlyAsItWasShown(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "has no node")
 	code, _, errs = s.run("revoke", "deploy", "--node", "")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "--node is empty: leave it out to ask all holders")
 	s.ok("revoke", "deploy")
 	asked := decode(t, s.ok("locks", "deploy", "--json"))["holders"].([]any)[0].(map[string]any)
@@ -326,13 +298,6 @@ func TestVersion(t *testing.T) {
 	require.NotEmpty(t, decode(t, s.ok("version", "--json"))["go"])
 }
 
-func TestDoctorTellsWhatObserversNeed(t *testing.T) {
-	require.Empty(t, adviceOnObservers(0, framework.Config{}))
-	require.Empty(t, adviceOnObservers(2, framework.Config{ObserverMasters: true}))
-	require.Contains(t, adviceOnObservers(2, framework.Config{}),
-		"2: if a server's zoo.cfg has observerMasterPort, set LOCKSTEP_OBSERVER_MASTERS=true")
-}
-
 // TestTheLeaderOfAnElectionIsNotRevoked: its program does not listen, and its node would lose its
 // id.
 func TestTheLeaderOfAnElectionIsNotRevoked(t *testing.T) {
@@ -340,7 +305,7 @@ func TestTheLeaderOfAnElectionIsNotRevoked(t *testing.T) {
 	s.start("elect", "billing", "--id", "web-1", "--", "sleep", "1000")
 	s.queue("/lockstep/elections/billing", 1)
 	code, _, errs := s.run("revoke", "/lockstep/elections/billing")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "hand over with lockstep elections transfer")
 	require.Contains(t, s.ok("elections"), "web-1")
 }

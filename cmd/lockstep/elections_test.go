@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 func TestElectionsAreShown(t *testing.T) {
@@ -50,7 +52,7 @@ func TestAnElectionThatMayNotBeReadHidesNoOther(t *testing.T) {
 	_, err = conn.SetACL("/lockstep/elections/a~term", zk.AuthACL(zk.PermAll), -1)
 	require.NoError(t, err)
 	code, out, errs := s.run("elections")
-	require.Equal(t, exitNoPermission, code)
+	require.Equal(t, cli.ExitNoPermission, code)
 	require.Contains(t, errs, "/lockstep/elections/a~term")
 	require.Contains(t, out, "b")
 }

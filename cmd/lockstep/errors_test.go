@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 func number(t *testing.T, text string) int64 {
@@ -109,7 +110,7 @@ func TestNoSession(t *testing.T) {
 	require.Equal(t, 69, code)
 	require.Contains(t, errs, "lockstep doctor --zk "+s.servers+"\n")
 	s.env = append(s.env, framework.EnvServers+"=")
-	if _, err := net.Dial("tcp", defaultServers); err != nil { // otherwise a server of the user's answers
+	if _, err := net.Dial("tcp", cli.DefaultServers); err != nil { // otherwise a server of the user's answers
 		_, _, errs = s.run("locks", "--connect-timeout", "0.3")
 		require.Contains(t, errs,
 			"name the servers with --zk or LOCKSTEP_SERVERS, or start one to try things: lockstep dev")
@@ -156,7 +157,7 @@ func TestAMistypedSubcommandIsAUsageError(t *testing.T) {
 			continue // its argument is a NAME
 		}
 		code, out, errs := s.run(group.Name(), "mistyped", "mails", "--", "./send.sh")
-		require.Equal(t, exitUsage, code, group.Name())
+		require.Equal(t, cli.ExitUsage, code, group.Name())
 		require.Empty(t, out, group.Name())
 		require.Contains(t, errs, "mistyped", group.Name())
 		s.ok(group.Name()) // its help
@@ -168,14 +169,14 @@ func TestTheOthersAreShownBesideWhatMayNotBeRead(t *testing.T) {
 	s := newStage(t)
 	everybody := client(t, s)
 	ann := connectAs(t, s, "", "ann:secret", framework.CreatorOnly()...)
-	for _, dir := range []string{locksDir, electionsDir, queuesDir, groupsDir, servicesDir} {
+	for _, dir := range []string{cli.LocksDir, cli.ElectionsDir, cli.QueuesDir, cli.GroupsDir, cli.ServicesDir} {
 		require.NoError(t, everybody.MakeDirs(t.Context(), dir+"/open"))
 		require.NoError(t, ann.MakeDirs(t.Context(), dir+"/private/x"))
 	}
 	for _, args := range [][]string{{"members"}, {"services"}} {
 		for _, format := range []string{"", "--json"} {
 			code, out, errs := s.run(strings.Fields(args[0] + " " + format)...)
-			require.Equal(t, exitNoPermission, code, args)
+			require.Equal(t, cli.ExitNoPermission, code, args)
 			require.Contains(t, out, "open", args)
 			require.NotContains(t, out, "private", args)
 			require.Contains(t, errs, "/private: no permission", args)
@@ -185,7 +186,7 @@ func TestTheOthersAreShownBesideWhatMayNotBeRead(t *testing.T) {
 	for _, view := range []string{"locks", "elections", "queues"} {
 		for _, format := range []string{"--once", "--json"} {
 			code, _, errs := s.run("top", format, "--view", view)
-			require.Equal(t, exitNoPermission, code, "%s: %s", view, errs)
+			require.Equal(t, cli.ExitNoPermission, code, "%s: %s", view, errs)
 			require.Contains(t, errs, "/private: no permission", view)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -262,7 +263,7 @@ func putBinaryItems(t *testing.T, s *stage) {
 // checkOutput checks what a command has printed.
 func checkOutput(t *testing.T, p *process, path string, args []string, asJSON, raw bool) {
 	out, errs := read(p.out), read(p.err)
-	if code := p.cmd.ProcessState.ExitCode(); code == 2 || code < 0 || code == exitUsage ||
+	if code := p.cmd.ProcessState.ExitCode(); code == 2 || code < 0 || code == cli.ExitUsage ||
 		strings.Contains(errs, "goroutine ") {
 		t.Errorf("%q: exit code %d: %s", args, code, errs)
 	}
@@ -272,7 +273,7 @@ func checkOutput(t *testing.T, p *process, path string, args []string, asJSON, r
 		}
 		i := strings.IndexFunc(text, func(r rune) bool {
 			return r != '\n' && r != '\t' && r != utf8.RuneError &&
-				isUnprintable(r)
+				cli.IsUnprintable(r)
 		})
 		if i >= 0 || !utf8.ValidString(text) {
 			t.Errorf("%q: hostile %s: %q", args, what, text[max(0, i-20):min(len(text), max(0, i)+40)])
@@ -295,7 +296,7 @@ func TestAnElectionThatCannotBeReadLeavesTheOthers(t *testing.T) {
 	code, out, errs := s.run("elections")
 	require.Contains(t, out, "zz")
 	require.Contains(t, errs, "record cannot be read")
-	require.Equal(t, exitMismatch, code)
+	require.Equal(t, cli.ExitMismatch, code)
 }
 
 func TestJSONKeepsBinaryData(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/cli/cron"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -58,7 +60,9 @@ func TestAJobThatNoProcessRunsDoesNotLookHealthy(t *testing.T) {
 	require.NotContains(t, s.ok("jobs"), "OVERDUE", "no tick was due meanwhile")
 	code, out, _ = s.run("jobs", "--check")
 	require.Equal(t, 1, code)
-	require.Regexp(t, `^demo\tno member runs it\tno member runs it; a member last dealt with it at \S+Z, and no tick is due since\n$`, out)
+	require.Regexp(t,
+		`^demo\tno member runs it\tno member runs it; a member last dealt with it at \S+Z, and no tick is due since\n$`,
+		out)
 
 	s.setState("demo", map[string]any{"registered": "2026-01-01T00:00:00Z", "last": "2026-01-02T21:15:00Z"})
 	out = s.ok("jobs")
@@ -141,7 +145,7 @@ func TestJobsThatCannotBeReadAreNotSaidToBeFine(t *testing.T) {
 	require.NoError(t, connectAs(t, s, "", "ann:secret", framework.CreatorOnly()...).Create(t.Context(),
 		"/lockstep/jobs/private", nil, framework.Persistent))
 	code, out, errs := s.run("jobs", "--check")
-	require.Equal(t, exitNoPermission, code)
+	require.Equal(t, cli.ExitNoPermission, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "/lockstep/jobs/private: no permission")
 	require.NotContains(t, errs, "nothing wrong")
@@ -150,11 +154,11 @@ func TestJobsThatCannotBeReadAreNotSaidToBeFine(t *testing.T) {
 // TestAPauseIsShownBesideOtherStates, and no time at which the members left, which nobody knows.
 func TestAPauseIsShownBesideOtherStates(t *testing.T) {
 	paused := scheduler.JobReport{State: scheduler.State{Paused: time.Now()}}
-	require.Equal(t, "paused", stateCell(paused).text)
+	require.Equal(t, "paused", cron.StateCell(paused).Text)
 	runs := paused
 	runs.Running = []scheduler.RunRecord{{Runner: "web-1"}}
-	require.Equal(t, "runs on web-1, paused", stateCell(runs).text)
+	require.Equal(t, "runs on web-1, paused", cron.StateCell(runs).Text)
 	left := paused
 	left.Findings = []scheduler.Finding{{Problem: scheduler.ProblemNoMember}}
-	require.Equal(t, "no member runs it, paused", stateCell(left).text)
+	require.Equal(t, "no member runs it, paused", cron.StateCell(left).Text)
 }

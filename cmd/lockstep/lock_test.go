@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 // TestANoticeThatNobodyReadsEndsNoCommand: lockstep says that others ask for the lock before it
@@ -121,7 +122,8 @@ func TestLockDoesNotWait(t *testing.T) {
 		code, out, errs := s.run(append([]string{"lock", "demo"}, append(c.args, "--", "echo", "ran")...)...)
 		require.Equal(t, c.code, code, c.args)
 		require.Empty(t, out)
-		require.Regexp(t, `^lockstep: lock /lockstep/locks/demo: not acquired( within 100ms \(-w\))?: \S+ asked for it at `, errs)
+		require.Regexp(t,
+			`^lockstep: lock /lockstep/locks/demo: not acquired( within 100ms \(-w\))?: \S+ asked for it at `, errs)
 		require.Equal(t, strings.Contains(fmt.Sprint(c.args), "-w"), strings.Contains(errs, "within 100ms"), c.args)
 		require.Len(t, s.zk.Children("/lockstep/locks/demo"), 1, "only the holder is left")
 	}
@@ -292,9 +294,10 @@ func TestHelp(t *testing.T) {
 func TestHelpListsEachExitCode(t *testing.T) {
 	code, out, _ := newStage(t).run("--help")
 	require.Equal(t, 0, code)
-	for _, exit := range []int{exitNotObtained, exitDeadlock, exitUsage, exitMismatch, exitNoSession, exitInternal,
-		exitLost, exitNoPermission, exitNotExecutable, exitNotFound} {
+	for _, exit := range []int{cli.ExitNotObtained, cli.ExitDeadlock, cli.ExitUsage, cli.ExitMismatch,
+		cli.ExitNoSession, cli.ExitInternal,
+		cli.ExitLost, cli.ExitNoPermission, cli.ExitNotExecutable, cli.ExitNotFound} {
 		require.Regexp(t, fmt.Sprintf(`(?m)^ +%d  [a-z]`, exit), out)
 	}
-	require.Contains(t, out, fmt.Sprintf("%d + n if signal n has ended it", exitSignal))
+	require.Contains(t, out, fmt.Sprintf("%d + n if signal n has ended it", cli.ExitSignal))
 }

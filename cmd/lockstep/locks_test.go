@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -200,7 +200,7 @@ func TestAFreeSemaphoreIsHeldByNobody(t *testing.T) {
 	s.granted("--permits", "3", "pool/gpu")
 	for _, name := range []string{"pool/gpu", "pool"} {
 		code, out, errs := s.run("locks", name)
-		require.Equal(t, exitNotObtained, code, name)
+		require.Equal(t, cli.ExitNotObtained, code, name)
 		require.Contains(t, out, "semaphore 0/3", name)
 		require.NotEmpty(t, errs, name)
 	}
@@ -223,28 +223,8 @@ func TestAgesAreFormatted(t *testing.T) {
 		3*time.Minute + 7*time.Second: "3m07s ago", 5*time.Hour + 3*time.Minute + time.Second: "5h03m ago",
 		50 * time.Hour: "2d02h ago",
 	} {
-		require.Equal(t, want, formatAge(d))
+		require.Equal(t, want, cli.FormatAge(d))
 	}
-}
-
-// FuzzTables prints locks that anybody may have made: each takes one line, and no more.
-func FuzzTables(f *testing.F) {
-	f.Add("a", "10.0.0.1", "_c_1-lock-0000000001", int64(7), 3)
-	f.Add("x\n\x1b[31m", "\xff", "lock\u2028name", int64(-1), -1)
-	f.Add("", "", "", int64(0), 0)
-	f.Add(strings.Repeat("日", 100), strings.Repeat("\t", 100), "/", int64(1), 1<<30)
-	f.Fuzz(func(t *testing.T, owner, data, name string, session int64, n int) {
-		e := locks.Entry{Node: "/x/" + name, Owner: owner, Host: data, PID: n, Data: data, Mode: "read",
-			Session: locks.SessionID(session)}
-		r := &locks.Report{Path: "/x", Kind: locks.MixedLock, Holders: []locks.Entry{e}, Waiters: []locks.Entry{e, e},
-			Others: []locks.Entry{e}, Permits: n}
-		var list, one bytes.Buffer
-		require.NoError(t, printLockOverview(&list, []*locks.Report{r, r}, time.Now()))
-		require.NoError(t, printLockDetail(&one, r, time.Now()))
-		require.Equal(t, 3, strings.Count(list.String(), "\n"))
-		require.Equal(t, 6, strings.Count(one.String(), "\n"))
-		require.NotContains(t, list.String()+one.String(), "\x1b")
-	})
 }
 
 // A script that goes on after exit code 0 must not take what was cut short for done, or for nothing

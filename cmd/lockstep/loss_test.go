@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -233,7 +234,7 @@ func TestALossAfterASignalIsTold(t *testing.T) {
 			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 			require.Equal(t, "told", p.line(1))
 			s.expire()
-			require.Equal(t, exitLost, p.wait())
+			require.Equal(t, cli.ExitLost, p.wait())
 			require.Contains(t, read(p.err), "hold lost")
 		})
 	}

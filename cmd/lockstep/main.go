@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 func main() {
@@ -20,7 +21,7 @@ func main() {
 
 // runProgram runs the command line of this process, until a signal ends it.
 func runProgram() int {
-	ctx, stop := untilSignal(context.Background())
+	ctx, stop := cli.UntilSignal(context.Background())
 	defer stop()
-	return runCommandLine(ctx, standardStreams(), os.Args[1:])
+	return runCommandLine(ctx, cli.StandardStreams(), os.Args[1:])
 }

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/testkit/testproc"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -112,7 +113,7 @@ func (s *stage) start(args ...string) *process {
 }
 
 // ownStreams are those of the test itself.
-var ownStreams = &Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+var ownStreams = &cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 
 // process runs lockstep to its end, in a process of its own.
 func (s *stage) process(args ...string) (code int, stdout, stderr string) {
@@ -141,7 +142,7 @@ func (s *stage) run(args ...string) (code int, stdout, stderr string) {
 		return f
 	}
 	out, errs := filepath.Join(dir, "out"), filepath.Join(dir, "err")
-	streams := &Streams{In: s.in, Out: open(out, os.O_CREATE|os.O_WRONLY), Err: open(errs, os.O_CREATE|os.O_WRONLY)}
+	streams := &cli.Streams{In: s.in, Out: open(out, os.O_CREATE|os.O_WRONLY), Err: open(errs, os.O_CREATE|os.O_WRONLY)}
 	if s.in == nil {
 		streams.In = open(os.DevNull, os.O_RDONLY)
 	}

@@ -7,9 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
-func newManual(streams *Streams) *cobra.Command {
+func newManual(streams *cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",
 		Short: "Write the manual pages, one for each command",
@@ -20,7 +22,7 @@ directory is created.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
@@ -34,7 +36,7 @@ directory is created.`,
 
 // writeManual writes a page for each command. Pages of one release are the same on all machines:
 // they have no date.
-func writeManual(streams *Streams, dir string) error {
+func writeManual(streams *cli.Streams, dir string) error {
 	root := newRoot(streams)
 	root.DisableAutoGenTag = true
 	return doc.GenManTree(root, &doc.GenManHeader{Title: "LOCKSTEP", Section: "1", Source: "lockstep",

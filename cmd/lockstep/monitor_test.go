@@ -9,12 +9,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 // plantOrphan makes a node that is a finding as long as it is there.
@@ -140,11 +139,11 @@ func TestMonitorRefuses(t *testing.T) {
 		"invalid path":                  {"--path", "x"},
 	} {
 		code, _, errs := s.run(append([]string{"monitor"}, args...)...)
-		require.Equal(t, exitUsage, code, errs)
+		require.Equal(t, cli.ExitUsage, code, errs)
 		require.Contains(t, errs, says)
 	}
 	code, _, errs := s.run("monitor", "--on-event", "/nowhere/page.sh")
-	require.Equal(t, exitNotFound, code, errs)
+	require.Equal(t, cli.ExitNotFound, code, errs)
 	code, out, _ := s.run("__complete", "monitor", "--without", "man")
 	require.Zero(t, code)
 	require.Contains(t, out, "many waiters")
@@ -169,26 +168,4 @@ func TestMonitorJudgesSessionsAndGrowthAsItsFlagsSay(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 0, p.wait())
 	holder.release()
-}
-
-func TestMonitorsOfRootsAreApart(t *testing.T) {
-	paths := map[string]bool{}
-	for _, root := range []string{"/", "/a", "/a/b", "/a~b", "/a~/b", "/a/~b", "/~"} {
-		paths[monitorPath(root)] = true
-		require.NoError(t, framework.ValidatePath(monitorPath(root)))
-	}
-	require.Len(t, paths, 7)
-}
-
-// TestALongEventIsCutBetweenCharacters for the environment of the program.
-func TestALongEventIsCutBetweenCharacters(t *testing.T) {
-	for shift := range 3 {
-		for _, variable := range eventEnv(
-			monitor.Event{Finding: monitor.Finding{Text: strings.Repeat("x", shift) + strings.Repeat("€",
-				maxEnvValue)}}) {
-			_, value, _ := strings.Cut(variable, "=")
-			require.True(t, utf8.ValidString(value), variable)
-			require.LessOrEqual(t, len(value), maxEnvValue)
-		}
-	}
 }

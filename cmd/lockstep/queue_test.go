@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 func TestQueuePutPeekAndTake(t *testing.T) {
@@ -26,9 +28,9 @@ func TestQueuePutPeekAndTake(t *testing.T) {
 	_, out, _ = s.run("queue", "take", "mails", "-n", "3")
 	require.Equal(t, "ann\nbob\ntwo words\n", out)
 	code, _, errs := s.run("queue", "take", "mails", "-w", "1")
-	require.Equal(t, exitNotObtained, code, errs)
+	require.Equal(t, cli.ExitNotObtained, code, errs)
 	code, _, errs = s.run("queue", "peek", "mails")
-	require.Equal(t, exitNotObtained, code)
+	require.Equal(t, cli.ExitNotObtained, code)
 	require.Contains(t, errs, "queue is empty")
 }
 
@@ -68,7 +70,7 @@ func TestALineThatIsTooLongIsNamed(t *testing.T) {
 		cmd.Stdin = strings.NewReader("first\n" + strings.Repeat("x", length) + "\n")
 		said, err := cmd.CombinedOutput()
 		require.Error(t, err)
-		require.Equal(t, exitMismatch, cmd.ProcessState.ExitCode(), "%s", said)
+		require.Equal(t, cli.ExitMismatch, cmd.ProcessState.ExitCode(), "%s", said)
 		require.Contains(t, string(said), "too large")
 		require.Equal(t, length > maxLine,
 			strings.Contains(string(said), "line 2 of standard input has more than 1048576 bytes"), "%s", said)
@@ -114,10 +116,10 @@ func TestQueueRefusals(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "q", "x", "--capacity", "1", "--dedup", "1h", "--id", "7")
 	for want, args := range map[int][][]string{
-		exitNotObtained: {{"queue", "put", "q", "y", "-n"}, {"queue", "put", "q", "y", "-n", "--id", "7"}},
-		exitMismatch: {{"queue", "put", "q", "y", "--capacity", "2"}, {"queue", "put", "q", "y", "--strict"},
+		cli.ExitNotObtained: {{"queue", "put", "q", "y", "-n"}, {"queue", "put", "q", "y", "-n", "--id", "7"}},
+		cli.ExitMismatch: {{"queue", "put", "q", "y", "--capacity", "2"}, {"queue", "put", "q", "y", "--strict"},
 			{"queue", "len", "/lockstep/queues"}},
-		exitUsage: {{"queue", "put", "plain", "y", "--id", "7"}, {"queue", "put"},
+		cli.ExitUsage: {{"queue", "put", "plain", "y", "--id", "7"}, {"queue", "put"},
 			{"queue", "put", "q", "y", "--priority", "10"}, {"queue", "take", "q", "-n", "0"},
 			{"queue", "put", "q", "y", "--capacity", "0"}, {"queue", "take", "q", "--max-attempts", "-1"},
 			{"queue", "put", "q", "a", "b", "--id", "1"},
@@ -127,7 +129,7 @@ func TestQueueRefusals(t *testing.T) {
 			{"queue", "put", "q", "y", "--header", "a=\xff"},
 			{"queue", "put", "q", "y", "--expiry", "0.1"}, {"queue", "put", "q", "y", "--expiry", "5", "--delay", "5"},
 			{"queue", "len", "/"}},
-		exitNotFound: {{"queue", "take", "q", "--", "no-such-command"}},
+		cli.ExitNotFound: {{"queue", "take", "q", "--", "no-such-command"}},
 	} {
 		for _, a := range args {
 			code, _, errs := s.run(a...)
@@ -141,7 +143,7 @@ func TestQueueRefusals(t *testing.T) {
 func TestAPutThatFailsTellsHowFarItCame(t *testing.T) {
 	s := newStage(t)
 	code, _, errs := s.run("queue", "put", "q", "a", "b", "c", "--capacity", "2", "-n")
-	require.Equal(t, exitNotObtained, code)
+	require.Equal(t, cli.ExitNotObtained, code)
 	require.Contains(t, errs, "2 put into /lockstep/queues/q")
 }
 
@@ -154,9 +156,9 @@ func TestQueueCancel(t *testing.T) {
 	require.Equal(t, "0\t0\t0\n", s.ok("queue", "len", "q"))
 	s.ok("queue", "put", "plain", "x")
 	for want, args := range map[int][][]string{
-		exitNotObtained: {{"queue", "cancel", "q", "8"}, {"queue", "cancel", "q", "9"},
+		cli.ExitNotObtained: {{"queue", "cancel", "q", "8"}, {"queue", "cancel", "q", "9"},
 			{"queue", "cancel", "none", "7"}},
-		exitUsage: {{"queue", "cancel", "plain", "7"}, {"queue", "cancel", "q"}, {"queue", "cancel", "q", "7", "8"},
+		cli.ExitUsage: {{"queue", "cancel", "plain", "7"}, {"queue", "cancel", "q"}, {"queue", "cancel", "q", "7", "8"},
 			{"queue", "cancel", "q", "7", "--", "8"}, {"queue", "cancel", "q", ""}},
 	} {
 		for _, a := range args {
@@ -173,16 +175,16 @@ func TestQueueSettings(t *testing.T) {
 	s.ok("queue", "set", "q", "--capacity", "2", "--dedup", "1h")
 	s.ok("queue", "put", "q", "y", "-n", "--id", "7")
 	for want, args := range map[int][]string{
-		exitMismatch:    {"queue", "put", "q", "z", "--capacity", "1"},
-		exitNotObtained: {"queue", "put", "q", "z", "-n"},
-		exitUsage:       {"queue", "set", "q"},
+		cli.ExitMismatch:    {"queue", "put", "q", "z", "--capacity", "1"},
+		cli.ExitNotObtained: {"queue", "put", "q", "z", "-n"},
+		cli.ExitUsage:       {"queue", "set", "q"},
 	} {
 		code, _, errs := s.run(args...)
 		require.Equal(t, want, code, "%q: %s", args, errs)
 	}
 	s.ok("queue", "put", "plain", "x")
 	code, _, errs := s.run("queue", "set", "plain", "--capacity", "5")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "without a bound")
 }
 
@@ -193,10 +195,10 @@ func TestQueueRetryPolicy(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Equal(t, "0\t1\t0\n", s.ok("queue", "len", "mails"))
 	code, _, errs := s.run("queue", "put", "mails", "bob", "--retry-min", "2h")
-	require.Equal(t, exitMismatch, code)
+	require.Equal(t, cli.ExitMismatch, code)
 	require.Contains(t, errs, "retry policy")
 	code, _, errs = s.run("queue", "put", "other", "bob", "--retry-max", "2h")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "Min 0s")
 }
 
@@ -260,7 +262,7 @@ func TestQueueTakeTellsOfFailures(t *testing.T) {
 	require.Contains(t, errs, `item "ann": attempt 2 has failed: exit code 7; it is a dead letter now`)
 	s.ok("queue", "put", "q", "bob")
 	code, _, errs = s.run("queue", "take", "q", "--timeout", "50ms", "--retry-after", "1h", "--", "sleep", "1000")
-	require.Equal(t, exitTimeout, code)
+	require.Equal(t, cli.ExitTimeout, code)
 	require.Contains(t, errs,
 		`item "bob": attempt 1 has failed: the command took longer than 50ms (--timeout); it comes again after 1h`)
 	require.Equal(t, "0\t1\t1\n", s.ok("queue", "len", "q"))
@@ -277,6 +279,6 @@ func TestQueueTakeGoesOnAfterALoss(t *testing.T) {
 	s.line(s.file("began"), 1)
 	s.until("the acknowledgement", func() bool { _, out, _ := s.run("queue", "len", "q"); return out == "0\t0\t0\n" })
 	p.signal(syscall.SIGTERM)
-	require.Equal(t, exitLost, p.wait())
+	require.Equal(t, cli.ExitLost, p.wait())
 	require.Contains(t, read(p.err), "it comes again")
 }

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 func TestQueuesAreListedAndControlled(t *testing.T) {
@@ -132,7 +134,7 @@ func TestItemIsTakenBackFromAConsumer(t *testing.T) {
 	s.until("a claim", func() bool { return strings.Contains(s.ok("queue", "inflight", "strict"), "ann") })
 	item := decode(t, s.ok("queue", "inflight", "strict", "--json"))["node"].(string)
 	code, _, errs = s.run("queue", "return", "strict", item, "-y")
-	require.Equal(t, exitMismatch, code)
+	require.Equal(t, cli.ExitMismatch, code)
 	require.Contains(t, errs, "lockstep release /lockstep/queues/strict/lock --node NODE")
 	holders := decode(t, s.ok("locks", "/lockstep/queues/strict/lock", "--json"))["holders"].([]any)
 	holder := holders[0].(map[string]any)["node"].(string)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 	"github.com/lockstep-go/lockstep/internal/testkit/testproc"
 	"github.com/lockstep-go/lockstep/queue"
@@ -95,9 +96,9 @@ func TestCommandsReadManyNodesInOneRequest(t *testing.T) {
 // makeLocks makes locks with so many contenders each.
 func makeLocks(tb testing.TB, c *framework.Client, locks, contenders int) {
 	tb.Helper()
-	require.NoError(tb, c.MakeDirs(tb.Context(), locksDir))
+	require.NoError(tb, c.MakeDirs(tb.Context(), cli.LocksDir))
 	for i := range locks {
-		dir := fmt.Sprintf("%s/l%05d", locksDir, i)
+		dir := fmt.Sprintf("%s/l%05d", cli.LocksDir, i)
 		ops := []framework.Op{framework.CreateOp(dir, nil, framework.Persistent)}
 		for n := range contenders {
 			node := fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-lock-%010d", dir, n, n)
@@ -126,7 +127,7 @@ func BenchmarkLocks(b *testing.B) {
 	makeLocks(b, c, 10_000, 6)
 	defer func() {
 		for i := range 10_000 {
-			dir := fmt.Sprintf("%s/l%05d", locksDir, i)
+			dir := fmt.Sprintf("%s/l%05d", cli.LocksDir, i)
 			ops := []framework.Op{}
 			for n := range 6 {
 				ops = append(ops, framework.DeleteOp(fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-lock-%010d", dir,

@@ -8,11 +8,29 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/cli/barrier"
+	"github.com/lockstep-go/lockstep/internal/cli/check"
+	"github.com/lockstep-go/lockstep/internal/cli/clean"
+	"github.com/lockstep-go/lockstep/internal/cli/config"
+	"github.com/lockstep-go/lockstep/internal/cli/cron"
+	"github.com/lockstep-go/lockstep/internal/cli/dev"
+	"github.com/lockstep-go/lockstep/internal/cli/doctor"
+	"github.com/lockstep-go/lockstep/internal/cli/elect"
+	"github.com/lockstep-go/lockstep/internal/cli/id"
+	"github.com/lockstep-go/lockstep/internal/cli/lock"
+	"github.com/lockstep-go/lockstep/internal/cli/members"
+	"github.com/lockstep-go/lockstep/internal/cli/queue"
+	"github.com/lockstep-go/lockstep/internal/cli/registry"
+	"github.com/lockstep-go/lockstep/internal/cli/top"
+	"github.com/lockstep-go/lockstep/internal/cli/watch"
+	"github.com/lockstep-go/lockstep/internal/cli/workflow"
 )
 
 // runCommandLine runs a command line and returns the exit code. The end of ctx ends the command as
 // a signal does if its cause is one.
-func runCommandLine(ctx context.Context, streams *Streams, args []string) int {
+func runCommandLine(ctx context.Context, streams *cli.Streams, args []string) int {
 	root := newRoot(streams)
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return badFlag(cmd, err, args) })
@@ -68,7 +86,7 @@ LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
 (user:password), LOCKSTEP_TLS_CA, LOCKSTEP_TLS_CERT, LOCKSTEP_TLS_KEY, and
 LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a server's zoo.cfg.`
 
-func newRoot(streams *Streams) *cobra.Command {
+func newRoot(streams *cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockstep",
 		Short: "Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper",
@@ -95,37 +113,39 @@ func newRoot(streams *Streams) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	for _, commands := range [][]*cobra.Command{lockCommands(streams), electCommands(streams), cronCommands(streams),
-		barrierCommands(streams), registryCommands(streams), checkCommands(streams)} {
+	for _, commands := range [][]*cobra.Command{lock.Commands(streams), elect.Commands(streams), cron.Commands(streams),
+		barrier.Commands(streams), registry.Commands(streams), check.Commands(streams)} {
 		root.AddCommand(commands...)
 	}
-	root.AddCommand(newQueue(streams), newWorkflows(streams), newConfig(streams), newID(streams), newMembers(streams),
-		newDoctor(streams), newClean(streams), newWatch(streams), newTop(streams), newDev(streams), newVersion(streams),
+	root.AddCommand(queue.Command(streams), workflow.Command(streams), config.Command(streams), id.Command(streams),
+		members.Command(streams),
+		doctor.Command(streams), clean.Command(streams), watch.Command(streams), top.Command(streams),
+		dev.Command(streams), newVersion(streams),
 		newManual(streams))
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp) // most flags take no files
-	completeCommands(root)
+	cli.CompleteCommands(root)
 	return root
 }
 
 // reportError prints an error and what to do next, and returns the exit code.
-func reportError(streams *Streams, cmd *cobra.Command, err error) int {
+func reportError(streams *cli.Streams, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
-	var e *exitError
+	var e *cli.ExitError
 	if !errors.As(err, &e) {
-		e = &exitError{code: exitUsage, reason: err}
+		e = &cli.ExitError{Code: cli.ExitUsage, Reason: err}
 	}
-	if e.code == exitUsage && e.hint == "" {
-		e.hint = fmt.Sprintf("see %s --help", cmd.CommandPath())
+	if e.Code == cli.ExitUsage && e.Hint == "" {
+		e.Hint = fmt.Sprintf("see %s --help", cmd.CommandPath())
 	}
-	if e.reason != nil {
-		streams.printError(withPermitted(cmd, inOneSentence(e.reason)), e.hint)
+	if e.Reason != nil {
+		streams.PrintError(cli.WithPermitted(cmd, inOneSentence(e.Reason)), e.Hint)
 	}
-	return e.code
+	return e.Code
 }
 
 // inOneSentence joins the lines of cobra's error for an unknown subcommand, which has similar ones

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -100,8 +101,8 @@ func TestFarYearsEndNoList(t *testing.T) {
 
 func TestTimesInJSON(t *testing.T) {
 	for _, far := range []int64{9000000000000000, -9000000000000000} {
-		require.Zero(t, jsonTime(time.UnixMilli(far)))
+		require.Zero(t, cli.JSONTime(time.UnixMilli(far)))
 	}
 	at := time.UnixMilli(9000000000)
-	require.Equal(t, at.UTC(), jsonTime(at))
+	require.Equal(t, at.UTC(), cli.JSONTime(at))
 }

@@ -6,17 +6,20 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
-func newVersion(streams *Streams) *cobra.Command {
+func newVersion(streams *cli.Streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
 		Args:  cobra.NoArgs,
-		RunE: withExitCodes(func(*cobra.Command, []string) error {
+		RunE: cli.WithExitCodes(func(*cobra.Command, []string) error {
 			v := versionOf(debug.ReadBuildInfo())
-			return printResult(streams.Out, asJSON, v, fmt.Sprintf("lockstep %s %s %s", v.Version, v.Revision, v.Go))
+			return cli.PrintResult(streams.Out, asJSON, v, fmt.Sprintf("lockstep %s %s %s", v.Version, v.Revision,
+				v.Go))
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
 func TestWatchPrintsChanges(t *testing.T) {
@@ -91,7 +92,7 @@ func TestWordsForShells(t *testing.T) {
 		"/lockstep/locks/a:1@b+c,d-e_F.9": "/lockstep/locks/a:1@b+c,d-e_F.9", "": "''", "-n": "'-n'", "a b": "'a b'",
 		"$(f)": "'$(f)'", "it's": `'it'\''s'`, "`f`": "'`f`'",
 	} {
-		require.Equal(t, want, shellWord(text))
+		require.Equal(t, want, cli.ShellWord(text))
 	}
 }
 

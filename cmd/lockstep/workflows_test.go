@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
+	cliworkflow "github.com/lockstep-go/lockstep/internal/cli/workflow"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -38,7 +40,7 @@ func (s *stage) workOnRuns() *workflowMember {
 	m.broken.Store(true)
 	c := client(s.t, s)
 	m.identity = c.Config().Identity
-	w := workflow.New(c, defaultWorkflows)
+	w := workflow.New(c, cliworkflow.DefaultWorkflows)
 	require.NoError(s.t, w.Register(
 		workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, order map[string]any) (string, error) {
 			if _, err := workflow.Step(ctx, run, "pay", func(context.Context, workflow.Key) (string, error) {
@@ -79,7 +81,10 @@ func (s *stage) workOnRuns() *workflowMember {
 	})
 	s.t.Cleanup(m.stop)
 	for _, kind := range []string{"order", "broken", "slow"} {
-		s.until("a member of "+kind, func() bool { return s.hasTicket(defaultWorkflows + "/queues/" + kind) })
+		s.until("a member of "+kind, func() bool {
+			return s.hasTicket(cliworkflow.DefaultWorkflows + "/queues/" +
+				kind)
+		})
 	}
 	return m
 }
@@ -125,7 +130,7 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 	require.Empty(t, out)
 	require.Contains(t, errs, "no runs of workflows at or below /lockstep/workflows")
 	s.fails(1, "no member knows the kind", "workflows", "start", "order", "order-42")
-	require.Empty(t, s.zk.Tree(defaultWorkflows+"/runs"), "nothing is started")
+	require.Empty(t, s.zk.Tree(cliworkflow.DefaultWorkflows+"/runs"), "nothing is started")
 	m := s.workOnRuns()
 
 	_, _, errs = s.run("workflows", "start", "order", "order-42", `{"total": 12345678901234567890.10}`)
@@ -143,7 +148,7 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 
 	_, _, errs = s.run("workflows", "start", "order", "order-42", `{"total":12345678901234567890.10}`)
 	require.Contains(t, errs, "was started before")
-	s.fails(exitMismatch, "the id is in use", "workflows", "start", "order", "order-42", "{}")
+	s.fails(cli.ExitMismatch, "the id is in use", "workflows", "start", "order", "order-42", "{}")
 	s.fails(1, "the run has not finished", "workflows", "retry", "order-42")
 
 	require.NoError(t, os.WriteFile(s.file("parcel.json"), []byte("{\"parcel\":\n \"a\"}\n"), 0o600))
@@ -167,7 +172,7 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 	require.Equal(t, []any{"delivered"}, one["signals"])
 
 	s.fails(1, "name the step to retry from", "workflows", "retry", "order-42")
-	s.fails(exitUsage, "has no record of \"bay\"", "workflows", "retry", "order-42", "--from", "bay")
+	s.fails(cli.ExitUsage, "has no record of \"bay\"", "workflows", "retry", "order-42", "--from", "bay")
 	require.EqualValues(t, 1, m.paid.Load())
 	s.ok("workflows", "retry", "order-42", "--from", "pay")
 	s.until("the second payment", func() bool { return m.paid.Load() == 2 })
@@ -233,13 +238,13 @@ func TestARunHasOnePath(t *testing.T) {
 	}
 	s.fails(1, "see which there are: lockstep workflows /orders", "workflows", "/orders/none")
 	s.fails(1, "no runs of workflows at or below /none", "workflows", "/none")
-	s.fails(exitUsage, "not for one run", "workflows", "/orders/o-1", "--kind", "order")
+	s.fails(cli.ExitUsage, "not for one run", "workflows", "/orders/o-1", "--kind", "order")
 	s.fails(1, "no member knows the kind", "workflows", "start", "other", "/orders/o-3")
 }
 
 func TestAGraphOfARunIsDrawn(t *testing.T) {
 	s := newStage(t)
-	w := workflow.New(client(t, s), defaultWorkflows)
+	w := workflow.New(client(t, s), cliworkflow.DefaultWorkflows)
 	goOn := make(chan struct{})
 	step := func(name string, after ...string) workflow.GraphStep[any] {
 		return workflow.GraphStep[any]{Name: name, After: after,
@@ -313,7 +318,7 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 	require.Equal(t, m.identity, one["member"])
 	require.Contains(t, s.ok("workflows", "s1"), " of "+m.identity)
 	session := one["session"]
-	require.Contains(t, s.ok("queue", "inflight", defaultWorkflows+"/queues/slow", "--json"),
+	require.Contains(t, s.ok("queue", "inflight", cliworkflow.DefaultWorkflows+"/queues/slow", "--json"),
 		`"session":"`+session.(string)+`"`)
 	s.ok("workflows", "start", "slow", "s2")
 	s.untilShown("s2", "active", "0x")
@@ -325,7 +330,7 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 	s.untilShown("s1", "done")
 
 	m.stop()
-	s.until("the end of the member", func() bool { return !s.hasTicket(defaultWorkflows + "/queues/slow") })
+	s.until("the end of the member", func() bool { return !s.hasTicket(cliworkflow.DefaultWorkflows + "/queues/slow") })
 	_, _, errs := s.run("workflows", "start", "slow", "s3")
 	require.Contains(t, errs, `no member takes runs of kind "slow" at present`)
 	require.Contains(t, s.ok("workflows"), "active, no member has it")
@@ -350,7 +355,7 @@ func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
 		require.Empty(t, out, line)
 	}
 	require.NoError(t, os.WriteFile(s.file("one.json"), []byte("1"), 0o600))
-	s.fails(exitUsage, "give one of them", "workflows", "start", "order", "a", "1", "-f", s.file("one.json"))
+	s.fails(cli.ExitUsage, "give one of them", "workflows", "start", "order", "a", "1", "-f", s.file("one.json"))
 	for _, line := range []string{"workflows a", "workflows cancel a", "workflows retry a", "workflows signal a b"} {
 		s.fails(1, "there is no such run", strings.Fields(line)...)
 	}
@@ -363,11 +368,11 @@ func TestAForeignNodeAmongRunsLeavesTheOthers(t *testing.T) {
 	s.ok("workflows", "start", "order", "order-42")
 	s.untilShown("order-42", "waiting")
 	c := client(t, s)
-	require.NoError(t, c.MakeDirs(t.Context(), defaultWorkflows+"/runs/00"))
-	require.NoError(t, c.Create(t.Context(), defaultWorkflows+"/runs/00/foreign", []byte("\x1b[2J"),
+	require.NoError(t, c.MakeDirs(t.Context(), cliworkflow.DefaultWorkflows+"/runs/00"))
+	require.NoError(t, c.Create(t.Context(), cliworkflow.DefaultWorkflows+"/runs/00/foreign", []byte("\x1b[2J"),
 		framework.Persistent))
 	code, out, errs := s.run("workflows")
-	require.Equal(t, exitMismatch, code, errs)
+	require.Equal(t, cli.ExitMismatch, code, errs)
 	require.Contains(t, out, "order-42")
 	require.NotContains(t, out, "foreign")
 	require.Contains(t, errs, "a run cannot be read")
@@ -380,10 +385,10 @@ func TestAMemberThatCannotBeReadIsNotSaidToBeMissing(t *testing.T) {
 	s.workOnRuns()
 	s.ok("workflows", "start", "slow", "s1")
 	s.untilShown("s1", "active", "0x")
-	queueOfKind := defaultWorkflows + "/queues/odd"
+	queueOfKind := cliworkflow.DefaultWorkflows + "/queues/odd"
 	require.NoError(t, connectAs(t, s, "/", "ann:secret").MakeDirs(t.Context(), queueOfKind))
 	node := ""
-	for _, n := range s.zk.Tree(defaultWorkflows + "/runs") {
+	for _, n := range s.zk.Tree(cliworkflow.DefaultWorkflows + "/runs") {
 		if strings.HasSuffix(n.Path, "/s1") {
 			node = n.Path
 		}
@@ -406,7 +411,7 @@ func TestAMemberThatCannotBeReadIsNotSaidToBeMissing(t *testing.T) {
 func TestAHostileRunIsEscapedAndKeptInJSON(t *testing.T) {
 	s := newStage(t)
 	c := client(t, s)
-	path := defaultWorkflows + "/" + hostileName
+	path := cliworkflow.DefaultWorkflows + "/" + hostileName
 	plantHostileRuns(func(path, data string, mode framework.Mode) {
 		require.NoError(t, c.MakeDirs(t.Context(), path[:strings.LastIndexByte(path, '/')]))
 		if err := c.Create(t.Context(), path, []byte(data), mode); err != nil {
@@ -421,7 +426,7 @@ func TestAHostileRunIsEscapedAndKeptInJSON(t *testing.T) {
 	require.Equal(t, base64.StdEncoding.EncodeToString([]byte("\"\xff\u202e\"")), one["input_base64"])
 	require.Equal(t, "\x1b[2J\n\u202e\u009b", one["error"])
 	code, out, errs := s.run("workflows", path)
-	require.Equal(t, exitMismatch, code, "steps that cannot be read")
+	require.Equal(t, cli.ExitMismatch, code, "steps that cannot be read")
 	require.Contains(t, out, "victim")
 	require.Contains(t, out, "active")
 	require.Contains(t, errs, "the steps of a run cannot be read")
@@ -433,13 +438,13 @@ func TestAHostileRunIsEscapedAndKeptInJSON(t *testing.T) {
 func TestARunsNameThatNobodyCanHaveTypedIsNoUsageError(t *testing.T) {
 	s := newStage(t)
 	c := client(t, s)
-	node := runNode(defaultWorkflows, hostileName)
+	node := runNode(cliworkflow.DefaultWorkflows, hostileName)
 	require.NoError(t, c.MakeDirs(t.Context(), node[:strings.LastIndexByte(node, '/')]))
 	require.NoError(t, c.Create(t.Context(), node,
 		[]byte(`{"v":1,"kind":"run","id":"x","workflow":"order","turn":1,"input":0,"state":"failed"}`),
 		framework.Persistent))
 	code, _, errs := s.run("workflows")
-	require.Equal(t, exitMismatch, code, errs)
+	require.Equal(t, cli.ExitMismatch, code, errs)
 	require.Contains(t, errs, "cannot be printed")
 }
 

@@ -63,7 +63,7 @@ func TestArrows(t *testing.T) {
 		{"examples/leader/main.go", Module + "/zktest", ""},
 		{"examples/leader/main.go", Module + "/examples/help", ""},
 		{"examples/leader/main.go", Module + "/internal/zkserver", "examples may not import internal/zkserver"},
-		{"cmd/lockstep/dev.go", Module + "/internal/zkserver", ""},
+		{"internal/cli/dev/dev.go", Module + "/zktest", ""},
 		{"cmd/other/main.go", Module + "/zktest", "cmd may not import zktest"},
 		{"internal/proof/ensemble/cmd/with/main.go", Module + "/internal/proof/ensemble", ""},
 		{"newpackage/a.go", "fmt", "newpackage/a.go: package newpackage has no entry in arrows"},

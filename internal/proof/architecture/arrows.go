@@ -20,6 +20,16 @@ var modules = []string{"framework/frameworkfx", "election/electionfx", "schedule
 var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics",
 	"internal/primitives", "internal/recipe", "internal/usercode", "internal/znode"}
 
+// commands are the packages of the command line's subcommands.
+var commands = []string{"internal/cli/barrier", "internal/cli/check", "internal/cli/clean", "internal/cli/config",
+	"internal/cli/cron", "internal/cli/dev", "internal/cli/doctor", "internal/cli/elect", "internal/cli/id",
+	"internal/cli/lock", "internal/cli/members", "internal/cli/queue", "internal/cli/registry", "internal/cli/top",
+	"internal/cli/watch", "internal/cli/workflow"}
+
+// forCommands are the packages that each subcommand may import.
+var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "internal/procguard", "internal/terminal",
+	"internal/znode"}
+
 // arrows lists, for each directory, the packages of the module that its packages may import. An
 // entry also applies to the directories below it that have no entry, and packages of one entry may
 // import each other. Tests may import any package.
@@ -52,20 +62,41 @@ var arrows = map[string][]string{
 	"workflow/workflowfx":   {"framework", "workflow", "internal/appmodule"},
 	"monitor/monitorfx":     {"framework", "monitor", "internal/appmodule"},
 
-	"bench": with(public, "zktest"),
-	"cmd":   public,
-	"cmd/lockstep": with(public, "zktest", "internal/failure", "internal/zkserver", "internal/procguard",
-		"internal/zksetting", "internal/recipe", "internal/terminal", "internal/unused", "internal/znode"),
+	"bench":        with(public, "zktest"),
+	"cmd":          public,
+	"cmd/lockstep": with(commands, "framework", "internal/cli"),
 	"examples": with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx",
 		"queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
 
-	"internal/appmodule":             nil,
-	"internal/proof/architecture":    nil,
-	"internal/backoff":               nil,
-	"internal/background":            nil,
-	"internal/proof/chaos":           nil, // tests only
-	"internal/testkit/cleanuptest":   {"framework", "zktest"},
-	"internal/clock":                 nil,
+	"internal/appmodule":           nil,
+	"internal/proof/architecture":  nil,
+	"internal/backoff":             nil,
+	"internal/background":          nil,
+	"internal/proof/chaos":         nil, // tests only
+	"internal/testkit/cleanuptest": {"framework", "zktest"},
+	"internal/clock":               nil,
+	"internal/cli": {"config", "election", "framework", "internal/procguard", "internal/terminal",
+		"internal/znode", "locks", "scheduler"},
+	"internal/cli/barrier": with(forCommands, "barrier", "locks"),
+	"internal/cli/check":   with(forCommands, "monitor"),
+	"internal/cli/clean":   with(forCommands, "internal/unused"),
+	"internal/cli/config":  with(forCommands, "config", "internal/recipe"),
+	"internal/cli/cron":    with(forCommands, "scheduler"),
+	"internal/cli/dev":     with(forCommands, "zktest"),
+	"internal/cli/doctor":  with(forCommands, "internal/cli/lock", "internal/recipe", "locks", "monitor"),
+	"internal/cli/elect":   with(forCommands, "election", "internal/cli/lock", "locks"),
+	"internal/cli/hold": {"election", "framework", "internal/cli", "internal/procguard",
+		"internal/terminal", "locks"},
+	"internal/cli/id":       with(forCommands, "ids"),
+	"internal/cli/lock":     with(forCommands, "locks"),
+	"internal/cli/members":  with(forCommands, "locks", "members"),
+	"internal/cli/queue":    with(forCommands, "locks", "monitor", "queue"),
+	"internal/cli/registry": with(forCommands, "registry"),
+	"internal/cli/top": with(forCommands, "election", "internal/cli/cron", "internal/cli/elect",
+		"internal/cli/lock", "internal/cli/queue", "internal/cli/workflow", "internal/failure", "locks", "queue",
+		"scheduler", "workflow"),
+	"internal/cli/watch":             with(forCommands, "locks"),
+	"internal/cli/workflow":          with(forCommands, "internal/cli/queue", "internal/failure", "locks", "workflow"),
 	"internal/proof/conformance":     {"internal/wire"},
 	"internal/metrics/dashboard":     {"internal/metrics"},
 	"internal/proof/ensemble":        nil,

@@ -58,9 +58,9 @@ var unusedMutants = []mutant{
 	},
 	{
 		promise: "`lockstep clean` deletes only unused nodes",
-		name:    "clean: it deletes without being told to", file: "cmd/lockstep/clean.go",
-		test: "TestCleanShowsAndDeletes",
-		old:  "\t\tif c.yes {\n\t\t\terr := unused.Delete",
-		new:  "\t\tif true {\n\t\t\terr := unused.Delete",
+		name:    "clean: it deletes without being told to", file: "internal/cli/clean/clean.go",
+		pkg: "./cmd/lockstep", test: "TestCleanShowsAndDeletes",
+		old: "\t\tif c.yes {\n\t\t\terr := unused.Delete",
+		new: "\t\tif true {\n\t\t\terr := unused.Delete",
 	},
 }

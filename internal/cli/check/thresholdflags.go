@@ -1,0 +1,60 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/monitor"
+)
+
+// thresholdFlags are the flags of check and monitor that say what is a finding.
+type thresholdFlags struct {
+	waiters      int
+	failedRuns   int
+	oldItem      cli.DurationFlag
+	attempts     int
+	heldItem     cli.DurationFlag
+	deadLetters  int
+	sessionBytes int
+	without      []string
+}
+
+func (t *thresholdFlags) addTo(cmd *cobra.Command) {
+	t.oldItem, t.heldItem = cli.DurationFlag(time.Hour), cli.DurationFlag(monitor.DefaultHeldItem)
+	f := cmd.Flags()
+	f.IntVar(&t.waiters, "waiters", 10, "a lock with more waiters is a finding")
+	f.IntVar(&t.failedRuns, "failed-runs", 1, "a job with so many failed runs in a row is a finding")
+	f.Var(&t.oldItem, "old-item", "a queue whose first item is older is a finding")
+	f.IntVar(&t.attempts, "attempts", monitor.DefaultAttempts,
+		"a queue is a finding if an item has come back after so many attempts")
+	f.Var(&t.heldItem, "held-item", "a queue is a finding if a consumer has had an item for longer")
+	f.IntVar(&t.deadLetters, "dead-letters", 0, "a queue with more dead letters is a finding")
+	f.IntVar(&t.sessionBytes, "session-bytes", monitor.DefaultSessionBytes,
+		"a session is a finding if the paths of its nodes have more bytes together")
+	f.StringArrayVar(&t.without, "without", nil, "do not report this problem (repeatable)")
+	names := make([]string, 0, len(monitor.Problems()))
+	for _, p := range monitor.Problems() {
+		names = append(names, string(p))
+	}
+	cli.OfferValues(cmd, "without", names...)
+}
+
+func (t *thresholdFlags) options() ([]monitor.Option, error) {
+	var without []monitor.Problem
+	for _, name := range t.without {
+		if !slices.Contains(monitor.Problems(), monitor.Problem(name)) {
+			return nil, cli.UsageError("--without %q: there is no such problem; see lockstep monitor -h", name)
+		}
+		without = append(without, monitor.Problem(name))
+	}
+	return []monitor.Option{
+		monitor.WithWaiters(t.waiters), monitor.WithFailedRuns(t.failedRuns),
+		monitor.WithOldItem(time.Duration(t.oldItem)),
+		monitor.WithAttempts(t.attempts), monitor.WithHeldItem(time.Duration(t.heldItem)),
+		monitor.WithDeadLetters(t.deadLetters),
+		monitor.WithSessionBytes(t.sessionBytes), monitor.Without(without...),
+	}, nil
+}

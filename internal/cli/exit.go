@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/procguard"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// The exit codes beside the command's own. Those from 64 on are sysexits.h's, from 126 on the
+// shells'.
+const (
+	ExitNotObtained = 1  // lock: not obtained under -n or -w; -E changes it
+	ExitDeadlock    = 35 // lock: the holder of the lock waits for a lock that is held around this command
+	ExitUsage       = 64 // a bad flag, name, schedule or duration
+	ExitMismatch    = 65 // the name is used in another way, or its data is too large, damaged or of a newer release
+	ExitNoSession   = 69 // no session within --connect-timeout
+	ExitInternal    = 70 // anything that is not listed here
+	// the lock, the item, the round or the gate was lost while the command needed it, or the
+	// outcome of a write is unknown
+	ExitLost          = 75
+	ExitNoPermission  = 77  // the servers refuse access to the name
+	ExitNotExecutable = 126 // the command cannot be run
+	ExitNotFound      = 127 // there is no such command
+	ExitSignal        = 128 // and the number of the signal that ended the command, or the wait
+)
+
+// ExitError is an error with the code that the program ends with. Without a reason nothing is
+// printed.
+type ExitError struct {
+	Code   int
+	Reason error
+	Hint   string // what to do next
+}
+
+func (e *ExitError) Error() string {
+	if e.Reason == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Reason.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Reason }
+
+// ExitSilently makes the program end with a code and without a message: the command has printed its
+// own.
+func ExitSilently(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &ExitError{Code: code}
+}
+
+// ExitCodeOfPrinted makes the program end with the code of an error that was printed already.
+func ExitCodeOfPrinted(streams *Streams, err error) error {
+	var coded *ExitError
+	if !errors.As(WithCode(err), &coded) {
+		return err
+	}
+	if coded.Code == ExitNoPermission && coded.Hint != "" {
+		streams.PrintNotice("%s", coded.Hint)
+	}
+	return ExitSilently(coded.Code)
+}
+
+// UsageError is the error of a bad flag or argument.
+func UsageError(format string, args ...any) error {
+	return &ExitError{Code: ExitUsage, Reason: fmt.Errorf(format, args...)}
+}
+
+// ExitWith makes the program end with a code, and print the reason and what to do next.
+func ExitWith(code int, reason error, hint string) *ExitError { return &ExitError{code, reason, hint} }
+
+// FindCode returns err with the code and the hint of the first one in a table whose reason err wraps.
+// It returns err itself if it wraps none of them or has its exit code.
+func FindCode(err error, table ...*ExitError) error {
+	var coded *ExitError
+	if errors.As(err, &coded) {
+		return err
+	}
+	for _, c := range table {
+		if errors.Is(err, c.Reason) {
+			return ExitWith(c.Code, err, c.Hint)
+		}
+	}
+	return err
+}
+
+// generalCodes are the codes of errors that many commands can return.
+var generalCodes = []ExitError{
+	{ExitUsage, framework.ErrInvalidConfig, ""},
+	{ExitUsage, framework.ErrInvalidPath, ""},
+	{ExitUsage, scheduler.ErrInvalidJob, ""},
+	{ExitUsage, scheduler.ErrInvalidSpec, ""},
+	{ExitUsage, scheduler.ErrUnknownJob, "see which there are: lockstep jobs"},
+	{ExitUsage, scheduler.ErrTooManyPending,
+		"wait until some of them have run, or see what holds them up: lockstep runs NAME"},
+	{ExitMismatch, scheduler.ErrNewerState, "use a newer lockstep"},
+	{ExitMismatch, scheduler.ErrBadState, ""},
+	{ExitMismatch, election.ErrBadRecord, ""},
+	{ExitMismatch, election.ErrNewerRecord, "use a newer lockstep"},
+	{ExitMismatch, locks.ErrKindMixed,
+		"use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see " +
+			"lockstep lock -h"},
+	{ExitUsage, locks.ErrPermits, ""},
+	{ExitMismatch, framework.ErrTooLarge, ""},
+	{ExitNoPermission, framework.ErrNoAuth,
+		"give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
+	{ExitDeadlock, locks.ErrDeadlock,
+		"the others go on when the locks that are held around this command are released; acquire locks in the same " +
+			"order everywhere, or all at once: lockstep lock A B"},
+	{ExitLost, framework.ErrOutcomeUnknown,
+		"the answer was lost: check whether it was done before you repeat the command"},
+	{ExitNotObtained, locks.ErrHolderGone, "see who holds it now: lockstep locks NAME"},
+	{ExitNotFound, procguard.ErrNotFound, ""},
+	{ExitNotExecutable, procguard.ErrNotExecutable, ""},
+	{ExitLost, procguard.ErrHoldLost, "others may hold it by now; run the command again if it is safe to repeat"},
+}
+
+// WithCode returns an error with its exit code.
+func WithCode(err error) error {
+	var known *ExitError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	var s SignalError
+	if errors.As(err, &s) {
+		return &ExitError{Code: ExitSignal + s.signalNumber()}
+	}
+	var differs *locks.PermitsError
+	if errors.As(err, &differs) {
+		return ExitWith(ExitMismatch, err, "all who use a NAME must give the same --permits")
+	}
+	for _, m := range generalCodes {
+		if errors.Is(err, m.Reason) {
+			hint := m.Hint
+			if m.Code == ExitNoPermission {
+				hint = presentedByEnvironment() + hint
+			}
+			return ExitWith(m.Code, err, hint)
+		}
+	}
+	return &ExitError{Code: ExitInternal, Reason: err}
+}
+
+// NothingFoundError says that there is nothing of a kind at and below a NAME: the NAME may be
+// mistyped.
+func NothingFoundError(ctx context.Context, streams *Streams, client *framework.Client, what, path, list string) error {
+	reason := fmt.Errorf("no %s at or below %s", what, path)
+	if _, err := client.Exists(ctx, path); errors.Is(err, framework.ErrNoNode) {
+		reason = fmt.Errorf("%w: there is no such node", reason)
+	} else if err != nil {
+		return err
+	}
+	return ExitWith(ExitNotObtained, reason, AdviceFor(ctx, streams, client, path, list))
+}
+
+// AdviceFor says what to do about a NAME below which nothing is: a program may have given the same
+// name as a path.
+func AdviceFor(ctx context.Context, streams *Streams, client *framework.Client, path, list string) string {
+	if _, name, within := cutKind(path); within {
+		if _, err := client.Exists(ctx, "/"+name); err == nil {
+			return fmt.Sprintf("a NAME that does not begin with / is below /lockstep; there is also a node %s: %s %s",
+				QuoteName("/"+name), list, ShellWord("/"+name))
+		} else if !errors.Is(err, framework.ErrNoNode) {
+			streams.PrintWarning("%v", err)
+		}
+	}
+	return "see which there are: " + list
+}
+
+// cutKind divides the path of a NAME, such as /lockstep/locks/deploy.
+func cutKind(path string) (kind, name string, within bool) {
+	rest, within := strings.CutPrefix(path, "/lockstep/")
+	kind, name, named := strings.Cut(rest, "/")
+	return kind, name, within && named
+}
+
+// RequireNode returns an error if there is no node at a path that the user named: the path may be
+// mistyped.
+func RequireNode(ctx context.Context, client *framework.Client, path, consequence, hint string) error {
+	_, err := client.Exists(ctx, path)
+	if errors.Is(err, framework.ErrNoNode) {
+		return ExitWith(ExitNotObtained, fmt.Errorf("there is no node %s: %s", path, consequence), hint)
+	}
+	return err
+}
+
+// EndedBySignal reports whether a signal has ended ctx.
+func EndedBySignal(ctx context.Context) bool {
+	var s SignalError
+	return errors.As(context.Cause(ctx), &s)
+}
+
+// WithExitCodes makes a function a RunE of cobra. Its errors get their exit codes; an error of
+// cobra has none, and counts as one of usage.
+func WithExitCodes(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return WithCode(f(cmd, args)) }
+}
+
+// EndBySignal returns the error of the signal instead of err if a signal has ended ctx: the command
+// was cut short. An error that has its exit code stays.
+func EndBySignal(ctx context.Context, err error) error {
+	var coded *ExitError
+	if err != nil && !errors.As(err, &coded) && EndedBySignal(ctx) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// EndQuietlyOnSignal returns no error if a signal has ended ctx. It is for commands that run until
+// a signal. An error that has its exit code stays.
+func EndQuietlyOnSignal(ctx context.Context, err error) error {
+	var coded *ExitError
+	if err != nil && !errors.As(err, &coded) && EndedBySignal(ctx) {
+		return nil
+	}
+	return err
+}
+
+// IgnoreMissing returns an error unless it says that a node is missing.
+func IgnoreMissing(err error) error {
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// ExitTimeout is the exit code of a command that --timeout has ended, as timeout(1) has it.
+const ExitTimeout = 124

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Other programs may have written anything to the servers, also sequences that control a terminal.
+// lockstep quotes or escapes their texts before it prints them, and JSON escapes unprintable
+// characters. JSON has bytes that are not UTF-8 twice: readable as text, and exact in base64.
+
+// QuoteUnprintable quotes a text that has unprintable characters or begins with a quotation mark.
+func QuoteUnprintable(text string) string {
+	if strings.HasPrefix(text, `"`) || strings.ContainsFunc(text, IsUnprintable) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// QuoteName quotes as quoteUnprintable does, and also the ids that could be mistaken for no id: the
+// empty one, and none.
+func QuoteName(id string) string {
+	if id == "" || id == "none" {
+		return strconv.Quote(id)
+	}
+	return QuoteUnprintable(id)
+}
+
+// IsUnprintable reports whether a rune is no letter, mark, number, punctuation, symbol or space, or
+// stands for bytes that are not UTF-8.
+func IsUnprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+
+// EscapeUnprintable escapes unprintable characters, but not line breaks.
+func EscapeUnprintable(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && IsUnprintable(r) }) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if r == '\n' || !IsUnprintable(r) {
+			b.WriteString(text[:size])
+		} else {
+			quoted := strconv.Quote(text[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// InOneLine escapes unprintable characters and line breaks.
+func InOneLine(text string) string {
+	return strings.ReplaceAll(EscapeUnprintable(text), "\n", `\n`)
+}
+
+// MarshalLine returns a value as a line of JSON. It escapes the unprintable characters that the
+// encoder leaves in strings.
+func MarshalLine(value any) ([]byte, error) {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	for _, r := range encoded.String() {
+		switch {
+		case r == '\n' || r == unicode.ReplacementChar || !IsUnprintable(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// BytesIfInvalid returns a text's bytes if JSON would change them, else nil.
+func BytesIfInvalid(text string) []byte {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	return []byte(text)
+}
+
+// JSONTime returns a time in UTC as JSON can hold it: any client may have stored another year, and
+// that must not end a list. Then, and for no time, it returns zero.
+func JSONTime(t time.Time) time.Time {
+	if t = t.UTC(); t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
+}

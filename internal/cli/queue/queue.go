@@ -1,0 +1,220 @@
+// Package queue has the subcommands of queues.
+package queue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+// Command is the subcommand of this package.
+func Command(streams *cli.Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "Put items into a queue and work on them",
+		Long: `Put items into a queue and work on them. Each item is worked on at least once, even if processes die.
+
+An item is a line of text, or any bytes that other programs have put. peek and take print it as it is; at
+a terminal they quote an item that has unprintable characters. JSON has the text in "item", the bytes in
+"item_base64" if they are not UTF-8, the item's headers and the time of its put.`,
+		Example: `  lockstep queue put mails ann bob            or one a line on standard input
+  lockstep queue take mails -- ./send.sh      runs it with an item on standard input
+  lockstep queue len mails`,
+		Args: cobra.NoArgs,
+		RunE: cli.WithExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
+	}
+	cmd.AddCommand(newQueuePut(streams), newQueueTake(streams), newQueueLen(streams), newQueuePeek(streams),
+		newQueueDead(streams), newQueueSet(streams), newQueueCancel(streams))
+	cmd.AddCommand(newQueueList(streams), newQueuePause(streams), newQueueResume(streams), newQueuePurge(streams),
+		newQueueRedrive(streams), newQueueInFlight(streams), newQueueReturn(streams)) // for operators
+	return cmd
+}
+
+func newQueueLen(streams *cli.Streams) *cobra.Command {
+	q := &queueCommand{}
+	cmd := &cobra.Command{
+		Use:   "len NAME [flags]",
+		Short: "Count a queue's items",
+		Long: "Print three numbers: items to be taken or being worked on, delayed items, and dead letters. At a " +
+			"terminal they are named.",
+		Example: "  lockstep queue len mails --json",
+		Args:    cli.CheckNameAlone,
+		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, client *framework.Client) error {
+				reports, err := queue.InspectAll(ctx, client, q.path)
+				if err == nil {
+					err = reports[0].Err
+				}
+				if err != nil {
+					return err
+				}
+				c := reports[0].Counts
+				if reports[0].Missing {
+					streams.PrintNotice("there is no queue %s: the first put creates it", q.path)
+				}
+				if terminal.Is(streams.Out) && !q.JSON {
+					return cli.PrintResult(streams.Out, false, nil,
+						fmt.Sprintf("%s, %d delayed, %s", cli.FormatNumber(c.Items, "item"), c.Delayed,
+							cli.FormatNumber(c.Dead, "dead letter")))
+				}
+				return cli.PrintResult(streams.Out, q.JSON, c, c.Items, c.Delayed, c.Dead)
+			})
+		}),
+	}
+	q.ConnectionFlags.AddConnectionFlags(streams, cmd)
+	return cmd
+}
+
+func newQueueSet(streams *cli.Streams) *cobra.Command {
+	q := &queueCommand{}
+	var capacity int
+	var dedup cli.DurationFlag
+	cmd := &cobra.Command{
+		Use:   "set NAME [flags]",
+		Short: "Change a queue's capacity, or how long it remembers ids",
+		Long: `Change settings that are stored with a queue. Programs that use the queue follow. A program that is
+started later with another --capacity or --dedup is refused. An unbounded queue cannot get a capacity
+in this way, since its items were not counted.`,
+		Example: "  lockstep queue set mails --capacity 5000 --dedup 2h",
+		Args:    cli.CheckNameAlone,
+		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
+			flags := cmd.Flags()
+			if !flags.Changed("capacity") && !flags.Changed("dedup") {
+				return cli.UsageError("want --capacity or --dedup")
+			}
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, client *framework.Client) error {
+				if err := q.requireQueue(ctx, client); err != nil {
+					return err
+				}
+				if flags.Changed("capacity") {
+					if err := q.queue.SetCapacity(ctx, capacity); err != nil {
+						return err
+					}
+				}
+				if flags.Changed("dedup") {
+					return q.queue.SetDedup(ctx, dedup.AsDuration())
+				}
+				return nil
+			})
+		}),
+	}
+	q.ConnectionFlags.AddConnectionFlags(streams, cmd)
+	cmd.Flags().IntVar(&capacity, "capacity", 0, "hold no more items than this")
+	cmd.Flags().Var(&dedup, "dedup", "remember each --id of \"lockstep queue put\" for this time")
+	return cmd
+}
+
+func newQueueCancel(streams *cli.Streams) *cobra.Command {
+	q := &queueCommand{}
+	cmd := &cobra.Command{
+		Use:   "cancel NAME ID [flags]",
+		Short: "Take back an item that was put with an id",
+		Long: `Take back an item that was put with --id. The exit code is 1 if a consumer has the item, or if it is not in
+the queue any more; nothing is cancelled then. A cancelled item counts in "lockstep queue len" until a consumer reaches it.`,
+		Example: "  lockstep queue cancel mails order-17",
+		Args:    cobra.ExactArgs(2),
+		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, client *framework.Client) error {
+				if err := q.requireQueue(ctx, client); err != nil {
+					return err
+				}
+				return q.queue.Cancel(ctx, args[1])
+			})
+		}),
+	}
+	q.ConnectionFlags.AddConnectionFlags(streams, cmd)
+	return cmd
+}
+
+func newQueuePeek(streams *cli.Streams) *cobra.Command {
+	q := &queueCommand{}
+	cmd := &cobra.Command{
+		Use:   "peek NAME [flags]",
+		Short: "Print the first item and leave it where it is",
+		Long: "Print the first item and leave it where it is; a consumer may be working on it. The exit code is " +
+			"1 if there is none.",
+		Example: "  lockstep queue peek mails",
+		Args:    cli.CheckNameAlone,
+		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+				item, err := q.queue.Peek(ctx)
+				if err != nil {
+					return err
+				}
+				p := printedItem(item.Value)
+				p.ID, p.Attempts, p.Node, p.Headers, p.Put = item.ID, item.Attempts, item.Node, item.Headers,
+					cli.JSONTime(item.EnqueuedAt)
+				return cli.PrintResult(streams.Out, q.JSON, p, formatItem(streams.Out, item.Value))
+			})
+		}),
+	}
+	q.ConnectionFlags.AddConnectionFlags(streams, cmd)
+	return cmd
+}
+
+func newQueueDead(streams *cli.Streams) *cobra.Command {
+	q := &queueCommand{}
+	var requeue, purge bool
+	cmd := &cobra.Command{
+		Use:   "dead NAME [flags]",
+		Short: "List a queue's dead letters, or put them back",
+		Long: `List the dead letters: items that have failed --max-attempts of "lockstep queue take", have expired, or
+could not be decoded by a program. A line has the node, the number of attempts, the last error, quoted, and
+the item, quoted if it has unprintable characters; --json has its exact bytes.`,
+		Example: `  lockstep queue dead mails
+  lockstep queue dead mails --requeue      put all at the end of the queue again`,
+		Args: cli.CheckNameAlone,
+		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, client *framework.Client) error {
+				if err := q.requireQueue(ctx, client); err != nil {
+					return err
+				}
+				return q.handleDeadLetters(ctx, requeue, purge)
+			})
+		}),
+	}
+	q.ConnectionFlags.AddConnectionFlags(streams, cmd)
+	cmd.Flags().BoolVar(&requeue, "requeue", false, "put all at the end of the queue again")
+	cmd.Flags().BoolVar(&purge, "purge", false, "remove all")
+	cmd.MarkFlagsMutuallyExclusive("requeue", "purge")
+	return cmd
+}
+
+func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge bool) error {
+	switch {
+	case requeue:
+		n, err := q.queue.Requeue(ctx)
+		q.PrintNotice("put %s into %s again", cli.FormatNumber(n, "dead letter"), q.path)
+		return err
+	case purge:
+		n, err := q.queue.PurgeDead(ctx)
+		q.PrintNotice("removed %s from %s", cli.FormatNumber(n, "dead letter"), q.path)
+		return err
+	}
+	n := 0
+	for letter, err := range q.queue.DeadLetters(ctx) {
+		if err != nil {
+			return err
+		}
+		n++
+		p := printedItem(letter.Data)
+		p.ID, p.Node, p.Attempts, p.Reason, p.Headers = letter.ID, letter.Node, letter.Attempts, letter.Reason,
+			letter.Headers
+		p.Put = cli.JSONTime(letter.EnqueuedAt)
+		if err := cli.PrintResult(q.Out, q.JSON, p, cli.QuoteUnprintable(p.Node), p.Attempts,
+			fmt.Sprintf("%q", p.Reason),
+			cli.QuoteUnprintable(p.Item)); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		q.PrintNotice("%s has no dead letters", q.path)
+	}
+	return nil
+}

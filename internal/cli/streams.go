@@ -1,0 +1,58 @@
+// Package cli has what the subcommands of the command line share: streams, connection, flags, exit codes, signals, input
+// and the texts that people read.
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/internal/terminal"
+)
+
+// Streams are the input and the output of a command line.
+type Streams struct{ In, Out, Err *os.File }
+
+// StandardStreams are those of the process.
+func StandardStreams() *Streams {
+	return &Streams{In: os.Stdin, Out: os.Stdout, Err: errorStream()}
+}
+
+// PrintError prints an error, and what to do next.
+func (s *Streams) PrintError(err error, hint string) {
+	style := terminal.For(s.Err)
+	fmt.Fprintf(s.Err, "%s %s\n", style.Red("lockstep:"), EscapeUnprintable(err.Error()))
+	if hint != "" {
+		fmt.Fprintf(s.Err, "%s %s\n", style.Dim("lockstep:"), EscapeUnprintable(hint))
+	}
+}
+
+// PrintNotice prints what lockstep does, to standard error: standard output belongs to the command.
+func (s *Streams) PrintNotice(format string, args ...any) {
+	fmt.Fprintf(s.Err, "%s %s\n", terminal.For(s.Err).Dim("lockstep:"), EscapeUnprintable(fmt.Sprintf(format, args...)))
+}
+
+// PrintWarning prints a failure that lockstep recovers from.
+func (s *Streams) PrintWarning(format string, args ...any) {
+	fmt.Fprintf(s.Err, "%s %s\n", terminal.For(s.Err).Yellow("lockstep: warning:"),
+		EscapeUnprintable(fmt.Sprintf(format, args...)))
+}
+
+// PrintResult prints a result: a line of fields separated by tabs, or JSON.
+func PrintResult(w io.Writer, asJSON bool, value any, fields ...any) error {
+	if asJSON {
+		line, err := MarshalLine(value)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(line)
+		return err
+	}
+	words := make([]string, len(fields))
+	for i, f := range fields {
+		words[i] = fmt.Sprint(f)
+	}
+	_, err := fmt.Fprintln(w, strings.Join(words, "\t"))
+	return err
+}

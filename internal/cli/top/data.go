@@ -1,0 +1,389 @@
+package top
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/cli/cron"
+	"github.com/lockstep-go/lockstep/internal/cli/elect"
+	"github.com/lockstep-go/lockstep/internal/cli/lock"
+	cliqueue "github.com/lockstep-go/lockstep/internal/cli/queue"
+	cliworkflow "github.com/lockstep-go/lockstep/internal/cli/workflow"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/workflow"
+)
+
+// topView is one of the lists of lockstep top.
+type topView struct {
+	name  string
+	dir   string   // where it looks without a ROOT
+	head  []string // of its columns
+	sorts []string // by weight, by order, by path
+	look  func(context.Context, *topReader, string) ([]topRow, error)
+	open  func(context.Context, *topReader, topRow) ([]string, error)
+}
+
+var topViews = []topView{
+	{"locks", cli.LocksDir, []string{"LOCK", "KIND", "HELD BY", "ASKED", "WAITING"}, []string{"waiting", "age", "path"},
+		lookAtLocks, openLock},
+	{"elections", cli.ElectionsDir, []string{"ELECTION", "LEADER", "SINCE", "STANDING BY"},
+		[]string{"waiting", "age", "path"}, lookAtElections, openElection},
+	{"jobs", cli.JobsDir, []string{"JOB", "STATE", "NEXT", "LAST RUN", "PROBLEMS"},
+		[]string{"problems", "next", "path"},
+		lookAtJobs, openJob},
+	{"queues", cli.QueuesDir, []string{"QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE"}, []string{"items", "dead", "path"},
+		lookAtQueues, openQueue},
+	{"workflows", cliworkflow.DefaultWorkflows, []string{"RUN", "STATE", "SINCE", "FAILED", "WAITS FOR OR ERROR"},
+		[]string{"problems", "age", "path"}, lookAtWorkflows, openWorkflow},
+}
+
+// topRow is one line of a list.
+type topRow struct {
+	path   string
+	job    string // the name of a job whose scheduler is at path, or the id of a run whose workflows are there
+	cells  []cli.Cell
+	weight int64  // the more, the higher up: waiters, problems, items
+	order  int64  // the less, the higher up: when it was asked for or is due
+	words  string // the text that a filter searches
+	value  any    // as JSON
+}
+
+// key identifies a row.
+func (r topRow) key() string { return r.path + "\x00" + r.job }
+
+// topReader reads lists, with a limited number of requests per second.
+type topReader struct {
+	client *framework.Client
+	pace   requestPace
+	style  terminal.Style // of the details of a row
+}
+
+// topLook is what a look has found.
+type topLook struct {
+	view   string
+	at     time.Time
+	rows   []topRow
+	opened string   // the key of the row that was opened, or ""
+	detail []string // of that row
+	wrong  []string // what could not be read or was left out
+	unread error    // the errors of that
+}
+
+// lookAt looks at a list, or at one row of it. The look has the errors of what cannot be read,
+// beside the rest.
+func (r *topReader) lookAt(ctx context.Context, view *topView, root string, opened *topRow) (topLook, error) {
+	found := topLook{view: view.name}
+	err := r.pace.wait(ctx) // the look before may have been given up
+	if err != nil {
+		return found, err
+	}
+	if opened != nil {
+		found.opened = opened.key()
+		found.detail, err = view.open(ctx, r, *opened)
+	} else {
+		found.rows, err = view.look(ctx, r, root)
+	}
+	found.at = time.Now()
+	if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) {
+		return found, err
+	}
+	for _, e := range failure.SplitJoined(err) {
+		if e != nil {
+			found.wrong = append(found.wrong, cli.InOneLine(e.Error()))
+		}
+	}
+	found.unread = err
+	return found, r.pace.wait(ctx)
+}
+
+// listLocks looks at all locks below a path.
+func (r *topReader) listLocks(ctx context.Context, root string,
+	row func(*locks.Report, time.Time) (topRow, bool)) (rows []topRow, err error) {
+	var unread []error
+	now := time.Now()
+	for report, err := range locks.List(ctx, r.client, root) {
+		if err != nil {
+			unread = append(unread, err)
+		} else if one, ok := row(report, now); ok {
+			rows = append(rows, one)
+		}
+		if err := r.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return rows, errors.Join(unread...)
+}
+
+func lookAtLocks(ctx context.Context, r *topReader, root string) ([]topRow, error) {
+	shown := lock.Filter{}
+	return r.listLocks(ctx, root, func(report *locks.Report, now time.Time) (topRow, bool) {
+		row := lockRow(report, lock.HeldSince(report, now))
+		row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(report.Path)), cli.PlainCell(lock.KindOf(report)),
+			lock.HolderCell(report),
+			lock.AskedCell(report, now), lock.WaitingCell(report)}
+		return row, report.Kind != locks.ElectionLock && shown.Admits(report, now)
+	})
+}
+
+func lookAtElections(ctx context.Context, r *topReader, root string) ([]topRow, error) {
+	return r.listLocks(ctx, root, func(report *locks.Report, now time.Time) (topRow, bool) {
+		row := lockRow(report, lock.HeldSince(report, now))
+		row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(report.Path)), lock.HolderCell(report),
+			lock.AskedCell(report, now),
+			lock.WaitingCell(report)}
+		return row, report.Kind == locks.ElectionLock
+	})
+}
+
+func lockRow(report *locks.Report, since time.Time) topRow {
+	row := topRow{path: report.Path, weight: int64(len(report.Waiters)), order: since.UnixNano(),
+		value: lock.ReportView(report)}
+	words := []string{report.Path, string(report.Kind)}
+	for _, e := range report.Holders {
+		words = append(words, e.Owner, e.Host, e.Data)
+	}
+	for _, e := range report.Waiters {
+		words = append(words, e.Owner, e.Host, e.Data)
+	}
+	row.words = strings.ToLower(strings.Join(words, "\n"))
+	return row
+}
+
+func openLock(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	report, err := locks.Inspect(ctx, r.client, row.path)
+	if err != nil {
+		return nil, err
+	}
+	return formattedLines(func(b *bytes.Buffer) error { return lock.PrintDetail(b, report, time.Now()) })
+}
+
+func openElection(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	all, err := election.New(r.client, row.path).Candidates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return elect.CandidateTable(row.path, all).FormatLines(r.style), nil
+}
+
+// formattedLines returns the lines that print writes.
+func formattedLines(print func(*bytes.Buffer) error) ([]string, error) {
+	var b bytes.Buffer
+	if err := print(&b); err != nil {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), nil
+}
+
+// inspectedAtOnce is how many schedulers or queues lockstep top looks at between pauses, which is
+// about ten requests.
+const inspectedAtOnce = 500
+
+func lookAtJobs(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
+	return r.lookInSteps(ctx, scheduler.Find(ctx, r.client, root), func(paths []string) (rows []topRow, err error) {
+		reports, err := scheduler.InspectAt(ctx, r.client, paths...)
+		for _, report := range reports {
+			rows = append(rows, jobRow(report.Path, report))
+		}
+		return rows, err
+	})
+}
+
+// lookInSteps finds paths, and makes rows of some of them at a time, with a pause after each step.
+func (r *topReader) lookInSteps(ctx context.Context, found iter.Seq2[string, error],
+	look func(paths []string) ([]topRow, error)) (rows []topRow, err error) {
+	var unread []error
+	var paths []string
+	for path, err := range found {
+		if err != nil {
+			unread = append(unread, err)
+		} else {
+			paths = append(paths, path)
+		}
+		if err := r.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for some := range slices.Chunk(paths, inspectedAtOnce) {
+		more, err := look(some)
+		rows, unread = append(rows, more...), append(unread, err)
+		if err := r.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return rows, errors.Join(unread...)
+}
+
+func jobRow(path string, r scheduler.JobReport) topRow {
+	var problems []string
+	for _, f := range r.Findings {
+		problems = append(problems, string(f.Problem))
+	}
+	next := r.Next(r.At)
+	row := topRow{path: path, job: r.Name, weight: int64(len(problems)), order: next.UnixNano(), value: struct {
+		Path string `json:"path"`
+		cron.JobJSON
+	}{path, cron.JobView(r)}}
+	if next.IsZero() {
+		row.order = 1<<63 - 1
+	}
+	row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(r.JobPath())), cron.StateCell(r),
+		cli.PlainCell(cli.FormatTime(next)),
+		cron.LastRunCell(r.State, r.At), cli.RedCell(strings.Join(problems, ", "))}
+	row.words = strings.ToLower(strings.Join(append(problems, path, r.Name, row.cells[1].Text), "\n"))
+	return row
+}
+
+func openJob(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	s := scheduler.New(r.client, row.path)
+	report, err := s.Inspect(ctx, row.job)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := s.Runs(ctx, row.job)
+	if err != nil {
+		return nil, err
+	}
+	return formattedLines(func(b *bytes.Buffer) error { return cron.PrintDetail(b, false, report, runs) })
+}
+
+func lookAtQueues(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
+	return r.lookInSteps(ctx, queue.Find(ctx, r.client, root), func(paths []string) (rows []topRow, err error) {
+		reports, err := queue.InspectAll(ctx, r.client, paths...)
+		unread := []error{err}
+		for _, report := range reports {
+			if report.Err != nil {
+				unread = append(unread, report.Err)
+				continue
+			}
+			rows = append(rows, queueRow(cliqueue.QueueView(report)))
+		}
+		return rows, errors.Join(unread...)
+	})
+}
+
+func queueRow(one cliqueue.QueueJSON) topRow {
+	row := topRow{path: one.Path, weight: int64(one.Items + one.Delayed), order: -int64(one.Dead),
+		words: strings.ToLower(one.Path), value: one}
+	state := cli.DimCell("")
+	if one.Paused {
+		state = cli.YellowCell("paused")
+		row.words += "\npaused"
+	}
+	row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(one.Path)), cli.PlainCell(strconv.Itoa(one.Items)),
+		cli.PlainCell(cli.FormatCount(one.Delayed)), cli.RedCell(cli.FormatCount(one.Dead)), state}
+	return row
+}
+
+func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	reports, err := queue.InspectAll(ctx, r.client, row.path)
+	if err != nil {
+		return nil, err
+	}
+	one := cliqueue.QueueView(reports[0])
+	if reports[0].Err != nil {
+		return nil, reports[0].Err
+	}
+	lines := []string{r.style.Bold(cli.QuoteName(row.path)),
+		fmt.Sprintf("  items %d, delayed %d, dead letters %d", one.Items, one.Delayed, one.Dead)}
+	if one.Paused {
+		lines = append(lines, "  paused")
+	}
+	if failing := cliqueue.FailingCell(reports[0]); failing.Text != "" {
+		lines = append(lines,
+			"  retried "+cliqueue.RetriedCell(one.Retried).Text+", most attempts "+cli.InOneLine(failing.Text))
+	}
+	return lines, nil
+}
+
+func lookAtWorkflows(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
+	var unread []error
+	now := time.Now()
+	for path, err := range workflow.Find(ctx, r.client, root) {
+		if err == nil {
+			rows, err = r.appendRuns(ctx, rows, path, now)
+		}
+		unread = append(unread, err)
+		if err := r.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return rows, errors.Join(unread...)
+}
+
+// appendRuns appends the rows of the runs at a path.
+func (r *topReader) appendRuns(ctx context.Context, rows []topRow, path string, now time.Time) ([]topRow, error) {
+	w := workflow.New(r.client, path)
+	defer w.Close(ctx) //nolint:errcheck // it has put nothing
+	var unread []error
+	for info, err := range w.All(ctx) {
+		if err != nil {
+			unread = append(unread, err)
+		} else {
+			rows = append(rows, runRow(cliworkflow.ListedRun{Info: info, Path: path}, now))
+		}
+		if err := r.pace.wait(ctx); err != nil {
+			return rows, err
+		}
+	}
+	return rows, errors.Join(unread...)
+}
+
+// runRow shows failed runs first, then those that no member has, then those with failed attempts,
+// and those that have ended well last.
+func runRow(run cliworkflow.ListedRun, now time.Time) topRow {
+	state := cliworkflow.WorkflowStateCell(run.Info)
+	row := topRow{path: run.Path, job: run.ID, weight: 1 + int64(run.Failures), order: run.ChangedAt.UnixNano(),
+		value: cliworkflow.WorkflowView(run)}
+	switch {
+	case run.State == workflow.Failed:
+		row.weight = 1 << 32
+	case run.State == workflow.Active && run.Taken == nil && run.TakenErr == nil:
+		row.weight, state = 1<<31, cli.YellowCell("no member")
+	case run.State.IsFinished():
+		row.weight = 0
+	}
+	why := strings.Join(append(run.Waits, run.Error), " ")
+	row.words = strings.ToLower(strings.Join([]string{run.Name(), run.Kind, state.Text,
+		cliworkflow.FormatTaken(run.Info), why},
+		"\n"))
+	row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(run.Name())), state,
+		cli.PlainCell(cli.FormatAge(now.Sub(run.ChangedAt))),
+		cli.YellowCell(cli.FormatCount(run.Failures)), cli.PlainCell(cli.CutMiddle(cli.ShortenText(why), 24))}
+	return row
+}
+
+func openWorkflow(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	w := workflow.New(r.client, row.path)
+	defer w.Close(ctx) //nolint:errcheck // it has put nothing
+	info, err := w.Inspect(ctx, row.job)
+	if err != nil {
+		return nil, err
+	}
+	return formattedLines(func(b *bytes.Buffer) error {
+		return cliworkflow.PrintRun(b, cliworkflow.ListedRun{Info: info, Path: row.path},
+			time.Now())
+	})
+}
+
+// findTopView returns the list with a name, or nil.
+func findTopView(name string) *topView {
+	i := slices.IndexFunc(topViews, func(v topView) bool { return v.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &topViews[i]
+}

@@ -1,0 +1,273 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/workflow"
+)
+
+// workflowTable has one line for each run.
+func workflowTable(runs []ListedRun, now time.Time) *cli.Table {
+	t := cli.NewTable("RUN", "KIND", "STATE", "SINCE", "LAST STEP", "FAILURES", "WAITS FOR", "MEMBER", "ERROR")
+	for _, r := range runs {
+		last := ""
+		if len(r.Steps) > 0 {
+			last = cli.ShortenText(r.Steps[len(r.Steps)-1].Name)
+		}
+		t.AddRow(cli.BoldCell(cli.ShortenText(r.Name())), cli.PlainCell(cli.ShortenText(r.Kind)),
+			WorkflowStateCell(r.Info),
+			cli.PlainCell(cli.FormatAge(now.Sub(r.ChangedAt))), cli.PlainCell(last),
+			cli.YellowCell(cli.FormatCount(r.Failures)), cli.PlainCell(strings.Join(r.Waits, " or ")),
+			cli.PlainCell(FormatTaken(r.Info)), cli.RedCell(cli.ShortenText(r.Error)))
+	}
+	return t
+}
+
+// WorkflowStateCell is the state of a run. Failures are red.
+func WorkflowStateCell(r workflow.Info) cli.Cell {
+	text := string(r.State)
+	switch r.State {
+	case workflow.Active:
+		if r.Taken == nil && r.TakenErr == nil {
+			return cli.YellowCell("active, no member has it")
+		}
+		return cli.GreenCell(text)
+	case workflow.Failed:
+		return cli.RedCell(text)
+	case workflow.Cancelled:
+		return cli.YellowCell(text)
+	case workflow.Done:
+		return cli.DimCell(text)
+	}
+	return cli.PlainCell(text)
+}
+
+// FormatTaken is the session of the member that has a run, and the identity of the member.
+func FormatTaken(r workflow.Info) string {
+	switch {
+	case r.TakenErr != nil:
+		return "not known"
+	case r.Taken == nil:
+		return ""
+	}
+	session := locks.SessionID(r.Taken.Session).String()
+	if r.Taken.Member == "" { // of an older release
+		return session
+	}
+	return session + " of " + cli.ShortenText(r.Taken.Member)
+}
+
+// PrintRun prints a run and a picture of its steps.
+func PrintRun(w io.Writer, r ListedRun, now time.Time) error {
+	style := cli.StyleFor(w)
+	var b strings.Builder
+	b.WriteString(style.Bold(cli.InOneLine(cli.QuoteName(r.Name()))) + "\n")
+	state := WorkflowStateCell(r.Info)
+	parent := ""
+	if r.Parent != "" {
+		parent = nameOfRun(r.Path, r.Parent)
+	}
+	cli.WriteFacts(&b, style, [][2]string{
+		{"kind", cli.QuoteName(r.Kind)},
+		{"state", fmt.Sprintf("%s, since %s (%s)", state.Text, cli.FormatTime(r.ChangedAt),
+			cli.FormatAge(now.Sub(r.ChangedAt)))},
+		{"started", cli.FormatTime(r.StartedAt)}, {"parent", cli.ShortenText(parent)}, {"member", FormatTaken(r.Info)},
+		{"input", shortenJSON(r.Input)},
+		{"signals", joinNames(r.Signals)}, {"failures", cli.FormatCount(r.Failures)}, {"error", r.Error},
+	})
+	if _, err := io.WriteString(w, b.String()+"\n"); err != nil {
+		return err
+	}
+	if err := stepTable(r.Info).PrintTo(w); err != nil {
+		return err
+	}
+	for _, g := range workflow.GraphsIn(r.Steps) {
+		done := 0
+		for _, s := range g.Steps {
+			if s.Done {
+				done++
+			}
+		}
+		title := fmt.Sprintf("graph %s: %d of %d steps done", cli.QuoteName(g.Name), done, len(g.Steps))
+		if _, err := io.WriteString(w, "\n"+style.Bold(cli.InOneLine(title))+"\n\n"); err != nil {
+			return err
+		}
+		if err := graphTable(r.Info, g).PrintTo(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deepestIndent is how many levels of a graph are indented.
+const deepestIndent = 12
+
+// graphTable is a picture of a graph: each step below the steps that it comes after, indented by
+// its level.
+func graphTable(r workflow.Info, g workflow.GraphProgress) *cli.Table {
+	t := cli.NewTable("", "", "STEP OF THE GRAPH", "AFTER", "WAITS FOR")
+	for _, s := range g.Steps {
+		t.AddRow(cli.DimCell("├─"), graphStateCell(r, s),
+			cli.BoldCell(strings.Repeat("  ", min(s.Level, deepestIndent))+cli.ShortenText(s.Name)),
+			cli.DimCell(cli.ShortenText(strings.Join(s.After, ", "))),
+			cli.PlainCell(cli.ShortenText(strings.Join(s.WaitsFor, ", "))))
+	}
+	t.Rows[len(t.Rows)-1][0].Text = "└─"
+	return t
+}
+
+// graphStateCell is the state of a step of a graph. What is stored does not distinguish a step
+// under way from one that is about to begin.
+func graphStateCell(r workflow.Info, s workflow.GraphStepProgress) cli.Cell {
+	switch {
+	case s.Done:
+		return cli.GreenCell("done")
+	case r.State.IsFinished():
+		return cli.RedCell("not done")
+	case len(s.WaitsFor) > 0:
+		return cli.DimCell("waiting")
+	case r.State == workflow.Active && r.Taken != nil:
+		return cli.YellowCell("under way")
+	}
+	return cli.YellowCell("next")
+}
+
+func joinNames(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = cli.QuoteName(name)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// shortenJSON is the beginning of JSON. It adds no quotes: a table escapes the text.
+func shortenJSON(data json.RawMessage) string { return cli.CutText(string(data)) }
+
+// stepTable is a picture of a run: its finished steps in their order, and what comes next.
+func stepTable(r workflow.Info) *cli.Table {
+	t := cli.NewTable("", "", "STEP", "TOOK", "ATTEMPTS", "RECORDED", "RESULT")
+	graphs := workflow.GraphsIn(r.Steps)
+	for _, s := range r.Steps {
+		if slices.ContainsFunc(graphs, func(g workflow.GraphProgress) bool { return g.RecordName() == s.Name }) {
+			continue // graphTable shows it
+		}
+		attempts := ""
+		if s.Attempts > 1 {
+			attempts = strconv.Itoa(s.Attempts)
+		}
+		t.AddRow(cli.DimCell("├─"), cli.GreenCell("done"), cli.BoldCell(cli.ShortenText(s.Name)),
+			cli.PlainCell(s.Took.String()),
+			cli.YellowCell(attempts), cli.DimCell(cli.FormatTime(s.RecordedAt)),
+			cli.PlainCell(shortenJSON(s.Result)))
+	}
+	end := func(what cli.Cell, text, result string) {
+		t.AddRow(cli.DimCell("├─"), what, cli.PlainCell(text), cli.PlainCell(""), cli.PlainCell(""), cli.PlainCell(""),
+			cli.PlainCell(result))
+	}
+	switch r.State {
+	case workflow.Active:
+		switch {
+		case r.Taken != nil:
+			end(cli.GreenCell("running"), "since "+cli.FormatTime(r.Taken.At), "")
+		case r.TakenErr != nil:
+			end(cli.YellowCell("active"), "lockstep cannot read whether a member has it", "")
+		default:
+			end(cli.YellowCell("queued"), "until a member with the kind takes it", "")
+		}
+	case workflow.Waiting:
+		for _, wait := range r.Waits {
+			end(cli.YellowCell("waiting"), "for "+wait, "")
+		}
+	case workflow.Done:
+		end(cli.GreenCell("done"), "the run", shortenJSON(r.Result))
+	case workflow.Failed:
+		end(cli.RedCell("failed"), cli.ShortenText(r.Error), "")
+	default:
+		end(cli.YellowCell(string(r.State)), cli.ShortenText(r.Error), "")
+	}
+	t.Rows[len(t.Rows)-1][0].Text = "└─"
+	return t
+}
+
+// workflowJSON is a run as JSON. Inputs and results that are not UTF-8 are in base64, too.
+type workflowJSON struct {
+	ID          string             `json:"id"`
+	Path        string             `json:"path"` // of its workflows, and its id
+	Kind        string             `json:"kind"`
+	State       workflow.State     `json:"state"`
+	Input       json.RawMessage    `json:"input"`
+	InputBytes  []byte             `json:"input_base64,omitempty"`
+	Result      json.RawMessage    `json:"result,omitempty"`
+	ResultBytes []byte             `json:"result_base64,omitempty"`
+	Error       string             `json:"error,omitempty"`
+	Failures    int                `json:"failures"`
+	Waits       []string           `json:"waits,omitempty"`
+	Parent      string             `json:"parent,omitempty"`
+	Started     time.Time          `json:"started"`
+	Changed     time.Time          `json:"changed"`
+	Session     *locks.SessionID   `json:"session,omitempty"` // of the member that has the run
+	Member      string             `json:"member,omitempty"`  // its identity, by default host and process
+	Taken       *time.Time         `json:"taken,omitempty"`
+	Steps       []workflowStepJSON `json:"steps,omitempty"`
+	Signals     []string           `json:"signals,omitempty"`
+	Graphs      []graphJSON        `json:"graphs,omitempty"`
+}
+
+// graphJSON is a graph of a run, its steps in an order in which they may run.
+type graphJSON struct {
+	Name  string          `json:"name"`
+	Steps []graphStepJSON `json:"steps"`
+}
+
+type graphStepJSON struct {
+	Name     string   `json:"name"`
+	After    []string `json:"after,omitempty"`
+	State    string   `json:"state"` // as the picture says
+	WaitsFor []string `json:"waits_for,omitempty"`
+}
+
+type workflowStepJSON struct {
+	Name        string          `json:"name"`
+	Result      json.RawMessage `json:"result"`
+	ResultBytes []byte          `json:"result_base64,omitempty"`
+	Token       int64           `json:"token"`
+	Attempts    int             `json:"attempts"`
+	TookMillis  int64           `json:"took_ms"`
+	Recorded    time.Time       `json:"recorded"`
+}
+
+func WorkflowView(r ListedRun) workflowJSON {
+	v := workflowJSON{
+		ID: r.ID, Path: znode.Join(r.Path, r.ID), Kind: r.Kind, State: r.State, Input: r.Input,
+		InputBytes: cli.BytesIfInvalid(string(r.Input)), Result: r.Result,
+		ResultBytes: cli.BytesIfInvalid(string(r.Result)),
+		Error:       r.Error, Failures: r.Failures, Waits: r.Waits, Parent: r.Parent, Started: r.StartedAt.UTC(),
+		Changed: r.ChangedAt.UTC(), Signals: r.Signals,
+	}
+	if r.Taken != nil {
+		session := locks.SessionID(r.Taken.Session)
+		v.Session, v.Member, v.Taken = &session, r.Taken.Member, cli.KnownTime(r.Taken.At.UTC())
+	}
+	for _, s := range r.Steps {
+		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, cli.BytesIfInvalid(string(s.Result)), s.Token,
+			s.Attempts, s.Took.Milliseconds(), s.RecordedAt.UTC()})
+	}
+	for _, g := range workflow.GraphsIn(r.Steps) {
+		shown := graphJSON{Name: g.Name}
+		for _, s := range g.Steps {
+			shown.Steps = append(shown.Steps,
+				graphStepJSON{s.Name, s.After, graphStateCell(r.Info, s).Text, s.WaitsFor})
+		}
+		v.Graphs = append(v.Graphs, shown)
+	}
+	return v
+}

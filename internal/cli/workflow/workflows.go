@@ -1,0 +1,572 @@
+// Package workflow has the subcommands of workflows.
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/cli/queue"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/workflow"
+)
+
+// workflowsCommand is what "workflows" and its subcommands have in common.
+type workflowsCommand struct {
+	cli.ConnectionFlags
+	client    *framework.Client
+	workflows map[string]*workflow.Workflows // by path
+}
+
+// useWorkflows does one thing with workflows. path is that of the workflows which an error
+// concerns, or "".
+func (p *workflowsCommand) useWorkflows(cmd *cobra.Command, path string, do func(context.Context) error) (err error) {
+	if p.client, err = p.ConnectClient(cmd); err != nil {
+		return err
+	}
+	defer cli.CloseClient(p.Streams, p.client)
+	p.workflows = map[string]*workflow.Workflows{}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cli.CloseTimeout)
+		defer cancel()
+		for _, w := range p.workflows {
+			if err := w.Close(ctx); err != nil {
+				p.PrintWarning("%v", err)
+			}
+		}
+	}()
+	return workflowCode(do(cmd.Context()), path)
+}
+
+// at returns the workflows at a path.
+func (p *workflowsCommand) at(path string) *workflow.Workflows {
+	if p.workflows[path] == nil {
+		p.workflows[path] = workflow.New(p.client, path)
+	}
+	return p.workflows[path]
+}
+
+// workflowCode returns an error of the workflows at a path with its exit code.
+func workflowCode(err error, path string) error {
+	list := "lockstep workflows"
+	if path != "" && path != DefaultWorkflows {
+		list += " " + cli.ShellWord(path)
+	}
+	return cli.FindCode(err,
+		cli.ExitWith(cli.ExitNotObtained, workflow.ErrNoRun,
+			"see which there are: "+list+"; of other workflows: lockstep workflows /"),
+		cli.ExitWith(cli.ExitNotObtained, workflow.ErrUnknownKind,
+			"if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"),
+		cli.ExitWith(cli.ExitNotObtained, workflow.ErrFinished, ""),
+		cli.ExitWith(cli.ExitNotObtained, workflow.ErrUnfinished, ""),
+		cli.ExitWith(cli.ExitNotObtained, workflow.ErrSignalled, ""),
+		cli.ExitWith(cli.ExitUsage, workflow.ErrOption, ""),
+		cli.ExitWith(cli.ExitMismatch, workflow.ErrIDInUse,
+			"use another ID, or see what it belongs to: lockstep workflows ID"),
+		cli.ExitWith(cli.ExitMismatch, workflow.ErrForeign,
+			"give the path of workflows before the ID: this one belongs to something else"),
+		cli.ExitWith(cli.ExitMismatch, workflow.ErrBadRecord, ""),
+		cli.ExitWith(cli.ExitMismatch, workflow.ErrNewerRecord, "use a newer lockstep"),
+	)
+}
+
+// workflowsFilter says which runs are listed.
+type workflowsFilter struct {
+	kinds  []string
+	states []string
+}
+
+// runStates are the states of runs.
+var runStates = []string{string(workflow.Active), string(workflow.Waiting), string(workflow.Done),
+	string(workflow.Failed), string(workflow.Cancelled)}
+
+func (f workflowsFilter) check() error {
+	for _, state := range f.states {
+		if !slices.Contains(runStates, state) {
+			return cli.UsageError("--state %q: want one of %v", state, runStates)
+		}
+	}
+	return nil
+}
+
+func (f workflowsFilter) isEmpty() bool { return len(f.kinds) == 0 && len(f.states) == 0 }
+
+func (f workflowsFilter) matches(run ListedRun) bool {
+	return (len(f.kinds) == 0 || slices.Contains(f.kinds, run.Kind)) &&
+		(len(f.states) == 0 || slices.Contains(f.states, string(run.State)))
+}
+
+// Command shows the runs of workflows; its subcommands control them.
+func Command(streams *cli.Streams) *cobra.Command {
+	p := &workflowsCommand{}
+	var filter workflowsFilter
+	cmd := &cobra.Command{
+		Use:   "workflows [RUN] [flags]",
+		Short: "Show and control runs of workflows",
+		Long: `Show the runs of workflows (workflow.Workflows), the oldest first: kind, state, since when, the last step that
+has a record, how many attempts have failed since the run last waited, what it waits for, the session and
+the identity of the member that has it (host and process, unless it has another name), and the error of the
+latest attempt or of the end. The step under way is not stored: it follows the last one that has a record.
+A member that has died is shown until the servers end its session.
+
+A RUN is the path of its workflows, as given to workflow.New, and its ID: /orders/order-42. The runs of the workflows
+at /lockstep/workflows are named by their IDs alone. With a path of workflows lockstep lists their runs, with any
+other path those of all workflows below it.
+
+With a RUN lockstep shows one run with its steps. It draws the steps of a graph (workflow.NewGraph): which are
+done, which are under way, and which wait for others. If the ID is also that of a subcommand, give it after --.
+
+Finished runs are shown until their retention time is over: by default 14 days for failed runs, 24 hours for others.
+--json prints inputs and results as they are stored, and steps: those of runs that are done only with a RUN.`,
+		Example: `  lockstep workflows
+  lockstep workflows /                             those of all workflows
+  lockstep workflows /orders --state failed --kind order
+  lockstep workflows order-42                      one run, with its steps
+  lockstep workflows /orders/order-42              one of a program's own workflows
+  lockstep workflows start order order-42 '{"total":12}'
+  lockstep workflows signal order-42 delivered '{"parcel":7}'
+  lockstep workflows retry order-42                after its members have failed`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.RunE = cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
+		if err := filter.check(); err != nil {
+			return err
+		}
+		shown := strings.Join(args, "")
+		switch isPath := strings.HasPrefix(shown, "/"); {
+		case isPath && shown != "/" && framework.ValidatePath(shown) != nil:
+			return cli.UsageError("the path %q cannot be used: %w", shown, framework.ValidatePath(shown))
+		case len(args) > 0 && !isPath && !filter.isEmpty():
+			return errNoList
+		}
+		path, _, _ := parseRun(shown)
+		return cli.EndBySignal(cmd.Context(), p.useWorkflows(cmd, path, func(ctx context.Context) error {
+			if len(args) == 0 {
+				return p.listRuns(ctx, []string{DefaultWorkflows}, nil, filter)
+			}
+			return p.show(ctx, shown, filter)
+		}))
+	})
+	p.AddConnectionFlags(streams, cmd)
+	cmd.Flags().StringSliceVar(&filter.kinds, "kind", nil, "list runs of these kinds only")
+	cmd.Flags().StringSliceVar(&filter.states, "state", nil,
+		"list runs in these states only: active, waiting, done, failed, cancelled")
+	cli.OfferValues(cmd, "state", runStates...)
+	cmd.ValidArgsFunction = completeRunIDs
+	cmd.AddCommand(newWorkflowsStart(streams), newWorkflowsCancel(streams), newWorkflowsRetry(streams),
+		newWorkflowsSignal(streams))
+	return cmd
+}
+
+// errNoList says that the options of a list were given for one run.
+var errNoList = cli.UsageError("--kind and --state are for the list, and not for one run")
+
+// show shows a run, or lists the runs at and below a path.
+func (p *workflowsCommand) show(ctx context.Context, name string, filter workflowsFilter) error {
+	path, id, _ := parseRun(name)
+	if !strings.HasPrefix(name, "/") {
+		return p.showRun(ctx, path, id)
+	}
+	isRun, paths, unread := findWorkflows(ctx, p.client, name)
+	switch {
+	case isRun && !filter.isEmpty():
+		return errNoList
+	case isRun:
+		return p.showRun(ctx, path, id)
+	case len(paths) == 0 && unread != nil:
+		return unread
+	case len(paths) == 0 && name != "/":
+		return cli.NothingFoundError(ctx, p.Streams, p.client, "runs of workflows", name, "lockstep workflows /")
+	}
+	return p.listRuns(ctx, paths, unread, filter)
+}
+
+// listRuns prints the runs at some paths that match. What cannot be read is warned about, and
+// decides the exit code. unread is the error of what was not searched.
+func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread error, filter workflowsFilter) error {
+	var runs []ListedRun
+	var errs []error
+	for _, path := range paths {
+		infos, err := p.at(path).List(ctx)
+		if infos == nil && err != nil && len(paths) == 1 {
+			return err
+		}
+		errs = append(errs, failure.SplitJoined(err)...)
+		for _, info := range infos {
+			runs = append(runs, ListedRun{info, path})
+		}
+	}
+	stored := len(runs)
+	runs = slices.DeleteFunc(runs, func(run ListedRun) bool { return !filter.matches(run) })
+	if unread != nil {
+		p.PrintWarning("%v", unread)
+	}
+	if unreadSteps := p.addSteps(ctx, runs); unreadSteps != nil {
+		unread = unreadSteps
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for _, err := range errs {
+		if err != nil {
+			p.PrintWarning("a run cannot be read: %v", err)
+			unread = codeOfUnread(err)
+		}
+	}
+	if warned := warnOfTaken(p.Streams, runs); warned != nil {
+		unread = warned
+	}
+	if p.JSON {
+		for _, run := range runs {
+			if err := cli.PrintResult(p.Out, true, WorkflowView(run)); err != nil {
+				return err
+			}
+		}
+		return cli.ExitCodeOfPrinted(p.Streams, unread)
+	}
+	if err := workflowTable(runs, time.Now()).PrintTo(p.Out); err != nil {
+		return err
+	}
+	switch {
+	case len(runs) > 0 || unread != nil:
+	case stored > 0:
+		p.PrintNotice("no such runs: --kind and --state leave out %s", cli.FormatNumber(stored, "run"))
+	case slices.Equal(paths, []string{DefaultWorkflows}):
+		cli.PrintNone(ctx, p.Streams, "runs of workflows", DefaultWorkflows, "lockstep workflows",
+			func(ctx context.Context) iter.Seq2[string, error] { return workflow.Find(ctx, p.client, "/") })
+	case len(paths) == 0:
+		p.PrintNotice("no workflows at or below /")
+	default:
+		p.PrintNotice("no runs of workflows at %s", joinNames(paths))
+	}
+	return cli.ExitCodeOfPrinted(p.Streams, unread)
+}
+
+// Limits of a list.
+const (
+	maxRunsWithSteps = 1000 // runs whose steps are read for one list
+	readRunsAtOnce   = 16
+)
+
+// addSteps reads the steps of runs that are not done. It warns about what cannot be read, and
+// returns one of the errors.
+func (p *workflowsCommand) addSteps(ctx context.Context, runs []ListedRun) (unread error) {
+	errs := make([]error, len(runs))
+	slots := make(chan struct{}, readRunsAtOnce)
+	var reading sync.WaitGroup
+	read, left := 0, 0
+	for i, info := range runs {
+		switch {
+		case info.State == workflow.Done:
+			continue
+		case read == maxRunsWithSteps:
+			left++
+			continue
+		}
+		read++
+		workflows := p.at(info.Path)
+		slots <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-slots }()
+			full, err := workflows.Inspect(ctx, info.ID, workflow.WithoutTaken()) // List has read it
+			switch {
+			case err == nil && full.State == info.State && full.ChangedAt.Equal(info.ChangedAt):
+				full.Taken, full.TakenErr = info.Taken, info.TakenErr
+				runs[i].Info = full
+			case err == nil || errors.Is(err, workflow.ErrNoRun): // it has changed since it was listed
+			default:
+				errs[i] = err
+			}
+		})
+	}
+	reading.Wait()
+	if left > 0 {
+		p.PrintNotice("the steps of %d runs were not read: list fewer with --kind and --state", left)
+	}
+	for _, err := range errs {
+		if err != nil && ctx.Err() == nil {
+			p.PrintWarning("the steps of a run cannot be read: %v", err)
+			unread = codeOfUnread(err)
+		}
+	}
+	return unread
+}
+
+// warnOfTaken warns once of each kind if the members that have its runs cannot be read, and returns
+// one of the errors.
+func warnOfTaken(streams *cli.Streams, runs []ListedRun) (unread error) {
+	warned := map[string]bool{}
+	for _, run := range runs {
+		if kind := nameOfRun(run.Path, run.Kind); run.TakenErr != nil && !warned[kind] {
+			warned[kind] = true
+			streams.PrintWarning("lockstep cannot read which members have runs of kind %q: %v", run.Kind, run.TakenErr)
+			unread = codeOfUnread(run.TakenErr)
+		}
+	}
+	return unread
+}
+
+// codeOfUnread returns an error of what other programs have written with its exit code: a name that
+// no run can have is no usage error.
+func codeOfUnread(err error) error {
+	if errors.Is(err, workflow.ErrOption) || errors.Is(err, framework.ErrInvalidPath) {
+		return &cli.ExitError{Code: cli.ExitMismatch, Reason: err}
+	}
+	return workflowCode(queue.QueueCode(err), "")
+}
+
+// showRun prints one run.
+func (p *workflowsCommand) showRun(ctx context.Context, path, id string) error {
+	info, err := p.at(path).Inspect(ctx, id)
+	if err != nil {
+		return err
+	}
+	run := ListedRun{info, path}
+	unread := warnOfTaken(p.Streams, []ListedRun{run})
+	if p.JSON {
+		err = cli.PrintResult(p.Out, true, WorkflowView(run))
+	} else {
+		err = PrintRun(p.Out, run, time.Now())
+	}
+	if err != nil {
+		return err
+	}
+	return cli.ExitCodeOfPrinted(p.Streams, unread)
+}
+
+// addAct makes a subcommand that changes the run that the argument at index run means. do gets the
+// path of its workflows and its id. prepare is called before, without a connection.
+func (p *workflowsCommand) addAct(streams *cli.Streams, cmd *cobra.Command, run int,
+	prepare func(context.Context, *cobra.Command, []string) error,
+	do func(ctx context.Context, path, id string, args []string) error,
+) *cobra.Command {
+	cmd.RunE = cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
+		path, id, err := parseRun(args[run])
+		if err == nil {
+			err = prepare(cmd.Context(), cmd, args)
+		}
+		if err != nil {
+			return err
+		}
+		return p.useWorkflows(cmd, path, func(ctx context.Context) error { return do(ctx, path, id, args) })
+	})
+	p.AddConnectionFlags(streams, cmd)
+	if cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = completeRunIDs
+	}
+	return cmd
+}
+
+func noPreparation(context.Context, *cobra.Command, []string) error { return nil }
+
+func newWorkflowsStart(streams *cli.Streams) *cobra.Command {
+	p, in := &workflowsCommand{}, &cli.JsonInput{}
+	var input json.RawMessage
+	cmd := p.addAct(streams, &cobra.Command{
+		Use:   "start KIND RUN [INPUT] [flags]",
+		Short: "Start a run",
+		Long: `Start a run of a kind. RUN is its ID, or the path of its workflows and its ID. INPUT is JSON; - or -f -
+reads it from standard input, -f FILE from a file. Without it the input is null. lockstep ends when the
+servers have the run, and does not wait for the run to end.
+
+The same command again does nothing: a run is known by its ID. With another kind or input the exit code
+is 65. If no member has ever worked on the kind, the exit code is 1 and nothing is started; if no
+member takes runs of the kind at present, lockstep warns, and the run waits for one.`,
+		Example: `  lockstep workflows start order order-42 '{"total":12}'
+  lockstep workflows start order order-42 -f order.json
+  jq .order < all.json | lockstep workflows start order order-42 -`,
+		Args:              cobra.RangeArgs(2, 3),
+		ValidArgsFunction: completeKinds,
+	}, 1, func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
+		input, err = in.Read(ctx, streams, args[2:])
+		return err
+	}, func(ctx context.Context, path, id string, args []string) error {
+		return p.startRun(ctx, args[0], path, id, input)
+	})
+	in.AddInputFlag(cmd, "input")
+	return cmd
+}
+
+// startRun starts a run, and warns if no member takes it.
+func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, input json.RawMessage) error {
+	former, err := p.at(path).Inspect(ctx, id)
+	if err != nil && !errors.Is(err, workflow.ErrNoRun) {
+		return err
+	}
+	existed := err == nil
+	queue := znode.Join(path+"/queues", kind)
+	worked, _ := p.hasMember(ctx, queue)
+	if err := p.at(path).Start(ctx, kind, id, input); err != nil {
+		return err
+	}
+	if existed {
+		p.PrintNotice("%s: was started before, at %s, and is %s", nameOfRun(path, id), cli.FormatTime(former.StartedAt),
+			former.State)
+		return nil
+	}
+	p.PrintNotice("%s: started", nameOfRun(path, id))
+	if !worked { // before the start no member was seen; one may have been between two runs
+		if works, err := p.hasMember(ctx, queue); err == nil && !works {
+			p.PrintWarning("no member takes runs of kind %q at present: the run waits until one does", kind)
+		}
+	}
+	return nil
+}
+
+// hasMember reports whether a member takes runs of a kind, or has one: then the kind's queue has
+// tickets (docs/layouts.md).
+func (p *workflowsCommand) hasMember(ctx context.Context, queue string) (bool, error) {
+	dirs := []string{queue + "/tickets"}
+	if err := framework.ValidatePath(dirs[0]); err != nil {
+		return false, err
+	}
+	for range 2 { // lines, and segments
+		var below []string
+		for _, dir := range dirs {
+			names, _, err := p.client.Children(ctx, dir)
+			if err != nil && !errors.Is(err, framework.ErrNoNode) {
+				return false, err
+			}
+			for _, name := range names {
+				below = append(below, znode.Join(dir, name))
+			}
+		}
+		dirs = below
+	}
+	for _, dir := range dirs {
+		names, _, err := p.client.Children(ctx, dir)
+		if err != nil && !errors.Is(err, framework.ErrNoNode) {
+			return false, err
+		}
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "t-") }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func newWorkflowsCancel(streams *cli.Streams) *cobra.Command {
+	p := &workflowsCommand{}
+	var reason string
+	cmd := p.addAct(streams, &cobra.Command{
+		Use:   "cancel RUN [flags]",
+		Short: "End a run that has not finished",
+		Long: `End a run that has not finished. Its member notices that soon, and gives the run up; a step that is under way may
+have its effect, and gets no record. Child runs are not cancelled. A run that was cancelled before is no error. For one
+that has ended otherwise the exit code is 1.`,
+		Example: `  lockstep workflows cancel order-42 --reason "the customer has called"`,
+		Args:    cobra.ExactArgs(1),
+	}, 0, noPreparation, func(ctx context.Context, path, id string, _ []string) error {
+		if err := p.at(path).Cancel(ctx, id, reason); err != nil {
+			return err
+		}
+		streams.PrintNotice("%s: cancelled", nameOfRun(path, id))
+		return nil
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which is shown with the run")
+	return cmd
+}
+
+func newWorkflowsRetry(streams *cli.Streams) *cobra.Command {
+	p := &workflowsCommand{}
+	var from string
+	cmd := p.addAct(streams, &cobra.Command{
+		Use:   "retry RUN [flags]",
+		Short: "Continue a run that has failed or was cancelled",
+		Long: `Continue a run that has failed or was cancelled, at its first step without a record. A run that pauses after a
+failed attempt continues at once. The run has all its attempts again. With --from, which names a step, a sleep or
+the signal of a wait that has timed out, lockstep first deletes that record and all later ones, so that they run
+again. Signals that have come stay, and so do child runs: retry a failed child first, and then its parent.
+A run that is done needs --from. For a run that goes on by itself the exit code is 1.`,
+		Example: `  lockstep workflows retry order-42
+  lockstep workflows retry order-42 --from pay`,
+		Args: cobra.ExactArgs(1),
+	}, 0, func(_ context.Context, cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("from") && from == "" {
+			return cli.UsageError("--from is empty: name a step")
+		}
+		return nil
+	}, func(ctx context.Context, path, id string, _ []string) error {
+		if err := p.at(path).Retry(ctx, id, from); err != nil {
+			return err
+		}
+		streams.PrintNotice("%s: goes on", nameOfRun(path, id))
+		return nil
+	})
+	cmd.Flags().StringVar(&from, "from", "", "delete the record of this step, sleep or expired wait and later ones")
+	return cmd
+}
+
+func newWorkflowsSignal(streams *cli.Streams) *cobra.Command {
+	p, in := &workflowsCommand{}, &cli.JsonInput{}
+	var data json.RawMessage
+	cmd := p.addAct(streams, &cobra.Command{
+		Use:   "signal RUN NAME [DATA] [flags]",
+		Short: "Send a signal to a run",
+		Long: `Send a run the signal that it waits for, or will wait for. DATA is JSON; - or -f - reads it from standard input,
+-f FILE from a file. Without it the data is null. A run takes a signal once: the same signal again does nothing.
+With other data, for a wait that has timed out and for a run that has ended, the exit code is 1.`,
+		Example: `  lockstep workflows signal order-42 delivered '{"parcel":7}'`,
+		Args:    cobra.RangeArgs(2, 3),
+	}, 0, func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
+		data, err = in.Read(ctx, streams, args[2:])
+		return err
+	}, func(ctx context.Context, path, id string, args []string) error {
+		if err := p.at(path).Signal(ctx, id, args[1], data); err != nil {
+			return err
+		}
+		streams.PrintNotice("%s: has the signal %q", nameOfRun(path, id), args[1])
+		return nil
+	})
+	in.AddInputFlag(cmd, "data")
+	return cmd
+}
+
+// completeRunIDs offers the ids of runs.
+func completeRunIDs(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cli.CompletionTime)
+	defer cancel()
+	client, err := cli.ConnectSilently(ctx, cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer client.Close(ctx) //nolint:errcheck // the session ends by itself
+	path := DefaultWorkflows
+	if strings.HasPrefix(begun, "/") {
+		path, _ = znode.Split(begun)
+	}
+	runs, err := workflow.New(client, path).List(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var offered []string
+	for _, run := range runs {
+		if name := nameOfRun(path, run.ID); cli.IsOfferable(name, begun) {
+			offered = append(offered, name)
+		}
+	}
+	return slices.Clip(offered[:min(len(offered), cli.MaxCompletions)]), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeKinds offers the kinds on which members have worked.
+func completeKinds(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cli.CompletionTime)
+	defer cancel()
+	return cli.FindCompletions(ctx, cmd, DefaultWorkflows+"/queues/", begun), cobra.ShellCompDirectiveNoFileComp
+}
