@@ -32,10 +32,27 @@ import (
 // a signal does if its cause is one.
 func runCommandLine(ctx context.Context, streams *cli.Streams, args []string) int {
 	root := newRoot(streams)
+	unknownTopicsToErr(root, streams)
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return badFlag(cmd, err, args) })
 	cmd, err := root.ExecuteContextC(ctx)
 	return reportError(streams, cmd, err)
+}
+
+// unknownTopicsToErr lets "lockstep help" print to standard error if there is no such command.
+func unknownTopicsToErr(root *cobra.Command, streams *cli.Streams) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		return
+	}
+	run := help.Run
+	help.Run = func(cmd *cobra.Command, args []string) {
+		if _, _, err := root.Find(args); err != nil {
+			root.SetOut(streams.Err)
+		}
+		run(cmd, args)
+	}
 }
 
 const rootHelp = `Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper.
