@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -89,11 +90,11 @@ func (l *lockLister) noteQueueItems(children []string) {
 	for i, path := range children {
 		_, names[i] = znode.Split(path)
 	}
-	if !recipe.HasQueueLayout(names) {
+	if !queuelayout.IsQueue(names) {
 		return
 	}
 	for i, path := range children {
-		if recipe.HoldsQueueItems(names[i]) {
+		if queuelayout.HoldsItems(names[i]) {
 			l.queueItems[path] = true
 		}
 	}

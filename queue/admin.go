@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -64,8 +65,8 @@ func (q *Queue[T]) Drop(ctx context.Context) error {
 func (q *Queue[T]) Pause(ctx context.Context) error {
 	st := q.engine.store
 	err := st.repeatOnSessions(ctx, func(s *framework.Session) error {
-		_, err := s.Multi(ctx, st.nodes.checkExists(),
-			framework.CreateOp(st.nodes.childPath(pausedNode), nil, framework.Persistent))
+		_, err := s.Multi(ctx, st.nodes.CheckExists(),
+			framework.CreateOp(st.nodes.PausedNode, nil, framework.Persistent))
 		if errors.Is(err, framework.ErrNodeExists) {
 			return nil
 		}
@@ -80,7 +81,7 @@ func (q *Queue[T]) Pause(ctx context.Context) error {
 func (q *Queue[T]) Resume(ctx context.Context) error {
 	st := q.engine.store
 	err := st.repeatOnSessions(ctx,
-		func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.childPath(pausedNode)) })
+		func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.PausedNode) })
 	return failure.Wrap("resume", q.Path(), err)
 }
 
@@ -89,7 +90,7 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
 	s, err := q.engine.store.sessionForReads(ctx)
 	if err == nil {
-		_, err = s.Exists(ctx, q.engine.store.nodes.childPath(pausedNode))
+		_, err = s.Exists(ctx, q.engine.store.nodes.PausedNode)
 	}
 	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errAbsent) {
 		return false, nil
@@ -100,13 +101,13 @@ func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
 // changeRecord writes the record as change changes it, together with the operations that change
 // returns. After a conflict with another client it starts again.
 func (st *store) changeRecord(ctx context.Context, s *framework.Session,
-	change func(r *queueRecord) ([]framework.Op, error)) error {
+	change func(r *queuelayout.Record) ([]framework.Op, error)) error {
 	for {
-		data, stat, err := s.Get(ctx, st.nodes.path)
+		data, stat, err := s.Get(ctx, st.nodes.Path)
 		if err != nil {
 			return err
 		}
-		before, err := decodeRecord(data)
+		before, err := queuelayout.DecodeRecord(data)
 		if err != nil {
 			return err
 		}
@@ -119,14 +120,14 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session,
 		if err != nil || after.Capacity == before.Capacity && after.Dedup == before.Dedup {
 			return err
 		}
-		if data, err = after.encode(); err != nil {
+		if data, err = after.Encode(); err != nil {
 			return err
 		}
-		_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.path, data, stat.Version),
-			st.nodes.checkExists())...)
+		_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.Path, data, stat.Version),
+			st.nodes.CheckExists())...)
 		switch {
 		case err == nil:
-			after.version, after.czxid = stat.Version+1, stat.Czxid
+			after.Version, after.Czxid = stat.Version+1, stat.Czxid
 			st.learnRecord(after)
 			return nil
 		case !errors.Is(err, framework.ErrBadVersion):
@@ -139,22 +140,22 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session,
 // places by what it has read before, and it reads the record again. setCapacity counts one place
 // more in and one more out, which wakes the first producer in line.
 func (st *store) setCapacity(ctx context.Context, s *framework.Session, n int) error {
-	err := st.changeRecord(ctx, s, func(r *queueRecord) ([]framework.Op, error) {
+	err := st.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
 		if r.Capacity == 0 {
 			return nil, fmt.Errorf("%w: SetCapacity: the queue was made without a bound, and its items are not "+
 				"counted; drop it and make it anew with WithCapacity", ErrOption)
 		}
 		r.Capacity = n
-		data, stat, err := s.Get(ctx, st.nodes.childPath(inNode))
+		data, stat, err := s.Get(ctx, st.nodes.InNode)
 		if err != nil {
 			return nil, err
 		}
-		in, line, err := decodeIn(data)
+		in, line, err := queuelayout.DecodeIn(data)
 		if err != nil {
-			return nil, failure.Wrap("read", st.nodes.childPath(inNode), err)
+			return nil, failure.Wrap("read", st.nodes.InNode, err)
 		}
-		return []framework.Op{framework.SetOp(st.nodes.childPath(inNode), encodeIn(in+1, line), stat.Version),
-			framework.SetOp(st.nodes.childPath(outNode), nil, framework.AnyVersion)}, nil
+		return []framework.Op{framework.SetOp(st.nodes.InNode, queuelayout.EncodeIn(in+1, line), stat.Version),
+			framework.SetOp(st.nodes.OutNode, nil, framework.AnyVersion)}, nil
 	})
 	if err != nil {
 		return err
@@ -183,8 +184,9 @@ func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capac
 				continue
 			}
 			left += p.left
-			_, err := s.Multi(ctx, framework.SetOp(st.nodes.childPath(inNode),
-				encodeIn(c.in-uint32(p.left), c.lineMarked), c.version), framework.DeleteOp(p.path, p.version))
+			_, err := s.Multi(ctx, framework.SetOp(st.nodes.InNode,
+				queuelayout.EncodeIn(c.in-uint32(p.left), c.lineMarked), c.version),
+				framework.DeleteOp(p.path, p.version))
 			if err != nil && !recipe.IsConflict(err) {
 				return err
 			}
@@ -199,12 +201,12 @@ func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capac
 // setDedup writes <path>/ids in the same transaction: the servers refuse a producer that closes a
 // bucket by what it has read before, and it reads the record again.
 func (st *store) setDedup(ctx context.Context, s *framework.Session, window time.Duration) error {
-	return st.changeRecord(ctx, s, func(r *queueRecord) ([]framework.Op, error) {
+	return st.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
 		r.Dedup = window.Milliseconds()
-		data, stat, err := s.Get(ctx, st.nodes.childPath(idsDir))
+		data, stat, err := s.Get(ctx, st.nodes.IDsDir)
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil, nil // no bucket was closed so far
 		}
-		return []framework.Op{framework.SetOp(st.nodes.childPath(idsDir), data, stat.Version)}, err
+		return []framework.Op{framework.SetOp(st.nodes.IDsDir, data, stat.Version)}, err
 	})
 }

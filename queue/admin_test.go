@@ -155,7 +155,7 @@ func TestSetCapacityIsAppliedOnceAfterLostReply(t *testing.T) {
 		a := w.member("a", WithCapacity(5), WithFailWhenFull())
 		a.put(names(0, 5)...)
 		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: func(r zktest.Request) bool {
-			return len(r.Parts) > 0 && r.Parts[0].Path == testPath+"/"+inNode
+			return len(r.Parts) > 0 && r.Parts[0].Path == testPath+"/in"
 		}})
 		require.NoError(t, a.SetCapacity(t.Context(), 6))
 		require.Equal(t, 5, a.length())

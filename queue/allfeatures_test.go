@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 const (

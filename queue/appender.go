@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -17,12 +18,12 @@ import (
 type segmentAppender struct {
 	store        *store
 	segmentSize  int64 // items of a segment
-	lastSegments map[segmentChain]int64
+	lastSegments map[queuelayout.Chain]int64
 	full         map[int64]bool // seconds of delayed items that have segmentSize items
 }
 
 func newAppender(st *store, segmentSize int64) segmentAppender {
-	return segmentAppender{store: st, segmentSize: segmentSize, lastSegments: map[segmentChain]int64{},
+	return segmentAppender{store: st, segmentSize: segmentSize, lastSegments: map[queuelayout.Chain]int64{},
 		full: map[int64]bool{}}
 }
 
@@ -34,12 +35,12 @@ func (a *segmentAppender) forgetSegments() {
 
 // addChecks adds the checks that the last segments are open, one for each chain.
 func (a *segmentAppender) addChecks(t *transaction, requests []*writeRequest) {
-	checked := map[segmentChain]bool{}
+	checked := map[queuelayout.Chain]bool{}
 	for _, r := range requests {
 		for _, item := range r.items {
 			if item.delay == 0 && !checked[item.chain] {
 				checked[item.chain] = true
-				t.addOp(a.lastSegment(item.chain).checkOpen(), a.findLastIfGone(item.chain, failAll))
+				t.addOp(a.lastSegment(item.chain).CheckOpen(), a.findLastIfGone(item.chain, failAll))
 			}
 		}
 	}
@@ -51,7 +52,7 @@ func (a *segmentAppender) addItems(t *transaction, r *writeRequest) {
 		item := &r.items[i]
 		if item.delay == 0 {
 			t.created = append(t.created, createdItem{len(t.ops), item.chain, 0})
-			t.addOp(a.lastSegment(item.chain).appendOp(item.data), a.findLastIfGone(item.chain, failRequest(r)))
+			t.addOp(a.lastSegment(item.chain).AppendOp(item.data), a.findLastIfGone(item.chain, failRequest(r)))
 			continue
 		}
 		if item.due.IsZero() {
@@ -62,9 +63,9 @@ func (a *segmentAppender) addItems(t *transaction, r *writeRequest) {
 		for a.full[second] {
 			second++
 		}
-		dir := a.store.nodes.secondDir(second)
+		dir := a.store.nodes.SecondDir(second)
 		t.created = append(t.created, createdItem{op: len(t.ops), second: second})
-		t.addOp(framework.CreateOp(znode.Join(dir, itemPrefix), item.data, framework.PersistentSequential),
+		t.addOp(queuelayout.AppendOp(dir, item.data),
 			func(tx *framework.TxError) refusalHandling {
 				if errors.Is(tx.Err, framework.ErrNoNode) {
 					return refusalHandling{repair: func(ctx context.Context,
@@ -77,11 +78,13 @@ func (a *segmentAppender) addItems(t *transaction, r *writeRequest) {
 	}
 }
 
-func (a *segmentAppender) lastSegment(l segmentChain) segmentID { return l.segment(a.lastSegments[l]) }
+func (a *segmentAppender) lastSegment(l queuelayout.Chain) queuelayout.Segment {
+	return l.Segment(a.lastSegments[l])
+}
 
 // findLastIfGone finds the chain's last segment if the known one was closed or removed. Other
 // refusals go to another handler.
-func (a *segmentAppender) findLastIfGone(l segmentChain, other refusalHandler) refusalHandler {
+func (a *segmentAppender) findLastIfGone(l queuelayout.Chain, other refusalHandler) refusalHandler {
 	return func(tx *framework.TxError) refusalHandling {
 		if errors.Is(tx.Err, framework.ErrBadVersion) || errors.Is(tx.Err, framework.ErrNoNode) {
 			return refusalHandling{repair: func(ctx context.Context,
@@ -94,34 +97,30 @@ func (a *segmentAppender) findLastIfGone(l segmentChain, other refusalHandler) r
 }
 
 // findLastSegment finds a chain's last segment, and makes the chain if it has no segments.
-func (a *segmentAppender) findLastSegment(ctx context.Context, s *framework.Session, l segmentChain) error {
-	if err := s.Sync(ctx, l.dir); err != nil {
+func (a *segmentAppender) findLastSegment(ctx context.Context, s *framework.Session, l queuelayout.Chain) error {
+	if err := s.Sync(ctx, l.Dir); err != nil {
 		return err
 	}
-	segments, err := l.listSegments(ctx, s)
+	segments, err := l.ListSegments(ctx, s)
 	if err != nil {
 		return err
 	}
 	if len(segments) > 0 {
 		last := segments[len(segments)-1]
-		a.lastSegments[l] = last.n
-		st, err := s.Exists(ctx, last.dir())
+		a.lastSegments[l] = last.Number
+		st, err := s.Exists(ctx, last.Dir())
 		if err == nil && st.Version > 0 {
-			err = last.makeNext(ctx, s)
+			err = last.MakeNext(ctx, s)
 		}
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil // it was removed: the next try finds another
 		}
 		return err
 	}
-	if l == a.store.nodes.base {
-		return fmt.Errorf("%w: %s has no segments", ErrNotQueue, l.dir)
+	if l == a.store.nodes.Base {
+		return fmt.Errorf("%w: %s has no segments", ErrNotQueue, l.Dir)
 	}
-	ops := []framework.Op{a.store.nodes.checkExists(), framework.CreateOp(l.dir, nil, framework.Persistent)}
-	if l.tickets != "" {
-		ops = append(ops, framework.CreateOp(l.tickets, nil, framework.Persistent))
-	}
-	_, err = s.Multi(ctx, append(ops, l.segment(0).makeOps()...)...)
+	_, err = s.Multi(ctx, append([]framework.Op{a.store.nodes.CheckExists()}, l.MakeOps()...)...)
 	if errors.Is(err, framework.ErrNodeExists) {
 		return nil
 	}
@@ -133,7 +132,7 @@ func (a *segmentAppender) findLastSegment(ctx context.Context, s *framework.Sess
 func (a *segmentAppender) makeSecond(ctx context.Context, s *framework.Session, second string) error {
 	hour, _ := znode.Split(second)
 	for _, dir := range []string{hour, second} {
-		_, err := s.Multi(ctx, a.store.nodes.checkExists(), framework.CreateOp(dir, nil, framework.Container))
+		_, err := s.Multi(ctx, a.store.nodes.CheckExists(), framework.CreateOp(dir, nil, framework.Container))
 		if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 			return err
 		}
@@ -146,13 +145,13 @@ func (a *segmentAppender) makeSecond(ctx context.Context, s *framework.Session, 
 // full.
 func (a *segmentAppender) noteApplied(ctx context.Context, s *framework.Session, t *transaction,
 	results []framework.OpResult) {
-	full := map[segmentChain]bool{}
+	full := map[queuelayout.Chain]bool{}
 	for _, c := range t.created {
 		if c.op >= len(results) {
 			continue
 		}
 		_, name := znode.Split(results[c.op].Path)
-		if n, ok := parseNumber(name, itemPrefix); !ok || n < a.segmentSize-1 {
+		if n, ok := queuelayout.ItemNumber(name); !ok || n < a.segmentSize-1 {
 			continue
 		}
 		if c.second == 0 {
@@ -164,9 +163,8 @@ func (a *segmentAppender) noteApplied(ctx context.Context, s *framework.Session,
 		}
 		a.full[c.second] = true
 	}
-	for _, chain := range slices.SortedFunc(maps.Keys(full),
-		func(x, y segmentChain) int { return compareItems(itemID{at: x.segment(0)}, itemID{at: y.segment(0)}) }) {
-		if _, err := s.Multi(ctx, a.lastSegment(chain).closeOps()...); err == nil {
+	for _, chain := range slices.SortedFunc(maps.Keys(full), queuelayout.CompareChains) {
+		if _, err := s.Multi(ctx, a.lastSegment(chain).CloseOps()...); err == nil {
 			a.lastSegments[chain]++
 		} // else another client has closed the segment, or will
 	}

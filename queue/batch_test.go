@@ -191,7 +191,7 @@ func (w *world) removals() (count func() int, stop func()) {
 	var n atomic.Int64
 	stop = w.Observe(func(r zktest.Request) {
 		for _, part := range r.Parts {
-			if _, name := znode.Split(part.Path); part.Op == zktest.OpDelete && strings.HasPrefix(name, itemPrefix) {
+			if _, name := znode.Split(part.Path); part.Op == zktest.OpDelete && strings.HasPrefix(name, "i-") {
 				n.Add(1)
 				return
 			}

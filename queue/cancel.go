@@ -10,8 +10,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
-	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Cancel takes an item back that was put with an id (WithID). If it returns nil, the item is not
@@ -137,18 +137,18 @@ func (c *itemCanceller) cancelOnce(ctx context.Context, s *framework.Session) er
 // findItems finds the items with the id: the delayed ones first, since these move to the chains.
 func (c *itemCanceller) findItems(ctx context.Context, s *framework.Session) (found []markedItem, err error) {
 	nodes := c.store.nodes
-	for second, err := range nodes.delayedSeconds(ctx, s) {
+	for second, err := range nodes.DelayedSeconds(ctx, s) {
 		if err != nil {
 			return nil, err
 		}
-		if second.endOfHour {
+		if second.EndOfHour {
 			continue
 		}
-		numbers, err := numbersIn(ctx, s, second.dir, itemPrefix)
+		numbers, err := queuelayout.ListItemNumbers(ctx, s, second.Dir)
 		if err != nil {
 			return nil, err
 		}
-		some, err := c.findIn(ctx, s, second.dir, numbers)
+		some, err := c.findIn(ctx, s, second.Dir, numbers)
 		if err != nil {
 			return nil, err
 		}
@@ -157,22 +157,22 @@ func (c *itemCanceller) findItems(ctx context.Context, s *framework.Session) (fo
 			found = append(found, item)
 		}
 	}
-	chains, err := nodes.listChains(ctx, s)
+	chains, err := nodes.ListChains(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	slices.Reverse(chains) // returned items are in the last one then: they come from the others
 	for _, chain := range chains {
-		segments, err := chain.listSegments(ctx, s)
+		segments, err := chain.ListSegments(ctx, s)
 		if err != nil {
 			return nil, err
 		}
 		for _, at := range segments {
-			numbers, err := at.listItems(ctx, s)
+			numbers, err := at.ListItems(ctx, s)
 			if err != nil {
 				return nil, err
 			}
-			some, err := c.findIn(ctx, s, at.dir(), numbers)
+			some, err := c.findIn(ctx, s, at.Dir(), numbers)
 			if err != nil {
 				return nil, err
 			}
@@ -196,16 +196,16 @@ func (c *itemCanceller) findIn(ctx context.Context, s *framework.Session, dir st
 	for some := range slices.Chunk(numbers, maxBatchReads) {
 		paths := make([]string, len(some))
 		for i, k := range some {
-			paths[i] = znode.Join(dir, itemPrefix+formatNumber(k))
+			paths[i] = queuelayout.ItemPath(dir, k)
 		}
-		read, err := readMany(ctx, s, paths)
+		read, err := s.GetAll(ctx, paths...)
 		if err != nil {
 			return nil, err
 		}
 		for i, n := range read {
-			e, err := decodeItem(n.Data, n.Stat)
-			if n.Err == nil && err == nil && e.header.ID == c.id {
-				mark := c.store.nodes.childPath(cancelsDir) + "/" + e.header.cancelPrefix() + c.call
+			e, err := queuelayout.DecodeItem(n.Data, n.Stat)
+			if n.Err == nil && err == nil && e.Header.ID == c.id {
+				mark := c.store.nodes.CancelsDir + "/" + e.Header.CancelPrefix() + c.call
 				found = append(found, markedItem{path: paths[i], mark: mark, version: n.Stat.Version})
 			}
 		}
@@ -221,13 +221,13 @@ func (c *itemCanceller) cancelItem(ctx context.Context, s *framework.Session, it
 		return c.checkRefusal(err, func() { c.sent = true })
 	}
 	if c.marks[item.mark] != markMade {
-		cancels := c.store.nodes.childPath(cancelsDir)
+		cancels := c.store.nodes.CancelsDir
 		_, err := s.Multi(ctx, framework.CheckOp(item.path, framework.AnyVersion),
 			framework.SetOp(cancels, nil, framework.AnyVersion),
 			framework.CreateOp(item.mark, nil, framework.Persistent))
 		var tx *framework.TxError
 		if errors.As(err, &tx) && tx.Index == 1 && errors.Is(err, framework.ErrNoNode) { // the first call of Cancel
-			_, err = s.Multi(ctx, c.store.nodes.checkExists(), framework.CreateOp(cancels, nil, framework.Persistent))
+			_, err = s.Multi(ctx, c.store.nodes.CheckExists(), framework.CreateOp(cancels, nil, framework.Persistent))
 			if err == nil || errors.Is(err, framework.ErrNodeExists) {
 				return c.cancelItem(ctx, s, item)
 			}
@@ -241,7 +241,7 @@ func (c *itemCanceller) cancelItem(ctx context.Context, s *framework.Session, it
 		}
 		c.marks[item.mark] = markMade
 	}
-	claimed, err := c.wasClaimed(ctx, s, c.store.nodes.itemOf(item.path))
+	claimed, err := c.wasClaimed(ctx, s, c.store.nodes.ItemOf(item.path))
 	if err != nil {
 		return err
 	}
@@ -269,16 +269,16 @@ func (c *itemCanceller) checkRefusal(err error, unknown func()) error {
 
 // wasClaimed reports whether an item was claimed at any time before. The item's mark exists, so a
 // consumer that claims the item later sees the mark.
-func (c *itemCanceller) wasClaimed(ctx context.Context, s *framework.Session, item itemID) (bool, error) {
+func (c *itemCanceller) wasClaimed(ctx context.Context, s *framework.Session, item queuelayout.Item) (bool, error) {
 	nodes := c.store.nodes
-	if c.store.record().Order != Strict {
-		st, err := s.Exists(ctx, item.at.ticketDir())
+	if !c.store.record().IsStrict() {
+		st, err := s.Exists(ctx, item.Segment.TicketDir())
 		if errors.Is(err, framework.ErrNoNode) { // the segment was removed, with all its items
 			return true, nil
 		}
-		return item.k < childrenEver(st), err
+		return item.Number < queuelayout.ChildrenEver(st), err
 	}
-	read, err := s.GetAll(ctx, nodes.childPath(claimedNode), item.node())
+	read, err := s.GetAll(ctx, nodes.ClaimedNode, item.Node())
 	if err != nil {
 		return false, err
 	}
@@ -289,8 +289,8 @@ func (c *itemCanceller) wasClaimed(ctx context.Context, s *framework.Session, it
 	if progress.Err != nil {
 		return false, progress.Err
 	}
-	p, err := decodeProgress(progress.Data)
-	return node.Err != nil || node.Stat.Version > 0 || p.covers(item), err
+	p, err := queuelayout.DecodeProgress(progress.Data)
+	return node.Err != nil || node.Stat.Version > 0 || p.Covers(item), err
 }
 
 // withdrawMark deletes a mark of this call, and returns the given error. If a consumer has removed
@@ -322,19 +322,19 @@ func (c *itemCanceller) settleMissing(ctx context.Context, s *framework.Session)
 	if c.sent {
 		return ErrUnknown
 	}
-	ids := dedupBuckets{store: c.store}
-	data, _, err := s.Get(ctx, ids.dir())
+	nodes := c.store.nodes
+	data, _, err := s.Get(ctx, nodes.IDsDir)
 	if errors.Is(err, framework.ErrNoNode) {
 		return ErrUnknownID
 	}
 	if err != nil {
 		return err
 	}
-	bucket, err := decodeBucket(data)
+	bucket, err := queuelayout.DecodeBucket(data)
 	if err != nil {
-		return failure.Wrap("read", ids.dir(), err)
+		return failure.Wrap("read", nodes.IDsDir, err)
 	}
-	read, err := s.GetAll(ctx, ids.idNode(bucket, c.id), ids.idNode(max(0, bucket-1), c.id))
+	read, err := s.GetAll(ctx, nodes.IDNode(bucket, c.id), nodes.IDNode(max(0, bucket-1), c.id))
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func TestCancelReturnedItem(t *testing.T) {
 		require.NoError(t, d.Nack(t.Context(), 0, nil))
 		require.NoError(t, a.Close(t.Context()))
 		err := p.Cancel(t.Context(), "x")
-		if p.engine.store.record().Order == Strict {
+		if p.engine.store.record().IsStrict() {
 			require.ErrorIs(t, err, ErrTaken)
 			require.Equal(t, []string{"x"}, b.drain(1))
 			return

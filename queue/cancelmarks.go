@@ -3,10 +3,10 @@ package queue
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -28,7 +28,7 @@ func newCancelMarks(s *framework.Session, dir string) *cancelMarks {
 }
 
 // marksOf returns the marks of an item that was claimed before the call.
-func (m *cancelMarks) marksOf(ctx context.Context, h itemHeader) (marks []string, err error) {
+func (m *cancelMarks) marksOf(ctx context.Context, h queuelayout.Header) (marks []string, err error) {
 	select {
 	case m.reading <- struct{}{}:
 		defer func() { <-m.reading }()
@@ -39,7 +39,7 @@ func (m *cancelMarks) marksOf(ctx context.Context, h itemHeader) (marks []string
 		return nil, err
 	}
 	for _, name := range m.names {
-		if strings.HasPrefix(name, h.cancelPrefix()) {
+		if strings.HasPrefix(name, h.CancelPrefix()) {
 			marks = append(marks, znode.Join(m.dir, name))
 		}
 	}
@@ -86,10 +86,4 @@ func (m *cancelMarks) stopWatch(ended bool) {
 		m.watch = nil
 	}
 	m.ended = m.ended || ended
-}
-
-// cancelPrefix begins the names of an item's marks. The time of the put keeps the marks of one item
-// from another with the same id, which is put after the first id was forgotten.
-func (h itemHeader) cancelPrefix() string {
-	return hashedID(h.ID) + "-" + strconv.FormatInt(h.Put, 10) + "-"
 }

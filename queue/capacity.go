@@ -6,10 +6,10 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -66,7 +66,7 @@ func (c *capacityCounter) noteUsed(n int) {
 func (c *capacityCounter) reserveFor(ctx context.Context, s *framework.Session, marker string, requests []*writeRequest,
 	putsWait bool) (map[*writeRequest]bool, error) {
 	_, name := znode.Split(marker)
-	if path := znode.Join(c.store.nodes.childPath(placesDir), name); path != c.own.path {
+	if path := znode.Join(c.store.nodes.PlacesDir, name); path != c.own.path {
 		*c = capacityCounter{store: c.store, own: reservedPlaces{path: path}}
 	}
 	var wanted []*writeRequest
@@ -104,13 +104,13 @@ func (c *capacityCounter) reserveFor(ctx context.Context, s *framework.Session, 
 // reads out before in, so that in - out is not less than the true number; and the record after in,
 // since SetCapacity writes both in one transaction.
 func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) error {
-	st, err := s.Exists(ctx, c.store.nodes.childPath(outNode))
+	st, err := s.Exists(ctx, c.store.nodes.OutNode)
 	if err != nil {
 		return err
 	}
 	c.out = uint32(st.Version)
-	nodes, err := s.GetAll(ctx, c.store.nodes.childPath(inNode), cmp.Or(c.own.path, c.store.nodes.childPath(inNode)),
-		c.store.nodes.path)
+	nodes, err := s.GetAll(ctx, c.store.nodes.InNode, cmp.Or(c.own.path, c.store.nodes.InNode),
+		c.store.nodes.Path)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 	if in.Err != nil {
 		return in.Err
 	}
-	if c.in, c.lineMarked, err = decodeIn(in.Data); err != nil {
-		return failure.Wrap("read", c.store.nodes.childPath(inNode), err)
+	if c.in, c.lineMarked, err = queuelayout.DecodeIn(in.Data); err != nil {
+		return failure.Wrap("read", c.store.nodes.InNode, err)
 	}
 	c.version = in.Stat.Version
 	if err := c.store.learnFrom(record); err != nil {
@@ -131,7 +131,7 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 	c.exists, c.own.left, c.own.version = own.Err == nil, 0, own.Stat.Version
 	switch {
 	case c.exists:
-		if c.own.left, err = decodePlaces(own.Data); err != nil {
+		if c.own.left, err = queuelayout.DecodePlaces(own.Data); err != nil {
 			return failure.Wrap("read", c.own.path, err)
 		}
 	case !errors.Is(own.Err, framework.ErrNoNode):
@@ -154,7 +154,7 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 		free = c.freeAtLeast()
 	}
 	if c.lineMarked && !first {
-		names, _, err := s.Children(ctx, c.store.nodes.childPath(roomDir))
+		names, _, err := s.Children(ctx, c.store.nodes.RoomDir)
 		if err != nil && !errors.Is(err, framework.ErrNoNode) || len(names) > 0 {
 			return 0, err
 		}
@@ -178,7 +178,7 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 	if free += returned; free < n {
 		if first && !c.lineMarked {
 			err = c.runTransaction(ctx, s,
-				[]framework.Op{framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(c.in, true), c.version)})
+				[]framework.Op{framework.SetOp(c.store.nodes.InNode, queuelayout.EncodeIn(c.in, true), c.version)})
 			c.lineMarked = true
 			c.version++
 		}
@@ -189,7 +189,7 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 		block += min(maxAhead, (free-n)/(2*(c.peers+2)))
 	}
 	in := c.in + uint32(block-returned)
-	ops := []framework.Op{framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(in, first && c.lineMarked),
+	ops := []framework.Op{framework.SetOp(c.store.nodes.InNode, queuelayout.EncodeIn(in, first && c.lineMarked),
 		c.version)}
 	count := strconv.AppendInt(nil, int64(c.own.left+block), 10)
 	if c.exists {
@@ -230,7 +230,7 @@ func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Sessi
 		return err
 	}
 	if refused.Op == "create" && errors.Is(err, framework.ErrNoNode) {
-		err = s.Create(ctx, c.store.nodes.childPath(placesDir), nil, framework.Persistent)
+		err = s.Create(ctx, c.store.nodes.PlacesDir, nil, framework.Persistent)
 		if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 			return err
 		}
@@ -242,7 +242,7 @@ func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Sessi
 // writers have died.
 func (c *capacityCounter) unusedByOthers(ctx context.Context,
 	s *framework.Session) (all, dead []reservedPlaces, err error) {
-	names, _, err := s.Children(ctx, c.store.nodes.childPath(placesDir))
+	names, _, err := s.Children(ctx, c.store.nodes.PlacesDir)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil, nil
 	}
@@ -250,30 +250,28 @@ func (c *capacityCounter) unusedByOthers(ctx context.Context,
 		return nil, nil, err
 	}
 	// after the places: a writer makes its marker first
-	writers, _, err := s.Children(ctx, c.store.nodes.childPath(writersDir))
+	writers, _, err := s.Children(ctx, c.store.nodes.WritersDir)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return nil, nil, err
 	}
 	c.peers = len(names)
-	for some := range slices.Chunk(names, 100) {
-		paths := make([]string, len(some))
-		for i, name := range some {
-			paths[i] = znode.Join(c.store.nodes.childPath(placesDir), name)
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = znode.Join(c.store.nodes.PlacesDir, name)
+	}
+	nodes, err := s.GetAll(ctx, paths...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, n := range nodes {
+		left, err := queuelayout.DecodePlaces(n.Data)
+		if n.Err != nil || err != nil || paths[i] == c.own.path {
+			continue // it is gone, is another program's, or is this writer's own
 		}
-		nodes, err := s.GetAll(ctx, paths...)
-		if err != nil {
-			return nil, nil, err
-		}
-		for i, n := range nodes {
-			left, err := decodePlaces(n.Data)
-			if n.Err != nil || err != nil || paths[i] == c.own.path {
-				continue // it is gone, is another program's, or is this writer's own
-			}
-			p := reservedPlaces{paths[i], left, n.Stat.Version}
-			all = append(all, p)
-			if !slices.Contains(writers, some[i]) {
-				dead = append(dead, p)
-			}
+		p := reservedPlaces{paths[i], left, n.Stat.Version}
+		all = append(all, p)
+		if !slices.Contains(writers, names[i]) {
+			dead = append(dead, p)
 		}
 	}
 	return all, dead, nil
@@ -291,43 +289,11 @@ func (c *capacityCounter) returnUnused(s *framework.Session) {
 		}
 		ops := []framework.Op{framework.DeleteOp(c.own.path, c.own.version)}
 		if c.own.left > 0 {
-			ops = append(ops, framework.SetOp(c.store.nodes.childPath(inNode),
-				encodeIn(c.in-uint32(c.own.left), c.lineMarked), c.version))
+			ops = append(ops, framework.SetOp(c.store.nodes.InNode,
+				queuelayout.EncodeIn(c.in-uint32(c.own.left), c.lineMarked), c.version))
 		}
 		if c.runTransaction(s.Context(), s, ops) != nil || c.known {
 			return
 		}
 	}
 }
-
-// lineMark ends the data of <path>/in while producers stand in line.
-const lineMark = " line"
-
-func encodeIn(in uint32, line bool) []byte {
-	data := strconv.AppendUint(nil, uint64(in), 10)
-	if line {
-		data = append(data, lineMark...)
-	}
-	return data
-}
-
-// decodeIn reads what encodeIn has written.
-func decodeIn(data []byte) (in uint32, line bool, err error) {
-	text, line := strings.CutSuffix(string(data), lineMark)
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		return 0, false, errCount
-	}
-	return uint32(n), line, nil
-}
-
-// decodePlaces reads a number of places.
-func decodePlaces(data []byte) (int, error) {
-	n, err := strconv.ParseUint(string(data), 10, 31)
-	if err != nil {
-		return 0, errCount
-	}
-	return int(n), nil
-}
-
-var errCount = errors.New("not a count")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -136,7 +137,7 @@ func TestUnusedPlacesAreTakenBack(t *testing.T) {
 		a, dead, b := w.member("a", full...), w.member("dead", full...), w.member("b", full...)
 		a.put("a")
 		dead.put("dead")
-		left, err := decodePlaces(w.only(testPath + "/places/" + w.Children(testPath + "/places")[0]))
+		left, err := queuelayout.DecodePlaces(w.only(testPath + "/places/" + w.Children(testPath + "/places")[0]))
 		require.NoError(t, err)
 		require.NotZero(t, left, "it has places ahead")
 		dead.kill()
@@ -339,7 +340,7 @@ func capacityFaultRun(t *testing.T, w *world, seed uint64, r *rand.Rand) {
 func (w *world) itemCount() (n int) {
 	for _, node := range w.Tree(testPath) {
 		dir, name := znode.Split(node.Path)
-		if strings.HasPrefix(name, itemPrefix) && !strings.HasPrefix(dir, testPath+"/dead") {
+		if strings.HasPrefix(name, "i-") && !strings.HasPrefix(dir, testPath+"/dead") {
 			n++
 		}
 	}

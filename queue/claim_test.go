@@ -295,7 +295,7 @@ func TestMissingNumberBehindAWaitingTicketIsVoided(t *testing.T) {
 		e := <-second
 		require.Equal(t, "two", e.Value)
 		require.Equal(t, 1, e.Attempt)
-		require.NotContains(t, e.Node(), redoLane, "it was not moved")
+		require.NotContains(t, e.Node(), "redo", "it was not moved")
 		a.ack(d)
 		c.ack(e)
 	})
@@ -354,14 +354,14 @@ func TestNackAfterRedoSegmentWasRemoved(t *testing.T) {
 		require.NoError(t, a.take().Nack(t.Context(), 0, nil))
 		require.Equal(t, names(0, 1), a.drain(1))
 		d := a.take()
-		redo := p.engine.store.nodes.redo
+		redo := p.engine.store.nodes.Redo
 		s, err := p.client.Session(t.Context())
 		require.NoError(t, err)
-		_, err = s.Multi(t.Context(), redo.segment(0).closeOps()...)
+		_, err = s.Multi(t.Context(), redo.Segment(0).CloseOps()...)
 		require.NoError(t, err)
-		require.NoError(t, redo.segment(0).removeIfEmpty(t.Context(), s))
-		require.Equal(t, []string{"0000000001"}, w.Children(redo.dir))
-		returns, draws := creates(redo.segment(1).dir()), creates(redo.segment(0).ticketDir())
+		require.NoError(t, redo.Segment(0).RemoveIfEmpty(t.Context(), s))
+		require.Equal(t, []string{"0000000001"}, w.Children(redo.Dir))
+		returns, draws := creates(redo.Segment(1).Dir()), creates(redo.Segment(0).TicketDir())
 		refused := false
 		defer w.Observe(func(r zktest.Request) { refused = refused || returns(r) && draws(r) })()
 		// puts the next try off
@@ -449,7 +449,7 @@ func TestPriorityOfNewerReleaseIsServed(t *testing.T) {
 		a := w.member("a", order)
 		a.put("plain")
 		require.NoError(t, a.Put(t.Context(), "nine", WithPriority(9)))
-		item, ops := a.engine.store.nodes.putTarget(12, 0)
+		item, ops := putTarget(a.engine.store.nodes, 12, 0)
 		item.data = append([]byte{1, 11}, `{"prio":12}twelve`...)
 		require.NoError(t, a.engine.put(t.Context(), &writeRequest{ops: ops, items: []newItem{item}, adds: 1}))
 		require.Equal(t, []string{"twelve", "nine", "plain"}, a.drain(3))

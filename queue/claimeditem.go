@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -16,14 +17,14 @@ import (
 // untyped part of a Delivery.
 type claimedItem struct {
 	session   *consumerSession
-	id        itemID         // its segment and number
-	node      string         // the path of the item's node
-	stat      framework.Stat // of the node, as it was read
-	version   int32          // of the node, after the claim
-	ticket    string         // the node of the claim; "" in a strict queue
-	lease     *locks.Lease   // of the queue's lock; nil in a parallel queue
+	id        queuelayout.Item // its segment and number
+	node      string           // the path of the item's node
+	stat      framework.Stat   // of the node, as it was read
+	version   int32            // of the node, after the claim
+	ticket    string           // the node of the claim; "" in a strict queue
+	lease     *locks.Lease     // of the queue's lock; nil in a parallel queue
 	attempt   int
-	env       envelope
+	env       queuelayout.Envelope
 	data      []byte // as stored; kept in a strict queue only
 	decodeErr error  // why the item cannot be read, or nil
 	hold      itemHold
@@ -56,10 +57,10 @@ var (
 // counts, which are all its changes but the header's Unseen.
 func (c *claimedItem) readItem(data []byte, st framework.Stat) {
 	c.stat = st
-	if c.env, c.decodeErr = decodeItem(data, st); c.decodeErr != nil {
-		c.env = envelope{itemHeader{Put: max(0, st.Ctime.UnixMilli())}, data}
+	if c.env, c.decodeErr = queuelayout.DecodeItem(data, st); c.decodeErr != nil {
+		c.env = queuelayout.Envelope{Header: queuelayout.Header{Put: max(0, st.Ctime.UnixMilli())}, Payload: data}
 	}
-	c.attempt = c.env.attempt(c.version)
+	c.attempt = c.env.Attempt(c.version)
 }
 
 // guard is the operation that the servers refuse once another consumer can have the item: a
@@ -143,7 +144,7 @@ func (c *claimedItem) giveBack(finished func(error)) {
 
 // formerReason is why an attempt before this one has failed, or nil.
 func (c *claimedItem) formerReason() error {
-	if text := c.env.header.Error; text != "" {
+	if text := c.env.Header.Error; text != "" {
 		return errors.New(text)
 	}
 	return nil
@@ -182,15 +183,15 @@ func (c *claimedItem) settleExpired() {
 
 // moveToDeadLetters moves the item to the dead letters, with the reason.
 func (c *claimedItem) moveToDeadLetters(reason error, finished func(error)) {
-	e := c.env.afterFailure(c.attempt, reason)
-	e.header.Raw = e.header.Raw || c.decodeErr != nil
-	data, err := e.encode()
+	e := c.env.AfterFailure(c.attempt, reason)
+	e.Header.Raw = e.Header.Raw || c.decodeErr != nil
+	data, err := e.Encode()
 	if err != nil {
 		c.endDelivery(err)
 		finished(err)
 		return
 	}
-	c.writeLast(c.newRequest(c.leaveOps(), newItem{chain: c.session.store.nodes.dead, data: data}), finished)
+	c.writeLast(c.newRequest(c.leaveOps(), newItem{chain: c.session.store.nodes.Dead, data: data}), finished)
 }
 
 // endAndReturn ends a delivery that its caller has not settled, and returns the item to the queue
@@ -208,8 +209,8 @@ func (c *claimedItem) endAndReturn(attempts int, given func()) {
 // It is nil if the item cannot be encoded.
 func (c *claimedItem) uncountRequest() *writeRequest {
 	e := c.env
-	e.header.Unseen += 2 // the claim has raised the version, and this write does
-	data, err := e.encode()
+	e.Header.Unseen += 2 // the claim has raised the version, and this write does
+	data, err := e.Encode()
 	if err != nil {
 		return nil
 	}
@@ -335,9 +336,9 @@ func (c *claimedItem) endDelivery(err error) {
 	} else if c.ticket != "" {
 		c.session.writeRequests( // two requests: the servers refuse the first one if an operator has deleted the ticket
 			c.newRequest([]framework.Op{framework.DeleteOp(c.ticket, framework.AnyVersion)}),
-			c.newRequest([]framework.Op{c.session.store.nodes.signalRecoverer()}))
+			c.newRequest([]framework.Op{c.session.store.nodes.SignalRecoverer()}))
 	}
 	c.hold.End(err)
-	c.session.itemSettled(c.id.at)
+	c.session.itemSettled(c.id.Segment)
 	c.session.claims.removeSettled(c)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -103,7 +104,7 @@ func (c *consumer) runSession(s *framework.Session) error {
 		return err
 	}
 	record := c.store.record()
-	cs := c.newSession(s, record.Order)
+	cs := c.newSession(s, record.IsStrict())
 	c.session.Store(cs)
 	c.takes.setClaims(cs.claims)
 	err := cs.claimUntilEnd()
@@ -111,7 +112,7 @@ func (c *consumer) runSession(s *framework.Session) error {
 		errors.Is(err, errVacant) {
 		// Was the queue dropped and made anew? The watch of the record may have read the new one
 		// already.
-		switch replaced, failed := c.store.wasReplaced(c.openCtx, s, record.czxid); {
+		switch replaced, failed := c.store.wasReplaced(c.openCtx, s, record.Czxid); {
 		case failed != nil:
 			err = failed
 		case replaced:
@@ -127,17 +128,17 @@ func (c *consumer) runSession(s *framework.Session) error {
 }
 
 // newSession makes the consumer session of a session.
-func (c *consumer) newSession(s *framework.Session, order Order) *consumerSession {
+func (c *consumer) newSession(s *framework.Session, strict bool) *consumerSession {
 	cs := &consumerSession{store: c.store, settings: c.settings, writer: c.writer, s: s, id: uuid.NewString()[:8],
 		removals: c.tasks,
-		gate:     newPauseGate(), refs: segmentRefs{n: map[segmentID]int{}}}
+		gate:     newPauseGate(), refs: segmentRefs{n: map[queuelayout.Segment]int{}}}
 	cs.ctx, cs.cancel = context.WithCancelCause(c.openCtx)
-	cs.claims = newSessionClaims(&c.takes, cs.ctx, cs.gate, c.settings, c.settings.windowSize(order))
+	cs.claims = newSessionClaims(&c.takes, cs.ctx, cs.gate, c.settings, c.settings.windowSize(strict))
 	cs.gate.onResume = cs.claims.handOutAfterPause
 	cs.reads = newBatchReader(cs.ctx, s, &cs.tasks)
-	cs.cancels = newCancelMarks(s, c.store.nodes.childPath(cancelsDir))
+	cs.cancels = newCancelMarks(s, c.store.nodes.CancelsDir)
 	cs.place.ctx, cs.place.leave = context.WithCancel(s.Context())
-	if order == Strict {
+	if strict {
 		cs.order = &strictOrder{cs: cs}
 	} else {
 		cs.order = newParallelOrder(cs)

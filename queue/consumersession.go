@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 )
@@ -50,7 +51,7 @@ type claimOrder interface {
 	// returnUnsettled gives the item of an unsettled delivery back. It calls given afterwards.
 	returnUnsettled(c *claimedItem, attempts int, given func())
 	// hasPassed reports whether the consumer session has left a segment behind.
-	hasPassed(at segmentID) bool
+	hasPassed(at queuelayout.Segment) bool
 	// countClaimable returns how many items of a state the consumer session could claim, and
 	// whether that is not decided yet since claims are on their way. first says that it is the
 	// first consumer in line.
@@ -70,7 +71,7 @@ var errIdle = errors.New("no call of Take for the idle timeout")
 func (cs *consumerSession) claimUntilEnd() error {
 	stop := context.AfterFunc(cs.s.Context(), func() { cs.cancel(context.Cause(cs.s.Context())) })
 	defer stop()
-	cs.tasks.Start(func() { cs.endOnError(cs.gate.followNode(cs.ctx, cs.s, cs.store.nodes.childPath(pausedNode))) })
+	cs.tasks.Start(func() { cs.endOnError(cs.gate.followNode(cs.ctx, cs.s, cs.store.nodes.PausedNode)) })
 	cs.tasks.Start(func() { cs.endOnError(cs.store.watchRecord(cs.ctx, cs.s)) })
 	err := cs.order.claimItems()
 	cs.endOnError(err)
@@ -151,12 +152,12 @@ func (cs *consumerSession) deliverItem(c *claimedItem) {
 // removal, and the item is delivered. If the item has gone, removeIfCancelled also returns an
 // error, and the claim may still be there.
 func (cs *consumerSession) removeIfCancelled(c *claimedItem) (bool, error) {
-	if c.env.header.ID == "" || c.decodeErr != nil {
+	if c.env.Header.ID == "" || c.decodeErr != nil {
 		return false, nil
 	}
 	back := recipe.NewBackoff(cs.store.client)
 	for unknown := false; ; { // whether a removal was sent, and its outcome is unknown
-		marks, err := cs.cancels.marksOf(cs.ctx, c.env.header)
+		marks, err := cs.cancels.marksOf(cs.ctx, c.env.Header)
 		if err == nil && len(marks) == 0 && !unknown {
 			return false, nil
 		}
@@ -237,7 +238,7 @@ type linePlace struct {
 func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready func())) error {
 	joined := make(chan struct{})
 	ready := sync.OnceFunc(func() { close(joined) })
-	line := locks.NewMutex(cs.store.client, cs.store.nodes.childPath(lockDir), locks.WithOnWait(func(int) { ready() }))
+	line := locks.NewMutex(cs.store.client, cs.store.nodes.LockDir, locks.WithOnWait(func(int) { ready() }))
 	cs.place.taken.Go(func() {
 		lease, err := line.Lock(cs.place.ctx)
 		if err != nil {
@@ -298,17 +299,17 @@ func (cs *consumerSession) writeRequests(requests ...*writeRequest) {
 // that while other consumers have claims there.
 type segmentRefs struct {
 	mu sync.Mutex
-	n  map[segmentID]int
+	n  map[queuelayout.Segment]int
 }
 
-func (r *segmentRefs) addClaim(at segmentID) {
+func (r *segmentRefs) addClaim(at queuelayout.Segment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.n[at]++
 }
 
 // dropClaim counts one claim less, and reports whether it was the last.
-func (r *segmentRefs) dropClaim(at segmentID) bool {
+func (r *segmentRefs) dropClaim(at queuelayout.Segment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.n[at]--; r.n[at] > 0 {
@@ -318,27 +319,27 @@ func (r *segmentRefs) dropClaim(at segmentID) bool {
 	return true
 }
 
-func (r *segmentRefs) isUnused(at segmentID) bool {
+func (r *segmentRefs) isUnused(at queuelayout.Segment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.n[at] == 0
 }
 
 // itemSettled counts one claim less in a segment.
-func (cs *consumerSession) itemSettled(at segmentID) {
+func (cs *consumerSession) itemSettled(at queuelayout.Segment) {
 	if cs.refs.dropClaim(at) && cs.order.hasPassed(at) {
 		cs.removeIfDone(at)
 	}
 }
 
 // segmentPassed is called when the consumer session has left a segment behind.
-func (cs *consumerSession) segmentPassed(at segmentID) {
+func (cs *consumerSession) segmentPassed(at queuelayout.Segment) {
 	if cs.refs.isUnused(at) {
 		cs.removeIfDone(at)
 	}
 }
 
 // removeIfDone removes a segment in the background, if it is closed and empty.
-func (cs *consumerSession) removeIfDone(at segmentID) {
-	cs.removals.Start(func() { _ = at.removeIfEmpty(cs.s.Context(), cs.s) })
+func (cs *consumerSession) removeIfDone(at queuelayout.Segment) {
+	cs.removals.Start(func() { _ = at.RemoveIfEmpty(cs.s.Context(), cs.s) })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -56,7 +57,7 @@ func TestCloseFinishesPutsInProgress(t *testing.T) {
 func TestSoonerDelayedItemComesFirst(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
-		require.NoError(t, p.Put(t.Context(), "in years", WithDelay(maxDelay)))
+		require.NoError(t, p.Put(t.Context(), "in years", WithDelay(queuelayout.MaxDelay)))
 		got := a.takeInBackground()
 		time.Sleep(10 * time.Second)
 		began := time.Now()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -120,13 +121,13 @@ func (q *CuratorQueue) readFirst(ctx context.Context, s *framework.Session, name
 	remove bool) ([]byte, error) {
 	var items []int64
 	for _, name := range names {
-		if n, ok := parseNumber(name, simplePrefix); ok {
+		if n, ok := queuelayout.ParseNumber(name, simplePrefix); ok {
 			items = append(items, n)
 		}
 	}
 	slices.Sort(items)
 	for _, n := range items {
-		path := znode.Join(q.path, simplePrefix+formatNumber(n))
+		path := znode.Join(q.path, simplePrefix+queuelayout.FormatNumber(n))
 		data, _, err := s.Get(ctx, path)
 		if err == nil && remove {
 			_, err = s.Multi(ctx, framework.DeleteOp(path, framework.AnyVersion))

@@ -2,8 +2,6 @@ package queue
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"strconv"
 	"time"
@@ -11,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
-	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // dedupBuckets remembers the ids of recent items. <path>/ids holds the number of the present
@@ -32,8 +30,6 @@ type dedupBuckets struct {
 	opened  time.Time // by the ensemble's clock
 }
 
-const idShards = 64
-
 // openBucket reads which bucket is the present one, and opens the next one when it is time.
 func (d *dedupBuckets) openBucket(ctx context.Context, s *framework.Session) error {
 	pauses := recipe.RetryPauses{Client: d.store.client}
@@ -50,7 +46,7 @@ func (d *dedupBuckets) openBucket(ctx context.Context, s *framework.Session) err
 			}
 			continue
 		}
-		if d.store.clock.Now().Sub(d.opened) < d.store.record().dedupWindow() {
+		if d.store.clock.Now().Sub(d.opened) < d.store.record().DedupWindow() {
 			return nil
 		}
 		if err := d.nextBucket(ctx, s); err != nil {
@@ -62,10 +58,11 @@ func (d *dedupBuckets) openBucket(ctx context.Context, s *framework.Session) err
 // readBucket reads the present bucket, or makes the first. It replaces a present bucket that is
 // missing or closed.
 func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) error {
-	data, st, err := s.Get(ctx, d.dir())
+	nodes := d.store.nodes
+	data, st, err := s.Get(ctx, nodes.IDsDir)
 	if errors.Is(err, framework.ErrNoNode) {
-		_, err := s.Multi(ctx, append([]framework.Op{d.store.nodes.checkExists(),
-			framework.CreateOp(d.dir(), []byte("0"), framework.Persistent)}, d.openOps(0)...)...)
+		_, err := s.Multi(ctx, append([]framework.Op{nodes.CheckExists(),
+			framework.CreateOp(nodes.IDsDir, []byte("0"), framework.Persistent)}, nodes.MakeIDBucketOps(0)...)...)
 		if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrSuspended) {
 			return nil
 		}
@@ -74,22 +71,23 @@ func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) err
 	if err != nil {
 		return err
 	}
-	n, err := decodeBucket(data)
+	n, err := queuelayout.DecodeBucket(data)
 	if err != nil {
-		return failure.Wrap("read", d.dir(), err)
+		return failure.Wrap("read", nodes.IDsDir, err)
 	}
-	bucket, err := s.Exists(ctx, d.bucketPath(n))
+	bucket, err := s.Exists(ctx, nodes.IDBucketDir(n))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
-		return d.repairBucket(ctx, s, append([]framework.Op{framework.CheckOp(d.dir(), st.Version)}, d.openOps(n)...))
+		return d.repairBucket(ctx, s, append([]framework.Op{framework.CheckOp(nodes.IDsDir, st.Version)},
+			nodes.MakeIDBucketOps(n)...))
 	case err != nil:
 		return err
 	case bucket.Version > 0:
 		return d.repairBucket(ctx, s,
-			append([]framework.Op{framework.SetOp(d.dir(), strconv.AppendInt(nil, n+1, 10), st.Version),
-				framework.CheckOp(d.bucketPath(n), bucket.Version)}, d.openOps(n+1)...))
+			append([]framework.Op{framework.SetOp(nodes.IDsDir, strconv.AppendInt(nil, n+1, 10), st.Version),
+				framework.CheckOp(nodes.IDBucketDir(n), bucket.Version)}, nodes.MakeIDBucketOps(n+1)...))
 	}
-	record, rst, err := s.Get(ctx, d.store.nodes.path) // after <path>/ids: SetDedup writes both in one transaction
+	record, rst, err := s.Get(ctx, nodes.Path) // after <path>/ids: SetDedup writes both in one transaction
 	if err = d.store.learnFrom(framework.Node{Data: record, Stat: rst, Err: err}); err != nil {
 		return err
 	}
@@ -112,58 +110,42 @@ func (d *dedupBuckets) repairBucket(ctx context.Context, s *framework.Session, o
 // another client was faster, it is read again.
 func (d *dedupBuckets) nextBucket(ctx context.Context, s *framework.Session) error {
 	ops := append([]framework.Op{
-		framework.SetOp(d.dir(), strconv.AppendInt(nil, d.bucket+1, 10), d.version),
-		framework.SetOp(d.bucketPath(d.bucket), []byte("closed"), 0),
-	}, d.openOps(d.bucket+1)...)
+		framework.SetOp(d.store.nodes.IDsDir, strconv.AppendInt(nil, d.bucket+1, 10), d.version),
+		framework.SetOp(d.store.nodes.IDBucketDir(d.bucket), []byte("closed"), 0),
+	}, d.store.nodes.MakeIDBucketOps(d.bucket+1)...)
 	d.known = false
 	_, err := s.Multi(ctx, ops...)
 	if errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) ||
 		errors.Is(err, framework.ErrNodeExists) {
 		return nil
 	}
-	if dir, present := d.dir(), d.bucket; err == nil {
+	if ctx, st, present := d.openCtx, d.store, d.bucket; err == nil {
 		d.tasks.Start(func() {
-			if err := removeBuckets(d.openCtx, s, dir, present); err != nil && d.openCtx.Err() == nil {
-				d.store.client.Logger().Warn("old ids could not be removed; the next change of buckets tries again",
-					"path", dir, "error", err)
+			if err := removeBuckets(ctx, s, st.nodes, present); err != nil && ctx.Err() == nil {
+				st.client.Logger().Warn("old ids could not be removed; the next change of buckets tries again",
+					"path", st.nodes.IDsDir, "error", err)
 			}
 		})
 	}
 	return err
 }
 
-// openOps are the operations that make a bucket.
-func (d *dedupBuckets) openOps(n int64) []framework.Op {
-	ops := []framework.Op{framework.CreateOp(d.bucketPath(n), nil, framework.Persistent)}
-	for i := range int64(idShards) {
-		ops = append(ops, framework.CreateOp(znode.Join(d.bucketPath(n), formatNumber(i)), nil, framework.Persistent))
-	}
-	return ops
-}
-
 // removeBuckets removes the buckets before one, also the rest that a dead client has left.
-func removeBuckets(ctx context.Context, s *framework.Session, dir string, before int64) error {
-	buckets, err := numbersIn(ctx, s, dir, "")
+func removeBuckets(ctx context.Context, s *framework.Session, nodes *queuelayout.Layout, before int64) error {
+	buckets, err := queuelayout.ListNumbers(ctx, s, nodes.IDsDir)
 	for _, n := range buckets {
 		if n >= before || err != nil {
 			return err
 		}
-		err = removeTree(ctx, s, znode.Join(dir, formatNumber(n)))
+		err = removeTree(ctx, s, nodes.IDBucketDir(n))
 	}
 	return err
 }
 
-// decodeBucket reads the number of the present bucket.
-func decodeBucket(data []byte) (int64, error) {
-	n, err := strconv.ParseInt(string(data), 10, 64)
-	if err != nil || n < 0 {
-		return 0, errCount
-	}
-	return n, nil
+// CheckOpen is refused once the present bucket was closed.
+func (d *dedupBuckets) checkOpen() framework.Op {
+	return framework.CheckOp(d.store.nodes.IDBucketDir(d.bucket), 0)
 }
-
-// checkOpen is refused once the present bucket was closed.
-func (d *dedupBuckets) checkOpen() framework.Op { return framework.CheckOp(d.bucketPath(d.bucket), 0) }
 
 // addOps adds the operations that remember a request's id. They are refused with ErrNodeExists if
 // the id is remembered already.
@@ -174,26 +156,10 @@ func (d *dedupBuckets) addOps(t *transaction, r *writeRequest) {
 		}
 		return refuseOnly(r, tx)
 	}
-	t.addOp(framework.CreateOp(d.idNode(d.bucket, r.id), nil, framework.Persistent), refused)
+	t.addOp(framework.CreateOp(d.store.nodes.IDNode(d.bucket, r.id), nil, framework.Persistent), refused)
 	if d.bucket > 0 {
-		former := d.idNode(d.bucket-1, r.id)
+		former := d.store.nodes.IDNode(d.bucket-1, r.id)
 		t.addOp(framework.CreateOp(former, nil, framework.Persistent), refused)
 		t.addOp(framework.DeleteOp(former, framework.AnyVersion), refused)
 	}
-}
-
-func (d *dedupBuckets) dir() string { return d.store.nodes.childPath(idsDir) }
-
-func (d *dedupBuckets) bucketPath(n int64) string { return znode.Join(d.dir(), formatNumber(n)) }
-
-// idNode is an id's node below a bucket.
-func (d *dedupBuckets) idNode(n int64, id string) string {
-	shard := znode.Join(d.bucketPath(n), formatNumber(int64(sha256.Sum256([]byte(id))[0])%idShards))
-	return znode.Join(shard, hashedID(id))
-}
-
-// hashedID is an id as a part of a node's name.
-func hashedID(id string) string {
-	h := sha256.Sum256([]byte(id))
-	return base64.RawURLEncoding.EncodeToString(h[:16])
 }

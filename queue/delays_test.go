@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -154,7 +155,7 @@ func TestNackForTooLongIsRefused(t *testing.T) {
 		b.put("x")
 		d := b.take()
 		require.ErrorIs(t, d.Nack(t.Context(), 292*365*24*time.Hour, nil), ErrOption)
-		require.NoError(t, d.Nack(t.Context(), maxDelay, nil), "it is open still")
+		require.NoError(t, d.Nack(t.Context(), queuelayout.MaxDelay, nil), "it is open still")
 		c, err := b.Counts(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, Counts{Delayed: 1}, c)

@@ -7,14 +7,15 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // Delivery is an item that this process has claimed. Settle it once, by Ack, Nack or Return.
 //
 // Guarantee: no other consumer has the item until Context ends, as long as this process is
-// scheduled (see package framework). Context ends when the delivery is settled, and when it is
-// lost, with the session or the queue's lock. The item then comes to another consumer, or this one,
-// with a higher Attempt.
+// scheduled (see package framework). Context ends when the delivery is settled. It also ends when
+// the delivery is lost, with the session or the queue's lock: then a consumer, which may be this
+// one, gets the item again with a higher Attempt.
 type Delivery[T any] struct {
 	// Value is the value that was put.
 	Value T
@@ -98,9 +99,9 @@ func (d *Delivery[T]) Token() int64 { return d.item.token() }
 // Only this Queue keeps the time: if it dies, is closed or leaves after its idle timeout
 // (WithIdleTimeout), the next consumer gets the item at once.
 func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason error) error {
-	if after < 0 || after > maxDelay {
+	if after < 0 || after > queuelayout.MaxDelay {
 		return failure.Wrap("nack", d.Node(),
-			fmt.Errorf("%w: after %v is not between 0 and %v", ErrOption, after, maxDelay))
+			fmt.Errorf("%w: after %v is not between 0 and %v", ErrOption, after, queuelayout.MaxDelay))
 	}
 	if after == 0 {
 		after = d.item.session.store.retryDelay(d.Attempt)

@@ -69,7 +69,7 @@
 //	writer.go         sends it, with requests that claim the next items
 //
 // Around these: consumer.go and consumersession.go begin and end a consumer with each session;
-// layout.go names all nodes, and segments.go lists them; recoverer.go returns the items of dead
+// internal/queuelayout names, lists and decodes all nodes; recoverer.go returns the items of dead
 // consumers. inspectmany.go reads many queues at once, with heads.go and retried.go; inflight.go
 // and takeback.go are for operators.
 package queue

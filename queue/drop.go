@@ -3,9 +3,12 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -20,17 +23,17 @@ func (st *store) dropQueue(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Sync(ctx, st.nodes.path); err != nil {
+		if err := s.Sync(ctx, st.nodes.Path); err != nil {
 			return err
 		}
-		data, stat, err := s.Get(ctx, st.nodes.path)
+		data, stat, err := s.Get(ctx, st.nodes.Path)
 		if errors.Is(err, framework.ErrNoNode) || err == nil && len(data) == 0 {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		r, err := decodeRecord(data)
+		r, err := queuelayout.DecodeRecord(data)
 		if err != nil {
 			return err
 		}
@@ -39,15 +42,15 @@ func (st *store) dropQueue(ctx context.Context) error {
 				return nil // another client has finished the removal and made the queue anew
 			}
 			r.Dropped = true
-			if data, err = r.encode(); err != nil {
+			if data, err = r.Encode(); err != nil {
 				return err
 			}
 			var ops []framework.Op
 			if ops, err = st.removeMarkersOps(ctx, s); err != nil {
 				return err
 			}
-			_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.path, data, stat.Version),
-				framework.CreateOp(st.nodes.childPath(droppedNode), nil, framework.Persistent))...)
+			_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.Path, data, stat.Version),
+				framework.CreateOp(st.nodes.DroppedNode, nil, framework.Persistent))...)
 		}
 		if err == nil {
 			marked = true
@@ -61,12 +64,12 @@ func (st *store) dropQueue(ctx context.Context) error {
 
 // removeMarkersOps remove the markers of up to 300 writers.
 func (st *store) removeMarkersOps(ctx context.Context, s *framework.Session) (ops []framework.Op, err error) {
-	writers, _, err := s.Children(ctx, st.nodes.childPath(writersDir))
+	writers, _, err := s.Children(ctx, st.nodes.WritersDir)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return nil, err
 	}
 	for _, name := range writers[:min(len(writers), 300)] {
-		marker := znode.Join(st.nodes.childPath(writersDir), name)
+		marker := znode.Join(st.nodes.WritersDir, name)
 		children, _, err := s.Children(ctx, marker)
 		if errors.Is(err, framework.ErrNoNode) {
 			continue
@@ -86,29 +89,63 @@ func (st *store) removeMarkersOps(ctx context.Context, s *framework.Session) (op
 // errConflict if other clients have interfered.
 func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
 	st.stale.Store(true)
-	names, _, err := s.Children(ctx, st.nodes.path)
+	names, _, err := s.Children(ctx, st.nodes.Path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	mark := st.nodes.childPath(droppedNode)
-	for _, name := range append([]string{writersDir}, names...) {
-		if name == droppedNode {
+	mark := st.nodes.DroppedNode
+	parts := []string{st.nodes.WritersDir}
+	for _, name := range names {
+		parts = append(parts, znode.Join(st.nodes.Path, name))
+	}
+	for _, part := range parts {
+		if part == mark {
 			continue
 		}
-		if err = removeTree(ctx, s, znode.Join(st.nodes.path, name),
-			framework.CheckOp(mark, framework.AnyVersion)); err != nil {
+		if err = removeTree(ctx, s, part, framework.CheckOp(mark, framework.AnyVersion)); err != nil {
 			break
 		}
 	}
 	if err == nil {
 		_, err = s.Multi(ctx, framework.DeleteOp(mark, framework.AnyVersion),
-			framework.DeleteOp(st.nodes.path, framework.AnyVersion))
+			framework.DeleteOp(st.nodes.Path, framework.AnyVersion))
 	}
 	if recipe.IsConflict(err) {
 		return errConflict
 	}
 	return err
+}
+
+// removeTree deletes a node and all nodes below. Each of its transactions also contains the
+// operations of with.
+func removeTree(ctx context.Context, s *framework.Session, path string, with ...framework.Op) error {
+	names, _, err := s.Children(ctx, path)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(names, 500) {
+		ops := slices.Clone(with)
+		for _, name := range some {
+			ops = append(ops, framework.DeleteOp(znode.Join(path, name), framework.AnyVersion))
+		}
+		if _, err := s.Multi(ctx, ops...); err != nil { // some have children, or are gone
+			for _, name := range some {
+				if err := removeTree(ctx, s, znode.Join(path, name), with...); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	_, err = s.Multi(ctx, append(slices.Clone(with), framework.DeleteOp(path, framework.AnyVersion))...)
+	var refused *framework.TxError
+	if err == nil || errors.As(err, &refused) && refused.Path == path && errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	return fmt.Errorf("remove: %w", err)
 }

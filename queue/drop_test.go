@@ -158,8 +158,8 @@ func TestPartlyDeletedQueueIsReported(t *testing.T) {
 func TestWaitersOfDroppedQueueDoNotBlockPath(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
-		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/"+lockDir))
-		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/"+roomDir))
+		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/lock"))
+		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/room"))
 		a.put("x")
 		require.Equal(t, []string{"x"}, a.drain(1))
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -41,7 +42,7 @@ func newEngine(client *framework.Client, path string, opts []Option) *engine {
 	if err := checkArguments(client, path); err != nil {
 		e.err = err
 	}
-	e.store = &store{client: client, nodes: newLayout(path), given: e.settings.record, checkUsable: e.checkUsable}
+	e.store = &store{client: client, nodes: queuelayout.New(path), given: e.settings.record, checkUsable: e.checkUsable}
 	e.putLine = &putLine{store: e.store, openCtx: e.openCtx, tasks: &e.tasks}
 	e.writer = newWriter(writerConfig{
 		store: e.store, segmentSize: e.settings.segmentSize, openCtx: e.openCtx, writeCtx: e.writeCtx, tasks: &e.tasks,
@@ -63,7 +64,7 @@ func checkArguments(client *framework.Client, path string) error {
 }
 
 // queuePath is the queue's path.
-func (e *engine) queuePath() string { return e.store.nodes.path }
+func (e *engine) queuePath() string { return e.store.nodes.Path }
 
 // checkUsable returns the error of wrong arguments, or ErrClosed after Close.
 func (e *engine) checkUsable() error {

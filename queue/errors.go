@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -61,7 +62,7 @@ var (
 	// MismatchError.
 	ErrMismatch = errors.New("queue differs from the stored one")
 	// ErrNotQueue is returned when the node at the path is not a queue.
-	ErrNotQueue = errors.New("path is not a queue")
+	ErrNotQueue = queuelayout.ErrNotQueue
 	// ErrNewer is returned when a newer release has stored the queue, or an item, in a form that
 	// this one cannot read.
 	ErrNewer = recipe.ErrNewer

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -86,9 +87,9 @@ func TestInvalidExpiriesAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		require.ErrorIs(t, a.Put(t.Context(), "x", WithExpiry(time.Millisecond)), ErrOption)
-		require.ErrorIs(t, a.Put(t.Context(), "x", WithExpiry(maxDelay+1)), ErrOption)
+		require.ErrorIs(t, a.Put(t.Context(), "x", WithExpiry(queuelayout.MaxDelay+1)), ErrOption)
 		require.ErrorIs(t, a.Put(t.Context(), "x", WithDelay(time.Minute), WithExpiry(time.Minute)), ErrOption)
-		require.NoError(t, a.Put(t.Context(), "x", WithExpiry(maxDelay)))
+		require.NoError(t, a.Put(t.Context(), "x", WithExpiry(queuelayout.MaxDelay)))
 		require.ErrorIs(t, w.member("b", WithDeadExpiry(time.Millisecond)).Put(t.Context(), "x"), ErrOption)
 	})
 }
@@ -136,7 +137,7 @@ func TestOldDeadLettersAreRemoved(t *testing.T) {
 		a.kill()
 		time.Sleep(time.Hour)
 		require.Empty(t, b.dead())
-		segments, err := b.engine.store.nodes.dead.listSegments(t.Context(), must(b.client.Session(t.Context())))
+		segments, err := b.engine.store.nodes.Dead.ListSegments(t.Context(), must(b.client.Session(t.Context())))
 		require.NoError(t, err)
 		require.Len(t, segments, 1, fmt.Sprint(segments))
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -370,7 +371,7 @@ func TestForeignRecordsAreRefused(t *testing.T) {
 		`{"v":1,"declared":3}`:                                    ErrNotQueue,
 		"10.0.0.1":                                                ErrNotQueue,
 	} {
-		_, err := decodeRecord([]byte(data))
+		_, err := queuelayout.DecodeRecord([]byte(data))
 		require.ErrorIs(t, err, want, data)
 	}
 }
@@ -378,7 +379,8 @@ func TestForeignRecordsAreRefused(t *testing.T) {
 func TestInvalidPutOptionsAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		for _, o := range []PutOption{WithPriority(-1), WithPriority(10), WithDelay(-1), WithDelay(maxDelay + 1),
+		for _, o := range []PutOption{WithPriority(-1), WithPriority(10), WithDelay(-1),
+			WithDelay(queuelayout.MaxDelay + 1),
 			WithID(""), WithID(strings.Repeat("x", maxID+1))} {
 			require.ErrorIs(t, a.Put(t.Context(), "x", o), ErrOption)
 		}

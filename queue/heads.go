@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -12,7 +13,7 @@ import (
 // segment are numbered in the order in which they were drawn. So the first item that has a ticket
 // is the one that a consumer has had for the longest time.
 type chainHead struct {
-	at    segmentID
+	at    queuelayout.Segment
 	items []string // the nodes, from that of the first item on
 
 	first   Claim // without Data and consumer
@@ -22,8 +23,8 @@ type chainHead struct {
 	item   string // that item
 }
 
-func newChainHead(l *layout, items []string, first framework.Node) *chainHead {
-	h := &chainHead{at: l.segmentOf(items[0]), items: items, first: newClaim(items[0], first),
+func newChainHead(l *queuelayout.Layout, items []string, first framework.Node) *chainHead {
+	h := &chainHead{at: l.ItemOf(items[0]).Segment, items: items, first: newClaim(items[0], first),
 		created: first.Stat.Ctime}
 	h.first.Data = nil
 	return h
@@ -31,16 +32,11 @@ func newChainHead(l *layout, items []string, first framework.Node) *chainHead {
 
 // findClaimed finds the first item that has one of the tickets with these names.
 func (h *chainHead) findClaimed(tickets []string) {
-	byNumber := map[int64]string{}
-	for _, name := range tickets {
-		if k, ok := ticketNumber(name); ok {
-			byNumber[k] = name
-		}
-	}
+	byNumber := h.at.TicketsIn(tickets)
 	for _, item := range h.items {
 		_, name := znode.Split(item)
-		if k, ok := parseNumber(name, itemPrefix); ok && byNumber[k] != "" {
-			h.ticket, h.item = znode.Join(h.at.ticketDir(), byNumber[k]), item
+		if k, ok := queuelayout.ItemNumber(name); ok && byNumber[k] != "" {
+			h.ticket, h.item = byNumber[k], item
 			return
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // newHousekeeping returns the tasks of the first consumer in line: moving delayed items, and
@@ -37,7 +37,7 @@ func (m delayMover) moveUntilEnd(ctx context.Context) error {
 		return err
 	}
 	for {
-		_, _, more, err := m.s.WatchData(ctx, m.store.nodes.childPath(laterDir))
+		_, _, more, err := m.s.WatchData(ctx, m.store.nodes.DelayedDir)
 		if err != nil {
 			return err
 		}
@@ -66,25 +66,25 @@ const idleDelay = 24 * time.Hour
 
 // moveDue moves all items that are due, and returns how long the next one has to wait.
 func (m delayMover) moveDue(ctx context.Context) (time.Duration, error) {
-	for second, err := range m.store.nodes.delayedSeconds(ctx, m.s) {
+	for second, err := range m.store.nodes.DelayedSeconds(ctx, m.s) {
 		if err != nil {
 			return 0, err
 		}
-		if !second.endOfHour {
-			if wait := time.Unix(second.t, 0).Sub(m.store.clock.Now()); wait > 0 {
+		if !second.EndOfHour {
+			if wait := time.Unix(second.Unix, 0).Sub(m.store.clock.Now()); wait > 0 {
 				return wait, nil
 			}
-			items, err := numbersIn(ctx, m.s, second.dir, itemPrefix)
+			items, err := queuelayout.ListItemNumbers(ctx, m.s, second.Dir)
 			if err != nil {
 				return 0, err
 			}
 			for some := range slices.Chunk(items, moveBatch) {
-				if err := m.moveItems(ctx, second.dir, some); err != nil {
+				if err := m.moveItems(ctx, second.Dir, some); err != nil {
 					return 0, err
 				}
 			}
 		}
-		if err := m.s.DeleteIfPresent(ctx, second.dir); err != nil && !errors.Is(err, framework.ErrNotEmpty) {
+		if err := m.s.DeleteIfPresent(ctx, second.Dir); err != nil && !errors.Is(err, framework.ErrNotEmpty) {
 			return 0, err
 		}
 	}
@@ -102,7 +102,7 @@ func (m delayMover) moveItems(ctx context.Context, dir string, items []int64) er
 	for i, k := range items {
 		answer := make(chan framework.Node, 1)
 		read[i] = answer
-		m.reads.readAsync(znode.Join(dir, itemPrefix+formatNumber(k)), func(n framework.Node) { answer <- n })
+		m.reads.readAsync(queuelayout.ItemPath(dir, k), func(n framework.Node) { answer <- n })
 	}
 	var requests []*writeRequest
 	moved := make(chan error, len(items))
@@ -114,7 +114,7 @@ func (m delayMover) moveItems(ctx context.Context, dir string, items []int64) er
 		if n.Err != nil {
 			return n.Err
 		}
-		r := m.moveRequest(znode.Join(dir, itemPrefix+formatNumber(k)), n)
+		r := m.moveRequest(queuelayout.ItemPath(dir, k), n)
 		r.then = func(_ []framework.OpResult, err error) { moved <- err }
 		requests = append(requests, r)
 	}
@@ -136,14 +136,14 @@ func (m delayMover) moveItems(ctx context.Context, dir string, items []int64) er
 // moveRequest moves an item that is due. An item that cannot be read goes to the end, and from
 // there to the dead letters.
 func (m delayMover) moveRequest(item string, n framework.Node) *writeRequest {
-	e, err := decodeItem(n.Data, n.Stat)
-	to, ops := m.store.nodes.putTarget(e.header.Priority, 0)
-	if e.header.Attempts > 0 {
-		to, ops = newItem{chain: m.store.nodes.redo}, []framework.Op{m.store.nodes.signalLanes()}
+	e, err := queuelayout.DecodeItem(n.Data, n.Stat)
+	to, ops := putTarget(m.store.nodes, e.Header.Priority, 0)
+	if e.Header.Attempts > 0 {
+		to, ops = newItem{chain: m.store.nodes.Redo}, []framework.Op{m.store.nodes.SignalLanes()}
 	}
 	to.data = n.Data
 	if err == nil {
-		if data, err := e.encode(); err == nil {
+		if data, err := e.Encode(); err == nil {
 			to.data = data // with the time of its put
 		}
 	}
@@ -186,12 +186,12 @@ const (
 // order in which they were buried: the first one that has not expired ends the round.
 func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 	removed := 0
-	segments, err := d.store.nodes.dead.listSegments(ctx, d.s)
+	segments, err := d.store.nodes.Dead.ListSegments(ctx, d.s)
 	if err != nil {
 		return 0, err
 	}
 	for i, at := range segments {
-		items, err := at.listItems(ctx, d.s)
+		items, err := at.ListItems(ctx, d.s)
 		if err != nil {
 			return 0, err
 		}
@@ -205,7 +205,7 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 			}
 		}
 		if i < len(segments)-1 {
-			_ = at.removeIfEmpty(ctx, d.s) // refused if it is open or not empty
+			_ = at.RemoveIfEmpty(ctx, d.s) // refused if it is open or not empty
 		}
 	}
 	return d.expiry, nil // of the dead letters that are buried from now on
@@ -213,10 +213,11 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 
 // removeSome removes the expired dead letters among these. It returns how long to wait until the
 // next one expires, or 0 if all had expired.
-func (d deadRemover) removeSome(ctx context.Context, at segmentID, items []int64) (wait time.Duration, err error) {
+func (d deadRemover) removeSome(ctx context.Context, at queuelayout.Segment,
+	items []int64) (wait time.Duration, err error) {
 	var ops []framework.Op
 	for _, k := range items {
-		st, err := d.s.Exists(ctx, at.itemNode(k))
+		st, err := d.s.Exists(ctx, at.ItemNode(k))
 		if errors.Is(err, framework.ErrNoNode) {
 			continue
 		}
@@ -226,7 +227,7 @@ func (d deadRemover) removeSome(ctx context.Context, at segmentID, items []int64
 		if wait = st.Ctime.Add(d.expiry).Sub(d.store.clock.Now()); wait > 0 {
 			break
 		}
-		ops = append(ops, framework.DeleteOp(at.itemNode(k), st.Version))
+		ops = append(ops, framework.DeleteOp(at.ItemNode(k), st.Version))
 	}
 	if len(ops) == 0 {
 		return max(0, wait), nil

@@ -3,12 +3,13 @@ package queue
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -49,7 +50,7 @@ func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
 	st := q.engine.store
 	var claims []Claim
 	err := st.inExisting(ctx, func(s *framework.Session) (err error) {
-		if st.record().Order == Strict {
+		if st.record().IsStrict() {
 			claims, err = st.claimsByProgress(ctx, s)
 		} else {
 			claims, err = st.claimsByTicket(ctx, s)
@@ -65,38 +66,29 @@ func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
 // claimsByTicket lists the claims of tickets whose items exist. The other tickets still wait for
 // items.
 func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (claims []Claim, err error) {
-	chains, err := st.nodes.listChains(ctx, s)
+	chains, err := st.nodes.ListChains(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	for _, chain := range chains {
-		numbers, err := numbersIn(ctx, s, chain.tickets, "")
+		segments, err := chain.ListTicketSegments(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range numbers {
-			at := chain.segment(n)
-			names, _, err := s.Children(ctx, at.ticketDir())
+		for _, at := range segments {
+			byNumber, _, err := at.ListTickets(ctx, s)
 			if err != nil && !errors.Is(err, framework.ErrNoNode) {
 				return nil, err
 			}
-			slices.SortFunc(names, func(a, b string) int {
-				ka, _ := ticketNumber(a)
-				kb,
-					_ := ticketNumber(b)
-				return int(ka - kb)
-			})
 			var tickets, items []string
-			for _, name := range names {
-				if k, ok := ticketNumber(name); ok {
-					tickets, items = append(tickets, znode.Join(at.ticketDir(), name)), append(items, at.itemNode(k))
-				}
+			for _, number := range slices.Sorted(maps.Keys(byNumber)) {
+				tickets, items = append(tickets, byNumber[number]), append(items, at.ItemNode(number))
 			}
-			found, err := readMany(ctx, s, tickets)
+			found, err := s.GetAll(ctx, tickets...)
 			if err != nil {
 				return nil, err
 			}
-			read, err := readItems(ctx, s, items)
+			read, err := s.GetAll(ctx, items...)
 			if err != nil {
 				return nil, err
 			}
@@ -117,7 +109,7 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 // addProcesses adds the hosts and processes of the consumers to the claims, as far as it may read
 // the line of the consumers.
 func (st *store) addProcesses(ctx context.Context, claims []Claim) error {
-	line, err := locks.Inspect(ctx, st.client, st.nodes.childPath(lockDir))
+	line, err := locks.Inspect(ctx, st.client, st.nodes.LockDir)
 	if errors.Is(err, framework.ErrNoAuth) {
 		return nil
 	}
@@ -138,18 +130,18 @@ func (st *store) addProcesses(ctx context.Context, claims []Claim) error {
 
 // claimsByProgress finds the items of a strict queue up to where it was claimed.
 func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (claims []Claim, err error) {
-	data, _, err := s.Get(ctx, st.nodes.childPath(claimedNode))
+	data, _, err := s.Get(ctx, st.nodes.ClaimedNode)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	progress, err := decodeProgress(data)
+	progress, err := queuelayout.DecodeProgress(data)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := locks.Inspect(ctx, st.client, st.nodes.childPath(lockDir))
+	lock, err := locks.Inspect(ctx, st.client, st.nodes.LockDir)
 	if err != nil {
 		return nil, err
 	}
@@ -157,27 +149,27 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 	if len(lock.Holders) > 0 {
 		holder = lock.Holders[0]
 	}
-	chains, err := st.nodes.listChains(ctx, s)
+	chains, err := st.nodes.ListChains(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	for _, chain := range chains {
-		segments, err := chain.listSegments(ctx, s)
+		segments, err := chain.ListSegments(ctx, s)
 		if err != nil {
 			return nil, err
 		}
 		for _, at := range segments {
-			numbers, err := at.listItems(ctx, s)
+			numbers, err := at.ListItems(ctx, s)
 			if err != nil {
 				return nil, err
 			}
 			var items []string
 			for _, k := range numbers {
-				if progress.covers(itemID{at, k}) {
-					items = append(items, at.itemNode(k))
+				if progress.Covers(at.Item(k)) {
+					items = append(items, at.ItemNode(k))
 				}
 			}
-			found, err := readItems(ctx, s, items)
+			found, err := s.GetAll(ctx, items...)
 			if err != nil {
 				return nil, err
 			}
@@ -195,29 +187,13 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 
 // newClaim is a claim of an item, without its consumer.
 func newClaim(node string, item framework.Node) Claim {
-	e, err := decodeItem(item.Data, item.Stat)
+	e, err := queuelayout.DecodeItem(item.Data, item.Stat)
 	if err != nil {
 		return Claim{Node: node, Data: item.Data}
 	}
-	c := Claim{Node: node, ID: e.header.ID, Attempt: e.attempt(item.Stat.Version), Data: e.payload}
-	if e.header.Put > 0 {
-		c.Put = e.header.enqueuedAt()
+	c := Claim{Node: node, ID: e.Header.ID, Attempt: e.Attempt(item.Stat.Version), Data: e.Payload}
+	if e.Header.Put > 0 {
+		c.Put = e.Header.EnqueuedAt()
 	}
 	return c
-}
-
-// itemsAtOnce is how many items are read in one request. Each may have half a megabyte, and an
-// answer is refused beyond 64 MiB.
-const itemsAtOnce = 32
-
-// readItems reads items in parts.
-func readItems(ctx context.Context, s *framework.Session, items []string) (nodes []framework.Node, err error) {
-	for some := range slices.Chunk(items, itemsAtOnce) {
-		read, err := s.GetAll(ctx, some...)
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, read...)
-	}
-	return nodes, nil
 }

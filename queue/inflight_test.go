@@ -46,7 +46,7 @@ func TestInFlightListsWhatConsumersHave(t *testing.T) {
 // TestInFlightReadsLargeItemsInParts: together they are larger than an answer of the server may be.
 func TestInFlightReadsLargeItemsInParts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		const n = itemsAtOnce + 8
+		const n = 32 + 8
 		a := w.member("a", WithMaxInFlight(n))
 		large := strings.Repeat("x", 490_000)
 		for range n {

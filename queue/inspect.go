@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // Counts are the numbers of a queue's items.
@@ -30,49 +31,9 @@ func (q *Queue[T]) Len(ctx context.Context) (int, error) {
 }
 
 // Counts counts the queue's items, as Len does.
-func (q *Queue[T]) Counts(ctx context.Context) (c Counts, err error) {
-	err = q.engine.store.inExisting(ctx, func(s *framework.Session) (err error) {
-		c, err = q.engine.store.nodes.countItems(ctx, s)
-		return err
-	})
-	return c, failure.Wrap("count", q.Path(), ignoreAbsent(err))
-}
-
-func (l *layout) countItems(ctx context.Context, s *framework.Session) (c Counts, err error) {
-	chains, err := l.listChains(ctx, s)
-	if err != nil {
-		return c, err
-	}
-	for _, chain := range append(chains, l.dead) {
-		segments, err := chain.listSegments(ctx, s)
-		if err != nil {
-			return c, err
-		}
-		dirs := make([]string, len(segments))
-		for i, at := range segments {
-			dirs[i] = at.dir()
-		}
-		n, err := countIn(ctx, s, dirs)
-		if err != nil {
-			return c, err
-		}
-		if chain == l.dead {
-			c.Dead = n
-		} else {
-			c.Items += n
-		}
-	}
-	var seconds []string
-	for second, err := range l.delayedSeconds(ctx, s) {
-		if err != nil {
-			return c, err
-		}
-		if !second.endOfHour {
-			seconds = append(seconds, second.dir)
-		}
-	}
-	c.Delayed, err = countIn(ctx, s, seconds)
-	return c, err
+func (q *Queue[T]) Counts(ctx context.Context) (Counts, error) {
+	read, err := q.engine.store.readOwn(ctx, (*queuesReader).countItems)
+	return read.counts, failure.Wrap("count", q.Path(), ignoreAbsent(err))
 }
 
 // Item is an item in the queue. Its fields are those of Delivery.
@@ -94,7 +55,7 @@ type Item[T any] struct {
 // wraps ErrEmpty if there is no item, or ErrCodec if the item cannot be decoded.
 func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 	var node string
-	var e envelope
+	var e queuelayout.Envelope
 	st := q.engine.store
 	err = st.inExisting(ctx, func(s *framework.Session) (err error) {
 		node, e, err = st.peekItem(ctx, s)
@@ -104,29 +65,29 @@ func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 		err = ErrEmpty
 	}
 	if err == nil {
-		item.Value, err = decodeValue(q.codec, e.payload)
-		h := e.header
+		item.Value, err = decodeValue(q.codec, e.Payload)
+		h := e.Header
 		item.Node, item.Attempts, item.ID, item.Priority, item.Headers = node, h.Attempts, h.ID, h.Priority, h.Headers
-		item.EnqueuedAt, item.LastError = h.enqueuedAt(), h.Error
+		item.EnqueuedAt, item.LastError = h.EnqueuedAt(), h.Error
 	}
 	return item, failure.Wrap("peek", q.Path(), err)
 }
 
 // peekItem reads the first item, with all its known attempts in the header.
-func (st *store) peekItem(ctx context.Context, s *framework.Session) (node string, e envelope, err error) {
-	chains, err := st.nodes.listChains(ctx, s)
+func (st *store) peekItem(ctx context.Context, s *framework.Session) (node string, e queuelayout.Envelope, err error) {
+	chains, err := st.nodes.ListChains(ctx, s)
 	if err != nil {
 		return "", e, err
 	}
 	for _, chain := range chains {
-		for item, err := range chain.eachItem(ctx, s, false) {
+		for item, err := range eachItem(ctx, s, chain, false) {
 			if err != nil {
 				return "", e, err
 			}
-			if e, err = decodeItem(item.node.Data, item.node.Stat); err != nil {
+			if e, err = queuelayout.DecodeItem(item.node.Data, item.node.Stat); err != nil {
 				return "", e, fmt.Errorf("%w: %w", ErrCodec, err)
 			}
-			e.header.Attempts += int(item.node.Stat.Version) - e.header.Unseen
+			e.Header.Attempts += int(item.node.Stat.Version) - e.Header.Unseen
 			return item.path, e, nil
 		}
 	}
@@ -138,32 +99,8 @@ func (st *store) peekItem(ctx context.Context, s *framework.Session) (node strin
 // may have claimed the item. For an item that cannot be read, it is the time at which the item's
 // node was created.
 func (q *Queue[T]) Oldest(ctx context.Context) (time.Time, error) {
-	var oldest time.Time
-	st := q.engine.store
-	err := st.inExisting(ctx, func(s *framework.Session) (err error) {
-		oldest, err = st.findOldest(ctx, s)
-		return err
-	})
-	return oldest, failure.Wrap("find the oldest item", q.Path(), ignoreAbsent(err))
-}
-
-func (st *store) findOldest(ctx context.Context, s *framework.Session) (oldest time.Time, err error) {
-	chains, err := st.nodes.listChains(ctx, s)
-	if err != nil {
-		return oldest, err
-	}
-	for _, chain := range chains {
-		for item, err := range chain.eachItem(ctx, s, false) {
-			if err != nil {
-				return oldest, err
-			}
-			if put := putTime(item.node); oldest.IsZero() || put.Before(oldest) {
-				oldest = put
-			}
-			break
-		}
-	}
-	return oldest, nil
+	read, err := q.engine.store.readOwn(ctx, (*queuesReader).countItems, (*queuesReader).readOldest)
+	return read.oldest, failure.Wrap("find the oldest item", q.Path(), ignoreAbsent(err))
 }
 
 // DeadLetter is an item that was given up: its attempts were used up, it could not be decoded, or
@@ -197,15 +134,15 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 				yield(DeadLetter{}, failure.Wrap("list dead letters", q.Path(), err))
 				return
 			}
-			e, err := decodeEnvelope(item.node.Data)
+			e, err := queuelayout.DecodeEnvelope(item.node.Data)
 			if err != nil {
-				e = envelope{itemHeader{Error: err.Error()}, item.node.Data}
+				e = queuelayout.Envelope{Header: queuelayout.Header{Error: err.Error()}, Payload: item.node.Data}
 			}
-			letter := DeadLetter{Node: item.path, ID: e.header.ID, Attempts: e.header.Attempts, Reason: e.header.Error,
-				Data:    e.payload,
-				Headers: e.header.Headers, Buried: item.node.Stat.Ctime}
-			if e.header.Put > 0 {
-				letter.EnqueuedAt = e.header.enqueuedAt()
+			letter := DeadLetter{Node: item.path, ID: e.Header.ID, Attempts: e.Header.Attempts, Reason: e.Header.Error,
+				Data:    e.Payload,
+				Headers: e.Header.Headers, Buried: item.node.Stat.Ctime}
+			if e.Header.Put > 0 {
+				letter.EnqueuedAt = e.Header.EnqueuedAt()
 			}
 			if !yield(letter, nil) {
 				return
@@ -244,16 +181,16 @@ func (q *Queue[T]) Requeue(ctx context.Context, nodes ...string) (n int, err err
 // requeueLetter moves one dead letter. It returns false if another client has done so.
 func (e *engine) requeueLetter(ctx context.Context, item readItem) (bool, error) {
 	data := item.node.Data
-	env, err := decodeItem(data, item.node.Stat)
-	if err == nil && env.header.Raw {
-		data = env.payload
+	env, err := queuelayout.DecodeItem(data, item.node.Stat)
+	if err == nil && env.Header.Raw {
+		data = env.Payload
 	} else if err == nil {
-		env.header.Attempts, env.header.Unseen, env.header.Error, env.header.TTL = 0, 0, "", 0
-		if data, err = env.encode(); err != nil {
+		env.Header.Attempts, env.Header.Unseen, env.Header.Error, env.Header.TTL = 0, 0, "", 0
+		if data, err = env.Encode(); err != nil {
 			return false, err
 		}
 	}
-	to, ops := e.store.nodes.putTarget(env.header.Priority, 0)
+	to, ops := putTarget(e.store.nodes, env.Header.Priority, 0)
 	to.data = data
 	_, err = e.writer.writeAndWait(ctx,
 		&writeRequest{session: item.session, adds: 1,
@@ -281,34 +218,35 @@ func (st *store) deadItems(ctx context.Context) iter.Seq2[readItem, error] {
 			}
 			return
 		}
-		st.nodes.dead.eachItem(ctx, s, true)(yield)
+		eachItem(ctx, s, st.nodes.Dead, true)(yield)
 	}
 }
 
 // eachItem yields the items of a chain in order. On request it removes empty segments before the
 // last one.
-func (l segmentChain) eachItem(ctx context.Context, s *framework.Session, removeEmpty bool) iter.Seq2[readItem, error] {
+func eachItem(ctx context.Context, s *framework.Session, chain queuelayout.Chain,
+	removeEmpty bool) iter.Seq2[readItem, error] {
 	return func(yield func(readItem, error) bool) {
-		segments, err := l.listSegments(ctx, s)
+		segments, err := chain.ListSegments(ctx, s)
 		if err != nil {
 			yield(readItem{}, err)
 			return
 		}
 		for i, at := range segments {
-			items, err := at.listItems(ctx, s)
+			items, err := at.ListItems(ctx, s)
 			if err != nil {
 				yield(readItem{}, err)
 				return
 			}
 			if removeEmpty && len(items) == 0 && i < len(segments)-1 {
-				_ = at.removeIfEmpty(ctx, s) // refused if it is open or not empty
+				_ = at.RemoveIfEmpty(ctx, s) // refused if it is open or not empty
 			}
 			for _, k := range items {
-				data, st, err := s.Get(ctx, at.itemNode(k))
+				data, st, err := s.Get(ctx, at.ItemNode(k))
 				if errors.Is(err, framework.ErrNoNode) {
 					continue
 				}
-				if !yield(readItem{s, at.itemNode(k), framework.Node{Data: data, Stat: st}}, err) || err != nil {
+				if !yield(readItem{s, at.ItemNode(k), framework.Node{Data: data, Stat: st}}, err) || err != nil {
 					return
 				}
 			}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
-	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Report is what InspectAll has found of one queue.
@@ -49,9 +49,10 @@ func InspectAll(ctx context.Context, client *framework.Client, paths ...string) 
 		if err := framework.ValidatePath(path); err != nil {
 			return nil, failure.Wrap("inspect", path, err)
 		}
-		r.queues[i] = &queueReading{nodes: newLayout(path)}
+		r.queues[i] = &queueReading{nodes: queuelayout.New(path)}
 	}
-	if err := r.readAll(ctx); err != nil {
+	if err := r.read(ctx, (*queuesReader).countItems, (*queuesReader).readOldest,
+		(*queuesReader).listTicketsAndReturned, (*queuesReader).readHeldAndReturned); err != nil {
 		return nil, fmt.Errorf("inspect %d queues: %w", len(paths), err)
 	}
 	reports := make([]Report, len(paths))
@@ -78,7 +79,7 @@ type queuesReader struct {
 
 // queueReading is what was read of one queue.
 type queueReading struct {
-	nodes  *layout
+	nodes  *queuelayout.Layout
 	absent bool
 	err    error
 
@@ -98,7 +99,7 @@ type queueReading struct {
 
 // chainReading is what was read of one chain of segments.
 type chainReading struct {
-	chain segmentChain
+	chain queuelayout.Chain
 	dirs  []filledDir // its segments, in order
 }
 
@@ -109,15 +110,35 @@ func (q *queueReading) note(err error) {
 	}
 }
 
-func (r *queuesReader) readAll(ctx context.Context) error {
+// readOwn reads the queue of a store by steps; see read. It returns errAbsent if there is no queue.
+func (st *store) readOwn(ctx context.Context, steps ...readStep) (queueReading, error) {
+	q := queueReading{nodes: st.nodes}
+	if _, err := st.sessionForReads(ctx); err != nil {
+		return q, err
+	}
+	err := (&queuesReader{client: st.client, queues: []*queueReading{&q}}).read(ctx, steps...)
+	switch {
+	case err != nil:
+	case q.absent:
+		err = errAbsent
+	default:
+		err = q.err
+	}
+	return q, err
+}
+
+// readStep is one of the steps of a queuesReader.
+type readStep func(*queuesReader, context.Context) error
+
+// read finds the queues, lists the segments of their chains, and then takes further steps.
+func (r *queuesReader) read(ctx context.Context, further ...readStep) error {
 	if err := recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return s.Sync(ctx, "/") },
 		failure.IsTransient); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{r.readRecords, r.listLanes, r.listSegments, r.countItems,
-		r.readOldest, r.listTicketsAndReturned,
-		r.readHeldAndReturned} {
-		if err := step(ctx); err != nil {
+	steps := []readStep{(*queuesReader).readRecords, (*queuesReader).listLanes, (*queuesReader).listSegments}
+	for _, step := range append(steps, further...) {
+		if err := step(r, ctx); err != nil {
 			return err
 		}
 	}
@@ -128,7 +149,7 @@ func (r *queuesReader) readAll(ctx context.Context) error {
 func (r *queuesReader) readRecords(ctx context.Context) error {
 	var vacant []*queueReading // nodes without a record that have children
 	err := r.get(ctx, func(q *queueReading) []string {
-		return []string{q.nodes.path, q.nodes.childPath(itemsDir), q.nodes.childPath(pausedNode)}
+		return []string{q.nodes.Path, q.nodes.ItemsDir, q.nodes.PausedNode}
 	}, func(q *queueReading, read []framework.Node) {
 		record, items, paused := read[0], read[1], read[2]
 		q.paused = !errors.Is(paused.Err, framework.ErrNoNode)
@@ -138,8 +159,8 @@ func (r *queuesReader) readRecords(ctx context.Context) error {
 			}
 			return
 		}
-		stored, err := q.nodes.storedRecord(record, items)
-		q.strict = stored.Order == Strict
+		stored, err := storedRecord(q.nodes, record, items)
+		q.strict = stored.IsStrict()
 		q.absent = errors.Is(err, framework.ErrNoNode) || errors.Is(err, errDropped)
 		q.err = err
 	})
@@ -148,7 +169,7 @@ func (r *queuesReader) readRecords(ctx context.Context) error {
 	}
 	paths := make([]string, len(vacant))
 	for i, q := range vacant {
-		paths[i] = q.nodes.path
+		paths[i] = q.nodes.Path
 	}
 	lists, err := recipe.ListMany(ctx, r.client, paths)
 	if err != nil {
@@ -164,43 +185,41 @@ func (r *queuesReader) readRecords(ctx context.Context) error {
 	return nil
 }
 
-// listLanes lists the lanes of each queue, and the hours for which it has delayed items.
+// ListLanes lists the lanes of each queue, and the hours for which it has delayed items.
 func (r *queuesReader) listLanes(ctx context.Context) error {
 	return r.list(ctx, func(q *queueReading) []string {
-		return []string{q.nodes.childPath(lanesDir), q.nodes.childPath(laterDir)}
+		return []string{q.nodes.LanesDir, q.nodes.DelayedDir}
 	}, func(q *queueReading, n int, names []string) {
-		for _, name := range names {
-			_, isLane := lanePriority(name)
-			switch _, isHour := parseNumber(name, ""); {
-			case n == 0 && (isLane || name == redoLane):
-				q.chains = append(q.chains, &chainReading{chain: q.nodes.laneNamed(name)})
-			case n == 1 && isHour:
-				q.hours = append(q.hours, znode.Join(q.nodes.childPath(laterDir), name))
+		if n == 0 {
+			for _, lane := range q.nodes.LanesIn(names) {
+				q.chains = append(q.chains, &chainReading{chain: lane})
 			}
+			return
+		}
+		for _, hour := range queuelayout.NumbersIn(names) {
+			q.hours = append(q.hours, q.nodes.HourDir(hour))
 		}
 	})
 }
 
-// listSegments lists the segments of all chains, and the seconds for which there are delayed items.
+// ListSegments lists the segments of all chains, and the seconds for which there are delayed items.
 func (r *queuesReader) listSegments(ctx context.Context) error {
 	return r.list(ctx, func(q *queueReading) (dirs []string) {
-		q.chains, q.dead = append(q.chains, &chainReading{chain: q.nodes.base}), &chainReading{chain: q.nodes.dead}
+		q.chains, q.dead = append(q.chains, &chainReading{chain: q.nodes.Base}), &chainReading{chain: q.nodes.Dead}
 		for _, c := range append(q.chains, q.dead) {
-			dirs = append(dirs, c.chain.dir)
+			dirs = append(dirs, c.chain.Dir)
 		}
 		return append(dirs, q.hours...)
 	}, func(q *queueReading, n int, names []string) {
-		slices.Sort(names)
-		for _, name := range names {
-			if _, ok := parseNumber(name, ""); !ok {
-				continue
+		chains := append(q.chains, q.dead)
+		if n < len(chains) {
+			for _, at := range chains[n].chain.SegmentsIn(names) {
+				chains[n].dirs = append(chains[n].dirs, filledDir{path: at.Dir()})
 			}
-			switch chains := append(q.chains, q.dead); {
-			case n < len(chains):
-				chains[n].dirs = append(chains[n].dirs, filledDir{path: znode.Join(chains[n].chain.dir, name)})
-			default:
-				q.seconds = append(q.seconds, filledDir{path: znode.Join(q.hours[n-len(chains)], name)})
-			}
+			return
+		}
+		for _, second := range queuelayout.NumbersIn(names) {
+			q.seconds = append(q.seconds, filledDir{path: q.nodes.SecondDir(second)})
 		}
 	})
 }
@@ -295,17 +314,14 @@ func (r *queuesReader) listNextItems(ctx context.Context, open []*firstItem) err
 	}
 	for i, f := range listed {
 		f.of.note(lists[i].Err)
-		slices.Sort(lists[i].Names)
-		for _, name := range lists[i].Names {
-			if _, ok := parseNumber(name, itemPrefix); ok {
-				f.items = append(f.items, znode.Join(dirs[i], name))
-			}
+		for _, number := range queuelayout.ItemNumbersIn(lists[i].Names) {
+			f.items = append(f.items, queuelayout.ItemPath(dirs[i], number))
 		}
 	}
 	return nil
 }
 
-// learnFirst takes in the first of some items, and reports whether there was one. read are the
+// learnFirst records the first of some items, and reports whether there was one. read are the
 // first of them.
 func (q *queueReading) learnFirst(items []string, read []framework.Node) bool {
 	for i, item := range read {
@@ -321,7 +337,7 @@ func (q *queueReading) learnFirst(items []string, read []framework.Node) bool {
 		}
 		head := newChainHead(q.nodes, items[i:], item)
 		q.heads = append(q.heads, head)
-		if e, err := decodeItem(item.Data, item.Stat); err == nil && head.at.chain != q.nodes.redo {
+		if e, err := queuelayout.DecodeItem(item.Data, item.Stat); err == nil && head.at.Chain != q.nodes.Redo {
 			// readRetried reads the returned items
 			q.retried.learn(items[i], e, item.Stat)
 		}
@@ -338,11 +354,11 @@ func (r *queuesReader) listTicketsAndReturned(ctx context.Context) error {
 			q.heads = nil
 		}
 		for _, h := range q.heads {
-			dirs = append(dirs, h.at.ticketDir())
+			dirs = append(dirs, h.at.TicketDir())
 		}
 		var returned []filledDir
 		for _, c := range q.chains {
-			if c.chain == q.nodes.redo {
+			if c.chain == q.nodes.Redo {
 				returned = c.dirs
 			}
 		}
@@ -388,7 +404,7 @@ func (r *queuesReader) readHeldAndReturned(ctx context.Context) error {
 	return nil
 }
 
-// learnHeld takes in a claim, unless another one is older.
+// learnHeld records a claim, unless another one is older.
 func (q *queueReading) learnHeld(h *chainHead, read []framework.Node) {
 	claim, held, err := h.describeClaim(read)
 	q.note(err)
@@ -399,8 +415,8 @@ func (q *queueReading) learnHeld(h *chainHead, read []framework.Node) {
 
 // putTime is when an item was put. Of an item that cannot be read it is when its node was created.
 func putTime(item framework.Node) time.Time {
-	if e, err := decodeItem(item.Data, item.Stat); err == nil {
-		return e.header.enqueuedAt().UTC()
+	if e, err := queuelayout.DecodeItem(item.Data, item.Stat); err == nil {
+		return e.Header.EnqueuedAt().UTC()
 	}
 	return item.Stat.Ctime.UTC()
 }

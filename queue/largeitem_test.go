@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // failingCodec is a codec that decodes no large item.
@@ -30,7 +32,7 @@ func TestLargeItemThatCannotBeDecodedIsBuried(t *testing.T) {
 		m, tried := w.Member(t, "a", config), new(atomic.Int64)
 		q := New(m.Client, testPath, Codec[string](failingCodec{tried}), order)
 		defer q.Close(context.Background())
-		require.NoError(t, q.Put(t.Context(), strings.Repeat("x", maxItem-2)))
+		require.NoError(t, q.Put(t.Context(), strings.Repeat("x", queuelayout.MaxItem-2)))
 		require.NoError(t, q.Put(t.Context(), "good"))
 		d, err := q.Take(within(t, time.Minute))
 		require.NoError(t, err)
@@ -46,7 +48,7 @@ func TestLargeItemThatCannotBeDecodedIsBuried(t *testing.T) {
 func TestLargeItemMayFail(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithMaxAttempts(1))
-		a.put(strings.Repeat("x", maxItem-2))
+		a.put(strings.Repeat("x", queuelayout.MaxItem-2))
 		require.NoError(t, a.take().Nack(t.Context(), 0, errors.New("why")))
 		a.requireNone()
 		c, err := a.Counts(t.Context())

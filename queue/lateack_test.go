@@ -23,7 +23,7 @@ func TestLateAckOfLaneItemIsRefused(t *testing.T) {
 		dir := testPath + "/tickets/1/0000000000"
 		require.Len(t, w.Children(dir), 1)
 		_, err := b.client.Multi(t.Context(), framework.DeleteOp(dir+"/"+w.Children(dir)[0], framework.AnyVersion),
-			b.engine.store.nodes.signalRecoverer())
+			b.engine.store.nodes.SignalRecoverer())
 		require.NoError(t, err)
 		d := b.take()
 		require.Equal(t, "urgent", d.Value)

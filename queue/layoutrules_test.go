@@ -189,25 +189,25 @@ func TestIdleConsumerSignalsAgain(t *testing.T) {
 func TestSegmentIsClosedAndRemovedOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", segmentSize(2))
-		l := a.engine.store.nodes.base
+		l := a.engine.store.nodes.Base
 		b := w.member("b", segmentSize(2))
 		s, err := b.client.Session(t.Context())
 		require.NoError(t, err)
 		a.put("x")
-		require.NoError(t, l.segment(0).removeIfEmpty(t.Context(), s))
-		require.Len(t, w.Children(l.dir), 1, "it has an item")
+		require.NoError(t, l.Segment(0).RemoveIfEmpty(t.Context(), s))
+		require.Len(t, w.Children(l.Dir), 1, "it has an item")
 		a.drain(1)
 		require.NoError(t, a.Close(t.Context()))
-		require.NoError(t, l.segment(0).removeIfEmpty(t.Context(), s))
-		require.Len(t, w.Children(l.dir), 1, "it is open")
+		require.NoError(t, l.Segment(0).RemoveIfEmpty(t.Context(), s))
+		require.Len(t, w.Children(l.Dir), 1, "it is open")
 		b.put("y", "z")
-		require.Equal(t, []string{"0000000000", "0000000001"}, w.Children(l.dir))
-		_, err = b.client.Multi(t.Context(), l.segment(0).closeOps()...)
+		require.Equal(t, []string{"0000000000", "0000000001"}, w.Children(l.Dir))
+		_, err = b.client.Multi(t.Context(), l.Segment(0).CloseOps()...)
 		require.ErrorIs(t, err, framework.ErrBadVersion)
 		require.Equal(t, []string{"y", "z"}, b.drain(2))
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"0000000001"}, w.Children(l.dir))
-		_, err = b.client.Multi(t.Context(), l.segment(0).closeOps()...)
+		require.Equal(t, []string{"0000000001"}, w.Children(l.Dir))
+		_, err = b.client.Multi(t.Context(), l.Segment(0).CloseOps()...)
 		require.ErrorIs(t, err, framework.ErrNoNode)
 	})
 }
@@ -321,15 +321,15 @@ func TestNextSegmentIsMadeBehindTheLastOnly(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		require.NoError(t, a.Resume(t.Context())) // makes the queue
-		l := a.engine.store.nodes.base
+		l := a.engine.store.nodes.Base
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)
 		for n := range int64(2) {
-			_, err = s.Multi(t.Context(), l.segment(n).closeOps()...)
+			_, err = s.Multi(t.Context(), l.Segment(n).CloseOps()...)
 			require.NoError(t, err)
 		}
-		require.NoError(t, l.segment(1).removeIfEmpty(t.Context(), s))
-		require.NoError(t, l.segment(0).makeNext(t.Context(), s))
+		require.NoError(t, l.Segment(1).RemoveIfEmpty(t.Context(), s))
+		require.NoError(t, l.Segment(0).MakeNext(t.Context(), s))
 		require.Equal(t, []string{"0000000000", "0000000002"}, w.Children(testPath+"/items"))
 	})
 }
@@ -340,8 +340,8 @@ func TestStraySegmentIsClosed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		require.NoError(t, a.Resume(t.Context())) // makes the queue
-		l := a.engine.store.nodes.base
-		_, err := a.client.Multi(t.Context(), append(l.segment(0).closeOps(), l.segment(2).makeOps()...)...)
+		l := a.engine.store.nodes.Base
+		_, err := a.client.Multi(t.Context(), append(l.Segment(0).CloseOps(), l.Segment(2).MakeOps()...)...)
 		require.NoError(t, err)
 		a.put("x")
 		a.ack(a.take())

@@ -139,7 +139,7 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 		time.Sleep(time.Second)
 		kept := func() (bytes int) {
 			for _, d := range a.engine.consumer.session.Load().claims.readyItems() {
-				bytes += len(d.env.payload)
+				bytes += len(d.env.Payload)
 			}
 			return bytes
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // Defaults of the options.
@@ -37,8 +38,8 @@ type Option func(*settings) error
 
 // settings are what the options of one Queue say.
 type settings struct {
-	record        queueRecord // what the stored record must agree with
-	window        int         // WithMaxInFlight; 0: the default of the queue's order
+	record        queuelayout.Record // what the stored record must agree with
+	window        int                // WithMaxInFlight; 0: the default of the queue's order
 	prefetch      int
 	prefetchBytes int
 	backlog       int // bytes
@@ -51,17 +52,17 @@ type settings struct {
 }
 
 func defaultSettings() settings {
-	return settings{record: queueRecord{Recipe: recordRecipe}, segmentSize: defaultSegmentSize,
+	return settings{record: queuelayout.Record{Recipe: queuelayout.Recipe}, segmentSize: defaultSegmentSize,
 		idleTimeout:   DefaultIdleTimeout,
 		prefetchBytes: DefaultPrefetchBytes, backlog: DefaultBacklog}
 }
 
 // windowSize is how many deliveries may be open at once.
-func (s *settings) windowSize(o Order) int {
+func (s *settings) windowSize(strict bool) int {
 	switch {
 	case s.window > 0:
 		return s.window
-	case o == Strict:
+	case strict:
 		return 1
 	}
 	return DefaultMaxInFlight
@@ -71,10 +72,10 @@ func (s *settings) windowSize(o Order) int {
 // made now. The calls fail with ErrMismatch if another order is stored.
 func WithOrder(o Order) Option {
 	return func(s *settings) error {
-		if !o.isKnown() {
+		if !queuelayout.IsKnownOrder(string(o)) {
 			return fmt.Errorf("%w: WithOrder: %q, want %q or %q", ErrOption, o, Parallel, Strict)
 		}
-		s.record.Order = o
+		s.record.Order = string(o)
 		return nil
 	}
 }
@@ -204,8 +205,8 @@ func WithRetry(p RetryPolicy) Option {
 		if err != nil {
 			return err
 		}
-		s.record.Retry = &storedRetry{Min: p.Min.Milliseconds(), Max: p.Max.Milliseconds(), Factor: p.Factor,
-			Jitter: p.Jitter}
+		s.record.Retry = &queuelayout.StoredRetry{Min: p.Min.Milliseconds(), Max: p.Max.Milliseconds(),
+			Factor: p.Factor, Jitter: p.Jitter}
 		return nil
 	}
 }
@@ -234,7 +235,7 @@ func WithDeadExpiry(d time.Duration) Option {
 
 // putSettings is how one item is put.
 type putSettings struct {
-	header itemHeader
+	header queuelayout.Header
 	delay  time.Duration
 	with   []framework.Op
 }
@@ -259,8 +260,8 @@ func WithPriority(n int) PutOption {
 // consumer it waits longer. Meanwhile it counts in Len, and takes room in a bounded queue.
 func WithDelay(d time.Duration) PutOption {
 	return func(p *putSettings) error {
-		if d < 0 || d > maxDelay {
-			return fmt.Errorf("%w: WithDelay: %v is not between 0 and %v", ErrOption, d, maxDelay)
+		if d < 0 || d > queuelayout.MaxDelay {
+			return fmt.Errorf("%w: WithDelay: %v is not between 0 and %v", ErrOption, d, queuelayout.MaxDelay)
 		}
 		p.delay = d
 		return nil
@@ -275,8 +276,8 @@ func WithDelay(d time.Duration) PutOption {
 // dead letter that is requeued does not expire again.
 func WithExpiry(d time.Duration) PutOption {
 	return func(p *putSettings) error {
-		if d < time.Second || d > maxDelay {
-			return fmt.Errorf("%w: WithExpiry: %v is not between 1s and %v", ErrOption, d, maxDelay)
+		if d < time.Second || d > queuelayout.MaxDelay {
+			return fmt.Errorf("%w: WithExpiry: %v is not between 1s and %v", ErrOption, d, queuelayout.MaxDelay)
 		}
 		p.header.TTL = d.Milliseconds()
 		return nil

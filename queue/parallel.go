@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
-	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -148,7 +148,7 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 			continue
 		}
 		missing--
-		p.cs.refs.addClaim(t.item.at)
+		p.cs.refs.addClaim(t.item.Segment)
 		p.views.ticketDrawn(t)
 		p.cs.tasks.Start(func() { p.redeemTicket(ctx, t) })
 	}
@@ -157,41 +157,19 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 	}
 }
 
-// findTickets finds a draw's tickets after its reply was lost. It continues until the servers have
+// FindTickets finds a draw's tickets after its reply was lost. It continues until the servers have
 // answered or the session has ended: a ticket that its consumer does not know would keep its item
 // from all consumers.
 func (p *parallelOrder) findTickets(d *ticketDraw) (found []primitives.Created, err error) {
 	s, back := p.cs.s, recipe.NewBackoff(p.cs.store.client)
 	for {
-		if err = s.Sync(s.Context(), d.at.ticketDir()); err == nil {
-			found, err = p.listTickets(d)
+		if err = s.Sync(s.Context(), d.at.TicketDir()); err == nil {
+			found, err = d.at.FindTickets(s.Context(), s, d.names)
 		}
 		if !failure.IsTransient(err) || back.Pause(s.Context()) != nil {
 			return found, err
 		}
 	}
-}
-
-// listTickets lists a draw's tickets that exist.
-func (p *parallelOrder) listTickets(d *ticketDraw) (found []primitives.Created, err error) {
-	s := p.cs.s
-	names, _, err := s.Children(s.Context(), d.at.ticketDir())
-	var paths []string
-	for _, name := range names {
-		if slices.Contains(d.names, name[:max(0, len(name)-digits)]) {
-			paths = append(paths, znode.Join(d.at.ticketDir(), name))
-		}
-	}
-	if err != nil || len(paths) == 0 {
-		return nil, err
-	}
-	nodes, err := s.GetAll(s.Context(), paths...)
-	for i, n := range nodes {
-		if n.Err == nil {
-			found = append(found, primitives.Created{Path: paths[i], Zxid: n.Stat.Czxid})
-		}
-	}
-	return found, err
 }
 
 // endClaims ends n claims without items. If the consumer session continues, and the lanes may have
@@ -201,7 +179,7 @@ func (p *parallelOrder) endClaims(ctx context.Context, n int, err error) {
 	if ctx.Err() == nil {
 		p.cs.endOnError(err)
 	} else if p.cs.ctx.Err() == nil && p.views.mayHaveUnclaimed() {
-		p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.signalRecoverer()}})
+		p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.SignalRecoverer()}})
 	}
 }
 
@@ -233,12 +211,12 @@ func (p *parallelOrder) redeemTicket(ctx context.Context, t *segmentTicket) {
 // replaceTicket deletes a void ticket and draws another one.
 func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
 	err := p.views.refreshIfStale(ctx)
-	if err != nil || t.item.at.chain != p.cs.store.nodes.base { // the recoverer has to know
+	if err != nil || t.item.Segment.Chain != p.cs.store.nodes.Base { // the recoverer has to know
 		p.deleteTicket(t)
 	} else {
 		p.cs.writeRequests(&writeRequest{session: p.cs.s,
 			ops:  []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)},
-			then: func([]framework.OpResult, error) { p.cs.itemSettled(t.item.at) }})
+			then: func([]framework.OpResult, error) { p.cs.itemSettled(t.item.Segment) }})
 	}
 	if err != nil {
 		p.endClaims(ctx, 1, err)
@@ -278,8 +256,8 @@ func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (
 // waitForItem waits for a ticket's item. In a lane it does not wait, since tickets are drawn there
 // for items that exist.
 func (p *parallelOrder) waitForItem(ctx context.Context, t *segmentTicket) (framework.Node, error) {
-	inBase := t.item.at.chain == p.cs.store.nodes.base
-	passed := p.views.hasPassed(t.item.at) // before the item is read
+	inBase := t.item.Segment.Chain == p.cs.store.nodes.Base
+	passed := p.views.hasPassed(t.item.Segment) // before the item is read
 	n := p.cs.reads.readAndWait(ctx, t.itemNode)
 	if inBase {
 		p.views.waited.Store(errors.Is(n.Err, framework.ErrNoNode))
@@ -289,11 +267,11 @@ func (p *parallelOrder) waitForItem(ctx context.Context, t *segmentTicket) (fram
 			return n, errVoidTicket
 		}
 		if !inBase { // other consumers have drawn more tickets than there are items, or the item was purged
-			p.views.skipSegment(t.item.at)
+			p.views.skipSegment(t.item.Segment)
 			return n, errVoidTicket
 		}
 		if !signalled && p.views.mayHaveUnclaimed() { // the recoverer may have looked before this ticket existed
-			p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.signalLanes()}})
+			p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.SignalLanes()}})
 		}
 		p.setWaiting(t, true)
 		err := p.watchItem(ctx, t)
@@ -320,7 +298,7 @@ func (p *parallelOrder) setWaiting(t *segmentTicket, waits bool) {
 // watchItem waits until the item exists or its segment has changed. It returns errVoidTicket if the
 // item cannot come any more.
 func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
-	at, s := t.item.at, p.cs.s
+	at, s := t.item.Segment, p.cs.s
 	_, created, err := s.WatchExists(ctx, t.itemNode)
 	if err == nil {
 		created.Stop()
@@ -330,7 +308,7 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 		return err
 	}
 	defer created.Stop()
-	_, st, changed, err := s.WatchData(ctx, at.dir())
+	_, st, changed, err := s.WatchData(ctx, at.Dir())
 	if errors.Is(err, framework.ErrNoNode) {
 		p.views.skipSegment(at)
 		return errVoidTicket
@@ -339,7 +317,7 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 		return err
 	}
 	defer changed.Stop()
-	if st.Version > 0 || childrenEver(st) > t.item.k {
+	if st.Version > 0 || queuelayout.ChildrenEver(st) > t.item.Number {
 		if _, err = s.Exists(ctx, t.itemNode); errors.Is(err, framework.ErrNoNode) {
 			if st.Version > 0 {
 				p.views.skipSegment(at)
@@ -363,8 +341,8 @@ func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 	s := p.cs.s
 	_, err := p.cs.writer.writeAndWait(context.Background(),
 		&writeRequest{session: s, ops: []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)}})
-	p.cs.itemSettled(t.item.at)
-	notice := []framework.Op{p.cs.store.nodes.signalRecoverer()}
+	p.cs.itemSettled(t.item.Segment)
+	notice := []framework.Op{p.cs.store.nodes.SignalRecoverer()}
 	if err == nil {
 		if data, st, err := s.Get(s.Context(), t.itemNode); err == nil {
 			c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: st.Version}
@@ -381,7 +359,7 @@ func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 // returnItem moves an item to the lane redo, where it is claimed next, or to the delayed items.
 func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Duration, reason error,
 	finished func(error)) {
-	data, err := c.env.afterFailure(attempts, reason).encode()
+	data, err := c.env.AfterFailure(attempts, reason).Encode()
 	if err != nil {
 		c.endDelivery(err)
 		finished(err)
@@ -389,15 +367,15 @@ func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Dura
 	}
 	nodes := p.cs.store.nodes
 	if after > 0 {
-		c.writeLast(c.newRequest(append(c.removeOps(), nodes.signalDelayed()), newItem{delay: after, data: data}),
+		c.writeLast(c.newRequest(append(c.removeOps(), nodes.SignalDelayed()), newItem{delay: after, data: data}),
 			finished)
 		return
 	}
-	r := c.newRequest(c.removeOps(), newItem{chain: nodes.redo, data: data})
+	r := c.newRequest(c.removeOps(), newItem{chain: nodes.Redo, data: data})
 	c.endWith(r, finished)
 	if c.unseen || !p.drawReturned(r) {
 		ended := r.then
-		r.ops = append(r.ops, nodes.signalLanes())
+		r.ops = append(r.ops, nodes.SignalLanes())
 		r.then = func(results []framework.OpResult, err error) {
 			p.views.invalidate() // this consumer's own signal may come after its next draw
 			ended(results, err)
@@ -442,7 +420,7 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 		var refused *framework.TxError
 		if errors.As(err, &refused) && refused.Path == drawn && errors.Is(err, framework.ErrNoNode) {
 			again := r.retryCopy() // the segment of the ticket was removed: without the draw, which follows the item
-			again.ops = append(removal, p.cs.store.nodes.signalLanes())
+			again.ops = append(removal, p.cs.store.nodes.SignalLanes())
 			again.then = func(results []framework.OpResult, lost error) {
 				then(results, lost)
 				p.drawAnswered(ctx, d, nil, err)
@@ -480,7 +458,7 @@ func (p *parallelOrder) keepBriefly(c *claimedItem) {
 	}
 }
 
-func (p *parallelOrder) hasPassed(at segmentID) bool { return p.views.hasPassed(at) }
+func (p *parallelOrder) hasPassed(at queuelayout.Segment) bool { return p.views.hasPassed(at) }
 
 func (p *parallelOrder) awaitedItems() (items []string) {
 	p.cs.claims.takes.mu.Lock()

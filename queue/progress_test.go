@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ func TestStrictProgressChangedByOthers(t *testing.T) {
 				require.Equal(t, "1", a.drain(1)[0])
 				s, err := b.client.Session(t.Context())
 				require.NoError(t, err)
-				require.NoError(t, c.touch(t.Context(), s, testPath+"/"+claimedNode))
+				require.NoError(t, c.touch(t.Context(), s, testPath+"/claimed"))
 				if c.want == nil {
 					require.Equal(t, "2", a.drain(1)[0], "who has the lock goes on")
 					a.put("3")
@@ -95,24 +96,21 @@ func TestStrictProgressChangedByOthers(t *testing.T) {
 	}
 }
 
-func FuzzDecodeProgress(f *testing.F) {
-	for _, text := range []string{"", `{"v":1,"lines":{"items":[0,17],"redo":[2,0]}}`, `{"v":1}`, `{"v":2}`,
-		`{"lines":{"":[-1,9e99]}}`, `[`} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := decodeProgress(data)
-		if err != nil {
-			return
-		}
-		again, err := decodeProgress(p.encode())
+// TestRecordsKeepFieldsOfNewerReleases: calls that write a record again keep what they do not know.
+func TestRecordsKeepFieldsOfNewerReleases(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithOrder(Strict))
+		a.put("x")
+		record := `{"v":2,"recipe":"queue","order":"strict","dedup":1000,"retry":{"min":1,"max":2,"factor":2,"shade":3},"colour":{"b":[1, 2]}}`
+		_, err := a.client.Set(t.Context(), testPath, []byte(record), framework.AnyVersion)
 		require.NoError(t, err)
-		require.Equal(t, p.Chains, again.Chains)
-		at := segmentChain{dir: "/q/items"}.segment(3)
-		p.noteClaimed(itemID{at, 5})
-		require.True(t, p.covers(itemID{at, 5}))
-		require.True(t, p.covers(itemID{at.chain.segment(2), 9}))
-		require.False(t, p.covers(itemID{at, 6}))
-		require.False(t, p.covers(itemID{at.chain.segment(4), 0}))
+		require.NoError(t, a.client.Create(t.Context(), testPath+"/claimed",
+			[]byte(`{"v":1,"lines":{"9":[3,4]},"colour":"red"}`), framework.Persistent))
+		require.NoError(t, a.SetDedup(t.Context(), time.Minute))
+		n, _ := w.Node(testPath)
+		require.Equal(t, strings.Replace(record, "1000", "60000", 1), string(n.Data))
+		a.drain(1)
+		n, _ = w.Node(testPath + "/claimed")
+		require.Equal(t, `{"v":1,"lines":{"9":[3,4],"items":[0,0]},"colour":"red"}`, string(n.Data))
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // Purge removes the items that are in the queue when it is called: also those that consumers have
@@ -51,20 +51,20 @@ func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
 // consumers return items all the time.
 const maxPurgeRounds = 20
 
-// purgeAll empties all chains and removes the delayed items. Then it empties the lane of returned
-// items and removes the delayed items again, until both are empty: an item may have left a chain
-// before purgeAll emptied that chain. They are, once a round finds nothing, and no item came into
-// the segment that the round has made: an item may have been returned from the segment that the
-// round has closed into that one.
+// purgeAll empties all chains and removes the delayed items. Meanwhile consumers may return items
+// to the lane of returned items or to the delayed ones, from chains that are not empty yet. So
+// purgeAll repeats both in further rounds. It ends after a round that has removed nothing and whose
+// new segment of the lane is still unused: an item may have moved from the segment that the round
+// has closed to the new one.
 func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
-	chains, err := st.nodes.listChains(ctx, s)
+	chains, err := st.nodes.ListChains(ctx, s)
 	if err != nil {
 		return 0, err
 	}
 	removed := 0
 	for round := range maxPurgeRounds {
 		removed = 0
-		var next *segmentID
+		var next *queuelayout.Segment
 		for _, chain := range chains {
 			k, made, err := st.purgeChain(ctx, s, chain)
 			removed, next = removed+k, made
@@ -80,11 +80,11 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 			return n, err
 		}
 		if round > 0 && removed == 0 {
-			if used, err := next.wasUsed(ctx, s); !used || err != nil {
+			if used, err := wasUsed(ctx, s, next); !used || err != nil {
 				return n, err
 			}
 		}
-		chains = []segmentChain{st.nodes.redo}
+		chains = []queuelayout.Chain{st.nodes.Redo}
 	}
 	return n, fmt.Errorf("%w: consumers have given items back in each of %d rounds, %d in the last one, and there "+
 		"may be more: pause the queue and purge it again",
@@ -95,35 +95,35 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 // empties all segments up to the closed one. It returns the next one, or nil if the chain has no
 // segments.
 func (st *store) purgeChain(ctx context.Context, s *framework.Session,
-	l segmentChain) (n int, next *segmentID, err error) {
-	segments, err := l.listSegments(ctx, s)
+	l queuelayout.Chain) (n int, next *queuelayout.Segment, err error) {
+	segments, err := l.ListSegments(ctx, s)
 	if err != nil || len(segments) == 0 {
 		return 0, nil, err
 	}
 	last := segments[len(segments)-1]
-	if _, err := s.Multi(ctx, last.closeOps()...); err != nil && !errors.Is(err, framework.ErrBadVersion) &&
+	if _, err := s.Multi(ctx, last.CloseOps()...); err != nil && !errors.Is(err, framework.ErrBadVersion) &&
 		!errors.Is(err, framework.ErrNoNode) {
 		return 0, nil, err
 	}
 	for _, at := range segments {
-		removed, err := st.emptyDir(ctx, s, at.dir(), st.purgeMarkOps())
+		removed, err := st.emptyDir(ctx, s, at.Dir(), st.purgeMarkOps())
 		n += removed
 		if err != nil {
 			return n, nil, err
 		}
-		_ = at.removeIfEmpty(ctx, s) // refused while consumers have tickets
+		_ = at.RemoveIfEmpty(ctx, s) // refused while consumers have tickets
 	}
-	made := last.nextSegment()
+	made := last.Next()
 	return n, &made, nil
 }
 
 // wasUsed reports whether the segment, which existed, has ever had an item. A segment is removed
 // after it was used.
-func (s *segmentID) wasUsed(ctx context.Context, session *framework.Session) (bool, error) {
-	if s == nil {
+func wasUsed(ctx context.Context, s *framework.Session, at *queuelayout.Segment) (bool, error) {
+	if at == nil {
 		return false, nil
 	}
-	st, err := session.Exists(ctx, s.dir())
+	st, err := s.Exists(ctx, at.Dir())
 	if errors.Is(err, framework.ErrNoNode) {
 		return true, nil
 	}
@@ -133,17 +133,17 @@ func (s *segmentID) wasUsed(ctx context.Context, session *framework.Session) (bo
 // purgeMarkOps go with the removal of unclaimed items of a strict queue: the holder of its lock may
 // have read these items, and must not claim them any more.
 func (st *store) purgeMarkOps() []framework.Op {
-	if st.record().Order != Strict {
+	if !st.record().IsStrict() {
 		return nil
 	}
-	return []framework.Op{framework.SetOp(st.nodes.childPath(itemsDir), nil, framework.AnyVersion)}
+	return []framework.Op{framework.SetOp(st.nodes.ItemsDir, nil, framework.AnyVersion)}
 }
 
 func (st *store) purgeDelayed(ctx context.Context, s *framework.Session) (n int, err error) {
-	for second, err := range st.nodes.delayedSeconds(ctx, s) {
+	for second, err := range st.nodes.DelayedSeconds(ctx, s) {
 		removed := 0
-		if err == nil && !second.endOfHour {
-			removed, err = st.emptyDir(ctx, s, second.dir, nil)
+		if err == nil && !second.EndOfHour {
+			removed, err = st.emptyDir(ctx, s, second.Dir, nil)
 		}
 		n += removed
 		if err != nil {
@@ -157,14 +157,14 @@ func (st *store) purgeDelayed(ctx context.Context, s *framework.Session) (n int,
 // them meanwhile. The operations of with go with each transaction.
 func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 	with []framework.Op) (n int, err error) {
-	items, err := numbersIn(ctx, s, dir, itemPrefix)
+	items, err := queuelayout.ListItemNumbers(ctx, s, dir)
 	if err != nil {
 		return 0, err
 	}
 	for some := range slices.Chunk(items, 400) {
 		ops := slices.Clone(with)
 		for _, k := range some {
-			ops = append(append(ops, framework.DeleteOp(znode.Join(dir, itemPrefix+formatNumber(k)),
+			ops = append(append(ops, framework.DeleteOp(queuelayout.ItemPath(dir, k),
 				framework.AnyVersion)), st.countLeaving()...)
 		}
 		_, err := s.Multi(ctx, ops...)
@@ -177,7 +177,7 @@ func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 			return n, err
 		}
 		for _, k := range some {
-			removed, err := st.removeItem(ctx, s, znode.Join(dir, itemPrefix+formatNumber(k)), with)
+			removed, err := st.removeItem(ctx, s, queuelayout.ItemPath(dir, k), with)
 			if removed {
 				n++
 			}

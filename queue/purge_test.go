@@ -103,16 +103,16 @@ func TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment(t *testing.T) {
 	for name, purge := range map[string]func(*testing.T, *member){
 		"that never had items": func(t *testing.T, a *member) {
 			require.NoError(t, a.Resume(t.Context())) // makes the queue
-			_, err := a.client.Multi(t.Context(), a.engine.store.nodes.base.segment(0).closeOps()...)
+			_, err := a.client.Multi(t.Context(), a.engine.store.nodes.Base.Segment(0).CloseOps()...)
 			require.NoError(t, err)
 		},
 		"whose items were purged": func(t *testing.T, a *member) {
 			a.put("x", "y")
-			at := a.engine.store.nodes.base.segment(0)
-			_, err := a.client.Multi(t.Context(), at.closeOps()...)
+			at := a.engine.store.nodes.Base.Segment(0)
+			_, err := a.client.Multi(t.Context(), at.CloseOps()...)
 			require.NoError(t, err)
 			for k := range int64(2) {
-				require.NoError(t, a.client.Delete(t.Context(), at.itemNode(k), framework.AnyVersion))
+				require.NoError(t, a.client.Delete(t.Context(), at.ItemNode(k), framework.AnyVersion))
 			}
 		},
 	} {

@@ -97,7 +97,7 @@ func (l *putLine) takeTurns() {
 
 // takeTurn stands in line, and writes some puts when it is first and there is room.
 func (l *putLine) takeTurn(ctx context.Context) error {
-	lease, err := locks.NewMutex(l.store.client, l.store.nodes.childPath(roomDir)).Lock(ctx)
+	lease, err := locks.NewMutex(l.store.client, l.store.nodes.RoomDir).Lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, _, left, err := s.WatchData(ctx, l.store.nodes.childPath(outNode))
+		_, _, left, err := s.WatchData(ctx, l.store.nodes.OutNode)
 		if failure.IsTransient(err) && lease.Err() == nil && ctx.Err() == nil {
 			continue // keep the place in line
 		}

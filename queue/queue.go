@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -124,14 +125,14 @@ func (q *Queue[T]) preparePut(ctx context.Context, values []T,
 
 // encodePut makes the request that puts values.
 func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error) {
-	headers, err := how.header.headersSize()
+	headers, err := how.header.HeadersSize()
 	if err != nil {
 		return nil, err
 	}
 	if how.header.ID != "" && len(values) > 1 {
 		return nil, fmt.Errorf("%w: WithID is for single items, not for a batch of %d", ErrOption, len(values))
 	}
-	item, ops := q.engine.store.nodes.putTarget(how.header.Priority, how.delay)
+	item, ops := putTarget(q.engine.store.nodes, how.header.Priority, how.delay)
 	r := &writeRequest{ops: ops, with: how.with, adds: len(values), id: how.header.ID}
 	size := 0
 	for _, v := range values {
@@ -140,7 +141,7 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 			return nil, err
 		}
 		size += len(payload) + headers
-		if item.data, err = (envelope{how.header, payload}).encodeNew(); err != nil {
+		if item.data, err = (queuelayout.Envelope{Header: how.header, Payload: payload}).EncodeNew(); err != nil {
 			return nil, err
 		}
 		r.items = append(r.items, item)
@@ -182,19 +183,19 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 // openDelivery makes a delivery of a claimed item. It returns nil for an item that has expired or
 // cannot be decoded, and settles that item.
 func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *claimedItem) *Delivery[T] {
-	header := item.env.header
-	if header.hasExpired(q.engine.store.clock.Now()) {
+	header := item.env.Header
+	if header.HasExpired(q.engine.store.clock.Now()) {
 		item.settleExpired()
 		return nil
 	}
-	value, err := decodeValue(q.codec, item.env.payload)
+	value, err := decodeValue(q.codec, item.env.Payload)
 	if err != nil {
 		item.buryUnseen(err)
 		return nil
 	}
 	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Priority: header.Priority,
 		LastError: header.Error,
-		Headers:   maps.Clone(header.Headers), EnqueuedAt: header.enqueuedAt(),
+		Headers:   maps.Clone(header.Headers), EnqueuedAt: header.EnqueuedAt(),
 		item: item, tel: &q.engine.tel, span: q.engine.tel.recordTake(ctx, began, header, item.attempt)}
 }
 
@@ -241,7 +242,7 @@ func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error)
 	}
 	others, _ := q.takeNow(ctx, n-1) // a lasting error comes again in the next call
 	all := append([]*Delivery[T]{first}, others...)
-	slices.SortFunc(all, func(a, b *Delivery[T]) int { return compareItems(a.item.id, b.item.id) })
+	slices.SortFunc(all, func(a, b *Delivery[T]) int { return queuelayout.CompareItems(a.item.id, b.item.id) })
 	return all, nil
 }
 
@@ -313,5 +314,5 @@ func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
 	if r == nil || r.Retry == nil {
 		return RetryPolicy{}, false
 	}
-	return r.Retry.policy(), true
+	return retryPolicy(*r.Retry), true
 }

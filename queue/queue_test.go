@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -310,7 +311,7 @@ func TestForeignNodesAmongItemsAndTickets(t *testing.T) {
 func TestInvalidArgumentsAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		err := a.Put(t.Context(), strings.Repeat("x", maxItem))
+		err := a.Put(t.Context(), strings.Repeat("x", queuelayout.MaxItem))
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		require.ErrorContains(t, err, "500002 bytes, at most 500000")
 		require.ErrorIs(t, a.PutBatch(t.Context(), nil), ErrOption)

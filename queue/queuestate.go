@@ -3,10 +3,10 @@ package queue
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // stateReader reads what a queue holds. It remembers the segments of each chain, so that it costs
@@ -21,9 +21,9 @@ type stateReader struct {
 // segmentList is the segments of a chain. It is valid while the directory's last change is the
 // same.
 type segmentList struct {
-	chain    segmentChain
+	chain    queuelayout.Chain
 	changed  int64 // the last transaction that has changed the list
-	segments []segmentID
+	segments []queuelayout.Segment
 }
 
 // queueState is what a queue held at a moment, after a sync.
@@ -38,7 +38,7 @@ type queueState struct {
 
 // chainState is what a chain holds.
 type chainState struct {
-	chain     segmentChain
+	chain     queuelayout.Chain
 	items     int
 	unclaimed int // items without tickets
 }
@@ -66,15 +66,15 @@ func newStateReader(st *store) stateReader {
 func (r *stateReader) readState(ctx context.Context, s *framework.Session, items []string) (queueState, error) {
 	nodes := r.store.nodes
 	for {
-		paths := append([]string{nodes.childPath(lockDir), nodes.childPath(pausedNode), nodes.childPath(laterDir),
-			nodes.childPath(lanesDir)}, items...)
+		paths := append([]string{nodes.LockDir, nodes.PausedNode, nodes.DelayedDir,
+			nodes.LanesDir}, items...)
 		for _, list := range r.lists {
-			paths = append(paths, list.chain.dir)
+			paths = append(paths, list.chain.Dir)
 			for _, at := range list.segments {
-				paths = append(paths, at.dir(), at.ticketDir())
+				paths = append(paths, at.Dir(), at.TicketDir())
 			}
 		}
-		read, err := readMany(ctx, s, paths)
+		read, err := s.GetAll(ctx, paths...)
 		if err != nil {
 			return queueState{}, err
 		}
@@ -103,7 +103,8 @@ func (r *stateReader) readState(ctx context.Context, s *framework.Session, items
 				segment, tickets := next().Stat, next().Stat
 				counted.items += int(segment.NumChildren)
 				if segment.NumChildren > 0 {
-					counted.unclaimed += max(0, int(childrenEver(segment)-childrenEver(tickets)))
+					put, drawn := queuelayout.ChildrenEver(segment), queuelayout.ChildrenEver(tickets)
+					counted.unclaimed += max(0, int(put-drawn))
 				}
 			}
 			state.chains = append(state.chains, counted)
@@ -120,29 +121,19 @@ func (r *stateReader) readState(ctx context.Context, s *framework.Session, items
 	}
 }
 
-// listAllSegments lists the segments of all chains, those of later releases' lanes too.
+// listAllSegments lists the segments of all chains.
 func (r *stateReader) listAllSegments(ctx context.Context, s *framework.Session) error {
-	lanes, st, err := s.Children(ctx, r.store.nodes.childPath(lanesDir))
+	lanes, st, err := s.Children(ctx, r.store.nodes.LanesDir)
 	if err != nil {
 		return err
 	}
 	var lists []segmentList
-	for _, name := range append(lanes, "") {
-		chain := r.store.nodes.base
-		if name != "" {
-			chain = r.store.nodes.laneNamed(name)
-		}
-		names, dir, err := s.Children(ctx, chain.dir)
+	for _, chain := range append(r.store.nodes.LanesIn(lanes), r.store.nodes.Base) {
+		names, dir, err := s.Children(ctx, chain.Dir)
 		if err != nil {
 			return err
 		}
-		list := segmentList{chain: chain, changed: dir.Pzxid}
-		for _, name := range names {
-			if n, err := strconv.ParseInt(name, 10, 64); err == nil && formatNumber(n) == name {
-				list.segments = append(list.segments, chain.segment(n))
-			}
-		}
-		lists = append(lists, list)
+		lists = append(lists, segmentList{chain: chain, changed: dir.Pzxid, segments: chain.SegmentsIn(names)})
 	}
 	r.lists, r.lanesChanged = lists, st.Pzxid
 	return nil
@@ -151,11 +142,11 @@ func (r *stateReader) listAllSegments(ctx context.Context, s *framework.Session)
 // mayBeDue reports whether a delayed item is due. It returns true as long as the ensemble's time is
 // unknown: a consumer learns it with its first write.
 func (r *stateReader) mayBeDue(ctx context.Context, s *framework.Session) (bool, error) {
-	for second, err := range r.store.nodes.delayedSeconds(ctx, s) {
-		if err != nil || second.endOfHour {
+	for second, err := range r.store.nodes.DelayedSeconds(ctx, s) {
+		if err != nil || second.EndOfHour {
 			return false, err
 		}
-		return !r.store.clock.Known() || !time.Unix(second.t, 0).After(r.store.clock.Now()), nil
+		return !r.store.clock.Known() || !time.Unix(second.Unix, 0).After(r.store.clock.Now()), nil
 	}
 	return false, nil
 }

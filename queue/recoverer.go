@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/primitives"
-	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -25,18 +25,18 @@ type recoverer struct {
 	lease        *locks.Lease    // of the first place in line
 	ctx          context.Context // done when the lease or the consumer session has ended
 	tasks        *background.Tasks
-	removeIfDone func(segmentID)
+	removeIfDone func(queuelayout.Segment)
 
 	departed     int64 // how many places in the line had ever been given up when the line was listed last
-	missing      map[segmentID]map[int64]bool
-	wokenForRead int64              // the read of the lanes after which consumers were last woken
-	openSegment  segmentID          // the last segment of the base chain, when it was swept last
-	again        chan struct{}      // has a token when there is a reason for another sweep
-	stopWatches  context.CancelFunc // ends the watches for missing numbers
+	missing      map[queuelayout.Segment]map[int64]bool
+	wokenForRead int64               // the read of the lanes after which consumers were last woken
+	openSegment  queuelayout.Segment // the last segment of the base chain, when it was swept last
+	again        chan struct{}       // has a token when there is a reason for another sweep
+	stopWatches  context.CancelFunc  // ends the watches for missing numbers
 }
 
-// recoverUntilEnd sweeps the segments when a consumer has left the line, after signalRecoverer, and
-// for a missing number. After a sweep, and after signalLanes, it wakes idle consumers. It calls
+// recoverUntilEnd sweeps the segments when a consumer has left the line, after SignalRecoverer, and
+// for a missing number. After a sweep, and after SignalLanes, it wakes idle consumers. It calls
 // ready after the first sweep. It returns an error when ctx ends or a request fails.
 func (r *recoverer) recoverUntilEnd(ready func()) error {
 	var members, notices *framework.Watch
@@ -52,13 +52,13 @@ func (r *recoverer) recoverUntilEnd(ready func()) error {
 		var err error
 		if members == nil {
 			var line framework.Stat
-			if _, line, members, err = r.s.WatchChildren(r.ctx, r.store.nodes.childPath(lockDir)); err != nil {
+			if _, line, members, err = r.s.WatchChildren(r.ctx, r.store.nodes.LockDir); err != nil {
 				return err
 			}
 			sweep = r.hasDeparted(line) || sweep
 		}
 		if notices == nil {
-			if _, _, notices, err = r.s.WatchData(r.ctx, r.store.nodes.childPath(ticketsDir)); err != nil {
+			if _, _, notices, err = r.s.WatchData(r.ctx, r.store.nodes.TicketsDir); err != nil {
 				return err
 			}
 			sweep = true
@@ -98,22 +98,22 @@ func (r *recoverer) recoverUntilEnd(ready func()) error {
 // directory: the recoverer's own place keeps it.
 func (r *recoverer) hasDeparted(line framework.Stat) bool {
 	before := r.departed
-	r.departed = childrenEver(line) - int64(line.NumChildren)
+	r.departed = queuelayout.ChildrenEver(line) - int64(line.NumChildren)
 	return r.departed != before
 }
 
 // sweepSegments inspects all segments in which tickets were drawn, and recovers their items.
 func (r *recoverer) sweepSegments() error {
-	chains, err := r.store.nodes.listChains(r.ctx, r.s)
+	chains, err := r.store.nodes.ListChains(r.ctx, r.s)
 	if err != nil {
 		return err
 	}
 	r.stopWatches()
 	ctx, cancel := context.WithCancel(r.ctx)
 	before := r.missing
-	r.stopWatches, r.missing = cancel, map[segmentID]map[int64]bool{}
+	r.stopWatches, r.missing = cancel, map[queuelayout.Segment]map[int64]bool{}
 	for _, chain := range chains {
-		segments, err := chain.listSegments(r.ctx, r.s)
+		segments, err := chain.ListSegments(r.ctx, r.s)
 		if err != nil {
 			return err
 		}
@@ -123,13 +123,13 @@ func (r *recoverer) sweepSegments() error {
 				continue // it was removed
 			}
 			if err == nil && !in.closed && i < len(segments)-1 {
-				err = at.closeStray(r.ctx, r.s)
+				err = at.CloseStray(r.ctx, r.s)
 				in.closed = true
 			}
 			if err != nil {
 				return err
 			}
-			if chain == r.store.nodes.base {
+			if chain == r.store.nodes.Base {
 				r.openSegment = at
 			}
 			if in.drawn == 0 && (!in.closed || in.hasItems) {
@@ -147,7 +147,7 @@ func (r *recoverer) sweepSegments() error {
 
 // segmentContents is the state of a segment.
 type segmentContents struct {
-	at       segmentID
+	at       queuelayout.Segment
 	drawn    int64            // tickets ever
 	changed  int64            // the last transaction that has changed the list of tickets
 	tickets  map[int64]string // the nodes of the present tickets, by their numbers
@@ -157,12 +157,12 @@ type segmentContents struct {
 	closed   bool
 }
 
-// inspectSegment reads the number of tickets, then the tickets, then the number of items, then the
-// items. So a ticket below the first number that is missing has gone for good, and a number that
-// the items have not reached is unused.
-func (r *recoverer) inspectSegment(at segmentID) (in segmentContents, err error) {
+// inspectSegment reads in this order: how many tickets were drawn, the present tickets, how many
+// items were put, the present items. So each number below drawn without a ticket has lost its
+// ticket for good, and no item has a number of put or above.
+func (r *recoverer) inspectSegment(at queuelayout.Segment) (in segmentContents, err error) {
 	in.at = at
-	nodes, err := r.s.GetAll(r.ctx, at.ticketDir(), at.dir())
+	nodes, err := r.s.GetAll(r.ctx, at.TicketDir(), at.Dir())
 	if err != nil {
 		return in, err
 	}
@@ -171,34 +171,24 @@ func (r *recoverer) inspectSegment(at segmentID) (in segmentContents, err error)
 			return in, n.Err
 		}
 	}
-	in.drawn, in.put, in.closed = childrenEver(nodes[0].Stat), childrenEver(nodes[1].Stat), nodes[1].Stat.Version > 0
-	in.hasItems = nodes[1].Stat.NumChildren > 0
+	tickets, items := nodes[0].Stat, nodes[1].Stat
+	in.drawn, in.put = queuelayout.ChildrenEver(tickets), queuelayout.ChildrenEver(items)
+	in.closed, in.hasItems = items.Version > 0, items.NumChildren > 0
 	if in.drawn == 0 || !in.hasItems && in.drawn <= in.put {
 		return in, nil // no ticket is without an item, and no item without a ticket
 	}
-	if _, in.changed, err = r.listTickets(&in); err != nil {
+	var list framework.Stat
+	if in.tickets, list, err = at.ListTickets(r.ctx, r.s); err != nil {
 		return in, err
 	}
-	st, err := r.s.Exists(r.ctx, at.dir())
+	in.changed = list.Pzxid
+	st, err := r.s.Exists(r.ctx, at.Dir())
 	if err != nil {
 		return in, err
 	}
-	in.put, in.closed = childrenEver(st), st.Version > 0
-	in.items, err = at.listItems(r.ctx, r.s)
+	in.put, in.closed = queuelayout.ChildrenEver(st), st.Version > 0
+	in.items, err = at.ListItems(r.ctx, r.s)
 	return in, err
-}
-
-// listTickets lists the tickets of a segment. It returns how many were drawn, and the transaction
-// that has changed the list last.
-func (r *recoverer) listTickets(in *segmentContents) (drawn, changed int64, err error) {
-	names, st, err := r.s.Children(r.ctx, in.at.ticketDir())
-	in.tickets = map[int64]string{}
-	for _, name := range names {
-		if k, ok := ticketNumber(name); ok {
-			in.tickets[k] = znode.Join(in.at.ticketDir(), name)
-		}
-	}
-	return childrenEver(st), st.Pzxid, err
 }
 
 // recoverSegment returns a segment's orphans to the queue, and voids or watches the segment's
@@ -241,7 +231,7 @@ func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, miss
 		return err
 	}
 	if next >= 0 {
-		r.tasks.Start(func() { r.watchFor(ctx, itemID{in.at, next}) })
+		r.tasks.Start(func() { r.watchFor(ctx, in.at.Item(next)) })
 	}
 	return nil
 }
@@ -255,7 +245,7 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 		outcomes := make([]error, len(some))
 		var requests []*writeRequest
 		for i, k := range some {
-			data, st, err := r.s.Get(r.ctx, in.at.itemNode(k))
+			data, st, err := r.s.Get(r.ctx, in.at.ItemNode(k))
 			if errors.Is(err, framework.ErrNoNode) {
 				continue
 			}
@@ -269,8 +259,8 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 			nodes := r.store.nodes
 			done.Add(1)
 			requests = append(requests, &writeRequest{session: r.s,
-				ops:   []framework.Op{framework.DeleteOp(in.at.itemNode(k), st.Version), nodes.signalLanes()},
-				items: []newItem{{chain: nodes.redo, data: countClaims(data, st, claims)}},
+				ops:   []framework.Op{framework.DeleteOp(in.at.ItemNode(k), st.Version), nodes.SignalLanes()},
+				items: []newItem{{chain: nodes.Redo, data: countClaims(data, st, claims)}},
 				then:  func(_ []framework.OpResult, err error) { outcomes[i] = err; done.Done() }})
 		}
 		r.writer.addRequests(requests...)
@@ -291,16 +281,16 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 // countClaims returns an item's data with its claims counted as attempts. It returns unreadable
 // data unchanged.
 func countClaims(data []byte, st framework.Stat, claims int) []byte {
-	e, err := decodeItem(data, st)
+	e, err := queuelayout.DecodeItem(data, st)
 	if err != nil {
 		return data
 	}
-	if e.header.Unseen > 0 {
+	if e.Header.Unseen > 0 {
 		claims = 1 // Unseen subtracts it again
 	}
-	e.header.Attempts += int(st.Version) + claims - e.header.Unseen
-	e.header.Unseen = 0
-	if again, err := e.encode(); err == nil {
+	e.Header.Attempts += int(st.Version) + claims - e.Header.Unseen
+	e.Header.Unseen = 0
+	if again, err := e.Encode(); err == nil {
 		return again
 	}
 	return data
@@ -308,20 +298,20 @@ func countClaims(data []byte, st framework.Stat, claims int) []byte {
 
 // watchFor sweeps again when the items come near a missing number behind waiting tickets, and after
 // the connection was replaced.
-func (r *recoverer) watchFor(ctx context.Context, missing itemID) {
+func (r *recoverer) watchFor(ctx context.Context, missing queuelayout.Item) {
 	defer func() {
 		if ctx.Err() == nil {
 			r.sweepAgain()
 		}
 	}()
-	_, created, err := r.s.WatchExists(ctx, missing.at.itemNode(missing.k-1))
+	_, created, err := r.s.WatchExists(ctx, missing.Segment.ItemNode(missing.Number-1))
 	if created != nil {
 		defer created.Stop()
 	}
 	if !errors.Is(err, framework.ErrNoNode) {
 		return
 	}
-	if st, err := r.s.Exists(ctx, missing.at.dir()); err != nil || childrenEver(st) >= missing.k {
+	if st, err := r.s.Exists(ctx, missing.Segment.Dir()); err != nil || queuelayout.ChildrenEver(st) >= missing.Number {
 		return // the item before has come and gone
 	}
 	select {
@@ -365,21 +355,22 @@ func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 	for {
 		var st framework.Stat
 		in = segmentContents{at: r.openSegment}
-		if in.drawn, _, err = r.listTickets(&in); err == nil {
-			st, err = r.s.Exists(r.ctx, r.openSegment.dir())
+		if in.tickets, st, err = r.openSegment.ListTickets(r.ctx, r.s); err == nil {
+			in.drawn = queuelayout.ChildrenEver(st)
+			st, err = r.s.Exists(r.ctx, r.openSegment.Dir())
 		}
 		if err == nil && st.Version == 0 {
-			in.put = childrenEver(st)
+			in.put = queuelayout.ChildrenEver(st)
 			return in, nil
 		}
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
 			return in, err
 		}
-		segments, err := r.store.nodes.base.listSegments(r.ctx, r.s) // the segment was closed
+		segments, err := r.store.nodes.Base.ListSegments(r.ctx, r.s) // the segment was closed
 		if err != nil {
 			return in, err
 		}
-		if len(segments) == 0 || segments[len(segments)-1].n <= r.openSegment.n {
+		if len(segments) == 0 || segments[len(segments)-1].Number <= r.openSegment.Number {
 			return segmentContents{}, nil
 		}
 		r.openSegment = segments[len(segments)-1]
@@ -393,13 +384,13 @@ const voidBatch = 200
 // has come or a ticket has gone, and another sweep follows.
 func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
 	for ; from < to; from += voidBatch {
-		ops := []framework.Op{in.at.checkOpen()}
+		ops := []framework.Op{in.at.CheckOpen()}
 		for k := from; k < min(to, from+voidBatch); k++ {
 			if ticket := in.tickets[k]; ticket != "" {
 				ops = append(ops, framework.SetOp(ticket, nil, 0))
 			}
-			ops = append(ops, framework.CreateOp(in.at.itemNode(k), nil, framework.Persistent),
-				framework.DeleteOp(in.at.itemNode(k), 0))
+			ops = append(ops, framework.CreateOp(in.at.ItemNode(k), nil, framework.Persistent),
+				framework.DeleteOp(in.at.ItemNode(k), 0))
 		}
 		_, err := r.writer.writeAndWait(context.Background(),
 			&writeRequest{session: r.s, requires: []precondition{leaseHeld{r.lease}}, ops: ops})

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // writeRequest is operations that the writer sends in one transaction: all of them happen, or none.
@@ -42,7 +42,7 @@ type precondition interface {
 
 // newItem is an item for the end of a chain, or for a later second.
 type newItem struct {
-	chain segmentChain
+	chain queuelayout.Chain
 	delay time.Duration // 0: the item goes to chain
 	due   time.Time     // by the ensemble's clock; the writer sets it when it first tries the request
 	data  []byte
@@ -90,14 +90,14 @@ func itemsAdded(requests []*writeRequest) (n int) {
 
 // putTarget returns the chain or the delay of an item with a priority, and the operations that
 // signal the item to consumers.
-func (l *layout) putTarget(priority int, delay time.Duration) (newItem, []framework.Op) {
+func putTarget(nodes *queuelayout.Layout, priority int, delay time.Duration) (newItem, []framework.Op) {
 	switch {
 	case delay > 0:
-		return newItem{delay: delay}, []framework.Op{l.signalDelayed()}
+		return newItem{delay: delay}, []framework.Op{nodes.SignalDelayed()}
 	case priority > 0:
-		return newItem{chain: l.laneNamed(strconv.Itoa(priority))}, []framework.Op{l.signalLanes()}
+		return newItem{chain: nodes.Priority(priority)}, []framework.Op{nodes.SignalLanes()}
 	}
-	return newItem{chain: l.base}, nil
+	return newItem{chain: nodes.Base}, nil
 }
 
 // transaction is the operations of several requests, each with a handler of its refusal.
@@ -110,7 +110,7 @@ type transaction struct {
 // createdItem is an operation that creates an item.
 type createdItem struct {
 	op     int // its index
-	chain  segmentChain
+	chain  queuelayout.Chain
 	second int64 // of a delayed item; else 0
 }
 

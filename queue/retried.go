@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // Retried is what InspectAll has seen of the items of a queue that were delivered and have come
@@ -31,15 +31,15 @@ type Retried struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-// learn takes in an item that was read, and reports whether it has come back.
-func (r *Retried) learn(node string, e envelope, st framework.Stat) bool {
-	attempts := e.attempt(st.Version) - 1
+// learn records an item that was read, and reports whether it has come back.
+func (r *Retried) learn(node string, e queuelayout.Envelope, st framework.Stat) bool {
+	attempts := e.Attempt(st.Version) - 1
 	if attempts <= 0 {
 		return false
 	}
 	r.Items++
 	if attempts > r.Attempts {
-		r.Attempts, r.Node, r.ID, r.LastError = attempts, node, e.header.ID, e.header.Error
+		r.Attempts, r.Node, r.ID, r.LastError = attempts, node, e.Header.ID, e.Header.Error
 	}
 	return true
 }
@@ -105,19 +105,19 @@ func (s *retriedSearch) choose(kind int, dirs []filledDir) (passed int) {
 	return passed
 }
 
-// addNames takes in the names in the directory with a number among dirs.
+// addNames records the names in the directory with a number among dirs.
 func (s *retriedSearch) addNames(n int, names []string) {
 	kind, dir := 0, s.dirs[n]
 	for ; n >= s.kinds[kind]; kind++ {
 		n -= s.kinds[kind]
 	}
-	slices.Sort(names)
+	numbers := queuelayout.ItemNumbersIn(names)
 	if kind == dueLast {
-		slices.Reverse(names)
+		slices.Reverse(numbers)
 	}
-	for _, name := range names {
-		if _, ok := parseNumber(name, itemPrefix); ok && len(s.nodes[kind]) < retriedReads {
-			s.nodes[kind] = append(s.nodes[kind], znode.Join(dir, name))
+	for _, number := range numbers {
+		if len(s.nodes[kind]) < retriedReads {
+			s.nodes[kind] = append(s.nodes[kind], queuelayout.ItemPath(dir, number))
 		}
 	}
 }
@@ -137,13 +137,13 @@ func (s *retriedSearch) next() (items []string) {
 	return items
 }
 
-// learn takes in items that next has returned. It returns the first error of a read.
+// learn records items that next has returned. It returns the first error of a read.
 func (s *retriedSearch) learn(found *Retried, items []string, read []framework.Node) (failed error) {
 	for i, n := range read {
 		s.read++
 		s.bytes += len(n.Data)
 		s.largest = max(s.largest, len(n.Data))
-		if e, err := decodeItem(n.Data, n.Stat); n.Err == nil && err == nil {
+		if e, err := queuelayout.DecodeItem(n.Data, n.Stat); n.Err == nil && err == nil {
 			found.learn(items[i], e, n.Stat)
 		} else if failed == nil && !errors.Is(n.Err, framework.ErrNoNode) {
 			failed = n.Err

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -92,7 +93,7 @@ func TestASearchForReturnedItemsIsBounded(t *testing.T) {
 		for n := range s.dirs {
 			var names []string
 			for k := range map[bool]int{true: 500, false: 1}[n == 0] {
-				names = append(names, itemPrefix+formatNumber(int64(k)))
+				names = append(names, "i-"+queuelayout.FormatNumber(int64(k)))
 			}
 			s.addNames(n, names)
 		}
@@ -105,7 +106,8 @@ func TestASearchForReturnedItemsIsBounded(t *testing.T) {
 			}
 			nodes := make([]framework.Node, len(items))
 			for i := range nodes {
-				data, err := envelope{itemHeader{Attempts: 1}, make([]byte, size)}.encode()
+				data, err := queuelayout.Envelope{Header: queuelayout.Header{Attempts: 1},
+					Payload: make([]byte, size)}.Encode()
 				require.NoError(t, err)
 				nodes[i].Data = data
 			}

@@ -2,10 +2,9 @@ package queue
 
 import (
 	"fmt"
-	"math"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // RetryPolicy is how long an item waits after a failed attempt. It is stored with the queue, so it
@@ -24,31 +23,8 @@ type RetryPolicy struct {
 	Jitter float64
 }
 
-// storedRetry is a policy as it is stored: times are in milliseconds.
-type storedRetry struct {
-	Min    int64   `json:"min"`
-	Max    int64   `json:"max"`
-	Factor float64 `json:"factor"`
-	Jitter float64 `json:"jitter,omitempty"`
-
-	unknown recipe.Unknown
-}
-
-// UnmarshalJSON reads a stored policy and keeps the fields that it does not know.
-func (s *storedRetry) UnmarshalJSON(data []byte) (err error) {
-	type fields storedRetry
-	s.unknown, err = recipe.DecodeFields(data, (*fields)(s))
-	return err
-}
-
-// MarshalJSON writes the policy as it is stored.
-func (s storedRetry) MarshalJSON() ([]byte, error) {
-	type fields storedRetry
-	return s.unknown.EncodeFields(fields(s))
-}
-
-// policy converts a stored policy to the application's type.
-func (s storedRetry) policy() RetryPolicy {
+// retryPolicy converts a stored policy to the application's type.
+func retryPolicy(s queuelayout.StoredRetry) RetryPolicy {
 	return RetryPolicy{Min: time.Duration(s.Min) * time.Millisecond, Max: time.Duration(s.Max) * time.Millisecond,
 		Factor: s.Factor, Jitter: s.Jitter}
 }
@@ -62,10 +38,11 @@ func (p RetryPolicy) withDefaults() (RetryPolicy, error) {
 		p.Max = max(p.Min, min(time.Hour, 1000*p.Min))
 	}
 	switch {
-	case p.Min < time.Millisecond || p.Min > maxDelay:
-		return p, fmt.Errorf("%w: WithRetry: Min %v is not between 1ms and %v", ErrOption, p.Min, maxDelay)
-	case p.Max < p.Min || p.Max > maxDelay:
-		return p, fmt.Errorf("%w: WithRetry: Max %v is not between Min, %v, and %v", ErrOption, p.Max, p.Min, maxDelay)
+	case p.Min < time.Millisecond || p.Min > queuelayout.MaxDelay:
+		return p, fmt.Errorf("%w: WithRetry: Min %v is not between 1ms and %v", ErrOption, p.Min, queuelayout.MaxDelay)
+	case p.Max < p.Min || p.Max > queuelayout.MaxDelay:
+		return p, fmt.Errorf("%w: WithRetry: Max %v is not between Min, %v, and %v", ErrOption, p.Max, p.Min,
+			queuelayout.MaxDelay)
 	case !(p.Factor >= 1 && p.Factor <= 100):
 		return p, fmt.Errorf("%w: WithRetry: Factor %v is not between 1 and 100", ErrOption, p.Factor)
 	case !(p.Jitter >= 0 && p.Jitter <= 1):
@@ -74,30 +51,11 @@ func (p RetryPolicy) withDefaults() (RetryPolicy, error) {
 	return p, nil
 }
 
-// isValid reports whether a stored policy can be used.
-func (s storedRetry) isValid() bool {
-	most := maxDelay.Milliseconds()
-	return s.Min >= 1 && s.Min <= s.Max && s.Max <= most && s.Factor >= 1 && s.Factor <= 100 && s.Jitter >= 0 &&
-		s.Jitter <= 1
-}
-
-func (s storedRetry) String() string {
-	return fmt.Sprintf("%v to %v, factor %v, jitter %v", time.Duration(s.Min)*time.Millisecond,
-		time.Duration(s.Max)*time.Millisecond, s.Factor, s.Jitter)
-}
-
-// delayAfter is how long an item waits after an attempt, counted from 1. chance is from 0 to less
-// than 1.
-func (s storedRetry) delayAfter(attempt int, chance float64) time.Duration {
-	ms := math.Min(float64(s.Max), float64(s.Min)*math.Pow(s.Factor, float64(max(0, attempt-1))))
-	return time.Duration(ms * (1 - s.Jitter*chance) * float64(time.Millisecond))
-}
-
 // defaultPauses are how long an item waits after a failed attempt in Work, if neither the queue nor
 // the call of Work says how long.
-var defaultPauses = storedRetry{Min: 1000, Max: 60_000, Factor: 2}
+var defaultPauses = queuelayout.StoredRetry{Min: 1000, Max: 60_000, Factor: 2}
 
 // DefaultPause is how long an item waits after a failed attempt in Work, counted from 1, if the
 // queue has no retry policy: 1 s after the first, twice as long after each further one, up to a
 // minute. WithPauses changes it.
-func DefaultPause(attempt int) time.Duration { return defaultPauses.delayAfter(attempt, 0) }
+func DefaultPause(attempt int) time.Duration { return defaultPauses.DelayAfter(attempt, 0) }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 func TestRetryPoliciesAreChecked(t *testing.T) {
@@ -23,12 +25,12 @@ func TestRetryPoliciesAreChecked(t *testing.T) {
 	p, err := RetryPolicy{Min: time.Second}.withDefaults()
 	require.NoError(t, err)
 	require.Equal(t, RetryPolicy{Min: time.Second, Max: 1000 * time.Second, Factor: 2}, p)
-	s := storedRetry{Min: 100, Max: 5000, Factor: 3, Jitter: 0.5}
+	s := queuelayout.StoredRetry{Min: 100, Max: 5000, Factor: 3, Jitter: 0.5}
 	for attempt, want := range []time.Duration{100, 100, 300, 900, 2700, 5000, 5000} {
-		require.Equal(t, want*time.Millisecond, s.delayAfter(attempt, 0))
+		require.Equal(t, want*time.Millisecond, s.DelayAfter(attempt, 0))
 	}
-	require.Equal(t, 5*time.Second, s.delayAfter(math.MaxInt32, 0))
-	require.Equal(t, 75*time.Millisecond, s.delayAfter(1, 0.5))
+	require.Equal(t, 5*time.Second, s.DelayAfter(math.MaxInt32, 0))
+	require.Equal(t, 75*time.Millisecond, s.DelayAfter(1, 0.5))
 }
 
 // TestRetryPolicyDelaysFailedAttempts: the one stored with the queue, also for those who were not
@@ -82,10 +84,10 @@ func TestRetryPolicyIsStored(t *testing.T) {
 		require.ErrorIs(t, err, ErrMismatch)
 		require.ErrorContains(t, err,
 			"the stored retry policy is 1s to 1m0s, factor 2, jitter 0.25, given is 2s to 33m20s, factor 2, jitter 0")
-		_, err = decodeRecord([]byte(
+		_, err = queuelayout.DecodeRecord([]byte(
 			`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":5,"max":1,"factor":2}}`))
 		require.ErrorIs(t, err, ErrNotQueue)
-		r, err := decodeRecord([]byte(`{"v":2,"recipe":"queue","order":"parallel"}`))
+		r, err := queuelayout.DecodeRecord([]byte(`{"v":2,"recipe":"queue","order":"parallel"}`))
 		require.NoError(t, err)
 		require.Nil(t, r.Retry)
 		require.ErrorIs(t, w.member("bad", WithRetry(RetryPolicy{})).Put(t.Context(), "y"), ErrOption)

@@ -10,12 +10,13 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // segmentTicket claims the item with its number in its segment.
 type segmentTicket struct {
-	item     itemID
+	item     queuelayout.Item
 	itemNode string
 	node     primitives.Created // of the ticket
 	brief    bool               // its item goes back soon unless a call of Take wants it
@@ -23,7 +24,7 @@ type segmentTicket struct {
 
 // ticketDraw is tickets of one segment that are drawn in one transaction.
 type ticketDraw struct {
-	at      segmentID
+	at      queuelayout.Segment
 	names   []string // of the tickets, without their numbers
 	checked bool     // it is refused unless the directory of the tickets has this version
 	version int32
@@ -44,13 +45,13 @@ func (d *ticketDraw) drawOps(st *store) (ops []framework.Op) {
 	owner := []byte(st.client.Config().Identity)
 	owner = owner[:min(len(owner), maxOwner)]
 	if d.checked {
-		ops = append(ops, framework.SetOp(d.at.ticketDir(), nil, d.version))
+		ops = append(ops, framework.SetOp(d.at.TicketDir(), nil, d.version))
 	}
 	if d.signal {
-		ops = append(ops, st.nodes.signalLanes())
+		ops = append(ops, st.nodes.SignalLanes())
 	}
 	for _, name := range d.names {
-		ops = append(ops, framework.CreateOp(znode.Join(d.at.ticketDir(), name), owner, framework.EphemeralSequential))
+		ops = append(ops, framework.CreateOp(znode.Join(d.at.TicketDir(), name), owner, framework.EphemeralSequential))
 	}
 	return ops
 }
@@ -59,20 +60,20 @@ func (d *ticketDraw) drawOps(st *store) (ops []framework.Op) {
 // gave.
 func (d *ticketDraw) ticketOf(node primitives.Created) (*segmentTicket, error) {
 	_, name := znode.Split(node.Path)
-	k, ok := ticketNumber(name)
+	k, ok := queuelayout.TicketNumber(name)
 	if !ok {
 		return nil, fmt.Errorf("queue: the server has named a ticket %q", name)
 	}
-	item := itemID{d.at, k}
-	return &segmentTicket{item: item, itemNode: item.node(), node: node, brief: d.brief}, nil
+	item := d.at.Item(k)
+	return &segmentTicket{item: item, itemNode: item.Node(), node: node, brief: d.brief}, nil
 }
 
 // segmentView is what a consumer knows of the segment of a chain in which it draws tickets.
 type segmentView struct {
-	at      segmentID // n is -1 before a segment was found
-	known   bool      // the fields below were read
-	put     int64     // items ever created in the segment
-	drawn   int64     // tickets ever created in it
+	at      queuelayout.Segment // n is -1 before a segment was found
+	known   bool                // the fields below were read
+	put     int64               // items ever created in the segment
+	drawn   int64               // tickets ever created in it
 	closed  bool
 	version int32 // of the directory of its tickets
 }
@@ -85,7 +86,7 @@ func (v *segmentView) countUnclaimed() int64 {
 	return max(0, v.put-v.drawn)
 }
 
-// updateFrom takes in the state of a segment and of its tickets, and reports whether it has no
+// updateFrom records the state of a segment and of its tickets, and reports whether it has no
 // items to draw, now and later.
 func (v *segmentView) updateFrom(segment, tickets framework.Node) (usedUp bool, err error) {
 	for _, n := range []framework.Node{segment, tickets} {
@@ -96,8 +97,8 @@ func (v *segmentView) updateFrom(segment, tickets framework.Node) (usedUp bool, 
 			return false, n.Err
 		}
 	}
-	v.known, v.put, v.drawn, v.version = true, childrenEver(segment.Stat), childrenEver(tickets.Stat),
-		tickets.Stat.Version
+	v.known, v.version = true, tickets.Stat.Version
+	v.put, v.drawn = queuelayout.ChildrenEver(segment.Stat), queuelayout.ChildrenEver(tickets.Stat)
 	v.closed = segment.Stat.Version > 0
 	return v.closed && (v.drawn >= v.put || segment.Stat.NumChildren == 0), nil
 }
@@ -106,15 +107,16 @@ func (v *segmentView) updateFrom(segment, tickets framework.Node) (usedUp bool, 
 // draws. The lanes have to be read again after a signal since the last read, and after a draw was
 // refused (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
 type segmentViews struct {
-	nodes   *layout
+	nodes   *queuelayout.Layout
 	s       *framework.Session
-	id      string          // of the consumer session, for the names of tickets
-	window  int             // claims of a consumer session
-	onLeave func(segmentID) // is called for each segment that the consumer has left behind
-	names   atomic.Int64    // tickets named so far
-	reading chan struct{}   // held by the goroutine that reads
-	signals chan struct{}   // has a token after a signal was noticed: for the recoverer
-	waited  atomic.Bool     // the last ticket of the base chain had to wait for its item: other consumers may wait, too
+	id      string                    // of the consumer session, for the names of tickets
+	window  int                       // claims of a consumer session
+	onLeave func(queuelayout.Segment) // is called for each segment that the consumer has left behind
+	names   atomic.Int64              // tickets named so far
+	reading chan struct{}             // held by the goroutine that reads
+	signals chan struct{}             // has a token after a signal was noticed: for the recoverer
+	// the last ticket of the base chain had to wait for its item: other consumers may wait, too
+	waited atomic.Bool
 
 	mu     sync.Mutex
 	base   segmentView
@@ -127,10 +129,10 @@ type segmentViews struct {
 	clean  int64 // reasons that the last read has answered
 }
 
-func newSegmentViews(nodes *layout, s *framework.Session, id string, window int,
-	onLeave func(segmentID)) *segmentViews {
+func newSegmentViews(nodes *queuelayout.Layout, s *framework.Session, id string, window int,
+	onLeave func(queuelayout.Segment)) *segmentViews {
 	return &segmentViews{nodes: nodes, s: s, id: id, window: window, onLeave: onLeave,
-		base: segmentView{at: nodes.base.segment(-1)}, listed: -1, dirty: 1,
+		base: segmentView{at: nodes.Base.Segment(-1)}, listed: -1, dirty: 1,
 		reading: make(chan struct{}, 1), signals: make(chan struct{}, 1)}
 }
 
@@ -180,7 +182,7 @@ func (v *segmentViews) invalidate() {
 
 // readLanes sets the watch of the signal, and then reads the lanes.
 func (v *segmentViews) readLanes(ctx context.Context) error {
-	_, st, w, err := v.s.WatchData(ctx, v.nodes.childPath(lanesDir))
+	_, st, w, err := v.s.WatchData(ctx, v.nodes.LanesDir)
 	if err != nil {
 		return err
 	}
@@ -215,15 +217,15 @@ func (v *segmentViews) readLanes(ctx context.Context) error {
 	return nil
 }
 
-// listLanes lists the lanes, and keeps the views of known ones.
+// ListLanes lists the lanes, and keeps the views of known ones.
 func (v *segmentViews) listLanes(ctx context.Context, before []segmentView) (views []segmentView, err error) {
-	lanes, err := v.nodes.listLanes(ctx, v.s)
+	lanes, err := v.nodes.ListLanes(ctx, v.s)
 	if err != nil {
 		return nil, err
 	}
 	for _, lane := range lanes {
-		view := segmentView{at: lane.segment(-1)}
-		if i := slices.IndexFunc(before, func(known segmentView) bool { return known.at.chain == lane }); i >= 0 {
+		view := segmentView{at: lane.Segment(-1)}
+		if i := slices.IndexFunc(before, func(known segmentView) bool { return known.at.Chain == lane }); i >= 0 {
 			view = before[i]
 		}
 		views = append(views, view)
@@ -241,7 +243,7 @@ func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) erro
 				return err
 			}
 		}
-		paths = append(paths, views[i].at.dir(), views[i].at.ticketDir())
+		paths = append(paths, views[i].at.Dir(), views[i].at.TicketDir())
 	}
 	nodes, err := v.s.GetAll(ctx, paths...)
 	if err != nil {
@@ -263,15 +265,15 @@ func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) erro
 // ticket, or is open. If an operator has closed the last one, findSegment makes the next.
 func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error {
 	for {
-		segments, err := view.at.chain.listSegments(ctx, v.s)
+		segments, err := view.at.Chain.ListSegments(ctx, v.s)
 		if err != nil {
 			return err
 		}
 		if len(segments) == 0 {
-			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.at.chain.dir)
+			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.at.Chain.Dir)
 		}
 		for _, at := range segments {
-			nodes, err := v.s.GetAll(ctx, at.dir(), at.ticketDir())
+			nodes, err := v.s.GetAll(ctx, at.Dir(), at.TicketDir())
 			if err != nil {
 				return err
 			}
@@ -281,18 +283,18 @@ func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error
 				return err
 			}
 		}
-		if err := view.at.makeNext(ctx, v.s); err != nil {
+		if err := view.at.MakeNext(ctx, v.s); err != nil {
 			return err
 		}
 	}
 }
 
-// storeRead takes in what was read, and calls onLeave for the segments left behind.
+// storeRead records what was read, and calls onLeave for the segments left behind.
 func (v *segmentViews) storeRead(lanes []segmentView, base segmentView, listed int32, answers int64) {
 	v.mu.Lock()
-	var left []segmentID
+	var left []queuelayout.Segment
 	for _, read := range append(slices.Clone(lanes), base) {
-		if before := v.viewOf(read.at.chain); before != nil && before.at.n >= 0 && before.at != read.at {
+		if before := v.viewOf(read.at.Chain); before != nil && before.at.Number >= 0 && before.at != read.at {
 			left = append(left, before.at)
 		}
 	}
@@ -377,9 +379,9 @@ func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 // countReturned counts an item that this consumer has returned beside a draw. The draw has claimed
 // an earlier item, of which other consumers may have been told, but in this consumer's view one is
 // unclaimed as before.
-func (v *segmentViews) countReturned(at segmentID) {
+func (v *segmentViews) countReturned(at queuelayout.Segment) {
 	v.mu.Lock()
-	if view := v.viewOf(at.chain); view != nil && view.known && view.at == at {
+	if view := v.viewOf(at.Chain); view != nil && view.known && view.at == at {
 		view.put++
 		v.reads++ // the recoverer may have woken consumers for the items of the last read
 	}
@@ -396,7 +398,7 @@ func (v *segmentViews) countReturned(at segmentID) {
 func (v *segmentViews) planReturned() *ticketDraw {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.waited.Load() || len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].at.chain != v.nodes.redo {
+	if v.waited.Load() || len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].at.Chain != v.nodes.Redo {
 		return nil
 	}
 	d := v.newDraw(v.lanes[0], 1)
@@ -407,7 +409,7 @@ func (v *segmentViews) planReturned() *ticketDraw {
 func (v *segmentViews) newDraw(view *segmentView, n int) *ticketDraw {
 	d := &ticketDraw{at: view.at}
 	for range n {
-		d.names = append(d.names, fmt.Sprintf("t-%s.%x-", v.id, v.names.Add(1)))
+		d.names = append(d.names, queuelayout.TicketName(v.id, v.names.Add(1)))
 	}
 	return d
 }
@@ -416,18 +418,18 @@ func (v *segmentViews) newDraw(view *segmentView, n int) *ticketDraw {
 func (v *segmentViews) ticketDrawn(t *segmentTicket) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if view := v.viewOf(t.item.at.chain); view != nil && view.at == t.item.at {
-		view.drawn = max(view.drawn, t.item.k+1)
+	if view := v.viewOf(t.item.Segment.Chain); view != nil && view.at == t.item.Segment {
+		view.drawn = max(view.drawn, t.item.Number+1)
 	}
 }
 
 // viewOf is the view of a chain, or nil; v.mu is held.
-func (v *segmentViews) viewOf(l segmentChain) *segmentView {
-	if l == v.base.at.chain {
+func (v *segmentViews) viewOf(l queuelayout.Chain) *segmentView {
+	if l == v.base.at.Chain {
 		return &v.base
 	}
 	for _, lane := range v.lanes {
-		if lane.at.chain == l {
+		if lane.at.Chain == l {
 			return lane
 		}
 	}
@@ -435,18 +437,18 @@ func (v *segmentViews) viewOf(l segmentChain) *segmentView {
 }
 
 // hasPassed reports whether the consumer draws behind a segment, which is closed then.
-func (v *segmentViews) hasPassed(at segmentID) bool {
+func (v *segmentViews) hasPassed(at queuelayout.Segment) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	view := v.viewOf(at.chain)
-	return view != nil && view.known && view.at.n > at.n
+	view := v.viewOf(at.Chain)
+	return view != nil && view.known && view.at.Number > at.Number
 }
 
 // skipSegment makes the next read find another segment than this one, which is closed.
-func (v *segmentViews) skipSegment(at segmentID) {
+func (v *segmentViews) skipSegment(at queuelayout.Segment) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if view := v.viewOf(at.chain); view != nil && view.at == at {
+	if view := v.viewOf(at.Chain); view != nil && view.at == at {
 		view.known = false
 		v.dirty++
 	}

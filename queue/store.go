@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -17,13 +18,13 @@ import (
 // store is the queue in ZooKeeper: its nodes, its record, and the ensemble's clock.
 type store struct {
 	client      *framework.Client
-	nodes       *layout
+	nodes       *queuelayout.Layout
 	clock       recipe.EnsembleClock
 	checkUsable func() error // an error of the arguments, or ErrClosed after Close
 
-	given queueRecord                 // by the options of this Queue
-	found atomic.Pointer[queueRecord] // nil until the queue was found or made
-	stale atomic.Bool                 // the record has to be read again
+	given queuelayout.Record                 // by the options of this Queue
+	found atomic.Pointer[queuelayout.Record] // nil until the queue was found or made
+	stale atomic.Bool                        // the record has to be read again
 }
 
 var (
@@ -34,7 +35,7 @@ var (
 )
 
 // record is the queue's record, as far as this Queue knows. The queue was found before.
-func (st *store) record() queueRecord { return *st.found.Load() }
+func (st *store) record() queuelayout.Record { return *st.found.Load() }
 
 // exceedsCapacity reports whether a put has more items than the queue may hold, so that it would
 // wait for room for ever.
@@ -72,7 +73,7 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 // readRecord reads the record and compares it with the options. After the first time it compares
 // only the fields that no call can change.
 func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
-	nodes, err := s.GetAll(ctx, st.nodes.path, st.nodes.childPath(itemsDir))
+	nodes, err := s.GetAll(ctx, st.nodes.Path, st.nodes.ItemsDir)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 	if queue.Err == nil && len(queue.Data) == 0 {
 		return st.checkVacant(ctx, s, queue.Stat.NumChildren)
 	}
-	r, err := st.nodes.storedRecord(queue, items)
+	r, err := storedRecord(st.nodes, queue, items)
 	if err != nil {
 		return err
 	}
@@ -88,30 +89,25 @@ func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 	if st.found.Load() != nil { // changes since this Queue began are valid for it, too
 		given.Capacity, given.Dedup = 0, 0
 	}
-	if err := r.checkOptions(given); err != nil {
+	if err := checkOptions(r, given); err != nil {
 		return err
 	}
-	r.version, r.czxid = queue.Stat.Version, queue.Stat.Czxid
 	st.learnRecord(r)
 	st.stale.Store(false)
 	return nil
 }
 
 // storedRecord reads the record in the queue's node. items is the directory of its items.
-func (l *layout) storedRecord(queue, items framework.Node) (queueRecord, error) {
-	if queue.Err != nil {
-		return queueRecord{}, queue.Err
-	}
-	r, err := decodeRecord(queue.Data)
-	if err != nil {
+func storedRecord(nodes *queuelayout.Layout, queue, items framework.Node) (queuelayout.Record, error) {
+	r, err := queuelayout.ReadRecord(queue)
+	switch {
+	case err != nil:
 		return r, err
-	}
-	if r.Dropped {
+	case r.Dropped:
 		return r, errDropped
-	}
-	if errors.Is(items.Err, framework.ErrNoNode) {
+	case errors.Is(items.Err, framework.ErrNoNode):
 		return r, fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", ErrNotQueue,
-			l.childPath(itemsDir))
+			nodes.ItemsDir)
 	}
 	return r, nil
 }
@@ -123,7 +119,7 @@ func (st *store) checkVacant(ctx context.Context, s *framework.Session, children
 	if children == 0 {
 		return errVacant
 	}
-	names, _, err := s.Children(ctx, st.nodes.path)
+	names, _, err := s.Children(ctx, st.nodes.Path)
 	if err != nil {
 		return err
 	}
@@ -131,12 +127,10 @@ func (st *store) checkVacant(ctx context.Context, s *framework.Session, children
 }
 
 func checkVacantChildren(names []string) error {
-	for _, name := range names {
-		if name != lockDir && name != roomDir {
-			return fmt.Errorf("%w: it has children and no record", ErrNotQueue)
-		}
+	if queuelayout.IsVacant(names) {
+		return errVacant
 	}
-	return errVacant
+	return fmt.Errorf("%w: it has children and no record", ErrNotQueue)
 }
 
 // makeQueue makes the queue in one transaction, in place of an empty node if there is one.
@@ -145,43 +139,34 @@ func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant boo
 	if known := st.found.Load(); known != nil { // the queue was dropped; its record agreed with the options
 		r = *known
 	}
-	r.czxid = 0
+	r.Czxid = 0
 	if r.Order == "" {
-		r.Order = Parallel
+		r.Order = string(Parallel)
 	}
-	data, err := r.encode()
+	data, err := r.Encode()
 	if err != nil {
 		return err
 	}
 	var ops []framework.Op
 	if vacant {
-		present, stat, err := s.Get(ctx, st.nodes.path)
+		present, stat, err := s.Get(ctx, st.nodes.Path)
 		if errors.Is(err, framework.ErrNoNode) || err == nil && len(present) > 0 {
 			return errConflict
 		}
 		if err != nil {
 			return err
 		}
-		ops = append(ops, framework.SetOp(st.nodes.path, data, stat.Version))
-		r.version = stat.Version + 1
+		ops = append(ops, framework.SetOp(st.nodes.Path, data, stat.Version))
+		r.Version = stat.Version + 1
 	} else {
-		above, _ := znode.Split(st.nodes.path)
+		above, _ := znode.Split(st.nodes.Path)
 		if err := s.MakeDirs(ctx, above); err != nil {
 			return err
 		}
-		ops = append(ops, framework.CreateOp(st.nodes.path, data, framework.Persistent))
-		r.version = 0
+		ops = append(ops, framework.CreateOp(st.nodes.Path, data, framework.Persistent))
+		r.Version = 0
 	}
-	for _, dir := range []string{itemsDir, ticketsDir, lanesDir, laterDir} {
-		ops = append(ops, framework.CreateOp(st.nodes.childPath(dir), nil, framework.Persistent))
-	}
-	if r.Capacity > 0 {
-		ops = append(ops, framework.CreateOp(st.nodes.childPath(inNode), encodeIn(0, false), framework.Persistent),
-			framework.CreateOp(st.nodes.childPath(outNode), nil, framework.Persistent),
-			framework.CreateOp(st.nodes.childPath(placesDir), nil, framework.Persistent))
-	}
-	ops = append(ops, framework.CreateOp(st.nodes.base.tickets, nil, framework.Persistent))
-	_, err = s.Multi(ctx, append(ops, st.nodes.base.segment(0).makeOps()...)...)
+	_, err = s.Multi(ctx, append(ops, st.nodes.MakeOps(r.Capacity > 0)...)...)
 	switch {
 	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrBadVersion),
 		errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSuspended):
@@ -194,10 +179,10 @@ func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant boo
 }
 
 // learnRecord stores a record that was read, unless a later one of the same queue is known.
-func (st *store) learnRecord(r queueRecord) {
+func (st *store) learnRecord(r queuelayout.Record) {
 	for {
 		known := st.found.Load()
-		if known != nil && known.czxid == r.czxid && known.version > r.version || st.found.CompareAndSwap(known, &r) {
+		if known != nil && known.Czxid == r.Czxid && known.Version > r.Version || st.found.CompareAndSwap(known, &r) {
 			return
 		}
 	}
@@ -205,24 +190,18 @@ func (st *store) learnRecord(r queueRecord) {
 
 // learnFrom learns the record from its node.
 func (st *store) learnFrom(n framework.Node) error {
-	if n.Err != nil {
-		return n.Err
-	}
-	r, err := decodeRecord(n.Data)
-	if err != nil {
-		return err
-	}
-	if r.version, r.czxid = n.Stat.Version, n.Stat.Czxid; !r.Dropped { // else no put succeeds any more
+	r, err := queuelayout.ReadRecord(n)
+	if err == nil && !r.Dropped { // else no put succeeds any more
 		st.learnRecord(r)
 	}
-	return nil
+	return err
 }
 
 // watchRecord follows the record until ctx ends. It returns an error when the queue was dropped, or
 // dropped and made anew.
 func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
 	for {
-		_, _, changed, err := s.WatchData(ctx, st.nodes.path)
+		_, _, changed, err := s.WatchData(ctx, st.nodes.Path)
 		if err == nil {
 			err = st.readRecord(ctx, s)
 		}
@@ -246,7 +225,7 @@ func (st *store) wasReplaced(ctx context.Context, s *framework.Session, created 
 	if err := st.findOrMake(ctx, s); err != nil {
 		return false, err
 	}
-	now := st.record().czxid // 0 if findOrMake has just made the queue
+	now := st.record().Czxid // 0 if findOrMake has just made the queue
 	return now == 0 || now != created, nil
 }
 
@@ -256,7 +235,7 @@ func (st *store) countLeaving() []framework.Op {
 	if st.record().Capacity == 0 {
 		return nil
 	}
-	return []framework.Op{framework.SetOp(st.nodes.childPath(outNode), nil, framework.AnyVersion)}
+	return []framework.Op{framework.SetOp(st.nodes.OutNode, nil, framework.AnyVersion)}
 }
 
 // retryDelay is how long an item waits after a failed attempt, by the queue's retry policy.
@@ -265,7 +244,7 @@ func (st *store) retryDelay(attempt int) time.Duration {
 	if retry == nil {
 		return 0
 	}
-	return retry.delayAfter(attempt, rand.Float64())
+	return retry.DelayAfter(attempt, rand.Float64())
 }
 
 // sessionForReads returns a session for read-only calls of a queue that exists, or errAbsent. Reads
@@ -278,7 +257,7 @@ func (st *store) sessionForReads(ctx context.Context) (*framework.Session, error
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Sync(ctx, st.nodes.path); err != nil || st.found.Load() != nil && !st.stale.Load() {
+	if err := s.Sync(ctx, st.nodes.Path); err != nil || st.found.Load() != nil && !st.stale.Load() {
 		return s, err
 	}
 	return s, st.readExisting(ctx, s)
@@ -335,7 +314,7 @@ func (st *store) repeatOnSessions(ctx context.Context, f func(*framework.Session
 			err = st.findOrMake(ctx, s)
 		}
 		if err == nil {
-			err = s.Sync(ctx, st.nodes.path)
+			err = s.Sync(ctx, st.nodes.Path)
 		}
 		if err == nil {
 			err = f(s)

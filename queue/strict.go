@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -76,7 +77,7 @@ func (o *strictOrder) returnUnsettled(c *claimedItem, _ int, given func()) {
 }
 
 // hasPassed reports whether the reader of a chain has left a segment behind.
-func (o *strictOrder) hasPassed(at segmentID) bool {
+func (o *strictOrder) hasPassed(at queuelayout.Segment) bool {
 	h := o.holder.Load()
 	if h == nil {
 		return false
@@ -84,7 +85,7 @@ func (o *strictOrder) hasPassed(at segmentID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.ContainsFunc(h.readers,
-		func(r *strictReader) bool { return r.chain == at.chain && r.segment.Load() > at.n })
+		func(r *strictReader) bool { return r.chain == at.Chain && r.segment.Load() > at.Number })
 }
 
 func (o *strictOrder) awaitedItems() []string { return nil }
@@ -106,7 +107,7 @@ func (o *strictOrder) countClaimable(state queueState, first bool) (n int, undec
 	alone := h.solo || next != nil && next.claimed
 	above := int64(-1) // the rank of the chain of an item that waits
 	if len(h.returned) > 0 && time.Until(h.returned[0].when) > 0 {
-		above = h.returned[0].item.id.at.chain.rank()
+		above = h.returned[0].item.id.Segment.Chain.Rank()
 	}
 	claims := o.cs.claims
 	claims.takes.mu.Lock()
@@ -118,12 +119,12 @@ func (o *strictOrder) countClaimable(state queueState, first bool) (n int, undec
 		return 0, false
 	}
 	for _, counted := range state.chains {
-		if counted.chain.rank() > above {
+		if counted.chain.Rank() > above {
 			n += counted.items
 		}
 	}
 	for c := range claims.handedOut {
-		if c.id.at.chain.rank() > above {
+		if c.id.Segment.Chain.Rank() > above {
 			n--
 		}
 	}
@@ -137,8 +138,8 @@ type lockHolder struct {
 	ctx   context.Context // done when the lease or the consumer session has ended
 	tasks sync.WaitGroup
 
-	before claimProgress // how far the holders before this one have claimed
-	purges int32         // the version of the items' directory, before the items were read; a purge raises it
+	before queuelayout.Progress // how far the holders before this one have claimed
+	purges int32                // the version of the items' directory, before the items were read; a purge raises it
 
 	claiming sync.Mutex     // held while claims are made, so that they are made in order
 	finished bool           // no more claims are made; guarded by claiming
@@ -147,7 +148,7 @@ type lockHolder struct {
 	mu       sync.Mutex
 	readers  []*strictReader // in the order in which their items go
 	heads    map[*strictReader]*fetchedItem
-	reached  claimProgress
+	reached  queuelayout.Progress
 	returned []returnedItem // in order
 	timerAt  time.Time      // the time that a timer is set to
 	solo     bool           // the item that was claimed last had been claimed before: no other is claimed beside it
@@ -164,14 +165,14 @@ type returnedItem struct {
 func (h *lockHolder) loadProgress() error {
 	nodes, s := h.cs.store.nodes, h.cs.s
 	for {
-		read, err := s.GetAll(h.ctx, nodes.childPath(itemsDir), nodes.childPath(claimedNode))
+		read, err := s.GetAll(h.ctx, nodes.ItemsDir, nodes.ClaimedNode)
 		if err != nil {
 			return err
 		}
 		items, claimed := read[0], read[1]
 		if items.Err == nil && errors.Is(claimed.Err, framework.ErrNoNode) {
-			_, err := s.Multi(h.ctx, nodes.checkExists(),
-				framework.CreateOp(nodes.childPath(claimedNode), nil, framework.Persistent))
+			_, err := s.Multi(h.ctx, nodes.CheckExists(),
+				framework.CreateOp(nodes.ClaimedNode, nil, framework.Persistent))
 			if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 				return err
 			}
@@ -180,10 +181,10 @@ func (h *lockHolder) loadProgress() error {
 		if err := cmp.Or(items.Err, claimed.Err); err != nil {
 			return err
 		}
-		if h.before, err = decodeProgress(claimed.Data); err != nil {
+		if h.before, err = queuelayout.DecodeProgress(claimed.Data); err != nil {
 			return err
 		}
-		h.reached, h.purges = h.before.clone(), items.Stat.Version
+		h.reached, h.purges = h.before.Clone(), items.Stat.Version
 		return nil
 	}
 }
@@ -192,11 +193,11 @@ func (h *lockHolder) loadProgress() error {
 func (h *lockHolder) readChains() error {
 	nodes, s := h.cs.store.nodes, h.cs.s
 	for {
-		_, _, signal, err := s.WatchData(h.ctx, nodes.childPath(lanesDir))
+		_, _, signal, err := s.WatchData(h.ctx, nodes.LanesDir)
 		if err != nil {
 			return err
 		}
-		chains, err := nodes.listChains(h.ctx, s)
+		chains, err := nodes.ListChains(h.ctx, s)
 		if err != nil {
 			signal.Stop()
 			return err
@@ -208,7 +209,7 @@ func (h *lockHolder) readChains() error {
 	}
 }
 
-func (h *lockHolder) startReaders(chains []segmentChain) {
+func (h *lockHolder) startReaders(chains []queuelayout.Chain) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, chain := range chains {
@@ -219,7 +220,7 @@ func (h *lockHolder) startReaders(chains []segmentChain) {
 		h.readers = append(h.readers, r)
 		h.tasks.Go(func() { h.cs.endOnError(r.readChain(h.ctx)) })
 	}
-	slices.SortFunc(h.readers, func(a, b *strictReader) int { return cmp.Compare(b.chain.rank(), a.chain.rank()) })
+	slices.SortFunc(h.readers, func(a, b *strictReader) int { return cmp.Compare(b.chain.Rank(), a.chain.Rank()) })
 }
 
 // nextClaims returns requests that claim the items that are wanted, in order.
@@ -258,7 +259,7 @@ func (h *lockHolder) nextItem() *fetchedItem {
 		from.itemTaken(item)
 	}
 	if h.solo = item.claimed; !item.claimed {
-		h.reached.noteClaimed(item.id)
+		h.reached.NoteClaimed(item.id)
 	}
 	return item
 }
@@ -268,7 +269,7 @@ func (h *lockHolder) nextItem() *fetchedItem {
 // h.mu is held.
 func (h *lockHolder) firstItem() (item *fetchedItem, from *strictReader) {
 	for _, r := range h.readers {
-		if len(h.returned) > 0 && h.returned[0].item.id.at.chain.rank() >= r.chain.rank() {
+		if len(h.returned) > 0 && h.returned[0].item.id.Segment.Chain.Rank() >= r.chain.Rank() {
 			first := h.returned[0]
 			if time.Until(first.when) > 0 {
 				h.wakeAt(first.when)
@@ -321,7 +322,7 @@ func (h *lockHolder) headOf(r *strictReader) *fetchedItem {
 			return nil
 		}
 		// another program's node had the number, or the item was purged
-		h.cs.tasks.Start(func() { h.cs.itemSettled(f.id.at) })
+		h.cs.tasks.Start(func() { h.cs.itemSettled(f.id.Segment) })
 	}
 }
 
@@ -340,7 +341,7 @@ func (h *lockHolder) claimRequest(f *fetchedItem) *writeRequest {
 	r.then = func(_ []framework.OpResult, err error) {
 		defer h.pending.Done()
 		if err != nil {
-			h.cs.itemSettled(f.id.at)
+			h.cs.itemSettled(f.id.Segment)
 			h.cs.claims.claimsFailed(1)
 			h.claimFailed(f, err)
 			return
@@ -367,8 +368,8 @@ func (f firstClaims) ops() []framework.Op {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
 	nodes := f.h.cs.store.nodes
-	return []framework.Op{framework.CheckOp(nodes.childPath(itemsDir), f.h.purges),
-		framework.SetOp(nodes.childPath(claimedNode), f.h.reached.encode(), framework.AnyVersion)}
+	return []framework.Op{framework.CheckOp(nodes.ItemsDir, f.h.purges),
+		framework.SetOp(nodes.ClaimedNode, f.h.reached.Encode(), framework.AnyVersion)}
 }
 
 // claimFailed handles a claim that has failed: the item was purged, or the lock was lost, which
@@ -377,7 +378,7 @@ func (h *lockHolder) claimFailed(f *fetchedItem, err error) {
 	var tx *framework.TxError
 	if !f.claimed && errors.As(err, &tx) {
 		h.mu.Lock()
-		h.reached.noteUnclaimed(f.id)
+		h.reached.NoteUnclaimed(f.id)
 		h.mu.Unlock()
 	}
 	switch {
@@ -416,15 +417,15 @@ func (h *lockHolder) addReturned(c *claimedItem, claimed bool, after time.Durati
 	st.Version = c.version
 	f := &fetchedItem{id: c.id, path: c.node, claimed: claimed, node: framework.Node{Data: c.data, Stat: st}}
 	h.returned = append(h.returned, returnedItem{f, time.Now().Add(after)})
-	h.cs.refs.addClaim(f.id.at)
-	slices.SortFunc(h.returned, func(a, b returnedItem) int { return compareItems(a.item.id, b.item.id) })
+	h.cs.refs.addClaim(f.id.Segment)
+	slices.SortFunc(h.returned, func(a, b returnedItem) int { return queuelayout.CompareItems(a.item.id, b.item.id) })
 }
 
 // isBehindReturned reports whether an item that was given back goes before this one.
 func (h *lockHolder) isBehindReturned(f *fetchedItem) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.returned) > 0 && compareItems(h.returned[0].item.id, f.id) < 0
+	return len(h.returned) > 0 && queuelayout.CompareItems(h.returned[0].item.id, f.id) < 0
 }
 
 // finishClaims waits for the claims on their way, and lets no others begin.
@@ -443,20 +444,20 @@ func (h *lockHolder) uncountUnseen() {
 	changed := len(ready)+len(h.returned) > 0
 	for _, c := range ready {
 		if c.version == 0 {
-			h.reached.noteUnclaimed(c.id)
+			h.reached.NoteUnclaimed(c.id)
 		} else if r := c.uncountRequest(); r != nil {
 			h.cs.writeRequests(r)
 		}
 	}
 	for _, r := range h.returned {
 		if !r.item.claimed {
-			h.reached.noteUnclaimed(r.item.id)
+			h.reached.NoteUnclaimed(r.item.id)
 		}
 	}
-	data := h.reached.encode()
+	data := h.reached.Encode()
 	h.mu.Unlock()
 	if changed {
 		h.cs.writeRequests(&writeRequest{session: h.cs.s, requires: []precondition{leaseHeld{h.lease}},
-			ops: []framework.Op{framework.SetOp(h.cs.store.nodes.childPath(claimedNode), data, framework.AnyVersion)}})
+			ops: []framework.Op{framework.SetOp(h.cs.store.nodes.ClaimedNode, data, framework.AnyVersion)}})
 	}
 }

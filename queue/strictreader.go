@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // readAhead is how many items a reader asks for ahead, at least; it is more if the consumer's
@@ -15,7 +16,7 @@ const readAhead = 64
 
 // fetchedItem is an item that a reader has asked for.
 type fetchedItem struct {
-	id      itemID
+	id      queuelayout.Item
 	path    string        // of the item's node
 	claimed bool          // a consumer has claimed it before
 	done    chan struct{} // closed when node is there
@@ -25,8 +26,8 @@ type fetchedItem struct {
 // strictReader reads a chain's items in order, for the holder of a strict queue's lock.
 type strictReader struct {
 	cs     *consumerSession
-	chain  segmentChain
-	before claimProgress // how far the holders before this one have claimed
+	chain  queuelayout.Chain
+	before queuelayout.Progress // how far the holders before this one have claimed
 	// in order; takes.noteChange makes the consumer session look when another one was read
 	out          chan *fetchedItem
 	segment      atomic.Int64  // the number of the segment that it reads
@@ -37,7 +38,7 @@ type strictReader struct {
 	bytesChanged chan struct{} // has a token after bytes has changed
 }
 
-func newStrictReader(cs *consumerSession, chain segmentChain, before claimProgress) *strictReader {
+func newStrictReader(cs *consumerSession, chain queuelayout.Chain, before queuelayout.Progress) *strictReader {
 	r := &strictReader{cs: cs, chain: chain, before: before,
 		out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), bytesChanged: make(chan struct{}, 1)}
 	r.largest.Store(int64(max(1, cs.settings.prefetchBytes/firstBatchReads)))
@@ -46,15 +47,15 @@ func newStrictReader(cs *consumerSession, chain segmentChain, before claimProgre
 
 // readChain reads until ctx ends.
 func (r *strictReader) readChain(ctx context.Context) error {
-	segments, err := r.chain.listSegments(ctx, r.cs.s)
+	segments, err := r.chain.ListSegments(ctx, r.cs.s)
 	if err != nil {
 		return err
 	}
 	if len(segments) == 0 { // another client is about to make the first
-		return fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.dir)
+		return fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.Dir)
 	}
 	for at := segments[0]; ; {
-		r.segment.Store(at.n)
+		r.segment.Store(at.Number)
 		if err := r.readSegment(ctx, at); err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (r *strictReader) readChain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.segment.Store(next.n)
+		r.segment.Store(next.Number)
 		r.cs.segmentPassed(at)
 		at = next
 	}
@@ -70,32 +71,32 @@ func (r *strictReader) readChain(ctx context.Context) error {
 
 // readSegment reads one segment to its end: first the items in the list, then each new one by its
 // number.
-func (r *strictReader) readSegment(ctx context.Context, at segmentID) error {
-	items, err := at.listItems(ctx, r.cs.s)
+func (r *strictReader) readSegment(ctx context.Context, at queuelayout.Segment) error {
+	items, err := at.ListItems(ctx, r.cs.s)
 	if err != nil {
 		return err
 	}
 	next := int64(0)
 	for _, k := range items {
-		if err := r.fetchItem(ctx, itemID{at, k}); err != nil {
+		if err := r.fetchItem(ctx, at.Item(k)); err != nil {
 			return err
 		}
 		next = k + 1
 	}
 	for {
-		_, st, changed, err := r.cs.s.WatchData(ctx, at.dir())
+		_, st, changed, err := r.cs.s.WatchData(ctx, at.Dir())
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil // it was removed
 		}
 		if err != nil {
 			return err
 		}
-		for put := childrenEver(st); next < put && err == nil; next++ {
-			err = r.fetchItem(ctx, itemID{at, next})
+		for put := queuelayout.ChildrenEver(st); next < put && err == nil; next++ {
+			err = r.fetchItem(ctx, at.Item(next))
 		}
 		closed := st.Version > 0
 		if err == nil && !closed {
-			err = r.waitForItem(ctx, at.itemNode(next), changed)
+			err = r.waitForItem(ctx, at.ItemNode(next), changed)
 		}
 		changed.Stop()
 		if err != nil || closed {
@@ -105,7 +106,7 @@ func (r *strictReader) readSegment(ctx context.Context, at segmentID) error {
 }
 
 // fetchItem requests an item once the items in out leave room.
-func (r *strictReader) fetchItem(ctx context.Context, id itemID) error {
+func (r *strictReader) fetchItem(ctx context.Context, id queuelayout.Item) error {
 	for r.bytes.Load() > 0 && r.bytes.Load()+r.largest.Load() > int64(r.cs.settings.prefetchBytes) {
 		select {
 		case <-r.bytesChanged:
@@ -113,7 +114,7 @@ func (r *strictReader) fetchItem(ctx context.Context, id itemID) error {
 			return context.Cause(ctx)
 		}
 	}
-	f := &fetchedItem{id: id, path: id.node(), done: make(chan struct{})}
+	f := &fetchedItem{id: id, path: id.Node(), done: make(chan struct{})}
 	select {
 	case r.out <- f:
 	case <-ctx.Done():
@@ -121,7 +122,7 @@ func (r *strictReader) fetchItem(ctx context.Context, id itemID) error {
 	}
 	assumed := r.largest.Load()
 	r.bytes.Add(assumed)
-	r.cs.refs.addClaim(id.at)
+	r.cs.refs.addClaim(id.Segment)
 	r.cs.reads.readAsync(f.path, func(n framework.Node) {
 		f.node = n
 		size := int64(len(n.Data))
@@ -130,7 +131,7 @@ func (r *strictReader) fetchItem(ctx context.Context, id itemID) error {
 			r.largest.Store(size)
 		}
 		r.noteBytesChanged()
-		f.claimed = n.Stat.Version > 0 || r.before.covers(id)
+		f.claimed = n.Stat.Version > 0 || r.before.Covers(id)
 		close(f.done)
 		r.cs.claims.takes.noteChange()
 	})
@@ -160,21 +161,21 @@ func (r *strictReader) waitForItem(ctx context.Context, item string, changed *fr
 
 // segmentAfter is the segment behind a closed one. It makes that segment if an operator has closed
 // the last one.
-func (r *strictReader) segmentAfter(ctx context.Context, at segmentID) (segmentID, error) {
+func (r *strictReader) segmentAfter(ctx context.Context, at queuelayout.Segment) (queuelayout.Segment, error) {
 	for {
-		segments, err := r.chain.listSegments(ctx, r.cs.s)
+		segments, err := r.chain.ListSegments(ctx, r.cs.s)
 		if err != nil {
 			return at, err
 		}
 		for _, other := range segments {
-			if other.n > at.n {
+			if other.Number > at.Number {
 				return other, nil
 			}
 		}
 		if len(segments) == 0 {
-			return at, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.dir)
+			return at, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.Dir)
 		}
-		if err := segments[len(segments)-1].makeNext(ctx, r.cs.s); err != nil {
+		if err := segments[len(segments)-1].MakeNext(ctx, r.cs.s); err != nil {
 			return at, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -33,17 +32,16 @@ func (q *Queue[T]) TakeBack(ctx context.Context, claim Claim) error {
 }
 
 func (st *store) takeBack(ctx context.Context, claim Claim) error {
-	tickets := st.nodes.childPath(ticketsDir) + "/"
 	if err := st.checkUsable(); err != nil {
 		return err
 	}
-	if !strings.HasPrefix(claim.ticket, tickets) {
+	if !st.nodes.HasTicket(claim.ticket) {
 		return fmt.Errorf("%w: TakeBack: the claim has no ticket below %s: it is of another queue, or of a strict one",
-			ErrOption, tickets)
+			ErrOption, st.nodes.TicketsDir)
 	}
 	sent := false
 	err := recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		_, err := s.Multi(ctx, framework.DeleteOp(claim.ticket, framework.AnyVersion), st.nodes.signalRecoverer())
+		_, err := s.Multi(ctx, framework.DeleteOp(claim.ticket, framework.AnyVersion), st.nodes.SignalRecoverer())
 		switch {
 		case errors.Is(err, framework.ErrNoNode) && sent:
 			return fmt.Errorf("%w: the claim has ended, perhaps by this call", ErrUnknown)

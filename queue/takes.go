@@ -222,7 +222,7 @@ func (s *sessionClaims) addClaimed(c *claimedItem, handOut bool) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	s.claiming--
-	s.largest = max(1, len(c.env.payload), s.largest-s.largest/8)
+	s.largest = max(1, len(c.env.Payload), s.largest-s.largest/8)
 	if handOut {
 		s.ready = append(s.ready, c)
 		s.handOutReady()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/metrics"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
 // The names follow OpenTelemetry's conventions for messaging, which are still in development. Only
@@ -109,7 +110,7 @@ func (s takeSpan) within(ctx context.Context) context.Context {
 
 // recordTake makes a consumer's span, which began with the call of Take and links to the
 // producer's. It returns the span, which has ended.
-func (t *telemetry) recordTake(ctx context.Context, began time.Time, header itemHeader, attempt int) takeSpan {
+func (t *telemetry) recordTake(ctx context.Context, began time.Time, header queuelayout.Header, attempt int) takeSpan {
 	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(),
 		propagation.MapCarrier(header.Trace)))
 	opts := append(slices.Clip(t.takeOpts), trace.WithTimestamp(began),

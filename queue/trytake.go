@@ -175,7 +175,7 @@ func (c *consumer) countClaimable(ctx context.Context, always bool) (n int, unde
 		n, undecided = cs.order.countClaimable(state, first)
 	case first: // it gets the items of dead consumers, too
 		n = state.countItems()
-	case c.store.record().Order != Strict:
+	case !c.store.record().IsStrict():
 		n = state.countUnclaimed()
 	}
 	if first && state.due {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/usercode"
 )
@@ -25,8 +26,8 @@ type WorkOption func(*workOptions) error
 
 type workOptions struct {
 	grace   time.Duration
-	timeout time.Duration // 0: no limit
-	pauses  storedRetry   // used if the queue has no retry policy
+	timeout time.Duration           // 0: no limit
+	pauses  queuelayout.StoredRetry // used if the queue has no retry policy
 }
 
 // WithGrace sets how long handlers may continue after the context of Work has ended. 0 cancels them
@@ -61,12 +62,12 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 // answer. Default: DefaultPause.
 func WithPauses(first, longest time.Duration) WorkOption {
 	return func(o *workOptions) error {
-		if first < 0 || longest < first || longest > maxDelay || first == 0 && longest > 0 ||
+		if first < 0 || longest < first || longest > queuelayout.MaxDelay || first == 0 && longest > 0 ||
 			first > 0 && first < time.Millisecond {
 			return fmt.Errorf("%w: WithPauses: %v to %v, want 1ms or more, the second not less than the first and "+
-				"at most %v, or 0 for both", ErrOption, first, longest, maxDelay)
+				"at most %v, or 0 for both", ErrOption, first, longest, queuelayout.MaxDelay)
 		}
-		o.pauses = storedRetry{Min: first.Milliseconds(), Max: longest.Milliseconds(), Factor: 2}
+		o.pauses = queuelayout.StoredRetry{Min: first.Milliseconds(), Max: longest.Milliseconds(), Factor: 2}
 		return nil
 	}
 }
@@ -234,7 +235,7 @@ func (w *workers[T]) settleByResult(ended error, d *Delivery[T], err error) erro
 	}
 	pause := w.q.engine.store.retryDelay(d.Attempt)
 	if _, known := w.q.RetryPolicy(); !known {
-		pause = w.pauses.delayAfter(d.Attempt, 0)
+		pause = w.pauses.DelayAfter(d.Attempt, 0)
 	}
 	return d.nack(pause, err).Wait(w.settling)
 }
@@ -251,7 +252,7 @@ type retryError struct {
 // which may be nil. The item comes again after a time, from 0 to 10 years; the queue's retry policy
 // has no effect. The attempt counts.
 func RetryAfter(after time.Duration, err error) error {
-	return &retryError{max(0, min(after, maxDelay)), err}
+	return &retryError{max(0, min(after, queuelayout.MaxDelay)), err}
 }
 
 func (e *retryError) Error() string {

@@ -30,7 +30,7 @@ func (w *world) written() (*member, *writer, *framework.Session) {
 
 // putRequest is the request of a put of an item that is stored so.
 func (m *member) putRequest(stored ...byte) *writeRequest {
-	item, ops := m.engine.store.nodes.putTarget(0, 0)
+	item, ops := putTarget(m.engine.store.nodes, 0, 0)
 	item.data = stored
 	return &writeRequest{ops: ops, items: []newItem{item}, adds: 1}
 }
@@ -231,7 +231,7 @@ func TestDedupUsesOpenBucket(t *testing.T) {
 		b.engine.writer.ids.opened = time.Now().Add(time.Hour) // its clock is wrong
 		require.NoError(t, b.Put(t.Context(), "x", WithID("4")))
 		require.ErrorIs(t, a.Put(t.Context(), "x", WithID("4")), ErrDuplicate)
-		_, there := w.Node(b.engine.writer.ids.idNode(1, "4"))
+		_, there := w.Node(b.engine.store.nodes.IDNode(1, "4"))
 		require.True(t, there)
 	})
 }

@@ -13,7 +13,6 @@
 //   - [FinishCleanup] waits for the end of a cleanup, also if the caller's context has ended.
 //   - [WhileNodeExists] returns a context that ends with a node.
 //   - [CheckClientAndPath] and [ApplyOptions] check the arguments of constructors.
-//   - [HasQueueLayout] and [HoldsQueueItems] recognize a queue by the names of its directories.
 //
 // Tasks in the background, which a Close waits for, are in [internal/background], because framework
 // needs them too.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/internal/znode"
@@ -29,11 +30,11 @@ const (
 func (f *finder) visit(path string, names []string) (below []string) {
 	has := func(name string) bool { return slices.Contains(names, name) }
 	switch {
-	case has("dropped") && has("items"):
+	case queuelayout.IsDropped(names):
 		return f.visitDropped(path, names)
 	case f.isWithinDropped(path):
 		return childPaths(path, names)
-	case has("items") && (has("tickets") || has("dead") || has("later")), // a queue
+	case queuelayout.IsQueue(names),
 		has("runs") && has("queues"), // runs of workflows
 		has("by") && has("at"),       // a latch
 		// a double barrier
@@ -262,22 +263,18 @@ func decodeJob(data []byte, into any) bool {
 // visitDropped adds a queue whose removal was begun to the candidates, and returns its children, so
 // that all nodes below it are listed. It is a leftover while it has the mark of the removal.
 func (f *finder) visitDropped(path string, names []string) []string {
-	mark := znode.Join(path, "dropped")
+	queue := queuelayout.New(path)
+	mark := queue.DroppedNode
 	f.judgeLater([]string{path, mark}, func() {
-		var record struct {
-			Recipe  string `json:"recipe"`
-			Dropped bool   `json:"dropped"`
-		}
 		n := f.nodes[path]
-		if n.Err != nil || f.nodes[mark].Err != nil || json.Unmarshal(n.Data, &record) != nil ||
-			record.Recipe != "queue" || !record.Dropped {
+		if n.Err != nil || f.nodes[mark].Err != nil || !queuelayout.SaysDropped(n.Data) {
 			return
 		}
 		var writers, others []string
 		for _, node := range slices.Backward(f.order) {
 			switch {
 			case node == mark || !isBelow(node, path):
-			case node == path+"/writers" || isBelow(node, path+"/writers"):
+			case node == queue.WritersDir || isBelow(node, queue.WritersDir):
 				// deleted first, so that no put succeeds after that
 				writers = append(writers, node)
 			default:
@@ -303,7 +300,7 @@ func (f *finder) addDropped(path, mark string, parts []string) {
 // isWithinDropped reports whether a path is below a queue whose removal was begun.
 func (f *finder) isWithinDropped(path string) bool {
 	for dir, _ := znode.Split(path); dir != "/"; dir, _ = znode.Split(dir) {
-		if f.hasChild(dir, "dropped") && f.hasChild(dir, "items") {
+		if queuelayout.IsDropped(f.names[dir]) {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -67,5 +68,4 @@ func RequestedLocks(ctx context.Context, client *framework.Client, root string, 
 }
 
 // queueLayout keeps the search out of the items of queues, of which there may be millions.
-var queueLayout = recipe.Layout{Recognize: recipe.HasQueueLayout, Own: []string{recipe.QueueItems, recipe.QueueLanes,
-	recipe.QueueDead, recipe.QueueDelayed, recipe.QueueIDs}}
+var queueLayout = recipe.Layout{Recognize: queuelayout.IsQueue, Own: queuelayout.ItemDirs}

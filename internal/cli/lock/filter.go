@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -49,13 +50,13 @@ func (f *Filter) streams() bool { return f.sort == "path" && f.limit == 0 }
 
 // internalNodes are the ephemeral nodes of queues, schedulers and barriers, which look like claims.
 var internalNodes = regexp.MustCompile(
-	`/(members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+|tickets/(items|redo)/\d+/t-[^/]+|` +
+	`/(members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+|` +
 		`writers/[0-9a-f-]{36}/[0-9a-f]+|in-[0-9a-f-]{36}/m-\d{10})$`)
 
 // Admits reports whether a lock is to be shown.
 func (f *Filter) Admits(r *locks.Report, now time.Time) bool {
 	switch {
-	case !f.all && r.Kind == locks.ClaimLock && internalNodes.MatchString(r.Path):
+	case !f.all && r.Kind == locks.ClaimLock && (internalNodes.MatchString(r.Path) || queuelayout.IsTicket(r.Path)):
 		return false
 	case f.waiting && len(r.Waiters) == 0:
 		return false

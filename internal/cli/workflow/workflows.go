@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/queue"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/workflow"
 )
@@ -426,33 +427,10 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, 
 // hasMember reports whether a member takes runs of a kind, or has one: then the kind's queue has
 // tickets (docs/layouts.md).
 func (p *workflowsCommand) hasMember(ctx context.Context, queue string) (bool, error) {
-	dirs := []string{queue + "/tickets"}
-	if err := framework.ValidatePath(dirs[0]); err != nil {
+	if err := framework.ValidatePath(queue); err != nil {
 		return false, err
 	}
-	for range 2 { // lines, and segments
-		var below []string
-		for _, dir := range dirs {
-			names, _, err := p.client.Children(ctx, dir)
-			if err != nil && !errors.Is(err, framework.ErrNoNode) {
-				return false, err
-			}
-			for _, name := range names {
-				below = append(below, znode.Join(dir, name))
-			}
-		}
-		dirs = below
-	}
-	for _, dir := range dirs {
-		names, _, err := p.client.Children(ctx, dir)
-		if err != nil && !errors.Is(err, framework.ErrNoNode) {
-			return false, err
-		}
-		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "t-") }) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return queuelayout.HasTickets(ctx, p.client, queue)
 }
 
 func newWorkflowsCancel(streams *cli.Streams) *cobra.Command {

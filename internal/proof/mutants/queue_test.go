@@ -24,9 +24,9 @@ var queueMutants = []mutant{
 		promise: "No queue item is lost or acknowledged twice",
 		name:    "tickets are counted after they were listed", file: "queue/recoverer.go",
 		test: "TestTicketDrawnDuringSweepOwnsItsItem",
-		old:  "\tst, err := r.s.Exists(r.ctx, at.dir())\n",
-		new: "\tif late, failed := r.s.Exists(r.ctx, at.ticketDir()); failed == nil {\n\t\tin.drawn = " +
-			"childrenEver(late)\n\t}\n\tst, err := r.s.Exists(r.ctx, at.dir())\n",
+		old:  "\tst, err := r.s.Exists(r.ctx, at.Dir())\n",
+		new: "\tif late, failed := r.s.Exists(r.ctx, at.TicketDir()); failed == nil {\n\t\tin.drawn = " +
+			"queuelayout.ChildrenEver(late)\n\t}\n\tst, err := r.s.Exists(r.ctx, at.Dir())\n",
 	},
 	{
 		promise: "No queue item is lost or acknowledged twice",
@@ -56,7 +56,7 @@ var queueMutants = []mutant{
 		promise: "The items of a dead consumer come back",
 		name:    "who comes and goes between two looks at the line is not noticed", file: "queue/recoverer.go",
 		test: "TestConsumerThatCameAndDiedDuringSweepIsNoticed",
-		old:  "r.departed = childrenEver(line) - int64(line.NumChildren)\n\treturn r.departed != before",
+		old:  "r.departed = queuelayout.ChildrenEver(line) - int64(line.NumChildren)\n\treturn r.departed != before",
 		new:  "r.departed = -int64(line.NumChildren)\n\treturn r.departed > before",
 	},
 	{
@@ -69,7 +69,7 @@ var queueMutants = []mutant{
 		promise: "An item that is put after the consumer that expected it has gone",
 		name:    "missing numbers behind waiting tickets are forgotten", file: "queue/recoverer.go",
 		test: "TestMissingNumberIsWatchedAfterReconnect|TestMissingNumberBehindAWaitingTicketIsVoided",
-		old:  "r.tasks.Start(func() { r.watchFor(ctx, itemID{in.at, next}) })", new: "_ = ctx",
+		old:  "r.tasks.Start(func() { r.watchFor(ctx, in.at.Item(next)) })", new: "_ = ctx",
 	},
 	{
 		promise: "An item that is put after the consumer that expected it has gone",
@@ -87,7 +87,7 @@ var queueMutants = []mutant{
 		promise: "When an operator takes an item back (`Queue.TakeBack`",
 		name:    "nobody hears of an item that was taken back", file: "queue/takeback.go",
 		test: "TestServersRefuseWhatIsTakenBack",
-		old:  "framework.AnyVersion), st.nodes.signalRecoverer())", new: "framework.AnyVersion))",
+		old:  "framework.AnyVersion), st.nodes.SignalRecoverer())", new: "framework.AnyVersion))",
 	},
 	{
 		promise: "When an operator takes an item back (`Queue.TakeBack`",
@@ -136,7 +136,7 @@ var queueMutants = []mutant{
 	{
 		promise: "A handler of Work that always fails is called with pauses that",
 		name:    "work that failed comes again at once", file: "queue/work.go", test: "TestWorkPausesAfterFailures",
-		old: "pause = w.pauses.delayAfter(d.Attempt, 0)", new: "_ = w.pauses",
+		old: "pause = w.pauses.DelayAfter(d.Attempt, 0)", new: "_ = w.pauses",
 	},
 	{
 		promise: "An item that is given back by `Return` counts no attempt",
@@ -205,7 +205,7 @@ var queueMutants = []mutant{
 		promise: "A queue's capacity and its window of ids can change while it is",
 		name:    "a producer forgets ids as it would have", file: "queue/admin.go",
 		test: "TestSetDedupLongerWindowHoldsForOtherProducers",
-		old:  "return []framework.Op{framework.SetOp(st.nodes.childPath(idsDir), data, stat.Version)}, err",
+		old:  "return []framework.Op{framework.SetOp(st.nodes.IDsDir, data, stat.Version)}, err",
 		new:  "_, _ = data, stat\n\t\treturn nil, err",
 	},
 	{
@@ -236,13 +236,14 @@ var queueMutants = []mutant{
 		promise: "An expired item is not delivered",
 		name:    "an item that was claimed ahead does not expire", file: "queue/queue.go",
 		test: "TestPrefetchedItemExpires|TestExpiredItemIsDeadLetter",
-		old:  "if header.hasExpired(q.engine.store.clock.Now()) {", new: "if false {",
+		old:  "if header.HasExpired(q.engine.store.clock.Now()) {", new: "if false {",
 	},
 	{
 		promise: "An item keeps its headers and the time of its put through delays",
-		name:    "an item that is moved forgets when it was put", file: "queue/envelope.go",
+		name:    "an item that is moved forgets when it was put",
+		file:    "internal/queuelayout/envelope.go", pkg: "./queue",
 		test: "TestHeadersAndPutTimeAreKept",
-		old:  "if err == nil && e.header.Put == 0 {", new: "if false {",
+		old:  "if err == nil && e.Header.Put == 0 {", new: "if false {",
 	},
 	{
 		promise: "k new items wake k consumers",

@@ -1,4 +1,4 @@
-package queue
+package queuelayout
 
 import (
 	"encoding/binary"
@@ -15,22 +15,22 @@ import (
 // envelopeVersion begins every stored item.
 const envelopeVersion = 1
 
-// maxItem is how many bytes an item may have when it is put. Its header may grow later, by attempts
+// MaxItem is how many bytes an item may have when it is put. Its header may grow later, by attempts
 // and errors, and the item must still fit into a transaction.
-const maxItem = 500_000
+const MaxItem = 500_000
 
-// maxDelay is the longest time that an item may be delayed, or may take to expire.
-const maxDelay time.Duration = 10 * 365 * 24 * time.Hour
+// MaxDelay is the longest time that an item may be delayed, or may take to expire.
+const MaxDelay time.Duration = 10 * 365 * 24 * time.Hour
 
-// envelope is an item as it is stored: one byte of version, the length of the header as a varint,
+// Envelope is an item as it is stored: one byte of version, the length of the header as a varint,
 // the header as JSON, or no bytes if all its fields are zero, and the payload.
-type envelope struct {
-	header  itemHeader
-	payload []byte
+type Envelope struct {
+	Header  Header
+	Payload []byte
 }
 
-// itemHeader describes an item beside its payload.
-type itemHeader struct {
+// Header describes an item beside its payload.
+type Header struct {
 	// ID is the producer's name of the item (WithID).
 	ID string `json:"id,omitempty"`
 	// Priority is the lane, 0 to 9.
@@ -47,7 +47,7 @@ type itemHeader struct {
 	// Trace is the producer's trace context.
 	Trace map[string]string `json:"trace,omitempty"`
 	// Put is the time of the item's put in milliseconds, or 0: then it is the time of its node. See
-	// decodeItem.
+	// DecodeItem.
 	Put int64 `json:"put,omitempty"`
 	// Headers are the producer's own headers.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -60,28 +60,28 @@ type itemHeader struct {
 // errEnvelope is wrapped by the errors of bytes that are no item.
 var errEnvelope = errors.New("not an item")
 
-func (e envelope) encode() ([]byte, error) {
-	head, err := e.header.encode()
+func (e Envelope) Encode() ([]byte, error) {
+	head, err := e.Header.encode()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, 1+binary.MaxVarintLen64+len(head)+len(e.payload))
+	out := make([]byte, 0, 1+binary.MaxVarintLen64+len(head)+len(e.Payload))
 	out = append(out, envelopeVersion)
 	out = binary.AppendUvarint(out, uint64(len(head)))
-	out = append(append(out, head...), e.payload...)
+	out = append(append(out, head...), e.Payload...)
 	return out, nil
 }
 
-// encodeNew is encode for an item that is put.
-func (e envelope) encodeNew() ([]byte, error) {
-	out, err := e.encode()
-	if len(out) > maxItem {
-		return nil, fmt.Errorf("%w: the item has %d bytes, at most %d", framework.ErrTooLarge, len(out), maxItem)
+// EncodeNew is encode for an item that is put.
+func (e Envelope) EncodeNew() ([]byte, error) {
+	out, err := e.Encode()
+	if len(out) > MaxItem {
+		return nil, fmt.Errorf("%w: the item has %d bytes, at most %d", framework.ErrTooLarge, len(out), MaxItem)
 	}
 	return out, err
 }
 
-func (h itemHeader) encode() ([]byte, error) {
+func (h Header) encode() ([]byte, error) {
 	data, err := h.unknown.EncodeFields(h)
 	if string(data) == "{}" {
 		return nil, nil
@@ -89,31 +89,31 @@ func (h itemHeader) encode() ([]byte, error) {
 	return data, err
 }
 
-// decodeEnvelope reads an item. Its errors wrap errEnvelope or ErrNewer.
-func decodeEnvelope(data []byte) (envelope, error) {
+// DecodeEnvelope reads an item. Its errors wrap errEnvelope or recipe.ErrNewer.
+func DecodeEnvelope(data []byte) (Envelope, error) {
 	if len(data) == 0 {
-		return envelope{}, fmt.Errorf("%w: it is empty", errEnvelope)
+		return Envelope{}, fmt.Errorf("%w: it is empty", errEnvelope)
 	}
 	if data[0] == 0 {
-		return envelope{}, fmt.Errorf("%w: it begins with 0", errEnvelope)
+		return Envelope{}, fmt.Errorf("%w: it begins with 0", errEnvelope)
 	}
 	if data[0] != envelopeVersion {
-		return envelope{}, fmt.Errorf("%w: item of version %d, this release reads %d", ErrNewer, data[0],
+		return Envelope{}, fmt.Errorf("%w: item of version %d, this release reads %d", recipe.ErrNewer, data[0],
 			envelopeVersion)
 	}
 	length, n := binary.Uvarint(data[1:])
 	if n <= 0 || length > uint64(len(data)-1-n) {
-		return envelope{}, fmt.Errorf("%w: its header is cut off", errEnvelope)
+		return Envelope{}, fmt.Errorf("%w: its header is cut off", errEnvelope)
 	}
 	head, payload := data[1+n:][:length], data[1+n+int(length):]
 	h, err := decodeHeader(head)
 	if err != nil {
-		return envelope{}, fmt.Errorf("%w: header: %w", errEnvelope, err)
+		return Envelope{}, fmt.Errorf("%w: header: %w", errEnvelope, err)
 	}
-	return envelope{h, payload}, nil
+	return Envelope{h, payload}, nil
 }
 
-func decodeHeader(head []byte) (h itemHeader, err error) {
+func decodeHeader(head []byte) (h Header, err error) {
 	if len(head) == 0 {
 		return h, nil
 	}
@@ -123,51 +123,51 @@ func decodeHeader(head []byte) (h itemHeader, err error) {
 	if h.Priority < 0 || h.Priority > math.MaxInt32 { // a later release may have more than MaxPriority
 		return h, fmt.Errorf("prio %d is not between 0 and %d", h.Priority, math.MaxInt32)
 	}
-	if h.Attempts < 0 || h.Unseen < 0 || h.Put < 0 || h.TTL < 0 || h.TTL > int64(maxDelay/time.Millisecond) {
+	if h.Attempts < 0 || h.Unseen < 0 || h.Put < 0 || h.TTL < 0 || h.TTL > int64(MaxDelay/time.Millisecond) {
 		return h, fmt.Errorf("tries %d, unseen %d, put %d or ttl %d cannot be", h.Attempts, h.Unseen, h.Put, h.TTL)
 	}
 	return h, nil
 }
 
-// decodeItem is decodeEnvelope for an item that was read with its node's state. It sets the time of
+// DecodeItem is DecodeEnvelope for an item that was read with its node's state. It sets the time of
 // the put in the header, since a node that the item is moved to later has another time.
-func decodeItem(data []byte, st framework.Stat) (envelope, error) {
-	e, err := decodeEnvelope(data)
-	if err == nil && e.header.Put == 0 {
-		e.header.Put = max(0, st.Ctime.UnixMilli())
+func DecodeItem(data []byte, st framework.Stat) (Envelope, error) {
+	e, err := DecodeEnvelope(data)
+	if err == nil && e.Header.Put == 0 {
+		e.Header.Put = max(0, st.Ctime.UnixMilli())
 	}
 	return e, err
 }
 
-// enqueuedAt is the time of the item's put, by the ensemble's clock.
-func (h itemHeader) enqueuedAt() time.Time { return time.UnixMilli(h.Put) }
+// EnqueuedAt is the time of the item's put, by the ensemble's clock.
+func (h Header) EnqueuedAt() time.Time { return time.UnixMilli(h.Put) }
 
 // maxReason bounds what is kept of an error's text.
 const maxReason = 1024
 
-// afterFailure is the envelope after a number of attempts. The last one has failed for a reason,
+// AfterFailure is the envelope after a number of attempts. The last one has failed for a reason,
 // which may be nil.
-func (e envelope) afterFailure(attempts int, reason error) envelope {
-	e.header.Attempts, e.header.Unseen, e.header.Error = attempts, 0, ""
+func (e Envelope) AfterFailure(attempts int, reason error) Envelope {
+	e.Header.Attempts, e.Header.Unseen, e.Header.Error = attempts, 0, ""
 	if reason != nil {
 		text := reason.Error()
-		e.header.Error = text[:min(len(text), maxReason)]
+		e.Header.Error = text[:min(len(text), maxReason)]
 	}
 	return e
 }
 
-// attempt is the attempt that a claimed item is at, with the version of its node.
-func (e envelope) attempt(version int32) int {
-	return e.header.Attempts + int(version) + 1 - e.header.Unseen
+// Attempt is the attempt that a claimed item is at, with the version of its node.
+func (e Envelope) Attempt(version int32) int {
+	return e.Header.Attempts + int(version) + 1 - e.Header.Unseen
 }
 
-// hasExpired reports whether the item must not be handed out any more.
-func (h itemHeader) hasExpired(now time.Time) bool {
-	return h.TTL > 0 && !now.Before(h.enqueuedAt().Add(time.Duration(h.TTL)*time.Millisecond))
+// HasExpired reports whether the item must not be handed out any more.
+func (h Header) HasExpired(now time.Time) bool {
+	return h.TTL > 0 && !now.Before(h.EnqueuedAt().Add(time.Duration(h.TTL)*time.Millisecond))
 }
 
-// headersSize is the number of bytes that the producer's headers take when they are stored.
-func (h itemHeader) headersSize() (int, error) {
+// HeadersSize is the number of bytes that the producer's headers take when they are stored.
+func (h Header) HeadersSize() (int, error) {
 	if len(h.Headers) == 0 {
 		return 0, nil
 	}
