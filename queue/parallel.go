@@ -53,7 +53,7 @@ func (p *parallelOrder) recoverItems(lease *locks.Lease, ready func()) {
 	}
 	r := &recoverer{store: p.cs.store, writer: p.cs.writer, s: p.cs.s, views: p.views, lease: lease, ctx: ctx,
 		tasks:        &p.cs.tasks,
-		removeIfDone: p.cs.removeIfDone, again: make(chan struct{}, 1), stopWatches: func() {}}
+		removeIfDone: p.cs.removeIfDone, sweepRequested: make(chan struct{}, 1), stopWatches: func() {}}
 	err := r.recoverUntilEnd(ready)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -27,12 +27,12 @@ type recoverer struct {
 	tasks        *background.Tasks
 	removeIfDone func(queuelayout.Segment)
 
-	departed     int64 // how many places in the line had ever been given up when the line was listed last
-	missing      map[queuelayout.Segment]map[int64]bool
-	wokenForRead int64               // the read of the lanes after which consumers were last woken
-	openSegment  queuelayout.Segment // the last segment of the base chain, when it was swept last
-	again        chan struct{}       // has a token when there is a reason for another sweep
-	stopWatches  context.CancelFunc  // ends the watches for missing numbers
+	departed       int64 // how many places in the line had ever been given up when the line was listed last
+	missing        map[queuelayout.Segment]map[int64]bool
+	wokenForRead   int64               // the read of the lanes after which consumers were last woken
+	openSegment    queuelayout.Segment // the last segment of the base chain, when it was swept last
+	sweepRequested chan struct{}       // has a token when there is a reason for another sweep
+	stopWatches    context.CancelFunc  // ends the watches for missing numbers
 }
 
 // recoverUntilEnd sweeps the segments when a consumer has left the line, after SignalRecoverer, and
@@ -85,7 +85,7 @@ func (r *recoverer) recoverUntilEnd(ready func()) error {
 		case <-r.views.nextSignal():
 			r.views.invalidate()
 		case <-r.views.signals:
-		case <-r.again:
+		case <-r.sweepRequested:
 			sweep = true
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
@@ -290,8 +290,8 @@ func countClaims(data []byte, st framework.Stat, claims int) []byte {
 	}
 	e.Header.Attempts += int(st.Version) + claims - e.Header.Unseen
 	e.Header.Unseen = 0
-	if again, err := e.Encode(); err == nil {
-		return again
+	if counted, err := e.Encode(); err == nil {
+		return counted
 	}
 	return data
 }
@@ -322,7 +322,7 @@ func (r *recoverer) watchFor(ctx context.Context, missing queuelayout.Item) {
 
 func (r *recoverer) sweepAgain() {
 	select {
-	case r.again <- struct{}{}:
+	case r.sweepRequested <- struct{}{}:
 	default:
 	}
 }

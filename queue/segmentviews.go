@@ -118,21 +118,21 @@ type segmentViews struct {
 	// the last ticket of the base chain had to wait for its item: other consumers may wait, too
 	waited atomic.Bool
 
-	mu     sync.Mutex
-	base   segmentView
-	lanes  []*segmentView // in the order in which their items go
-	listed int32          // the version of the list of lanes
-	watch  *framework.Watch
-	ended  bool  // the consumer session has ended
-	reads  int64 // so far
-	dirty  int64 // reasons to read so far
-	clean  int64 // reasons that the last read has answered
+	mu              sync.Mutex
+	base            segmentView
+	lanes           []*segmentView // in the order in which their items go
+	listed          int32          // the version of the list of lanes
+	watch           *framework.Watch
+	ended           bool  // the consumer session has ended
+	reads           int64 // so far
+	readReasons     int64 // reasons to read so far
+	answeredReasons int64 // reasons that the last read has answered
 }
 
 func newSegmentViews(nodes *queuelayout.Layout, s *framework.Session, id string, window int,
 	onLeave func(queuelayout.Segment)) *segmentViews {
 	return &segmentViews{nodes: nodes, s: s, id: id, window: window, onLeave: onLeave,
-		base: segmentView{at: nodes.Base.Segment(-1)}, listed: -1, dirty: 1,
+		base: segmentView{at: nodes.Base.Segment(-1)}, listed: -1, readReasons: 1,
 		reading: make(chan struct{}, 1), signals: make(chan struct{}, 1)}
 }
 
@@ -165,19 +165,19 @@ func (v *segmentViews) checkStale() bool {
 	if v.watch != nil {
 		select {
 		case <-v.watch.C():
-			v.dirty++
+			v.readReasons++
 			v.passSignal()
 		default:
 		}
 	}
-	return v.dirty != v.clean
+	return v.readReasons != v.answeredReasons
 }
 
 // invalidate makes the next draw read the lanes first.
 func (v *segmentViews) invalidate() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.dirty++
+	v.readReasons++
 }
 
 // readLanes sets the watch of the signal, and then reads the lanes.
@@ -193,7 +193,7 @@ func (v *segmentViews) readLanes(ctx context.Context) error {
 	if v.watch = w; v.ended {
 		w.Stop()
 	}
-	answers, base := v.dirty, v.base
+	answers, base := v.readReasons, v.base
 	lanes := make([]segmentView, len(v.lanes))
 	for i, lane := range v.lanes {
 		lanes[i] = *lane
@@ -298,7 +298,7 @@ func (v *segmentViews) storeRead(lanes []segmentView, base segmentView, listed i
 			left = append(left, before.at)
 		}
 	}
-	v.base, v.lanes, v.listed, v.clean = base, nil, listed, answers
+	v.base, v.lanes, v.listed, v.answeredReasons = base, nil, listed, answers
 	v.reads++
 	for i := range lanes {
 		v.lanes = append(v.lanes, &lanes[i])
@@ -359,13 +359,13 @@ func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 			lane.drawn += m
 			if d.signal = lane.closed && lane.countUnclaimed() == 0; d.signal {
 				lane.known = false
-				v.dirty++
+				v.readReasons++
 			}
 			n -= int(m)
 			draws = append(draws, d)
 		}
 	}
-	if v.dirty != v.clean {
+	if v.readReasons != v.answeredReasons {
 		return draws, n
 	}
 	for n > 0 {
@@ -450,7 +450,7 @@ func (v *segmentViews) skipSegment(at queuelayout.Segment) {
 	defer v.mu.Unlock()
 	if view := v.viewOf(at.Chain); view != nil && view.at == at {
 		view.known = false
-		v.dirty++
+		v.readReasons++
 	}
 }
 
