@@ -229,24 +229,16 @@ func (w *Workflows) list(ctx context.Context, s *framework.Session) (runs []Info
 	if err != nil {
 		return nil, nil, err
 	}
-	runs = make([]Info, 0, len(nodes))
-	for some := range slices.Chunk(nodes, readAtOnce) {
-		more, wrong, err := readRuns(ctx, s, some)
-		if err != nil {
-			return nil, nil, err
-		}
-		runs, unread = append(runs, more...), append(unread, wrong...)
-	}
-	slices.SortFunc(runs, func(a,
-		b Info) int {
+	runs, unread, err = readRuns(ctx, s, nodes)
+	slices.SortFunc(runs, func(a, b Info) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
 	})
-	return runs, unread, nil
+	return runs, unread, err
 }
 
-// All yields what List returns, in no order, while it reads: up to 500 runs in one request. It
-// yields an error for each run that cannot be read, and goes on. After an error by which nothing
-// more is known, it ends. A run that is started or removed meanwhile may be left out.
+// All yields what List returns, in no order, while it reads them, 500 after 500. It yields an error
+// for each run that cannot be read, and goes on. After an error by which nothing more is known, it
+// ends. A run that is started or removed meanwhile may be left out.
 func (w *Workflows) All(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		taken := takenRuns{}
@@ -258,15 +250,16 @@ func (w *Workflows) All(ctx context.Context) iter.Seq2[Info, error] {
 				return err
 			}, failure.IsTransient)
 		}
-		for len(nodes) > 0 && err == nil {
-			some := nodes[:min(len(nodes), readAtOnce)]
-			nodes = nodes[len(some):]
+		for some := range slices.Chunk(nodes, readAtOnce) {
 			var runs []Info
 			var unread []error
 			err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) (err error) {
 				runs, unread, err = readRuns(ctx, s, some)
 				return err
 			}, failure.IsTransient)
+			if err != nil {
+				break
+			}
 			w.noteTaken(ctx, runs, taken)
 			for _, run := range runs {
 				if !yield(run, nil) {

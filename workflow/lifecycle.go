@@ -34,7 +34,8 @@ import (
 // waits for a time has an item with a delay. Then the executor first writes Active
 // (resumeAfterTime), and a signal that comes at the same moment either finds the run active or
 // makes that write fail. A run that is cancelled while Active keeps its item, marked as held: the
-// executor with the item acknowledges it, and a retry before that goes on with the same item.
+// executor with the item acknowledges it, and a retry before that goes on with the same item. If an
+// operator has purged the queue, runs without their items stand still; requeue puts new ones.
 //
 // What an executor writes carries the guard of its delivery and the version of the record that it
 // has read. So the servers refuse it after each change of the record by someone else.
@@ -303,19 +304,13 @@ func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.
 	}
 	checks = append(checks, ends...)
 	t := transition{delivery: d}
-	until := int64(0)
-	for _, w := range next.Waits {
-		if w.Until > 0 && (until == 0 || w.Until < until) {
-			until = w.Until
-		}
+	delay, timed, err := st.delayOf(ctx, s, next.Waits)
+	if err != nil {
+		return err
 	}
-	if until > 0 {
-		now, err := st.now(ctx, s)
-		if err != nil {
-			return err
-		}
+	if timed {
 		next.Turn++
-		t.kind, t.item, t.delay = r.Workflow, next.item(r.id), max(time.Millisecond, time.UnixMilli(until).Sub(now))
+		t.kind, t.item, t.delay = r.Workflow, next.item(r.id), delay
 	}
 	write, err := r.write(next)
 	if err != nil {
@@ -323,6 +318,23 @@ func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.
 	}
 	t.ops = append([]framework.Op{write}, checks...)
 	return st.commit(ctx, s, t)
+}
+
+// delayOf returns the delay of the item that ends a wait at its earliest time. timed is false if the
+// wait has no time: then it has no item.
+func (st *runStore) delayOf(ctx context.Context, s *framework.Session, waits []runWait) (delay time.Duration,
+	timed bool, err error) {
+	until := int64(0)
+	for _, w := range waits {
+		if w.Until > 0 && (until == 0 || w.Until < until) {
+			until = w.Until
+		}
+	}
+	if until == 0 {
+		return 0, false, nil
+	}
+	now, err := st.now(ctx, s)
+	return max(time.Millisecond, time.UnixMilli(until).Sub(now)), true, err
 }
 
 // noteEnds notes in the record of a run that is to wait for children how many ends of children came
@@ -457,6 +469,28 @@ func (st *runStore) cancel(ctx context.Context, id, reason string) error {
 			next.Turn++ // the item of a wait with a time is not this turn's any more
 		}
 		return st.finish(ctx, s, nil, r, next)
+	})
+}
+
+// requeue puts another item of an unfinished run into its queue, and makes the former item void.
+func (st *runStore) requeue(ctx context.Context, id string) error {
+	requestID := uuid.NewString()
+	return st.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
+		if r.State.IsFinished() {
+			return fmt.Errorf("%w: it is %s", ErrFinished, r.State)
+		}
+		delay, timed, err := st.delayOf(ctx, s, r.Waits)
+		if err != nil || r.State == Waiting && !timed { // a signal or the end of a child puts its item
+			return err
+		}
+		next := r.withRequest(requestID)
+		next.Turn++
+		write, err := r.write(next)
+		if err != nil {
+			return err
+		}
+		return st.commit(ctx, s, transition{ops: []framework.Op{write}, kind: r.Workflow, item: next.item(id),
+			delay: delay})
 	})
 }
 

@@ -54,7 +54,7 @@ const (
 	shards      = 256
 	minuteForm  = "20060102T1504"
 	clockMaxAge = time.Hour // how old the estimate of the ensemble's clock may be before it is asked again
-	readAtOnce  = 500       // how many runs are read in one request
+	readAtOnce  = 500       // how many runs are read before they are used
 )
 
 func (st *runStore) shardDir(n int) string { return fmt.Sprintf("%s/runs/%02x", st.path, n) }

@@ -292,6 +292,27 @@ func (w *Workflows) Retry(ctx context.Context, id, from string) error {
 	return failure.Wrap("retry", w.Path(), err)
 }
 
+// Requeue makes an unfinished run go on whose item in the queue of its kind is gone, because an
+// operator has purged that queue: it puts another item there, delayed if the run waits for a time.
+// A run that waits only for signals or children has no item, and Requeue does nothing. For a
+// finished run it returns ErrFinished. A run that was cancelled before the purge may need Requeue
+// after its Retry.
+//
+// Requeue is safe at any time, also for several callers at once: members execute a run with its
+// newest item only. If a member executes the run at that moment, the context of its function ends,
+// with the cause ErrCancelled, and the run goes on at its first unfinished step with the next item.
+//
+// Requeue takes effect at most once, also if a reply or a session is lost; see Cancel. The error
+// wraps framework.ErrOutcomeUnknown in the same cases. After the end of ctx the run may have
+// another item; call Requeue again.
+func (w *Workflows) Requeue(ctx context.Context, id string) error {
+	err := w.argumentErrorOr(checkName(id))
+	if err == nil {
+		err = ofRun(id, w.store.requeue(ctx, id))
+	}
+	return failure.Wrap("requeue", w.Path(), err)
+}
+
 // Work executes runs of the registered kinds, and removes finished runs after the retention time,
 // until ctx ends. Then it takes no more runs. It returns nil if all functions have returned within
 // the grace (WithGrace), and else an error that wraps queue.ErrUnfinished. A lasting error, such as

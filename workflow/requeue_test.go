@@ -1,0 +1,111 @@
+package workflow_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/workflow"
+)
+
+// purge removes all items of a kind's queue, as an operator may do by mistake.
+func (f *worker) purge(kind string) {
+	f.t.Helper()
+	q := queue.New(f.Client, runsPath+"/queues/"+kind, queue.Bytes(), queue.WithOrder(queue.Parallel))
+	n, err := q.Purge(f.t.Context())
+	require.NoError(f.t, err)
+	require.Positive(f.t, n)
+	require.NoError(f.t, q.Close(f.t.Context()))
+}
+
+// napping is a kind whose runs take a step, wait for an hour, and take another step.
+func napping(done *doneLog) workflow.Kind {
+	return workflow.NewKind("napping", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		if err := done.step(ctx, run, "before"); err != nil {
+			return 0, err
+		}
+		if err := run.Sleep(ctx, "nap", time.Hour); err != nil {
+			return 0, err
+		}
+		return 1, done.step(ctx, run, "after")
+	})
+}
+
+// TestRunsWithPurgedItemsGoOnAfterRequeue: one run was not taken yet, one waits for a time, one was
+// cancelled while it had an item and is retried. Two operators requeue each of them at once.
+func TestRunsWithPurgedItemsGoOnAfterRequeue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var done doneLog
+		m := w.flows("m").work(napping(&done))
+		m.start("napping", "waits", 0)
+		settled()
+		m.stop()
+		began := time.Now()
+		m.start("napping", "cancelled", 0)
+		m.start("napping", "active", 0)
+		require.NoError(t, m.Cancel(t.Context(), "cancelled", ""))
+		m.purge("napping")
+		require.ErrorIs(t, m.Requeue(t.Context(), "cancelled"), workflow.ErrFinished)
+		require.ErrorIs(t, m.Requeue(t.Context(), "none"), workflow.ErrNoRun)
+		require.NoError(t, m.Retry(t.Context(), "cancelled", ""))
+
+		b := w.flows("b").work(napping(&done))
+		time.Sleep(3 * time.Hour)
+		ids := []string{"waits", "cancelled", "active"}
+		for _, id := range ids {
+			require.False(t, b.inspect(id).State.IsFinished(), "%s stands still", id)
+		}
+		var operators sync.WaitGroup
+		for _, operator := range []*worker{m, b} {
+			operators.Go(func() {
+				for _, id := range ids {
+					require.NoError(t, operator.Requeue(t.Context(), id))
+				}
+			})
+		}
+		operators.Wait()
+		for _, id := range ids {
+			b.await(id, workflow.Done)
+		}
+		require.Less(t, time.Since(began), 5*time.Hour)
+		require.Len(t, done.all(), 6, "each step is taken once: %v", done.all())
+	})
+}
+
+// TestRequeueOfAHealthyRun does no harm: a function that is executed ends and is called again, a
+// wait for a time ends at its time, and a wait for a signal goes on.
+func TestRequeueOfAHealthyRun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var done doneLog
+		executed := 0
+		blocked := workflow.NewKind("blocked", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+			if executed++; executed == 1 {
+				<-ctx.Done()
+				done.add("%v", context.Cause(ctx))
+				return 0, ctx.Err()
+			}
+			return 1, nil
+		})
+		m := w.flows("m").work(napping(&done), approval(0), blocked)
+		m.start("napping", "waits", 0)
+		m.start("approval", "x", 0)
+		m.start("blocked", "executed", 0)
+		settled()
+		began := time.Now()
+		for _, id := range []string{"waits", "x", "executed"} {
+			require.NoError(t, m.Requeue(t.Context(), id))
+		}
+		m.await("executed", workflow.Done)
+		require.Equal(t, 2, executed)
+		require.NoError(t, m.Signal(t.Context(), "x", "approved", "eve"))
+		m.await("x", workflow.Done)
+		m.await("waits", workflow.Done)
+		require.InDelta(t, time.Hour, time.Since(began), float64(10*time.Second))
+		require.Len(t, done.all(), 3)
+		require.ErrorIs(t, m.Requeue(t.Context(), "x"), workflow.ErrFinished)
+	})
+}
