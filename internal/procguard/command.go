@@ -67,8 +67,8 @@ type Command struct {
 type Guard interface {
 	// Started is called with the id of the process that leads the group.
 	Started(pid int)
-	// Ended is called after the command has ended and was waited for, or when it could not be
-	// started.
+	// Ended is called before Run returns: the command has ended and was waited for, and its group
+	// was ended if the hold was lost; or the command could not be started.
 	Ended()
 }
 
@@ -105,7 +105,9 @@ func (c Command) Run(h Hold) (int, error) {
 	cmd.Stdin, cmd.Stdout = cmp.Or(c.Stdin, os.Stdin), cmp.Or(c.Stdout, os.Stdout)
 	cmd.Stderr = cmp.Or(c.Stderr, os.Stderr)
 	cmd.Env = append(c.inheritedEnv(), c.Env...)
-	p, err := startProcess(cmd, c.newGuard())
+	guard := c.newGuard()
+	defer guard.Ended() // not when the command itself has ended: others of its group may have to be killed
+	p, err := startProcess(cmd, guard)
 	if err != nil {
 		return 0, startError(c.Args[0], err)
 	}

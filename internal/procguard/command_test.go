@@ -305,3 +305,41 @@ func TestCommandWithStdin(t *testing.T) {
 	require.Zero(t, code)
 	require.Equal(t, "an item", waitForLine(t, file))
 }
+
+// recordingGuard calls ended when its command has ended.
+type recordingGuard struct {
+	noGuard
+	ended func()
+}
+
+func (g recordingGuard) Ended() { g.ended() }
+
+// TestAGuardLastsUntilTheGroupHasEnded: the command ends by SIGTERM and its worker does not. If this
+// process dies meanwhile, the guard must end the worker.
+func TestAGuardLastsUntilTheGroupHasEnded(t *testing.T) {
+	hold, lose := newLosableHold(t)
+	cmd, file := shellCommand(t, `trap 'exit 0' TERM
+		sh -c 'trap "" TERM; echo $PPID $$ >$F; exec sleep 1000' & while :; do sleep 0.01; done`)
+	cmd.KillAfter = 30 * time.Minute
+	var worker atomic.Int64
+	workerHadEnded := make(chan bool, 1)
+	cmd.Guard = func() Guard {
+		return recordingGuard{ended: func() { workerHadEnded <- isZombieOrGone(int(worker.Load())) }}
+	}
+	wait := startCommand(cmd, hold)
+	pids := strings.Fields(waitForLine(t, file))
+	pid, err := strconv.Atoi(pids[1])
+	require.NoError(t, err)
+	worker.Store(int64(pid))
+	lose()
+	waitForProcessEnd(t, pids[0])
+	select {
+	case <-workerHadEnded:
+		t.Error("the guard has ended before the group")
+	case <-time.After(10 * time.Millisecond): // a guard that ends too early does so at once
+	}
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	_, err = wait()
+	require.ErrorIs(t, err, ErrHoldLost)
+	require.True(t, <-workerHadEnded)
+}

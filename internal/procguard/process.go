@@ -40,7 +40,6 @@ func (p *process) runOnOneThread(started chan<- error) {
 	if err == nil {
 		_ = p.cmd.Wait() // ProcessState says how the command ended
 	}
-	p.guard.Ended()
 	takeTerminalBack()
 	if err == nil {
 		close(p.ended)

@@ -72,11 +72,15 @@ func (t *commandProcess) killGroup() {
 	_ = unix.PidfdSendSignal(t.fd, unix.SIGKILL, nil, 0)
 }
 
+// signalProcessGroup is the flag for a signal to the group of a pidfd. A test has one that the
+// kernel does not know, as kernels before 6.9.
+var signalProcessGroup = unix.PIDFD_SIGNAL_PROCESS_GROUP
+
 // signalGroup signals the group that the process leads or has led. Kernels before 6.9 can signal a
 // group by its number only. After the leader was waited for, this number may belong to another
 // group. So signalGroup signals nothing then, and returns an error.
 func (t *commandProcess) signalGroup(s unix.Signal) error {
-	err := unix.PidfdSendSignal(t.fd, s, nil, unix.PIDFD_SIGNAL_PROCESS_GROUP)
+	err := unix.PidfdSendSignal(t.fd, s, nil, signalProcessGroup)
 	if !errors.Is(err, unix.EINVAL) {
 		return err
 	}
@@ -86,12 +90,14 @@ func (t *commandProcess) signalGroup(s unix.Signal) error {
 	return unix.Kill(-int(t.pid), s)
 }
 
-// isGroupGone reports whether no process of the group runs any more. Zombies do not run.
+// isGroupGone reports whether no process of the group runs any more. Zombies do not run. Before
+// Linux 6.9, a group with the same number counts as this one after the leader was waited for.
 func (t *commandProcess) isGroupGone() bool {
 	if !t.hasLeaderEnded() {
 		return false
 	}
-	return errors.Is(t.signalGroup(0), unix.ESRCH) || !isGroupRunning(int(t.pid))
+	err := unix.PidfdSendSignal(t.fd, 0, nil, signalProcessGroup)
+	return errors.Is(err, unix.ESRCH) || !isGroupRunning(int(t.pid))
 }
 
 // hasLeaderEnded reports whether the process itself has ended.

@@ -101,6 +101,23 @@ func TestAGroupOutlivesItsLeader(t *testing.T) {
 	require.False(t, isProcessRunning(c.worker))
 }
 
+// TestAGroupOutlivesItsLeaderOnAnOldKernel, where the rest of a group cannot be signalled after its
+// leader was waited for: it is not gone, so its session is not closed.
+func TestAGroupOutlivesItsLeaderOnAnOldKernel(t *testing.T) {
+	defer func(known int) { signalProcessGroup = known }(signalProcessGroup)
+	signalProcessGroup = 1 << 30
+	c := startTestCommand(t)
+	target, err := openProcess(requireIdentity(t, c.cmd.Process.Pid))
+	require.NoError(t, err)
+	defer target.closeHandle()
+	require.NoError(t, target.signalGroup(0))
+	require.NoError(t, syscall.Kill(c.cmd.Process.Pid, syscall.SIGKILL))
+	<-c.ended
+	require.False(t, target.isGroupGone())
+	require.NoError(t, syscall.Kill(c.worker, syscall.SIGKILL))
+	requireEventually(t, target.isGroupGone)
+}
+
 func TestAZombieIsGone(t *testing.T) {
 	attr := &os.ProcAttr{Sys: &syscall.SysProcAttr{Setpgid: true}}
 	p, err := os.StartProcess("/bin/sleep", []string{"sleep", "1000"}, attr)

@@ -21,6 +21,7 @@ type parentMonitor struct {
 	session        *Session
 	commands       map[int64]*monitoredCommand
 	closedByParent bool
+	invalid        bool // the parent has sent what is no message: nothing is known of its end
 }
 
 // monitoredCommand is a command that the parent runs or is about to run.
@@ -37,7 +38,7 @@ func newParentMonitor(socket int, onArmed func()) (*parentMonitor, error) {
 	return &parentMonitor{socket: socket, waiter: w, onArmed: onArmed, commands: map[int64]*monitoredCommand{}}, err
 }
 
-// monitorParent reads the socket until it ends. When a lease has ended, it first reads all messages
+// monitorParent reads the socket until it ends or has an invalid message. When a lease has ended, it first reads all messages
 // in the socket, since they may extend the lease. So it kills no command too early if the system
 // runs this process late.
 func (p *parentMonitor) monitorParent() {
@@ -50,7 +51,7 @@ func (p *parentMonitor) monitorParent() {
 	}
 }
 
-// readMessages reads the messages that have arrived. It returns false at the end of the socket or
+// readMessages reads the messages that have arrived. It returns false at the end of the socket and
 // after an invalid message.
 func (p *parentMonitor) readMessages() bool {
 	var buf [4096]byte
@@ -65,6 +66,7 @@ func (p *parentMonitor) readMessages() bool {
 	for len(p.unread) >= 4 {
 		size := int(wire.FrameLength([4]byte(p.unread)))
 		if size < 0 || size > wire.MaxFrame {
+			p.invalid = true
 			return false
 		}
 		if len(p.unread) < 4+size {
@@ -72,6 +74,7 @@ func (p *parentMonitor) readMessages() bool {
 		}
 		m, err := decodeMessage(p.unread[4 : 4+size])
 		if err != nil {
+			p.invalid = true
 			return false
 		}
 		p.unread = append(p.unread[:0], p.unread[4+size:]...)
@@ -159,8 +162,12 @@ func (p *parentMonitor) killCommandsWithoutLease(at time.Duration) {
 }
 
 // endSessionOfDeadParent kills the commands of a dead parent and then closes its session. It does
-// nothing after the closing message.
+// nothing after the closing message, and after an invalid one: the parent may live, and starts
+// another watchdog.
 func (p *parentMonitor) endSessionOfDeadParent() error {
+	if p.invalid {
+		return errMessage
+	}
 	if p.closedByParent || p.session == nil {
 		return nil
 	}
@@ -173,20 +180,18 @@ func (p *parentMonitor) endSessionOfDeadParent() error {
 // killCommands kills the commands and returns once all have ended. It returns an error if one may
 // still run.
 func (p *parentMonitor) killCommands(until time.Time) error {
-	for _, c := range p.commands {
-		if c.unidentified {
-			return errCommandMayRun
-		}
-	}
-	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		if !p.killRunning() {
-			return nil
-		}
+	for pause := 100 * time.Microsecond; p.killRunning(); pause = min(2*pause, 20*time.Millisecond) {
 		if time.Now().After(until) {
 			return errCommandMayRun
 		}
 		time.Sleep(pause)
 	}
+	for _, c := range p.commands {
+		if c.unidentified {
+			return errCommandMayRun
+		}
+	}
+	return nil
 }
 
 // killRunning kills the commands that run, and reports whether there were any.

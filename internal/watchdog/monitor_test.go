@@ -131,7 +131,21 @@ func TestInvalidMessageEndsTheMonitor(t *testing.T) {
 		require.NoError(t, err)
 		k.runMonitor()
 		<-k.over
+		require.True(t, k.monitor.invalid)
 	}
+}
+
+// TestInvalidMessageClosesNoSession: the parent that has sent it lives.
+func TestInvalidMessageClosesNoSession(t *testing.T) {
+	k, c := newTestMonitor(t), startTestCommand(t)
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)},
+		Session{ID: 1, Password: []byte{1}, Timeout: time.Hour})
+	_, err := k.socket.Write([]byte{0, 0, 0, 4, 0, 0, 0, 99})
+	require.NoError(t, err)
+	k.runMonitor()
+	<-k.over
+	require.ErrorIs(t, k.monitor.endSessionOfDeadParent(), errMessage)
+	require.True(t, c.isRunning())
 }
 
 func TestFramesMayComeInPieces(t *testing.T) {
@@ -223,6 +237,17 @@ func TestCommandsEndWithTheirParent(t *testing.T) {
 	require.NoError(t, k.monitor.killCommands(time.Now().Add(20*time.Second)))
 	require.False(t, isProcessRunning(c.cmd.Process.Pid) || isProcessRunning(c.worker) ||
 		isProcessRunning(other.cmd.Process.Pid) || isProcessRunning(other.worker))
+}
+
+// TestKnownCommandsEndBesideAnUnknownOne: they do not run on beside the next holder's, although the
+// session is left to its timeout.
+func TestKnownCommandsEndBesideAnUnknownOne(t *testing.T) {
+	k, c := newTestMonitor(t), startTestCommand(t)
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandBegins{2, 1})
+	k.runMonitor()
+	k.closeSocket()
+	require.ErrorIs(t, k.monitor.killCommands(time.Now().Add(20*time.Second)), errCommandMayRun)
+	require.False(t, isProcessRunning(c.cmd.Process.Pid) || isProcessRunning(c.worker))
 }
 
 func TestUnknownCommandKeepsSession(t *testing.T) {
