@@ -25,6 +25,6 @@
 // with its parent (a container, a process namespace, a control group, a machine), the session lasts
 // until its timeout. The same holds if a command cannot be killed, or was started so recently that
 // it is not registered yet; the watchdog kills the others. Before Linux 6.9, the rest of a group
-// whose leader has ended and was waited for cannot be killed. A forked child that has not executed a program yet has a copy of the
-// socket, and so delays the socket's end.
+// whose leader has ended and was waited for cannot be killed. A forked child that has not executed
+// a program yet has a copy of the socket, and so delays the socket's end.
 package watchdog

@@ -38,9 +38,9 @@ func newParentMonitor(socket int, onArmed func()) (*parentMonitor, error) {
 	return &parentMonitor{socket: socket, waiter: w, onArmed: onArmed, commands: map[int64]*monitoredCommand{}}, err
 }
 
-// monitorParent reads the socket until it ends or has an invalid message. When a lease has ended, it first reads all messages
-// in the socket, since they may extend the lease. So it kills no command too early if the system
-// runs this process late.
+// monitorParent reads the socket until it ends or has an invalid message. When a lease has ended,
+// it first reads all messages in the socket, since they may extend the lease. So it kills no
+// command too early if the system runs this process late.
 func (p *parentMonitor) monitorParent() {
 	for {
 		if !p.waiter.waitUntil(p.nextLeaseEnd()) {
