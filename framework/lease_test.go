@@ -294,7 +294,8 @@ func TestTheMoveToAPhaseShortensNoLease(t *testing.T) {
 	for extraHeartbeats := range 2 {
 		for age := time.Duration(0); age <= leaseT/4; age += leaseT / 16 {
 			for _, roundTrip := range []time.Duration{0, leaseT / 1000, leaseT / 100, leaseT / 60, leaseT / 35} {
-				still, stillDues := leaseWhileMoving(t, sessionLease{extraHeartbeats: extraHeartbeats}, age, roundTrip, 100)
+				still, stillDues := leaseWhileMoving(t,
+					sessionLease{extraHeartbeats: extraHeartbeats}, age, roundTrip, 100)
 				for part := range 100 {
 					moved, dues := leaseWhileMoving(t,
 						sessionLease{extraHeartbeats: extraHeartbeats, phase: float64(part) / 100}, age, roundTrip, 0)

@@ -94,7 +94,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "The answers to reads of many nodes leave room for heartbeats",
-		name:    "an answer may have any size", file: "framework/readmany.go",
+		name:    "an answer may have any size", file: "framework/bulkreads.go",
 		test: "TestHeartbeatsAreAnsweredBetweenLargeReads",
 		old:  "	bulkAnswer     = 512 << 10 ", new: "	bulkAnswer     = 64 << 20 ",
 	},
@@ -132,7 +132,7 @@ var frameworkMutants = []mutant{
 	{
 		promise: "A dormant session sends no write",
 		name:    "an ended session gives a hold",
-		file:    "framework/hold.go", test: "TestAnEndedSessionGivesNoHold",
+		file:    "framework/primitives.go", test: "TestAnEndedSessionGivesNoHold",
 		old: "	if err := p.s.beginHolding(ctx); err != nil {\n		return nil, err\n	}\n	h :=",
 		new: "	h :=",
 	},
@@ -174,7 +174,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "Set, Create, Delete and Multi take effect at most once and do not",
-		name:    "a set of the same data by anyone is a success", file: "framework/operations.go",
+		name:    "a set of the same data by anyone is a success", file: "framework/settle.go",
 		test: "TestUnknownOutcomeIsReported",
 		old:  "	case version == AnyVersion || r.stat.Czxid > seen:\n",
 		new: "	case version != AnyVersion && bytes.Equal(r.data, data):\n		return r.stat, nil\n	case " +
@@ -182,7 +182,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "Set, Create, Delete and Multi take effect at most once and do not",
-		name:    "a set that has happened is sent again", file: "framework/operations.go",
+		name:    "a set that has happened is sent again", file: "framework/settle.go",
 		test: "TestUnknownOutcomeIsReported",
 		old:  "	case r.stat.Mzxid <= seen:\n", new: "	case version == AnyVersion:\n",
 	},
@@ -340,7 +340,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "All nodes of a session that has ended disappear together",
-		name:    "a node of a session that has ended is deleted before the others", file: "framework/hold.go",
+		name:    "a node of a session that has ended is deleted before the others", file: "framework/primitives.go",
 		test: "TestEndedSessionDeletesNoSingleNode",
 		old:  "s.ctx.Err() != nil || !s.tasks.Begin()", new: "!s.tasks.Begin()",
 	},

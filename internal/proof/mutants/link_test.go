@@ -4,8 +4,9 @@ package mutants
 var linkMutants = []mutant{
 	{
 		promise: "A lease's context ends before anyone else is granted the lock",
-		name:    "the library may open a second session", file: "internal/link/transport.go", test: "TestNoSecondSession",
-		old: "if sessionID == 0 && t.status.Handshake.SessionID != 0 {", new: "if false {",
+		name:    "the library may open a second session", file: "internal/link/transport.go",
+		test: "TestNoSecondSession",
+		old:  "if sessionID == 0 && t.status.Handshake.SessionID != 0 {", new: "if false {",
 	},
 	{
 		promise: "The lease follows this rule and no other",

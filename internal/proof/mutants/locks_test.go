@@ -299,7 +299,7 @@ var locksMutants = []mutant{
 	},
 	{
 		promise: "What gives something back also does so when its context has ended",
-		name:    "a release of a lost session is confirmed", file: "framework/hold.go", pkg: "./locks",
+		name:    "a release of a lost session is confirmed", file: "framework/primitives.go", pkg: "./locks",
 		test: "TestReleaseIsACleanup",
 		old:  "		d.err = context.Cause(s.ctx)\n", new: "",
 	},
