@@ -122,7 +122,7 @@ func TestListReportsOmittedNodes(t *testing.T) {
 		}
 		require.Equal(t, []string{"/a/1", "/a/2"}, found)
 		require.ErrorIs(t, last, framework.ErrTooLarge)
-		require.ErrorContains(t, last, "of more than 3 nodes the others are left out, from /a/3 on")
+		require.ErrorContains(t, last, "there are more than 3 nodes; the search ended before /a/3")
 	})
 }
 

@@ -52,7 +52,7 @@ func Walk[T any](ctx context.Context, op string, roots []string, maxNodes int,
 					return
 				}
 			case left == 0:
-				yield(next, fmt.Errorf("%s %s: %w: there are more than %d nodes; it ended before %s; "+
+				yield(next, fmt.Errorf("%s %s: %w: there are more than %d nodes; the search ended before %s; "+
 					"search below a deeper path", op, roots[0], framework.ErrTooLarge, maxNodes, next.Path))
 				return
 			default:
