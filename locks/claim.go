@@ -36,7 +36,8 @@ func (c *Claim) Path() string { return c.lock.path }
 // Lock waits until it has created the node. Its errors are those of Mutex.Lock, or wrap
 // ErrNotClaim.
 func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
-	return c.lock.acquire(ctx, "acquire", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
+	return c.lock.acquire(ctx, "acquire", 0, func(ctx context.Context, s *framework.Session,
+		_ func(primitives.Created)) (*Lease, error) {
 		for {
 			m := pathMutexOf(s, c.lock.path)
 			if err := m.lockPath(ctx); err != nil {
@@ -57,7 +58,8 @@ func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 // session holds the claim or is acquiring it, it returns an error that wraps ErrNotAcquired. Its
 // other errors are those of Mutex.Lock.
 func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
-	return c.lock.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
+	return c.lock.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session,
+		_ func(primitives.Created)) (*Lease, error) {
 		m := pathMutexOf(s, c.lock.path)
 		if !m.tryLock() {
 			return nil, ErrNotAcquired
@@ -93,7 +95,8 @@ func (c *Claim) createAndLease(ctx context.Context, m *pathMutex) (*Lease, error
 	}
 	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: nodes.path,
 		guardNode: nodes.guardNode, token: nodes.zxid, session: m.s, key: c.lock.key}
-	nodes.Hold, err = m.s.Primitives().Hold(lease.withValues(ctx), primitives.Created{Path: nodes.path, Zxid: nodes.zxid},
+	nodes.Hold, err = m.s.Primitives().Hold(lease.withValues(ctx),
+		primitives.Created{Path: nodes.path, Zxid: nodes.zxid},
 		primitives.Created{Path: nodes.guardNode, Zxid: nodes.zxid})
 	if err != nil {
 		nodes.discard(nil)
@@ -170,7 +173,8 @@ func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (*claimedNodes, e
 			return
 		}
 		guardNode := created.Nodes[0]
-		done <- outcome{nodes: &claimedNodes{mutex: m, path: c.lock.path, guardNode: guardNode.Path, zxid: guardNode.Zxid}}
+		done <- outcome{nodes: &claimedNodes{mutex: m, path: c.lock.path, guardNode: guardNode.Path,
+			zxid: guardNode.Zxid}}
 	}()
 	select {
 	case o := <-done:

@@ -1,12 +1,12 @@
 package locks
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/waitgraph"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
@@ -94,15 +94,19 @@ func deadlockedAsks(cycle []waitgraph.Waiter) []DeadlockedAsk {
 	return requests
 }
 
-// reportDeadlock counts and logs a deadlock whose victim is a request for this lock. It returns the
-// error with which the request fails, unless it only reports.
-func (l *commonLock) reportDeadlock(ctx context.Context, cycle []waitgraph.Waiter) error {
-	found := &DeadlockError{Cycle: deadlockedAsks(cycle)}
-	broken, level := true, slog.LevelInfo // the error is returned, too
-	if l.opts.deadlock == DeadlockReport {
-		broken, level = false, slog.LevelWarn
+// waitingNode is the node with which a call waits in line.
+type waitingNode struct {
+	node atomic.Pointer[primitives.Created] // nil before the call has joined
+}
+
+func (w *waitingNode) set(node primitives.Created) { w.node.Store(&node) }
+
+// lineNode returns the node, with root before its path. It returns false before the call has
+// joined.
+func (w *waitingNode) lineNode(root string) (waitgraph.LineNode, bool) {
+	node := w.node.Load()
+	if node == nil {
+		return waitgraph.LineNode{}, false
 	}
-	l.tel.RecordDeadlock(ctx, found.Error(), broken)
-	l.client.Logger().Log(ctx, level, "found a deadlock", "path", l.path, "broken", broken, "deadlock", found)
-	return found
+	return waitgraph.LineNode{Node: waitgraph.WithRoot(root, node.Path), Zxid: node.Zxid}, true
 }

@@ -7,28 +7,30 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/waitgraph"
 )
 
 // localHandoff passes one node's lease among goroutines, one turn after the other
 // (WithLocalHandoff). The turns that share a node are a slice.
 //
-// Between two calls it is in one of these states: no goroutine waits or has the turn; some wait,
-// and the node is being acquired; or one goroutine has the turn, with a node or, once that was
-// lost, without.
+// Between two calls it is in one of three states. It is idle: no goroutine waits or has the turn.
+// It acquires the node for the goroutines that wait. Or one goroutine has the turn; its node may
+// have been lost since.
 type localHandoff struct {
 	lock *commonLock
 
-	mu             sync.Mutex      // taken behind a turn's own and before the node's
-	waiting        list.List       // of *handoffWaiter, in the order of their calls
-	acquiring      bool            // the node is being acquired
-	stopAcquiring  func()          // ends the acquisition when no goroutine waits any more; nil during a try
-	acquiringPlace *contenderPlace // where the acquisition waits in line
-	node           *Lease          // nil while there is none
-	until          time.Time       // the end of the slice
-	turns          int64           // of the slice so far
-	current        *Lease          // the lease of the turn that a goroutine has, or nil
+	mu            sync.Mutex   // taken behind a turn's own and before the node's
+	waiting       list.List    // of *handoffWaiter, in the order of their calls
+	acquiring     bool         // the node is being acquired
+	stopAcquiring func()       // ends the acquisition when no goroutine waits any more; nil during a try
+	acquiringNode *waitingNode // of the acquisition
+	node          *Lease       // nil while there is none
+	until         time.Time    // the end of the slice
+	turns         int64        // of the slice so far
+	current       *Lease       // the lease of the turn that a goroutine has, or nil
 }
 
 // handoffWaiter is one goroutine that waits for its turn.
@@ -57,7 +59,7 @@ func (h *localHandoff) waitForTurn(ctx context.Context) (lease *Lease, err error
 		defer func() { err = failure.Wrap("acquire", h.lock.path, q.End(lease != nil, err)) }()
 	}
 	h.mu.Lock()
-	place := h.waiting.PushBack(w)
+	element := h.waiting.PushBack(w)
 	h.acquireNodeIfNeeded()
 	h.mu.Unlock()
 	select {
@@ -67,7 +69,7 @@ func (h *localHandoff) waitForTurn(ctx context.Context) (lease *Lease, err error
 		}
 		return o.lease, o.err
 	case <-ctx.Done():
-		h.giveUp(w, place)
+		h.giveUp(w, element)
 		return nil, failure.Wrap("acquire", h.lock.path, failure.Ended(ctx))
 	}
 }
@@ -101,9 +103,9 @@ func (h *localHandoff) acquireNodeIfNeeded() {
 	}
 	first := h.waiting.Front().Value.(*handoffWaiter)
 	// each goroutine tells itself what it holds
-	asking, place := withContenderPlace(withoutHeldLocks(context.WithoutCancel(first.ctx)))
-	ctx, cancel := context.WithCancel(asking)
-	h.acquiringPlace = place
+	ctx, cancel := context.WithCancel(withoutHeldLocks(context.WithoutCancel(first.ctx)))
+	own := &waitingNode{}
+	h.acquiringNode = own
 	h.acquiring, h.stopAcquiring = true, cancel
 	go func() {
 		defer cancel()
@@ -114,7 +116,10 @@ func (h *localHandoff) acquireNodeIfNeeded() {
 			}
 			h.nodeAcquired(ctx, o)
 		}()
-		node, err := h.lock.waitUntilGranted(ctx)
+		node, err := h.lock.acquire(ctx, "acquire", 0,
+			func(ctx context.Context, s *framework.Session, _ func(primitives.Created)) (*Lease, error) {
+				return h.lock.waitOnSession(ctx, s, own.set)
+			})
 		o = handoffOutcome{lease: node, err: err}
 	}()
 }
@@ -179,7 +184,7 @@ func (h *localHandoff) newTurn(ctx context.Context) *Lease {
 	h.turns++
 	t := &Lease{client: h.lock.client, path: h.lock.path, kind: h.lock.kind, node: h.node.node, token: h.node.token,
 		turn: h.turns, session: h.node.session,
-		key: h.node.key, grant: h.node.grant, handoff: h}
+		key: h.node.key, grant: h.node.grant, passer: h}
 	t.standWithin(ctx, h.node)
 	h.current = t
 	return t
@@ -213,9 +218,9 @@ func (h *localHandoff) endTurn(turn *Lease, tellQueued bool) (release leaseRelea
 }
 
 // giveUp ends the wait of one goroutine whose context has ended.
-func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
+func (h *localHandoff) giveUp(w *handoffWaiter, element *list.Element) {
 	h.mu.Lock()
-	h.waiting.Remove(place) // does nothing if the waiter has got its outcome meanwhile
+	h.waiting.Remove(element) // does nothing if the waiter has got its outcome meanwhile
 	if h.waiting.Len() == 0 && h.stopAcquiring != nil {
 		h.stopAcquiring()
 	}
@@ -242,8 +247,8 @@ func (h *localHandoff) lineNode() (waitgraph.LineNode, bool) {
 	case h.node != nil:
 		return waitgraph.LineNode{Node: waitgraph.WithRoot(root, h.node.node), Zxid: h.node.grant.Node().Zxid,
 			Slice: true}, true
-	case h.acquiringPlace != nil:
-		node, ok := h.acquiringPlace.lineNode(root)
+	case h.acquiringNode != nil:
+		node, ok := h.acquiringNode.lineNode(root)
 		node.Slice = true
 		return node, ok
 	}

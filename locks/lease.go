@@ -3,6 +3,8 @@ package locks
 import (
 	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,7 +48,7 @@ type Lease struct {
 	life     *lifetime.Lifetime       // how long the lease stands
 	own      ownNodes                 // nil if the nodes belong to other leases
 	outer    *Lease                   // the lease that has the node, of a nested lease or a turn
-	handoff  *localHandoff            // of a turn
+	passer   turnPasser               // of a turn
 	grant    *waitline.Grant          // of a lease in a line, and of leases within it
 	measures waitline.HoldMeasurement // measures the hold
 
@@ -68,6 +70,11 @@ type ownNodes interface {
 	// nodes in the background. Once the deletion is in the connection's queue, it calls queued,
 	// unless that is nil. If the session ends before, it does not call queued.
 	Release(cause error, queued func()) primitives.Discarded
+}
+
+// turnPasser passes turns of a slice on.
+type turnPasser interface {
+	endTurn(turn *Lease, tellQueued bool) (release leaseRelease, ended *Lease)
 }
 
 // leaseRelease is the release of a lease.
@@ -269,8 +276,8 @@ func (l *Lease) endUnmeasured(cause error, tellQueued bool) (ended *Lease) {
 	}
 	l.life.End(cause)
 	switch {
-	case l.handoff != nil:
-		l.release, ended = l.handoff.endTurn(l, tellQueued)
+	case l.passer != nil:
+		l.release, ended = l.passer.endTurn(l, tellQueued)
 	case l.parts != nil:
 		l.release.deletion = releaseInBackground(l.parts)
 	default: // a nested lease
@@ -345,7 +352,8 @@ func (l *Lease) standingNodes() (all []waitgraph.Held) {
 		if part.grant != nil { // a reader that was a writer has kept the writer's token
 			zxid = part.grant.Node().Zxid
 		}
-		all = append(all, waitgraph.Held{Lock: waitgraph.WithRoot(root, part.path), Node: waitgraph.WithRoot(root, node),
+		all = append(all, waitgraph.Held{Lock: waitgraph.WithRoot(root, part.path),
+			Node: waitgraph.WithRoot(root, node),
 			Zxid: zxid, Turn: part.turn})
 	})
 	return all
@@ -362,4 +370,57 @@ func (l *Lease) findByKey(key any) *Lease {
 		}
 	}
 	return nil
+}
+
+// releaseInBackground releases the parts, last first, each as soon as the deletion of the one
+// before is in the connection's queue. Only parts of one session wait for each other, so that a
+// session without a connection does not delay others.
+func releaseInBackground(parts []*Lease) partsDeletion {
+	sessions := map[*framework.Session][]*Lease{}
+	for _, p := range slices.Backward(parts) {
+		sessions[p.session] = append(sessions[p.session], p)
+	}
+	var all sync.WaitGroup
+	for _, ofSession := range sessions {
+		all.Go(func() {
+			for _, p := range ofSession {
+				p.endAndGiveBack(ErrReleased, true)
+				select {
+				case <-p.release.queued:
+				case <-p.release.deletion.Done():
+				}
+			}
+			for _, p := range ofSession {
+				<-p.release.deletion.Done()
+			}
+		})
+	}
+	d := partsDeletion{parts, make(chan struct{})}
+	go func() {
+		defer close(d.done)
+		all.Wait()
+	}()
+	return d
+}
+
+// partsDeletion is the deletion of the nodes of a Multi's parts.
+type partsDeletion struct {
+	parts []*Lease
+	done  chan struct{}
+}
+
+func (d partsDeletion) Done() <-chan struct{} { return d.done }
+
+// Err joins the errors of the parts whose release has begun.
+func (d partsDeletion) Err() error {
+	var errs []error
+	for _, p := range d.parts {
+		p.mu.Lock()
+		of := p.release.deletion
+		p.mu.Unlock()
+		if of != nil {
+			errs = append(errs, failure.Wrap("release", p.path, of.Err()))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -3,9 +3,11 @@ package locks
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitgraph"
 	"github.com/lockstep-go/lockstep/internal/waitline"
@@ -42,20 +44,29 @@ func (l commonLock) withLine(names waitline.Kind) commonLock {
 	return l
 }
 
+// grantFunc acquires a lease on one session. It calls waits, unless that is nil, with the node with
+// which it waits in line.
+type grantFunc func(ctx context.Context, s *framework.Session, waits func(primitives.Created)) (*Lease, error)
+
 // waitUntilGranted waits in line until the lock is granted.
 func (l *commonLock) waitUntilGranted(ctx context.Context) (*Lease, error) {
-	return l.acquire(ctx, "acquire", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
-		c, err := l.line.Wait(ctx, s, l.contenderData(ctx), noteContender(ctx))
-		if err != nil {
-			return nil, err
-		}
-		return l.newLeaseInLine(ctx, c, c.Node().Zxid)
-	})
+	return l.acquire(ctx, "acquire", 0, l.waitOnSession)
+}
+
+// waitOnSession is a grantFunc that waits in line.
+func (l *commonLock) waitOnSession(ctx context.Context, s *framework.Session,
+	waits func(primitives.Created)) (*Lease, error) {
+	c, err := l.line.Wait(ctx, s, l.contenderData(ctx), waits)
+	if err != nil {
+		return nil, err
+	}
+	return l.newLeaseInLine(ctx, c, c.Node().Zxid)
 }
 
 // tryAcquire acquires the lock at once, or returns an error that wraps ErrNotAcquired.
 func (l *commonLock) tryAcquire(ctx context.Context) (*Lease, error) {
-	return l.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
+	return l.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session,
+		_ func(primitives.Created)) (*Lease, error) {
 		c, err := l.line.Try(ctx, s, l.contenderData(ctx))
 		if err != nil {
 			return nil, err
@@ -68,7 +79,7 @@ func (l *commonLock) tryAcquire(ctx context.Context) (*Lease, error) {
 // returns a nested lease or refuses. Otherwise it calls grant on session after session. permits is
 // how many of a semaphore it wants.
 func (l *commonLock) acquire(ctx context.Context, op string, permits int,
-	grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
+	grant grantFunc) (lease *Lease, err error) {
 	if l.err != nil {
 		return nil, failure.Wrap(op, l.path, l.err)
 	}
@@ -91,20 +102,21 @@ func (l *commonLock) acquire(ctx context.Context, op string, permits int,
 // acquireOnSession calls grant on session after session. Unless it only tries, it searches for
 // deadlocks meanwhile if the caller holds locks.
 func (l *commonLock) acquireOnSession(ctx context.Context, op string, permits int,
-	grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
+	grant grantFunc) (lease *Lease, err error) {
+	var waits func(primitives.Created)
 	if q := l.newRequest(ctx, permits); q != nil && op != "try" {
 		if l.line == nil { // a claim has no line
 			q.Waits = func() (waitgraph.LineNode, bool) { return waitgraph.LineNode{}, true }
 		} else {
-			within, p := withContenderPlace(ctx)
-			ctx = within
-			q.Waits = func() (waitgraph.LineNode, bool) { return p.lineNode(l.client.Config().Root) }
+			var own waitingNode
+			waits = own.set
+			q.Waits = func() (waitgraph.LineNode, bool) { return own.lineNode(l.client.Config().Root) }
 		}
 		ctx = q.Begin(ctx)
 		defer func() { err = q.End(lease != nil, err) }()
 	}
 	err = recipe.OnSession(ctx, l.client, func(s *framework.Session) (err error) {
-		lease, err = grant(ctx, s)
+		lease, err = grant(ctx, s, waits)
 		return err
 	})
 	return lease, err
@@ -118,6 +130,19 @@ func (l *commonLock) newRequest(ctx context.Context, permits int) *waitgraph.Req
 	}
 	return &waitgraph.Request{Client: l.client, Lock: l.path, Permits: permits, Held: held.listHeld,
 		ReportOnly: l.opts.deadlock == DeadlockReport, Report: l.reportDeadlock}
+}
+
+// reportDeadlock counts and logs a deadlock whose victim is a request for this lock. It returns the
+// error with which the request fails, unless it only reports.
+func (l *commonLock) reportDeadlock(ctx context.Context, cycle []waitgraph.Waiter) error {
+	found := &DeadlockError{Cycle: deadlockedAsks(cycle)}
+	broken, level := true, slog.LevelInfo // the error is returned, too
+	if l.opts.deadlock == DeadlockReport {
+		broken, level = false, slog.LevelWarn
+	}
+	l.tel.RecordDeadlock(ctx, found.Error(), broken)
+	l.client.Logger().Log(ctx, level, "found a deadlock", "path", l.path, "broken", broken, "deadlock", found)
+	return found
 }
 
 // holderOf returns the lease of this lock that ctx belongs to, or a term of an election at its

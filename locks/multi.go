@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -167,57 +165,4 @@ func (m *Multi) combineLeases(ctx context.Context, parts []*Lease) *Lease {
 	}
 	lease.life = lifetime.Join(leaseContext{ctx, lease}, lifetimes...)
 	return lease.watchEnd(0)
-}
-
-// releaseInBackground releases the parts, last first, each as soon as the deletion of the one
-// before is in the connection's queue. Only parts of one session wait for each other, so that a
-// session without a connection does not delay others.
-func releaseInBackground(parts []*Lease) partsDeletion {
-	sessions := map[*framework.Session][]*Lease{}
-	for _, p := range slices.Backward(parts) {
-		sessions[p.session] = append(sessions[p.session], p)
-	}
-	var all sync.WaitGroup
-	for _, ofSession := range sessions {
-		all.Go(func() {
-			for _, p := range ofSession {
-				p.endAndGiveBack(ErrReleased, true)
-				select {
-				case <-p.release.queued:
-				case <-p.release.deletion.Done():
-				}
-			}
-			for _, p := range ofSession {
-				<-p.release.deletion.Done()
-			}
-		})
-	}
-	d := partsDeletion{parts, make(chan struct{})}
-	go func() {
-		defer close(d.done)
-		all.Wait()
-	}()
-	return d
-}
-
-// partsDeletion is the deletion of the nodes of a Multi's parts.
-type partsDeletion struct {
-	parts []*Lease
-	done  chan struct{}
-}
-
-func (d partsDeletion) Done() <-chan struct{} { return d.done }
-
-// Err joins the errors of the parts whose release has begun.
-func (d partsDeletion) Err() error {
-	var errs []error
-	for _, p := range d.parts {
-		p.mu.Lock()
-		of := p.release.deletion
-		p.mu.Unlock()
-		if of != nil {
-			errs = append(errs, failure.Wrap("release", p.path, of.Err()))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -121,8 +121,8 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 // without ErrHeld, or wrap ErrPermits.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 	return s.acquire(ctx, "acquire", n,
-		func(ctx context.Context, sess *framework.Session, data []byte) (*waitline.Contender, error) {
-			waits := noteContender(ctx)
+		func(ctx context.Context, sess *framework.Session, data []byte,
+			waits func(primitives.Created)) (*waitline.Contender, error) {
 			c, err := s.lock.line.Wait(ctx, sess, data, waits)
 			if err == nil && waits != nil { // it may wait for permits
 				waits(c.Node())
@@ -134,25 +134,29 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 // TryAcquire acquires n permits at once. If they are not free, or if another contender waits, it
 // returns an error that wraps ErrNotAcquired. Its other errors are those of Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
-	return s.acquire(ctx, "try", n, s.lock.line.Try, s.findRoom)
+	return s.acquire(ctx, "try", n, func(ctx context.Context, sess *framework.Session, data []byte,
+		_ func(primitives.Created)) (*waitline.Contender, error) {
+		return s.lock.line.Try(ctx, sess, data)
+	}, s.findRoom)
 }
 
 // acquire lets the caller through the line by join, and acquires n permits of those for which room
 // has found room.
 func (s *Semaphore) acquire(ctx context.Context, op string, n int,
-	join func(context.Context, *framework.Session, []byte) (*waitline.Contender, error),
+	join func(context.Context, *framework.Session, []byte, func(primitives.Created)) (*waitline.Contender, error),
 	room func(context.Context, *framework.Session, int) (permitRecord, error)) (*Lease, error) {
 	if err := s.checkRequest(ctx, n); err != nil {
 		return nil, failure.Wrap(op, s.lock.path, err)
 	}
-	return s.lock.acquire(ctx, op, n, func(ctx context.Context, sess *framework.Session) (*Lease, error) {
+	return s.lock.acquire(ctx, op, n, func(ctx context.Context, sess *framework.Session,
+		waits func(primitives.Created)) (*Lease, error) {
 		if err := s.checkUnmixed(ctx); err != nil {
 			return nil, err
 		}
 		if _, err := s.limit.cachedRecord(ctx, n); err != nil { // do not wait for more permits than there are
 			return nil, err
 		}
-		c, err := join(ctx, sess, s.lock.contenderData(ctx))
+		c, err := join(ctx, sess, s.lock.contenderData(ctx), waits)
 		if err != nil {
 			return nil, err
 		}

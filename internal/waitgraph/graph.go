@@ -372,7 +372,8 @@ func (g *graph) describeCycle(from *vertex, cycle vertexSet) []Waiter {
 	}
 	out := make([]Waiter, len(path))
 	for i, a := range path {
-		d := Waiter{Path: a.Lock, Holds: []string{}, Owner: a.Identity, Host: a.Host, PID: a.PID, Since: a.Since, Node: a.Node, Number: a.number}
+		d := Waiter{Path: a.Lock, Holds: []string{}, Owner: a.Identity, Host: a.Host, PID: a.PID, Since: a.Since,
+			Node: a.Node, Number: a.number}
 		for _, h := range a.Held {
 			if wanted[h.Lock] && !slices.Contains(d.Holds, h.Lock) {
 				d.Holds = append(d.Holds, h.Lock)

@@ -26,7 +26,8 @@ func Search(ctx context.Context, s *framework.Session, root string, locks []stri
 			return nil, failed
 		}
 		if g.truncated {
-			err = fmt.Errorf("%w: more than %d lock requests, the others are left out", framework.ErrTooLarge, maxRequests)
+			err = fmt.Errorf("%w: more than %d lock requests, the others are left out",
+				framework.ErrTooLarge, maxRequests)
 		}
 		uncertain := false
 		if found, uncertain = g.deadlocks(); !uncertain {
@@ -58,7 +59,8 @@ func RequestedLocks(ctx context.Context, client *framework.Client, root string, 
 		case err != nil && !errors.Is(err, framework.ErrNoAuth):
 			return nil, err
 		case err == nil && found.Layout == 0:
-			if lock, ok := strings.CutSuffix(found.Path, recipe.LockRequestsSuffix); ok && !strings.HasSuffix(lock, "/") {
+			lock, ok := strings.CutSuffix(found.Path, recipe.LockRequestsSuffix)
+			if ok && !strings.HasSuffix(lock, "/") {
 				locks = append(locks, lock)
 			}
 		}

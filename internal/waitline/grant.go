@@ -78,3 +78,53 @@ func (g *Grant) Release(cause error, queued func()) primitives.Discarded {
 	c.line.hint.recordRelease(c.s.ID(), c.local.position, g.deletion)
 	return g.deletion
 }
+
+// Downgrade joins a reader with the number of a writer that holds. The reader is granted at once.
+// Curator does the same (CURATOR-621). The transaction that creates the reader's node checks guard,
+// which is the writer's. Downgrade fails with ErrPlaceLost if the writer has left.
+func (l *Line) Downgrade(ctx context.Context, of *Grant, data []byte, guard framework.Op) (*Contender, error) {
+	writer := of.contender
+	c := l.newContender(writer.s)
+	c.local.position = Position{Kind: Read, Seq: writer.local.position.Seq}
+	if !c.localContenders.addDowngraded(&writer.local, &c.local) {
+		c.localContenders.releaseShared()
+		return nil, ErrPlaceLost
+	}
+	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+		Dir: l.dir, Name: string(Read) + writer.local.position.sequenceDigits(), Data: data,
+		Unnumbered: true, With: []framework.Op{guard},
+	})
+	if err != nil {
+		c.leaveIfJoined()
+		return nil, err
+	}
+	c.node = created.Nodes[0]
+	return c, nil
+}
+
+// heldKey identifies the lock or election at a path of a client.
+type heldKey struct {
+	client *framework.Client
+	path   string
+}
+
+// HeldKey is the context key of the lock or election at a path. In the context of a lease or a
+// term, the value of this key is the lease or the term. So a wait for the same path under that
+// context can be refused: the holder would wait for itself.
+func HeldKey(client *framework.Client, path string) any { return heldKey{client, path} }
+
+// Holder is a lease or a term.
+type Holder interface {
+	// Err is nil until the lease or the term ends.
+	Err() error
+}
+
+// HolderOf returns the lease or term that ctx belongs to, or nil if there is none or if it has
+// ended. The key is one of HeldKey.
+func HolderOf(ctx context.Context, key any) Holder {
+	h, _ := ctx.Value(key).(Holder)
+	if h == nil || h.Err() != nil {
+		return nil
+	}
+	return h
+}

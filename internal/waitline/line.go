@@ -285,9 +285,9 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 	}
 }
 
-// waitForEvent waits until one of the watches fires or a local contender wakes the contender. It
-// returns what has happened to the predecessor's node: NodeDeleted, another event, or Reconnected.
-// After that neither node is watched.
+// waitForEvent waits until a watch fires or a local contender wakes the contender, and stops the
+// watch that has fired. It returns the event of the predecessor's watch, or 0 if something else has
+// ended the wait. After a reconnect it stops both watches and returns Reconnected.
 func (c *Contender) waitForEvent(
 	ctx context.Context, predecessor, second *watchedNode,
 ) (kind framework.EventKind, err error) {
@@ -405,25 +405,48 @@ func (c *Contender) leaveIfJoined() {
 	c.Leave(nil)
 }
 
-// Downgrade joins a reader with the number of a writer that holds. The reader is granted at once.
-// Curator does the same (CURATOR-621). The transaction that creates the reader's node checks guard,
-// which is the writer's. Downgrade fails with ErrPlaceLost if the writer has left.
-func (l *Line) Downgrade(ctx context.Context, of *Grant, data []byte, guard framework.Op) (*Contender, error) {
-	writer := of.contender
-	c := l.newContender(writer.s)
-	c.local.position = Position{Kind: Read, Seq: writer.local.position.Seq}
-	if !c.localContenders.addDowngraded(&writer.local, &c.local) {
-		c.localContenders.releaseShared()
-		return nil, ErrPlaceLost
-	}
-	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
-		Dir: l.dir, Name: string(Read) + writer.local.position.sequenceDigits(), Data: data,
-		Unnumbered: true, With: []framework.Op{guard},
+// lineView is what one contender sees of the line.
+type lineView struct {
+	// a list has shown the contender's own node, or the contender is proven to be alone; otherwise
+	// the other fields mean nothing
+	known    bool
+	ahead    int // the number of contenders before it
+	blockers int // how many of them block it
+
+	first             Position // the first blocker
+	predecessor       Position // the last blocker
+	secondPredecessor Position // the blocker before the last
+}
+
+// viewFrom returns what the contender at a position sees in a list of names. It does not sort the
+// names, since lists may be long. It fails with ErrKindMixed if the kinds are mixed.
+func viewFrom(names []string, f Filter, from Position) (v lineView, err error) {
+	err = f.forEach(names, func(p Position) {
+		if p.Name == from.Name {
+			v.known = true
+		}
+		if p.IsBefore(from) {
+			v.ahead++
+		}
+		if p.Blocks(from) {
+			v.addBlocker(p)
+		}
 	})
-	if err != nil {
-		c.leaveIfJoined()
-		return nil, err
+	if err != nil { // the view is not complete
+		return lineView{}, err
 	}
-	c.node = created.Nodes[0]
-	return c, nil
+	return v, nil
+}
+
+func (v *lineView) addBlocker(p Position) {
+	v.blockers++
+	if v.blockers == 1 || p.IsBefore(v.first) {
+		v.first = p
+	}
+	switch {
+	case v.blockers == 1 || v.predecessor.IsBefore(p):
+		v.predecessor, v.secondPredecessor = p, v.predecessor
+	case v.blockers == 2 || v.secondPredecessor.IsBefore(p):
+		v.secondPredecessor = p
+	}
 }

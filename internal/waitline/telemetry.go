@@ -28,7 +28,7 @@ type Telemetry struct {
 	waits       metric.Float64Histogram
 	holds       metric.Float64Histogram
 	waiting     metric.Int64UpDownCounter
-	held        metric.Int64UpDownCounter
+	holdMetric  metric.Int64UpDownCounter
 	deadlocks   metric.Int64Counter
 }
 
@@ -37,7 +37,7 @@ func NewTelemetry(c *framework.Client, path, kind string) *Telemetry {
 	p := c.MeterProvider()
 	return &Telemetry{path: path, kind: kind, tracer: c.TracerProvider().Tracer(scope), propagators: c.Propagators(),
 		waits: metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
-		waiting: metrics.LockWaiting.UpDown(p), held: metrics.LockHeld.UpDown(p),
+		waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p),
 		deadlocks: metrics.LockDeadlocks.Counter(p)}
 }
 
@@ -135,10 +135,10 @@ type HoldMeasurement struct {
 
 // StartHold counts a hold until End is called.
 func (t *Telemetry) StartHold() HoldMeasurement {
-	if !t.held.Enabled(context.Background()) {
+	if !t.holdMetric.Enabled(context.Background()) {
 		return HoldMeasurement{}
 	}
-	t.held.Add(context.Background(), 1, byKind[t.kind])
+	t.holdMetric.Add(context.Background(), 1, byKind[t.kind])
 	return HoldMeasurement{t, time.Now()}
 }
 
@@ -162,7 +162,7 @@ func (h HoldMeasurement) End(cause, released, maxHold error) {
 			break
 		}
 	}
-	h.tel.held.Add(context.Background(), -1, byKind[h.tel.kind])
+	h.tel.holdMetric.Add(context.Background(), -1, byKind[h.tel.kind])
 	h.tel.holds.Record(context.Background(), time.Since(h.began).Seconds(), byReason[[2]string{h.tel.kind, reason}])
 }
 

@@ -19,7 +19,7 @@ func TestNothingIsAllocatedForMetricsWithoutAProvider(t *testing.T) {
 	p := otel.GetMeterProvider()
 	tel := &Telemetry{path: "/a", kind: "mutex", waits: metrics.LockWait.Histogram(p),
 		holds:   metrics.LockHold.Histogram(p),
-		waiting: metrics.LockWaiting.UpDown(p), held: metrics.LockHeld.UpDown(p)}
+		waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p)}
 	require.Zero(t, testing.AllocsPerRun(100, func() { tel.StartHold().End(context.Canceled, context.Canceled, nil) }),
 		"hold")
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -40,7 +40,7 @@ func BenchmarkTelemetryOfALock(b *testing.B) {
 			tel := &Telemetry{path: "/a", kind: "mutex", tracer: otel.GetTracerProvider().Tracer(scope),
 				propagators: otel.GetTextMapPropagator(),
 				waits:       metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
-				waiting: metrics.LockWaiting.UpDown(p), held: metrics.LockHeld.UpDown(p)}
+				waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p)}
 			b.ReportAllocs()
 			for b.Loop() {
 				_, end := tel.StartWait(b.Context(), "acquire")

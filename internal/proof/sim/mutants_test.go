@@ -21,10 +21,10 @@ var mutantList = []mutant{
 	},
 	{
 		name: "tokens fall", file: "locks/lock.go", recipes: "mutex", rule: "order",
-		old: "l.line.Wait(ctx, s, l.contenderData(ctx), noteContender(ctx))\n\t\tif err != nil {\n\t\t\treturn nil, " +
-			"err\n\t\t}\n\t\treturn l.newLeaseInLine(ctx, c, c.Node().Zxid)",
-		new: "l.line.Wait(ctx, s, l.contenderData(ctx), noteContender(ctx))\n\t\tif err != nil {\n\t\t\treturn nil, " +
-			"err\n\t\t}\n\t\treturn l.newLeaseInLine(ctx, c, -c.Node().Zxid)",
+		old: "l.contenderData(ctx), waits)\n\tif err != nil {\n\t\treturn nil, " +
+			"err\n\t}\n\treturn l.newLeaseInLine(ctx, c, c.Node().Zxid)",
+		new: "l.contenderData(ctx), waits)\n\tif err != nil {\n\t\treturn nil, " +
+			"err\n\t}\n\treturn l.newLeaseInLine(ctx, c, -c.Node().Zxid)",
 	},
 	{
 		name: "a deadlock is believed before its asks have confirmed it", file: "internal/waitgraph/graph.go",
@@ -38,7 +38,8 @@ var mutantList = []mutant{
 		new:  "cmp.Compare(b.number, a.number))\n}\n\nfunc compareBool",
 	},
 	{
-		name: "nobody confirms a deadlock", file: "internal/waitgraph/request.go", recipes: "deadlocks", rule: "progress",
+		name: "nobody confirms a deadlock",
+		file: "internal/waitgraph/request.go", recipes: "deadlocks", rule: "progress",
 		old: "current.Seen = max(current.Seen, g.completedBy(cycle))",
 		new: "current.Seen = max(current.Seen, 0*g.completedBy(cycle))",
 	},
