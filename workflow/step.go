@@ -57,11 +57,13 @@ type stepRecorder struct {
 	results map[string][]byte // of the recorded steps
 	size    int               // of these results and those that are being recorded
 	names   map[string]nameState
+	// the names in use that have no result yet
+	unrecorded map[string]bool
 }
 
 func newStepRecorder(l *Ledger, e Executor, id string) *stepRecorder {
 	return &stepRecorder{ledger: l, executor: e, uuid: id, recorderID: uuid.NewString(), branches: newBranches(),
-		results: map[string][]byte{}, names: map[string]nameState{}}
+		results: map[string][]byte{}, names: map[string]nameState{}, unrecorded: map[string]bool{}}
 }
 
 func (r *stepRecorder) recorder() *stepRecorder { return r }
@@ -242,29 +244,26 @@ func (r *stepRecorder) beginName(name string) (nameState, error) {
 	if before == used {
 		return before, ErrRepeated
 	}
-	if _, ok := r.results[name]; !ok && r.countSteps() >= MaxSteps {
-		return before, fmt.Errorf("%w: there are %d steps, and there may be no more", framework.ErrTooLarge, MaxSteps)
+	if _, ok := r.results[name]; !ok {
+		if r.countSteps() >= MaxSteps {
+			return before, fmt.Errorf("%w: there are %d steps, and there may be no more", framework.ErrTooLarge,
+				MaxSteps)
+		}
+		r.unrecorded[name] = true
 	}
 	r.names[name] = used
 	return before, nil
 }
 
 // countSteps counts the steps that have records or are under way. r.mu is held.
-func (r *stepRecorder) countSteps() int {
-	steps := len(r.results)
-	for name, state := range r.names {
-		if _, ok := r.results[name]; !ok && state == used {
-			steps++
-		}
-	}
-	return steps
-}
+func (r *stepRecorder) countSteps() int { return len(r.results) + len(r.unrecorded) }
 
 // finishName sets the state of a name after its step.
 func (r *stepRecorder) finishName(name string, after nameState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names[name] = after
+	delete(r.unrecorded, name) // a used name has a result
 }
 
 func (r *stepRecorder) recordedResult(name string) (result []byte, ok bool) {
@@ -448,6 +447,7 @@ func (r *stepRecorder) noteReservedResult(name string, result []byte, reserved i
 	defer r.mu.Unlock()
 	r.size += len(result) - len(r.results[name]) - reserved
 	r.results[name] = result
+	delete(r.unrecorded, name)
 }
 
 // encodeValue encodes an input, a signal or a result as JSON of at most so many bytes.

@@ -93,6 +93,7 @@ func runScenario(ctx context.Context, o options, log func(string, ...any)) (s su
 	ids := []string{"one", "two", "three"}
 	instances := instanceProcesses{
 		demo.NewChildren[string](demo.Environment(env.Config, false, lingerVariable+"="+o.linger.String()))}
+	instances.KillAfter += o.linger
 	defer instances.Stop()
 	log("three instances on %s, below %s", env.Name(), env.Config.Root)
 	for _, id := range ids {

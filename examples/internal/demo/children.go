@@ -61,6 +61,9 @@ type sentEvent[E any] struct {
 type Children[E any] struct {
 	// Events receives the events and ends of all processes. Read it until the call of Stop.
 	Events chan ChildEvent[E]
+	// KillAfter is how long Stop waits for a child to end before it kills the child, 5 seconds
+	// unless it is changed.
+	KillAfter time.Duration
 
 	environment []string
 	readers     sync.WaitGroup
@@ -79,7 +82,7 @@ type childProcess struct {
 // caller must call Stop.
 func NewChildren[E any](environment []string) *Children[E] {
 	return &Children[E]{Events: make(chan ChildEvent[E], 1024), environment: environment,
-		processes: map[string]*childProcess{}}
+		KillAfter: 5 * time.Second, processes: map[string]*childProcess{}}
 }
 
 // Start starts this program again, as a child with a name that no other running child has. The
@@ -167,7 +170,7 @@ func (c *Children[E]) Resume(name string) error {
 }
 
 // Stop closes the standard input of all children and waits until they have ended. It kills frozen
-// children, and those that take more than 5 seconds. Start must not be called any more.
+// children, and those that take longer than KillAfter. Start must not be called any more.
 func (c *Children[E]) Stop() { c.StopAndHandle(func(ChildEvent[E]) {}) }
 
 // StopAndHandle is like Stop, and calls handle with each event that was not yet read from Events.
@@ -181,7 +184,7 @@ func (c *Children[E]) StopAndHandle(handle func(ChildEvent[E])) {
 		}
 	}
 	c.mu.Unlock()
-	late := time.AfterFunc(5*time.Second, func() {
+	late := time.AfterFunc(c.KillAfter, func() {
 		for _, p := range all {
 			_ = p.cmd.Process.Kill()
 		}
