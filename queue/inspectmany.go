@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,8 +52,16 @@ func InspectAll(ctx context.Context, client *framework.Client, paths ...string) 
 		}
 		r.queues[i] = &queueReading{nodes: queuelayout.New(path)}
 	}
-	if err := r.read(ctx, (*queuesReader).countItems, (*queuesReader).readOldest,
-		(*queuesReader).listTicketsAndReturned, (*queuesReader).readHeldAndReturned); err != nil {
+	err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return s.Sync(ctx, "/") },
+		failure.IsTransient)
+	if err == nil {
+		err = r.readRecords(ctx)
+	}
+	if err == nil {
+		err = r.read(ctx, (*queuesReader).countItems, (*queuesReader).readOldest,
+			(*queuesReader).listTicketsAndReturned, (*queuesReader).readHeldAndReturned)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("inspect %d queues: %w", len(paths), err)
 	}
 	reports := make([]Report, len(paths))
@@ -110,34 +119,23 @@ func (q *queueReading) note(err error) {
 	}
 }
 
-// readOwn reads the queue of a store by steps; see read. It returns errAbsent if there is no queue.
+// readOwn reads the queue of a store by steps, also one whose removal was interrupted; see read. It
+// returns errAbsent if there is no queue.
 func (st *store) readOwn(ctx context.Context, steps ...readStep) (queueReading, error) {
 	q := queueReading{nodes: st.nodes}
 	if _, err := st.sessionForReads(ctx); err != nil {
 		return q, err
 	}
 	err := (&queuesReader{client: st.client, queues: []*queueReading{&q}}).read(ctx, steps...)
-	switch {
-	case err != nil:
-	case q.absent:
-		err = errAbsent
-	default:
-		err = q.err
-	}
-	return q, err
+	return q, cmp.Or(err, q.err)
 }
 
 // readStep is one of the steps of a queuesReader.
 type readStep func(*queuesReader, context.Context) error
 
-// read finds the queues, lists the segments of their chains, and then takes further steps.
+// read lists the segments of the queues' chains, and then takes further steps.
 func (r *queuesReader) read(ctx context.Context, further ...readStep) error {
-	if err := recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return s.Sync(ctx, "/") },
-		failure.IsTransient); err != nil {
-		return err
-	}
-	steps := []readStep{(*queuesReader).readRecords, (*queuesReader).listLanes, (*queuesReader).listSegments}
-	for _, step := range append(steps, further...) {
+	for _, step := range append([]readStep{(*queuesReader).listLanes, (*queuesReader).listSegments}, further...) {
 		if err := step(r, ctx); err != nil {
 			return err
 		}
