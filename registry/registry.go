@@ -162,39 +162,33 @@ type refusedInstance struct {
 	err  error
 }
 
-// readBatch is how many instances one request reads.
-const readBatch = 500
-
 // readInstances reads the instances with these names, and returns them in the order of their ids.
 // It leaves out instances that are gone meanwhile.
 func readInstances(ctx context.Context, s *framework.Session, dir string,
 	names []string) (all []Instance, refused []refusedInstance, err error) {
-	names = slices.Clone(names)
-	slices.Sort(names)
+	paths := make([]string, len(names))
+	for i, name := range slices.Sorted(slices.Values(names)) {
+		paths[i] = znode.Join(dir, name)
+	}
+	nodes, err := s.GetAll(ctx, paths...)
+	if err != nil {
+		return nil, nil, err
+	}
 	_, service := znode.Split(dir)
-	for batch := range slices.Chunk(names, readBatch) {
-		paths := make([]string, len(batch))
-		for i, name := range batch {
-			paths[i] = znode.Join(dir, name)
+	for n, node := range nodes {
+		switch {
+		case errors.Is(node.Err, framework.ErrNoNode):
+			continue
+		case node.Err != nil:
+			return nil, nil, node.Err
 		}
-		nodes, err := s.GetAll(ctx, paths...)
+		_, id := znode.Split(paths[n])
+		i, err := decodeInstance(service, id, node.Data)
 		if err != nil {
-			return nil, nil, err
+			refused = append(refused, refusedInstance{paths[n], err})
+			continue
 		}
-		for n, node := range nodes {
-			switch {
-			case errors.Is(node.Err, framework.ErrNoNode):
-				continue
-			case node.Err != nil:
-				return nil, nil, node.Err
-			}
-			i, err := decodeInstance(service, batch[n], node.Data)
-			if err != nil {
-				refused = append(refused, refusedInstance{paths[n], err})
-				continue
-			}
-			all = append(all, i)
-		}
+		all = append(all, i)
 	}
 	return all, refused, nil
 }
