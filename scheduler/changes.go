@@ -79,9 +79,9 @@ func parseChanges(data []byte) (changeLog, error) {
 // readChanges reads the change log and the node's version.
 func (s *store) readChanges(ctx context.Context, session *framework.Session) (changeLog, int32, error) {
 	for {
-		data, st, err := session.Get(ctx, s.nodes.changes())
+		data, st, err := session.Get(ctx, s.nodes.Changes())
 		if errors.Is(err, framework.ErrNoNode) {
-			if err := s.createRecord(ctx, session, s.nodes.changes(), changeLog{}); err != nil {
+			if err := s.createRecord(ctx, session, s.nodes.Changes(), changeLog{}); err != nil {
 				return changeLog{}, 0, err
 			}
 			continue
@@ -90,7 +90,7 @@ func (s *store) readChanges(ctx context.Context, session *framework.Session) (ch
 			return changeLog{}, 0, err
 		}
 		c, err := parseChanges(data)
-		return c, st.Version, failure.Wrap("changes", s.nodes.changes(), err)
+		return c, st.Version, failure.Wrap("changes", s.nodes.Changes(), err)
 	}
 }
 
@@ -106,7 +106,7 @@ func (s *store) announceOp(ctx context.Context, session *framework.Session, jobs
 		job = jobs[0]
 	}
 	data, err := c.withChange(job, version).encode()
-	return framework.SetOp(s.nodes.changes(), data, version), err
+	return framework.SetOp(s.nodes.Changes(), data, version), err
 }
 
 // announceChanges announces changed jobs to the members. Without jobs, it announces that anything

@@ -65,7 +65,7 @@ func (s *Scheduler) Resume(ctx context.Context, name string) error {
 func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *time.Location) error {
 	schedule, err := ParseSpec(spec, zone)
 	if err != nil {
-		return failure.Wrap("reschedule", s.store.nodes.job(name), err)
+		return failure.Wrap("reschedule", s.store.nodes.Job(name), err)
 	}
 	spec, in := schedule.String(), schedule.Location().String()
 	return s.changeState(ctx, "reschedule", name, func(st *jobState, now time.Time, _ string) (bool, error) {
@@ -126,7 +126,7 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 	request := uuid.NewString()[:13]
 	var passed []Gap // by the try that was applied, which is the latest
 	err := s.store.onSession(ctx, func(session *framework.Session) error {
-		cache := newStateCache(s.store.nodes.job(name))
+		cache := newStateCache(s.store.nodes.Job(name))
 		if err := session.Sync(ctx, cache.node); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 	if err == nil {
 		s.report.reportMissed(name, passed)
 	}
-	return failure.Wrap(op, s.store.nodes.job(name), err)
+	return failure.Wrap(op, s.store.nodes.Job(name), err)
 }
 
 // checkName returns what is wrong with the scheduler's arguments or the name of a job.

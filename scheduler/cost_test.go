@@ -124,7 +124,7 @@ func TestAWeeksStateOfAThousandJobsIsSmall(t *testing.T) {
 		r.Number = 100_000 + i
 		record, err := encodeRun(r)
 		require.NoError(t, err)
-		size += len(record) + len(s.store.nodes.job("a-job-with-a-name")) + 10
+		size += len(record) + len(s.store.nodes.Job("a-job-with-a-name")) + 10
 	}
 	t.Logf("%d bytes at most for a job, %d of them the state", size, len(data))
 	require.Less(t, 1000*size, 10_000_000)

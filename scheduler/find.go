@@ -3,28 +3,22 @@ package scheduler
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // maxFind is how many nodes Find looks at.
 const maxFind = 20_000
 
-// ownNodes are the nodes that a scheduler keeps in its directory.
-var ownNodes = []string{"changes", "election", "election~term", "election~waiting", "jobs", "members", "removed"}
-
 // OwnNodes returns the names of the nodes that a scheduler keeps in its directory. Another
 // scheduler in the same directory cannot have one of these names.
-func OwnNodes() []string { return slices.Clone(ownNodes) }
+func OwnNodes() []string { return joblayout.OwnNodes() }
 
 // HasLayout reports whether a directory with these children is a scheduler: it has jobs, and a
 // record of changes or members.
-func HasLayout(children []string) bool {
-	has := func(name string) bool { return slices.Contains(children, name) }
-	return has("jobs") && (has("changes") || has("members"))
-}
+func HasLayout(children []string) bool { return joblayout.HasLayout(children) }
 
 // Find yields the paths of the schedulers at and below some roots, root after root, a directory
 // before its children, names in their order. It takes for a scheduler what HasLayout does. Nothing
@@ -40,7 +34,7 @@ func Find(ctx context.Context, client *framework.Client, roots ...string) iter.S
 func findUpTo(ctx context.Context, client *framework.Client, roots []string, most int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for found, err := range recipe.Find(ctx, client, roots, most,
-			recipe.Layout{Recognize: HasLayout, Own: ownNodes}) {
+			recipe.Layout{Recognize: HasLayout, Own: OwnNodes()}) {
 			if !yield(found.Path, err) {
 				return
 			}

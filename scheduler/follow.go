@@ -30,9 +30,9 @@ func (f *changeFollower) followChanges(ctx context.Context) {
 	seen, created := int32(-1), int64(0)
 	var refused []string // changed jobs whose states may not be read: they are read again later
 	repeatStep(ctx, f.store.client, f.report, "the changes cannot be read", func() error {
-		data, st, w, err := f.session.WatchData(ctx, f.store.nodes.changes())
+		data, st, w, err := f.session.WatchData(ctx, f.store.nodes.Changes())
 		if errors.Is(err, framework.ErrNoNode) {
-			return f.store.createRecord(ctx, f.session, f.store.nodes.changes(), changeLog{})
+			return f.store.createRecord(ctx, f.session, f.store.nodes.Changes(), changeLog{})
 		}
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 	if len(present) == 0 {
 		return nil
 	}
-	state, err := newStateCache(f.store.nodes.job(name)).readState(ctx, f.session)
+	state, err := newStateCache(f.store.nodes.Job(name)).readState(ctx, f.session)
 	switch {
 	case errors.Is(err, ErrUnknownJob) && j != nil:
 		f.removed(j)
@@ -170,12 +170,12 @@ func (f *changeFollower) dropRemoved(ctx context.Context, names []string, all bo
 // mayBeRemoved returns which jobs may have been removed: those without a node, and those that are
 // listed as removed.
 func (f *changeFollower) mayBeRemoved(ctx context.Context) (func(name string) bool, error) {
-	there, _, err := f.session.Children(ctx, f.store.nodes.jobs())
+	there, _, err := f.session.Children(ctx, f.store.nodes.Jobs())
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return nil, err
 	}
 	var list removedJobs
-	data, _, err := f.session.Get(ctx, f.store.nodes.removed())
+	data, _, err := f.session.Get(ctx, f.store.nodes.Removed())
 	if err == nil {
 		list, err = decodeRemoved(data)
 	}
@@ -195,7 +195,7 @@ func (f *changeFollower) mayBeRemoved(ctx context.Context) (func(name string) bo
 
 // isRemoved reports whether a job was removed, also if the session's server lags behind.
 func (f *changeFollower) isRemoved(ctx context.Context, j *job) (bool, error) {
-	cache := newStateCache(f.store.nodes.job(j.Name))
+	cache := newStateCache(f.store.nodes.Job(j.Name))
 	state, err := cache.readState(ctx, f.session)
 	if errors.Is(err, ErrUnknownJob) {
 		if err = f.session.Sync(ctx, cache.node); err == nil {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -103,7 +103,7 @@ func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error)
 	}
 	reports, err := r.report(ctx)
 	if err != nil {
-		return JobReport{}, failure.Wrap("inspect", s.store.nodes.job(name), err)
+		return JobReport{}, failure.Wrap("inspect", s.store.nodes.Job(name), err)
 	}
 	return reports[0], nil
 }
@@ -163,7 +163,7 @@ func (r *jobsReader) report(ctx context.Context) (reports []JobReport, err error
 	for _, s := range r.found {
 		for _, state := range s.states {
 			for _, run := range state.Running {
-				claims = append(claims, s.nodes.claim(state.Name, run.Number))
+				claims = append(claims, s.nodes.Claim(state.Name, run.Number))
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func RunsOf(ctx context.Context, client *framework.Client, reports ...JobReport)
 	}
 	dirs := make([]string, len(reports))
 	for i, r := range reports {
-		dirs[i] = nodes(r.Path).job(r.Name)
+		dirs[i] = joblayout.Scheduler(r.Path).Job(r.Name)
 	}
 	lists, err := recipe.ListMany(ctx, client, dirs)
 	if err != nil {
@@ -211,7 +211,7 @@ func RunsOf(ctx context.Context, client *framework.Client, reports ...JobReport)
 	var past []string
 	for i := range lists {
 		lists[i].Names = slices.DeleteFunc(lists[i].Names,
-			func(name string) bool { return !strings.HasPrefix(name, pastPrefix) })
+			func(name string) bool { return !joblayout.IsPastRun(name) })
 		for _, name := range lists[i].Names {
 			past = append(past, znode.Join(dirs[i], name))
 		}

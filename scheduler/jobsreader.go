@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -23,7 +24,7 @@ type jobsReader struct {
 
 // readScheduler is what was read of one scheduler.
 type readScheduler struct {
-	nodes   nodes
+	nodes   joblayout.Scheduler
 	states  []State // of its jobs, by name
 	errs    []error // of jobs that cannot be read
 	members []presentMember
@@ -39,14 +40,14 @@ type presentMember struct {
 func newJobsReader(client *framework.Client, now func() time.Time, paths ...string) *jobsReader {
 	r := &jobsReader{client: client, now: now, found: make([]readScheduler, len(paths))}
 	for i, path := range paths {
-		r.found[i].nodes = nodes(path)
+		r.found[i].nodes = joblayout.Scheduler(path)
 	}
 	return r
 }
 
 // readStates reads the states of all jobs.
 func (r *jobsReader) readStates(ctx context.Context) error {
-	return r.readBelow(ctx, nodes.jobs, func(s *readScheduler, name string, n framework.Node) {
+	return r.readBelow(ctx, joblayout.Scheduler.Jobs, func(s *readScheduler, name string, n framework.Node) {
 		if errors.Is(n.Err, framework.ErrNoNode) {
 			return // it was removed meanwhile
 		}
@@ -61,7 +62,7 @@ func (r *jobsReader) readStates(ctx context.Context) error {
 
 // readMembers reads the members and the leaders.
 func (r *jobsReader) readMembers(ctx context.Context) error {
-	err := r.readBelow(ctx, nodes.members, func(s *readScheduler, name string, n framework.Node) {
+	err := r.readBelow(ctx, joblayout.Scheduler.Members, func(s *readScheduler, name string, n framework.Node) {
 		if n.Err != nil {
 			if !errors.Is(n.Err, framework.ErrNoNode) {
 				s.err = n.Err
@@ -85,7 +86,7 @@ func (r *jobsReader) readMembers(ctx context.Context) error {
 	}
 	var elections []string
 	for i := range r.found {
-		elections = append(elections, r.found[i].nodes.election())
+		elections = append(elections, r.found[i].nodes.Election())
 	}
 	leaders, err := election.Leaders(ctx, r.client, elections...)
 	if err != nil {
@@ -108,7 +109,7 @@ func (r *jobsReader) readMembers(ctx context.Context) error {
 
 // readBelow reads the nodes below a directory of each scheduler, by name, and calls take for each.
 // A missing directory has none. It calls refused for a directory that cannot be listed.
-func (r *jobsReader) readBelow(ctx context.Context, dir func(nodes) string,
+func (r *jobsReader) readBelow(ctx context.Context, dir func(joblayout.Scheduler) string,
 	take func(s *readScheduler, name string, n framework.Node), refused func(*readScheduler, error)) error {
 	dirs := make([]string, len(r.found))
 	for i, s := range r.found {

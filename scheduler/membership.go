@@ -57,7 +57,7 @@ func (m *membership) createNode(ctx context.Context) (primitives.Created, error)
 		return primitives.Created{}, err
 	}
 	created, err := m.session.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
-		Dir: m.store.nodes.members(), Name: m.name, Plain: true, Data: data, Unnumbered: true,
+		Dir: m.store.nodes.Members(), Name: m.name, Plain: true, Data: data, Unnumbered: true,
 	})
 	if err != nil {
 		return primitives.Created{}, err
@@ -98,7 +98,7 @@ func (m *membership) updateDescription(ctx context.Context) error {
 	}
 	if !bytes.Equal(data, m.writtenData) {
 		m.writtenData = nil
-		_, err = m.session.Set(ctx, m.store.nodes.member(m.name), data, framework.AnyVersion)
+		_, err = m.session.Set(ctx, m.store.nodes.Member(m.name), data, framework.AnyVersion)
 		if errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrNoNode) {
 			return nil // the membership is over, and the next one begins with the right description
 		}
@@ -130,7 +130,7 @@ func (m *membership) updateUntilDone(ctx context.Context) {
 // watchMembers follows the members and their descriptions until ctx ends.
 func (m *membership) watchMembers(ctx context.Context) {
 	repeatStep(ctx, m.store.client, m.report, "the members cannot be read", func() error {
-		names, _, w, err := m.session.WatchChildren(ctx, m.store.nodes.members())
+		names, _, w, err := m.session.WatchChildren(ctx, m.store.nodes.Members())
 		if err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (m *membership) readMembers(ctx context.Context, names []string) (refused b
 
 // readMember reads the description of a member. This member knows its own, if it may not read it.
 func (m *membership) readMember(ctx context.Context, name string) (described member, err error) {
-	data, _, err := m.session.Get(ctx, m.store.nodes.member(name))
+	data, _, err := m.session.Get(ctx, m.store.nodes.Member(name))
 	switch {
 	case err == nil:
 		return decodeMember(name, data)
@@ -238,7 +238,7 @@ func (m *membership) presentMembers() []member {
 // memberGuard returns the operation that refuses a transaction unless this member is among the
 // members.
 func (m *membership) memberGuard() framework.Op {
-	return primitives.When(framework.CheckOp(m.store.nodes.member(m.name), framework.AnyVersion),
+	return primitives.When(framework.CheckOp(m.store.nodes.Member(m.name), framework.AnyVersion),
 		func() error { return context.Cause(m.exists) })
 }
 

@@ -57,7 +57,7 @@ type ownership struct {
 }
 
 func newOwnedJob(o *ownership, j *job) *ownedJob {
-	return &ownedJob{ownership: o, job: j, cache: newStateCache(o.store.nodes.job(j.Name)), lateReason: ReasonNoLeader}
+	return &ownedJob{ownership: o, job: j, cache: newStateCache(o.store.nodes.Job(j.Name)), lateReason: ReasonNoLeader}
 }
 
 // checkJob checks the job: it claims a due run and starts it, or records missed ticks and lost
@@ -167,7 +167,7 @@ func (o *ownedJob) adoptRuns(state jobState) error {
 		if r.Member != o.member || r.Generation != o.job.generation.Load() || o.job.local.findRun(r) != nil {
 			continue
 		}
-		st, err := o.session.Exists(o.session.Context(), o.store.nodes.claim(o.job.Name, r.Number))
+		st, err := o.session.Exists(o.session.Context(), o.store.nodes.Claim(o.job.Name, r.Number))
 		if errors.Is(err, framework.ErrNoNode) {
 			continue // the claim was deleted: the run counts as lost
 		}
@@ -207,7 +207,7 @@ func (o *ownedJob) lostRuns(state jobState) (lost []int64, err error) {
 		}
 	}
 	for _, r := range others {
-		claim := o.store.nodes.claim(o.job.Name, r.Number)
+		claim := o.store.nodes.Claim(o.job.Name, r.Number)
 		if _, name := znode.Split(claim); o.children != nil && !o.children[name] {
 			lost = append(lost, r.Number)
 			continue
@@ -278,7 +278,7 @@ func (o *ownedJob) claimRun(p plan) (again bool, err error) {
 	r.Runner, r.Member, r.Started = o.store.client.Config().Identity, o.member,
 		o.report.now().UTC().Truncate(time.Millisecond)
 	p.state.Running[p.state.indexOfRun(r.Number)] = *r
-	claim := framework.CreateOp(o.store.nodes.claim(o.job.Name, r.Number), []byte(r.Runner), framework.Ephemeral)
+	claim := framework.CreateOp(o.store.nodes.Claim(o.job.Name, r.Number), []byte(r.Runner), framework.Ephemeral)
 	st, err := o.writePlan(p, tolerantOp{op: claim})
 	if err != nil {
 		return retryAfterRefusal(err)

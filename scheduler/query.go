@@ -30,7 +30,7 @@ func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
 	if err := s.checkName(name); err != nil {
 		return State{}, failure.Wrap("state", s.Path(), err)
 	}
-	data, st, err := s.store.client.Get(ctx, s.store.nodes.job(name))
+	data, st, err := s.store.client.Get(ctx, s.store.nodes.Job(name))
 	return storedState(s.store.nodes, name, framework.Node{Data: data, Stat: st, Err: err})
 }
 
@@ -43,9 +43,9 @@ func (s *Scheduler) Runs(ctx context.Context, name string) ([]RunRecord, error) 
 	if err != nil {
 		return nil, err
 	}
-	ended, err := s.store.readRuns(ctx, name)
+	runs, err := RunsOf(ctx, s.store.client, JobReport{State: state, Path: s.Path()})
 	if err != nil {
-		return nil, failure.Wrap("runs", s.store.nodes.job(name), err)
+		return nil, err
 	}
-	return mergeRuns(state.Running, ended), nil
+	return runs[0], nil
 }

@@ -98,7 +98,7 @@ func (r *registrar) enterAll(ctx context.Context) (created []string, old []outda
 // updated does not register the job anew: it was removed.
 func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []outdatedSchedule, err error) {
 	err = r.store.onSession(ctx, func(session *framework.Session) error {
-		cache := newStateCache(r.store.nodes.job(j.Name))
+		cache := newStateCache(r.store.nodes.Job(j.Name))
 		state, err := cache.readState(ctx, session)
 		unknown := errors.Is(err, ErrUnknownJob) || err == nil && !state.Removed.IsZero()
 		switch {
@@ -196,7 +196,7 @@ func (r *registrar) registerUntilDone(ctx context.Context, j *job) {
 
 func (r *registrar) registerOne(ctx context.Context, j *job) error {
 	err := r.store.onSession(ctx,
-		func(session *framework.Session) error { return session.Sync(ctx, r.store.nodes.job(j.Name)) })
+		func(session *framework.Session) error { return session.Sync(ctx, r.store.nodes.Job(j.Name)) })
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (e *execution) runAndRecord(fresh bool) {
 // claim is the run's claim: one transaction has created it and given the run its token. Another
 // registration of the job may use the name again.
 func (e *execution) claim() primitives.Created {
-	return primitives.Created{Path: e.store.nodes.claim(e.job.Name, e.record.Number), Zxid: e.record.Token}
+	return primitives.Created{Path: e.store.nodes.Claim(e.job.Name, e.record.Number), Zxid: e.record.Token}
 }
 
 // runWhileHeld runs the job with a context that ends with the claim, and when the run is stopped.

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -36,7 +37,7 @@ type Scheduler struct {
 // creates no node; Run does. An argument that cannot be used makes every call return an error that
 // says so.
 func New(client *framework.Client, path string, opts ...Option) *Scheduler {
-	s := &Scheduler{jobs: newJobTable(), store: &store{client: client, nodes: nodes(path)}}
+	s := &Scheduler{jobs: newJobTable(), store: &store{client: client, nodes: joblayout.Scheduler(path)}}
 	if s.err = recipe.CheckClientAndPath(client, path, "a scheduler"); s.err != nil {
 		return s
 	}
@@ -45,7 +46,7 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s.slots = &runSlots{most: s.settings.maxConcurrent}
 	s.report = &reporter{path: path, log: client.Logger(), tel: newTelemetry(client, path), now: s.settings.now,
 		observe: s.settings.observe}
-	s.leadership = &leadership{client: client, election: election.New(client, s.store.nodes.election()), jobs: s.jobs,
+	s.leadership = &leadership{client: client, election: election.New(client, s.store.nodes.Election()), jobs: s.jobs,
 		report: s.report}
 	s.participation = &participation{
 		settings: &s.settings, store: s.store, report: s.report, jobs: s.jobs, slots: s.slots, leadership: s.leadership,

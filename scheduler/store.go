@@ -6,42 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
-
-// nodes names the nodes below a scheduler's path.
-type nodes string
-
-const (
-	pastPrefix  = "past-"
-	claimPrefix = "run-"
-)
-
-func (n nodes) election() string          { return znode.Join(string(n), "election") }
-func (n nodes) members() string           { return znode.Join(string(n), "members") }
-func (n nodes) member(name string) string { return znode.Join(n.members(), name) }
-func (n nodes) changes() string           { return znode.Join(string(n), "changes") }
-func (n nodes) removed() string           { return znode.Join(string(n), "removed") }
-func (n nodes) jobs() string              { return znode.Join(string(n), "jobs") }
-func (n nodes) job(name string) string    { return znode.Join(n.jobs(), name) }
-func (n nodes) claim(job string, run int64) string {
-	return znode.Join(n.job(job), fmt.Sprintf("%s%d", claimPrefix, run))
-}
-func (n nodes) pastRun(job string, slot int64) string {
-	return znode.Join(n.job(job), fmt.Sprintf("%s%d", pastPrefix, slot))
-}
 
 // store reads and writes the nodes that all members share. Its methods take the session on which
 // they work, so that callers decide what to do when the session is lost.
 type store struct {
 	client  *framework.Client
-	nodes   nodes
+	nodes   joblayout.Scheduler
 	history int64 // how many ended runs of a job are kept
 }
 
@@ -60,7 +38,7 @@ func shouldRetry(err error) bool {
 
 // ensembleTime returns the ensemble's time, from a write that has no other effect.
 func (s *store) ensembleTime(ctx context.Context, session *framework.Session) (time.Time, error) {
-	return new(recipe.EnsembleClock).ReadTime(ctx, session, s.nodes.jobs())
+	return new(recipe.EnsembleClock).ReadTime(ctx, session, s.nodes.Jobs())
 }
 
 // createState registers a job that has no node.
@@ -70,10 +48,10 @@ func (s *store) createState(ctx context.Context, session *framework.Session, job
 	if err != nil {
 		return err
 	}
-	if err := session.MakeDirs(ctx, s.nodes.jobs()); err != nil {
+	if err := session.MakeDirs(ctx, s.nodes.Jobs()); err != nil {
 		return err
 	}
-	return session.Create(ctx, s.nodes.job(job), data, framework.Persistent)
+	return session.Create(ctx, s.nodes.Job(job), data, framework.Persistent)
 }
 
 // createRecord creates one of the records that exist once for all jobs.
@@ -117,7 +95,7 @@ func (s *store) historyOps(job string, children map[string]bool, runs ...storedR
 		if size += len(data); size > maxHistoryBytes && len(ops) > 0 {
 			break
 		}
-		node := s.nodes.pastRun(job, r.Number%s.history)
+		node := s.nodes.PastRun(job, r.Number%s.history)
 		_, name := znode.Split(node)
 		create, set := framework.CreateOp(node, data, framework.Persistent),
 			framework.SetOp(node, data, framework.AnyVersion)
@@ -135,38 +113,19 @@ func (s *store) historyOps(job string, children map[string]bool, runs ...storedR
 // has a claim.
 func (s *store) deleteHistoryOps(ctx context.Context, session *framework.Session,
 	job string) (ops []tolerantOp, claimed bool, err error) {
-	children, _, err := session.Children(ctx, s.nodes.job(job))
+	children, _, err := session.Children(ctx, s.nodes.Job(job))
 	for _, child := range children {
-		if strings.HasPrefix(child, pastPrefix) {
-			op := framework.DeleteOp(znode.Join(s.nodes.job(job), child), framework.AnyVersion)
+		if joblayout.IsPastRun(child) {
+			op := framework.DeleteOp(znode.Join(s.nodes.Job(job), child), framework.AnyVersion)
 			ops = append(ops, tolerantOp{op: op, refused: framework.ErrNoNode})
 		}
-		claimed = claimed || strings.HasPrefix(child, claimPrefix)
+		claimed = claimed || joblayout.IsClaim(child)
 	}
 	return ops, claimed, err
 }
 
-// readRuns returns the records of a job's ended runs, in no particular order.
-func (s *store) readRuns(ctx context.Context, job string) (runs []RunRecord, err error) {
-	names, _, err := s.client.Children(ctx, s.nodes.job(job))
-	if err != nil {
-		return nil, err
-	}
-	var past []string
-	for _, child := range names {
-		if strings.HasPrefix(child, pastPrefix) {
-			past = append(past, znode.Join(s.nodes.job(job), child))
-		}
-	}
-	read, err := recipe.GetMany(ctx, s.client, past)
-	if err != nil {
-		return nil, err
-	}
-	return storedRuns(read)
-}
-
 // storedState decodes the node of a job.
-func storedState(at nodes, name string, n framework.Node) (State, error) {
+func storedState(at joblayout.Scheduler, name string, n framework.Node) (State, error) {
 	if err := validName(name); err != nil {
 		return State{}, failure.Wrap("state", string(at), err)
 	}
@@ -174,14 +133,14 @@ func storedState(at nodes, name string, n framework.Node) (State, error) {
 		return State{}, failure.Wrap("state", string(at), fmt.Errorf("%w %q", ErrUnknownJob, name))
 	}
 	if n.Err != nil {
-		return State{}, failure.Wrap("state", at.job(name), n.Err)
+		return State{}, failure.Wrap("state", at.Job(name), n.Err)
 	}
 	state, err := decodeState(n.Data)
 	if err == nil && !state.Removed.IsZero() {
 		err = fmt.Errorf("%w %q", ErrUnknownJob, name)
 	}
 	if err != nil {
-		return State{}, failure.Wrap("state", at.job(name), err)
+		return State{}, failure.Wrap("state", at.Job(name), err)
 	}
 	if state.Registered = state.Reregistered; state.Registered.IsZero() {
 		state.Registered = n.Stat.Ctime.UTC()

@@ -62,9 +62,9 @@ func (r removedJobs) encode() ([]byte, error) {
 // the tombstones that it named stay until their jobs are registered and removed again.
 func (s *store) readRemoved(ctx context.Context, session *framework.Session) (removedJobs, int32, error) {
 	for {
-		data, st, err := session.Get(ctx, s.nodes.removed())
+		data, st, err := session.Get(ctx, s.nodes.Removed())
 		if errors.Is(err, framework.ErrNoNode) {
-			if err := s.createRecord(ctx, session, s.nodes.removed(), removedJobs{}); err != nil {
+			if err := s.createRecord(ctx, session, s.nodes.Removed(), removedJobs{}); err != nil {
 				return removedJobs{}, 0, err
 			}
 			continue
@@ -76,7 +76,7 @@ func (s *store) readRemoved(ctx context.Context, session *framework.Session) (re
 		if errors.Is(err, ErrBadState) {
 			list, err = removedJobs{}, nil
 		}
-		return list, st.Version, failure.Wrap("removed", s.nodes.removed(), err)
+		return list, st.Version, failure.Wrap("removed", s.nodes.Removed(), err)
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *store) tombstoneOps(ctx context.Context, session *framework.Session, jo
 		return nil, err
 	}
 	past, _, err := s.deleteHistoryOps(ctx, session, job)
-	return append([]tolerantOp{{op: framework.SetOp(s.nodes.removed(), data, version)}}, past...), err
+	return append([]tolerantOp{{op: framework.SetOp(s.nodes.Removed(), data, version)}}, past...), err
 }
 
 // sweepTombstones deletes the tombstones that are old, and the oldest of too many. Those of jobs
@@ -108,7 +108,7 @@ func (s *store) sweepTombstones(ctx context.Context) {
 }
 
 func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error {
-	if _, err := session.Exists(ctx, s.nodes.removed()); errors.Is(err, framework.ErrNoNode) {
+	if _, err := session.Exists(ctx, s.nodes.Removed()); errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
 	list, version, err := s.readRemoved(ctx, session)
@@ -139,7 +139,7 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 	if err != nil {
 		return err
 	}
-	_, err = session.Set(ctx, s.nodes.removed(), data, version)
+	_, err = session.Set(ctx, s.nodes.Removed(), data, version)
 	return err
 }
 
@@ -149,7 +149,7 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 // put a node below it, which keeps the servers from deleting it.
 func (s *store) deleteTombstone(ctx context.Context, session *framework.Session, job string,
 	now time.Time) (gone bool, err error) {
-	cache := newStateCache(s.nodes.job(job))
+	cache := newStateCache(s.nodes.Job(job))
 	state, err := cache.readState(ctx, session)
 	switch {
 	case errors.Is(err, ErrUnknownJob), errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), err == nil &&

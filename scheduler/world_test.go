@@ -177,7 +177,7 @@ func (w *world) stored(job string) jobState {
 // claims are the claims of a job's runs.
 func (w *world) claims(job string) (claims []string) {
 	for _, name := range w.Children(testPath + "/jobs/" + job) {
-		if strings.HasPrefix(name, claimPrefix) {
+		if strings.HasPrefix(name, "run-") {
 			claims = append(claims, name)
 		}
 	}

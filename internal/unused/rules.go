@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
@@ -40,9 +41,9 @@ func (f *finder) visit(path string, names []string) (below []string) {
 		// a double barrier
 		has("round") && slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "in-") }):
 		return nil
-	case has("jobs") && (has("changes") || has("members")): // a scheduler
-		return []string{znode.Join(path, "jobs")}
-	case strings.HasSuffix(path, "/jobs") && f.isScheduler(path):
+	case joblayout.HasLayout(names):
+		return []string{joblayout.Scheduler(path).Jobs()}
+	case f.hasJobs(path):
 		return childPaths(path, names) // visit looks at each job after it was listed
 	case f.isJob(path):
 		f.visitJob(path, names)
@@ -206,16 +207,16 @@ func (f *finder) visitNotes(path string, names []string) {
 	}
 }
 
-// isScheduler reports whether a directory named jobs is that of a scheduler.
-func (f *finder) isScheduler(jobs string) bool {
-	dir, _ := znode.Split(jobs)
-	return f.hasChild(dir, "changes") || f.hasChild(dir, "members")
+// hasJobs reports whether a directory holds the jobs of a scheduler.
+func (f *finder) hasJobs(path string) bool {
+	scheduler, ok := joblayout.SchedulerOf(path)
+	return ok && joblayout.HasLayout(f.names[string(scheduler)])
 }
 
 // isJob reports whether a node is a job of a scheduler.
 func (f *finder) isJob(path string) bool {
 	dir, _ := znode.Split(path)
-	return strings.HasSuffix(dir, "/jobs") && f.isScheduler(dir) && f.names[dir] != nil
+	return f.hasJobs(dir) && f.names[dir] != nil
 }
 
 // visitJob adds a job to the candidates. It is a leftover if it was removed more than a day ago, no
@@ -224,7 +225,7 @@ func (f *finder) isJob(path string) bool {
 // registration that created the node.
 func (f *finder) visitJob(path string, names []string) {
 	past := childPaths(path, names)
-	if slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, "past-") }) {
+	if slices.ContainsFunc(names, func(name string) bool { return !joblayout.IsPastRun(name) }) {
 		return // a run is active, or another program has created a node here
 	}
 	f.judgeLater(append(past, path), func() {

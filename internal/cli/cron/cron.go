@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/hold"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
@@ -133,9 +134,8 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 	}
 	_ = stored.warnIfChanged(ctx) // Run reports the error
 	background.Go(func() { stored.followChanges(following) })
-	stopPrinting := hold.PrintLeaderChanges(following, c.Streams, c.Client, znode.Join(c.Path, "election"),
-		"runs "+c.Path,
-		0)
+	stopPrinting := hold.PrintLeaderChanges(following, c.Streams, c.Client, joblayout.Scheduler(c.Path).Election(),
+		"runs "+c.Path, 0)
 	defer stopPrinting()
 	err := s.Run(ctx)
 	stop()

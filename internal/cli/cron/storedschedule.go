@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
-	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -91,7 +91,7 @@ func (s *storedSchedule) printNextTick(ctx context.Context, now time.Time) {
 
 // followChanges compares again after each change, until ctx ends.
 func (s *storedSchedule) followChanges(ctx context.Context) {
-	for _, err := range s.cron.Client.Follow(ctx, znode.Join(s.cron.Path, "changes")) {
+	for _, err := range s.cron.Client.Follow(ctx, joblayout.Scheduler(s.cron.Path).Changes()) {
 		for err == nil && ctx.Err() == nil && s.warnIfChanged(ctx) != nil { // the scheduler reports an error that lasts
 			select {
 			case <-time.After(time.Second):
