@@ -112,17 +112,6 @@ func (s *stage) start(args ...string) *process {
 	return p
 }
 
-// ownStreams are those of the test itself.
-var ownStreams = &cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-
-// process runs lockstep to its end, in a process of its own.
-func (s *stage) process(args ...string) (code int, stdout, stderr string) {
-	s.t.Helper()
-	p := s.start(args...)
-	code = p.wait()
-	return code, read(p.out), read(p.err)
-}
-
 // environment is held while the environment of this process is that of a stage.
 var environment sync.Mutex
 

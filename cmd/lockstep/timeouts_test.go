@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,9 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 )
+
+// ownStreams are those of the test itself.
+var ownStreams = &cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 
 // TestDefaultTimeouts: with a watchdog the default is longer, since it does not delay a take-over
 // then. It is short where a command holds nothing.

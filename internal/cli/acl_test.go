@@ -42,7 +42,7 @@ func TestAccessIsJudgedByWhatIsPresented(t *testing.T) {
 	} {
 		var cfg framework.Config
 		if c.auth != "" {
-			cfg.Auth = []framework.Credential{framework.Credential{Scheme: "digest", Auth: []byte(c.auth)}}
+			cfg.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte(c.auth)}}
 		}
 		a := judgeAccess(cfg, "/", []framework.ACL{c.entry})
 		require.Equal(t, c.own, a.own, name)

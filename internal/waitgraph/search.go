@@ -29,7 +29,7 @@ func Search(ctx context.Context, s *framework.Session, root string, locks []stri
 			err = fmt.Errorf("%w: more than %d lock requests, the others are left out",
 				framework.ErrTooLarge, maxRequests)
 		}
-		uncertain := false
+		var uncertain bool
 		if found, uncertain = g.deadlocks(); !uncertain {
 			return found, err
 		}
