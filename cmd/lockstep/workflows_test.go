@@ -339,6 +339,21 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 	require.Contains(t, s.ok("workflows", "--", "start"), "queued", "an id that is called as a subcommand")
 }
 
+func TestARunWhoseItemWasPurgedIsRequeued(t *testing.T) {
+	s := newStage(t)
+	s.workOnRuns().stop()
+	s.ok("workflows", "start", "broken", "b1")
+	s.ok("queue", "purge", cliworkflow.DefaultWorkflows+"/queues/broken", "-y")
+	m := s.workOnRuns()
+	s.ok("workflows", "start", "broken", "b2")
+	s.untilShown("b2", "failed")
+	s.untilShown("b1", "no member has it")
+	m.broken.Store(false)
+	s.ok("workflows", "requeue", "b1")
+	s.untilShown("b1", "done")
+	s.fails(1, "the run has finished", "workflows", "requeue", "b1")
+}
+
 func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
 	s := newStage(t)
 	for _, line := range []string{
@@ -348,7 +363,7 @@ func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
 		"workflows start order a {}{}", "workflows start order a text",
 		"workflows start order a 1 -f x", "workflows start order a -f /does/not/exist", "workflows start a/b c",
 		"workflows signal a", "workflows signal a b {",
-		"workflows cancel", "workflows retry a --from=", "workflows retry",
+		"workflows cancel", "workflows retry a --from=", "workflows retry", "workflows requeue",
 	} {
 		code, out, errs := s.run(strings.Fields(line)...)
 		require.Equal(t, 64, code, "%s: %s", line, errs)
@@ -356,7 +371,8 @@ func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(s.file("one.json"), []byte("1"), 0o600))
 	s.fails(cli.ExitUsage, "give one of them", "workflows", "start", "order", "a", "1", "-f", s.file("one.json"))
-	for _, line := range []string{"workflows a", "workflows cancel a", "workflows retry a", "workflows signal a b"} {
+	for _, line := range []string{"workflows a", "workflows cancel a", "workflows retry a", "workflows requeue a",
+		"workflows signal a b"} {
 		s.fails(1, "there is no such run", strings.Fields(line)...)
 	}
 	require.Empty(t, s.zk.Tree("/lockstep"), "nothing was written")

@@ -165,7 +165,7 @@ Finished runs are shown until their retention time is over: by default 14 days f
 	cli.OfferValues(cmd, "state", runStates...)
 	cmd.ValidArgsFunction = completeRunIDs
 	cmd.AddCommand(newWorkflowsStart(streams), newWorkflowsCancel(streams), newWorkflowsRetry(streams),
-		newWorkflowsSignal(streams))
+		newWorkflowsRequeue(streams), newWorkflowsSignal(streams))
 	return cmd
 }
 
@@ -483,6 +483,25 @@ A run that is done needs --from. For a run that goes on by itself the exit code 
 	})
 	cmd.Flags().StringVar(&from, "from", "", "delete the record of this step, sleep or expired wait and later ones")
 	return cmd
+}
+
+func newWorkflowsRequeue(streams *cli.Streams) *cobra.Command {
+	p := &workflowsCommand{}
+	return p.addAct(streams, &cobra.Command{
+		Use:   "requeue RUN [flags]",
+		Short: "Give a run that stands still another item in its queue",
+		Long: `Give an unfinished run another item in the queue of its kind, in place of one that "lockstep queue purge" has
+deleted. Without an item no member executes the run. If a member executes it at present, it gives the run up, and the
+run goes on at its first step without a record. For a run that has ended the exit code is 1.`,
+		Example: `  lockstep workflows requeue order-42`,
+		Args:    cobra.ExactArgs(1),
+	}, 0, noPreparation, func(ctx context.Context, path, id string, _ []string) error {
+		if err := p.at(path).Requeue(ctx, id); err != nil {
+			return err
+		}
+		streams.PrintNotice("%s: has an item in its queue", nameOfRun(path, id))
+		return nil
+	})
 }
 
 func newWorkflowsSignal(streams *cli.Streams) *cobra.Command {
