@@ -105,6 +105,15 @@ func TestCallersKnowTheirOwnWrites(t *testing.T) {
 					m.await("x", workflow.Done)
 				}))
 			},
+			"requeue of a run that is done then": func(t *testing.T, _ *world, m, operator *worker, done *doneLog,
+				lost func(func() error, func()) error) {
+				m.work(endsAtItsSecondCall(done))
+				m.start("blocked", "x", 0)
+				settled()
+				require.NoError(t, lost(func() error { return operator.Requeue(t.Context(), "x") },
+					func() { m.await("x", workflow.Done) }))
+				require.Len(t, done.all(), 1, "requeued once")
+			},
 			"signal to a run that is done then": func(t *testing.T, _ *world, m, operator *worker, _ *doneLog,
 				lost func(func() error, func()) error) {
 				m.work(approval(0))

@@ -146,7 +146,7 @@ var workflowMutants = []mutant{
 		old:  "if r.Keep == 0 || !until.After(now) {", new: "if r.Keep >= 0 || !until.After(now) {",
 	},
 	{
-		promise: "A signal, a cancellation and a retry of a run take effect at most",
+		promise: "A signal, a cancellation, a retry and a requeue of a run take effect at most",
 		name:    "a call does not see that a record has forgotten its request", file: "workflow/runrecord.go",
 		test: "TestCallsWhoseOutcomeCannotBeKnown",
 		old:  "	if len(r.Requests) < keptRequests {", new: "	if len(r.Requests) <= keptRequests {",
