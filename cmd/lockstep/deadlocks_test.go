@@ -140,8 +140,8 @@ func TestDeadlocksAreListed(t *testing.T) {
 	require.NoError(t, held[1].Release(t.Context()))
 }
 
-// TestTooManyAsksAreNoProofOfNoDeadlock: the looks end at 2000 asks.
-func TestTooManyAsksAreNoProofOfNoDeadlock(t *testing.T) {
+// TestTooManyRequestsAreNoProofOfNoDeadlock: the scans end at 2000 requests.
+func TestTooManyRequestsAreNoProofOfNoDeadlock(t *testing.T) {
 	s := newStage(t)
 	c := s.connected()
 	dir := "/lockstep/locks/a~waits"
@@ -158,7 +158,7 @@ func TestTooManyAsksAreNoProofOfNoDeadlock(t *testing.T) {
 	code, out, errs := s.run("locks", "--deadlocks")
 	require.Equal(t, cli.ExitMismatch, code)
 	require.Empty(t, out)
-	require.Contains(t, errs, "more than 2000 asks")
+	require.Contains(t, errs, "more than 2000 lock requests")
 	require.NotContains(t, errs, "no deadlock")
 }
 
