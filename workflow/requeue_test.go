@@ -51,7 +51,7 @@ func endsAtItsSecondCall(done *doneLog) workflow.Kind {
 }
 
 // TestRunsWithPurgedItemsGoOnAfterRequeue: one run was not taken yet, one waits for a time, one was
-// cancelled while it had an item and is retried. Two operators requeue each of them at once.
+// cancelled while it had an item and is retried.
 func TestRunsWithPurgedItemsGoOnAfterRequeue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
@@ -74,20 +74,38 @@ func TestRunsWithPurgedItemsGoOnAfterRequeue(t *testing.T) {
 		for _, id := range ids {
 			require.False(t, b.inspect(id).State.IsFinished(), "%s stands still", id)
 		}
-		var operators sync.WaitGroup
-		for _, operator := range []*worker{m, b} {
-			operators.Go(func() {
-				for _, id := range ids {
-					require.NoError(t, operator.Requeue(t.Context(), id))
-				}
-			})
+		for _, id := range ids {
+			require.NoError(t, m.Requeue(t.Context(), id))
 		}
-		operators.Wait()
 		for _, id := range ids {
 			b.await(id, workflow.Done)
 		}
 		require.Less(t, time.Since(began), 5*time.Hour)
 		require.Len(t, done.all(), 6, "each step is taken once: %v", done.all())
+	})
+}
+
+// TestOperatorsRequeueAtOnce: a member may execute a run when the second operator's item replaces
+// that of the first.
+func TestOperatorsRequeueAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var done doneLog
+		m := w.flows("m").work(napping(&done))
+		m.stop()
+		m.start("napping", "x", 0)
+		m.purge("napping")
+		b := w.flows("b").work(napping(&done))
+		var operators sync.WaitGroup
+		for _, operator := range []*worker{m, b} {
+			operators.Go(func() { require.NoError(t, operator.Requeue(t.Context(), "x")) })
+		}
+		operators.Wait()
+		b.await("x", workflow.Done)
+		var recorded []string
+		for _, step := range b.inspect("x").Steps {
+			recorded = append(recorded, step.Name)
+		}
+		require.Equal(t, []string{"before", "nap", "after"}, recorded)
 	})
 }
 
