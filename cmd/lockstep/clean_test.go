@@ -112,7 +112,13 @@ func TestCleanOnRealServers(t *testing.T) {
 	defer c.Close(t.Context())
 	held := plantUnused(t, c)
 	require.Len(t, s.cleaned(0), 3)
-	require.Equal(t, "deleted", s.cleaned(0, "-y")["/lockstep/locks/gpu"])
+	// once a minute, the servers delete empty containers themselves: a leftover that loses one between
+	// the search and the deletion stays until the next time
+	s.until("gpu is deleted", func() bool {
+		state := s.cleaned(0, "-y")["/lockstep/locks/gpu"]
+		require.Contains(t, []string{"deleted", "stays"}, state)
+		return state == "deleted"
+	})
 	require.NoError(t, held.Err())
 	again, err := locks.NewSemaphore(c, "/lockstep/locks/gpu", 3).Lock(t.Context())
 	require.NoError(t, err, "another number of permits, since nobody uses the former one")
