@@ -105,7 +105,7 @@ func TestOperatorsRequeueAtOnce(t *testing.T) {
 		for _, step := range b.inspect("x").Steps {
 			recorded = append(recorded, step.Name)
 		}
-		require.Equal(t, []string{"before", "nap", "after"}, recorded)
+		require.Equal(t, []string{"before", "after"}, recorded)
 	})
 }
 
