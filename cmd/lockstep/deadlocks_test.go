@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +22,7 @@ import (
 func crossing(s *stage, own, other string, flags ...string) *process {
 	return s.start(append([]string{"lock", own, "--", "sh", "-c",
 		`own=$1 other=$2; shift 2; touch "$DIR/$own"; until [ -e "$DIR/$other" ]; do sleep 0.02; done; "$0" lock "$other" "$@" -- echo "both of $own"`,
-		os.Args[0], own, other}, flags...)...)
+		program, own, other}, flags...)...)
 }
 
 // TestScriptsThatWaitForEachOther: two scripts nest two locks in opposite order.

@@ -23,7 +23,7 @@ func TestANoticeThatNobodyReadsEndsNoCommand(t *testing.T) {
 	s := newStage(t)
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := exec.Command(os.Args[0], "lock", "demo", "--yield", "--", "sh", "-c",
+	cmd := exec.Command(program, "lock", "demo", "--yield", "--", "sh", "-c",
 		`exec 2>/dev/null; trap 'exit 7' TERM; : >"$DIR/ready"; while :; do sleep 0.01; done`)
 	cmd.Env, cmd.Stderr = s.env, write
 	require.NoError(t, cmd.Start())

@@ -5,6 +5,8 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,14 +27,43 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
+// program is the file of the program that the tests start.
+var program = os.Args[0]
+
 // TestMain makes this test binary the program itself when asked to, so that the tests run real
-// processes with the same race detector and coverage as their own.
+// processes with the same race detector and coverage as their own. With -short they run the program
+// as users build it, which starts with a fraction of the work.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
 	if testproc.IsProgram() {
 		os.Exit(runProgram())
 	}
-	goleak.VerifyTestMain(m)
+	flag.Parse()
+	remove := func() {}
+	if testing.Short() {
+		var err error
+		if remove, err = buildProgram(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		remove()
+		os.Exit(code)
+	}))
+}
+
+func buildProgram() (remove func(), err error) {
+	dir, err := os.MkdirTemp("", "lockstep-")
+	if err != nil {
+		return nil, err
+	}
+	program = filepath.Join(dir, "lockstep")
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, ".").CombinedOutput()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("go build: %w: %s", err, out), os.RemoveAll(dir))
+	}
+	return func() { _ = os.RemoveAll(dir) }, nil
 }
 
 const patience = 60 * time.Second
@@ -80,7 +111,7 @@ type process struct {
 // start starts lockstep.
 func (s *stage) start(args ...string) *process {
 	s.t.Helper()
-	p := &process{stage: s, cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
+	p := &process{stage: s, cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	p.cmd.Env = s.env
 	if s.in != nil {
 		p.cmd.Stdin = s.in

@@ -48,7 +48,7 @@ func TestQueueLinesAndCommands(t *testing.T) {
 	for i := range 1200 {
 		lines = append(lines, fmt.Sprint("line ", i))
 	}
-	cmd := exec.Command(os.Args[0], "queue", "put", "work", "--strict")
+	cmd := exec.Command(program, "queue", "put", "work", "--strict")
 	cmd.Env = s.env
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
 	said, err := cmd.CombinedOutput()
@@ -65,7 +65,7 @@ func TestALineThatIsTooLongIsNamed(t *testing.T) {
 	s := newStage(t)
 	const maxLine = 1 << 20
 	for _, length := range []int{maxLine - 1, maxLine + 1} { // too large for the servers, and for lockstep
-		cmd := exec.Command(os.Args[0], "queue", "put", "work")
+		cmd := exec.Command(program, "queue", "put", "work")
 		cmd.Env = s.env
 		cmd.Stdin = strings.NewReader("first\n" + strings.Repeat("x", length) + "\n")
 		said, err := cmd.CombinedOutput()

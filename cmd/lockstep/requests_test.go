@@ -139,7 +139,7 @@ func BenchmarkLocks(b *testing.B) {
 	}()
 	b.ResetTimer()
 	for range b.N {
-		cmd := exec.Command(os.Args[0], "locks", "--zk", servers, "--root", root)
+		cmd := exec.Command(program, "locks", "--zk", servers, "--root", root)
 		cmd.Env = append(os.Environ(), testproc.Environment()...)
 		out, err := cmd.Output()
 		require.NoError(b, err)

@@ -28,7 +28,7 @@ func (s *stage) startOnTerminal(args ...string) (*process, *os.File) {
 	slave, err := os.OpenFile(filepath.Join("/dev/pts", strconv.Itoa(number)), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(s.t, err)
 	defer slave.Close()
-	p := &process{stage: s, cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
+	p := &process{stage: s, cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = s.env, slave, slave, slave
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	require.NoError(s.t, p.cmd.Start())
