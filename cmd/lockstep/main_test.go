@@ -170,18 +170,27 @@ func (s *stage) run(args ...string) (code int, stdout, stderr string) {
 	return code, read(out), read(errs)
 }
 
-// setEnvironment makes the variables of the stage those of this process, until restore is called.
+// setEnvironment makes the variables of the stage those of this process, until restore is called. It
+// touches no variable that stays the same: parallel tests read PATH and the like meanwhile.
 func (s *stage) setEnvironment() (restore func()) {
 	before := os.Environ()
-	set := func(variables []string) {
-		os.Clearenv()
-		for _, v := range variables {
+	change := func(from, to []string) {
+		stay := map[string]bool{}
+		for _, v := range to {
 			name, value, _ := strings.Cut(v, "=")
-			require.NoError(s.t, os.Setenv(name, value))
+			stay[name] = true
+			if now, set := os.LookupEnv(name); !set || now != value {
+				require.NoError(s.t, os.Setenv(name, value))
+			}
+		}
+		for _, v := range from {
+			if name, _, _ := strings.Cut(v, "="); !stay[name] {
+				require.NoError(s.t, os.Unsetenv(name))
+			}
 		}
 	}
-	set(s.env)
-	return func() { set(before) }
+	change(before, s.env)
+	return func() { change(s.env, before) }
 }
 
 // wait returns the exit code.

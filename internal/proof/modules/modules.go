@@ -7,6 +7,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -53,15 +54,21 @@ func Environ(checkout, dir string) ([]string, error) {
 	), nil
 }
 
-// listFiles returns the files that git knows or would add, with slashes, from the checkout's root.
-func listFiles(checkout string) ([]string, error) {
-	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	cmd.Dir = checkout
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("modules: git ls-files in %s: %w", checkout, err)
-	}
-	return strings.Split(strings.TrimRight(string(out), "\x00"), "\x00"), nil
+// listFiles returns the files of a checkout, with slashes, from its root. It leaves out what is not
+// part of a module's release: directories whose names begin with a dot, and bin.
+func listFiles(checkout string) (files []string, err error) {
+	err = fs.WalkDir(os.DirFS(checkout), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || name == "bin"):
+			return fs.SkipDir
+		case entry.Type().IsRegular():
+			files = append(files, name)
+		}
+		return nil
+	})
+	return files, err
 }
 
 // writeModule writes what a proxy serves of one version of a module:
@@ -103,9 +110,6 @@ func archiveModule(checkout, module string, files []string, prefix string) ([]by
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(checkout, file))
-		if os.IsNotExist(err) {
-			continue // deleted, but git still knows it
-		}
 		if err != nil {
 			return nil, err
 		}

@@ -81,10 +81,10 @@ func TestEachModuleStandsAlone(t *testing.T) {
 		t.Run(module, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, file := range files {
-				text, err := os.ReadFile(filepath.Join(root, file))
-				if moduleOf(file) != module || os.IsNotExist(err) {
+				if moduleOf(file) != module {
 					continue
 				}
+				text, err := os.ReadFile(filepath.Join(root, file))
 				require.NoError(t, err)
 				to := filepath.Join(dir, strings.TrimPrefix(file, module+"/"))
 				require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
