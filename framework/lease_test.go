@@ -264,11 +264,11 @@ func TestAYoungLeaseIsExtendedByTheNextPings(t *testing.T) {
 	require.Equal(t, ends(old.SentAt), l.until, "the next pings were answered less than T/4 before the heartbeat")
 	require.Equal(t, 100*ms, l.nextHeartbeat(pairs, now))
 	l.beat(now+100*ms, pairs...)
-	require.Equal(t, ends(next.SentAt), l.until, "not the former heartbeat: there was no T/4 between the two")
+	require.Equal(t, ends(next.SentAt), l.until, "not the previous heartbeat: there was no T/4 between the two")
 	l.shifted = 3
 	require.Equal(t, quarter, l.nextHeartbeat(pairs, now+100*ms))
 	l.beat(now+100*ms+quarter, pairs...)
-	require.Equal(t, ends(now+100*ms), l.until, "the former heartbeat")
+	require.Equal(t, ends(now+100*ms), l.until, "the previous heartbeat")
 }
 
 // TestLapsedLeaseDoesNotStart is of answers that come late.

@@ -23,10 +23,12 @@
 // # Nodes
 //
 //	<path>                         container, removed by the server when empty
-//	<path>/_c_<uuid>-lock-#        ephemeral sequential; data is JSON {"v":1,"owner","host","pid","since","trace"}, as in all below
+//	<path>/_c_<uuid>-lock-#        ephemeral sequential; data is JSON, as in all below:
+//	                               {"v":1,"owner","host","pid","since","trace"}
 //	<path>/_c_<uuid>-__READ__#     the same of a reader, __WRIT__ of a writer
 //	<path>/locks, leases, permits  a semaphore's waiters, held permits and number; see [Semaphore]
-//	<path>~waits/_c_<uuid>-ask-#   ephemeral: a request that has waited for a second under a lease; see [WithDeadlockMode]
+//	<path>~waits/_c_<uuid>-ask-#   ephemeral: a request that has waited for a second under a lease;
+//	                               see [WithDeadlockMode]
 //	<path>                         a claim: ephemeral itself; its guard's node is beside it, see [Claim]
 //
 // Children of other names do not count. Contenders of another kind make every call fail with

@@ -101,7 +101,8 @@ func TestRecordsKeepFieldsOfNewerReleases(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithOrder(Strict))
 		a.put("x")
-		record := `{"v":2,"recipe":"queue","order":"strict","dedup":1000,"retry":{"min":1,"max":2,"factor":2,"shade":3},"colour":{"b":[1, 2]}}`
+		record := `{"v":2,"recipe":"queue","order":"strict","dedup":1000,` +
+			`"retry":{"min":1,"max":2,"factor":2,"shade":3},"colour":{"b":[1, 2]}}`
 		_, err := a.client.Set(t.Context(), testPath, []byte(record), framework.AnyVersion)
 		require.NoError(t, err)
 		require.NoError(t, a.client.Create(t.Context(), testPath+"/claimed",

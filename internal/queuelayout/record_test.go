@@ -15,7 +15,8 @@ var goldenRecords = map[string]Record{
 	`{"v":2,"recipe":"queue","order":"strict"}`:   {Recipe: Recipe, Order: "strict"},
 	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {Recipe: Recipe, Order: "strict",
 		Capacity: 5, Dedup: 60000},
-	`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":1000,"max":60000,"factor":2,"jitter":0.5}}`: {Recipe: Recipe, Order: "parallel",
+	`{"v":2,"recipe":"queue","order":"parallel",` +
+		`"retry":{"min":1000,"max":60000,"factor":2,"jitter":0.5}}`: {Recipe: Recipe, Order: "parallel",
 		Retry: &StoredRetry{Min: 1000, Max: 60000, Factor: 2, Jitter: 0.5}},
 }
 

@@ -11,7 +11,8 @@ import (
 // FuzzParseRecord reads records that anybody may have written, by a client with a root.
 func FuzzParseRecord(f *testing.F) {
 	for _, data := range []string{
-		`{"v":1,"lock":"/app/a","node":"/app/a/_c_1-lock-0000000000","zxid":3,"held":[{"lock":"/app/b","node":"/app/b/n","zxid":4}],"seen":5}`,
+		`{"v":1,"lock":"/app/a","node":"/app/a/_c_1-lock-0000000000","zxid":3,` +
+			`"held":[{"lock":"/app/b","node":"/app/b/n","zxid":4}],"seen":5}`,
 		`{"v":1,"lock":"/app","node":"/apple","held":[{"lock":"/x","node":"/y","zxid":1}]}`, `{"v":9,"lock":"/app/a"}`,
 		"{}", "null", "", "[]",
 	} {

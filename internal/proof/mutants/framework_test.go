@@ -63,7 +63,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "The lease follows this rule and no other",
-		name:    "the former heartbeat counts without T/4 between it and the next", file: "framework/lease.go",
+		name:    "the previous heartbeat counts without T/4 between it and the next", file: "framework/lease.go",
 		test: "TestAYoungLeaseIsExtendedByTheNextPings",
 		old:  "		if previous.answeredAt+heartbeatInterval(l.timeout) > l.due {\n			continue\n		}\n",
 		new:  "",
@@ -365,7 +365,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "The same on an observer that follows a follower",
-		name:    "behind an observer master the former heartbeat counts", file: "framework/lease.go",
+		name:    "behind an observer master the previous heartbeat counts", file: "framework/lease.go",
 		test: "TestLeaseBehindObserverMasterCountsFromEarlierHeartbeat",
 		old:  "from := previous.sentAt[l.extraHeartbeats]; from", new: "from := previous.sentAt[0]; from",
 	},

@@ -37,7 +37,8 @@ func TestProgressCountsEndedAndNamesRunning(t *testing.T) {
 		event{Action: "pass", Package: "a", Elapsed: 1.24},
 		event{Action: "run", Package: "b", Test: "TestOld"}, event{Action: "run", Package: "b", Test: "TestNew"},
 		event{Action: "output", Package: "b", Test: "TestNew", Output: "noise\n"}))
-	require.Equal(t, "[0] after 0s: compiling\n      0s in all packages, beside each other\n[0] no failure, in 0s\n", outputOf(0))
+	require.Equal(t, "[0] after 0s: compiling\n      0s in all packages, beside each other\n"+
+		"[0] no failure, in 0s\n", outputOf(0))
 }
 
 func TestFailureIsShownWithOutput(t *testing.T) {
