@@ -104,28 +104,31 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (r *Round, err error) {
 }
 
 // enterOnSessions enters on session after session.
-func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (*Round, error) {
+func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (r *Round, err error) {
 	m := &roundMember{b: &b.stored}
-	for {
-		s, err := b.stored.client.Session(ctx)
-		if err != nil {
-			return nil, m.addMayHaveBegun(err)
+	var failed, inside error // of the last attempt; inside is final, although it wraps framework.ErrSessionLost
+	err = recipe.OnSession(ctx, b.stored.client, func(s *framework.Session) error {
+		r, failed = m.enterOnSession(ctx, settling, s)
+		if errors.Is(failed, errMayBeInside) && ctx.Err() == nil {
+			inside = failed
+			return nil
 		}
-		r, err := m.enterOnSession(ctx, settling, s)
-		switch {
-		case err == nil:
-			return r, nil
-		case ctx.Err() != nil:
-			return nil, m.addMayHaveBegun(failure.Ended(ctx))
-		case errors.Is(err, errMayBeInside):
-			return nil, err
-		case errors.Is(err, ErrMismatch) && m.node.Path == "" && m.data != nil: // the cached state was old
+		return failed
+	}, func(err error) bool {
+		if errors.Is(err, ErrMismatch) && m.node.Path == "" && m.data != nil { // the cached state was old
 			b.stored.dropCachedState()
 			m.data = nil
-		case !placeWasLost(err):
-			return nil, err
+			return true
 		}
+		return errors.Is(err, framework.ErrNodeGone)
+	})
+	switch {
+	case inside != nil:
+		return nil, inside
+	case err != nil && (ctx.Err() != nil || !errors.Is(err, failed)): // failed knows whether the round has begun
+		return nil, m.addMayHaveBegun(err)
 	}
+	return r, err
 }
 
 // withSettleTime returns a context that ends settleTime after ctx, so that a round that has begun

@@ -10,8 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/onsession"
 )
 
 // Client keeps a ZooKeeper session for a program and its recipes, and opens a new one when one is
@@ -497,19 +499,8 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) (rs []OpResult, err error
 // repeatOnSessions runs f, which must be safe to repeat, on session after session, as long as it
 // fails because its session is lost.
 func (c *Client) repeatOnSessions(ctx context.Context, f func(*Session) error) error {
-	for {
-		s, err := c.Session(ctx)
-		if err != nil {
-			return err
-		}
-		err = f(s)
-		if err != nil && ctx.Err() != nil {
-			return failure.Ended(ctx)
-		}
-		if !errors.Is(err, ErrSessionLost) {
-			return err
-		}
-	}
+	return onsession.Repeat(ctx, c.Session, f, func(error) bool { return false },
+		func(ctx context.Context, _ time.Time) error { return backoff.Pause(ctx, c.cfg.RetryBase) })
 }
 
 // onceOnSession runs f on the present session.

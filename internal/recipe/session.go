@@ -3,10 +3,11 @@ package recipe
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/onsession"
 )
 
 // ErrAgain is returned by a step of OnSession that must be called again, because another client has
@@ -16,54 +17,19 @@ var ErrAgain = errors.New("changed meanwhile, try again")
 // Step is one attempt to do something on a session.
 type Step func(s *framework.Session) error
 
-// OnSession calls step with the client's session until step is done or fails for good. The result
-// of step decides:
-//
-//   - nil: OnSession returns nil.
-//   - any error after ctx has ended: OnSession returns failure.Ended(ctx).
-//   - an error that wraps framework.ErrSessionLost, from a session that has ended: OnSession calls
-//     step with the next session. It does not pause, since the client pauses before it opens a
-//     session.
-//   - an error that wraps ErrAgain, or framework.ErrSessionLost while the session stands, or an
-//     error for which a function of repeat returns true: OnSession calls step again, after a pause
-//     of RetryPauses.
-//   - any other error, such as framework.ErrClosed or a refusal: OnSession returns it.
+// OnSession calls step with the client's session, and repeats it on the next one when the session
+// is lost; see [onsession.Repeat]. It also repeats step after an error that wraps ErrAgain, or for
+// which a function of repeat returns true, with the pauses of RetryPauses in between. It returns any
+// other error, such as framework.ErrClosed or a refusal.
 //
 // OnSession also calls step while the connection is suspended: the session's operations wait for
 // the connection. If step returns framework.ErrSuspended, it has a write whose outcome is unknown.
 // OnSession repeats it only if repeat allows that, as [failure.IsTransient] does.
 func OnSession(ctx context.Context, client *framework.Client, step Step, repeat ...func(error) bool) error {
 	pauses := RetryPauses{Client: client}
-	for {
-		began := time.Now()
-		s, err := client.Session(ctx)
-		if err != nil {
-			return err
-		}
-		err = step(s)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return failure.Ended(ctx)
-		case errors.Is(err, framework.ErrSessionLost) && s.Err() != nil:
-			continue
-		case !errors.Is(err, ErrAgain) && !errors.Is(err, framework.ErrSessionLost) && !anyIsTrue(repeat, err):
-			return err
-		}
-		if pauses.Wait(ctx, began) != nil {
-			return failure.Ended(ctx)
-		}
-	}
-}
-
-func anyIsTrue(conditions []func(error) bool, err error) bool {
-	for _, c := range conditions {
-		if c(err) {
-			return true
-		}
-	}
-	return false
+	return onsession.Repeat(ctx, client.Session, step, func(err error) bool {
+		return errors.Is(err, ErrAgain) || slices.ContainsFunc(repeat, func(f func(error) bool) bool { return f(err) })
+	}, pauses.Wait)
 }
 
 // RetryPauses are the pauses between the attempts of one thing. There is no pause before the second

@@ -99,22 +99,16 @@ func (q *Request) startRecording(ctx context.Context) {
 	q.done = make(chan struct{})
 	go func() {
 		defer close(q.done)
-		pauses := recipe.RetryPauses{Client: q.Client}
-		for ctx.Err() == nil {
-			s, err := q.Client.Session(ctx)
-			if err != nil {
-				return
+		_ = recipe.OnSession(ctx, q.Client, func(s *framework.Session) error {
+			for ctx.Err() == nil && s.Err() == nil {
+				if err := q.keepRecord(ctx, s); err != nil {
+					q.Client.Logger().Debug("cannot search for deadlocks of a lock request", "path", q.Lock, "error",
+						err)
+					return err
+				}
 			}
-			began := time.Now()
-			err = q.keepRecord(ctx, s)
-			if err == nil {
-				continue
-			}
-			q.Client.Logger().Debug("cannot search for deadlocks of a lock request", "path", q.Lock, "error", err)
-			if errors.Is(err, framework.ErrNoAuth) || pauses.Wait(ctx, began) != nil {
-				return
-			}
-		}
+			return s.Err()
+		}, func(err error) bool { return !errors.Is(err, framework.ErrNoAuth) })
 	}()
 }
 

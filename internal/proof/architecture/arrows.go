@@ -36,7 +36,7 @@ var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "in
 var arrows = map[string][]string{
 	".": nil,
 	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime",
-		"internal/link", "internal/metrics", "internal/primitives", "internal/watchdog",
+		"internal/link", "internal/metrics", "internal/onsession", "internal/primitives", "internal/watchdog",
 		"internal/wire", "internal/znode"},
 	"locks":     with(forRecipes, "internal/queuelayout", "internal/waitgraph", "internal/waitline"),
 	"election":  with(forRecipes, "locks", "internal/waitline"),
@@ -120,12 +120,13 @@ var arrows = map[string][]string{
 	"internal/proof/modules":         nil,
 	"internal/proof/modules/cmd":     {"internal/proof/modules"},
 	"internal/proof/mutants":         nil,
+	"internal/onsession":             {"internal/failure"},
 	"internal/primitives":            {"internal/lifetime"},
 	"internal/procguard":             {"internal/clock"},
 	"internal/testkit/progress":      nil,
 	"internal/proof/prometheus":      nil,
-	"internal/recipe": {"framework", "internal/backoff", "internal/failure", "internal/primitives",
-		"internal/znode"},
+	"internal/recipe": {"framework", "internal/backoff", "internal/failure", "internal/onsession",
+		"internal/primitives", "internal/znode"},
 	"internal/queuelayout":      {"framework", "internal/primitives", "internal/recipe", "internal/znode"},
 	"internal/proof/security":   nil, // tests only
 	"internal/proof/sim":        nil, // tests only
