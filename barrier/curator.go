@@ -143,13 +143,9 @@ func (d *curatorLeaver) waitForLastMember(ctx context.Context, s *framework.Sess
 	if len(names) == 0 {
 		return 0, nil
 	}
-	_, _, w, err := s.WatchData(ctx, znode.Join(d.b.path, slices.Max(names)))
-	if errors.Is(err, framework.ErrNoNode) {
-		return len(names), nil
+	last := primitives.Created{Path: znode.Join(d.b.path, slices.Max(names))}
+	if err = recipe.WatchUntilGone(ctx, s, last, nil); errors.Is(err, framework.ErrNodeGone) {
+		err = nil
 	}
-	if err != nil {
-		return 0, err
-	}
-	_, err = recipe.WaitForWatch(ctx, s, w)
 	return len(names), err
 }

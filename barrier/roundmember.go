@@ -66,9 +66,7 @@ func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework
 // waitInPlace waits for a round while the member's node exists. It needs no hold: a member that
 // dies before a round begins is in no round.
 func (m *roundMember) waitInPlace(ctx context.Context) (barrierState, error) {
-	own := m.node.Zxid // the watch may end after the next node was requested
-	isOwn := func(_ []byte, st framework.Stat) bool { return st.Czxid == own }
-	exists, leave := recipe.WhileNodeExists(m.s, m.node.Path, isOwn, m.s.Timeout()/4) // most rounds begin before that
+	exists, leave := recipe.WhileNodeExists(m.s, m.node, m.s.Timeout()/4) // most rounds begin before that
 	defer leave(nil)
 	w := &roundWait{b: m.b, s: m.s, node: m.memberNode, exists: exists}
 	return w.waitForRound(ctx)

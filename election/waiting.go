@@ -224,16 +224,5 @@ func (m *waitingPresence) stayOnSession(ctx context.Context, s *framework.Sessio
 	}
 	defer func() { <-s.Primitives().Discard(nil, created.Nodes[0].Path).Done() }()
 	m.listed = true
-	for {
-		_, _, w, err := s.WatchData(ctx, created.Nodes[0].Path)
-		if errors.Is(err, framework.ErrNoNode) {
-			return framework.ErrNodeGone
-		}
-		if err == nil {
-			_, err = recipe.WaitForWatch(ctx, s, w)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return recipe.WatchUntilGone(ctx, s, created.Nodes[0], nil)
 }

@@ -68,21 +68,24 @@ func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
 	})
 }
 
-// waitUntilGone waits until the node is gone, or has changed.
+// waitUntilGone waits until the node is gone.
 func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
-	data, st, w, err := s.WatchData(ctx, c.lock.path)
-	if errors.Is(err, framework.ErrNoNode) {
+	linked := int64(0)
+	err := recipe.WatchUntilGone(ctx, s, primitives.Created{Path: c.lock.path},
+		func(data []byte, st framework.Stat) error {
+			if st.EphemeralOwner == 0 {
+				return fmt.Errorf("%w: it has %d children and %d bytes of data", ErrNotClaim, st.NumChildren,
+					st.DataLength)
+			}
+			if linked != st.Czxid { // its data may change
+				linked = st.Czxid
+				waitline.LinkToHolder(ctx, data)
+			}
+			return nil
+		})
+	if errors.Is(err, framework.ErrNodeGone) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	if st.EphemeralOwner == 0 {
-		w.Stop()
-		return fmt.Errorf("%w: it has %d children and %d bytes of data", ErrNotClaim, st.NumChildren, st.DataLength)
-	}
-	waitline.LinkToHolder(ctx, data)
-	_, err = recipe.WaitForWatch(ctx, s, w)
 	return err
 }
 
@@ -119,19 +122,11 @@ type claimedNodes struct {
 // endWithNode ends the hold when the claim's node is gone, or is another node of the same name,
 // which the proof of life cannot tell apart.
 func (n *claimedNodes) endWithNode() {
-	s := n.mutex.s
-	var own ownNode
-	for {
-		data, st, w, err := s.WatchData(n.Context(), n.path)
-		if errors.Is(err, framework.ErrNoNode) || err == nil && st.Czxid != n.zxid {
-			n.End(fmt.Errorf("%w: %s", framework.ErrNodeGone, n.path))
-		}
-		if err != nil {
-			return
-		}
-		if !own.awaitChange(n.Context(), s, n.path, data, st, w) {
-			return
-		}
+	own := ownNode{s: n.mutex.s, path: n.path}
+	err := recipe.WatchUntilGone(n.Context(), own.s, primitives.Created{Path: n.path, Zxid: n.zxid},
+		func(data []byte, st framework.Stat) error { return own.restoreRecord(n.Context(), data, st) })
+	if errors.Is(err, framework.ErrNodeGone) {
+		n.End(err)
 	}
 }
 

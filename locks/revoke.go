@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
@@ -95,50 +96,43 @@ func (l *Lease) Revoked() <-chan struct{} {
 
 // watchForRevocation watches a node's data until ctx, which is a lease's, ends.
 func (l *Lease) watchForRevocation(ctx context.Context, node string, tell func()) {
-	var own ownNode
-	for {
-		data, st, w, err := l.session.WatchData(ctx, node)
-		if errors.Is(err, framework.ErrNoNode) { // the next proof of life would find that out later
-			l.loseNodes(fmt.Errorf("%w: %s", framework.ErrNodeGone, node))
-		}
-		if err != nil { // the lease has ended
-			return
-		}
-		if isRevoked(data) {
-			tell()
-		}
-		if !own.awaitChange(ctx, l.session, node, data, st, w) {
-			return
-		}
+	own := ownNode{s: l.session, path: node}
+	err := recipe.WatchUntilGone(ctx, own.s, primitives.Created{Path: node},
+		func(data []byte, st framework.Stat) error {
+			if isRevoked(data) {
+				tell()
+			}
+			return own.restoreRecord(ctx, data, st)
+		})
+	if errors.Is(err, framework.ErrNodeGone) { // the next proof of life would find that out later
+		l.loseNodes(err)
 	}
 }
 
 // ownNode knows what a holder has written into its node.
 type ownNode struct {
+	s      *framework.Session
+	path   string
 	record []byte // nil while it is not known
 	zxid   int64  // the transaction that created the node
 }
 
-// awaitChange waits until the node has to be read again. If another program has overwritten the
-// owner's record with Curator's mark, awaitChange first writes the record back. It stops the watch,
-// and returns false when ctx has ended.
-func (o *ownNode) awaitChange(ctx context.Context, s *framework.Session, node string, data []byte, st framework.Stat,
-	w *framework.Watch) bool {
-	defer w.Stop()
+// restoreRecord writes the owner's record back if another program has overwritten it with Curator's
+// mark. It returns recipe.ErrAgain, after a pause, if the node has to be read again.
+func (o *ownNode) restoreRecord(ctx context.Context, data []byte, st framework.Stat) error {
 	if _, ok := parseOwner(data); ok {
 		o.record, o.zxid = withRevocation(data), st.Czxid
 	}
-	if o.record != nil && o.zxid == st.Czxid && bytes.Equal(data, revokeMark) {
-		if _, err := s.Set(ctx, node, o.record, st.Version); failure.IsTransient(err) {
-			return recipe.Pause(ctx, time.Second) == nil
-		}
+	if o.record == nil || o.zxid != st.Czxid || !bytes.Equal(data, revokeMark) {
+		return nil
 	}
-	select {
-	case <-w.C():
-		return true
-	case <-ctx.Done():
-		return false
+	if _, err := o.s.Set(ctx, o.path, o.record, st.Version); !failure.IsTransient(err) {
+		return nil
 	}
+	if err := recipe.Pause(ctx, time.Second); err != nil {
+		return err
+	}
+	return recipe.ErrAgain
 }
 
 // loseNodes ends the lease that has the nodes.

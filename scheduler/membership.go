@@ -68,8 +68,7 @@ func (m *membership) createNode(ctx context.Context) (primitives.Created, error)
 		m.writtenData, m.announcedKeys = data, described.keys
 	}
 	node := created.Nodes[0]
-	m.exists, m.leave = recipe.WhileNodeExists(m.session, node.Path,
-		func(_ []byte, st framework.Stat) bool { return st.Czxid == node.Zxid }, 0)
+	m.exists, m.leave = recipe.WhileNodeExists(m.session, node, 0)
 	return node, nil
 }
 

@@ -7,44 +7,66 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
-// WhileNodeExists returns a context that is done when a node is deleted, when isOwn returns false
-// for it, when the servers refuse the watch on it, when the session ends, or when end is called.
-// Its cause says which. The watch on the node begins after a delay.
+// WatchUntilGone reads a node, and reads it again after each change, until the node is gone or
+// another node has its path. Then the error wraps framework.ErrNodeGone. A node whose Zxid is 0 may
+// be replaced by another one between two reads.
+//
+// WatchUntilGone calls seen, unless it is nil, with what it has read. If that returns ErrAgain, it
+// reads the node again at once. Any other error ends the watch, as does the end of ctx or of the
+// session, or a refusal of the servers.
+func WatchUntilGone(ctx context.Context, s *framework.Session, node primitives.Created,
+	seen func(data []byte, st framework.Stat) error) error {
+	for {
+		data, st, w, err := s.WatchData(ctx, node.Path)
+		if errors.Is(err, framework.ErrNoNode) {
+			return nodeGone(node)
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case node.Zxid != 0 && st.Czxid != node.Zxid:
+			err = nodeGone(node)
+		case seen != nil:
+			err = seen(data, st)
+		}
+		if err != nil {
+			w.Stop()
+			if errors.Is(err, ErrAgain) {
+				continue
+			}
+			return err
+		}
+		event, err := WaitForWatch(ctx, s, w)
+		if err != nil {
+			return err
+		}
+		if event.Kind == framework.NodeDeleted {
+			return nodeGone(node)
+		}
+	}
+}
+
+func nodeGone(node primitives.Created) error {
+	return fmt.Errorf("%w: %s", framework.ErrNodeGone, node.Path)
+}
+
+// WhileNodeExists returns a context that is done when a node is gone, when the servers refuse the
+// watch on it, when the session ends, or when end is called. Its cause says which. The watch on the
+// node begins after a delay.
 //
 // Use it for a node that only shows presence. A grant needs a Hold instead, because a dormant
 // session may have expired unnoticed.
-func WhileNodeExists(s *framework.Session, path string, isOwn func(data []byte, st framework.Stat) bool,
+func WhileNodeExists(s *framework.Session, node primitives.Created,
 	delay time.Duration) (exists context.Context, end context.CancelCauseFunc) {
 	exists, end = context.WithCancelCause(s.Context())
 	go func() {
 		if Pause(exists, delay) == nil {
-			watchNode(exists, s, path, isOwn, end)
+			end(WatchUntilGone(exists, s, node, nil))
 		}
 	}()
 	return exists, end
-}
-
-// watchNode ends a context when the node is deleted, when isOwn returns false for the node at its
-// path, or when the servers refuse the watch.
-func watchNode(exists context.Context, s *framework.Session, path string, isOwn func([]byte, framework.Stat) bool,
-	end context.CancelCauseFunc) {
-	for {
-		data, st, w, err := s.WatchData(exists, path)
-		if err == nil && !isOwn(data, st) {
-			w.Stop()
-			err = framework.ErrNoNode
-		}
-		if errors.Is(err, framework.ErrNoNode) {
-			err = fmt.Errorf("%w: %s", framework.ErrNodeGone, path)
-		}
-		if err != nil {
-			end(err)
-			return
-		}
-		if _, err := WaitForWatch(exists, s, w); err != nil {
-			return
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -132,6 +133,46 @@ func TestRetryPausesBeginANewSeriesAfterALongAttempt(t *testing.T) {
 		require.NotZero(t, pause(10*time.Second))
 		require.Zero(t, pause(11*time.Second))
 		require.NotZero(t, pause(0))
+	})
+}
+
+// TestWatchUntilGoneEndsWithTheNode, also if another node has its path by then.
+func TestWatchUntilGoneEndsWithTheNode(t *testing.T) {
+	in(t, func(t *testing.T, _ *zktest.Server, m *zktest.Member) {
+		s := session(t, m)
+		write := func(ops ...framework.Op) framework.OpResult {
+			results, err := s.Multi(t.Context(), ops...)
+			require.NoError(t, err)
+			return results[len(results)-1]
+		}
+		create := framework.CreateOp("/n", []byte("1"), framework.Persistent)
+		node := primitives.Created{Path: "/n", Zxid: write(create).Zxid}
+		var seen []string
+		again := recipe.ErrAgain
+		watch := func(node primitives.Created) <-chan error {
+			done := make(chan error, 1)
+			go func() {
+				done <- recipe.WatchUntilGone(t.Context(), s, node, func(data []byte, _ framework.Stat) error {
+					seen = append(seen, string(data))
+					result := again
+					again = nil
+					return result
+				})
+			}()
+			synctest.Wait()
+			return done
+		}
+		done := watch(node)
+		write(framework.SetOp("/n", []byte("2"), framework.AnyVersion))
+		synctest.Wait()
+		require.Equal(t, []string{"1", "1", "2"}, seen, "the first one is read again at once")
+		write(framework.DeleteOp("/n", framework.AnyVersion), create)
+		require.ErrorIs(t, <-done, framework.ErrNodeGone)
+		require.ErrorIs(t, <-watch(node), framework.ErrNodeGone, "another node")
+		require.Len(t, seen, 3)
+		again = framework.ErrNoAuth
+		require.ErrorIs(t, <-watch(primitives.Created{Path: "/n"}), framework.ErrNoAuth)
+		require.ErrorIs(t, <-watch(primitives.Created{Path: "/m"}), framework.ErrNodeGone)
 	})
 }
 

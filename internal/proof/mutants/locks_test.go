@@ -75,13 +75,14 @@ var locksMutants = []mutant{
 		promise: "When someone else deletes the node of a hold",
 		name:    "a holder that watches its node does not heed its end", file: "locks/revoke.go",
 		test: "TestListeningHolderNoticesDeletedNodeAtOnce",
-		old:  "l.loseNodes(fmt.Errorf(\"%w: %s\", framework.ErrNodeGone, node))",
-		new:  "_ = fmt.Errorf(\"%w: %s\", framework.ErrNodeGone, node)",
+		old:  "\t\tl.loseNodes(err)\n",
+		new:  "",
 	},
 	{
 		promise: "When someone else deletes the node of a hold",
 		name:    "claim: another's node is not noticed", file: "locks/claim.go", test: "TestClaimTakenOverEndsItsRun",
-		old: "err == nil && st.Czxid != n.zxid", new: "err == nil && st.Czxid == 0",
+		old: "primitives.Created{Path: n.path, Zxid: n.zxid},\n\t\tfunc",
+		new: "primitives.Created{Path: n.path},\n\t\tfunc",
 	},
 	{
 		promise: "When an operator deletes a line with its directory",
@@ -165,7 +166,7 @@ var locksMutants = []mutant{
 		promise: "A request to release a lock leaves the description of its holder",
 		name:    "an owner's record that Curator has overwritten is lost", file: "locks/revoke.go",
 		test: "TestAnOverwrittenOwnerIsWrittenBack",
-		old:  "if o.record != nil && o.zxid == st.Czxid &&", new: "if false && o.zxid == st.Czxid &&",
+		old:  "if o.record == nil || o.zxid != st.Czxid ||", new: "if true || o.zxid != st.Czxid ||",
 	},
 	{
 		promise: "No writer beside a reader",
@@ -298,10 +299,10 @@ var locksMutants = []mutant{
 	},
 	{
 		promise: "A waiter that repeatedly loses its place or a part of a multi-lock",
-		name:    "a waiter that loses its place again and again does not pause", file: "internal/recipe/session.go",
+		name:    "a waiter that loses its place again and again does not pause", file: "internal/onsession/repeat.go",
 		pkg: "./locks", test: "TestWaiterPausesWhenItsNodeIsDeletedRepeatedly",
-		old: "if pauses.Wait(ctx, began) != nil {",
-		new: "if _ = pauses; ctx.Err() != nil || began.IsZero() {",
+		old: "if pause(ctx, began) != nil {",
+		new: "if _ = pause; ctx.Err() != nil || began.IsZero() {",
 	},
 	{
 		promise: "What gives something back also does so when its context has ended",
