@@ -120,7 +120,7 @@ func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*
 func newReport(path string, data []byte, st framework.Stat) (r *Report, in string, err error) {
 	r = &Report{Path: path}
 	if address, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 && st.NumChildren == 0 {
-		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{Host: address.String()}, st)
+		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{Owner: recipe.Owner{Host: address.String()}}, st)
 		return r, "", nil
 	}
 	var head nodeRecord
@@ -147,7 +147,7 @@ func newReport(path string, data []byte, st framework.Stat) (r *Report, in strin
 }
 
 func newMember(node string, r nodeRecord, st framework.Stat) Member {
-	return Member{Node: node, Owner: r.Owner, Host: r.Host, PID: r.PID, Since: st.Ctime.UTC(),
+	return Member{Node: node, Owner: r.Identity, Host: r.Host, PID: r.PID, Since: st.Ctime.UTC(),
 		Session: st.EphemeralOwner}
 }
 

@@ -3,7 +3,6 @@ package barrier
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -37,11 +36,10 @@ type nodeRecord struct {
 	Base    int32   `json:"base,omitempty"`
 	Numbers []int32 `json:"numbers,omitempty"`
 
-	// ID identifies a member's node. The others name the creator of a gate or a member, for people.
-	ID    string     `json:"id,omitempty"`
-	Owner string     `json:"owner,omitempty"`
-	Host  string     `json:"host,omitempty"`
-	PID   int        `json:"pid,omitempty"`
+	// ID identifies a member's node. Owner and Since describe the creator of a gate; of that of a
+	// member, only the identity is stored.
+	ID string `json:"id,omitempty"`
+	recipe.Owner
 	Since *time.Time `json:"since,omitempty"`
 
 	unknown recipe.Unknown
@@ -92,7 +90,6 @@ func (r nodeRecord) encode() []byte {
 
 // ownedRecord is a record that names its writer.
 func ownedRecord(client *framework.Client, kind string) nodeRecord {
-	host, _ := os.Hostname() // an unknown host is shown as such
 	now := time.Now().UTC()
-	return nodeRecord{Kind: kind, Owner: client.Config().Identity, Host: host, PID: os.Getpid(), Since: &now}
+	return nodeRecord{Kind: kind, Owner: recipe.OwnerOf(client), Since: &now}
 }

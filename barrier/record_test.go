@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // golden are the records of release 1: later ones must read them.
@@ -21,8 +23,9 @@ var golden = map[string]nodeRecord{
 		Base: 1, Numbers: []int32{-1, 0}},
 	`{"v":1,"kind":"latch","size":3}`: {Kind: latchKind, Size: 3},
 	`{"v":1,"kind":"gate","owner":"o","host":"h","pid":5,"since":"2026-11-21T00:00:00Z"}`: {
-		Kind: gateKind, Owner: "o", Host: "h", PID: 5, Since: new(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))},
-	`{"v":1,"kind":"member","id":"i","owner":"o"}`: {Kind: memberKind, ID: "i", Owner: "o"},
+		Kind: gateKind, Owner: recipe.Owner{Identity: "o", Host: "h", PID: 5},
+		Since: new(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))},
+	`{"v":1,"kind":"member","id":"i","owner":"o"}`: {Kind: memberKind, ID: "i", Owner: recipe.Owner{Identity: "o"}},
 }
 
 func TestRecordsAreWrittenAndReadAsBefore(t *testing.T) {

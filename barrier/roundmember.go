@@ -80,7 +80,8 @@ func (m *roundMember) createNode(ctx context.Context) error {
 		err error
 	}
 	s, done := m.s, make(chan outcome, 1)
-	data := nodeRecord{Kind: memberKind, ID: uuid.NewString(), Owner: m.b.client.Config().Identity}.encode()
+	owner := recipe.Owner{Identity: m.b.client.Config().Identity}
+	data := nodeRecord{Kind: memberKind, ID: uuid.NewString(), Owner: owner}.encode()
 	m.memberNode = memberNode{data: data, mayExist: true}
 	go func() {
 		p, err := m.b.createMemberNode(s, data)

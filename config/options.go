@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // Option changes how a Value works. Its error is returned by every use.
@@ -96,10 +97,11 @@ func If(version int64) SetOption {
 	}
 }
 
-// Note stores a text in the value's record, such as the reason for the change.
+// Note stores a text in the value's record, such as the reason for the change. U+FFFD replaces bytes
+// that are not UTF-8.
 func Note(text string) SetOption {
 	return func(w *pendingWrite) error {
-		w.note = text
+		w.note = stored.Text(text)
 		return nil
 	}
 }

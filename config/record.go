@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // Record is one value of the history.
@@ -92,7 +93,7 @@ func decodeRecord(data []byte, st framework.Stat) Record {
 			"replaced it", framework.ErrTooLarge, r.Omitted)
 	}
 	if r.Foreign != 0 {
-		out.Version, out.Written, out.Foreign = r.Foreign, r.Written.UTC(), true
+		out.Version, out.Written, out.Foreign = r.Foreign, stored.Time(r.Written).UTC(), true
 	}
 	return out
 }

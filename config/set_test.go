@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -319,6 +320,21 @@ func TestRollbackWritesAnEarlierVersionAgain(t *testing.T) {
 		require.ErrorIs(t, v.Rollback(t.Context(), list[2].Version, config.If(list[2].Version)), config.ErrConflict)
 		require.NoError(t, v.Rollback(t.Context(), list[2].Version, config.If(list[0].Version)))
 		require.Equal(t, fmt.Sprintf(`rollback to %d={"rate":1}`, list[2].Version), records(t, v)[0])
+	})
+}
+
+// TestTextAndTimeOfARecordCanBeEncoded: other clients may have written any time.
+func TestTextAndTimeOfARecordCanBeEncoded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		v := w.limits(w.a)
+		require.NoError(t, v.Set(t.Context(), limits{}, config.Note("a\xff")))
+		require.Equal(t, []string{"a\uFFFD={\"rate\":0}"}, records(t, v))
+		record := []byte(`{"v":1,"foreign":1,"written":"9999-12-31T23:59:59-14:00"}`)
+		require.NoError(t, w.b.Create(t.Context(), path+"~past/v-9000000000", record, framework.Persistent))
+		list, err := v.History(t.Context())
+		require.NoError(t, err)
+		_, err = json.Marshal(list)
+		require.NoError(t, err)
 	})
 }
 

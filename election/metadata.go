@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // Metadata describes a candidate to others, such as its address and its version. Keys are not
@@ -16,13 +18,8 @@ type Metadata map[string]string
 const MaxMetadata = 64 << 10
 
 func (m Metadata) check() error {
-	for k, v := range m {
-		switch {
-		case k == "":
-			return fmt.Errorf("metadata: the key of %q is empty", v)
-		case !utf8.ValidString(k) || !utf8.ValidString(v):
-			return fmt.Errorf("metadata: %q: %q is not UTF-8", k, v)
-		}
+	if err := stored.CheckMetadata(m); err != nil {
+		return err
 	}
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -46,6 +43,8 @@ func checkID(id string) error {
 		return errors.New("the id is empty")
 	case len(id) > maxID:
 		return fmt.Errorf("the id has %d bytes, at most %d are allowed", len(id), maxID)
+	case !utf8.ValidString(id):
+		return fmt.Errorf("the id %q is not UTF-8", id)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // recordVersion is the version of the records that this release writes.
@@ -35,10 +36,8 @@ func decodeTerm(data []byte) (t termRecord, err error) {
 		return termRecord{}, err
 	case t.Number < 1, t.Number == math.MaxInt64: // there is no next number
 		return termRecord{}, fmt.Errorf("%w: the term's number is %d", ErrBadRecord, t.Number)
-	case t.Since.UTC().Year() < 0 || t.Since.UTC().Year() > 9999: // it cannot be encoded again
-		return termRecord{}, fmt.Errorf("%w: the term's time is %v", ErrBadRecord, t.Since)
 	}
-	t.unknown, t.Since = unknown, t.Since.UTC()
+	t.unknown, t.Since = unknown, stored.Time(t.Since).UTC()
 	return t, nil
 }
 

@@ -54,6 +54,21 @@ func TestTheRecordsOfEachReleaseAreRead(t *testing.T) {
 	}
 }
 
+// TestATermOfAnyTimeIsFollowedByTheNext: other clients may have written any time.
+func TestATermOfAnyTimeIsFollowedByTheNext(t *testing.T) {
+	for _, since := range []string{"0000-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"} {
+		term, err := decodeTerm([]byte(`{"v":1,"number":1,"since":"` + since + `"}`))
+		require.NoError(t, err)
+		_, err = term.encode()
+		require.NoError(t, err)
+	}
+}
+
+func TestAnIDIsText(t *testing.T) {
+	require.NoError(t, checkID("a\uFFFD"))
+	require.ErrorContains(t, checkID("a\xff"), `"a\xff" is not UTF-8`)
+}
+
 func TestUnknownFieldsSurviveARewriting(t *testing.T) {
 	term, err := decodeTerm([]byte(`{"v":1,"number":1,"later":{"a":[1]}}`))
 	require.NoError(t, err)

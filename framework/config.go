@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // The defaults of Config.
@@ -85,7 +87,8 @@ type Config struct {
 	ACL, ParentACL []ACL
 	// TLS, when not nil, encrypts the connections. ServerName defaults to each server's host.
 	TLS *tls.Config
-	// Identity names this client to others, in the data of its nodes. Default host name and pid.
+	// Identity names this client to others, in the data of its nodes, as UTF-8: U+FFFD replaces other
+	// bytes. Default host name and pid.
 	Identity string
 
 	readableAuthFile string // a file of credentials that everybody on this machine can read: New warns of it
@@ -102,6 +105,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.MaxEphemeralBytes, defaultMaxEphemeralBytes)
 	setDefault(&c.Root, defaultRoot)
 	setDefault(&c.Identity, defaultIdentity())
+	c.Identity = stored.Text(c.Identity)
 	if c.ACL == nil {
 		c.ACL = c.defaultACL()
 	}

@@ -62,6 +62,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 30*time.Second, cfg.SessionTimeout)
 	require.Equal(t, framework.Open(), cfg.ACL)
 	require.NotEmpty(t, cfg.Identity)
+	require.Equal(t, "a\uFFFD", framework.Config{Identity: "a\xff"}.WithDefaults().Identity)
 	cfg = framework.Config{Servers: cfg.Servers, Auth: []framework.Credential{{Scheme: "digest"}}}.WithDefaults()
 	require.Equal(t, framework.CreatorOnly(), cfg.ACL)
 	require.Equal(t, framework.CreatorOnly(), cfg.ParentACL)

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/stored"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
@@ -251,7 +252,7 @@ func decodeStat(d *wire.Decoder) Stat {
 	s.Decode(d)
 	return Stat{
 		Czxid: s.Czxid, Mzxid: s.Mzxid, Pzxid: s.Pzxid,
-		Ctime: time.UnixMilli(s.Ctime), Mtime: time.UnixMilli(s.Mtime),
+		Ctime: stored.Time(time.UnixMilli(s.Ctime)), Mtime: stored.Time(time.UnixMilli(s.Mtime)),
 		Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion,
 		EphemeralOwner: s.EphemeralOwner, DataLength: s.DataLength, NumChildren: s.NumChildren,
 	}

@@ -1,7 +1,10 @@
 package framework
 
 import (
+	"encoding/json"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -108,4 +111,14 @@ func FuzzAnswers(f *testing.F) {
 		decodeAnswer(r, decodeStatOnly)
 		_, _ = createdPaths([]Op{CreateOp("/a", nil, Ephemeral)}, decodeAnswer(r, decodeResults).v, 1)
 	})
+}
+
+// TestTimesOfNodesCanBeEncoded, also those of servers whose clocks are wrong.
+func TestTimesOfNodesCanBeEncoded(t *testing.T) {
+	for _, ms := range []int64{math.MinInt64, -1, 0, math.MaxInt64} {
+		d := wire.NewDecoder(encoded((&wire.Stat{Ctime: ms, Mtime: ms}).Encode))
+		st := decodeStat(&d)
+		_, err := json.Marshal([]time.Time{st.Ctime, st.Mtime, st.Mtime.UTC()})
+		require.NoError(t, err, ms)
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
@@ -32,6 +33,7 @@ func parseOwner(data []byte) (o ownerRecord, ok bool) {
 	if err := json.Unmarshal(data, &o); err != nil || o.Version < 1 {
 		return ownerRecord{}, false
 	}
+	o.Since = stored.Time(o.Since)
 	return o, true
 }
 

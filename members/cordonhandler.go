@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -186,7 +187,7 @@ func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) {
 			return
 		case err != nil:
 			h.tel.recordDrain(took, "failed")
-			h.noteAnswer(c.request, Answer{State: Failed, Error: recipe.StoredText(err.Error(), maxReason)}, false)
+			h.noteAnswer(c.request, Answer{State: Failed, Error: stored.Excerpt(err.Error(), maxReason)}, false)
 		default:
 			h.tel.recordDrain(took, "drained")
 			h.noteAnswer(c.request, Answer{State: Drained}, false)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // Info is a member's description of itself.
@@ -33,13 +34,8 @@ func (i Info) cloneInfo() Info {
 }
 
 func (i Info) checkInfo() error {
-	for k, v := range i.Metadata {
-		switch {
-		case k == "":
-			return fmt.Errorf("%w: metadata: the key of %q is empty", ErrInvalid, v)
-		case !utf8.ValidString(k) || !utf8.ValidString(v):
-			return fmt.Errorf("%w: metadata: %q: %q is not UTF-8", ErrInvalid, k, v)
-		}
+	if err := stored.CheckMetadata(i.Metadata); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	switch {
 	case !utf8.ValidString(i.Version):

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // Instance is one instance of a service.
@@ -85,7 +86,18 @@ func (i Instance) checkFields() error {
 	case len(i.Payload) > 0 && !json.Valid(i.Payload):
 		return fmt.Errorf("%w: payload %.100q is not JSON", ErrInvalid, i.Payload)
 	}
+	for k, v := range i.Metadata {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return fmt.Errorf("%w: metadata: %q: %q is not UTF-8", ErrInvalid, k, v)
+		}
+	}
 	return parsePayload(i.Payload).checkHolds(i)
+}
+
+// normalizeText makes the texts that only describe the instance what they are when they are read
+// again.
+func (i *Instance) normalizeText() {
+	i.Disabled, i.URISpec = stored.Text(i.Disabled), stored.Text(i.URISpec)
 }
 
 // reasonAfterCheck returns the reason for which the instance is disabled after a health check that
@@ -98,7 +110,7 @@ func (i Instance) reasonAfterCheck(err error, disabledByCheck string) string {
 		(i.Disabled == disabledByCheck || !parsePayload(i.Payload).holds("disabled")):
 		return ""
 	case err != nil && i.Disabled == "":
-		return unhealthy + recipe.StoredText(err.Error(), maxCheckError)
+		return unhealthy + stored.Excerpt(err.Error(), maxCheckError)
 	}
 	return i.Disabled
 }
@@ -272,7 +284,7 @@ func decodeInstance(service, id string, data []byte) (Instance, error) {
 	}
 	p := parsePayload(r.Payload)
 	i := Instance{Service: service, ID: id, Weight: p.weight, Metadata: p.metadata, Disabled: p.disabled,
-		Registered: time.UnixMilli(r.Time).UTC(), URISpec: r.URISpec.String()}
+		Registered: stored.Time(time.UnixMilli(r.Time)).UTC(), URISpec: r.URISpec.String()}
 	if len(r.Payload) > 0 && string(r.Payload) != "null" {
 		i.Payload = r.Payload
 	}

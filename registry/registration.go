@@ -72,6 +72,7 @@ type pendingChange struct {
 // is lost, that may last until the session ends.
 func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
 	i = i.cloneInstance()
+	i.normalizeText()
 	if i.ID == "" {
 		i.ID = uuid.NewString()
 	}

@@ -536,3 +536,22 @@ func TestALongErrorOfAHealthCheckIsCut(t *testing.T) {
 		require.Empty(t, g.Instance().Disabled)
 	})
 }
+
+// TestTextsOfAnInstanceAreWrittenOnce: what is not UTF-8 would differ from what was stored, and be
+// written again with each change.
+func TestTextsOfAnInstanceAreWrittenOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		g := w.register(w.member("a"), "one")
+		var version int32
+		for range 2 {
+			require.NoError(t, g.Disable(t.Context(), "a\xff"))
+			require.Equal(t, "a\uFFFD", g.Instance().Disabled)
+			n, _ := w.Node(base + "/billing/one")
+			require.True(t, version == 0 || version == n.Stat.Version, "it was not written again")
+			version = n.Stat.Version
+		}
+		err := g.Update(t.Context(), func(i *registry.Instance) { i.Metadata = map[string]string{"k": "\xff"} })
+		require.ErrorIs(t, err, registry.ErrInvalid)
+		require.ErrorContains(t, err, "is not UTF-8")
+	})
+}

@@ -135,6 +135,7 @@ func writeChange(ctx context.Context, s *framework.Session, dir, id string, owne
 	}
 	before := i.cloneInstance()
 	change(&i)
+	i.normalizeText()
 	if reflect.DeepEqual(i, before) {
 		return i, data, nil
 	}

@@ -5,14 +5,15 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
-// Owner describes the process that has written a record.
+// Owner describes the process that has written a record, within that record. Fields that are not
+// known are left out.
 type Owner struct {
-	// Identity is that of the client.
-	Identity string `json:"owner"`
-	Host     string `json:"host"` // "" if it is not known
-	PID      int    `json:"pid"`
+	Identity string `json:"owner,omitempty"` // of the client
+	Host     string `json:"host,omitempty"`
+	PID      int    `json:"pid,omitempty"`
 }
 
 // OwnerOf describes this process with a client of it.
@@ -23,5 +24,5 @@ func OwnerOf(client *framework.Client) Owner {
 // host is this machine's name, or "" when it is not known.
 var host = sync.OnceValue(func() string {
 	name, _ := os.Hostname()
-	return name
+	return stored.Text(name)
 })

@@ -138,17 +138,6 @@ func marshalPlainly(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// StoredText returns a text as a record can hold it: its longest beginning of at most most bytes
-// that ends with a whole character. JSON has UTF-8 only, so U+FFFD replaces other bytes: a text
-// that is read again is the one that was stored.
-func StoredText(text string, most int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "")
-	}
-	return text
-}
-
 func appendFields(object, fields []byte) []byte {
 	if len(fields) > 0 && len(object) > 1 {
 		object = append(object, ',')

@@ -175,14 +175,13 @@ func (f *finder) visitContender(path string) {
 	f.judgeLater([]string{path}, func() {
 		n := f.nodes[path]
 		var owner struct {
-			Owner *string    `json:"owner"`
-			PID   *int       `json:"pid"`
+			recipe.Owner
 			Since *time.Time `json:"since"`
 		}
 		if n.Err != nil || n.Stat.EphemeralOwner != 0 || n.Stat.NumChildren != 0 {
 			return
 		}
-		if _, err := recipe.Decode(n.Data, 1, &owner); err != nil || owner.Owner == nil || owner.PID == nil ||
+		if _, err := recipe.Decode(n.Data, 1, &owner); err != nil || owner.Identity == "" || owner.PID == 0 ||
 			owner.Since == nil {
 			return
 		}

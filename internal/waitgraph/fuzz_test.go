@@ -29,3 +29,13 @@ func FuzzParseRecord(f *testing.F) {
 		}
 	})
 }
+
+// TestTheTimeOfARecordCanBeEncoded: other clients may have written any time.
+func TestTheTimeOfARecordCanBeEncoded(t *testing.T) {
+	for _, since := range []string{"0000-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"} {
+		r, err := parseRecord([]byte(`{"v":1,"lock":"/a","held":[],"since":"`+since+`"}`), "/")
+		require.NoError(t, err)
+		r.Since = r.Since.UTC()
+		require.NotPanics(t, func() { r.encode() })
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -80,6 +81,7 @@ func parseRecord(data []byte, root string) (r record, err error) {
 	if r.Version < 1 || r.Permits < 0 {
 		return record{}, fmt.Errorf("a lock request's record of version %d for %d permits", r.Version, r.Permits)
 	}
+	r.Since = stored.Time(r.Since)
 	if err := CheckHeld(r.Held); err != nil {
 		return record{}, fmt.Errorf("a lock request's record: %w", err)
 	}

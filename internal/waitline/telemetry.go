@@ -15,6 +15,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/metrics"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // scope is the package name in the telemetry that users see.
@@ -190,6 +192,9 @@ func CallerContext(ctx context.Context) context.Context {
 func TraceContext(ctx context.Context, client *framework.Client) map[string]string {
 	c := propagation.MapCarrier{}
 	client.Propagators().Inject(ctx, c)
+	for key, text := range c {
+		c[key] = stored.Text(text)
+	}
 	return c
 }
 
@@ -229,13 +234,13 @@ func LinkToHolder(ctx context.Context, data []byte) {
 		return
 	}
 	var owner struct {
-		Owner string            `json:"owner"`
+		recipe.Owner
 		Trace map[string]string `json:"trace"`
 	}
 	if json.Unmarshal(data, &owner) != nil {
 		return // another library has written it
 	}
-	LinkTo(ctx, owner.Owner, owner.Trace)
+	LinkTo(ctx, owner.Identity, owner.Trace)
 }
 
 // LinkTo links a wait's span to the span of a holder. owner is the holder's name, traceContext what

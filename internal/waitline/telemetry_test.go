@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
@@ -49,4 +51,19 @@ func BenchmarkTelemetryOfALock(b *testing.B) {
 			}
 		})
 	}
+}
+
+// anyBytes is a propagator whose trace context is not text.
+type anyBytes struct{ propagation.TextMapPropagator }
+
+func (anyBytes) Inject(_ context.Context, c propagation.TextMapCarrier) { c.Set("k", "a\xff") }
+
+// TestATraceContextIsStoredAsText: JSON would change other bytes, and a record that is compared with
+// what was stored would differ.
+func TestATraceContextIsStoredAsText(t *testing.T) {
+	client, err := framework.New(framework.Config{Servers: []string{"127.0.0.1:1"}},
+		framework.WithPropagators(anyBytes{}))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"k": "a\uFFFD"}, TraceContext(t.Context(), client))
+	require.NoError(t, client.Close(t.Context()))
 }

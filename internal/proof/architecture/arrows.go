@@ -18,7 +18,7 @@ var modules = []string{"framework/frameworkfx", "election/electionfx", "schedule
 
 // forRecipes are the packages that each recipe may import.
 var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics",
-	"internal/primitives", "internal/recipe", "internal/usercode", "internal/znode"}
+	"internal/primitives", "internal/recipe", "internal/stored", "internal/usercode", "internal/znode"}
 
 // commands are the packages of the command line's subcommands.
 var commands = []string{"internal/cli/barrier", "internal/cli/check", "internal/cli/clean", "internal/cli/config",
@@ -36,8 +36,8 @@ var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "in
 var arrows = map[string][]string{
 	".": nil,
 	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime",
-		"internal/link", "internal/metrics", "internal/onsession", "internal/primitives", "internal/watchdog",
-		"internal/wire", "internal/znode"},
+		"internal/link", "internal/metrics", "internal/onsession", "internal/primitives", "internal/stored",
+		"internal/watchdog", "internal/wire", "internal/znode"},
 	"locks":     with(forRecipes, "internal/queuelayout", "internal/waitgraph", "internal/waitline"),
 	"election":  with(forRecipes, "locks", "internal/waitline"),
 	"scheduler": with(forRecipes, "election", "internal/background", "internal/joblayout"),
@@ -126,11 +126,12 @@ var arrows = map[string][]string{
 	"internal/testkit/progress":      nil,
 	"internal/proof/prometheus":      nil,
 	"internal/recipe": {"framework", "internal/backoff", "internal/failure", "internal/onsession",
-		"internal/primitives", "internal/znode"},
+		"internal/primitives", "internal/stored", "internal/znode"},
 	"internal/queuelayout":      {"framework", "internal/primitives", "internal/recipe", "internal/znode"},
 	"internal/proof/security":   nil, // tests only
 	"internal/proof/sim":        nil, // tests only
 	"internal/proof/soak":       {"internal/proof/ensemble"},
+	"internal/stored":           nil,
 	"internal/testkit/tally":    nil,
 	"internal/terminal":         nil,
 	"internal/testkit/testproc": nil,
