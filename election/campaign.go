@@ -157,24 +157,24 @@ func (e *Election) newTerm(grant *waitline.Grant) *Term {
 // waitInLine waits until this candidate is the first in line. A node beside the line describes the
 // candidate meanwhile.
 func (e *Election) waitInLine(caller context.Context) (grant *waitline.Grant, err error) {
-	ctx, end := e.waits.StartWait(caller, "acquire")
+	ctx, w := e.waits.StartWait(caller, "acquire")
 	defer func() {
 		if err != nil {
-			end(0, err)
+			w.End(0, err)
 		} else {
-			end(grant.Node().Zxid, nil)
+			w.End(grant.Node().Zxid, nil)
 		}
 	}()
 	if waitline.HolderOf(ctx, e.key) != nil {
 		return nil, failure.Wrap("acquire", e.path, locks.ErrHeld)
 	}
-	e.linkToLeader(ctx)
+	e.linkToLeader(ctx, w)
 	line, stopDescribing := e.line, func() {}
 	if len(e.config.metadata) > 0 || e.config.priority > 0 {
 		line, stopDescribing = e.describedLine(ctx)
 	}
 	err = recipe.OnSession(ctx, e.client, func(s *framework.Session) error {
-		c, err := line.Wait(ctx, s, []byte(e.config.id), nil)
+		c, err := line.Wait(ctx, s, []byte(e.config.id), w)
 		if err == nil {
 			grant, err = c.Hold(caller, e.key)
 		}
@@ -186,14 +186,14 @@ func (e *Election) waitInLine(caller context.Context) (grant *waitline.Grant, er
 
 // linkToLeader links a wait's span, if it is recorded, to the campaign of the leader that it will
 // wait for.
-func (e *Election) linkToLeader(ctx context.Context) {
-	if !waitline.IsTraced(ctx) {
+func (e *Election) linkToLeader(ctx context.Context, w *waitline.Wait) {
+	if !w.IsTraced() {
 		return
 	}
 	reading, cancel := context.WithTimeout(ctx, waitline.LinkTimeout)
 	defer cancel()
 	if leader, err := e.readLeader(reading); err == nil {
-		waitline.LinkTo(ctx, leader.ID, leader.Trace)
+		w.LinkTo(leader.ID, leader.Trace)
 	}
 }
 

@@ -37,17 +37,17 @@ func (c *Claim) Path() string { return c.lock.path }
 // ErrNotClaim.
 func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 	return c.lock.acquire(ctx, "acquire", 0, func(ctx context.Context, s *framework.Session,
-		_ func(primitives.Created)) (*Lease, error) {
+		w *waitline.Wait) (*Lease, error) {
 		for {
 			m := pathMutexOf(s, c.lock.path)
 			if err := m.lockPath(ctx); err != nil {
 				return nil, err
 			}
-			lease, err := c.createAndLease(ctx, m)
+			lease, err := c.createAndLease(ctx, w.Caller, m)
 			if !errors.Is(err, ErrNotAcquired) {
 				return lease, err
 			}
-			if err := c.waitUntilGone(ctx, s); err != nil {
+			if err := c.waitUntilGone(ctx, s, w); err != nil {
 				return nil, err
 			}
 		}
@@ -59,17 +59,17 @@ func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 // other errors are those of Mutex.Lock.
 func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
 	return c.lock.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session,
-		_ func(primitives.Created)) (*Lease, error) {
+		w *waitline.Wait) (*Lease, error) {
 		m := pathMutexOf(s, c.lock.path)
 		if !m.tryLock() {
 			return nil, ErrNotAcquired
 		}
-		return c.createAndLease(ctx, m)
+		return c.createAndLease(ctx, w.Caller, m)
 	})
 }
 
 // waitUntilGone waits until the node is gone.
-func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
+func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session, w *waitline.Wait) error {
 	linked := int64(0)
 	err := recipe.WatchUntilGone(ctx, s, primitives.Created{Path: c.lock.path},
 		func(data []byte, st framework.Stat) error {
@@ -79,7 +79,7 @@ func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
 			}
 			if linked != st.Czxid { // its data may change
 				linked = st.Czxid
-				waitline.LinkToHolder(ctx, data)
+				w.LinkToHolder(data)
 			}
 			return nil
 		})
@@ -91,14 +91,14 @@ func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
 
 // createAndLease creates the node and returns the lease. The caller has locked m, which is unlocked
 // when the node is gone or was not created.
-func (c *Claim) createAndLease(ctx context.Context, m *pathMutex) (*Lease, error) {
+func (c *Claim) createAndLease(ctx, caller context.Context, m *pathMutex) (*Lease, error) {
 	nodes, err := c.createNodes(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: nodes.path,
 		guardNode: nodes.guardNode, token: nodes.zxid, session: m.s, key: c.lock.key}
-	nodes.Hold, err = m.s.Primitives().Hold(lease.withValues(ctx),
+	nodes.Hold, err = m.s.Primitives().Hold(leaseContext{caller, lease},
 		primitives.Created{Path: nodes.path, Zxid: nodes.zxid},
 		primitives.Created{Path: nodes.guardNode, Zxid: nodes.zxid})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/waitgraph"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
 // localHandoff passes one node's lease among goroutines, one turn after the other
@@ -117,8 +117,9 @@ func (h *localHandoff) acquireNodeIfNeeded() {
 			h.nodeAcquired(ctx, o)
 		}()
 		node, err := h.lock.acquire(ctx, "acquire", 0,
-			func(ctx context.Context, s *framework.Session, _ func(primitives.Created)) (*Lease, error) {
-				return h.lock.waitOnSession(ctx, s, own.set)
+			func(ctx context.Context, s *framework.Session, w *waitline.Wait) (*Lease, error) {
+				w.Queued = own.set
+				return h.lock.waitOnSession(ctx, s, w)
 			})
 		o = handoffOutcome{lease: node, err: err}
 	}()

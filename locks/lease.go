@@ -57,7 +57,8 @@ type Lease struct {
 	mu      sync.Mutex
 	ended   bool          // endLease was called
 	release leaseRelease  // once ended
-	limit   *time.Timer   // of WithMaxHold, or nil
+	maxHold time.Duration // of WithMaxHold, or 0
+	limit   *time.Timer   // ends the lease after maxHold; nil while that time is not limited
 	expires time.Time     // when limit fires
 	unwatch func() bool   // stops what watchEnd has begun; nil for a turn
 	revoked chan struct{} // the channel of Revoked; nil before its first call
@@ -262,9 +263,7 @@ func (l *Lease) endUnmeasured(cause error, tellQueued bool) (ended *Lease) {
 	if l.unwatch != nil {
 		l.unwatch()
 	}
-	if l.limit != nil {
-		l.limit.Stop()
-	}
+	l.stopLimit()
 	if l.own != nil {
 		var queued func()
 		if l.asyncRelease || tellQueued {
@@ -289,15 +288,10 @@ func (l *Lease) endUnmeasured(cause error, tellQueued bool) (ended *Lease) {
 // measureEnd measures the hold, which has ended.
 func (l *Lease) measureEnd() { l.measures.End(l.life.Err(), ErrReleased, ErrMaxHold) }
 
-// withValues returns the context whose values the lease's context carries.
-func (l *Lease) withValues(ctx context.Context) context.Context {
-	return leaseContext{waitline.CallerContext(ctx), l}
-}
-
 // standWithin makes the lease end with another lease at the latest.
-func (l *Lease) standWithin(ctx context.Context, outer *Lease) {
+func (l *Lease) standWithin(caller context.Context, outer *Lease) {
 	l.outer = outer
-	l.life = outer.life.Child(l.withValues(ctx))
+	l.life = outer.life.Child(leaseContext{caller, l})
 }
 
 // watchEnd gives the lease's nodes back when its context ends by other means than Release, so that
@@ -307,26 +301,44 @@ func (l *Lease) watchEnd(maxHold time.Duration) *Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unwatch = context.AfterFunc(l.Context(), func() { l.endLease(nil) })
-	if maxHold > 0 && !afterAllHeld(l.Context(), func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.limitHold(maxHold)
-	}) {
-		l.limitHold(maxHold)
-	}
+	l.maxHold = maxHold
+	l.startLimit()
 	return l
 }
 
-// limitHold ends the lease after maxHold from now. l.mu is held.
-func (l *Lease) limitHold(maxHold time.Duration) {
-	if l.ended {
-		return
+// startLimit begins the time of WithMaxHold. The caller holds mu.
+func (l *Lease) startLimit() {
+	l.stopLimit()
+	if l.maxHold > 0 && !l.ended {
+		l.expires = time.Now().Add(l.maxHold)
+		l.limit = time.AfterFunc(l.maxHold, func() { l.endLease(ErrMaxHold) })
 	}
-	l.expires = time.Now().Add(maxHold)
-	l.limit = time.AfterFunc(maxHold, func() { l.endLease(ErrMaxHold) })
 }
 
-// leaseContext has the values of the caller's context, and returns the lease for its key.
+// stopLimit stops the time of WithMaxHold. The caller holds mu.
+func (l *Lease) stopLimit() {
+	if l.limit != nil {
+		l.limit.Stop()
+		l.limit, l.expires = nil, time.Time{}
+	}
+}
+
+// changeLimits calls change, which is startLimit or stopLimit, for the lease and its parts. For the
+// first turn of a slice, whose call has acquired the node, it calls change for the node's lease.
+func (l *Lease) changeLimits(change func(*Lease)) {
+	if l.passer != nil && l.turn == 1 {
+		l = l.outer
+	}
+	for _, p := range l.parts {
+		p.changeLimits(change)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(l)
+}
+
+// leaseContext is the context whose values a lease's context carries: those of the context of the
+// call that has acquired the lease, without the span of the call, and the lease for its key.
 type leaseContext struct {
 	context.Context
 	lease *Lease

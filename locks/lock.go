@@ -7,7 +7,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitgraph"
 	"github.com/lockstep-go/lockstep/internal/waitline"
@@ -44,9 +43,8 @@ func (l commonLock) withLine(names waitline.Kind) commonLock {
 	return l
 }
 
-// grantFunc acquires a lease on one session. It calls waits, unless that is nil, with the node with
-// which it waits in line.
-type grantFunc func(ctx context.Context, s *framework.Session, waits func(primitives.Created)) (*Lease, error)
+// grantFunc acquires a lease on one session, for a call that waits.
+type grantFunc func(ctx context.Context, s *framework.Session, w *waitline.Wait) (*Lease, error)
 
 // waitUntilGranted waits in line until the lock is granted.
 func (l *commonLock) waitUntilGranted(ctx context.Context) (*Lease, error) {
@@ -54,24 +52,22 @@ func (l *commonLock) waitUntilGranted(ctx context.Context) (*Lease, error) {
 }
 
 // waitOnSession is a grantFunc that waits in line.
-func (l *commonLock) waitOnSession(ctx context.Context, s *framework.Session,
-	waits func(primitives.Created)) (*Lease, error) {
-	c, err := l.line.Wait(ctx, s, l.contenderData(ctx), waits)
+func (l *commonLock) waitOnSession(ctx context.Context, s *framework.Session, w *waitline.Wait) (*Lease, error) {
+	c, err := l.line.Wait(ctx, s, l.contenderData(ctx), w)
 	if err != nil {
 		return nil, err
 	}
-	return l.newLeaseInLine(ctx, c, c.Node().Zxid)
+	return l.newLeaseInLine(w.Caller, c, c.Node().Zxid)
 }
 
 // tryAcquire acquires the lock at once, or returns an error that wraps ErrNotAcquired.
 func (l *commonLock) tryAcquire(ctx context.Context) (*Lease, error) {
-	return l.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session,
-		_ func(primitives.Created)) (*Lease, error) {
+	return l.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session, w *waitline.Wait) (*Lease, error) {
 		c, err := l.line.Try(ctx, s, l.contenderData(ctx))
 		if err != nil {
 			return nil, err
 		}
-		return l.newLeaseInLine(ctx, c, c.Node().Zxid)
+		return l.newLeaseInLine(w.Caller, c, c.Node().Zxid)
 	})
 }
 
@@ -83,40 +79,39 @@ func (l *commonLock) acquire(ctx context.Context, op string, permits int,
 	if l.err != nil {
 		return nil, failure.Wrap(op, l.path, l.err)
 	}
-	ctx, end := l.tel.StartWait(ctx, op)
+	ctx, w := l.tel.StartWait(ctx, op)
 	defer func() {
 		var token int64
 		if lease != nil {
 			token = lease.token
 		}
-		end(token, err)
+		w.End(token, err)
 	}()
 	if outer := l.holderOf(ctx); outer != nil {
-		lease, err = l.acquireWithin(ctx, outer)
+		lease, err = l.acquireWithin(ctx, w.Caller, outer)
 	} else {
-		lease, err = l.acquireOnSession(ctx, op, permits, grant)
+		lease, err = l.acquireOnSession(ctx, w, op, permits, grant)
 	}
 	return lease, failure.Wrap(op, l.path, err)
 }
 
 // acquireOnSession calls grant on session after session. Unless it only tries, it searches for
 // deadlocks meanwhile if the caller holds locks.
-func (l *commonLock) acquireOnSession(ctx context.Context, op string, permits int,
+func (l *commonLock) acquireOnSession(ctx context.Context, w *waitline.Wait, op string, permits int,
 	grant grantFunc) (lease *Lease, err error) {
-	var waits func(primitives.Created)
 	if q := l.newRequest(ctx, permits); q != nil && op != "try" {
 		if l.line == nil { // a claim has no line
 			q.Waits = func() (waitgraph.LineNode, bool) { return waitgraph.LineNode{}, true }
 		} else {
 			var own waitingNode
-			waits = own.set
+			w.Queued = own.set
 			q.Waits = func() (waitgraph.LineNode, bool) { return own.lineNode(l.client.Config().Root) }
 		}
 		ctx = q.Begin(ctx)
 		defer func() { err = q.End(lease != nil, err) }()
 	}
 	err = recipe.OnSession(ctx, l.client, func(s *framework.Session) (err error) {
-		lease, err = grant(ctx, s, waits)
+		lease, err = grant(ctx, s, w)
 		return err
 	})
 	return lease, err
@@ -155,15 +150,15 @@ func (l *commonLock) holderOf(ctx context.Context) waitline.Holder {
 }
 
 // acquireWithin returns what may be had under a lease of the same lock.
-func (l *commonLock) acquireWithin(ctx context.Context, holder waitline.Holder) (*Lease, error) {
+func (l *commonLock) acquireWithin(ctx, caller context.Context, holder waitline.Holder) (*Lease, error) {
 	outer, ok := holder.(*Lease)
 	switch {
 	case !ok:
 		return nil, ErrHeld
 	case outer.kind == l.kind && l.opts.reentry:
-		return l.newNestedLease(ctx, outer), nil
+		return l.newNestedLease(caller, outer), nil
 	case outer.kind == writeKind && l.kind == readKind:
-		return l.downgrade(ctx, outer)
+		return l.downgrade(ctx, caller, outer)
 	case outer.kind == readKind && l.kind == writeKind:
 		return nil, ErrUpgrade
 	}
@@ -171,16 +166,16 @@ func (l *commonLock) acquireWithin(ctx context.Context, holder waitline.Holder) 
 }
 
 // newNestedLease returns a lease on the node of another one, which ends with that one.
-func (l *commonLock) newNestedLease(ctx context.Context, outer *Lease) *Lease {
+func (l *commonLock) newNestedLease(caller context.Context, outer *Lease) *Lease {
 	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: outer.node, token: outer.token,
 		turn: outer.turn, session: outer.session, key: outer.key, grant: outer.grant}
-	lease.standWithin(ctx, outer)
+	lease.standWithin(caller, outer)
 	return lease.watchEnd(l.opts.maxHold)
 }
 
 // downgrade returns a read lease with the number and the token of a write lease. The writer's guard
 // protects the create.
-func (l *commonLock) downgrade(ctx context.Context, writer *Lease) (*Lease, error) {
+func (l *commonLock) downgrade(ctx, caller context.Context, writer *Lease) (*Lease, error) {
 	c, err := l.line.Downgrade(ctx, writer.grant, l.contenderData(ctx), writer.Guard())
 	if errors.Is(err, waitline.ErrPlaceLost) {
 		return nil, ErrReleased
@@ -188,15 +183,15 @@ func (l *commonLock) downgrade(ctx context.Context, writer *Lease) (*Lease, erro
 	if err != nil {
 		return nil, err
 	}
-	return l.newLeaseInLine(ctx, c, writer.token)
+	return l.newLeaseInLine(caller, c, writer.token)
 }
 
 // newLeaseInLine returns the lease of a contender that is granted. It fails when the session has
 // ended, and the contender leaves then.
-func (l *commonLock) newLeaseInLine(ctx context.Context, c *waitline.Contender, token int64) (*Lease, error) {
+func (l *commonLock) newLeaseInLine(caller context.Context, c *waitline.Contender, token int64) (*Lease, error) {
 	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: c.Node().Path, token: token,
 		session: c.Session(), key: l.key}
-	grant, err := c.Hold(lease.withValues(ctx), nil)
+	grant, err := c.Hold(leaseContext{caller, lease}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -127,9 +127,7 @@ func (m *Multi) acquireOnce(ctx context.Context,
 			}
 		}
 	}()
-	together, finish := acquiringTogether(ctx)
-	defer finish()
-	acquiring, cancel := context.WithCancelCause(together)
+	acquiring, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	holding := acquiring
 	for _, l := range m.lockers {
@@ -142,11 +140,13 @@ func (m *Multi) acquireOnce(ctx context.Context,
 			return nil, err
 		}
 		parts = append(parts, lease)
+		lease.changeLimits((*Lease).stopLimit)                // until all are held
 		holding = withHeldLocks(holding, lease.standingNodes) // a deadlock may have a part of it in it
 		stop := context.AfterFunc(lease.Context(), func() { cancel(&partLostError{lease}) })
 		defer stop()
 	}
 	for _, p := range parts {
+		p.changeLimits((*Lease).startLimit)
 		if p.Err() != nil {
 			return nil, &partLostError{p}
 		}

@@ -121,11 +121,10 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 // without ErrHeld, or wrap ErrPermits.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 	return s.acquire(ctx, "acquire", n,
-		func(ctx context.Context, sess *framework.Session, data []byte,
-			waits func(primitives.Created)) (*waitline.Contender, error) {
-			c, err := s.lock.line.Wait(ctx, sess, data, waits)
-			if err == nil && waits != nil { // it may wait for permits
-				waits(c.Node())
+		func(ctx context.Context, sess *framework.Session, data []byte, w *waitline.Wait) (*waitline.Contender, error) {
+			c, err := s.lock.line.Wait(ctx, sess, data, w)
+			if err == nil && w.Queued != nil { // it may wait for permits
+				w.Queued(c.Node())
 			}
 			return c, err
 		}, s.waitForRoom)
@@ -135,7 +134,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 // returns an error that wraps ErrNotAcquired. Its other errors are those of Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 	return s.acquire(ctx, "try", n, func(ctx context.Context, sess *framework.Session, data []byte,
-		_ func(primitives.Created)) (*waitline.Contender, error) {
+		_ *waitline.Wait) (*waitline.Contender, error) {
 		return s.lock.line.Try(ctx, sess, data)
 	}, s.findRoom)
 }
@@ -143,20 +142,20 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 // acquire lets the caller through the line by join, and acquires n permits of those for which room
 // has found room.
 func (s *Semaphore) acquire(ctx context.Context, op string, n int,
-	join func(context.Context, *framework.Session, []byte, func(primitives.Created)) (*waitline.Contender, error),
+	join func(context.Context, *framework.Session, []byte, *waitline.Wait) (*waitline.Contender, error),
 	room func(context.Context, *framework.Session, int) (permitRecord, error)) (*Lease, error) {
 	if err := s.checkRequest(ctx, n); err != nil {
 		return nil, failure.Wrap(op, s.lock.path, err)
 	}
 	return s.lock.acquire(ctx, op, n, func(ctx context.Context, sess *framework.Session,
-		waits func(primitives.Created)) (*Lease, error) {
+		w *waitline.Wait) (*Lease, error) {
 		if err := s.checkUnmixed(ctx); err != nil {
 			return nil, err
 		}
 		if _, err := s.limit.cachedRecord(ctx, n); err != nil { // do not wait for more permits than there are
 			return nil, err
 		}
-		c, err := join(ctx, sess, s.lock.contenderData(ctx), waits)
+		c, err := join(ctx, sess, s.lock.contenderData(ctx), w)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +166,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int,
 				c.Leave(nil)
 			}
 		}()
-		lease, err := s.takePermits(ctx, c, n, room)
+		lease, err := s.takePermits(ctx, w.Caller, c, n, room)
 		granted = err == nil
 		return lease, err
 	})
@@ -211,7 +210,7 @@ func (s *Semaphore) checkUnmixed(ctx context.Context) error {
 // the node in line, and checks that the record is the one in which room was found. A read behind
 // the transaction finds out whether the record was deleted and created again meanwhile; then the
 // permits are given back.
-func (s *Semaphore) takePermits(ctx context.Context, c *waitline.Contender, n int,
+func (s *Semaphore) takePermits(ctx, caller context.Context, c *waitline.Contender, n int,
 	room func(context.Context, *framework.Session, int) (permitRecord, error)) (*Lease, error) {
 	for {
 		p, err := room(ctx, c.Session(), n)
@@ -231,7 +230,7 @@ func (s *Semaphore) takePermits(ctx context.Context, c *waitline.Contender, n in
 			if err := s.limit.checkNotReplaced(ctx, c.Session(), p, created.StatCzxid); err != nil {
 				return nil, s.returnPermits(ctx, c.Session(), created.Nodes, err)
 			}
-			return s.newLease(ctx, c.Session(), created.Nodes)
+			return s.newLease(caller, c.Session(), created.Nodes)
 		case !errors.As(err, &refused):
 			return nil, err
 		case refused.Index == n && !errors.Is(err, framework.ErrNoAuth): // resized, or deleted
@@ -269,13 +268,13 @@ func createdPaths(created []primitives.Created) []string {
 	return nodes
 }
 
-func (s *Semaphore) newLease(ctx context.Context, sess *framework.Session,
+func (s *Semaphore) newLease(caller context.Context, sess *framework.Session,
 	created []primitives.Created) (*Lease, error) {
 	held := &heldPermits{session: sess, nodes: createdPaths(created)}
 	lease := &Lease{client: s.lock.client, path: s.lock.path, kind: semaphoreKind, node: held.nodes[0],
 		nodes: held.nodes, token: created[0].Zxid, session: sess}
 	var err error
-	held.Hold, err = sess.Primitives().Hold(lease.withValues(ctx), created[0], created[1:]...)
+	held.Hold, err = sess.Primitives().Hold(leaseContext{caller, lease}, created[0], created[1:]...)
 	if err != nil {
 		sess.Primitives().Discard(nil, held.nodes[0], held.nodes[1:]...)
 		return nil, err

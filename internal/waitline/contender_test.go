@@ -37,7 +37,9 @@ func TestEndedContendersLetSessionSleep(t *testing.T) {
 		s, err := client.Session(t.Context())
 		require.NoError(t, err)
 		line := New("/a", Filter{Kind: Mutex}, nil)
-		c, err := line.Wait(t.Context(), s, nil, nil)
+		_, w := NewTelemetry(client, "/a", "mutex").StartWait(t.Context(), "acquire")
+		defer w.End(0, nil)
+		c, err := line.Wait(t.Context(), s, nil, w)
 		require.NoError(t, err)
 		hold, err := s.Primitives().Hold(t.Context(), c.Node())
 		require.NoError(t, err)
@@ -46,7 +48,7 @@ func TestEndedContendersLetSessionSleep(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 10 {
-			_, err = line.Wait(ended, s, nil, nil)
+			_, err = line.Wait(ended, s, nil, w)
 			require.ErrorIs(t, err, context.Canceled)
 			time.Sleep(timeout / 2)
 		}

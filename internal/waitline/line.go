@@ -58,13 +58,12 @@ func (c *Contender) Node() primitives.Created { return c.node }
 func (c *Contender) Session() *framework.Session { return c.s }
 
 // Wait joins the line with a node that holds data, and waits until the contender is granted. If the
-// contender is not granted at once, Wait calls waits, unless it is nil, with the contender's node.
+// contender is not granted at once, Wait calls w.Queued with the contender's node.
 //
 // Wait fails with failure.Ended(ctx), with the cause of the session's end, with ErrKindMixed or
 // ErrPlaceLost, or when the servers refuse a request. When it fails or panics, it deletes the
 // contender's node in the background.
-func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte,
-	waits func(primitives.Created)) (*Contender, error) {
+func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, w *Wait) (*Contender, error) {
 	c := l.newContender(s)
 	ok := false
 	defer func() { // onWait may panic, or end the goroutine
@@ -86,10 +85,10 @@ func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte,
 			l.onWait(v.ahead)
 		}
 	}
-	if waits != nil && c.localContenders.stateOf(&c.local) != granted {
-		waits(c.node)
+	if w.Queued != nil && c.localContenders.stateOf(&c.local) != granted {
+		w.Queued(c.node)
 	}
-	if err := c.waitForGrant(ctx, v); err != nil {
+	if err := c.waitForGrant(ctx, v, w); err != nil {
 		return nil, err
 	}
 	ok = true
@@ -220,7 +219,7 @@ func (c *Contender) listLine(ctx context.Context) (lineView, error) {
 // has the event NodeDeleted. If each waiter of a long line listed it when a server was lost, the
 // servers would have to send as many names as the square of the line's length
 // (docs/adr/0101-a-reconnect-lists-no-line.md).
-func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
+func (c *Contender) waitForGrant(ctx context.Context, v lineView, w *Wait) error {
 	if c.localContenders.stateOf(&c.local) == granted {
 		return nil
 	}
@@ -246,7 +245,7 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 			second.stopWatch()
 			v = lineView{}
 			if before := c.localContenders.nameBefore(&c.local); linksRead == nil && before != "" {
-				linksRead = linkToNodes(ctx, c.s, znode.Join(c.line.dir, before))
+				linksRead = w.linkToNodes(ctx, c.s, znode.Join(c.line.dir, before))
 			}
 		case mustWatch:
 			if !v.known {
@@ -266,7 +265,7 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 				c.s.Primitives().StayAwake()
 			}
 			if linksRead == nil {
-				linksRead = linkToNodes(ctx, c.s, znode.Join(c.line.dir, v.first.Name),
+				linksRead = w.linkToNodes(ctx, c.s, znode.Join(c.line.dir, v.first.Name),
 					znode.Join(c.line.dir, v.predecessor.Name))
 			}
 			c.watchPredecessors(v, &predecessor, &second)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/metrics"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/stored"
 )
@@ -72,27 +73,44 @@ func (t *Telemetry) RecordDeadlock(ctx context.Context, text string, broken bool
 		attribute.Bool(metrics.Broken, broken)))
 }
 
-// StartWait starts a span that lasts until the caller calls end, with the token of the granted
-// lock, or with the error of the call. The span of a try that was not granted, of a deadlock or of
-// a cancelled call has an outcome and no error status. The returned context belongs to the span;
-// CallerContext returns ctx itself.
-func (t *Telemetry) StartWait(ctx context.Context, op string) (_ context.Context, end func(token int64, err error)) {
-	began := time.Now()
-	within, span := t.tracer.Start(context.WithValue(ctx, waitKey{}, &waitContext{ctx, t}), "lockstep.lock."+op,
+// Wait is one call that waits for a lock or an election. It has a span.
+type Wait struct {
+	// Caller is the context of the call. The context of a grant carries its values, because the span
+	// ends when the grant begins.
+	Caller context.Context
+	// Queued, unless it is nil, is called with the node of a contender that is not granted at once.
+	Queued func(primitives.Created)
+
+	tel     *Telemetry
+	ctx     context.Context // of the span
+	span    trace.Span
+	began   time.Time
+	counted bool // a provider may be installed before the end of the wait
+}
+
+// StartWait starts a wait, and returns the context of its span. The caller calls End.
+func (t *Telemetry) StartWait(caller context.Context, op string) (context.Context, *Wait) {
+	w := &Wait{Caller: caller, tel: t, began: time.Now()}
+	w.ctx, w.span = t.tracer.Start(caller, "lockstep.lock."+op,
 		trace.WithAttributes(attribute.String("lockstep.path", t.path), attribute.String("lockstep.lock.kind", t.kind)))
-	counted := t.countWait(within)
-	return within, func(token int64, err error) {
-		outcome := outcomeOf(err)
-		span.SetAttributes(attribute.String("lockstep.outcome", outcome))
-		if err == nil {
-			span.SetAttributes(attribute.Int64("lockstep.token", token))
-		}
-		if outcome == "error" {
-			span.SetStatus(codes.Error, err.Error())
-		}
-		span.End()
-		t.measureWait(within, counted, began, outcome)
+	w.counted = t.countWait(w.ctx)
+	return w.ctx, w
+}
+
+// End ends the wait, with the token of the granted lock, or with the error of the call. The span of
+// a try that was not granted, of a deadlock or of a cancelled call has an outcome and no error
+// status.
+func (w *Wait) End(token int64, err error) {
+	outcome := outcomeOf(err)
+	w.span.SetAttributes(attribute.String("lockstep.outcome", outcome))
+	if err == nil {
+		w.span.SetAttributes(attribute.Int64("lockstep.token", token))
 	}
+	if outcome == "error" {
+		w.span.SetStatus(codes.Error, err.Error())
+	}
+	w.span.End()
+	w.tel.measureWait(w.ctx, w.counted, w.began, outcome)
 }
 
 // countWait counts a call that waits, if a provider reads the metric. Without a provider it saves
@@ -168,25 +186,6 @@ func (h HoldMeasurement) End(cause, released, maxHold error) {
 	h.tel.holds.Record(context.Background(), time.Since(h.began).Seconds(), byReason[[2]string{h.tel.kind, reason}])
 }
 
-// waitContext is what the context of a wait carries: the caller's context and the telemetry.
-type waitContext struct {
-	caller context.Context
-	tel    *Telemetry
-}
-
-// waitKey is the context key of the waitContext.
-type waitKey struct{}
-
-// CallerContext returns the context that StartWait was called with, or ctx if it does not come from
-// StartWait. A lease's context carries the values of the caller's context, because the span of the
-// wait ends when the lease begins.
-func CallerContext(ctx context.Context) context.Context {
-	if w, ok := ctx.Value(waitKey{}).(*waitContext); ok {
-		return w.caller
-	}
-	return ctx
-}
-
 // TraceContext returns the trace context of ctx in the format of the client's propagators, to store
 // it in a node.
 func TraceContext(ctx context.Context, client *framework.Client) map[string]string {
@@ -205,8 +204,8 @@ const LinkTimeout = 100 * time.Millisecond
 // linkToNodes reads the nodes of contenders ahead and links the wait's span to their spans, in the
 // background. It returns a channel that is closed when this is done, or nil if the wait's span is
 // not recorded.
-func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-chan struct{} {
-	if !IsTraced(ctx) {
+func (w *Wait) linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-chan struct{} {
+	if !w.IsTraced() {
 		return nil
 	}
 	done := make(chan struct{})
@@ -220,17 +219,17 @@ func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-c
 		}
 		for _, n := range read {
 			if n.Err == nil {
-				LinkToHolder(ctx, n.Data)
+				w.LinkToHolder(n.Data)
 			}
 		}
 	}()
 	return done
 }
 
-// LinkToHolder links a wait's span to the span of a contender ahead, if the data of that
+// LinkToHolder links the wait's span to the span of a contender ahead, if the data of that
 // contender's node has a trace context.
-func LinkToHolder(ctx context.Context, data []byte) {
-	if !IsTraced(ctx) {
+func (w *Wait) LinkToHolder(data []byte) {
+	if !w.IsTraced() {
 		return
 	}
 	var owner struct {
@@ -240,23 +239,19 @@ func LinkToHolder(ctx context.Context, data []byte) {
 	if json.Unmarshal(data, &owner) != nil {
 		return // another library has written it
 	}
-	LinkTo(ctx, owner.Identity, owner.Trace)
+	w.LinkTo(owner.Identity, owner.Trace)
 }
 
-// LinkTo links a wait's span to the span of a holder. owner is the holder's name, traceContext what
-// TraceContext has returned to it.
-func LinkTo(ctx context.Context, owner string, traceContext map[string]string) {
-	w, ok := ctx.Value(waitKey{}).(*waitContext)
-	if !ok {
-		return
-	}
+// LinkTo links the wait's span to the span of a holder. owner is the holder's name, traceContext
+// what TraceContext has returned to it.
+func (w *Wait) LinkTo(owner string, traceContext map[string]string) {
 	holder := trace.SpanContextFromContext(w.tel.propagators.Extract(context.Background(),
 		propagation.MapCarrier(traceContext)))
 	if holder.IsValid() {
-		trace.SpanFromContext(ctx).AddLink(trace.Link{SpanContext: holder,
+		w.span.AddLink(trace.Link{SpanContext: holder,
 			Attributes: []attribute.KeyValue{attribute.String("lockstep.waited_for", owner)}})
 	}
 }
 
-// IsTraced reports whether the span of a wait is recorded.
-func IsTraced(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
+// IsTraced reports whether the span of the wait is recorded.
+func (w *Wait) IsTraced() bool { return w.span.IsRecording() }

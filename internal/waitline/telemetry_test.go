@@ -45,8 +45,8 @@ func BenchmarkTelemetryOfALock(b *testing.B) {
 				waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p)}
 			b.ReportAllocs()
 			for b.Loop() {
-				_, end := tel.StartWait(b.Context(), "acquire")
-				end(1, nil)
+				_, w := tel.StartWait(b.Context(), "acquire")
+				w.End(1, nil)
 				tel.StartHold().End(context.Canceled, context.Canceled, nil)
 			}
 		})

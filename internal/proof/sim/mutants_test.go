@@ -21,10 +21,10 @@ var mutantList = []mutant{
 	},
 	{
 		name: "tokens fall", file: "locks/lock.go", recipes: "mutex", rule: "order",
-		old: "l.contenderData(ctx), waits)\n\tif err != nil {\n\t\treturn nil, " +
-			"err\n\t}\n\treturn l.newLeaseInLine(ctx, c, c.Node().Zxid)",
-		new: "l.contenderData(ctx), waits)\n\tif err != nil {\n\t\treturn nil, " +
-			"err\n\t}\n\treturn l.newLeaseInLine(ctx, c, -c.Node().Zxid)",
+		old: "l.contenderData(ctx), w)\n\tif err != nil {\n\t\treturn nil, " +
+			"err\n\t}\n\treturn l.newLeaseInLine(w.Caller, c, c.Node().Zxid)",
+		new: "l.contenderData(ctx), w)\n\tif err != nil {\n\t\treturn nil, " +
+			"err\n\t}\n\treturn l.newLeaseInLine(w.Caller, c, -c.Node().Zxid)",
 	},
 	{
 		name: "a deadlock is believed before its asks have confirmed it", file: "internal/waitgraph/graph.go",
