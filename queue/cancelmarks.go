@@ -3,10 +3,13 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -14,8 +17,9 @@ import (
 // reads the marks for its first item with an id, and again when the watch fires: the event comes
 // before the answer to a claim that was made after the mark.
 type cancelMarks struct {
-	s   *framework.Session
-	dir string
+	client *framework.Client
+	s      *framework.Session
+	dir    string
 
 	reading chan struct{} // has a token while a goroutine reads; guards the rest
 	watch   *framework.Watch
@@ -23,8 +27,62 @@ type cancelMarks struct {
 	ended   bool
 }
 
-func newCancelMarks(s *framework.Session, dir string) *cancelMarks {
-	return &cancelMarks{s: s, dir: dir, reading: make(chan struct{}, 1)}
+func newCancelMarks(client *framework.Client, s *framework.Session, dir string) *cancelMarks {
+	return &cancelMarks{client: client, s: s, dir: dir, reading: make(chan struct{}, 1)}
+}
+
+// cancelOutcome is what removeIfMarked has found out about an item.
+type cancelOutcome int
+
+const (
+	itemStays   cancelOutcome = iota // it is not cancelled, as far as is known
+	itemRemoved                      // with its claim and its marks
+	itemGone                         // it had gone; its claim may still be there
+)
+
+// removeIfMarked removes a claimed item that Cancel has marked, by the given operations, and the
+// marks. If Cancel has withdrawn the mark meanwhile, the servers refuse the removal, and the item
+// stays. The error wraps ErrLost if the item had gone; with an item that stays, it says why the
+// marks are not known.
+func (m *cancelMarks) removeIfMarked(ctx context.Context, h queuelayout.Header, item string,
+	removal []framework.Op) (cancelOutcome, error) {
+	back := recipe.NewBackoff(m.client)
+	for sent := false; ; { // whether a removal was sent, and its outcome is unknown
+		marks, err := m.marksOf(ctx, h)
+		switch {
+		case err != nil:
+		case len(marks) > 0:
+			ops := removal
+			for _, mark := range marks {
+				ops = append(ops, framework.DeleteOp(mark, framework.AnyVersion))
+			}
+			_, err = m.s.Multi(ctx, ops...)
+			if sent = true; err == nil {
+				return itemRemoved, nil
+			}
+		case !sent:
+			return itemStays, nil
+		default: // Cancel has withdrawn the mark, or the removal was done
+			_, err = m.s.Exists(ctx, item)
+			if err == nil {
+				return itemStays, nil
+			}
+			if errors.Is(err, framework.ErrNoNode) {
+				return itemGone, fmt.Errorf("%w: %w", ErrLost, err)
+			}
+		}
+		var refused *framework.TxError
+		switch {
+		case errors.As(err, &refused) && refused.Index >= len(removal) && errors.Is(err, framework.ErrNoNode):
+			sent = false
+			m.stopWatch(false)
+		case errors.As(err, &refused) && recipe.IsConflict(err):
+			// the item was purged, or an earlier try has removed it and its reply was lost
+			return itemGone, fmt.Errorf("%w: %w", ErrLost, err)
+		case !failure.IsTransient(err) || back.Pause(ctx) != nil:
+			return itemStays, err
+		}
+	}
 }
 
 // marksOf returns the marks of an item that was claimed before the call.

@@ -52,8 +52,8 @@ func (c *capacityCounter) useOp(n int) framework.Op {
 	return framework.SetOp(c.own.path, strconv.AppendInt(nil, int64(c.own.left-n), 10), c.own.version)
 }
 
-// noteUsed counts the n items that a transaction has put.
-func (c *capacityCounter) noteUsed(n int) {
+// countUsed counts the n items that a transaction has put.
+func (c *capacityCounter) countUsed(n int) {
 	if c.known && n > 0 {
 		c.own.left -= n
 		c.own.version++
@@ -85,12 +85,14 @@ func (c *capacityCounter) reserveFor(ctx context.Context, s *framework.Session, 
 		if missing <= 0 {
 			break
 		}
-		free, err := c.reserveBlock(ctx, s, missing, wanted[0].first)
-		if err != nil {
+		switch free, err := c.reserveBlock(ctx, s, missing, wanted[0].first); {
+		case errors.Is(err, errConflict): // the next round reads the state again
+		case errors.Is(err, errNoRoom):
+			for itemsAdded(wanted) > c.own.left+free {
+				wanted = wanted[:len(wanted)-1]
+			}
+		case err != nil:
 			return nil, err
-		}
-		for c.known && itemsAdded(wanted) > c.own.left+free {
-			wanted = wanted[:len(wanted)-1]
 		}
 	}
 	fits := map[*writeRequest]bool{}
@@ -141,9 +143,12 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 	return nil
 }
 
+// errNoRoom says that the queue has fewer places than a producer needs.
+var errNoRoom = errors.New("too few places")
+
 // reserveBlock reserves n places, and some ahead if there are many. If there are fewer than n, it
-// reserves no places and returns their number. After a conflict with another producer, c.known is
-// false. first says that the producer is the first in line.
+// reserves no places, and returns their number and errNoRoom. It returns errConflict if another
+// producer was faster, or may have been. first says that the producer is the first in line.
 func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session, n int,
 	first bool) (free int, err error) {
 	free = c.freeAtLeast()
@@ -155,8 +160,11 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 	}
 	if c.lineMarked && !first {
 		names, _, err := s.Children(ctx, c.store.nodes.RoomDir)
-		if err != nil && !errors.Is(err, framework.ErrNoNode) || len(names) > 0 {
+		if err != nil && !errors.Is(err, framework.ErrNoNode) {
 			return 0, err
+		}
+		if len(names) > 0 {
+			return 0, errNoRoom
 		}
 	}
 	var back []reservedPlaces
@@ -177,12 +185,14 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 	}
 	if free += returned; free < n {
 		if first && !c.lineMarked {
-			err = c.runTransaction(ctx, s,
-				[]framework.Op{framework.SetOp(c.store.nodes.InNode, queuelayout.EncodeIn(c.in, true), c.version)})
+			mark := framework.SetOp(c.store.nodes.InNode, queuelayout.EncodeIn(c.in, true), c.version)
+			if err := c.runTransaction(ctx, s, mark); err != nil {
+				return 0, err
+			}
 			c.lineMarked = true
 			c.version++
 		}
-		return free, err
+		return free, errNoRoom
 	}
 	block := n
 	if !first {
@@ -200,7 +210,7 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 	for _, p := range back {
 		ops = append(ops, framework.DeleteOp(p.path, p.version))
 	}
-	if err := c.runTransaction(ctx, s, ops); err != nil || !c.known {
+	if err := c.runTransaction(ctx, s, ops...); err != nil {
 		return 0, err
 	}
 	if c.exists {
@@ -217,9 +227,9 @@ func (c *capacityCounter) freeAtLeast() int {
 	return max(0, c.store.record().Capacity-int(int32(c.in-c.out)))
 }
 
-// runTransaction runs a transaction. If it is refused, or its outcome is unknown, the state has to
-// be read again: c.known is false.
-func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Session, ops []framework.Op) error {
+// runTransaction runs a transaction. If it is refused, it returns errConflict. After each error the
+// state has to be read again.
+func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Session, ops ...framework.Op) error {
 	_, err := s.Multi(ctx, ops...)
 	if err == nil {
 		return nil
@@ -235,7 +245,7 @@ func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Sessi
 			return err
 		}
 	}
-	return nil
+	return errConflict
 }
 
 // unusedByOthers lists the unused places of other writers. dead are the ones among them whose
@@ -292,7 +302,7 @@ func (c *capacityCounter) returnUnused(s *framework.Session) {
 			ops = append(ops, framework.SetOp(c.store.nodes.InNode,
 				queuelayout.EncodeIn(c.in-uint32(c.own.left), c.lineMarked), c.version))
 		}
-		if c.runTransaction(s.Context(), s, ops) != nil || c.known {
+		if !errors.Is(c.runTransaction(s.Context(), s, ops...), errConflict) {
 			return
 		}
 	}

@@ -78,29 +78,29 @@ func (c *claimedItem) guard() framework.Op {
 func (c *claimedItem) token() int64 { return c.stat.Czxid + int64(c.version) }
 
 // ack removes the item.
-func (c *claimedItem) ack(finished func(error)) {
-	if r := c.ackRequest(finished); r != nil {
+func (c *claimedItem) ack(then func(error)) {
+	if r := c.ackRequest(then); r != nil {
 		c.session.writeRequests(append([]*writeRequest{r}, c.session.nextAfterAcks(1)...)...)
 	}
 }
 
 // ackRequest is the request that removes the item, to be written next. It is nil if the delivery
 // has ended.
-func (c *claimedItem) ackRequest(finished func(error)) *writeRequest {
+func (c *claimedItem) ackRequest(then func(error)) *writeRequest {
 	if err := c.markSettled(ErrSettled); err != nil {
-		finished(err)
+		then(err)
 		return nil
 	}
 	r := c.newRequest(c.leaveOps())
-	c.endWith(r, finished)
+	c.endWith(r, then)
 	return r
 }
 
 // ackWith is ack together with the caller's own operations. If the servers refuse one of these, the
 // delivery is open again.
-func (c *claimedItem) ackWith(ops []framework.Op, finished func(error)) {
+func (c *claimedItem) ackWith(ops []framework.Op, then func(error)) {
 	if err := c.markSettled(ErrSettled); err != nil {
-		finished(err)
+		then(err)
 		return
 	}
 	r := c.newRequest(c.leaveOps())
@@ -112,34 +112,34 @@ func (c *claimedItem) ackWith(ops []framework.Op, finished func(error)) {
 			err = settlementError(err)
 			c.endDelivery(err)
 		}
-		finished(err)
+		then(err)
 	}
 	c.session.writeRequests(r)
 }
 
 // nack gives the item back after a failed attempt: at once, later, or to the dead letters if its
 // attempts are used up.
-func (c *claimedItem) nack(after time.Duration, reason error, finished func(error)) {
+func (c *claimedItem) nack(after time.Duration, reason error, then func(error)) {
 	if err := c.markSettled(ErrSettled); err != nil {
-		finished(err)
+		then(err)
 		return
 	}
 	c.hold.End(ErrSettled) // before another consumer can have the item
 	if most := c.session.settings.maxAttempts; most > 0 && c.attempt >= most {
-		c.moveToDeadLetters(reason, finished)
+		c.moveToDeadLetters(reason, then)
 		return
 	}
-	c.session.order.returnItem(c, c.attempt, after, reason, finished)
+	c.session.order.returnItem(c, c.attempt, after, reason, then)
 }
 
 // giveBack gives the item back without a failed attempt.
-func (c *claimedItem) giveBack(finished func(error)) {
+func (c *claimedItem) giveBack(then func(error)) {
 	if err := c.markSettled(ErrSettled); err != nil {
-		finished(err)
+		then(err)
 		return
 	}
 	c.hold.End(ErrSettled)
-	c.session.order.returnItem(c, c.attempt-1, 0, c.formerReason(), finished)
+	c.session.order.returnItem(c, c.attempt-1, 0, c.formerReason(), then)
 }
 
 // formerReason is why an attempt before this one has failed, or nil.
@@ -151,13 +151,13 @@ func (c *claimedItem) formerReason() error {
 }
 
 // bury makes the item a dead letter, also if it has attempts left.
-func (c *claimedItem) bury(reason error, finished func(error)) {
+func (c *claimedItem) bury(reason error, then func(error)) {
 	if err := c.markSettled(ErrSettled); err != nil {
-		finished(err)
+		then(err)
 		return
 	}
 	c.hold.End(ErrSettled)
-	c.moveToDeadLetters(reason, finished)
+	c.moveToDeadLetters(reason, then)
 }
 
 // buryUnseen makes an item a dead letter before it has reached a caller.
@@ -182,27 +182,27 @@ func (c *claimedItem) settleExpired() {
 }
 
 // moveToDeadLetters moves the item to the dead letters, with the reason.
-func (c *claimedItem) moveToDeadLetters(reason error, finished func(error)) {
+func (c *claimedItem) moveToDeadLetters(reason error, then func(error)) {
 	e := c.env.AfterFailure(c.attempt, reason)
 	e.Header.Raw = e.Header.Raw || c.decodeErr != nil
 	data, err := e.Encode()
 	if err != nil {
 		c.endDelivery(err)
-		finished(err)
+		then(err)
 		return
 	}
-	c.writeLast(c.newRequest(c.leaveOps(), newItem{chain: c.session.store.nodes.Dead, data: data}), finished)
+	c.writeLast(c.newRequest(c.leaveOps(), newItem{chain: c.session.store.nodes.Dead, data: data}), then)
 }
 
 // endAndReturn ends a delivery that its caller has not settled, and returns the item to the queue
-// with a number of attempts. Then it calls given, also if the delivery was settled before.
-func (c *claimedItem) endAndReturn(attempts int, given func()) {
-	if c.markSettled(errReturned) != nil {
-		given()
+// with a number of attempts. then is called once with the outcome.
+func (c *claimedItem) endAndReturn(attempts int, then func(error)) {
+	if err := c.markSettled(errReturned); err != nil {
+		then(err)
 		return
 	}
 	c.hold.End(ErrClosed)
-	c.session.order.returnUnsettled(c, attempts, given)
+	c.session.order.returnUnsettled(c, attempts, then)
 }
 
 // uncountRequest returns a request after which the item's last claim does not count as an attempt.
@@ -293,23 +293,23 @@ func (c *claimedItem) reopen() {
 	c.mu.Unlock()
 	c.settleWhenLost()
 	if c.session.ctx.Err() != nil {
-		c.endAndReturn(c.attempt, func() {})
+		c.endAndReturn(c.attempt, func(error) {})
 	}
 }
 
 // writeLast writes a request that ends the delivery.
-func (c *claimedItem) writeLast(r *writeRequest, finished func(error)) {
-	c.endWith(r, finished)
+func (c *claimedItem) writeLast(r *writeRequest, then func(error)) {
+	c.endWith(r, then)
 	c.session.writeRequests(r)
 }
 
-// endWith makes a request, which is to be written next, end the delivery. finished is called once
+// endWith makes a request, which is to be written next, end the delivery. then is called once
 // with the outcome.
-func (c *claimedItem) endWith(r *writeRequest, finished func(error)) {
+func (c *claimedItem) endWith(r *writeRequest, then func(error)) {
 	r.then = func(_ []framework.OpResult, err error) {
 		err = settlementError(err)
 		c.endDelivery(err)
-		finished(err)
+		then(err)
 	}
 	c.session.claims.beginSettling(c)
 }

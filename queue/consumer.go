@@ -29,42 +29,12 @@ type consumer struct {
 	state    stateReader
 }
 
-func newConsumer(st *store, settings *settings, w *writer, work context.Context, tasks *background.Tasks) *consumer {
-	return &consumer{store: st, settings: settings, writer: w, openCtx: work, tasks: tasks,
-		takes: takeQueue{changed: make(chan struct{}, 1)}, state: newStateReader(st)}
-}
-
-// take waits for an item.
-func (c *consumer) take(ctx context.Context) (*claimedItem, error) {
-	if err := c.lookBeforeJoining(ctx); err != nil {
-		return nil, err
-	}
-	call := newTakeCall()
-	if err := c.addTakeCall(call); err != nil {
-		return nil, err
-	}
-	select {
-	case got := <-call.got:
-		return got.item, got.err
-	case <-ctx.Done():
-		if item := c.takes.removeCall(call); item != nil {
-			c.takes.handToNextCall(item)
-		}
-		return nil, failure.Ended(ctx)
-	}
-}
-
-// addTakeCall queues a call, and starts the consumer if it does not run.
-func (c *consumer) addTakeCall(call *takeCall) error {
-	if err := context.Cause(c.openCtx); err != nil {
-		return err
-	}
-	return c.takes.enqueueCall(call, func() error {
-		if !c.tasks.Start(c.runSessions) {
-			return ErrClosed
-		}
-		return nil
-	})
+func newConsumer(st *store, settings *settings, w *writer, openCtx context.Context,
+	tasks *background.Tasks) *consumer {
+	c := &consumer{store: st, settings: settings, writer: w, openCtx: openCtx, tasks: tasks, state: newStateReader(st)}
+	c.takes = takeQueue{openCtx: openCtx, changed: make(chan struct{}, 1),
+		startConsumer: func() bool { return tasks.Start(c.runSessions) }}
+	return c
 }
 
 // runSessions takes part in the queue in session after session, until the idle timeout or Close. It
@@ -116,7 +86,7 @@ func (c *consumer) runSession(s *framework.Session) error {
 		case failed != nil:
 			err = failed
 		case replaced:
-			err = fmt.Errorf("%w: %w", errPlaceLost, err)
+			err = fmt.Errorf("%w: %w", errLineLeft, err)
 		}
 	}
 	c.takes.setClaims(nil)
@@ -131,13 +101,13 @@ func (c *consumer) runSession(s *framework.Session) error {
 func (c *consumer) newSession(s *framework.Session, strict bool) *consumerSession {
 	cs := &consumerSession{store: c.store, settings: c.settings, writer: c.writer, s: s, id: uuid.NewString()[:8],
 		removals: c.tasks,
-		gate:     newPauseGate(), refs: segmentRefs{n: map[queuelayout.Segment]int{}}}
+		gate:     newPauseGate(), refs: segmentRefs{claims: map[queuelayout.Segment]int{}}}
 	cs.ctx, cs.cancel = context.WithCancelCause(c.openCtx)
 	cs.claims = newSessionClaims(&c.takes, cs.ctx, cs.gate, c.settings, c.settings.windowSize(strict))
 	cs.gate.onResume = cs.claims.handOutAfterPause
 	cs.reads = newBatchReader(cs.ctx, s, &cs.tasks)
-	cs.cancels = newCancelMarks(s, c.store.nodes.CancelsDir)
-	cs.place.ctx, cs.place.leave = context.WithCancel(s.Context())
+	cs.cancels = newCancelMarks(c.store.client, s, c.store.nodes.CancelsDir)
+	cs.entry.ctx, cs.entry.leave = context.WithCancel(s.Context())
 	if strict {
 		cs.order = &strictOrder{cs: cs}
 	} else {

@@ -10,9 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
-	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -35,7 +33,7 @@ type consumerSession struct {
 	reads   *batchReader
 	cancels *cancelMarks
 	refs    segmentRefs
-	place   linePlace
+	entry   lineEntry
 }
 
 // claimOrder is how a consumer session claims items: in parallel, by tickets, or strictly, under
@@ -46,22 +44,22 @@ type claimOrder interface {
 	// nextAfterAcks returns requests that claim the next items, to share a transaction with a
 	// number of acknowledgements.
 	nextAfterAcks(acks int) []*writeRequest
-	// returnItem gives an item back after so many attempts, to be claimed again after a time.
-	returnItem(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error))
-	// returnUnsettled gives the item of an unsettled delivery back. It calls given afterwards.
-	returnUnsettled(c *claimedItem, attempts int, given func())
+	// returnItem gives an item back after so many attempts, to be claimed again after a time. then
+	// is called once with the outcome.
+	returnItem(c *claimedItem, attempts int, after time.Duration, reason error, then func(error))
+	// returnUnsettled gives the item of an unsettled delivery back. then is called once with the
+	// outcome.
+	returnUnsettled(c *claimedItem, attempts int, then func(error))
 	// hasPassed reports whether the consumer session has left a segment behind.
 	hasPassed(at queuelayout.Segment) bool
 	// countClaimable returns how many items of a state the consumer session could claim, and
 	// whether that is not decided yet since claims are on their way. first says that it is the
-	// first consumer in line.
+	// first consumer in line. It changes nothing.
 	countClaimable(state queueState, first bool) (n int, undecided bool)
-	// awaitedItems returns the items that claims wait for.
-	awaitedItems() []string
 }
 
-// errPlaceLost ends a consumer session that has lost its place in line; another one begins.
-var errPlaceLost = fmt.Errorf("the place in line was lost: %w", framework.ErrSessionLost)
+// errLineLeft ends a consumer session that is no longer in the queue's line; another one begins.
+var errLineLeft = fmt.Errorf("the place in line was lost: %w", framework.ErrSessionLost)
 
 // errIdle ends a consumer session that was not used for the idle timeout.
 var errIdle = errors.New("no call of Take for the idle timeout")
@@ -93,7 +91,7 @@ func (cs *consumerSession) endOnError(err error) {
 // without a change, until the consumer session ends. It returns errIdle when the consumer session
 // was not used for the idle timeout.
 func (cs *consumerSession) claimLoop(claim, rest func()) error {
-	cs.place.stands.Store(true)
+	cs.entry.stands.Store(true)
 	for cs.ctx.Err() == nil {
 		claim()
 		idle, left := cs.claims.isIdle()
@@ -125,16 +123,22 @@ func (cs *consumerSession) nextAfterAcks(acks int) []*writeRequest {
 // up its attempts, goes to the dead letters. A cancelled item is removed. The items of a strict
 // queue are delivered in order, so each waits for the removal of the one before.
 func (cs *consumerSession) deliverItem(c *claimedItem) {
-	cancelled, err := cs.removeIfCancelled(c)
-	if cancelled {
-		cs.claims.addClaimed(c, false)
-		if c.markSettled(ErrSettled) == nil {
-			c.endDelivery(err)
+	if c.decodeErr == nil && c.env.Header.ID != "" {
+		removal := c.leaveOps()
+		if c.lease != nil {
+			removal = append([]framework.Op{c.lease.Guard()}, removal...)
 		}
-		return
+		outcome, err := cs.cancels.removeIfMarked(cs.ctx, c.env.Header, c.node, removal)
+		if outcome != itemStays {
+			cs.claims.addClaimed(c, false)
+			if c.markSettled(ErrSettled) == nil {
+				c.endDelivery(err)
+			}
+			return
+		}
+		cs.endOnError(err)
 	}
-	cs.endOnError(err)
-	err = c.decodeErr
+	err := c.decodeErr
 	if most := cs.settings.maxAttempts; err == nil && most > 0 && c.attempt > most {
 		c.attempt--
 		err = fmt.Errorf("%w: attempt %d ended without an answer", ErrLost, c.attempt)
@@ -144,90 +148,40 @@ func (cs *consumerSession) deliverItem(c *claimedItem) {
 	if err != nil {
 		c.buryUnseen(err)
 	}
-	cs.claims.takes.noteChange()
-}
-
-// removeIfCancelled removes a claimed item that Cancel has marked, with its claim and its marks,
-// and reports whether it has. If Cancel has withdrawn the mark meanwhile, the servers refuse the
-// removal, and the item is delivered. If the item has gone, removeIfCancelled also returns an
-// error, and the claim may still be there.
-func (cs *consumerSession) removeIfCancelled(c *claimedItem) (bool, error) {
-	if c.env.Header.ID == "" || c.decodeErr != nil {
-		return false, nil
-	}
-	back := recipe.NewBackoff(cs.store.client)
-	for unknown := false; ; { // whether a removal was sent, and its outcome is unknown
-		marks, err := cs.cancels.marksOf(cs.ctx, c.env.Header)
-		if err == nil && len(marks) == 0 && !unknown {
-			return false, nil
-		}
-		removal := c.leaveOps()
-		if c.lease != nil {
-			removal = append([]framework.Op{c.lease.Guard()}, removal...)
-		}
-		switch {
-		case err == nil && len(marks) == 0:
-			_, err = cs.s.Exists(cs.ctx, c.node)
-			if err == nil { // Cancel has withdrawn the mark, and the removal was not done
-				return false, nil
-			}
-			if errors.Is(err, framework.ErrNoNode) {
-				return true, fmt.Errorf("%w: %w", ErrLost, err)
-			}
-		case err == nil:
-			ops := removal
-			for _, mark := range marks {
-				ops = append(ops, framework.DeleteOp(mark, framework.AnyVersion))
-			}
-			_, err = cs.s.Multi(cs.ctx, ops...)
-			unknown = true
-		}
-		var refused *framework.TxError
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.As(err, &refused) && refused.Index >= len(removal) && errors.Is(err, framework.ErrNoNode):
-			unknown = false
-			cs.cancels.stopWatch(false)
-		case errors.As(err, &refused) && recipe.IsConflict(err):
-			// the item was purged, or an earlier try has removed it and its reply was lost
-			return true, fmt.Errorf("%w: %w", ErrLost, err)
-		case !failure.IsTransient(err) || back.Pause(cs.ctx) != nil:
-			return false, err
-		}
-	}
+	cs.claims.takes.wakeClaimLoop()
 }
 
 // returnAll gives back all items that were not settled. Only those that were handed out have had an
 // attempt.
 func (cs *consumerSession) returnAll() {
 	seen, unseen := cs.claims.releaseAll()
-	var given sync.WaitGroup
-	given.Add(len(seen) + len(unseen))
+	var returned sync.WaitGroup
+	returned.Add(len(seen) + len(unseen))
+	then := func(error) { returned.Done() }
 	for _, c := range unseen {
-		c.endAndReturn(c.attempt-1, given.Done)
+		c.endAndReturn(c.attempt-1, then)
 	}
 	for _, c := range seen {
-		c.endAndReturn(c.attempt, given.Done)
+		c.endAndReturn(c.attempt, then)
 	}
-	given.Wait()
+	returned.Wait()
 }
 
 // releaseAhead gives back what was claimed ahead, if no call of Take has come for a time: other
 // consumers may wait for it.
 func (cs *consumerSession) releaseAhead(after time.Duration) {
 	for _, c := range cs.claims.releaseAhead(after) {
-		c.endAndReturn(c.attempt-1, func() {})
+		c.endAndReturn(c.attempt-1, func(error) {})
 	}
 }
 
-// linePlace is a consumer session's place in the queue's line. It outlasts all that the consumer
-// session has in the queue: the recoverer notices that a place has gone, and would miss a ticket
+// lineEntry is a consumer session's part in the queue's line. It outlasts all that the consumer
+// session has in the queue: the recoverer notices that an entry has gone, and would miss a ticket
 // that goes later (docs/adr/0021-a-queue-of-segments-and-tickets.md, rule 3).
-type linePlace struct {
+type lineEntry struct {
 	ctx    context.Context
 	leave  context.CancelFunc
-	taken  sync.WaitGroup   // the goroutine that stands in line
+	member sync.WaitGroup   // the goroutine that stands in line
 	owed   background.Tasks // requests of the consumer session without an outcome
 	stands atomic.Bool      // it stands in line, and claims items
 	first  atomic.Bool      // it is the first in line
@@ -239,24 +193,24 @@ func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready fu
 	joined := make(chan struct{})
 	ready := sync.OnceFunc(func() { close(joined) })
 	line := locks.NewMutex(cs.store.client, cs.store.nodes.LockDir, locks.WithOnWait(func(int) { ready() }))
-	cs.place.taken.Go(func() {
-		lease, err := line.Lock(cs.place.ctx)
+	cs.entry.member.Go(func() {
+		lease, err := line.Lock(cs.entry.ctx)
 		if err != nil {
 			cs.endOnError(err)
 			return
 		}
-		defer func() { _ = lease.Release(cs.place.ctx) }() // goes on in the background
+		defer func() { _ = lease.Release(cs.entry.ctx) }() // goes on in the background
 		cs.tasks.Start(func() {
 			defer ready()
 			if lease.Session() == cs.s.ID() {
-				cs.place.first.Store(true)
+				cs.entry.first.Store(true)
 				granted(lease, ready)
 			}
 			if cs.ctx.Err() == nil {
-				cs.endOnError(fmt.Errorf("%w: %w", errPlaceLost, context.Cause(lease.Context())))
+				cs.endOnError(fmt.Errorf("%w: %w", errLineLeft, context.Cause(lease.Context())))
 			}
 		})
-		<-cs.place.ctx.Done()
+		<-cs.entry.ctx.Done()
 	})
 	select {
 	case <-joined:
@@ -270,22 +224,22 @@ func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready fu
 // or have ended its session.
 func (cs *consumerSession) leaveLine() {
 	select {
-	case <-cs.place.owed.Done():
+	case <-cs.entry.owed.Done():
 	case <-cs.s.Done():
 	}
-	cs.place.leave()
-	cs.place.taken.Wait()
+	cs.entry.leave()
+	cs.entry.member.Wait()
 }
 
 // writeRequests writes requests before the consumer session leaves the line.
 func (cs *consumerSession) writeRequests(requests ...*writeRequest) {
 	for _, r := range requests {
 		then := r.then
-		if !cs.place.owed.Begin() {
+		if !cs.entry.owed.Begin() {
 			continue
 		}
 		r.then = func(results []framework.OpResult, err error) {
-			defer cs.place.owed.End()
+			defer cs.entry.owed.End()
 			if then != nil {
 				then(results, err)
 			}
@@ -298,31 +252,31 @@ func (cs *consumerSession) writeRequests(requests ...*writeRequest) {
 // segment behind and settled its claims there, it tries to remove the segment. The servers refuse
 // that while other consumers have claims there.
 type segmentRefs struct {
-	mu sync.Mutex
-	n  map[queuelayout.Segment]int
+	mu     sync.Mutex
+	claims map[queuelayout.Segment]int
 }
 
 func (r *segmentRefs) addClaim(at queuelayout.Segment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.n[at]++
+	r.claims[at]++
 }
 
 // dropClaim counts one claim less, and reports whether it was the last.
 func (r *segmentRefs) dropClaim(at queuelayout.Segment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.n[at]--; r.n[at] > 0 {
+	if r.claims[at]--; r.claims[at] > 0 {
 		return false
 	}
-	delete(r.n, at)
+	delete(r.claims, at)
 	return true
 }
 
 func (r *segmentRefs) isUnused(at queuelayout.Segment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.n[at] == 0
+	return r.claims[at] == 0
 }
 
 // itemSettled counts one claim less in a segment.

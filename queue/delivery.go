@@ -74,7 +74,7 @@ func (d *Delivery[T]) AckWith(ctx context.Context, ops ...framework.Op) error {
 	if err := checkOps("AckWith", ops); err != nil {
 		return failure.Wrap("ack", d.Node(), err)
 	}
-	return d.beginSettling("ack", func(finished func(error)) { d.item.ackWith(ops, finished) }).Wait(ctx)
+	return d.beginSettling("ack", func(then func(error)) { d.item.ackWith(ops, then) }).Wait(ctx)
 }
 
 // Guard is an operation for a transaction (Client.Multi) that makes it succeed only while this
@@ -118,16 +118,16 @@ func (d *Delivery[T]) Return(ctx context.Context) error {
 
 // nack is Nack without waiting, and without the retry policy.
 func (d *Delivery[T]) nack(after time.Duration, reason error) *Pending {
-	return d.beginSettling("nack", func(finished func(error)) { d.item.nack(after, reason, finished) })
+	return d.beginSettling("nack", func(then func(error)) { d.item.nack(after, reason, then) })
 }
 
 // bury makes the item a dead letter.
 func (d *Delivery[T]) bury(reason error) *Pending {
-	return d.beginSettling("bury", func(finished func(error)) { d.item.bury(reason, finished) })
+	return d.beginSettling("bury", func(then func(error)) { d.item.bury(reason, then) })
 }
 
 // beginSettling begins to settle the delivery, and counts the outcome.
-func (d *Delivery[T]) beginSettling(op string, begin func(finished func(error))) *Pending {
+func (d *Delivery[T]) beginSettling(op string, begin func(then func(error))) *Pending {
 	p, began := newPending(), time.Now()
 	begin(func(err error) {
 		d.tel.recordEnd(op, began, err)

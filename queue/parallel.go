@@ -16,16 +16,21 @@ import (
 )
 
 // parallelOrder claims items by tickets: ticket k of a segment claims item k, in the lanes and in
-// the base chain alike (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
+// the base chain alike (docs/adr/0038-one-claim-mechanism-for-all-lines.md). A claim begins with a
+// draw of its ticket (drawTickets), waits for the ticket's item (redeemTicket), and ends with a
+// delivery, or without an item (endClaims).
 type parallelOrder struct {
-	cs      *consumerSession
-	views   *segmentViews
-	waiting map[string]bool // the items that tickets wait for; guarded by cs.claims.takes.mu
+	cs     *consumerSession // gets the items, and ends with an error
+	s      *framework.Session
+	nodes  *queuelayout.Layout
+	claims *sessionClaims
+	reads  *batchReader
+	views  *segmentViews
 }
 
 func newParallelOrder(cs *consumerSession) *parallelOrder {
-	return &parallelOrder{cs, newSegmentViews(cs.store.nodes, cs.s, cs.id, cs.claims.size, cs.segmentPassed),
-		map[string]bool{}}
+	return &parallelOrder{cs, cs.s, cs.store.nodes, cs.claims, cs.reads,
+		newSegmentViews(cs.store.nodes, cs.s, cs.id, cs.claims.size, cs.segmentPassed)}
 }
 
 // claimItems draws as many tickets as are wanted.
@@ -35,8 +40,8 @@ func (p *parallelOrder) claimItems() error {
 		return err
 	}
 	return p.cs.claimLoop(func() {
-		ctx := p.cs.claims.waitContext()
-		if n := p.cs.claims.reserveClaims(p.cs.claims.size, false); n > 0 {
+		ctx := p.claims.waitContext()
+		if n := p.claims.reserveClaims(p.claims.size, false); n > 0 {
 			p.cs.tasks.Start(func() { p.drawTickets(ctx, n) })
 		}
 	}, func() { p.cs.releaseAhead(p.cs.settings.idleTimeout) })
@@ -45,20 +50,21 @@ func (p *parallelOrder) claimItems() error {
 // recoverItems makes the first consumer in line the recoverer, and the mover of delayed items,
 // until the lease ends.
 func (p *parallelOrder) recoverItems(lease *locks.Lease, ready func()) {
+	cs := p.cs
 	ctx, cancel := context.WithCancelCause(lease.Context())
 	defer cancel(nil)
-	defer context.AfterFunc(p.cs.ctx, func() { cancel(context.Cause(p.cs.ctx)) })()
-	for _, task := range newHousekeeping(p.cs) {
-		p.cs.tasks.Start(func() { p.cs.endOnError(task(ctx)) })
+	defer context.AfterFunc(cs.ctx, func() { cancel(context.Cause(cs.ctx)) })()
+	for _, task := range newHousekeeping(cs) {
+		cs.tasks.Start(func() { cs.endOnError(task(ctx)) })
 	}
-	r := &recoverer{store: p.cs.store, writer: p.cs.writer, s: p.cs.s, views: p.views, lease: lease, ctx: ctx,
-		tasks:        &p.cs.tasks,
-		removeIfDone: p.cs.removeIfDone, sweepRequested: make(chan struct{}, 1), stopWatches: func() {}}
+	r := &recoverer{store: cs.store, writer: cs.writer, s: p.s, views: p.views, lease: lease, ctx: ctx,
+		tasks: &cs.tasks, removeIfDone: cs.removeIfDone, sweepRequested: make(chan struct{}, 1),
+		stopWatches: func() {}}
 	err := r.recoverUntilEnd(ready)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	p.cs.endOnError(err)
+	cs.endOnError(err)
 }
 
 // drawTickets draws tickets for n claims, after a read of the lanes if they are stale. The claims
@@ -78,12 +84,12 @@ func (p *parallelOrder) drawTickets(ctx context.Context, n int) {
 // nextAfterAcks expects a call of Take after each acknowledgement, and draws the tickets that are
 // wanted then, unless the lanes are stale.
 func (p *parallelOrder) nextAfterAcks(acks int) []*writeRequest {
-	p.cs.claims.expectTakes(acks)
+	p.claims.expectTakes(acks)
 	if p.views.isStale() {
 		return nil
 	}
-	ctx := p.cs.claims.waitContext()
-	n := p.cs.claims.reserveClaims(p.cs.claims.size, false)
+	ctx := p.claims.waitContext()
+	n := p.claims.reserveClaims(p.claims.size, false)
 	if n == 0 {
 		return nil
 	}
@@ -103,10 +109,8 @@ func (p *parallelOrder) drawRequests(ctx context.Context, n int) (requests []*wr
 			p.endClaims(ctx, len(d.names), context.Cause(p.cs.ctx))
 			continue
 		}
-		requests = append(requests, &writeRequest{session: p.cs.s, ops: d.drawOps(p.cs.store),
-			then: func(results []framework.OpResult, err error) {
-				p.drawAnswered(ctx, d, results, err)
-			}})
+		requests = append(requests, &writeRequest{session: p.s, ops: d.drawOps(p.cs.store),
+			then: func(results []framework.OpResult, err error) { p.drawAnswered(ctx, d, results, err) }})
 	}
 	return requests, rest
 }
@@ -157,16 +161,16 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 	}
 }
 
-// FindTickets finds a draw's tickets after its reply was lost. It continues until the servers have
+// findTickets finds a draw's tickets after its reply was lost. It continues until the servers have
 // answered or the session has ended: a ticket that its consumer does not know would keep its item
 // from all consumers.
 func (p *parallelOrder) findTickets(d *ticketDraw) (found []primitives.Created, err error) {
-	s, back := p.cs.s, recipe.NewBackoff(p.cs.store.client)
+	ctx, back := p.s.Context(), recipe.NewBackoff(p.cs.store.client)
 	for {
-		if err = s.Sync(s.Context(), d.at.TicketDir()); err == nil {
-			found, err = d.at.FindTickets(s.Context(), s, d.names)
+		if err = p.s.Sync(ctx, d.at.TicketDir()); err == nil {
+			found, err = d.at.FindTickets(ctx, p.s, d.names)
 		}
-		if !failure.IsTransient(err) || back.Pause(s.Context()) != nil {
+		if !failure.IsTransient(err) || back.Pause(ctx) != nil {
 			return found, err
 		}
 	}
@@ -175,46 +179,71 @@ func (p *parallelOrder) findTickets(d *ticketDraw) (found []primitives.Created, 
 // endClaims ends n claims without items. If the consumer session continues, and the lanes may have
 // items for other consumers, it tells the recoverer.
 func (p *parallelOrder) endClaims(ctx context.Context, n int, err error) {
-	p.cs.claims.claimsFailed(n)
+	p.claims.claimsFailed(n)
 	if ctx.Err() == nil {
 		p.cs.endOnError(err)
 	} else if p.cs.ctx.Err() == nil && p.views.mayHaveUnclaimed() {
-		p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.SignalRecoverer()}})
+		p.write(p.nodes.SignalRecoverer())
 	}
 }
 
+// write writes a request of which nobody waits for the outcome.
+func (p *parallelOrder) write(op framework.Op) {
+	p.cs.writeRequests(&writeRequest{session: p.s, ops: []framework.Op{op}})
+}
+
 // redeemTicket waits for a ticket's item and delivers it. It replaces a void ticket by another one.
+// An item that comes as the wait ends goes back without an attempt.
 func (p *parallelOrder) redeemTicket(ctx context.Context, t *segmentTicket) {
-	c, err := p.claimTicketItem(ctx, t)
+	n, err := p.waitForItem(ctx, t)
 	if errors.Is(err, errVoidTicket) {
 		p.replaceTicket(ctx, t)
 		return
 	}
+	if err != nil {
+		var missing error
+		if n.Data, n.Stat, missing = p.s.Get(p.s.Context(), t.itemNode); missing != nil {
+			p.deleteTicket(t)
+			p.endClaims(ctx, 1, err)
+			return
+		}
+	}
+	c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: n.Stat.Version, ticket: t.node.Path}
+	c.readItem(n.Data, n.Stat)
+	hold, lost := p.s.Primitives().Hold(context.Background(), t.node)
+	if lost != nil {
+		p.endClaims(ctx, 1, cmp.Or(err, lost))
+		return
+	}
+	c.hold = hold
 	if err == nil {
 		err = p.cs.gate.waitUntilOpen(ctx)
 	}
-	if err == nil {
-		p.cs.deliverItem(c)
-		if t.brief {
-			p.keepBriefly(c)
+	if err != nil {
+		if c.markSettled(errReturned) == nil {
+			c.unseen = true
+			c.hold.End(err)
+			p.returnUnsettled(c, c.attempt-1, func(error) {})
 		}
+		p.endClaims(ctx, 1, err)
 		return
 	}
-	if c != nil && c.markSettled(errReturned) == nil {
-		c.unseen = true
-		c.hold.End(err)
-		p.returnUnsettled(c, c.attempt-1, func() {})
+	p.cs.deliverItem(c)
+	if t.withReturn {
+		p.returnUnlessTaken(c)
 	}
-	p.endClaims(ctx, 1, err)
 }
+
+// errVoidTicket says that no item will come with the ticket's number.
+var errVoidTicket = errors.New("void ticket")
 
 // replaceTicket deletes a void ticket and draws another one.
 func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
 	err := p.views.refreshIfStale(ctx)
-	if err != nil || t.item.Segment.Chain != p.cs.store.nodes.Base { // the recoverer has to know
+	if err != nil || t.item.Segment.Chain != p.nodes.Base { // the recoverer has to know
 		p.deleteTicket(t)
 	} else {
-		p.cs.writeRequests(&writeRequest{session: p.cs.s,
+		p.cs.writeRequests(&writeRequest{session: p.s,
 			ops:  []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)},
 			then: func([]framework.OpResult, error) { p.cs.itemSettled(t.item.Segment) }})
 	}
@@ -225,40 +254,12 @@ func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
 	p.drawTickets(ctx, 1)
 }
 
-// errVoidTicket says that no item will come with the ticket's number.
-var errVoidTicket = errors.New("void ticket")
-
-// claimTicketItem waits for a ticket's item, or returns errVoidTicket. If it returns an item and an
-// error, the item came as the wait ended. The caller returns such an item to the queue without
-// counting an attempt.
-func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (*claimedItem, error) {
-	n, err := p.waitForItem(ctx, t)
-	if errors.Is(err, errVoidTicket) {
-		return nil, err
-	}
-	if err != nil {
-		var missing error
-		if n.Data, n.Stat, missing = p.cs.s.Get(p.cs.s.Context(), t.itemNode); missing != nil {
-			p.deleteTicket(t)
-			return nil, err
-		}
-	}
-	c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: n.Stat.Version, ticket: t.node.Path}
-	c.readItem(n.Data, n.Stat)
-	hold, lost := p.cs.s.Primitives().Hold(context.Background(), t.node)
-	if lost != nil {
-		return nil, cmp.Or(err, lost)
-	}
-	c.hold = hold
-	return c, err
-}
-
-// waitForItem waits for a ticket's item. In a lane it does not wait, since tickets are drawn there
-// for items that exist.
+// waitForItem waits for a ticket's item, or returns errVoidTicket. In a lane it does not wait,
+// since tickets are drawn there for items that exist.
 func (p *parallelOrder) waitForItem(ctx context.Context, t *segmentTicket) (framework.Node, error) {
-	inBase := t.item.Segment.Chain == p.cs.store.nodes.Base
+	inBase := t.item.Segment.Chain == p.nodes.Base
 	passed := p.views.hasPassed(t.item.Segment) // before the item is read
-	n := p.cs.reads.readAndWait(ctx, t.itemNode)
+	n := p.reads.readAndWait(ctx, t.itemNode)
 	if inBase {
 		p.views.waited.Store(errors.Is(n.Err, framework.ErrNoNode))
 	}
@@ -271,35 +272,24 @@ func (p *parallelOrder) waitForItem(ctx context.Context, t *segmentTicket) (fram
 			return n, errVoidTicket
 		}
 		if !signalled && p.views.mayHaveUnclaimed() { // the recoverer may have looked before this ticket existed
-			p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.SignalLanes()}})
+			p.write(p.nodes.SignalLanes())
 		}
-		p.setWaiting(t, true)
+		p.claims.setAwaited(t.itemNode, true)
 		err := p.watchItem(ctx, t)
-		p.setWaiting(t, false)
+		p.claims.setAwaited(t.itemNode, false)
 		if err != nil {
 			return n, err
 		}
-		n = p.cs.reads.readAndWait(ctx, t.itemNode)
+		n = p.reads.readAndWait(ctx, t.itemNode)
 	}
 	return n, n.Err
-}
-
-// setWaiting notes for TryTake whether a ticket waits for its item.
-func (p *parallelOrder) setWaiting(t *segmentTicket, waits bool) {
-	p.cs.claims.takes.mu.Lock()
-	defer p.cs.claims.takes.mu.Unlock()
-	if waits {
-		p.waiting[t.itemNode] = true
-	} else {
-		delete(p.waiting, t.itemNode)
-	}
 }
 
 // watchItem waits until the item exists or its segment has changed. It returns errVoidTicket if the
 // item cannot come any more.
 func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
-	at, s := t.item.Segment, p.cs.s
-	_, created, err := s.WatchExists(ctx, t.itemNode)
+	at := t.item.Segment
+	_, created, err := p.s.WatchExists(ctx, t.itemNode)
 	if err == nil {
 		created.Stop()
 		return nil
@@ -308,7 +298,7 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 		return err
 	}
 	defer created.Stop()
-	_, st, changed, err := s.WatchData(ctx, at.Dir())
+	_, st, changed, err := p.s.WatchData(ctx, at.Dir())
 	if errors.Is(err, framework.ErrNoNode) {
 		p.views.skipSegment(at)
 		return errVoidTicket
@@ -318,7 +308,7 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 	}
 	defer changed.Stop()
 	if st.Version > 0 || queuelayout.ChildrenEver(st) > t.item.Number {
-		if _, err = s.Exists(ctx, t.itemNode); errors.Is(err, framework.ErrNoNode) {
+		if _, err = p.s.Exists(ctx, t.itemNode); errors.Is(err, framework.ErrNoNode) {
 			if st.Version > 0 {
 				p.views.skipSegment(at)
 			}
@@ -338,13 +328,11 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 // deleteTicket deletes a ticket that still waits for its item, and tells the recoverer. If the item
 // comes in between, its header is made to say that this claim was no attempt.
 func (p *parallelOrder) deleteTicket(t *segmentTicket) {
-	s := p.cs.s
 	_, err := p.cs.writer.writeAndWait(context.Background(),
-		&writeRequest{session: s, ops: []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)}})
+		&writeRequest{session: p.s, ops: []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)}})
 	p.cs.itemSettled(t.item.Segment)
-	notice := []framework.Op{p.cs.store.nodes.SignalRecoverer()}
 	if err == nil {
-		if data, st, err := s.Get(s.Context(), t.itemNode); err == nil {
+		if data, st, err := p.s.Get(p.s.Context(), t.itemNode); err == nil {
 			c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: st.Version}
 			if c.readItem(data, st); c.decodeErr == nil {
 				if r := c.uncountRequest(); r != nil {
@@ -353,29 +341,28 @@ func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 			}
 		}
 	}
-	p.cs.writeRequests(&writeRequest{session: s, ops: notice})
+	p.write(p.nodes.SignalRecoverer())
 }
 
 // returnItem moves an item to the lane redo, where it is claimed next, or to the delayed items.
 func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Duration, reason error,
-	finished func(error)) {
+	then func(error)) {
 	data, err := c.env.AfterFailure(attempts, reason).Encode()
 	if err != nil {
 		c.endDelivery(err)
-		finished(err)
+		then(err)
 		return
 	}
-	nodes := p.cs.store.nodes
 	if after > 0 {
-		c.writeLast(c.newRequest(append(c.removeOps(), nodes.SignalDelayed()), newItem{delay: after, data: data}),
-			finished)
+		ops := append(c.removeOps(), p.nodes.SignalDelayed())
+		c.writeLast(c.newRequest(ops, newItem{delay: after, data: data}), then)
 		return
 	}
-	r := c.newRequest(c.removeOps(), newItem{chain: nodes.Redo, data: data})
-	c.endWith(r, finished)
-	if c.unseen || !p.drawReturned(r) {
+	r := c.newRequest(c.removeOps(), newItem{chain: p.nodes.Redo, data: data})
+	c.endWith(r, then)
+	if c.unseen || !p.addDraw(r) {
 		ended := r.then
-		r.ops = append(r.ops, nodes.SignalLanes())
+		r.ops = append(r.ops, p.nodes.SignalLanes())
 		r.then = func(results []framework.OpResult, err error) {
 			p.views.invalidate() // this consumer's own signal may come after its next draw
 			ended(results, err)
@@ -386,49 +373,50 @@ func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Dura
 
 // returnUnsettled gives an item back at once. An item that cannot be read stays; the recoverer
 // returns it.
-func (p *parallelOrder) returnUnsettled(c *claimedItem, attempts int, given func()) {
+func (p *parallelOrder) returnUnsettled(c *claimedItem, attempts int, then func(error)) {
 	if c.decodeErr != nil {
 		c.endDelivery(ErrClosed)
-		given()
+		then(ErrClosed)
 		return
 	}
-	p.returnItem(c, attempts, 0, c.formerReason(), func(error) { given() })
+	p.returnItem(c, attempts, 0, c.formerReason(), then)
 }
 
-// drawReturned adds to a request that returns an item to the lane redo the draw of a ticket of that
-// lane, if the consumer wants another item: then the number of unclaimed items stays the same, and
-// no consumer has to be told. It returns false if it has not added a draw.
-func (p *parallelOrder) drawReturned(r *writeRequest) bool {
-	ctx := p.cs.claims.waitContext()
+// addDraw adds the draw of a ticket to a request that returns an item to the lane redo, and reports
+// whether it has: if the consumer wants another item. The ticket is of that lane, so the number of
+// unclaimed items stays the same, and no consumer has to be told
+// (docs/adr/0117-a-consumer-that-returns-an-item-draws-another.md).
+func (p *parallelOrder) addDraw(r *writeRequest) bool {
+	ctx := p.claims.waitContext()
 	d := p.views.planReturned()
 	if d == nil || p.cs.ctx.Err() != nil {
 		return false
 	}
-	p.cs.claims.expectTakes(1)
-	if p.cs.claims.reserveClaims(1, false) == 0 {
-		p.cs.claims.expectTakes(-1)
+	p.claims.expectTakes(1)
+	if p.claims.reserveClaims(1, false) == 0 {
+		p.claims.expectTakes(-1)
 		return false
 	}
 	if !p.cs.tasks.Begin() {
 		p.endClaims(ctx, 1, context.Cause(p.cs.ctx))
 		return false
 	}
-	removal, then := slices.Clip(r.ops), r.then
+	removal, ended := slices.Clip(r.ops), r.then
 	r.ops = append(removal, d.drawOps(p.cs.store)...)
-	drawn := primitives.Path(r.ops[len(removal)])
+	ticket := primitives.Path(r.ops[len(removal)])
 	r.then = func(results []framework.OpResult, err error) {
 		var refused *framework.TxError
-		if errors.As(err, &refused) && refused.Path == drawn && errors.Is(err, framework.ErrNoNode) {
-			again := r.retryCopy() // the segment of the ticket was removed: without the draw, which follows the item
-			again.ops = append(removal, p.cs.store.nodes.SignalLanes())
-			again.then = func(results []framework.OpResult, lost error) {
-				then(results, lost)
+		if errors.As(err, &refused) && refused.Path == ticket && errors.Is(err, framework.ErrNoNode) {
+			alone := r.retryCopy() // the segment of the ticket was removed: the draw follows the item
+			alone.ops = append(removal, p.nodes.SignalLanes())
+			alone.then = func(results []framework.OpResult, lost error) {
+				ended(results, lost)
 				p.drawAnswered(ctx, d, nil, err)
 			}
-			p.cs.writeRequests(again)
+			p.cs.writeRequests(alone)
 			return
 		}
-		then(results, err)
+		ended(results, err)
 		if err == nil && results != nil {
 			results = results[len(removal):]
 		}
@@ -440,46 +428,28 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 	return true
 }
 
-// keepReturnedFor is how long a consumer keeps a returned item for its next call of Take, if it has
-// drawn the ticket while it returned an item.
+// keepReturnedFor is how long a consumer keeps an item for its next call of Take, if it has drawn
+// the ticket while it returned another item.
 const keepReturnedFor = 10 * time.Millisecond
 
-// keepBriefly keeps an item for the next call of Take for a moment, and then returns the item to
-// the queue: other consumers may wait.
-func (p *parallelOrder) keepBriefly(c *claimedItem) {
+// returnUnlessTaken returns an item to the queue after a moment, unless a call of Take gets it
+// before: other consumers may wait.
+func (p *parallelOrder) returnUnlessTaken(c *claimedItem) {
 	select {
 	case <-time.After(keepReturnedFor):
 	case <-p.cs.ctx.Done():
 		return // all items go back
 	}
-	if p.cs.claims.releaseIfReady(c) {
-		p.cs.claims.expectTakes(-1)
-		c.endAndReturn(c.attempt-1, func() {})
+	if p.claims.releaseIfReady(c) {
+		p.claims.expectTakes(-1)
+		c.endAndReturn(c.attempt-1, func(error) {})
 	}
 }
 
 func (p *parallelOrder) hasPassed(at queuelayout.Segment) bool { return p.views.hasPassed(at) }
 
-func (p *parallelOrder) awaitedItems() (items []string) {
-	p.cs.claims.takes.mu.Lock()
-	defer p.cs.claims.takes.mu.Unlock()
-	for item := range p.waiting {
-		items = append(items, item)
-	}
-	return items
-}
-
 // countClaimable counts the items without tickets. Claims on their way are undecided, unless their
 // tickets wait for items that have not come.
 func (p *parallelOrder) countClaimable(state queueState, _ bool) (n int, undecided bool) {
-	claims := p.cs.claims
-	claims.takes.mu.Lock()
-	defer claims.takes.mu.Unlock()
-	making := claims.claiming
-	for _, item := range state.asked { // other tickets may have got their items since these were asked for
-		if p.waiting[item] {
-			making--
-		}
-	}
-	return state.countUnclaimed(), making > 0 || state.arrived > 0 || len(claims.ready) > 0
+	return state.countUnclaimed(), state.arrived > 0 || p.claims.mayDeliver(state.asked)
 }

@@ -39,7 +39,7 @@ func (q *Queue[T]) Path() string { return q.engine.queuePath() }
 
 // Close ends this Queue. Waiting calls of Take return ErrClosed. Open deliveries end, with
 // ErrClosed as the cause of their contexts, and their items go to other consumers. Puts and
-// acknowledgements in progress are finished. Closing again is harmless.
+// acknowledgements in progress are then. Closing again is harmless.
 //
 // Close is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If that
 // lasts longer, the error wraps framework.ErrUnconfirmed, and the rest continues in the background,
@@ -168,9 +168,14 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	if err := q.engine.checkUsable(); err != nil {
 		return nil, failure.Wrap("take", q.Path(), err)
 	}
-	began := time.Now()
+	began, consumer := time.Now(), q.engine.consumer
 	for {
-		item, err := q.engine.consumer.take(ctx)
+		if !consumer.takes.isRunning() {
+			if err := consumer.lookBeforeJoining(ctx); err != nil {
+				return nil, failure.Wrap("take", q.Path(), err)
+			}
+		}
+		item, err := consumer.takes.take(ctx)
 		if err != nil {
 			return nil, failure.Wrap("take", q.Path(), err)
 		}
@@ -217,7 +222,7 @@ func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *clai
 // On an empty queue it costs a sync, which is a transaction without effect, and a read. With an
 // item it costs as much more as Take. Its other errors are those of Take.
 func (q *Queue[T]) TryTake(ctx context.Context) (*Delivery[T], error) {
-	ds, err := q.takeNow(ctx, 1)
+	ds, err := q.takeUpTo(ctx, 1)
 	if err != nil {
 		return nil, failure.Wrap("take", q.Path(), err)
 	}
@@ -240,20 +245,21 @@ func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error)
 	if n == 1 {
 		return []*Delivery[T]{first}, nil
 	}
-	others, _ := q.takeNow(ctx, n-1) // a lasting error comes again in the next call
+	others, _ := q.takeUpTo(ctx, n-1) // a lasting error comes again in the next call
 	all := append([]*Delivery[T]{first}, others...)
 	slices.SortFunc(all, func(a, b *Delivery[T]) int { return queuelayout.CompareItems(a.item.id, b.item.id) })
 	return all, nil
 }
 
-// takeNow takes up to n items that can be claimed now; ErrEmpty if there is no such item.
-func (q *Queue[T]) takeNow(ctx context.Context, n int) (out []*Delivery[T], err error) {
+// takeUpTo takes at most n items that can be claimed now. It returns ErrEmpty if there is no such
+// item.
+func (q *Queue[T]) takeUpTo(ctx context.Context, n int) (out []*Delivery[T], err error) {
 	if err := q.engine.checkUsable(); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	for len(out) == 0 {
-		items, err := q.engine.consumer.takeNow(ctx, n)
+		items, err := q.engine.consumer.takeUpTo(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -290,8 +296,8 @@ func AckAll[T any](ctx context.Context, deliveries ...*Delivery[T]) error {
 	pending := make([]*Pending, len(deliveries))
 	acks := map[*consumerSession][]*writeRequest{}
 	for i, d := range deliveries {
-		pending[i] = d.beginSettling("ack", func(finished func(error)) {
-			if r := d.item.ackRequest(finished); r != nil {
+		pending[i] = d.beginSettling("ack", func(then func(error)) {
+			if r := d.item.ackRequest(then); r != nil {
 				acks[d.item.session] = append(acks[d.item.session], r)
 			}
 		})

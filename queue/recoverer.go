@@ -397,7 +397,7 @@ func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
 		var refused *framework.TxError
 		switch {
 		case errors.As(err, &refused) && refused.Path == primitives.Path(r.lease.Guard()):
-			return fmt.Errorf("%w: %w", errPlaceLost, err)
+			return fmt.Errorf("%w: %w", errLineLeft, err)
 		case errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth):
 			r.sweepAgain()
 			return nil

@@ -19,17 +19,19 @@ type segmentTicket struct {
 	item     queuelayout.Item
 	itemNode string
 	node     primitives.Created // of the ticket
-	brief    bool               // its item goes back soon unless a call of Take wants it
+	// It was drawn with the return of another item: its item goes back unless a call of Take gets
+	// it soon.
+	withReturn bool
 }
 
 // ticketDraw is tickets of one segment that are drawn in one transaction.
 type ticketDraw struct {
-	at      queuelayout.Segment
-	names   []string // of the tickets, without their numbers
-	checked bool     // it is refused unless the directory of the tickets has this version
-	version int32
-	brief   bool // as that of its tickets
-	signal  bool // tells the other consumers: the items of the chain's next segment can be claimed now
+	at         queuelayout.Segment
+	names      []string // of the tickets, without their numbers
+	checked    bool     // it is refused unless the directory of the tickets has this version
+	version    int32
+	withReturn bool // as that of its tickets
+	signal     bool // tells the other consumers: the items of the chain's next segment can be claimed now
 }
 
 const (
@@ -65,7 +67,7 @@ func (d *ticketDraw) ticketOf(node primitives.Created) (*segmentTicket, error) {
 		return nil, fmt.Errorf("queue: the server has named a ticket %q", name)
 	}
 	item := d.at.Item(k)
-	return &segmentTicket{item: item, itemNode: item.Node(), node: node, brief: d.brief}, nil
+	return &segmentTicket{item: item, itemNode: item.Node(), node: node, withReturn: d.withReturn}, nil
 }
 
 // segmentView is what a consumer knows of the segment of a chain in which it draws tickets.
@@ -402,7 +404,7 @@ func (v *segmentViews) planReturned() *ticketDraw {
 		return nil
 	}
 	d := v.newDraw(v.lanes[0], 1)
-	d.brief = true
+	d.withReturn = true
 	return d
 }
 

@@ -63,17 +63,17 @@ func (o *strictOrder) nextAfterAcks(int) []*writeRequest {
 	return nil
 }
 
-// returnItem makes the item the first again, after a time. It stays in its place in the queue.
-func (o *strictOrder) returnItem(c *claimedItem, _ int, after time.Duration, _ error, finished func(error)) {
+// returnItem makes the item the first again, after a time. It stays where it is in the queue.
+func (o *strictOrder) returnItem(c *claimedItem, _ int, after time.Duration, _ error, then func(error)) {
 	o.holder.Load().returnFirst(c, after)
 	c.endDelivery(nil)
-	finished(nil)
+	then(nil)
 }
 
-// returnUnsettled ends the delivery. Its item is in its place in the queue.
-func (o *strictOrder) returnUnsettled(c *claimedItem, _ int, given func()) {
+// returnUnsettled ends the delivery. Its item is where it was in the queue.
+func (o *strictOrder) returnUnsettled(c *claimedItem, _ int, then func(error)) {
 	c.endDelivery(ErrClosed)
-	given()
+	then(ErrClosed)
 }
 
 // hasPassed reports whether the reader of a chain has left a segment behind.
@@ -88,8 +88,6 @@ func (o *strictOrder) hasPassed(at queuelayout.Segment) bool {
 		func(r *strictReader) bool { return r.chain == at.Chain && r.segment.Load() > at.Number })
 }
 
-func (o *strictOrder) awaitedItems() []string { return nil }
-
 // countClaimable counts the items that the holder of the lock may claim now. It leaves out items
 // with an open delivery, and items behind a returned one that waits for its time. An item that was
 // claimed before goes alone.
@@ -103,27 +101,22 @@ func (o *strictOrder) countClaimable(state queueState, first bool) (n int, undec
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	next, _ := h.firstItem()
-	alone := h.solo || next != nil && next.claimed
+	next := h.firstItem()
+	alone := h.solo || next.item != nil && next.item.claimed
 	above := int64(-1) // the rank of the chain of an item that waits
 	if len(h.returned) > 0 && time.Until(h.returned[0].when) > 0 {
 		above = h.returned[0].item.id.Segment.Chain.Rank()
 	}
-	claims := o.cs.claims
-	claims.takes.mu.Lock()
-	defer claims.takes.mu.Unlock()
-	switch {
-	case claims.claiming+claims.settling+len(claims.ready) > 0:
-		return 0, true
-	case len(claims.handedOut) > 0 && alone:
-		return 0, false
+	open, undecided := o.cs.claims.openItems()
+	if undecided || len(open) > 0 && alone {
+		return 0, undecided
 	}
 	for _, counted := range state.chains {
 		if counted.chain.Rank() > above {
 			n += counted.items
 		}
 	}
-	for c := range claims.handedOut {
+	for _, c := range open {
 		if c.id.Segment.Chain.Rank() > above {
 			n--
 		}
@@ -146,8 +139,9 @@ type lockHolder struct {
 	pending  sync.WaitGroup // claims on their way
 
 	mu       sync.Mutex
-	readers  []*strictReader // in the order in which their items go
-	heads    map[*strictReader]*fetchedItem
+	readers  []*strictReader                // in the order in which their items go
+	heads    map[*strictReader]*fetchedItem // the first item of each
+	missing  []queuelayout.Segment          // of heads that were passed over: there is no such item
 	reached  queuelayout.Progress
 	returned []returnedItem // in order
 	timerAt  time.Time      // the time that a timer is set to
@@ -248,55 +242,71 @@ func (h *lockHolder) nextItem() *fetchedItem {
 	if h.solo && busy {
 		return nil
 	}
-	item, from := h.firstItem()
+	first := h.firstItem()
+	for _, at := range h.missing {
+		h.cs.tasks.Start(func() { h.cs.itemSettled(at) })
+	}
+	h.missing = nil
+	h.wakeAt(first.due)
+	h.cs.endOnError(first.err)
+	item := first.item
 	if item == nil || item.claimed && busy || h.cs.claims.reserveClaims(1, item.claimed) == 0 {
 		return nil
 	}
-	if from == nil {
+	if first.from == nil {
 		h.returned = h.returned[1:]
 	} else {
-		delete(h.heads, from)
-		from.itemTaken(item)
+		delete(h.heads, first.from)
+		first.from.itemTaken(item)
 	}
 	if h.solo = item.claimed; !item.claimed {
-		h.reached.NoteClaimed(item.id)
+		h.reached.SetClaimed(item.id)
 	}
 	return item
 }
 
-// firstItem finds the next item, and the reader whose head it is, which is nil if the item was
-// given back. A returned item that waits for its time holds up its chain and those of lower rank;
-// h.mu is held.
-func (h *lockHolder) firstItem() (item *fetchedItem, from *strictReader) {
+// nextInOrder is the item that is to be claimed next, or why there is none at present.
+type nextInOrder struct {
+	item *fetchedItem
+	from *strictReader // whose head it is; nil if it was given back
+	due  time.Time     // of a returned item that all others wait for
+	err  error         // of the read of an item
+}
+
+// firstItem finds the next item. A returned item that waits for its time holds up its chain and
+// those of lower rank; h.mu is held.
+func (h *lockHolder) firstItem() nextInOrder {
 	for _, r := range h.readers {
 		if len(h.returned) > 0 && h.returned[0].item.id.Segment.Chain.Rank() >= r.chain.Rank() {
 			first := h.returned[0]
 			if time.Until(first.when) > 0 {
-				h.wakeAt(first.when)
-				return nil, nil
+				return nextInOrder{due: first.when}
 			}
-			return first.item, nil
+			return nextInOrder{item: first.item}
 		}
 		idle := r.idle.Load() // before its items are looked at
-		if f := h.headOf(r); f != nil {
-			return f, r
-		}
-		if !idle || h.heads[r] != nil {
-			return nil, nil // it may have an item soon
+		switch f := h.headOf(r); {
+		case f != nil && f.node.Err != nil:
+			return nextInOrder{err: f.node.Err}
+		case f != nil:
+			return nextInOrder{item: f, from: r}
+		case !idle || h.heads[r] != nil:
+			return nextInOrder{} // it may have an item soon
 		}
 	}
-	return nil, nil
+	return nextInOrder{}
 }
 
-// wakeAt makes the claim loop look again at a time; h.mu is held.
-func (h *lockHolder) wakeAt(at time.Time) {
-	if !at.Equal(h.timerAt) {
-		h.timerAt = at
-		time.AfterFunc(time.Until(at), h.cs.claims.takes.noteChange)
+// wakeAt wakes the claim loop at a time, if there is one; h.mu is held.
+func (h *lockHolder) wakeAt(due time.Time) {
+	if !due.IsZero() && !due.Equal(h.timerAt) {
+		h.timerAt = due
+		time.AfterFunc(time.Until(due), h.cs.claims.takes.wakeClaimLoop)
 	}
 }
 
-// headOf is a reader's first item, if it was read; h.mu is held.
+// headOf is a reader's first item whose read has ended, or nil. It passes over items that do not
+// exist: another program's node had the number, or the item was purged; h.mu is held.
 func (h *lockHolder) headOf(r *strictReader) *fetchedItem {
 	for {
 		f := h.heads[r]
@@ -313,16 +323,11 @@ func (h *lockHolder) headOf(r *strictReader) *fetchedItem {
 		default:
 			return nil
 		}
-		if f.node.Err == nil {
+		if !errors.Is(f.node.Err, framework.ErrNoNode) {
 			return f
 		}
 		delete(h.heads, r)
-		if !errors.Is(f.node.Err, framework.ErrNoNode) {
-			h.cs.endOnError(f.node.Err)
-			return nil
-		}
-		// another program's node had the number, or the item was purged
-		h.cs.tasks.Start(func() { h.cs.itemSettled(f.id.Segment) })
+		h.missing = append(h.missing, f.id.Segment)
 	}
 }
 
@@ -378,7 +383,7 @@ func (h *lockHolder) claimFailed(f *fetchedItem, err error) {
 	var tx *framework.TxError
 	if !f.claimed && errors.As(err, &tx) {
 		h.mu.Lock()
-		h.reached.NoteUnclaimed(f.id)
+		h.reached.SetUnclaimed(f.id)
 		h.mu.Unlock()
 	}
 	switch {
@@ -386,7 +391,7 @@ func (h *lockHolder) claimFailed(f *fetchedItem, err error) {
 	case f.claimed:
 		return
 	default:
-		err = fmt.Errorf("%w: %w", errPlaceLost, err)
+		err = fmt.Errorf("%w: %w", errLineLeft, err)
 	}
 	h.cs.endOnError(err)
 }
@@ -444,14 +449,14 @@ func (h *lockHolder) uncountUnseen() {
 	changed := len(ready)+len(h.returned) > 0
 	for _, c := range ready {
 		if c.version == 0 {
-			h.reached.NoteUnclaimed(c.id)
+			h.reached.SetUnclaimed(c.id)
 		} else if r := c.uncountRequest(); r != nil {
 			h.cs.writeRequests(r)
 		}
 	}
 	for _, r := range h.returned {
 		if !r.item.claimed {
-			h.reached.NoteUnclaimed(r.item.id)
+			h.reached.SetUnclaimed(r.item.id)
 		}
 	}
 	data := h.reached.Encode()

@@ -28,7 +28,7 @@ type strictReader struct {
 	cs     *consumerSession
 	chain  queuelayout.Chain
 	before queuelayout.Progress // how far the holders before this one have claimed
-	// in order; takes.noteChange makes the consumer session look when another one was read
+	// in order; takes.wakeClaimLoop is called when another one was read
 	out          chan *fetchedItem
 	segment      atomic.Int64  // the number of the segment that it reads
 	idle         atomic.Bool   // it has asked for all items
@@ -130,10 +130,10 @@ func (r *strictReader) fetchItem(ctx context.Context, id queuelayout.Item) error
 		if size > r.largest.Load() || n.Err == nil && r.largestKnown.CompareAndSwap(false, true) {
 			r.largest.Store(size)
 		}
-		r.noteBytesChanged()
+		r.signalBytesChanged()
 		f.claimed = n.Stat.Version > 0 || r.before.Covers(id)
 		close(f.done)
-		r.cs.claims.takes.noteChange()
+		r.cs.claims.takes.wakeClaimLoop()
 	})
 	return nil
 }
@@ -149,7 +149,7 @@ func (r *strictReader) waitForItem(ctx context.Context, item string, changed *fr
 	}
 	r.idle.Store(true)
 	defer r.idle.Store(false)
-	r.cs.claims.takes.noteChange()
+	r.cs.claims.takes.wakeClaimLoop()
 	select {
 	case <-created.C():
 	case <-changed.C():
@@ -184,11 +184,11 @@ func (r *strictReader) segmentAfter(ctx context.Context, at queuelayout.Segment)
 // itemTaken is called when the holder has taken an item.
 func (r *strictReader) itemTaken(f *fetchedItem) {
 	r.bytes.Add(-int64(len(f.node.Data)))
-	r.noteBytesChanged()
+	r.signalBytesChanged()
 }
 
-// noteBytesChanged makes fetchItem check again whether there is room.
-func (r *strictReader) noteBytesChanged() {
+// signalBytesChanged makes fetchItem check again whether there is room.
+func (r *strictReader) signalBytesChanged() {
 	select {
 	case r.bytesChanged <- struct{}{}:
 	default:

@@ -6,14 +6,18 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // takeQueue holds the calls of Take of one Queue, in order. It hands claimed items out to them,
 // over all consumer sessions.
 type takeQueue struct {
-	changed chan struct{} // has a token when something has changed that the consumer session has to look at
+	openCtx       context.Context // done when the Queue is being closed
+	startConsumer func() bool     // false if the Queue has ended
+	changed       chan struct{}   // has a token when the consumer session has to claim again
 
-	mu      sync.Mutex
+	mu      sync.Mutex // also that of the claims: calls and items meet under it
 	calls   []*takeCall
 	running bool           // the consumer runs
 	claims  *sessionClaims // of the present consumer session, or nil
@@ -32,13 +36,33 @@ type takeResult struct {
 
 func newTakeCall() *takeCall { return &takeCall{make(chan takeResult, 1)} }
 
-// enqueueCall queues a call. It calls start, which starts the consumer, if that does not run.
-func (q *takeQueue) enqueueCall(call *takeCall, start func() error) error {
+// take waits for an item.
+func (q *takeQueue) take(ctx context.Context) (*claimedItem, error) {
+	call := newTakeCall()
+	if err := q.enqueueCall(call); err != nil {
+		return nil, err
+	}
+	select {
+	case got := <-call.got:
+		return got.item, got.err
+	case <-ctx.Done():
+		if item := q.removeCall(call); item != nil {
+			q.handToNextCall(item)
+		}
+		return nil, failure.Ended(ctx)
+	}
+}
+
+// enqueueCall queues a call, and starts the consumer if it does not run.
+func (q *takeQueue) enqueueCall(call *takeCall) error {
+	if err := context.Cause(q.openCtx); err != nil {
+		return err
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.running {
-		if err := start(); err != nil {
-			return err
+		if !q.startConsumer() {
+			return ErrClosed
 		}
 		q.running = true
 	}
@@ -48,7 +72,7 @@ func (q *takeQueue) enqueueCall(call *takeCall, start func() error) error {
 		q.claims.expected = max(0, q.claims.expected-1)
 		q.claims.handOutReady()
 	}
-	q.noteChange()
+	q.wakeClaimLoop()
 	return nil
 }
 
@@ -57,7 +81,7 @@ func (q *takeQueue) removeCall(call *takeCall) *claimedItem {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls = slices.DeleteFunc(q.calls, func(other *takeCall) bool { return other == call })
-	q.noteChange()
+	q.wakeClaimLoop()
 	select {
 	case got := <-call.got:
 		return got.item
@@ -90,8 +114,8 @@ func (q *takeQueue) handToNextCall(c *claimedItem) {
 	}
 }
 
-// noteChange makes the consumer session look at what has changed.
-func (q *takeQueue) noteChange() {
+// wakeClaimLoop makes the consumer session claim again: something has changed.
+func (q *takeQueue) wakeClaimLoop() {
 	select {
 	case q.changed <- struct{}{}:
 	default:
@@ -131,14 +155,16 @@ func (q *takeQueue) setClaims(claims *sessionClaims) {
 
 // sessionClaims are the claims of one consumer session, counted against its window.
 type sessionClaims struct {
+	mu       *sync.Mutex // of takes
 	takes    *takeQueue
 	ctx      context.Context // the consumer session's
 	gate     *pauseGate
 	settings *settings
 	size     int // of the window
 
-	// Guarded by takes.mu.
+	// Guarded by mu.
 	claiming  int                   // claims on their way
+	awaited   map[string]bool       // the items that claims on their way wait for, by their nodes
 	ready     []*claimedItem        // claimed, and not handed out
 	handedOut map[*claimedItem]bool // handed out, and not settled
 	settling  int                   // being settled
@@ -150,13 +176,13 @@ type sessionClaims struct {
 
 func newSessionClaims(takes *takeQueue, ctx context.Context, gate *pauseGate, settings *settings,
 	size int) *sessionClaims {
-	s := &sessionClaims{takes: takes, ctx: ctx, gate: gate, settings: settings, size: size,
-		handedOut: map[*claimedItem]bool{}}
+	s := &sessionClaims{mu: &takes.mu, takes: takes, ctx: ctx, gate: gate, settings: settings, size: size,
+		awaited: map[string]bool{}, handedOut: map[*claimedItem]bool{}}
 	s.waitCtx, s.endWaits = context.WithCancel(ctx)
 	return s
 }
 
-// handOutReady hands ready items out to the calls that wait; takes.mu is held.
+// handOutReady hands ready items out to the calls that wait; mu is held.
 func (s *sessionClaims) handOutReady() {
 	if s.ctx.Err() != nil || !s.gate.isOpen() { // ready items go back, or wait for the end of the pause
 		return
@@ -177,17 +203,17 @@ func (s *sessionClaims) handOutReady() {
 
 // handOutAfterPause hands out the items that were ready during a pause.
 func (s *sessionClaims) handOutAfterPause() {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.handOutReady()
-	s.takes.noteChange()
+	s.takes.wakeClaimLoop()
 }
 
 // reserveClaims counts as many claims as are wanted, up to most, and returns their number. On
 // demand, only claims for waiting calls of Take are wanted.
 func (s *sessionClaims) reserveClaims(most int, onDemand bool) (n int) {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	wanted := len(s.takes.calls)
 	if !onDemand {
 		wanted += max(s.expected, s.wantedAhead(wanted))
@@ -211,16 +237,16 @@ func (s *sessionClaims) wantedAhead(waiting int) int {
 
 // claimsFailed counts n claims that came to an end without an item.
 func (s *sessionClaims) claimsFailed(n int) {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.claiming -= n
-	s.takes.noteChange()
+	s.takes.wakeClaimLoop()
 }
 
 // addClaimed hands an item out, or keeps it ready. An item for the dead letters is not handed out.
 func (s *sessionClaims) addClaimed(c *claimedItem, handOut bool) {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.claiming--
 	s.largest = max(1, len(c.env.Payload), s.largest-s.largest/8)
 	if handOut {
@@ -233,20 +259,20 @@ func (s *sessionClaims) addClaimed(c *claimedItem, handOut bool) {
 
 // beginSettling makes room for another delivery: this one is being settled.
 func (s *sessionClaims) beginSettling(c *claimedItem) {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.moveToSettling(c)
 }
 
 // moveToSettling moves an item that was handed out to those being settled. It removes any other
-// item from ready, unless that is being settled already; takes.mu is held.
+// item from ready, unless that is being settled already; mu is held.
 func (s *sessionClaims) moveToSettling(c *claimedItem) {
 	switch {
 	case s.handedOut[c]:
 		delete(s.handedOut, c)
 		c.settling = true
 		s.settling++
-		s.noteUse(c)
+		s.restartIdleTimeout(c)
 	case !c.settling:
 		s.ready = slices.DeleteFunc(s.ready, func(other *claimedItem) bool { return other == c })
 	}
@@ -254,18 +280,18 @@ func (s *sessionClaims) moveToSettling(c *claimedItem) {
 
 // removeSettled counts an item that was settled, or lost.
 func (s *sessionClaims) removeSettled(c *claimedItem) {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.moveToSettling(c)
 	if c.settling {
 		s.settling--
 	}
-	s.noteUse(c)
-	s.takes.noteChange()
+	s.restartIdleTimeout(c)
+	s.takes.wakeClaimLoop()
 }
 
-// noteUse starts the idle timeout again, unless no caller has had the item; takes.mu is held.
-func (s *sessionClaims) noteUse(c *claimedItem) {
+// restartIdleTimeout begins the idle timeout again, unless no caller has had the item; mu is held.
+func (s *sessionClaims) restartIdleTimeout(c *claimedItem) {
 	if !c.unseen {
 		s.takes.last = time.Now()
 	}
@@ -273,23 +299,23 @@ func (s *sessionClaims) noteUse(c *claimedItem) {
 
 // expectTakes expects n calls of Take more, or less if n is negative.
 func (s *sessionClaims) expectTakes(n int) {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.expected = max(0, min(s.expected+n, s.size))
 }
 
 // isBusy reports whether a claim is on its way or a delivery is open.
 func (s *sessionClaims) isBusy() bool {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.claiming+len(s.ready)+len(s.handedOut) > 0
 }
 
 // isIdle reports whether the consumer session was not used for the idle timeout, or else how long
 // to wait before the next look.
 func (s *sessionClaims) isIdle() (bool, time.Duration) {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	left := s.settings.idleTimeout - time.Since(s.takes.last)
 	if len(s.takes.calls) > 0 || len(s.handedOut) > 0 || s.settling > 0 {
 		left = s.settings.idleTimeout
@@ -299,16 +325,16 @@ func (s *sessionClaims) isIdle() (bool, time.Duration) {
 
 // waitContext is the context of claims that wait for items.
 func (s *sessionClaims) waitContext() context.Context {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.waitCtx
 }
 
 // releaseAhead ends the claims made ahead, if no call of Take has come for a time. It returns the
 // ready items, which the caller returns to the queue.
 func (s *sessionClaims) releaseAhead(after time.Duration) []*claimedItem {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	unused := len(s.takes.calls) == 0 && time.Since(s.takes.last) >= after
 	if !unused || s.claiming+len(s.ready)+s.expected == 0 {
 		return nil
@@ -322,15 +348,15 @@ func (s *sessionClaims) releaseAhead(after time.Duration) []*claimedItem {
 // releaseReady returns the items that have not reached a call of Take, which the caller returns to
 // the queue.
 func (s *sessionClaims) releaseReady() []*claimedItem {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.takeUnseen()
 }
 
 // releaseIfReady reports whether an item was ready. If it was, the caller returns it to the queue.
 func (s *sessionClaims) releaseIfReady(c *claimedItem) bool {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	i := slices.Index(s.ready, c)
 	if i < 0 {
 		return false
@@ -344,12 +370,12 @@ func (s *sessionClaims) releaseIfReady(c *claimedItem) bool {
 // releaseAll returns the items that were handed out, and those that were not. The caller returns
 // both to the queue.
 func (s *sessionClaims) releaseAll() (seen, unseen []*claimedItem) {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.handedOut)), s.takeUnseen()
 }
 
-// takeUnseen takes the ready items; takes.mu is held.
+// takeUnseen takes the ready items; mu is held.
 func (s *sessionClaims) takeUnseen() []*claimedItem {
 	ready := s.ready
 	s.ready = nil
@@ -362,14 +388,54 @@ func (s *sessionClaims) takeUnseen() []*claimedItem {
 
 // readyItems are the claimed items that have not reached a call of Take.
 func (s *sessionClaims) readyItems() []*claimedItem {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return slices.Clone(s.ready)
+}
+
+// openItems are the items that were handed out and are not being settled. undecided says that
+// other claims are on their way, ready, or being settled.
+func (s *sessionClaims) openItems() (items []*claimedItem, undecided bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.handedOut)), s.claiming+s.settling+len(s.ready) > 0
 }
 
 // isFull reports whether the window has no room for another delivery.
 func (s *sessionClaims) isFull() bool {
-	s.takes.mu.Lock()
-	defer s.takes.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return len(s.handedOut) >= s.size
+}
+
+// setAwaited records, for TryTake, whether a claim waits for an item.
+func (s *sessionClaims) setAwaited(item string, waits bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if waits {
+		s.awaited[item] = true
+	} else {
+		delete(s.awaited, item)
+	}
+}
+
+// awaitedItems are the items that claims wait for.
+func (s *sessionClaims) awaitedItems() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.awaited))
+}
+
+// mayDeliver reports whether an item is ready, or a claim is on its way that waits for none of some
+// items. Claims that have waited for one of these before may have got it.
+func (s *sessionClaims) mayDeliver(except []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	undecided := s.claiming
+	for _, item := range except {
+		if s.awaited[item] {
+			undecided--
+		}
+	}
+	return undecided > 0 || len(s.ready) > 0
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -19,13 +20,10 @@ const (
 	maxTryWait = time.Second
 )
 
-// lookBeforeJoining returns when there may be something to claim, or after idlePoll. It returns at
-// once if the consumer runs already. Otherwise the call would make the consumer join the line, with
-// writes of a place, a ticket and more, which are in vain if the call ends soon.
+// lookBeforeJoining returns when there may be something to claim, or after idlePoll. The call of
+// Take then makes the consumer join the line, with writes of a contender, a ticket and more, which
+// would be in vain if the call ended before.
 func (c *consumer) lookBeforeJoining(ctx context.Context) error {
-	if c.takes.isRunning() {
-		return nil
-	}
 	during, cancel := c.untilClosed(ctx)
 	defer cancel()
 	n, _, err := c.countClaimable(during, false)
@@ -40,28 +38,29 @@ func (c *consumer) lookBeforeJoining(ctx context.Context) error {
 	return c.endError(ctx) // other errors come again, or not, when the consumer begins
 }
 
-// takeNow takes up to n items that can be claimed now. It returns ErrEmpty if there is no such
+// takeUpTo takes at most n items that can be claimed now. It returns ErrEmpty if there is no such
 // item.
-func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err error) {
+func (c *consumer) takeUpTo(ctx context.Context, n int) ([]*claimedItem, error) {
 	during, cancel := c.untilClosed(ctx)
 	defer cancel()
-	var calls []*takeCall // that wait
-	defer func() {
-		for _, call := range calls {
-			if item := c.takes.removeCall(call); item != nil {
-				got = append(got, item)
-			}
+	got, calls, err := c.claimUpTo(ctx, during, n)
+	for _, call := range calls {
+		if item := c.takes.removeCall(call); item != nil {
+			got = append(got, item)
 		}
-		switch {
-		case len(got) > 0:
-			err = nil
-		case err == nil:
-			err = ErrEmpty
-		}
-		if len(calls) > 0 {
-			c.releaseAhead()
-		}
-	}()
+	}
+	if len(calls) > 0 {
+		c.releaseAhead()
+	}
+	if len(got) > 0 {
+		return got, nil
+	}
+	return nil, cmp.Or(err, ErrEmpty)
+}
+
+// claimUpTo queues calls of Take for as many items as can be claimed now, at most n. It returns the
+// items that they got, and the calls without a result.
+func (c *consumer) claimUpTo(ctx, during context.Context, n int) (got []*claimedItem, calls []*takeCall, err error) {
 	back, waited := recipe.NewBackoff(c.store.client), time.Duration(0)
 	for pause := 2 * time.Millisecond; len(got) < n; pause = min(2*pause, 100*time.Millisecond) {
 		for len(calls) == 0 && len(got) < n {
@@ -72,7 +71,7 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err 
 			got = append(got, item)
 		}
 		if len(got) == n {
-			return got, nil
+			break
 		}
 		can, undecided, err := c.countClaimable(during, true)
 		if failure.IsTransient(err) && during.Err() == nil {
@@ -80,26 +79,26 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err 
 			continue
 		}
 		if ended := c.endError(ctx); ended != nil {
-			return got, ended
+			return got, calls, ended
 		}
 		if err != nil || can == 0 && !undecided || waited >= maxTryWait {
-			return got, err
+			return got, calls, err
 		}
 		for len(calls) < min(can, n-len(got)) {
 			call := newTakeCall()
-			if err := c.addTakeCall(call); err != nil {
-				return got, err
+			if err := c.takes.enqueueCall(call); err != nil {
+				return got, calls, err
 			}
 			calls = append(calls, call)
 		}
-		if cs := c.session.Load(); cs != nil && cs.place.stands.Load() {
+		if cs := c.session.Load(); cs != nil && cs.entry.stands.Load() {
 			waited += pause
 		}
 		if got, calls, err = c.waitForCalls(during, pause, got, calls, n); err != nil {
-			return got, err
+			return got, calls, err
 		}
 	}
-	return got, nil
+	return got, calls, nil
 }
 
 // waitForCalls waits for the results of calls, until there are n items, or for a time. It returns
@@ -152,7 +151,7 @@ func (c *consumer) countClaimable(ctx context.Context, always bool) (n int, unde
 	var awaited []string
 	cs := c.session.Load()
 	if cs != nil {
-		awaited = cs.order.awaitedItems()
+		awaited = cs.claims.awaitedItems()
 	}
 	state, err := c.state.readState(ctx, s, awaited)
 	if errors.Is(err, framework.ErrNoNode) { // the queue is being dropped
@@ -166,8 +165,8 @@ func (c *consumer) countClaimable(ctx context.Context, always bool) (n int, unde
 	if c.takes.isRunning() {
 		others = max(0, others-1) // this consumer stands in line, or is about to
 	}
-	stands := cs != nil && cs.place.stands.Load() && cs.ctx.Err() == nil
-	first := others == 0 || stands && cs.place.first.Load()
+	stands := cs != nil && cs.entry.stands.Load() && cs.ctx.Err() == nil
+	first := others == 0 || stands && cs.entry.first.Load()
 	switch {
 	case stands && cs.claims.isFull():
 		return 0, false, nil

@@ -240,7 +240,7 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session,
 	case err == nil:
 		w.store.clock.AddStamp(results[0].Stat.Mtime, asked)
 		w.fence.noteApplied()
-		w.room.noteUsed(itemsAdded(requests))
+		w.room.countUsed(itemsAdded(requests))
 		for _, r := range requests {
 			w.finishRequest(r, r.ownResults(results), nil)
 		}

@@ -57,14 +57,14 @@ func (p Progress) Covers(item Item) bool {
 	return known && (item.Segment.Number < to[0] || item.Segment.Number == to[0] && item.Number <= to[1])
 }
 
-// NoteClaimed notes that an item, and all before it in its chain, are claimed.
-func (p Progress) NoteClaimed(item Item) {
+// SetClaimed records that an item, and all before it in its chain, are claimed.
+func (p Progress) SetClaimed(item Item) {
 	p.Chains[item.Segment.Chain.Name()] = itemPosition{item.Segment.Number, item.Number}
 }
 
-// NoteUnclaimed notes that an item, and all behind it in its chain, are not claimed.
-func (p Progress) NoteUnclaimed(item Item) {
+// SetUnclaimed records that an item, and all behind it in its chain, are not claimed.
+func (p Progress) SetUnclaimed(item Item) {
 	if p.Covers(item) {
-		p.NoteClaimed(Item{item.Segment, item.Number - 1})
+		p.SetClaimed(Item{item.Segment, item.Number - 1})
 	}
 }

@@ -20,7 +20,7 @@ func FuzzDecodeProgress(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, p.Chains, again.Chains)
 		at := Chain{Dir: "/q/items"}.Segment(3)
-		p.NoteClaimed(Item{at, 5})
+		p.SetClaimed(Item{at, 5})
 		require.True(t, p.Covers(Item{at, 5}))
 		require.True(t, p.Covers(Item{at.Chain.Segment(2), 9}))
 		require.False(t, p.Covers(Item{at, 6}))

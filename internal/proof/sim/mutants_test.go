@@ -100,8 +100,8 @@ var mutantList = []mutant{
 	},
 	{
 		name: "an acknowledged item gives no room back", file: "queue/claimeditem.go", recipes: "lines", rule: "bound",
-		old: "\tr := c.newRequest(c.leaveOps())\n\tc.endWith(r, finished)",
-		new: "\tr := c.newRequest(c.removeOps())\n\tc.endWith(r, finished)",
+		old: "\tr := c.newRequest(c.leaveOps())\n\tc.endWith(r, then)",
+		new: "\tr := c.newRequest(c.removeOps())\n\tc.endWith(r, then)",
 	},
 	{
 		name: "a purge leaves what is given back meanwhile", file: "queue/purge.go", recipes: "lines", rule: "purges",
@@ -111,7 +111,8 @@ var mutantList = []mutant{
 	{
 		name: "a consumer does not look for cancelled items", file: "queue/consumersession.go", recipes: "cancels",
 		rule: "cancels",
-		old:  "cancelled, err := cs.removeIfCancelled(c)", new: "cancelled, err := false, error(nil)",
+		old:  "outcome, err := cs.cancels.removeIfMarked(cs.ctx, c.env.Header, c.node, removal)",
+		new:  "outcome, err := itemStays, error(nil)\n\t\t_ = removal",
 	},
 	{
 		name: "a pause is ignored", file: "queue/pausegate.go", recipes: "lines", rule: "pauses",
