@@ -140,10 +140,10 @@ func (a *segmentAppender) makeSecond(ctx context.Context, s *framework.Session, 
 	return nil
 }
 
-// noteApplied closes each segment that an applied transaction has filled up: it has created the
+// closeFullSegments closes each segment that an applied transaction has filled up: it has created the
 // segment's item with the number segmentSize-1 or a higher one. It remembers the seconds that are
 // full.
-func (a *segmentAppender) noteApplied(ctx context.Context, s *framework.Session, t *transaction,
+func (a *segmentAppender) closeFullSegments(ctx context.Context, s *framework.Session, t *transaction,
 	results []framework.OpResult) {
 	full := map[queuelayout.Chain]bool{}
 	for _, c := range t.created {

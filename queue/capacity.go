@@ -54,7 +54,7 @@ func (c *capacityCounter) useOp(n int) framework.Op {
 
 // countUsed counts the n items that a transaction has put.
 func (c *capacityCounter) countUsed(n int) {
-	if c.known && n > 0 {
+	if c.known {
 		c.own.left -= n
 		c.own.version++
 	}

@@ -1,9 +1,6 @@
 package queue
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "encoding/json"
 
 // Codec turns values into an item's bytes and back. Several goroutines may call it at once. If
 // Encode returns an error or panics, the put fails with ErrCodec. If Decode does, the item becomes
@@ -36,26 +33,3 @@ type plainCodec[T ~string | ~[]byte] struct{}
 func (plainCodec[T]) Encode(v T) ([]byte, error) { return []byte(v), nil }
 
 func (plainCodec[T]) Decode(data []byte) (T, error) { return T(data), nil }
-
-// encodeValue calls the codec. A codec that panics has failed.
-func encodeValue[T any](c Codec[T], v T) (data []byte, err error) {
-	defer recoverPanic(&err)
-	if data, err = c.Encode(v); err != nil {
-		return nil, fmt.Errorf("%w: encode: %w", ErrCodec, err)
-	}
-	return data, nil
-}
-
-func decodeValue[T any](c Codec[T], data []byte) (v T, err error) {
-	defer recoverPanic(&err)
-	if v, err = c.Decode(data); err != nil {
-		return v, fmt.Errorf("%w: decode: %w", ErrCodec, err)
-	}
-	return v, nil
-}
-
-func recoverPanic(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%w: panic: %v", ErrCodec, p)
-	}
-}

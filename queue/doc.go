@@ -51,25 +51,25 @@
 //
 // A put:
 //
-//	queue.go          PutBatch encodes the values into a writeRequest (request.go)
-//	writer.go         collects requests into transactions and sends them; fence.go settles lost replies
-//	appender.go       adds the creates of items at the end of the last segment
+//	queue.go           PutBatch encodes the values into a writeRequest (transaction.go)
+//	writer.go          collects requests into transactions and sends them
+//	transaction.go     says what follows when one is refused, and settles lost replies
+//	appender.go        adds the creates of items at the end of the last segment
 //
 // A take:
 //
-//	queue.go          Take waits for a claimed item and decodes it
-//	takes.go          matches calls of Take with claimed items, within the limits of WithMaxInFlight and WithPrefetch
-//	parallel.go       claims items by tickets; segmentviews.go plans where to draw them
-//	strict.go         claims items under the queue's lock; strictreader.go reads them ahead
+//	queue.go           Take waits for a claimed item and decodes it
+//	takes.go           matches calls of Take with claimed items, within the limits of WithMaxInFlight and WithPrefetch
+//	parallel.go        claims items by tickets; segmentviews.go plans where to draw them
+//	strict.go          claims items under the queue's lock; strictreader.go reads them ahead
+//	consumersession.go delivers them, for one session; consumer.go begins and ends these
 //
 // An acknowledgement:
 //
-//	delivery.go       Ack, Nack, AckWith
-//	claimeditem.go    turns each into a writeRequest that also removes the claim
-//	writer.go         sends it, with requests that claim the next items
+//	delivery.go        turns Ack, Nack and Return into a writeRequest that also removes the claim
+//	writer.go          sends it, with requests that claim the next items
 //
-// Around these: consumer.go and consumersession.go begin and end a consumer with each session;
-// internal/queuelayout names, lists and decodes all nodes; recoverer.go returns the items of dead
-// consumers. inspectmany.go reads many queues at once, with heads.go and retried.go; inflight.go
-// and takeback.go are for operators.
+// Around these: store.go finds and makes the queue; recoverer.go returns the items of dead
+// consumers; internal/queuelayout names, lists and decodes all nodes. inspectmany.go reads many
+// queues at once, with heads.go and retried.go; inflight.go and takeback.go are for operators.
 package queue

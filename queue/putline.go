@@ -147,7 +147,7 @@ func (l *putLine) writeSome() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.noteTried(wait)
-			never := l.store.exceedsCapacity(wait.request) // SetCapacity has lowered the capacity
+			never := l.store.exceedsCapacity(wait.request.adds) // SetCapacity has lowered the capacity
 			if tooLarge = tooLarge || never; errors.Is(err, ErrFull) && !never {
 				full = true
 				return

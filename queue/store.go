@@ -37,9 +37,9 @@ var (
 // record is the queue's record, as far as this Queue knows. The queue was found before.
 func (st *store) record() queuelayout.Record { return *st.found.Load() }
 
-// exceedsCapacity reports whether a put has more items than the queue may hold, so that it would
-// wait for room for ever.
-func (st *store) exceedsCapacity(r *writeRequest) bool { return r.adds > st.record().Capacity }
+// exceedsCapacity reports whether so many items are more than the queue may hold, so that their put
+// would wait for room for ever.
+func (st *store) exceedsCapacity(items int) bool { return items > st.record().Capacity }
 
 // findOrMake reads the queue's record, or makes the queue. It first finishes a Drop that was
 // interrupted.

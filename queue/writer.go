@@ -225,7 +225,7 @@ func (w *writer) makeQueueAndMarker(ctx context.Context, s *framework.Session) e
 
 // sendTransaction sends one transaction and returns the requests to send again.
 func (w *writer) sendTransaction(ctx context.Context, s *framework.Session,
-	requests []*writeRequest) (again []*writeRequest, err error) {
+	requests []*writeRequest) (toResend []*writeRequest, err error) {
 	if requests, err = w.admitRequests(ctx, s, requests); err != nil {
 		return requests, err
 	}
@@ -239,12 +239,16 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session,
 	switch {
 	case err == nil:
 		w.store.clock.AddStamp(results[0].Stat.Mtime, asked)
-		w.fence.noteApplied()
-		w.room.countUsed(itemsAdded(requests))
+		w.fence.countApplied()
+		if n := itemsAdded(requests); n > 0 {
+			w.room.countUsed(n)
+		}
 		for _, r := range requests {
 			w.finishRequest(r, r.ownResults(results), nil)
 		}
-		w.appender.noteApplied(ctx, s, t, results)
+		if len(t.created) > 0 {
+			w.appender.closeFullSegments(ctx, s, t, results)
+		}
 		return nil, nil
 	case errors.As(err, &refused):
 		requests = w.setState(requests, requestQueued)
@@ -312,9 +316,9 @@ func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 		}
 		return failAll(tx)
 	})
-	required, withID := map[precondition]bool{}, false
+	required, withID, withItems := map[precondition]bool{}, false, false
 	for _, r := range requests {
-		withID = withID || r.id != ""
+		withID, withItems = withID || r.id != "", withItems || len(r.items) > 0
 		for _, p := range r.requires {
 			if required[p] {
 				continue
@@ -325,7 +329,9 @@ func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 			}
 		}
 	}
-	w.appender.addChecks(t, requests)
+	if withItems {
+		w.appender.addChecks(t, requests)
+	}
 	readAgain := func(*framework.TxError) refusalHandling {
 		w.ids.known, w.room.known = false, false
 		return refusalHandling{}
@@ -339,7 +345,9 @@ func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 	for _, r := range requests {
 		r.firstOp = len(t.ops)
 		w.addConditions(t, r)
-		w.appender.addItems(t, r)
+		if len(r.items) > 0 {
+			w.appender.addItems(t, r)
+		}
 	}
 	return t
 }
@@ -360,7 +368,7 @@ func (w *writer) addConditions(t *transaction, r *writeRequest) {
 
 // resolveLost finds out whether a transaction was applied after its reply was lost. It returns the
 // requests to send again.
-func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost error) (again []*writeRequest) {
+func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost error) (toResend []*writeRequest) {
 	w.room.known = false
 	applied, err := w.fence.wasApplied(ctx)
 	switch {

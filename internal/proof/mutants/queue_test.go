@@ -42,7 +42,7 @@ var queueMutants = []mutant{
 	},
 	{
 		promise: "No queue item is lost or acknowledged twice",
-		name:    "a delivery ends after its item was given back", file: "queue/claimeditem.go",
+		name:    "a delivery ends after its item was given back", file: "queue/delivery.go",
 		test: "TestNackEndsContextBeforeRedelivery",
 		old:  "\tc.hold.End(ErrSettled) // before another consumer can have the item\n", new: "",
 	},
@@ -91,7 +91,7 @@ var queueMutants = []mutant{
 	},
 	{
 		promise: "When an operator takes an item back (`Queue.TakeBack`",
-		name:    "the recoverer hears of no ticket that an operator has deleted", file: "queue/claimeditem.go",
+		name:    "the recoverer hears of no ticket that an operator has deleted", file: "queue/delivery.go",
 		test: "TestItemComesBackAfterItsTicketWasDeleted",
 		old:  "framework.AnyVersion)}),\n\t\t\tc.newRequest([]framework.Op{c.session",
 		new:  "framework.AnyVersion), c.session",
@@ -140,7 +140,7 @@ var queueMutants = []mutant{
 	},
 	{
 		promise: "An item that is given back by `Return` counts no attempt",
-		name:    "a returned item counts an attempt", file: "queue/claimeditem.go",
+		name:    "a returned item counts an attempt", file: "queue/delivery.go",
 		test: "TestReturnedItemCountsNoAttempt",
 		old:  "returnItem(c, c.attempt-1, 0, c.formerReason(), then)",
 		new:  "returnItem(c, c.attempt, 0, c.formerReason(), then)",
@@ -172,20 +172,20 @@ var queueMutants = []mutant{
 	},
 	{
 		promise: "A put or an acknowledgement happens together with the caller's",
-		name:    "an acknowledgement whose own operation was refused stays settled", file: "queue/claimeditem.go",
+		name:    "an acknowledgement whose own operation was refused stays settled", file: "queue/delivery.go",
 		test: "TestAckWithIsAtomic",
 		old:  "\tc.settled = nil\n", new: "",
 	},
 	{
 		promise: "The servers refuse a delivery's guard once another consumer has",
-		name:    "a strict queue's guard does not know the claim", file: "queue/claimeditem.go",
+		name:    "a strict queue's guard does not know the claim", file: "queue/delivery.go",
 		test: "TestGuardIsRefusedAfterRedelivery",
 		old:  "primitives.When(framework.CheckOp(c.node, c.version), ",
 		new:  "primitives.When(framework.CheckOp(c.node, framework.AnyVersion), ",
 	},
 	{
 		promise: "The servers refuse a delivery's guard once another consumer has",
-		name:    "a strict queue's token stays", file: "queue/claimeditem.go",
+		name:    "a strict queue's token stays", file: "queue/delivery.go",
 		test: "TestTokensRiseWithEachDeliveryOfAnItem",
 		old:  "return c.stat.Czxid + int64(c.version)", new: "return c.stat.Czxid",
 	},

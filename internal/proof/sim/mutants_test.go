@@ -99,7 +99,7 @@ var mutantList = []mutant{
 		old:  "if s.most > 0 && s.used >= s.most {", new: "if s.most > 0 && s.used > s.most {",
 	},
 	{
-		name: "an acknowledged item gives no room back", file: "queue/claimeditem.go", recipes: "lines", rule: "bound",
+		name: "an acknowledged item gives no room back", file: "queue/delivery.go", recipes: "lines", rule: "bound",
 		old: "\tr := c.newRequest(c.leaveOps())\n\tc.endWith(r, then)",
 		new: "\tr := c.newRequest(c.removeOps())\n\tc.endWith(r, then)",
 	},
@@ -115,7 +115,7 @@ var mutantList = []mutant{
 		new:  "outcome, err := itemStays, error(nil)\n\t\t_ = removal",
 	},
 	{
-		name: "a pause is ignored", file: "queue/pausegate.go", recipes: "lines", rule: "pauses",
+		name: "a pause is ignored", file: "queue/takes.go", recipes: "lines", rule: "pauses",
 		old: "g.setPaused(true)", new: "g.setPaused(false)",
 	},
 	{
