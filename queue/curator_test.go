@@ -1,16 +1,13 @@
 package queue
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -129,37 +126,6 @@ func TestCostDoesNotDependOnQueueLength(t *testing.T) {
 		require.LessOrEqual(t, cost(), shallow+shallow/4)
 		for _, seg := range w.Children(testPath + "/items") {
 			require.LessOrEqual(t, len(w.Children(testPath+"/items/"+seg)), 1250)
-		}
-	})
-}
-
-// TestCuratorQueueRecreatesItsContainer: the servers remove the empty queue under a consumer that
-// waits (CURATOR-308).
-func TestCuratorQueueRecreatesItsContainer(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		a, p := w.member("a"), w.member("p")
-		q, other := NewCuratorQueue(a.client, "/simple"), NewCuratorQueue(p.client, "/simple")
-		for i := range 3 {
-			require.NoError(t, other.Put(t.Context(), []byte("x")))
-			_, err := q.Take(t.Context())
-			require.NoError(t, err)
-			got := make(chan string, 1)
-			go func() {
-				data, err := q.Take(within(t, time.Hour))
-				if err != nil {
-					t.Error(err)
-				}
-				got <- string(data)
-			}()
-			if i == 2 { // by hand, at an instant
-				synctest.Wait()
-				require.NoError(t, p.client.Delete(t.Context(), "/simple", framework.AnyVersion))
-			} else {
-				time.Sleep(5 * time.Minute)
-			}
-			v := fmt.Sprint("y", i)
-			require.NoError(t, other.Put(context.WithoutCancel(t.Context()), []byte(v)))
-			require.Equal(t, v, <-got)
 		}
 	})
 }

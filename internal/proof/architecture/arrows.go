@@ -55,6 +55,7 @@ var arrows = map[string][]string{
 	"election/electionfx":   {"framework", "election", "internal/appmodule", "internal/failure"},
 	"scheduler/schedulerfx": {"framework", "scheduler", "internal/appmodule"},
 	"queue/queuefx":         {"framework", "queue"},
+	"queue/curatorqueue":    with(forRecipes, "internal/queuelayout", "queue"),
 	"config/configfx":       {"framework", "config", "internal/appmodule"},
 	"registry/registryfx":   {"framework", "registry"},
 	"members/membersfx":     {"framework", "members", "internal/appmodule"},

@@ -15,7 +15,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
-	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/queue/curatorqueue"
 )
 
 // TestSimpleQueueWithCurator checks that each library takes the other's items in order, and that
@@ -36,7 +36,7 @@ func TestSimpleQueueWithCurator(t *testing.T) {
 	}
 	do(Command{Do: "open", Servers: strings.Join(servers, ",")})
 	path := fmt.Sprintf("/interop-queue-%d", os.Getpid())
-	ours := queue.NewCuratorQueue(client, path)
+	ours := curatorqueue.New(client, path)
 
 	for _, item := range []string{"one", "two"} {
 		require.NoError(t, ours.Put(ctx, []byte(item)))

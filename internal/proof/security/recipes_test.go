@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/queue/curatorqueue"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -272,7 +273,7 @@ func useQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *backgro
 	q := queue.New(c, "/queues/strict", queue.Text(), queue.WithCapacity(100))
 	t.Cleanup(func() { require.NoError(t, q.Close(context.Background())) })
 	fillQueue(ctx, t, q)
-	require.NoError(t, queue.NewCuratorQueue(c, "/queues/simple").Put(ctx, []byte("item")))
+	require.NoError(t, curatorqueue.New(c, "/queues/simple").Put(ctx, []byte("item")))
 }
 
 func useParallelQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {

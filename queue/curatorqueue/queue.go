@@ -1,4 +1,13 @@
-package queue
+// Package curatorqueue is a queue in the layout of Apache Curator's SimpleDistributedQueue, to share
+// with Java:
+//
+//	<path>        container
+//	<path>/qn-#   persistent: an item, the bytes as they are
+//
+// Not guaranteed: that an item is worked on. Take removes an item before it returns it, so a crash
+// just then loses the item. Each item wakes all consumers, and each take lists all items. Prefer
+// package queue unless Curator has to read the queue.
+package curatorqueue
 
 import (
 	"context"
@@ -9,41 +18,39 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/queue"
 )
 
-const simplePrefix = "qn-"
+const itemPrefix = "qn-"
 
-// CuratorQueue is a queue in the layout of Apache Curator's SimpleDistributedQueue, to share with
-// Java:
-//
-//	<path>        container
-//	<path>/qn-#   persistent: an item, the bytes as they are
-//
-// Take removes an item before it returns it, so a crash just then loses the item. Each item wakes
-// all consumers, and each take lists all items. Prefer [Queue] unless Curator has to read the
-// queue.
-type CuratorQueue struct {
+// Queue is a queue at one path. Many goroutines may use it at once.
+type Queue struct {
 	client *framework.Client
 	path   string
-	err    error
+	err    error // of the arguments
 }
 
-// NewCuratorQueue returns a queue at path. It sends no request; Put and Take create the path. If an
-// argument is invalid, each call returns an error that says so.
-func NewCuratorQueue(client *framework.Client, path string) *CuratorQueue {
-	q := &CuratorQueue{client: client, path: path}
-	q.err = checkArguments(client, path)
+// New returns a queue at path. It sends no request; Put and Take create the path. If an argument is
+// invalid, each call returns an error that says so.
+func New(client *framework.Client, path string) *Queue {
+	q := &Queue{client: client, path: path}
+	if client == nil {
+		q.err = fmt.Errorf("%w: the client is nil", queue.ErrOption)
+	} else {
+		q.err = recipe.CheckClientAndPath(client, path, "a queue")
+	}
 	return q
 }
 
 // Put puts data at the end. Its errors wrap framework.ErrTooLarge, framework.ErrNoAuth,
-// framework.ErrClosed or the end of ctx, or ErrUnknown: the reply was lost, and the item may be in
+// framework.ErrClosed or the end of ctx, or queue.ErrUnknown: the reply was lost, and the item may be in
 // the queue.
-func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
+func (q *Queue) Put(ctx context.Context, data []byte) error {
 	return q.doOnSessions(ctx, "put", func(s *framework.Session) error {
 		for {
-			_, err := s.Multi(ctx, framework.CreateOp(znode.Join(q.path, simplePrefix), data,
+			_, err := s.Multi(ctx, framework.CreateOp(znode.Join(q.path, itemPrefix), data,
 				framework.PersistentSequential))
 			if !errors.Is(err, framework.ErrNoNode) {
 				return wrapIfUnknown(ctx, err)
@@ -56,9 +63,9 @@ func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
 }
 
 // Take waits for an item, removes the first one and returns its data. If the error wraps
-// ErrUnknown, the reply to the removal was lost, and an item may be gone. Other errors wrap
+// queue.ErrUnknown, the reply to the removal was lost, and an item may be gone. Other errors wrap
 // framework.ErrNoAuth, framework.ErrClosed or the end of ctx.
-func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
+func (q *Queue) Take(ctx context.Context) (data []byte, err error) {
 	err = q.doOnSessions(ctx, "take", func(s *framework.Session) error {
 		for {
 			names, _, changed, err := s.WatchChildren(ctx, q.path)
@@ -72,7 +79,7 @@ func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 				return err
 			}
 			data, err = q.readFirst(ctx, s, names, true)
-			if !errors.Is(err, ErrEmpty) {
+			if !errors.Is(err, queue.ErrEmpty) {
 				changed.Stop()
 				return err
 			}
@@ -89,24 +96,24 @@ func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 	return data, err
 }
 
-// Poll is Take without waiting: it reads behind a sync, and returns ErrEmpty if there is no item.
-func (q *CuratorQueue) Poll(ctx context.Context) (data []byte, err error) {
+// Poll is Take without waiting: it reads behind a sync, and returns queue.ErrEmpty if there is no item.
+func (q *Queue) Poll(ctx context.Context) (data []byte, err error) {
 	return q.firstNow(ctx, "poll", true)
 }
 
-// Peek reads behind a sync and returns the first item's data without removing it, or ErrEmpty.
-func (q *CuratorQueue) Peek(ctx context.Context) (data []byte, err error) {
+// Peek reads behind a sync and returns the first item's data without removing it, or queue.ErrEmpty.
+func (q *Queue) Peek(ctx context.Context) (data []byte, err error) {
 	return q.firstNow(ctx, "peek", false)
 }
 
-func (q *CuratorQueue) firstNow(ctx context.Context, op string, remove bool) (data []byte, err error) {
+func (q *Queue) firstNow(ctx context.Context, op string, remove bool) (data []byte, err error) {
 	err = q.doOnSessions(ctx, op, func(s *framework.Session) error {
 		if err := s.Sync(ctx, q.path); err != nil {
 			return err
 		}
 		names, _, err := s.Children(ctx, q.path)
 		if errors.Is(err, framework.ErrNoNode) {
-			return ErrEmpty
+			return queue.ErrEmpty
 		}
 		if err == nil {
 			data, err = q.readFirst(ctx, s, names, remove)
@@ -117,17 +124,17 @@ func (q *CuratorQueue) firstNow(ctx context.Context, op string, remove bool) (da
 }
 
 // readFirst reads the first item that still exists, and on request removes it.
-func (q *CuratorQueue) readFirst(ctx context.Context, s *framework.Session, names []string,
+func (q *Queue) readFirst(ctx context.Context, s *framework.Session, names []string,
 	remove bool) ([]byte, error) {
 	var items []int64
 	for _, name := range names {
-		if n, ok := queuelayout.ParseNumber(name, simplePrefix); ok {
+		if n, ok := queuelayout.ParseNumber(name, itemPrefix); ok {
 			items = append(items, n)
 		}
 	}
 	slices.Sort(items)
 	for _, n := range items {
-		path := znode.Join(q.path, simplePrefix+queuelayout.FormatNumber(n))
+		path := znode.Join(q.path, itemPrefix+queuelayout.FormatNumber(n))
 		data, _, err := s.Get(ctx, path)
 		if err == nil && remove {
 			_, err = s.Multi(ctx, framework.DeleteOp(path, framework.AnyVersion))
@@ -137,12 +144,12 @@ func (q *CuratorQueue) readFirst(ctx context.Context, s *framework.Session, name
 			return data, err
 		}
 	}
-	return nil, ErrEmpty
+	return nil, queue.ErrEmpty
 }
 
 // doOnSessions runs f on session after session: it repeats f if the session was lost before
 // anything was sent.
-func (q *CuratorQueue) doOnSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
+func (q *Queue) doOnSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if q.err != nil {
 		return failure.Wrap(op, q.path, q.err)
 	}
@@ -151,21 +158,21 @@ func (q *CuratorQueue) doOnSessions(ctx context.Context, op string, f func(*fram
 		if err == nil {
 			err = f(s)
 		}
-		if errors.Is(err, framework.ErrSessionLost) && !errors.Is(err, ErrUnknown) && ctx.Err() == nil {
+		if errors.Is(err, framework.ErrSessionLost) && !errors.Is(err, queue.ErrUnknown) && ctx.Err() == nil {
 			continue
 		}
 		return failure.Wrap(op, q.path, err)
 	}
 }
 
-// wrapIfUnknown adds ErrUnknown to a transaction's error if its outcome is unknown.
+// wrapIfUnknown adds queue.ErrUnknown to a transaction's error if its outcome is unknown.
 func wrapIfUnknown(ctx context.Context, err error) error {
 	var tx *framework.TxError
 	if err == nil || errors.As(err, &tx) || errors.Is(err, framework.ErrTooLarge) {
 		return err
 	}
 	if failure.IsTransient(err) || ctx.Err() != nil || errors.Is(err, framework.ErrOutcomeUnknown) {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
+		return fmt.Errorf("%w: %w", queue.ErrUnknown, err)
 	}
 	return err
 }
