@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -30,43 +32,56 @@ const (
 
 // Report describes a barrier as Inspect has read it. Times are the ensemble's.
 type Report struct {
-	Path string
-	Kind Kind
+	Path string `json:"path"`
+	Kind Kind   `json:"kind"`
 	// Needed is the number of a double barrier's members or of a latch's counts.
-	Needed int
+	Needed int `json:"needed,omitempty"`
 	// Missing is how many members have to enter until the next round begins, or how many callers
 	// have to count until the latch opens. It is 0 while a round is inside. The servers do not know
 	// the names of members and callers that have not come yet.
-	Missing int
+	Missing int `json:"missing"`
 	// Rounds is the number of rounds that have begun.
-	Rounds int64
+	Rounds int64 `json:"rounds,omitempty"`
 	// Inside are the members that are inside the present round, in order.
-	Inside []Member
+	Inside []Member `json:"inside,omitempty"`
 	// Left is the number of members of the present round that have left or died.
-	Left int
+	Left int `json:"left,omitempty"`
 	// Waiting are the members that wait for the next round, in order.
-	Waiting []Member
+	Waiting []Member `json:"waiting,omitempty"`
 	// Counted are the ids of the callers that have counted a latch down, by name.
-	Counted []string
+	Counted []string `json:"counted,omitempty"`
 	// Open reports whether a latch has opened.
-	Open bool
+	Open bool `json:"open,omitempty"`
 	// RaisedBy describes the process that has raised a gate. Session is 0 if the gate stays up
 	// until it is lowered. A gate of Curator's has only a host address.
-	RaisedBy Member
+	RaisedBy Member `json:"raised_by,omitzero"`
 }
 
 // Member is a member of a double barrier, or the process that has raised a gate, as it describes
 // itself.
 type Member struct {
-	Node  string
-	Owner string
+	Node  string `json:"node"`
+	Owner string `json:"owner"`
 	// Host and PID belong to the process that has raised a gate. A member of a double barrier does
 	// not store them.
-	Host string
-	PID  int
+	Host string `json:"host,omitempty"`
+	PID  int    `json:"pid,omitempty"`
 	// Since is when the member's node or the gate was created.
-	Since   time.Time
-	Session int64
+	Since   time.Time `json:"since,omitzero"`
+	Session int64     `json:"session,omitempty"`
+}
+
+// MarshalJSON returns the member with its session as ZooKeeper's tools print it, and with
+// "owner_base64" and "host_base64" for texts that are not UTF-8.
+func (m Member) MarshalJSON() ([]byte, error) {
+	type fields Member
+	m.Since = reportjson.Time(m.Since)
+	return json.Marshal(struct {
+		fields
+		OwnerBase64 []byte `json:"owner_base64,omitempty"`
+		HostBase64  []byte `json:"host_base64,omitempty"`
+		Session     string `json:"session,omitempty"`
+	}{fields(m), reportjson.ExactBytes(m.Owner), reportjson.ExactBytes(m.Host), reportjson.Session(m.Session)})
 }
 
 // maxReads bounds how often Inspect reads a double barrier whose phase changes during each read.

@@ -2,33 +2,56 @@ package config
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"time"
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // Record is one value of the history.
 type Record struct {
 	// Version is the value's: the transaction that wrote it.
-	Version int64
+	Version int64 `json:"version"`
 	// Written is the time of the write, by the clock of the ensemble's leader.
-	Written time.Time
+	Written time.Time `json:"written,omitzero"`
 	// By is the Identity of the client that wrote it, Note the text of the option Note. The servers
 	// do not check either.
-	By, Note string
+	By   string `json:"by,omitempty"`
+	Note string `json:"note,omitempty"`
 	// Foreign is true for a value that another program wrote, such as zkCli. Such a program writes
 	// no record: the next Set makes one, and until then History adds the node's present value.
-	Foreign bool
+	Foreign bool `json:"foreign,omitempty"`
 	// Data are the value's bytes.
-	Data []byte
+	Data []byte `json:"-"`
 	// Err is why the record has no data; it wraps ErrBadRecord or ErrNewerRecord, or
 	// framework.ErrTooLarge for a foreign value that was too large for a record. Then only Version,
 	// Written and Foreign are set.
-	Err error
+	Err error `json:"-"`
+}
+
+// MarshalJSON returns Data as "text" if it is UTF-8, else in base64 as "bytes", or the text of Err
+// as "error".
+func (r Record) MarshalJSON() ([]byte, error) {
+	type fields Record
+	r.Written = reportjson.Time(r.Written)
+	v := struct {
+		fields
+		Text  *string `json:"text,omitempty"`
+		Bytes []byte  `json:"bytes,omitempty"`
+		Error string  `json:"error,omitempty"`
+	}{fields: fields(r), Error: reportjson.ErrorText(r.Err)}
+	if utf8.Valid(r.Data) && r.Err == nil {
+		text := string(r.Data)
+		v.Text = &text
+	} else {
+		v.Bytes = r.Data
+	}
+	return json.Marshal(v)
 }
 
 const recordVersion = 1

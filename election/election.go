@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
@@ -75,25 +77,37 @@ func (e *Election) Term() *Term {
 // Candidate is one candidate of an election.
 type Candidate struct {
 	// ID is the candidate's id: the data of its node.
-	ID string
+	ID string `json:"id"`
 	// Token is the fencing token of its term, or of the term that it waits for.
-	Token int64
+	Token int64 `json:"token"`
 	// Node is the path of its node.
-	Node string
+	Node string `json:"node"`
 	// Session is the number of its session.
-	Session int64
+	Session int64 `json:"session"`
 	// Number counts the election's terms. It is 0 for waiting candidates, for a leader that has not
 	// recorded its term yet, and for Java leaders.
-	Number int64
+	Number int64 `json:"term,omitempty"`
 	// Since is when the term began, by the leader's clock. It is zero while Number is 0.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Metadata is how the candidate describes itself.
-	Metadata Metadata
+	Metadata Metadata `json:"metadata,omitempty"`
 	// Priority is that of WithPriority for a waiting candidate, and 0 for a leader.
-	Priority int
+	Priority int `json:"priority,omitempty"`
 	// Trace is the trace context of the campaign that a leader has won, in the form of its
 	// propagators, or nil.
-	Trace map[string]string
+	Trace map[string]string `json:"-"`
+}
+
+// MarshalJSON returns the candidate with its session as ZooKeeper's tools print it, and with
+// "id_base64" for an id that is not UTF-8.
+func (c Candidate) MarshalJSON() ([]byte, error) {
+	type fields Candidate
+	c.Since = reportjson.Time(c.Since)
+	return json.Marshal(struct {
+		fields
+		IDBase64 []byte `json:"id_base64,omitempty"`
+		Session  string `json:"session"`
+	}{fields(c), reportjson.ExactBytes(c.ID), reportjson.Session(c.Session)})
 }
 
 // Leader returns the leader, in the view of the connected server, which may lag behind the others.

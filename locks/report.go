@@ -2,12 +2,14 @@ package locks
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 )
 
 // LockKind is what Inspect finds at a path, by the layout of its nodes.
@@ -86,6 +88,17 @@ type Entry struct {
 	Data string `json:"data,omitempty"`
 	// Hidden reports that this client may not read the data.
 	Hidden bool `json:"hidden,omitempty"`
+}
+
+// MarshalJSON adds "owner_base64" and "data_base64" for texts that are not UTF-8.
+func (e Entry) MarshalJSON() ([]byte, error) {
+	type fields Entry
+	e.Since = reportjson.Time(e.Since)
+	return json.Marshal(struct {
+		fields
+		OwnerBase64 []byte `json:"owner_base64,omitempty"`
+		DataBase64  []byte `json:"data_base64,omitempty"`
+	}{fields(e), reportjson.ExactBytes(e.Owner), reportjson.ExactBytes(e.Data)})
 }
 
 // SessionID is a session's number. Its text is hexadecimal, as in ZooKeeper's own tools.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
@@ -71,28 +72,43 @@ func checkID(id string) error {
 // Member is one member of a group.
 type Member struct {
 	// ID is the member's name.
-	ID string
+	ID string `json:"id"`
 	// Info is the member's description of itself.
-	Info Info
+	Info Info `json:"-"`
 	// Node is the path of its node, which stays the same until the member leaves or its session
 	// ends.
-	Node string
+	Node string `json:"node"`
 	// Session is the number of its session.
-	Session int64
+	Session int64 `json:"session"`
 	// Joined is when its node was created, by the clock of the ensemble's leader: each session of a
 	// member creates another node. Changed is when the node was last written.
-	Joined, Changed time.Time
+	Joined  time.Time `json:"joined,omitzero"`
+	Changed time.Time `json:"changed,omitzero"`
 	// Zxid is the newest transaction that wrote the member or its cordon.
-	Zxid int64
+	Zxid int64 `json:"zxid,omitempty"`
 	// Others counts further nodes with this ID: of a former session that has not ended yet, or of
 	// another process that was given the same ID. The newest node is shown.
-	Others int
+	Others int `json:"others,omitempty"`
 	// State says whether the member is in service.
-	State State
+	State State `json:"state"`
 	// Cordon is an operator's request to the member, or nil.
-	Cordon *Cordon
+	Cordon *Cordon `json:"cordon,omitempty"`
 
 	czxid, mzxid int64 // the transactions that created its node and last wrote it
+}
+
+// MarshalJSON returns the member with the fields of Info among its own, and with its session as
+// ZooKeeper's tools print it.
+func (m Member) MarshalJSON() ([]byte, error) {
+	type fields Member
+	m.Joined, m.Changed = reportjson.Time(m.Joined), reportjson.Time(m.Changed)
+	return json.Marshal(struct {
+		fields
+		Session  string   `json:"session"`
+		Version  string   `json:"version,omitempty"`
+		Load     float64  `json:"load"`
+		Metadata Metadata `json:"metadata,omitempty"`
+	}{fields(m), reportjson.Session(m.Session), m.Info.Version, m.Info.Load, m.Info.Metadata})
 }
 
 // State says whether a member is in service.
@@ -111,17 +127,18 @@ const (
 // Cordon is an operator's request to a member.
 type Cordon struct {
 	// ID is the member's ID. The member need not be listed.
-	ID string
+	ID string `json:"id"`
 	// Drain is true if the member is asked to finish its work, too.
-	Drain bool
+	Drain bool `json:"drain"`
 	// Reason is the text of the option Reason. By is the Identity of the client that wrote the
 	// request.
-	Reason, By string
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
 	// Since is when the ID was cordoned, by the clock of the ensemble's leader. A drain of a
 	// cordoned member does not change it.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Answers are the answers to this request, by the names of the members' nodes.
-	Answers map[string]Answer
+	Answers map[string]Answer `json:"answers,omitempty"`
 
 	request string // a UUID that no other request has; "" if the node's data cannot be read
 	zxid    int64  // the transaction that last wrote the node
@@ -131,6 +148,13 @@ type Cordon struct {
 	// Answers as they were read, with the fields of a newer release; nobody changes the map
 	encodedAnswers map[string]json.RawMessage
 	unknown        recipe.Unknown // the fields of a newer release; nobody changes the map
+}
+
+// MarshalJSON returns the fields of the cordon.
+func (c Cordon) MarshalJSON() ([]byte, error) {
+	type fields Cordon
+	c.Since = reportjson.Time(c.Since)
+	return json.Marshal(fields(c))
 }
 
 // Answer is a member's answer to a request.

@@ -15,32 +15,32 @@ import (
 // View is a group at one moment, and the changes since the view that the watch yielded before.
 type View struct {
 	// Members are all members, in the order of joining.
-	Members []Member
+	Members []Member `json:"members"`
 	// Cordons are all cordons, ordered by ID, also those of members that are absent.
-	Cordons []Cordon
+	Cordons []Cordon `json:"cordons,omitempty"`
 	// Changes are the changes of members since the view before, in the order in which the servers
 	// made them. In the first view of a watch, all members have joined. A view of List has none.
-	Changes []Change
+	Changes []Change `json:"changes,omitempty"`
 	// Zxid is the moment of the view: the newest transaction on the group's directory that was
 	// read. It does not fall from view to view. A watch shows a member or a cordon that changed
 	// after that moment, while it was read, in its former state; the next view has the change.
-	Zxid int64
+	Zxid int64 `json:"zxid"`
 }
 
 // Change is a change of one member between two views. Several changes of one member between two
 // views are one Change.
 type Change struct {
 	// Kind says whether the member has joined, left or changed.
-	Kind Kind
+	Kind Kind `json:"event"`
 	// Member is the member as it is in the view; if it has left, as it was in the view before.
-	Member Member
+	Member Member `json:"member"`
 	// Before is the member as it was in the view before, or zero if it was not listed.
-	Before Member
+	Before Member `json:"before,omitzero"`
 	// Zxid is the transaction that made the change. It is 0 if the nodes do not show that
 	// transaction: when a member has left, when a cordon was removed, and when one of several nodes
 	// with the member's ID is gone. Those changes come first in their view. The other values do not
 	// fall, from change to change and from view to view.
-	Zxid int64
+	Zxid int64 `json:"zxid,omitempty"`
 }
 
 // Kind is the kind of a change.

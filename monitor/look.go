@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 )
 
 const (
@@ -79,9 +80,7 @@ func (l *lookResult) addFinding(f Finding, format string, args ...any) {
 		text = text[:cut] + "…"
 	}
 	f.Path, f.Node, f.Text = validUTF8(f.Path), validUTF8(f.Node), validUTF8(text)
-	if y := f.Since.Year(); y < 1 || y > 9999 { // JSON cannot hold other years
-		f.Since = time.Time{}
-	}
+	f.Since = reportjson.Time(f.Since)
 	switch _, known := l.findings[f.key()]; {
 	case known, slices.Contains(l.without, f.Problem):
 	case len(l.findings) == maxFound:

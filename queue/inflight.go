@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -10,36 +11,49 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
 // Claim is an item that a consumer has claimed; see Queue.InFlight.
 type Claim struct {
 	// Node is the item's node.
-	Node string
+	Node string `json:"node"`
 	// ID is the id that the producer gave the item, or "".
-	ID string
+	ID string `json:"id,omitempty"`
 	// Session is the consumer's session, or 0 if a strict queue has no consumer at present.
-	Session int64
+	Session int64 `json:"session,omitempty"`
 	// Owner is the identity of the consumer's client (framework.Config.Identity); in a parallel
 	// queue its first 128 bytes, and "" for a consumer of an older release.
-	Owner string
+	Owner string `json:"owner,omitempty"`
 	// Host and PID are of the consumer's process, as its place in the line of the consumers
 	// describes it; "" and 0 if that cannot be read, or is not among the first 1,000 places.
-	Host string
-	PID  int
+	Host string `json:"host,omitempty"`
+	PID  int    `json:"pid,omitempty"`
 	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is
 	// when the consumer's turn began.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Put is when the item was put, by the ensemble's clock, or zero if the item could not be read.
-	Put time.Time
+	Put time.Time `json:"put,omitzero"`
 	// Attempt counts from 1 how often the item was claimed, as Delivery.Attempt does. It is 0 if
 	// the item cannot be read.
-	Attempt int
+	Attempt int `json:"attempt,omitempty"`
 	// Data is the codec's bytes, or all that is stored if the item cannot be read.
-	Data []byte
+	Data []byte `json:"-"`
 
 	ticket string // the node of the claim; "" in a strict queue
+}
+
+// MarshalJSON returns the claim with its session as ZooKeeper's tools print it, Data as the text
+// "item", and "item_base64" and "owner_base64" for what is not UTF-8.
+func (c Claim) MarshalJSON() ([]byte, error) {
+	type fields Claim
+	c.Since, c.Put = reportjson.Time(c.Since), reportjson.Time(c.Put)
+	return json.Marshal(reportjson.Joined{reportjson.NewItem(c.Data), struct {
+		fields
+		OwnerBase64 []byte `json:"owner_base64,omitempty"`
+		Session     string `json:"session,omitempty"`
+	}{fields(c), reportjson.ExactBytes(c.Owner), reportjson.Session(c.Session)}})
 }
 
 // InFlight lists the items that consumers have, chain by chain, with those that they have claimed

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 )
 
 // Counts are the numbers of a queue's items.
@@ -107,22 +109,29 @@ func (q *Queue[T]) Oldest(ctx context.Context) (time.Time, error) {
 // it has expired (WithExpiry).
 type DeadLetter struct {
 	// Node is the dead letter's node.
-	Node string
+	Node string `json:"node"`
 	// ID is the id that the producer gave the item, or "".
-	ID string
+	ID string `json:"id,omitempty"`
 	// Attempts is how often the item was claimed.
-	Attempts int
+	Attempts int `json:"attempts,omitempty"`
 	// Reason is the last error.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// Data is the codec's bytes, or all that was stored if the item could not be read.
-	Data []byte
+	Data []byte `json:"-"`
 	// Headers are the producer's headers (WithHeaders), or nil.
-	Headers map[string]string
+	Headers map[string]string `json:"headers,omitempty"`
 	// EnqueuedAt is the time of the put, by the ensemble's clock, or zero if the item could not be
 	// read.
-	EnqueuedAt time.Time
+	EnqueuedAt time.Time `json:"put,omitzero"`
 	// Buried is the time at which the item became a dead letter, by the ensemble's clock.
-	Buried time.Time
+	Buried time.Time `json:"buried,omitzero"`
+}
+
+// MarshalJSON returns Data as the text "item", and also as "item_base64" if it is not UTF-8.
+func (l DeadLetter) MarshalJSON() ([]byte, error) {
+	type fields DeadLetter
+	l.EnqueuedAt, l.Buried = reportjson.Time(l.EnqueuedAt), reportjson.Time(l.Buried)
+	return json.Marshal(reportjson.Joined{reportjson.NewItem(l.Data), fields(l)})
 }
 
 // DeadLetters yields the dead letters, the oldest first. It changes no items, but removes empty

@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,27 +14,38 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 )
 
 // Report is what InspectAll has found of one queue.
 type Report struct {
-	Path string
+	Path string `json:"path"`
 	// Missing says that there is no such queue, or not yet.
-	Missing bool
+	Missing bool `json:"missing,omitempty"`
 	Counts
 	// Oldest is when the oldest item was put, as Queue.Oldest returns it.
-	Oldest time.Time
+	Oldest time.Time `json:"oldest,omitzero"`
 	// Paused reports whether the queue is paused, as Queue.Paused does.
-	Paused bool
+	Paused bool `json:"paused"`
 	// Retried is what was seen of the items that have come back.
-	Retried Retried
+	Retried Retried `json:"retried,omitzero"`
 	// Held is the item that a consumer has had for the longest time, without its Data; the zero
 	// Claim if there is none, or if the queue is strict: the servers do not know when a strict
 	// queue's items were claimed. Of each priority the first segment that has items was looked at.
-	Held Claim
+	Held Claim `json:"-"`
 	// Err is why the rest is not known, or nil: it wraps ErrNotQueue, ErrNewer or
 	// framework.ErrNoAuth.
-	Err error
+	Err error `json:"-"`
+}
+
+// MarshalJSON adds the text of Err as "error", and leaves Held out.
+func (r Report) MarshalJSON() ([]byte, error) {
+	type fields Report
+	r.Oldest = reportjson.Time(r.Oldest)
+	return json.Marshal(struct {
+		fields
+		Error string `json:"error,omitempty"`
+	}{fields(r), reportjson.ErrorText(r.Err)})
 }
 
 // InspectAll reports on the queues at some paths, in their order, and changes nothing. It reads

@@ -13,40 +13,49 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // Instance is one instance of a service.
 type Instance struct {
 	// Service is the service's name, and the name of its directory.
-	Service string
+	Service string `json:"service"`
 	// ID is unique within the service, and the name of the instance's node. Default: a UUID.
-	ID string
+	ID string `json:"id"`
 	// Address is a host name or an IP address.
-	Address string
+	Address string `json:"address"`
 	// Port is the port of plain connections, SSLPort the port of TLS. 0 means that the instance
 	// does not listen there; one of them must not be 0.
-	Port, SSLPort int
+	Port    int `json:"port,omitempty"`
+	SSLPort int `json:"ssl_port,omitempty"`
 	// Weight is this instance's share of the calls, relative to the other weights, 1 to 1000.
 	// Default 1.
-	Weight int
+	Weight int `json:"weight"`
 	// Metadata is for callers to read, such as the version of the program.
-	Metadata map[string]string
+	Metadata map[string]string `json:"metadata,omitempty"`
 	// Disabled is the reason why the registered instance gets no calls, or "" if it gets calls.
-	Disabled string
+	Disabled string `json:"disabled,omitempty"`
 	// Registered is when the instance was registered, by the clock of its machine. Default: the
 	// time of Register.
-	Registered time.Time
+	Registered time.Time `json:"registered,omitzero"`
 	// Payload is the JSON of Curator's payload, or nil. If it is an object, Weight, Metadata and
 	// Disabled are stored as its fields "weight", "metadata" and "disabled", which are written only
 	// when they change. If it is not an object, the instance cannot have a weight or metadata. The
 	// same holds for a field of a Java program with one of these names and a value that this
 	// package does not write, such as the weight 0.25: it stays. Java programs read the payload as
 	// the class that its field "@class" names, or as a map without that field.
-	Payload json.RawMessage
+	Payload json.RawMessage `json:"payload,omitempty"`
 	// URISpec is the pattern by which Java programs build the instance's URI, such as
 	// "{scheme}://{address}:{port}/v2". This package does not use it.
-	URISpec string
+	URISpec string `json:"uri_spec,omitempty"`
+}
+
+// MarshalJSON returns the fields of the instance. It is not the form in which instances are stored.
+func (i Instance) MarshalJSON() ([]byte, error) {
+	type fields Instance
+	i.Registered = reportjson.Time(i.Registered)
+	return json.Marshal(fields(i))
 }
 
 // unhealthy begins Instance.Disabled when the instance's own health check has disabled it.

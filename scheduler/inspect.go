@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,27 +19,54 @@ import (
 type JobReport struct {
 	State
 	// Path is the scheduler's.
-	Path string
+	Path string `json:"path"`
 	// At is the time of the report, by this machine's clock.
-	At time.Time
+	At time.Time `json:"at"`
 	// Overdue are the due ticks that were neither run nor recorded as missed, without a known
 	// reason. It has no Reason. For a job without an owner these are all due ticks. Otherwise a
 	// tick is overdue 75 s after its start time: members wait that long when the clocks differ.
-	Overdue Gap
+	Overdue Gap `json:"overdue,omitzero"`
 	// Members are the members that have the job and its labels, by ID.
-	Members []Member
+	Members []Member `json:"-"`
 	// Owner is the member that starts the job's runs, or nil if no member does.
-	Owner *Member
+	Owner *Member `json:"-"`
 	// Leader is the id of the scheduler's leader, or "". If there is a leader and no Owner, the
 	// leader does not have the job.
-	Leader string
+	Leader string `json:"leader,omitempty"`
 	// Abandoned are the runs among Running whose member is gone. The next owner records them as
 	// lost.
-	Abandoned []RunRecord
+	Abandoned []RunRecord `json:"abandoned,omitempty"`
 	// Alive is the latest time at which a member is known to have dealt with the job.
-	Alive time.Time
+	Alive time.Time `json:"alive,omitzero"`
 	// Findings are what is wrong with the job, the most urgent first. A paused job is not wrong.
-	Findings []Finding
+	Findings []Finding `json:"-"`
+}
+
+// MarshalJSON returns the report with the schedule in words, the next tick and the number of runs
+// that wait as "words", "next" and "pending". Of the members there are the ids.
+func (r JobReport) MarshalJSON() ([]byte, error) {
+	type fields JobReport
+	report := struct {
+		fields
+		Words    string    `json:"words,omitempty"`
+		Jitter   float64   `json:"jitter_seconds,omitzero"`
+		Next     time.Time `json:"next,omitzero"`
+		Pending  int       `json:"pending"`
+		Owner    string    `json:"owner,omitempty"`
+		Members  []string  `json:"members"`
+		Findings []Finding `json:"findings"`
+	}{fields: fields(r), Jitter: r.Jitter.Seconds(), Next: r.Next(r.At), Pending: len(r.State.Pending),
+		Members: []string{}, Findings: append([]Finding{}, r.Findings...)}
+	if schedule, err := r.Schedule(); err == nil {
+		report.Words = schedule.Words()
+	}
+	if r.Owner != nil {
+		report.Owner = r.Owner.ID
+	}
+	for _, m := range r.Members {
+		report.Members = append(report.Members, m.ID)
+	}
+	return json.Marshal(report)
 }
 
 // JobPath returns the path by which the command line and the monitor name the job: the scheduler's
@@ -73,11 +101,11 @@ const (
 
 // Finding is one problem of a job.
 type Finding struct {
-	Problem Problem
+	Problem Problem `json:"problem"`
 	// Since is when it began, or the zero time.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Text says it in words, without the job's name.
-	Text string
+	Text string `json:"text"`
 }
 
 // overdueAfter is how late a tick may be while its job has an owner: OnTime, and the delay when the

@@ -53,7 +53,7 @@ func TestTicksBeforeAnEarlyRunAreMissedOnReschedule(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		require.Equal(t, []string{"00:00:10"}, w.log.ticks())
 		require.NoError(t, a.Reschedule(t.Context(), "j", "*/3 * * * * *", nil))
-		require.Equal(t, map[Reason]int64{ReasonChanged: 3}, w.log.told(), "of 3, 6 and 9")
+		require.Equal(t, missedCounts{ReasonChanged: 3}, w.log.told(), "of 3, 6 and 9")
 		changed := w.state("j").Since
 		time.Sleep(time.Minute)
 		st := w.state("j")
@@ -65,14 +65,14 @@ func TestTicksBeforeAnEarlyRunAreMissedOnReschedule(t *testing.T) {
 func TestTicksOfBothSchedulesAreCountedOnce(t *testing.T) {
 	st := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
-	require.Equal(t, map[Reason]int64{ReasonChanged: 3}, st.Missed)
+	require.Equal(t, missedCounts{ReasonChanged: 3}, st.Missed)
 	require.Equal(t, []Gap{{From: noon.Add(5 * time.Second), To: noon.Add(25 * time.Second), Count: 3,
 		Reason: ReasonChanged}}, st.publicState("j").Gaps)
 	require.Equal(t, st.publicState("j").Gaps, st.newGaps)
 	// the ensemble's clock was set back
 	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(24 * time.Hour)}.clone()
 	st.setSchedule("5-9 * * * * *", "UTC", noon)
-	require.Equal(t, map[Reason]int64{ReasonChanged: 5 * 24 * 60}, st.Missed)
+	require.Equal(t, missedCounts{ReasonChanged: 5 * 24 * 60}, st.Missed)
 }
 
 // The latest tick was run ahead of its time, and the schedule changes several times before that
@@ -81,27 +81,27 @@ func TestTicksOfSeveralSchedulesAreCountedOnce(t *testing.T) {
 	st := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
 	st.setSchedule("*/10 * * * * *", "UTC", noon.Add(3*time.Second))
-	require.Equal(t, map[Reason]int64{ReasonChanged: 3}, st.Missed, "of 5, 15 and 25")
+	require.Equal(t, missedCounts{ReasonChanged: 3}, st.Missed, "of 5, 15 and 25")
 	data, err := st.encode()
 	require.NoError(t, err)
 	st, err = decodeState(data)
 	require.NoError(t, err)
 	st.setSchedule("*/3 * * * * *", "UTC", noon.Add(4*time.Second))
-	require.Equal(t, map[Reason]int64{ReasonChanged: 3 + 7}, st.Missed, "15 was counted as a tick of every 5 seconds")
+	require.Equal(t, missedCounts{ReasonChanged: 3 + 7}, st.Missed, "15 was counted as a tick of every 5 seconds")
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(31*time.Second))
 	require.Empty(t, st.Replaced, "none of their ticks lies ahead any more")
 
 	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Since: noon.Add(12 * time.Second),
 		Last: noon.Add(30 * time.Second), Fired: 2}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
-	require.Equal(t, map[Reason]int64{ReasonChanged: 2}, st.Missed,
+	require.Equal(t, missedCounts{ReasonChanged: 2}, st.Missed,
 		"of 15 and 25: none before the earlier change is due")
 	require.Equal(t, noon.Add(12*time.Second), st.Since)
 
 	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Registered: noon.Add(12 * time.Second),
 		Last: noon.Add(30 * time.Second), Fired: 2}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
-	require.Equal(t, map[Reason]int64{ReasonChanged: 2}, st.Missed, "of 15 and 25: none before the registration is due")
+	require.Equal(t, missedCounts{ReasonChanged: 2}, st.Missed, "of 15 and 25: none before the registration is due")
 	require.Equal(t, noon.Add(12*time.Second), st.Since)
 }
 

@@ -1,11 +1,9 @@
 package scheduler
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -39,43 +37,14 @@ type jobState struct {
 	Requests []string           `json:"requests,omitempty"` // of the latest control operations, oldest first
 	Replaced []replacedSchedule `json:"replaced,omitempty"` // oldest first; those whose ticks lie ahead
 
-	Fired     int64            `json:"fired"`
-	Triggered int64            `json:"triggered,omitempty"`
-	Failures  int64            `json:"failures,omitempty"`
-	Missed    map[Reason]int64 `json:"missed,omitempty"`
-	Gaps      []storedGap      `json:"gaps,omitempty"`
+	Fired     int64        `json:"fired"`
+	Triggered int64        `json:"triggered,omitempty"`
+	Failures  int64        `json:"failures,omitempty"`
+	Missed    missedCounts `json:"missed,omitempty"`
+	Gaps      []storedGap  `json:"gaps,omitempty"`
 
 	unknown recipe.Unknown
 	newGaps []Gap // recorded since the state was read
-}
-
-// storedRun is a run that goes on, or the record of one that has ended.
-type storedRun struct {
-	RunRecord
-	Member     string `json:"member,omitempty"`     // the runner's node among the members, while it runs
-	Generation int64  `json:"generation,omitempty"` // of the registration that the run belongs to
-	Reruns     int    `json:"reruns,omitempty"`     // how many members have died that ran it before
-	Request    string `json:"request,omitempty"`    // of a manual run
-	Replace    bool   `json:"replace,omitempty"`    // it must end
-
-	unknown recipe.Unknown
-}
-
-// pendingRun is a run that waits to be started, beside the schedule.
-type pendingRun struct {
-	Tick    time.Time `json:"tick,omitzero"`
-	Manual  bool      `json:"manual,omitempty"`
-	Attempt int       `json:"attempt"`
-	Reruns  int       `json:"reruns,omitempty"`
-	Request string    `json:"request,omitempty"` // one of the state's requests
-
-	unknown recipe.Unknown
-}
-
-// storedGap is a Gap as it is stored.
-type storedGap struct {
-	Gap
-	unknown recipe.Unknown
 }
 
 // replacedSchedule is a schedule that was replaced while its latest tick was still ahead of the
@@ -88,13 +57,11 @@ type replacedSchedule struct {
 
 const (
 	stateVersion     = 1
-	recordVersion    = 1 // of a run in the history
 	maxGaps          = 10
 	maxPending       = 10
 	maxRequests      = 32
 	maxTicksOneByOne = 100_000 // ticks that are compared one by one with those of replaced schedules
 	maxReplaced      = 16
-	maxErrorText     = 300
 )
 
 // decodeState reads a stored state. Its error wraps ErrNewerState or ErrBadState.
@@ -134,85 +101,6 @@ func (s *jobState) validate() error {
 
 func (s jobState) encode() ([]byte, error) { return s.unknown.Encode(stateVersion, s) }
 
-// UnmarshalJSON reads a stored run and keeps the fields that it does not know.
-func (r *storedRun) UnmarshalJSON(data []byte) (err error) {
-	type fields storedRun
-	r.unknown, err = recipe.DecodeFields(data, (*fields)(r))
-	return errors.Join(err, checkTimes(&r.Tick, &r.Started, &r.Ended))
-}
-
-// MarshalJSON writes the run as it is stored.
-func (r storedRun) MarshalJSON() ([]byte, error) {
-	type fields storedRun
-	return r.unknown.EncodeFields(fields(r))
-}
-
-// encodeRun writes a run as it is stored in the history.
-func encodeRun(r storedRun) ([]byte, error) {
-	type fields storedRun
-	return r.unknown.Encode(recordVersion, fields(r))
-}
-
-// decodeRun reads a recorded run. Its error wraps ErrNewerState or ErrBadState.
-func decodeRun(data []byte) (r storedRun, err error) {
-	type fields storedRun
-	if r.unknown, err = recipe.Decode(data, recordVersion, (*fields)(&r)); err != nil {
-		return r, err
-	}
-	if err := checkTimes(&r.Tick, &r.Started, &r.Ended); err != nil {
-		return r, fmt.Errorf("%w: %w", ErrBadState, err)
-	}
-	return r, nil
-}
-
-// UnmarshalJSON reads a stored request for a run and keeps the fields that it does not know.
-func (p *pendingRun) UnmarshalJSON(data []byte) (err error) {
-	type fields pendingRun
-	p.unknown, err = recipe.DecodeFields(data, (*fields)(p))
-	return errors.Join(err, checkTimes(&p.Tick))
-}
-
-// MarshalJSON writes the request as it is stored.
-func (p pendingRun) MarshalJSON() ([]byte, error) {
-	type fields pendingRun
-	return p.unknown.EncodeFields(fields(p))
-}
-
-// UnmarshalJSON reads a stored gap and keeps the fields that it does not know.
-func (g *storedGap) UnmarshalJSON(data []byte) (err error) {
-	g.unknown, err = recipe.DecodeFields(data, &g.Gap)
-	return errors.Join(err, checkTimes(&g.From, &g.To))
-}
-
-// MarshalJSON writes the gap as it is stored.
-func (g storedGap) MarshalJSON() ([]byte, error) { return g.unknown.EncodeFields(g.Gap) }
-
-// checkTimes brings stored times to UTC, and refuses those that cannot be stored again.
-func checkTimes(times ...*time.Time) error {
-	for _, t := range times {
-		*t = t.UTC()
-		if y := t.Year(); !t.IsZero() && (y < 1970 || y > 9999) {
-			return fmt.Errorf("the year %d is not between 1970 and 9999", y)
-		}
-	}
-	return nil
-}
-
-// errorText is the stored form of an error: valid UTF-8 of at most maxErrorText bytes.
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	text := strings.ToValidUTF8(err.Error(), "�")
-	if text == "" {
-		text = "error without text"
-	}
-	if len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText-len("…")], "") + "…" // the cut may lie within a character
-	}
-	return text
-}
-
 // schedule reads the stored schedule.
 func (s *jobState) schedule() (Schedule, error) { return readSchedule(s.Spec, s.Zone) }
 
@@ -244,7 +132,7 @@ func (s *jobState) belongsToRegistration(r storedRun) bool {
 func (s jobState) clone() jobState {
 	s.Missed = maps.Clone(s.Missed)
 	if s.Missed == nil {
-		s.Missed = map[Reason]int64{}
+		s.Missed = missedCounts{}
 	}
 	s.Gaps = slices.Clone(s.Gaps)
 	s.Running = slices.Clone(s.Running)

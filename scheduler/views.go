@@ -5,47 +5,48 @@ import "time"
 // State is the state of a job in the whole cluster.
 type State struct {
 	// Name is the job's.
-	Name string
+	Name string `json:"name"`
 	// Spec and Zone are the job's schedule.
-	Spec, Zone string
+	Spec string `json:"spec"`
+	Zone string `json:"zone"`
 	// Revision is that of the release whose schedule is stored.
-	Revision int64
+	Revision int64 `json:"revision"`
 	// Description and Jitter are those of the same release. Members may have others.
-	Description string
-	Jitter      time.Duration
+	Description string        `json:"description,omitempty"`
+	Jitter      time.Duration `json:"-"`
 	// Registered is when the job was first registered, by the ensemble's clock: no tick before it
 	// is due.
-	Registered time.Time
+	Registered time.Time `json:"registered,omitzero"`
 	// Since is when the schedule was last changed, or the job last resumed, by the ensemble's
 	// clock: earlier ticks are not due either. It does not go back when that clock is set back.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Paused is when the job was paused, or zero.
-	Paused time.Time
+	Paused time.Time `json:"paused,omitzero"`
 	// Last is the latest tick that was run or missed; zero before the first.
-	Last time.Time
+	Last time.Time `json:"last,omitzero"`
 	// HoldUntil is the time until which the job's MinHold delays the next run, or zero.
-	HoldUntil time.Time
+	HoldUntil time.Time `json:"hold_until,omitzero"`
 	// Number counts the runs so far.
-	Number int64
+	Number int64 `json:"number"`
 	// Running are the runs that go on, oldest first. The runs of a member that died stay until the
 	// owner's next check.
-	Running []RunRecord
+	Running []RunRecord `json:"running,omitempty"`
 	// Pending are the runs that wait, oldest first. Their tokens and ids are not known yet.
-	Pending []Run
+	Pending []Run `json:"pending_runs,omitempty"`
 	// LastRun is the latest run that has an outcome, or nil.
-	LastRun *RunRecord
+	LastRun *RunRecord `json:"last_run,omitempty"`
 	// Fired counts the ticks that were run, those that run at present included. Manual runs are not
 	// counted.
-	Fired int64
+	Fired int64 `json:"fired"`
 	// Triggered counts the runs that were asked for by Trigger and have begun.
-	Triggered int64
+	Triggered int64 `json:"triggered"`
 	// Failures counts the runs that failed, panicked, timed out or were lost; not those that were
 	// stopped or replaced.
-	Failures int64
+	Failures int64 `json:"failures"`
 	// Missed counts the ticks that were not run, by reason.
-	Missed map[Reason]int64
+	Missed map[Reason]int64 `json:"missed,omitempty"`
 	// Gaps are the latest 10 gaps, oldest first.
-	Gaps []Gap
+	Gaps []Gap `json:"gaps,omitempty"`
 }
 
 // Due counts the ticks that were run or missed: all of those after Registered and not after Last.
@@ -138,33 +139,53 @@ func (o Outcome) IsFailure() bool {
 	return o == Failed || o == Panicked || o == TimedOut || o == Lost
 }
 
+// runningText is the text of Running, for encoders.
+const runningText = "running"
+
+// MarshalText returns the outcome, or "running".
+func (o Outcome) MarshalText() ([]byte, error) {
+	if o == Running {
+		return []byte(runningText), nil
+	}
+	return []byte(o), nil
+}
+
+// UnmarshalText reads the text of MarshalText.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	*o = Outcome(text)
+	if *o == runningText {
+		*o = Running
+	}
+	return nil
+}
+
 // Run is one run of a job.
 type Run struct {
 	// Job is the job's name.
-	Job string
+	Job string `json:"job"`
 	// Tick is the scheduled time, in UTC. It identifies the run, even if the run starts later. For
 	// a run that was asked for with Trigger, it is the time of the call, in whole seconds.
-	Tick time.Time
+	Tick time.Time `json:"tick"`
 	// Manual says that the run was asked for with Trigger.
-	Manual bool
+	Manual bool `json:"manual"`
 	// Attempt counts from 1. It rises with each retry, and when a member repeats the run of one
 	// that died or was stopped.
-	Attempt int
+	Attempt int `json:"attempt"`
 	// Token is a fencing token: it rises with each run of the job, wherever it runs.
-	Token int64
+	Token int64 `json:"token,omitempty"`
 	// ID is unique among the job's runs: the tick and the run's number.
-	ID string
+	ID string `json:"id,omitempty"`
 }
 
 // RunRecord is the record of a run in the whole cluster.
 type RunRecord struct {
 	// Number counts the job's runs from 1.
-	Number int64 `json:"n"`
+	Number int64 `json:"number"`
 	// ID, Tick, Manual and Attempt are those of the Run. While it runs, and if it was lost, Attempt
 	// is that of its start.
 	ID      string    `json:"id"`
-	Tick    time.Time `json:"tick,omitzero"`
-	Manual  bool      `json:"manual,omitempty"`
+	Tick    time.Time `json:"tick"`
+	Manual  bool      `json:"manual"`
 	Attempt int       `json:"attempt"`
 	// Token is that of the Run; 0 while it runs, and if it was lost.
 	Token int64 `json:"token,omitempty"`
@@ -172,10 +193,10 @@ type RunRecord struct {
 	Runner string `json:"runner"`
 	// Started and Ended are times of that member's clock. Ended is zero while it runs, and if it
 	// was lost.
-	Started time.Time `json:"started,omitzero"`
+	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// Outcome is how it ended.
-	Outcome Outcome `json:"outcome,omitempty"`
+	Outcome Outcome `json:"outcome"`
 	// Error is what the job returned, at most 300 bytes of it, or "".
 	Error string `json:"error,omitempty"`
 	// Stuck says that the run has not returned although its context has ended.

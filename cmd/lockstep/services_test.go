@@ -7,12 +7,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -97,12 +95,4 @@ func TestFarYearsEndNoList(t *testing.T) {
 	code, out, errs = s.run("config", "history", "limits", "--json")
 	require.Equal(t, 0, code, errs)
 	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 2)
-}
-
-func TestTimesInJSON(t *testing.T) {
-	for _, far := range []int64{9000000000000000, -9000000000000000} {
-		require.Zero(t, cli.JSONTime(time.UnixMilli(far)))
-	}
-	at := time.UnixMilli(9000000000)
-	require.Equal(t, at.UTC(), cli.JSONTime(at))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -81,21 +80,4 @@ func MarshalLine(value any) ([]byte, error) {
 		}
 	}
 	return b.Bytes(), nil
-}
-
-// BytesIfInvalid returns a text's bytes if JSON would change them, else nil.
-func BytesIfInvalid(text string) []byte {
-	if utf8.ValidString(text) {
-		return nil
-	}
-	return []byte(text)
-}
-
-// JSONTime returns a time in UTC as JSON can hold it: any client may have stored another year, and
-// that must not end a list. Then, and for no time, it returns zero.
-func JSONTime(t time.Time) time.Time {
-	if t = t.UTC(); t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
-		return time.Time{}
-	}
-	return t
 }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 )
 
 func TestHarmlessTextsStayAsTheyAre(t *testing.T) {
@@ -44,7 +46,7 @@ func FuzzForeignTexts(f *testing.F) {
 		plain, err := json.Marshal(map[string]string{"text": text})
 		require.NoError(t, err)
 		require.JSONEq(t, string(plain), string(line))
-		if bytes := BytesIfInvalid(text); bytes != nil {
+		if bytes := reportjson.ExactBytes(text); bytes != nil {
 			require.Equal(t, text, string(bytes))
 		} else {
 			require.True(t, utf8.ValidString(text))

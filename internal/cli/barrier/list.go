@@ -115,7 +115,7 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 		shown++
 		switch {
 		case v.JSON:
-			if err := cli.PrintResult(v.Out, true, barrierView(r)); err != nil {
+			if err := cli.PrintResult(v.Out, true, r); err != nil {
 				return err
 			}
 		case named && r.Path == root:
@@ -143,58 +143,6 @@ func (v *barriersView) find(client *framework.Client) func(context.Context) iter
 		return cli.PathsOf(barrier.List(ctx, client, "/"),
 			func(r *barrier.Report) (string, bool) { return r.Path, r.Kind == v.kind })
 	}
-}
-
-// barrierJSON is a barrier of any kind as JSON.
-type barrierJSON struct {
-	Path    string              `json:"path"`
-	Kind    barrier.Kind        `json:"kind"`
-	Needed  int                 `json:"needed,omitempty"`
-	Missing int                 `json:"missing"`
-	Rounds  int64               `json:"rounds,omitempty"`
-	Inside  []barrierMemberJSON `json:"inside,omitempty"`
-	Left    int                 `json:"left,omitempty"`
-	Waiting []barrierMemberJSON `json:"waiting,omitempty"`
-	Counted []string            `json:"counted,omitempty"`
-	Open    bool                `json:"open,omitempty"`
-	By      *barrierMemberJSON  `json:"raised_by,omitempty"`
-}
-
-type barrierMemberJSON struct {
-	Owner      string           `json:"owner"`
-	OwnerExact []byte           `json:"owner_base64,omitempty"`
-	Host       string           `json:"host,omitempty"`
-	HostExact  []byte           `json:"host_base64,omitempty"`
-	PID        int              `json:"pid,omitempty"`
-	Since      *time.Time       `json:"since,omitempty"`
-	Session    *locks.SessionID `json:"session,omitempty"` // of what goes with its session
-	Node       string           `json:"node"`
-}
-
-func barrierView(r *barrier.Report) barrierJSON {
-	v := barrierJSON{Path: r.Path, Kind: r.Kind, Needed: r.Needed, Missing: r.Missing, Rounds: r.Rounds, Left: r.Left,
-		Counted: r.Counted, Open: r.Open}
-	for _, m := range r.Inside {
-		v.Inside = append(v.Inside, barrierMemberView(m))
-	}
-	for _, m := range r.Waiting {
-		v.Waiting = append(v.Waiting, barrierMemberView(m))
-	}
-	if r.Kind == barrier.GateReport {
-		by := barrierMemberView(r.RaisedBy)
-		v.By = &by
-	}
-	return v
-}
-
-func barrierMemberView(m barrier.Member) barrierMemberJSON {
-	v := barrierMemberJSON{Owner: m.Owner, OwnerExact: cli.BytesIfInvalid(m.Owner), Host: m.Host,
-		HostExact: cli.BytesIfInvalid(m.Host), PID: m.PID, Since: cli.KnownTime(m.Since), Node: m.Node}
-	if m.Session != 0 {
-		session := locks.SessionID(m.Session)
-		v.Session = &session
-	}
-	return v
 }
 
 func nameBelow(dir, path string) cli.Cell {

@@ -77,10 +77,11 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 		}
 		found := &cli.FindingPrinter{Streams: c.Streams, JSON: c.JSON}
 		for _, f := range report.Findings {
-			one := cli.FindingJSON{Subject: f.Path, Problem: string(f.Problem), Since: cli.KnownTime(f.Since),
-				Text:   f.Text,
-				Advice: adviceOn(f)}
-			if err := found.Add(one); err != nil {
+			one, text := findingJSON{f, adviceOn(f)}, f.Text
+			if one.Advice != "" {
+				text += "; " + one.Advice
+			}
+			if err := found.Add(one, f.Path, string(f.Problem), text); err != nil {
 				return err
 			}
 		}
@@ -89,6 +90,12 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 			cli.FormatNumber(report.Queues, "queue"),
 			root))
 	})
+}
+
+// findingJSON is a finding and what to do about it, as JSON.
+type findingJSON struct {
+	monitor.Finding
+	Advice string `json:"advice,omitempty"`
 }
 
 // adviceOn says what to do about a finding of a queue's item or a deadlock, or "".

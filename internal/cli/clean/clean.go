@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/internal/unused"
 )
@@ -189,7 +190,7 @@ func (c *cleanCommand) summarize(root string, found *unused.Found, deleted int) 
 }
 
 func (c *cleanCommand) print(line cleanedJSON) error {
-	line.PathBase64 = cli.BytesIfInvalid(line.Path)
+	line.PathBase64 = reportjson.ExactBytes(line.Path)
 	style, since := terminal.For(c.Out), ""
 	if line.Since != nil {
 		since = cli.FormatTime(*line.Since)

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
@@ -95,7 +95,8 @@ the version, too. The exit code is 1 if there is no value.`,
 						return err
 					}
 					if c.JSON {
-						return cli.PrintResult(streams.Out, true, valueView(c.path, now.Version, now.Since, now.Value))
+						return cli.PrintResult(streams.Out, true, valueView(c.path,
+							config.Record{Version: now.Version, Written: now.Since, Data: now.Value}))
 					}
 					return printBytes(streams, now.Value)
 				})
@@ -116,29 +117,18 @@ func printBytes(streams *cli.Streams, data []byte) error {
 	return err
 }
 
-// valueJSON is what is printed of a value.
-type valueJSON struct {
-	Path    string    `json:"path"`
-	Version int64     `json:"version"`
-	Written time.Time `json:"written,omitzero"`
-	By      string    `json:"by,omitempty"`
-	Note    string    `json:"note,omitempty"`
-	Foreign bool      `json:"foreign,omitempty"`
-	Missing bool      `json:"missing,omitempty"`
-	Text    *string   `json:"text,omitempty"`
-	Bytes   []byte    `json:"bytes,omitempty"` // if they are no text, in base64
-	Error   string    `json:"error,omitempty"`
+// missingJSON is what is printed of a value that does not exist.
+type missingJSON struct {
+	Path    string `json:"path"`
+	Version int64  `json:"version"`
+	Missing bool   `json:"missing"`
 }
 
-func valueView(path string, version int64, written time.Time, data []byte) valueJSON {
-	v := valueJSON{Path: path, Version: version, Written: cli.JSONTime(written)}
-	if utf8.Valid(data) {
-		text := string(data)
-		v.Text = &text
-	} else {
-		v.Bytes = data
-	}
-	return v
+// valueView is a value, or one of the history, as JSON.
+func valueView(path string, r config.Record) any {
+	return reportjson.Joined{struct {
+		Path string `json:"path"`
+	}{path}, r}
 }
 
 func newConfigSet(streams *cli.Streams) *cobra.Command {
@@ -289,8 +279,9 @@ reached, skips values that were replaced meanwhile, and runs until a signal.`,
 
 func (c *configCommand) printNode(node framework.NodeValue) error {
 	if !node.Exists {
-		return cli.PrintResult(c.Out, c.JSON, valueJSON{Path: c.path, Missing: true}, "-")
+		return cli.PrintResult(c.Out, c.JSON, missingJSON{Path: c.path, Missing: true}, "-")
 	}
-	return cli.PrintResult(c.Out, c.JSON, valueView(c.path, node.Zxid, node.Stat.Mtime, node.Data),
+	return cli.PrintResult(c.Out, c.JSON, valueView(c.path,
+		config.Record{Version: node.Zxid, Written: node.Stat.Mtime, Data: node.Data}),
 		node.Zxid, node.Stat.Mtime.UTC().Format(time.RFC3339), cli.InOneLine(string(node.Data)))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
@@ -43,12 +44,7 @@ that another program wrote, such as zkCli, is "foreign".`,
 func (c *configCommand) printRecords(records []config.Record) error {
 	if c.JSON {
 		for _, r := range records {
-			view := valueView(c.path, r.Version, r.Written, r.Data)
-			view.By, view.Note, view.Foreign = r.By, r.Note, r.Foreign
-			if r.Err != nil {
-				view.Text, view.Error = nil, r.Err.Error()
-			}
-			if err := cli.PrintResult(c.Out, true, view); err != nil {
+			if err := cli.PrintResult(c.Out, true, valueView(c.path, r)); err != nil {
 				return err
 			}
 		}
@@ -131,7 +127,7 @@ type diffJSON struct {
 
 func diffView(path string, older, newer int64, removed, added []string) diffJSON {
 	v := diffJSON{Path: path, Older: older, Newer: newer, Removed: removed, Added: added}
-	isInvalid := func(line string) bool { return cli.BytesIfInvalid(line) != nil }
+	isInvalid := func(line string) bool { return reportjson.ExactBytes(line) != nil }
 	if slices.ContainsFunc(removed, isInvalid) || slices.ContainsFunc(added, isInvalid) {
 		for _, line := range removed {
 			v.RemovedExact = append(v.RemovedExact, []byte(line))

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -124,7 +125,7 @@ func valuesBelow(ctx context.Context, streams *cli.Streams, client *framework.Cl
 				streams.PrintWarning("%s: %v", paths[i], n.Err)
 				continue
 			case n.Stat.DataLength > 0 || hasHistory[paths[i]]:
-				found = append(found, listedValueJSON{paths[i], n.Stat.Mzxid, cli.JSONTime(n.Stat.Mtime),
+				found = append(found, listedValueJSON{paths[i], n.Stat.Mzxid, reportjson.Time(n.Stat.Mtime),
 					n.Stat.DataLength})
 			}
 			if n.Stat.NumChildren > 0 {

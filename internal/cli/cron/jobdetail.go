@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -19,12 +20,10 @@ const ticksShown = 10
 func PrintDetail(w io.Writer, asJSON bool, r scheduler.JobReport, runs []scheduler.RunRecord) error {
 	ticks := nextTicks(r)
 	if asJSON {
-		v := JobView(r)
-		v.NextTicks = ticks
-		for _, run := range runs {
-			v.Runs = append(v.Runs, runView(run))
-		}
-		return cli.PrintResult(w, true, v)
+		return cli.PrintResult(w, true, reportjson.Joined{r, struct {
+			NextTicks []time.Time           `json:"next_ticks,omitempty"`
+			Runs      []scheduler.RunRecord `json:"runs,omitempty"`
+		}{ticks, runs}})
 	}
 	style := cli.StyleFor(w)
 	var b strings.Builder

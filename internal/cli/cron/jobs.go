@@ -203,7 +203,7 @@ func (p *jobsCommand) showJob(ctx context.Context, s *scheduler.Scheduler, name,
 func (p *jobsCommand) printJobs(reports []scheduler.JobReport) error {
 	if p.JSON {
 		for _, r := range reports {
-			if err := cli.PrintResult(p.Out, true, JobView(r)); err != nil {
+			if err := cli.PrintResult(p.Out, true, r); err != nil {
 				return err
 			}
 		}
@@ -217,14 +217,22 @@ func (p *jobsCommand) printJobs(reports []scheduler.JobReport) error {
 func (p *jobsCommand) printFindings(reports []scheduler.JobReport, someUnread bool) error {
 	found := &cli.FindingPrinter{Streams: p.Streams, JSON: p.JSON}
 	for _, r := range reports {
-		if err := found.AddJob(r.Name, r); err != nil {
-			return err
+		for _, f := range r.Findings {
+			if err := found.Add(findingJSON{r.Name, f}, r.Name, string(f.Problem), f.Text); err != nil {
+				return err
+			}
 		}
 	}
 	if found.Count == 0 && someUnread {
 		return nil
 	}
 	return found.ExitCode(cli.FormatNumber(len(reports), "job"))
+}
+
+// findingJSON is a finding of a job as JSON.
+type findingJSON struct {
+	Name string `json:"name"`
+	scheduler.Finding
 }
 
 // readJobs reports on the schedulers at and below a path.

@@ -52,7 +52,7 @@ func (p *jobsCommand) printRuns(name string, runs []scheduler.RunRecord) error {
 		return runTable(runs).PrintTo(p.Out)
 	}
 	for _, r := range runs {
-		if err := cli.PrintResult(p.Out, true, runView(r)); err != nil {
+		if err := cli.PrintResult(p.Out, true, r); err != nil {
 			return err
 		}
 	}

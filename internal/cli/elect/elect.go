@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/hold"
 	"github.com/lockstep-go/lockstep/internal/procguard"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -172,8 +173,8 @@ func (e *electCommand) printLeaders(ctx context.Context, watched *election.Elect
 		}
 		c, shown := leaderChangeJSON{Time: time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}, "none"
 		if leader != nil {
-			c.ID, c.Exact, c.Token, c.Term, c.Metadata, shown = &leader.ID, cli.BytesIfInvalid(leader.ID), leader.Token,
-				leader.Number, leader.Metadata, cli.QuoteName(leader.ID)
+			c.ID, c.Exact, c.Token, c.Term = &leader.ID, reportjson.ExactBytes(leader.ID), leader.Token, leader.Number
+			c.Metadata, shown = leader.Metadata, cli.QuoteName(leader.ID)
 		}
 		if err := cli.PrintResult(e.Out, e.JSON, c, c.Time, shown, c.Token, c.Term); err != nil {
 			return err

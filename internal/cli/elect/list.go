@@ -47,20 +47,8 @@ Nothing is written. If the NAME is also that of a subcommand, give the path:
 
 // electionJSON is an election as JSON.
 type electionJSON struct {
-	Path       string          `json:"path"`
-	Candidates []candidateJSON `json:"candidates"` // the leader first
-}
-
-type candidateJSON struct {
-	ID       string            `json:"id"`
-	Exact    []byte            `json:"id_base64,omitempty"`
-	Token    int64             `json:"token"`
-	Term     int64             `json:"term,omitempty"`
-	Since    *time.Time        `json:"since,omitempty"`
-	Priority int               `json:"priority,omitempty"`
-	Session  locks.SessionID   `json:"session"`
-	Node     string            `json:"node"`
-	Metadata election.Metadata `json:"metadata,omitempty"`
+	Path       string               `json:"path"`
+	Candidates []election.Candidate `json:"candidates"` // the leader first
 }
 
 // showElections prints the elections at and below a path. It prints one in detail if the user has
@@ -91,7 +79,8 @@ func showElections(ctx context.Context, streams *cli.Streams, client *framework.
 		case err != nil:
 			return err
 		case asJSON:
-			if err := cli.PrintResult(streams.Out, true, electionView(r.Path, all)); err != nil {
+			one := electionJSON{r.Path, append([]election.Candidate{}, all...)}
+			if err := cli.PrintResult(streams.Out, true, one); err != nil {
 				return err
 			}
 		case named && r.Path == root:
@@ -139,16 +128,4 @@ func CandidateTable(path string, all []election.Candidate) *cli.Table {
 			cli.DimCell(cli.FormatMetadata(c.Metadata)))
 	}
 	return t
-}
-
-func electionView(path string, all []election.Candidate) electionJSON {
-	v := electionJSON{Path: path, Candidates: []candidateJSON{}}
-	for _, c := range all {
-		v.Candidates = append(v.Candidates, candidateJSON{
-			ID: c.ID, Exact: cli.BytesIfInvalid(c.ID), Token: c.Token, Term: c.Number, Since: cli.KnownTime(c.Since),
-			Priority: c.Priority,
-			Session:  locks.SessionID(c.Session), Node: c.Node, Metadata: c.Metadata,
-		})
-	}
-	return v
 }

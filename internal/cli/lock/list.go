@@ -82,7 +82,7 @@ func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
 	case one.Kind == locks.NoLock:
 		return l.listLocks(ctx, client, path, path != "/")
 	case l.JSON:
-		err = cli.PrintResult(l.Out, true, ReportView(one))
+		err = cli.PrintResult(l.Out, true, one)
 	default:
 		err = PrintDetail(l.Out, one, time.Now())
 	}
@@ -117,7 +117,7 @@ func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, 
 		case !l.JSON || !l.filter.streams():
 			reports = append(reports, r)
 		default:
-			if err := cli.PrintResult(l.Out, true, ReportView(r)); err != nil {
+			if err := cli.PrintResult(l.Out, true, r); err != nil {
 				return err
 			}
 		}
@@ -143,7 +143,7 @@ func (l *locksCommand) printReports(reports []*locks.Report, now time.Time) erro
 		return printLockOverview(l.Out, reports, now)
 	}
 	for _, r := range reports {
-		if err := cli.PrintResult(l.Out, true, ReportView(r)); err != nil {
+		if err := cli.PrintResult(l.Out, true, r); err != nil {
 			return err
 		}
 	}
@@ -158,33 +158,4 @@ func FindUsed(client *framework.Client, elections bool) func(context.Context) it
 			return r.Path, (r.Kind == locks.ElectionLock) == elections && isUsed(r) && shown.Admits(r, time.Now())
 		})
 	}
-}
-
-func ReportView(r *locks.Report) reportJSON {
-	return reportJSON{r, entryViews(r.Holders), entryViews(r.Waiters), entryViews(r.Others)}
-}
-
-// reportJSON is a report about a lock as JSON.
-type reportJSON struct {
-	*locks.Report
-	Holders []entryJSON `json:"holders"`
-	Waiters []entryJSON `json:"waiters"`
-	Others  []entryJSON `json:"others,omitempty"`
-}
-
-type entryJSON struct {
-	locks.Entry
-	OwnerBase64 []byte `json:"owner_base64,omitempty"`
-	DataBase64  []byte `json:"data_base64,omitempty"`
-}
-
-func entryViews(entries []locks.Entry) []entryJSON {
-	if entries == nil {
-		return nil
-	}
-	views := make([]entryJSON, len(entries))
-	for i, e := range entries {
-		views[i] = entryJSON{e, cli.BytesIfInvalid(e.Owner), cli.BytesIfInvalid(e.Data)}
-	}
-	return views
 }

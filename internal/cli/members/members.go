@@ -16,7 +16,6 @@ import (
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/internal/znode"
-	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/members"
 )
 
@@ -88,59 +87,17 @@ func membersCode(err error) error {
 	return err
 }
 
-// memberJSON is a member as JSON.
-type memberJSON struct {
-	ID       string           `json:"id"`
-	State    members.State    `json:"state"`
-	Version  string           `json:"version,omitempty"`
-	Load     float64          `json:"load"`
-	Joined   time.Time        `json:"joined"`
-	Changed  time.Time        `json:"changed"`
-	Others   int              `json:"others,omitempty"`
-	Session  locks.SessionID  `json:"session"`
-	Node     string           `json:"node"`
-	Metadata members.Metadata `json:"metadata,omitempty"`
-	Cordon   *cordonJSON      `json:"cordon,omitempty"`
-}
-
-// cordonJSON is a cordon as JSON.
-type cordonJSON struct {
-	ID      string                    `json:"id"`
-	Drain   bool                      `json:"drain"`
-	Reason  string                    `json:"reason,omitempty"`
-	By      string                    `json:"by,omitempty"`
-	Since   time.Time                 `json:"since"`
-	Answers map[string]members.Answer `json:"answers,omitempty"`
-}
-
 // groupJSON is a group as JSON.
 type groupJSON struct {
-	Path    string       `json:"path"`
-	Members []memberJSON `json:"members"`
-	Absent  []cordonJSON `json:"absent,omitempty"` // cordons of members that are not there
+	Path    string           `json:"path"`
+	Members []members.Member `json:"members"`
+	Absent  []members.Cordon `json:"absent,omitempty"` // cordons of members that are not there
 }
 
 // memberChangeJSON is a change as JSON.
 type memberChangeJSON struct {
-	At     time.Time    `json:"at"` // by this machine's clock
-	Event  members.Kind `json:"event"`
-	Member memberJSON   `json:"member"`
-	Before *memberJSON  `json:"before,omitempty"`
-	Zxid   int64        `json:"zxid,omitempty"`
-}
-
-func memberView(m members.Member) memberJSON {
-	v := memberJSON{m.ID, m.State, m.Info.Version, m.Info.Load, m.Joined, m.Changed, m.Others,
-		locks.SessionID(m.Session), m.Node, m.Info.Metadata, nil}
-	if m.Cordon != nil {
-		cordon := cordonView(*m.Cordon)
-		v.Cordon = &cordon
-	}
-	return v
-}
-
-func cordonView(c members.Cordon) cordonJSON {
-	return cordonJSON{c.ID, c.Drain, c.Reason, c.By, c.Since, c.Answers}
+	At time.Time `json:"at"` // by this machine's clock
+	members.Change
 }
 
 // absentCordons are the cordons of members that are not there.
@@ -183,14 +140,7 @@ func printGroups(streams *cli.Streams, asJSON bool) func(context.Context, *frame
 }
 
 func groupView(path string, view *members.View) groupJSON {
-	v := groupJSON{Path: path, Members: []memberJSON{}}
-	for _, m := range view.Members {
-		v.Members = append(v.Members, memberView(m))
-	}
-	for _, c := range absentCordons(view) {
-		v.Absent = append(v.Absent, cordonView(c))
-	}
-	return v
+	return groupJSON{Path: path, Members: append([]members.Member{}, view.Members...), Absent: absentCordons(view)}
 }
 
 func printMembers(ctx context.Context, streams *cli.Streams, g *members.Group, asJSON bool) error {
@@ -267,12 +217,7 @@ func watchMembers(ctx context.Context, streams *cli.Streams, g *members.Group, a
 func printMemberChange(streams *cli.Streams, c members.Change, asJSON bool) error {
 	now := time.Now()
 	if asJSON {
-		v := memberChangeJSON{At: now, Event: c.Kind, Member: memberView(c.Member), Zxid: c.Zxid}
-		if c.Kind != members.Joined {
-			before := memberView(c.Before)
-			v.Before = &before
-		}
-		return cli.PrintResult(streams.Out, true, v)
+		return cli.PrintResult(streams.Out, true, memberChangeJSON{now, c})
 	}
 	style := terminal.For(streams.Out)
 	paint := map[members.Kind]func(string) string{members.Joined: style.Green, members.Rejoined: style.Green,

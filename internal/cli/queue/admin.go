@@ -113,14 +113,6 @@ whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
 	return cmd
 }
 
-// QueueJSON is a queue in the list of queues.
-type QueueJSON struct {
-	Path   string `json:"path"`
-	Paused bool   `json:"paused"`
-	queue.Counts
-	Retried queue.Retried `json:"retried,omitzero"`
-}
-
 func newQueueList(streams *cli.Streams) *cobra.Command {
 	c := &cli.ConnectionFlags{}
 	cmd := &cobra.Command{
@@ -176,7 +168,7 @@ func listQueues(ctx context.Context, streams *cli.Streams, client *framework.Cli
 			continue
 		}
 		if asJSON {
-			if err := cli.PrintResult(streams.Out, true, QueueView(r)); err != nil {
+			if err := cli.PrintResult(streams.Out, true, r); err != nil {
 				return err
 			}
 			continue
@@ -203,8 +195,6 @@ func listQueues(ctx context.Context, streams *cli.Streams, client *framework.Cli
 	}
 	return cli.ExitCodeOfPrinted(streams, QueueCode(unread))
 }
-
-func QueueView(r queue.Report) QueueJSON { return QueueJSON{r.Path, r.Paused, r.Counts, r.Retried} }
 
 // lineWidth is how wide the list of queues is at most, as far as possible.
 const lineWidth = 80

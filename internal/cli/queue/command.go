@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -121,22 +122,15 @@ func (q *queueCommand) requireQueue(ctx context.Context, client *framework.Clien
 	return reports[0].Err
 }
 
-// itemJSON is an item as JSON.
+// itemJSON is an item that was taken or looked at, as JSON.
 type itemJSON struct {
-	Item     string `json:"item"`
-	Exact    []byte `json:"item_base64,omitempty"` // if the item is not UTF-8
-	ID       string `json:"id,omitempty"`
-	Attempt  int    `json:"attempt,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	Node     string `json:"node,omitempty"`
-	Attempts int    `json:"attempts,omitempty"`
-
-	Headers map[string]string `json:"headers,omitempty"`
-	Put     time.Time         `json:"put,omitzero"`
-}
-
-func printedItem(item []byte) itemJSON {
-	return itemJSON{Item: string(item), Exact: cli.BytesIfInvalid(string(item))}
+	reportjson.Item
+	ID       string            `json:"id,omitempty"`
+	Attempt  int               `json:"attempt,omitempty"`
+	Node     string            `json:"node,omitempty"`
+	Attempts int               `json:"attempts,omitempty"`
+	Headers  map[string]string `json:"headers,omitempty"`
+	Put      time.Time         `json:"put,omitzero"`
 }
 
 // formatItem returns an item as it is, or quoted if need be at a terminal.

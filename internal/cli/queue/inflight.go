@@ -10,33 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/locks"
-	"github.com/lockstep-go/lockstep/queue"
 )
-
-// claimJSON is an item that a consumer has, as JSON.
-type claimJSON struct {
-	Node    string          `json:"node"`
-	ID      string          `json:"id,omitempty"`
-	Session locks.SessionID `json:"session"`
-	Owner   string          `json:"owner,omitempty"`
-	Exact   []byte          `json:"owner_base64,omitempty"`
-	Host    string          `json:"host,omitempty"`
-	PID     int             `json:"pid,omitempty"`
-	Since   *time.Time      `json:"since,omitempty"`
-	Put     *time.Time      `json:"put,omitempty"`
-	Attempt int             `json:"attempt,omitempty"`
-	Item    string          `json:"item"`
-	Binary  []byte          `json:"item_base64,omitempty"` // if the item is not UTF-8
-}
-
-func claimView(c queue.Claim) claimJSON {
-	return claimJSON{
-		Node: c.Node, ID: c.ID, Session: locks.SessionID(c.Session), Owner: c.Owner, Exact: cli.BytesIfInvalid(c.Owner),
-		Host: c.Host, PID: c.PID,
-		Since: cli.KnownTime(c.Since.UTC()), Put: cli.KnownTime(c.Put.UTC()), Attempt: c.Attempt,
-		Item: string(c.Data), Binary: cli.BytesIfInvalid(string(c.Data)),
-	}
-}
 
 func newQueueInFlight(streams *cli.Streams) *cobra.Command {
 	cmd, _ := newQueueAct(streams, "inflight NAME [flags]", "List the items that consumers have, and since when",
@@ -59,7 +33,7 @@ func printClaims(ctx context.Context, streams *cli.Streams, q *queueCommand) err
 		time.Now()
 	for _, c := range claims {
 		if q.JSON {
-			if err := cli.PrintResult(streams.Out, true, claimView(c)); err != nil {
+			if err := cli.PrintResult(streams.Out, true, c); err != nil {
 				return err
 			}
 			continue

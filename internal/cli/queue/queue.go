@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -147,10 +148,9 @@ func newQueuePeek(streams *cli.Streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				p := printedItem(item.Value)
-				p.ID, p.Attempts, p.Node, p.Headers, p.Put = item.ID, item.Attempts, item.Node, item.Headers,
-					cli.JSONTime(item.EnqueuedAt)
-				return cli.PrintResult(streams.Out, q.JSON, p, formatItem(streams.Out, item.Value))
+				return cli.PrintResult(streams.Out, q.JSON, itemJSON{Item: reportjson.NewItem(item.Value), ID: item.ID,
+					Attempts: item.Attempts, Node: item.Node, Headers: item.Headers,
+					Put: reportjson.Time(item.EnqueuedAt)}, formatItem(streams.Out, item.Value))
 			})
 		}),
 	}
@@ -203,13 +203,8 @@ func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge boo
 			return err
 		}
 		n++
-		p := printedItem(letter.Data)
-		p.ID, p.Node, p.Attempts, p.Reason, p.Headers = letter.ID, letter.Node, letter.Attempts, letter.Reason,
-			letter.Headers
-		p.Put = cli.JSONTime(letter.EnqueuedAt)
-		if err := cli.PrintResult(q.Out, q.JSON, p, cli.QuoteUnprintable(p.Node), p.Attempts,
-			fmt.Sprintf("%q", p.Reason),
-			cli.QuoteUnprintable(p.Item)); err != nil {
+		if err := cli.PrintResult(q.Out, q.JSON, letter, cli.QuoteUnprintable(letter.Node), letter.Attempts,
+			fmt.Sprintf("%q", letter.Reason), cli.QuoteUnprintable(string(letter.Data))); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/hold"
 	"github.com/lockstep-go/lockstep/internal/procguard"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -134,9 +135,9 @@ func (t *queueTake) takeOne(ctx context.Context) (*queue.Delivery[[]byte], error
 func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) error {
 	settled := context.WithoutCancel(ctx)
 	if len(t.Command) == 0 {
-		p := printedItem(d.Value)
-		p.ID, p.Attempt, p.Headers, p.Put = d.ID, d.Attempt, d.Headers, cli.JSONTime(d.EnqueuedAt)
-		if err := cli.PrintResult(t.Out, t.JSON, p, formatItem(t.Out, d.Value)); err != nil {
+		taken := itemJSON{Item: reportjson.NewItem(d.Value), ID: d.ID, Attempt: d.Attempt, Headers: d.Headers,
+			Put: reportjson.Time(d.EnqueuedAt)}
+		if err := cli.PrintResult(t.Out, t.JSON, taken, formatItem(t.Out, d.Value)); err != nil {
 			return err
 		}
 		return d.Ack(settled)

@@ -75,32 +75,17 @@ func registryCode(err error) error {
 
 // serviceJSON is a service as JSON.
 type serviceJSON struct {
-	Path      string         `json:"path"`
-	Enabled   int            `json:"enabled"`
-	Instances []instanceJSON `json:"instances"`
-}
-
-// instanceJSON is an instance as JSON.
-type instanceJSON struct {
-	ID         string            `json:"id"`
-	Address    string            `json:"address"`
-	Port       int               `json:"port,omitempty"`
-	SSLPort    int               `json:"ssl_port,omitempty"`
-	Weight     int               `json:"weight"`
-	Disabled   string            `json:"disabled,omitempty"`
-	Registered time.Time         `json:"registered,omitzero"`
-	Metadata   map[string]string `json:"metadata,omitempty"`
+	Path      string              `json:"path"`
+	Enabled   int                 `json:"enabled"`
+	Instances []registry.Instance `json:"instances"`
 }
 
 func serviceView(path string, all []registry.Instance) serviceJSON {
-	v := serviceJSON{Path: path, Instances: []instanceJSON{}}
+	v := serviceJSON{Path: path, Instances: append([]registry.Instance{}, all...)}
 	for _, i := range all {
 		if i.Disabled == "" {
 			v.Enabled++
 		}
-		v.Instances = append(v.Instances,
-			instanceJSON{i.ID, i.Address, i.Port, i.SSLPort, i.Weight, i.Disabled, cli.JSONTime(i.Registered),
-				i.Metadata})
 	}
 	return v
 }

@@ -151,7 +151,7 @@ func lookAtElections(ctx context.Context, r *topReader, root string) ([]topRow, 
 
 func lockRow(report *locks.Report, since time.Time) topRow {
 	row := topRow{path: report.Path, weight: int64(len(report.Waiters)), order: since.UnixNano(),
-		value: lock.ReportView(report)}
+		value: report}
 	words := []string{report.Path, string(report.Kind)}
 	for _, e := range report.Holders {
 		words = append(words, e.Owner, e.Host, e.Data)
@@ -233,10 +233,7 @@ func jobRow(path string, r scheduler.JobReport) topRow {
 		problems = append(problems, string(f.Problem))
 	}
 	next := r.Next(r.At)
-	row := topRow{path: path, job: r.Name, weight: int64(len(problems)), order: next.UnixNano(), value: struct {
-		Path string `json:"path"`
-		cron.JobJSON
-	}{path, cron.JobView(r)}}
+	row := topRow{path: path, job: r.Name, weight: int64(len(problems)), order: next.UnixNano(), value: r}
 	if next.IsZero() {
 		row.order = 1<<63 - 1
 	}
@@ -269,13 +266,13 @@ func lookAtQueues(ctx context.Context, r *topReader, root string) (rows []topRow
 				unread = append(unread, report.Err)
 				continue
 			}
-			rows = append(rows, queueRow(cliqueue.QueueView(report)))
+			rows = append(rows, queueRow(report))
 		}
 		return rows, errors.Join(unread...)
 	})
 }
 
-func queueRow(one cliqueue.QueueJSON) topRow {
+func queueRow(one queue.Report) topRow {
 	row := topRow{path: one.Path, weight: int64(one.Items + one.Delayed), order: -int64(one.Dead),
 		words: strings.ToLower(one.Path), value: one}
 	state := cli.DimCell("")
@@ -293,9 +290,9 @@ func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	one := cliqueue.QueueView(reports[0])
-	if reports[0].Err != nil {
-		return nil, reports[0].Err
+	one := reports[0]
+	if one.Err != nil {
+		return nil, one.Err
 	}
 	lines := []string{r.style.Bold(cli.QuoteName(row.path)),
 		fmt.Sprintf("  items %d, delayed %d, dead letters %d", one.Items, one.Delayed, one.Dead)}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/locks"
 )
@@ -107,7 +108,7 @@ type nodeChange struct {
 
 func (c *watchCommand) printChange(change nodeChange) error {
 	change.At = time.Now()
-	change.Exact = cli.BytesIfInvalid(change.Path)
+	change.Exact = reportjson.ExactBytes(change.Path)
 	if c.JSON {
 		return cli.PrintResult(c.Out, true, change)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -248,8 +249,8 @@ type workflowStepJSON struct {
 func WorkflowView(r ListedRun) workflowJSON {
 	v := workflowJSON{
 		ID: r.ID, Path: znode.Join(r.Path, r.ID), Kind: r.Kind, State: r.State, Input: r.Input,
-		InputBytes: cli.BytesIfInvalid(string(r.Input)), Result: r.Result,
-		ResultBytes: cli.BytesIfInvalid(string(r.Result)),
+		InputBytes: reportjson.ExactBytes(string(r.Input)), Result: r.Result,
+		ResultBytes: reportjson.ExactBytes(string(r.Result)),
 		Error:       r.Error, Failures: r.Failures, Waits: r.Waits, Parent: r.Parent, Started: r.StartedAt.UTC(),
 		Changed: r.ChangedAt.UTC(), Signals: r.Signals,
 	}
@@ -258,7 +259,7 @@ func WorkflowView(r ListedRun) workflowJSON {
 		v.Session, v.Member, v.Taken = &session, r.Taken.Member, cli.KnownTime(r.Taken.At.UTC())
 	}
 	for _, s := range r.Steps {
-		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, cli.BytesIfInvalid(string(s.Result)), s.Token,
+		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, reportjson.ExactBytes(string(s.Result)), s.Token,
 			s.Attempts, s.Took.Milliseconds(), s.RecordedAt.UTC()})
 	}
 	for _, g := range workflow.GraphsIn(r.Steps) {

@@ -18,7 +18,8 @@ var modules = []string{"framework/frameworkfx", "election/electionfx", "schedule
 
 // forRecipes are the packages that each recipe may import.
 var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics",
-	"internal/primitives", "internal/recipe", "internal/stored", "internal/usercode", "internal/znode"}
+	"internal/primitives", "internal/recipe", "internal/reportjson", "internal/stored", "internal/usercode",
+	"internal/znode"}
 
 // commands are the packages of the command line's subcommands.
 var commands = []string{"internal/cli/barrier", "internal/cli/check", "internal/cli/clean", "internal/cli/config",
@@ -27,8 +28,8 @@ var commands = []string{"internal/cli/barrier", "internal/cli/check", "internal/
 	"internal/cli/watch", "internal/cli/workflow"}
 
 // forCommands are the packages that each subcommand may import.
-var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "internal/procguard", "internal/terminal",
-	"internal/znode"}
+var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "internal/procguard",
+	"internal/reportjson", "internal/terminal", "internal/znode"}
 
 // arrows lists, for each directory, the packages of the module that its packages may import. An
 // entry also applies to the directories below it that have no entry, and packages of one entry may
@@ -123,6 +124,7 @@ var arrows = map[string][]string{
 	"internal/proof/mutants":         nil,
 	"internal/onsession":             {"internal/failure"},
 	"internal/primitives":            {"internal/lifetime"},
+	"internal/reportjson":            {"internal/stored"},
 	"internal/procguard":             {"internal/clock"},
 	"internal/testkit/progress":      nil,
 	"internal/proof/prometheus":      nil,

@@ -1,0 +1,76 @@
+// Package reportjson has what the JSON forms of reports share. The library makes these forms, and
+// the command line prints them: names are snake_case, times are RFC 3339 in UTC and left out when
+// unknown, sessions are hexadecimal, durations are seconds, and bytes that are not UTF-8 are there
+// twice, as text and in a field that ends with "_base64".
+package reportjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/internal/stored"
+)
+
+// Time returns a time in UTC, or the zero time for one that JSON cannot hold: any client may have
+// stored a year after 9999, and that must not end a list.
+func Time(t time.Time) time.Time { return stored.Time(t).UTC() }
+
+// ExactBytes returns a text's bytes if JSON would change them, else nil.
+func ExactBytes(text string) []byte {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	return []byte(text)
+}
+
+// Item is a queue's item: its bytes as text, and as they are if JSON would change them.
+type Item struct {
+	Text   string `json:"item"`
+	Base64 []byte `json:"item_base64,omitempty"`
+}
+
+// NewItem returns the bytes of an item.
+func NewItem(data []byte) Item { return Item{string(data), ExactBytes(string(data))} }
+
+// Session is a session's number as ZooKeeper's own tools print it, or "" for 0. Many JSON readers
+// round large numbers.
+func Session(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%#x", uint64(id))
+}
+
+// ErrorText is an error's text, or "" for nil.
+func ErrorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Joined are values whose JSON is one object with the fields of all of them, in their order. No two
+// may have a field of the same name.
+type Joined []any
+
+// MarshalJSON returns the object.
+func (j Joined) MarshalJSON() ([]byte, error) {
+	var fields [][]byte
+	for _, object := range j {
+		encoded, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		if len(encoded) < 2 || encoded[0] != '{' {
+			return nil, errors.New("only objects can be joined")
+		}
+		if encoded = encoded[1 : len(encoded)-1]; len(encoded) > 0 {
+			fields = append(fields, encoded)
+		}
+	}
+	return append(append([]byte("{"), bytes.Join(fields, []byte(","))...), '}'), nil
+}
