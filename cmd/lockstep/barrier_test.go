@@ -163,6 +163,6 @@ func TestBarrierUsageErrors(t *testing.T) {
 func TestAGateIsNotRaisedForACommandThatIsNotThere(t *testing.T) {
 	s := newStage(t)
 	code, _, errs := s.run("gate", "raise", "work", "--", "/nowhere/work.sh")
-	require.Equal(t, cli.ExitNotFound, code, errs)
+	require.Equal(t, cli.ExitNoCommand, code, errs)
 	require.Empty(t, s.zk.Tree("/lockstep"), "nothing was written")
 }

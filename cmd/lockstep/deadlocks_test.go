@@ -54,10 +54,10 @@ func TestScriptsThatOnlyReportTheirDeadlock(t *testing.T) {
 	s.until("one of them reports it",
 		func() bool { return strings.Contains(read(scripts[0].err)+read(scripts[1].err), "found a deadlock") })
 	code, out, _ := s.run("locks", "--deadlocks")
-	require.Equal(t, cli.ExitNotObtained, code)
+	require.Equal(t, cli.ExitFound, code)
 	require.Contains(t, out, "deadlock 1: 2 holders wait for each other, and only report it\n")
 	code, out, _ = s.run("check")
-	require.Equal(t, cli.ExitNotObtained, code)
+	require.Equal(t, cli.ExitFound, code)
 	require.Regexp(t,
 		`^/lockstep/locks/[ab]\tdeadlock\t2 holders wait for each other, and only report it: .* holds /lockstep/locks/.*; see it with lockstep locks --deadlocks; `, out)
 	require.Empty(t, read(scripts[0].out)+read(scripts[1].out), "both wait on")
@@ -84,7 +84,7 @@ func TestAWrongDescriptionOfHeldLocksDoesNoHarm(t *testing.T) {
 	for _, text := range []string{stale, "x", `[{"lock":"/lockstep/locks/b","node":"/lockstep/locks/b","zxid":9}]`} {
 		s.env = append(before[:len(before):len(before)], "LOCKSTEP_HELD_LOCKS="+text)
 		code, _, errs := s.run("lock", "b", "-w", "1.5", "--", "true")
-		require.Equal(t, cli.ExitNotObtained, code, errs)
+		require.Equal(t, cli.ExitFound, code, errs)
 		require.Equal(t, text == "x", strings.Contains(errs, "LOCKSTEP_HELD_LOCKS is ignored"), errs)
 	}
 	s.env = before

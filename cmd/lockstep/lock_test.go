@@ -296,7 +296,7 @@ func TestHelpListsEachExitCode(t *testing.T) {
 	require.Equal(t, 0, code)
 	for _, exit := range []int{cli.ExitNotObtained, cli.ExitDeadlock, cli.ExitUsage, cli.ExitMismatch,
 		cli.ExitNoSession, cli.ExitInternal,
-		cli.ExitLost, cli.ExitNoPermission, cli.ExitNotExecutable, cli.ExitNotFound} {
+		cli.ExitLost, cli.ExitNoPermission, cli.ExitNotExecutable, cli.ExitNoCommand} {
 		require.Regexp(t, fmt.Sprintf(`(?m)^ +%d  [a-z]`, exit), out)
 	}
 	require.Contains(t, out, fmt.Sprintf("%d + n if signal n has ended it", cli.ExitSignal))

@@ -143,7 +143,7 @@ func TestMonitorRefuses(t *testing.T) {
 		require.Contains(t, errs, says)
 	}
 	code, _, errs := s.run("monitor", "--on-event", "/nowhere/page.sh")
-	require.Equal(t, cli.ExitNotFound, code, errs)
+	require.Equal(t, cli.ExitNoCommand, code, errs)
 	code, out, _ := s.run("__complete", "monitor", "--without", "man")
 	require.Zero(t, code)
 	require.Contains(t, out, "many waiters")

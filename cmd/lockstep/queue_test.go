@@ -129,7 +129,7 @@ func TestQueueRefusals(t *testing.T) {
 			{"queue", "put", "q", "y", "--header", "a=\xff"},
 			{"queue", "put", "q", "y", "--expiry", "0.1"}, {"queue", "put", "q", "y", "--expiry", "5", "--delay", "5"},
 			{"queue", "len", "/"}},
-		cli.ExitNotFound: {{"queue", "take", "q", "--", "no-such-command"}},
+		cli.ExitNoCommand: {{"queue", "take", "q", "--", "no-such-command"}},
 	} {
 		for _, a := range args {
 			code, _, errs := s.run(a...)

@@ -75,22 +75,9 @@ The command has the environment of lockstep without LOCKSTEP_AUTH (--keep-auth l
   LOCKSTEP_EVENT, LOCKSTEP_PROBLEM, LOCKSTEP_TEXT …  monitor --on-event: see lockstep monitor -h
 
 Exit codes: the command's own, or 128 + n if signal n has ended it, and
-    1  lock: not obtained under -n or -w (-E changes the code); check, doctor, jobs --check: there is
-       a problem; locks --deadlocks: there is a deadlock; clean: a node could not be read or deleted;
-       config diff: the values differ; config set, edit: the value has another version; queue put: the
-       queue has had the id; members drain: the drain has failed; other commands: the time of -w is
-       over, the queue is full or empty, there is nothing of that NAME, or the gate is up already
-   35  lock: a deadlock: the holder of the lock waits for a lock that is held around this command
-   64  usage: a bad flag, name, schedule or duration; an unknown job
-   65  the NAME is used with another number of permits or members, or another order of the queue; it
-       belongs to something else; or its data is too large, damaged or of a newer release
-   69  no session within --connect-timeout; dev: the address cannot be used
-   70  any other error
-   75  the lock, the item, the round or the gate was lost while the command needed it, or the answer to
-       a write was lost: check whether it was done before you repeat it
-   77  no permission
-  126  the command cannot be run
-  127  there is no such command
+`
+
+const rootHelpAfterCodes = `
 
 Signals: lockstep passes INT, TERM, QUIT and HUP to the command, and ends when the command has ended. Without a
 command lockstep ends at once: with 0 if it runs until a signal (cron, elect, live top, watch, monitor, dev,
@@ -107,7 +94,7 @@ func newRoot(streams *cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockstep",
 		Short: "Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper",
-		Long:  rootHelp,
+		Long:  rootHelp + cli.ExitCodeHelp() + rootHelpAfterCodes,
 		Example: `  lockstep dev &                                      an in-memory ZooKeeper to try things with
   lockstep lock deploy -- ./deploy.sh                 one at a time, in the whole cluster
   lockstep locks                                      who holds what, and who waits

@@ -8,47 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/locks"
-	"github.com/lockstep-go/lockstep/scheduler"
 )
-
-// The exit codes beside the command's own. Those from 64 on are sysexits.h's, from 126 on the
-// shells'.
-const (
-	ExitNotObtained = 1  // lock: not obtained under -n or -w; -E changes it
-	ExitDeadlock    = 35 // lock: the holder of the lock waits for a lock that is held around this command
-	ExitUsage       = 64 // a bad flag, name, schedule or duration
-	ExitMismatch    = 65 // the name is used in another way, or its data is too large, damaged or of a newer release
-	ExitNoSession   = 69 // no session within --connect-timeout
-	ExitInternal    = 70 // anything that is not listed here
-	// the lock, the item, the round or the gate was lost while the command needed it, or the
-	// outcome of a write is unknown
-	ExitLost          = 75
-	ExitNoPermission  = 77  // the servers refuse access to the name
-	ExitNotExecutable = 126 // the command cannot be run
-	ExitNotFound      = 127 // there is no such command
-	ExitSignal        = 128 // and the number of the signal that ended the command, or the wait
-)
-
-// ExitError is an error with the code that the program ends with. Without a reason nothing is
-// printed.
-type ExitError struct {
-	Code   int
-	Reason error
-	Hint   string // what to do next
-}
-
-func (e *ExitError) Error() string {
-	if e.Reason == nil {
-		return fmt.Sprintf("exit code %d", e.Code)
-	}
-	return e.Reason.Error()
-}
-
-func (e *ExitError) Unwrap() error { return e.Reason }
 
 // ExitSilently makes the program end with a code and without a message: the command has printed its
 // own.
@@ -79,50 +41,14 @@ func UsageError(format string, args ...any) error {
 // ExitWith makes the program end with a code, and print the reason and what to do next.
 func ExitWith(code int, reason error, hint string) *ExitError { return &ExitError{code, reason, hint} }
 
-// FindCode returns err with the code and the hint of the first one in a table whose reason err wraps.
-// It returns err itself if it wraps none of them or has its exit code.
-func FindCode(err error, table ...*ExitError) error {
+// WithHint returns err with its exit code and another hint than usual if it wraps reason, or else
+// err itself.
+func WithHint(err, reason error, hint string) error {
 	var coded *ExitError
-	if errors.As(err, &coded) {
+	if !errors.Is(err, reason) || !errors.As(WithCode(err), &coded) {
 		return err
 	}
-	for _, c := range table {
-		if errors.Is(err, c.Reason) {
-			return ExitWith(c.Code, err, c.Hint)
-		}
-	}
-	return err
-}
-
-// generalCodes are the codes of errors that many commands can return.
-var generalCodes = []ExitError{
-	{ExitUsage, framework.ErrInvalidConfig, ""},
-	{ExitUsage, framework.ErrInvalidPath, ""},
-	{ExitUsage, scheduler.ErrInvalidJob, ""},
-	{ExitUsage, scheduler.ErrInvalidSpec, ""},
-	{ExitUsage, scheduler.ErrUnknownJob, "see which there are: lockstep jobs"},
-	{ExitUsage, scheduler.ErrTooManyPending,
-		"wait until some of them have run, or see what holds them up: lockstep runs NAME"},
-	{ExitMismatch, scheduler.ErrNewerState, "use a newer lockstep"},
-	{ExitMismatch, scheduler.ErrBadState, ""},
-	{ExitMismatch, election.ErrBadRecord, ""},
-	{ExitMismatch, election.ErrNewerRecord, "use a newer lockstep"},
-	{ExitMismatch, locks.ErrKindMixed,
-		"use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see " +
-			"lockstep lock -h"},
-	{ExitUsage, locks.ErrPermits, ""},
-	{ExitMismatch, framework.ErrTooLarge, ""},
-	{ExitNoPermission, framework.ErrNoAuth,
-		"give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
-	{ExitDeadlock, locks.ErrDeadlock,
-		"the others go on when the locks that are held around this command are released; acquire locks in the same " +
-			"order everywhere, or all at once: lockstep lock A B"},
-	{ExitLost, framework.ErrOutcomeUnknown,
-		"the answer was lost: check whether it was done before you repeat the command"},
-	{ExitNotObtained, locks.ErrHolderGone, "see who holds it now: lockstep locks NAME"},
-	{ExitNotFound, procguard.ErrNotFound, ""},
-	{ExitNotExecutable, procguard.ErrNotExecutable, ""},
-	{ExitLost, procguard.ErrHoldLost, "others may hold it by now; run the command again if it is safe to repeat"},
+	return ExitWith(coded.Code, err, hint)
 }
 
 // WithCode returns an error with its exit code.
@@ -139,7 +65,7 @@ func WithCode(err error) error {
 	if errors.As(err, &differs) {
 		return ExitWith(ExitMismatch, err, "all who use a NAME must give the same --permits")
 	}
-	for _, m := range generalCodes {
+	for _, m := range exitCodes {
 		if errors.Is(err, m.Reason) {
 			hint := m.Hint
 			if m.Code == ExitNoPermission {
@@ -160,7 +86,7 @@ func NothingFoundError(ctx context.Context, streams *Streams, client *framework.
 	} else if err != nil {
 		return err
 	}
-	return ExitWith(ExitNotObtained, reason, AdviceFor(ctx, streams, client, path, list))
+	return ExitWith(ExitMissing, reason, AdviceFor(ctx, streams, client, path, list))
 }
 
 // AdviceFor says what to do about a NAME below which nothing is: a program may have given the same
@@ -189,7 +115,7 @@ func cutKind(path string) (kind, name string, within bool) {
 func RequireNode(ctx context.Context, client *framework.Client, path, consequence, hint string) error {
 	_, err := client.Exists(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
-		return ExitWith(ExitNotObtained, fmt.Errorf("there is no node %s: %s", path, consequence), hint)
+		return ExitWith(ExitMissing, fmt.Errorf("there is no node %s: %s", path, consequence), hint)
 	}
 	return err
 }
@@ -233,6 +159,3 @@ func IgnoreMissing(err error) error {
 	}
 	return err
 }
-
-// ExitTimeout is the exit code of a command that --timeout has ended, as timeout(1) has it.
-const ExitTimeout = 124

@@ -22,7 +22,7 @@ func (p *FindingPrinter) Add(view any, subject, problem, text string) error {
 // checked.
 func (p *FindingPrinter) ExitCode(checked string) error {
 	if p.Count > 0 {
-		return ExitSilently(ExitNotObtained)
+		return ExitSilently(ExitFound)
 	}
 	if !p.JSON {
 		p.Streams.PrintNotice("nothing wrong: %s", checked)

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/barrier"
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/hold"
 	"github.com/lockstep-go/lockstep/internal/procguard"
@@ -88,7 +87,7 @@ func (e *barrierEnter) enterBarrier(cmd *cobra.Command, args []string) error {
 	if err := e.PrepareCommand(cmd.Context(), client, path, command); err != nil {
 		return err
 	}
-	return barrierCode(e.takeRound(cmd.Context(), barrier.NewDoubleBarrier(client, path, e.members)))
+	return e.takeRound(cmd.Context(), barrier.NewDoubleBarrier(client, path, e.members))
 }
 
 // takeRound takes part in one round.
@@ -129,23 +128,4 @@ func (e *barrierEnter) runInRound(ctx context.Context, round *barrier.Round) (in
 type roundJSON struct {
 	Path  string `json:"path"`
 	Round int64  `json:"round"`
-}
-
-// barrierCode returns an error of barriers with its exit code.
-func barrierCode(err error) error {
-	if errors.Is(err, procguard.ErrHoldLost) {
-		return err
-	}
-	return cli.FindCode(err,
-		cli.ExitWith(cli.ExitNotObtained, barrier.ErrRaised, "wait until it is down: lockstep gate wait NAME"),
-		cli.ExitWith(cli.ExitUsage, barrier.ErrSize, ""),
-		cli.ExitWith(cli.ExitMismatch, barrier.ErrMismatch, "all who use a NAME must give the same -n"),
-		cli.ExitWith(cli.ExitMismatch, barrier.ErrTooMany, "more processes than -n use this NAME"),
-		cli.ExitWith(cli.ExitNotObtained, barrier.ErrCounting, "see who has counted: lockstep latch ls NAME"),
-		cli.ExitWith(cli.ExitUsage, barrier.ErrCaller, ""),
-		cli.ExitWith(cli.ExitMismatch, barrier.ErrForeign, "use another NAME: this one belongs to something else"),
-		cli.ExitWith(cli.ExitMismatch, barrier.ErrNewer, "use a newer lockstep"),
-		cli.ExitWith(cli.ExitLost, framework.ErrSessionLost,
-			"the others count this process as dead; run the command again if it is safe to repeat"),
-	)
 }

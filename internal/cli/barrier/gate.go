@@ -118,7 +118,7 @@ func (g *gateCommand) useGate(cmd *cobra.Command, args []string, do func(*barrie
 	if err := g.PrepareCommand(cmd.Context(), client, path, command); err != nil {
 		return err
 	}
-	return barrierCode(do(barrier.NewGate(client, path), cmd.Context()))
+	return do(barrier.NewGate(client, path), cmd.Context())
 }
 
 // raiseGate raises the gate. With a command it holds the gate while the command runs.

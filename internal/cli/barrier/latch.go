@@ -56,7 +56,7 @@ func (l *latchCommand) prepare(streams *cli.Streams, cmd *cobra.Command,
 		if l.id == "" {
 			l.id = client.Config().Identity
 		}
-		return barrierCode(use(l, cmd.Context(), barrier.NewLatch(client, l.path, l.counts)))
+		return use(l, cmd.Context(), barrier.NewLatch(client, l.path, l.counts))
 	})
 	l.ConnectionFlags.AddConnectionFlags(streams, cmd)
 	cmd.Flags().IntVarP(&l.counts, "counts", "n", 0, "how many counts open the latch; all must give the same number")

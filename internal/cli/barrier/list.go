@@ -105,7 +105,7 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge),
 			errors.Is(err, barrier.ErrForeign), errors.Is(err, barrier.ErrNewer):
 			v.PrintWarning("%v", err)
-			unread = barrierCode(err)
+			unread = err
 			continue
 		case err != nil:
 			return err

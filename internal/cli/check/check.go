@@ -3,7 +3,6 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -64,9 +63,6 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 	}
 	return c.WithClient(cmd, func(ctx context.Context, client *framework.Client) error {
 		report, err := monitor.Check(ctx, client, root, options...)
-		if errors.Is(err, monitor.ErrOption) {
-			return cli.UsageError("%w", err)
-		}
 		if err != nil {
 			return err
 		}

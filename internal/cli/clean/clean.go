@@ -102,7 +102,7 @@ func (c *cleanCommand) clean(cmd *cobra.Command, args []string) error {
 		found, err = unused.Find(ctx, client, root, o)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
-		return cli.ExitWith(cli.ExitNotObtained, err, "give a path that exists; it is below --root")
+		return cli.ExitWith(cli.ExitMissing, err, "give a path that exists; it is below --root")
 	}
 	if err == nil {
 		err = c.report(ctx, client, root, found)
@@ -167,7 +167,7 @@ func (c *cleanCommand) report(ctx context.Context, client *framework.Client, roo
 	}
 	c.summarize(root, found, deleted)
 	if wrong > 0 {
-		return cli.ExitSilently(cli.ExitNotObtained)
+		return cli.ExitSilently(cli.ExitFound)
 	}
 	return nil
 }

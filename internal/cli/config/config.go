@@ -41,25 +41,9 @@ func (c *configCommand) useValue(cmd *cobra.Command, name string,
 		return err
 	}
 	defer cli.CloseClient(c.Streams, client)
-	return configCode(cli.EndBySignal(cmd.Context(), do(cmd.Context(), client,
-		config.New(client, c.path, config.Bytes()))))
-}
-
-// configCode returns an error of a value with its exit code.
-func configCode(err error) error {
-	switch {
-	case errors.Is(err, config.ErrConflict):
-		return cli.ExitWith(cli.ExitNotObtained, err, "see what it is now: lockstep config get NAME --json")
-	case errors.Is(err, config.ErrNoValue):
-		return cli.ExitWith(cli.ExitNotObtained, err, "see which versions there are: lockstep config history NAME")
-	case errors.Is(err, config.ErrNewerRecord):
-		return cli.ExitWith(cli.ExitMismatch, err, "use a newer lockstep")
-	case errors.Is(err, config.ErrBadRecord):
-		return cli.ExitWith(cli.ExitMismatch, err, "")
-	case errors.Is(err, framework.ErrOutcomeUnknown):
-		return cli.ExitWith(cli.ExitLost, err, "see whether it was written: lockstep config history NAME")
-	}
-	return err
+	return cli.WithHint(cli.EndBySignal(cmd.Context(), do(cmd.Context(), client,
+		config.New(client, c.path, config.Bytes()))), framework.ErrOutcomeUnknown,
+		"see whether it was written: lockstep config history NAME")
 }
 
 // addSetFlags adds the flags of the subcommands that write.

@@ -170,7 +170,7 @@ func (c *configCommand) printDiff(records []config.Record, versions []int64) err
 		return err
 	}
 	if len(removed)+len(added) > 0 {
-		return cli.ExitSilently(cli.ExitNotObtained)
+		return cli.ExitSilently(cli.ExitFound)
 	}
 	return nil
 }

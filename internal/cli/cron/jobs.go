@@ -47,7 +47,7 @@ func findJob(ctx context.Context, client *framework.Client, name string) (path, 
 func requireJob(ctx context.Context, client *framework.Client, name string) (path, job string, err error) {
 	path, job, found, err := findJob(ctx, client, name)
 	if err == nil && !found {
-		err = cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("there is no job %s", cli.QuoteName(name)),
+		err = cli.ExitWith(cli.ExitMissing, fmt.Errorf("there is no job %s", cli.QuoteName(name)),
 			"see which there are: lockstep jobs /")
 	}
 	return path, job, err

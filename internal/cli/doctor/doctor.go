@@ -129,7 +129,7 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 		return cli.EndBySignal(ctx, err)
 	}
 	if out.wrong > 0 {
-		return cli.ExitSilently(cli.ExitNotObtained)
+		return cli.ExitSilently(cli.ExitFound)
 	}
 	return nil
 }

@@ -53,9 +53,10 @@ func (c *transferCommand) transfer(cmd *cobra.Command, name, id string) error {
 	err = election.New(client, path).RequestTransfer(ctx, id)
 	switch {
 	case errors.Is(err, election.ErrNoLeader):
-		return cli.ExitWith(cli.ExitNotObtained, err, cli.AdviceFor(ctx, c.Streams, client, path, "lockstep elections"))
+		return cli.WithHint(err, election.ErrNoLeader,
+			cli.AdviceFor(ctx, c.Streams, client, path, "lockstep elections"))
 	case errors.Is(err, election.ErrNoCandidate):
-		return cli.ExitWith(cli.ExitNotObtained, err, "see who stands by: lockstep elections "+cli.ShellWord(name))
+		return cli.WithHint(err, election.ErrNoCandidate, "see who stands by: lockstep elections "+cli.ShellWord(name))
 	case err != nil:
 		return cli.TimedOutError(fmt.Sprintf("election %s: %s did not become the leader", path, cli.QuoteName(id)),
 			c.wait, err)

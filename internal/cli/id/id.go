@@ -3,7 +3,6 @@ package id
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func (c *idCommand) printIDs(cmd *cobra.Command, name string,
 			err = cli.PrintResult(c.Out, c.JSON, idJSON{path, id}, id)
 		}
 		if err != nil {
-			return idCode(cli.EndBySignal(cmd.Context(), err))
+			return cli.EndBySignal(cmd.Context(), err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), cli.CloseTimeout)
@@ -81,19 +80,6 @@ func (c *idCommand) printIDs(cmd *cobra.Command, name string,
 type idJSON struct {
 	Path string `json:"path"`
 	ID   int64  `json:"id"`
-}
-
-// idCode returns an error of ids with its exit code.
-func idCode(err error) error {
-	switch {
-	case errors.Is(err, ids.ErrNoSlot), errors.Is(err, ids.ErrExhausted):
-		return cli.ExitWith(cli.ExitNotObtained, err, "")
-	case errors.Is(err, ids.ErrForeign), errors.Is(err, ids.ErrMismatch):
-		return cli.ExitWith(cli.ExitMismatch, err, "")
-	case errors.Is(err, ids.ErrNewer):
-		return cli.ExitWith(cli.ExitMismatch, err, "use a newer lockstep")
-	}
-	return err
 }
 
 func newIDNext(streams *cli.Streams) *cobra.Command {

@@ -62,7 +62,7 @@ func showDeadlocks(ctx context.Context, streams *cli.Streams, client *framework.
 		}
 	}
 	if len(found) > 0 {
-		return cli.ExitSilently(cli.ExitNotObtained)
+		return cli.ExitSilently(cli.ExitFound)
 	}
 	if !json && err == nil {
 		streams.PrintNotice("no deadlock below %s", root)

@@ -87,7 +87,7 @@ func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
 		err = PrintDetail(l.Out, one, time.Now())
 	}
 	if err == nil && !isUsed(one) {
-		return cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("no process holds or waits for %s", path), "")
+		return cli.ExitWith(cli.ExitMissing, fmt.Errorf("no process holds or waits for %s", path), "")
 	}
 	return err
 }
@@ -127,7 +127,7 @@ func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, 
 		return err
 	}
 	if found == 0 && named && unread == nil && len(reports) > 0 {
-		return cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("no process holds or waits for a lock below %s", root), "")
+		return cli.ExitWith(cli.ExitMissing, fmt.Errorf("no process holds or waits for a lock below %s", root), "")
 	}
 	if found == 0 && named && unread == nil {
 		return cli.NothingFoundError(ctx, l.Streams, client, "locks", root, "lockstep locks")

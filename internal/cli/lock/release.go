@@ -113,7 +113,7 @@ func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 		h.PrintNotice("asked %s to let go of %s", cli.OwnerName(e), cli.QuoteName(r.Path))
 	}
 	if asked == 0 {
-		return cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("%s has no holder that could be asked", r.Path),
+		return cli.ExitWith(cli.ExitMissing, fmt.Errorf("%s has no holder that could be asked", r.Path),
 			"see who holds it: lockstep locks "+cli.ShellWord(args[0]))
 	}
 	return nil
@@ -143,7 +143,7 @@ func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
 		h.PrintNotice("deleted %s of %s", e.Node, cli.OwnerName(e))
 		return nil
 	}
-	return cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("%s has no node %s", r.Path, h.node),
+	return cli.ExitWith(cli.ExitMissing, fmt.Errorf("%s has no node %s", r.Path, h.node),
 		"see its nodes: lockstep locks "+cli.ShellWord(args[0]))
 }
 

@@ -68,23 +68,9 @@ func withGroup(cmd *cobra.Command, c *cli.ConnectionFlags, name string,
 			return err
 		}
 	}
-	return membersCode(c.WithClient(cmd, func(ctx context.Context, client *framework.Client) error {
+	return c.WithClient(cmd, func(ctx context.Context, client *framework.Client) error {
 		return do(ctx, client, members.New(client, path))
-	}))
-}
-
-// membersCode returns an error of a group with its exit code.
-func membersCode(err error) error {
-	switch {
-	case errors.Is(err, members.ErrNotFound):
-		return cli.ExitWith(cli.ExitNotObtained, err,
-			"see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet")
-	case errors.Is(err, members.ErrLeft), errors.Is(err, members.ErrWithdrawn), errors.Is(err, members.ErrDrainFailed):
-		return cli.ExitWith(cli.ExitNotObtained, err, "")
-	case errors.Is(err, members.ErrInvalid):
-		return cli.ExitWith(cli.ExitUsage, err, "")
-	}
-	return err
+	})
 }
 
 // groupJSON is a group as JSON.
@@ -171,7 +157,7 @@ func printMembers(ctx context.Context, streams *cli.Streams, g *members.Group, a
 		err = t.PrintTo(streams.Out)
 	}
 	if err == nil && len(view.Members) == 0 {
-		return cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("%s has no member", g.Path()), "")
+		return cli.ExitWith(cli.ExitMissing, fmt.Errorf("%s has no member", g.Path()), "")
 	}
 	return err
 }

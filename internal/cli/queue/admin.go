@@ -102,7 +102,7 @@ whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
 			n, err := q.queue.Requeue(ctx, args[1:]...)
 			streams.PrintNotice("%s: put %s into the queue again", args[0], cli.FormatNumber(n, "dead letter"))
 			if err == nil && n < len(args)-1 {
-				err = cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("%d of the nodes are no dead letters of %s",
+				err = cli.ExitWith(cli.ExitMissing, fmt.Errorf("%d of the nodes are no dead letters of %s",
 					len(args)-1-n,
 					q.path), "see which there are: lockstep queue dead "+cli.ShellWord(args[0]))
 			}
@@ -193,7 +193,7 @@ func listQueues(ctx context.Context, streams *cli.Streams, client *framework.Cli
 		cli.PrintNone(ctx, streams, "queues", root, "lockstep queue ls",
 			func(ctx context.Context) iter.Seq2[string, error] { return queue.Find(ctx, client, "/") })
 	}
-	return cli.ExitCodeOfPrinted(streams, QueueCode(unread))
+	return cli.ExitCodeOfPrinted(streams, unread)
 }
 
 // lineWidth is how wide the list of queues is at most, as far as possible.

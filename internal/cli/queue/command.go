@@ -36,7 +36,7 @@ func (q *queueCommand) useQueue(cmd *cobra.Command, name string, opts []queue.Op
 	defer cli.CloseClient(q.Streams, client)
 	q.queue = queue.New(client, q.path, queue.Bytes(), opts...)
 	defer q.closeQueue()
-	return QueueCode(cli.EndBySignal(cmd.Context(), do(cmd.Context(), client)))
+	return cli.EndBySignal(cmd.Context(), do(cmd.Context(), client))
 }
 
 // closeQueue closes the queue, which gives back unfinished items.
@@ -46,26 +46,6 @@ func (q *queueCommand) closeQueue() {
 	if err := q.queue.Close(ctx); err != nil {
 		q.PrintWarning("%v", err)
 	}
-}
-
-// QueueCode returns an error of queues with its exit code.
-func QueueCode(err error) error {
-	return cli.FindCode(err,
-		cli.ExitWith(cli.ExitNotObtained, queue.ErrEmpty, ""),
-		cli.ExitWith(cli.ExitNotObtained, queue.ErrFull, ""),
-		cli.ExitWith(cli.ExitNotObtained, queue.ErrDuplicate, ""),
-		cli.ExitWith(cli.ExitNotObtained, queue.ErrTaken, ""),
-		cli.ExitWith(cli.ExitNotObtained, queue.ErrDone, ""),
-		cli.ExitWith(cli.ExitNotObtained, queue.ErrNotClaimed, ""),
-		cli.ExitWith(cli.ExitNotObtained, queue.ErrUnknownID, ""),
-		cli.ExitWith(cli.ExitUsage, queue.ErrOption, ""),
-		cli.ExitWith(cli.ExitMismatch, queue.ErrMismatch,
-			"leave the flag out to use the queue as it is, or see \"lockstep queue set\""),
-		cli.ExitWith(cli.ExitMismatch, queue.ErrNotQueue, "use another NAME: this one belongs to something else"),
-		cli.ExitWith(cli.ExitMismatch, queue.ErrNewer, "use a newer lockstep"),
-		cli.ExitWith(cli.ExitLost, queue.ErrUnknown, "look whether the item is there before you repeat the command"),
-		cli.ExitWith(cli.ExitLost, queue.ErrLost, ""),
-	)
 }
 
 // queueFlags are the flags of a queue that the command may create.
@@ -116,7 +96,7 @@ func (q *queueCommand) requireQueue(ctx context.Context, client *framework.Clien
 	case err != nil:
 		return err
 	case reports[0].Missing:
-		return cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("there is no queue %s: the first put creates it", q.path),
+		return cli.ExitWith(cli.ExitMissing, fmt.Errorf("there is no queue %s: the first put creates it", q.path),
 			cli.AdviceFor(ctx, q.Streams, client, q.path, "lockstep queue ls"))
 	}
 	return reports[0].Err

@@ -50,13 +50,13 @@ func (q *queueCommand) takeBack(ctx context.Context, name, item string, yes bool
 	see := "see which consumers have items: lockstep queue inflight " + cli.ShellWord(name)
 	switch len(found) {
 	case 0:
-		return cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("no consumer has an item %s of %s", cli.QuoteName(item),
+		return cli.ExitWith(cli.ExitMissing, fmt.Errorf("no consumer has an item %s of %s", cli.QuoteName(item),
 			q.path), see)
 	case 1:
 	default:
 		several := fmt.Errorf("%d items of %s with the id %s are with consumers", len(found), q.path,
 			cli.QuoteName(item))
-		return cli.ExitWith(cli.ExitNotObtained, several, "name one by its node; "+see)
+		return cli.ExitWith(cli.ExitMissing, several, "name one by its node; "+see)
 	}
 	claim := found[0]
 	if !yes {

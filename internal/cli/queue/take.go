@@ -116,7 +116,7 @@ func (t *queueTake) takeEach(ctx context.Context) error {
 			t.PrintWarning("%v; it comes again", err)
 			t.last = cli.ExitLost
 		case err != nil:
-			return cli.WithCode(QueueCode(err)) // the exit code tells that an item was lost, also after a signal
+			return cli.WithCode(err) // the exit code tells that an item was lost, also after a signal
 		default:
 			count.AddCount(1)
 		}

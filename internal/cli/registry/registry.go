@@ -59,18 +59,9 @@ func useRegistry(cmd *cobra.Command, c *cli.ConnectionFlags, args []string,
 			return cli.UsageError("the NAME %q has no directory: give a path such as /services/billing", args[0])
 		}
 	}
-	return registryCode(c.WithClient(cmd, func(ctx context.Context, client *framework.Client) error {
+	return c.WithClient(cmd, func(ctx context.Context, client *framework.Client) error {
 		return do(ctx, registry.New(client, base), service)
-	}))
-}
-
-// registryCode returns an error of a registry with its exit code.
-func registryCode(err error) error {
-	return cli.FindCode(err,
-		cli.ExitWith(cli.ExitNotObtained, registry.ErrNotFound, "see which there are: lockstep services NAME"),
-		cli.ExitWith(cli.ExitNotObtained, registry.ErrTaken, ""),
-		cli.ExitWith(cli.ExitMismatch, registry.ErrInvalid, ""),
-	)
+	})
 }
 
 // serviceJSON is a service as JSON.
@@ -131,7 +122,7 @@ func printInstances(ctx context.Context, streams *cli.Streams, r *registry.Regis
 		err = t.PrintTo(streams.Out)
 	}
 	if err == nil && v.Enabled == 0 {
-		return cli.ExitWith(cli.ExitNotObtained, fmt.Errorf("%s has no instance that is enabled", v.Path), "")
+		return cli.ExitWith(cli.ExitMissing, fmt.Errorf("%s has no instance that is enabled", v.Path), "")
 	}
 	return err
 }

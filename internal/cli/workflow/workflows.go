@@ -15,7 +15,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
-	"github.com/lockstep-go/lockstep/internal/cli/queue"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
@@ -46,7 +45,7 @@ func (p *workflowsCommand) useWorkflows(cmd *cobra.Command, path string, do func
 			}
 		}
 	}()
-	return workflowCode(do(cmd.Context()), path)
+	return withListHint(do(cmd.Context()), path)
 }
 
 // at returns the workflows at a path.
@@ -57,28 +56,14 @@ func (p *workflowsCommand) at(path string) *workflow.Workflows {
 	return p.workflows[path]
 }
 
-// workflowCode returns an error of the workflows at a path with its exit code.
-func workflowCode(err error, path string) error {
+// withListHint adds to the error that a run is missing how to list the runs at a path.
+func withListHint(err error, path string) error {
 	list := "lockstep workflows"
 	if path != "" && path != DefaultWorkflows {
 		list += " " + cli.ShellWord(path)
 	}
-	return cli.FindCode(err,
-		cli.ExitWith(cli.ExitNotObtained, workflow.ErrNoRun,
-			"see which there are: "+list+"; of other workflows: lockstep workflows /"),
-		cli.ExitWith(cli.ExitNotObtained, workflow.ErrUnknownKind,
-			"if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"),
-		cli.ExitWith(cli.ExitNotObtained, workflow.ErrFinished, ""),
-		cli.ExitWith(cli.ExitNotObtained, workflow.ErrUnfinished, ""),
-		cli.ExitWith(cli.ExitNotObtained, workflow.ErrSignalled, ""),
-		cli.ExitWith(cli.ExitUsage, workflow.ErrOption, ""),
-		cli.ExitWith(cli.ExitMismatch, workflow.ErrIDInUse,
-			"use another ID, or see what it belongs to: lockstep workflows ID"),
-		cli.ExitWith(cli.ExitMismatch, workflow.ErrForeign,
-			"give the path of workflows before the ID: this one belongs to something else"),
-		cli.ExitWith(cli.ExitMismatch, workflow.ErrBadRecord, ""),
-		cli.ExitWith(cli.ExitMismatch, workflow.ErrNewerRecord, "use a newer lockstep"),
-	)
+	return cli.WithHint(err, workflow.ErrNoRun,
+		"see which there are: "+list+"; of other workflows: lockstep workflows /")
 }
 
 // workflowsFilter says which runs are listed.
@@ -323,7 +308,7 @@ func codeOfUnread(err error) error {
 	if errors.Is(err, workflow.ErrOption) || errors.Is(err, framework.ErrInvalidPath) {
 		return &cli.ExitError{Code: cli.ExitMismatch, Reason: err}
 	}
-	return workflowCode(queue.QueueCode(err), "")
+	return cli.WithCode(err)
 }
 
 // showRun prints one run.

@@ -77,8 +77,8 @@ var arrows = map[string][]string{
 	"internal/proof/chaos":         nil, // tests only
 	"internal/testkit/cleanuptest": {"framework", "zktest"},
 	"internal/clock":               nil,
-	"internal/cli": {"config", "election", "framework", "internal/procguard", "internal/terminal",
-		"internal/znode", "locks", "scheduler"},
+	"internal/cli": {"barrier", "config", "election", "framework", "ids", "internal/procguard", "internal/terminal",
+		"internal/znode", "locks", "members", "monitor", "queue", "registry", "scheduler", "workflow"},
 	"internal/cli/barrier": with(forCommands, "barrier", "locks"),
 	"internal/cli/check":   with(forCommands, "monitor"),
 	"internal/cli/clean":   with(forCommands, "internal/unused"),

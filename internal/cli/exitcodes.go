@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/ids"
+	"github.com/lockstep-go/lockstep/internal/procguard"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/members"
+	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/registry"
+	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/workflow"
+)
+
+// The exit codes beside the command's own. Those from 64 on are sysexits.h's, from 126 on the
+// shells'. exitMeanings describes them. Scripts see 1 for four reasons.
+const (
+	ExitNotObtained = 1 // what was asked for is taken, full, empty or over, or did not come in time
+	ExitMissing     = 1 // there is nothing of that NAME
+	ExitFound       = 1 // there is a problem, or a difference
+	ExitConflict    = 1 // it is in another state, or has another version, than the user has said
+
+	ExitDeadlock      = 35
+	ExitUsage         = 64
+	ExitMismatch      = 65
+	ExitNoSession     = 69
+	ExitInternal      = 70
+	ExitLost          = 75
+	ExitNoPermission  = 77
+	ExitTimeout       = 124 // as of timeout(1)
+	ExitNotExecutable = 126
+	ExitNoCommand     = 127
+	ExitSignal        = 128 // and the number of the signal that ended the command, or the wait
+)
+
+type exitMeaning struct {
+	code int
+	text string
+}
+
+// exitMeanings are the codes and what they mean, in lines as the manual has them.
+var exitMeanings = []exitMeaning{
+	{1, `lock: not obtained under -n or -w (-E changes the code); check, doctor, jobs --check: there is
+a problem; locks --deadlocks: there is a deadlock; clean: a node could not be read or deleted;
+config diff: the values differ; config set, edit: the value has another version; queue put: the
+queue has had the id; members drain: the drain has failed; other commands: the time of -w is
+over, the queue is full or empty, there is nothing of that NAME, or the gate is up already`},
+	{ExitDeadlock, `lock: a deadlock: the holder of the lock waits for a lock that is held around this command`},
+	{ExitUsage, `usage: a bad flag, name, schedule or duration; an unknown job`},
+	{ExitMismatch, `the NAME is used with another number of permits or members, or another order of the queue; it
+belongs to something else; or its data is too large, damaged or of a newer release`},
+	{ExitNoSession, `no session within --connect-timeout; dev: the address cannot be used`},
+	{ExitInternal, `any other error`},
+	{ExitLost, `the lock, the item, the round, the gate or the session was lost while the command needed it, or
+the answer to a write was lost: check whether it was done before you repeat it`},
+	{ExitNoPermission, `no permission`},
+	{ExitTimeout, `queue take: the command took longer than --timeout`},
+	{ExitNotExecutable, `the command cannot be run`},
+	{ExitNoCommand, `there is no such command`},
+}
+
+// ExitCodeHelp is the manual's table of exit codes.
+func ExitCodeHelp() string {
+	var b strings.Builder
+	for _, m := range exitMeanings {
+		fmt.Fprintf(&b, "%5d  %s\n", m.code, strings.ReplaceAll(m.text, "\n", "\n       "))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// ExitError is an error with the code that the program ends with. Without a reason nothing is
+// printed.
+type ExitError struct {
+	Code   int
+	Reason error
+	Hint   string // what to do next
+}
+
+func (e *ExitError) Error() string {
+	if e.Reason == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Reason.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Reason }
+
+const newerHint = "use a newer lockstep"
+
+// exitCodes are the codes of errors, and what to do next. The first one counts whose reason an error
+// wraps.
+var exitCodes = []ExitError{
+	{ExitNoCommand, procguard.ErrNotFound, ""},
+	{ExitNotExecutable, procguard.ErrNotExecutable, ""},
+	{ExitLost, procguard.ErrHoldLost, "others may hold it by now; run the command again if it is safe to repeat"},
+
+	{ExitNotObtained, queue.ErrEmpty, ""},
+	{ExitNotObtained, queue.ErrFull, ""},
+	{ExitNotObtained, queue.ErrDuplicate, ""},
+	{ExitNotObtained, queue.ErrTaken, ""},
+	{ExitNotObtained, queue.ErrDone, ""},
+	{ExitNotObtained, queue.ErrNotClaimed, ""},
+	{ExitMissing, queue.ErrUnknownID, ""},
+	{ExitUsage, queue.ErrOption, ""},
+	{ExitMismatch, queue.ErrMismatch,
+		"leave the flag out to use the queue as it is, or see \"lockstep queue set\""},
+	{ExitMismatch, queue.ErrNotQueue, "use another NAME: this one belongs to something else"},
+	{ExitLost, queue.ErrUnknown, "look whether the item is there before you repeat the command"},
+	{ExitLost, queue.ErrLost, ""},
+
+	{ExitConflict, barrier.ErrRaised, "wait until it is down: lockstep gate wait NAME"},
+	{ExitConflict, barrier.ErrCounting, "see who has counted: lockstep latch ls NAME"},
+	{ExitUsage, barrier.ErrSize, ""},
+	{ExitUsage, barrier.ErrCaller, ""},
+	{ExitMismatch, barrier.ErrMismatch, "all who use a NAME must give the same -n"},
+	{ExitMismatch, barrier.ErrTooMany, "more processes than -n use this NAME"},
+	{ExitMismatch, barrier.ErrForeign, "use another NAME: this one belongs to something else"},
+
+	{ExitConflict, config.ErrConflict, "see what it is now: lockstep config get NAME --json"},
+	{ExitMissing, config.ErrNoValue, "see which versions there are: lockstep config history NAME"},
+
+	{ExitNotObtained, ids.ErrNoSlot, ""},
+	{ExitNotObtained, ids.ErrExhausted, ""},
+	{ExitMismatch, ids.ErrForeign, ""},
+	{ExitMismatch, ids.ErrMismatch, ""},
+
+	{ExitMissing, members.ErrNotFound,
+		"see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet"},
+	{ExitNotObtained, members.ErrLeft, ""},
+	{ExitNotObtained, members.ErrWithdrawn, ""},
+	{ExitNotObtained, members.ErrDrainFailed, ""},
+	{ExitUsage, members.ErrInvalid, ""},
+
+	{ExitMissing, registry.ErrNotFound, "see which there are: lockstep services NAME"},
+	{ExitNotObtained, registry.ErrTaken, ""},
+	{ExitMismatch, registry.ErrInvalid, ""},
+
+	{ExitMissing, workflow.ErrNoRun, "see which there are: lockstep workflows /"},
+	{ExitMissing, workflow.ErrUnknownKind,
+		"if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"},
+	{ExitConflict, workflow.ErrFinished, ""},
+	{ExitConflict, workflow.ErrUnfinished, ""},
+	{ExitConflict, workflow.ErrSignalled, ""},
+	{ExitUsage, workflow.ErrOption, ""},
+	{ExitMismatch, workflow.ErrIDInUse, "use another ID, or see what it belongs to: lockstep workflows ID"},
+	{ExitMismatch, workflow.ErrForeign,
+		"give the path of workflows before the ID: this one belongs to something else"},
+
+	{ExitUsage, scheduler.ErrInvalidJob, ""},
+	{ExitUsage, scheduler.ErrInvalidSpec, ""},
+	{ExitUsage, scheduler.ErrUnknownJob, "see which there are: lockstep jobs"},
+	{ExitUsage, scheduler.ErrTooManyPending,
+		"wait until some of them have run, or see what holds them up: lockstep runs NAME"},
+
+	{ExitUsage, monitor.ErrOption, ""},
+	{ExitMismatch, monitor.ErrForeign, "use another --path: this one belongs to something else"},
+
+	{ExitMissing, election.ErrNoLeader, "see which there are: lockstep elections"},
+	{ExitMissing, election.ErrNoCandidate, "see who stands by: lockstep elections NAME"},
+
+	{ExitMismatch, locks.ErrKindMixed,
+		"use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see " +
+			"lockstep lock -h"},
+	{ExitUsage, locks.ErrPermits, ""},
+	{ExitDeadlock, locks.ErrDeadlock,
+		"the others go on when the locks that are held around this command are released; acquire locks in the same " +
+			"order everywhere, or all at once: lockstep lock A B"},
+	{ExitNotObtained, locks.ErrHolderGone, "see who holds it now: lockstep locks NAME"},
+
+	{ExitMismatch, scheduler.ErrNewerState, newerHint}, // the records of all packages have these two errors
+	{ExitMismatch, scheduler.ErrBadState, ""},
+
+	{ExitUsage, framework.ErrInvalidConfig, ""},
+	{ExitUsage, framework.ErrInvalidPath, ""},
+	{ExitMismatch, framework.ErrTooLarge, ""},
+	{ExitNoPermission, framework.ErrNoAuth,
+		"give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
+	{ExitLost, framework.ErrOutcomeUnknown,
+		"the answer was lost: check whether it was done before you repeat the command"},
+	{ExitLost, framework.ErrSessionLost,
+		"others may count this process as dead; run the command again if it is safe to repeat"},
+}
