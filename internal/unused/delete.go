@@ -20,8 +20,8 @@ import (
 // rest, if the mark of the removal is still there.
 var ErrChanged = errors.New("used or changed since it was found")
 
-// ErrGone is returned for a leftover that another client has deleted.
-var ErrGone = errors.New("deleted by another client")
+// ErrGone is returned for a leftover that the servers or another client have deleted.
+var ErrGone = errors.New("deleted by the servers or another client")
 
 // Delete deletes a leftover that Find has found. It deletes all nodes in one transaction, at the
 // versions that Find has seen, or none. If an answer is lost, it reads the nodes again.
@@ -49,7 +49,10 @@ func Delete(ctx context.Context, client *framework.Client, l Leftover) error {
 		}
 		sent = true
 		_, err := s.Multi(ctx, l.ops()...)
-		return refusal(err)
+		if err = refusal(err); errors.Is(err, ErrChanged) && errors.Is(l.compare(ctx, s), ErrGone) {
+			return ErrGone // since the comparison, such as by the servers, which delete empty containers
+		}
+		return err
 	}, failure.IsTransient)
 	return failure.Wrap("clean", l.Path, err)
 }

@@ -200,6 +200,35 @@ func TestDirectoryThatComesBackIsSeen(t *testing.T) {
 	})
 }
 
+// TestServersDeleteAContainerMeanwhile: between the comparison and the deletion the servers delete
+// the directory by themselves. It is gone then, and does not stay.
+func TestServersDeleteAContainerMeanwhile(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		lease, err := locks.NewMutex(w.admin.Client, "/lockstep/locks/m").Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, lease.Release(t.Context()))
+		synctest.Wait()
+		l := w.one("/lockstep/locks/m", EmptyDirectory)
+		compared := make(chan struct{}, 10)
+		stop := w.zk.Observe(func(r zktest.Request) {
+			if r.Op == zktest.OpMultiRead || r.Op == zktest.OpGetData {
+				compared <- struct{}{}
+			}
+		})
+		defer stop()
+		slow := w.zk.DelayReplies(time.Second, zktest.Match{Session: w.admin.Status().SessionID})
+		defer slow.Cancel()
+		deleted := make(chan error, 1)
+		go func() { deleted <- w.delete(l) }()
+		<-compared
+		synctest.Wait()
+		w.zk.Reap()
+		_, there := w.zk.Node(l.Path)
+		require.False(t, there)
+		require.ErrorIs(t, <-deleted, ErrGone)
+	})
+}
+
 // TestNodeCreatedAnewStays: a node that was created again stays, although it has the version of the
 // former one.
 func TestNodeCreatedAnewStays(t *testing.T) {

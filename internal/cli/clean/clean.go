@@ -135,7 +135,7 @@ func (c *cleanCommand) report(ctx context.Context, client *framework.Client, roo
 				line.State = "deleted"
 				deleted++
 			case errors.Is(err, unused.ErrGone):
-				line.State, line.Text = "gone", "another client has deleted it"
+				line.State, line.Text = "gone", "the servers or another client have deleted it"
 			case errors.Is(err, unused.ErrChanged):
 				line.State, line.Text = "stays", "it was used or changed meanwhile"
 			case errors.Is(err, framework.ErrNoAuth):
