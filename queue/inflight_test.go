@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestInFlightListsWhatConsumersHave(t *testing.T) {
@@ -43,18 +45,24 @@ func TestInFlightListsWhatConsumersHave(t *testing.T) {
 	})
 }
 
-// TestInFlightReadsLargeItemsInParts: together they are larger than an answer of the server may be.
+// TestInFlightReadsLargeItemsInParts: all claims together are larger than an answer may be, and an
+// answer has one item, so that heartbeats wait behind no more.
 func TestInFlightReadsLargeItemsInParts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		const n = 32 + 8
-		a := w.member("a", WithMaxInFlight(n))
-		large := strings.Repeat("x", 490_000)
+		const size, n = 490_000, 64<<20/490_000 + 2
+		a, look := w.member("a", WithMaxInFlight(n)), w.member("look")
+		large := strings.Repeat("x", size)
 		for range n {
 			a.put(large)
 			a.take()
 		}
-		claims, err := w.member("look").InFlight(within(t, time.Hour))
+		before := w.Requests()[zktest.OpMultiRead]
+		claims, err := look.InFlight(within(t, time.Hour))
 		require.NoError(t, err)
 		require.Len(t, claims, n)
+		for _, c := range claims {
+			require.Len(t, c.Data, size)
+		}
+		require.GreaterOrEqual(t, w.Requests()[zktest.OpMultiRead]-before, int64(n), "an answer has one item")
 	})
 }
