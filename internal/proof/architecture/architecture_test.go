@@ -3,6 +3,7 @@ package architecture
 import (
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -10,10 +11,15 @@ import (
 	"go.uber.org/goleak"
 )
 
+var thisModule = os.DirFS("../../..")
+
+// loadModule parses the files once, for all tests.
+var loadModule = sync.OnceValues(func() ([]File, error) { return Load(thisModule) })
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestModuleFollowsTheRules(t *testing.T) {
-	files, err := Load(os.DirFS("../../.."))
+	files, err := loadModule()
 	require.NoError(t, err)
 	require.Greater(t, len(files), 50, "the module's root was not found")
 	for name, rule := range map[string]func([]File) []string{"arrows": Arrows, "libraries": Libraries, "norms": Norms} {

@@ -1,7 +1,6 @@
 package architecture
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -10,10 +9,9 @@ import (
 )
 
 func TestFileCyclesAndHiddenMembers(t *testing.T) {
-	module := os.DirFS("../../..")
-	files, err := Load(module)
+	files, err := loadModule()
 	require.NoError(t, err)
-	wrong, err := Inside(module, files)
+	wrong, err := Inside(thisModule, files)
 	require.NoError(t, err)
 	if len(wrong) > 0 {
 		t.Errorf("\n%s", strings.Join(wrong, "\n"))

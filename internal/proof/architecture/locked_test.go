@@ -2,7 +2,6 @@ package architecture
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -11,10 +10,9 @@ import (
 )
 
 func TestNothingOfTheUsersIsCalledUnderALock(t *testing.T) {
-	module := os.DirFS("../../..")
-	files, err := Load(module)
+	files, err := loadModule()
 	require.NoError(t, err)
-	wrong, err := Locked(module, files)
+	wrong, err := Locked(thisModule, files)
 	require.NoError(t, err)
 	if len(wrong) > 0 {
 		t.Errorf("\n%s", strings.Join(wrong, "\n"))
