@@ -28,8 +28,14 @@ var stormRounds = flag.Int64("storm.rounds", 1000, "rounds that the storm lasts"
 // What must hold: no two rounds are inside at once, as far as living members can tell; nobody
 // returns from Leave before all of its round have left or are dead; a round has exactly as many
 // members as the barrier, or some of them have died or do not know; nothing is left at the end.
+//
+// With -short it has one seed.
 func TestRoundsInAStorm(t *testing.T) {
-	for seed := range uint64(2) {
+	seeds := uint64(2)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				(&storm{world: w, r: rand.New(rand.NewPCG(seed, 9)), rounds: map[int64]*roundLog{},

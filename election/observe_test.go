@@ -174,9 +174,14 @@ func TestObserversDoNotStampede(t *testing.T) {
 }
 
 // TestObserveAgainstTheHistory compares what observers on bad links are told with what has happened
-// on the server: it must be a part of that, in order, and end with the latest.
+// on the server: it must be a part of that, in order, and end with the latest. With -short it has
+// fewer seeds.
 func TestObserveAgainstTheHistory(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) { againstHistory(t, w, rand.New(rand.NewPCG(seed, 99))) })
 		})

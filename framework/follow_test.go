@@ -249,9 +249,14 @@ func TestFollowSurvivesOutages(t *testing.T) {
 }
 
 // TestFollowUnderRandomFaults changes, deletes and creates a node while its followers lose
-// connections, replies and sessions, and while their servers lag behind.
+// connections, replies and sessions, and while their servers lag behind. With -short it has fewer
+// seeds.
 func TestFollowUnderRandomFaults(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			ctx := t.Context()
 			r := rand.New(rand.NewPCG(seed, 1))

@@ -237,7 +237,7 @@ func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 		var keys []terminal.Key
 		for _, view := range []terminal.Key{"3", "4"} {
 			keys = append(keys, view)
-			for range 120 {
+			for range 40 {
 				keys = append(keys, "s", "j")
 			}
 		}
