@@ -1,5 +1,5 @@
 # make test    all tests with the race detector, beside a real three-server ensemble (PKG=./locks for some, SHORT=1 as CI runs them)
-# make lint    formatting, vet and linters
+# make lint    formatting, vet and linters (RACE=1 shares what "make test" compiles)
 # make vuln    known vulnerabilities in what is called; needs their database on the network
 # make bench   the workloads, on one real server
 # make fuzz    every fuzz target for FUZZTIME
@@ -16,13 +16,15 @@
 
 GO        ?= go
 MODULES   := ./... ./examples/... ./registry/registrygrpc/...
-PKG       ?= $(MODULES)
+# First the tests that wait most of the time, so that the others run meanwhile.
+PKG       ?= ./internal/proof/faults ./internal/proof/chaos $(MODULES)
 FUZZTIME  ?= 10s
 SEED      ?= 1
 RUNS      ?= 1000
 RECIPES   ?=
 LIST      ?=
 SHORT     ?=
+RACE      ?=
 DURATION  ?= 1h
 IDS       ?= 1000000000
 WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
@@ -36,9 +38,9 @@ all: build lint test
 build:
 	$(GO) build $(MODULES)
 
-# Three packages at a time: several of them start ensembles of their own to break. Lint has vetted them.
+# Four packages at a time: two of them mostly wait, and several start ensembles of their own to break. Lint vets them.
 test: about-test zookeeper test-tools
-	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/testkit/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -vet=off -timeout 20m -p 3 $(if $(SHORT),-short) $(PKG)
+	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/testkit/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -vet=off -timeout 20m -p 4 $(if $(SHORT),-short) $(PKG)
 
 about-test:
 	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."
@@ -46,7 +48,7 @@ about-test:
 
 lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi
-	$(GO) run $(GOLANGCI) run $(MODULES)
+	$(GO) run $(if $(RACE),-exec "env GOFLAGS='$$GOFLAGS -race'") $(GOLANGCI) run $(MODULES)
 
 vuln:
 	@GO="$(GO)" scripts/vulncheck $(MODULES)

@@ -170,6 +170,7 @@ func (c *cronCluster) stopAll() {
 // after the other. No tick may run twice, and each must be run or recorded as missed. After each
 // kill, the others must run each job.
 func TestCronJobsRunOnceUnderKills(t *testing.T) {
+	t.Parallel()
 	c := &cronCluster{t: t, servers: ensemble.Shared(t), path: fmt.Sprintf("/cron-faults-%d", time.Now().UnixNano()),
 		ran: map[string]int{}, ranSince: map[string]bool{}}
 	t.Cleanup(func() {

@@ -23,6 +23,7 @@ import (
 // and no command under a lock: restarts of one server after the other, a killed leader, and 6 s
 // without a leader. The servers' settings are those of ZooKeeper's sample configuration.
 func TestOrdinaryInterruptions(t *testing.T) {
+	t.Parallel()
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
 		Links: true, NoFsync: true, Patience: waitLimit, Tick: 2 * time.Second, InitLimit: 10, SyncLimit: 5,
 	})}

@@ -1,6 +1,8 @@
 package faults
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"testing"
 
@@ -20,6 +22,11 @@ func TestMain(m *testing.M) {
 		runChild(role)
 		return
 	}
+	// Most tests wait most of the time, for timeouts, and each has an ensemble of its own.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	ensemble.Announce()
 	goleak.VerifyTestMain(m)
 }
@@ -27,6 +34,7 @@ func TestMain(m *testing.M) {
 // TestFaults runs its subtests on one ensemble, because the start of an ensemble takes as long as a
 // fault.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	env := &testEnv{Ensemble: ensemble.Private(t,
 		ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
 	t.Run("healthy servers", func(t *testing.T) {

@@ -55,6 +55,7 @@ const observerServer = 3
 // TestFaultsOfObservers connects holders to an observer that gets its packets from the leader. Each
 // fault of a follower is injected at the observer.
 func TestFaultsOfObservers(t *testing.T) {
+	t.Parallel()
 	env := &testEnv{Ensemble: ensemble.Private(t,
 		ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 512, Observers: 1}), onObserver: true}
 	for _, f := range chosenToday(serverFaults, observerFaultsPerDay()) {
@@ -125,6 +126,7 @@ var aimedMasterFaults = []func(t *testing.T, env *testEnv, r serverRoles) (resum
 // the naive ones: some of them must overlap with the next holder. The holders whose clients have it
 // must not.
 func TestFaultsBehindObserverMaster(t *testing.T) {
+	t.Parallel()
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
 		Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 512, Observers: 1, ObserverMasters: true,
 	}), behindMaster: true}

@@ -47,6 +47,7 @@ func newContenders(t *testing.T) []*contenders {
 // one. Without a quorum there must be no holder and no grant. With it, all contenders must be
 // granted again. It has an ensemble of its own, because other tests need all servers.
 func TestLocksAfterQuorumLoss(t *testing.T) {
+	t.Parallel()
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 256})}
 	r := env.chooseRoles(t)
 	ctx, cancel := context.WithCancel(t.Context())

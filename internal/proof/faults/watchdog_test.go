@@ -32,6 +32,7 @@ const (
 // TestWatchdogClosesSession ends holders' processes in different ways, on a single server and on an
 // ensemble.
 func TestWatchdogClosesSession(t *testing.T) {
+	t.Parallel()
 	for _, servers := range []int{1, 3} {
 		env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
 			Servers: servers, Tick: 2 * time.Second, NoFsync: true, Patience: waitLimit, HeapMB: 512,
