@@ -127,7 +127,7 @@ type executors struct {
 	errs    []error
 }
 
-func startExecutors(s settings, path string, members int, kinds ...workflow.Kind) (*executors, error) {
+func startExecutors(s settings, path string, members int, functions ...workflow.Function) (*executors, error) {
 	clients, err := openAll(s, members)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func startExecutors(s settings, path string, members int, kinds ...workflow.Kind
 	for i, c := range clients {
 		flows := workflow.New(c, path)
 		k.flows = append(k.flows, flows)
-		if err := flows.Register(kinds...); err != nil {
+		if err := flows.Register(functions...); err != nil {
 			return nil, errors.Join(err, k.close())
 		}
 		k.working.Go(func() { k.errs[i] = flows.Work(ctx) })
@@ -157,7 +157,7 @@ func (e *executors) close() error {
 
 // startAll starts runs with the ids 0 to n-1, in many concurrent goroutines, which share the
 // members' sessions.
-func (e *executors) startAll(kind string, n int) error {
+func (e *executors) startAll(kind workflow.Kind[int, int], n int) error {
 	const atOnce = 64
 	var starting sync.WaitGroup
 	var id atomic.Int64
@@ -165,7 +165,7 @@ func (e *executors) startAll(kind string, n int) error {
 	for g := range atOnce {
 		starting.Go(func() {
 			for i := int(id.Add(1)) - 1; i < n && errs[g] == nil; i = int(id.Add(1)) - 1 {
-				errs[g] = e.flows[g%len(e.flows)].Start(context.Background(), kind, strconv.Itoa(i), i)
+				_, errs[g] = kind.Start(context.Background(), e.flows[g%len(e.flows)], strconv.Itoa(i), i)
 			}
 		})
 	}
@@ -176,7 +176,8 @@ func (e *executors) startAll(kind string, n int) error {
 // runsOfFiveSteps measures runs of five empty steps, from their start to their end.
 func runsOfFiveSteps(s settings) error {
 	all, members := orDefault(s.n, 3000), orDefault(s.c, 8)
-	kind := workflow.NewKind("five", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+	kind := workflow.NewKind[int, int]("five")
+	function := kind.Function(func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 		for i := range 5 {
 			if err := run.Do(ctx, strconv.Itoa(i),
 				func(context.Context, workflow.Key) error { return nil }); err != nil {
@@ -187,12 +188,12 @@ func runsOfFiveSteps(s settings) error {
 	})
 	for _, n := range []int{all / 3, all} { // the first ones warm up
 		path := fmt.Sprintf("%s/r-runs-%d", root, time.Now().UnixNano())
-		k, err := startExecutors(s, path, members, kind)
+		k, err := startExecutors(s, path, members, function)
 		if err != nil {
 			return err
 		}
 		before, start := s.sent.snapshot(), time.Now()
-		err = k.startAll("five", n)
+		err = k.startAll(kind, n)
 		if err == nil {
 			err = waitForAll(s, path, n)
 		}
@@ -236,11 +237,12 @@ func waitForAll(s settings, path string, n int) error {
 // requests for -t, before the first run was started and while all of them wait.
 func waitingRuns(s settings) error {
 	n, members := s.depth, orDefault(s.c, 8)
-	kind := workflow.NewKind("approval", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+	kind := workflow.NewKind[int, int]("approval")
+	function := kind.Function(func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 		return workflow.Await[int](ctx, run, "approved", 0)
 	}, workflow.WithWorkers(64))
 	path := fmt.Sprintf("%s/r-alive-%d", root, time.Now().UnixNano())
-	k, err := startExecutors(s, path, members, kind)
+	k, err := startExecutors(s, path, members, function)
 	if err != nil {
 		return err
 	}
@@ -249,7 +251,7 @@ func waitingRuns(s settings) error {
 		return err
 	}
 	start := time.Now()
-	if err := k.startAll("approval", n); err != nil {
+	if err := k.startAll(kind, n); err != nil {
 		return err
 	}
 	if err := waitUntilAllWait(k.flows[0], n); err != nil {

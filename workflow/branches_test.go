@@ -40,7 +40,7 @@ func TestAWaitIsOverBesideALongBranch(t *testing.T) {
 		}, func(ctx context.Context, m *worker) error { return m.Signal(ctx, "x", "approved", "eve") },
 			5 * time.Minute},
 		"child": {func(ctx context.Context, run *workflow.Run) error {
-			_, err := workflow.Child[string](ctx, run, "c", "approval", 0)
+			_, err := child[string](ctx, run, "c", "approval", 0)
 			return err
 		}, func(ctx context.Context, m *worker) error { return m.Signal(ctx, "x.c", "approved", "eve") },
 			5 * time.Minute},
@@ -53,7 +53,7 @@ func TestAWaitIsOverBesideALongBranch(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				began := time.Now()
 				wentOn, calls := make(chan time.Duration, 1), 0
-				kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+				kind := newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 					calls++
 					return 1, run.Parallel(ctx, func(ctx context.Context) error {
 						err := test.wait(ctx, run)
@@ -92,7 +92,7 @@ func TestARunWaitsOnTheServersWhenNoBranchWorks(t *testing.T) {
 				return run.Do(ctx, name, func(context.Context, workflow.Key) error { time.Sleep(d); return nil })
 			}
 		}
-		kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			return 1, run.Parallel(ctx, func(ctx context.Context) error {
 				return run.Parallel(ctx, func(ctx context.Context) error { return await(ctx, run, "a") },
 					work(run, "short", time.Hour))

@@ -18,10 +18,10 @@ import (
 
 // twoChildren is a kind whose runs have the children a and b. When a has ended and b has not, the
 // function works before it waits for b again. It does not read b then.
-func twoChildren(work func(ctx context.Context, run *workflow.Run)) workflow.Kind {
-	return workflow.NewKind("two", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
-		a, errA := workflow.Child[string](ctx, run, "a", "approval", 0)
-		b, errB := workflow.Child[string](ctx, run, "b", "approval", 0)
+func twoChildren(work func(ctx context.Context, run *workflow.Run)) workflow.Function {
+	return newFunction("two", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+		a, errA := child[string](ctx, run, "a", "approval", 0)
+		b, errB := child[string](ctx, run, "b", "approval", 0)
 		if errA == nil && errB != nil {
 			work(ctx, run)
 		}
@@ -104,8 +104,8 @@ func TestAChildThatEndsWhileItsParentWorks(t *testing.T) {
 func TestRecordsThatWereReadBefore(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const steps = 20
-		kind := func(member string, waits ...string) workflow.Kind {
-			return workflow.NewKind("work",
+		kind := func(member string, waits ...string) workflow.Function {
+			return newFunction("work",
 				func(ctx context.Context, run *workflow.Run, _ int) (all string, err error) {
 					for i := range steps {
 						by, err := workflow.Step(ctx, run, fmt.Sprint(i),
@@ -150,8 +150,8 @@ func TestRecordsThatWereReadBefore(t *testing.T) {
 func TestAChildThatIsGoneEndsTheWait(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		operator := w.flows("operator")
-		parent := workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
-			got, err := workflow.Child[string](ctx, run, "c", "approval", 0)
+		parent := newFunction("parent", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+			got, err := child[string](ctx, run, "c", "approval", 0)
 			if errors.Is(err, workflow.ErrWaiting) {
 				former := `{"v":1,"kind":"former","workflow":"approval","input":"0","until":4102444800000}`
 				if _, gone := operator.Set(ctx, runNode(t, w, "p.c"), []byte(former),

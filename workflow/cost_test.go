@@ -33,7 +33,7 @@ func TestTransactionsOfARun(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				m := w.flows("m").work(workflow.NewKind("work",
+				m := w.flows("m").work(newFunction("work",
 					func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 						for i := range 5 {
 							if _, err := workflow.Step(ctx, run, fmt.Sprint(i),

@@ -6,11 +6,11 @@
 // records its result. If the step has a record, Step returns the recorded result and does not run
 // the function.
 //
-// [Workflows] keeps runs on the servers and executes those of the kinds that it has registered.
-// [Workflows.Start] puts a run into a queue. A member that has registered the run's [Kind] takes
-// the run and calls the kind's function with a [Run]. When that member dies, another member goes on
-// at the first unfinished step. The process that started the run need not live until the run's end,
-// and a run may wait for days.
+// [Workflows] keeps runs on the servers and executes them. A [Kind] has a name and the types of
+// input and result. [Kind.Start] puts a run into a queue. A member that has registered the kind's
+// [Function] takes the run and calls the function with a [Run]. When that member dies, another
+// member goes on at the first unfinished step. The process that started the run need not live until
+// the run's end, and a run may wait for days.
 //
 // # Guarantee
 //
@@ -58,7 +58,8 @@
 //	runstore.go    the nodes of runs, and reading them
 //	lifecycle.go   all changes of a run: start, suspend, cancel, retry, finish, each one transaction; signals.go signals
 //	execute.go     what an executor does with a delivery
-//	run.go         Run; waits.go Sleep, Await and Child
+//	kind.go        Kind and Handle: starts, children, results; function.go what members execute
+//	run.go         Run; waits.go Sleep, Await, and what Child does
 //	step.go        Step, and Do and Parallel of both recorders
 //	branches.go    waits in a function of Parallel beside others that work
 //	ledger.go      Ledger; open.go OpenLedger

@@ -48,9 +48,10 @@ func TestRunsOnRealServers(t *testing.T) {
 			return name, nil
 		}
 	}
-	double := workflow.NewKind("double",
+	double, order := workflow.NewKind[int, int]("double"), workflow.NewKind[int, int]("order")
+	doubled := double.Function(
 		func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
-	order := workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+	ordered := order.Function(func(ctx context.Context, run *workflow.Run, n int) (int, error) {
 		for _, step := range []string{"a", "b", "c"} {
 			if _, err := workflow.Step(ctx, run, step, effect(run, step)); err != nil {
 				return 0, err
@@ -63,7 +64,7 @@ func TestRunsOnRealServers(t *testing.T) {
 		if err != nil {
 			return 0, err
 		}
-		twice, err := workflow.Child[int](ctx, run, "twice", "double", n)
+		twice, err := double.Child(ctx, run, "twice", n)
 		return twice + add, err
 	}, workflow.WithAttempts(100, time.Second))
 
@@ -75,7 +76,7 @@ func TestRunsOnRealServers(t *testing.T) {
 			for life := 0; working.Err() == nil; life++ {
 				client := connect(fmt.Sprint(m, "-", life))
 				flows := workflow.New(client, "/flows", workflow.WithGrace(0))
-				if err := flows.Register(double, order); err != nil {
+				if err := flows.Register(doubled, ordered); err != nil {
 					t.Error(err)
 					return
 				}
@@ -92,16 +93,17 @@ func TestRunsOnRealServers(t *testing.T) {
 	}
 	client := connect("starter")
 	flows := workflow.New(client, "/flows")
-	require.NoError(t, flows.Register(double, order))
 	const runs = 20
 	for n := range runs {
 		id := fmt.Sprint("order-", n)
-		require.NoError(t, flows.Start(ctx, "order", id, n))
-		require.NoError(t, flows.Start(ctx, "order", id, n))
+		for range 2 {
+			_, err := order.Start(ctx, flows, id, n)
+			require.NoError(t, err)
+		}
 		require.NoError(t, flows.Signal(ctx, id, "add", 1))
 	}
 	for n := range runs {
-		result, err := workflow.Result[int](ctx, flows, fmt.Sprint("order-", n))
+		result, err := order.Handle(flows, fmt.Sprint("order-", n)).Wait(ctx)
 		require.NoError(t, err)
 		require.Equal(t, 2*n+1, result)
 	}

@@ -39,15 +39,15 @@ var (
 	// retention time.
 	ErrNoRun = errors.New("there is no such run")
 	// ErrIDInUse is returned by Start and Child when a run with this id and another kind or parent
-	// run exists; by Start also for another input; and by Start with WithOps when any run with this
-	// id exists.
+	// run exists; by Start also for another input; by Start with WithOps when any run with this id
+	// exists; and by Handle.Wait when the run with this id has another kind.
 	ErrIDInUse = errors.New("the id is in use")
 	// ErrRefused is returned by Start when the servers have refused one of the operations of
 	// WithOps. No part was done: there is no run. The error also wraps a *framework.TxError with
 	// the index among these operations.
 	ErrRefused = errors.New("an operation of the caller was refused")
-	// ErrUnknownKind is returned by Start and Child when this process has not registered the kind,
-	// and the kind has no queue: no process has started or executed a run of it.
+	// ErrUnknownKind is returned by Child when this process has not registered the kind, and the kind
+	// has no queue: no process has started or executed a run of it.
 	ErrUnknownKind = errors.New("no member knows the kind")
 	// ErrFinished is returned by Signal for a finished run, by Cancel for a run that is Done or
 	// Failed, and by Retry for a run that is Done unless it names a step.
@@ -58,9 +58,9 @@ var (
 	// ErrSignalled is returned by Signal when the run already has this signal with other data, or
 	// when its Await for the signal has timed out.
 	ErrSignalled = errors.New("the run already has this signal, or its wait has timed out")
-	// ErrFailed is returned by Result and Child for a run that has failed.
+	// ErrFailed is returned by Handle.Wait and Child for a run that has failed.
 	ErrFailed = errors.New("the run has failed")
-	// ErrCancelled is returned by Result and Child for a run that was cancelled. It is also the
+	// ErrCancelled is returned by Handle.Wait and Child for a run that was cancelled. It is also the
 	// cause with which the context of its function ends.
 	ErrCancelled = errors.New("the run was cancelled")
 	// ErrClosed is returned after Workflows was closed, by calls that need the queue of a kind,

@@ -19,8 +19,8 @@ import (
 
 // runner executes the runs of one kind, with deliveries of its queue.
 type runner struct {
-	store *runStore
-	kind  Kind
+	store    *runStore
+	function Function
 }
 
 // handle is the handler of the queue's items. When it has executed the run, it has settled the
@@ -31,7 +31,7 @@ func (x *runner) handle(ctx context.Context, d *queue.Delivery[runItem]) error {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrLost) {
 		// for example, a newer release has written the record
 		x.store.client.Logger().Warn("a run cannot be executed; this is tried again", "path",
-			x.store.runNode(d.Value.ID), "kind", x.kind.name, "after", longestPause, "error", err)
+			x.store.runNode(d.Value.ID), "kind", x.function.kind, "after", longestPause, "error", err)
 		return queue.RetryAfter(longestPause, fmt.Errorf("%s: %w", notExecuted, err))
 	}
 	return err
@@ -96,12 +96,12 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 	}
 	r = run.state.stored
 	run.claim = runClaim{r.Turn, d.Attempt}
-	if losses := d.Attempt - max(1, run.state.claim); losses > x.kind.cfg.losses {
+	if losses := d.Attempt - max(1, run.state.claim); losses > x.function.cfg.losses {
 		next := r.runRecord
 		next.State, next.Error = Failed,
 			fmt.Sprintf("%d executors were lost; the last error was: %s", losses, shortenReason(r.Error))
 		return x.store.finish(ctx, s, d, r, next)
-	} else if losses > x.kind.cfg.losses/2 {
+	} else if losses > x.function.cfg.losses/2 {
 		leave, err := x.executeAlone(ctx, s, r, losses)
 		if err != nil {
 			return err
@@ -192,7 +192,7 @@ func (x *runner) callFunction(ctx context.Context, run *Run,
 	input json.RawMessage) (result json.RawMessage, err error) {
 	err = usercode.Call(x.store.client.Logger(), ErrPanic, "the function of a run", []any{"path", run.ledger.path},
 		func() (err error) {
-			result, err = x.kind.run(ctx, run, input)
+			result, err = x.function.call(ctx, run, input)
 			return err
 		})
 	return result, err
@@ -217,7 +217,7 @@ func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r store
 	}
 	next.Failures++
 	next.Error = shortenReason(err.Error())
-	if next.Failures >= x.kind.cfg.attempts || errors.As(err, &permanent) {
+	if next.Failures >= x.function.cfg.attempts || errors.As(err, &permanent) {
 		next.State = Failed
 		x.store.client.Logger().Error("a run has failed", "path", r.node, "kind", r.Workflow, "attempts",
 			next.Failures, "error", err)
@@ -228,7 +228,7 @@ func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r store
 	failed := r
 	failed.Failures = next.Failures
 	return "retried", x.writeOutcome(ctx, d, r, func(s *framework.Session) error {
-		return x.pause(ctx, s, d, failed, x.kind.cfg.pauseAfter(next.Failures), err)
+		return x.pause(ctx, s, d, failed, x.function.cfg.pauseAfter(next.Failures), err)
 	})
 }
 
@@ -286,9 +286,9 @@ func (x *runner) pause(ctx context.Context, s *framework.Session, d *queue.Deliv
 
 // work executes the runs of the kind until ctx ends.
 func (x *runner) work(ctx context.Context, grace time.Duration) error {
-	q, err := x.store.queueOf(x.kind.name)
+	q, err := x.store.queueOf(x.function.kind)
 	if err != nil {
 		return err
 	}
-	return q.Work(ctx, x.kind.cfg.workers, x.handle, queue.WithGrace(grace))
+	return q.Work(ctx, x.function.cfg.workers, x.handle, queue.WithGrace(grace))
 }

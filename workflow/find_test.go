@@ -20,11 +20,11 @@ import (
 func TestFind(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
-		kind := approval(0)
+		approval := workflow.NewKind[int, string]("approval")
 		for _, path := range []string{"/orders", "/orders/old", "/lockstep/workflows"} {
 			flows := workflow.New(m.Client, path)
-			require.NoError(t, flows.Register(kind))
-			require.NoError(t, flows.Start(t.Context(), "approval", "x", 1))
+			_, err := approval.Start(t.Context(), flows, "x", 1)
+			require.NoError(t, err)
 			require.NoError(t, flows.Cancel(t.Context(), "x", ""))
 			require.NoError(t, flows.Close(t.Context()))
 		}
@@ -52,7 +52,7 @@ func TestAllYieldsWhatListReturns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		goOn := make(chan struct{})
 		defer close(goOn)
-		kind := workflow.NewKind("long", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+		kind := newFunction("long", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
 			if n == 0 {
 				return 0, run.Sleep(ctx, "nap", time.Hour)
 			}

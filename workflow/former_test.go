@@ -17,8 +17,8 @@ import (
 func TestAnIDIsKept(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		parent := workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
-			return workflow.Child[int](ctx, run, "c", "five", 1)
+		parent := newFunction("parent", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+			return child[int](ctx, run, "c", "five", 1)
 		}, workflow.WithAttempts(1, time.Second))
 		m := w.flows("a", workflow.WithRetention(time.Hour)).work(fiveSteps(&done), parent)
 		keep := workflow.WithKeptID(6 * time.Hour)
@@ -58,7 +58,7 @@ func TestOneRunForATickThatIsRepeatedLate(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var starts atomic.Int64
 		var sent doneLog
-		kind := workflow.NewKind("invoices", func(_ context.Context, run *workflow.Run, _ any) (string, error) {
+		kind := newFunction("invoices", func(_ context.Context, run *workflow.Run, _ any) (string, error) {
 			sent.add("%s", run.ID())
 			return "", nil
 		})

@@ -158,7 +158,7 @@ func TestGraphWithFaultAtEachRequest(t *testing.T) {
 				var done doneLog
 				var node atomic.Value
 				node.Store("")
-				kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, input int) (int, error) {
+				kind := newFunction("work", func(ctx context.Context, run *workflow.Run, input int) (int, error) {
 					results, err := w.diamond(t, node.Load().(string), &done).Run(ctx, run, input)
 					if err != nil {
 						return 0, err
@@ -166,7 +166,6 @@ func TestGraphWithFaultAtEachRequest(t *testing.T) {
 					return workflow.StepResult[int](results, "last")
 				})
 				first, starter := w.flows("a"), w.flows("starter")
-				require.NoError(t, starter.Register(kind))
 				starter.start("work", "x", 1)
 				for _, n := range w.Tree(runsPath + "/runs") {
 					if strings.HasSuffix(n.Path, "/x") {
@@ -417,9 +416,9 @@ func TestGraphOfAnotherRelease(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		reached, goOn := make(chan struct{}, 1), make(chan struct{})
-		release := func(steps ...graphStep) workflow.Kind {
+		release := func(steps ...graphStep) workflow.Function {
 			g := newGraph(t, steps...)
-			return workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, input int) (string, error) {
+			return newFunction("order", func(ctx context.Context, run *workflow.Run, input int) (string, error) {
 				_, err := g.Run(ctx, run, input)
 				return "ok", err
 			})
@@ -526,7 +525,7 @@ func TestGraphsOfARunAndTheirProgress(t *testing.T) {
 		}
 		after, err := workflow.NewGraph("after", step("close", "slow", "ship"), slow, step("ship"))
 		require.NoError(t, err)
-		m := w.flows("a").work(workflow.NewKind("order",
+		m := w.flows("a").work(newFunction("order",
 			func(ctx context.Context, run *workflow.Run, input int) (string, error) {
 				if _, err := before.Run(ctx, run, input); err != nil {
 					return "", err

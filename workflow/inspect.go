@@ -328,14 +328,14 @@ func readRuns(ctx context.Context, s *framework.Session, nodes []string) (runs [
 // the run is removed during the wait, it returns ErrNoRun.
 func (w *Workflows) Wait(ctx context.Context, id string) (info Info, err error) {
 	if err = w.argumentErrorOr(checkName(id)); err == nil {
-		info, err = w.wait(ctx, id)
+		info, err = w.wait(ctx, id, "")
 	}
 	return info, failure.Wrap("wait", w.Path(), err)
 }
 
-func (w *Workflows) wait(ctx context.Context, id string) (Info, error) {
+// wait waits for the run with a UUID, or with "" for the one that has the id now.
+func (w *Workflows) wait(ctx context.Context, id, first string) (Info, error) {
 	node := w.store.runNode(id)
-	first := "" // the run's UUID
 	for value, err := range w.store.client.Follow(ctx, node) {
 		if err != nil {
 			return Info{}, err
@@ -358,25 +358,4 @@ func (w *Workflows) wait(ctx context.Context, id string) (Info, error) {
 		}
 	}
 	return Info{}, failure.Ended(ctx)
-}
-
-// Result waits until a run has finished and returns its result. For a failed run it returns
-// ErrFailed, for a cancelled one ErrCancelled, both with the reason. If the result does not decode
-// into O, it returns ErrResult. If no run has the id, it returns ErrNoRun.
-func Result[O any](ctx context.Context, w *Workflows, id string) (O, error) {
-	var result, none O
-	info, err := w.Wait(ctx, id)
-	if err == nil {
-		err = storedRun{id: id, runRecord: runRecord{State: info.State, Error: info.Error}}.outcome()
-		if err == nil {
-			if err = json.Unmarshal(info.Result, &result); err != nil {
-				err = fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(info.Result), result,
-					err)
-			}
-		}
-	}
-	if err != nil {
-		return none, failure.Wrap("result", w.Path(), err)
-	}
-	return result, nil
 }

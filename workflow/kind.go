@@ -4,31 +4,27 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
-	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// Defaults of a kind's options.
-const (
-	DefaultWorkers    = 8
-	DefaultAttempts   = 10
-	DefaultFirstPause = time.Second
-	DefaultMaxLosses  = 50
-)
+// Kind is a kind of runs: its name, the type of an input and the type of a result. Declare it once,
+// as a variable of a package that those who start runs share with those who execute them:
+//
+//	var Order = workflow.NewKind[OrderInput, Receipt]("order")
+//
+// A process that only starts runs registers nothing. A run waits until a member has registered the
+// function of its kind. Inputs and results are stored as JSON.
+type Kind[I, O any] struct{ name string }
 
-// Kind is a kind of runs: its name and its function. Make one with NewKind.
-type Kind struct {
-	name string
-	run  func(ctx context.Context, run *Run, input json.RawMessage) (json.RawMessage, error)
-	cfg  kindOptions
-	err  error // of NewKind's arguments
-}
+// NewKind returns a kind. It sends no request. If the name is invalid, every call returns ErrOption.
+func NewKind[I, O any](name string) Kind[I, O] { return Kind[I, O]{name} }
 
 // Name is the kind's name.
-func (k Kind) Name() string { return k.name }
+func (k Kind[I, O]) Name() string { return k.name }
 
-// NewKind returns a kind of runs with a function, to be registered with Workflows.Register.
+// Function returns fn as the function of the kind, to be registered with Workflows.Register by
+// those who execute runs.
 //
 // The function is called with the input of Start, and again from its beginning after each wait,
 // failure and loss of its executor. What it does outside Step, Sleep, Await and Child is done again
@@ -44,96 +40,122 @@ func (k Kind) Name() string { return k.name }
 //
 // Two releases may work side by side: a member takes only runs of kinds that it has registered, and
 // finds steps by their names.
-func NewKind[I, O any](name string, fn func(ctx context.Context, run *Run, input I) (O, error),
-	opts ...KindOption) Kind {
-	k := Kind{name: name}
-	if k.err = checkName(name); k.err == nil && fn == nil {
-		k.err = fmt.Errorf("%w: the function of kind %q is nil", ErrOption, name)
-	}
-	var err error
-	if k.cfg, err = recipe.ApplyOptions(kindOptions{workers: DefaultWorkers, attempts: DefaultAttempts,
-		firstPause: DefaultFirstPause, losses: DefaultMaxLosses}, opts); k.err == nil {
-		k.err = err
-	}
-	k.run = func(ctx context.Context, run *Run, data json.RawMessage) (json.RawMessage, error) {
-		var input I
-		if err := json.Unmarshal(data, &input); err != nil {
-			// a member with another release may have the type
-			return nil, fmt.Errorf("%w: the input %s does not decode into %T: %w", ErrResult, shortenResult(data),
-				input, err)
-		}
-		result, err := fn(ctx, run, input)
-		if err != nil {
-			return nil, err
-		}
-		encoded, err := encodeResult(result)
-		return encoded, Permanent(err)
-	}
-	return k
+func (k Kind[I, O]) Function(fn func(ctx context.Context, run *Run, input I) (O, error),
+	opts ...FunctionOption) Function {
+	return newFunction(k.name, fn, opts)
 }
 
-// KindOption changes how the runs of a kind are executed.
-type KindOption func(*kindOptions) error
-
-type kindOptions struct {
-	workers    int
-	attempts   int
-	firstPause time.Duration
-	losses     int
+// Start starts a run, with an input that is stored as JSON. It returns once the servers have the
+// run, stored in one transaction with the item that a member takes. If Start has made a run with
+// this id, kind and input before, in any state, Start does nothing and returns its Handle. A run is
+// removed after its retention: from then on Start starts a run with the id again, unless the former
+// one was started with WithKeptID. If a run with this id and another kind or input exists, or a
+// child run with this id, it returns ErrIDInUse.
+//
+// Other errors wrap framework.ErrTooLarge for an input of more than MaxResult bytes, ErrResult,
+// ErrOption, or the end of ctx: then the run may exist; call Start again.
+func (k Kind[I, O]) Start(ctx context.Context, w *Workflows, id string, input I,
+	opts ...StartOption) (Handle[O], error) {
+	if w == nil {
+		return Handle[O]{}, fmt.Errorf("%w: the workflows of run %q are nil", ErrOption, id)
+	}
+	uuid, err := w.start(ctx, k.name, id, input, opts)
+	if err != nil {
+		return Handle[O]{}, err
+	}
+	return Handle[O]{w, k.name, id, uuid}, nil
 }
 
-// WithWorkers sets how many runs of the kind this process executes at once, at most MaxWorkers.
-// Default 8.
-func WithWorkers(n int) KindOption {
-	return func(o *kindOptions) error {
-		if n < 1 || n > MaxWorkers {
-			return fmt.Errorf("%w: %d workers, there must be 1 to %d", ErrOption, n, MaxWorkers)
-		}
-		o.workers = n
-		return nil
+// Handle returns the handle of a run that was started elsewhere. It sends no request.
+func (k Kind[I, O]) Handle(w *Workflows, id string) Handle[O] { return Handle[O]{w, k.name, id, ""} }
+
+// Child starts a run as a child of another run and returns the child's result, which is recorded as
+// that of the step with this name. The child's id is the run's id, a dot and the name. Until the
+// child has finished, Child returns ErrWaiting: return that from the run's function. Then the run
+// waits on the servers, without an executor. In a function of Parallel, Child itself waits as long
+// as another function works.
+//
+// If the child has failed, Child returns ErrFailed. If it was cancelled, Child returns
+// ErrCancelled. Both are marked as Permanent: a function that returns one of them ends its run as
+// failed. To go on after that, retry the child, and then this run. A child stays as long as its
+// parent. Cancelling a run does not cancel its children.
+//
+// The first call starts the child with its kind and input; the child keeps the input, also if a
+// later release calls Child with another one. If the child has another kind or parent, the error
+// wraps ErrIDInUse. If a former run of this id has left a child of this name, that is removed once
+// it has finished, and the run waits until then: cancel it to go on.
+//
+// If no member knows the kind, Child returns ErrUnknownKind, and there is no child.
+func (k Kind[I, O]) Child(ctx context.Context, run *Run, name string, input I) (O, error) {
+	var none O
+	if run == nil || run.stepRecorder == nil {
+		return none, fmt.Errorf("%w: the run that has child %q is nil", ErrOption, name)
 	}
+	err := checkName(name)
+	var raw json.RawMessage
+	if err == nil && !run.IsRecorded(name) {
+		raw, err = run.childResult(ctx, name, k.name, input)
+	}
+	if err != nil {
+		return none, failure.Wrap("child", run.ledger.path, fmt.Errorf("%q: %w", name, err))
+	}
+	raw, err = Step(ctx, run, name, func(context.Context, Key) (json.RawMessage, error) { return raw, nil })
+	if err != nil {
+		return none, err
+	}
+	result, err := decodeResult[O](raw)
+	return result, failure.Wrap("child", run.ledger.stepNode(name), err)
 }
 
-// WithAttempts sets how many attempts the function has since the run last waited: when so many have
-// failed, the run is Failed. Default 10. The pauses between attempts begin at firstPause and double
-// up to 5 minutes; they are kept in seconds, rounded up. Default 1 s.
-func WithAttempts(attempts int, firstPause time.Duration) KindOption {
-	return func(o *kindOptions) error {
-		if attempts < 1 {
-			return fmt.Errorf("%w: %d attempts, there must be at least 1", ErrOption, attempts)
-		}
-		if firstPause <= 0 || firstPause > longestPause {
-			return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", ErrOption,
-				firstPause, longestPause)
-		}
-		o.attempts, o.firstPause = attempts, firstPause
-		return nil
-	}
+// Handle is a run of a kind with results of type O. Kind.Start and Kind.Handle return one.
+type Handle[O any] struct {
+	workflows *Workflows
+	kind, id  string
+	uuid      string // of the run that Start has made or found; or ""
 }
 
-// WithMaxLosses sets how many executors a run may lose since it last waited, failed or recorded a
-// step, before the run is Failed: by a crash, a lost session, or the end of the grace of Work.
-// Default 50. A process that crashes counts for all runs that it had. A run that has lost more than
-// half as many is suspected: a process executes one suspected run at a time, in a random order,
-// until it has recorded a step. So those that crash no process get their turn without the one that
-// does.
-func WithMaxLosses(n int) KindOption {
-	return func(o *kindOptions) error {
-		if n < 1 {
-			return fmt.Errorf("%w: %d losses, there must be at least 1", ErrOption, n)
-		}
-		o.losses = n
-		return nil
+// ID is the run's id.
+func (h Handle[O]) ID() string { return h.id }
+
+// Wait waits until the run has finished and returns its result. For a failed run it returns
+// ErrFailed, for a cancelled one ErrCancelled, both with the reason. If the result does not decode
+// into O, it returns ErrResult. If no run has the id, or the run is removed during the wait, it
+// returns ErrNoRun; with a handle of Start also if the run was removed before, and its id is used
+// again. If the run has another kind, it returns ErrIDInUse.
+func (h Handle[O]) Wait(ctx context.Context) (O, error) {
+	var none O
+	if h.workflows == nil {
+		return none, fmt.Errorf("%w: a Handle must be made by Kind.Start or Kind.Handle", ErrOption)
 	}
+	err := checkName(h.kind)
+	if err == nil {
+		err = checkName(h.id)
+	}
+	var info Info
+	if err = h.workflows.argumentErrorOr(err); err == nil {
+		info, err = h.workflows.wait(ctx, h.id, h.uuid)
+	}
+	if err == nil && info.Kind != h.kind {
+		err = fmt.Errorf("%w: run %q has kind %q, not %q", ErrIDInUse, h.id, info.Kind, h.kind)
+	}
+	if err == nil {
+		err = storedRun{id: h.id, runRecord: runRecord{State: info.State, Error: info.Error}}.outcome()
+	}
+	var result O
+	if err == nil {
+		result, err = decodeResult[O](info.Result)
+	}
+	if err != nil {
+		return none, failure.Wrap("wait", h.workflows.Path(), err)
+	}
+	return result, nil
 }
 
-// pauseAfter is the pause after a number of failures, which is 1 or more.
-func (o kindOptions) pauseAfter(failures int) time.Duration {
-	pause := o.firstPause
-	for range failures - 1 {
-		if pause *= 2; pause >= longestPause {
-			return longestPause
-		}
+// decodeResult decodes the result of a run.
+func decodeResult[O any](data json.RawMessage) (O, error) {
+	var result, none O
+	if err := json.Unmarshal(data, &result); err != nil {
+		return none, fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(data), result, err)
 	}
-	return pause
+	return result, nil
 }

@@ -163,9 +163,6 @@ func (st *runStore) start(ctx context.Context, id string, r runRecord,
 	with ...framework.Op) (stored storedRun, err error) {
 	r = r.begin()
 	err = recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		if err := st.checkKnown(ctx, s, r.Workflow); err != nil {
-			return err
-		}
 		stored, err = st.startOnce(ctx, s, id, r, nil, with)
 		return err
 	}, failure.IsTransient)

@@ -20,7 +20,7 @@ import (
 func TestARunAtTheLimits(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		long := func(n int) string { return fmt.Sprintf("%0*d", workflow.MaxName, n) }
-		kind := workflow.NewKind("big", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+		kind := newFunction("big", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
 			if _, err := workflow.Await[int](ctx, run, long(0), 0); err != nil {
 				return 0, err
 			}
@@ -61,7 +61,7 @@ func TestARunAtTheLimits(t *testing.T) {
 // steps, until there is no room for more.
 func TestSignalsOfOthersDoNotEndARun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		kind := workflow.NewKind("naps", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+		kind := newFunction("naps", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
 			for i := range n {
 				if err := run.Do(ctx, fmt.Sprint("step", i),
 					func(context.Context, workflow.Key) error { return nil }); err != nil {
@@ -117,7 +117,7 @@ func TestARunThatMayNotBeReadKeepsNoOthers(t *testing.T) {
 // TestAStepWithRetriesMayWait: the wait is no failure of the step.
 func TestAStepWithRetriesMayWait(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		kind := workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := newFunction("order", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			return workflow.Step(ctx, run, "pay", func(ctx context.Context, _ workflow.Key) (int, error) {
 				return workflow.Await[int](ctx, run, "paid", time.Hour)
 			}, workflow.WithRetry(3, time.Second))
@@ -146,7 +146,7 @@ func TestNamesOfDots(t *testing.T) {
 			require.ErrorIs(t, err, workflow.ErrOption)
 			require.ErrorIs(t, m.Signal(t.Context(), name, "x", 1), workflow.ErrOption)
 			require.ErrorIs(t, m.Cancel(t.Context(), name, ""), workflow.ErrOption)
-			kind := workflow.NewKind(name, func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
+			kind := newFunction(name, func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
 			require.ErrorIs(t, w.flows("b"+name).Register(kind), workflow.ErrOption)
 		}
 	})
@@ -156,7 +156,7 @@ func TestNamesOfDots(t *testing.T) {
 // cut off. Its Wait does not return the other run.
 func TestWaitForARunWhoseIDIsUsedAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		kind := workflow.NewKind("answer", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+		kind := newFunction("answer", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
 			return workflow.Await[int](ctx, run, "go", 0)
 		})
 		m := w.flows("m", workflow.WithRetention(time.Minute)).work(kind)

@@ -37,7 +37,7 @@ func TestARunThatCannotBeReadForLongGoesOn(t *testing.T) {
 	for _, below := range []string{"", "/step-before"} {
 		in(t, func(t *testing.T, w *world) {
 			var done doneLog
-			kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+			kind := newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 				if err := done.step(ctx, run, "before"); err != nil {
 					return 0, err
 				}
@@ -70,7 +70,7 @@ func TestTheEndOfTheGraceIsALossAndKeepsTheRunsPlace(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		endless := true
-		kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			done.add("%s", run.ID())
 			if endless {
 				<-ctx.Done()
@@ -112,7 +112,7 @@ func (f *worker) stopHard() {
 func TestAFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		kind := workflow.NewKind("work", func(context.Context, *workflow.Run, int) (int, error) {
+		kind := newFunction("work", func(context.Context, *workflow.Run, int) (int, error) {
 			done.add("called")
 			runtime.Goexit()
 			return 0, nil
@@ -143,7 +143,7 @@ func (f *worker) inspectRecord(id string) workflow.Info {
 func TestTooManyResultsFailTheRunAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		kind := workflow.NewKind("large", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := newFunction("large", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			for i := range 6 {
 				_, err := workflow.Step(ctx, run, fmt.Sprint(i), func(context.Context, workflow.Key) (string, error) {
 					done.add("%d", i)
@@ -174,7 +174,7 @@ func (*onlyUp) UnmarshalJSON([]byte) error { return errors.New("not back") }
 func TestAResultThatDoesNotDecodeFailsTheRunAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		m := w.flows("a").work(workflow.NewKind("bad",
+		m := w.flows("a").work(newFunction("bad",
 			func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 				_, err := workflow.Step(ctx, run, "s",
 					func(context.Context, workflow.Key) (onlyUp, error) { done.add("s"); return onlyUp{}, nil })
@@ -189,7 +189,7 @@ func TestAResultThatDoesNotDecodeFailsTheRunAtOnce(t *testing.T) {
 // TestResultsUpToTheLimit: a result does not count twice while it is recorded beside others.
 func TestResultsUpToTheLimit(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		kind := workflow.NewKind("large", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := newFunction("large", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			var each []func(context.Context) error
 			for i := range 4 {
 				each = append(each, func(ctx context.Context) error {
@@ -217,7 +217,7 @@ func TestRegisterAddsAllKindsOrNone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		m := w.flows("a")
-		bad := workflow.NewKind("a/b", func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
+		bad := newFunction("a/b", func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
 		require.ErrorIs(t, m.Register(fiveSteps(&done), bad), workflow.ErrOption)
 		require.NoError(t, m.Register(fiveSteps(&done)))
 	})
@@ -227,7 +227,7 @@ func TestRegisterAddsAllKindsOrNone(t *testing.T) {
 func TestRetryFromAnExpiredWait(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+		kind := newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 			if err := done.step(ctx, run, "before"); err != nil {
 				return "", err
 			}
@@ -252,7 +252,7 @@ func TestRetryFromAnExpiredWait(t *testing.T) {
 func TestFailedRunsStayLonger(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		fails := workflow.NewKind("fails", func(context.Context, *workflow.Run, int) (int, error) {
+		fails := newFunction("fails", func(context.Context, *workflow.Run, int) (int, error) {
 			return 0, workflow.Permanent(errors.New("no luck"))
 		})
 		m := w.flows("a", workflow.WithRetention(time.Hour), workflow.WithFailedRetention(4*time.Hour)).work(fails,
@@ -279,7 +279,7 @@ func TestFailedRunsStayLonger(t *testing.T) {
 func TestARunThatFailsAfterARetryStaysAsAFailedOne(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var calls doneLog
-		kind := workflow.NewKind("once", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := newFunction("once", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			err := run.Do(ctx, "s", func(context.Context, workflow.Key) error {
 				if calls.add("s"); len(calls.all()) > 1 {
 					return workflow.Permanent(errors.New("no luck"))
@@ -315,7 +315,7 @@ func TestAParallelFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 // TestErrorsNameTheRun and the place where two inputs differ.
 func TestErrorsNameTheRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		text := workflow.NewKind("text", func(context.Context, *workflow.Run, string) (int, error) { return 0, nil })
+		text := newFunction("text", func(context.Context, *workflow.Run, string) (int, error) { return 0, nil })
 		m := w.flows("a").work(text)
 		same := strings.Repeat("same ", 100)
 		m.start("text", "x", same+"one")
@@ -337,12 +337,12 @@ func TestWaitsOfNoRun(t *testing.T) {
 	none := &workflow.Run{}
 	_, err := workflow.Await[int](t.Context(), none, "s", 0)
 	require.ErrorIs(t, err, workflow.ErrOption)
-	_, err = workflow.Child[int](t.Context(), none, "c", "kind", 0)
+	_, err = child[int](t.Context(), none, "c", "kind", 0)
 	require.ErrorIs(t, err, workflow.ErrOption)
 	require.ErrorIs(t, none.Sleep(t.Context(), "s", 0), workflow.ErrOption)
 	in(t, func(t *testing.T, w *world) {
 		failed := make(chan error, 1)
-		m := w.flows("a").work(workflow.NewKind("waits",
+		m := w.flows("a").work(newFunction("waits",
 			func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 				_, err := workflow.Await[int](ctx, run, "a\nb\u202e", 0)
 				failed <- err
@@ -362,7 +362,7 @@ func TestARunThatTakesStepsMayLoseManyExecutors(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const steps = 6
 		kill := make(chan struct{})
-		kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			for i := range steps {
 				name := fmt.Sprint(i)
 				recorded := run.IsRecorded(name)
@@ -395,8 +395,8 @@ func TestARunThatTakesStepsMayLoseManyExecutors(t *testing.T) {
 func TestARunThatCrashesItsProcessesFails(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		crashed := make(chan struct{})
-		kind := func(crashes bool) workflow.Kind {
-			return workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := func(crashes bool) workflow.Function {
+			return newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 				if crashes {
 					crashed <- struct{}{}
 					<-ctx.Done()

@@ -14,8 +14,8 @@ import (
 
 // releaseOf is the kind "order" of a release. Its result names the release that ran each step. Its
 // runs take the first step, sleep for an hour, and take the other steps.
-func releaseOf(release string, done *doneLog, first string, others ...string) workflow.Kind {
-	return workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, input int) (string, error) {
+func releaseOf(release string, done *doneLog, first string, others ...string) workflow.Function {
+	return newFunction("order", func(ctx context.Context, run *workflow.Run, input int) (string, error) {
 		var by []string
 		take := func(name string) error {
 			ran, err := workflow.Step(ctx, run, name, func(context.Context, workflow.Key) (string, error) {
@@ -54,7 +54,7 @@ func TestTwoReleasesWorkSideBySide(t *testing.T) {
 			old[i%2].start("order", fmt.Sprint("before", i), i)
 		}
 		settled()
-		refund := workflow.NewKind("refund",
+		refund := newFunction("refund",
 			func(context.Context, *workflow.Run, int) (string, error) { return "refunded", nil })
 		for i := range 2 {
 			next = append(next, w.flows(fmt.Sprint("next", i)).work(releaseOf("next", &done, "reserve", "ship",

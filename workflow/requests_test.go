@@ -49,8 +49,8 @@ func (f *worker) loseAnswer(w *world, node string) (wait, heal func()) {
 }
 
 // failing is a kind whose runs fail in their first calls.
-func failing(done *doneLog, failures int) workflow.Kind {
-	return workflow.NewKind("failing", func(context.Context, *workflow.Run, int) (int, error) {
+func failing(done *doneLog, failures int) workflow.Function {
+	return newFunction("failing", func(context.Context, *workflow.Run, int) (int, error) {
 		done.add("called")
 		if len(done.all()) <= failures {
 			return 0, workflow.Permanent(errors.New("boom"))

@@ -23,8 +23,8 @@ func (f *worker) purge(kind string) {
 }
 
 // napping is a kind whose runs take a step, wait for an hour, and take another step.
-func napping(done *doneLog) workflow.Kind {
-	return workflow.NewKind("napping", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+func napping(done *doneLog) workflow.Function {
+	return newFunction("napping", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 		if err := done.step(ctx, run, "before"); err != nil {
 			return 0, err
 		}
@@ -37,9 +37,9 @@ func napping(done *doneLog) workflow.Kind {
 
 // endsAtItsSecondCall is a kind whose function runs until it is given up, and ends at once when it is
 // called again.
-func endsAtItsSecondCall(done *doneLog) workflow.Kind {
+func endsAtItsSecondCall(done *doneLog) workflow.Function {
 	called := false
-	return workflow.NewKind("blocked", func(ctx context.Context, _ *workflow.Run, _ int) (int, error) {
+	return newFunction("blocked", func(ctx context.Context, _ *workflow.Run, _ int) (int, error) {
 		if called {
 			return 1, nil
 		}

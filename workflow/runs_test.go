@@ -42,10 +42,21 @@ func (w *world) flows(name string, opts ...workflow.Option) *worker {
 	return f
 }
 
-// work begins to execute runs of kinds.
-func (f *worker) work(kinds ...workflow.Kind) *worker {
+// newFunction returns the function of a kind.
+func newFunction[I, O any](kind string, fn func(context.Context, *workflow.Run, I) (O, error),
+	opts ...workflow.FunctionOption) workflow.Function {
+	return workflow.NewKind[I, O](kind).Function(fn, opts...)
+}
+
+// child starts a child of a kind by its name.
+func child[O, I any](ctx context.Context, run *workflow.Run, name, kind string, input I) (O, error) {
+	return workflow.NewKind[I, O](kind).Child(ctx, run, name, input)
+}
+
+// work begins to execute runs.
+func (f *worker) work(functions ...workflow.Function) *worker {
 	f.t.Helper()
-	require.NoError(f.t, f.Register(kinds...))
+	require.NoError(f.t, f.Register(functions...))
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel = cancel
 	f.stop = func() {
@@ -66,6 +77,12 @@ func (f *worker) kill() {
 	_ = f.Member.Client.Close(context.Background())
 	f.stop = func() {}
 	<-f.done
+}
+
+// Start starts a run of a kind by its name.
+func (f *worker) Start(ctx context.Context, kind, id string, input any, opts ...workflow.StartOption) error {
+	_, err := workflow.NewKind[any, any](kind).Start(ctx, f.Workflows, id, input, opts...)
+	return err
 }
 
 func (f *worker) start(kind, id string, input any) {
@@ -122,8 +139,8 @@ func (l *doneLog) step(ctx context.Context, run *workflow.Run, name string) erro
 }
 
 // fiveSteps is a kind whose runs take five steps.
-func fiveSteps(done *doneLog) workflow.Kind {
-	return workflow.NewKind("five", func(ctx context.Context, run *workflow.Run, input int) (int, error) {
+func fiveSteps(done *doneLog) workflow.Function {
+	return newFunction("five", func(ctx context.Context, run *workflow.Run, input int) (int, error) {
 		sum := input
 		for i := range 5 {
 			n, err := workflow.Step(ctx, run, fmt.Sprint(i),
@@ -142,7 +159,7 @@ func TestRunTakesItsSteps(t *testing.T) {
 		var done doneLog
 		m := w.flows("a").work(fiveSteps(&done))
 		m.start("five", "x", 100)
-		result, err := workflow.Result[int](t.Context(), m.Workflows, "x")
+		result, err := workflow.NewKind[int, int]("five").Handle(m.Workflows, "x").Wait(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 110, result)
 		require.Equal(t, []string{"0", "1", "2", "3", "4"}, done.all())
@@ -200,8 +217,8 @@ func TestNextMemberGoesOnWhereOneHasDied(t *testing.T) {
 		var tokens []int64
 		var keys []string
 		dying := make(chan struct{})
-		kind := func(dies int) workflow.Kind {
-			return workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ string) (string, error) {
+		kind := func(dies int) workflow.Function {
+			return newFunction("work", func(ctx context.Context, run *workflow.Run, _ string) (string, error) {
 				for i := range 5 {
 					err := run.Do(ctx, fmt.Sprint(i), func(ctx context.Context, key workflow.Key) error {
 						done.add("%d", i)
@@ -243,7 +260,7 @@ func TestNextMemberGoesOnWhereOneHasDied(t *testing.T) {
 // TestWhoHasARun: a list and an inspection name the member, and the next one when that has died.
 func TestWhoHasARun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		kind := workflow.NewKind("slow", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := newFunction("slow", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			if err := run.Do(ctx, "first", func(context.Context, workflow.Key) error { return nil }); err != nil {
 				return 0, err
 			}
@@ -251,7 +268,6 @@ func TestWhoHasARun(t *testing.T) {
 			return 0, context.Cause(ctx)
 		})
 		watcher := w.flows("watcher")
-		require.NoError(t, watcher.Register(kind))
 		watcher.start("slow", "x", 1)
 		require.Nil(t, watcher.inspect("x").Taken, "no member has it")
 		for _, name := range []string{"a", "b"} {
@@ -280,15 +296,13 @@ func TestWhoHasARun(t *testing.T) {
 	})
 }
 
+// TestUnknownKindsAreLeft: a run is started before any member has worked on its kind, and waits for
+// one.
 func TestUnknownKindsAreLeft(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		other := workflow.NewKind("other", func(context.Context, *workflow.Run, int) (int, error) { return 1, nil })
+		other := newFunction("other", func(context.Context, *workflow.Run, int) (int, error) { return 1, nil })
 		a := w.flows("a").work(other)
-		require.ErrorIs(t, a.Start(t.Context(), "five", "x", 1), workflow.ErrUnknownKind)
-		b := w.flows("b").work(fiveSteps(&done))
-		settled()
-		b.kill()
 		a.start("five", "x", 1)
 		settled()
 		require.Equal(t, workflow.Active, a.inspect("x").State)
@@ -301,7 +315,7 @@ func TestSleep(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		var woke time.Time
-		kind := workflow.NewKind("sleeper",
+		kind := newFunction("sleeper",
 			func(ctx context.Context, run *workflow.Run, d time.Duration) (string, error) {
 				done.add("called")
 				if err := done.step(ctx, run, "before"); err != nil {
@@ -332,8 +346,8 @@ func TestSleep(t *testing.T) {
 }
 
 // approval is a kind that waits for a signal.
-func approval(timeout time.Duration) workflow.Kind {
-	return workflow.NewKind("approval", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+func approval(timeout time.Duration) workflow.Function {
+	return newFunction("approval", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 		by, err := workflow.Await[string](ctx, run, "approved", timeout)
 		if errors.Is(err, workflow.ErrTimeout) {
 			return "timed out", nil
@@ -388,7 +402,7 @@ func TestSignalsWithALimit(t *testing.T) {
 func TestSignalsBesideTheSuspension(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.flows("a")
-		kind := workflow.NewKind("approval", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+		kind := newFunction("approval", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 			by, err := workflow.Await[string](ctx, run, "approved", 0)
 			if errors.Is(err, workflow.ErrWaiting) {
 				require.NoError(t, m.Signal(context.Background(), run.ID(), "approved", "eve"))
@@ -404,13 +418,13 @@ func TestSignalsBesideTheSuspension(t *testing.T) {
 func TestChildRuns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		parent := workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+		parent := newFunction("parent", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
 			var a, b int
 			err := run.Parallel(ctx, func(ctx context.Context) (err error) {
-				a, err = workflow.Child[int](ctx, run, "a", "five", n)
+				a, err = child[int](ctx, run, "a", "five", n)
 				return err
 			}, func(ctx context.Context) (err error) {
-				b, err = workflow.Child[int](ctx, run, "b", "failing", n)
+				b, err = child[int](ctx, run, "b", "failing", n)
 				if errors.Is(err, workflow.ErrFailed) {
 					b, err = -1, nil
 				}
@@ -418,7 +432,7 @@ func TestChildRuns(t *testing.T) {
 			})
 			return a + b, err
 		})
-		failing := workflow.NewKind("failing", func(context.Context, *workflow.Run, int) (int, error) {
+		failing := newFunction("failing", func(context.Context, *workflow.Run, int) (int, error) {
 			time.Sleep(time.Minute)
 			return 0, workflow.Permanent(errors.New("boom"))
 		})
@@ -431,7 +445,7 @@ func TestChildRuns(t *testing.T) {
 		require.Equal(t, "boom", m.inspect("x.b").Error)
 		require.Len(t, done.all(), 5)
 		require.ErrorIs(t, m.Start(t.Context(), "five", "x.a", 100), workflow.ErrIDInUse)
-		_, err := workflow.Result[int](t.Context(), m.Workflows, "x.b")
+		_, err := workflow.NewKind[int, int]("failing").Handle(m.Workflows, "x.b").Wait(t.Context())
 		require.ErrorIs(t, err, workflow.ErrFailed)
 		require.ErrorContains(t, err, "boom")
 	})
@@ -440,8 +454,8 @@ func TestChildRuns(t *testing.T) {
 // TestCancelledChildWakesItsParent: its parent waits for it.
 func TestCancelledChildWakesItsParent(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		parent := workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
-			return workflow.Child[string](ctx, run, "c", "approval", 0)
+		parent := newFunction("parent", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+			return child[string](ctx, run, "c", "approval", 0)
 		})
 		m := w.flows("a").work(parent, approval(0))
 		m.start("parent", "x", 0)
@@ -454,7 +468,7 @@ func TestCancelledChildWakesItsParent(t *testing.T) {
 func TestParallel(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		kind := workflow.NewKind("parallel", func(ctx context.Context, run *workflow.Run, fails bool) (int, error) {
+		kind := newFunction("parallel", func(ctx context.Context, run *workflow.Run, fails bool) (int, error) {
 			naps := func(d time.Duration) func(context.Context) error {
 				return func(ctx context.Context) error {
 					if err := run.Sleep(ctx, d.String(), d); err != nil {
@@ -486,7 +500,7 @@ func TestFailedRuns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		calls := map[string]int{}
 		var mu sync.Mutex
-		kind := workflow.NewKind("failing", func(ctx context.Context, run *workflow.Run, how string) (string, error) {
+		kind := newFunction("failing", func(ctx context.Context, run *workflow.Run, how string) (string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			calls[how]++
@@ -527,7 +541,7 @@ func TestFailedRuns(t *testing.T) {
 func TestRetryWithoutTheRestOfThePause(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var calls int
-		kind := workflow.NewKind("failing", func(context.Context, *workflow.Run, int) (int, error) {
+		kind := newFunction("failing", func(context.Context, *workflow.Run, int) (int, error) {
 			if calls++; calls == 1 {
 				return 0, errors.New("boom")
 			}
@@ -562,8 +576,8 @@ func TestRetryFromAStep(t *testing.T) {
 }
 
 // blocked is a kind whose function waits for its context or a release.
-func blocked(done *doneLog, release <-chan struct{}) workflow.Kind {
-	return workflow.NewKind("blocked", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+func blocked(done *doneLog, release <-chan struct{}) workflow.Function {
+	return newFunction("blocked", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 		done.add("begins")
 		defer done.add("ends")
 		select {
@@ -625,7 +639,7 @@ func TestServersRefuseRecordsOfFormerExecutors(t *testing.T) {
 				var done, refused doneLog
 				var m *worker
 				operator := w.flows("operator")
-				kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+				kind := newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 					if len(refused.all()) > 0 {
 						return 0, nil
 					}
@@ -659,7 +673,7 @@ func TestSignalWhileTheLimitIsOver(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		m := w.flows("a")
-		kind := workflow.NewKind("approval", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+		kind := newFunction("approval", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 			done.add("begins")
 			defer done.add("ends")
 			if len(done.all()) == 3 {
@@ -684,7 +698,7 @@ func TestSignalWhileTheLimitIsOver(t *testing.T) {
 func TestItemsOfFormerTurnsAreOver(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		m := w.flows("a").work(workflow.NewKind("two",
+		m := w.flows("a").work(newFunction("two",
 			func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 				done.add("called")
 				if _, err := workflow.Await[int](ctx, run, "first", time.Minute); err != nil {
@@ -711,8 +725,8 @@ func TestChildThatEndsBesideTheSuspension(t *testing.T) {
 		var done doneLog
 		m := w.flows("a")
 		m.work(fiveSteps(&done),
-			workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
-				sum, err := workflow.Child[int](ctx, run, "c", "five", n)
+			newFunction("parent", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+				sum, err := child[int](ctx, run, "c", "five", n)
 				if errors.Is(err, workflow.ErrWaiting) {
 					m.await("x.c", workflow.Done)
 				}
@@ -789,7 +803,7 @@ func TestRunWithForeignNodeKeepsNoOthers(t *testing.T) {
 func TestRetryBesideTheRemoval(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
-		fails := workflow.NewKind("fails", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		fails := newFunction("fails", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			if err := done.step(ctx, run, "pay"); err != nil {
 				return 0, err
 			}
@@ -828,7 +842,7 @@ func TestLostRepliesOfRuns(t *testing.T) {
 		for nth := 1; nth <= 14; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				var done doneLog
-				kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+				kind := newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 					if err := done.step(ctx, run, "before"); err != nil {
 						return "", err
 					}
@@ -859,22 +873,21 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 		m := w.flows("a")
 		ok := func(context.Context, *workflow.Run, int) (int, error) { return 0, nil }
 		require.ErrorIs(t, m.Work(t.Context()), workflow.ErrOption)
-		require.ErrorIs(t, m.Register(workflow.Kind{}), workflow.ErrOption)
-		require.ErrorIs(t, m.Register(workflow.NewKind("a/b", ok)), workflow.ErrOption)
-		require.ErrorIs(t, m.Register(workflow.NewKind[int, int]("a", nil)), workflow.ErrOption)
-		for _, opt := range []workflow.KindOption{workflow.WithWorkers(0), workflow.WithWorkers(257),
+		require.ErrorIs(t, m.Register(workflow.Function{}), workflow.ErrOption)
+		require.ErrorIs(t, m.Register(newFunction("a/b", ok)), workflow.ErrOption)
+		require.ErrorIs(t, m.Register(newFunction[int, int]("a", nil)), workflow.ErrOption)
+		for _, opt := range []workflow.FunctionOption{workflow.WithWorkers(0), workflow.WithWorkers(257),
 			workflow.WithAttempts(0, 1), workflow.WithAttempts(1, 0), workflow.WithMaxLosses(0)} {
-			require.ErrorIs(t, m.Register(workflow.NewKind("a", ok, opt)), workflow.ErrOption)
+			require.ErrorIs(t, m.Register(newFunction("a", ok, opt)), workflow.ErrOption)
 		}
-		require.NoError(t, m.Register(workflow.NewKind("a", ok)))
-		require.ErrorContains(t, m.Register(workflow.NewKind("a", ok)), "registered twice")
+		require.NoError(t, m.Register(newFunction("a", ok)))
+		require.ErrorContains(t, m.Register(newFunction("a", ok)), "registered twice")
 		require.ErrorIs(t, m.Start(t.Context(), "a", "", 1), workflow.ErrOption)
 		require.ErrorIs(t, m.Start(t.Context(), "a", "x", func() {}), workflow.ErrResult)
 		require.ErrorIs(t, m.Start(t.Context(), "a", "x", strings.Repeat("x", workflow.MaxResult)),
 			framework.ErrTooLarge)
 		require.ErrorIs(t, m.Cancel(t.Context(), "x", ""), workflow.ErrNoRun)
 		require.ErrorIs(t, m.Retry(t.Context(), "x", ""), workflow.ErrNoRun)
-		require.ErrorIs(t, workflow.New(m.Member.Client, "/").Start(t.Context(), "a", "x", 1), framework.ErrInvalidPath)
 		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithRetention(0)).Err(), workflow.ErrOption)
 		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithGrace(-1)).Err(), workflow.ErrOption)
 		runs, err := m.List(t.Context())
@@ -887,7 +900,7 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 		require.False(t, waits, "only a run can wait")
 		_, err = workflow.Await[int](t.Context(), nil, "s", 0)
 		require.ErrorIs(t, err, workflow.ErrOption)
-		_, err = workflow.Child[int](t.Context(), nil, "s", "a", 0)
+		_, err = child[int](t.Context(), nil, "s", "a", 0)
 		require.ErrorIs(t, err, workflow.ErrOption)
 	})
 }

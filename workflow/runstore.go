@@ -84,7 +84,7 @@ func (st *runStore) checkKnown(ctx context.Context, s *framework.Session, kind s
 		_, err = s.Exists(ctx, path)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
-		return fmt.Errorf("%w: %q: register it, or start a member that has it", ErrUnknownKind, kind)
+		return fmt.Errorf("%w: %q: register its function, or start a member that has it", ErrUnknownKind, kind)
 	}
 	return err
 }

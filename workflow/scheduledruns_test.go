@@ -19,7 +19,7 @@ func TestOneRunForEachTickOfAJob(t *testing.T) {
 	for _, afterStart := range []bool{false, true} {
 		in(t, func(t *testing.T, w *world) {
 			var starts atomic.Int64
-			counting := workflow.NewKind("invoices",
+			counting := newFunction("invoices",
 				func(_ context.Context, run *workflow.Run, _ any) (string, error) { return run.ID(), nil })
 			member := func(name string) (*worker, context.CancelFunc) {
 				m := w.flows(name).work(counting)

@@ -16,12 +16,12 @@ import (
 )
 
 // fanOut is a kind whose runs have so many children at once as their input says.
-func fanOut() workflow.Kind {
-	return workflow.NewKind("parent", func(ctx context.Context, run *workflow.Run, children int) (int, error) {
+func fanOut() workflow.Function {
+	return newFunction("parent", func(ctx context.Context, run *workflow.Run, children int) (int, error) {
 		var each []func(context.Context) error
 		for i := range children {
 			each = append(each, func(ctx context.Context) error {
-				_, err := workflow.Child[int](ctx, run, fmt.Sprint(i), "child", i)
+				_, err := child[int](ctx, run, fmt.Sprint(i), "child", i)
 				if errors.Is(err, workflow.ErrFailed) {
 					return nil
 				}
@@ -40,7 +40,7 @@ func TestChildrenThatEndAtOnceAreExecutedOnce(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				const children = 20
 				var calls doneLog
-				child := workflow.NewKind("child", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+				child := newFunction("child", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
 					calls.add("%d", n)
 					time.Sleep(10 * time.Minute)
 					return n, outcome
@@ -78,7 +78,7 @@ func (w *world) countRefusals() (count func() int64) {
 // one after another.
 func operationsOfAFanOut(t *testing.T, children, members int) (operations int64) {
 	in(t, func(t *testing.T, w *world) {
-		child := workflow.NewKind("child", func(ctx context.Context, run *workflow.Run, i int) (int, error) {
+		child := newFunction("child", func(ctx context.Context, run *workflow.Run, i int) (int, error) {
 			return i, run.Sleep(ctx, "work", time.Duration(i+1)*time.Minute)
 		})
 		var m *worker
@@ -119,19 +119,19 @@ func TestWhatComesBetweenTheLookAndTheSuspension(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				var returned, once atomic.Bool
-				kind := workflow.NewKind("waits",
+				kind := newFunction("waits",
 					func(ctx context.Context, run *workflow.Run, _ int) (got string, err error) {
 						defer returned.Store(true)
 						if name == "signal" {
 							return workflow.Await[string](ctx, run, "approved", 0)
 						}
-						got, err = workflow.Child[string](ctx, run, "c", "never", 0)
+						got, err = child[string](ctx, run, "c", "never", 0)
 						if errors.Is(err, workflow.ErrCancelled) {
 							return "cancelled", nil
 						}
 						return got, err
 					})
-				never := workflow.NewKind("never", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
+				never := newFunction("never", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 					return workflow.Await[string](ctx, run, "never", 0)
 				})
 				b := w.flows("b").work(never)

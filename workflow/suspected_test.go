@@ -19,7 +19,7 @@ func TestARunThatCrashesItsProcessesLeavesOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const others = workflow.DefaultWorkers - 1
 		crash := make(chan struct{}, 1)
-		kind := workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, crashes bool) (int, error) {
+		kind := newFunction("work", func(ctx context.Context, run *workflow.Run, crashes bool) (int, error) {
 			if crashes {
 				crash <- struct{}{}
 				<-ctx.Done()
@@ -35,7 +35,6 @@ func TestARunThatCrashesItsProcessesLeavesOthers(t *testing.T) {
 			})
 		})
 		starter := w.flows("starter")
-		require.NoError(t, starter.Register(kind))
 		starter.start("work", "crashes", true) // the first in the queue
 		for i := range others {
 			starter.start("work", fmt.Sprint("other", i), false)
@@ -61,8 +60,8 @@ func TestSuspectedRunsAreExecutedOneAtATime(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var calls doneLog
 		steps, most := 0, 0
-		kind := func(works bool) workflow.Kind {
-			return workflow.NewKind("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		kind := func(works bool) workflow.Function {
+			return newFunction("work", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 				calls.add("%s", run.ID())
 				if !works {
 					<-ctx.Done()

@@ -30,7 +30,7 @@ func TestSpansOfARun(t *testing.T) {
 		flows := workflow.New(m.Client, runsPath)
 		f := &worker{m, flows, t, func() {}, func() {}, make(chan error, 1)}
 		calls := 0
-		f.work(workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+		f.work(newFunction("order", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			if calls++; calls == 1 {
 				return 0, errors.New("boom")
 			}

@@ -200,47 +200,6 @@ func (r *Run) settleSignal(ctx context.Context, name string) (signal signalRecor
 	return signal, err
 }
 
-// Child starts a run as a child of this run and returns the child's result, which is recorded as
-// that of the step with this name. The child's id is the run's id, a dot and the name. Until the
-// child has finished, Child returns ErrWaiting: return that from the run's function. Then the run
-// waits on the servers, without an executor. In a function of Parallel, Child itself waits as long
-// as another function works.
-//
-// If the child has failed, Child returns ErrFailed. If it was cancelled, Child returns
-// ErrCancelled. Both are marked as Permanent: a function that returns one of them ends its run as
-// failed. To go on after that, retry the child, and then this run. A child stays as long as its
-// parent. Cancelling a run does not cancel its children.
-//
-// The first call starts the child with its kind and input; the child keeps the input, also if a
-// later release calls Child with another one. If the child has another kind or parent, the error
-// wraps ErrIDInUse. If a former run of this id has left a child of this name, that is removed once
-// it has finished, and the run waits until then: cancel it to go on.
-//
-// If no member knows the kind, Child returns ErrUnknownKind, and there is no child.
-func Child[O any](ctx context.Context, run *Run, name, kind string, input any) (O, error) {
-	var result, none O
-	if run == nil || run.stepRecorder == nil {
-		return none, fmt.Errorf("%w: the run that has child %q is nil", ErrOption, name)
-	}
-	err := checkName(name)
-	var raw json.RawMessage
-	if err == nil && !run.IsRecorded(name) {
-		raw, err = run.childResult(ctx, name, kind, input)
-	}
-	if err != nil {
-		return none, failure.Wrap("child", run.ledger.path, fmt.Errorf("%q: %w", name, err))
-	}
-	raw, err = Step(ctx, run, name, func(context.Context, Key) (json.RawMessage, error) { return raw, nil })
-	if err != nil {
-		return none, err
-	}
-	if err := json.Unmarshal(raw, &result); err != nil {
-		return none, failure.Wrap("child", run.ledger.stepNode(name),
-			fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(raw), result, err))
-	}
-	return result, nil
-}
-
 // childResult starts a child, or finds it, and returns its result.
 func (r *Run) childResult(ctx context.Context, name, kind string, input any) (json.RawMessage, error) {
 	data, err := encodeValue("input", input, MaxResult)

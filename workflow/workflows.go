@@ -23,9 +23,9 @@ type Workflows struct {
 	cfg   options
 	err   error // of New's arguments
 
-	mu      sync.Mutex
-	kinds   map[string]Kind
-	working bool
+	mu        sync.Mutex
+	functions map[string]Function // by kind
+	working   bool
 }
 
 // Option changes how Workflows works.
@@ -86,7 +86,7 @@ func WithGrace(d time.Duration) Option {
 // New returns the workflows at path. It sends no request. If an argument or an option is invalid,
 // every call returns an error that says so.
 func New(client *framework.Client, path string, opts ...Option) *Workflows {
-	w := &Workflows{kinds: map[string]Kind{}}
+	w := &Workflows{functions: map[string]Function{}}
 	w.store = newRunStore(client, path, w.isRegistered)
 	var err error
 	w.cfg, err = recipe.ApplyOptions(options{retention: DefaultRetention, failedRetention: DefaultFailedRetention,
@@ -106,46 +106,39 @@ func (w *Workflows) Path() string { return w.store.path }
 // Err returns the error of New's arguments, which every call returns, or nil.
 func (w *Workflows) Err() error { return w.err }
 
-// Register adds kinds of runs that this process executes in Work, which must not have begun. A name
-// that is registered twice is an error. After an error none of the kinds is registered.
-func (w *Workflows) Register(kinds ...Kind) error {
+// Register adds functions that this process calls in Work, which must not have begun: one for each
+// kind of runs that it executes. A second function for a kind is an error. After an error none of
+// the functions is registered.
+func (w *Workflows) Register(functions ...Function) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	registered := maps.Clone(w.kinds)
+	registered := maps.Clone(w.functions)
 	err := w.err
-	for _, k := range kinds {
-		_, twice := registered[k.name]
+	for _, f := range functions {
+		_, twice := registered[f.kind]
 		switch {
 		case err != nil:
-		case k.run == nil:
-			err = fmt.Errorf("%w: a Kind must be made by NewKind", ErrOption)
-		case k.err != nil:
-			err = k.err
+		case f.call == nil:
+			err = fmt.Errorf("%w: a Function must be made by Kind.Function", ErrOption)
+		case f.err != nil:
+			err = f.err
 		case twice:
-			err = fmt.Errorf("%w: kind %q is registered twice", ErrOption, k.name)
+			err = fmt.Errorf("%w: kind %q is registered twice", ErrOption, f.kind)
 		case w.working:
-			err = fmt.Errorf("%w: kind %q is registered after Work has begun", ErrOption, k.name)
+			err = fmt.Errorf("%w: kind %q is registered after Work has begun", ErrOption, f.kind)
 		default:
-			registered[k.name] = k
+			registered[f.kind] = f
 		}
 	}
 	if err != nil {
 		return failure.Wrap("register", w.Path(), err)
 	}
-	w.kinds = registered
+	w.functions = registered
 	return nil
 }
 
-// Start starts a run of a kind, with an input that is stored as JSON. It returns once the servers
-// have the run, stored in one transaction with the item that a member takes. If Start has made a
-// run with this id, kind and input before, in any state, Start does nothing. A run is removed after
-// its retention: from then on Start starts a run with the id again, unless the former one was
-// started with WithKeptID. If a run with this id and another kind or input exists, or a child run
-// with this id, it returns ErrIDInUse.
-//
-// Other errors wrap ErrUnknownKind, framework.ErrTooLarge for an input of more than MaxResult
-// bytes, ErrResult, ErrOption, or the end of ctx: then the run may exist; call Start again.
-func (w *Workflows) Start(ctx context.Context, kind, id string, input any, opts ...StartOption) error {
+// start starts a run and returns its UUID, which is "" if only its kept id is left. See Kind.Start.
+func (w *Workflows) start(ctx context.Context, kind, id string, input any, opts []StartOption) (string, error) {
 	data, err := encodeValue("input", input, MaxResult)
 	cfg, wrong := recipe.ApplyOptions(startOptions{}, opts)
 	if err == nil {
@@ -156,15 +149,16 @@ func (w *Workflows) Start(ctx context.Context, kind, id string, input any, opts 
 			err = checkName(of)
 		}
 	}
+	var stored storedRun
 	if err = w.argumentErrorOr(err); err == nil {
 		record := runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx),
 			Keep: cfg.keep.Milliseconds()}
-		_, err = w.store.start(ctx, id, record, cfg.with...)
+		stored, err = w.store.start(ctx, id, record, cfg.with...)
 		if errors.Is(err, queue.ErrOption) { // an operation with a bad path
 			err = fmt.Errorf("%w: %w", ErrOption, err)
 		}
 	}
-	return failure.Wrap("start", w.Path(), err)
+	return stored.UUID, failure.Wrap("start", w.Path(), err)
 }
 
 // StartOption changes how a run is started.
@@ -214,11 +208,11 @@ func (w *Workflows) argumentErrorOr(err error) error {
 	return err
 }
 
-// isRegistered reports whether this process has registered a kind.
+// isRegistered reports whether this process has registered the function of a kind.
 func (w *Workflows) isRegistered(kind string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, ok := w.kinds[kind]
+	_, ok := w.functions[kind]
 	return ok
 }
 
@@ -319,10 +313,10 @@ func (w *Workflows) Requeue(ctx context.Context, id string) error {
 // framework.ErrNoAuth, ends it too.
 func (w *Workflows) Work(ctx context.Context) error {
 	w.mu.Lock()
-	kinds := slices.Collect(maps.Values(w.kinds))
+	functions := slices.Collect(maps.Values(w.functions))
 	err := w.err
-	if err == nil && len(kinds) == 0 {
-		err = fmt.Errorf("%w: no kind is registered", ErrOption)
+	if err == nil && len(functions) == 0 {
+		err = fmt.Errorf("%w: no function is registered", ErrOption)
 	}
 	w.working = w.working || err == nil
 	w.mu.Unlock()
@@ -331,17 +325,17 @@ func (w *Workflows) Work(ctx context.Context) error {
 	}
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errs := make([]error, len(kinds)+1)
+	errs := make([]error, len(functions)+1)
 	var working sync.WaitGroup
-	for i, k := range kinds {
+	for i, f := range functions {
 		working.Go(func() {
 			defer cancel() // one that cannot go on ends the others
-			errs[i] = (&runner{w.store, k}).work(within, w.cfg.grace)
+			errs[i] = (&runner{w.store, f}).work(within, w.cfg.grace)
 		})
 	}
 	working.Go(func() {
 		defer cancel()
-		errs[len(kinds)] = (&sweeper{w.store, w.cfg.retention, w.cfg.failedRetention}).sweepUntilEnd(within)
+		errs[len(functions)] = (&sweeper{w.store, w.cfg.retention, w.cfg.failedRetention}).sweepUntilEnd(within)
 	})
 	working.Wait()
 	return failure.Wrap("work", w.Path(), errors.Join(errs...))

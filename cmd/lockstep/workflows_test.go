@@ -42,7 +42,8 @@ func (s *stage) workOnRuns() *workflowMember {
 	m.identity = c.Config().Identity
 	w := workflow.New(c, cliworkflow.DefaultWorkflows)
 	require.NoError(s.t, w.Register(
-		workflow.NewKind("order", func(ctx context.Context, run *workflow.Run, order map[string]any) (string, error) {
+		workflow.NewKind[map[string]any, string]("order").Function(func(ctx context.Context, run *workflow.Run,
+			order map[string]any) (string, error) {
 			if _, err := workflow.Step(ctx, run, "pay", func(context.Context, workflow.Key) (string, error) {
 				m.paid.Add(1)
 				return "receipt\x1b[2J\u202e", nil
@@ -55,13 +56,14 @@ func (s *stage) workOnRuns() *workflowMember {
 			}
 			return "closed " + parcel["parcel"].(string), nil
 		}),
-		workflow.NewKind("broken", func(context.Context, *workflow.Run, any) (string, error) {
+		workflow.NewKind[any, string]("broken").Function(func(context.Context, *workflow.Run, any) (string, error) {
 			if m.broken.Load() {
 				return "", workflow.Permanent(errors.New("no money\x1b[31m\u202e\nleft"))
 			}
 			return "repaired", nil
 		}),
-		workflow.NewKind("slow", func(ctx context.Context, _ *workflow.Run, _ any) (string, error) {
+		workflow.NewKind[any, string]("slow").Function(func(ctx context.Context, _ *workflow.Run,
+			_ any) (string, error) {
 			select {
 			case <-slow:
 				return "ended", nil
@@ -183,15 +185,18 @@ func TestARunIsStartedShownSignalledAndRetried(t *testing.T) {
 func TestARunHasOnePath(t *testing.T) {
 	s := newStage(t)
 	w := workflow.New(client(t, s), "/orders")
-	require.NoError(t, w.Register(workflow.NewKind("order",
-		func(ctx context.Context, run *workflow.Run, _ any) (string, error) {
-			if _, err := workflow.Child[any](ctx, run, "parcel", "parcel", nil); err != nil {
-				return "", err
-			}
-			return "closed", nil
-		}), workflow.NewKind("parcel", func(ctx context.Context, run *workflow.Run, _ any) (any, error) {
-		return workflow.Await[any](ctx, run, "delivered", 0)
-	})))
+	parcel := workflow.NewKind[any, any]("parcel")
+	require.NoError(t, w.Register(
+		workflow.NewKind[any, string]("order").Function(
+			func(ctx context.Context, run *workflow.Run, _ any) (string, error) {
+				if _, err := parcel.Child(ctx, run, "parcel", nil); err != nil {
+					return "", err
+				}
+				return "closed", nil
+			}),
+		parcel.Function(func(ctx context.Context, run *workflow.Run, _ any) (any, error) {
+			return workflow.Await[any](ctx, run, "delivered", 0)
+		})))
 	ctx, cancel := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
 	go func() { worked <- w.Work(ctx) }()
@@ -258,7 +263,8 @@ func TestAGraphOfARunIsDrawn(t *testing.T) {
 	graph, err := workflow.NewGraph("fulfil\"", step("ship", "pack", "charge"), step("charge", "reserve"),
 		step("reserve"), step("pack", "reserve"))
 	require.NoError(t, err)
-	require.NoError(t, w.Register(workflow.NewKind("order",
+	order := workflow.NewKind[any, string]("order")
+	require.NoError(t, w.Register(order.Function(
 		func(ctx context.Context, run *workflow.Run, input any) (string, error) {
 			_, err := graph.Run(ctx, run, input)
 			return "", err
@@ -272,7 +278,8 @@ func TestAGraphOfARunIsDrawn(t *testing.T) {
 		require.NoError(t, <-worked)
 		require.NoError(t, w.Close(context.Background()))
 	}()
-	require.NoError(t, w.Start(t.Context(), "order", "order-7", nil))
+	_, err = order.Start(t.Context(), w, "order-7", nil)
+	require.NoError(t, err)
 	s.until("the step pack is recorded", func() bool {
 		return strings.Contains(s.ok("workflows", "order-7"), ": 2 of 4 steps done")
 	})

@@ -15,8 +15,11 @@ const (
 	databaseVariable = "ORDER_DATABASE" // the file
 	keyVariable      = "ORDER_KEY"      // "false": payments have no idempotency key
 	flowsPath        = "/orders"
-	kindName         = "order"
 )
+
+// orderKind is shared by those who start orders and those who execute them. The result of a run is
+// the order's state.
+var orderKind = workflow.NewKind[order, string]("order")
 
 // order is the input of a run.
 type order struct {
@@ -34,11 +37,11 @@ type stopPoint struct {
 // steps are the steps of an order. The last one ends it.
 var steps = []string{"reserve", "charge", "pack", "send"}
 
-// orderKind is the part that a service would have: the steps of an order, each of which writes to
+// orderFunction is the part that a service would have: the steps of an order, each of which writes to
 // the database. It calls stop in each step, before and after the effect. If it is not keyed, each
 // charge is a payment of its own.
-func orderKind(l *database, keyed bool, stop func(ctx context.Context, p stopPoint) error) workflow.Kind {
-	return workflow.NewKind(kindName, func(ctx context.Context, run *workflow.Run, o order) (string, error) {
+func orderFunction(l *database, keyed bool, stop func(ctx context.Context, p stopPoint) error) workflow.Function {
+	return orderKind.Function(func(ctx context.Context, run *workflow.Run, o order) (string, error) {
 		for _, step := range steps {
 			err := run.Do(ctx, step, func(ctx context.Context, key workflow.Key) error {
 				if err := stop(ctx, stopPoint{step, false, key.Token}); err != nil {
@@ -81,10 +84,11 @@ func runExecutor(ctx context.Context, parent *demo.Parent) error {
 	defer client.Close(ctx) //nolint:errcheck // the session expires otherwise
 
 	flows := workflow.New(client, flowsPath, workflow.WithGrace(0))
-	err = flows.Register(orderKind(l, os.Getenv(keyVariable) != "false", func(ctx context.Context, p stopPoint) error {
-		parent.Send(p)
-		return parent.AwaitContinue(ctx)
-	}))
+	err = flows.Register(orderFunction(l, os.Getenv(keyVariable) != "false",
+		func(ctx context.Context, p stopPoint) error {
+			parent.Send(p)
+			return parent.AwaitContinue(ctx)
+		}))
 	if err == nil {
 		err = flows.Work(ctx)
 	}

@@ -49,19 +49,15 @@ func (st *scenario) run(ctx context.Context, client *framework.Client) error {
 			return err
 		}
 	}
-	// The parent registers the kind, too, but executes no runs. So it can start a run before the
-	// first executor is registered.
-	if err := flows.Register(orderKind(nil, true, nil)); err != nil {
-		return err
-	}
-	if err := flows.Start(ctx, kindName, orderID, order{amount}); err != nil {
+	run, err := orderKind.Start(ctx, flows, orderID, order{amount})
+	if err != nil {
 		return err
 	}
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := workflow.Result[string](within, flows, orderID)
+		_, err := run.Wait(within)
 		done <- err
 	}()
 	for {

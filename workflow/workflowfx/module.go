@@ -18,8 +18,8 @@ type Path string
 const DefaultPath Path = "/lockstep/workflows"
 
 // Module provides a *workflow.Workflows on the application's client, which starts runs. It executes
-// runs of the kinds that AsWorkflow provides from the application's start to its stop; without
-// kinds it executes none. Start does not wait for ZooKeeper. Stop waits, for three quarters of the
+// runs of the kinds whose functions AsWorkflow provides, from the application's start to its stop;
+// without functions it executes none. Start does not wait for ZooKeeper. Stop waits, for three quarters of the
 // application's stop timeout (fx.StopTimeout, by default 15 s), until functions have returned or
 // their grace is over. After that time their contexts end in any case, and other members go on with
 // the runs: for a grace of 30 s (the default of workflow.WithGrace) the stop timeout must be longer
@@ -27,11 +27,12 @@ const DefaultPath Path = "/lockstep/workflows"
 // 1.
 var Module = fx.Module("lockstep.workflow", fx.Provide(provide), fx.Invoke(work))
 
-// AsWorkflow adds the kind that a constructor returns: a workflow.Kind or a []workflow.Kind, and an
-// error if it may fail. The application does not build with any other constructor. It may take
-// anything the application provides, also with annotations, such as fx.ParamTags.
+// AsWorkflow adds the function that a constructor returns: a workflow.Function or a
+// []workflow.Function, and an error if it may fail. The application does not build with any other
+// constructor. It may take anything the application provides, also with annotations, such as
+// fx.ParamTags.
 func AsWorkflow(constructor any, annotations ...fx.Annotation) fx.Option {
-	return appmodule.Collect[workflow.Kind]("workflowfx.AsWorkflow", "lockstep.workflow.kinds",
+	return appmodule.Collect[workflow.Function]("workflowfx.AsWorkflow", "lockstep.workflow.functions",
 		constructor, annotations)
 }
 
@@ -57,18 +58,18 @@ func provide(lc fx.Lifecycle, p params) (*workflow.Workflows, error) {
 	return w, w.Err()
 }
 
-type kinds struct {
+type functions struct {
 	fx.In
 
-	Kinds []workflow.Kind `group:"lockstep.workflow.kinds"`
+	Functions []workflow.Function `group:"lockstep.workflow.functions"`
 }
 
 // work executes runs between the application's start and stop.
-func work(lc fx.Lifecycle, client *framework.Client, w *workflow.Workflows, k kinds, stop fx.Shutdowner) error {
-	if len(k.Kinds) == 0 {
+func work(lc fx.Lifecycle, client *framework.Client, w *workflow.Workflows, f functions, stop fx.Shutdowner) error {
+	if len(f.Functions) == 0 {
 		return nil
 	}
-	if err := w.Register(k.Kinds...); err != nil {
+	if err := w.Register(f.Functions...); err != nil {
 		return err
 	}
 	appmodule.Run(lc, "workflows", func(ctx context.Context) {

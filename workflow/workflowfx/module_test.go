@@ -21,31 +21,35 @@ import (
 
 func TestModuleExecutesRuns(t *testing.T) {
 	var w *workflow.Workflows
-	double := workflow.NewKind("double",
-		func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
+	double := workflow.NewKind[int, int]("double")
+	doubled := double.Function(func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
 	_, app := moduletest.NewApp(t, framework.Config{}, workflowfx.Module, fx.Supply(workflowfx.Path("/flows")),
 		workflowfx.AsOption(workflow.WithGrace(time.Second)),
-		workflowfx.AsWorkflow(func() workflow.Kind { return double }), fx.Populate(&w))
+		workflowfx.AsWorkflow(func() workflow.Function { return doubled }), fx.Populate(&w))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	require.NoError(t, w.Start(ctx, "double", "x", 21))
-	result, err := workflow.Result[int](ctx, w, "x")
+	run, err := double.Start(ctx, w, "x", 21)
+	require.NoError(t, err)
+	result, err := run.Wait(ctx)
 	require.NoError(t, err)
 	require.Equal(t, 42, result)
 	require.Equal(t, "/flows", w.Path())
 	app.RequireStop()
-	require.Error(t, w.Start(ctx, "double", "y", 21))
+	_, err = double.Start(ctx, w, "y", 21)
+	require.Error(t, err)
 }
 
 func TestModuleRefusesBadKinds(t *testing.T) {
 	base := fx.Options(frameworkfx.Module, workflowfx.Module, fx.NopLogger,
 		fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
-	kind := func() workflow.Kind {
-		return workflow.NewKind("a", func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
+	function := func() workflow.Function {
+		return workflow.NewKind[int, int]("a").Function(
+			func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
 	}
 	require.NoError(t, fx.New(base).Err(), "no kinds, nothing to do")
-	require.ErrorIs(t, fx.New(base, workflowfx.AsWorkflow(kind), workflowfx.AsWorkflow(kind)).Err(), workflow.ErrOption)
+	twice := fx.Options(workflowfx.AsWorkflow(function), workflowfx.AsWorkflow(function))
+	require.ErrorIs(t, fx.New(base, twice).Err(), workflow.ErrOption)
 	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(func() int { return 0 })).Err(),
 		"workflowfx.AsWorkflow: want a function")
 	require.ErrorIs(t, fx.New(base, fx.Supply(workflowfx.Path("x"))).Err(), framework.ErrInvalidPath)
@@ -58,7 +62,8 @@ func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
 		zk := zktest.Start(t)
 		var w *workflow.Workflows
 		begun, ended := make(chan struct{}), make(chan error, 1)
-		kind := workflow.NewKind("long", func(ctx context.Context, _ *workflow.Run, _ int) (int, error) {
+		long := workflow.NewKind[int, int]("long")
+		function := long.Function(func(ctx context.Context, _ *workflow.Run, _ int) (int, error) {
 			close(begun)
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
@@ -67,13 +72,14 @@ func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
 		app := fxtest.New(t, frameworkfx.Module, fx.Supply(framework.Config{Servers: zk.Servers()}),
 			frameworkfx.AsOption(framework.WithDialer(zk.Link("a").DialContext)),
 			frameworkfx.AsOption(framework.WithClock(framework.TimeClock())), workflowfx.Module,
-			workflowfx.AsWorkflow(func() workflow.Kind { return kind }), fx.Populate(&w))
+			workflowfx.AsWorkflow(func() workflow.Function { return function }), fx.Populate(&w))
 		app.RequireStart()
-		require.NoError(t, w.Start(t.Context(), "long", "x", 21))
+		_, err := long.Start(t.Context(), w, "x", 21)
+		require.NoError(t, err)
 		<-begun
 		stopping, cancel := context.WithTimeout(t.Context(), app.StopTimeout())
 		defer cancel()
-		err := app.Stop(stopping)
+		err = app.Stop(stopping)
 		require.ErrorContains(t, err, "workflows: stop: it has not ended within 11.25s")
 		require.NoError(t, stopping.Err())
 		require.ErrorIs(t, <-ended, queue.ErrClosed)

@@ -441,9 +441,8 @@ func TestTopOpensARun(t *testing.T) {
 	zk := zktest.Start(t)
 	client := zk.Member(t, "a", framework.Config{}).Client
 	stored := workflow.New(client, cliworkflow.DefaultWorkflows)
-	require.NoError(t, stored.Register(workflow.NewKind("order",
-		func(context.Context, *workflow.Run, string) (string, error) { return "", nil })))
-	require.NoError(t, stored.Start(t.Context(), "order", "w1", "receipt\x1b[2J\u202e"))
+	_, err := workflow.NewKind[string, string]("order").Start(t.Context(), stored, "w1", "receipt\x1b[2J\u202e")
+	require.NoError(t, err)
 	r := &topReader{client: client, pace: requestPace{client: client}}
 	look, err := r.lookAt(t.Context(), findTopView("workflows"), "/", &topRow{path: cliworkflow.DefaultWorkflows,
 		job: "w1"})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -391,8 +392,14 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, 
 	}
 	existed := err == nil
 	queue := znode.Join(path+"/queues", kind)
+	if !existed {
+		if err := p.checkKind(ctx, kind, queue); err != nil {
+			return err
+		}
+	}
 	worked, _ := p.hasMember(ctx, queue)
-	if err := p.at(path).Start(ctx, kind, id, input); err != nil {
+	named := workflow.NewKind[json.RawMessage, json.RawMessage](kind)
+	if _, err := named.Start(ctx, p.at(path), id, input); err != nil {
 		return err
 	}
 	if existed {
@@ -407,6 +414,18 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, 
 		}
 	}
 	return nil
+}
+
+// checkKind refuses a kind that has no queue: maybe it is misspelt, and no member would take the run.
+func (p *workflowsCommand) checkKind(ctx context.Context, kind, queue string) error {
+	if strings.Contains(kind, "/") || framework.ValidatePath(queue) != nil { // Start says so
+		return nil
+	}
+	_, err := p.client.Exists(ctx, queue)
+	if errors.Is(err, framework.ErrNoNode) {
+		return fmt.Errorf("%w: %q", workflow.ErrUnknownKind, kind)
+	}
+	return err
 }
 
 // hasMember reports whether a member takes runs of a kind, or has one: then the kind's queue has

@@ -20,8 +20,10 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
+// runKind is the kind of all runs. An input is the number of steps.
+var runKind = workflow.NewKind[int, string]("task")
+
 const (
-	runKind = "task"
 	// runSteps is how many steps a run has.
 	runSteps = 5
 	// goSignal is the signal that a run waits for after its second step.
@@ -34,16 +36,14 @@ const (
 // killed before it has sent a run's signal, the harness sends it.
 func workflowActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 	flows := p.services.flows
-	if err := flows.Register(p.runKind()); err != nil { // so that Start needs no member that has worked before
-		panic(err)
-	}
 	return func(ctx context.Context, t iteration) {
 		id := fmt.Sprintf("%s.%d", p.name, p.lastOp.Add(1))
 		for range 1 + rng.IntN(2) {
 			callCtx, cancel := sometimesTimeout(ctx, rng)
 			_ = call{request: event{Kind: kindStart, Path: w.path, Item: id}, mayHappenLater: true}.run(callCtx, p,
 				func(int64, *event) error {
-					return flows.Start(callCtx, runKind, id, runSteps)
+					_, err := runKind.Start(callCtx, flows, id, runSteps)
+					return err
 				})
 			cancel()
 		}
@@ -98,7 +98,8 @@ func executorActor(p *clientProcess, _ workload, rng *rand.Rand) actorFunc {
 			case <-ctx.Done():
 			}
 		}()
-		err := flows.Register(p.runKind())
+		err := flows.Register(runKind.Function(p.executeRun, workflow.WithWorkers(4),
+			workflow.WithAttempts(10, time.Second)))
 		if err == nil {
 			err = flows.Work(ctx)
 		}
@@ -112,11 +113,6 @@ func executorActor(p *clientProcess, _ workload, rng *rand.Rand) actorFunc {
 			p.writeShown(ctx, runsPath, event{}, err)
 		}
 	}
-}
-
-// runKind is the kind of all runs.
-func (p *clientProcess) runKind() workflow.Kind {
-	return workflow.NewKind(runKind, p.executeRun, workflow.WithWorkers(4), workflow.WithAttempts(10, time.Second))
 }
 
 // executeRun is the function of all runs. It returns the results of the steps and the data of the

@@ -88,7 +88,7 @@ var workflowMutants = []mutant{
 		promise: "One executor at a time has a run",
 		name:    "a run may lose any number of executors", file: "workflow/execute.go",
 		test: "TestARunThatCrashesItsProcessesFails",
-		old:  "losses > x.kind.cfg.losses {", new: "losses > 100*x.kind.cfg.losses {",
+		old:  "losses > x.function.cfg.losses {", new: "losses > 100*x.function.cfg.losses {",
 	},
 	{
 		promise: "A run starts in one transaction with the caller's own writes",

@@ -189,19 +189,21 @@ func useLedger(ctx context.Context, t *testing.T, c *framework.Client, _ *backgr
 func useWorkflows(ctx context.Context, t *testing.T, c *framework.Client, background *backgroundTasks) {
 	flows := workflow.New(c, "/workflows")
 	t.Cleanup(func() { require.NoError(t, flows.Close(context.Background())) })
-	approve := func(ctx context.Context, run *workflow.Run, _ string) (string, error) {
+	approve, fail := workflow.NewKind[string, string]("approve"), workflow.NewKind[string, string]("fail")
+	approved := approve.Function(func(ctx context.Context, run *workflow.Run, _ string) (string, error) {
 		if err := run.Do(ctx, "step", func(context.Context, workflow.Key) error { return nil }); err != nil {
 			return "", err
 		}
 		return workflow.Await[string](ctx, run, "approved", time.Hour)
-	}
-	fail := func(context.Context, *workflow.Run, string) (string, error) {
+	})
+	failed := fail.Function(func(context.Context, *workflow.Run, string) (string, error) {
 		return "", workflow.Permanent(errors.New("spoilt"))
-	}
-	require.NoError(t, flows.Register(workflow.NewKind("approve", approve), workflow.NewKind("fail", fail)))
+	})
+	require.NoError(t, flows.Register(approved, failed))
 	background.add(func() { _ = flows.Work(ctx) })
-	for id, kind := range map[string]string{"done": "approve", "waits": "approve", "failed": "fail"} {
-		require.NoError(t, flows.Start(ctx, kind, id, "input"))
+	for id, kind := range map[string]workflow.Kind[string, string]{"done": approve, "waits": approve, "failed": fail} {
+		_, err := kind.Start(ctx, flows, id, "input")
+		require.NoError(t, err)
 	}
 	require.NoError(t, flows.Signal(ctx, "done", "approved", "by me"))
 	for id, want := range map[string]workflow.State{"done": workflow.Done, "failed": workflow.Failed} {

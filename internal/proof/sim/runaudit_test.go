@@ -22,8 +22,7 @@ type runAudit struct {
 	retention time.Duration
 
 	mu       sync.Mutex
-	moment   int            // counts the requests that have changed something
-	kinds    map[string]int // the moments in which their queues were made
+	moment   int // counts the requests that have changed something
 	lives    []*runLife
 	standing map[string]*runLife // the run that is on the servers, by its name
 	byID     map[string]*runLife
@@ -90,7 +89,7 @@ type simSignal struct {
 }
 
 func newRunAudit(sim *simulation, path string, retention time.Duration) *runAudit {
-	u := &runAudit{sim: sim, path: path, retention: retention, kinds: map[string]int{}, standing: map[string]*runLife{},
+	u := &runAudit{sim: sim, path: path, retention: retention, standing: map[string]*runLife{},
 		byID:  map[string]*runLife{},
 		items: map[string]string{}, keys: map[string]string{}, hit: map[string]bool{}}
 	sim.zk.Observe(u.observe)
@@ -279,9 +278,6 @@ var runOfItem = regexp.MustCompile(`"run":"[^"]*","id":"([^"]*)"`)
 func (u *runAudit) noteQueue(part zktest.Request, session int64) {
 	rest := strings.TrimPrefix(part.Path, u.path+"/queues/")
 	kind, inside, _ := strings.Cut(rest, "/")
-	if isCreate(part) && inside == "" {
-		u.kinds[kind] = u.moment
-	}
 	if found := runOfItem.FindSubmatch(part.Data); isCreate(part) && found != nil {
 		node := part.Path
 		if part.Result != "" {

@@ -82,8 +82,7 @@ func (u *runAudit) checkStart(c runCall, kind string, ops []simOp) {
 	case c.err == nil && !u.was(c.from, c.name, same):
 		u.add("start", "%s has started %s, which is not there", c.actor.name, c.name)
 	case c.err != nil:
-		u.checkError(c, "start", errors.Is(c.err, workflow.ErrIDInUse) && u.was(c.from, c.name, other) ||
-			errors.Is(c.err, workflow.ErrUnknownKind) && (u.kinds[kind] == 0 || u.kinds[kind] > c.from))
+		u.checkError(c, "start", errors.Is(c.err, workflow.ErrIDInUse) && u.was(c.from, c.name, other))
 	}
 }
 

@@ -138,7 +138,7 @@ func (s *runsWorkload) work(p *process, r *rand.Rand) {
 			kinds = simKinds
 		}
 		for _, kind := range kinds {
-			if err := w.Register(s.kind(p, kind, 1+r.IntN(4))); err != nil {
+			if err := w.Register(s.function(p, workflow.NewKind[[]simOp, string](kind), 1+r.IntN(4))); err != nil {
 				s.audit.add("errors", "%s cannot register: %v", p.name, err)
 			}
 		}
@@ -168,9 +168,9 @@ func (s *runsWorkload) endWithProgram(ctx context.Context, cancel context.Cancel
 	})
 }
 
-// kind is a kind of runs that a process executes.
-func (s *runsWorkload) kind(p *process, name string, workers int) workflow.Kind {
-	return workflow.NewKind(name, func(ctx context.Context, run *workflow.Run, ops []simOp) (result string, err error) {
+// function is the function of a kind that a process executes.
+func (s *runsWorkload) function(p *process, kind workflow.Kind[[]simOp, string], workers int) workflow.Function {
+	return kind.Function(func(ctx context.Context, run *workflow.Run, ops []simOp) (result string, err error) {
 		p.waitWhileFrozen()
 		e := &execution{process: p, ctx: ctx}
 		s.audit.begin(e, run.UUID())
@@ -235,7 +235,7 @@ func (x *simExecution) performOne(ctx context.Context, r *rand.Rand, op simOp) (
 		data, err := workflow.Await[int](ctx, x.run, op.Name, time.Duration(op.Millis)*time.Millisecond)
 		return x.audit.checkAwait(x.execution, op, data, err)
 	case "child":
-		result, err := workflow.Child[string](ctx, x.run, op.Name, op.Kind, op.Ops)
+		result, err := workflow.NewKind[[]simOp, string](op.Kind).Child(ctx, x.run, op.Name, op.Ops)
 		if err == nil {
 			x.audit.checkStep(x.execution, op.Name, result)
 		}
@@ -321,7 +321,7 @@ func (s *runsWorkload) start(a *actor, ctx context.Context, w *workflow.Workflow
 		ops = ops[1:]
 	}
 	from := s.audit.now()
-	err := w.Start(ctx, kind, name, ops)
+	_, err := workflow.NewKind[[]simOp, string](kind).Start(ctx, w, name, ops)
 	s.done(a, "starts", name, err)
 	s.audit.checkStart(runCall{a, ctx, from, name, err}, kind, ops)
 }
