@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -30,19 +29,58 @@ const (
 	graphPrefix = "graph:" // of the name of the step that records a graph
 )
 
-// GraphStep is a step of a Graph, for runs with an input I.
-type GraphStep[I any] struct {
+// GraphStep is a step of a Graph, for runs with an input I. Its result has type O.
+type GraphStep[I, O any] struct {
 	// Name is the step's name, as for Step. It is unique in the run.
 	Name string
 	// After are the names of the steps that must have a record before this one begins. Their order
 	// means nothing.
 	After []string
 	// Do is the step's function. Its result is recorded as JSON. results has the recorded results
-	// of the steps before this one; StepResult reads them. Contexts, errors and panics have the
-	// same effect as for the function of Step.
-	Do func(ctx context.Context, key Key, input I, results GraphResults) (any, error)
+	// of the steps before this one; GraphStep.Result reads them. Contexts, errors and panics have
+	// the same effect as for the function of Step.
+	Do func(ctx context.Context, key Key, input I, results GraphResults) (O, error)
 	// Options are as for Step.
 	Options []StepOption
+}
+
+// Result returns the recorded result of the step. Within a step of the graph, it returns ErrOption
+// for one that need not have a record yet: only the steps in After, and those that they are after,
+// may be read. A result that does not decode into O is ErrResult.
+func (s GraphStep[I, O]) Result(results GraphResults) (O, error) {
+	var result, none O
+	data, err := results.read(s.Name)
+	if err != nil {
+		return none, err
+	}
+	if err := json.Unmarshal(data, &result); err != nil {
+		return none, fmt.Errorf("%w: step %q: %s is no %T: %w", ErrResult, s.Name, shortenResult(data), result, err)
+	}
+	return result, nil
+}
+
+// AnyGraphStep is a GraphStep for runs with an input I, whatever its result is. No other type can be
+// one.
+type AnyGraphStep[I any] interface{ declare() graphStep[I] }
+
+// graphStep is a GraphStep without the type of its result.
+type graphStep[I any] struct {
+	shapeStep
+	options []StepOption
+	run     func(ctx context.Context, r *stepRecorder, input I, results GraphResults) error // or nil
+}
+
+func (s GraphStep[I, O]) declare() graphStep[I] {
+	declared := graphStep[I]{shapeStep: shapeStep{s.Name, slices.Clone(s.After)}, options: slices.Clone(s.Options)}
+	if s.Do != nil {
+		declared.run = func(ctx context.Context, r *stepRecorder, input I, results GraphResults) error {
+			_, err := Step(ctx, r, s.Name,
+				func(ctx context.Context, key Key) (O, error) { return s.Do(ctx, key, input, results) },
+				declared.options...)
+			return err
+		}
+	}
+	return declared
 }
 
 // Graph is a set of steps with a declared order: which step follows which. Make one with NewGraph
@@ -50,7 +88,7 @@ type GraphStep[I any] struct {
 // of runs.
 type Graph[I any] struct {
 	name  string
-	steps []GraphStep[I]
+	steps []graphStep[I]
 	shape graphShape
 	data  json.RawMessage // the shape, as it is recorded
 }
@@ -62,15 +100,18 @@ type Graph[I any] struct {
 // name is used twice; if a step is after one that the graph does not have; or if steps form a
 // cycle. It returns ErrTooLarge of package framework if names and order together are more than
 // MaxResult bytes as JSON.
-func NewGraph[I any](name string, steps ...GraphStep[I]) (*Graph[I], error) {
-	g := &Graph[I]{name: name, shape: graphShape{Kind: graphKind}}
-	for _, step := range steps {
-		step.After, step.Options = slices.Clone(step.After), slices.Clone(step.Options)
-		g.steps = append(g.steps, step)
-		g.shape.Steps = append(g.shape.Steps, shapeStep{step.Name, step.After})
-	}
+func NewGraph[I any](name string, steps ...AnyGraphStep[I]) (*Graph[I], error) {
 	if name == "" {
 		return nil, fmt.Errorf("%w: a graph has no name", ErrOption)
+	}
+	g := &Graph[I]{name: name, shape: graphShape{Kind: graphKind}}
+	for i, step := range steps {
+		if isNil(step) {
+			return nil, fmt.Errorf("%w: graph %q: step %d is nil", ErrOption, name, i)
+		}
+		declared := step.declare()
+		g.steps = append(g.steps, declared)
+		g.shape.Steps = append(g.shape.Steps, declared.shapeStep)
 	}
 	if err := checkName(graphPrefix + name); err != nil {
 		return nil, fmt.Errorf("the graph's name: %w", err)
@@ -79,10 +120,10 @@ func NewGraph[I any](name string, steps ...GraphStep[I]) (*Graph[I], error) {
 		return nil, fmt.Errorf("%w: graph %q: %w", ErrOption, name, err)
 	}
 	for _, step := range g.steps {
-		if step.Do == nil {
+		if step.run == nil {
 			return nil, fmt.Errorf("%w: graph %q: step %q has no function", ErrOption, name, step.Name)
 		}
-		if _, err := recipe.ApplyOptions(stepDefaults(), step.Options); err != nil {
+		if _, err := recipe.ApplyOptions(stepDefaults(), step.options); err != nil {
 			return nil, fmt.Errorf("graph %q: step %q: %w", name, step.Name, err)
 		}
 	}
@@ -140,14 +181,7 @@ func (g *Graph[I]) Run(ctx context.Context, in Recorder, input I) (GraphResults,
 				return nil
 			default:
 			}
-			_, err := Step(ctx, r, step.Name, func(ctx context.Context, key Key) (json.RawMessage, error) {
-				result, err := step.Do(ctx, key, input, GraphResults{g.shape, r, step.Name})
-				if err != nil {
-					return nil, err
-				}
-				return encodeReadable(result)
-			}, step.Options...)
-			if err != nil {
+			if err := step.run(ctx, r, input, GraphResults{g.shape, r, step.Name}); err != nil {
 				fail()
 				return err
 			}
@@ -181,39 +215,12 @@ func (g *Graph[I]) recordShape(ctx context.Context, r *stepRecorder) error {
 	return failure.Wrap("graph", r.ledger.stepNode(record), err)
 }
 
-// encodeReadable encodes a result. It refuses one that its own type cannot be decoded from, so that
-// no record is written that nobody can read.
-func encodeReadable(result any) (json.RawMessage, error) {
-	data, err := encodeResult(result)
-	if err == nil && result != nil {
-		if cause := json.Unmarshal(data, reflect.New(reflect.TypeOf(result)).Interface()); cause != nil {
-			err = fmt.Errorf("%w: %s is no %T: %w", ErrResult, shortenResult(data), result, cause)
-		}
-	}
-	return data, Permanent(err)
-}
-
 // GraphResults are the recorded results of a graph's steps: within a step those of the steps before
-// it, and after Graph.Run all. StepResult reads them.
+// it, and after Graph.Run all. GraphStep.Result reads them.
 type GraphResults struct {
 	shape   graphShape
 	results *stepRecorder
 	reader  string // the step that reads; "" is after all
-}
-
-// StepResult returns the recorded result of a step. Within a step of the graph, it returns
-// ErrOption for one that need not have a record yet: only the steps in After, and those that they
-// are after, may be read. A result that does not decode into T is ErrResult.
-func StepResult[T any](results GraphResults, step string) (T, error) {
-	var result, none T
-	data, err := results.read(step)
-	if err != nil {
-		return none, err
-	}
-	if err := json.Unmarshal(data, &result); err != nil {
-		return none, fmt.Errorf("%w: step %q: %s is no %T: %w", ErrResult, step, shortenResult(data), result, err)
-	}
-	return result, nil
 }
 
 func (r GraphResults) read(step string) ([]byte, error) {

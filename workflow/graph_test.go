@@ -17,15 +17,25 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-type (
-	graphStep = workflow.GraphStep[int]
-)
+type graphStep = workflow.GraphStep[int, any]
 
 func newGraph(t *testing.T, steps ...graphStep) *workflow.Graph[int] {
 	t.Helper()
-	g, err := workflow.NewGraph("g", steps...)
+	g, err := workflow.NewGraph("g", anySteps(steps)...)
 	require.NoError(t, err)
 	return g
+}
+
+func anySteps(steps []graphStep) (all []workflow.AnyGraphStep[int]) {
+	for _, s := range steps {
+		all = append(all, s)
+	}
+	return all
+}
+
+// stepResult reads the result of a step as another type than that with which it was declared.
+func stepResult[T any](results workflow.GraphResults, step string) (T, error) {
+	return workflow.GraphStep[int, T]{Name: step}.Result(results)
 }
 
 // diamond is a graph in which "first" is before "left" and "right", these are before "last", and
@@ -40,7 +50,7 @@ func (w *world) diamond(t *testing.T, node string, done *doneLog) *workflow.Grap
 					if !slices.Contains(recorded, "step-"+before) {
 						t.Errorf("%s begins, and %s has no record", name, before)
 					}
-					n, err := workflow.StepResult[int](results, before)
+					n, err := stepResult[int](results, before)
 					if err != nil {
 						return nil, err
 					}
@@ -63,7 +73,7 @@ func TestGraphRunsStepsInTheirOrder(t *testing.T) {
 		g := w.diamond(t, path, &done)
 		results, err := g.Run(t.Context(), e.opened, 1)
 		require.NoError(t, err)
-		last, err := workflow.StepResult[int](results, "last")
+		last, err := stepResult[int](results, "last")
 		require.NoError(t, err)
 		require.Equal(t, 1+2+2, last)
 		require.Equal(t, strings.Fields(diamondNodes), w.steps())
@@ -74,7 +84,7 @@ func TestGraphRunsStepsInTheirOrder(t *testing.T) {
 		e.open(t)
 		results, err = g.Run(t.Context(), e.opened, 1)
 		require.NoError(t, err)
-		last, err = workflow.StepResult[int](results, "last")
+		last, err = stepResult[int](results, "last")
 		require.NoError(t, err)
 		require.Equal(t, 5, last)
 		require.Len(t, done.all(), 5, "nothing is run again")
@@ -163,7 +173,7 @@ func TestGraphWithFaultAtEachRequest(t *testing.T) {
 					if err != nil {
 						return 0, err
 					}
-					return workflow.StepResult[int](results, "last")
+					return stepResult[int](results, "last")
 				})
 				first, starter := w.flows("a"), w.flows("starter")
 				starter.start("work", "x", 1)
@@ -298,7 +308,7 @@ func TestGraphsThatCannotBe(t *testing.T) {
 			{Name: "a", Do: do, Options: []workflow.StepOption{workflow.WithTimeout(0)}},
 		},
 	} {
-		g, err := workflow.NewGraph("g", steps...)
+		g, err := workflow.NewGraph("g", anySteps(steps)...)
 		require.ErrorIs(t, err, workflow.ErrOption, want)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, `graph "g"`)
@@ -311,7 +321,7 @@ func TestGraphsThatCannotBe(t *testing.T) {
 	for i := range many {
 		many[i] = step(fmt.Sprintf("%0100d", i))
 	}
-	_, err := workflow.NewGraph("g", many[1:]...)
+	_, err := workflow.NewGraph("g", anySteps(many[1:])...)
 	require.ErrorIs(t, err, framework.ErrTooLarge)
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
@@ -320,6 +330,34 @@ func TestGraphsThatCannotBe(t *testing.T) {
 		_, err = newGraph(t, step("a")).Run(t.Context(), nil, 0)
 		require.ErrorIs(t, err, workflow.ErrOption)
 		require.Empty(t, w.steps())
+	})
+}
+
+// TestAStepOfAGraphHasTypes: one whose function has another result does not compile, nor does a
+// reader of another result.
+func TestAStepOfAGraphHasTypes(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		e := w.execute(w.member("a"))
+		pack := workflow.GraphStep[int, parcel]{Name: "pack",
+			Do: func(_ context.Context, _ workflow.Key, weight int, _ workflow.GraphResults) (parcel, error) {
+				return parcel{weight}, nil
+			}}
+		send := workflow.GraphStep[int, string]{Name: "send", After: []string{pack.Name},
+			Do: func(_ context.Context, _ workflow.Key, _ int, results workflow.GraphResults) (string, error) {
+				p, err := pack.Result(results)
+				return fmt.Sprint("sent ", p.Weight), err
+			}}
+		g, err := workflow.NewGraph("g", pack, send)
+		require.NoError(t, err)
+		results, err := g.Run(t.Context(), e.opened, 7)
+		require.NoError(t, err)
+		sent, err := send.Result(results)
+		require.NoError(t, err)
+		require.Equal(t, "sent 7", sent)
+
+		_, err = workflow.NewGraph[int]("g", pack, nil)
+		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorContains(t, err, "step 1 is nil")
 	})
 }
 
@@ -371,34 +409,34 @@ func TestResultsOfAGraph(t *testing.T) {
 				}, Options: []workflow.StepOption{workflow.WithRetry(3, time.Second)}},
 			graphStep{Name: "c", After: []string{"b"},
 				Do: func(_ context.Context, _ workflow.Key, _ int, results workflow.GraphResults) (any, error) {
-					p, err := workflow.StepResult[parcel](results, "a")
+					p, err := stepResult[parcel](results, "a")
 					require.NoError(t, err, "a is before b")
 					require.Equal(t, 7, p.Number)
-					_, err = workflow.StepResult[int](results, "a")
+					_, err = stepResult[int](results, "a")
 					require.ErrorIs(t, err, workflow.ErrResult)
-					_, err = workflow.StepResult[any](results, "beside")
+					_, err = stepResult[any](results, "beside")
 					require.ErrorIs(t, err, workflow.ErrOption)
 					require.ErrorContains(t, err, `name "beside" in its After`)
-					_, err = workflow.StepResult[any](results, "c")
+					_, err = stepResult[any](results, "c")
 					require.ErrorIs(t, err, workflow.ErrOption)
-					_, err = workflow.StepResult[any](results, "none")
+					_, err = stepResult[any](results, "none")
 					require.ErrorIs(t, err, workflow.ErrOption)
 					return 3, nil
 				}})
 		results, err := g.Run(t.Context(), e.opened, 0)
 		require.NoError(t, err)
 		require.Equal(t, 3, attempts)
-		none, err := workflow.StepResult[*int](results, "beside")
+		none, err := stepResult[*int](results, "beside")
 		require.NoError(t, err)
 		require.Nil(t, none)
-		_, err = workflow.StepResult[int](workflow.GraphResults{}, "a")
+		_, err = stepResult[int](workflow.GraphResults{}, "a")
 		require.ErrorIs(t, err, workflow.ErrOption)
 
 		bad, err := workflow.NewGraph("other",
-			graphStep{Name: "one-way", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any,
-				error) {
-				return oneWay{}, nil
-			}},
+			workflow.GraphStep[int, oneWay]{Name: "one-way",
+				Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (oneWay, error) {
+					return oneWay{}, nil
+				}},
 			graphStep{Name: "wild", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any,
 				error) {
 				panic("no")

@@ -17,34 +17,31 @@ func ExampleNewGraph() {
 	defer done()
 
 	ledger := workflow.NewLedger(client, "/orders/42")
-	type step = workflow.GraphStep[int] // the input is the order's total
-	graph, err := workflow.NewGraph("fulfil",
-		step{Name: "ship", After: []string{"charge"},
-			Do: func(ctx context.Context, key workflow.Key, total int, results workflow.GraphResults) (any, error) {
-				receipt, err := workflow.StepResult[string](results, "charge")
-				if err != nil {
-					return nil, err
-				}
-				records, err := ledger.Records(ctx)
-				for _, s := range workflow.GraphsIn(records)[0].Steps {
-					fmt.Println(s.Name, s.Done)
-				}
-				return "parcel with " + receipt, err
-			}},
-		step{Name: "reserve", Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any,
-			error) {
-			return nil, nil
-		}},
-		step{Name: "charge", After: []string{"reserve"},
-			Do: func(_ context.Context, key workflow.Key, total int, _ workflow.GraphResults) (any, error) {
-				return fmt.Sprintf("receipt over %d", total), nil // with key.ID as the idempotency key
-			}},
-	)
+	reserve := workflow.GraphStep[int, any]{Name: "reserve", // the input is the order's total
+		Do: func(context.Context, workflow.Key, int, workflow.GraphResults) (any, error) { return nil, nil }}
+	charge := workflow.GraphStep[int, string]{Name: "charge", After: []string{reserve.Name},
+		Do: func(_ context.Context, key workflow.Key, total int, _ workflow.GraphResults) (string, error) {
+			return fmt.Sprintf("receipt over %d", total), nil // with key.ID as the idempotency key
+		}}
+	ship := workflow.GraphStep[int, string]{Name: "ship", After: []string{charge.Name},
+		Do: func(ctx context.Context, key workflow.Key, total int, results workflow.GraphResults) (string, error) {
+			receipt, err := charge.Result(results)
+			if err != nil {
+				return "", err
+			}
+			records, err := ledger.Records(ctx)
+			for _, s := range workflow.GraphsIn(records)[0].Steps {
+				fmt.Println(s.Name, s.Done)
+			}
+			return "parcel with " + receipt, err
+		}}
+	graph, err := workflow.NewGraph("fulfil", ship, reserve, charge)
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = workflow.NewGraph("circle", step{Name: "hen", After: []string{"egg"}},
-		step{Name: "egg", After: []string{"hen"}})
+	hen := workflow.GraphStep[int, any]{Name: "hen", After: []string{"egg"}}
+	egg := workflow.GraphStep[int, any]{Name: "egg", After: []string{"hen"}}
+	_, err = workflow.NewGraph("circle", hen, egg)
 	fmt.Println(err)
 
 	lease, err := locks.NewMutex(client, "/locks/orders/42").Lock(ctx)
@@ -59,7 +56,7 @@ func ExampleNewGraph() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(workflow.StepResult[string](results, "ship"))
+	fmt.Println(ship.Result(results))
 	if err := lease.Release(ctx); err != nil {
 		log.Fatal(err)
 	}

@@ -251,8 +251,8 @@ func TestAGraphOfARunIsDrawn(t *testing.T) {
 	s := newStage(t)
 	w := workflow.New(client(t, s), cliworkflow.DefaultWorkflows)
 	goOn := make(chan struct{})
-	step := func(name string, after ...string) workflow.GraphStep[any] {
-		return workflow.GraphStep[any]{Name: name, After: after,
+	step := func(name string, after ...string) workflow.GraphStep[any, any] {
+		return workflow.GraphStep[any, any]{Name: name, After: after,
 			Do: func(_ context.Context, _ workflow.Key, _ any, _ workflow.GraphResults) (any, error) {
 				if name == "charge" {
 					<-goOn

@@ -44,10 +44,11 @@ var workflowMutants = []mutant{
 		promise: "A step of a graph begins when each step that it depends on has",
 		name:    "a step of a graph begins before the record of the one before it", file: "workflow/graph.go",
 		test: "TestGraphStepBeginsAfterTheRecord",
-		old: "\t\t\t\treturn encodeReadable(result)\n\t\t\t}, step.Options...)\n\t\t\tif err != nil " +
-			"{\n\t\t\t\tfail()\n\t\t\t\treturn err\n\t\t\t}\n\t\t\tclose(recorded[step.Name])\n",
-		new: "\t\t\t\tclose(recorded[step.Name])\n\t\t\t\treturn encodeReadable(result)\n\t\t\t}, " +
-			"step.Options...)\n\t\t\tif err != nil {\n\t\t\t\tfail()\n\t\t\t\treturn err\n\t\t\t}\n",
+		old: "\t\t\tif err := step.run(ctx, r, input, GraphResults{g.shape, r, step.Name}); err != nil {\n" +
+			"\t\t\t\tfail()\n\t\t\t\treturn err\n\t\t\t}\n\t\t\tclose(recorded[step.Name])\n",
+		new: "\t\t\tclose(recorded[step.Name])\n" +
+			"\t\t\tif err := step.run(ctx, r, input, GraphResults{g.shape, r, step.Name}); err != nil {\n" +
+			"\t\t\t\tfail()\n\t\t\t\treturn err\n\t\t\t}\n",
 	},
 	{
 		promise: "A step of a graph begins when each step that it depends on has",
