@@ -18,6 +18,9 @@
 // servers refuse the record of an executor that has ended, also if its process was paused and has
 // not noticed. An executor that has opened a ledger knows all earlier records.
 //
+// A step that has failed permanently ([ErrStepFailed]) has a record, too, and is not run again:
+// what a run does after that error, such as a refund, does not meet a later success of the step.
+//
 // Members execute a started run until it has finished: done, failed or cancelled. At each moment at
 // most one executor has the run: its context ends before another one's begins, as long as its
 // process is scheduled. A waiting run goes on after each signal, each end of a child and each time
@@ -39,7 +42,8 @@
 // # Nodes
 //
 //	<path>              persistent: the ledger's UUID, JSON {"v":1,"kind":"ledger","id"}
-//	<path>/step-<name>  persistent: a finished step, JSON {"v":1,"result","token","attempts","ms","by"}
+//	<path>/step-<name>  persistent: a finished step, JSON {"v":1,"result","token","attempts","ms","by"};
+//	                    one that has failed permanently: {"v":2,"failure":{"error","is"},"token",…}
 //
 //	<path>/runs, queues, ended, failed, kept, sweeper   the runs of Workflows; see docs/layouts.md
 //
@@ -60,7 +64,7 @@
 //	execute.go     what an executor does with a delivery
 //	kind.go        Kind and Handle: starts, children, results; function.go what members execute
 //	run.go         Run; waits.go Sleep, Await, and what Child does
-//	step.go        Step, and Do and Parallel of both recorders
+//	step.go        Step, and Do and Parallel of both recorders; stepfailure.go permanent failures
 //	branches.go    waits in a function of Parallel beside others that work
 //	ledger.go      Ledger; open.go OpenLedger
 //

@@ -26,6 +26,11 @@ var (
 	// Keep the type compatible, give the changed step another name, or delete its record with
 	// Forget.
 	ErrResult = errors.New("the value does not fit its type")
+	// ErrStepFailed is returned by a step that has failed permanently: its function has returned an
+	// error of Permanent or WithPermanentErrors, or its attempts are used up and it has
+	// WithRecordedFailure. The failure has a record. The step returns this error each time, also to
+	// later executors, and is not run again. Compensate for earlier steps only after this error.
+	ErrStepFailed = errors.New("the step has failed permanently")
 	// ErrTimeout is returned by a step that fails after its timeout (WithTimeout), and by Await
 	// when the signal has not come within its timeout.
 	ErrTimeout = errors.New("timed out")
@@ -79,17 +84,20 @@ var (
 	ErrOption = errors.New("invalid option")
 )
 
-// Permanent marks an error of a step as one that a retry cannot fix: WithRetry does not run the
-// step again. As the error of a run's function it ends the run without further attempts. Nil stays
-// nil.
+// Permanent marks an error as one that a retry cannot fix. A step that returns it has failed
+// permanently (ErrStepFailed). As the error of a run's function it ends the run without further
+// attempts. Nil stays nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &permanentError{err}
+	return &permanentError{err: err}
 }
 
-type permanentError struct{ err error }
+type permanentError struct {
+	err        error
+	ofEncoding bool // of a result that cannot be recorded: another release may be able to
+}
 
 func (e *permanentError) Error() string { return e.err.Error() }
 

@@ -49,8 +49,7 @@ func newFunction[I, O any](kind string, fn func(ctx context.Context, run *Run, i
 		if err != nil {
 			return nil, err
 		}
-		encoded, err := encodeResult(result)
-		return encoded, Permanent(err)
+		return encodeReturned(result)
 	}
 	return f
 }

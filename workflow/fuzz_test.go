@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // FuzzRecords: anyone may write below a ledger.
@@ -12,7 +14,8 @@ func FuzzRecords(f *testing.F) {
 	for _, data := range []string{
 		"", "null", "{}", `{"v":1}`, `{"v":2,"kind":"ledger"}`, `{"v":1,"kind":"ledger","id":"x"}`,
 		`{"v":1,"result":null,"token":7,"attempts":1,"ms":5,"by":"x"}`, `{"v":1,"result":{"a":[1]},"token":-1}`,
-		`{"v":1,"result":"\u202e"}`,
+		`{"v":1,"result":"\u202e"}`, `{"v":2,"failure":{"error":"no","is":["a"]},"token":7,"attempts":1,"ms":5,"by":"x"}`,
+		`{"v":2,"failure":{},"result":1}`,
 	} {
 		f.Add([]byte(data))
 	}
@@ -36,13 +39,40 @@ func FuzzRecords(f *testing.F) {
 			known(err)
 			return
 		}
-		again, err := encodeRecord(step)
+		again, err := step.encode()
 		require.NoError(t, err)
 		same, err := parseStep("/a/step-a", again)
 		require.NoError(t, err)
-		require.JSONEq(t, string(step.Result), string(same.Result))
+		if step.Failure == nil {
+			require.JSONEq(t, string(step.Result), string(same.Result))
+		}
+		require.Equal(t, step.Failure, same.Failure)
 		require.Equal(t, step.Token, same.Token)
 	})
+}
+
+// TestStoredSteps: a result has the bytes of the first release, which refuses a failure.
+func TestStoredSteps(t *testing.T) {
+	for stored, r := range map[string]stepRecord{
+		`{"v":1,"result":7,"token":3,"attempts":1,"ms":5,"by":"x"}`: {Result: []byte("7"), Token: 3, Attempts: 1,
+			Millis: 5, By: "x"},
+		`{"v":1,"result":null,"token":3,"attempts":1,"ms":5,"by":"x","turn":2,"claim":1}`: {Result: []byte("null"),
+			Token: 3, Attempts: 1, Millis: 5, By: "x", runClaim: runClaim{2, 1}},
+		`{"v":2,"failure":{"error":"sold out"},"token":3,"attempts":1,"ms":5,"by":"x"}`: {
+			Failure: &stepFailure{Text: "sold out"}, Token: 3, Attempts: 1, Millis: 5, By: "x"},
+		`{"v":2,"failure":{"error":"7: sold out","is":["sold out"]},"token":3,"attempts":1,"ms":5,"by":"x"}`: {
+			Failure: &stepFailure{Text: "7: sold out", Is: []string{"sold out"}}, Token: 3, Attempts: 1, Millis: 5,
+			By: "x"},
+	} {
+		data, err := r.encode()
+		require.NoError(t, err)
+		require.Equal(t, stored, string(data))
+		again, err := parseStep("/a/step-a", data)
+		require.NoError(t, err)
+		require.Equal(t, r, again)
+		_, err = recipe.Decode(data, 1, &stepRecord{})
+		require.Equal(t, r.Failure != nil, errors.Is(err, ErrNewerRecord))
+	}
 }
 
 // FuzzRuns: anyone may write below the runs.

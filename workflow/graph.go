@@ -147,17 +147,21 @@ func NewGraph[I any](name string, steps ...AnyGraphStep[I]) (*Graph[I], error) {
 // the steps without a record. If a graph of this name with other steps or another order is
 // recorded, Run returns ErrGraphChanged.
 //
-// When a step fails, no further step begins. Run waits until the steps under way have returned;
-// they are recorded if they succeed. It returns all their errors, joined, as Parallel does. To go
-// on after an error, let the Kind's function return it, or open the ledger again: a second call
-// with the same *Run or *OpenLedger returns ErrRepeated. A step cannot wait for a signal, a time or
-// a child: do that before or after Run, or between two graphs.
+// When a step fails, no further step begins, and if it has failed permanently, none begins in later
+// calls. Run waits until the steps under way have returned; they are recorded if they succeed. It
+// returns all their errors, joined, as Parallel does. To go on after an error, let the Kind's
+// function return it, or open the ledger again: a second call with the same *Run or *OpenLedger
+// returns ErrRepeated. A step cannot wait for a signal, a time or a child: do that before or after
+// Run, or between two graphs.
 func (g *Graph[I]) Run(ctx context.Context, in Recorder, input I) (GraphResults, error) {
 	r := recorderOf(in)
 	if g == nil || r == nil {
 		return GraphResults{}, fmt.Errorf("%w: the graph, the run or the open ledger is nil", ErrOption)
 	}
 	if err := g.recordShape(ctx, r); err != nil {
+		return GraphResults{}, err
+	}
+	if err := g.recordedFailure(ctx, r, input); err != nil {
 		return GraphResults{}, err
 	}
 	recorded := make(map[string]chan struct{}, len(g.steps)) // closed when the step has its record
@@ -193,6 +197,17 @@ func (g *Graph[I]) Run(ctx context.Context, in Recorder, input I) (GraphResults,
 		return GraphResults{}, err
 	}
 	return GraphResults{g.shape, r, ""}, nil
+}
+
+// recordedFailure returns the errors of the steps that have failed permanently, joined, or nil.
+func (g *Graph[I]) recordedFailure(ctx context.Context, r *stepRecorder, input I) error {
+	var failed []error
+	for _, step := range g.steps {
+		if record, ok := r.recordOf(step.Name); ok && record.Failure != nil {
+			failed = append(failed, step.run(ctx, r, input, GraphResults{}))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // recordShape records the graph, or compares it with the one that is recorded.
@@ -231,11 +246,11 @@ func (r GraphResults) read(step string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: step %q reads the result of %q, which may have none yet: name %q in its After",
 			ErrOption, r.reader, step, step)
 	}
-	data, ok := r.results.recordedResult(step)
-	if !ok {
-		return nil, fmt.Errorf("%w: step %q has no record", ErrOption, step)
+	record, ok := r.results.recordOf(step)
+	if !ok || record.Failure != nil {
+		return nil, fmt.Errorf("%w: step %q has no result", ErrOption, step)
 	}
-	return data, nil
+	return record.Result, nil
 }
 
 // GraphProgress is how far a run has come in a graph.
@@ -255,10 +270,12 @@ type GraphStepProgress struct {
 	// Level is 0 for a step that is after none, and else one more than the highest level of those
 	// that it is after.
 	Level int `json:"level"`
-	// Done reports whether the step has a record.
-	Done bool `json:"done"`
-	// WaitsFor are the steps in After that have no record. A step that is not done and waits for
-	// none is under way, or is the next to begin.
+	// Done reports whether the step has a recorded result, and Failed whether it has failed
+	// permanently.
+	Done   bool `json:"done"`
+	Failed bool `json:"failed,omitempty"`
+	// WaitsFor are the steps in After that have no result. A step that is not done, has not failed
+	// and waits for none is under way, or is the next to begin.
 	WaitsFor []string `json:"waitsFor,omitempty"`
 }
 
@@ -266,9 +283,9 @@ type GraphStepProgress struct {
 // Ledger.Records have returned, in the order in which the run began them. What is recorded under
 // the name of a graph and cannot be read as one is left out.
 func GraphsIn(records []StepRecord) []GraphProgress {
-	done := map[string]bool{}
+	done, failed := map[string]bool{}, map[string]bool{}
 	for _, r := range records {
-		done[r.Name] = true
+		done[r.Name], failed[r.Name] = r.Error == "", r.Error != ""
 	}
 	var graphs []GraphProgress
 	for _, r := range records {
@@ -283,7 +300,8 @@ func GraphsIn(records []StepRecord) []GraphProgress {
 		levels, _ := shape.levels()
 		progress := GraphProgress{Name: name}
 		for _, s := range shape.Steps {
-			p := GraphStepProgress{Name: s.Name, After: s.After, Level: levels[s.Name], Done: done[s.Name]}
+			p := GraphStepProgress{Name: s.Name, After: s.After, Level: levels[s.Name], Done: done[s.Name],
+				Failed: failed[s.Name]}
 			if !p.Done {
 				p.WaitsFor = slices.DeleteFunc(slices.Clone(s.After), func(name string) bool { return done[name] })
 			}

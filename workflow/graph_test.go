@@ -139,30 +139,35 @@ func TestGraphRunsStepsAtOnce(t *testing.T) {
 	})
 }
 
+// atRequest calls do at the server's nth request that is no ping, and reports whether that has come.
+func atRequest(w *world, nth int, do func()) *atomic.Bool {
+	var hit atomic.Bool
+	var seen int
+	w.Observe(func(r zktest.Request) {
+		if r.Op != zktest.OpPing {
+			if seen++; seen == nth {
+				hit.Store(true)
+				go do()
+			}
+		}
+	})
+	return &hit
+}
+
+// faultsAtRequests are what can happen to a member at the nth request.
+var faultsAtRequests = map[string]func(w *world, m *worker, nth int) *atomic.Bool{
+	"cut":   func(w *world, m *worker, nth int) *atomic.Bool { return atRequest(w, nth, m.Link.Cut) },
+	"reset": func(w *world, m *worker, nth int) *atomic.Bool { return atRequest(w, nth, m.Link.Reset) },
+	"reply": func(w *world, _ *worker, nth int) *atomic.Bool {
+		w.DropReply(nth, zktest.Match{Func: func(r zktest.Request) bool { return r.Op != zktest.OpPing }})
+		return atRequest(w, nth, func() {})
+	},
+}
+
 // TestGraphWithFaultAtEachRequest: at each request in turn the member is cut off for good, or its
 // connection breaks, or the reply is lost.
 func TestGraphWithFaultAtEachRequest(t *testing.T) {
-	atRequest := func(w *world, nth int, do func()) *atomic.Bool {
-		var hit atomic.Bool
-		var seen int
-		w.Observe(func(r zktest.Request) {
-			if r.Op != zktest.OpPing {
-				if seen++; seen == nth {
-					hit.Store(true)
-					go do()
-				}
-			}
-		})
-		return &hit
-	}
-	for name, fault := range map[string]func(w *world, m *worker, nth int) *atomic.Bool{
-		"cut":   func(w *world, m *worker, nth int) *atomic.Bool { return atRequest(w, nth, m.Link.Cut) },
-		"reset": func(w *world, m *worker, nth int) *atomic.Bool { return atRequest(w, nth, m.Link.Reset) },
-		"reply": func(w *world, _ *worker, nth int) *atomic.Bool {
-			w.DropReply(nth, zktest.Match{Func: func(r zktest.Request) bool { return r.Op != zktest.OpPing }})
-			return atRequest(w, nth, func() {})
-		},
-	} {
+	for name, fault := range faultsAtRequests {
 		for nth := 1; nth <= 20; nth++ {
 			in(t, func(t *testing.T, w *world) {
 				var done doneLog

@@ -50,7 +50,7 @@ type Info struct {
 	// end. Steps do not change the record.
 	StartedAt time.Time `json:"startedAt"`
 	ChangedAt time.Time `json:"changedAt"`
-	// Steps are the finished steps in the order in which they were recorded. Only Inspect reads
+	// Steps are the steps that have records, in the order in which these were made. Only Inspect reads
 	// steps. The servers do not know which step is under way: it is one that follows the last of
 	// these.
 	Steps []StepRecord `json:"steps,omitempty"`
@@ -195,9 +195,7 @@ func (i *Info) addChildren(node string, children []childNode) error {
 			if err != nil {
 				return err
 			}
-			i.Steps = append(i.Steps,
-				StepRecord{name, r.Result, r.Token, r.Attempts, time.Duration(r.Millis) * time.Millisecond,
-					c.Stat.Ctime})
+			i.Steps = append(i.Steps, r.describe(name, c.Stat.Ctime))
 		case signalPrefix:
 			i.Signals = append(i.Signals, name)
 		}

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -50,7 +49,7 @@ func NewLedger(client *framework.Client, path string) *Ledger {
 // Path is the ledger's path.
 func (l *Ledger) Path() string { return l.path }
 
-// Records returns the finished steps in the order in which they were recorded. It reads behind a
+// Records returns the steps that have records, in the order in which they were recorded. It reads behind a
 // sync, and needs no executor. A missing ledger has no records. The error wraps ErrBadRecord,
 // ErrNewerRecord, ErrForeign, framework.ErrNoAuth or the end of ctx.
 func (l *Ledger) Records(ctx context.Context) (records []StepRecord, err error) {
@@ -71,8 +70,7 @@ func (l *Ledger) readRecords(ctx context.Context, s *framework.Session) (records
 	created := map[string]int64{}
 	err = l.eachRecord(ctx, s, func(name string, r stepRecord, st framework.Stat) {
 		created[name] = st.Czxid
-		records = append(records,
-			StepRecord{name, r.Result, r.Token, r.Attempts, time.Duration(r.Millis) * time.Millisecond, st.Ctime})
+		records = append(records, r.describe(name, st.Ctime))
 	})
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil

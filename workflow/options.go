@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -9,9 +10,11 @@ import (
 type StepOption func(*stepOptions) error
 
 type stepOptions struct {
-	attempts   int
-	firstPause time.Duration
-	timeout    time.Duration // of one attempt; 0: none
+	attempts        int
+	firstPause      time.Duration
+	timeout         time.Duration // of one attempt; 0: none
+	permanentErrors []error
+	recordsFailure  bool
 }
 
 func stepDefaults() stepOptions { return stepOptions{attempts: 1} }
@@ -21,8 +24,8 @@ const longestPause = 5 * time.Minute
 
 // WithRetry runs a failed step again, up to so many attempts in all. Default 1: no retry. The
 // pauses begin at firstPause and double up to 5 minutes; each is drawn at random between half and
-// one and a half times that. An error that wraps Permanent's is not retried. The next executor
-// counts from 1 again.
+// one and a half times that. A permanent error is not retried. The next executor counts from 1
+// again.
 func WithRetry(attempts int, firstPause time.Duration) StepOption {
 	return func(o *stepOptions) error {
 		if attempts < 1 {
@@ -33,6 +36,29 @@ func WithRetry(attempts int, firstPause time.Duration) StepOption {
 				firstPause, longestPause)
 		}
 		o.attempts, o.firstPause = attempts, firstPause
+		return nil
+	}
+}
+
+// WithPermanentErrors makes errors permanent that wrap one of errs, as Permanent does. The error of
+// the step wraps the same one of errs each time, also when the step was run by an earlier executor:
+// the record has its text.
+func WithPermanentErrors(errs ...error) StepOption {
+	return func(o *stepOptions) error {
+		if len(errs) == 0 || slices.Contains(errs, nil) {
+			return fmt.Errorf("%w: permanent errors %v, there must be at least one and none may be nil", ErrOption, errs)
+		}
+		o.permanentErrors = append(o.permanentErrors, errs...)
+		return nil
+	}
+}
+
+// WithRecordedFailure makes the failure of the last attempt of WithRetry permanent, whatever the
+// error is. Without WithRetry that is the first attempt. Use it for a step whose failure the run
+// compensates for, so that a later attempt of the run does not run the step again.
+func WithRecordedFailure() StepOption {
+	return func(o *stepOptions) error {
+		o.recordsFailure = true
 		return nil
 	}
 }

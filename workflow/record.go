@@ -27,8 +27,11 @@ const (
 
 const (
 	recordVersion = 1
-	ledgerKind    = "ledger"
-	stepPrefix    = "step-"
+	// failureVersion is the version of the record of a step that has failed permanently. Releases
+	// that know results only refuse it.
+	failureVersion = 2
+	ledgerKind     = "ledger"
+	stepPrefix     = "step-"
 )
 
 // ledgerRecord is the data of a ledger's node.
@@ -50,13 +53,20 @@ func parseLedger(path string, data []byte) (r ledgerRecord, err error) {
 
 // stepRecord is the data of a step's node.
 type stepRecord struct {
-	Result   json.RawMessage `json:"result"`
+	Result   json.RawMessage `json:"result,omitempty"`  // or
+	Failure  *stepFailure    `json:"failure,omitempty"` // why the step has failed permanently
 	Token    int64           `json:"token"`
 	Attempts int             `json:"attempts"`
 	Millis   int64           `json:"ms"` // how long the last attempt took
 	// the opened ledger, or the call of a run's function, that has recorded the step
 	By string `json:"by"`
 	runClaim
+}
+
+// stepFailure is the error of a step that has failed permanently.
+type stepFailure struct {
+	Text string   `json:"error"`
+	Is   []string `json:"is,omitempty"` // the texts of the errors of WithPermanentErrors that it wraps
 }
 
 // runClaim is the claim of a run with which a step was recorded: the run's turn, and how often the
@@ -68,25 +78,35 @@ type runClaim struct {
 
 // parseStep reads the data of the node at path.
 func parseStep(path string, data []byte) (r stepRecord, err error) {
-	if _, err = recipe.Decode(data, recordVersion, &r); err != nil {
+	if _, err = recipe.Decode(data, failureVersion, &r); err != nil {
 		return stepRecord{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if len(r.Result) == 0 {
-		return stepRecord{}, fmt.Errorf("%w: %s has no result", ErrBadRecord, path)
+	if (len(r.Result) == 0) == (r.Failure == nil) {
+		return stepRecord{}, fmt.Errorf("%w: %s must have a result or a failure", ErrBadRecord, path)
 	}
 	return r, nil
+}
+
+func (r stepRecord) encode() ([]byte, error) {
+	version := recordVersion
+	if r.Failure != nil {
+		version = failureVersion
+	}
+	return recipe.Unknown(nil).Encode(version, r)
 }
 
 // encodeRecord returns the data of a record that is written once, so that it has no unknown fields
 // to keep.
 func encodeRecord(known any) ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, known) }
 
-// StepRecord describes a finished step.
+// StepRecord describes a step that has a record: it has finished, or failed permanently.
 type StepRecord struct {
 	// Name is the step's name.
 	Name string `json:"name"`
-	// Result is what the step returned, as JSON.
-	Result json.RawMessage `json:"result"`
+	// Result is what the step returned, as JSON. It is nil if the step has failed.
+	Result json.RawMessage `json:"result,omitempty"`
+	// Error is the error with which the step has failed permanently, or "".
+	Error string `json:"error,omitempty"`
 	// Token is the fencing token of the executor that recorded the step.
 	Token int64 `json:"token"`
 	// Attempts is how often that executor ran the step. Took is how long the last attempt took, to
@@ -95,6 +115,16 @@ type StepRecord struct {
 	Took     time.Duration `json:"took"`
 	// RecordedAt is the time of the record, by the clock of the ensemble's leader.
 	RecordedAt time.Time `json:"recordedAt"`
+}
+
+// describe returns the description of the step with a name.
+func (r stepRecord) describe(name string, recordedAt time.Time) StepRecord {
+	d := StepRecord{Name: name, Result: r.Result, Token: r.Token, Attempts: r.Attempts,
+		Took: time.Duration(r.Millis) * time.Millisecond, RecordedAt: recordedAt}
+	if r.Failure != nil {
+		d.Error = r.Failure.Text
+	}
+	return d
 }
 
 // checkName returns ErrOption for a name that a step, a sleep, a signal, a kind or a run cannot

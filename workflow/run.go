@@ -140,7 +140,7 @@ func (r *Run) noteChildren(children []childNode) error {
 			if err != nil {
 				return err
 			}
-			r.noteResult(name, step.Result)
+			r.noteRecord(name, step)
 			if step.Turn == r.state.stored.Turn {
 				r.state.claim = max(r.state.claim, step.Claim)
 			}

@@ -25,7 +25,7 @@ type Recorder interface {
 	// the same one, and no other ledger or run ever has it, also if the path or the run's id is
 	// used again.
 	UUID() string
-	// IsRecorded reports whether the step has a record.
+	// IsRecorded reports whether the step has a record: of its result, or of its permanent failure.
 	IsRecorded(name string) bool
 	// Do is Step for a function without a result.
 	Do(ctx context.Context, name string, fn func(ctx context.Context, key Key) error, opts ...StepOption) error
@@ -54,16 +54,16 @@ type stepRecorder struct {
 	recorded   func() // called when a step was recorded, or nil
 
 	mu      sync.Mutex
-	results map[string][]byte // of the recorded steps
-	size    int               // of these results and those that are being recorded
+	records map[string]stepRecord
+	size    int // of the results in these records and of those that are being recorded
 	names   map[string]nameState
-	// the names in use that have no result yet
+	// the names in use that have no record yet
 	unrecorded map[string]bool
 }
 
 func newStepRecorder(l *Ledger, e Executor, id string) *stepRecorder {
 	return &stepRecorder{ledger: l, executor: e, uuid: id, recorderID: uuid.NewString(), branches: newBranches(),
-		results: map[string][]byte{}, names: map[string]nameState{}, unrecorded: map[string]bool{}}
+		records: map[string]stepRecord{}, names: map[string]nameState{}, unrecorded: map[string]bool{}}
 }
 
 func (r *stepRecorder) recorder() *stepRecorder { return r }
@@ -93,7 +93,7 @@ func (r *stepRecorder) UUID() string { return r.uuid }
 func (r *stepRecorder) IsRecorded(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, ok := r.results[name]
+	_, ok := r.records[name]
 	return ok
 }
 
@@ -115,8 +115,16 @@ type Key struct {
 // the record says, also the first time: fields that JSON leaves out are lost.
 //
 // fn's context ends with ctx, with the executor and after WithTimeout. An error of fn is returned,
-// wrapped, after the attempts of WithRetry; it leaves no record, and the step may be called again.
-// A panic is an error (ErrPanic).
+// wrapped, after the attempts of WithRetry; it leaves no record, and the step may be called again,
+// also by the next attempt of a run. A panic is an error (ErrPanic).
+//
+// A step fails permanently if fn returns an error of Permanent or WithPermanentErrors, or if its
+// attempts are used up and it has WithRecordedFailure. Then the failure is recorded as a result is,
+// and Step returns ErrStepFailed, which is also Permanent: in this call and in each later one, by
+// any executor, with the same text and the same error of WithPermanentErrors. Other errors that fn
+// has wrapped are not found in it, also the first time. An error is never recorded that says
+// nothing of the work: the end of ctx or of the executor, ErrWaiting, and framework's
+// ErrSessionLost, ErrSuspended, ErrOutcomeUnknown, ErrUnconfirmed and ErrClosed.
 //
 // If the error wraps ErrEnded or that of ctx, fn may have had its effect, and the record may have
 // been written: the next call of Open reads it. If the error wraps framework.ErrTooLarge, the
@@ -134,8 +142,7 @@ func Step[T any](ctx context.Context, in Recorder, name string, fn func(ctx cont
 		if err != nil {
 			return nil, err
 		}
-		data, err := encodeResult(made)
-		return data, Permanent(err)
+		return encodeReturned(made)
 	}
 	decode := func(data []byte) error {
 		var recorded T
@@ -208,8 +215,8 @@ func (r *stepRecorder) runStep(ctx context.Context, name string, fn func(context
 			return err
 		}
 	}
-	if result, ok := r.recordedResult(name); ok {
-		if err := decode(result); err != nil {
+	if record, ok := r.recordOf(name); ok {
+		if err := cfg.outcome(record, decode); err != nil {
 			return err
 		}
 		after = used
@@ -221,19 +228,33 @@ func (r *stepRecorder) runStep(ctx context.Context, name string, fn func(context
 	if err != nil {
 		return err
 	}
-	if err := decode(record.Result); err != nil { // so that no record is written that no executor can read
-		return Permanent(err)
+	if record.Failure == nil {
+		if err := decode(record.Result); err != nil { // so that no record is written that no executor can read
+			return Permanent(err)
+		}
 	}
 	after = uncertain
 	recorded, err := r.writeRecord(ctx, name, record)
-	if err != nil {
-		return err
+	if err != nil && record.Failure != nil {
+		return fmt.Errorf("%w (the step failed: %s)", err, record.Failure.Text)
 	}
-	if err := decode(recorded); err != nil {
+	if err == nil {
+		err = cfg.outcome(recorded, decode)
+	}
+	if err != nil {
 		return err
 	}
 	after = used
 	return nil
+}
+
+// outcome decodes the result of a record, or returns the error of a step that has failed
+// permanently.
+func (o stepOptions) outcome(record stepRecord, decode func([]byte) error) error {
+	if record.Failure == nil {
+		return decode(record.Result)
+	}
+	return Permanent(&stepError{*record.Failure, o.permanentErrors})
 }
 
 // beginName marks the name as used, and returns what it was before.
@@ -244,7 +265,7 @@ func (r *stepRecorder) beginName(name string) (nameState, error) {
 	if before == used {
 		return before, ErrRepeated
 	}
-	if _, ok := r.results[name]; !ok {
+	if _, ok := r.records[name]; !ok {
 		if r.countSteps() >= MaxSteps {
 			return before, fmt.Errorf("%w: there are %d steps, and there may be no more", framework.ErrTooLarge,
 				MaxSteps)
@@ -256,24 +277,25 @@ func (r *stepRecorder) beginName(name string) (nameState, error) {
 }
 
 // countSteps counts the steps that have records or are under way. r.mu is held.
-func (r *stepRecorder) countSteps() int { return len(r.results) + len(r.unrecorded) }
+func (r *stepRecorder) countSteps() int { return len(r.records) + len(r.unrecorded) }
 
 // finishName sets the state of a name after its step.
 func (r *stepRecorder) finishName(name string, after nameState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names[name] = after
-	delete(r.unrecorded, name) // a used name has a result
+	delete(r.unrecorded, name) // a used name has a record
 }
 
-func (r *stepRecorder) recordedResult(name string) (result []byte, ok bool) {
+func (r *stepRecorder) recordOf(name string) (record stepRecord, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	result, ok = r.results[name]
-	return result, ok
+	record, ok = r.records[name]
+	return record, ok
 }
 
-// runAttempts runs fn until it succeeds, as often as cfg says. It returns the record to write.
+// runAttempts runs fn until it succeeds, as often as cfg says. It returns the record to write: of a
+// result, or of a permanent failure.
 func (r *stepRecorder) runAttempts(ctx context.Context, cfg stepOptions, name string,
 	fn func(context.Context, Key) ([]byte, error)) (stepRecord, error) {
 	within, stop := whileExecuting(r.branches.withPlace(ctx, inStep), r.executor)
@@ -288,17 +310,20 @@ func (r *stepRecorder) runAttempts(ctx context.Context, cfg stepOptions, name st
 		key.Attempt++
 		began := time.Now()
 		result, err := r.callFunction(within, cfg.timeout, name, key, fn)
+		record := stepRecord{Result: result, Token: key.Token, Attempts: key.Attempt,
+			Millis: time.Since(began).Milliseconds(), By: r.recorderID, runClaim: r.claim}
 		if err == nil {
-			return stepRecord{result, key.Token, key.Attempt, time.Since(began).Milliseconds(), r.recorderID, r.claim},
-				nil
+			return record, nil
 		}
 		failed = err
-		var permanent *permanentError
-		switch {
+		isLast := key.Attempt >= cfg.attempts
+		switch isPermanent := cfg.isPermanent(err); {
 		case r.whyEnded(ctx, nil) != nil:
 			continue
-		case key.Attempt >= cfg.attempts || errors.As(err, &permanent) || errors.Is(err, ErrWaiting):
-			// a wait is no failure
+		case (isPermanent || isLast && cfg.recordsFailure) && !saysNothingOfTheWork(err):
+			record.Result, record.Failure = nil, cfg.failureOf(err)
+			return record, nil
+		case isPermanent || isLast || errors.Is(err, ErrWaiting): // a wait is no failure
 			return stepRecord{}, err
 		}
 		r.ledger.client.Logger().Warn("a step has failed and is tried again", "path", r.ledger.path, "step", name,
@@ -347,21 +372,21 @@ func (r *stepRecorder) callFunction(ctx context.Context, timeout time.Duration, 
 	return result, err
 }
 
-// writeRecord writes the record of a step, in one transaction with the guard. It returns the result
-// that is recorded, which an earlier call of this recorder may have sent.
-func (r *stepRecorder) writeRecord(ctx context.Context, name string, record stepRecord) (result []byte, err error) {
+// writeRecord writes the record of a step, in one transaction with the guard. It returns what is
+// recorded, which an earlier call of this recorder may have sent.
+func (r *stepRecorder) writeRecord(ctx context.Context, name string, record stepRecord) (_ stepRecord, err error) {
 	reserved := len(record.Result)
 	if err := r.reserveSize(reserved); err != nil {
-		return nil, err
+		return stepRecord{}, err
 	}
 	defer func() {
 		if err != nil {
 			r.returnSize(reserved)
 		}
 	}()
-	data, err := encodeRecord(record)
+	data, err := record.encode()
 	if err != nil {
-		return nil, err
+		return stepRecord{}, err
 	}
 	node := r.ledger.stepNode(name)
 	err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error {
@@ -377,13 +402,13 @@ func (r *stepRecorder) writeRecord(ctx context.Context, name string, record step
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return stepRecord{}, err
 	}
-	r.noteReservedResult(name, record.Result, reserved)
+	r.noteReservedRecord(name, record, reserved)
 	if r.recorded != nil {
 		r.recorded()
 	}
-	return record.Result, nil
+	return record, nil
 }
 
 // readRecord reads a step's record if there is one. An earlier call does not know whether its
@@ -398,7 +423,7 @@ func (r *stepRecorder) readRecord(ctx context.Context, name string) error {
 			return nil
 		}
 		if err == nil {
-			r.noteResult(name, record.Result)
+			r.noteRecord(name, record)
 		}
 		return err
 	})
@@ -438,15 +463,17 @@ func (r *stepRecorder) returnSize(bytes int) {
 	r.size -= bytes
 }
 
-// noteResult notes that the step has this record.
-func (r *stepRecorder) noteResult(name string, result []byte) { r.noteReservedResult(name, result, 0) }
+// noteRecord notes that the step has this record.
+func (r *stepRecorder) noteRecord(name string, record stepRecord) {
+	r.noteReservedRecord(name, record, 0)
+}
 
-// noteReservedResult is noteResult for a result with reserved room, which it uses up.
-func (r *stepRecorder) noteReservedResult(name string, result []byte, reserved int) {
+// noteReservedRecord is noteRecord for a result with reserved room, which it uses up.
+func (r *stepRecorder) noteReservedRecord(name string, record stepRecord, reserved int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.size += len(result) - len(r.results[name]) - reserved
-	r.results[name] = result
+	r.size += len(record.Result) - len(r.records[name].Result) - reserved
+	r.records[name] = record
 	delete(r.unrecorded, name)
 }
 
@@ -459,6 +486,15 @@ func encodeValue(what string, value any, limit int) ([]byte, error) {
 	if len(data) > limit {
 		return nil, fmt.Errorf("%w: the %s has %d bytes, it may have %d: store it elsewhere and use a reference to it",
 			framework.ErrTooLarge, what, len(data), limit)
+	}
+	return data, nil
+}
+
+// encodeReturned encodes what the function of a step or a run has returned.
+func encodeReturned(result any) ([]byte, error) {
+	data, err := encodeResult(result)
+	if err != nil {
+		return nil, &permanentError{err, true}
 	}
 	return data, nil
 }

@@ -268,9 +268,10 @@ func (w *Workflows) Cancel(ctx context.Context, id, reason string) error {
 // after a failed attempt it ends the pause. If from is not "", it names a step, a sleep or the
 // signal of a wait with a timeout. Retry deletes this record and all records that were made later,
 // also those of parallel branches; members run these steps again, with the same keys. Signals that
-// have come stay. Child runs stay as they are: to run a child again, retry the child first. If the
-// run has no such record, Retry returns ErrOption. For a run that is Done, from must be given, or
-// Retry returns ErrFinished. For any other run it returns ErrUnfinished.
+// have come stay, and so do the records of steps that have failed permanently, unless from deletes
+// them: name such a step to run it again. Child runs stay as they are: to run a child again, retry
+// the child first. If the run has no such record, Retry returns ErrOption. For a run that is Done,
+// from must be given, or Retry returns ErrFinished. For any other run it returns ErrUnfinished.
 //
 // Retry takes effect at most once, also if a reply or a session is lost and the run has finished
 // before it is read again; see Cancel. The error wraps framework.ErrOutcomeUnknown in the same

@@ -132,6 +132,8 @@ func graphStateCell(r workflow.Info, s workflow.GraphStepProgress) cli.Cell {
 	switch {
 	case s.Done:
 		return cli.GreenCell("done")
+	case s.Failed:
+		return cli.RedCell("failed")
 	case r.State.IsFinished():
 		return cli.RedCell("not done")
 	case len(s.WaitsFor) > 0:
@@ -165,10 +167,13 @@ func stepTable(r workflow.Info) *cli.Table {
 		if s.Attempts > 1 {
 			attempts = strconv.Itoa(s.Attempts)
 		}
-		t.AddRow(cli.DimCell("├─"), cli.GreenCell("done"), cli.BoldCell(cli.ShortenText(s.Name)),
+		state, result := cli.GreenCell("done"), cli.PlainCell(shortenJSON(s.Result))
+		if s.Error != "" {
+			state, result = cli.RedCell("failed"), cli.RedCell(cli.ShortenText(s.Error))
+		}
+		t.AddRow(cli.DimCell("├─"), state, cli.BoldCell(cli.ShortenText(s.Name)),
 			cli.PlainCell(s.Took.String()),
-			cli.YellowCell(attempts), cli.DimCell(cli.FormatTime(s.RecordedAt)),
-			cli.PlainCell(shortenJSON(s.Result)))
+			cli.YellowCell(attempts), cli.DimCell(cli.FormatTime(s.RecordedAt)), result)
 	}
 	end := func(what cli.Cell, text, result string) {
 		t.AddRow(cli.DimCell("├─"), what, cli.PlainCell(text), cli.PlainCell(""), cli.PlainCell(""), cli.PlainCell(""),
@@ -238,8 +243,9 @@ type graphStepJSON struct {
 
 type workflowStepJSON struct {
 	Name        string          `json:"name"`
-	Result      json.RawMessage `json:"result"`
+	Result      json.RawMessage `json:"result,omitempty"`
 	ResultBytes []byte          `json:"result_base64,omitempty"`
+	Error       string          `json:"error,omitempty"` // of a step that has failed permanently
 	Token       int64           `json:"token"`
 	Attempts    int             `json:"attempts"`
 	TookMillis  int64           `json:"took_ms"`
@@ -259,8 +265,8 @@ func WorkflowView(r ListedRun) workflowJSON {
 		v.Session, v.Member, v.Taken = &session, r.Taken.Member, cli.KnownTime(r.Taken.At.UTC())
 	}
 	for _, s := range r.Steps {
-		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, reportjson.ExactBytes(string(s.Result)), s.Token,
-			s.Attempts, s.Took.Milliseconds(), s.RecordedAt.UTC()})
+		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, reportjson.ExactBytes(string(s.Result)),
+			s.Error, s.Token, s.Attempts, s.Took.Milliseconds(), s.RecordedAt.UTC()})
 	}
 	for _, g := range workflow.GraphsIn(r.Steps) {
 		shown := graphJSON{Name: g.Name}

@@ -468,7 +468,8 @@ func newWorkflowsRetry(streams *cli.Streams) *cobra.Command {
 		Long: `Continue a run that has failed or was cancelled, at its first step without a record. A run that pauses after a
 failed attempt continues at once. The run has all its attempts again. With --from, which names a step, a sleep or
 the signal of a wait that has timed out, lockstep first deletes that record and all later ones, so that they run
-again. Signals that have come stay, and so do child runs: retry a failed child first, and then its parent.
+again. Signals that have come stay, and so do child runs: retry a failed child first, and then its parent. A step
+that has failed permanently stays failed without --from.
 A run that is done needs --from. For a run that goes on by itself the exit code is 1.`,
 		Example: `  lockstep workflows retry order-42
   lockstep workflows retry order-42 --from pay`,

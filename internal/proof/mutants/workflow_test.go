@@ -34,6 +34,25 @@ var workflowMutants = []mutant{
 		old:  "	if before == uncertain {", new: "	if before == uncertain && false {",
 	},
 	{
+		promise: "A step that has failed permanently is not run again",
+		name:    "a permanent failure is not recorded", file: "workflow/step.go",
+		test: "TestWhatIsCompensatedIsNotDoneLater",
+		old:  "			record.Result, record.Failure = nil, cfg.failureOf(err)\n			return record, nil\n",
+		new:  "			return stepRecord{}, Permanent(&stepError{*cfg.failureOf(err), cfg.permanentErrors})\n",
+	},
+	{
+		promise: "A step that has failed permanently is not run again",
+		name:    "the loss of a session counts as a permanent failure", file: "workflow/step.go",
+		test: "TestErrorsThatSayNothingOfTheWorkAreNotRecorded",
+		old:  " && !saysNothingOfTheWork(err):", new: ":",
+	},
+	{
+		promise: "A step that has failed permanently is not run again",
+		name:    "an older release reads a failure as a record without a result", file: "workflow/record.go",
+		test: "TestStoredSteps",
+		old:  "version = failureVersion", new: "version = recordVersion",
+	},
+	{
 		promise: "A step of a graph begins when each step that it depends on has",
 		name:    "a step of a graph begins before those before it", file: "workflow/graph.go",
 		test: "TestGraphRunsStepsInTheirOrder",
