@@ -42,7 +42,7 @@ func TestHandle(t *testing.T) {
 		h, err := sendKind.Start(t.Context(), starter, "p1", parcel{Weight: 3})
 		require.NoError(t, err)
 		require.Equal(t, "p1", h.ID())
-		m := w.flows("m").work(sendKind.Function(sendParcel))
+		m := w.flows("m", workflow.WithRetention(time.Minute)).work(sendKind.Function(sendParcel))
 		result, err := h.Wait(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "sent", result)
@@ -61,7 +61,7 @@ func TestHandle(t *testing.T) {
 		_, err = sendKind.Handle(starter, "none").Wait(t.Context())
 		require.ErrorIs(t, err, workflow.ErrNoRun)
 
-		time.Sleep(2 * workflow.DefaultRetention) // the run is removed
+		time.Sleep(5 * time.Minute) // the run is removed
 		m.start("send", "p1", parcel{Weight: 5})
 		m.await("p1", workflow.Done)
 		_, err = h.Wait(t.Context())
@@ -73,12 +73,12 @@ func TestHandle(t *testing.T) {
 // TestAHandleOfAKeptID: the run is removed, and Start does nothing.
 func TestAHandleOfAKeptID(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		m := w.flows("m").work(sendKind.Function(sendParcel))
-		keep := workflow.WithKeptID(10 * workflow.DefaultRetention)
+		m := w.flows("m", workflow.WithRetention(time.Minute)).work(sendKind.Function(sendParcel))
+		keep := workflow.WithKeptID(time.Hour)
 		_, err := sendKind.Start(t.Context(), m.Workflows, "p1", parcel{}, keep)
 		require.NoError(t, err)
 		m.await("p1", workflow.Done)
-		time.Sleep(2 * workflow.DefaultRetention)
+		time.Sleep(5 * time.Minute)
 		h, err := sendKind.Start(t.Context(), m.Workflows, "p1", parcel{}, keep)
 		require.NoError(t, err)
 		_, err = h.Wait(t.Context())
