@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/drain"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -149,6 +150,7 @@ func (w *workers[T]) runWorkers(ctx context.Context, n int) error {
 		close(drained)
 	}()
 	<-w.taking.Done() // no worker ends before
+	w.grace = drain.Grace(ctx, w.grace)
 	grace := time.NewTimer(w.grace)
 	defer grace.Stop()
 	select {

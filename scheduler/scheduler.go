@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/drain"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -185,7 +186,7 @@ func (s *Scheduler) runJobs(ctx context.Context) error {
 		err = s.campaignAndTakePart(a)
 	}
 	var stuck error
-	if !a.drainRuns(s.settings.drain, s.settings.stuckAfter) {
+	if !a.drainRuns(drain.Grace(ctx, s.settings.drain), s.settings.stuckAfter) {
 		stuck = fmt.Errorf("%w: %q", ErrStuck, s.jobs.runningNames())
 	}
 	a.finish()

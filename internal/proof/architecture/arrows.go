@@ -35,14 +35,14 @@ var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "in
 // entry also applies to the directories below it that have no entry, and packages of one entry may
 // import each other. Tests may import any package.
 var arrows = map[string][]string{
-	".": nil,
+	".": {"framework", "internal/drain", "internal/usercode"},
 	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime",
 		"internal/link", "internal/metrics", "internal/onsession", "internal/primitives", "internal/stored",
 		"internal/watchdog", "internal/wire", "internal/znode"},
 	"locks":     with(forRecipes, "internal/queuelayout", "internal/waitgraph", "internal/waitline"),
 	"election":  with(forRecipes, "locks", "internal/waitline"),
-	"scheduler": with(forRecipes, "election", "internal/background", "internal/joblayout"),
-	"queue":     with(forRecipes, "locks", "internal/background", "internal/queuelayout"),
+	"scheduler": with(forRecipes, "election", "internal/background", "internal/drain", "internal/joblayout"),
+	"queue":     with(forRecipes, "locks", "internal/background", "internal/drain", "internal/queuelayout"),
 	"barrier":   with(forRecipes, "locks"),
 	"config":    with(forRecipes, "internal/lastgood"),
 	"ids":       with(forRecipes, "internal/background"),
@@ -67,10 +67,10 @@ var arrows = map[string][]string{
 	"bench":        with(public, "zktest"),
 	"cmd":          public,
 	"cmd/lockstep": with(commands, "framework", "internal/cli"),
-	"examples": with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx",
+	"examples": with(public, ".", "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx",
 		"queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
 
-	"internal/appmodule":           nil,
+	"internal/appmodule":           {"internal/drain"},
 	"internal/proof/architecture":  nil,
 	"internal/backoff":             nil,
 	"internal/background":          nil,
@@ -109,6 +109,7 @@ var arrows = map[string][]string{
 	"internal/failure":               nil,
 	"internal/joblayout":             {"internal/znode"},
 	"internal/lastgood":              nil,
+	"internal/drain":                 nil,
 	"internal/proof/faults":          nil, // tests only
 	"internal/proof/idle":            nil, // tests only
 	"internal/proof/interop":         nil, // its tests use all

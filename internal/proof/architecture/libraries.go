@@ -50,7 +50,7 @@ func isSuite(f File) bool {
 
 func misplaced(f File, imported string) (libraryRule, bool) {
 	entry, _ := entryOf(f.Dir())
-	if !slices.Contains(public, entry) && !slices.Contains(modules, entry) {
+	if entry != "." && !slices.Contains(public, entry) && !slices.Contains(modules, entry) {
 		return libraryRule{}, false
 	}
 	for _, k := range libraryRules {

@@ -2,6 +2,7 @@ package architecture
 
 import (
 	"os/exec"
+	"path"
 	"strings"
 	"testing"
 
@@ -24,10 +25,25 @@ func TestNoRecipeLinksFxOrTheTelemetrySDK(t *testing.T) {
 	require.Contains(t, linkedPackages(t, "election/electionfx"), "go.uber.org/fx", "this test sees what is linked")
 }
 
+// TestAServiceLinksNoRecipe checks that a program which runs a service links only the recipes that
+// it imports.
+func TestAServiceLinksNoRecipe(t *testing.T) {
+	own := 0
+	for _, name := range linkedPackages(t, "") {
+		if dir, ok := inModule(name); ok {
+			own++
+			require.True(t, dir == "." || dir == "framework" || strings.HasPrefix(dir, "internal/"), dir)
+		}
+		require.False(t, within(name, "go.uber.org"), name)
+	}
+	require.Greater(t, own, 10)
+	require.LessOrEqual(t, own, 16, "it links few packages of ours")
+}
+
 // linkedPackages returns the packages that a program with this package links.
 func linkedPackages(t *testing.T, dir string) []string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", Module+"/"+dir).Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", path.Join(Module, dir)).Output()
 	require.NoError(t, err)
 	return strings.Fields(string(out))
 }

@@ -50,6 +50,7 @@ var lists = map[string][]mutant{
 	"queue":     queueMutants,
 	"registry":  registryMutants,
 	"scheduler": schedulerMutants,
+	"service":   serviceMutants,
 	"unused":    unusedMutants,
 	"watchdog":  watchdogMutants,
 	"workflow":  workflowMutants,

@@ -1,0 +1,50 @@
+package lockstep_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lockstep-go/lockstep"
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func Example() {
+	zk, err := zktest.New() // a service takes framework.ConfigFromEnv, and an ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer zk.Close()
+	client, err := framework.New(framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("example").DialContext))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	mails := queue.New(client, "/mails", queue.Text())
+	err = lockstep.Run(ctx, client, []lockstep.Part{
+		lockstep.Lead(election.New(client, "/billing"), func(ctx context.Context, term *election.Term) error {
+			if err := mails.Put(ctx, "the bills are ready"); err != nil {
+				return err
+			}
+			<-ctx.Done() // the next leader begins after this function
+			return nil
+		}),
+		lockstep.Go("mails", func(ctx context.Context) error {
+			return mails.Work(ctx, 8, func(_ context.Context, d *queue.Delivery[string]) error {
+				fmt.Println(d.Value)
+				cancel() // in a service, SIGTERM ends it
+				return nil
+			})
+		}),
+	}, lockstep.WithGrace(20*time.Second))
+	fmt.Println("the service has ended:", err)
+	// Output:
+	// the bills are ready
+	// the service has ended: <nil>
+}
