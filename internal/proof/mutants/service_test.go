@@ -29,7 +29,7 @@ var serviceMutants = []mutant{
 		promise: "A service stops within its grace",
 		name:    "handlers have the queue's grace", file: "queue/work.go", pkg: ".",
 		test: "TestRecipesKeepToTheGrace",
-		old:  "	w.grace = drain.Grace(ctx, w.grace)\n", new: "	w.grace = max(w.grace, drain.Grace(ctx, w.grace))\n",
+		old:  "drain.Grace(ctx, w.grace)\n", new: "max(w.grace, drain.Grace(ctx, w.grace))\n",
 	},
 	{
 		promise: "A service is live while it can work",
