@@ -15,7 +15,7 @@
 # make tidy    each module's go.mod and go.sum, as if all were released
 
 GO        ?= go
-MODULES   := ./... ./examples/... ./registry/registrygrpc/...
+MODULES   := ./... ./examples/... ./redislock/... ./registry/registrygrpc/...
 # First the tests that wait most of the time, so that the others run meanwhile.
 PKG       ?= ./internal/proof/faults ./internal/proof/chaos $(MODULES)
 FUZZTIME  ?= 10s

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/backoff"
+	"github.com/lockstep-go/lockstep/internal/cleanup"
 	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/onsession"
@@ -210,19 +211,14 @@ func (c *Client) beginClose() {
 // example, and what it does not give back others wait for until the session times out. A deadline
 // that has passed is such an end, and does not bound the cleanup either. Call cancel when the
 // cleanup is done.
-func (c *Client) CleanupContext(ctx context.Context) (cleanup context.Context, cancel context.CancelFunc) {
+func (c *Client) CleanupContext(ctx context.Context) (within context.Context, cancel context.CancelFunc) {
 	c.mu.Lock()
 	bound := c.cfg.CleanupTimeout
 	if c.granted > 0 {
 		bound = min(bound, c.granted/cleanupsInTimeout)
 	}
 	c.mu.Unlock()
-	if deadline, ok := ctx.Deadline(); ok {
-		if left := time.Until(deadline); left > 0 {
-			bound = min(bound, left)
-		}
-	}
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), bound, fmt.Errorf("no answer within %v", bound))
+	return cleanup.Context(ctx, bound)
 }
 
 // States yields the changes of the client's sessions from now on, in order, until ctx ends or the

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/lockstore"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/waitgraph"
 	"github.com/lockstep-go/lockstep/internal/waitline"
@@ -33,7 +34,7 @@ const (
 // process is scheduled (see package framework). Not guaranteed: that a paused process notices the
 // end in time. Pass Token to what the lock protects, and Guard to ZooKeeper transactions.
 type Lease struct {
-	client    *framework.Client
+	client    *framework.Client // nil on another store
 	path      string
 	kind      telemetryKind
 	node      string
@@ -42,15 +43,16 @@ type Lease struct {
 	parts     []*Lease // of a Multi
 	token     int64
 	turn      int64
-	session   *framework.Session
-	key       any // finds the lease in its contexts; nil: it cannot be found
+	session   *framework.Session // nil on another store
+	key       any                // finds the lease in its contexts; nil: it cannot be found
 
-	life     *lifetime.Lifetime       // how long the lease stands
-	own      ownNodes                 // nil if the nodes belong to other leases
-	outer    *Lease                   // the lease that has the node, of a nested lease or a turn
-	passer   turnPasser               // of a turn
-	grant    *waitline.Grant          // of a lease in a line, and of leases within it
-	measures waitline.HoldMeasurement // measures the hold
+	life       *lifetime.Lifetime       // how long the lease stands
+	own        ownNodes                 // nil if the nodes belong to other leases
+	otherStore lockstore.Hold           // of a lease on another store than ZooKeeper, else nil
+	outer      *Lease                   // the lease that has the node, of a nested lease or a turn
+	passer     turnPasser               // of a turn
+	grant      *waitline.Grant          // of a lease in a line, and of leases within it
+	measures   waitline.HoldMeasurement // measures the hold
 
 	asyncRelease bool // WithAsyncRelease
 
@@ -130,8 +132,13 @@ func (l *Lease) Path() string { return l.path }
 // Node is the path of the lease's own node, the first one if it has several.
 func (l *Lease) Node() string { return l.node }
 
-// Session is the number of the session that the lease belongs to.
-func (l *Lease) Session() int64 { return l.session.ID() }
+// Session is the number of the session that the lease belongs to, 0 of a lease on another store.
+func (l *Lease) Session() int64 {
+	if l.session == nil {
+		return 0
+	}
+	return l.session.ID()
+}
 
 // Err is nil while the lease stands, else why it ended. It reads the clock, so it is right at once
 // in a process that was paused.
@@ -144,7 +151,7 @@ func (l *Lease) Remaining() time.Duration {
 	if l.Err() != nil {
 		return 0
 	}
-	left := l.session.LeaseRemaining()
+	left := l.remainingHold()
 	l.mu.Lock()
 	expires := l.expires
 	l.mu.Unlock()
@@ -169,8 +176,11 @@ func (l *Lease) Remaining() time.Duration {
 // lease. So a waiter of the same process is granted only when the node is gone, not as soon as its
 // deletion is on its way.
 func (l *Lease) Guard() framework.Op {
+	if !l.isOnZooKeeper() {
+		return l.refusedGuard()
+	}
 	if len(l.parts) > 0 {
-		return primitives.When(l.parts[0].Guard(), l.Err)
+		return primitives.When(firstOnZooKeeper(l.parts).Guard(), l.Err)
 	}
 	if l.grant != nil {
 		l.grant.SetGuarded()
@@ -183,6 +193,10 @@ func (l *Lease) Guard() framework.Op {
 func (l *Lease) Guards() []framework.Op {
 	var ops []framework.Op
 	l.forEachNode(func(part *Lease, node string) {
+		if !part.isOnZooKeeper() {
+			ops = append(ops, part.refusedGuard())
+			return
+		}
 		guard := primitives.When(part.Guard(), l.Err)
 		ops = append(ops, primitives.When(framework.CheckOp(node, framework.AnyVersion), l.Err))
 		if part.guardNode != "" {
@@ -216,16 +230,17 @@ func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 // does that of a turn which another turn of its slice follows.
 func (l *Lease) Release(ctx context.Context) error {
 	l.endLease(ErrReleased)
-	return failure.Wrap("release", l.path, l.release.wait(ctx, l.client))
+	return failure.Wrap("release", l.path, l.release.wait(ctx, l.cleanupContext))
 }
 
 // wait waits until the nodes are gone, or until their deletion is in the connection's queue if that
 // is enough.
-func (r leaseRelease) wait(ctx context.Context, client *framework.Client) error {
+func (r leaseRelease) wait(ctx context.Context,
+	cleanupContext func(context.Context) (context.Context, context.CancelFunc)) error {
 	select {
 	case <-r.deletion.Done(): // as of most turns: a timer would cost more than the turn
 	default:
-		ctx, cancel := client.CleanupContext(ctx)
+		ctx, cancel := cleanupContext(ctx)
 		defer cancel()
 		select {
 		case <-r.deletion.Done():
@@ -357,7 +372,7 @@ func (c leaseContext) Value(key any) any {
 // standingNodes are the nodes that the lease holds, as long as it stands.
 func (l *Lease) standingNodes() (all []waitgraph.Held) {
 	l.forEachNode(func(part *Lease, node string) {
-		if l.Err() != nil || part.Err() != nil {
+		if !part.isOnZooKeeper() || l.Err() != nil || part.Err() != nil {
 			return
 		}
 		root, zxid := part.client.Config().Root, part.token

@@ -30,7 +30,7 @@ func Do(ctx context.Context, locker Locker, f func(ctx context.Context, lease *L
 	defer func() {
 		lost := lease.Err() // the log of the client and the error of Do tell of it
 		if err := lease.Release(ctx); err != nil && lost == nil {
-			lease.client.Logger().Warn("a lock was given back, and the servers have not confirmed it", "path",
+			lease.logger().Warn("a lock was given back, and the servers have not confirmed it", "path",
 				locker.Path(), "error", err)
 		}
 	}()

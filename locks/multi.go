@@ -119,7 +119,7 @@ func (m *Multi) acquireOnce(ctx context.Context,
 	defer func() {
 		if combined == nil && len(parts) > 0 {
 			// the servers may refuse it
-			waiting, cancel := context.WithTimeout(ctx, parts[0].client.Config().CleanupTimeout)
+			waiting, cancel := context.WithTimeout(ctx, parts[0].cleanupTimeout())
 			defer cancel()
 			select {
 			case <-releaseInBackground(parts).Done():
@@ -156,8 +156,9 @@ func (m *Multi) acquireOnce(ctx context.Context,
 
 // combineLeases returns one lease on all parts.
 func (m *Multi) combineLeases(ctx context.Context, parts []*Lease) *Lease {
-	first := parts[0]
-	lease := &Lease{client: first.client, path: m.Path(), node: first.node, parts: parts, session: first.session}
+	first := firstOnZooKeeper(parts)
+	lease := &Lease{client: first.client, path: m.Path(), node: first.node, parts: parts, session: first.session,
+		otherStore: first.otherStore}
 	lifetimes := make([]*lifetime.Lifetime, len(parts))
 	for i, p := range parts {
 		lease.token = max(lease.token, p.token)
@@ -165,4 +166,9 @@ func (m *Multi) combineLeases(ctx context.Context, parts []*Lease) *Lease {
 	}
 	lease.life = lifetime.Join(leaseContext{ctx, lease}, lifetimes...)
 	return lease.watchEnd(0)
+}
+
+// firstOnZooKeeper is the first of the leases that has a node, or else the first one.
+func firstOnZooKeeper(parts []*Lease) *Lease {
+	return parts[max(0, slices.IndexFunc(parts, (*Lease).isOnZooKeeper))]
 }

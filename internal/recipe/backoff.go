@@ -14,9 +14,13 @@ import (
 // 1.5. Backoff is not safe for concurrent use.
 type Backoff struct{ back *backoff.Backoff }
 
-// NewBackoff returns a Backoff with the client's configuration.
+// NewBackoff returns a Backoff with the client's configuration, or with the defaults if client is
+// nil.
 func NewBackoff(client *framework.Client) *Backoff {
-	c := client.Config()
+	c := framework.Config{}.WithDefaults()
+	if client != nil {
+		c = client.Config()
+	}
 	return &Backoff{backoff.New(c.RetryBase, c.RetryMax)}
 }
 

@@ -36,10 +36,11 @@ var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "in
 // import each other. Tests may import any package.
 var arrows = map[string][]string{
 	".": {"framework", "internal/drain", "internal/usercode"},
-	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime",
-		"internal/link", "internal/metrics", "internal/onsession", "internal/primitives", "internal/stored",
+	"framework": {"internal/backoff", "internal/background", "internal/cleanup", "internal/clock", "internal/failure",
+		"internal/lifetime", "internal/link", "internal/metrics", "internal/onsession", "internal/primitives", "internal/stored",
 		"internal/watchdog", "internal/wire", "internal/znode"},
-	"locks":     with(forRecipes, "internal/queuelayout", "internal/waitgraph", "internal/waitline"),
+	"locks": with(forRecipes, "internal/cleanup", "internal/lockstore", "internal/queuelayout", "internal/waitgraph",
+		"internal/waitline"),
 	"election":  with(forRecipes, "locks", "internal/waitline"),
 	"scheduler": with(forRecipes, "election", "internal/background", "internal/drain", "internal/joblayout"),
 	"queue":     with(forRecipes, "locks", "internal/background", "internal/drain", "internal/queuelayout"),

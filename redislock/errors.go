@@ -1,0 +1,63 @@
+package redislock
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	// ErrExpired is the cause of a lease's end when no renewal was acknowledged in time: the server
+	// could not be reached, or the process was paused. It is also returned by a call whose grant was
+	// answered after the end of its expiry: choose a longer one than the time of a round trip.
+	ErrExpired = errors.New("the lock's expiry is over")
+	// ErrLost is the cause of a lease's end when the server answers that the lock is not this
+	// lease's any more: after a failover that lost it, or a deletion.
+	ErrLost = errors.New("the lock was lost")
+	// ErrNoGuard is returned for a transaction with the guard of a lease on Redis: ZooKeeper cannot
+	// check it. Pass the token to what the lock protects.
+	ErrNoGuard = errors.New("a lock on Redis has no guard")
+	// ErrForeign is returned when a key of the lock is used by something else.
+	ErrForeign = errors.New("the key is used by something else")
+	// ErrReplica is returned when the server only reads: connect to the primary, or by Sentinel.
+	ErrReplica = errors.New("the server is a replica")
+	// ErrInvalid is returned when a name, an option or the client cannot be used.
+	ErrInvalid = errors.New("invalid argument")
+)
+
+// explain names the reason of a server's refusal.
+func explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), "WRONGTYPE "): // older servers say first which script failed
+		return fmt.Errorf("%w: %w", ErrForeign, err)
+	case strings.Contains(err.Error(), "READONLY "):
+		return fmt.Errorf("%w: %w", ErrReplica, err)
+	}
+	return err
+}
+
+// transientPrefixes begin the answers of a server that is starting, is being replaced or is busy.
+var transientPrefixes = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS",
+	"UNKILLABLE", "max number of clients reached"}
+
+// isTransient reports whether the same request may succeed later: the connection failed, or the
+// server is being replaced.
+func isTransient(err error) bool {
+	if errors.Is(err, ErrReplica) {
+		return true
+	}
+	for _, prefix := range transientPrefixes {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, net.ErrClosed)
+}

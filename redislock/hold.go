@@ -1,0 +1,228 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-go/lockstep/internal/backoff"
+	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/usercode"
+)
+
+// hold is the hold on a lock. It implements lockstore.Hold.
+type hold struct {
+	contender *contender
+	life      lifetime.Lifetime
+	expiry    *expiry
+
+	mu       sync.Mutex
+	released *released // nil before Release
+}
+
+// beginHold begins the hold of a granted contender, and its renewals.
+func beginHold(values context.Context, c *contender, g grant) *hold {
+	h := &hold{contender: c, expiry: newExpiry(c.clock, g.sent+c.leaseLength())}
+	h.life.Init(h.expiry, values)
+	ended := h.life.BareContext()
+	context.AfterFunc(ended, h.expiry.stop)
+	if !c.opts.fixed {
+		go h.renew(ended, g.sent)
+	}
+	return h
+}
+
+func (h *hold) Context() context.Context     { return h.life.Context() }
+func (h *hold) Lifetime() *lifetime.Lifetime { return &h.life }
+func (h *hold) Err() error                   { return h.life.Err() }
+func (h *hold) End(cause error)              { h.life.End(cause) }
+func (h *hold) Logger() *slog.Logger         { return h.contender.opts.log }
+func (h *hold) GuardError() error            { return ErrNoGuard }
+func (h *hold) Remaining() time.Duration     { return h.expiry.remaining() }
+
+// CleanupTimeout is a third of the expiry: after that others may have the lock soon anyway.
+func (h *hold) CleanupTimeout() time.Duration { return h.contender.opts.expiry / 3 }
+
+// renew renews the lock, which was acquired by what was sent at sent, until ctx ends with the hold.
+func (h *hold) renew(ctx context.Context, sent time.Duration) {
+	c := h.contender
+	pauses := backoff.New(c.opts.expiry/100, c.opts.expiry/10)
+	next := sent + c.opts.expiry/3
+	for backoff.Pause(ctx, next-c.clock.Now()) == nil {
+		sent = c.clock.Now()
+		err := h.renewOnce(ctx, sent)
+		if err == nil {
+			pauses.Reset()
+			next = sent + c.opts.expiry/3
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, ErrLost) || errors.Is(err, redis.ErrClosed) {
+			h.life.End(err)
+			return
+		}
+		h.tellRenewalError(err)
+		next = c.clock.Now() + pauses.Next()
+	}
+}
+
+// renewOnce renews the lock. The answer to what was sent at sent extends the expiry.
+func (h *hold) renewOnce(ctx context.Context, sent time.Duration) error {
+	c := h.contender
+	select {
+	case a := <-c.send(ctx, c.mode.renew, c.owner, c.opts.expiry.Milliseconds()):
+		if a.err != nil {
+			return explain(a.err)
+		}
+		if !a.granted() {
+			return ErrLost
+		}
+		h.expiry.extend(sent + c.leaseLength())
+		return nil
+	case <-ctx.Done():
+		return failure.Ended(ctx)
+	}
+}
+
+func (h *hold) tellRenewalError(err error) {
+	o := h.contender.opts
+	if o.onRenewalError == nil {
+		return
+	}
+	err = fmt.Errorf("renew %s, %v left: %w", h.contender.name, h.Remaining().Round(time.Millisecond), err)
+	_ = usercode.Call(o.log, errors.New("the function of WithOnRenewalError panicked"), // the log has it
+		"the function of WithOnRenewalError", []any{"lock", h.contender.name}, func() error {
+			o.onRenewalError(err)
+			return nil
+		})
+}
+
+// Release implements lockstore.Hold.
+func (h *hold) Release(cause error, queued func()) primitives.Discarded {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released != nil {
+		return h.released
+	}
+	left := h.expiry.remaining()
+	h.life.End(cause)
+	h.released = &released{done: make(chan struct{})}
+	if queued != nil {
+		queued()
+	}
+	go func(r *released) {
+		defer close(r.done)
+		// the key may live for the margin longer than the lease
+		r.set(h.contender.giveBack(max(left, 0) + h.contender.opts.expiry - h.contender.leaseLength()))
+	}(h.released)
+	return h.released
+}
+
+// released is a release in the background. It implements primitives.Discarded.
+type released struct {
+	done chan struct{}
+
+	mu  sync.Mutex
+	err error
+}
+
+func (r *released) set(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+// Done is closed when the server has answered, or when the key has expired.
+func (r *released) Done() <-chan struct{} { return r.done }
+
+func (r *released) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+func (r *released) Wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return failure.Unconfirmed(r.Err())
+	case <-ctx.Done():
+		return failure.Unconfirmed(failure.Ended(ctx))
+	}
+}
+
+// Zxid is 0: Redis numbers no transactions.
+func (r *released) Zxid() int64 { return 0 }
+
+// expiry ends a hold when its time is over, by the clock. It implements lifetime.Parent.
+type expiry struct {
+	clock  clock.Clock
+	alarm  clock.Alarm
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	until time.Duration
+	over  bool // the time is over, which no later renewal changes
+}
+
+func newExpiry(c clock.Clock, until time.Duration) *expiry {
+	e := &expiry{clock: c, until: until}
+	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	e.alarm = c.NewAlarm(func() { _ = e.Err() })
+	e.alarm.Set(until)
+	return e
+}
+
+// Err is ErrExpired once the time is over.
+func (e *expiry) Err() error {
+	e.mu.Lock()
+	e.over = e.over || e.clock.Now() >= e.until
+	over := e.over
+	e.mu.Unlock()
+	if !over {
+		return nil
+	}
+	e.cancel(ErrExpired)
+	return ErrExpired
+}
+
+func (e *expiry) BareContext() context.Context { return e.ctx }
+
+// extend moves the end to until, unless the time is over.
+func (e *expiry) extend(until time.Duration) {
+	if e.Err() != nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if until > e.until {
+		e.until = until
+		e.alarm.Set(until)
+	}
+}
+
+// remaining is the time until the end, 0 once it is over.
+func (e *expiry) remaining() time.Duration {
+	if e.Err() != nil {
+		return 0
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return max(0, e.until-e.clock.Now())
+}
+
+// stop ends the alarm. The hold has ended.
+func (e *expiry) stop() {
+	e.alarm.Stop()
+	e.cancel(nil)
+}

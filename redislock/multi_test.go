@@ -1,0 +1,89 @@
+package redislock
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestSeveralLocksOnBothStores(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		servers := zktest.Start(t)
+		zk, err := framework.Connect(t.Context(), framework.Config{Servers: servers.Servers()},
+			framework.WithDialer(servers.Link("a").DialContext), framework.WithClock(framework.TimeClock()))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, zk.Close(t.Context())) }()
+		client, to := s.newClient(t)
+		orders, stock := NewMutex(client, "orders").virtual(), locks.NewMutex(zk, "/stock")
+		both := locks.NewMulti(orders, stock)
+
+		lease, err := both.Lock(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "/stock,orders", both.Path())
+		require.NotZero(t, lease.Session())
+		require.NotEmpty(t, lease.Node())
+		require.Positive(t, lease.Remaining())
+		require.True(t, s.Exists("orders"))
+		_, err = zk.Multi(t.Context(), lease.Guard(), framework.CreateOp("/written", nil, framework.Persistent))
+		require.NoError(t, err, "the guard checks the node")
+		_, err = zk.Multi(t.Context(), append(lease.Guards(), framework.CreateOp("/x", nil, framework.Persistent))...)
+		require.ErrorIs(t, err, ErrNoGuard)
+		_, err = orders.TryLock(t.Context())
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		_, err = orders.TryLock(lease.Context())
+		require.ErrorIs(t, err, locks.ErrHeld)
+
+		to.set(func(l *link) { l.cut = true })
+		<-lease.Context().Done()
+		require.ErrorIs(t, lease.Err(), ErrExpired)
+		synctest.Wait()
+		free, err := stock.TryLock(t.Context())
+		require.NoError(t, err, "its other locks are released")
+		_, err = zk.Multi(t.Context(), lease.Guard(), framework.CreateOp("/late", nil, framework.Persistent))
+		require.ErrorIs(t, err, ErrExpired)
+
+		to.set(func(l *link) { l.cut = false })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = both.Lock(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, free.Release(t.Context()))
+		synctest.Wait()
+
+		onRedis, err := locks.NewMulti(orders, NewMutex(client, "stock").virtual()).Lock(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, onRedis.Session())
+		_, err = zk.Multi(t.Context(), onRedis.Guard())
+		require.ErrorIs(t, err, ErrNoGuard)
+		require.NoError(t, onRedis.Release(t.Context()))
+		require.Equal(t, []string{"{orders}:token", "{stock}:token"}, s.Keys())
+	})
+}
+
+func TestDo(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		m := NewMutex(client, "orders").virtual()
+		require.NoError(t, locks.Do(t.Context(), m, func(ctx context.Context, lease *locks.Lease) error {
+			require.NoError(t, ctx.Err())
+			_, err := m.TryLock(ctx)
+			require.ErrorIs(t, err, locks.ErrHeld)
+			return nil
+		}))
+		require.False(t, s.Exists("orders"))
+		err := locks.Do(t.Context(), m, func(ctx context.Context, lease *locks.Lease) error {
+			to.set(func(l *link) { l.cut = true })
+			<-ctx.Done()
+			return nil
+		})
+		require.ErrorIs(t, err, ErrExpired)
+		to.set(func(l *link) { l.cut = false })
+	})
+}

@@ -1,0 +1,361 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+func TestGrantsExcludeEachOtherAndTokensRise(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		a, _ := s.newClient(t)
+		b, _ := s.newClient(t)
+		first, err := NewMutex(a, "orders").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, first.Token())
+		require.Equal(t, "orders", first.Path())
+		require.Zero(t, first.Session())
+		require.InDelta(t, DefaultExpiry.Seconds(), first.Remaining().Seconds(), 1)
+
+		m := NewMutex(b, "orders").virtual()
+		_, err = m.TryLock(t.Context())
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+
+		granted := make(chan *locks.Lease)
+		go func() {
+			second, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			granted <- second
+		}()
+		synctest.Wait()
+		time.Sleep(5 * time.Minute) // many expiries: the first holder renews
+		require.NoError(t, first.Err())
+		began := time.Now()
+		require.NoError(t, first.Release(t.Context()))
+		require.ErrorIs(t, first.Err(), locks.ErrReleased)
+		require.Zero(t, first.Remaining())
+		second := <-granted
+		require.Zero(t, time.Since(began), "the release is published")
+		require.EqualValues(t, 2, second.Token())
+		require.NoError(t, second.Release(t.Context()))
+		require.NoError(t, second.Release(t.Context()))
+		require.Equal(t, []string{"{orders}:token"}, s.Keys())
+	})
+}
+
+func TestALeaseEndsBeforeTheNextHolds(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		a, toA := s.newClient(t)
+		b, _ := s.newClient(t)
+		var mu sync.Mutex
+		var told []error
+		lease, err := NewMutex(a, "orders", WithOnRenewalError(func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, err)
+		})).virtual().Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		toA.set(func(l *link) { l.cut = true })
+		second, err := NewMutex(b, "orders").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, lease.Err(), ErrExpired)
+		require.ErrorIs(t, context.Cause(lease.Context()), ErrExpired)
+		require.EqualValues(t, 2, second.Token())
+		mu.Lock()
+		require.NotEmpty(t, told)
+		require.ErrorContains(t, told[0], "renew orders")
+		mu.Unlock()
+		toA.set(func(l *link) { l.cut = false })
+		err = lease.Release(t.Context())
+		require.ErrorIs(t, err, framework.ErrUnconfirmed, "the release has begun with the end")
+		require.ErrorIs(t, err, ErrExpired)
+		require.NoError(t, second.Err())
+		time.Sleep(time.Minute)
+		require.NoError(t, second.Err())
+		require.NoError(t, second.Release(t.Context()))
+	})
+}
+
+// A renewal's answer that comes late counts from the moment at which the renewal was sent.
+func TestAnAnswerCountsFromItsRequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		m := NewMutex(client, "orders", WithExpiry(9*time.Second), WithoutRenewal()).virtual()
+		lease, err := m.Lock(t.Context()) // loads the scripts
+		require.NoError(t, err)
+		require.NoError(t, lease.Release(t.Context()))
+		to.set(func(l *link) { l.delay = 900 * time.Millisecond })
+		lease, err = m.Lock(t.Context())
+		require.NoError(t, err)
+		began := time.Now()
+		<-lease.Context().Done()
+		require.ErrorIs(t, lease.Err(), ErrExpired)
+		require.Equal(t, 9*time.Second-900*time.Millisecond-185*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestALostAnswerIsNoSecondGrant(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		m := NewMutex(client, "orders").virtual()
+		for n := range 3 {
+			lease, err := m.Lock(t.Context()) // loads the scripts, and makes a connection
+			require.NoError(t, err)
+			require.EqualValues(t, n+1, lease.Token())
+			to.set(func(l *link) { l.loseNext = true })
+			require.NoError(t, lease.Release(t.Context()))
+			require.False(t, s.Exists("orders"))
+			to.set(func(l *link) { l.loseNext = true })
+		}
+	})
+}
+
+func TestACallThatEndsLeavesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		a, _ := s.newClient(t)
+		b, toB := s.newClient(t)
+		holder, err := NewMutex(a, "orders").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		for name, opt := range map[string]Option{"plain": nil, "in order": WithArrivalOrder()} {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("no patience"))
+			_, err = NewMutex(b, "orders", opt).virtual().Lock(ctx)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded, name)
+			require.ErrorContains(t, err, "acquire orders")
+			require.ErrorContains(t, err, "no patience")
+		}
+		synctest.Wait()
+		require.False(t, s.Exists("{orders}:line"))
+		require.NoError(t, holder.Release(t.Context()))
+
+		toB.set(func(l *link) { l.delay = 500 * time.Millisecond })
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err = NewMutex(b, "orders").virtual().Lock(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 300*time.Millisecond, time.Since(began))
+		time.Sleep(3 * time.Second)
+		require.False(t, s.Exists("orders"), "what was granted is given back")
+	})
+}
+
+func TestAReleaseWithoutAnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		lease, err := NewMutex(client, "orders").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		to.set(func(l *link) { l.cut = true })
+		began := time.Now()
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		err = lease.Release(done)
+		require.ErrorIs(t, err, framework.ErrUnconfirmed)
+		require.Equal(t, 10*time.Second, time.Since(began), "a third of the expiry")
+		to.set(func(l *link) { l.cut = false })
+		time.Sleep(3 * time.Second)
+		require.False(t, s.Exists("orders"), "the release goes on in the background")
+		require.NoError(t, lease.Release(t.Context()))
+	})
+}
+
+func TestALockThatIsGoneEndsItsLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, _ := s.newClient(t)
+		lease, err := NewMutex(client, "orders").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		s.Del("orders")
+		began := time.Now()
+		<-lease.Context().Done()
+		require.ErrorIs(t, lease.Err(), ErrLost)
+		require.Equal(t, 10*time.Second, time.Since(began), "at the next renewal")
+
+		lease, err = NewMutex(client, "orders").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, s.Set("orders", "another owner"))
+		<-lease.Context().Done()
+		require.ErrorIs(t, lease.Err(), ErrLost)
+		require.NoError(t, lease.Release(t.Context()))
+		require.True(t, s.Exists("orders"), "another owner's lock stays")
+	})
+}
+
+func TestLimitsOfALease(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, _ := s.newClient(t)
+		began := time.Now()
+		lease, err := NewMutex(client, "orders", WithMaxHold(time.Minute)).virtual().Lock(t.Context())
+		require.NoError(t, err)
+		<-lease.Context().Done()
+		require.ErrorIs(t, lease.Err(), locks.ErrMaxHold)
+		require.Equal(t, time.Minute, time.Since(began))
+		synctest.Wait()
+		require.False(t, s.Exists("orders"))
+	})
+}
+
+func TestReentry(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, _ := s.newClient(t)
+		plain, nests := NewMutex(client, "orders").virtual(), NewMutex(client, "orders", WithReentry()).virtual()
+		outer, err := plain.Lock(t.Context())
+		require.NoError(t, err)
+		_, err = plain.Lock(outer.Context())
+		require.ErrorIs(t, err, locks.ErrHeld)
+		nested, err := nests.Lock(outer.Context())
+		require.NoError(t, err)
+		require.Equal(t, outer.Token(), nested.Token())
+		require.NoError(t, nested.Release(t.Context()))
+		require.NoError(t, outer.Err())
+		nested, err = nests.TryLock(outer.Context())
+		require.NoError(t, err)
+		require.NoError(t, outer.Release(t.Context()))
+		require.ErrorIs(t, nested.Err(), locks.ErrReleased)
+		again, err := plain.Lock(context.WithoutCancel(nested.Context()))
+		require.NoError(t, err, "the lease is over")
+		require.NoError(t, again.Release(t.Context()))
+	})
+}
+
+func TestGrantsInArrivalOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		a, _ := s.newClient(t)
+		holder, err := NewMutex(a, "orders", WithArrivalOrder()).virtual().Lock(t.Context())
+		require.NoError(t, err)
+		var mu sync.Mutex
+		var order []int
+		var all sync.WaitGroup
+		var dead *link
+		for n := range 5 {
+			client, to := s.newClient(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if n == 2 {
+				dead = to
+			}
+			all.Go(func() {
+				lease, err := NewMutex(client, "orders", WithArrivalOrder()).virtual().Lock(ctx)
+				require.NoError(t, err)
+				mu.Lock()
+				order = append(order, n)
+				mu.Unlock()
+				require.NoError(t, lease.Release(ctx))
+			})
+			time.Sleep(time.Second)
+		}
+		_, err = NewMutex(a, "orders", WithArrivalOrder()).virtual().TryLock(t.Context())
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		dead.set(func(l *link) { l.cut = true })
+		began := time.Now()
+		require.NoError(t, holder.Release(t.Context()))
+		for {
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			mu.Lock()
+			n := len(order)
+			mu.Unlock()
+			if n == 4 {
+				break
+			}
+		}
+		require.Less(t, time.Since(began), 7*time.Second)
+		dead.set(func(l *link) { l.cut = false })
+		all.Wait()
+		require.Equal(t, []int{0, 1, 3, 4, 2}, order)
+	})
+}
+
+func TestBadInput(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		var none *redis.Client
+		for says, m := range map[string]*Mutex{
+			"the client is nil":             NewMutex(none, "orders"),
+			"the client is nil ":            NewMutex(nil, "orders"),
+			"the name is empty":             NewMutex(client, ""),
+			"1025 bytes":                    NewMutex(client, strings.Repeat("n", 1025)),
+			`"a\nb" has characters`:         NewMutex(client, "a\nb"),
+			`"a\xff" has characters`:        NewMutex(client, "a\xff"),
+			`"a\u202eb" has characters`:     NewMutex(client, "a\u202eb"),
+			`"{a}b" has braces`:             NewMutex(client, "{a}b"),
+			"WithExpiry: 99ms":              NewMutex(client, "orders", WithExpiry(99*time.Millisecond)),
+			"WithExpiry: 25h0m0s":           NewMutex(client, "orders", WithExpiry(25*time.Hour)),
+			"WithMaxHold: 0s":               NewMutex(client, "orders", WithMaxHold(0)),
+			"WithOnRenewalError: the funct": NewMutex(client, "orders", WithOnRenewalError(nil)),
+			"WithLogger: the logger is nil": NewMutex(client, "orders", WithLogger(nil)),
+		} {
+			_, err := m.Lock(t.Context())
+			require.ErrorIs(t, err, ErrInvalid, says)
+			require.ErrorContains(t, err, strings.TrimSpace(says))
+			_, err = m.TryLock(t.Context())
+			require.ErrorIs(t, err, ErrInvalid, says)
+		}
+		_, err := NewRWLock(client, "orders", WithArrivalOrder()).virtual().RLock(t.Context())
+		require.ErrorIs(t, err, ErrInvalid)
+
+		_, err = s.Lpush("list", "element")
+		require.NoError(t, err)
+		_, err = NewMutex(client, "list").virtual().Lock(t.Context())
+		require.ErrorIs(t, err, ErrForeign)
+		require.NoError(t, s.Set("{orders}:token", "many"))
+		_, err = NewMutex(client, "orders").virtual().Lock(t.Context())
+		require.ErrorContains(t, err, "not an integer")
+		require.False(t, s.Exists("orders"))
+
+		s.SetError("READONLY You can't write against a read only replica.")
+		_, err = NewMutex(client, "replica").virtual().Lock(t.Context())
+		require.ErrorIs(t, err, ErrReplica)
+		s.SetError("OOM command not allowed when used memory > 'maxmemory'.")
+		_, err = NewMutex(client, "full").virtual().Lock(t.Context())
+		require.ErrorContains(t, err, "OOM")
+		s.SetError("NOAUTH Authentication required.")
+		_, err = NewMutex(client, "secret").virtual().Lock(t.Context())
+		require.ErrorContains(t, err, "NOAUTH")
+		s.SetError("")
+		require.Equal(t, []string{"list", "{orders}:token"}, s.Keys())
+
+		to.set(func(l *link) { l.delay = 150 * time.Millisecond })
+		_, err = NewMutex(client, "far", WithExpiry(MinExpiry)).virtual().Lock(t.Context())
+		require.ErrorIs(t, err, ErrExpired)
+		require.ErrorContains(t, err, "of 100ms")
+		to.set(func(l *link) { l.delay, l.cut = 0, true })
+		_, err = NewMutex(client, "down").virtual().Lock(t.Context())
+		require.ErrorContains(t, err, "acquire down")
+	})
+}
+
+func TestAWaiterOutlivesAFailover(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		a, _ := s.newClient(t)
+		b, toB := s.newClient(t)
+		holder, err := NewMutex(a, "orders").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		granted := make(chan *locks.Lease)
+		go func() {
+			lease, err := NewMutex(b, "orders").virtual().Lock(t.Context())
+			require.NoError(t, err)
+			granted <- lease
+		}()
+		time.Sleep(time.Second)
+		toB.set(func(l *link) { l.cut = true })
+		time.Sleep(time.Minute)
+		toB.set(func(l *link) { l.cut = false })
+		s.SetError("READONLY You can't write against a read only replica.")
+		time.Sleep(15 * time.Second) // shorter than the holder's lease
+		s.SetError("")
+		time.Sleep(15 * time.Second)
+		require.NoError(t, holder.Release(t.Context()))
+		require.NoError(t, (<-granted).Release(t.Context()))
+	})
+}
