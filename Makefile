@@ -95,7 +95,7 @@ soak: zookeeper
 tidy:
 	$(GO) mod tidy
 	$(GO) build -o bin/with-modules ./internal/proof/modules/cmd/with-modules
-	@set -e; root=$$PWD; for dir in examples registry/registrygrpc; do \
+	@set -e; root=$$PWD; for dir in examples redislock registry/registrygrpc; do \
 		(cd $$dir && $$root/bin/with-modules -checkout $$root -- $(GO) mod tidy && sed -i '/lockstep-go\/lockstep/d' go.sum); \
 	done
 

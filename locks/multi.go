@@ -167,8 +167,3 @@ func (m *Multi) combineLeases(ctx context.Context, parts []*Lease) *Lease {
 	lease.life = lifetime.Join(leaseContext{ctx, lease}, lifetimes...)
 	return lease.watchEnd(0)
 }
-
-// firstOnZooKeeper is the first of the leases that has a node, or else the first one.
-func firstOnZooKeeper(parts []*Lease) *Lease {
-	return parts[max(0, slices.IndexFunc(parts, (*Lease).isOnZooKeeper))]
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -357,5 +358,20 @@ func TestAWaiterOutlivesAFailover(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		require.NoError(t, holder.Release(t.Context()))
 		require.NoError(t, (<-granted).Release(t.Context()))
+	})
+}
+
+// A process that was paused may read the answer to a renewal after it has seen that the lease is over.
+func TestAnEndIsFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExpiry(clock.Time(), time.Second)
+		time.Sleep(time.Second)
+		require.ErrorIs(t, e.Err(), ErrExpired)
+		e.mu.Lock()
+		e.until = time.Hour // as by a renewal that has looked at the clock before
+		e.mu.Unlock()
+		require.ErrorIs(t, e.Err(), ErrExpired)
+		require.Zero(t, e.remaining())
+		e.stop()
 	})
 }

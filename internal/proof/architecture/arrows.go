@@ -9,7 +9,7 @@ import (
 
 // public are the packages that users import.
 var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids", "registry",
-	"members", "workflow", "monitor"}
+	"members", "redislock", "workflow", "monitor"}
 
 // modules are the packages that provide the public packages to applications built with fx.
 var modules = []string{"framework/frameworkfx", "election/electionfx", "scheduler/schedulerfx", "queue/queuefx",
@@ -37,8 +37,8 @@ var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "in
 var arrows = map[string][]string{
 	".": {"framework", "internal/drain", "internal/usercode"},
 	"framework": {"internal/backoff", "internal/background", "internal/cleanup", "internal/clock", "internal/failure",
-		"internal/lifetime", "internal/link", "internal/metrics", "internal/onsession", "internal/primitives", "internal/stored",
-		"internal/watchdog", "internal/wire", "internal/znode"},
+		"internal/lifetime", "internal/link", "internal/metrics", "internal/onsession", "internal/primitives",
+		"internal/stored", "internal/watchdog", "internal/wire", "internal/znode"},
 	"locks": with(forRecipes, "internal/cleanup", "internal/lockstore", "internal/queuelayout", "internal/waitgraph",
 		"internal/waitline"),
 	"election":  with(forRecipes, "locks", "internal/waitline"),
@@ -51,7 +51,9 @@ var arrows = map[string][]string{
 	"members":   forRecipes,
 	"workflow":  with(forRecipes, "internal/backoff", "locks", "queue"),
 	"monitor":   with(forRecipes, "locks", "election", "scheduler", "queue"),
-	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
+	"redislock": {"locks", "internal/backoff", "internal/clock", "internal/failure", "internal/lifetime",
+		"internal/lockstore", "internal/primitives", "internal/usercode"},
+	"zktest": {"framework", "internal/wire", "internal/zkserver"},
 
 	"framework/frameworkfx": {"framework"},
 	"election/electionfx":   {"framework", "election", "internal/appmodule", "internal/failure"},
@@ -77,6 +79,7 @@ var arrows = map[string][]string{
 	"internal/background":          nil,
 	"internal/proof/chaos":         nil, // tests only
 	"internal/testkit/cleanuptest": {"framework", "zktest"},
+	"internal/cleanup":             nil,
 	"internal/clock":               nil,
 	"internal/cli": {"barrier", "config", "election", "framework", "ids", "internal/procguard", "internal/terminal",
 		"internal/znode", "locks", "members", "monitor", "queue", "registry", "scheduler", "workflow"},
@@ -115,6 +118,7 @@ var arrows = map[string][]string{
 	"internal/proof/idle":            nil, // tests only
 	"internal/proof/interop":         nil, // its tests use all
 	"internal/lifetime":              nil,
+	"internal/lockstore":             {"internal/primitives"},
 	"internal/link":                  {"internal/wire"},
 	"internal/testkit/logtest":       nil,
 	"internal/metrics":               nil,

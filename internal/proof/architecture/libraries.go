@@ -19,6 +19,7 @@ var libraryRules = []libraryRule{
 	{"go.uber.org/fx", func(f File) bool { return strings.HasSuffix(f.Dir(), "fx") }, "the packages of fx modules"},
 	{"google.golang.org/grpc", func(f File) bool { return f.Dir() == "registry/registrygrpc" },
 		"registry/registrygrpc"},
+	{"github.com/redis/go-redis", func(f File) bool { return f.Dir() == "redislock" }, "redislock"},
 	{"modernc.org/sqlite", func(File) bool { return false }, "examples"},
 	{"go.opentelemetry.io/otel/sdk", func(File) bool { return false }, "tests, examples and commands"},
 	{"go.opentelemetry.io", func(f File) bool { return f.Base() == "telemetry.go" }, "files named telemetry.go"},

@@ -16,7 +16,7 @@ func TestNoRecipeLinksFxOrTheTelemetrySDK(t *testing.T) {
 		linked := linkedPackages(t, recipe)
 		require.Contains(t, linked, Module+"/framework", recipe)
 		for _, name := range linked {
-			for _, library := range []string{"go.uber.org", "go.opentelemetry.io/otel/sdk",
+			for _, library := range []string{"go.uber.org/fx", "go.uber.org/dig", "go.opentelemetry.io/otel/sdk",
 				"go.opentelemetry.io/otel/exporters", "google.golang.org/grpc"} {
 				require.False(t, within(name, library), "%s links %s", recipe, name)
 			}

@@ -283,10 +283,10 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "What gives something back also does so when its context has ended",
-		name:    "a cleanup ends with its context", file: "framework/client.go",
-		test: "TestCloseWaitsAfterTheEndOfItsContext",
-		old:  "context.WithTimeoutCause(context.WithoutCancel(ctx), bound,",
-		new:  "context.WithTimeoutCause(ctx, bound,",
+		name:    "a cleanup ends with its context", file: "internal/cleanup/cleanup.go",
+		pkg: "./framework", test: "TestCloseWaitsAfterTheEndOfItsContext",
+		old: "context.WithTimeoutCause(context.WithoutCancel(ctx), bound,",
+		new: "context.WithTimeoutCause(ctx, bound,",
 	},
 	{
 		promise: "After `Session.Sync`, reads of the session show every transaction",

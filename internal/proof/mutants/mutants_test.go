@@ -48,6 +48,7 @@ var lists = map[string][]mutant{
 	"members":   membersMutants,
 	"monitor":   monitorMutants,
 	"queue":     queueMutants,
+	"redislock": redislockMutants,
 	"registry":  registryMutants,
 	"scheduler": schedulerMutants,
 	"service":   serviceMutants,

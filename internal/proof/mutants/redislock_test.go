@@ -1,0 +1,82 @@
+package mutants
+
+// redislockMutants are the safeguards of package redislock.
+var redislockMutants = []mutant{
+	{
+		promise: "While one Redis primary keeps its data",
+		name:    "a renewal counts from its answer", file: "redislock/hold.go", test: "TestSeeds",
+		old: "h.expiry.extend(sent + c.leaseLength())", new: "h.expiry.extend(c.clock.Now() + c.leaseLength())",
+	},
+	{
+		promise: "While one Redis primary keeps its data",
+		name:    "an acquisition counts from its answer", file: "redislock/hold.go",
+		test: "TestAnAnswerCountsFromItsRequest",
+		old:  "newExpiry(c.clock, g.sent+c.leaseLength())",
+		new:  "newExpiry(c.clock, c.clock.Now()+c.leaseLength())",
+	},
+	{
+		promise: "While one Redis primary keeps its data",
+		name:    "a release compares no owner", file: "redislock/scripts.go", test: "TestALockThatIsGoneEndsItsLease",
+		old: "	if redis.call('GET', key) == ARGV[1] then\n		had",
+		new: "	if redis.call('GET', key) then\n		had",
+	},
+	{
+		promise: "While one Redis primary keeps its data",
+		name:    "a renewal compares no owner", file: "redislock/scripts.go", test: "TestALockThatIsGoneEndsItsLease",
+		old: "if redis.call('GET', KEYS[1]) ~= ARGV[1] then\n	return 0",
+		new: "if not redis.call('GET', KEYS[1]) then\n	return 0",
+	},
+	{
+		promise: "While one Redis primary keeps its data",
+		name:    "the token does not rise", file: "redislock/scripts.go",
+		test: "TestGrantsExcludeEachOtherAndTokensRise",
+		old:  "local token = redis.call('INCR', KEYS[2])", new: "local token = 1",
+	},
+	{
+		promise: "While one Redis primary keeps its data",
+		name:    "an acquisition that is sent again is refused", file: "redislock/scripts.go",
+		test: "TestALostAnswerIsNoSecondGrant",
+		old:  "if owner == ARGV[1] then\n	return {1,", new: "if owner == ARGV[1] then\n	return {0,",
+	},
+	{
+		promise: "While one Redis primary keeps its data",
+		name:    "a reader whose expiry is over keeps the lock", file: "redislock/scripts.go",
+		test: "TestAReaderThatIsCutOffEndsBeforeTheWriterHolds|TestSeeds",
+		old:  "redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)\nlocal last", new: "local last",
+	},
+	{
+		promise: "While one Redis primary keeps its data",
+		name:    "a renewal that comes late extends a lease that has ended", file: "redislock/hold.go",
+		test: "TestAnEndIsFinal",
+		old:  "e.over = e.over || e.clock.Now() >= e.until", new: "e.over = e.clock.Now() >= e.until",
+	},
+	{
+		promise: "A call on Redis that has ended leaves nothing",
+		name:    "what may have been granted is not given back", file: "redislock/lock.go",
+		test: "TestACallThatEndsLeavesNothing",
+		old:  "c.unanswered, c.mayHave = answer, true", new: "c.unanswered = answer",
+	},
+	{
+		promise: "A call on Redis that has ended leaves nothing",
+		name:    "no release is published", file: "redislock/scripts.go",
+		test: "TestGrantsExcludeEachOtherAndTokensRise",
+		old:  "redis.call('PUBLISH', ARGV[2], redis.call('ZRANGE', KEYS[5], 0, 0)[1] or '')",
+		new:  "local nobody = 0",
+	},
+	{
+		promise: "A call on Redis that has ended leaves nothing",
+		name:    "a reader does not wake the next", file: "redislock/lock.go", test: "TestReadersAndAWriter",
+		old: "			if c.mode.shared {\n				c.wakes.wakeFirst(true) // who reads beside this one\n			}\n",
+		new: "",
+	},
+	{
+		promise: "`WithArrivalOrder` grants in the order",
+		name:    "a dead waiter stays in the line", file: "redislock/scripts.go", test: "TestGrantsInArrivalOrder",
+		old: "	redis.call('ZREM', KEYS[5], gone)\n", new: "",
+	},
+	{
+		promise: "`WithArrivalOrder` grants in the order",
+		name:    "a waiter overtakes the line", file: "redislock/scripts.go", test: "TestGrantsInArrivalOrder",
+		old: "if first and first ~= ARGV[1] then", new: "if first and first ~= ARGV[1] and ARGV[3] == '0' then",
+	},
+}
