@@ -3,8 +3,10 @@ package redislock
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,7 +91,28 @@ func (l *link) dial(context.Context, string, string) (net.Conn, error) {
 		lose, l.loseNext = l.loseNext, false
 		return l.cut, lose, l.delay
 	})
-	return client, nil
+	return linkConn{client}, nil
+}
+
+// linkConn is the client's end. It fails as a socket does whose other end has closed.
+type linkConn struct{ net.Conn }
+
+func (c linkConn) SetReadDeadline(t time.Time) error {
+	_ = c.Conn.SetReadDeadline(t) // a pipe refuses it once its other end has closed
+	return nil
+}
+
+func (c linkConn) SetWriteDeadline(t time.Time) error {
+	_ = c.Conn.SetWriteDeadline(t)
+	return nil
+}
+
+func (c linkConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = &net.OpError{Op: "write", Net: "pipe", Err: syscall.EPIPE}
+	}
+	return n, err
 }
 
 // carry carries what one end sends to the other. It reads all at once, as a socket's buffer does.
