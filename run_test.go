@@ -562,7 +562,7 @@ func TestEachRecipeIsAPart(t *testing.T) {
 		require.NoError(t, jobs.Add(scheduler.Job{Name: "j", Spec: "@yearly",
 			Run: func(context.Context, scheduler.Run) error { return nil }}))
 		orders := workflow.New(c, "/orders")
-		require.NoError(t, orders.Register(workflow.NewKind("order",
+		require.NoError(t, orders.Register(workflow.NewKind[string, string]("order").Function(
 			func(context.Context, *workflow.Run, string) (string, error) { return "", nil })))
 		b.run([]lockstep.Part{
 			lockstep.Go("jobs", jobs.Run),

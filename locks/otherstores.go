@@ -15,7 +15,7 @@ type otherStores struct{}
 
 func (otherStores) NewLease(ctx context.Context, g lockstore.Grant) any {
 	lease := &Lease{path: g.Path, token: g.Token, key: g.Key}
-	hold := g.Begin(lease.withValues(ctx))
+	hold := g.Begin(leaseContext{ctx, lease})
 	lease.own, lease.otherStore, lease.life = hold, hold, hold.Lifetime()
 	return lease.watchEnd(g.MaxHold)
 }
