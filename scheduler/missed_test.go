@@ -53,7 +53,7 @@ func TestTicksBeforeAnEarlyRunAreMissedOnReschedule(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		require.Equal(t, []string{"00:00:10"}, w.log.ticks())
 		require.NoError(t, a.Reschedule(t.Context(), "j", "*/3 * * * * *", nil))
-		require.Equal(t, missedCounts{ReasonChanged: 3}, w.log.told(), "of 3, 6 and 9")
+		require.Equal(t, map[Reason]int64{ReasonChanged: 3}, w.log.told(), "of 3, 6 and 9")
 		changed := w.state("j").Since
 		time.Sleep(time.Minute)
 		st := w.state("j")

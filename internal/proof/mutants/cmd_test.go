@@ -55,7 +55,7 @@ var cmdMutants = []mutant{
 		promise: "A list of the command line shows what can be read",
 		name:    "a barrier that cannot be read has no exit code", file: "internal/cli/barrier/list.go",
 		pkg: "./cmd/lockstep", test: "TestABarrierThatCannotBeReadLeavesTheOthers",
-		old: "unread = barrierCode(err)\n",
+		old: "unread = err\n",
 		new: "unread = nil\n",
 	},
 	{
