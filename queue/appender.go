@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// segmentAppender places a writer's new items: in the last segment of a chain, or in the second at
+// segmentAppender appends a writer's new items: to the last segment of a chain, or to the second at
 // which they are due. It closes full segments.
 type segmentAppender struct {
 	store        *store
@@ -108,8 +108,8 @@ func (a *segmentAppender) findLastSegment(ctx context.Context, s *framework.Sess
 	if len(segments) > 0 {
 		last := segments[len(segments)-1]
 		a.lastSegments[l] = last.Number
-		st, err := s.Exists(ctx, last.Dir())
-		if err == nil && st.Version > 0 {
+		stat, err := s.Exists(ctx, last.Dir())
+		if err == nil && stat.Version > 0 {
 			err = last.MakeNext(ctx, s)
 		}
 		if errors.Is(err, framework.ErrNoNode) {
@@ -140,9 +140,9 @@ func (a *segmentAppender) makeSecond(ctx context.Context, s *framework.Session, 
 	return nil
 }
 
-// closeFullSegments closes each segment that an applied transaction has filled up: it has created the
-// segment's item with the number segmentSize-1 or a higher one. It remembers the seconds that are
-// full.
+// closeFullSegments closes each segment that an applied transaction has filled up: it has created
+// the segment's item with the number segmentSize-1 or a higher one. It remembers the seconds that
+// are full.
 func (a *segmentAppender) closeFullSegments(ctx context.Context, s *framework.Session, t *transaction,
 	results []framework.OpResult) {
 	full := map[queuelayout.Chain]bool{}

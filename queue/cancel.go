@@ -120,7 +120,7 @@ func (c *itemCanceller) cancelOnce(ctx context.Context, s *framework.Session) er
 		return err
 	}
 	if len(items) == 0 {
-		return c.settleMissing(ctx, s)
+		return c.missingResult(ctx, s)
 	}
 	var taken error
 	for _, item := range items {
@@ -167,12 +167,12 @@ func (c *itemCanceller) findItems(ctx context.Context, s *framework.Session) (fo
 		if err != nil {
 			return nil, err
 		}
-		for _, at := range segments {
-			numbers, err := at.ListItems(ctx, s)
+		for _, segment := range segments {
+			numbers, err := segment.ListItems(ctx, s)
 			if err != nil {
 				return nil, err
 			}
-			some, err := c.findIn(ctx, s, at.Dir(), numbers)
+			some, err := c.findIn(ctx, s, segment.Dir(), numbers)
 			if err != nil {
 				return nil, err
 			}
@@ -272,11 +272,11 @@ func (c *itemCanceller) checkRefusal(err error, unknown func()) error {
 func (c *itemCanceller) wasClaimed(ctx context.Context, s *framework.Session, item queuelayout.Item) (bool, error) {
 	nodes := c.store.nodes
 	if !c.store.record().IsStrict() {
-		st, err := s.Exists(ctx, item.Segment.TicketDir())
+		stat, err := s.Exists(ctx, item.Segment.TicketDir())
 		if errors.Is(err, framework.ErrNoNode) { // the segment was removed, with all its items
 			return true, nil
 		}
-		return item.Number < queuelayout.ChildrenEver(st), err
+		return item.Number < queuelayout.ChildrenEver(stat), err
 	}
 	read, err := s.GetAll(ctx, nodes.ClaimedNode, item.Node())
 	if err != nil {
@@ -314,8 +314,8 @@ func (c *itemCanceller) withdrawMark(ctx context.Context, s *framework.Session, 
 	return err
 }
 
-// settleMissing returns the result of Cancel for an item that it did not find in the queue.
-func (c *itemCanceller) settleMissing(ctx context.Context, s *framework.Session) error {
+// missingResult returns the result of Cancel for an item that it did not find in the queue.
+func (c *itemCanceller) missingResult(ctx context.Context, s *framework.Session) error {
 	for mark := range c.marks {
 		return c.withdrawMark(ctx, s, mark, ErrDone)
 	}

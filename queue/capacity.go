@@ -106,11 +106,11 @@ func (c *capacityCounter) reserveFor(ctx context.Context, s *framework.Session, 
 // reads out before in, so that in - out is not less than the true number; and the record after in,
 // since SetCapacity writes both in one transaction.
 func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) error {
-	st, err := s.Exists(ctx, c.store.nodes.OutNode)
+	stat, err := s.Exists(ctx, c.store.nodes.OutNode)
 	if err != nil {
 		return err
 	}
-	c.out = uint32(st.Version)
+	c.out = uint32(stat.Version)
 	nodes, err := s.GetAll(ctx, c.store.nodes.InNode, cmp.Or(c.own.path, c.store.nodes.InNode),
 		c.store.nodes.Path)
 	if err != nil {

@@ -51,7 +51,7 @@ type claimOrder interface {
 	// outcome.
 	returnUnsettled(c *claimedItem, attempts int, then func(error))
 	// hasPassed reports whether the consumer session has left a segment behind.
-	hasPassed(at queuelayout.Segment) bool
+	hasPassed(segment queuelayout.Segment) bool
 	// countClaimable returns how many items of a state the consumer session could claim, and
 	// whether that is not decided yet since claims are on their way. first says that it is the
 	// first consumer in line. It changes nothing.
@@ -256,46 +256,46 @@ type segmentRefs struct {
 	claims map[queuelayout.Segment]int
 }
 
-func (r *segmentRefs) addClaim(at queuelayout.Segment) {
+func (r *segmentRefs) addClaim(segment queuelayout.Segment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.claims[at]++
+	r.claims[segment]++
 }
 
 // dropClaim counts one claim less, and reports whether it was the last.
-func (r *segmentRefs) dropClaim(at queuelayout.Segment) bool {
+func (r *segmentRefs) dropClaim(segment queuelayout.Segment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.claims[at]--; r.claims[at] > 0 {
+	if r.claims[segment]--; r.claims[segment] > 0 {
 		return false
 	}
-	delete(r.claims, at)
+	delete(r.claims, segment)
 	return true
 }
 
-func (r *segmentRefs) isUnused(at queuelayout.Segment) bool {
+func (r *segmentRefs) isUnused(segment queuelayout.Segment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.claims[at] == 0
+	return r.claims[segment] == 0
 }
 
 // itemSettled counts one claim less in a segment.
-func (cs *consumerSession) itemSettled(at queuelayout.Segment) {
-	if cs.refs.dropClaim(at) && cs.order.hasPassed(at) {
-		cs.removeIfDone(at)
+func (cs *consumerSession) itemSettled(segment queuelayout.Segment) {
+	if cs.refs.dropClaim(segment) && cs.order.hasPassed(segment) {
+		cs.removeIfDone(segment)
 	}
 }
 
 // segmentPassed is called when the consumer session has left a segment behind.
-func (cs *consumerSession) segmentPassed(at queuelayout.Segment) {
-	if cs.refs.isUnused(at) {
-		cs.removeIfDone(at)
+func (cs *consumerSession) segmentPassed(segment queuelayout.Segment) {
+	if cs.refs.isUnused(segment) {
+		cs.removeIfDone(segment)
 	}
 }
 
 // removeIfDone removes a segment in the background, if it is closed and empty.
-func (cs *consumerSession) removeIfDone(at queuelayout.Segment) {
-	cs.removals.Start(func() { _ = at.RemoveIfEmpty(cs.s.Context(), cs.s) })
+func (cs *consumerSession) removeIfDone(segment queuelayout.Segment) {
+	cs.removals.Start(func() { _ = segment.RemoveIfEmpty(cs.s.Context(), cs.s) })
 }
 
 // batchReader reads the items of a consumer session, many in one request. Reads that are asked for

@@ -59,7 +59,7 @@ func (d *dedupBuckets) openBucket(ctx context.Context, s *framework.Session) err
 // missing or closed.
 func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) error {
 	nodes := d.store.nodes
-	data, st, err := s.Get(ctx, nodes.IDsDir)
+	data, stat, err := s.Get(ctx, nodes.IDsDir)
 	if errors.Is(err, framework.ErrNoNode) {
 		_, err := s.Multi(ctx, append([]framework.Op{nodes.CheckExists(),
 			framework.CreateOp(nodes.IDsDir, []byte("0"), framework.Persistent)}, nodes.MakeIDBucketOps(0)...)...)
@@ -78,20 +78,20 @@ func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) err
 	bucket, err := s.Exists(ctx, nodes.IDBucketDir(n))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
-		return d.repairBucket(ctx, s, append([]framework.Op{framework.CheckOp(nodes.IDsDir, st.Version)},
+		return d.repairBucket(ctx, s, append([]framework.Op{framework.CheckOp(nodes.IDsDir, stat.Version)},
 			nodes.MakeIDBucketOps(n)...))
 	case err != nil:
 		return err
 	case bucket.Version > 0:
 		return d.repairBucket(ctx, s,
-			append([]framework.Op{framework.SetOp(nodes.IDsDir, strconv.AppendInt(nil, n+1, 10), st.Version),
+			append([]framework.Op{framework.SetOp(nodes.IDsDir, strconv.AppendInt(nil, n+1, 10), stat.Version),
 				framework.CheckOp(nodes.IDBucketDir(n), bucket.Version)}, nodes.MakeIDBucketOps(n+1)...))
 	}
 	record, rst, err := s.Get(ctx, nodes.Path) // after <path>/ids: SetDedup writes both in one transaction
 	if err = d.store.learnFrom(framework.Node{Data: record, Stat: rst, Err: err}); err != nil {
 		return err
 	}
-	d.known, d.version, d.bucket, d.opened = true, st.Version, n, bucket.Ctime
+	d.known, d.version, d.bucket, d.opened = true, stat.Version, n, bucket.Ctime
 	return nil
 }
 

@@ -209,10 +209,10 @@ var (
 // readItem decodes the item's data. If the data is no envelope, it keeps the data as the payload.
 // The attempt is one more than the attempts that the header stores and those that the version
 // counts, which are all its changes but the header's Unseen.
-func (c *claimedItem) readItem(data []byte, st framework.Stat) {
-	c.stat = st
-	if c.env, c.decodeErr = queuelayout.DecodeItem(data, st); c.decodeErr != nil {
-		c.env = queuelayout.Envelope{Header: queuelayout.Header{Put: max(0, st.Ctime.UnixMilli())}, Payload: data}
+func (c *claimedItem) readItem(data []byte, stat framework.Stat) {
+	c.stat = stat
+	if c.env, c.decodeErr = queuelayout.DecodeItem(data, stat); c.decodeErr != nil {
+		c.env = queuelayout.Envelope{Header: queuelayout.Header{Put: max(0, stat.Ctime.UnixMilli())}, Payload: data}
 	}
 	c.attempt = c.env.Attempt(c.version)
 }

@@ -31,7 +31,7 @@
 //	<path>/tickets/<chain>/<seg>/t-<id>-# ephemeral: the claim of the item with its number, of items or a lane; data: who has it (parallel)
 //	<path>/lock                           a locks.Mutex: the consumers; the first is the only one (strict), or the recoverer (parallel)
 //	<path>/cancels/<id>-<put>-<call>      persistent: marks of items that were cancelled (Cancel)
-//	<path>/writers/<uuid>                 container: settles lost replies
+//	<path>/writers/<uuid>                 container: tells the outcome after lost replies
 //	<path>/dead/<seg>/i-#                 persistent: a dead letter
 //	<path>/later/<hour>/<second>/i-#      persistent: a delayed item, by the second of Unix time at which it is due
 //	<path>/claimed                        persistent: how far the chains of a strict queue were claimed
@@ -53,7 +53,7 @@
 //
 //	queue.go           PutBatch encodes the values into a writeRequest (transaction.go)
 //	writer.go          collects requests into transactions and sends them
-//	transaction.go     says what follows when one is refused, and settles lost replies
+//	transaction.go     says what follows when one is refused, and finds the outcome after lost replies
 //	appender.go        adds the creates of items at the end of the last segment
 //
 // A take:

@@ -13,8 +13,8 @@ import (
 // segment are numbered in the order in which they were drawn. So the first item that has a ticket
 // is the one that a consumer has had for the longest time.
 type chainHead struct {
-	at    queuelayout.Segment
-	items []string // the nodes, from that of the first item on
+	segment queuelayout.Segment
+	items   []string // the nodes, from that of the first item on
 
 	first   Claim // without Data and consumer
 	created time.Time
@@ -24,7 +24,7 @@ type chainHead struct {
 }
 
 func newChainHead(l *queuelayout.Layout, items []string, first framework.Node) *chainHead {
-	h := &chainHead{at: l.ItemOf(items[0]).Segment, items: items, first: newClaim(items[0], first),
+	h := &chainHead{segment: l.ItemOf(items[0]).Segment, items: items, first: newClaim(items[0], first),
 		created: first.Stat.Ctime}
 	h.first.Data = nil
 	return h
@@ -32,7 +32,7 @@ func newChainHead(l *queuelayout.Layout, items []string, first framework.Node) *
 
 // findClaimed finds the first item that has one of the tickets with these names.
 func (h *chainHead) findClaimed(tickets []string) {
-	byNumber := h.at.TicketsIn(tickets)
+	byNumber := h.segment.TicketsIn(tickets)
 	for _, item := range h.items {
 		_, name := znode.Split(item)
 		if k, ok := queuelayout.ItemNumber(name); ok && byNumber[k] != "" {

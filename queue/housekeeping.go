@@ -190,13 +190,13 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	for i, at := range segments {
-		items, err := at.ListItems(ctx, d.s)
+	for i, segment := range segments {
+		items, err := segment.ListItems(ctx, d.s)
 		if err != nil {
 			return 0, err
 		}
 		for some := range slices.Chunk(items, expiredBatch) {
-			wait, err := d.removeSome(ctx, at, some)
+			wait, err := d.removeSome(ctx, segment, some)
 			if err != nil || wait > 0 {
 				return wait, err
 			}
@@ -205,7 +205,7 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 			}
 		}
 		if i < len(segments)-1 {
-			_ = at.RemoveIfEmpty(ctx, d.s) // refused if it is open or not empty
+			_ = segment.RemoveIfEmpty(ctx, d.s) // refused if it is open or not empty
 		}
 	}
 	return d.expiry, nil // of the dead letters that are buried from now on
@@ -213,21 +213,21 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 
 // removeSome removes the expired dead letters among these. It returns how long to wait until the
 // next one expires, or 0 if all had expired.
-func (d deadRemover) removeSome(ctx context.Context, at queuelayout.Segment,
+func (d deadRemover) removeSome(ctx context.Context, segment queuelayout.Segment,
 	items []int64) (wait time.Duration, err error) {
 	var ops []framework.Op
 	for _, k := range items {
-		st, err := d.s.Exists(ctx, at.ItemNode(k))
+		stat, err := d.s.Exists(ctx, segment.ItemNode(k))
 		if errors.Is(err, framework.ErrNoNode) {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
-		if wait = st.Ctime.Add(d.expiry).Sub(d.store.clock.Now()); wait > 0 {
+		if wait = stat.Ctime.Add(d.expiry).Sub(d.store.clock.Now()); wait > 0 {
 			break
 		}
-		ops = append(ops, framework.DeleteOp(at.ItemNode(k), st.Version))
+		ops = append(ops, framework.DeleteOp(segment.ItemNode(k), stat.Version))
 	}
 	if len(ops) == 0 {
 		return max(0, wait), nil

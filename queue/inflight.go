@@ -26,12 +26,12 @@ type Claim struct {
 	// Owner is the identity of the consumer's client (framework.Config.Identity); in a parallel
 	// queue its first 128 bytes, and "" for a consumer of an older release.
 	Owner string `json:"owner,omitempty"`
-	// Host and PID are of the consumer's process, as its place in the line of the consumers
-	// describes it; "" and 0 if that cannot be read, or is not among the first 1,000 places.
+	// Host and PID are of the consumer's process, as its node in the line of the consumers
+	// describes it; "" and 0 if that cannot be read, or is not among the first 1,000 nodes.
 	Host string `json:"host,omitempty"`
 	PID  int    `json:"pid,omitempty"`
 	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is
-	// when the consumer's turn began.
+	// when the consumer has got the queue's lock.
 	Since time.Time `json:"since,omitzero"`
 	// Put is when the item was put, by the ensemble's clock, or zero if the item could not be read.
 	Put time.Time `json:"put,omitzero"`
@@ -89,14 +89,14 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 		if err != nil {
 			return nil, err
 		}
-		for _, at := range segments {
-			byNumber, _, err := at.ListTickets(ctx, s)
+		for _, segment := range segments {
+			byNumber, _, err := segment.ListTickets(ctx, s)
 			if err != nil && !errors.Is(err, framework.ErrNoNode) {
 				return nil, err
 			}
 			var tickets, items []string
 			for _, number := range slices.Sorted(maps.Keys(byNumber)) {
-				tickets, items = append(tickets, byNumber[number]), append(items, at.ItemNode(number))
+				tickets, items = append(tickets, byNumber[number]), append(items, segment.ItemNode(number))
 			}
 			found, err := s.GetAll(ctx, tickets...)
 			if err != nil {
@@ -172,15 +172,15 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 		if err != nil {
 			return nil, err
 		}
-		for _, at := range segments {
-			numbers, err := at.ListItems(ctx, s)
+		for _, segment := range segments {
+			numbers, err := segment.ListItems(ctx, s)
 			if err != nil {
 				return nil, err
 			}
 			var items []string
 			for _, k := range numbers {
-				if progress.Covers(at.Item(k)) {
-					items = append(items, at.ItemNode(k))
+				if progress.Covers(segment.Item(k)) {
+					items = append(items, segment.ItemNode(k))
 				}
 			}
 			found, err := s.GetAll(ctx, items...)

@@ -241,21 +241,21 @@ func eachItem(ctx context.Context, s *framework.Session, chain queuelayout.Chain
 			yield(readItem{}, err)
 			return
 		}
-		for i, at := range segments {
-			items, err := at.ListItems(ctx, s)
+		for i, segment := range segments {
+			items, err := segment.ListItems(ctx, s)
 			if err != nil {
 				yield(readItem{}, err)
 				return
 			}
 			if removeEmpty && len(items) == 0 && i < len(segments)-1 {
-				_ = at.RemoveIfEmpty(ctx, s) // refused if it is open or not empty
+				_ = segment.RemoveIfEmpty(ctx, s) // refused if it is open or not empty
 			}
 			for _, k := range items {
-				data, st, err := s.Get(ctx, at.ItemNode(k))
+				data, stat, err := s.Get(ctx, segment.ItemNode(k))
 				if errors.Is(err, framework.ErrNoNode) {
 					continue
 				}
-				if !yield(readItem{s, at.ItemNode(k), framework.Node{Data: data, Stat: st}}, err) || err != nil {
+				if !yield(readItem{s, segment.ItemNode(k), framework.Node{Data: data, Stat: stat}}, err) || err != nil {
 					return
 				}
 			}

@@ -124,8 +124,8 @@ type chainReading struct {
 	dirs  []filledDir // its segments, in order
 }
 
-// note keeps the first error of a queue. What is missing is no error: a queue's parts come and go.
-func (q *queueReading) note(err error) {
+// keepError keeps the first error of a queue. What is missing is no error: a queue's parts come and go.
+func (q *queueReading) keepError(err error) {
 	if q.err == nil && err != nil && !errors.Is(err, framework.ErrNoNode) {
 		q.err = err
 	}
@@ -189,7 +189,7 @@ func (r *queuesReader) readRecords(ctx context.Context) error {
 		if err := checkVacantChildren(lists[i].Names); !errors.Is(err, errVacant) {
 			q.absent, q.err = false, err
 		}
-		q.note(lists[i].Err)
+		q.keepError(lists[i].Err)
 		q.absent = q.absent && q.err == nil
 	}
 	return nil
@@ -223,8 +223,8 @@ func (r *queuesReader) listSegments(ctx context.Context) error {
 	}, func(q *queueReading, n int, names []string) {
 		chains := append(q.chains, q.dead)
 		if n < len(chains) {
-			for _, at := range chains[n].chain.SegmentsIn(names) {
-				chains[n].dirs = append(chains[n].dirs, filledDir{path: at.Dir()})
+			for _, segment := range chains[n].chain.SegmentsIn(names) {
+				chains[n].dirs = append(chains[n].dirs, filledDir{path: segment.Dir()})
 			}
 			return
 		}
@@ -246,7 +246,7 @@ func (r *queuesReader) countItems(ctx context.Context) error {
 	}, func(q *queueReading, read []framework.Node) {
 		count := func(dirs []filledDir) (n int, filled []filledDir) {
 			for i, dir := range dirs {
-				q.note(read[i].Err)
+				q.keepError(read[i].Err)
 				if dir.items = int(read[i].Stat.NumChildren); dir.items > 0 {
 					filled = append(filled, dir)
 				}
@@ -323,7 +323,7 @@ func (r *queuesReader) listNextItems(ctx context.Context, open []*firstItem) err
 		return err
 	}
 	for i, f := range listed {
-		f.of.note(lists[i].Err)
+		f.of.keepError(lists[i].Err)
 		for _, number := range queuelayout.ItemNumbersIn(lists[i].Names) {
 			f.items = append(f.items, queuelayout.ItemPath(dirs[i], number))
 		}
@@ -339,7 +339,7 @@ func (q *queueReading) learnFirst(items []string, read []framework.Node) bool {
 			continue
 		}
 		if item.Err != nil {
-			q.note(item.Err)
+			q.keepError(item.Err)
 			return true
 		}
 		if put := putTime(item); q.oldest.IsZero() || put.Before(q.oldest) {
@@ -347,7 +347,7 @@ func (q *queueReading) learnFirst(items []string, read []framework.Node) bool {
 		}
 		head := newChainHead(q.nodes, items[i:], item)
 		q.heads = append(q.heads, head)
-		if e, err := queuelayout.DecodeItem(item.Data, item.Stat); err == nil && head.at.Chain != q.nodes.Redo {
+		if e, err := queuelayout.DecodeItem(item.Data, item.Stat); err == nil && head.segment.Chain != q.nodes.Redo {
 			// readRetried reads the returned items
 			q.retried.learn(items[i], e, item.Stat)
 		}
@@ -364,7 +364,7 @@ func (r *queuesReader) listTicketsAndReturned(ctx context.Context) error {
 			q.heads = nil
 		}
 		for _, h := range q.heads {
-			dirs = append(dirs, h.at.TicketDir())
+			dirs = append(dirs, h.segment.TicketDir())
 		}
 		var returned []filledDir
 		for _, c := range q.chains {
@@ -405,7 +405,7 @@ func (r *queuesReader) readHeldAndReturned(ctx context.Context) error {
 				read = read[n:]
 			}
 			q.heads = nil
-			q.note(q.search.learn(&q.retried, items[q], read))
+			q.keepError(q.search.learn(&q.retried, items[q], read))
 		})
 		if err != nil {
 			return err
@@ -417,7 +417,7 @@ func (r *queuesReader) readHeldAndReturned(ctx context.Context) error {
 // learnHeld records a claim, unless another one is older.
 func (q *queueReading) learnHeld(h *chainHead, read []framework.Node) {
 	claim, held, err := h.describeClaim(read)
-	q.note(err)
+	q.keepError(err)
 	if held && (q.held.Node == "" || claim.Since.Before(q.held.Since)) {
 		q.held = claim
 	}
@@ -474,7 +474,7 @@ func (r *queuesReader) list(ctx context.Context, dirs func(*queueReading) []stri
 	}
 	for i, q := range r.queues {
 		for n, list := range lists[:counts[i]] {
-			q.note(list.Err)
+			q.keepError(list.Err)
 			take(q, n, list.Names)
 		}
 		lists = lists[counts[i]:]

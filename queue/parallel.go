@@ -134,7 +134,7 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 	switch {
 	case errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth):
 		if errors.Is(err, framework.ErrNoNode) {
-			p.views.skipSegment(d.at)
+			p.views.skipSegment(d.segment)
 		}
 		p.drawTickets(ctx, len(d.names))
 		return
@@ -167,8 +167,8 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 func (p *parallelOrder) findTickets(d *ticketDraw) (found []primitives.Created, err error) {
 	ctx, back := p.s.Context(), recipe.NewBackoff(p.cs.store.client)
 	for {
-		if err = p.s.Sync(ctx, d.at.TicketDir()); err == nil {
-			found, err = d.at.FindTickets(ctx, p.s, d.names)
+		if err = p.s.Sync(ctx, d.segment.TicketDir()); err == nil {
+			found, err = d.segment.FindTickets(ctx, p.s, d.names)
 		}
 		if !failure.IsTransient(err) || back.Pause(ctx) != nil {
 			return found, err
@@ -288,7 +288,7 @@ func (p *parallelOrder) waitForItem(ctx context.Context, t *segmentTicket) (fram
 // watchItem waits until the item exists or its segment has changed. It returns errVoidTicket if the
 // item cannot come any more.
 func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
-	at := t.item.Segment
+	segment := t.item.Segment
 	_, created, err := p.s.WatchExists(ctx, t.itemNode)
 	if err == nil {
 		created.Stop()
@@ -298,19 +298,19 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 		return err
 	}
 	defer created.Stop()
-	_, st, changed, err := p.s.WatchData(ctx, at.Dir())
+	_, stat, changed, err := p.s.WatchData(ctx, segment.Dir())
 	if errors.Is(err, framework.ErrNoNode) {
-		p.views.skipSegment(at)
+		p.views.skipSegment(segment)
 		return errVoidTicket
 	}
 	if err != nil {
 		return err
 	}
 	defer changed.Stop()
-	if st.Version > 0 || queuelayout.ChildrenEver(st) > t.item.Number {
+	if stat.Version > 0 || queuelayout.ChildrenEver(stat) > t.item.Number {
 		if _, err = p.s.Exists(ctx, t.itemNode); errors.Is(err, framework.ErrNoNode) {
-			if st.Version > 0 {
-				p.views.skipSegment(at)
+			if stat.Version > 0 {
+				p.views.skipSegment(segment)
 			}
 			err = errVoidTicket // the number was given to another node, or is closed
 		}
@@ -332,9 +332,9 @@ func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 		&writeRequest{session: p.s, ops: []framework.Op{framework.DeleteOp(t.node.Path, framework.AnyVersion)}})
 	p.cs.itemSettled(t.item.Segment)
 	if err == nil {
-		if data, st, err := p.s.Get(p.s.Context(), t.itemNode); err == nil {
-			c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: st.Version}
-			if c.readItem(data, st); c.decodeErr == nil {
+		if data, stat, err := p.s.Get(p.s.Context(), t.itemNode); err == nil {
+			c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: stat.Version}
+			if c.readItem(data, stat); c.decodeErr == nil {
 				if r := c.uncountRequest(); r != nil {
 					_, _ = p.cs.writer.writeAndWait(context.Background(), r) // refused if the recoverer was faster
 				}
@@ -421,7 +421,7 @@ func (p *parallelOrder) addDraw(r *writeRequest) bool {
 			results = results[len(removal):]
 		}
 		if err == nil {
-			p.views.countReturned(d.at)
+			p.views.countReturned(d.segment)
 		}
 		p.drawAnswered(ctx, d, results, err)
 	}
@@ -446,7 +446,9 @@ func (p *parallelOrder) returnUnlessTaken(c *claimedItem) {
 	}
 }
 
-func (p *parallelOrder) hasPassed(at queuelayout.Segment) bool { return p.views.hasPassed(at) }
+func (p *parallelOrder) hasPassed(segment queuelayout.Segment) bool {
+	return p.views.hasPassed(segment)
+}
 
 // countClaimable counts the items without tickets. Claims on their way are undecided, unless their
 // tickets wait for items that have not come.

@@ -105,13 +105,13 @@ func (st *store) purgeChain(ctx context.Context, s *framework.Session,
 		!errors.Is(err, framework.ErrNoNode) {
 		return 0, nil, err
 	}
-	for _, at := range segments {
-		removed, err := st.emptyDir(ctx, s, at.Dir(), st.purgeMarkOps())
+	for _, segment := range segments {
+		removed, err := st.emptyDir(ctx, s, segment.Dir(), st.purgeMarkOps())
 		n += removed
 		if err != nil {
 			return n, nil, err
 		}
-		_ = at.RemoveIfEmpty(ctx, s) // refused while consumers have tickets
+		_ = segment.RemoveIfEmpty(ctx, s) // refused while consumers have tickets
 	}
 	made := last.Next()
 	return n, &made, nil
@@ -119,15 +119,15 @@ func (st *store) purgeChain(ctx context.Context, s *framework.Session,
 
 // wasUsed reports whether the segment, which existed, has ever had an item. A segment is removed
 // after it was used.
-func wasUsed(ctx context.Context, s *framework.Session, at *queuelayout.Segment) (bool, error) {
-	if at == nil {
+func wasUsed(ctx context.Context, s *framework.Session, segment *queuelayout.Segment) (bool, error) {
+	if segment == nil {
 		return false, nil
 	}
-	st, err := s.Exists(ctx, at.Dir())
+	stat, err := s.Exists(ctx, segment.Dir())
 	if errors.Is(err, framework.ErrNoNode) {
 		return true, nil
 	}
-	return st.Cversion > 0, err
+	return stat.Cversion > 0, err
 }
 
 // purgeMarkOps go with the removal of unclaimed items of a strict queue: the holder of its lock may

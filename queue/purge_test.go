@@ -108,11 +108,11 @@ func TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment(t *testing.T) {
 		},
 		"whose items were purged": func(t *testing.T, a *member) {
 			a.put("x", "y")
-			at := a.engine.store.nodes.Base.Segment(0)
-			_, err := a.client.Multi(t.Context(), at.CloseOps()...)
+			segment := a.engine.store.nodes.Base.Segment(0)
+			_, err := a.client.Multi(t.Context(), segment.CloseOps()...)
 			require.NoError(t, err)
 			for k := range int64(2) {
-				require.NoError(t, a.client.Delete(t.Context(), at.ItemNode(k), framework.AnyVersion))
+				require.NoError(t, a.client.Delete(t.Context(), segment.ItemNode(k), framework.AnyVersion))
 			}
 		},
 	} {

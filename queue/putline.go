@@ -17,7 +17,7 @@ import (
 
 // putLine holds the puts of one Queue that wait for room, in order. One goroutine stands in line
 // for all of them, at the lock <path>/room, behind the other Queues'. While that line is not empty,
-// only its first member reserves places, so each producer gets its turn.
+// only its first member reserves places, so each producer is the first one day.
 type putLine struct {
 	store   *store
 	writer  *writer
@@ -39,8 +39,8 @@ type waitingPut struct {
 	done    chan error // buffered: gets the outcome once
 }
 
-// putsInTurn is how many puts a Queue writes at most each time it is first in line.
-const putsInTurn = 64
+// putsWhenFirst is how many puts a Queue writes at most each time it is first in line.
+const putsWhenFirst = 64
 
 // hasPuts reports whether puts wait.
 func (l *putLine) hasPuts() bool {
@@ -49,15 +49,15 @@ func (l *putLine) hasPuts() bool {
 	return len(l.puts) > 0
 }
 
-// putInTurn waits for room, behind earlier puts, and writes the request.
-func (l *putLine) putInTurn(ctx context.Context, r *writeRequest) error {
+// putInLine waits for room, behind earlier puts, and writes the request.
+func (l *putLine) putInLine(ctx context.Context, r *writeRequest) error {
 	wait := &waitingPut{request: r, done: make(chan error, 1)}
 	l.mu.Lock()
 	l.puts = append(l.puts, wait)
 	start := !l.running
 	l.running = true
 	l.mu.Unlock()
-	if start && !l.tasks.Start(l.takeTurns) {
+	if start && !l.tasks.Start(l.writeInLine) {
 		l.failAll(ErrClosed)
 	}
 	select {
@@ -71,8 +71,8 @@ func (l *putLine) putInTurn(ctx context.Context, r *writeRequest) error {
 	}
 }
 
-// takeTurns stands in line again and again until no put waits.
-func (l *putLine) takeTurns() {
+// writeInLine stands in line again and again until no put waits.
+func (l *putLine) writeInLine() {
 	for {
 		ctx, cancel := context.WithCancel(l.openCtx)
 		l.mu.Lock()
@@ -84,7 +84,7 @@ func (l *putLine) takeTurns() {
 			return
 		}
 		l.mu.Unlock()
-		err := recipe.OnSession(ctx, l.store.client, func(*framework.Session) error { return l.takeTurn(ctx) },
+		err := recipe.OnSession(ctx, l.store.client, func(*framework.Session) error { return l.writeWhenFirst(ctx) },
 			failure.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeGone) })
 		withdrawn := ctx.Err() != nil && l.openCtx.Err() == nil // the last put was; others may have come since
 		cancel()
@@ -95,8 +95,8 @@ func (l *putLine) takeTurns() {
 	}
 }
 
-// takeTurn stands in line, and writes some puts when it is first and there is room.
-func (l *putLine) takeTurn(ctx context.Context) error {
+// writeWhenFirst stands in line, and writes some puts when it is first and there is room.
+func (l *putLine) writeWhenFirst(ctx context.Context) error {
 	lease, err := locks.NewMutex(l.store.client, l.store.nodes.RoomDir).Lock(ctx)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 		}
 		_, _, left, err := s.WatchData(ctx, l.store.nodes.OutNode)
 		if failure.IsTransient(err) && lease.Err() == nil && ctx.Err() == nil {
-			continue // keep the place in line
+			continue // stay in line
 		}
 		if errors.Is(err, framework.ErrNoNode) { // the queue was dropped: the writer finds or makes the new one
 			if l.writeSome() {
@@ -132,11 +132,11 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 	}
 }
 
-// writeSome writes the first puts. It reports whether the turn is over: all of them had room, or
+// writeSome writes the first puts. It reports whether to leave the line: all of them had room, or
 // one was larger than the capacity, and those behind it may have room without it.
 func (l *putLine) writeSome() bool {
 	l.mu.Lock()
-	some := slices.Clone(l.puts[:min(len(l.puts), putsInTurn)])
+	some := slices.Clone(l.puts[:min(len(l.puts), putsWhenFirst)])
 	l.trying, l.tried = len(some), make(chan struct{})
 	tried, full, tooLarge := l.tried, false, false
 	requests := make([]*writeRequest, len(some))
@@ -146,7 +146,7 @@ func (l *putLine) writeSome() bool {
 		wait.request.then = func(_ []framework.OpResult, err error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.noteTried(wait)
+			l.countTried(wait)
 			never := l.store.exceedsCapacity(wait.request.adds) // SetCapacity has lowered the capacity
 			if tooLarge = tooLarge || never; errors.Is(err, ErrFull) && !never {
 				full = true
@@ -168,8 +168,8 @@ func (l *putLine) writeSome() bool {
 	return !full || tooLarge
 }
 
-// noteTried counts a put that the writer has finished with; l.mu is held.
-func (l *putLine) noteTried(wait *waitingPut) {
+// countTried counts a put that the writer has finished with; l.mu is held.
+func (l *putLine) countTried(wait *waitingPut) {
 	wait.trying = false
 	if l.trying--; l.trying == 0 {
 		close(l.tried)
@@ -182,7 +182,7 @@ func (l *putLine) withdrawPut(wait *waitingPut) bool {
 	defer l.mu.Unlock()
 	back := !wait.trying || l.writer.withdrawRequest(wait.request)
 	if back && wait.trying {
-		l.noteTried(wait)
+		l.countTried(wait)
 	}
 	l.removePut(wait)
 	return back

@@ -415,7 +415,7 @@ func (e *engine) put(ctx context.Context, r *writeRequest) error {
 	if !errors.Is(err, ErrFull) || e.settings.failWhenFull || e.store.exceedsCapacity(r.adds) {
 		return err
 	}
-	return e.putLine.putInTurn(ctx, r)
+	return e.putLine.putInLine(ctx, r)
 }
 
 // close ends the consumer, then the writer.

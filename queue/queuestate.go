@@ -70,8 +70,8 @@ func (r *stateReader) readState(ctx context.Context, s *framework.Session, items
 			nodes.LanesDir}, items...)
 		for _, list := range r.lists {
 			paths = append(paths, list.chain.Dir)
-			for _, at := range list.segments {
-				paths = append(paths, at.Dir(), at.TicketDir())
+			for _, segment := range list.segments {
+				paths = append(paths, segment.Dir(), segment.TicketDir())
 			}
 		}
 		read, err := s.GetAll(ctx, paths...)
@@ -123,7 +123,7 @@ func (r *stateReader) readState(ctx context.Context, s *framework.Session, items
 
 // listAllSegments lists the segments of all chains.
 func (r *stateReader) listAllSegments(ctx context.Context, s *framework.Session) error {
-	lanes, st, err := s.Children(ctx, r.store.nodes.LanesDir)
+	lanes, stat, err := s.Children(ctx, r.store.nodes.LanesDir)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (r *stateReader) listAllSegments(ctx context.Context, s *framework.Session)
 		}
 		lists = append(lists, segmentList{chain: chain, changed: dir.Pzxid, segments: chain.SegmentsIn(names)})
 	}
-	r.lists, r.lanesChanged = lists, st.Pzxid
+	r.lists, r.lanesChanged = lists, stat.Pzxid
 	return nil
 }
 

@@ -22,12 +22,12 @@ type recoverer struct {
 	writer       *writer
 	s            *framework.Session
 	views        *segmentViews
-	lease        *locks.Lease    // of the first place in line
+	lease        *locks.Lease    // of the first in line
 	ctx          context.Context // done when the lease or the consumer session has ended
 	tasks        *background.Tasks
 	removeIfDone func(queuelayout.Segment)
 
-	departed       int64 // how many places in the line had ever been given up when the line was listed last
+	departed       int64 // how many consumers had ever left the line when it was listed last
 	missing        map[queuelayout.Segment]map[int64]bool
 	wokenForRead   int64               // the read of the lanes after which consumers were last woken
 	openSegment    queuelayout.Segment // the last segment of the base chain, when it was swept last
@@ -95,7 +95,7 @@ func (r *recoverer) recoverUntilEnd(ready func()) error {
 
 // hasDeparted reports whether a consumer has left the line since the last list. It compares counts,
 // since a consumer that joined and left meanwhile is in neither list. The counts are those of one
-// directory: the recoverer's own place keeps it.
+// directory: the recoverer's own entry keeps it.
 func (r *recoverer) hasDeparted(line framework.Stat) bool {
 	before := r.departed
 	r.departed = queuelayout.ChildrenEver(line) - int64(line.NumChildren)
@@ -117,27 +117,27 @@ func (r *recoverer) sweepSegments() error {
 		if err != nil {
 			return err
 		}
-		for i, at := range segments {
-			in, err := r.inspectSegment(at)
+		for i, segment := range segments {
+			in, err := r.inspectSegment(segment)
 			if errors.Is(err, framework.ErrNoNode) {
 				continue // it was removed
 			}
 			if err == nil && !in.closed && i < len(segments)-1 {
-				err = at.CloseStray(r.ctx, r.s)
+				err = segment.CloseStray(r.ctx, r.s)
 				in.closed = true
 			}
 			if err != nil {
 				return err
 			}
 			if chain == r.store.nodes.Base {
-				r.openSegment = at
+				r.openSegment = segment
 			}
 			if in.drawn == 0 && (!in.closed || in.hasItems) {
 				// no consumer has come so far: they pass a segment without a ticket only if it is
 				// closed and empty, as a purge leaves it
 				break
 			}
-			if err := r.recoverSegment(ctx, in, before[at]); err != nil {
+			if err := r.recoverSegment(ctx, in, before[segment]); err != nil {
 				return err
 			}
 		}
@@ -147,7 +147,7 @@ func (r *recoverer) sweepSegments() error {
 
 // segmentContents is the state of a segment.
 type segmentContents struct {
-	at       queuelayout.Segment
+	segment  queuelayout.Segment
 	drawn    int64            // tickets ever
 	changed  int64            // the last transaction that has changed the list of tickets
 	tickets  map[int64]string // the nodes of the present tickets, by their numbers
@@ -160,9 +160,9 @@ type segmentContents struct {
 // inspectSegment reads in this order: how many tickets were drawn, the present tickets, how many
 // items were put, the present items. So each number below drawn without a ticket has lost its
 // ticket for good, and no item has a number of put or above.
-func (r *recoverer) inspectSegment(at queuelayout.Segment) (in segmentContents, err error) {
-	in.at = at
-	nodes, err := r.s.GetAll(r.ctx, at.TicketDir(), at.Dir())
+func (r *recoverer) inspectSegment(segment queuelayout.Segment) (in segmentContents, err error) {
+	in.segment = segment
+	nodes, err := r.s.GetAll(r.ctx, segment.TicketDir(), segment.Dir())
 	if err != nil {
 		return in, err
 	}
@@ -178,16 +178,16 @@ func (r *recoverer) inspectSegment(at queuelayout.Segment) (in segmentContents, 
 		return in, nil // no ticket is without an item, and no item without a ticket
 	}
 	var list framework.Stat
-	if in.tickets, list, err = at.ListTickets(r.ctx, r.s); err != nil {
+	if in.tickets, list, err = segment.ListTickets(r.ctx, r.s); err != nil {
 		return in, err
 	}
 	in.changed = list.Pzxid
-	st, err := r.s.Exists(r.ctx, at.Dir())
+	stat, err := r.s.Exists(r.ctx, segment.Dir())
 	if err != nil {
 		return in, err
 	}
-	in.put, in.closed = queuelayout.ChildrenEver(st), st.Version > 0
-	in.items, err = at.ListItems(r.ctx, r.s)
+	in.put, in.closed = queuelayout.ChildrenEver(stat), stat.Version > 0
+	in.items, err = segment.ListItems(r.ctx, r.s)
 	return in, err
 }
 
@@ -205,7 +205,7 @@ func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, miss
 	}
 	if in.closed {
 		if len(in.items) == len(orphans) {
-			r.removeIfDone(in.at)
+			r.removeIfDone(in.segment)
 		}
 		return nil
 	}
@@ -226,12 +226,12 @@ func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, miss
 	if len(missing) == 0 {
 		return nil
 	}
-	r.missing[in.at] = missing
+	r.missing[in.segment] = missing
 	if err := r.voidNumbers(in, in.put, head); err != nil {
 		return err
 	}
 	if next >= 0 {
-		r.tasks.Start(func() { r.watchFor(ctx, in.at.Item(next)) })
+		r.tasks.Start(func() { r.watchFor(ctx, in.segment.Item(next)) })
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 		outcomes := make([]error, len(some))
 		var requests []*writeRequest
 		for i, k := range some {
-			data, st, err := r.s.Get(r.ctx, in.at.ItemNode(k))
+			data, stat, err := r.s.Get(r.ctx, in.segment.ItemNode(k))
 			if errors.Is(err, framework.ErrNoNode) {
 				continue
 			}
@@ -253,14 +253,14 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 				return err
 			}
 			claims := 1
-			if missed[k] || st.Czxid >= in.changed { // equal: one transaction has put the item and deleted the ticket
+			if missed[k] || stat.Czxid >= in.changed { // equal: one transaction has put the item and deleted the ticket
 				claims = 0
 			}
 			nodes := r.store.nodes
 			done.Add(1)
 			requests = append(requests, &writeRequest{session: r.s,
-				ops:   []framework.Op{framework.DeleteOp(in.at.ItemNode(k), st.Version), nodes.SignalLanes()},
-				items: []newItem{{chain: nodes.Redo, data: countClaims(data, st, claims)}},
+				ops:   []framework.Op{framework.DeleteOp(in.segment.ItemNode(k), stat.Version), nodes.SignalLanes()},
+				items: []newItem{{chain: nodes.Redo, data: countClaims(data, stat, claims)}},
 				then:  func(_ []framework.OpResult, err error) { outcomes[i] = err; done.Done() }})
 		}
 		r.writer.addRequests(requests...)
@@ -280,15 +280,15 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 
 // countClaims returns an item's data with its claims counted as attempts. It returns unreadable
 // data unchanged.
-func countClaims(data []byte, st framework.Stat, claims int) []byte {
-	e, err := queuelayout.DecodeItem(data, st)
+func countClaims(data []byte, stat framework.Stat, claims int) []byte {
+	e, err := queuelayout.DecodeItem(data, stat)
 	if err != nil {
 		return data
 	}
 	if e.Header.Unseen > 0 {
 		claims = 1 // Unseen subtracts it again
 	}
-	e.Header.Attempts += int(st.Version) + claims - e.Header.Unseen
+	e.Header.Attempts += int(stat.Version) + claims - e.Header.Unseen
 	e.Header.Unseen = 0
 	if counted, err := e.Encode(); err == nil {
 		return counted
@@ -311,7 +311,8 @@ func (r *recoverer) watchFor(ctx context.Context, missing queuelayout.Item) {
 	if !errors.Is(err, framework.ErrNoNode) {
 		return
 	}
-	if st, err := r.s.Exists(ctx, missing.Segment.Dir()); err != nil || queuelayout.ChildrenEver(st) >= missing.Number {
+	stat, err := r.s.Exists(ctx, missing.Segment.Dir())
+	if err != nil || queuelayout.ChildrenEver(stat) >= missing.Number {
 		return // the item before has come and gone
 	}
 	select {
@@ -353,14 +354,14 @@ func (r *recoverer) wakeIdleConsumers() error {
 // items.
 func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 	for {
-		var st framework.Stat
-		in = segmentContents{at: r.openSegment}
-		if in.tickets, st, err = r.openSegment.ListTickets(r.ctx, r.s); err == nil {
-			in.drawn = queuelayout.ChildrenEver(st)
-			st, err = r.s.Exists(r.ctx, r.openSegment.Dir())
+		var stat framework.Stat
+		in = segmentContents{segment: r.openSegment}
+		if in.tickets, stat, err = r.openSegment.ListTickets(r.ctx, r.s); err == nil {
+			in.drawn = queuelayout.ChildrenEver(stat)
+			stat, err = r.s.Exists(r.ctx, r.openSegment.Dir())
 		}
-		if err == nil && st.Version == 0 {
-			in.put = queuelayout.ChildrenEver(st)
+		if err == nil && stat.Version == 0 {
+			in.put = queuelayout.ChildrenEver(stat)
 			return in, nil
 		}
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
@@ -384,13 +385,13 @@ const voidBatch = 200
 // has come or a ticket has gone, and another sweep follows.
 func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
 	for ; from < to; from += voidBatch {
-		ops := []framework.Op{in.at.CheckOpen()}
+		ops := []framework.Op{in.segment.CheckOpen()}
 		for k := from; k < min(to, from+voidBatch); k++ {
 			if ticket := in.tickets[k]; ticket != "" {
 				ops = append(ops, framework.SetOp(ticket, nil, 0))
 			}
-			ops = append(ops, framework.CreateOp(in.at.ItemNode(k), nil, framework.Persistent),
-				framework.DeleteOp(in.at.ItemNode(k), 0))
+			ops = append(ops, framework.CreateOp(in.segment.ItemNode(k), nil, framework.Persistent),
+				framework.DeleteOp(in.segment.ItemNode(k), 0))
 		}
 		_, err := r.writer.writeAndWait(context.Background(),
 			&writeRequest{session: r.s, requires: []precondition{leaseHeld{r.lease}}, ops: ops})

@@ -32,8 +32,8 @@ type Retried struct {
 }
 
 // learn records an item that was read, and reports whether it has come back.
-func (r *Retried) learn(node string, e queuelayout.Envelope, st framework.Stat) bool {
-	attempts := e.Attempt(st.Version) - 1
+func (r *Retried) learn(node string, e queuelayout.Envelope, stat framework.Stat) bool {
+	attempts := e.Attempt(stat.Version) - 1
 	if attempts <= 0 {
 		return false
 	}

@@ -26,7 +26,7 @@ type segmentTicket struct {
 
 // ticketDraw is tickets of one segment that are drawn in one transaction.
 type ticketDraw struct {
-	at         queuelayout.Segment
+	segment    queuelayout.Segment
 	names      []string // of the tickets, without their numbers
 	checked    bool     // it is refused unless the directory of the tickets has this version
 	version    int32
@@ -47,13 +47,14 @@ func (d *ticketDraw) drawOps(st *store) (ops []framework.Op) {
 	owner := []byte(st.client.Config().Identity)
 	owner = owner[:min(len(owner), maxOwner)]
 	if d.checked {
-		ops = append(ops, framework.SetOp(d.at.TicketDir(), nil, d.version))
+		ops = append(ops, framework.SetOp(d.segment.TicketDir(), nil, d.version))
 	}
 	if d.signal {
 		ops = append(ops, st.nodes.SignalLanes())
 	}
 	for _, name := range d.names {
-		ops = append(ops, framework.CreateOp(znode.Join(d.at.TicketDir(), name), owner, framework.EphemeralSequential))
+		ticket := znode.Join(d.segment.TicketDir(), name)
+		ops = append(ops, framework.CreateOp(ticket, owner, framework.EphemeralSequential))
 	}
 	return ops
 }
@@ -66,13 +67,13 @@ func (d *ticketDraw) ticketOf(node primitives.Created) (*segmentTicket, error) {
 	if !ok {
 		return nil, fmt.Errorf("queue: the server has named a ticket %q", name)
 	}
-	item := d.at.Item(k)
+	item := d.segment.Item(k)
 	return &segmentTicket{item: item, itemNode: item.Node(), node: node, withReturn: d.withReturn}, nil
 }
 
 // segmentView is what a consumer knows of the segment of a chain in which it draws tickets.
 type segmentView struct {
-	at      queuelayout.Segment // n is -1 before a segment was found
+	segment queuelayout.Segment // its Number is -1 before one was found
 	known   bool                // the fields below were read
 	put     int64               // items ever created in the segment
 	drawn   int64               // tickets ever created in it
@@ -134,7 +135,7 @@ type segmentViews struct {
 func newSegmentViews(nodes *queuelayout.Layout, s *framework.Session, id string, window int,
 	onLeave func(queuelayout.Segment)) *segmentViews {
 	return &segmentViews{nodes: nodes, s: s, id: id, window: window, onLeave: onLeave,
-		base: segmentView{at: nodes.Base.Segment(-1)}, listed: -1, readReasons: 1,
+		base: segmentView{segment: nodes.Base.Segment(-1)}, listed: -1, readReasons: 1,
 		reading: make(chan struct{}, 1), signals: make(chan struct{}, 1)}
 }
 
@@ -184,7 +185,7 @@ func (v *segmentViews) invalidate() {
 
 // readLanes sets the watch of the signal, and then reads the lanes.
 func (v *segmentViews) readLanes(ctx context.Context) error {
-	_, st, w, err := v.s.WatchData(ctx, v.nodes.LanesDir)
+	_, stat, w, err := v.s.WatchData(ctx, v.nodes.LanesDir)
 	if err != nil {
 		return err
 	}
@@ -202,7 +203,7 @@ func (v *segmentViews) readLanes(ctx context.Context) error {
 	}
 	listed := v.listed
 	v.mu.Unlock()
-	if listed != st.Cversion {
+	if listed != stat.Cversion {
 		if lanes, err = v.listLanes(ctx, lanes); err != nil {
 			return err
 		}
@@ -215,7 +216,7 @@ func (v *segmentViews) readLanes(ctx context.Context) error {
 			return err
 		}
 	}
-	v.storeRead(lanes, base, st.Cversion, answers)
+	v.storeRead(lanes, base, stat.Cversion, answers)
 	return nil
 }
 
@@ -226,8 +227,8 @@ func (v *segmentViews) listLanes(ctx context.Context, before []segmentView) (vie
 		return nil, err
 	}
 	for _, lane := range lanes {
-		view := segmentView{at: lane.Segment(-1)}
-		if i := slices.IndexFunc(before, func(known segmentView) bool { return known.at.Chain == lane }); i >= 0 {
+		view := segmentView{segment: lane.Segment(-1)}
+		if i := slices.IndexFunc(before, func(known segmentView) bool { return known.segment.Chain == lane }); i >= 0 {
 			view = before[i]
 		}
 		views = append(views, view)
@@ -245,7 +246,7 @@ func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) erro
 				return err
 			}
 		}
-		paths = append(paths, views[i].at.Dir(), views[i].at.TicketDir())
+		paths = append(paths, views[i].segment.Dir(), views[i].segment.TicketDir())
 	}
 	nodes, err := v.s.GetAll(ctx, paths...)
 	if err != nil {
@@ -267,25 +268,25 @@ func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) erro
 // ticket, or is open. If an operator has closed the last one, findSegment makes the next.
 func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error {
 	for {
-		segments, err := view.at.Chain.ListSegments(ctx, v.s)
+		segments, err := view.segment.Chain.ListSegments(ctx, v.s)
 		if err != nil {
 			return err
 		}
 		if len(segments) == 0 {
-			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.at.Chain.Dir)
+			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.segment.Chain.Dir)
 		}
-		for _, at := range segments {
-			nodes, err := v.s.GetAll(ctx, at.Dir(), at.TicketDir())
+		for _, segment := range segments {
+			nodes, err := v.s.GetAll(ctx, segment.Dir(), segment.TicketDir())
 			if err != nil {
 				return err
 			}
-			view.at = at
+			view.segment = segment
 			usedUp, err := view.updateFrom(nodes[0], nodes[1])
 			if err != nil || !usedUp {
 				return err
 			}
 		}
-		if err := view.at.MakeNext(ctx, v.s); err != nil {
+		if err := view.segment.MakeNext(ctx, v.s); err != nil {
 			return err
 		}
 	}
@@ -296,8 +297,9 @@ func (v *segmentViews) storeRead(lanes []segmentView, base segmentView, listed i
 	v.mu.Lock()
 	var left []queuelayout.Segment
 	for _, read := range append(slices.Clone(lanes), base) {
-		if before := v.viewOf(read.at.Chain); before != nil && before.at.Number >= 0 && before.at != read.at {
-			left = append(left, before.at)
+		before := v.viewOf(read.segment.Chain)
+		if before != nil && before.segment.Number >= 0 && before.segment != read.segment {
+			left = append(left, before.segment)
 		}
 	}
 	v.base, v.lanes, v.listed, v.answeredReasons = base, nil, listed, answers
@@ -307,8 +309,8 @@ func (v *segmentViews) storeRead(lanes []segmentView, base segmentView, listed i
 	}
 	v.mu.Unlock()
 	v.passSignal() // the recoverer may wait for the former watch
-	for _, at := range left {
-		v.onLeave(at)
+	for _, segment := range left {
+		v.onLeave(segment)
 	}
 }
 
@@ -381,9 +383,9 @@ func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 // countReturned counts an item that this consumer has returned beside a draw. The draw has claimed
 // an earlier item, of which other consumers may have been told, but in this consumer's view one is
 // unclaimed as before.
-func (v *segmentViews) countReturned(at queuelayout.Segment) {
+func (v *segmentViews) countReturned(segment queuelayout.Segment) {
 	v.mu.Lock()
-	if view := v.viewOf(at.Chain); view != nil && view.known && view.at == at {
+	if view := v.viewOf(segment.Chain); view != nil && view.known && view.segment == segment {
 		view.put++
 		v.reads++ // the recoverer may have woken consumers for the items of the last read
 	}
@@ -400,7 +402,7 @@ func (v *segmentViews) countReturned(at queuelayout.Segment) {
 func (v *segmentViews) planReturned() *ticketDraw {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.waited.Load() || len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].at.Chain != v.nodes.Redo {
+	if v.waited.Load() || len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].segment.Chain != v.nodes.Redo {
 		return nil
 	}
 	d := v.newDraw(v.lanes[0], 1)
@@ -409,7 +411,7 @@ func (v *segmentViews) planReturned() *ticketDraw {
 }
 
 func (v *segmentViews) newDraw(view *segmentView, n int) *ticketDraw {
-	d := &ticketDraw{at: view.at}
+	d := &ticketDraw{segment: view.segment}
 	for range n {
 		d.names = append(d.names, queuelayout.TicketName(v.id, v.names.Add(1)))
 	}
@@ -420,18 +422,18 @@ func (v *segmentViews) newDraw(view *segmentView, n int) *ticketDraw {
 func (v *segmentViews) ticketDrawn(t *segmentTicket) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if view := v.viewOf(t.item.Segment.Chain); view != nil && view.at == t.item.Segment {
+	if view := v.viewOf(t.item.Segment.Chain); view != nil && view.segment == t.item.Segment {
 		view.drawn = max(view.drawn, t.item.Number+1)
 	}
 }
 
 // viewOf is the view of a chain, or nil; v.mu is held.
 func (v *segmentViews) viewOf(l queuelayout.Chain) *segmentView {
-	if l == v.base.at.Chain {
+	if l == v.base.segment.Chain {
 		return &v.base
 	}
 	for _, lane := range v.lanes {
-		if lane.at.Chain == l {
+		if lane.segment.Chain == l {
 			return lane
 		}
 	}
@@ -439,18 +441,18 @@ func (v *segmentViews) viewOf(l queuelayout.Chain) *segmentView {
 }
 
 // hasPassed reports whether the consumer draws behind a segment, which is closed then.
-func (v *segmentViews) hasPassed(at queuelayout.Segment) bool {
+func (v *segmentViews) hasPassed(segment queuelayout.Segment) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	view := v.viewOf(at.Chain)
-	return view != nil && view.known && view.at.Number > at.Number
+	view := v.viewOf(segment.Chain)
+	return view != nil && view.known && view.segment.Number > segment.Number
 }
 
 // skipSegment makes the next read find another segment than this one, which is closed.
-func (v *segmentViews) skipSegment(at queuelayout.Segment) {
+func (v *segmentViews) skipSegment(segment queuelayout.Segment) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if view := v.viewOf(at.Chain); view != nil && view.at == at {
+	if view := v.viewOf(segment.Chain); view != nil && view.segment == segment {
 		view.known = false
 		v.readReasons++
 	}

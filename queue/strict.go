@@ -77,7 +77,7 @@ func (o *strictOrder) returnUnsettled(c *claimedItem, _ int, then func(error)) {
 }
 
 // hasPassed reports whether the reader of a chain has left a segment behind.
-func (o *strictOrder) hasPassed(at queuelayout.Segment) bool {
+func (o *strictOrder) hasPassed(segment queuelayout.Segment) bool {
 	h := o.holder.Load()
 	if h == nil {
 		return false
@@ -85,7 +85,7 @@ func (o *strictOrder) hasPassed(at queuelayout.Segment) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.ContainsFunc(h.readers,
-		func(r *strictReader) bool { return r.chain == at.Chain && r.segment.Load() > at.Number })
+		func(r *strictReader) bool { return r.chain == segment.Chain && r.segment.Load() > segment.Number })
 }
 
 // countClaimable counts the items that the holder of the lock may claim now. It leaves out items
@@ -155,7 +155,7 @@ type returnedItem struct {
 }
 
 // loadProgress reads how far the queue was claimed, and the number of purges. The last holder has
-// made its last claim before: this server has seen that holder's place in the line go.
+// made its last claim before: this server has seen that holder's node in the line go.
 func (h *lockHolder) loadProgress() error {
 	nodes, s := h.cs.store.nodes, h.cs.s
 	for {
@@ -243,8 +243,8 @@ func (h *lockHolder) nextItem() *fetchedItem {
 		return nil
 	}
 	first := h.firstItem()
-	for _, at := range h.missing {
-		h.cs.tasks.Start(func() { h.cs.itemSettled(at) })
+	for _, segment := range h.missing {
+		h.cs.tasks.Start(func() { h.cs.itemSettled(segment) })
 	}
 	h.missing = nil
 	h.wakeAt(first.due)
@@ -418,9 +418,9 @@ func (h *lockHolder) returnUnseen(c *claimedItem) {
 func (h *lockHolder) addReturned(c *claimedItem, claimed bool, after time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	st := c.stat
-	st.Version = c.version
-	f := &fetchedItem{id: c.id, path: c.node, claimed: claimed, node: framework.Node{Data: c.data, Stat: st}}
+	stat := c.stat
+	stat.Version = c.version
+	f := &fetchedItem{id: c.id, path: c.node, claimed: claimed, node: framework.Node{Data: c.data, Stat: stat}}
 	h.returned = append(h.returned, returnedItem{f, time.Now().Add(after)})
 	h.cs.refs.addClaim(f.id.Segment)
 	slices.SortFunc(h.returned, func(a, b returnedItem) int { return queuelayout.CompareItems(a.item.id, b.item.id) })

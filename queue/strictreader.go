@@ -54,49 +54,49 @@ func (r *strictReader) readChain(ctx context.Context) error {
 	if len(segments) == 0 { // another client is about to make the first
 		return fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.Dir)
 	}
-	for at := segments[0]; ; {
-		r.segment.Store(at.Number)
-		if err := r.readSegment(ctx, at); err != nil {
+	for segment := segments[0]; ; {
+		r.segment.Store(segment.Number)
+		if err := r.readSegment(ctx, segment); err != nil {
 			return err
 		}
-		next, err := r.segmentAfter(ctx, at)
+		next, err := r.segmentAfter(ctx, segment)
 		if err != nil {
 			return err
 		}
 		r.segment.Store(next.Number)
-		r.cs.segmentPassed(at)
-		at = next
+		r.cs.segmentPassed(segment)
+		segment = next
 	}
 }
 
 // readSegment reads one segment to its end: first the items in the list, then each new one by its
 // number.
-func (r *strictReader) readSegment(ctx context.Context, at queuelayout.Segment) error {
-	items, err := at.ListItems(ctx, r.cs.s)
+func (r *strictReader) readSegment(ctx context.Context, segment queuelayout.Segment) error {
+	items, err := segment.ListItems(ctx, r.cs.s)
 	if err != nil {
 		return err
 	}
 	next := int64(0)
 	for _, k := range items {
-		if err := r.fetchItem(ctx, at.Item(k)); err != nil {
+		if err := r.fetchItem(ctx, segment.Item(k)); err != nil {
 			return err
 		}
 		next = k + 1
 	}
 	for {
-		_, st, changed, err := r.cs.s.WatchData(ctx, at.Dir())
+		_, stat, changed, err := r.cs.s.WatchData(ctx, segment.Dir())
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil // it was removed
 		}
 		if err != nil {
 			return err
 		}
-		for put := queuelayout.ChildrenEver(st); next < put && err == nil; next++ {
-			err = r.fetchItem(ctx, at.Item(next))
+		for put := queuelayout.ChildrenEver(stat); next < put && err == nil; next++ {
+			err = r.fetchItem(ctx, segment.Item(next))
 		}
-		closed := st.Version > 0
+		closed := stat.Version > 0
 		if err == nil && !closed {
-			err = r.waitForItem(ctx, at.ItemNode(next), changed)
+			err = r.waitForItem(ctx, segment.ItemNode(next), changed)
 		}
 		changed.Stop()
 		if err != nil || closed {
@@ -161,22 +161,22 @@ func (r *strictReader) waitForItem(ctx context.Context, item string, changed *fr
 
 // segmentAfter is the segment behind a closed one. It makes that segment if an operator has closed
 // the last one.
-func (r *strictReader) segmentAfter(ctx context.Context, at queuelayout.Segment) (queuelayout.Segment, error) {
+func (r *strictReader) segmentAfter(ctx context.Context, segment queuelayout.Segment) (queuelayout.Segment, error) {
 	for {
 		segments, err := r.chain.ListSegments(ctx, r.cs.s)
 		if err != nil {
-			return at, err
+			return segment, err
 		}
 		for _, other := range segments {
-			if other.Number > at.Number {
+			if other.Number > segment.Number {
 				return other, nil
 			}
 		}
 		if len(segments) == 0 {
-			return at, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.Dir)
+			return segment, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.Dir)
 		}
 		if err := segments[len(segments)-1].MakeNext(ctx, r.cs.s); err != nil {
-			return at, err
+			return segment, err
 		}
 	}
 }

@@ -204,12 +204,12 @@ func (f *fence) makeMarkerWithChild(ctx context.Context, s *framework.Session) e
 	if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 		return err
 	}
-	st, missing := s.Exists(ctx, f.childPath(s))
+	stat, missing := s.Exists(ctx, f.childPath(s))
 	if missing != nil {
 		return missing
 	}
 	if err == nil || !f.store.clock.Known() { // a child that existed may be older than the question
-		f.store.clock.AddStamp(st.Ctime, asked)
+		f.store.clock.AddStamp(stat.Ctime, asked)
 	}
 	f.session = s
 	return nil
@@ -284,19 +284,19 @@ func (f *fence) wasApplied(ctx context.Context) (applied bool, err error) {
 
 func (f *fence) setMarker(ctx context.Context, s *framework.Session) (applied bool, err error) {
 	data := fmt.Appendf(nil, "%d fence", f.count)
-	st, err := s.Set(ctx, f.marker, data, f.version)
+	stat, err := s.Set(ctx, f.marker, data, f.version)
 	if err == nil {
-		f.version = st.Version
+		f.version = stat.Version
 		return false, nil
 	}
 	if !errors.Is(err, framework.ErrBadVersion) {
 		return false, err
 	}
-	found, st, err := s.Get(ctx, f.marker) // an earlier try may have set the fence, with a lost reply
+	found, stat, err := s.Get(ctx, f.marker) // an earlier try may have set the fence, with a lost reply
 	if err != nil {
 		return false, err
 	}
-	f.version = st.Version
+	f.version = stat.Version
 	return !bytes.Equal(found, data), nil
 }
 

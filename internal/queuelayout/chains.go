@@ -41,9 +41,9 @@ func (s Segment) ListItems(ctx context.Context, session *framework.Session) ([]i
 // ListTickets lists the segment's tickets by their numbers. It also returns the state of their
 // directory.
 func (s Segment) ListTickets(ctx context.Context,
-	session *framework.Session) (nodes map[int64]string, st framework.Stat, err error) {
-	names, st, err := session.Children(ctx, s.TicketDir())
-	return s.TicketsIn(names), st, err
+	session *framework.Session) (nodes map[int64]string, stat framework.Stat, err error) {
+	names, stat, err := session.Children(ctx, s.TicketDir())
+	return s.TicketsIn(names), stat, err
 }
 
 // TicketsIn returns the nodes of the tickets among the children of the directory of the segment's
@@ -115,11 +115,11 @@ func HasTickets(ctx context.Context, client *framework.Client, queue string) (bo
 // RemoveIfEmpty removes the segment if it is closed and empty. The servers refuse the removal if an
 // item or a ticket is created meanwhile.
 func (s Segment) RemoveIfEmpty(ctx context.Context, session *framework.Session) error {
-	st, err := session.Exists(ctx, s.Dir())
-	if err != nil || st.Version == 0 || st.NumChildren > 0 {
+	stat, err := session.Exists(ctx, s.Dir())
+	if err != nil || stat.Version == 0 || stat.NumChildren > 0 {
 		return err
 	}
-	ops := []framework.Op{framework.DeleteOp(s.Dir(), st.Version)}
+	ops := []framework.Op{framework.DeleteOp(s.Dir(), stat.Version)}
 	if s.Chain.Tickets != "" {
 		ops = append(ops, framework.DeleteOp(s.TicketDir(), framework.AnyVersion))
 	}

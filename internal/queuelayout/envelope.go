@@ -131,10 +131,10 @@ func decodeHeader(head []byte) (h Header, err error) {
 
 // DecodeItem is DecodeEnvelope for an item that was read with its node's state. It sets the time of
 // the put in the header, since a node that the item is moved to later has another time.
-func DecodeItem(data []byte, st framework.Stat) (Envelope, error) {
+func DecodeItem(data []byte, stat framework.Stat) (Envelope, error) {
 	e, err := DecodeEnvelope(data)
 	if err == nil && e.Header.Put == 0 {
-		e.Header.Put = max(0, st.Ctime.UnixMilli())
+		e.Header.Put = max(0, stat.Ctime.UnixMilli())
 	}
 	return e, err
 }

@@ -323,7 +323,7 @@ func (s Segment) CloseOps() []framework.Op {
 	return append([]framework.Op{s.CloseOp()}, s.Next().MakeOps()...)
 }
 
-// Item is the place of an item: its segment, and its number in the segment.
+// Item names an item by its segment, and its number in the segment.
 type Item struct {
 	Segment Segment
 	Number  int64
@@ -386,4 +386,6 @@ func ParseNumber(name, prefix string) (int64, bool) {
 }
 
 // ChildrenEver is the number of children that a node has had in its life, removed ones included.
-func ChildrenEver(st framework.Stat) int64 { return (int64(st.Cversion) + int64(st.NumChildren)) / 2 }
+func ChildrenEver(stat framework.Stat) int64 {
+	return (int64(stat.Cversion) + int64(stat.NumChildren)) / 2
+}

@@ -24,9 +24,9 @@ var queueMutants = []mutant{
 		promise: "No queue item is lost or acknowledged twice",
 		name:    "tickets are counted after they were listed", file: "queue/recoverer.go",
 		test: "TestTicketDrawnDuringSweepOwnsItsItem",
-		old:  "\tst, err := r.s.Exists(r.ctx, at.Dir())\n",
-		new: "\tif late, failed := r.s.Exists(r.ctx, at.TicketDir()); failed == nil {\n\t\tin.drawn = " +
-			"queuelayout.ChildrenEver(late)\n\t}\n\tst, err := r.s.Exists(r.ctx, at.Dir())\n",
+		old:  "\tstat, err := r.s.Exists(r.ctx, segment.Dir())\n",
+		new: "\tif late, failed := r.s.Exists(r.ctx, segment.TicketDir()); failed == nil {\n\t\tin.drawn = " +
+			"queuelayout.ChildrenEver(late)\n\t}\n\tstat, err := r.s.Exists(r.ctx, segment.Dir())\n",
 	},
 	{
 		promise: "No queue item is lost or acknowledged twice",
@@ -69,13 +69,13 @@ var queueMutants = []mutant{
 		promise: "An item that is put after the consumer that expected it has gone",
 		name:    "missing numbers behind waiting tickets are forgotten", file: "queue/recoverer.go",
 		test: "TestMissingNumberIsWatchedAfterReconnect|TestMissingNumberBehindAWaitingTicketIsVoided",
-		old:  "r.tasks.Start(func() { r.watchFor(ctx, in.at.Item(next)) })", new: "_ = ctx",
+		old:  "r.tasks.Start(func() { r.watchFor(ctx, in.segment.Item(next)) })", new: "_ = ctx",
 	},
 	{
 		promise: "An item that is put after the consumer that expected it has gone",
 		name:    "an item for a ticket that had gone counts an attempt", file: "queue/recoverer.go",
 		test: "TestItemForDepartedConsumerCountsNoAttempt|TestItemForDeadConsumerCountsNoAttempt",
-		old:  "if missed[k] || st.Czxid >= in.changed {", new: "if false && missed[k] {",
+		old:  "if missed[k] || stat.Czxid >= in.changed {", new: "if false && missed[k] {",
 	},
 	{
 		promise: "An item that is put after the consumer that expected it has gone",

@@ -121,7 +121,7 @@ var mutantList = []mutant{
 	{
 		name: "an attempt of who has died is counted twice", file: "queue/recoverer.go", recipes: "lines",
 		rule: "attempts",
-		old:  "int(st.Version) + claims - e.Header.Unseen", new: "int(st.Version) + 2*claims - e.Header.Unseen",
+		old:  "int(stat.Version) + claims - e.Header.Unseen", new: "int(stat.Version) + 2*claims - e.Header.Unseen",
 	},
 	{
 		name: "items for later come too soon", file: "queue/housekeeping.go", recipes: "lines", rule: "delays",
