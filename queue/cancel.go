@@ -162,22 +162,15 @@ func (c *itemCanceller) findItems(ctx context.Context, s *framework.Session) (fo
 		return nil, err
 	}
 	slices.Reverse(chains) // returned items are in the last one then: they come from the others
-	for _, chain := range chains {
-		segments, err := chain.ListSegments(ctx, s)
+	for segment, err := range queuelayout.EachSegment(ctx, s, chains...) {
 		if err != nil {
 			return nil, err
 		}
-		for _, segment := range segments {
-			numbers, err := segment.ListItems(ctx, s)
-			if err != nil {
-				return nil, err
-			}
-			some, err := c.findIn(ctx, s, segment.Dir(), numbers)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, some...)
+		some, err := c.findIn(ctx, s, segment.Dir(), segment.Items)
+		if err != nil {
+			return nil, err
 		}
+		found = append(found, some...)
 	}
 	return found, nil
 }

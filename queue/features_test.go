@@ -315,6 +315,25 @@ func TestPurgeRemovesPresentItems(t *testing.T) {
 	})
 }
 
+// TestPeekFindsItemThatIsReturnedMeanwhile: it had listed the returned items before the item came
+// there, and its segment afterwards.
+func TestPeekFindsItemThatIsReturnedMeanwhile(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a"), w.member("p")
+		a.put("x")
+		d := a.take()
+		_, err := p.Len(t.Context()) // finds the queue
+		require.NoError(t, err)
+		p.link.Delay(slow)
+		returned := make(chan error, 1)
+		w.beforeRequest(p, zktest.OpGetChildren2, testPath+"/items", func() { returned <- d.Nack(t.Context(), 0, nil) })
+		item, err := p.Peek(within(t, time.Minute))
+		require.NoError(t, <-returned)
+		require.NoError(t, err)
+		require.Equal(t, "x", item.Value)
+	})
+}
+
 func TestPeekReturnsFirstItem(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")

@@ -186,17 +186,12 @@ const (
 // order in which they were buried: the first one that has not expired ends the round.
 func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 	removed := 0
-	segments, err := d.store.nodes.Dead.ListSegments(ctx, d.s)
-	if err != nil {
-		return 0, err
-	}
-	for i, segment := range segments {
-		items, err := segment.ListItems(ctx, d.s)
+	for segment, err := range queuelayout.EachSegment(ctx, d.s, d.store.nodes.Dead) {
 		if err != nil {
 			return 0, err
 		}
-		for some := range slices.Chunk(items, expiredBatch) {
-			wait, err := d.removeSome(ctx, segment, some)
+		for some := range slices.Chunk(segment.Items, expiredBatch) {
+			wait, err := d.removeSome(ctx, segment.Segment, some)
 			if err != nil || wait > 0 {
 				return wait, err
 			}
@@ -204,7 +199,7 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 				return expiredPause, nil
 			}
 		}
-		if i < len(segments)-1 {
+		if !segment.Last {
 			_ = segment.RemoveIfEmpty(ctx, d.s) // refused if it is open or not empty
 		}
 	}

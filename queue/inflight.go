@@ -167,32 +167,25 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 	if err != nil {
 		return nil, err
 	}
-	for _, chain := range chains {
-		segments, err := chain.ListSegments(ctx, s)
+	for segment, err := range queuelayout.EachSegment(ctx, s, chains...) {
 		if err != nil {
 			return nil, err
 		}
-		for _, segment := range segments {
-			numbers, err := segment.ListItems(ctx, s)
-			if err != nil {
-				return nil, err
+		var items []string
+		for _, k := range segment.Items {
+			if progress.Covers(segment.Item(k)) {
+				items = append(items, segment.ItemNode(k))
 			}
-			var items []string
-			for _, k := range numbers {
-				if progress.Covers(segment.Item(k)) {
-					items = append(items, segment.ItemNode(k))
-				}
-			}
-			found, err := s.GetAll(ctx, items...)
-			if err != nil {
-				return nil, err
-			}
-			for i, node := range items {
-				if found[i].Err == nil {
-					c := newClaim(node, found[i])
-					c.Session, c.Owner, c.Since = int64(holder.Session), holder.Owner, holder.Since
-					claims = append(claims, c)
-				}
+		}
+		found, err := s.GetAll(ctx, items...)
+		if err != nil {
+			return nil, err
+		}
+		for i, node := range items {
+			if found[i].Err == nil {
+				c := newClaim(node, found[i])
+				c.Session, c.Owner, c.Since = int64(holder.Session), holder.Owner, holder.Since
+				claims = append(claims, c)
 			}
 		}
 	}

@@ -81,17 +81,16 @@ func (st *store) peekItem(ctx context.Context, s *framework.Session) (node strin
 	if err != nil {
 		return "", e, err
 	}
-	for _, chain := range chains {
-		for item, err := range eachItem(ctx, s, chain, false) {
-			if err != nil {
-				return "", e, err
-			}
-			if e, err = queuelayout.DecodeItem(item.node.Data, item.node.Stat); err != nil {
-				return "", e, fmt.Errorf("%w: %w", ErrCodec, err)
-			}
-			e.Header.Attempts += int(item.node.Stat.Version) - e.Header.Unseen
-			return item.path, e, nil
+	// once more the returned items: one may have come from a chain behind, before that was listed
+	for item, err := range eachItem(ctx, s, false, append(chains, st.nodes.Redo)...) {
+		if err != nil {
+			return "", e, err
 		}
+		if e, err = queuelayout.DecodeItem(item.node.Data, item.node.Stat); err != nil {
+			return "", e, fmt.Errorf("%w: %w", ErrCodec, err)
+		}
+		e.Header.Attempts += int(item.node.Stat.Version) - e.Header.Unseen
+		return item.path, e, nil
 	}
 	return "", e, ErrEmpty
 }
@@ -227,35 +226,30 @@ func (st *store) deadItems(ctx context.Context) iter.Seq2[readItem, error] {
 			}
 			return
 		}
-		eachItem(ctx, s, st.nodes.Dead, true)(yield)
+		eachItem(ctx, s, true, st.nodes.Dead)(yield)
 	}
 }
 
-// eachItem yields the items of a chain in order. On request it removes empty segments before the
-// last one.
-func eachItem(ctx context.Context, s *framework.Session, chain queuelayout.Chain,
-	removeEmpty bool) iter.Seq2[readItem, error] {
+// eachItem yields the items of chains in order. On request it removes empty segments before the last
+// one of a chain.
+func eachItem(ctx context.Context, s *framework.Session, removeEmpty bool,
+	chains ...queuelayout.Chain) iter.Seq2[readItem, error] {
 	return func(yield func(readItem, error) bool) {
-		segments, err := chain.ListSegments(ctx, s)
-		if err != nil {
-			yield(readItem{}, err)
-			return
-		}
-		for i, segment := range segments {
-			items, err := segment.ListItems(ctx, s)
+		for segment, err := range queuelayout.EachSegment(ctx, s, chains...) {
 			if err != nil {
 				yield(readItem{}, err)
 				return
 			}
-			if removeEmpty && len(items) == 0 && i < len(segments)-1 {
+			if removeEmpty && len(segment.Items) == 0 && !segment.Last {
 				_ = segment.RemoveIfEmpty(ctx, s) // refused if it is open or not empty
 			}
-			for _, k := range items {
+			for _, k := range segment.Items {
 				data, stat, err := s.Get(ctx, segment.ItemNode(k))
 				if errors.Is(err, framework.ErrNoNode) {
 					continue
 				}
-				if !yield(readItem{s, segment.ItemNode(k), framework.Node{Data: data, Stat: stat}}, err) || err != nil {
+				item := readItem{s, segment.ItemNode(k), framework.Node{Data: data, Stat: stat}}
+				if !yield(item, err) || err != nil {
 					return
 				}
 			}

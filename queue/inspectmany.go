@@ -124,7 +124,8 @@ type chainReading struct {
 	dirs  []filledDir // its segments, in order
 }
 
-// keepError keeps the first error of a queue. What is missing is no error: a queue's parts come and go.
+// keepError keeps the first error of a queue. What is missing is no error: a queue's parts come and
+// go.
 func (q *queueReading) keepError(err error) {
 	if q.err == nil && err != nil && !errors.Is(err, framework.ErrNoNode) {
 		q.err = err

@@ -38,6 +38,33 @@ func (s Segment) ListItems(ctx context.Context, session *framework.Session) ([]i
 	return ListItemNumbers(ctx, session, s.Dir())
 }
 
+// ListedSegment is a segment with the numbers of its items, in order.
+type ListedSegment struct {
+	Segment
+	Items []int64
+	Last  bool // of its chain, when that was listed
+}
+
+// EachSegment lists the segments of chains and their items, one segment after the other, in order.
+// An error is the last that it yields.
+func EachSegment(ctx context.Context, s *framework.Session, chains ...Chain) iter.Seq2[ListedSegment, error] {
+	return func(yield func(ListedSegment, error) bool) {
+		for _, chain := range chains {
+			segments, err := chain.ListSegments(ctx, s)
+			for i := 0; err == nil && i < len(segments); i++ {
+				listed := ListedSegment{Segment: segments[i], Last: i == len(segments)-1}
+				if listed.Items, err = segments[i].ListItems(ctx, s); err == nil && !yield(listed, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(ListedSegment{}, err)
+				return
+			}
+		}
+	}
+}
+
 // ListTickets lists the segment's tickets by their numbers. It also returns the state of their
 // directory.
 func (s Segment) ListTickets(ctx context.Context,

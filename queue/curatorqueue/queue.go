@@ -45,8 +45,8 @@ func New(client *framework.Client, path string) *Queue {
 }
 
 // Put puts data at the end. Its errors wrap framework.ErrTooLarge, framework.ErrNoAuth,
-// framework.ErrClosed or the end of ctx, or queue.ErrUnknown: the reply was lost, and the item may be in
-// the queue.
+// framework.ErrClosed or the end of ctx, or queue.ErrUnknown: the reply was lost, and the item may
+// be in the queue.
 func (q *Queue) Put(ctx context.Context, data []byte) error {
 	return q.doOnSessions(ctx, "put", func(s *framework.Session) error {
 		for {
@@ -96,7 +96,8 @@ func (q *Queue) Take(ctx context.Context) (data []byte, err error) {
 	return data, err
 }
 
-// Poll is Take without waiting: it reads behind a sync, and returns queue.ErrEmpty if there is no item.
+// Poll is Take without waiting: it reads behind a sync, and returns queue.ErrEmpty if there is no
+// item.
 func (q *Queue) Poll(ctx context.Context) (data []byte, err error) {
 	return q.firstNow(ctx, "poll", true)
 }
