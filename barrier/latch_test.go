@@ -120,6 +120,33 @@ func TestALateResetLeavesTheNextCountAlone(t *testing.T) {
 	})
 }
 
+// TestAResetReadsAgainOnTheNextSession: the session ends during one of its reads. An error of a read
+// does not say whether the latch is still counting.
+func TestAResetReadsAgainOnTheNextSession(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpGetData, zktest.OpExists, zktest.OpGetChildren2} {
+		for counted, want := range map[bool]error{true: nil, false: barrier.ErrCounting} {
+			in(t, func(t *testing.T, w *world) {
+				m := w.member("a")
+				a := barrier.NewLatch(m.Client, path, 1)
+				require.Equal(t, 1, remaining(t, a))
+				if counted {
+					require.NoError(t, a.CountDown(t.Context(), "x"))
+				}
+				former := w.session(m)
+				lost := w.DropReply(1, zktest.Match{Op: op, Session: former.ID()})
+				defer lost.Cancel()
+				_, reset := async(func() error { return a.Reset(t.Context()) })
+				if counted || op != zktest.OpGetChildren2 { // a latch that counts is not listed
+					<-lost.Hit()
+					require.NoError(t, w.Expire(former.ID()))
+				}
+				require.ErrorIs(t, reset(), want)
+				require.Equal(t, 1, remaining(t, a))
+			})
+		}
+	}
+}
+
 // The reply to the last count is lost, and the latch is reset before the caller asks again.
 func TestACountIsNotRepeatedInTheNextCount(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

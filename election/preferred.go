@@ -108,7 +108,9 @@ func (w *preferredWatch) newPreferred(name string, m waitingCandidate, r waiting
 	return p
 }
 
-// retryHandOver is the pause after a preferred candidate was due but not in line.
+// retryHandOver is the mean pause after a preferred candidate was due but not in line. The pauses are
+// random, so that the leaders of many elections do not list their lines at the same time, again and
+// again.
 const retryHandOver = time.Second
 
 // waitForChangeOrDue waits for a change of the list, and hands the term over when a candidate is
@@ -120,7 +122,7 @@ func (w *preferredWatch) waitForChangeOrDue(ctx context.Context, s *framework.Se
 			if err := w.handToFirstInLine(ctx, due); err != nil {
 				return err
 			}
-			wait = min(wait, retryHandOver) // these candidates are not in line yet, or have left it
+			wait = min(wait, recipe.Spread(retryHandOver)) // these candidates are not in line yet, or have left it
 		}
 		from := recipe.Sources{Watch: changed}
 		if len(w.seen) > 0 {

@@ -1,29 +1,15 @@
 package framework_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/testkit/descriptors"
 	"github.com/lockstep-go/lockstep/zktest"
 )
-
-// alarmDescriptors returns how many descriptors this process has for alarms.
-func alarmDescriptors(t *testing.T) (n int) {
-	t.Helper()
-	open, err := filepath.Glob("/proc/self/fd/*")
-	require.NoError(t, err)
-	for _, fd := range open {
-		if file, err := os.Readlink(fd); err == nil && file == "anon_inode:[timerfd]" {
-			n++
-		}
-	}
-	return n
-}
 
 // TestAClientNeedsOneDescriptor, its connection: all clients of a process share that of their
 // alarms.
@@ -35,6 +21,6 @@ func TestAClientNeedsOneDescriptor(t *testing.T) {
 			framework.Config{Servers: []string{address}, SessionTimeout: 10 * time.Second})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close(t.Context())) })
-		require.Equal(t, 1, alarmDescriptors(t))
+		require.Equal(t, 1, descriptors.Alarms())
 	}
 }

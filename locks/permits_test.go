@@ -3,10 +3,15 @@ package locks
 import (
 	"encoding/json"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/waitline"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // FuzzParsePermits reads records that anybody may have written. What is accepted can be used and
@@ -68,4 +73,25 @@ func TestBadPermitRecordIsRefusedByName(t *testing.T) {
 		_, err := parsePermitRecord([]byte(data))
 		require.ErrorContains(t, err, says, data)
 	}
+}
+
+// TestPermitsAreReturnedInTheTimeOfACleanup: the servers do not delete them, and the caller's context
+// does not end.
+func TestPermitsAreReturnedInTheTimeOfACleanup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		client := server.Member(t, "a", framework.Config{SessionTimeout: 9 * time.Second}).Client
+		s := NewSemaphore(client, "/a", 1)
+		session, err := client.Session(t.Context())
+		require.NoError(t, err)
+		created, err := session.Primitives().CreateProtected(t.Context(),
+			primitives.ProtectedCreate{Dir: s.leases, Name: leaseName})
+		require.NoError(t, err)
+		refused := server.Throttle(1000, zktest.Match{Op: zktest.OpDelete})
+		began := time.Now()
+		err = s.returnPermits(t.Context(), session, created.Nodes, errRecordReplaced)
+		require.ErrorIs(t, err, waitline.ErrPlaceLost)
+		require.Equal(t, client.Config().CleanupTimeout, time.Since(began))
+		refused.Cancel()
+	})
 }

@@ -244,7 +244,7 @@ func (s *Semaphore) takePermits(ctx, caller context.Context, c *waitline.Contend
 }
 
 // returnPermits gives permits back that must not be used. It returns the reason, or ErrPlaceLost if
-// the contender has to join again.
+// the contender has to join again. Then it waits for the deletion, but no longer than a cleanup.
 func (s *Semaphore) returnPermits(ctx context.Context, sess *framework.Session, created []primitives.Created,
 	reason error) error {
 	nodes := createdPaths(created)
@@ -253,10 +253,9 @@ func (s *Semaphore) returnPermits(ctx context.Context, sess *framework.Session, 
 		return reason
 	}
 	s.limit.rememberRecord(nil)
-	select {
-	case <-d.Done():
-	case <-ctx.Done():
-	}
+	waiting, cancel := context.WithTimeout(ctx, s.lock.client.Config().CleanupTimeout) // the servers may refuse it
+	defer cancel()
+	_ = d.Wait(waiting) // goes on in the background
 	return waitline.ErrPlaceLost
 }
 

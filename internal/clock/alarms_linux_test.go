@@ -2,43 +2,30 @@ package clock
 
 import (
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// timers returns how many timerfds this process has open.
-func timers(t *testing.T) (n int) {
-	t.Helper()
-	open, err := filepath.Glob("/proc/self/fd/*")
-	require.NoError(t, err)
-	for _, fd := range open {
-		if file, err := os.Readlink(fd); err == nil && file == "anon_inode:[timerfd]" {
-			n++
-		}
-	}
-	return n
-}
+	"github.com/lockstep-go/lockstep/internal/testkit/descriptors"
+)
 
 // TestAlarmsShareADescriptor: a process has one descriptor for all alarms, and none without alarms.
 func TestAlarmsShareADescriptor(t *testing.T) {
-	before, c := timers(t), newBootClock(nil, nil)
+	before, c := descriptors.Alarms(), newBootClock(nil, nil)
 	for range 3 {
 		var alarms []Alarm
 		for range 100 {
 			alarms = append(alarms, c.NewAlarm(func() {}))
 			alarms[len(alarms)-1].Set(bootTime() + time.Hour)
 		}
-		require.Equal(t, before+1, timers(t))
+		require.Equal(t, before+1, descriptors.Alarms())
 		for _, a := range alarms {
 			a.Stop()
 		}
-		for timers(t) != before { // the goroutine that reads it closes it
+		for descriptors.Alarms() != before { // the goroutine that reads it closes it
 			time.Sleep(time.Millisecond)
 		}
 	}

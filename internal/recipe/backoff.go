@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -29,6 +30,9 @@ func (b *Backoff) Pause(ctx context.Context) error { return Pause(ctx, b.back.Ne
 
 // Reset makes the next pause the shortest again.
 func (b *Backoff) Reset() { b.back.Reset() }
+
+// Spread returns d multiplied by a random factor between 0.5 and 1.5.
+func Spread(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
 // Pause waits for d. It returns failure.Ended(ctx) if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) error {

@@ -80,6 +80,7 @@ var arrows = map[string][]string{
 	"internal/proof/chaos":         nil, // tests only
 	"internal/testkit/cleanuptest": {"framework", "zktest"},
 	"internal/cleanup":             nil,
+	"internal/testkit/descriptors": nil,
 	"internal/clock":               nil,
 	"internal/cli": {"barrier", "config", "election", "framework", "ids", "internal/procguard", "internal/terminal",
 		"internal/znode", "locks", "members", "monitor", "queue", "registry", "scheduler", "workflow"},
