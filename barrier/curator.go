@@ -18,10 +18,10 @@ import (
 const readyName = "ready"
 
 // enterCurator enters by the algorithm of Apache Curator's DistributedDoubleBarrier.
-func (b *storedBarrier) enterCurator(ctx, settling context.Context) (r *Round, err error) {
+func (b *storedBarrier) enterCurator(ctx, extended context.Context) (r *Round, err error) {
 	nodeMayRemain := false
 	err = recipe.OnSession(ctx, b.client, func(s *framework.Session) error {
-		r, nodeMayRemain, err = b.enterCuratorOnSession(ctx, settling, s)
+		r, nodeMayRemain, err = b.enterCuratorOnSession(ctx, extended, s)
 		return err
 	})
 	if err != nil && ctx.Err() != nil && nodeMayRemain {
@@ -31,8 +31,8 @@ func (b *storedBarrier) enterCurator(ctx, settling context.Context) (r *Round, e
 }
 
 // enterCuratorOnSession enters on one session. If it fails, it deletes the member's node, and waits
-// settleTime at most for that: nodeMayRemain says that the deletion goes on in the background.
-func (b *storedBarrier) enterCuratorOnSession(ctx, settling context.Context,
+// extraTime at most for that: nodeMayRemain says that the deletion goes on in the background.
+func (b *storedBarrier) enterCuratorOnSession(ctx, extended context.Context,
 	s *framework.Session) (r *Round, nodeMayRemain bool, err error) {
 	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: b.path, Name: uuid.NewString(), Plain: true, Unnumbered: true,
@@ -44,18 +44,18 @@ func (b *storedBarrier) enterCuratorOnSession(ctx, settling context.Context,
 	node := created.Nodes[0].Path
 	err = b.waitUntilReady(ctx, s)
 	if err != nil && ctx.Err() != nil {
-		if _, there := s.Exists(settling, znode.Join(b.path, readyName)); there == nil {
+		if _, there := s.Exists(extended, znode.Join(b.path, readyName)); there == nil {
 			err = nil
 		}
 	}
 	if err == nil {
 		var h primitives.Hold
-		if h, err = s.Primitives().Hold(settling, created.Nodes[0]); err == nil {
+		if h, err = s.Primitives().Hold(extended, created.Nodes[0]); err == nil {
 			return &Round{hold: h, node: node, leaver: &curatorLeaver{b, s, node}}, false, nil
 		}
 	}
 	gone := s.Primitives().Discard(nil, node)
-	bounded, cancel := context.WithTimeout(settling, settleTime) // the servers may refuse the deletion
+	bounded, cancel := context.WithTimeout(extended, extraTime) // the servers may refuse the deletion
 	defer cancel()
 	select {
 	case <-gone.Done():

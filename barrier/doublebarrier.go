@@ -88,12 +88,12 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (r *Round, err error) {
 	if ctx.Err() != nil {
 		return nil, failure.Wrap("enter", b.stored.path, failure.Ended(ctx))
 	}
-	settling, cancel := withSettleTime(ctx)
+	extended, cancel := withExtraTime(ctx)
 	defer cancel()
 	if b.curator {
-		r, err = b.stored.enterCurator(ctx, settling)
+		r, err = b.stored.enterCurator(ctx, extended)
 	} else {
-		r, err = b.enterOnSessions(ctx, settling)
+		r, err = b.enterOnSessions(ctx, extended)
 	}
 	if err != nil {
 		return nil, failure.Wrap("enter", b.stored.path, err)
@@ -104,11 +104,11 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (r *Round, err error) {
 }
 
 // enterOnSessions enters on session after session.
-func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (r *Round, err error) {
+func (b *DoubleBarrier) enterOnSessions(ctx, extended context.Context) (r *Round, err error) {
 	m := &roundMember{b: &b.stored}
 	var failed, inside error // of the last attempt; inside is final, although it wraps framework.ErrSessionLost
 	err = recipe.OnSession(ctx, b.stored.client, func(s *framework.Session) error {
-		r, failed = m.enterOnSession(ctx, settling, s)
+		r, failed = m.enterOnSession(ctx, extended, s)
 		if errors.Is(failed, errMayBeInside) && ctx.Err() == nil {
 			inside = failed
 			return nil
@@ -131,12 +131,12 @@ func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (r *Round
 	return r, err
 }
 
-// withSettleTime returns a context that ends settleTime after ctx, so that a round that has begun
+// withExtraTime returns a context that ends extraTime after ctx, so that a round that has begun
 // can be found.
-func withSettleTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	settling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+func withExtraTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	extended, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(settleTime, func() { cancel(failure.Ended(ctx)) })
+		time.AfterFunc(extraTime, func() { cancel(failure.Ended(ctx)) })
 	})
-	return settling, func() { stop(); cancel(nil) }
+	return extended, func() { stop(); cancel(nil) }
 }

@@ -54,7 +54,7 @@ func TestPlaceOfLostSessionIsReadFromServers(t *testing.T) {
 		lost := &roundMember{b: &b.stored, s: s,
 			memberNode: memberNode{data: []byte("{}"), node: primitives.Created{Path: truth.memberPath(2)}, number: 2,
 				memberDirectory: truth.memberDirectory}}
-		require.ErrorIs(t, lost.recoverPlace(t.Context(), s), errMayBeInside)
+		require.ErrorIs(t, lost.removeFormerNode(t.Context(), s), errMayBeInside)
 	})
 }
 

@@ -30,7 +30,7 @@ type roundChange struct {
 
 // waitForRoundChange returns recipe.ErrAgain after a change or the timeout, and another error when
 // one of the two contexts ends.
-func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framework.Session, a roundChange) error {
+func (b *storedBarrier) waitForRoundChange(ctx, exists context.Context, s *framework.Session, a roundChange) error {
 	_, st, gone, err := s.WatchData(ctx, a.member)
 	if errors.Is(err, framework.ErrNoNode) {
 		return recipe.ErrAgain
@@ -48,7 +48,7 @@ func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framew
 		defer t.Stop()
 		late = t.C
 	}
-	if _, _, err := recipe.WaitForFirst(ctx, place,
+	if _, _, err := recipe.WaitForFirst(ctx, exists,
 		recipe.Sources{Watch: a.phase, SecondWatch: gone, Timer: late}); err != nil {
 		return err
 	}

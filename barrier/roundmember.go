@@ -23,17 +23,17 @@ type roundMember struct {
 	known barrierState // of the barrier, when the create of the node was sent
 }
 
-// settleTime is how long a member waits for the servers' answer after its context has ended: its
+// extraTime is how long a member waits for the servers' answer after its context has ended: its
 // round may have begun.
-const settleTime = time.Second
+const extraTime = time.Second
 
 // errMayBeInside is the error of a member that lost its node when it may have been inside already.
 var errMayBeInside = errors.New("the member's node was lost, and a round may have begun with it")
 
 // enterOnSession creates the member's node in the session and waits for a round. If it fails, it
 // deletes the node.
-func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
-	if err := m.recoverPlace(ctx, s); err != nil {
+func (m *roundMember) enterOnSession(ctx, extended context.Context, s *framework.Session) (*Round, error) {
+	if err := m.removeFormerNode(ctx, s); err != nil {
 		return nil, err
 	}
 	m.s = s
@@ -42,19 +42,19 @@ func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework
 	}
 	m.known = m.b.cachedState()
 	s.Primitives().StayAwake() // a round that begins within a session timeout finds the session awake
-	err := m.createNode(settling)
+	err := m.createNode(extended)
 	s.Primitives().MaySleep()
 	if err != nil {
 		return nil, err
 	}
-	begun, err := m.waitInPlace(ctx)
+	begun, err := m.waitWhileListed(ctx)
 	if err != nil {
-		begun, err = m.withdrawOrEnter(settling, err)
+		begun, err = m.withdrawOrEnter(extended, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	hold, err := s.Primitives().Hold(settling, m.node)
+	hold, err := s.Primitives().Hold(extended, m.node)
 	if err != nil {
 		m.discard(s)
 		return nil, fmt.Errorf("%w: %w", errMayBeInside, err)
@@ -63,9 +63,9 @@ func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework
 		leaver: &lockstepLeaver{m.b, s, m.node.Path, begun}}, nil
 }
 
-// waitInPlace waits for a round while the member's node exists. It needs no hold: a member that
+// waitWhileListed waits for a round while the member's node exists. It needs no hold: a member that
 // dies before a round begins is in no round.
-func (m *roundMember) waitInPlace(ctx context.Context) (barrierState, error) {
+func (m *roundMember) waitWhileListed(ctx context.Context) (barrierState, error) {
 	exists, leave := recipe.WhileNodeExists(m.s, m.node, m.s.Timeout()/4) // most rounds begin before that
 	defer leave(nil)
 	w := &roundWait{b: m.b, s: m.s, node: m.memberNode, exists: exists}
@@ -167,9 +167,9 @@ func (m *roundMember) deleteNodeAtPhase(ctx context.Context, s *framework.Sessio
 	return err
 }
 
-// recoverPlace removes the node of a lost session, which may exist for a while after the loss. It
+// removeFormerNode removes the node of a lost session, which may exist for a while after the loss. It
 // fails if a round may have begun with the node.
-func (m *roundMember) recoverPlace(ctx context.Context, s *framework.Session) error {
+func (m *roundMember) removeFormerNode(ctx context.Context, s *framework.Session) error {
 	if m.mayExist {
 		if err := m.findOrphan(ctx, s); err != nil {
 			return err

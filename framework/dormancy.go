@@ -6,7 +6,7 @@ import "time"
 // it.
 type dormancy struct {
 	holdCount      int           // holds, with whose lease the session ends
-	reasons        int           // other reasons to prove the session's life
+	awakeRefs      int           // other reasons to prove the session's life
 	joins          int           // joins of lines, which may be granted at once
 	lastNeeded     time.Duration // when the last hold or reason ended
 	leaseBegun     chan struct{} // closed and replaced when a lease begins
@@ -23,11 +23,11 @@ func newDormancy(always bool) dormancy {
 }
 
 // isNeeded reports whether the session has a hold or another reason to prove its life.
-func (d *dormancy) isNeeded() bool { return d.holdCount+d.reasons+d.joins > 0 }
+func (d *dormancy) isNeeded() bool { return d.holdCount+d.awakeRefs+d.joins > 0 }
 
 // hasStake reports whether something is held on the session, or likely to be granted soon. A proof
 // of life that comes late is dangerous only then.
-func (d *dormancy) hasStake() bool { return d.holdCount+d.reasons > 0 }
+func (d *dormancy) hasStake() bool { return d.holdCount+d.awakeRefs > 0 }
 
 // wakeLoop makes the session loop check whether it is needed.
 func (d *dormancy) wakeLoop() {

@@ -42,7 +42,7 @@ type heldNode struct {
 
 	// Guarded by heldNodes.mu.
 	in    *nodeRotation // nil while the node is not held
-	place int           // index in the rotation
+	index int           // index in the rotation
 	due   time.Duration // when it has been held for a heartbeat's interval and may be watched; 0 if it must not wait
 	after int           // so many heartbeats, and one more, must have ended before it may be watched
 }
@@ -167,15 +167,15 @@ func (hs *heldNodes) markUnwatched(n *heldNode, ev Event) {
 }
 
 func (r *nodeRotation) addNode(n *heldNode) {
-	n.in, n.place = r, len(r.list)
+	n.in, n.index = r, len(r.list)
 	r.list = append(r.list, n)
 }
 
-// removeNode moves the list's last node to the place of a removed node.
+// removeNode moves the list's last node to the index of a removed node.
 func (r *nodeRotation) removeNode(n *heldNode) {
 	end := len(r.list) - 1
 	last := r.list[end]
-	r.list[n.place], last.place = last, n.place
+	r.list[n.index], last.index = last, n.index
 	r.list[end] = nil
 	r.list = r.list[:end]
 	n.in = nil

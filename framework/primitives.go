@@ -32,9 +32,9 @@ func (s *Session) heldNode(h *hold, node primitives.Created) heldNode {
 	return heldNode{hold: h, path: node.Path, full: s.caller.ns.serverPath(node.Path), zxid: node.Zxid}
 }
 
-func (p operations) StayAwake() { p.s.stayAwake(&p.s.reasons) }
+func (p operations) StayAwake() { p.s.stayAwake(&p.s.awakeRefs) }
 
-func (p operations) MaySleep() { p.s.maySleep(&p.s.reasons) }
+func (p operations) MaySleep() { p.s.maySleep(&p.s.awakeRefs) }
 
 func (p operations) BeginJoin() { p.s.stayAwake(&p.s.joins) }
 

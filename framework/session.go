@@ -281,8 +281,8 @@ func (s *Session) beginHolding(ctx context.Context) error {
 	if s.countHold() {
 		return nil
 	}
-	s.stayAwake(&s.reasons)
-	defer s.maySleep(&s.reasons)
+	s.stayAwake(&s.awakeRefs)
+	defer s.maySleep(&s.awakeRefs)
 	for {
 		s.mu.Lock()
 		awake := s.leaseBegun

@@ -20,16 +20,16 @@ func TestCloseOfAWorkerIsACleanup(t *testing.T) {
 	}}.Check(t)
 }
 
-// TestCloseOfACounterDeletesItsNote though the context has ended.
-func TestCloseOfACounterDeletesItsNote(t *testing.T) {
+// TestCloseOfACounterDeletesItsMarker though the context has ended.
+func TestCloseOfACounterDeletesItsMarker(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		c := counter(t, m)
 		add(t, c, 1)
-		require.NotEmpty(t, w.Children(notes))
+		require.NotEmpty(t, w.Children(markers))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.NoError(t, c.Close(ended))
-		require.Empty(t, w.Children(notes))
+		require.Empty(t, w.Children(markers))
 	})
 }

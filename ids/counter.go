@@ -19,9 +19,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// noteAge is how long a writer's note stays after its last write. Another writer may delete an
-// older note.
-const noteAge = 24 * time.Hour
+// markerAge is how long a writer's write marker stays after its last write. Another writer may
+// delete an older marker.
+const markerAge = 24 * time.Hour
 
 // Counter is a number that many processes change. It is safe for concurrent use. The node's bytes
 // are those of Apache Curator's DistributedAtomicLong (8 bytes, big endian), or of its SharedCount
@@ -29,17 +29,17 @@ const noteAge = 24 * time.Hour
 // of kazoo's Counter.
 //
 //	<path>                  persistent: the number; a missing node is 0
-//	<path>~writers/<name>   persistent: this writer's note; its version counts the writer's transactions, its data is the number before the latest one
+//	<path>~writers/<name>   persistent: this writer's write marker; its version counts the writer's transactions, its data is the number before the latest one
 //
 // Guarantee: a change that returns without an error has taken effect exactly once, also when
 // replies and sessions were lost: each write of the number is one transaction with a write of the
-// writer's note, at the versions of both that were read. The note shows whether a transaction
+// writer's marker, at the versions of both that were read. The marker shows whether a transaction
 // without an answer was applied. The changes of one Counter that wait at the same time are made in
 // one transaction. After an error that wraps framework.ErrOutcomeUnknown, the change may have been
 // made, or may still be made. After any other error it was not made, and will not be.
 //
 // The outcome is unknown when the context ends, the counter is closed or the client is closed while
-// the change is under way, and when the note was deleted before this process has read it again: by
+// the change is under way, and when the marker was deleted before this process has read it again: by
 // hand, or by other writers when this process was cut off for more than a day.
 //
 // Not guaranteed: the number when the node is deleted: it is 0 then.
@@ -58,12 +58,12 @@ type Counter struct {
 	cancel  context.CancelFunc
 	tasks   background.Tasks
 
-	// Used only by the goroutine of runChanges. After its end Close uses note with mu.
-	note string // the note's path, or "" if there is none
-	// the note was created, and version is known; otherwise another note takes its place
-	noteUsable bool
-	version    int32            // of the note, before the transaction of sentBatch
-	sentBatch  []*counterChange // the changes of the transaction under way
+	// Used only by the goroutine of runChanges. After its end Close uses marker with mu.
+	marker string // the marker's path, or "" if there is none
+	// the marker was created, and version is known; otherwise another marker takes its place
+	markerUsable bool
+	version      int32            // of the marker, before the transaction of sentBatch
+	sentBatch    []*counterChange // the changes of the transaction under way
 	// the transaction of sentBatch has no answer: it may have been applied, or may still be
 	transactionUnanswered bool
 }
@@ -146,10 +146,10 @@ func (c *Counter) CompareAndSet(ctx context.Context, old, value int64) error {
 	return err
 }
 
-// Close ends the calls under way, waits for their end, and deletes this writer's note. It is a
+// Close ends the calls under way, waits for their end, and deletes this writer's marker. It is a
 // cleanup (framework.Client.CleanupContext): it does so also if ctx has ended. If the servers do
-// not confirm it in time, or refuse it, the error wraps framework.ErrUnconfirmed, and the note may
-// stay: call Close again, or another writer deletes the note after a day.
+// not confirm it in time, or refuse it, the error wraps framework.ErrUnconfirmed, and the marker may
+// stay: call Close again, or another writer deletes the marker after a day.
 func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -159,17 +159,17 @@ func (c *Counter) Close(ctx context.Context) error {
 		return failure.Wrap("close", c.path, err)
 	}
 	c.mu.Lock() // another call of Close may be here, too
-	note := c.note
+	marker := c.marker
 	c.mu.Unlock()
-	if note == "" {
+	if marker == "" {
 		return nil
 	}
 	ctx, cancel := c.client.CleanupContext(ctx)
 	defer cancel()
-	err := c.client.DeleteIfPresent(ctx, note)
+	err := c.client.DeleteIfPresent(ctx, marker)
 	if err == nil {
 		c.mu.Lock()
-		c.note = ""
+		c.marker = ""
 		c.mu.Unlock()
 	}
 	return failure.Wrap("close", c.path, failure.Unconfirmed(err))
@@ -249,7 +249,7 @@ func (c *Counter) failAllLocked(err error) {
 	}
 }
 
-// failWithUnknownOutcome ends the changes of a transaction without an answer, because the note does
+// failWithUnknownOutcome ends the changes of a transaction without an answer, because the marker does
 // not show the outcome.
 func (c *Counter) failWithUnknownOutcome(err error) {
 	c.mu.Lock()
@@ -258,14 +258,14 @@ func (c *Counter) failWithUnknownOutcome(err error) {
 }
 
 // failSentLocked ends the changes of a transaction without an answer with
-// framework.ErrOutcomeUnknown, and gives the note up, since its version is not known. Guarded by
+// framework.ErrOutcomeUnknown, and gives the marker up, since its version is not known. Guarded by
 // mu.
 func (c *Counter) failSentLocked(err error) {
 	for _, one := range c.sentBatch {
 		one.err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 		close(one.done)
 	}
-	c.sentBatch, c.transactionUnanswered, c.noteUsable = nil, false, false
+	c.sentBatch, c.transactionUnanswered, c.markerUsable = nil, false, false
 }
 
 // writeOrSettle makes one transaction of all changes that wait. If the former transaction has no
@@ -277,8 +277,8 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 			return err
 		}
 	}
-	if !c.noteUsable {
-		if err := c.createNote(s); err != nil {
+	if !c.markerUsable {
+		if err := c.createMarker(s); err != nil {
 			return err
 		}
 	}
@@ -297,13 +297,13 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 		}
 		after, refused = applyAll(batch, value)
 	}
-	ops := []framework.Op{framework.SetOp(c.note, strconv.AppendInt(nil, value, 10), c.version)}
+	ops := []framework.Op{framework.SetOp(c.marker, strconv.AppendInt(nil, value, 10), c.version)}
 	switch {
 	case refused == len(batch) && !c.transactionUnanswered:
 		c.finishBatch(batch)
 		return nil
 	case refused == len(batch):
-		// only the note is written: its new version keeps the transaction without an answer from
+		// only the marker is written: its new version keeps the transaction without an answer from
 		// taking effect
 	case exists:
 		ops = append(ops, framework.SetOp(c.path, c.encodeNumber(after), version))
@@ -330,10 +330,10 @@ func (c *Counter) afterFailedTransaction(s *framework.Session, batch []*counterC
 		return err
 	case !errors.As(err, &tx):
 		return c.putBack(batch, err)
-	case tx.Index == 0 && c.transactionUnanswered: // the former transaction was applied, or the note is gone
+	case tx.Index == 0 && c.transactionUnanswered: // the former transaction was applied, or the marker is gone
 		return recipe.ErrAgain
 	case tx.Index == 0 && (errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrBadVersion)):
-		c.noteUsable = false // another program has deleted or written it
+		c.markerUsable = false // another program has deleted or written it
 	case errors.Is(err, framework.ErrNoNode) && !exists:
 		dir, _ := znode.Split(c.path)
 		if err := s.MakeDirs(c.ctx, dir); err != nil {
@@ -346,15 +346,15 @@ func (c *Counter) afterFailedTransaction(s *framework.Session, batch []*counterC
 	return c.putBack(batch, recipe.ErrAgain)
 }
 
-// settleTransaction reads the note to find out whether the transaction without an answer was
+// settleTransaction reads the marker to find out whether the transaction without an answer was
 // applied. It returns true when the transaction's changes have ended. It returns false if the
-// transaction was not applied: it may still be, until another transaction has raised the note's
+// transaction was not applied: it may still be, until another transaction has raised the marker's
 // version.
 func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err error) {
-	if err := s.Sync(c.ctx, c.note); err != nil {
+	if err := s.Sync(c.ctx, c.marker); err != nil {
 		return false, err
 	}
-	data, st, err := s.Get(c.ctx, c.note)
+	data, st, err := s.Get(c.ctx, c.marker)
 	switch {
 	case err == nil && st.Version == c.version:
 		return false, nil
@@ -363,7 +363,7 @@ func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err err
 	}
 	before, corrupt := strconv.ParseInt(string(data), 10, 64)
 	if err != nil || corrupt != nil || st.Version != c.version+1 {
-		c.failWithUnknownOutcome(fmt.Errorf("the note %s was deleted or written by another client", c.note))
+		c.failWithUnknownOutcome(fmt.Errorf("the marker %s was deleted or written by another client", c.marker))
 		return true, nil
 	}
 	batch := c.sentBatch
@@ -428,19 +428,19 @@ func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
 	return value, refused
 }
 
-// createNote creates this writer's note, in place of a note that is not usable, and deletes old
-// notes of other writers.
-func (c *Counter) createNote(s *framework.Session) error {
-	if c.note != "" {
-		if err := s.DeleteIfPresent(c.ctx, c.note); err != nil {
+// createMarker creates this writer's marker, in place of a marker that is not usable, and deletes old
+// markers of other writers.
+func (c *Counter) createMarker(s *framework.Session) error {
+	if c.marker != "" {
+		if err := s.DeleteIfPresent(c.ctx, c.marker); err != nil {
 			return err
 		}
 	}
 	dir := c.path + "~writers"
-	c.note = znode.Join(dir, rand.Text())
-	err := s.CreateIfMissing(c.ctx, c.note, nil, framework.Persistent)
+	c.marker = znode.Join(dir, rand.Text())
+	err := s.CreateIfMissing(c.ctx, c.marker, nil, framework.Persistent)
 	if errors.Is(err, framework.ErrNoNode) {
-		c.note = ""
+		c.marker = ""
 		if err := s.MakeDirs(c.ctx, dir); err != nil {
 			return err
 		}
@@ -448,25 +448,25 @@ func (c *Counter) createNote(s *framework.Session) error {
 	}
 	if err != nil {
 		if !errors.Is(err, framework.ErrOutcomeUnknown) && !failure.IsTransient(err) { // it was refused
-			c.note = ""
+			c.marker = ""
 		}
 		return err
 	}
-	c.version, c.noteUsable = 0, true
-	return c.deleteOldNotes(s, dir)
+	c.version, c.markerUsable = 0, true
+	return c.deleteOldMarkers(s, dir)
 }
 
-// notesAtOnce is how many notes one transaction deletes.
-const notesAtOnce = 100
+// markersAtOnce is how many markers one transaction deletes.
+const markersAtOnce = 100
 
-// deleteOldNotes deletes the notes that were not written for noteAge, by the ensemble's clock: many
+// deleteOldMarkers deletes the markers that were not written for markerAge, by the ensemble's clock: many
 // in a request, since each process that ends without Close leaves one.
-func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
+func (c *Counter) deleteOldMarkers(s *framework.Session, dir string) error {
 	names, _, err := s.Children(c.ctx, dir)
 	if err != nil {
 		return err
 	}
-	own, err := s.Exists(c.ctx, c.note)
+	own, err := s.Exists(c.ctx, c.marker)
 	if err != nil {
 		return err
 	}
@@ -474,28 +474,28 @@ func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	for i, name := range names {
 		paths[i] = znode.Join(dir, name)
 	}
-	notes, err := s.GetAll(c.ctx, paths...)
+	markers, err := s.GetAll(c.ctx, paths...)
 	if err != nil {
 		return err
 	}
 	var deletions []framework.Op
-	for i, note := range notes {
-		if note.Err == nil && own.Ctime.Sub(note.Stat.Mtime) > noteAge {
+	for i, marker := range markers {
+		if marker.Err == nil && own.Ctime.Sub(marker.Stat.Mtime) > markerAge {
 			// refused if it was written since
-			deletions = append(deletions, framework.DeleteOp(paths[i], note.Stat.Version))
+			deletions = append(deletions, framework.DeleteOp(paths[i], marker.Stat.Version))
 		}
 	}
-	for some := range slices.Chunk(deletions, notesAtOnce) {
-		if err := c.deleteNotes(s, some); err != nil {
+	for some := range slices.Chunk(deletions, markersAtOnce) {
+		if err := c.deleteMarkers(s, some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deleteNotes deletes notes in one transaction. If it is refused, because another writer has
+// deleteMarkers deletes markers in one transaction. If it is refused, because another writer has
 // written or deleted one of them, it deletes them one by one, and leaves those that are refused.
-func (c *Counter) deleteNotes(s *framework.Session, deletions []framework.Op) error {
+func (c *Counter) deleteMarkers(s *framework.Session, deletions []framework.Op) error {
 	_, err := s.Multi(c.ctx, deletions...)
 	var refused *framework.TxError
 	if !errors.As(err, &refused) {
@@ -505,7 +505,7 @@ func (c *Counter) deleteNotes(s *framework.Session, deletions []framework.Op) er
 		return nil
 	}
 	for i := range deletions {
-		if err := c.deleteNotes(s, deletions[i:i+1]); err != nil {
+		if err := c.deleteMarkers(s, deletions[i:i+1]); err != nil {
 			return err
 		}
 	}

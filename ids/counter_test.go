@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-const notes = path + "~writers"
+const markers = path + "~writers"
 
 // counter returns a counter that is closed at the end of the test.
 func counter(t *testing.T, m *zktest.Member, opts ...ids.CounterOption) *ids.Counter {
@@ -274,19 +274,19 @@ func TestForeignCountersStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestADeletedNoteMakesAnUnknownOutcome if a transaction has no answer. Otherwise the counter
-// creates another note.
-func TestADeletedNoteMakesAnUnknownOutcome(t *testing.T) {
+// TestADeletedMarkerMakesAnUnknownOutcome if a transaction has no answer. Otherwise the counter
+// creates another marker.
+func TestADeletedMarkerMakesAnUnknownOutcome(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")
 		c := counter(t, m)
 		add(t, c, 1)
-		deleteNote := func() {
-			names := w.Children(notes)
+		deleteMarker := func() {
+			names := w.Children(markers)
 			require.Len(t, names, 1)
-			require.NoError(t, other.Delete(t.Context(), notes+"/"+names[0], framework.AnyVersion))
+			require.NoError(t, other.Delete(t.Context(), markers+"/"+names[0], framework.AnyVersion))
 		}
-		deleteNote()
+		deleteMarker()
 		require.EqualValues(t, 2, add(t, c, 1))
 		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		go func() {
@@ -299,37 +299,37 @@ func TestADeletedNoteMakesAnUnknownOutcome(t *testing.T) {
 			failed <- err
 		}()
 		time.Sleep(time.Second)
-		deleteNote()
+		deleteMarker()
 		m.Link.Heal()
 		require.ErrorIs(t, <-failed, framework.ErrOutcomeUnknown)
 		require.EqualValues(t, 4, add(t, c, 1))
 	})
 }
 
-func TestOldNotesAreDeleted(t *testing.T) {
+func TestOldMarkersAreDeleted(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		add(t, ids.NewCounter(m.Client, path), 1) // it is not closed
 		w.Skew(23 * time.Hour)
 		b := counter(t, m)
 		add(t, b, 1)
-		require.Len(t, w.Children(notes), 2)
+		require.Len(t, w.Children(markers), 2)
 		w.Skew(25 * time.Hour)
 		c := counter(t, m)
 		add(t, c, 1)
-		require.Len(t, w.Children(notes), 2, "the oldest is gone")
+		require.Len(t, w.Children(markers), 2, "the oldest is gone")
 		require.NoError(t, b.Close(t.Context()))
 		require.NoError(t, c.Close(t.Context()))
-		require.Empty(t, w.Children(notes))
+		require.Empty(t, w.Children(markers))
 		_, err := c.Add(t.Context(), 1)
 		require.ErrorIs(t, err, ids.ErrClosed)
 		require.EqualValues(t, 3, value(t, c))
 	})
 }
 
-// TestNotesOfManyWritersCostFewRequests: thousands of short-lived processes have ended without
-// Close, some of them days ago. One of their notes cannot be deleted.
-func TestNotesOfManyWritersCostFewRequests(t *testing.T) {
+// TestMarkersOfManyWritersCostFewRequests: thousands of short-lived processes have ended without
+// Close, some of them days ago. One of their markers cannot be deleted.
+func TestMarkersOfManyWritersCostFewRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		add(t, counter(t, m), 1)
@@ -337,7 +337,7 @@ func TestNotesOfManyWritersCostFewRequests(t *testing.T) {
 			for range n / 500 {
 				var ops []framework.Op
 				for range 500 {
-					ops = append(ops, framework.CreateOp(notes+"/"+rand.Text(), []byte("1"), framework.Persistent))
+					ops = append(ops, framework.CreateOp(markers+"/"+rand.Text(), []byte("1"), framework.Persistent))
 				}
 				results, err := m.Multi(t.Context(), ops...)
 				require.NoError(t, err)
@@ -357,7 +357,7 @@ func TestNotesOfManyWritersCostFewRequests(t *testing.T) {
 		before := sum()
 		add(t, counter(t, m), 1)
 		require.Less(t, sum()-before, int64(200))
-		require.Len(t, w.Children(notes), 2002, "with its own, and the one that cannot be deleted")
+		require.Len(t, w.Children(markers), 2002, "with its own, and the one that cannot be deleted")
 	})
 }
 
@@ -375,16 +375,16 @@ func TestCloseEndsAnAdd(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, c.Close(ctx), context.DeadlineExceeded, "the note cannot be deleted")
+		require.ErrorIs(t, c.Close(ctx), context.DeadlineExceeded, "the marker cannot be deleted")
 		require.ErrorIs(t, <-failed, ids.ErrClosed)
 		m.Link.Heal()
 		require.NoError(t, c.Close(t.Context()))
-		require.Empty(t, w.Children(notes))
+		require.Empty(t, w.Children(markers))
 	})
 }
 
-// TestCloseDeletesTheNoteOfAnAddWithoutAnAnswer: the add may have been made, and no note stays.
-func TestCloseDeletesTheNoteOfAnAddWithoutAnAnswer(t *testing.T) {
+// TestCloseDeletesTheMarkerOfAnAddWithoutAnAnswer: the add may have been made, and no marker stays.
+func TestCloseDeletesTheMarkerOfAnAddWithoutAnAnswer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := counter(t, w.member("a"))
 		add(t, c, 1)
@@ -398,24 +398,25 @@ func TestCloseDeletesTheNoteOfAnAddWithoutAnAnswer(t *testing.T) {
 		require.NoError(t, c.Close(t.Context()))
 		slow.Cancel()
 		require.ErrorIs(t, <-failed, framework.ErrOutcomeUnknown)
-		require.Empty(t, w.Children(notes))
+		require.Empty(t, w.Children(markers))
 	})
 }
 
-// TestAWriterHasOneNote: also after another program has written its note, while a transaction had
+// TestAWriterHasOneMarker: also after another program has written its marker, while a transaction had
 // no answer.
-func TestAWriterHasOneNote(t *testing.T) {
+func TestAWriterHasOneMarker(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")
 		c := counter(t, m)
 		add(t, c, 1)
-		writeNote := func() {
-			_, err := other.Set(t.Context(), notes+"/"+w.Children(notes)[0], []byte("by hand"), framework.AnyVersion)
+		writeMarker := func() {
+			node := markers + "/" + w.Children(markers)[0]
+			_, err := other.Set(t.Context(), node, []byte("by hand"), framework.AnyVersion)
 			require.NoError(t, err)
 		}
-		writeNote()
+		writeMarker()
 		require.EqualValues(t, 2, add(t, c, 1))
-		require.Len(t, w.Children(notes), 1)
+		require.Len(t, w.Children(markers), 1)
 		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		defer f.Cancel()
 		failed := make(chan error, 1)
@@ -425,13 +426,13 @@ func TestAWriterHasOneNote(t *testing.T) {
 		}()
 		<-f.Hit()
 		m.Link.Cut()
-		writeNote()
+		writeMarker()
 		m.Link.Heal()
 		require.ErrorIs(t, <-failed, framework.ErrOutcomeUnknown)
 		require.EqualValues(t, 4, add(t, c, 1))
-		require.Len(t, w.Children(notes), 1)
+		require.Len(t, w.Children(markers), 1)
 		require.NoError(t, c.Close(t.Context()))
-		require.Empty(t, w.Children(notes))
+		require.Empty(t, w.Children(markers))
 	})
 }
 
@@ -445,17 +446,17 @@ func TestBadArgumentsOfACounter(t *testing.T) {
 	})
 }
 
-// TestTwoCloseAtOnce delete one note.
+// TestTwoCloseAtOnce delete one marker.
 func TestTwoCloseAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := counter(t, w.member("a"))
 		add(t, c, 1)
-		require.Len(t, w.Children(notes), 1)
+		require.Len(t, w.Children(markers), 1)
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() { require.NoError(t, c.Close(t.Context())) })
 		}
 		all.Wait()
-		require.Empty(t, w.Children(notes))
+		require.Empty(t, w.Children(markers))
 	})
 }

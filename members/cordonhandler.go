@@ -57,13 +57,13 @@ type drainWork struct {
 	cancel  context.CancelCauseFunc // ends the function's context
 	ended   chan struct{}           // closed when the function has returned
 	// closed when the servers have the answer or have refused it, or the drain was withdrawn
-	settled chan struct{}
-	settle  func() // closes settled
+	answered     chan struct{}
+	markAnswered func() // closes answered
 }
 
 func newDrainWork(request string) *drainWork {
-	w := &drainWork{request: request, ended: make(chan struct{}), settled: make(chan struct{})}
-	w.settle = sync.OnceFunc(func() { close(w.settled) })
+	w := &drainWork{request: request, ended: make(chan struct{}), answered: make(chan struct{})}
+	w.markAnswered = sync.OnceFunc(func() { close(w.answered) })
 	return w
 }
 
@@ -90,10 +90,10 @@ func (h *cordonHandler) setLatestDrain(w *drainWork) {
 	h.latest = w
 }
 
-// settleDrain notes that the servers have this answer to a request, or have refused it.
-func (h *cordonHandler) settleDrain(request string, reply Answer) {
+// drainAnswered is called when the servers have this answer to a request, or have refused it.
+func (h *cordonHandler) drainAnswered(request string, reply Answer) {
 	if w := h.latestDrain(); w != nil && w.request == request && reply.State != Cordoned {
-		w.settle()
+		w.markAnswered()
 	}
 }
 
@@ -148,7 +148,7 @@ func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValu
 	}
 	h.tel.changeCordoned(h.cordon.Swap(c) != nil, c != nil)
 	if c != nil && c.request != "" {
-		h.noteAnswer(c.request, Answer{State: Cordoned}, true)
+		h.recordAnswer(c.request, Answer{State: Cordoned}, true)
 	}
 	present := h.latestDrain()
 	if present != nil && c != nil && c.Drain && c.request == present.request {
@@ -160,7 +160,7 @@ func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValu
 		h.beginDrain(ctx, *c.cloneCordon())
 	}
 	if present != nil {
-		present.settle() // last: who waits for it then sees the present drain
+		present.markAnswered() // last: who waits for it then sees the present drain
 	}
 }
 
@@ -172,7 +172,7 @@ func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) {
 	h.setLatestDrain(w)
 	if h.drain == nil {
 		close(w.ended)
-		h.noteAnswer(c.request, Answer{State: Failed, Error: "the member has no drain function (members.WithDrain)"},
+		h.recordAnswer(c.request, Answer{State: Failed, Error: "the member has no drain function (members.WithDrain)"},
 			false)
 		return
 	}
@@ -187,19 +187,19 @@ func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) {
 			return
 		case err != nil:
 			h.tel.recordDrain(took, "failed")
-			h.noteAnswer(c.request, Answer{State: Failed, Error: stored.Excerpt(err.Error(), maxReason)}, false)
+			h.recordAnswer(c.request, Answer{State: Failed, Error: stored.Excerpt(err.Error(), maxReason)}, false)
 		default:
 			h.tel.recordDrain(took, "drained")
-			h.noteAnswer(c.request, Answer{State: Drained}, false)
+			h.recordAnswer(c.request, Answer{State: Drained}, false)
 		}
 		h.changed()
 	}()
 }
 
-// noteAnswer notes the answer to a request, for writeAnswer. With first, the answer to another
+// recordAnswer keeps the answer to a request, for writeAnswer. With first, the answer to another
 // request is replaced, and an answer to this request stays. Without first, an answer to this
 // request is replaced, and an answer to another one stays: this request was withdrawn then.
-func (h *cordonHandler) noteAnswer(request string, reply Answer, first bool) {
+func (h *cordonHandler) recordAnswer(request string, reply Answer, first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if first != (h.request == request) {
@@ -243,7 +243,7 @@ func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, n
 		return false, nil
 	}
 	if c.Answers[name] == reply {
-		h.settleDrain(request, reply)
+		h.drainAnswered(request, reply)
 		return false, nil
 	}
 	err = h.sendAnswer(ctx, s, c, node, reply)
@@ -261,7 +261,7 @@ func (h *cordonHandler) writeAnswer(ctx context.Context, s *framework.Session, n
 		h.changed()
 		return false, nil
 	}
-	h.settleDrain(request, reply)
+	h.drainAnswered(request, reply)
 	if this := (refusedAnswer{request, reply}); this != h.refused {
 		h.refused = this
 		h.group.client.Logger().Warn(
@@ -287,7 +287,7 @@ func (h *cordonHandler) sendAnswer(ctx context.Context, s *framework.Session, c 
 	_, err = s.Multi(ctx, framework.CheckOp(h.group.path, group), framework.CheckOp(node, framework.AnyVersion),
 		framework.SetOp(h.path, data, c.version), h.group.announceOp())
 	if err == nil {
-		h.settleDrain(c.request, reply)
+		h.drainAnswered(c.request, reply)
 	}
 	return err
 }

@@ -208,19 +208,19 @@ func (m *Membership) Leave(ctx context.Context) error {
 	return failure.Wrap("leave", m.group.path, err)
 }
 
-// waitForDrain waits until the latest call of the drain function is settled, if there was one, or
+// waitForDrain waits until the latest call of the drain function is answered, if there was one, or
 // until ctx or the membership ends.
 func (m *Membership) waitForDrain(ctx context.Context) {
 	for latest := m.cordonHandler.latestDrain(); latest != nil; {
 		select {
-		case <-latest.settled:
+		case <-latest.answered:
 		case <-m.ctx.Done():
 			return
 		case <-ctx.Done():
 			return
 		}
-		settled := latest
-		if latest = m.cordonHandler.latestDrain(); latest == settled {
+		answered := latest
+		if latest = m.cordonHandler.latestDrain(); latest == answered {
 			return
 		}
 	}

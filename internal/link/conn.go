@@ -61,8 +61,8 @@ type sessionOwner interface {
 	connectionEnded(c *conn, err error)
 	// notifyChange is called after the answer to the second ping of a pair.
 	notifyChange()
-	// noteSeen notes the newest transaction that a server has told of.
-	noteSeen(zxid int64)
+	// recordSeen keeps the newest transaction that a server has told of.
+	recordSeen(zxid int64)
 	// Seen is the newest transaction that an answer has told of.
 	Seen() int64
 	// takeXid returns the number of the next request.
@@ -266,7 +266,7 @@ func (c *conn) readReply(size int) (taken bool, err error) {
 	if h.Xid < 0 {
 		return false, nil
 	}
-	c.session.noteSeen(h.Zxid)
+	c.session.recordSeen(h.Zxid)
 	if h.Xid < firstXid { // besides the connect request, the library sends only the close
 		if h.Err == wire.OK {
 			c.session.closeAnswered()
@@ -281,7 +281,7 @@ func (c *conn) readReply(size int) (taken bool, err error) {
 func (c *conn) pingAnswered() (completesPair bool) {
 	now := c.cfg.Now()
 	c.mu.Lock()
-	completesPair = c.pings.noteAnswered(now)
+	completesPair = c.pings.recordAnswered(now)
 	c.mu.Unlock()
 	if completesPair {
 		c.session.notifyChange()

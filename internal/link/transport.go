@@ -254,8 +254,8 @@ func (t *Transport) admittedConnection(op wire.Op) *conn {
 // Seen is the newest transaction that an answer has told of.
 func (t *Transport) Seen() int64 { return t.seen.Load() }
 
-// noteSeen notes the newest transaction that a server has told of.
-func (t *Transport) noteSeen(zxid int64) {
+// recordSeen keeps the newest transaction that a server has told of.
+func (t *Transport) recordSeen(zxid int64) {
 	for {
 		seen := t.seen.Load()
 		if zxid <= seen || t.seen.CompareAndSwap(seen, zxid) {

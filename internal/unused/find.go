@@ -20,7 +20,7 @@ type Kind string
 
 // The kinds.
 const (
-	// EmptyDirectory is a directory that had contenders or notes, and has none now.
+	// EmptyDirectory is a directory that had contenders or write markers, and has none now.
 	EmptyDirectory Kind = "empty directory"
 	// Semaphore is the record and the directories of a semaphore that no client holds or waits for.
 	Semaphore Kind = "semaphore"
@@ -28,8 +28,8 @@ const (
 	Orphan Kind = "orphan"
 	// RemovedJob is the record of a job that was removed more than a day ago.
 	RemovedJob Kind = "removed job"
-	// Note is a counter's note that no process has written for more than a day.
-	Note Kind = "note of a counter"
+	// WriteMarker is a counter's write marker that no process has written for more than a day.
+	WriteMarker Kind = "write marker"
 	// DroppedQueue is the rest of a queue whose removal was interrupted.
 	DroppedQueue Kind = "dropped queue"
 )

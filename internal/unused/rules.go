@@ -51,7 +51,7 @@ func (f *finder) visit(path string, names []string) (below []string) {
 	case has(waitline.PermitsPart):
 		f.visitSemaphore(path, names)
 	case strings.HasSuffix(path, notesSuffix) && len(names) > 0:
-		f.visitNotes(path, names)
+		f.visitWriteMarkers(path, names)
 		return nil
 	case f.isDirectoryOfLine(path, names):
 		f.visitDirectory(path, names)
@@ -190,17 +190,17 @@ func (f *finder) visitContender(path string) {
 	})
 }
 
-// visitNotes adds a counter's notes to the candidates. A note is a leftover a day after its last
-// write. Other writers of the counter delete such notes, too (package ids).
-func (f *finder) visitNotes(path string, names []string) {
-	for _, note := range childPaths(path, names) {
-		f.judgeLater([]string{note}, func() {
-			n := f.nodes[note]
+// visitWriteMarkers adds a counter's write markers to the candidates. One is a leftover a day after its last
+// write. Other writers of the counter delete such markers, too (package ids).
+func (f *finder) visitWriteMarkers(path string, names []string) {
+	for _, marker := range childPaths(path, names) {
+		f.judgeLater([]string{marker}, func() {
+			n := f.nodes[marker]
 			if _, err := strconv.ParseInt(string(n.Data), 10, 64); err != nil && len(n.Data) > 0 || n.Err != nil ||
 				n.Stat.EphemeralOwner != 0 || n.Stat.NumChildren != 0 {
 				return
 			}
-			f.add(Leftover{Path: note, Kind: Note, Nodes: []string{note},
+			f.add(Leftover{Path: marker, Kind: WriteMarker, Nodes: []string{marker},
 				Reason: "no process has written it for a day; other writers of the counter would delete it, too"}, true)
 		})
 	}

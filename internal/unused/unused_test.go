@@ -386,8 +386,8 @@ func runs(t *testing.T, s *scheduler.Scheduler) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-// TestNotesOfCounters: a note is a leftover a day after its last write.
-func TestNotesOfCounters(t *testing.T) {
+// TestWriteMarkersOfCounters: one is a leftover a day after its last write.
+func TestWriteMarkersOfCounters(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := ids.NewCounter(w.member("dead").Client, "/lockstep/ids/c")
 		_, err := c.Add(t.Context(), 1)
@@ -395,12 +395,12 @@ func TestNotesOfCounters(t *testing.T) {
 		time.Sleep(23 * time.Hour)
 		require.Empty(t, w.find("/").Leftovers)
 		time.Sleep(2 * time.Hour)
-		l := w.one("/", Note)
+		l := w.one("/", WriteMarker)
 		_, err = c.Add(t.Context(), 1)
 		require.NoError(t, err)
 		require.ErrorIs(t, w.delete(l), ErrChanged, "its writer has written it again")
 		time.Sleep(25 * time.Hour)
-		require.NoError(t, w.delete(w.one("/", Note)))
+		require.NoError(t, w.delete(w.one("/", WriteMarker)))
 		_, err = c.Add(t.Context(), 1)
 		require.NoError(t, err)
 		n, err := c.Get(t.Context())

@@ -40,7 +40,7 @@ it has seen: it keeps and names a node that was used, changed or created again m
   semaphore          its number of permits, if no client holds or waits, and none has resized it
   orphan             a contender with Lockstep's record that belongs to no session: a copy
   removed job        the record of a job that was removed more than a day ago
-  note of a counter  that was not written for more than a day
+  write marker       of a counter, that was not written for more than a day
   dropped queue      whose removal was begun and not finished
 
 Clients create all of these again when they need them, and fencing tokens still rise. lockstep keeps

@@ -18,9 +18,9 @@ var idsMutants = []mutant{
 	},
 	{
 		promise: "A counter has Curator's bytes",
-		name:    "notes of the living are deleted", file: "ids/counter.go", test: "TestOldNotesAreDeleted",
-		old: "> noteAge {",
-		new: "> noteAge/1000 {",
+		name:    "write markers of the living are deleted", file: "ids/counter.go", test: "TestOldMarkersAreDeleted",
+		old: "> markerAge {",
+		new: "> markerAge/1000 {",
 	},
 	{
 		promise: "A sequence gives no number twice",

@@ -63,7 +63,7 @@ var membersMutants = []mutant{
 		name:    "a drain is acknowledged when it begins", file: "members/cordonhandler.go",
 		test: "TestADrainIsAcknowledgedWhenItHasEnded",
 		old:  "	ctx, w.cancel = context.WithCancelCause(ctx)\n",
-		new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	h.noteAnswer(c.request, Answer{State: " +
+		new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	h.recordAnswer(c.request, Answer{State: " +
 			"Drained}, false)\n",
 	},
 	{

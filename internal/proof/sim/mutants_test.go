@@ -185,7 +185,7 @@ var mutantList = []mutant{
 		name: "a drain is acknowledged when it begins", file: "members/cordonhandler.go", recipes: "members",
 		rule: "acknowledged",
 		old:  "	ctx, w.cancel = context.WithCancelCause(ctx)\n",
-		new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	h.noteAnswer(c.request, Answer{State: " +
+		new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	h.recordAnswer(c.request, Answer{State: " +
 			"Drained}, false)\n",
 	},
 	{
