@@ -60,6 +60,9 @@ type Value[T any] struct {
 	seen    bool                // the servers have shown a value, or that there is no node
 	taken   framework.NodeValue // the newest value that the servers have shown, accepted or refused
 	refused error               // why the newest value is not the current one
+
+	fileMu sync.Mutex
+	inFile int64 // the version that was last written to the file
 }
 
 // New returns the value at a path. It reads the file of WithFile, and does not wait for ZooKeeper.
@@ -196,30 +199,55 @@ func (v *Value[T]) followNode(ctx context.Context, taken func() bool) error {
 }
 
 // takeValue makes a node's value the current one, if it is valid and newer than all values so far.
+// Several loops of this Value may decode a value at once; one of them takes it.
 func (v *Value[T]) takeValue(node framework.NodeValue) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.seen && node.Zxid <= v.taken.Zxid { // another loop of this Value has taken it, or a newer one
-		return
-	}
-	isKnown := v.seen && v.ofKeys && bytes.Equal(node.Data, v.taken.Data)
-	v.seen, v.taken = true, node
-	if isKnown {
+	if !v.isNewer(node) {
 		return
 	}
 	next, err := v.decodeValue(node)
-	v.refused = err
+	if !v.commitValue(node, next, err) {
+		return
+	}
 	if err != nil {
 		v.tel.countRefusal()
 		v.store.client.Logger().Warn("a configuration value is refused; the last good one stays", "path", v.store.path,
 			"version", node.Zxid, "error", err)
 		return
 	}
-	v.current.Store(next)
 	v.tel.countChange()
 	if node.Exists {
 		v.writeFile(next, node.Data)
 	}
+}
+
+// isNewer reports whether a node's value has to be decoded. It takes a newer node with the same keys
+// at once.
+func (v *Value[T]) isNewer(node framework.NodeValue) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.seen && node.Zxid <= v.taken.Zxid { // another loop has taken it, or a newer one
+		return false
+	}
+	if v.seen && v.ofKeys && bytes.Equal(node.Data, v.taken.Data) {
+		v.taken = node
+		return false
+	}
+	return true
+}
+
+// commitValue makes a decoded value the current one, or keeps the reason why it is refused. It
+// returns false if another loop has taken the value, or a newer one, meanwhile.
+func (v *Value[T]) commitValue(node framework.NodeValue, next *Snapshot[T], refused error) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.seen && node.Zxid <= v.taken.Zxid {
+		return false
+	}
+	v.seen, v.taken, v.refused = true, node, refused
+	if refused == nil {
+		v.current.Store(next)
+	}
+	return true
 }
 
 // decodeValue returns a node's value. Without a node it is the default, if there is one.
@@ -352,13 +380,19 @@ func (v *Value[T]) readFile() {
 	v.current.Store(&Snapshot[T]{Value: value, Version: content.Version, Source: FromFile, Since: content.Written})
 }
 
-// writeFile stores a good value. Guarded by mu.
+// writeFile stores a good value.
 func (v *Value[T]) writeFile(s *Snapshot[T], data []byte) {
 	if v.opts.file == "" {
 		return
 	}
-	err := lastGoodFile.Write(v.opts.file,
-		lastgood.Content{Path: v.filePath(), Version: s.Version, Written: s.Since, Data: data})
+	v.fileMu.Lock()
+	var err error
+	if s.Version > v.inFile { // several loops write; the newest value stays
+		v.inFile = s.Version
+		err = lastGoodFile.Write(v.opts.file,
+			lastgood.Content{Path: v.filePath(), Version: s.Version, Written: s.Since, Data: data})
+	}
+	v.fileMu.Unlock()
 	if err != nil {
 		v.store.client.Logger().Warn("the last good value cannot be stored in a file", "path", v.store.path, "file",
 			v.opts.file, "error", err)

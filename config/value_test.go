@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"iter"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,5 +196,32 @@ func TestManyReadersOfOneClientShareAWatch(t *testing.T) {
 		for _, v := range values {
 			require.Equal(t, 2, v.Get().Rate)
 		}
+	})
+}
+
+// TestValidationMayUseItsValue: nothing of the user's is called under a lock, and a value that takes
+// long to decode does not replace a newer one, in memory and in the file.
+func TestValidationMayUseItsValue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		name := filepath.Join(t.TempDir(), "limits")
+		var v *config.Value[limits]
+		leave := make(chan struct{})
+		v = w.limits(w.a, config.WithFile[limits](name), config.WithValidate(func(l limits) error {
+			if l.Rate == 1 {
+				require.NoError(t, v.Refused())
+				<-leave
+			}
+			return nil
+		}))
+		w.write(`{"rate":1}`)
+		w.run(v)
+		w.write(`{"rate":2}`)
+		_, err := v.Load(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, v.Get().Rate)
+		close(leave)
+		synctest.Wait()
+		require.Equal(t, 2, v.Get().Rate)
+		require.Equal(t, 2, w.limits(w.b, config.WithFile[limits](name)).Get().Rate)
 	})
 }

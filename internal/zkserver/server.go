@@ -57,7 +57,9 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	config = config.withDefaults()
-	s := &Server{config: config, done: make(chan struct{}), listeners: map[net.Listener]struct{}{}}
+	s := &Server{done: make(chan struct{}), listeners: map[net.Listener]struct{}{}}
+	config.Logger = queueLog(config.Logger, s.tasks.Go)
+	s.config = config
 	s.thawed.L = &s.mu
 	s.mu.Lock() // the timers' callbacks wait until the server is complete
 	defer s.mu.Unlock()

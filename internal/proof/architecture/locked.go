@@ -36,9 +36,7 @@ type lockedPackage struct {
 
 // mayLogLocked are packages that are not checked, with the reason.
 var mayLogLocked = map[string]string{
-	"internal/zkserver": "a server in memory, whose log nobody uses to ask it",
-	"config": "a value is decoded, validated and stored in its file in the order in which the servers " +
-		"have changed it",
+	"internal/zkserver": "a goroutine of its own hands the records to the user's log",
 }
 
 // Locked returns the calls of a log, an instrument or a user's function under a lock.
