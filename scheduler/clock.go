@@ -43,9 +43,9 @@ type ensembleTimeAnswer struct {
 	at       time.Time // when the answer came; its monotonic reading counts
 }
 
-// noteAnswer takes in the ensemble's time of a write that was sent at a local time and is answered
+// recordAnswer takes in the ensemble's time of a write that was sent at a local time and is answered
 // now.
-func (c *tickClock) noteAnswer(mtime, requested time.Time) {
+func (c *tickClock) recordAnswer(mtime, requested time.Time) {
 	c.ensemble.AddStamp(mtime, requested)
 	a := ensembleTimeAnswer{mtime, c.local(), time.Now()}
 	c.mu.Lock()

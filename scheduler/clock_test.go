@@ -41,7 +41,7 @@ func TestAnOldEstimateOfTheEnsemblesClockIsMadeAnewBeforeATickWaits(t *testing.T
 		now := func() time.Time { return time.Now().Add(30 * time.Minute) }
 		w.Skew(30 * time.Minute)
 		a := w.start("a", jobs("j", "0 * * * *", quick), WithNow(now))
-		a.participation.currentSession().ownership.clock.noteAnswer(now().Add(-time.Hour), time.Now())
+		a.participation.currentSession().ownership.clock.recordAnswer(now().Add(-time.Hour), time.Now())
 		time.Sleep(31 * time.Minute)
 		require.Equal(t, []string{"01:00:00"}, w.log.ticks())
 		require.Less(t, w.log.all(EventStarted)[0].when.Sub(began), 30*time.Minute+time.Second)
@@ -84,10 +84,10 @@ func TestClockEventNamesTheClockThatWasSet(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			var machine time.Duration
 			cl := &tickClock{local: func() time.Time { return time.Now().Add(machine) }}
-			cl.noteAnswer(time.Now().Add(3*time.Second), time.Now())
+			cl.recordAnswer(time.Now().Add(3*time.Second), time.Now())
 			time.Sleep(time.Minute)
 			machine = c.machine
-			cl.noteAnswer(time.Now().Add(c.ensemble), time.Now())
+			cl.recordAnswer(time.Now().Add(c.ensemble), time.Now())
 			require.ErrorContains(t, cl.differenceError(), c.want)
 		})
 	}
@@ -100,17 +100,17 @@ func TestSlowMachineClockIsReportedAfterAMinute(t *testing.T) {
 		c := &tickClock{local: time.Now}
 		for range 5 {
 			for range 5 {
-				c.noteAnswer(time.Now().Add(time.Hour), time.Now())
+				c.recordAnswer(time.Now().Add(time.Hour), time.Now())
 				require.Equal(t, time.Now(), c.now())
 				time.Sleep(askTimeAfter)
 			}
-			c.noteAnswer(time.Now(), time.Now())
+			c.recordAnswer(time.Now(), time.Now())
 			time.Sleep(askTimeAfter)
 		}
-		c.noteAnswer(time.Now().Add(time.Hour), time.Now())
+		c.recordAnswer(time.Now().Add(time.Hour), time.Now())
 		time.Sleep(behindAfter)
 		require.Equal(t, time.Now(), c.now(), "one answer is not enough")
-		c.noteAnswer(time.Now().Add(time.Hour), time.Now())
+		c.recordAnswer(time.Now().Add(time.Hour), time.Now())
 		require.Equal(t, time.Now().Add(time.Hour-MaxAhead), c.now())
 		time.Sleep(2 * askTimeAfter)
 		require.Equal(t, time.Now(), c.now(), "an old answer is not either")

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// settledAfter is the time without an error after which something counts as out of trouble.
-	settledAfter = 2 * time.Minute
+	// recoveredAfter is the time without an error after which an earlier error counts no more.
+	recoveredAfter = 2 * time.Minute
 	// maxWorkers bounds how many jobs are checked at once.
 	maxWorkers = 64
 )
@@ -97,7 +97,7 @@ func (d *dispatcher) enqueueDue() (pause time.Duration, dispute *Event) {
 	defer d.mu.Unlock()
 	if next := d.due.first(); next != nil {
 		if how := d.clock.disputeAbout(next.due); how != clocksAgree {
-			dispute = d.resolveDispute(next, how)
+			dispute = d.reportDispute(next, how)
 		}
 	}
 	now := d.clock.now()
@@ -124,10 +124,11 @@ func (d *dispatcher) enqueueDue() (pause time.Duration, dispute *Event) {
 	return pause, dispute
 }
 
-// resolveDispute asks for the ensemble's time again when the clocks differ about a tick. It returns
-// an event once for each tick that waits for the ensemble's clock, and for each time in which this
-// machine's is behind. The dispatcher is locked.
-func (d *dispatcher) resolveDispute(j *dueJob, how clockDispute) *Event {
+// reportDispute returns the event that reports that the clocks differ about a tick: once for each
+// tick that waits for the ensemble's clock, and for each time in which this machine's is behind. If
+// the estimate of the ensemble's clock is old, it only asks for the ensemble's time. The dispatcher
+// is locked.
+func (d *dispatcher) reportDispute(j *dueJob, how clockDispute) *Event {
 	if d.clock.isStale() {
 		if !d.askingTime {
 			d.askingTime = true
@@ -139,8 +140,8 @@ func (d *dispatcher) resolveDispute(j *dueJob, how clockDispute) *Event {
 	switch {
 	case how == localIsBehind:
 		kind = EventBehind
-		told := !d.lastBehind.IsZero() && time.Since(d.lastBehind) < settledAfter
-		if d.lastBehind = time.Now(); told {
+		reported := !d.lastBehind.IsZero() && time.Since(d.lastBehind) < recoveredAfter
+		if d.lastBehind = time.Now(); reported {
 			return nil
 		}
 	case j.reportedHeld.Equal(j.due):

@@ -54,13 +54,13 @@ func (f *changeFollower) followChanges(ctx context.Context) {
 			}
 			seen, refused = st.Version, still
 		}
-		var again <-chan time.Time
+		var retry <-chan time.Time
 		if len(refused) > 0 {
-			again = time.After(refusedReadAgainAfter)
+			retry = time.After(refusedReadAgainAfter)
 		}
 		select {
 		case <-w.C():
-		case <-again:
+		case <-retry:
 		case <-ctx.Done():
 		}
 		return nil

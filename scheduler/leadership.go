@@ -27,15 +27,15 @@ type leadership struct {
 	term *election.Term // while this member leads
 }
 
-// campaignWhileJobs campaigns until ctx ends. A failure in the first two minutes (settledAfter) is
+// campaignWhileJobs campaigns until ctx ends. A failure in the first two minutes (recoveredAfter) is
 // the error; a later one is logged and tried again.
 func (l *leadership) campaignWhileJobs(ctx context.Context) error {
 	pauses, first := recipe.RetryPauses{Client: l.client}, time.Now()
 	for {
 		began := time.Now()
 		err := l.campaignUntilFailure(ctx)
-		settled := time.Since(first) > settledAfter
-		if ctx.Err() != nil || !settled || errors.Is(err, framework.ErrClosed) ||
+		recovered := time.Since(first) > recoveredAfter
+		if ctx.Err() != nil || !recovered || errors.Is(err, framework.ErrClosed) ||
 			errors.Is(err, framework.ErrAuthFailed) {
 			return err
 		}
@@ -79,8 +79,8 @@ func (l *leadership) campaignUntilFailure(ctx context.Context) error {
 	}
 }
 
-// noteRefusal says whether the servers have refused this member's node.
-func (l *leadership) noteRefusal(refused bool) {
+// setRefused says whether the servers have refused this member's node.
+func (l *leadership) setRefused(refused bool) {
 	if l.refused.Swap(refused) != refused {
 		l.jobs.signalChange()
 	}

@@ -21,7 +21,7 @@ type participation struct {
 	slots      *runSlots
 	leadership *leadership
 	nonce      string // tells members of one session apart
-	lastMember string // the name of the latest member node; used by takePart alone
+	lastMember string // the name of the latest member node; used by runMemberSessions alone
 
 	mu      sync.Mutex
 	current *memberSession // or nil
@@ -38,11 +38,11 @@ type memberSession struct {
 	ownership  *ownership
 }
 
-// takePart has a member session on each session until ctx ends. Then it returns no error. If the
+// runMemberSessions has a member session on each session until ctx ends. Then it returns no error. If the
 // servers refuse the first member node, that is its error. A later refusal is logged and tried
 // again: somebody may grant the missing permission, or raise the quota. Meanwhile this member does
 // not campaign, since a leader that is no member runs no job.
-func (p *participation) takePart(ctx context.Context, a *activation) error {
+func (p *participation) runMemberSessions(ctx context.Context, a *activation) error {
 	run := &runner{
 		store: p.store, report: p.report, jobs: p.jobs, slots: p.slots, activation: a,
 		stuckAfter: p.settings.stuckAfter, ended: p.runEnded,
@@ -50,7 +50,7 @@ func (p *participation) takePart(ctx context.Context, a *activation) error {
 	}
 	back := recipe.NewBackoff(p.store.client)
 	joined := false
-	p.leadership.noteRefusal(false)
+	p.leadership.setRefused(false)
 	for {
 		session, err := p.store.client.Session(ctx)
 		switch {
@@ -60,9 +60,9 @@ func (p *participation) takePart(ctx context.Context, a *activation) error {
 			return err
 		}
 		began := time.Now()
-		err = p.takePartInSession(ctx, run, session, func() {
+		err = p.runMemberSession(ctx, run, session, func() {
 			joined = true
-			p.leadership.noteRefusal(false)
+			p.leadership.setRefused(false)
 		})
 		switch {
 		case ctx.Err() != nil:
@@ -71,26 +71,26 @@ func (p *participation) takePart(ctx context.Context, a *activation) error {
 		case !joined, errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed):
 			return err
 		default:
-			p.leadership.noteRefusal(true)
+			p.leadership.setRefused(true)
 			p.report.warn("this member cannot take part yet", "error", err)
 		}
-		if time.Since(began) > settledAfter {
+		if time.Since(began) > recoveredAfter {
 			back.Reset()
 		}
 		_ = back.Pause(ctx) // the next Session returns an error if ctx has ended
 	}
 }
 
-// takePartInSession takes part until ctx, the session or the member node has ended. It calls joined
-// once the member node exists.
-func (p *participation) takePartInSession(ctx context.Context, run *runner, session *framework.Session,
+// runMemberSession creates a member node, checks the jobs that belong to this member until ctx, the
+// session or the member node has ended, and leaves. It calls joined once the member node exists.
+func (p *participation) runMemberSession(ctx context.Context, run *runner, session *framework.Session,
 	joined func()) error {
 	clock := &tickClock{local: p.report.now}
 	askTime := func(ctx context.Context) error {
 		requested := time.Now()
 		now, err := p.store.ensembleTime(ctx, session)
 		if err == nil {
-			clock.noteAnswer(now, requested)
+			clock.recordAnswer(now, requested)
 		}
 		return err
 	}
@@ -236,9 +236,9 @@ func (p *participation) describeLater() {
 	}
 }
 
-// takeUp assigns a registered job. It first updates this member's description, unless there is no
-// member session: the next one begins with the right description.
-func (p *participation) takeUp(ctx context.Context) error {
+// publishAndAssign assigns a registered job to its owner. It first updates this member's description,
+// unless there is no member session: the next one begins with the right description.
+func (p *participation) publishAndAssign(ctx context.Context) error {
 	if ms := p.currentSession(); ms != nil {
 		if err := ms.membership.updateDescription(ctx); err != nil {
 			return err

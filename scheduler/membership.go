@@ -138,13 +138,13 @@ func (m *membership) watchMembers(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		var again <-chan time.Time
+		var retry <-chan time.Time
 		if refused {
-			again = time.After(refusedReadAgainAfter)
+			retry = time.After(refusedReadAgainAfter)
 		}
 		select {
 		case <-w.C():
-		case <-again:
+		case <-retry:
 		case <-m.descriptionsChanged:
 			m.mu.Lock()
 			m.outdated = true

@@ -75,11 +75,11 @@ func (o *ownedJob) checkJob(stale, mayTakeSlot bool) (next time.Time, waits bool
 		o.cache.invalidate()
 	}
 	o.next, o.mayTakeSlot, o.waitsForSlot, o.hasSlot, o.children = time.Time{}, mayTakeSlot, false, false, nil
-	again, err := o.planAndAct(false)
-	for again && err == nil {
+	planAgain, err := o.planAndAct(false)
+	for planAgain && err == nil {
 		o.cache.invalidate()
 		if err = o.session.Sync(o.session.Context(), o.cache.node); err == nil {
-			again, err = o.planAndAct(true)
+			planAgain, err = o.planAndAct(true)
 		}
 	}
 	if o.hasSlot {
@@ -95,7 +95,7 @@ func (o *ownedJob) checkJob(stale, mayTakeSlot bool) (next time.Time, waits bool
 func (o *ownedJob) retryTime(err error) time.Time {
 	o.cache.invalidate()
 	o.report.reportFailure("a job cannot be scheduled", o.job.Name, err)
-	if time.Since(o.lastFailure) > settledAfter {
+	if time.Since(o.lastFailure) > recoveredAfter {
 		o.retryPause = 0
 	}
 	cfg := o.store.client.Config()
@@ -104,10 +104,10 @@ func (o *ownedJob) retryTime(err error) time.Time {
 	return o.clock.now().Add(o.retryPause)
 }
 
-// planAndAct reads the state, makes a plan and executes it. again asks for another try behind a
+// planAndAct reads the state, makes a plan and executes it. planAgain asks for another try behind a
 // sync, since the server may lag behind or the outcome of a transaction is unknown. synced says
 // that this try is behind a sync.
-func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
+func (o *ownedJob) planAndAct(synced bool) (planAgain bool, err error) {
 	state, err := o.cache.readState(o.session.Context(), o.session)
 	switch {
 	case errors.Is(err, ErrUnknownJob) && !synced:
@@ -273,7 +273,7 @@ func (o *ownedJob) endReplacedRuns(p *plan) (marked bool) {
 
 // claimRun claims the planned run and starts it: one transaction moves the state on and creates the
 // claim. If the reply is lost, the next try behind a sync adopts the run.
-func (o *ownedJob) claimRun(p plan) (again bool, err error) {
+func (o *ownedJob) claimRun(p plan) (planAgain bool, err error) {
 	r := p.start
 	r.Runner, r.Member, r.Started = o.store.client.Config().Identity, o.member,
 		o.report.now().UTC().Truncate(time.Millisecond)
@@ -290,7 +290,7 @@ func (o *ownedJob) claimRun(p plan) (again bool, err error) {
 
 // saveMissed records missed ticks and lost runs, and announces to other members that their marked
 // runs must end.
-func (o *ownedJob) saveMissed(p plan, marked bool) (again bool, err error) {
+func (o *ownedJob) saveMissed(p plan, marked bool) (planAgain bool, err error) {
 	var more []tolerantOp
 	if marked {
 		announce, err := o.store.announceOp(o.session.Context(), o.session, o.job.Name)
@@ -322,7 +322,7 @@ func (o *ownedJob) writePlan(p plan, ops ...tolerantOp) (framework.Stat, error) 
 	if err != nil {
 		return st, err
 	}
-	o.clock.noteAnswer(st.Mtime, requested)
+	o.clock.recordAnswer(st.Mtime, requested)
 	o.report.reportMissed(o.job.Name, p.missed)
 	return st, nil
 }
@@ -333,7 +333,7 @@ var errNotOwner = errors.New("the job belongs to another member")
 // retryAfterRefusal decides whether to plan again after a transaction that was refused or has an
 // unknown outcome. If the guard was refused, the check ends. If another write has changed the
 // state, the check goes on with the stored state.
-func retryAfterRefusal(err error) (again bool, _ error) {
+func retryAfterRefusal(err error) (planAgain bool, _ error) {
 	var tx *framework.TxError
 	switch {
 	case errors.Is(err, errNotOwner), errors.As(err, &tx) && tx.Index == 0:

@@ -25,7 +25,7 @@ type registrar struct {
 	jobs    *jobTable
 	removed func(*job) // the job is gone
 	// updates this member's description, which must name the job, and assigns the jobs
-	takeUp func(ctx context.Context) error
+	publishAndAssign func(ctx context.Context) error
 }
 
 // outdatedSchedule is a stored schedule that a job's declaration replaces.
@@ -210,7 +210,7 @@ func (r *registrar) registerOne(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	return r.takeUp(ctx)
+	return r.publishAndAssign(ctx)
 }
 
 // errSplitTransaction says that transactions of fewer schedules may be accepted.

@@ -256,5 +256,5 @@ func TestTakingPartEndsWithItsContext(t *testing.T) {
 	s := New(idle(t), testPath)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, s.participation.takePart(ctx, newActivation(ctx)))
+	require.NoError(t, s.participation.runMemberSessions(ctx, newActivation(ctx)))
 }

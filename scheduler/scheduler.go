@@ -55,7 +55,7 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	}
 	s.leadership.changed = s.participation.assignJobs
 	s.registrar = &registrar{store: s.store, report: s.report, jobs: s.jobs, removed: s.participation.dropRemoved,
-		takeUp: s.participation.takeUp}
+		publishAndAssign: s.participation.publishAndAssign}
 	return s
 }
 
@@ -231,7 +231,7 @@ func (s *Scheduler) campaignAndTakePart(a *activation) error {
 		defer cancel()
 		failed = s.leadership.campaignWhileJobs(ctx)
 	})
-	err := s.participation.takePart(ctx, a)
+	err := s.participation.runMemberSessions(ctx, a)
 	cancel()
 	campaign.Wait()
 	if a.ctx.Err() != nil {

@@ -163,16 +163,16 @@ func (s *jobState) setSchedule(spec, zone string, now time.Time) {
 		s.missDueTicks(old, now, why)
 	}
 	s.Since = latestOf(s.Registered, s.Since, now)
-	s.noteReplaced()
+	s.recordReplaced()
 	s.Spec, s.Zone = spec, zone
 	if schedule, err := s.schedule(); err == nil && s.Last.After(s.Since) {
 		s.missTicksOfOldSchedule(schedule, why)
 	}
 }
 
-// noteReplaced keeps the schedule that is about to be replaced if its latest tick lies ahead of
+// recordReplaced keeps the schedule that is about to be replaced if its latest tick lies ahead of
 // Since, and forgets replaced schedules whose latest tick does not.
-func (s *jobState) noteReplaced() {
+func (s *jobState) recordReplaced() {
 	s.Replaced = append(s.Replaced, replacedSchedule{Spec: s.Spec, Zone: s.Zone, Last: s.Last})
 	s.Replaced = slices.DeleteFunc(s.Replaced, func(r replacedSchedule) bool { return !r.Last.After(s.Since) })
 	if over := len(s.Replaced) - maxReplaced; over > 0 {
