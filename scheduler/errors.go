@@ -52,3 +52,23 @@ var (
 	// wraps ErrDrained: then the run is recorded as Stopped, not as Failed.
 	ErrDrained = errors.New("scheduler stopped")
 )
+
+// Permanent marks an error of a job as one that a retry cannot fix: the run is not tried again, and
+// its outcome is Failed, also if its scheduler was stopped meanwhile. Nil stays nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+
+func (e *permanentError) Unwrap() error { return e.err }
+
+func isPermanent(err error) bool {
+	var permanent *permanentError
+	return errors.As(err, &permanent)
+}

@@ -49,7 +49,8 @@ type Job struct {
 	// Timeout is how long each attempt may take: then its context ends, with the cause ErrTimeout.
 	// Default 0: no limit.
 	Timeout time.Duration
-	// Retries is how often a run that failed is tried again by its member, 0 to 1,000. Default 0.
+	// Retries is how often a run that failed is tried again by its member, 0 to 1,000. An error that
+	// Permanent returns ends the run. Default 0.
 	Retries int
 	// Backoff is the pause before the first retry. It doubles with each retry, up to a minute; a
 	// longer Backoff stays as it is. Default a second.

@@ -199,6 +199,38 @@ func TestFailedRunsAreRetried(t *testing.T) {
 	})
 }
 
+// TestPermanentErrorIsNotRetried, by the member of the run or by another one after a stop.
+func TestPermanentErrorIsNotRetried(t *testing.T) {
+	require.NoError(t, Permanent(nil))
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Spec: "0 * * * *", Retries: 3, Guarantee: AtLeastOnce,
+			Run: func(_ context.Context, r Run) error {
+				if r.Tick.Hour() == 1 && r.Attempt == 1 {
+					return errors.New("not yet")
+				}
+				return fmt.Errorf("attempt %d: %w", r.Attempt, Permanent(errors.New("no such customer")))
+			}}))
+		time.Sleep(2*time.Hour + 10*time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"01:00:00 2 failed", "02:00:00 1 failed"}, a.outcomes(t, "j"))
+		require.Equal(t, "attempt 1: no such customer", w.state("j").LastRun.Error)
+		require.EqualValues(t, 2, w.state("j").Failures)
+	})
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Spec: "0 * * * *", Guarantee: AtLeastOnce,
+			Run: func(ctx context.Context, _ Run) error {
+				<-ctx.Done()
+				return Permanent(errors.New("no such customer"))
+			}}))
+		time.Sleep(time.Hour + time.Minute)
+		a.stop()
+		require.NoError(t, <-a.done)
+		st := w.state("j")
+		require.Equal(t, Failed, st.LastRun.Outcome)
+		require.Empty(t, st.Pending, "no other member repeats it")
+	})
+}
+
 func TestAStoppedSchedulerRetriesNoMore(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Retries: 1000, Backoff: time.Hour,

@@ -133,13 +133,13 @@ func (e *execution) runWhileHeld(hold primitives.Hold) (err, why error) {
 
 var errStoppedBetweenTries = fmt.Errorf("%w before the next try", ErrDrained)
 
-// runWithRetries calls the job until it succeeds or has no retry left. A scheduler that is being
-// stopped begins no further try.
+// runWithRetries calls the job until it succeeds, has no retry left or returns a permanent error. A
+// scheduler that is being stopped begins no further try.
 func (e *execution) runWithRetries(hold primitives.Hold) error {
 	stopped := e.activation.ctx
 	for try := 1; ; try++ {
 		err := e.runOnce(hold.Context())
-		if err == nil || try > e.job.Retries || hold.Err() != nil {
+		if err == nil || try > e.job.Retries || hold.Err() != nil || isPermanent(err) {
 			return err
 		}
 		if stopped.Err() != nil {
@@ -256,6 +256,8 @@ func outcomeOf(err, why error) Outcome {
 		return Panicked
 	case errors.Is(err, ErrTimeout):
 		return TimedOut
+	case isPermanent(err):
+		return Failed
 	case errors.Is(why, ErrDrained), errors.Is(err, ErrDrained):
 		return Stopped
 	case errors.Is(why, ErrReplaced), errors.Is(why, ErrRemoved):
