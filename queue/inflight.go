@@ -102,7 +102,7 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 			if err != nil {
 				return nil, err
 			}
-			read, err := s.GetAll(ctx, items...)
+			read, err := readItems(ctx, s, items)
 			if err != nil {
 				return nil, err
 			}
@@ -177,7 +177,7 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 				items = append(items, segment.ItemNode(k))
 			}
 		}
-		found, err := s.GetAll(ctx, items...)
+		found, err := readItems(ctx, s, items)
 		if err != nil {
 			return nil, err
 		}
@@ -190,6 +190,17 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 		}
 	}
 	return claims, nil
+}
+
+// readItems reads items. It reads the first one by itself: a request expects nodes like those that
+// the session has read before, and tickets are small.
+func readItems(ctx context.Context, s *framework.Session, items []string) ([]framework.Node, error) {
+	first, err := s.GetAll(ctx, items[:min(1, len(items))]...)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := s.GetAll(ctx, items[len(first):]...)
+	return append(first, rest...), err
 }
 
 // newClaim is a claim of an item, without its consumer.
