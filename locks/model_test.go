@@ -20,13 +20,16 @@ import (
 
 // TestRandomReadersAndWriters runs random programs of asks, tries, give-ups, releases, writers that
 // go on as readers and cuts, on several sessions, and compares each grant with the rules and with
-// the server's nodes.
+// the server's nodes. With -short it runs fewer programs.
 func TestRandomReadersAndWriters(t *testing.T) {
-	const programs = 100
+	programs := 100
+	if testing.Short() {
+		programs = 40
+	}
 	count := map[string]int{}
-	for seed := range uint64(programs) {
+	for seed := range programs {
 		in(t, func(t *testing.T, w *world) {
-			p := newProgram(t, w, seed, count)
+			p := newProgram(t, w, uint64(seed), count)
 			for range 120 {
 				p.step()
 			}

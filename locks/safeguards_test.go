@@ -14,11 +14,15 @@ import (
 )
 
 // TestTheFormerContextIsDoneAtTheGrant, also of a neighbour of the same session, which is told in
-// memory.
+// memory. With -short it has fewer tries.
 func TestTheFormerContextIsDoneAtTheGrant(t *testing.T) {
+	tries := 20_000
+	if testing.Short() {
+		tries = 5_000
+	}
 	in(t, func(t *testing.T, w *world) {
 		m := locks.NewMutex(w.member("a").Client, path, locks.WithMaxHold(time.Second))
-		for range 20_000 { // the goroutine of the next one must run in a moment that is short
+		for range tries { // the goroutine of the next one must run in a moment that is short
 			former := held(t, t.Context(), m)
 			done := make(chan bool)
 			go func() {

@@ -8,12 +8,15 @@ import (
 
 // TestSeedsReplayTheirHistories runs seeds twice and logs how long their histories are equal. The
 // runtime's own random choices, such as the branch of a select with several ready cases, are not
-// the seed's; docs/proof.md has the figures.
+// the seed's; docs/proof.md has the figures. With -short it runs fewer seeds.
 func TestSeedsReplayTheirHistories(t *testing.T) {
-	const seeds = 10
+	seeds := 10
+	if testing.Short() {
+		seeds = 2
+	}
 	same, lines, common := 0, 0, 0
-	for seed := range uint64(seeds) {
-		p := newPlan(1000+seed, chosenRecipes())
+	for seed := range seeds {
+		p := newPlan(uint64(1000+seed), chosenRecipes())
 		first, second := run(t, p), run(t, p)
 		a, b := first.history.all(), second.history.all()
 		n := 0
