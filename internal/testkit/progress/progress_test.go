@@ -41,6 +41,14 @@ func TestProgressCountsEndedAndNamesRunning(t *testing.T) {
 		"[0] no failure, in 0s\n", outputOf(0))
 }
 
+func TestProgressNamesNoPausedTest(t *testing.T) {
+	run := []event{{Action: "run", Package: "a", Test: "TestParallel"},
+		{Action: "pause", Package: "a", Test: "TestParallel"}, {Action: "run", Package: "a", Test: "TestNext"}}
+	require.Contains(t, outputOf(1, run...), "after 3s: a TestNext (0s)\n")
+	require.Contains(t, outputOf(1, append(run, event{Action: "pass", Package: "a", Test: "TestNext"},
+		event{Action: "cont", Package: "a", Test: "TestParallel"})...), "after 5s: a TestParallel (0s)\n")
+}
+
 func TestFailureIsShownWithOutput(t *testing.T) {
 	out := outputOf(1, event{Action: "run", Package: "a", Test: "TestBad"},
 		event{Action: "output", Package: "a", Test: "TestBad", Output: "why\n"},

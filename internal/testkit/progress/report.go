@@ -67,8 +67,10 @@ func (r *report) readEvent(line []byte, now time.Time) {
 			p.output[e.Test] = &strings.Builder{}
 		}
 		p.output[e.Test].WriteString(e.Output)
-	case e.Action == "run":
+	case e.Action == "run" || e.Action == "cont":
 		p.tests[e.Test] = now
+	case e.Action == "pause": // until other tests have ended
+		delete(p.tests, e.Test)
 	case e.Action != "pass" && e.Action != "fail" && e.Action != "skip":
 	case e.Test == "":
 		r.endPackage(e, p)
