@@ -68,6 +68,9 @@ var (
 	// ErrCancelled is returned by Handle.Wait and Child for a run that was cancelled. It is also the
 	// cause with which the context of its function ends.
 	ErrCancelled = errors.New("the run was cancelled")
+	// ErrRequeued is the cause with which the context of a run's function ends when Requeue has given
+	// the run another item. The run goes on with that item.
+	ErrRequeued = errors.New("the run has another item in its queue")
 	// ErrClosed is returned after Workflows was closed, by calls that need the queue of a kind,
 	// such as Start. Calls that only read the runs, or write no item, still work.
 	ErrClosed = errors.New("workflows closed")

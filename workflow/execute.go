@@ -170,13 +170,18 @@ func (x *runner) executeAlone(ctx context.Context, s *framework.Session, r store
 }
 
 // watchRun waits until the record is not the one that was read any more. It always returns an
-// error: ErrCancelled after a change, or why the record cannot be watched.
+// error: ErrCancelled or ErrRequeued after a change, or why the record cannot be watched.
 func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 	for {
-		_, stat, changed, err := s.WatchData(ctx, r.node)
+		data, stat, changed, err := s.WatchData(ctx, r.node)
 		if err == nil && (stat.Version != r.stat.Version || stat.Czxid != r.stat.Czxid) {
 			changed.Stop()
-			err = fmt.Errorf("%w: %w", ErrCancelled, errChanged)
+			why := ErrCancelled
+			// a cancelled run keeps the item of its turn until its executor has acknowledged that
+			if now, err := parseRun(r.node, data); err == nil && now.UUID == r.UUID && now.Turn != r.Turn {
+				why = ErrRequeued
+			}
+			err = fmt.Errorf("%w: %w", why, errChanged)
 		}
 		if err == nil {
 			_, err = recipe.WaitForWatch(ctx, s, changed)

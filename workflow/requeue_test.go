@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func endsAtItsSecondCall(done *doneLog) workflow.Function {
 		}
 		called = true
 		<-ctx.Done()
-		done.add("%v", context.Cause(ctx))
+		done.add("requeued: %v", errors.Is(context.Cause(ctx), workflow.ErrRequeued))
 		return 0, ctx.Err()
 	})
 }
@@ -128,7 +129,35 @@ func TestRequeueOfAHealthyRun(t *testing.T) {
 		m.await("x", workflow.Done)
 		m.await("waits", workflow.Done)
 		require.InDelta(t, time.Hour, time.Since(began), float64(10*time.Second))
-		require.Len(t, done.all(), 3)
+		require.ElementsMatch(t, []string{"before", "after", "requeued: true"}, done.all())
 		require.ErrorIs(t, m.Requeue(t.Context(), "x"), workflow.ErrFinished)
 	})
+}
+
+// TestRequeueWhoseContextEnds: from one of its requests on, the servers' answers are lost. The run may
+// have another item then, and the same call again does no harm.
+func TestRequeueWhoseContextEnds(t *testing.T) {
+	ended := 0
+	for nth := 1; nth <= 6; nth++ {
+		in(t, func(t *testing.T, w *world) {
+			var done doneLog
+			m := w.flows("m").work(napping(&done))
+			m.stop()
+			m.start("napping", "x", 0)
+			m.purge("napping")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			atRequest(w, nth, func() { m.Link.BlackHole(false, true) })
+			if err := m.Requeue(ctx, "x"); err != nil {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				ended++
+			}
+			m.Link.BlackHole(false, false)
+			require.NoError(t, m.Requeue(t.Context(), "x"))
+			w.flows("b").work(napping(&done))
+			m.await("x", workflow.Done)
+			require.Equal(t, []string{"before", "after"}, done.all())
+		})
+	}
+	require.GreaterOrEqual(t, ended, 3)
 }

@@ -295,7 +295,7 @@ func (w *Workflows) Retry(ctx context.Context, id, from string) error {
 //
 // Requeue is safe at any time, also for several callers at once: members execute a run with its
 // newest item only. If a member executes the run at that moment, the context of its function ends,
-// with the cause ErrCancelled, and the run goes on at its first unfinished step with the next item.
+// with the cause ErrRequeued, and the run goes on at its first unfinished step with the next item.
 //
 // Requeue takes effect at most once, also if a reply or a session is lost; see Cancel. The error
 // wraps framework.ErrOutcomeUnknown in the same cases. After the end of ctx the run may have
