@@ -58,7 +58,8 @@ var (
 	// Failed, and by Retry for a run that is Done unless it names a step.
 	ErrFinished = errors.New("the run has finished")
 	// ErrUnfinished is returned by Retry for a run that is Active, or Waiting for anything but the
-	// pause after a failed attempt. Such a run needs no Retry.
+	// pause after a failed attempt: such a run needs no Retry. It is returned by Remove for a run that
+	// has not finished, or whose parent exists.
 	ErrUnfinished = errors.New("the run has not finished")
 	// ErrSignalled is returned by Signal when the run already has this signal with other data, or
 	// when its Await for the signal has timed out.

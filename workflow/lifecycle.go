@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// This file has all changes of a run's record. Each one is one transaction.
+// This file has the changes of a run's record; start.go has its start. Each one is one transaction.
 //
 // A run's life:
 //
@@ -154,95 +153,6 @@ func (st *runStore) change(ctx context.Context, id, requestID string,
 		}
 		return err
 	}, failure.IsTransient)
-}
-
-// start makes a run, unless it exists with the same kind, input and parent. It returns what is
-// stored. With operations of the caller an existing run is ErrIDInUse, unless this call has made
-// it.
-func (st *runStore) start(ctx context.Context, id string, r runRecord,
-	with ...framework.Op) (stored storedRun, err error) {
-	r = r.begin()
-	err = recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		stored, err = st.startOnce(ctx, s, id, r, nil, with)
-		return err
-	}, failure.IsTransient)
-	switch {
-	case err != nil || stored.UUID == r.UUID:
-		return stored, err
-	case len(with) > 0:
-		return stored, fmt.Errorf("%w: run %q exists, and the operations of WithOps were not done", ErrIDInUse, id)
-	}
-	return stored, checkSameStart(stored, r)
-}
-
-// startOnce makes a run, or reads the one that exists. guards come before and the caller's
-// operations behind the creation of the run. A *framework.TxError says that the servers refuse one
-// of the guards.
-func (st *runStore) startOnce(ctx context.Context, s *framework.Session, id string, r runRecord, guards,
-	with []framework.Op) (stored storedRun, err error) {
-	data, err := r.encode()
-	if err != nil {
-		return stored, err
-	}
-	node := st.runNode(id)
-	// with comes last: if the run exists, that is why the servers refuse
-	ops := slices.Concat(guards, []framework.Op{framework.CreateOp(node, data, framework.Persistent)}, with)
-	err = st.commit(ctx, s, transition{kind: r.Workflow, item: r.item(id), ops: ops, callerOps: len(with)})
-	var refused *framework.TxError
-	switch {
-	case err == nil:
-		return storedRun{id: id, node: node, runRecord: r}, nil // in its first version
-	case errors.Is(err, queue.ErrRefused) && errors.As(err, &refused) && refused.Index < len(guards):
-		return stored, refused
-	case !errors.Is(err, recipe.ErrAgain):
-		return stored, err
-	}
-	stored, err = st.read(ctx, s, id)
-	if errors.Is(err, ErrNoRun) {
-		return st.readFormer(ctx, s, id, r)
-	}
-	return stored, err
-}
-
-// readFormer reads what has stayed of a run that was removed. A run that was started as r counts as
-// one that exists, in a record without a UUID.
-func (st *runStore) readFormer(ctx context.Context, s *framework.Session, id string, r runRecord) (storedRun, error) {
-	node := st.runNode(id)
-	data, _, err := s.Get(ctx, node)
-	if errors.Is(err, framework.ErrNoNode) {
-		return storedRun{}, recipe.ErrAgain
-	}
-	if err != nil {
-		return storedRun{}, err
-	}
-	f, err := parseFormer(node, data)
-	switch {
-	case errors.Is(err, ErrForeign): // another run since
-		return storedRun{}, recipe.ErrAgain
-	case err != nil:
-		return storedRun{}, err
-	case r.Parent != nil || f.Workflow != r.Workflow || f.Input != r.former(time.Time{}).Input:
-		return storedRun{}, fmt.Errorf(
-			"%w: run %q was a %q with another input or parent. It was removed, and its id is kept until %s", ErrIDInUse,
-			id, f.Workflow,
-			time.UnixMilli(f.Until).UTC().Format(time.RFC3339))
-	}
-	r.UUID = ""
-	return storedRun{id: id, node: node, runRecord: r}, nil
-}
-
-// checkSameStart returns ErrIDInUse unless a stored run was started with the kind, the input and
-// the parent of r.
-func checkSameStart(stored storedRun, r runRecord) error {
-	switch {
-	case stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input):
-		before, now := shortenDifference(stored.Input, r.Input)
-		return fmt.Errorf("%w: run %q is a %s with input %s, not a %s with input %s", ErrIDInUse, stored.id,
-			stored.Workflow, before, r.Workflow, now)
-	case (stored.Parent == nil) != (r.Parent == nil) || r.Parent != nil && *stored.Parent != *r.Parent:
-		return fmt.Errorf("%w: run %q was not started by the same parent run", ErrIDInUse, stored.id)
-	}
-	return nil
 }
 
 // resumeAfterTime makes a waiting run active: the time is over for which it waited, or the pause

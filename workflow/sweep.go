@@ -211,6 +211,34 @@ func (w *sweeper) existingParents(ctx context.Context, runs []endedRun) (map[par
 	return exists, err
 }
 
+// removeFinished deletes a finished run whose parent is gone.
+func (st *runStore) removeFinished(ctx context.Context, id string) error {
+	removing := "" // the UUID of the run that an earlier attempt may have removed
+	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
+		r, err := st.read(ctx, s, id)
+		if removing != "" && (errors.Is(err, ErrNoRun) || err == nil && r.UUID != removing) {
+			return nil
+		}
+		switch {
+		case err != nil:
+			return err
+		case !r.State.IsFinished():
+			return fmt.Errorf("%w: it is %s", ErrUnfinished, r.State)
+		case r.Parent != nil:
+			parent, err := st.read(ctx, s, r.Parent.ID)
+			if err == nil && parent.UUID == r.Parent.UUID {
+				return fmt.Errorf("%w: its parent %q exists, and may ask for its outcome: remove that first",
+					ErrUnfinished, r.Parent.ID)
+			}
+			if err != nil && !errors.Is(err, ErrNoRun) {
+				return err
+			}
+		}
+		removing = r.UUID
+		return st.remove(ctx, s, r)
+	}, failure.IsTransient)
+}
+
 // remove deletes a finished run that has not changed since it was read, in one transaction. So a
 // Retry comes before it and makes it fail, or finds no run: a run does not go on without its
 // records. A run with more than deletedAtOnce nodes needs several transactions, the latest nodes

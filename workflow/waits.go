@@ -247,7 +247,7 @@ func (st *runStore) findOrStartChild(ctx context.Context, s *framework.Session, 
 	child, err = st.readWithoutSync(ctx, s, id)
 	if errors.Is(err, ErrNoRun) {
 		if err = st.checkKnown(ctx, s, record.Workflow); err == nil {
-			child, err = st.startOnce(ctx, s, id, record, guards, nil)
+			child, err = st.startOnce(ctx, s, id, record, startOps{guards: guards})
 		}
 	}
 	switch {

@@ -153,51 +153,12 @@ func (w *Workflows) start(ctx context.Context, kind, id string, input any, opts 
 	if err = w.argumentErrorOr(err); err == nil {
 		record := runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx),
 			Keep: cfg.keep.Milliseconds()}
-		stored, err = w.store.start(ctx, id, record, cfg.with...)
+		stored, err = w.store.start(ctx, id, record, cfg)
 		if errors.Is(err, queue.ErrOption) { // an operation with a bad path
 			err = fmt.Errorf("%w: %w", ErrOption, err)
 		}
 	}
 	return stored.UUID, failure.Wrap("start", w.Path(), err)
-}
-
-// StartOption changes how a run is started.
-type StartOption func(*startOptions) error
-
-type startOptions struct {
-	with []framework.Op
-	keep time.Duration
-}
-
-// WithKeptID keeps the run's id for d after the run's end, at least a minute and at most five
-// years: the run is removed as others are, but until then Start with the same kind, id and input
-// does nothing, and with another kind or input it returns ErrIDInUse. A node of about 200 bytes
-// stays for that. Use it if a caller may repeat Start after the retention, as a job of a scheduler
-// does after a pause.
-func WithKeptID(d time.Duration) StartOption {
-	return func(o *startOptions) error {
-		if d < time.Minute || d > maxWait {
-			return fmt.Errorf("%w: the id is kept for %v, it must be from a minute to %v", ErrOption, d, maxWait)
-		}
-		o.keep = d
-		return nil
-	}
-}
-
-// WithOps starts the run together with the caller's own operations, in one transaction: all of it
-// happens, or no part. If the servers refuse one of them, Start returns ErrRefused. They must not
-// touch the nodes of the Workflows.
-//
-// If Start returns nil, this call has started the run and done the operations, once: after a lost
-// reply or a lost session it reads first what was done. If a run with this id exists already, in
-// any state, Start returns ErrIDInUse, also for the same kind and input, since the operations were
-// not done by this call. So after the end of ctx, which leaves the outcome open, ErrIDInUse from
-// the next call means that the former one was done, if the id is not used by others.
-func WithOps(ops ...framework.Op) StartOption {
-	return func(o *startOptions) error {
-		o.with = append(o.with, ops...)
-		return nil
-	}
 }
 
 // argumentErrorOr returns the error of New's arguments, if there is one.
@@ -285,6 +246,20 @@ func (w *Workflows) Retry(ctx context.Context, id, from string) error {
 		err = ofRun(id, w.store.retry(ctx, id, from))
 	}
 	return failure.Wrap("retry", w.Path(), err)
+}
+
+// Remove deletes a finished run with its records, before its retention is over: its id may be used
+// again, unless WithKeptID keeps it. A child stays as long as its parent. For a run that has not
+// finished, and for a child whose parent exists, Remove returns ErrUnfinished.
+//
+// After a lost reply or a lost session Remove reads what was done. After the end of ctx the run may
+// be removed: call Remove again, which returns ErrNoRun then.
+func (w *Workflows) Remove(ctx context.Context, id string) error {
+	err := w.argumentErrorOr(checkName(id))
+	if err == nil {
+		err = ofRun(id, w.store.removeFinished(ctx, id))
+	}
+	return failure.Wrap("remove", w.Path(), err)
 }
 
 // Requeue makes an unfinished run go on whose item in the queue of its kind is gone, because an

@@ -83,7 +83,8 @@ var otherCommands = []string{
 	"queue redrive", "queue return", "config set", "config edit", "config rollback",
 	"config watch", "id next", "id worker", "register", "disable", "enable", "revoke", "release", "elections transfer",
 	"man", "members cordon", "members uncordon", "members drain",
-	"workflows start", "workflows cancel", "workflows retry", "workflows requeue", "workflows signal",
+	"workflows start", "workflows cancel", "workflows retry", "workflows requeue", "workflows remove",
+	"workflows signal",
 	"watch",   // TestWatchEscapesWhatOthersWrite
 	"monitor", // TestMonitorPassesNothingHostileOn
 }

@@ -359,6 +359,8 @@ func TestARunWhoseItemWasPurgedIsRequeued(t *testing.T) {
 	s.ok("workflows", "requeue", "b1")
 	s.untilShown("b1", "done")
 	s.fails(1, "the run has finished", "workflows", "requeue", "b1")
+	s.ok("workflows", "remove", "b1")
+	s.fails(1, "there is no such run", "workflows", "b1")
 }
 
 func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
@@ -371,6 +373,7 @@ func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
 		"workflows start order a 1 -f x", "workflows start order a -f /does/not/exist", "workflows start a/b c",
 		"workflows signal a", "workflows signal a b {",
 		"workflows cancel", "workflows retry a --from=", "workflows retry", "workflows requeue",
+		"workflows remove",
 	} {
 		code, out, errs := s.run(strings.Fields(line)...)
 		require.Equal(t, 64, code, "%s: %s", line, errs)
@@ -379,7 +382,7 @@ func TestWorkflowCommandsRefuseBadArguments(t *testing.T) {
 	require.NoError(t, os.WriteFile(s.file("one.json"), []byte("1"), 0o600))
 	s.fails(cli.ExitUsage, "give one of them", "workflows", "start", "order", "a", "1", "-f", s.file("one.json"))
 	for _, line := range []string{"workflows a", "workflows cancel a", "workflows retry a", "workflows requeue a",
-		"workflows signal a b"} {
+		"workflows remove a", "workflows signal a b"} {
 		s.fails(1, "there is no such run", strings.Fields(line)...)
 	}
 	require.Empty(t, s.zk.Tree("/lockstep"), "nothing was written")

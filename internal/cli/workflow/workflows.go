@@ -151,7 +151,7 @@ Finished runs are shown until their retention time is over: by default 14 days f
 	cli.OfferValues(cmd, "state", runStates...)
 	cmd.ValidArgsFunction = completeRunIDs
 	cmd.AddCommand(newWorkflowsStart(streams), newWorkflowsCancel(streams), newWorkflowsRetry(streams),
-		newWorkflowsRequeue(streams), newWorkflowsSignal(streams))
+		newWorkflowsRequeue(streams), newWorkflowsSignal(streams), newWorkflowsRemove(streams))
 	return cmd
 }
 
@@ -509,6 +509,25 @@ run goes on at its first step without a record. For a run that has ended the exi
 	})
 }
 
+func newWorkflowsRemove(streams *cli.Streams) *cobra.Command {
+	p := &workflowsCommand{}
+	return p.addAct(streams, &cobra.Command{
+		Use:   "remove RUN [flags]",
+		Short: "Delete a run that has finished",
+		Long: `Delete a run that has finished, with the records of its steps, before its retention time is over. Its ID may be
+used again, unless it was started to keep it. For a run that has not finished, and for a child run whose parent exists,
+the exit code is 1.`,
+		Example: `  lockstep workflows remove order-42`,
+		Args:    cobra.ExactArgs(1),
+	}, 0, noPreparation, func(ctx context.Context, path, id string, _ []string) error {
+		if err := p.at(path).Remove(ctx, id); err != nil {
+			return err
+		}
+		streams.PrintNotice("%s: removed", nameOfRun(path, id))
+		return nil
+	})
+}
+
 func newWorkflowsSignal(streams *cli.Streams) *cobra.Command {
 	p, in := &workflowsCommand{}, &cli.JsonInput{}
 	var data json.RawMessage
@@ -532,43 +551,4 @@ With other data, for a wait that has timed out and for a run that has ended, the
 	})
 	in.AddInputFlag(cmd, "data")
 	return cmd
-}
-
-// completeRunIDs offers the ids of runs.
-func completeRunIDs(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), cli.CompletionTime)
-	defer cancel()
-	client, err := cli.ConnectSilently(ctx, cmd)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer client.Close(ctx) //nolint:errcheck // the session ends by itself
-	path := DefaultWorkflows
-	if strings.HasPrefix(begun, "/") {
-		path, _ = znode.Split(begun)
-	}
-	runs, err := workflow.New(client, path).List(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var offered []string
-	for _, run := range runs {
-		if name := nameOfRun(path, run.ID); cli.IsOfferable(name, begun) {
-			offered = append(offered, name)
-		}
-	}
-	return slices.Clip(offered[:min(len(offered), cli.MaxCompletions)]), cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeKinds offers the kinds on which members have worked.
-func completeKinds(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), cli.CompletionTime)
-	defer cancel()
-	return cli.FindCompletions(ctx, cmd, DefaultWorkflows+"/queues/", begun), cobra.ShellCompDirectiveNoFileComp
 }

@@ -112,9 +112,9 @@ var workflowMutants = []mutant{
 	},
 	{
 		promise: "A run starts in one transaction with the caller's own writes",
-		name:    "a start leaves the caller's operations out", file: "workflow/lifecycle.go",
+		name:    "a start leaves the caller's operations out", file: "workflow/start.go",
 		test: "TestStartWithOpsIsAtomic",
-		old:  "ops: ops, callerOps: len(with)})", new: "ops: ops[:1]})",
+		old:  "ops: ops,\n\t\tcallerOps: len(with.callers)})", new: "ops: ops[:1]})",
 	},
 	{
 		promise: "A run that waits misses no signal",
